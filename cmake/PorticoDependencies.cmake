@@ -1,0 +1,30 @@
+# Debian packages, and libllama from build/deps (scripts/llama.sh).
+find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(absl REQUIRED)
+find_package(fmt REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(simdjson REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(yaml-cpp REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
+add_library(pcre2 ALIAS PkgConfig::PCRE2)
+add_library(utf8proc ALIAS PkgConfig::UTF8PROC)
+
+find_package(Boost 1.81 REQUIRED)
+
+# A sanitizer sees only what was built with it: the engine's own threads need an instrumented libllama.
+set(portico_llama_dir "${PORTICO_DEPS}/llama")
+if(PORTICO_SANITIZE STREQUAL "thread")
+  set(portico_llama_dir "${PORTICO_DEPS}/llama-thread")
+endif()
+find_package(llama REQUIRED PATHS "${portico_llama_dir}" NO_DEFAULT_PATH)
+
+if(PORTICO_TESTS)
+  find_package(GTest REQUIRED)
+  find_package(benchmark REQUIRED)
+  enable_testing()
+  include(GoogleTest)
+endif()

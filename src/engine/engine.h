@@ -1,0 +1,79 @@
+// The one interface in the middle: everything that can answer is an Engine. It takes token ids and returns
+// token ids, and knows nothing of text, JSON, HTTP or gRPC.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "message/generate.h"
+
+namespace portico {
+
+// Where an engine delivers. One sink stands for one shard: all deltas of an engine step that belong to it
+// arrive in one call, so a step costs one wake-up a shard and not one a token.
+class TokenSink {
+ public:
+  virtual ~TokenSink() = default;
+  // Takes the batch. Called on an engine's thread; returns fast and may block only when the receiver is so far
+  // behind that its bound is reached.
+  virtual void Deliver(std::vector<TokenDelta> batch) = 0;
+};
+
+// Fixed facts, known once the engine is ready.
+struct EngineInfo {
+  std::string name;            // "llama", "mock"
+  std::string model_path;
+  std::string architecture;    // "llama", "qwen3", …; empty where there is none
+  std::string dtype;           // of the weights in memory
+  int32_t vocab_size = 0;      // ids at or above it are refused before Submit
+  int32_t context_length = 0;  // prompt and answer together
+  int64_t max_total_tokens = 0;  // KV cells; 0: no KV cache
+  int32_t max_running_requests = 0;
+  int32_t max_queued_requests = 0;
+  std::vector<TokenId> eos_token_ids;
+};
+
+// A snapshot of counters; cheap to take, exact when the engine is idle.
+struct EngineLoad {
+  int64_t running = 0;
+  int64_t waiting = 0;
+  int64_t kv_cells_used = 0;    // held by live requests
+  int64_t kv_cells_cached = 0;  // held by evictable prefixes only
+  int64_t kv_cells_total = 0;
+  uint64_t prompt_tokens = 0;  // since the start
+  uint64_t cached_tokens = 0;
+  uint64_t generated_tokens = 0;
+  uint64_t retractions = 0;
+  uint64_t steps = 0;
+  bool healthy = true;  // false: the engine has died and refuses everything
+};
+
+// Thread safe; no method blocks on a step of the model.
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  virtual const EngineInfo& info() const = 0;
+
+  // Queues a request. The caller has checked it: prompt not empty, ids within the vocabulary, prompt shorter
+  // than the context, prompt + max_new_tokens within it, sampling values in range.
+  // OK: exactly one terminal delta will come to `sink`, which must outlive it.
+  // RESOURCE_EXHAUSTED: the queue is full. UNAVAILABLE: the engine has stopped or died. Then nothing comes.
+  virtual Status Submit(GenerateRequest request, TokenSink* sink) = 0;
+
+  // Ends a stream within one step; its terminal delta says kAbort, unless it had ended already. Unknown streams
+  // are ignored. The KV cells are free again (or evictable) by the time the terminal delta is delivered.
+  virtual void Abort(StreamId stream) = 0;
+
+  virtual EngineLoad load() const = 0;
+
+  // Drops all cached prefixes. FAILED_PRECONDITION while requests run or wait.
+  virtual Status FlushCache() = 0;
+
+  // Ends every stream (kAbort) and joins the engine's threads. Submit is refused from now on. Idempotent.
+  virtual void Stop() = 0;
+};
+
+}  // namespace portico

@@ -1,0 +1,28 @@
+#include "message/generate.h"
+
+#include <atomic>
+
+namespace portico {
+
+StreamId NextStreamId() {
+  static std::atomic<StreamId> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::string_view FinishReasonName(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kNone:
+      return "";
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kAbort:
+      return "abort";
+    case FinishReason::kError:
+      return "error";
+  }
+  return "";
+}
+
+}  // namespace portico

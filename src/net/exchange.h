@@ -1,0 +1,71 @@
+// One HTTP request and its answer, whatever the protocol under it (HTTP/1.1 now, HTTP/2 beside it).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "net/shard.h"
+
+namespace portico::net {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+struct HttpRequest {
+  std::string method;  // upper case
+  std::string path;    // percent-decoded, without the query
+  std::string query;   // raw, without '?'
+  Headers headers;     // names in lower case
+  std::string body;    // whole; its capacity has room for simdjson's padding behind size()
+  std::string peer;    // "127.0.0.1:51234"
+
+  // The first value of a header (name in lower case), or "".
+  std::string_view Header(std::string_view name) const;
+};
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "application/json";
+  Headers headers;  // beyond Content-Type, Content-Length, Connection and Date
+  std::string body;
+};
+
+// Lives on its connection's shard: created, used and destroyed there. The handler owns it; the connection may
+// die first, then on_closed is called and later writes do nothing. Destroying it before the answer is complete
+// answers 500, or cuts a started stream off.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+
+  HttpRequest request;
+
+  virtual Shard& shard() = 0;
+  // A whole answer. Exactly once, and not after StartStream().
+  virtual void Respond(HttpResponse response) = 0;
+  // Head of an answer whose length is not known (chunked, or DATA frames). `response.body` is empty.
+  virtual void StartStream(HttpResponse response) = 0;
+  // Appends to the stream; what one turn of the loop writes leaves in one send.
+  virtual void Write(std::string_view bytes) = 0;
+  // Completes the stream.
+  virtual void End() = 0;
+  // Bytes written but not yet taken by the kernel: a slow reader's backlog.
+  virtual size_t unsent_bytes() const = 0;
+  // Drops the connection (or stream) without completing the answer.
+  virtual void Cut() = 0;
+
+  // Called once, on the shard, when the client has left before the answer was complete (end of input counts,
+  // half-close too). It may destroy this exchange.
+  void set_on_closed(absl::AnyInvocable<void()> on_closed) { on_closed_ = std::move(on_closed); }
+
+ protected:
+  absl::AnyInvocable<void()> on_closed_;
+};
+
+// Called on the shard for every request whose head and body are complete.
+using Handler = std::function<void(std::unique_ptr<Exchange>)>;
+
+}  // namespace portico::net

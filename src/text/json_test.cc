@@ -1,0 +1,45 @@
+#include "text/json.h"
+
+#include <gtest/gtest.h>
+
+#include "text/json_writer.h"
+
+namespace portico {
+namespace {
+
+TEST(Json, KeepsTheOrderOfMembersAndTheLastOfDoubledKeys) {
+  auto json = Json::Parse(R"({"b":1,"a":2,"b":{"x":[1.5,null,true,"é"]}})");
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ(json->Dump(), R"({"b":{"x":[1.5,null,true,"é"]},"a":2})");
+}
+
+TEST(Json, RefusesWhatIsNotStrictJson) {
+  for (const char* text : {"", "{", "NaN", "1e400", "[1,]", "{\"a\":1} x", "\"\xff\"", "'a'",
+                           "\"\\ud800\""}) {
+    EXPECT_FALSE(Json::Parse(text).ok()) << text;
+  }
+}
+
+TEST(Json, RefusesDeepNestingWithoutACrash) {
+  std::string deep(100000, '[');
+  EXPECT_FALSE(Json::Parse(deep).ok());
+  EXPECT_FALSE(Json::Parse(deep + std::string(100000, ']')).ok());
+  EXPECT_TRUE(Json::Parse(std::string(100, '[') + std::string(100, ']')).ok());
+}
+
+TEST(JsonWriter, EscapesControlsAndReplacesInvalidBytes) {
+  std::string out;
+  AppendJsonString("a\"\\\n\x01é\xff", &out);
+  EXPECT_EQ(out, "\"a\\\"\\\\\\n\\u0001é\xEF\xBF\xBD\"");
+}
+
+TEST(JsonWriter, PutsCommasBetweenMembersOnly) {
+  std::string out;
+  JsonWriter w(&out);
+  w.BeginObject().Key("a").BeginArray().Int(1).Int(2).EndArray().Key("b").Double(2).Key("c");
+  w.BeginObject().EndObject().EndObject();
+  EXPECT_EQ(out, R"({"a":[1,2],"b":2.0,"c":{}})");
+}
+
+}  // namespace
+}  // namespace portico
