@@ -12,7 +12,7 @@ server=${3:-}
 version=0.3.36
 sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
 native=${PORTICO_NATIVE:-ON}  # OFF: a binary for other machines too
-stamp="$version $sha256 $flavour native=$native server=${server:-no} recipe=1"
+stamp="$version $sha256 $flavour native=$native server=${server:-no} recipe=2"
 [ "$(cat "$prefix/stamp" 2>/dev/null)" = "$stamp" ] && exit 0
 
 say() { printf '[llama] %s\n' "$*"; }
@@ -53,7 +53,7 @@ CCACHE_BASEDIR=$here CCACHE_NOHASHDIR=1 cmake -G Ninja -S "$source_dir/vendor/ll
 targets=(llama)
 [ "$server" = --server ] && targets+=(llama-server)
 CCACHE_BASEDIR=$here CCACHE_NOHASHDIR=1 ninja -C "$build" "${targets[@]}" >>"$prefix.log" 2>&1 || { tail -40 "$prefix.log"; exit 1; }
-cmake --install "$build" >>"$prefix.log" 2>&1 || { tail -20 "$prefix.log"; exit 1; }
+cmake --install "$build" --prefix "$prefix" >>"$prefix.log" 2>&1 || { tail -20 "$prefix.log"; exit 1; }
 if [ "$server" = --server ]; then
   mkdir -p "$prefix/bin" && cp "$build/bin/llama-server" "$prefix/bin/"
 fi
