@@ -1,0 +1,69 @@
+// What transformers' apply_chat_template does around a chat template: the choice among named
+// templates, the variables that a template sees, clean-up of messages, and continue_final_message.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "template/template.h"
+#include "text/json.h"
+
+namespace portico {
+
+// Name and text. Special tokens: {"bos_token", "<s>"}, …
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+
+// Immutable and safe to use from any thread.
+class ChatTemplate {
+ public:
+  struct Request {
+    const Json* messages = nullptr;   // array of objects; required
+    const Json* tools = nullptr;      // array of objects; nullptr or null: none
+    const Json* documents = nullptr;  // array of objects; nullptr or null: none
+    bool add_generation_prompt = true;
+    // Continue the last message instead of closing it: the text ends where its field
+    // `continue_field` does.
+    bool continue_final_message = false;
+    std::string continue_field = "content";
+    const Json* kwargs =
+        nullptr;  // chat_template_kwargs: object of further variables, which win; or nullptr
+    // The name of a template, or a template's own text; empty: chosen as transformers does.
+    std::string chat_template;
+    RenderOptions options;
+  };
+
+  // One template, named "default".
+  static StatusOr<std::shared_ptr<const ChatTemplate>> FromSource(std::string source,
+                                                                  NamedTexts special_tokens);
+  // Templates by name ("default", "tool_use", "rag", …), at least one. All are parsed now.
+  static StatusOr<std::shared_ptr<const ChatTemplate>> FromTemplates(NamedTexts templates,
+                                                                     NamedTexts special_tokens);
+
+  ~ChatTemplate();
+  ChatTemplate(const ChatTemplate&) = delete;
+  ChatTemplate& operator=(const ChatTemplate&) = delete;
+
+  // INVALID_ARGUMENT (field "messages", "tools", "documents", "chat_template" or
+  // "continue_final_message") for a request that cannot be rendered; else the errors of
+  // Template::Render().
+  StatusOr<std::string> Render(const Request& request) const;
+
+  // Whether the template wants a message's content as a list of parts: it loops over the content,
+  // or takes items of it, as SGLang finds out. Otherwise text parts should be joined to a string.
+  bool content_is_list() const { return content_is_list_; }
+  const NamedTexts& special_tokens() const { return special_tokens_; }
+
+ private:
+  ChatTemplate();
+
+  StatusOr<std::shared_ptr<const Template>> Choose(const Request& request) const;
+
+  std::vector<std::pair<std::string, std::shared_ptr<const Template>>> templates_;
+  NamedTexts special_tokens_;
+  bool content_is_list_ = false;
+};
+
+}  // namespace portico
