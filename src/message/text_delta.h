@@ -1,0 +1,65 @@
+// What a service returns: text (DESIGN: TextDelta). Whole answers are the same deltas, collected.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "message/generate.h"
+
+namespace portico {
+
+// A token as clients see it in `logprobs`.
+struct TextLogprob {
+  TokenId token = 0;
+  std::string text;   // the token alone, decoded; U+FFFD for part of a character
+  std::string bytes;  // its raw bytes
+  std::optional<float> logprob;  // absent for the first prompt token
+};
+
+struct TextPositionLogprobs {
+  TextLogprob chosen;
+  std::vector<TextLogprob> top;  // best first
+};
+
+// What ended an answer beside its length: a stop string or a stop token.
+struct MatchedStop {
+  std::string text;      // the stop string, if it was one
+  TokenId token = -1;    // the stop token, if it was one
+  bool any() const { return !text.empty() || token >= 0; }
+};
+
+// One token of one choice; or, with no token, text that was held back, or the end. The last delta of a choice has
+// `finish` set. Deltas of different choices interleave.
+struct TextDelta {
+  int32_t index = 0;  // choice: prompt * n + i
+  std::string text;   // whole characters only; often empty
+  std::vector<TokenId> tokens;                  // at most one but in the last
+  std::vector<TextPositionLogprobs> logprobs;   // one a token, where asked for
+  FinishReason finish = FinishReason::kNone;
+  MatchedStop matched_stop;
+  TokenUsage usage;  // of this choice so far
+  Status error;      // with kError
+};
+
+// Facts of one prompt of the request, known before its first delta.
+struct PromptEcho {
+  int32_t prompt = 0;  // index of the prompt
+  std::string text;    // the prompt, decoded, where it is echoed
+  std::vector<TokenId> tokens;
+  std::vector<TextPositionLogprobs> logprobs;  // one a prompt token, where asked for
+};
+
+// Receives the answer to one request. All calls come on the request's shard.
+class TextSink {
+ public:
+  virtual ~TextSink() = default;
+  // With echo, or where prompt token ids were asked for: before the prompt's first delta.
+  virtual void OnPrompt(PromptEcho echo) = 0;
+  virtual void OnDelta(TextDelta delta) = 0;
+  // All choices have finished. May destroy the call that feeds this sink.
+  virtual void OnEnd(const TokenUsage& total) = 0;
+};
+
+}  // namespace portico
