@@ -1,0 +1,86 @@
+// A model in memory, ready for libllama contexts. Loading takes a GGUF file as it is, and a Hugging
+// Face folder through an import to GGUF that is kept in the user's cache (import/importer.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "llama.h"
+#include "message/generation_defaults.h"
+#include "message/sampling.h"
+
+namespace portico::llama {
+
+// Called now and then while a model is read, imported and loaded: what is being done ("reading
+// weights", "importing", "quantizing", "loading") and how much of that stage is done, 0 to 1.
+// Called from the loading thread only.
+using Progress = std::function<void(std::string_view stage, double fraction)>;
+
+struct ModelOptions {
+  std::string path;  // a GGUF file, a Hugging Face folder, or a hub id ("org/name") in its cache
+  std::string dtype =
+      "auto";  // auto | float32 | bfloat16: of an imported folder's matrices, and of the arithmetic
+  std::string quantization;    // "" for none, or q8_0, q4_k_m, …; folders only
+  int32_t context_length = 0;  // 0: the model's own
+  int32_t threads = 0;         // for import and quantization; 0: all cores
+};
+
+struct ModelInfo {
+  std::string path;            // as given
+  std::string file;            // the GGUF file that libllama reads
+  std::string tokenizer_path;  // the folder, or the GGUF file itself
+  std::string architecture;    // "llama", "mistral", "qwen2", "qwen3", … as the publisher names it
+  std::string dtype;           // of most of the weights in memory: "float32", "bfloat16", "q8_0", …
+  int32_t vocab_size = 0;      // rows of logits
+  int32_t context_length = 0;  // usable: after --context-length and the sliding window's cap
+  int32_t train_context_length = 0;  // what the publisher names
+  int32_t hidden_size = 0;
+  int32_t layers = 0;
+  int64_t parameters = 0;
+  int64_t size_bytes = 0;         // of the weights
+  int64_t kv_bytes_per_cell = 0;  // with ContextParams()'s cache types, all layers
+  bool float32 = false;           // the arithmetic is float32 throughout
+  std::vector<TokenId>
+      eos_token_ids;  // generation_config.json, else config.json, else the GGUF's own
+  GenerationDefaults defaults;
+  std::vector<std::string>
+      notes;  // sentences to print at the start, e.g. that the context is capped
+};
+
+// Immutable once loaded; may be shared by threads and contexts, and must outlive its contexts.
+class LlamaModel {
+ public:
+  // Errors: NOT_FOUND (no such path), INVALID_ARGUMENT (damaged, or cannot be imported, or a bad
+  // option), RESOURCE_EXHAUSTED (disk or memory full), INTERNAL (libllama refused it). The message
+  // is one sentence that names the file and the fault. Blocks; may take minutes for a first import.
+  static StatusOr<std::unique_ptr<LlamaModel>> Load(const ModelOptions& options,
+                                                    const Progress& progress);
+  ~LlamaModel();
+  LlamaModel(const LlamaModel&) = delete;
+  LlamaModel& operator=(const LlamaModel&) = delete;
+
+  llama_model* get() const { return model_; }
+  const ModelInfo& info() const { return info_; }
+
+  // Where every context of this model starts from: libllama's defaults plus what the model needs:
+  // cache types (f32 and no flash attention when the arithmetic is float32; else f16 and libllama's
+  // choice), YaRN's numbers that libllama does not read from the file, one unified cache. The
+  // caller sets n_ctx (KV cells in all), n_batch, n_ubatch, n_seq_max (≤ 256) and threads; a
+  // sequence must not grow beyond info().context_length.
+  llama_context_params ContextParams() const;
+
+ private:
+  LlamaModel(llama_model* model, ModelInfo info) : model_(model), info_(std::move(info)) {}
+
+  llama_model* model_;
+  ModelInfo info_;
+  float yarn_beta_fast_ = -1.0f;  // negative: libllama's own
+  float yarn_beta_slow_ = -1.0f;
+};
+
+}  // namespace portico::llama
