@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs the Debian or Ubuntu packages that a task needs, if any is missing.
+#   scripts/packages.sh build|clang|test
+set -euo pipefail
+group=${1:?usage: scripts/packages.sh build|clang|test}
+
+# Boost 1.81 or newer: Debian 12 has it as libboost1.81-dev, Ubuntu 24.04 as libboost1.83-dev.
+boost() {
+  local name
+  for name in libboost1.81-dev libboost1.83-dev libboost1.88-dev; do
+    apt-cache show "$name" >/dev/null 2>&1 && { echo "$name"; return; }
+  done
+  echo libboost-dev
+}
+
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
+
+case $group in
+  build) names="g++ cmake ninja-build ccache mold git ca-certificates curl pkg-config python3 python3-venv
+    libssl-dev libfmt-dev libspdlog-dev libabsl-dev libsimdjson-dev libpcre2-dev libutf8proc-dev libcli11-dev
+    libyaml-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev zlib1g-dev" ;;
+  clang) names="clang-19 clang-format-19 libclang-rt-19-dev" ;;
+  test) names="python3-venv curl openssl gzip" ;;
+  *) echo "scripts/packages.sh: no group $group" >&2; exit 2 ;;
+esac
+
+missing=()
+for name in $names; do installed "$name" || missing+=("$name"); done
+need_boost=no
+if [ "$group" = build ] && ! ls /usr/include/boost/beast/version.hpp >/dev/null 2>&1; then need_boost=yes; fi
+[ ${#missing[@]} = 0 ] && [ $need_boost = no ] && exit 0
+
+sudo=''
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || { echo "[dev] missing packages: ${missing[*]} (install them as root)" >&2; exit 1; }
+  sudo=sudo
+fi
+export DEBIAN_FRONTEND=noninteractive
+printf '[dev] installing packages (apt): %s\n' "${missing[*]}"
+$sudo apt-get update -qq
+[ $need_boost = yes ] && missing+=("$(boost)")
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >build/apt.log 2>&1 ||
+  { tail -20 build/apt.log >&2; exit 1; }

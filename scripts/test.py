@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Runs every test suite of a build and prints the total: `N passed, M failed, K skipped`.
+
+Suites: each GoogleTest program of the build, then the Python tests under tests/ (real clients against the real
+binary). Exit status 1 if anything failed, or if nothing ran.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def run_gtest(program, arguments):
+    """(passed, failed, skipped) of one GoogleTest program; its output is shown when it fails."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as report:
+        result = subprocess.run([program, f"--gtest_output=json:{report.name}", "--gtest_brief=1", *arguments],
+                                cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                errors="replace")
+        try:
+            data = json.load(open(report.name))
+        except ValueError:
+            data = None
+    if data is None:
+        print(result.stdout[-6000:])
+        print(f"  {program.name} ended with status {result.returncode} and no report")
+        return 0, 1, 0
+    skipped = sum(case.get("result") == "SKIPPED" for suite in data["testsuites"] for case in suite["testsuite"])
+    failed = data["failures"]
+    if failed or result.returncode:
+        print(result.stdout[-12000:])
+        failed = max(failed, 1)
+    return data["tests"] - data["failures"] - skipped, failed, skipped
+
+
+def run_pytest(python, binary, arguments):
+    report = pathlib.Path(tempfile.mkdtemp()) / "report.xml"
+    environment = {**os.environ, "PORTICO_BINARY": str(binary)}
+    subprocess.run([python, "-m", "pytest", "-q", "-x" if os.environ.get("PORTICO_FAIL_FAST") else "-q", "--junitxml",
+                    str(report), "tests", *arguments], cwd=ROOT, env=environment)
+    if not report.exists():
+        return 0, 1, 0
+    suite = ElementTree.parse(report).getroot().find("testsuite")
+    total, failed = int(suite.get("tests")), int(suite.get("failures")) + int(suite.get("errors"))
+    skipped = int(suite.get("skipped"))
+    return total - failed - skipped, failed, skipped
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("filter", nargs="?", default="", help="only suites whose name contains this")
+    parser.add_argument("--build", default="build/release", help="the build folder")
+    parser.add_argument("--no-clients", action="store_true", help="leave the Python and JavaScript tests out")
+    options = parser.parse_args()
+    build = (ROOT / options.build).resolve()
+
+    totals = [0, 0, 0]
+
+    def count(name, counts, seconds):
+        for i, value in enumerate(counts):
+            totals[i] += value
+        print("%-24s %5d passed %4d failed %4d skipped  (%.1f s)" % (name, *counts, seconds), flush=True)
+
+    for program in sorted(build.glob("*_test")):
+        if options.filter in program.name:
+            start = time.time()
+            count(program.name, run_gtest(program, []), time.time() - start)
+    if not options.no_clients and options.filter in "clients":
+        subprocess.run([str(ROOT / "scripts/test_environment.sh")], check=True)
+        start = time.time()
+        python = ROOT / "build/test-env/bin/python"
+        count("clients", run_pytest(python, build / "portico", []), time.time() - start)
+
+    print("%d passed, %d failed, %d skipped" % tuple(totals))
+    sys.exit(1 if totals[1] or totals[0] == 0 else 0)
+
+
+if __name__ == "__main__":
+    main()
