@@ -32,6 +32,8 @@ struct EngineInfo {
   int64_t max_total_tokens = 0;  // KV cells; 0: no KV cache
   int32_t max_running_requests = 0;
   int32_t max_queued_requests = 0;
+  // Answer length where the request names none; 0: what the context leaves.
+  int32_t default_max_new_tokens = 0;
   std::vector<TokenId> eos_token_ids;
 };
 

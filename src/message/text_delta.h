@@ -51,14 +51,15 @@ struct PromptEcho {
   std::vector<TextPositionLogprobs> logprobs;  // one a prompt token, where asked for
 };
 
-// Receives the answer to one request. All calls come on the request's shard.
+// Receives the answer to one request. All calls come on the request's shard. None of them may destroy the
+// generation that calls; post that to the shard.
 class TextSink {
  public:
   virtual ~TextSink() = default;
   // With echo, or where prompt token ids were asked for: before the prompt's first delta.
   virtual void OnPrompt(PromptEcho echo) = 0;
   virtual void OnDelta(TextDelta delta) = 0;
-  // All choices have finished. May destroy the call that feeds this sink.
+  // All choices have finished.
   virtual void OnEnd(const TokenUsage& total) = 0;
 };
 

@@ -1,0 +1,72 @@
+// One request on its way through an engine: prompts × choices streams of tokens, turned into text. Lives on a
+// shard. Destroying it aborts what has not finished (the RAII guard of every transport); not from within a
+// callback of its sink, which posts the destruction instead.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "message/generate.h"
+#include "message/text_delta.h"
+#include "message/text_request.h"
+#include "service/service_metrics.h"
+#include "service/serving_model.h"
+#include "service/stream_hub.h"
+
+namespace portico {
+
+struct GenerationPlan {
+  struct Prompt {
+    std::shared_ptr<const std::vector<TokenId>> ids;
+    std::string text;  // as it is echoed; used only with `echo`
+    int32_t max_new_tokens = 0;
+  };
+  std::vector<Prompt> prompts;
+  SamplingParams sampling;  // max_new_tokens is each prompt's own
+  GenerationOptions options;
+  bool echo = false;             // report each prompt's text first, and its log-probabilities with `logprobs`
+  TimePoint arrival = Clock::now();
+};
+
+class Generation {
+ public:
+  // Submits every stream; deltas come to `sink` from later turns of the shard on, never from within this call. `model`,
+  // `hub` and `metrics` outlive the generation; so does `sink` until it is destroyed.
+  // Fails as Engine::Submit does, and then nothing runs.
+  static StatusOr<std::unique_ptr<Generation>> Start(const ServingModel& model, StreamHub& hub,
+                                                     ServiceMetrics& metrics, GenerationPlan plan,
+                                                     TextSink* sink);
+  ~Generation();
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  // Asks the engine to end every running stream; their last deltas say kAbort.
+  void Abort();
+
+ private:
+  class Choice;
+  friend class Choice;
+
+  Generation(const ServingModel& model, StreamHub& hub, ServiceMetrics& metrics,
+             GenerationPlan plan, TextSink* sink);
+  Status SubmitAll();
+  // Reports the prompt once, before the first delta of any of its choices.
+  void ReportPrompt(int32_t prompt, const std::vector<PositionLogprobs>& logprobs);
+  TextPositionLogprobs Spell(const PositionLogprobs& position) const;
+  TextLogprob SpellToken(TokenId token) const;
+  void ChoiceEnded(const Choice& choice);
+
+  const ServingModel& model_;
+  StreamHub& hub_;
+  ServiceMetrics& metrics_;
+  GenerationPlan plan_;
+  TextSink* sink_;
+  std::vector<std::unique_ptr<Choice>> choices_;
+  std::vector<bool> prompt_reported_;
+  size_t running_ = 0;
+  TokenUsage total_;
+};
+
+}  // namespace portico

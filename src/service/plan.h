@@ -1,0 +1,27 @@
+// From a validated request to what a generation needs: render, tokenize, check against the model. Pure functions,
+// safe on any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "message/text_request.h"
+#include "service/generation.h"
+#include "service/serving_model.h"
+
+namespace portico {
+
+// The prompt's text as the chat template gives it. Tools are offered as OpenAI's objects and, where the template
+// fails on those, as bare function objects (SGLang). INVALID_ARGUMENT (field "messages") with the template's own
+// message if it refuses.
+StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& request);
+
+// The tokens of a rendered prompt. Templates write their own special tokens, so none are added.
+std::vector<TokenId> EncodeRendered(const ServingModel& model, std::string_view text);
+
+StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& request);
+StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
+                                        const CompletionRequest& request);
+
+}  // namespace portico

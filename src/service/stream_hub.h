@@ -1,0 +1,58 @@
+// Where engines deliver for one shard. An engine's thread appends a whole batch and wakes the shard at most once;
+// the shard takes everything that has gathered and hands each delta to the stream's receiver.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "net/shard.h"
+
+namespace portico {
+
+// The shard's side of one engine stream.
+class StreamReceiver {
+ public:
+  virtual ~StreamReceiver() = default;
+  // On the shard. `now` is read once a batch. May remove and destroy this receiver and others.
+  virtual void OnTokens(TokenDelta delta, TimePoint now) = 0;
+};
+
+class StreamHub final : public TokenSink {
+ public:
+  explicit StreamHub(net::Shard& shard) : shard_(shard) {}
+
+  net::Shard& shard() { return shard_; }
+
+  // On the shard. What arrives for a stream without a receiver is dropped.
+  void Add(StreamId stream, StreamReceiver* receiver) { receivers_[stream] = receiver; }
+  void Remove(StreamId stream) { receivers_.erase(stream); }
+  size_t streams() const { return receivers_.size(); }
+
+  // Any thread. Waits while kMaxPending deltas are undelivered: a shard that does not get on holds its engine
+  // back instead of growing without bound.
+  void Deliver(std::vector<TokenDelta> batch) override;
+
+  // Lets waiting deliverers go; from now on batches are dropped. Any thread.
+  void Close();
+
+ private:
+  static constexpr size_t kMaxPending = 1 << 20;
+
+  void Drain();
+
+  net::Shard& shard_;
+  absl::flat_hash_map<StreamId, StreamReceiver*> receivers_;  // the shard's own
+
+  std::mutex mutex_;
+  std::condition_variable drained_;
+  std::vector<TokenDelta> pending_;  // guarded by mutex_
+  bool posted_ = false;              // guarded by mutex_: a Drain is on its way
+  bool closed_ = false;              // guarded by mutex_
+  std::vector<TokenDelta> taken_;    // Drain's, kept for its capacity
+};
+
+}  // namespace portico
