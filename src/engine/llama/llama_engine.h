@@ -1,0 +1,46 @@
+// The engine that computes here: libllama does the arithmetic; scheduling, prefix cache and
+// sampling are Portico's (scheduler.h, kv_cache.h, ../sampler/sampler.h).
+//
+// One thread runs steps: take what was submitted and aborted, let the scheduler plan a batch,
+// compute it, sample, deliver each sink its deltas at once. It sleeps while there is nothing to do.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "engine/engine.h"
+#include "engine/llama/model.h"
+
+namespace portico::llama {
+
+// libllama knows at most this many sequences in one cache: running requests and cached branches
+// together.
+inline constexpr int32_t kMaxSequences = 256;
+// Every running request may hold back one cached branch more, so half of the sequences can always
+// run.
+inline constexpr int32_t kMaxRunningRequests = kMaxSequences / 2;
+
+struct LlamaEngineOptions {
+  int32_t max_running_requests = 32;  // 1 to kMaxRunningRequests
+  int32_t max_queued_requests = 1024;
+  int32_t chunked_prefill_size =
+      512;                       // prompt tokens a step; a quarter of it while streams are running
+  int64_t max_total_tokens = 0;  // KV cells; 0: chosen from the context length and the free memory
+  int32_t threads = 0;           // 0: all cores
+  bool enable_prefix_cache = true;
+};
+
+class LlamaEngine : public Engine {
+ public:
+  // One line for the start: KV cells and bytes and why so many, running requests, threads.
+  virtual const std::string& description() const = 0;
+};
+
+// Errors: INVALID_ARGUMENT (an option out of range), RESOURCE_EXHAUSTED (no memory for the KV
+// cache), INTERNAL (libllama refused the context).
+StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel> model,
+                                                      const LlamaEngineOptions& options);
+
+}  // namespace portico::llama
