@@ -1,0 +1,37 @@
+// All that an encode can tell about a text: the parallel lists of Hugging Face's Encoding.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tokenizer/token_id.h"
+
+namespace portico {
+
+struct Span {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+// One entry a token in each list. A token that stands for no text (a special token put around it,
+// padding) has offsets {0, 0}, and word and sequence kNone.
+struct Encoding {
+  static constexpr int32_t kNone = -1;
+
+  std::vector<TokenId> ids;
+  std::vector<std::string> tokens;
+  std::vector<Span> offsets;       // in code points of the text that was given
+  std::vector<Span> byte_offsets;  // the same in bytes of its UTF-8
+  std::vector<uint32_t> type_ids;
+  std::vector<uint8_t> attention_mask;       // 0 at padding
+  std::vector<uint8_t> special_tokens_mask;  // 1 at tokens that the post-processor or padding added
+  std::vector<int32_t> word_ids;
+  std::vector<int32_t> sequence_ids;  // 0: the text, 1: its pair
+  std::vector<Encoding> overflowing;  // the parts that truncation cut off
+
+  size_t size() const { return ids.size(); }
+};
+
+}  // namespace portico

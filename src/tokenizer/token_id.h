@@ -1,0 +1,10 @@
+// A token's number in a model's vocabulary.
+#pragma once
+
+#include <cstdint>
+
+namespace portico {
+
+using TokenId = int32_t;
+
+}  // namespace portico
