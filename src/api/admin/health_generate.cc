@@ -1,0 +1,77 @@
+#include "api/admin/health_generate.h"
+
+#include <chrono>
+#include <utility>
+
+#include "api/reply.h"
+#include "service/generation.h"
+
+namespace portico::api {
+namespace {
+
+// SGLang's default.
+constexpr std::chrono::seconds kTimeout{20};
+
+class HealthCall final : public Call, public TextSink {
+ public:
+  HealthCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard)
+      : exchange_(std::move(exchange)), shard_(shard) {}
+
+  Status Start(const ServingModel& model) {
+    GenerationPlan plan;
+    plan.options.max_tokens = 1;
+    plan.sampling.temperature = 0;
+    plan.sampling.ignore_eos = true;
+    GenerationPlan::Prompt prompt;
+    prompt.ids = std::make_shared<const std::vector<TokenId>>(1, TokenId{0});
+    prompt.max_new_tokens = 1;
+    plan.prompts.push_back(std::move(prompt));
+    PORTICO_ASSIGN_OR_RETURN(
+        generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics, std::move(plan), this));
+    timer_ = shard_.shard.After(kTimeout, [this] {
+      Answer(Error(StatusCode::kUnavailable, "the engine gave no token within 20 seconds"));
+    });
+    exchange_->set_on_closed([this] { shard_.calls.Remove(this); });
+    return OkStatus();
+  }
+
+  std::unique_ptr<net::Exchange> TakeExchange() { return std::move(exchange_); }
+
+  void Abort() override { generation_->Abort(); }
+  void OnPrompt(PromptEcho) override {}
+  void OnDelta(TextDelta delta) override {
+    if (delta.finish == FinishReason::kError) Answer(delta.error);
+  }
+  void OnEnd(const TokenUsage&) override { Answer(OkStatus()); }
+
+ private:
+  void Answer(const Status& status) {
+    if (answered_) return;
+    answered_ = true;
+    if (status.ok()) {
+      ReplyText(*exchange_, shard_.api, 200, "ok\n");
+    } else {
+      ReplyError(*exchange_, shard_.api, Error(StatusCode::kUnavailable, std::string(MessageOf(status))));
+    }
+    shard_.calls.Remove(this);
+  }
+
+  std::unique_ptr<net::Exchange> exchange_;
+  ShardContext& shard_;
+  std::unique_ptr<Generation> generation_;
+  std::unique_ptr<net::Shard::Timer> timer_;
+  bool answered_ = false;
+};
+
+}  // namespace
+
+void HandleHealthGenerate(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
+  StatusOr<const ServingModel*> model = shard.api.models->Find("");
+  if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
+  auto call = std::make_unique<HealthCall>(std::move(exchange), shard);
+  Status status = call->Start(**model);
+  if (!status.ok()) return ReplyError(*call->TakeExchange(), shard.api, status);
+  shard.calls.Add(std::move(call));
+}
+
+}  // namespace portico::api

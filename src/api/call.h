@@ -1,0 +1,46 @@
+// A request that is being answered: it owns its exchange and its generation, and lives in its shard's table.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "net/exchange.h"
+#include "net/shard.h"
+
+namespace portico::api {
+
+class Call {
+ public:
+  virtual ~Call() = default;
+  // Ends the generation early; the client gets finish_reason "abort".
+  virtual void Abort() = 0;
+
+  // What /abort_request calls it; may be shared by calls of careless clients.
+  std::string rid;
+};
+
+// The live calls of one shard, on it only.
+class CallTable {
+ public:
+  explicit CallTable(net::Shard& shard) : shard_(shard) {}
+
+  Call* Add(std::unique_ptr<Call> call);
+  // Destroys the call in a later turn: it may be on the stack now. Twice is once.
+  void Remove(Call* call);
+  // Every call of that rid, or all.
+  void Abort(std::string_view rid, bool all);
+  size_t size() const { return calls_.size(); }
+  // At shutdown, on the shard or after its thread has ended.
+  void Clear() { calls_.clear(); }
+
+ private:
+  net::Shard& shard_;
+  absl::flat_hash_map<Call*, std::unique_ptr<Call>> calls_;
+  std::vector<Call*> leaving_;
+  bool posted_ = false;
+};
+
+}  // namespace portico::api

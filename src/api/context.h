@@ -1,0 +1,49 @@
+// What handlers work with: facts and services shared by all shards, and what each shard has of its own.
+#pragma once
+
+#include <simdjson.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/call.h"
+#include "base/metrics.h"
+#include "net/exchange.h"
+#include "service/model_registry.h"
+#include "service/service_metrics.h"
+#include "service/stream_hub.h"
+#include "text/json.h"
+
+namespace portico::api {
+
+struct ShardContext;
+
+// Shared by all shards; thread safe after the start.
+struct ApiContext {
+  ModelRegistry* models = nullptr;
+  metrics::Registry* registry = nullptr;
+  ServiceMetrics* metrics = nullptr;
+  std::string api_key;      // empty: no authentication
+  std::string cors_origin;  // empty: no CORS headers
+  Json server_info;         // what /get_server_info shows: options without secrets
+  bool log_requests = false;
+  std::atomic<bool> draining{false};
+  std::atomic<bool> failed{false};  // loading has failed; the process is about to end
+  std::vector<ShardContext*> shards;
+};
+
+// One a shard; touched on it only.
+struct ShardContext {
+  ShardContext(net::Shard& on_shard, ApiContext& context)
+      : shard(on_shard), api(context), hub(on_shard), calls(on_shard) {}
+
+  net::Shard& shard;
+  ApiContext& api;
+  StreamHub hub;
+  CallTable calls;
+  simdjson::dom::parser parser;
+};
+
+}  // namespace portico::api

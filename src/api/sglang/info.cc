@@ -1,0 +1,130 @@
+#include "api/sglang/info.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "api/reply.h"
+#include "api/sglang/tokenize_handlers.h"
+#include "text/json_writer.h"
+
+namespace portico::api {
+namespace {
+
+using ExchangePtr = std::unique_ptr<net::Exchange>;
+
+void HandleModelInfo(ExchangePtr exchange, ShardContext& shard) {
+  StatusOr<const ServingModel*> found = shard.api.models->Find("");
+  if (!found.ok()) return ReplyError(*exchange, shard.api, found.status());
+  const ServingModel& model = **found;
+  const EngineInfo& engine = model.engine->info();
+  std::string body;
+  JsonWriter w(&body);
+  w.BeginObject();
+  w.Key("model_path").String(engine.model_path);
+  w.Key("tokenizer_path").String(model.tokenizer_path);
+  w.Key("served_model_name").String(model.id);
+  w.Key("is_generation").Bool(true);
+  w.Key("preferred_sampling_params").Null();
+  w.Key("weight_version").String("default");
+  w.Key("has_image_understanding").Bool(false);
+  w.Key("has_audio_understanding").Bool(false);
+  w.Key("model_type").String(engine.architecture);
+  w.Key("max_model_len").Int(engine.context_length);
+  w.Key("vocab_size").Int(engine.vocab_size);
+  w.EndObject();
+  ReplyJson(*exchange, shard.api, 200, std::move(body));
+}
+
+Json LoadAsJson(const ServingModel& model) {
+  EngineLoad load = model.engine->load();
+  return JsonObject{
+      {"model", model.id},
+      {"running_requests", load.running},
+      {"waiting_requests", load.waiting},
+      {"kv_cells_used", load.kv_cells_used},
+      {"kv_cells_cached", load.kv_cells_cached},
+      {"kv_cells_total", load.kv_cells_total},
+      {"prompt_tokens", static_cast<int64_t>(load.prompt_tokens)},
+      {"cached_tokens", static_cast<int64_t>(load.cached_tokens)},
+      {"generated_tokens", static_cast<int64_t>(load.generated_tokens)},
+      {"retractions", static_cast<int64_t>(load.retractions)},
+      {"healthy", load.healthy},
+  };
+}
+
+void HandleServerInfo(ExchangePtr exchange, ShardContext& shard) {
+  Json info = shard.api.server_info;
+  info.Set("version", PORTICO_VERSION);
+  JsonArray states;
+  for (const ServingModel* model : shard.api.models->models()) {
+    states.push_back(LoadAsJson(*model));
+    const EngineInfo& engine = model->engine->info();
+    if (states.size() > 1) continue;
+    info.Set("max_total_num_tokens", engine.max_total_tokens);
+    info.Set("max_context_length", engine.context_length);
+  }
+  info.Set("internal_states", std::move(states));
+  ReplyJson(*exchange, shard.api, 200, info.Dump());
+}
+
+void HandleAbort(ExchangePtr exchange, ShardContext& shard) {
+  StatusOr<Json> body = Json::Parse(exchange->request.body);
+  if (!body.ok()) return ReplyError(*exchange, shard.api, body.status());
+  const Json* rid = body->Find("rid");
+  const Json* abort_all = body->Find("abort_all");
+  if (rid && !rid->is_null() && !rid->is_string()) {
+    return ReplyError(*exchange, shard.api, InvalidArgument("rid", "rid must be a string"));
+  }
+  if (abort_all && !abort_all->is_null() && !abort_all->is_bool()) {
+    return ReplyError(*exchange, shard.api,
+                      InvalidArgument("abort_all", "abort_all must be a boolean"));
+  }
+  bool all = body->GetBool("abort_all", false);
+  std::string name = body->GetString("rid");
+  if (name.empty() && !all) {
+    return ReplyError(*exchange, shard.api,
+                      InvalidArgument("rid", "name a rid, or set abort_all to true"));
+  }
+  for (ShardContext* other : shard.api.shards) {
+    if (other == &shard) {
+      shard.calls.Abort(name, all);
+    } else {
+      other->shard.Post([other, name, all] { other->calls.Abort(name, all); });
+    }
+  }
+  ReplyJson(*exchange, shard.api, 200, "{\"success\":true}");
+}
+
+void HandleFlush(ExchangePtr exchange, ShardContext& shard) {
+  if (!shard.api.models->ready()) {
+    return ReplyError(*exchange, shard.api, shard.api.models->Find("").status());
+  }
+  for (const ServingModel* model : shard.api.models->models()) {
+    Status status = model->engine->FlushCache();
+    if (!status.ok()) return ReplyError(*exchange, shard.api, status);
+  }
+  ReplyText(*exchange, shard.api, 200, "Cache flushed.\n");
+}
+
+}  // namespace
+
+void AddSglangRoutes(Router& router) {
+  for (const char* path : {"/get_model_info", "/model_info"}) {
+    router.Add("GET", path, Access::kKey, HandleModelInfo);
+  }
+  for (const char* path : {"/get_server_info", "/server_info"}) {
+    router.Add("GET", path, Access::kKey, HandleServerInfo);
+  }
+  router.Add("POST", "/abort_request", Access::kKey, HandleAbort);
+  router.Add("GET", "/flush_cache", Access::kKey, HandleFlush);
+  router.Add("POST", "/flush_cache", Access::kKey, HandleFlush);
+  for (const char* path : {"/v1/tokenize", "/tokenize"}) {
+    router.Add("POST", path, Access::kKey, HandleTokenize);
+  }
+  for (const char* path : {"/v1/detokenize", "/detokenize"}) {
+    router.Add("POST", path, Access::kKey, HandleDetokenize);
+  }
+}
+
+}  // namespace portico::api

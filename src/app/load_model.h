@@ -1,0 +1,23 @@
+// From the command line's options to a model that can serve: engine, tokenizer, chat template.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "app/options.h"
+#include "service/serving_model.h"
+
+namespace portico {
+
+using LoadProgress = std::function<void(std::string_view stage, double fraction)>;
+
+// The folder of the bundled demo model, wherever the program was started from. NOT_FOUND if it is not installed.
+StatusOr<std::string> DemoModelPath();
+
+// Blocks; minutes for a first import. Every error is one sentence for the person who started the server.
+StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ServeOptions& options,
+                                                         const LoadProgress& progress);
+
+}  // namespace portico

@@ -1,0 +1,47 @@
+#include "app/progress_bar.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace portico {
+namespace {
+
+constexpr int kWidth = 32;
+
+}  // namespace
+
+ProgressBar::ProgressBar() : terminal_(isatty(STDERR_FILENO) != 0) {}
+
+ProgressBar::~ProgressBar() {
+  if (drawn_ && terminal_) std::fputc('\n', stderr);
+}
+
+void ProgressBar::Update(std::string_view stage, double fraction) {
+  int percent = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * 100);
+  if (!terminal_) percent -= percent % 25;
+  if (stage != stage_) {
+    if (drawn_ && terminal_) std::fputc('\n', stderr);
+    stage_ = stage;
+    shown_ = -1;
+  }
+  if (percent == shown_) return;
+  shown_ = percent;
+  Draw(percent);
+}
+
+void ProgressBar::Draw(int percent) {
+  drawn_ = true;
+  if (!terminal_) {
+    std::fprintf(stderr, "%s: %d %%\n", stage_.c_str(), percent);
+    return;
+  }
+  int full = percent * kWidth / 100;
+  std::string bar(static_cast<size_t>(full), '#');
+  bar.resize(kWidth, '.');
+  std::fprintf(stderr, "\r%-16s [%s] %3d %%", stage_.c_str(), bar.c_str(), percent);
+  std::fflush(stderr);
+}
+
+}  // namespace portico

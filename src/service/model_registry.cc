@@ -1,0 +1,27 @@
+#include "service/model_registry.h"
+
+#include <fmt/format.h>
+
+namespace portico {
+
+StatusOr<const ServingModel*> ModelRegistry::Find(std::string_view name) const {
+  if (!ready()) return Error(StatusCode::kUnavailable, "the model is still loading");
+  if (name.empty()) return models_.front().get();
+  for (const auto& model : models_) {
+    if (model->id == name) return model.get();
+  }
+  std::string served;
+  for (const auto& model : models_) served += (served.empty() ? "" : ", ") + model->id;
+  return Error(StatusCode::kNotFound,
+               fmt::format("The model `{}` does not exist; this server has: {}", name, served),
+               "model", "model_not_found");
+}
+
+std::vector<const ServingModel*> ModelRegistry::models() const {
+  std::vector<const ServingModel*> all;
+  if (!ready()) return all;
+  for (const auto& model : models_) all.push_back(model.get());
+  return all;
+}
+
+}  // namespace portico
