@@ -1,0 +1,349 @@
+#include "engine/mock/mock_engine.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <queue>
+#include <thread>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+#include "engine/mock/mock_stream.h"
+
+namespace portico {
+namespace {
+
+// A step serves at most this many streams, so that a new one is not kept waiting by all the others.
+constexpr size_t kStreamsPerStep = 1024;
+// Due times in the future are rounded up to it.
+using Tick = std::chrono::milliseconds;
+
+class MockEngine final : public Engine {
+ public:
+  explicit MockEngine(MockEngineOptions options);
+  ~MockEngine() override { Stop(); }
+
+  const EngineInfo& info() const override { return info_; }
+  Status Submit(GenerateRequest request, TokenSink* sink) override;
+  void Abort(StreamId stream) override;
+  EngineLoad load() const override;
+  Status FlushCache() override;
+  void Stop() override;
+
+ private:
+  using StreamPtr = std::unique_ptr<MockStream>;
+
+  // When a running stream wants its next step. Equal times are served in the order of scheduling.
+  struct Timer {
+    TimePoint due;
+    uint64_t order;
+    StreamId stream;
+    bool operator<(const Timer& other) const {  // the earliest is a priority_queue's greatest
+      return due != other.due ? due > other.due : order > other.order;
+    }
+  };
+
+  enum class State { kServing, kStopping, kDead };
+
+  // What other threads ask of the engine's thread. Guarded by mutex_.
+  struct Inbox {
+    std::vector<StreamPtr> submits;
+    std::vector<StreamId> aborts;
+  };
+
+  // The rest is called on the engine's thread.
+  void Run();
+  // Sleeps until a stream is due or the inbox has something, then takes the inbox. False: stop.
+  bool WaitForWork(Inbox* work);
+  void AbortStream(StreamId id);
+  void AdmitWaiting(TimePoint now);
+  // False: a fault has killed the engine.
+  bool ServeDue(TimePoint now);
+  bool ServeStream(TimePoint now, StreamId id);
+  void Schedule(TimePoint now, const MockStream& stream);
+  void EndAll(FinishReason reason, const Status& error);
+  void Emit(TokenSink* sink, TokenDelta delta);
+  void PublishLoad();
+  void DeliverAll();
+
+  const MockEngineOptions options_;
+  const EngineInfo info_;
+  MockModel model_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  State state_ = State::kServing;  // guarded by mutex_
+  Inbox inbox_;                    // guarded by mutex_
+  int64_t live_ = 0;               // submitted and not ended; guarded by mutex_
+  uint64_t submitted_ = 0;         // guarded by mutex_
+  EngineLoad load_;                // as of the last step; guarded by mutex_
+
+  absl::flat_hash_map<StreamId, StreamPtr> running_;
+  std::deque<StreamPtr> waiting_;
+  std::priority_queue<Timer> timers_;  // may hold streams that have ended
+  uint64_t next_order_ = 0;
+  EngineLoad now_;  // what PublishLoad() copies to load_
+  std::vector<std::pair<TokenSink*, std::vector<TokenDelta>>> outbox_;
+  std::vector<StreamId> due_;
+
+  std::mutex join_mutex_;
+  std::thread thread_;  // joined under join_mutex_
+};
+
+EngineInfo InfoOf(const MockEngineOptions& options) {
+  EngineInfo info;
+  info.name = "mock";
+  info.model_path = options.model_path;
+  info.vocab_size = options.vocab_size;
+  info.context_length = options.context_length;
+  info.max_total_tokens = int64_t{options.context_length} * options.max_running_requests;
+  info.max_running_requests = options.max_running_requests;
+  info.max_queued_requests = options.max_queued_requests;
+  info.eos_token_ids = options.eos_token_ids;
+  return info;
+}
+
+MockModel ModelOf(const MockEngineOptions& options) {
+  MockModel model;
+  model.vocab_size = options.vocab_size;
+  model.tokens_per_step = std::max(options.tokens_per_step, 1);
+  const auto duration = [](double ms) {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double, std::milli>(ms));
+  };
+  model.ttft = duration(options.ttft_ms);
+  model.itl = duration(options.itl_ms);
+  for (const TokenId id : options.special_ids) {
+    if (id < 0) continue;
+    const auto index = static_cast<size_t>(id);
+    if (index >= model.special.size()) model.special.resize(index + 1);
+    model.special[index] = true;
+  }
+  return model;
+}
+
+MockEngine::MockEngine(MockEngineOptions options)
+    : options_(std::move(options)), info_(InfoOf(options_)), model_(ModelOf(options_)) {
+  now_.kv_cells_total = info_.max_total_tokens;
+  load_ = now_;
+  thread_ = std::thread([this] { Run(); });
+}
+
+Status MockEngine::Submit(GenerateRequest request, TokenSink* sink) {
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::kDead) {
+      return Error(StatusCode::kUnavailable, "the mock engine has died");
+    }
+    if (state_ == State::kStopping) {
+      return Error(StatusCode::kUnavailable, "the engine is stopping");
+    }
+    if (live_ >= int64_t{options_.max_running_requests} + options_.max_queued_requests) {
+      return Error(StatusCode::kResourceExhausted, "the request queue is full");
+    }
+    const MockFaultPlan fault = PlanMockFault(options_.faults, options_.seed, submitted_++,
+                                              request.sampling.max_new_tokens);
+    ++live_;
+    inbox_.submits.push_back(std::make_unique<MockStream>(std::move(request), sink, fault));
+  }
+  wake_.notify_one();
+  return OkStatus();
+}
+
+void MockEngine::Abort(StreamId stream) {
+  {
+    std::lock_guard lock(mutex_);
+    inbox_.aborts.push_back(stream);
+  }
+  wake_.notify_one();
+}
+
+EngineLoad MockEngine::load() const {
+  std::lock_guard lock(mutex_);
+  EngineLoad load = load_;
+  load.waiting = live_ - load.running;
+  return load;
+}
+
+Status MockEngine::FlushCache() {
+  std::lock_guard lock(mutex_);
+  if (live_ > 0) {
+    return Error(StatusCode::kFailedPrecondition, "requests are running or waiting");
+  }
+  return OkStatus();
+}
+
+void MockEngine::Stop() {
+  {
+    std::lock_guard lock(mutex_);
+    if (state_ == State::kServing) state_ = State::kStopping;
+  }
+  wake_.notify_one();
+  std::lock_guard lock(join_mutex_);
+  if (thread_.joinable()) thread_.join();
+}
+
+void MockEngine::Run() {
+  Inbox work;
+  while (WaitForWork(&work)) {
+    for (StreamPtr& stream : work.submits) waiting_.push_back(std::move(stream));
+    for (const StreamId id : work.aborts) AbortStream(id);
+    const TimePoint now = Clock::now();
+    if (!ServeDue(now)) {
+      EndAll(FinishReason::kError, Error(StatusCode::kUnavailable, "the mock engine has died"));
+      return;
+    }
+    AdmitWaiting(now);
+    PublishLoad();
+    DeliverAll();
+  }
+  EndAll(FinishReason::kAbort, OkStatus());
+}
+
+bool MockEngine::WaitForWork(Inbox* work) {
+  work->submits.clear();
+  work->aborts.clear();
+  std::unique_lock lock(mutex_);
+  const auto called = [this] {
+    return state_ != State::kServing || !inbox_.submits.empty() || !inbox_.aborts.empty();
+  };
+  if (timers_.empty()) {
+    wake_.wait(lock, called);
+  } else {
+    wake_.wait_until(lock, timers_.top().due, called);
+  }
+  std::swap(*work, inbox_);
+  if (state_ == State::kServing) return true;
+  for (StreamPtr& stream : work->submits) waiting_.push_back(std::move(stream));
+  return false;
+}
+
+void MockEngine::AbortStream(StreamId id) {
+  StreamPtr stream;
+  if (const auto it = running_.find(id); it != running_.end()) {
+    stream = std::move(it->second);
+    running_.erase(it);
+    now_.kv_cells_used -= stream->cells();
+  } else {
+    const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
+                                    [id](const StreamPtr& s) { return s->id() == id; });
+    if (waits == waiting_.end()) return;
+    stream = std::move(*waits);
+    waiting_.erase(waits);
+  }
+  Emit(stream->sink(), stream->Ended(FinishReason::kAbort, OkStatus()));
+}
+
+void MockEngine::AdmitWaiting(TimePoint now) {
+  const auto slots = static_cast<size_t>(std::max(options_.max_running_requests, 1));
+  while (!waiting_.empty() && running_.size() < slots) {
+    StreamPtr stream = std::move(waiting_.front());
+    waiting_.pop_front();
+    stream->Start(now, model_);
+    now_.prompt_tokens += static_cast<uint64_t>(stream->prompt_tokens());
+    now_.kv_cells_used += stream->cells();
+    Schedule(now, *stream);
+    const StreamId id = stream->id();
+    running_.emplace(id, std::move(stream));
+  }
+}
+
+void MockEngine::Schedule(TimePoint now, const MockStream& stream) {
+  // One that is late goes behind those that wait already: without an itl all are late, and take
+  // turns.
+  TimePoint due = std::max(stream.due(), now);
+  if (due > now) due = TimePoint(std::chrono::ceil<Tick>(due.time_since_epoch()));
+  timers_.push({due, next_order_++, stream.id()});
+}
+
+bool MockEngine::ServeDue(TimePoint now) {
+  due_.clear();
+  while (!timers_.empty() && timers_.top().due <= now && due_.size() < kStreamsPerStep) {
+    due_.push_back(timers_.top().stream);
+    timers_.pop();
+  }
+  if (!due_.empty()) ++now_.steps;
+  for (const StreamId id : due_) {
+    if (!ServeStream(now, id)) return false;
+  }
+  return true;
+}
+
+bool MockEngine::ServeStream(TimePoint now, StreamId id) {
+  const auto it = running_.find(id);
+  if (it == running_.end()) return true;  // aborted since it was scheduled
+  MockStream& stream = *it->second;
+  const int64_t cells_before = stream.cells();
+  TokenDelta delta;
+  const MockStream::Outcome outcome = stream.Produce(now, kMockTokensPerDelivery, model_, &delta);
+  now_.generated_tokens += delta.tokens.size();
+  now_.kv_cells_used += stream.cells() - cells_before;
+  if (!delta.tokens.empty() || !delta.prompt_logprobs.empty() ||
+      delta.finish != FinishReason::kNone) {
+    Emit(stream.sink(), std::move(delta));
+  }
+  switch (outcome) {
+    case MockStream::Outcome::kMore:
+      Schedule(now, stream);
+      return true;
+    case MockStream::Outcome::kStalled:
+      return true;
+    case MockStream::Outcome::kFinished:
+    case MockStream::Outcome::kEngineDies:
+      now_.kv_cells_used -= stream.cells();
+      running_.erase(it);
+      return outcome == MockStream::Outcome::kFinished;
+  }
+  return true;
+}
+
+void MockEngine::EndAll(FinishReason reason, const Status& error) {
+  {
+    // From here on nothing is submitted, so nothing is left behind in the inbox.
+    std::lock_guard lock(mutex_);
+    if (reason == FinishReason::kError) state_ = State::kDead;
+    for (StreamPtr& stream : inbox_.submits) waiting_.push_back(std::move(stream));
+    inbox_.submits.clear();
+  }
+  for (const auto& [id, stream] : running_) Emit(stream->sink(), stream->Ended(reason, error));
+  for (const StreamPtr& stream : waiting_) Emit(stream->sink(), stream->Ended(reason, error));
+  running_.clear();
+  waiting_.clear();
+  timers_ = {};
+  now_.kv_cells_used = 0;
+  now_.healthy = reason != FinishReason::kError;
+  PublishLoad();
+  DeliverAll();
+}
+
+void MockEngine::Emit(TokenSink* sink, TokenDelta delta) {
+  // Linear: there is one sink a shard.
+  auto it = std::find_if(outbox_.begin(), outbox_.end(),
+                         [sink](const auto& entry) { return entry.first == sink; });
+  if (it == outbox_.end()) {
+    it = outbox_.emplace(outbox_.end(), sink, std::vector<TokenDelta>());
+  }
+  it->second.push_back(std::move(delta));
+}
+
+void MockEngine::PublishLoad() {
+  now_.running = static_cast<int64_t>(running_.size());
+  const auto held = static_cast<int64_t>(running_.size() + waiting_.size());
+  std::lock_guard lock(mutex_);
+  live_ = held + static_cast<int64_t>(inbox_.submits.size());
+  load_ = now_;
+}
+
+void MockEngine::DeliverAll() {
+  for (auto& [sink, deltas] : outbox_) sink->Deliver(std::move(deltas));
+  outbox_.clear();
+}
+
+}  // namespace
+
+std::unique_ptr<Engine> NewMockEngine(MockEngineOptions options) {
+  return std::make_unique<MockEngine>(std::move(options));
+}
+
+}  // namespace portico

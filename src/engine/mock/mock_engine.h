@@ -1,0 +1,43 @@
+// An engine without a model: it answers with the prompt's own tokens, at a given pace. Tests and
+// benchmarks of everything above the Engine interface run on it.
+//
+// Rules. The answer is the prompt without its special tokens, repeated, exactly max_new_tokens long
+// (a prompt of special tokens only: its last token, repeated). Step k of a stream is due at
+// admission + ttft + k * itl and carries tokens_per_step tokens; a due time in the future is
+// rounded up to the next millisecond, so that thousands of streams share their wake-ups. Without an
+// itl the tokens come as fast as they can, at most kMockTokensPerDelivery a delta, all streams in
+// turn. The model's end tokens do not end an answer; stop_token_ids do (past min_new_tokens).
+// Log-probabilities are made up, but always the same.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/mock/mock_faults.h"
+
+namespace portico {
+
+inline constexpr int32_t kMockTokensPerDelivery = 64;
+
+struct MockEngineOptions {
+  std::string model_path;  // for EngineInfo only
+  int32_t vocab_size = 0;
+  int32_t context_length = 0;
+  std::vector<TokenId> special_ids;    // left out of the answers
+  std::vector<TokenId> eos_token_ids;  // for EngineInfo only
+  double ttft_ms = 0;                  // >= 0
+  double itl_ms = 0;                   // >= 0
+  int32_t tokens_per_step = 1;         // >= 1
+  MockFaultRates faults;
+  int32_t max_running_requests = 16384;  // >= 1; the others wait
+  int32_t max_queued_requests = 1024;    // >= 0; beyond it Submit is refused
+  uint64_t seed = 0;                     // of the faults
+};
+
+// Starts the engine's one thread.
+std::unique_ptr<Engine> NewMockEngine(MockEngineOptions options);
+
+}  // namespace portico
