@@ -16,6 +16,8 @@
 
 namespace portico::llama {
 
+struct GgufInfo;
+
 // Called now and then while a model is read, imported and loaded: what is being done ("reading
 // weights", "importing", "quantizing", "loading") and how much of that stage is done, 0 to 1.
 // Called from the loading thread only.
@@ -23,8 +25,9 @@ using Progress = std::function<void(std::string_view stage, double fraction)>;
 
 struct ModelOptions {
   std::string path;  // a GGUF file, a Hugging Face folder, or a hub id ("org/name") in its cache
-  std::string dtype =
-      "auto";  // auto | float32 | bfloat16: of an imported folder's matrices, and of the arithmetic
+  // auto | float32 | bfloat16: of an imported folder's matrices (auto: as stored). float32 also
+  // makes the arithmetic float32 throughout, for a GGUF file too, whose weights stay as they are.
+  std::string dtype = "auto";
   std::string quantization;    // "" for none, or q8_0, q4_k_m, …; folders only
   int32_t context_length = 0;  // 0: the model's own
   int32_t threads = 0;         // for import and quantization; 0: all cores
@@ -56,8 +59,9 @@ struct ModelInfo {
 class LlamaModel {
  public:
   // Errors: NOT_FOUND (no such path), INVALID_ARGUMENT (damaged, or cannot be imported, or a bad
-  // option), RESOURCE_EXHAUSTED (disk or memory full), INTERNAL (libllama refused it). The message
-  // is one sentence that names the file and the fault. Blocks; may take minutes for a first import.
+  // option), UNIMPLEMENTED (a model that does not generate token by token), RESOURCE_EXHAUSTED (the
+  // disk is full), INTERNAL (libllama refused it). The message is one sentence that names the file
+  // and the fault. Blocks; may take minutes for a first import.
   static StatusOr<std::unique_ptr<LlamaModel>> Load(const ModelOptions& options,
                                                     const Progress& progress);
   ~LlamaModel();
@@ -75,7 +79,9 @@ class LlamaModel {
   llama_context_params ContextParams() const;
 
  private:
-  LlamaModel(llama_model* model, ModelInfo info) : model_(model), info_(std::move(info)) {}
+  explicit LlamaModel(llama_model* model) : model_(model) {}
+  Status Describe(const ModelOptions& options, const GgufInfo& gguf);
+  Status ChooseContext(const ModelOptions& options, const GgufInfo& gguf, int64_t rope_limit);
 
   llama_model* model_;
   ModelInfo info_;

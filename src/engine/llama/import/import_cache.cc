@@ -1,0 +1,94 @@
+#include "engine/llama/import/import_cache.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "engine/llama/import/file.h"
+
+namespace portico::llama {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string LockPath(const ImportCache& cache, const std::string& key) {
+  return (fs::path(cache.folder()) / (key + ".lock")).string();
+}
+
+int OpenLock(const std::string& path) {
+  return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+}
+
+}  // namespace
+
+StatusOr<ImportCache> ImportCache::Open() {
+  fs::path base;
+  // The specification wants a relative XDG_CACHE_HOME ignored.
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg == '/') {
+    base = xdg;
+  } else if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
+    base = fs::path(home) / ".cache";
+  } else {
+    return Error(StatusCode::kFailedPrecondition,
+                 "imported models need a cache folder: set XDG_CACHE_HOME or HOME");
+  }
+  fs::path folder = base / "portico" / "models";
+  std::error_code failure;
+  fs::create_directories(folder, failure);
+  if (failure) return FileError(folder.string(), "create", failure.value());
+  return ImportCache(folder.string());
+}
+
+std::string ImportCache::PathOf(const std::string& key) const {
+  return (fs::path(folder_) / (key + ".gguf")).string();
+}
+
+std::string ImportCache::TempPathOf(const std::string& key) const {
+  static std::atomic<int> serial = 0;
+  return (fs::path(folder_) / fmt::format("{}.{}-{}.tmp", key, ::getpid(), serial++)).string();
+}
+
+void ImportCache::RemoveLeftovers() const {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, ignored)) {
+    std::string name = entry.path().filename().string();
+    if (!name.ends_with(".tmp")) continue;
+    std::string key = name.substr(0, name.find('.'));
+    int fd = OpenLock(LockPath(*this, key));
+    if (fd < 0) continue;
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) fs::remove(entry.path(), ignored);
+    ::close(fd);
+  }
+}
+
+StatusOr<ImportLock> ImportLock::Acquire(const ImportCache& cache, const std::string& key,
+                                         const std::function<void()>& waiting) {
+  const std::string path = LockPath(cache, key);
+  int fd = OpenLock(path);
+  if (fd < 0) return FileError(path, "create", errno);
+  ImportLock lock(fd);
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return FileError(path, "lock", errno);
+    waiting();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return lock;
+}
+
+ImportLock::ImportLock(ImportLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+ImportLock::~ImportLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace portico::llama

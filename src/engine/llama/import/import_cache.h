@@ -1,0 +1,48 @@
+// The folder of imported models: $XDG_CACHE_HOME/portico/models, else ~/.cache/portico/models. One
+// file a key, complete under its name; "KEY.lock" is held by whoever is writing KEY, across
+// processes; "KEY.*.tmp" is what a writer is at, or what one that died has left.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "base/status.h"
+
+namespace portico::llama {
+
+class ImportCache {
+ public:
+  // Makes the folder if needed. Errors: neither XDG_CACHE_HOME nor HOME is set, or it cannot be
+  // made.
+  static StatusOr<ImportCache> Open();
+
+  const std::string& folder() const { return folder_; }
+  std::string PathOf(const std::string& key) const;
+  // A new name at every call, for the holder of the key's lock.
+  std::string TempPathOf(const std::string& key) const;
+
+  // Removes what died writers have left: the temporary files of keys that nobody has locked.
+  void RemoveLeftovers() const;
+
+ private:
+  explicit ImportCache(std::string folder) : folder_(std::move(folder)) {}
+  std::string folder_;
+};
+
+// The right to write one key, between threads and processes; given up by the destructor or by the
+// process's end.
+class ImportLock {
+ public:
+  // Waits for its turn; `waiting` is called about ten times a second meanwhile.
+  static StatusOr<ImportLock> Acquire(const ImportCache& cache, const std::string& key,
+                                      const std::function<void()>& waiting);
+  ImportLock(ImportLock&& other) noexcept;
+  ImportLock& operator=(ImportLock&&) = delete;
+  ~ImportLock();
+
+ private:
+  explicit ImportLock(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+}  // namespace portico::llama

@@ -1,0 +1,163 @@
+#include "engine/llama/import/importer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "engine/llama/import/content_hash.h"
+#include "engine/llama/import/file.h"
+#include "engine/llama/import/gguf_file.h"
+#include "engine/llama/import/gguf_writer.h"
+#include "engine/llama/import/import_cache.h"
+#include "engine/llama/import/quantize.h"
+#include "engine/llama/import/safetensors.h"
+
+namespace portico::llama {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Part of every key: raise it when the same folder would be written differently.
+constexpr char kRecipe[] = "portico import 1";
+
+std::string DtypeName(ImportDtype dtype) {
+  if (dtype == ImportDtype::kFloat32) return "float32";
+  return dtype == ImportDtype::kBfloat16 ? "bfloat16" : "auto";
+}
+
+// A file that a library writes, removed unless it was committed.
+class TempFile {
+ public:
+  explicit TempFile(std::string path) : path_(std::move(path)) {}
+  ~TempFile() {
+    std::error_code ignored;
+    fs::remove(path_, ignored);
+  }
+  TempFile(const TempFile&) = delete;
+  TempFile& operator=(const TempFile&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class Import {
+ public:
+  Import(const ImportOptions& options, const ImportProgress& progress, const WeightFiles& weights,
+         const ImportPlan& plan, ImportCache cache)
+      : options_(options),
+        progress_(progress),
+        weights_(weights),
+        plan_(plan),
+        cache_(std::move(cache)) {}
+
+  StatusOr<std::string> Run(const std::string& config_text) {
+    PORTICO_ASSIGN_OR_RETURN(std::string before, Stamps());
+    PORTICO_ASSIGN_OR_RETURN(std::string content,
+                             HashFiles(weights_.files(), options_.threads,
+                                       [&](double share) { Report("reading weights", share); }));
+    const std::string dtype = DtypeName(options_.dtype);
+    const std::string base_key = HashTexts({kRecipe, config_text, content, dtype, ""});
+    std::string key = base_key;
+    if (!options_.quantization.empty()) {
+      key =
+          HashTexts({kRecipe, config_text, content, dtype, options_.quantization, llama_version()});
+    }
+    if (Ready(key)) return cache_.PathOf(key);
+
+    PORTICO_ASSIGN_OR_RETURN(ImportLock lock, ImportLock::Acquire(cache_, key, [&] {
+                               Report("waiting for another import", 0);
+                             }));
+    if (Ready(key)) return cache_.PathOf(key);
+    TempFile temp(cache_.TempPathOf(key));
+    if (options_.quantization.empty()) {
+      PORTICO_RETURN_IF_ERROR(Write(temp.path()));
+    } else {
+      PORTICO_RETURN_IF_ERROR(WriteQuantized(base_key, key, temp.path()));
+    }
+    PORTICO_ASSIGN_OR_RETURN(std::string after, Stamps());
+    if (before != after) {
+      return Error(StatusCode::kAborted, "the model's weights changed while they were imported");
+    }
+    PORTICO_RETURN_IF_ERROR(CommitFile(temp.path(), cache_.PathOf(key)));
+    return cache_.PathOf(key);
+  }
+
+ private:
+  void Report(std::string_view stage, double share) const {
+    if (progress_) progress_(stage, share);
+  }
+
+  // A file under its final name was complete when it got it; the check is against what happened
+  // since.
+  bool Ready(const std::string& key) const {
+    std::error_code ignored;
+    return fs::exists(cache_.PathOf(key), ignored) && ReadGgufModel(cache_.PathOf(key)).ok();
+  }
+
+  StatusOr<std::string> Stamps() const {
+    std::string all;
+    for (const InputFile& file : weights_.files()) {
+      PORTICO_ASSIGN_OR_RETURN(std::string stamp, file.Stamp());
+      all += stamp + "\n";
+    }
+    return all;
+  }
+
+  Status Write(const std::string& path) const {
+    Report("importing", 0);
+    return WriteGguf(plan_, weights_, path, [&](double share) { Report("importing", share); });
+  }
+
+  // From the unquantized import if the cache has it, else from a temporary one.
+  Status WriteQuantized(const std::string& base_key, const std::string& key,
+                        const std::string& path) const {
+    PORTICO_ASSIGN_OR_RETURN(llama_ftype ftype, ParseQuantization(options_.quantization));
+    TempFile base(cache_.TempPathOf(key));
+    std::string from = cache_.PathOf(base_key);
+    if (!Ready(base_key)) {
+      PORTICO_RETURN_IF_ERROR(Write(base.path()));
+      from = base.path();
+    }
+    PORTICO_RETURN_IF_ERROR(Reserve(path));
+    Report("quantizing", 0);
+    PORTICO_RETURN_IF_ERROR(Quantize(from, path, ftype, options_.threads,
+                                     [&](double share) { Report("quantizing", share); }));
+    return ReadGgufModel(path).status();
+  }
+
+  // Fails early when the disk cannot hold the quantized file; it is smaller than this.
+  Status Reserve(const std::string& path) const {
+    uint64_t bytes = 0;
+    for (const PlannedTensor& tensor : plan_.tensors) {
+      bytes += static_cast<uint64_t>(tensor.elements()) * (tensor.rows == 0 ? 32 : 10) / 8;
+    }
+    return OutputFile::Create(path, bytes).status();
+  }
+
+  const ImportOptions& options_;
+  const ImportProgress& progress_;
+  const WeightFiles& weights_;
+  const ImportPlan& plan_;
+  const ImportCache cache_;
+};
+
+}  // namespace
+
+StatusOr<ImportedModel> ImportFolder(const std::string& folder, const ImportOptions& options,
+                                     const ImportProgress& progress) {
+  const std::string config_path = (fs::path(folder) / "config.json").string();
+  PORTICO_ASSIGN_OR_RETURN(std::string config_text, ReadTextFile(config_path));
+  PORTICO_ASSIGN_OR_RETURN(HfConfig config, ParseHfConfig(config_text, config_path));
+  PORTICO_ASSIGN_OR_RETURN(WeightFiles weights, WeightFiles::Open(folder));
+  PORTICO_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(config, weights, options.dtype));
+  PORTICO_ASSIGN_OR_RETURN(ImportCache cache, ImportCache::Open());
+  cache.RemoveLeftovers();
+  PORTICO_ASSIGN_OR_RETURN(std::string file,
+                           Import(options, progress, weights, plan, cache).Run(config_text));
+  return ImportedModel{std::move(file), std::move(config), std::move(plan.notes)};
+}
+
+}  // namespace portico::llama
