@@ -1,0 +1,98 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/strings/ascii.h"
+
+namespace portico {
+namespace {
+
+constexpr std::array<std::string_view, 5> kLevelNames = {"debug", "info", "warning", "error",
+                                                         "critical"};
+
+// Kept beside spdlog's own level, so that a dropped message costs one load.
+std::atomic<LogLevel> g_level{LogLevel::kInfo};
+
+spdlog::level::level_enum SpdlogLevel(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+    case LogLevel::kCritical:
+      return spdlog::level::critical;
+  }
+  return spdlog::level::info;
+}
+
+spdlog::logger& Logger() {
+  // Never destroyed: a thread may still log while the process ends.
+  static spdlog::logger* const logger = [] {
+    auto sink = std::make_shared<spdlog::sinks::stderr_color_sink_mt>();
+    auto* made = new spdlog::logger("portico", std::move(sink));
+    made->set_level(spdlog::level::trace);  // LogEnabled() decides
+    made->set_pattern("[%Y-%m-%d %H:%M:%S.%e] %^%l%$ %v");
+    return made;
+  }();
+  return *logger;
+}
+
+bool IsControl(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte < 0x20 || byte == 0x7f;
+}
+
+std::string OneLine(std::string_view message) {
+  std::string line;
+  for (const char c : message) {
+    if (IsControl(c)) {
+      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
+}  // namespace
+
+StatusOr<LogLevel> ParseLogLevel(std::string_view name) {
+  std::string lower(name);
+  absl::AsciiStrToLower(&lower);
+  const auto it = std::find(kLevelNames.begin(), kLevelNames.end(), lower);
+  if (it == kLevelNames.end()) {
+    return InvalidArgument(
+        "log-level", fmt::format("`{}` is not debug, info, warning, error or critical", name));
+  }
+  return static_cast<LogLevel>(it - kLevelNames.begin());
+}
+
+void InitLog(LogLevel level) {
+  g_level.store(level, std::memory_order_relaxed);
+  Logger();
+}
+
+bool LogEnabled(LogLevel level) { return level >= g_level.load(std::memory_order_relaxed); }
+
+void LogMessage(LogLevel level, std::string_view message) {
+  if (!LogEnabled(level)) return;
+  if (std::any_of(message.begin(), message.end(), IsControl)) {
+    const std::string line = OneLine(message);
+    Logger().log(SpdlogLevel(level), spdlog::string_view_t(line.data(), line.size()));
+  } else {
+    Logger().log(SpdlogLevel(level), spdlog::string_view_t(message.data(), message.size()));
+  }
+}
+
+}  // namespace portico
