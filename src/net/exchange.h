@@ -34,9 +34,9 @@ struct HttpResponse {
   std::string body;
 };
 
-// Lives on its connection's shard: created, used and destroyed there. The handler owns it; the connection may
-// die first, then on_closed is called and later writes do nothing. Destroying it before the answer is complete
-// answers 500, or cuts a started stream off.
+// Lives on its connection's shard: created, used and destroyed there. The handler owns it; the
+// connection may die first, then on_closed is called and later writes do nothing. Destroying it
+// before the answer is complete answers 500, or cuts a started stream off.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -46,7 +46,8 @@ class Exchange {
   virtual Shard& shard() = 0;
   // A whole answer. Exactly once, and not after StartStream().
   virtual void Respond(HttpResponse response) = 0;
-  // Head of an answer whose length is not known (chunked, or DATA frames). `response.body` is empty.
+  // Head of an answer whose length is not known (chunked, or DATA frames). `response.body` is
+  // empty.
   virtual void StartStream(HttpResponse response) = 0;
   // Appends to the stream; what one turn of the loop writes leaves in one send.
   virtual void Write(std::string_view bytes) = 0;
@@ -57,8 +58,8 @@ class Exchange {
   // Drops the connection (or stream) without completing the answer.
   virtual void Cut() = 0;
 
-  // Called once, on the shard, when the client has left before the answer was complete (end of input counts,
-  // half-close too). It may destroy this exchange.
+  // Called once, on the shard, when the client has left before the answer was complete (end of
+  // input counts, half-close too). It may destroy this exchange.
   void set_on_closed(absl::AnyInvocable<void()> on_closed) { on_closed_ = std::move(on_closed); }
 
  protected:
