@@ -1,0 +1,90 @@
+// Chat answers: TextDelta → chat.completion and chat.completion.chunk, in OpenAI's exact shapes
+// with the extensions matched_stop, token_ids and prompt_token_ids.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/openai/answer.h"
+#include "message/text_delta.h"
+#include "message/text_request.h"
+
+namespace portico::api::openai {
+
+// Gathers a whole answer.
+class ChatAnswer {
+ public:
+  ChatAnswer(AnswerHead head, const GenerationOptions& options);
+
+  void OnPrompt(PromptEcho prompt) { prompt_ids_ = std::move(prompt.tokens); }
+  void OnDelta(TextDelta delta);
+  // Not OK as soon as a delta has failed; the answer is this error then.
+  const Status& error() const { return error_; }
+  // The body; once, after the last delta.
+  std::string Body(const TokenUsage& total) const;
+
+ private:
+  struct Choice {
+    std::string text;
+    std::string logprobs;  // rendered positions, with commas between
+    std::vector<TokenId> ids;
+    FinishReason finish = FinishReason::kNone;
+    MatchedStop matched_stop;
+  };
+
+  AnswerHead head_;
+  bool logprobs_;
+  bool token_ids_;
+  std::vector<Choice> choices_;
+  std::vector<TokenId> prompt_ids_;
+  Status error_;
+};
+
+// Renders a stream of server-sent events.
+//
+// For each choice: before its first delta an event with role "assistant" and empty content (and
+// prompt_token_ids where asked for); then one event for each delta that has text or a token, even
+// if the token has no text yet; then one event with the finish reason. A delta that ends the choice
+// gives its content event first if HasContent(), and then the finish event; if not, the stop
+// token's id and log-probability are in the finish event. Deltas with neither text, token nor
+// finish give nothing. A failed delta gives one error event and ends the stream.
+class ChatStreamEncoder {
+ public:
+  ChatStreamEncoder(const AnswerHead& head, const GenerationOptions& options);
+
+  void OnPrompt(PromptEcho prompt) { prompt_ids_ = std::move(prompt.tokens); }
+  // Appends whole events to `out`.
+  void OnDelta(const TextDelta& delta, std::string* out);
+  // The usage event where asked for, and [DONE].
+  void OnEnd(const TokenUsage& total, std::string* out);
+  // One error event and [DONE].
+  void OnError(const Status& error, std::string* out);
+  // [DONE] has been written: later calls append nothing.
+  bool ended() const { return ended_; }
+
+ private:
+  void AppendRole(int32_t index, TokenUsage usage, std::string* out);
+  void AppendContent(const TextDelta& delta, std::string* out);
+  void AppendFinish(const TextDelta& delta, bool with_tokens, std::string* out);
+  void AppendHead(int32_t index, std::string_view after_index, std::string* out);
+  void AppendTail(const TokenUsage& usage, std::string* out);
+  void AppendTokens(const TextDelta& delta, std::string* out);
+
+  std::string head_;  // "data: {"id":…,"choices":[{"index":"
+  std::string usage_head_;
+  bool logprobs_;
+  bool token_ids_;
+  bool include_usage_;
+  bool continuous_usage_;
+  bool plain_;  // content events need no logprobs, ids or usage
+  bool ended_ = false;
+  std::vector<bool> started_;  // by choice
+  std::vector<TokenId> prompt_ids_;
+};
+
+// Appends `{"token":…,"logprob":…,"bytes":[…],"top_logprobs":[…]}`.
+void AppendChatLogprob(const TextPositionLogprobs& position, std::string* out);
+
+}  // namespace portico::api::openai

@@ -1,0 +1,21 @@
+// Error bodies in OpenAI's form: {"error":{"message","type","param","code"}}.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace portico::api::openai {
+
+// `type` follows from HttpStatus(status.code()), `param` is the status's field, `code` its reason.
+std::string ErrorBody(const Status& status);
+
+// For errors of the transport (404 path, 405, 413, 415, 431). Empty `param` and `code` become null.
+std::string ErrorBody(int http_status, std::string_view message, std::string_view param = {},
+                      std::string_view code = {});
+
+// OpenAI's name for an HTTP status: "invalid_request_error", "server_error"…
+std::string_view ErrorType(int http_status);
+
+}  // namespace portico::api::openai
