@@ -1,0 +1,95 @@
+// The llama engine's thread and the mailbox in front of it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/llama/kv_cache.h"
+#include "engine/llama/llama_engine.h"
+#include "engine/llama/model_runner.h"
+#include "engine/llama/scheduler.h"
+#include "engine/llama/stream.h"
+
+namespace portico::llama {
+
+struct EngineCounters {
+  std::atomic<int64_t> running{0};
+  std::atomic<int64_t> kv_used{0};
+  std::atomic<int64_t> kv_cached{0};
+  std::atomic<uint64_t> prompt_tokens{0};
+  std::atomic<uint64_t> cached_tokens{0};
+  std::atomic<uint64_t> generated_tokens{0};
+  std::atomic<uint64_t> retractions{0};
+  std::atomic<uint64_t> steps{0};
+};
+
+class EngineThread final : public LlamaEngine {
+ public:
+  EngineThread(std::unique_ptr<LlamaModel> model, std::unique_ptr<ModelRunner> runner,
+               EngineInfo info, const SchedulerOptions& scheduling, int32_t sequences, bool sharing,
+               std::string description);
+  ~EngineThread() override { Stop(); }
+
+  const EngineInfo& info() const override { return info_; }
+  const std::string& description() const override { return description_; }
+  Status Submit(GenerateRequest request, TokenSink* sink) override;
+  void Abort(StreamId stream) override;
+  EngineLoad load() const override;
+  Status FlushCache() override;
+  void Stop() override;
+
+ private:
+  // What other threads ask of the engine's, in order.
+  struct Command {
+    std::unique_ptr<Stream> submit;  // or
+    StreamId abort = 0;              // or
+    bool flush = false;
+  };
+
+  void Post(Command command);
+  void Loop();
+  bool TakeCommands(std::vector<Command>* commands);
+  void Apply(Command command);
+  bool RunStep();
+  void Consume(const Chunk& chunk, int32_t first_row);
+  void End(StreamId stream, bool keep, FinishReason reason, const Status& error);
+  void EndAll(FinishReason reason, const Status& error);
+  void FailStep(const Step& step, const Status& error);
+  void Die(const Status& error);
+  void Emit(TokenSink* sink, TokenDelta delta);
+  void Deliver();
+  void Count();
+
+  const EngineInfo info_;
+  const std::string description_;
+  std::unique_ptr<LlamaModel> model_;
+  std::unique_ptr<ModelRunner> runner_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Command> commands_;  // guarded by mutex_
+  bool stopping_ = false;          // guarded by mutex_
+  std::atomic<bool> dead_{false};
+  std::atomic<int64_t> in_flight_{0};  // accepted and not ended; grows under mutex_ only
+  std::atomic<uint64_t> next_seed_;
+  EngineCounters counters_;
+
+  // The engine's thread only.
+  KvCache cache_;
+  Scheduler scheduler_;
+  SamplerScratch scratch_;
+  std::vector<std::pair<TokenSink*, std::vector<TokenDelta>>> outbox_;
+  int64_t ended_ = 0;  // streams whose last delta is in the outbox
+  int32_t failures_ = 0;
+
+  std::once_flag joined_;
+  std::thread thread_;
+};
+
+}  // namespace portico::llama

@@ -1,0 +1,39 @@
+// How many KV cells the engine takes, and why: the sentence is printed at the start.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.h"
+
+namespace portico::llama {
+
+struct KvSizeRequest {
+  int64_t max_total_tokens = 0;  // what the user wants; 0: choose
+  int64_t context_length = 0;    // of one sequence
+  int64_t max_running = 0;
+  int64_t bytes_per_cell = 0;
+  int64_t free_bytes = 0;  // of memory, now
+};
+
+struct KvSize {
+  int64_t cells = 0;
+  std::string reason;  // "as asked for", "a quarter of the free memory", …
+};
+
+// Asked for: that many. Else enough for every running request to fill its context, but at most
+// kMostDefaultCells and at most a quarter of the free memory; one context at least.
+// RESOURCE_EXHAUSTED if that does not fit into the free memory.
+StatusOr<KvSize> ChooseKvSize(const KvSizeRequest& request);
+
+// Memory that can be had without swapping, in bytes: the machine's (/proc/meminfo) or the control
+// group's.
+int64_t FreeMemoryBytes();
+
+// "3.5 GiB", "640 MiB", "12 KiB".
+std::string HumanBytes(int64_t bytes);
+
+// More cells cost speed, not only memory: every token passes over all cells in use to find its own.
+inline constexpr int64_t kMostDefaultCells = 32768;
+
+}  // namespace portico::llama

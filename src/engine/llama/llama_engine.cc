@@ -1,0 +1,81 @@
+#include "engine/llama/llama_engine.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "engine/llama/engine_thread.h"
+#include "engine/llama/kv_size.h"
+#include "fmt/format.h"
+
+namespace portico::llama {
+namespace {
+
+// Rows of logits a step for prompts, beside one for every running request. A row is the
+// vocabulary's size.
+constexpr int32_t kPromptRows = 32;
+
+Status Check(const LlamaEngineOptions& o) {
+  const auto check = [](std::string_view name, int64_t value, int64_t low, int64_t high) {
+    if (value >= low && value <= high) return OkStatus();
+    return InvalidArgument(
+        name, fmt::format("{} must be between {} and {}, not {}", name, low, high, value));
+  };
+  constexpr int64_t kMany = 1 << 30;
+  PORTICO_RETURN_IF_ERROR(
+      check("max_running_requests", o.max_running_requests, 1, kMaxRunningRequests));
+  PORTICO_RETURN_IF_ERROR(check("max_queued_requests", o.max_queued_requests, 0, kMany));
+  PORTICO_RETURN_IF_ERROR(check("chunked_prefill_size", o.chunked_prefill_size, 1, 1 << 16));
+  PORTICO_RETURN_IF_ERROR(check("max_total_tokens", o.max_total_tokens, 0, kMany));
+  return check("threads", o.threads, 0, GGML_MAX_N_THREADS);
+}
+
+EngineInfo InfoOf(const ModelInfo& model, const LlamaEngineOptions& options, int64_t cells) {
+  EngineInfo info;
+  info.name = "llama";
+  info.model_path = model.path;
+  info.architecture = model.architecture;
+  info.dtype = model.dtype;
+  info.vocab_size = model.vocab_size;
+  info.context_length = static_cast<int32_t>(std::min<int64_t>(model.context_length, cells));
+  info.max_total_tokens = cells;
+  info.max_running_requests = options.max_running_requests;
+  info.max_queued_requests = options.max_queued_requests;
+  info.eos_token_ids = model.eos_token_ids;
+  return info;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel> model,
+                                                      const LlamaEngineOptions& options) {
+  PORTICO_RETURN_IF_ERROR(Check(options));
+  const ModelInfo& m = model->info();
+  PORTICO_ASSIGN_OR_RETURN(
+      const KvSize size,
+      ChooseKvSize({options.max_total_tokens, m.context_length, options.max_running_requests,
+                    m.kv_bytes_per_cell, FreeMemoryBytes()}));
+  const auto cores = static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency()));
+  RunnerOptions run;
+  run.cells = size.cells;
+  run.max_sequences_a_step = options.max_running_requests;
+  run.max_tokens_a_step = options.chunked_prefill_size + options.max_running_requests;
+  run.max_rows_a_step = options.max_running_requests + kPromptRows;
+  run.threads = options.threads > 0 ? options.threads : cores;
+  PORTICO_ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, ModelRunner::Create(*model, run));
+
+  const bool sharing = options.enable_prefix_cache && !runner->whole_sequences_only();
+  const int32_t sequences =
+      runner->whole_sequences_only() ? options.max_running_requests : kMaxSequences;
+  const SchedulerOptions scheduling = {options.max_running_requests, options.chunked_prefill_size,
+                                       run.max_rows_a_step};
+  std::string description = fmt::format(
+      "KV cache: {} tokens, {} ({}); prefix cache {}; up to {} running requests; {} threads",
+      size.cells, HumanBytes(size.cells * m.kv_bytes_per_cell), size.reason, sharing ? "on" : "off",
+      options.max_running_requests, run.threads);
+  EngineInfo info = InfoOf(m, options, size.cells);
+  return std::make_unique<EngineThread>(std::move(model), std::move(runner), std::move(info),
+                                        scheduling, sequences, sharing, std::move(description));
+}
+
+}  // namespace portico::llama
