@@ -57,8 +57,8 @@ void SetRope(const ImportPlan& plan, Metadata* metadata) {
   }
   metadata->Text("rope.scaling.type", "none");
   if (rope.scaling == Rope::Scaling::kNone) return;
-  if (plan.architecture == "llama") {
-    // The frequencies are divided by rope_freqs.weight; this multiplies cos and sin.
+  if (plan.rope_divisors) {
+    // Of cos and sin; the frequencies are divided by rope_freqs.weight.
     metadata->Float("rope.scaling.attn_factor", rope.attention_factor);
     return;
   }
@@ -68,7 +68,7 @@ void SetRope(const ImportPlan& plan, Metadata* metadata) {
   // libllama multiplies its own mscale by this.
   metadata->Float("rope.scaling.attn_factor",
                   rope.attention_factor / YarnAttentionFactor(rope.factor));
-  // Not read by libllama for this architecture: LlamaModel::ContextParams() passes them on.
+  // Not read by libllama for these architectures: LlamaModel::ContextParams() passes them on.
   metadata->Float("rope.scaling.yarn_beta_fast", rope.beta_fast);
   metadata->Float("rope.scaling.yarn_beta_slow", rope.beta_slow);
 }

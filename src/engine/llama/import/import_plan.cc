@@ -10,16 +10,25 @@
 namespace portico::llama {
 namespace {
 
+// Scalings that libllama knows by name, with numbers that it can be told. YaRN's betas reach it
+// through the context only, so they are left to Qwen3, which has no other way.
+bool RopeKnownByName(const HfConfig& config) {
+  const Rope& rope = config.rope;
+  if (rope.scaling == Rope::Scaling::kYarn) {
+    bool usual = rope.beta_fast == 32 && rope.beta_slow == 1;
+    return rope.truncate && (usual || config.family == Family::kQwen3);
+  }
+  return rope.scaling == Rope::Scaling::kNone || rope.scaling == Rope::Scaling::kLinear;
+}
+
 // Qwen2 is Llama with biases on q, k and v. libllama's "qwen2" wants heads that fill the hidden
 // size and takes no divisor a frequency; its "llama" has neither limit, at the price of reordered
 // rows.
 std::string LibllamaArchitecture(const HfConfig& config) {
   if (config.family == Family::kQwen3) return "qwen3";
   if (config.family != Family::kQwen2) return "llama";
-  bool plain_rope =
-      config.rope.scaling == Rope::Scaling::kNone || config.rope.scaling == Rope::Scaling::kLinear;
   bool full_heads = config.heads * config.head_dim == config.hidden_size;
-  return plain_rope && full_heads ? "qwen2" : "llama";
+  return RopeKnownByName(config) && full_heads ? "qwen2" : "llama";
 }
 
 class Planner {
@@ -28,6 +37,7 @@ class Planner {
       : weights_(weights), dtype_(dtype) {
     plan_.config = config;
     plan_.architecture = LibllamaArchitecture(config);
+    plan_.rope_divisors = !RopeKnownByName(config);
     reorder_ = plan_.architecture == "llama" ? config.head_dim : 0;
   }
 
@@ -107,11 +117,7 @@ class Planner {
   }
 
   void AddRopeDivisors() {
-    const Rope::Scaling scaling = plan_.config.rope.scaling;
-    if (plan_.architecture != "llama" || scaling == Rope::Scaling::kNone ||
-        scaling == Rope::Scaling::kLinear) {
-      return;
-    }
+    if (!plan_.rope_divisors) return;
     PlannedTensor tensor;
     tensor.name = "rope_freqs.weight";
     tensor.values = plan_.config.rope_divisors;

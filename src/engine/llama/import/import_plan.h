@@ -34,6 +34,9 @@ struct PlannedTensor {
 struct ImportPlan {
   HfConfig config;
   std::string architecture;  // libllama's
+  // The rope scaling is written as a divisor for each frequency (rope_freqs.weight), which only
+  // libllama's "llama" takes; else libllama knows the scaling by name.
+  bool rope_divisors = false;
   std::vector<PlannedTensor> tensors;
   std::vector<std::string> notes;  // sentences for the person who starts the server
 };

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Part of every key: raise it when the same folder would be written differently.
-constexpr char kRecipe[] = "portico import 1";
+constexpr char kRecipe[] = "portico import 2";
 
 std::string DtypeName(ImportDtype dtype) {
   if (dtype == ImportDtype::kFloat32) return "float32";
