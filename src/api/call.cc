@@ -2,26 +2,31 @@
 
 namespace portico::api {
 
-Call* CallTable::Add(std::unique_ptr<Call> call) {
-  Call* pointer = call.get();
-  calls_.emplace(pointer, std::move(call));
-  return pointer;
+uint64_t CallTable::Add(std::unique_ptr<Call> call) {
+  call->serial = ++last_serial_;
+  calls_.emplace(last_serial_, std::move(call));
+  return last_serial_;
+}
+
+Call* CallTable::Find(uint64_t serial) {
+  auto it = calls_.find(serial);
+  return it == calls_.end() ? nullptr : it->second.get();
 }
 
 void CallTable::Remove(Call* call) {
-  leaving_.push_back(call);
+  leaving_.push_back(call->serial);
   if (posted_) return;
   posted_ = true;
   shard_.AtEndOfTurn([this] {
     posted_ = false;
-    std::vector<Call*> leaving;
+    std::vector<uint64_t> leaving;
     leaving.swap(leaving_);
-    for (Call* gone : leaving) calls_.erase(gone);
+    for (uint64_t serial : leaving) calls_.erase(serial);
   });
 }
 
 void CallTable::Abort(std::string_view rid, bool all) {
-  for (auto& [call, owned] : calls_) {
+  for (auto& [serial, call] : calls_) {
     if (all || call->rid == rid) call->Abort();
   }
 }

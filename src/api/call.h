@@ -1,6 +1,7 @@
 // A request that is being answered: it owns its exchange and its generation, and lives in its shard's table.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +21,8 @@ class Call {
 
   // What /abort_request calls it; may be shared by calls of careless clients.
   std::string rid;
+  // Names the call in its table; 0 before Add().
+  uint64_t serial = 0;
 };
 
 // The live calls of one shard, on it only.
@@ -27,7 +30,10 @@ class CallTable {
  public:
   explicit CallTable(net::Shard& shard) : shard_(shard) {}
 
-  Call* Add(std::unique_ptr<Call> call);
+  // The call's serial.
+  uint64_t Add(std::unique_ptr<Call> call);
+  // Null if that call is gone.
+  Call* Find(uint64_t serial);
   // Destroys the call in a later turn: it may be on the stack now. Twice is once.
   void Remove(Call* call);
   // Every call of that rid, or all.
@@ -38,8 +44,9 @@ class CallTable {
 
  private:
   net::Shard& shard_;
-  absl::flat_hash_map<Call*, std::unique_ptr<Call>> calls_;
-  std::vector<Call*> leaving_;
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Call>> calls_;
+  std::vector<uint64_t> leaving_;
+  uint64_t last_serial_ = 0;
   bool posted_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/call.h"
+#include "base/cpu_pool.h"
 #include "base/metrics.h"
 #include "net/exchange.h"
 #include "service/model_registry.h"
@@ -23,8 +24,9 @@ struct ShardContext;
 // Shared by all shards; thread safe after the start.
 struct ApiContext {
   ModelRegistry* models = nullptr;
-  metrics::Registry* registry = nullptr;
+  Registry* registry = nullptr;
   ServiceMetrics* metrics = nullptr;
+  CpuPool* pool = nullptr;
   std::string api_key;      // empty: no authentication
   std::string cors_origin;  // empty: no CORS headers
   Json server_info;         // what /get_server_info shows: options without secrets

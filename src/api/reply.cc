@@ -48,6 +48,16 @@ net::HttpResponse Head(const net::Exchange& exchange, const ApiContext& api, int
   return response;
 }
 
+bool TakesJson(net::Exchange& exchange, const ApiContext& api) {
+  std::string_view type = exchange.request.Header("content-type");
+  if (type.empty() || type.find("json") != std::string_view::npos) return true;
+  net::HttpResponse response = Head(exchange, api, 415, "application/json");
+  response.body = openai::ErrorBody(
+      415, "The body must be JSON (content-type: application/json), not " + std::string(type));
+  exchange.Respond(std::move(response));
+  return false;
+}
+
 void ReplyJson(net::Exchange& exchange, const ApiContext& api, int status, std::string body) {
   net::HttpResponse response = Head(exchange, api, status, "application/json");
   response.body = std::move(body);

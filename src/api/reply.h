@@ -21,6 +21,9 @@ void ReplyText(net::Exchange& exchange, const ApiContext& api, int status, std::
 // The error body in OpenAI's form; RESOURCE_EXHAUSTED adds Retry-After.
 void ReplyError(net::Exchange& exchange, const ApiContext& api, const Status& status);
 
+// True if the request's content type is JSON or not named. Else answers 415.
+bool TakesJson(net::Exchange& exchange, const ApiContext& api);
+
 // 32 hexadecimal digits that no other request of any process has.
 std::string NewRequestId();
 

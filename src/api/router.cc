@@ -82,7 +82,7 @@ void Router::Dispatch(std::unique_ptr<net::Exchange> exchange, ShardContext& sha
   }
   net::HttpResponse response = Head(*exchange, shard.api, 405, "application/json");
   response.headers.emplace_back("allow", allowed);
-  response.body = openai::HttpErrorBody(
+  response.body = openai::ErrorBody(
       405, request.method + " is not allowed on " + request.path + "; use " + allowed);
   exchange->Respond(std::move(response));
 }

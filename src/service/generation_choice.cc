@@ -81,7 +81,7 @@ void Generation::Choice::Finish(TextDelta last, FinishReason reason, TimePoint n
   owner_.hub_.Remove(stream);
   last.finish = reason;
   last.usage = usage;
-  owner_.metrics_.OnFinished(reason, usage, now - owner_.plan_.arrival);
+  owner_.metrics_.OnFinished(reason, now - owner_.plan_.arrival);
 
   owner_.sink_->OnDelta(std::move(last));
   owner_.ChoiceEnded(*this);

@@ -50,12 +50,11 @@ Json BareFunctions(const Json& tools) {
   return Json(std::move(bare));
 }
 
-Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size) {
+Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string_view field) {
   for (TokenId id : ids) {
     if (id < 0 || id >= vocab_size) {
-      return InvalidArgument("prompt", fmt::format("prompt: token id {} is not in the vocabulary "
-                                                   "(0 to {})",
-                                                   id, vocab_size - 1));
+      return InvalidArgument(field, fmt::format("{}: token id {} is not in the vocabulary (0 to {})",
+                                                field, id, vocab_size - 1));
     }
   }
   return OkStatus();
@@ -120,6 +119,7 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& 
   PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, request));
   GenerationPlan::Prompt prompt;
   prompt.ids = std::make_shared<const std::vector<TokenId>>(EncodeRendered(model, text));
+  PORTICO_RETURN_IF_ERROR(CheckIds(*prompt.ids, engine.vocab_size, "messages"));
   PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens,
                            FitContext(static_cast<int64_t>(prompt.ids->size()), request.options,
                                       engine, "messages"));
@@ -140,10 +140,11 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
     GenerationPlan::Prompt prompt;
     std::vector<TokenId> ids = from.ids;
     if (from.is_ids) {
-      PORTICO_RETURN_IF_ERROR(CheckIds(ids, engine.vocab_size));
+      PORTICO_RETURN_IF_ERROR(CheckIds(ids, engine.vocab_size, "prompt"));
       if (request.echo) prompt.text = model.tokenizer->Decode(ids, false);
     } else {
       model.tokenizer->Encode(from.text, /*add_special_tokens=*/true, &ids);
+      PORTICO_RETURN_IF_ERROR(CheckIds(ids, engine.vocab_size, "prompt"));
       if (request.echo) prompt.text = from.text;
     }
     PORTICO_ASSIGN_OR_RETURN(

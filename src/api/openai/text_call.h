@@ -1,0 +1,128 @@
+// A chat or completion request while it is answered: TextDeltas in, the encoder's bytes out.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "api/call.h"
+#include "api/context.h"
+#include "api/openai/answer.h"
+#include "api/reply.h"
+#include "net/exchange.h"
+#include "service/best_of.h"
+#include "service/generation.h"
+
+namespace portico::api::openai {
+
+// What whole and streamed calls share: they own the exchange and the generation.
+class TextCall : public Call, public TextSink {
+ public:
+  TextCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard)
+      : exchange_(std::move(exchange)), shard_(shard) {
+    exchange_->set_on_closed([this] { shard_.calls.Remove(this); });
+  }
+
+  // Submits the plan. On failure nothing runs, and the caller answers with TakeExchange().
+  Status Start(const ServingModel& model, GenerationPlan plan) {
+    TextSink* sink = this;
+    if (plan.options.best_of > plan.options.n) sink = &best_of_.emplace(&plan, this);
+    PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
+                                                            std::move(plan), sink));
+    OnStarted();
+    return OkStatus();
+  }
+
+  std::unique_ptr<net::Exchange> TakeExchange() {
+    exchange_->set_on_closed(nullptr);
+    return std::move(exchange_);
+  }
+
+  void Abort() override { generation_->Abort(); }
+
+ protected:
+  // Every stream has been submitted.
+  virtual void OnStarted() {}
+  // The answer is complete; this call goes away.
+  void Leave() { shard_.calls.Remove(this); }
+
+  std::unique_ptr<net::Exchange> exchange_;
+  ShardContext& shard_;
+
+ private:
+  std::optional<BestOf> best_of_;
+  std::unique_ptr<Generation> generation_;
+};
+
+// Answers in one piece. `Answer` is ChatAnswer or CompletionAnswer.
+template <typename Answer>
+class WholeCall final : public TextCall {
+ public:
+  WholeCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, Answer answer)
+      : TextCall(std::move(exchange), shard), answer_(std::move(answer)) {}
+
+  void OnPrompt(PromptEcho prompt) override { answer_.OnPrompt(std::move(prompt)); }
+
+  void OnDelta(TextDelta delta) override {
+    if (failed_) return;
+    answer_.OnDelta(std::move(delta));
+    if (answer_.error().ok()) return;
+    failed_ = true;
+    ReplyError(*exchange_, shard_.api, answer_.error());
+    Leave();
+  }
+
+  void OnEnd(const TokenUsage& total) override {
+    if (failed_) return;
+    ReplyJson(*exchange_, shard_.api, 200, answer_.Body(total));
+    Leave();
+  }
+
+ private:
+  Answer answer_;
+  bool failed_ = false;
+};
+
+// Answers with server-sent events. `Encoder` is ChatStreamEncoder or CompletionStreamEncoder.
+template <typename Encoder>
+class StreamCall final : public TextCall {
+ public:
+  StreamCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, Encoder encoder)
+      : TextCall(std::move(exchange), shard), encoder_(std::move(encoder)) {}
+
+  void OnPrompt(PromptEcho prompt) override { encoder_.OnPrompt(std::move(prompt)); }
+
+  void OnDelta(TextDelta delta) override {
+    encoder_.OnDelta(delta, &events_);
+    Send();
+  }
+
+  void OnEnd(const TokenUsage& total) override {
+    encoder_.OnEnd(total, &events_);
+    Send();
+  }
+
+ private:
+  void OnStarted() override {
+    net::HttpResponse head = Head(*exchange_, shard_.api, 200, "text/event-stream");
+    head.headers.emplace_back("cache-control", "no-cache");
+    exchange_->StartStream(std::move(head));
+  }
+
+  void Send() {
+    if (done_) return;
+    exchange_->Write(events_);
+    events_.clear();
+    if (!encoder_.ended()) return;
+    done_ = true;
+    exchange_->End();
+    Leave();
+  }
+
+  Encoder encoder_;
+  std::string events_;
+  bool done_ = false;
+};
+
+}  // namespace portico::api::openai

@@ -1,0 +1,16 @@
+#include "api/admin/health.h"
+#include "api/openai/handlers.h"
+#include "api/router.h"
+#include "api/sglang/info.h"
+
+namespace portico::api {
+
+Router MakeRouter() {
+  Router router;
+  openai::AddOpenAiRoutes(router);
+  AddSglangRoutes(router);
+  AddAdminRoutes(router);
+  return router;
+}
+
+}  // namespace portico::api

@@ -1,0 +1,116 @@
+#include "app/http_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <latch>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+
+namespace portico {
+namespace {
+
+// Long requests that wait for the CPU pool; beyond it they are planned on their shard.
+constexpr size_t kMaxPooledTasks = 256;
+
+int ShardCount(const ServeOptions& options) {
+  if (options.shards > 0) return options.shards;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 4);
+}
+
+size_t PoolThreads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
+
+net::ServerOptions ListenerOptions(const ServeOptions& options) {
+  net::ServerOptions listener;
+  listener.host = options.host;
+  listener.port = options.port;
+  listener.max_connections = options.max_connections;
+  listener.max_head_bytes = options.max_head_bytes;
+  listener.max_body_bytes = options.max_body_bytes;
+  listener.max_unsent_bytes = options.max_unsent_bytes;
+  listener.idle_timeout = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(options.idle_timeout_seconds));
+  listener.tls_certificate = options.ssl_certfile;
+  listener.tls_key = options.ssl_keyfile;
+  if (options.access_log) {
+    listener.on_complete = [](const net::HttpRequest& request, int status, size_t bytes,
+                              Duration took) {
+      LogInfo("{} {} {} {} {} bytes {:.1f} ms", request.peer, request.method, request.path, status,
+              bytes, Seconds(took) * 1e3);
+    };
+  }
+  return listener;
+}
+
+}  // namespace
+
+HttpService::HttpService(const ServeOptions& options)
+    : metrics_(registry_, models_), pool_(PoolThreads(), kMaxPooledTasks) {
+  api_.models = &models_;
+  api_.registry = &registry_;
+  api_.metrics = &metrics_;
+  api_.pool = &pool_;
+  api_.api_key = options.api_key;
+  api_.cors_origin = options.cors_origin;
+  api_.log_requests = options.log_requests;
+  api_.server_info = OptionsAsJson(options);
+  router_ = api::MakeRouter();
+}
+
+StatusOr<std::unique_ptr<HttpService>> HttpService::Start(const ServeOptions& options) {
+  std::unique_ptr<HttpService> service(new HttpService(options));
+  std::vector<net::Shard*> shards;
+  for (int i = 0; i < ShardCount(options); ++i) {
+    auto shard = std::make_unique<net::Shard>(i);
+    auto context = std::make_unique<api::ShardContext>(*shard, service->api_);
+    service->api_.shards.push_back(context.get());
+    shards.push_back(shard.get());
+    service->contexts_.push_back(std::move(context));
+    service->shards_.push_back(std::move(shard));
+  }
+  for (net::Shard* shard : shards) shard->Start();
+  auto handle = [self = service.get()](std::unique_ptr<net::Exchange> exchange) {
+    api::ShardContext& context = *self->contexts_[exchange->shard().index()];
+    self->router_.Dispatch(std::move(exchange), context);
+  };
+  PORTICO_ASSIGN_OR_RETURN(service->server_,
+                           net::Server::Start(ListenerOptions(options), shards, handle));
+  return service;
+}
+
+void HttpService::OnEveryShard(const std::function<void(api::ShardContext&)>& task) {
+  std::latch done(static_cast<std::ptrdiff_t>(contexts_.size()));
+  for (auto& context : contexts_) {
+    context->shard.Post([&task, &done, at = context.get()] {
+      task(*at);
+      done.count_down();
+    });
+  }
+  done.wait();
+}
+
+bool HttpService::Drain(Duration patience) {
+  api_.draining = true;
+  bool finished = server_->Drain(Clock::now() + patience);
+  if (!finished) {
+    LogWarning("requests are still running after {:.0f} s: aborting them", Seconds(patience));
+    OnEveryShard([](api::ShardContext& context) { context.calls.Abort({}, /*all=*/true); });
+    server_->Drain(Clock::now() + std::chrono::seconds(1));
+  }
+  return finished;
+}
+
+// The order matters: no new requests, then no calls, then no deliveries, then no threads.
+HttpService::~HttpService() {
+  if (server_) {
+    server_->Stop();
+    OnEveryShard([](api::ShardContext& context) { context.calls.Clear(); });
+  }
+  for (auto& context : contexts_) context->hub.Close();
+  for (const ServingModel* model : models_.models()) model->engine->Stop();
+  for (auto& shard : shards_) shard->Stop();
+}
+
+}  // namespace portico

@@ -1,0 +1,193 @@
+#include "app/load_model.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/llama/llama_engine.h"
+#include "engine/llama/model.h"
+#include "engine/mock/mock_engine.h"
+#include "tokenizer/tokenizer_config.h"
+
+namespace portico {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int32_t kMockContextLength = 32768;
+
+StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) return Error(StatusCode::kNotFound, "cannot read " + path);
+  return std::move(text).str();
+}
+
+int64_t UnixSeconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+NamedTexts SpecialTokens(const TokenizerConfig& config) {
+  NamedTexts tokens;
+  auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) tokens.emplace_back(name, text);
+  };
+  add("bos_token", config.bos_token);
+  add("eos_token", config.eos_token);
+  add("unk_token", config.unk_token);
+  add("pad_token", config.pad_token);
+  tokens.insert(tokens.end(), config.other_tokens.begin(), config.other_tokens.end());
+  return tokens;
+}
+
+// --chat-template is a file, or the template itself (SGLang takes both).
+StatusOr<std::shared_ptr<const ChatTemplate>> GivenTemplate(const std::string& given,
+                                                            NamedTexts special_tokens) {
+  std::string source = given;
+  if (given.find("{%") == std::string::npos && given.find("{{") == std::string::npos) {
+    PORTICO_ASSIGN_OR_RETURN(source, ReadFile(given));
+  }
+  return ChatTemplate::FromSource(std::move(source), std::move(special_tokens));
+}
+
+Status LoadText(const ServeOptions& options, const std::string& path, ServingModel* model) {
+  model->tokenizer_path = path;
+  auto tokenizer = Tokenizer::Load(path);
+  if (!tokenizer.ok()) {
+    return Error(tokenizer.status().code(),
+                 std::string(MessageOf(tokenizer.status())) +
+                     (options.tokenizer_path.empty()
+                          ? "; --tokenizer-path names another tokenizer"
+                          : ""));
+  }
+  model->tokenizer = *std::move(tokenizer);
+  PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(path));
+  if (!options.chat_template.empty()) {
+    PORTICO_ASSIGN_OR_RETURN(model->chat_template,
+                             GivenTemplate(options.chat_template, SpecialTokens(config)));
+    return OkStatus();
+  }
+  if (config.chat_templates.empty()) {
+    model->chat_template_error = "none is beside its tokenizer";
+    return OkStatus();
+  }
+  auto parsed = ChatTemplate::FromTemplates(config.chat_templates, SpecialTokens(config));
+  if (parsed.ok()) {
+    model->chat_template = *std::move(parsed);
+  } else {
+    model->chat_template_error = std::string(MessageOf(parsed.status()));
+    LogWarning("the chat template cannot be used: {}", model->chat_template_error);
+  }
+  return OkStatus();
+}
+
+StatusOr<std::unique_ptr<Engine>> MakeMock(const ServeOptions& options, const std::string& path,
+                                           const Tokenizer& tokenizer) {
+  MockEngineOptions mock;
+  mock.model_path = path;
+  mock.vocab_size = tokenizer.vocab_size();
+  mock.context_length = options.context_length > 0 ? options.context_length : kMockContextLength;
+  for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
+    if (tokenizer.IsSpecial(id)) mock.special_ids.push_back(id);
+  }
+  mock.ttft_ms = options.mock_ttft_ms;
+  mock.itl_ms = options.mock_itl_ms;
+  mock.tokens_per_step = options.mock_tokens_per_step;
+  PORTICO_ASSIGN_OR_RETURN(mock.faults, ParseMockFaults(options.mock_fault));
+  if (options.max_running_requests > 0) mock.max_running_requests = options.max_running_requests;
+  mock.max_queued_requests = options.max_queued_requests;
+  return NewMockEngine(std::move(mock));
+}
+
+StatusOr<std::unique_ptr<Engine>> MakeLlama(const ServeOptions& options, const std::string& path,
+                                            const LoadProgress& progress, ServingModel* model,
+                                            std::string* tokenizer_path) {
+  llama::ModelOptions wanted;
+  wanted.path = path;
+  wanted.dtype = options.dtype;
+  wanted.quantization = options.quantization;
+  wanted.context_length = options.context_length;
+  wanted.threads = options.threads;
+  PORTICO_ASSIGN_OR_RETURN(auto loaded, llama::LlamaModel::Load(wanted, progress));
+  for (const std::string& note : loaded->info().notes) LogWarning("{}", note);
+  *tokenizer_path = loaded->info().tokenizer_path;
+  if (options.sampling_defaults == "model") model->defaults = loaded->info().defaults;
+
+  llama::LlamaEngineOptions engine;
+  if (options.max_running_requests > 0) engine.max_running_requests = options.max_running_requests;
+  engine.max_queued_requests = options.max_queued_requests;
+  if (options.chunked_prefill_size > 0) engine.chunked_prefill_size = options.chunked_prefill_size;
+  engine.max_total_tokens = options.max_total_tokens;
+  engine.threads = options.threads;
+  engine.enable_prefix_cache = !options.disable_radix_cache;
+  PORTICO_ASSIGN_OR_RETURN(auto made, llama::NewLlamaEngine(std::move(loaded), engine));
+  LogInfo("{}", made->description());
+  return std::unique_ptr<Engine>(std::move(made));
+}
+
+// Some published folders have a token or two more than the model has rows; the service refuses those ids.
+void CompareVocabularies(const ServingModel& model) {
+  int32_t engine = model.engine->info().vocab_size;
+  if (model.tokenizer->vocab_size() <= engine) return;
+  LogWarning("the tokenizer at {} has {} ids, the model knows {}: requests with the others fail",
+               model.tokenizer_path, model.tokenizer->vocab_size(), engine);
+}
+
+}  // namespace
+
+StatusOr<std::string> DemoModelPath() {
+  std::error_code ignored;
+  std::vector<fs::path> places;
+  fs::path self = fs::read_symlink("/proc/self/exe", ignored);
+  if (!self.empty()) {
+    places.push_back(self.parent_path() / "../share/portico/models/demo");
+    for (fs::path at = self.parent_path(); at.has_relative_path(); at = at.parent_path()) {
+      places.push_back(at / "models/demo");
+    }
+  }
+  for (const fs::path& place : places) {
+    if (fs::exists(place / "config.json", ignored)) return fs::weakly_canonical(place).string();
+  }
+  return Error(StatusCode::kNotFound,
+               "the demo model is not beside this program; name a model with --model-path");
+}
+
+StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ServeOptions& options,
+                                                         const LoadProgress& progress) {
+  auto model = std::make_unique<ServingModel>();
+  model->created = UnixSeconds();
+  const bool mock = options.engine == "mock";
+  const bool demo = options.model_path.empty() && (!mock || options.tokenizer_path.empty());
+  std::string path = options.model_path;
+  if (demo) {
+    PORTICO_ASSIGN_OR_RETURN(path, DemoModelPath());
+  } else if (path.empty()) {
+    path = options.tokenizer_path;
+  }
+  model->id = !options.served_model_name.empty() ? options.served_model_name
+              : demo                             ? "demo"
+                                                 : path;
+
+  std::string tokenizer_path = path;
+  if (!mock) {
+    PORTICO_ASSIGN_OR_RETURN(model->engine,
+                             MakeLlama(options, path, progress, model.get(), &tokenizer_path));
+  }
+  if (!options.tokenizer_path.empty()) tokenizer_path = options.tokenizer_path;
+  PORTICO_RETURN_IF_ERROR(LoadText(options, tokenizer_path, model.get()));
+  if (mock) {
+    PORTICO_ASSIGN_OR_RETURN(model->engine, MakeMock(options, path, *model->tokenizer));
+  }
+  CompareVocabularies(*model);
+  return model;
+}
+
+}  // namespace portico
