@@ -4,100 +4,21 @@
 
 #include <algorithm>
 
+#include "text/json_element.h"
 #include "text/json_writer.h"
 
 namespace portico {
-namespace {
-
-using simdjson::dom::element;
-using simdjson::dom::element_type;
-
-StatusOr<Json> Convert(element from, size_t depth_left);
-
-StatusOr<Json> ConvertArray(simdjson::dom::array from, size_t depth_left) {
-  JsonArray array;
-  array.reserve(from.size());
-  for (element item : from) {
-    PORTICO_ASSIGN_OR_RETURN(Json value, Convert(item, depth_left));
-    array.push_back(std::move(value));
-  }
-  return Json(std::move(array));
-}
-
-StatusOr<Json> ConvertObject(simdjson::dom::object from, size_t depth_left) {
-  JsonObject object;
-  object.reserve(from.size());
-  for (auto [key, item] : from) {
-    PORTICO_ASSIGN_OR_RETURN(Json value, Convert(item, depth_left));
-    object.emplace_back(std::string(key), std::move(value));
-  }
-  if (object.size() < 2) return Json(std::move(object));
-
-  // Doubled keys: found by sorting, so that a hostile object of many members costs n log n.
-  std::vector<size_t> order(object.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return object[a].first != object[b].first ? object[a].first < object[b].first : a < b;
-  });
-  std::vector<bool> dropped(object.size());
-  bool any = false;
-  for (size_t i = 0; i + 1 < order.size();) {
-    size_t end = i + 1;
-    while (end < order.size() && object[order[end]].first == object[order[i]].first) ++end;
-    if (end - i > 1) {
-      any = true;
-      object[order[i]].second = std::move(object[order[end - 1]].second);
-      for (size_t j = i + 1; j < end; ++j) dropped[order[j]] = true;
-    }
-    i = end;
-  }
-  if (any) {
-    JsonObject kept;
-    for (size_t i = 0; i < object.size(); ++i) {
-      if (!dropped[i]) kept.push_back(std::move(object[i]));
-    }
-    object = std::move(kept);
-  }
-  return Json(std::move(object));
-}
-
-StatusOr<Json> Convert(element from, size_t depth_left) {
-  if (depth_left == 0) {
-    return Error(StatusCode::kInvalidArgument, "the JSON text is nested too deeply");
-  }
-  switch (from.type()) {
-    case element_type::ARRAY:
-      return ConvertArray(simdjson::dom::array(from), depth_left - 1);
-    case element_type::OBJECT:
-      return ConvertObject(simdjson::dom::object(from), depth_left - 1);
-    case element_type::INT64:
-      return Json(int64_t(from));
-    case element_type::UINT64:
-      return Json(static_cast<double>(uint64_t(from)));
-    case element_type::DOUBLE:
-      return Json(double(from));
-    case element_type::STRING:
-      return Json(std::string_view(from));
-    case element_type::BOOL:
-      return Json(bool(from));
-    case element_type::NULL_VALUE:
-      return Json();
-  }
-  return Error(StatusCode::kInternal, "unknown JSON type");
-}
-
-}  // namespace
 
 StatusOr<Json> Json::Parse(std::string_view text, const Limits& limits) {
   simdjson::dom::parser parser;
   if (auto error = parser.allocate(std::max<size_t>(text.size(), 64), limits.max_depth + 1)) {
     return Error(StatusCode::kResourceExhausted, simdjson::error_message(error));
   }
-  element root;
+  simdjson::dom::element root;
   if (auto error = parser.parse(text.data(), text.size(), true).get(root)) {
     return Error(StatusCode::kInvalidArgument, simdjson::error_message(error));
   }
-  return Convert(root, limits.max_depth + 1);
+  return JsonOf(root);
 }
 
 const Json* Json::Find(std::string_view key) const {
