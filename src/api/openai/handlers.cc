@@ -23,8 +23,8 @@ namespace {
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
 constexpr std::string_view kModelsPath = "/v1/models/";
-// Bodies above this are parsed, rendered and tokenized off the shard: at 100 MB/s they would hold every other
-// stream of the shard up for more than half a millisecond.
+// Bodies above this are parsed, rendered and tokenized off the shard: at 100 MB/s they would hold
+// every other stream of the shard up for more than half a millisecond.
 constexpr size_t kLongBody = 64 << 10;
 
 int64_t UnixSeconds() {
@@ -136,14 +136,15 @@ void Answer(ExchangePtr exchange, ShardContext& shard, StatusOr<Planned> planned
   Launch(std::move(call), model, std::move(plan), shard);
 }
 
-// Holds the exchange while the pool plans its request. A client that leaves meanwhile takes it along.
+// Holds the exchange while the pool plans its request. A client that leaves meanwhile takes it
+// along.
 class PlanningCall final : public Call {
  public:
   PlanningCall(ExchangePtr exchange, ShardContext& shard) : exchange_(std::move(exchange)) {
     exchange_->set_on_closed([this, &shard] { shard.calls.Remove(this); });
   }
-  // It has no rid yet, so that only an abort of everything gets here: the plan then goes on to be refused by the
-  // engine, or is answered.
+  // It has no rid yet, so that only an abort of everything gets here: the plan then goes on to be
+  // refused by the engine, or is answered.
   void Abort() override {}
   ExchangePtr TakeExchange() {
     exchange_->set_on_closed(nullptr);
@@ -161,8 +162,8 @@ bool PlanOnPool(ExchangePtr& exchange, ShardContext& shard) {
   auto pending = std::make_shared<std::atomic<uint64_t>>(0);
   CpuPool::Task task = [body, pending, &shard] {
     static thread_local simdjson::dom::parser parser;
-    auto planned = std::make_shared<StatusOr<Planned>>(
-        Prepare<Api>(*body, parser, *shard.api.models));
+    auto planned =
+        std::make_shared<StatusOr<Planned>>(Prepare<Api>(*body, parser, *shard.api.models));
     shard.shard.Post([planned, pending, &shard] {
       Call* call = shard.calls.Find(*pending);
       if (call == nullptr) return;

@@ -1,0 +1,173 @@
+#include "api/openai/decode_completion.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "api/openai/field_reader.h"
+#include "api/openai/generation_fields.h"
+
+namespace portico::api::openai {
+namespace {
+
+struct CompletionDraft : GenerationDraft {
+  CompletionRequest request;
+  std::optional<int32_t> best_of;
+};
+
+constexpr std::string_view kPromptForms =
+    "a string, a list of strings, a list of token ids or a list of lists of token ids";
+
+Status ReadIds(Element list, const std::string& place, std::vector<TokenId>* ids) {
+  simdjson::dom::array items(list);
+  if (items.size() == 0) return InvalidArgument("prompt", place + " must not be an empty list");
+  ids->reserve(items.size());
+  for (Element item : items) {
+    TokenId id = 0;
+    int64_t number = 0;
+    if (item.is_int64() && !item.get(number) && number >= 0 && number <= kMaxInt32) {
+      id = static_cast<TokenId>(number);
+    } else {
+      return ReadTokenId("prompt", fmt::format("{}[{}]", place, ids->size()), item, &id);
+    }
+    ids->push_back(id);
+  }
+  return OkStatus();
+}
+
+Status ReadPromptItem(Element item, size_t i, std::vector<CompletionRequest::Prompt>* prompts) {
+  CompletionRequest::Prompt prompt;
+  std::string_view text;
+  if (!item.get(text)) {
+    prompt.text = text;
+  } else {
+    prompt.is_ids = true;
+    PORTICO_RETURN_IF_ERROR(ReadIds(item, fmt::format("prompt[{}]", i), &prompt.ids));
+  }
+  prompts->push_back(std::move(prompt));
+  return OkStatus();
+}
+
+Status ReadPrompt(std::string_view name, Element value, CompletionDraft* draft) {
+  auto& prompts = draft->request.prompts;
+  if (value.is_string()) return ReadPromptItem(value, 0, &prompts);
+  simdjson::dom::array items;
+  if (value.get(items)) return WrongValue(name, kPromptForms, value);
+  if (items.size() == 0) return InvalidArgument(name, "prompt must not be an empty list");
+  Element first = *items.begin();
+  if (first.is_number()) {
+    CompletionRequest::Prompt prompt;
+    prompt.is_ids = true;
+    PORTICO_RETURN_IF_ERROR(ReadIds(value, "prompt", &prompt.ids));
+    prompts.push_back(std::move(prompt));
+    return OkStatus();
+  }
+  if (!first.is_string() && !first.is_array()) {
+    return WrongValueAt(name, "prompt[0]", "a string, a token id or a list of token ids", first);
+  }
+  for (Element item : items) {
+    size_t i = prompts.size();
+    if (item.type() != first.type()) {
+      return WrongValueAt(
+          name, fmt::format("prompt[{}]", i),
+          first.is_string() ? "a string like prompt[0]" : "a list of token ids like prompt[0]",
+          item);
+    }
+    if (static_cast<int64_t>(i) == kMaxChoices) {
+      return InvalidArgument(name, fmt::format("prompt must hold at most {} prompts", kMaxChoices));
+    }
+    PORTICO_RETURN_IF_ERROR(ReadPromptItem(item, i, &prompts));
+  }
+  return OkStatus();
+}
+
+Status ReadMaxTokens(std::string_view name, Element value, CompletionDraft* draft) {
+  return ReadInt32(name, value, {0, kMaxInt32}, &draft->options.max_tokens);
+}
+
+Status ReadEcho(std::string_view name, Element value, CompletionDraft* draft) {
+  return ReadBool(name, value, &draft->request.echo);
+}
+
+Status ReadBestOf(std::string_view name, Element value, CompletionDraft* draft) {
+  return ReadInt32(name, value, {1, 128}, &draft->best_of);
+}
+
+Status ReadLogprobs(std::string_view name, Element value, CompletionDraft* draft) {
+  PORTICO_RETURN_IF_ERROR(ReadInt32(name, value, kTopLogprobs, &draft->options.top_logprobs));
+  draft->options.logprobs = true;
+  return OkStatus();
+}
+
+Status RefuseSuffix(std::string_view name, Element value, CompletionDraft*) {
+  std::string suffix;
+  PORTICO_RETURN_IF_ERROR(ReadString(name, value, &suffix));
+  if (suffix.empty()) return OkStatus();
+  return InvalidArgument(name, "suffix is not supported by this server: leave it out");
+}
+
+Status RefuseChatField(std::string_view name, Element, CompletionDraft*) {
+  return InvalidArgument(name, fmt::format("{} is a field of chat completions; here it is {}", name,
+                                           name == "messages" ? "prompt" : "max_tokens"));
+}
+
+constexpr FieldReader<CompletionDraft> kCompletion[] = {
+    {"best_of", ReadBestOf},       {"echo", ReadEcho},
+    {"logprobs", ReadLogprobs},    {"max_completion_tokens", RefuseChatField},
+    {"max_tokens", ReadMaxTokens}, {"messages", RefuseChatField},
+    {"prompt", ReadPrompt},        {"suffix", RefuseSuffix},
+};
+static_assert(IsSortedByName(kCompletion));
+
+Status CheckBestOf(const CompletionDraft& draft) {
+  const GenerationOptions& options = draft.options;
+  if (options.best_of < options.n) {
+    return InvalidArgument("best_of", fmt::format("best_of must be at least n ({}), got {}",
+                                                  options.n, options.best_of));
+  }
+  if (options.best_of > options.n && options.stream) {
+    return InvalidArgument("best_of", "best_of above n cannot be streamed");
+  }
+  int64_t choices = static_cast<int64_t>(draft.request.prompts.size()) * options.best_of;
+  if (choices > kMaxChoices) {
+    return InvalidArgument(
+        draft.best_of ? "best_of" : "n",
+        fmt::format("prompts times answers must be at most {}, got {}", kMaxChoices, choices));
+  }
+  return OkStatus();
+}
+
+Status CheckCompletion(const CompletionDraft& draft) {
+  PORTICO_RETURN_IF_ERROR(CheckGeneration(draft));
+  if (draft.request.prompts.empty()) return InvalidArgument("prompt", "prompt is required");
+  if (draft.options.max_tokens == 0 && !draft.request.echo) {
+    return InvalidArgument("max_tokens", "max_tokens must be at least 1, or 0 with echo: true");
+  }
+  return CheckBestOf(draft);
+}
+
+}  // namespace
+
+StatusOr<CompletionRequest> DecodeCompletion(const std::string& body, simdjson::dom::parser& parser,
+                                             std::vector<std::string>* unknown_fields) {
+  BodyReader reader(parser);
+  PORTICO_ASSIGN_OR_RETURN(FieldList fields, reader.Read(body));
+  CompletionDraft draft;
+  for (auto [name, value] : fields) {
+    if (const auto* field = FindReader(kCompletion, name)) {
+      PORTICO_RETURN_IF_ERROR(field->read(name, value, &draft));
+    } else {
+      PORTICO_RETURN_IF_ERROR(ReadSharedField(name, value, &draft, unknown_fields));
+    }
+  }
+  if (!draft.options.max_tokens) draft.options.max_tokens = kDefaultCompletionTokens;
+  draft.options.best_of = draft.best_of.value_or(draft.options.n);
+  PORTICO_RETURN_IF_ERROR(CheckCompletion(draft));
+
+  CompletionRequest request = std::move(draft.request);
+  request.options = std::move(draft.options);
+  return request;
+}
+
+}  // namespace portico::api::openai

@@ -1,0 +1,107 @@
+// Strict reading of JSON bodies: nothing is converted, "7" is no number and 1.5 no integer. Errors
+// are INVALID_ARGUMENT in plain words, name the field and show what came instead.
+#pragma once
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "message/sampling.h"
+
+namespace portico::api::openai {
+
+using Element = simdjson::dom::element;
+
+// Deeper bodies are refused. Everything that walks a request recursively relies on it.
+inline constexpr size_t kMaxBodyDepth = 128;
+
+// The members of a body by name; of doubled ones the last; null is the same as absent.
+using FieldList = std::vector<std::pair<std::string_view, Element>>;
+
+// Lends the parser to one body. What ParseBody gives lives as long as this. A parser keeps about
+// ten bytes for each of its largest body; what a huge one took is given back here.
+class BodyReader {
+ public:
+  explicit BodyReader(simdjson::dom::parser& parser) : parser_(parser) {}
+  ~BodyReader();
+  BodyReader(const BodyReader&) = delete;
+  BodyReader& operator=(const BodyReader&) = delete;
+
+  // Fails, naming no field, unless the body is one JSON object.
+  StatusOr<FieldList> Read(const std::string& body);
+
+ private:
+  simdjson::dom::parser& parser_;
+};
+
+// How to read one field into a request under construction.
+template <typename Target>
+struct FieldReader {
+  std::string_view name;
+  Status (*read)(std::string_view name, Element value, Target* target);
+};
+
+// The reader for `name` in a table sorted by name, or null.
+template <typename Target, size_t kSize>
+const FieldReader<Target>* FindReader(const FieldReader<Target> (&table)[kSize],
+                                      std::string_view name) {
+  auto found = std::lower_bound(std::begin(table), std::end(table), name,
+                                [](const FieldReader<Target>& reader, std::string_view wanted) {
+                                  return reader.name < wanted;
+                                });
+  return found != std::end(table) && found->name == name ? found : nullptr;
+}
+
+template <typename Table>
+constexpr bool IsSortedByName(const Table& table) {
+  return std::is_sorted(std::begin(table), std::end(table),
+                        [](const auto& a, const auto& b) { return a.name < b.name; });
+}
+
+// `temperature must be a number of at least 0, got "7"`.
+Status WrongValue(std::string_view name, std::string_view expected, Element got);
+// The same for a place within the field: `stop[3] must be …`, naming `field`.
+Status WrongValueAt(std::string_view field, std::string_view place, std::string_view expected,
+                    Element got);
+// A short text for a value in a message: scalars as JSON, cut off; "a list"; "an object".
+std::string Describe(Element value);
+
+struct IntRange {
+  int64_t min;
+  int64_t max;
+};
+inline constexpr int64_t kMaxInt32 = INT32_MAX;
+
+struct NumberRange {
+  double min;
+  double max;
+  bool above_min;         // min itself is outside
+  std::string_view text;  // "a number of at least 0"
+};
+
+Status ReadBool(std::string_view name, Element value, bool* out);
+Status ReadString(std::string_view name, Element value, std::string* out);
+Status ReadInt64(std::string_view name, Element value, IntRange range, int64_t* out);
+Status ReadInt32(std::string_view name, Element value, IntRange range, int32_t* out);
+Status ReadInt32(std::string_view name, Element value, IntRange range, std::optional<int32_t>* out);
+// Positive numbers too small or too large for a float become its smallest or largest: they stay
+// inside open ranges.
+Status ReadNumber(std::string_view name, Element value, const NumberRange& range,
+                  std::optional<float>* out);
+// One token id, at least 0, of a list in `field`.
+Status ReadTokenId(std::string_view field, std::string_view place, Element value, TokenId* out);
+Status ExpectObject(std::string_view name, Element value);
+Status ExpectList(std::string_view name, Element value);
+
+// Appends a name for the debug log, cut off; a few at most.
+void NoteUnknown(std::string_view name, std::vector<std::string>* unknown_fields);
+
+}  // namespace portico::api::openai

@@ -1,0 +1,119 @@
+#include "api/openai/refused_fields.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace portico::api::openai {
+namespace {
+
+// `defaults`: JSON texts of the values that mean "not used", separated by spaces. Null always does.
+struct RefusedField {
+  std::string_view name;
+  std::string_view defaults;
+};
+
+constexpr RefusedField kRefused[] = {
+    {"allowed_token_ids", ""},
+    {"audio", ""},
+    {"bad_words", "[]"},
+    {"beam_width", "1"},
+    {"bootstrap_host", ""},
+    {"bootstrap_port", ""},
+    {"bootstrap_room", ""},
+    {"cache_salt", ""},
+    {"chat_template", ""},
+    {"custom_labels", ""},
+    {"custom_logit_processor", ""},
+    {"custom_params", ""},
+    {"data_parallel_rank", ""},
+    {"disagg_prefill_dp_rank", ""},
+    {"ebnf", ""},
+    {"extra_key", ""},
+    {"function_call", R"("none" "auto")"},
+    {"functions", "[]"},
+    {"guided_choice", ""},
+    {"guided_grammar", ""},
+    {"guided_json", ""},
+    {"guided_regex", ""},
+    {"images_config", ""},
+    {"include_stop_str_in_output", "false"},
+    {"input_embeds", ""},
+    {"input_ids", ""},
+    {"json_schema", ""},
+    {"lora_path", ""},
+    {"max_dynamic_patch", ""},
+    {"min_dynamic_patch", ""},
+    {"modalities", R"(["text"])"},
+    {"ngram_corpus_id", ""},
+    {"parallel_tool_calls", "true"},
+    {"prediction", ""},
+    {"priority", ""},
+    {"prompt_cache_retention", R"("in_memory" "in-memory")"},
+    {"prompt_logprobs", ""},
+    {"regex", ""},
+    {"response_format", R"({"type":"text"})"},
+    {"return_cached_tokens_details", "false"},
+    {"return_hidden_states", "false"},
+    {"return_meta_info", "false"},
+    {"return_prompt_token_ids", "false"},
+    {"return_routed_experts", "false"},
+    {"return_tokens_as_token_ids", "false"},
+    {"routed_dp_rank", ""},
+    {"routed_experts_start_len", "0"},
+    {"service_tier", R"("auto" "default")"},
+    {"session_id", ""},
+    {"session_params", ""},
+    {"spaces_between_special_tokens", "true"},
+    {"stop_regex", "[]"},
+    {"store", "false"},
+    {"stream_interval", "1"},
+    {"structural_tag", ""},
+    {"structured_outputs", ""},
+    {"task", ""},
+    {"truncate_prompt_tokens", ""},
+    {"use_audio_in_video", "false"},
+    {"use_beam_search", "false"},
+    {"verbosity", R"("medium")"},
+    {"watermark", ""},
+    {"web_search_options", ""},
+};
+static_assert(IsSortedByName(kRefused));
+
+bool IsDefault(std::string_view value, std::string_view defaults) {
+  while (!defaults.empty()) {
+    size_t end = std::min(defaults.find(' '), defaults.size());
+    if (value == defaults.substr(0, end)) return true;
+    defaults.remove_prefix(std::min(end + 1, defaults.size()));
+  }
+  return false;
+}
+
+std::string Advice(std::string_view defaults) {
+  if (defaults.empty()) return "leave it out";
+  std::string advice = "only ";
+  for (char c : defaults) {
+    if (c == ' ') {
+      advice += " or ";
+    } else {
+      advice += c;
+    }
+  }
+  return advice + " can be honoured";
+}
+
+}  // namespace
+
+bool IsRefusedField(std::string_view name, Element value, Status* status) {
+  auto found = std::lower_bound(
+      std::begin(kRefused), std::end(kRefused), name,
+      [](const RefusedField& field, std::string_view wanted) { return field.name < wanted; });
+  if (found == std::end(kRefused) || found->name != name) return false;
+  bool is_default = !found->defaults.empty() && IsDefault(simdjson::minify(value), found->defaults);
+  *status = is_default ? OkStatus()
+                       : InvalidArgument(name, fmt::format("{} is not supported by this server: {}",
+                                                           name, Advice(found->defaults)));
+  return true;
+}
+
+}  // namespace portico::api::openai
