@@ -30,8 +30,12 @@ net::ServerOptions ListenerOptions(const ServeOptions& options) {
   listener.max_head_bytes = options.max_head_bytes;
   listener.max_body_bytes = options.max_body_bytes;
   listener.max_unsent_bytes = options.max_unsent_bytes;
-  listener.idle_timeout = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(options.idle_timeout_seconds));
+  auto seconds = [](double value) {
+    return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
+  };
+  listener.idle_timeout = seconds(options.idle_timeout);
+  listener.head_timeout = seconds(options.read_timeout);
+  listener.body_timeout = seconds(options.read_timeout);
   listener.tls_certificate = options.ssl_certfile;
   listener.tls_key = options.ssl_keyfile;
   if (options.access_log) {
@@ -47,11 +51,11 @@ net::ServerOptions ListenerOptions(const ServeOptions& options) {
 }  // namespace
 
 HttpService::HttpService(const ServeOptions& options)
-    : metrics_(registry_, models_), pool_(PoolThreads(), kMaxPooledTasks) {
+    : metrics_(registry_, models_), pool_(std::in_place, PoolThreads(), kMaxPooledTasks) {
   api_.models = &models_;
   api_.registry = &registry_;
   api_.metrics = &metrics_;
-  api_.pool = &pool_;
+  api_.pool = &*pool_;
   api_.api_key = options.api_key;
   api_.cors_origin = options.cors_origin;
   api_.log_requests = options.log_requests;
@@ -102,12 +106,13 @@ bool HttpService::Drain(Duration patience) {
   return finished;
 }
 
-// The order matters: no new requests, then no calls, then no deliveries, then no threads.
+// The order matters: no new requests, then no calls, no plans, no deliveries, no threads.
 HttpService::~HttpService() {
   if (server_) {
     server_->Stop();
     OnEveryShard([](api::ShardContext& context) { context.calls.Clear(); });
   }
+  pool_.reset();
   for (auto& context : contexts_) context->hub.Close();
   for (const ServingModel* model : models_.models()) model->engine->Stop();
   for (auto& shard : shards_) shard->Stop();

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "api/context.h"
@@ -37,7 +38,7 @@ class HttpService {
   ServiceMetrics metrics_;
   api::ApiContext api_;
   api::Router router_;
-  CpuPool pool_;
+  std::optional<CpuPool> pool_;
   std::vector<std::unique_ptr<net::Shard>> shards_;
   std::vector<std::unique_ptr<api::ShardContext>> contexts_;  // one a shard
   std::unique_ptr<net::Server> server_;

@@ -102,6 +102,7 @@ StatusOr<std::unique_ptr<Engine>> MakeMock(const ServeOptions& options, const st
   mock.itl_ms = options.mock_itl_ms;
   mock.tokens_per_step = options.mock_tokens_per_step;
   PORTICO_ASSIGN_OR_RETURN(mock.faults, ParseMockFaults(options.mock_fault));
+  mock.seed = static_cast<uint64_t>(options.mock_seed);
   if (options.max_running_requests > 0) mock.max_running_requests = options.max_running_requests;
   mock.max_queued_requests = options.max_queued_requests;
   return NewMockEngine(std::move(mock));

@@ -115,14 +115,14 @@ int Serve(const ServeOptions& options, const sigset_t& signals) {
     _exit(0);
   }
   LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",
-          options.drain_timeout_seconds);
+          options.drain_timeout);
   std::thread impatient([&signals] {
     int signal = 0;
     sigwait(&signals, &signal);
     if (signal != SIGUSR1) _exit(130);
   });
   bool finished = (*service)->Drain(std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(options.drain_timeout_seconds)));
+      std::chrono::duration<double>(options.drain_timeout)));
   pthread_kill(impatient.native_handle(), SIGUSR1);
   impatient.join();
   service->reset();
@@ -133,7 +133,7 @@ int Serve(const ServeOptions& options, const sigset_t& signals) {
 }  // namespace
 
 int ServeCommand(int argc, char** argv) {
-  auto parsed = ParseServeOptions(argc, argv);
+  auto parsed = ParseServeOptions(argc + 1, argv - 1);  // it skips the command's name
   if (!parsed.ok()) return Fail(MessageOf(parsed.status()));
   if (parsed->print_and_exit) {
     std::fputs(parsed->print_and_exit->c_str(), stdout);

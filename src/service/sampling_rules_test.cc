@@ -1,0 +1,82 @@
+#include "service/sampling_rules.h"
+
+#include <gtest/gtest.h>
+
+namespace portico {
+namespace {
+
+EngineInfo Engine() {
+  EngineInfo info;
+  info.vocab_size = 100;
+  info.context_length = 50;
+  return info;
+}
+
+TEST(MakeSampling, TheRequestWinsOverTheModelAndTheModelOverOpenAi) {
+  GenerationDefaults model;
+  model.temperature = 0.6f;
+  model.top_k = 20;
+  GenerationOptions options;
+  options.temperature = 0.2f;
+  auto sampling = MakeSampling(options, model, Engine());
+  ASSERT_TRUE(sampling.ok());
+  EXPECT_FLOAT_EQ(sampling->temperature, 0.2f);
+  EXPECT_EQ(sampling->top_k, 20);
+  EXPECT_FLOAT_EQ(sampling->top_p, 1.0f);
+}
+
+TEST(MakeSampling, ATemperatureNextToZeroMeansGreedy) {
+  GenerationOptions options;
+  options.temperature = 1e-7f;
+  EXPECT_EQ(MakeSampling(options, {}, Engine())->temperature, 0.0f);
+}
+
+TEST(MakeSampling, IdsOutsideTheVocabularyAreRefusedByField) {
+  GenerationOptions bias;
+  bias.logit_bias = {{100, 1.0f}};
+  EXPECT_EQ(FieldOf(MakeSampling(bias, {}, Engine()).status()), "logit_bias");
+  GenerationOptions stop;
+  stop.stop_token_ids = {7, 100};
+  EXPECT_EQ(FieldOf(MakeSampling(stop, {}, Engine()).status()), "stop_token_ids");
+}
+
+TEST(FitContext, WithoutAMaximumTheAnswerMayFillTheContext) {
+  EXPECT_EQ(*FitContext(10, {}, Engine(), "prompt"), 40);
+}
+
+TEST(FitContext, AnEngineMayNameAShorterDefault) {
+  EngineInfo engine = Engine();
+  engine.default_max_new_tokens = 8;
+  EXPECT_EQ(*FitContext(10, {}, engine, "prompt"), 8);
+  EXPECT_EQ(*FitContext(45, {}, engine, "prompt"), 5);
+}
+
+TEST(FitContext, APromptThatFillsTheContextNamesBothNumbers) {
+  Status status = FitContext(50, {}, Engine(), "messages").status();
+  EXPECT_EQ(FieldOf(status), "messages");
+  EXPECT_EQ(MessageOf(status),
+            "The input (50 tokens) is longer than the model's context length (50 tokens).");
+}
+
+TEST(FitContext, PromptAndAnswerTogetherNameTheirSum) {
+  GenerationOptions options;
+  options.max_tokens = 45;
+  Status status = FitContext(10, options, Engine(), "prompt").status();
+  EXPECT_EQ(FieldOf(status), "max_tokens");
+  EXPECT_NE(MessageOf(status).find("total of 55 tokens: 10 tokens from the input messages and 45"),
+            std::string_view::npos);
+}
+
+TEST(FitContext, AnEchoWithoutAnAnswerMayFillTheContext) {
+  GenerationOptions options;
+  options.max_tokens = 0;
+  EXPECT_EQ(*FitContext(50, options, Engine(), "prompt"), 0);
+  EXPECT_FALSE(FitContext(51, options, Engine(), "prompt").ok());
+}
+
+TEST(FitContext, AnEmptyPromptIsRefused) {
+  EXPECT_EQ(FieldOf(FitContext(0, {}, Engine(), "prompt").status()), "prompt");
+}
+
+}  // namespace
+}  // namespace portico
