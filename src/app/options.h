@@ -1,0 +1,89 @@
+// What `portico serve` can be told. options_table.cc is the one table behind the command line, the
+// YAML file,
+// --help, docs/config.md and /get_server_info.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "text/json.h"
+
+namespace portico {
+
+// Values are in the ranges of the table. Each member's meaning and default are there too.
+struct ServeOptions {
+  // Model
+  std::string model_path;                   // empty: the demo model
+  std::string served_model_name;            // empty: "demo", or the model path as given
+  std::string tokenizer_path;               // empty: beside the model
+  std::string chat_template;                // a file or the template itself; empty: the model's own
+  int32_t context_length = 0;               // 0: the model's own
+  std::string dtype = "auto";               // auto, float32, bfloat16
+  std::string quantization;                 // empty: none
+  std::string sampling_defaults = "model";  // model, openai
+  std::string engine = "llama";             // llama, mock
+
+  // Serving
+  std::string host = "127.0.0.1";
+  int32_t port = 30000;  // 0: any free one
+  int32_t shards = 0;    // 0: a quarter of the cores, at least 1
+  int32_t threads = 0;   // of the engine; 0: all cores
+  std::string api_key;   // secret; empty: no authentication
+  std::string cors_origin;
+  bool enable_metrics = true;  // cannot be false
+  double drain_timeout = 30;   // seconds
+
+  // Limits
+  int32_t max_running_requests = 0;  // 0: the engine's choice
+  int32_t max_queued_requests = 1024;
+  int64_t max_total_tokens = 0;      // KV cells; 0: from the context length and the free memory
+  int32_t chunked_prefill_size = 0;  // prompt tokens a step; 0: the engine's choice
+  bool disable_radix_cache = false;
+  int32_t max_connections = 65536;
+  int64_t max_body_bytes = int64_t{32} << 20;
+  int64_t max_head_bytes = int64_t{64} << 10;
+  int64_t max_unsent_bytes = int64_t{4} << 20;
+  double idle_timeout = 75;  // seconds
+  double read_timeout = 30;  // seconds
+
+  // TLS: both or none
+  std::string ssl_keyfile;
+  std::string ssl_certfile;
+
+  // Logging
+  std::string log_level = "info";  // debug, info, warning, error, critical
+  bool log_requests = false;
+  bool access_log = false;
+
+  // Mock engine
+  double mock_ttft_ms = 0;
+  double mock_itl_ms = 0;
+  int32_t mock_tokens_per_step = 1;
+  std::string mock_fault;  // ParseMockFaults() takes it
+  int64_t mock_seed = 0;
+};
+
+struct ParsedOptions {
+  ServeOptions options;
+  // Set when help was asked for: print it on standard output and exit with status 0.
+  std::optional<std::string> print_and_exit;
+};
+
+// Reads the command line and the file that --config names; the command line wins. argv[0] is the
+// program's or the command's name and is skipped. Every error is INVALID_ARGUMENT (NOT_FOUND for
+// the file), one line that names the flag, or the file, line and key.
+StatusOr<ParsedOptions> ParseServeOptions(int argc, const char* const* argv);
+
+// The same from YAML text; `file` is its name in errors. Members without a key keep their value.
+Status ApplyOptionsYaml(const std::string& text, const std::string& file, ServeOptions* options);
+
+// What `portico serve --help` prints, and docs/config.md.
+std::string OptionsHelp();
+std::string OptionsMarkdown();
+
+// All options but secrets, keys as in Python ("max_running_requests").
+Json OptionsAsJson(const ServeOptions& options);
+
+}  // namespace portico

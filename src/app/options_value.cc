@@ -1,0 +1,160 @@
+// Values of options: from text, to text, and what they must satisfy.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/numbers.h"
+#include "app/options_table.h"
+#include "engine/mock/mock_faults.h"
+
+namespace portico {
+namespace {
+
+Status Bad(std::string message) { return Error(StatusCode::kInvalidArgument, std::move(message)); }
+
+Status CheckRange(const Option& option, double value, const std::string& text) {
+  if (value >= option.min && value <= option.max) return OkStatus();
+  if (option.bytes) {
+    return Bad(fmt::format("{} is not in {:.0f}..{:.0f} bytes", text, option.min, option.max));
+  }
+  return Bad(fmt::format("{} is not in {:.0f}..{:.0f}", text, option.min, option.max));
+}
+
+// "32MiB", "64K", "1024".
+StatusOr<int64_t> ParseBytes(const std::string& text) {
+  struct Unit {
+    std::string_view name;
+    int shift;
+  };
+  static constexpr Unit kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30},
+                                    {"K", 10},   {"M", 20},   {"G", 30}};
+  std::string digits = text;
+  int shift = 0;
+  for (const Unit& unit : kUnits) {
+    if (text.size() > unit.name.size() && text.ends_with(unit.name)) {
+      digits.resize(text.size() - unit.name.size());
+      shift = unit.shift;
+      break;
+    }
+  }
+  int64_t count = 0;
+  if (!absl::SimpleAtoi(digits, &count) || count < 0 ||
+      count > (std::numeric_limits<int64_t>::max() >> shift)) {
+    return Bad(fmt::format("`{}` is not a number of bytes (1048576, 1024KiB, 1MiB)", text));
+  }
+  return count << shift;
+}
+
+StatusOr<int64_t> ParseWhole(const Option& option, const std::string& text) {
+  if (option.bytes) return ParseBytes(text);
+  int64_t value = 0;
+  if (!absl::SimpleAtoi(text, &value)) {
+    // A number too long for 64 bits is out of range rather than no number.
+    const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    if (digits) return CheckRange(option, HUGE_VAL, text);
+    return Bad(fmt::format("`{}` is not a whole number", text));
+  }
+  return value;
+}
+
+std::string ChoiceList(std::string_view choices) {
+  std::string list(choices);
+  for (size_t at = list.find('|'); at != std::string::npos; at = list.find('|', at)) {
+    list.replace(at, 1, ", ");
+  }
+  return list;
+}
+
+bool IsChoice(std::string_view choices, std::string_view text) {
+  const std::string all = fmt::format("|{}|", choices);
+  return text.find('|') == std::string_view::npos &&
+         all.find(fmt::format("|{}|", text)) != std::string::npos;
+}
+
+std::string BytesText(int64_t bytes) {
+  static constexpr std::string_view kUnits[] = {"", "KiB", "MiB", "GiB"};
+  size_t unit = 0;
+  while (unit + 1 < std::size(kUnits) && bytes >= 1024 && bytes % 1024 == 0) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{}{}", bytes, kUnits[unit]);
+}
+
+template <typename... Cases>
+struct Overloaded : Cases... {
+  using Cases::operator()...;
+};
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
+
+}  // namespace
+
+Status SetOption(const Option& option, const std::string& text, ServeOptions* options) {
+  return std::visit(
+      Overloaded{[&](std::string ServeOptions::* member) -> Status {
+                   if (!option.choices.empty() && !IsChoice(option.choices, text)) {
+                     return Bad(
+                         fmt::format("`{}` is not one of {}", text, ChoiceList(option.choices)));
+                   }
+                   options->*member = text;
+                   return OkStatus();
+                 },
+                 [&](bool ServeOptions::* member) -> Status {
+                   if (text != "true" && text != "false") {
+                     return Bad(fmt::format("`{}` is not true or false", text));
+                   }
+                   options->*member = text == "true";
+                   return OkStatus();
+                 },
+                 [&](double ServeOptions::* member) -> Status {
+                   double value = 0;
+                   if (!absl::SimpleAtod(text, &value) || std::isnan(value)) {
+                     return Bad(fmt::format("`{}` is not a number", text));
+                   }
+                   PORTICO_RETURN_IF_ERROR(CheckRange(option, value, text));
+                   options->*member = value;
+                   return OkStatus();
+                 },
+                 [&](auto member) -> Status {
+                   PORTICO_ASSIGN_OR_RETURN(const int64_t value, ParseWhole(option, text));
+                   PORTICO_RETURN_IF_ERROR(CheckRange(option, static_cast<double>(value), text));
+                   options->*member = static_cast<std::decay_t<decltype(options->*member)>>(value);
+                   return OkStatus();
+                 }},
+      option.member);
+}
+
+std::string OptionText(const Option& option, const ServeOptions& options) {
+  return std::visit(Overloaded{[&](std::string ServeOptions::* member) { return options.*member; },
+                               [&](bool ServeOptions::* member) -> std::string {
+                                 return options.*member ? "true" : "false";
+                               },
+                               [&](int64_t ServeOptions::* member) {
+                                 return option.bytes ? BytesText(options.*member)
+                                                     : fmt::format("{}", options.*member);
+                               },
+                               [&](auto member) { return fmt::format("{}", options.*member); }},
+                    option.member);
+}
+
+Json OptionJson(const Option& option, const ServeOptions& options) {
+  return std::visit([&](auto member) { return Json(options.*member); }, option.member);
+}
+
+Status CheckOptions(const ServeOptions& options) {
+  if (options.ssl_keyfile.empty() != options.ssl_certfile.empty()) {
+    return Bad(options.ssl_keyfile.empty() ? "--ssl-certfile needs --ssl-keyfile"
+                                           : "--ssl-keyfile needs --ssl-certfile");
+  }
+  if (!options.enable_metrics) {
+    return Bad("--enable-metrics: metrics cannot be turned off");
+  }
+  if (const auto faults = ParseMockFaults(options.mock_fault); !faults.ok()) {
+    return Bad(fmt::format("--mock-fault: {}", MessageOf(faults.status())));
+  }
+  return OkStatus();
+}
+
+}  // namespace portico
