@@ -17,6 +17,8 @@ struct AnswerHead {
   std::string model;    // the served name
 };
 
+// Appends `{"id":…,"object":…,"created":…,"model":…,"choices":[`.
+void AppendAnswerHead(const AnswerHead& head, std::string_view object, std::string* out);
 // Appends `{"prompt_tokens":…}`.
 void AppendUsage(const TokenUsage& usage, std::string* out);
 // Appends the stop string as text, the stop token as its number, or null.
@@ -30,6 +32,9 @@ void AppendLogprob(float logprob, std::string* out);
 void AppendErrorEvents(const Status& error, std::string* out);
 
 inline constexpr std::string_view kDoneEvent = "data: [DONE]\n\n";
+
+// Why a failed delta failed; never OK.
+Status ErrorOf(const TextDelta& delta);
 
 // True if the delta shows the client something apart from its finish reason: text, or a token that
 // is not the stop token that ended the answer.

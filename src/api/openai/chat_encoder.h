@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/openai/answer.h"
+#include "api/openai/answer_stream.h"
 #include "message/text_delta.h"
 #include "message/text_request.h"
 
@@ -50,36 +51,21 @@ class ChatAnswer {
 // gives its content event first if HasContent(), and then the finish event; if not, the stop
 // token's id and log-probability are in the finish event. Deltas with neither text, token nor
 // finish give nothing. A failed delta gives one error event and ends the stream.
-class ChatStreamEncoder {
+class ChatStreamEncoder : public AnswerStream {
  public:
   ChatStreamEncoder(const AnswerHead& head, const GenerationOptions& options);
 
   void OnPrompt(PromptEcho prompt) { prompt_ids_ = std::move(prompt.tokens); }
   // Appends whole events to `out`.
   void OnDelta(const TextDelta& delta, std::string* out);
-  // The usage event where asked for, and [DONE].
-  void OnEnd(const TokenUsage& total, std::string* out);
-  // One error event and [DONE].
-  void OnError(const Status& error, std::string* out);
-  // [DONE] has been written: later calls append nothing.
-  bool ended() const { return ended_; }
+  // OnEnd(), OnError(), ended(): AnswerStream.
 
  private:
-  void AppendRole(int32_t index, TokenUsage usage, std::string* out);
+  void AppendRole(const TextDelta& delta, std::string* out);
   void AppendContent(const TextDelta& delta, std::string* out);
   void AppendFinish(const TextDelta& delta, bool with_tokens, std::string* out);
-  void AppendHead(int32_t index, std::string_view after_index, std::string* out);
-  void AppendTail(const TokenUsage& usage, std::string* out);
   void AppendTokens(const TextDelta& delta, std::string* out);
 
-  std::string head_;  // "data: {"id":…,"choices":[{"index":"
-  std::string usage_head_;
-  bool logprobs_;
-  bool token_ids_;
-  bool include_usage_;
-  bool continuous_usage_;
-  bool plain_;  // content events need no logprobs, ids or usage
-  bool ended_ = false;
   std::vector<bool> started_;  // by choice
   std::vector<TokenId> prompt_ids_;
 };

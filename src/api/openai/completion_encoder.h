@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "api/openai/answer.h"
+#include "api/openai/answer_stream.h"
 #include "message/text_delta.h"
 #include "message/text_request.h"
 
@@ -17,30 +17,27 @@ namespace portico::api::openai {
 // Offsets count code points from the start of the choice's text.
 class CompletionLogprobs {
  public:
-  explicit CompletionLogprobs(bool with_top = false, int64_t offset = 0)
-      : with_top_(with_top), offset_(offset) {}
+  // `with_top`: alternatives were asked for; else "top_logprobs" is null.
+  explicit CompletionLogprobs(bool with_top = false) : with_top_(with_top) {}
 
+  void AddPrompt(const PromptEcho& prompt);
   void Add(const TextPositionLogprobs& position);
-  bool empty() const { return tokens_.empty(); }
-  int64_t offset() const { return offset_; }
-  void set_offset(int64_t offset) { offset_ = offset; }
-  // Appends the object and forgets the tokens, but not the offset.
+  // Appends the object and forgets the tokens, but not where the text stands.
   void Flush(std::string* out);
 
  private:
   bool with_top_;
-  int64_t offset_;
+  int64_t offset_ = 0;
   std::string tokens_;  // each list's items, with commas between
   std::string token_logprobs_;
   std::string top_logprobs_;
   std::string text_offset_;
 };
 
-// Gathers a whole answer. Prompt texts come first in each choice where they were reported with text
-// (echo).
+// Gathers a whole answer. With echo each choice's text starts with its prompt's.
 class CompletionAnswer {
  public:
-  CompletionAnswer(AnswerHead head, const GenerationOptions& options, bool echo);
+  CompletionAnswer(AnswerHead head, const GenerationOptions& options);
 
   void OnPrompt(PromptEcho prompt);
   void OnDelta(TextDelta delta);
@@ -59,11 +56,13 @@ class CompletionAnswer {
     MatchedStop matched_stop;
   };
 
+  void AppendChoice(size_t index, std::string* body);
+  const PromptEcho* PromptOf(size_t choice) const;
+
   AnswerHead head_;
-  int32_t n_;
-  bool echo_;
+  size_t n_;
   bool logprobs_;
-  bool top_;
+  bool with_top_;
   bool token_ids_;
   std::vector<PromptEcho> prompts_;
   std::vector<Choice> choices_;
@@ -71,44 +70,30 @@ class CompletionAnswer {
 };
 
 // Renders a stream of server-sent events: as ChatStreamEncoder (chat_encoder.h), but without role
-// events. With echo or return_token_ids the first event of a choice carries the prompt.
-class CompletionStreamEncoder {
+// events. Where a prompt was reported (echo, return_token_ids), the first event of each of its
+// choices carries it.
+class CompletionStreamEncoder : public AnswerStream {
  public:
-  CompletionStreamEncoder(const AnswerHead& head, const GenerationOptions& options, bool echo);
+  CompletionStreamEncoder(const AnswerHead& head, const GenerationOptions& options);
 
   void OnPrompt(PromptEcho prompt);
   // Appends whole events to `out`.
   void OnDelta(const TextDelta& delta, std::string* out);
-  // The usage event where asked for, and [DONE].
-  void OnEnd(const TokenUsage& total, std::string* out);
-  // One error event and [DONE].
-  void OnError(const Status& error, std::string* out);
-  // [DONE] has been written: later calls append nothing.
-  bool ended() const { return ended_; }
+  // OnEnd(), OnError(), ended(): AnswerStream.
 
  private:
   struct Choice {
     bool started = false;
-    int64_t offset = 0;  // of the text so far
+    CompletionLogprobs logprobs;
   };
 
-  void AppendPrompt(int32_t index, TokenUsage usage, std::string* out);
+  void AppendPrompt(const PromptEcho& prompt, const TextDelta& delta, std::string* out);
   void AppendContent(const TextDelta& delta, std::string* out);
   void AppendFinish(const TextDelta& delta, bool with_tokens, std::string* out);
-  void AppendLogprobs(const std::vector<TextPositionLogprobs>& positions, int32_t index,
-                      std::string* out);
-  void AppendTail(const TokenUsage& usage, std::string* out);
+  void AppendTokens(const TextDelta& delta, std::string* out);
 
-  std::string head_;  // "data: {"id":…,"choices":[{"index":"
-  std::string usage_head_;
-  int32_t n_;
-  bool echo_;
-  bool logprobs_;
-  bool top_;
-  bool token_ids_;
-  bool include_usage_;
-  bool continuous_usage_;
-  bool ended_ = false;
+  size_t n_;
+  bool with_top_;
   std::vector<PromptEcho> prompts_;
   std::vector<Choice> choices_;
 };

@@ -92,10 +92,10 @@ struct CompletionApi {
   static constexpr auto Decode = DecodeCompletion;
   static constexpr auto Plan = PlanCompletion;
   static Encoder MakeEncoder(const AnswerHead& head, const GenerationPlan& plan) {
-    return Encoder(head, plan.options, plan.echo);
+    return Encoder(head, plan.options);
   }
   static Answer MakeAnswer(AnswerHead head, const GenerationPlan& plan) {
-    return Answer(std::move(head), plan.options, plan.echo);
+    return Answer(std::move(head), plan.options);
   }
 };
 

@@ -1,0 +1,275 @@
+#include "api/openai/completion_encoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "text/json_writer.h"
+#include "text/utf8.h"
+
+namespace portico::api::openai {
+namespace {
+
+// Code points that begin in a token's bytes: the sum over a text's tokens is the text's length,
+// also where a character is spread over several tokens.
+int64_t CodePointsBegun(std::string_view bytes) {
+  return std::count_if(bytes.begin(), bytes.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+void Separate(std::string* list) {
+  if (!list->empty()) list->push_back(',');
+}
+
+void AppendLogprobOrNull(const std::optional<float>& logprob, std::string* out) {
+  if (logprob) {
+    AppendLogprob(*logprob, out);
+  } else {
+    out->append("null");
+  }
+}
+
+// `{" a":-0.5,…}`, best first and with the chosen token; of tokens with the same text the best.
+void AppendAlternatives(const TextPositionLogprobs& position, std::string* out) {
+  std::vector<std::string_view> seen;
+  out->push_back('{');
+  auto add = [&](const TextLogprob& token) {
+    if (std::find(seen.begin(), seen.end(), token.text) != seen.end()) return;
+    if (!seen.empty()) out->push_back(',');
+    seen.push_back(token.text);
+    AppendJsonString(token.text, out);
+    out->push_back(':');
+    AppendLogprobOrNull(token.logprob, out);
+  };
+  for (const TextLogprob& candidate : position.top) add(candidate);
+  add(position.chosen);
+  out->push_back('}');
+}
+
+void StorePrompt(PromptEcho prompt, std::vector<PromptEcho>* prompts) {
+  const size_t index = static_cast<size_t>(prompt.prompt);
+  if (prompts->size() <= index) prompts->resize(index + 1);
+  (*prompts)[index] = std::move(prompt);
+}
+
+bool WasReported(const PromptEcho& prompt) { return !prompt.tokens.empty(); }
+
+}  // namespace
+
+void CompletionLogprobs::AddPrompt(const PromptEcho& prompt) {
+  const int64_t length = static_cast<int64_t>(CountCodePoints(prompt.text));
+  // Tokens that stand before the text (a begin token) are not in it: they count as before its
+  // start.
+  offset_ = length;
+  for (const TextPositionLogprobs& position : prompt.logprobs) {
+    offset_ -= CodePointsBegun(position.chosen.bytes);
+  }
+  for (const TextPositionLogprobs& position : prompt.logprobs) Add(position);
+  offset_ = length;
+}
+
+void CompletionLogprobs::Add(const TextPositionLogprobs& position) {
+  Separate(&tokens_);
+  AppendJsonString(position.chosen.text, &tokens_);
+  Separate(&token_logprobs_);
+  AppendLogprobOrNull(position.chosen.logprob, &token_logprobs_);
+  Separate(&text_offset_);
+  AppendJsonInt(std::max<int64_t>(offset_, 0), &text_offset_);
+  offset_ += CodePointsBegun(position.chosen.bytes);
+  if (!with_top_) return;
+  Separate(&top_logprobs_);
+  if (position.chosen.logprob) {
+    AppendAlternatives(position, &top_logprobs_);
+  } else {
+    top_logprobs_.append("null");
+  }
+}
+
+void CompletionLogprobs::Flush(std::string* out) {
+  out->append("{\"tokens\":[");
+  out->append(tokens_);
+  out->append("],\"token_logprobs\":[");
+  out->append(token_logprobs_);
+  if (with_top_) {
+    out->append("],\"top_logprobs\":[");
+    out->append(top_logprobs_);
+    out->append("],\"text_offset\":[");
+  } else {
+    out->append("],\"top_logprobs\":null,\"text_offset\":[");
+  }
+  out->append(text_offset_);
+  out->append("]}");
+  tokens_.clear();
+  token_logprobs_.clear();
+  top_logprobs_.clear();
+  text_offset_.clear();
+}
+
+CompletionAnswer::CompletionAnswer(AnswerHead head, const GenerationOptions& options)
+    : head_(std::move(head)),
+      n_(static_cast<size_t>(options.n)),
+      logprobs_(options.logprobs),
+      with_top_(options.top_logprobs > 0),
+      token_ids_(options.return_token_ids) {}
+
+void CompletionAnswer::OnPrompt(PromptEcho prompt) { StorePrompt(std::move(prompt), &prompts_); }
+
+const PromptEcho* CompletionAnswer::PromptOf(size_t choice) const {
+  const size_t prompt = choice / n_;
+  return prompt < prompts_.size() && WasReported(prompts_[prompt]) ? &prompts_[prompt] : nullptr;
+}
+
+void CompletionAnswer::OnDelta(TextDelta delta) {
+  if (delta.finish == FinishReason::kError) error_ = ErrorOf(delta);
+  const size_t index = static_cast<size_t>(delta.index);
+  if (choices_.size() <= index) choices_.resize(index + 1);
+  Choice& choice = choices_[index];
+  if (!choice.started) {
+    choice.started = true;
+    choice.logprobs = CompletionLogprobs(with_top_);
+    if (const PromptEcho* prompt = PromptOf(index)) {
+      choice.text = prompt->text;
+      if (logprobs_) choice.logprobs.AddPrompt(*prompt);
+    }
+  }
+  choice.text += delta.text;
+  if (logprobs_) {
+    for (const TextPositionLogprobs& position : delta.logprobs) choice.logprobs.Add(position);
+  }
+  if (token_ids_) choice.ids.insert(choice.ids.end(), delta.tokens.begin(), delta.tokens.end());
+  if (delta.finish == FinishReason::kNone) return;
+  choice.finish = delta.finish;
+  choice.matched_stop = std::move(delta.matched_stop);
+}
+
+void CompletionAnswer::AppendChoice(size_t index, std::string* body) {
+  Choice& choice = choices_[index];
+  body->append(index > 0 ? ",{\"index\":" : "{\"index\":");
+  AppendJsonInt(static_cast<int64_t>(index), body);
+  body->append(",\"text\":");
+  AppendJsonString(choice.text, body);
+  body->append(",\"logprobs\":");
+  if (logprobs_) {
+    choice.logprobs.Flush(body);
+  } else {
+    body->append("null");
+  }
+  body->append(",\"finish_reason\":\"");
+  body->append(FinishReasonName(choice.finish));
+  body->append("\",\"matched_stop\":");
+  AppendMatchedStop(choice.matched_stop, body);
+  if (token_ids_) {
+    body->append(",\"token_ids\":");
+    AppendTokenIds(choice.ids, body);
+    const PromptEcho* prompt = PromptOf(index);
+    body->append(",\"prompt_token_ids\":");
+    AppendTokenIds(prompt ? prompt->tokens : std::vector<TokenId>(), body);
+  }
+  body->push_back('}');
+}
+
+std::string CompletionAnswer::Body(const TokenUsage& total) {
+  std::string body;
+  AppendAnswerHead(head_, "text_completion", &body);
+  for (size_t i = 0; i < choices_.size(); ++i) AppendChoice(i, &body);
+  body.append("],\"usage\":");
+  AppendUsage(total, &body);
+  body.push_back('}');
+  return body;
+}
+
+CompletionStreamEncoder::CompletionStreamEncoder(const AnswerHead& head,
+                                                 const GenerationOptions& options)
+    : AnswerStream(head, "text_completion", options),
+      n_(static_cast<size_t>(options.n)),
+      with_top_(options.top_logprobs > 0) {
+  plain_tail_ = "\",\"logprobs\":null,\"finish_reason\":null";
+  EndEvent({}, &plain_tail_);
+}
+
+void CompletionStreamEncoder::OnPrompt(PromptEcho prompt) {
+  StorePrompt(std::move(prompt), &prompts_);
+}
+
+void CompletionStreamEncoder::OnDelta(const TextDelta& delta, std::string* out) {
+  const Events events = EventsOf(delta, out);
+  if (!events.content && !events.finish) return;
+  const size_t index = static_cast<size_t>(delta.index);
+  if (choices_.size() <= index) choices_.resize(index + 1);
+  Choice& choice = choices_[index];
+  if (!choice.started) {
+    choice.started = true;
+    choice.logprobs = CompletionLogprobs(with_top_);
+    const size_t prompt = index / n_;
+    if (prompt < prompts_.size() && WasReported(prompts_[prompt])) {
+      AppendPrompt(prompts_[prompt], delta, out);
+    }
+  }
+  if (events.content) AppendContent(delta, out);
+  if (events.finish) AppendFinish(delta, !events.content, out);
+}
+
+void CompletionStreamEncoder::AppendPrompt(const PromptEcho& prompt, const TextDelta& delta,
+                                           std::string* out) {
+  BeginEvent(delta.index, out);
+  out->append(",\"text\":");
+  AppendJsonString(prompt.text, out);
+  out->append(",\"logprobs\":");
+  if (prompt.logprobs.empty()) {
+    out->append("null");
+  } else {
+    CompletionLogprobs& logprobs = choices_[static_cast<size_t>(delta.index)].logprobs;
+    logprobs.AddPrompt(prompt);
+    logprobs.Flush(out);
+  }
+  out->append(",\"finish_reason\":null");
+  if (token_ids_) {
+    out->append(",\"prompt_token_ids\":");
+    AppendTokenIds(prompt.tokens, out);
+  }
+  TokenUsage usage = delta.usage;
+  usage.completion_tokens = 0;
+  EndEvent(usage, out);
+}
+
+void CompletionStreamEncoder::AppendContent(const TextDelta& delta, std::string* out) {
+  BeginEvent(delta.index, out);
+  out->append(",\"text\":\"");
+  AppendJsonEscaped(delta.text, out);
+  if (plain_) {
+    out->append(plain_tail_);
+    return;
+  }
+  out->append("\",");
+  AppendTokens(delta, out);
+  out->append(",\"finish_reason\":null");
+  EndEvent(delta.usage, out);
+}
+
+void CompletionStreamEncoder::AppendFinish(const TextDelta& delta, bool with_tokens,
+                                           std::string* out) {
+  BeginEvent(delta.index, out);
+  out->append(",\"text\":\"\",");
+  if (with_tokens && !delta.tokens.empty()) {
+    AppendTokens(delta, out);
+  } else {
+    out->append("\"logprobs\":null");
+  }
+  AppendFinishReason(delta, out);
+  EndEvent(delta.usage, out);
+}
+
+void CompletionStreamEncoder::AppendTokens(const TextDelta& delta, std::string* out) {
+  out->append("\"logprobs\":");
+  if (!logprobs_ || delta.logprobs.empty()) {
+    out->append("null");
+  } else {
+    CompletionLogprobs& logprobs = choices_[static_cast<size_t>(delta.index)].logprobs;
+    for (const TextPositionLogprobs& position : delta.logprobs) logprobs.Add(position);
+    logprobs.Flush(out);
+  }
+  if (!token_ids_) return;
+  out->append(",\"token_ids\":");
+  AppendTokenIds(delta.tokens, out);
+}
+
+}  // namespace portico::api::openai

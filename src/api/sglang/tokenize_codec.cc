@@ -1,0 +1,193 @@
+#include "api/sglang/tokenize_codec.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+#include "api/openai/answer.h"
+#include "api/openai/chat_messages.h"
+#include "api/openai/field_reader.h"
+#include "text/json_element.h"
+#include "text/json_writer.h"
+
+namespace portico::api::sglang {
+namespace {
+
+using openai::BodyReader;
+using openai::Element;
+using openai::FieldList;
+using openai::FieldReader;
+
+Status ReadModel(std::string_view name, Element value, TokenizeRequest* request) {
+  return openai::ReadString(name, value, &request->model);
+}
+
+Status ReadPrompt(std::string_view name, Element value, TokenizeRequest* request) {
+  std::string_view text;
+  if (!value.get(text)) {
+    request->prompts.emplace_back(text);
+    return OkStatus();
+  }
+  simdjson::dom::array items;
+  if (value.get(items)) return openai::WrongValue(name, "a string or a list of strings", value);
+  if (items.size() == 0) return InvalidArgument(name, "prompt must not be an empty list");
+  request->is_list = true;
+  for (Element item : items) {
+    if (item.get(text)) {
+      return openai::WrongValueAt(name, fmt::format("prompt[{}]", request->prompts.size()),
+                                  "a string", item);
+    }
+    request->prompts.emplace_back(text);
+  }
+  return OkStatus();
+}
+
+Status ReadMessages(std::string_view, Element value, TokenizeRequest* request) {
+  request->is_chat = true;
+  request->chat.messages = JsonOf(value);
+  return openai::NormalizeMessages(&request->chat.messages);
+}
+
+Status ReadTools(std::string_view, Element value, TokenizeRequest* request) {
+  Json tools = JsonOf(value);
+  PORTICO_RETURN_IF_ERROR(openai::CheckTools(tools));
+  if (!tools.as_array().empty()) request->chat.tools = std::move(tools);
+  return OkStatus();
+}
+
+Status ReadTemplateKwargs(std::string_view name, Element value, TokenizeRequest* request) {
+  PORTICO_RETURN_IF_ERROR(openai::ExpectObject(name, value));
+  request->chat.chat_template_kwargs = JsonOf(value);
+  return OkStatus();
+}
+
+Status ReadAddSpecialTokens(std::string_view name, Element value, TokenizeRequest* request) {
+  return openai::ReadBool(name, value, &request->add_special_tokens);
+}
+
+Status ReadAddGenerationPrompt(std::string_view name, Element value, TokenizeRequest* request) {
+  return openai::ReadBool(name, value, &request->chat.add_generation_prompt);
+}
+
+constexpr FieldReader<TokenizeRequest> kTokenize[] = {
+    {"add_generation_prompt", ReadAddGenerationPrompt},
+    {"add_special_tokens", ReadAddSpecialTokens},
+    {"chat_template_kwargs", ReadTemplateKwargs},
+    {"messages", ReadMessages},
+    {"model", ReadModel},
+    {"prompt", ReadPrompt},
+    {"tools", ReadTools},
+};
+static_assert(openai::IsSortedByName(kTokenize));
+
+Status ReadIds(Element list, const std::string& place, std::vector<TokenId>* ids) {
+  simdjson::dom::array items(list);
+  ids->reserve(items.size());
+  for (Element item : items) {
+    PORTICO_RETURN_IF_ERROR(openai::ReadTokenId("tokens", place, item, &ids->emplace_back()));
+  }
+  return OkStatus();
+}
+
+Status ReadTokens(std::string_view name, Element value, DetokenizeRequest* request) {
+  simdjson::dom::array items;
+  if (value.get(items)) {
+    return openai::WrongValue(name, "a list of token ids or a list of lists of them", value);
+  }
+  request->is_list = items.size() > 0 && (*items.begin()).is_array();
+  if (!request->is_list) {
+    return ReadIds(value, "each of tokens", &request->tokens.emplace_back());
+  }
+  for (Element item : items) {
+    const std::string place = fmt::format("tokens[{}]", request->tokens.size());
+    if (!item.is_array()) return openai::WrongValueAt(name, place, "a list of token ids", item);
+    PORTICO_RETURN_IF_ERROR(ReadIds(item, "each of " + place, &request->tokens.emplace_back()));
+  }
+  return OkStatus();
+}
+
+Status ReadDetokenizeModel(std::string_view name, Element value, DetokenizeRequest* request) {
+  return openai::ReadString(name, value, &request->model);
+}
+
+Status ReadSkipSpecialTokens(std::string_view name, Element value, DetokenizeRequest* request) {
+  return openai::ReadBool(name, value, &request->skip_special_tokens);
+}
+
+constexpr FieldReader<DetokenizeRequest> kDetokenize[] = {
+    {"model", ReadDetokenizeModel},
+    {"skip_special_tokens", ReadSkipSpecialTokens},
+    {"tokens", ReadTokens},
+};
+static_assert(openai::IsSortedByName(kDetokenize));
+
+// Reads what the table knows; other names are nobody's here.
+template <typename Request, size_t kSize>
+StatusOr<Request> ReadFields(const std::string& body, simdjson::dom::parser& parser,
+                             const FieldReader<Request> (&table)[kSize]) {
+  BodyReader reader(parser);
+  PORTICO_ASSIGN_OR_RETURN(FieldList fields, reader.Read(body));
+  Request request;
+  for (auto [name, value] : fields) {
+    const auto* field = openai::FindReader(table, name);
+    if (field) PORTICO_RETURN_IF_ERROR(field->read(name, value, &request));
+  }
+  return request;
+}
+
+}  // namespace
+
+StatusOr<TokenizeRequest> DecodeTokenize(const std::string& body, simdjson::dom::parser& parser) {
+  PORTICO_ASSIGN_OR_RETURN(TokenizeRequest request, ReadFields(body, parser, kTokenize));
+  if (request.is_chat == !request.prompts.empty()) {
+    return InvalidArgument("prompt", request.is_chat ? "give either prompt or messages, not both"
+                                                     : "prompt or messages is required");
+  }
+  request.chat.options.model = request.model;
+  request.chat.tool_choice = request.chat.tools.is_null() ? "none" : "auto";
+  return request;
+}
+
+StatusOr<DetokenizeRequest> DecodeDetokenize(const std::string& body,
+                                             simdjson::dom::parser& parser) {
+  PORTICO_ASSIGN_OR_RETURN(DetokenizeRequest request, ReadFields(body, parser, kDetokenize));
+  if (request.tokens.empty()) return InvalidArgument("tokens", "tokens is required");
+  return request;
+}
+
+std::string TokenizeBody(const std::vector<std::vector<TokenId>>& tokens, bool is_list,
+                         int64_t max_model_len) {
+  std::string body = is_list ? "{\"tokens\":[" : "{\"tokens\":";
+  std::string counts = is_list ? "[" : "";
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0) {
+      body.push_back(',');
+      counts.push_back(',');
+    }
+    openai::AppendTokenIds(tokens[i], &body);
+    AppendJsonInt(static_cast<int64_t>(tokens[i].size()), &counts);
+  }
+  if (is_list) {
+    body.push_back(']');
+    counts.push_back(']');
+  }
+  body.append(",\"count\":");
+  body.append(counts);
+  body.append(",\"max_model_len\":");
+  AppendJsonInt(max_model_len, &body);
+  body.push_back('}');
+  return body;
+}
+
+std::string DetokenizeBody(const std::vector<std::string>& texts, bool is_list) {
+  std::string body = is_list ? "{\"text\":[" : "{\"text\":";
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) body.push_back(',');
+    AppendJsonString(texts[i], &body);
+  }
+  body.append(is_list ? "]}" : "}");
+  return body;
+}
+
+}  // namespace portico::api::sglang
