@@ -1,0 +1,128 @@
+// One accepted socket on its shard: reads, buffered writes that leave at the end of the turn, time
+// limits, closing.
+//
+// Reading waits for readiness and then reads into the shard's one buffer, so an idle connection
+// holds none. Writing tries a direct non-blocking send; only back-pressure waits. While it is open
+// a connection always watches its socket for bytes; while the session has paused reading, the
+// client's presence is looked up every second.
+#pragma once
+
+#include <boost/asio/basic_stream_socket.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "net/output_queue.h"
+#include "net/session.h"
+#include "net/transport.h"
+
+namespace portico::net {
+
+class ServerShard;
+
+using TcpSocket =
+    boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
+
+class Connection {
+ public:
+  // Owned by `shard`'s table. The session is set by Start(), and may replace itself.
+  Connection(ServerShard& shard, TcpSocket socket, std::string peer,
+             std::unique_ptr<Transport> transport);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void Start(std::unique_ptr<Session> session, Wait first);
+  // From within a call of the present session, which lives until the end of the turn.
+  void BecomeSession(std::unique_ptr<Session> session);
+
+  ServerShard& shard() { return shard_; }
+  const std::string& peer() const { return peer_; }
+
+  // Output to append to; valid until the next call of anything here.
+  std::string& Output();
+  void Write(std::string bytes);
+  size_t unsent() const { return output_.size(); }
+
+  // What the client is waited for. Naming the present one again does not prolong it.
+  void SetWait(Wait wait);
+  // Bytes beyond the session's bounds stay in the kernel; a lost peer is still noticed.
+  void PauseReading();
+  void ResumeReading();
+  // One call of OnEndOfTurn.
+  void RunAtEndOfTurn();
+  // One call of OnSent once everything written so far has been taken.
+  void TellWhenSent();
+  // Cuts the client off if more than this is unsent at the end of a turn; 0: no limit.
+  void LimitUnsent(size_t bytes) { max_unsent_ = bytes; }
+
+  // Sends what is written, then closes. Input that still comes is dropped for a while: closing a
+  // socket with unread input resets it, which can destroy an answer that the client has not read
+  // yet.
+  void CloseWhenSent();
+  // Closes now; the session gets OnEnd().
+  void Abort();
+  bool closing() const { return state_ != State::kOpen; }
+
+  // For the table. `moved` bytes have come (kBody) or gone (kSend) in the period that has passed.
+  void OnTimeout(Wait wait, size_t moved);
+  void Drain();
+
+ private:
+  friend class ConnectionTable;
+  enum class State : uint8_t { kOpen, kFlushing, kLingering, kClosed };
+
+  void WaitReadable();
+  void WaitWritable();
+  void OnReadable();
+  void OnWritable();
+  void ReadSome();
+  void OnInputEnd();
+  void Flush();
+  void OnFlushed();
+  void EndOfTurn();
+  void MarkDirty();
+  void ApplyWait();
+  void CheckPeer();
+  void TellSessionEnd();
+  void RetireIfDone();
+
+  ServerShard& shard_;
+  TcpSocket socket_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<Session> former_session_;
+  OutputQueue output_;
+  std::string peer_;
+
+  // The table's: place in the list of `listed_`, due time, progress since it was listed.
+  Connection* before_ = nullptr;
+  Connection* after_ = nullptr;
+  TimePoint due_;
+  size_t moved_ = 0;
+  Wait listed_ = Wait::kAnswer;
+
+  Wait wait_ = Wait::kAnswer;  // the session's wish
+  State state_ = State::kOpen;
+  size_t max_unsent_ = 0;
+
+  // Waits of the socket whose handler has not run: while there is one, the connection must live.
+  bool read_armed_ = false;
+  bool write_armed_ = false;
+  bool read_needs_write_ = false;  // TLS
+  bool write_needs_read_ = false;  // TLS
+
+  bool paused_ = false;
+  bool stuck_ = false;  // output waits for the client
+  bool input_ended_ = false;
+  bool session_ended_ = false;  // it has had OnEnd()
+  bool dirty_ = false;          // EndOfTurn is on its way
+  bool wants_end_of_turn_ = false;
+  bool wants_sent_ = false;
+  bool retired_ = false;
+};
+
+}  // namespace portico::net

@@ -1,0 +1,172 @@
+#include "net/http1_session.h"
+
+#include <utility>
+
+#include "net/http1_exchange.h"
+#include "net/server_shard.h"
+
+namespace portico::net {
+namespace {
+
+constexpr size_t kReadAhead = 64 << 10;
+constexpr size_t kMaxUnreadAnswers = 256 << 10;
+
+}  // namespace
+
+Http1Session::Http1Session(Connection& connection) : connection_(connection) {}
+
+Http1Session::~Http1Session() {
+  if (exchange_ != nullptr) exchange_->Detach();
+}
+
+void Http1Session::OnBytes(std::string_view bytes) {
+  if (closing_) return;
+  if (!pending_.empty() || !can_consume()) {
+    pending_.append(bytes);
+    if (can_consume()) {
+      ConsumePending();
+    } else if (pending_.size() >= kReadAhead) {
+      connection_.PauseReading();
+    }
+    return;
+  }
+  size_t used = Consume(bytes);
+  if (used < bytes.size() && !closing_) pending_.assign(bytes.substr(used));
+}
+
+void Http1Session::ConsumePending() {
+  std::string taken = std::exchange(pending_, {});
+  size_t used = Consume(taken);
+  if (closing_ || used == taken.size()) return;
+  taken.erase(0, used);
+  pending_ = std::move(taken);
+}
+
+size_t Http1Session::Consume(std::string_view bytes) {
+  size_t total = 0;
+  while (total < bytes.size() && can_consume()) {
+    if (connection_.unsent() > kMaxUnreadAnswers) {
+      output_full_ = true;
+      connection_.TellWhenSent();
+      break;
+    }
+    if (parser_ == nullptr) {
+      const ServerOptions& options = connection_.shard().options;
+      parser_ = std::make_unique<RequestParser>(options.max_head_bytes, options.max_body_bytes);
+    }
+    bool in_head = parser_->state() == RequestParser::State::kHead;
+    size_t used = 0;
+    RequestParser::State state = parser_->Feed(bytes.substr(total), &used);
+    total += used;
+    if (state == RequestParser::State::kError) {
+      RefuseRequest(parser_->error());
+    } else if (state == RequestParser::State::kDone) {
+      Dispatch();
+    } else if (state == RequestParser::State::kBody && in_head) {
+      OnHeadDone(total < bytes.size());
+    } else {
+      // Empty lines alone are no request yet.
+      if (in_head && total < bytes.size()) connection_.SetWait(Wait::kHead);
+      break;
+    }
+  }
+  return total;
+}
+
+void Http1Session::OnHeadDone(bool body_follows) {
+  connection_.SetWait(Wait::kBody);
+  if (parser_->expects_continue() && !body_follows) {
+    connection_.Output().append("HTTP/1.1 100 Continue\r\n\r\n");
+  }
+}
+
+void Http1Session::Dispatch() {
+  std::unique_ptr<RequestParser> parser = std::move(parser_);
+  connection_.SetWait(Wait::kAnswer);
+  parser->request().peer = connection_.peer();
+  auto exchange = std::make_unique<Http1Exchange>(*this, *parser);
+  exchange_ = exchange.get();
+  connection_.shard().handler(std::move(exchange));
+}
+
+void Http1Session::OnAnswered(bool keep_alive) {
+  exchange_ = nullptr;
+  connection_.LimitUnsent(0);
+  if (!keep_alive) {
+    closing_ = true;
+    pending_ = std::string();
+    connection_.CloseWhenSent();
+    return;
+  }
+  connection_.SetWait(Wait::kIdle);
+  if (!pending_.empty()) connection_.RunAtEndOfTurn();
+  connection_.ResumeReading();
+}
+
+void Http1Session::OnCut() {
+  exchange_ = nullptr;
+  connection_.Abort();
+}
+
+void Http1Session::OnEnd() {
+  closing_ = true;
+  pending_ = std::string();
+  if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->OnClientGone();
+}
+
+void Http1Session::OnTimeout(Wait wait) {
+  if (wait == Wait::kIdle || parser_ == nullptr) {
+    connection_.Abort();
+    return;
+  }
+  RefuseRequest({408, wait == Wait::kHead ? "the request head took too long"
+                                          : "the request body took too long"});
+}
+
+void Http1Session::OnSent() {
+  output_full_ = false;
+  connection_.ResumeReading();
+  if (exchange_ == nullptr && !pending_.empty()) connection_.RunAtEndOfTurn();
+}
+
+void Http1Session::OnEndOfTurn() {
+  if (can_consume() && !pending_.empty()) ConsumePending();
+}
+
+void Http1Session::OnDrain() {
+  // A request that has begun is still answered; its answer says that the connection closes.
+  bool idle = exchange_ == nullptr && parser_ == nullptr && pending_.empty();
+  if (!idle) return;
+  closing_ = true;
+  connection_.CloseWhenSent();
+}
+
+void Http1Session::RefuseRequest(const HttpError& error) {
+  closing_ = true;
+  pending_ = std::string();
+  Refuse(connection_, error);
+  const ServerOptions& options = connection_.shard().options;
+  if (options.on_complete != nullptr && parser_ != nullptr) {
+    options.on_complete(parser_->request(), error.status, 0, Duration::zero());
+  }
+}
+
+void Http1Session::Refuse(Connection& connection, const HttpError& error) {
+  HttpResponse response;
+  response.status = error.status;
+  response.body = ErrorBody(error);
+  if (error.status == 503) response.headers.emplace_back("retry-after", "1");
+  ServerShard& shard = connection.shard();
+  std::string& out = connection.Output();
+  AppendHead(response,
+             {.framing = BodyFraming::kLength,
+              .length = response.body.size(),
+              .server = shard.options.server_header,
+              .date = shard.date.Now(),
+              .close = true},
+             &out);
+  out.append(response.body);
+  connection.CloseWhenSent();
+}
+
+}  // namespace portico::net

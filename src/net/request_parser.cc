@@ -1,0 +1,255 @@
+#include "net/request_parser.h"
+
+#include <algorithm>
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/impl/basic_parser.ipp>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace portico::net {
+namespace {
+
+namespace http = boost::beast::http;
+using boost::beast::string_view;
+using ErrorCode = boost::beast::error_code;
+
+// simdjson reads up to 64 bytes behind the end of a body.
+constexpr size_t kBodyPadding = 64;
+// A declared length is not believed before bytes arrive: a client could make us reserve 32 MiB for
+// nothing.
+constexpr size_t kFirstReserve = 64 << 10;
+constexpr size_t kMaxHeaders = 256;
+// A chunk's size line with its extensions, and all trailers.
+constexpr size_t kMaxChunkHead = 8 << 10;
+
+std::string_view View(string_view text) { return {text.data(), text.size()}; }
+
+// ASCII only; the locale has no say in a protocol.
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+bool EqualsIgnoreCase(std::string_view text, std::string_view lower) {
+  return text.size() == lower.size() && std::equal(text.begin(), text.end(), lower.begin(),
+                                                   [](char a, char b) { return Lower(a) == b; });
+}
+
+bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
+
+HttpError ErrorOf(const ErrorCode& code) {
+  if (code == http::error::header_limit) return {431, "the request head is too large"};
+  if (code == http::error::body_limit) return {413, "the request body is too large"};
+  if (code == http::error::bad_version) return {505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+  return {400, "malformed HTTP request: " + code.message()};
+}
+
+}  // namespace
+
+struct RequestParser::Impl final : http::basic_parser<true> {
+  Impl(size_t head_limit, size_t body_limit_bytes) : max_head(head_limit) {
+    // The end of a head is found before Beast sees it, so Beast's own limits only have to be wide
+    // enough.
+    header_limit(static_cast<std::uint32_t>(head_limit + kMaxChunkHead));
+    body_limit(body_limit_bytes);
+    eager(false);
+  }
+
+  State FeedHead(std::string_view data, size_t* used);
+  State FeedBody(std::string_view data, size_t* used);
+  State Fail(HttpError what) {
+    error = std::move(what);
+    return state = State::kError;
+  }
+  // The end of the head's empty line, or 0 if that is not there yet.
+  size_t FindHeadEnd(std::string_view data);
+  HttpError CheckHead();
+  HttpError TakeTarget(std::string_view target);
+
+  // Beast's callbacks.
+  void on_request_impl(http::verb, string_view method, string_view target_text, int version,
+                       ErrorCode&) override;
+  void on_response_impl(int, string_view, int, ErrorCode&) override {}
+  void on_field_impl(http::field name, string_view text, string_view value, ErrorCode&) override;
+  void on_header_impl(ErrorCode&) override { head_done = true; }
+  void on_body_init_impl(const boost::optional<std::uint64_t>& length, ErrorCode&) override {
+    size_t expected = length ? std::min<size_t>(*length, kFirstReserve) : 0;
+    request.body.reserve(expected + kBodyPadding);
+  }
+  std::size_t on_body_impl(string_view body, ErrorCode&) override { return AddBody(body); }
+  void on_chunk_header_impl(std::uint64_t, string_view, ErrorCode&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view body, ErrorCode&) override {
+    return AddBody(body);
+  }
+  void on_finish_impl(ErrorCode&) override {}
+
+  size_t AddBody(string_view body) {
+    size_t needed = request.body.size() + body.size() + kBodyPadding;
+    if (needed > request.body.capacity()) {
+      request.body.reserve(std::max(needed, 2 * request.body.capacity()));
+    }
+    request.body.append(body.data(), body.size());
+    return body.size();
+  }
+
+  size_t max_head;
+  size_t scanned = 0;  // of an incomplete head
+  State state = State::kHead;
+  HttpRequest request;
+  HttpError error;
+
+  bool head_done = false;
+  bool http_1_0 = false;
+  bool keeps_alive = false;
+  bool expects_continue = false;
+  bool unknown_expectation = false;
+  bool bad_transfer_coding = false;
+  bool has_transfer_coding = false;
+  int hosts = 0;
+  std::string target;
+};
+
+void RequestParser::Impl::on_request_impl(http::verb, string_view method, string_view target_text,
+                                          int version, ErrorCode&) {
+  request.method.assign(method.data(), method.size());
+  target.assign(target_text.data(), target_text.size());
+  http_1_0 = version == 10;
+}
+
+void RequestParser::Impl::on_field_impl(http::field name, string_view text, string_view value,
+                                        ErrorCode& code) {
+  if (head_done) return;  // a trailer: nobody asked for one
+  if (request.headers.size() >= kMaxHeaders) {
+    code = http::error::header_limit;
+    return;
+  }
+  if (name == http::field::host) {
+    ++hosts;
+  } else if (name == http::field::transfer_encoding) {
+    has_transfer_coding = true;
+    if (!EqualsIgnoreCase(View(value), "chunked")) bad_transfer_coding = true;
+  } else if (name == http::field::expect) {
+    (EqualsIgnoreCase(View(value), "100-continue") ? expects_continue : unknown_expectation) = true;
+  }
+  auto& [key, content] = request.headers.emplace_back();
+  key.resize(text.size());
+  std::transform(text.begin(), text.end(), key.begin(), Lower);
+  content.assign(value.data(), value.size());
+}
+
+size_t RequestParser::Impl::FindHeadEnd(std::string_view data) {
+  // `scanned` is the start of the first line not seen whole.
+  while (scanned < data.size()) {
+    const void* found = std::memchr(data.data() + scanned, '\n', data.size() - scanned);
+    if (found == nullptr) return 0;
+    size_t end = static_cast<size_t>(static_cast<const char*>(found) - data.data()) + 1;
+    // A bare line feed ends lines for some parsers and not for others, which is how requests are
+    // smuggled.
+    if (end - scanned < 2 || data[end - 2] != '\r') {
+      Fail({400, "malformed HTTP request: a line that does not end in CR LF"});
+      return 0;
+    }
+    bool empty = end - scanned == 2;
+    scanned = end;
+    if (empty) return end;
+  }
+  return 0;
+}
+
+RequestParser::State RequestParser::Impl::FeedHead(std::string_view data, size_t* used) {
+  // Empty lines before a request are skipped (RFC 9112, 2.2).
+  size_t start = 0;
+  while (scanned == 0 && data.substr(start, 2) == "\r\n") start += 2;
+  data.remove_prefix(start);
+  *used = start;
+  if (data.empty() || data == "\r") return state;
+  if (!IsUpper(data.front())) return Fail({400, "this is not an HTTP request"});
+
+  size_t end = FindHeadEnd(data);
+  if (state == State::kError) return state;
+  if ((end == 0 ? data.size() : end) > max_head) {
+    return Fail({431, "the request head is larger than " + std::to_string(max_head) + " bytes"});
+  }
+  if (end == 0) return state;
+
+  ErrorCode code;
+  put({data.data(), end}, code);
+  if (!code && !head_done) code = http::error::bad_field;
+  *used += end;
+  if (code) return Fail(ErrorOf(code));
+  HttpError wrong = CheckHead();
+  if (wrong.status != 0) return Fail(std::move(wrong));
+  return state = is_done() ? State::kDone : State::kBody;
+}
+
+HttpError RequestParser::Impl::CheckHead() {
+  keeps_alive = keep_alive();
+  if (!std::all_of(request.method.begin(), request.method.end(), IsUpper)) {
+    return {400, "malformed HTTP request: bad method"};
+  }
+  if (request.method == "CONNECT") return {501, "CONNECT is not supported"};
+  if (hosts > 1) return {400, "more than one Host header"};
+  if (hosts == 0 && !http_1_0) return {400, "HTTP/1.1 requires a Host header"};
+  if (bad_transfer_coding) return {501, "the only Transfer-Encoding supported is chunked"};
+  if (has_transfer_coding && http_1_0) return {400, "HTTP/1.0 has no Transfer-Encoding"};
+  if (unknown_expectation) return {417, "the only expectation supported is 100-continue"};
+  if (http_1_0) expects_continue = false;
+  return TakeTarget(target);
+}
+
+HttpError RequestParser::Impl::TakeTarget(std::string_view text) {
+  if (text != "*" && text.front() != '/') {
+    // http://host/path: the authority has been said in Host already.
+    size_t scheme = text.find("://");
+    if (scheme == std::string_view::npos || scheme == 0) return {400, "bad request target"};
+    text.remove_prefix(scheme + 3);
+    size_t path = text.find_first_of("/?");
+    text = path == std::string_view::npos ? std::string_view() : text.substr(path);
+  }
+  if (text.find('#') != std::string_view::npos) return {400, "bad request target"};
+  size_t question = text.find('?');
+  if (question != std::string_view::npos) {
+    request.query.assign(text.substr(question + 1));
+    text = text.substr(0, question);
+  }
+  if (text.empty()) text = "/";
+  if (!DecodePath(text, &request.path)) return {400, "bad percent escape in the request target"};
+  target = std::string();
+  return {};
+}
+
+RequestParser::State RequestParser::Impl::FeedBody(std::string_view data, size_t* used) {
+  while (*used < data.size() && !is_done()) {
+    ErrorCode code;
+    size_t taken = put({data.data() + *used, data.size() - *used}, code);
+    *used += taken;
+    if (code == http::error::need_more) {
+      if (data.size() - *used > kMaxChunkHead) {
+        return Fail({400, "malformed HTTP request: chunk head or trailers too large"});
+      }
+      return state;
+    }
+    if (code) return Fail(ErrorOf(code));
+  }
+  return is_done() ? state = State::kDone : state;
+}
+
+RequestParser::RequestParser(size_t max_head_bytes, size_t max_body_bytes)
+    : impl_(std::make_unique<Impl>(max_head_bytes, max_body_bytes)) {}
+
+RequestParser::~RequestParser() = default;
+
+RequestParser::State RequestParser::Feed(std::string_view data, size_t* used) {
+  *used = 0;
+  if (impl_->state == State::kHead) return impl_->FeedHead(data, used);
+  if (impl_->state == State::kBody) return impl_->FeedBody(data, used);
+  return impl_->state;
+}
+
+RequestParser::State RequestParser::state() const { return impl_->state; }
+HttpRequest& RequestParser::request() { return impl_->request; }
+const HttpError& RequestParser::error() const { return impl_->error; }
+bool RequestParser::http_1_0() const { return impl_->http_1_0; }
+bool RequestParser::keep_alive() const { return impl_->keeps_alive; }
+bool RequestParser::expects_continue() const { return impl_->expects_continue; }
+
+}  // namespace portico::net

@@ -1,0 +1,138 @@
+#include "net/server_shard.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "net/http1_session.h"
+#include "net/protocol_door.h"
+
+namespace portico::net {
+namespace {
+
+constexpr Duration kLinger = std::chrono::seconds(2);
+constexpr Duration kPeerPeriod = std::chrono::seconds(1);
+
+ConnectionTable::Limits LimitsOf(const ServerOptions& options) {
+  ConnectionTable::Limits limits{};
+  auto set = [&limits](Wait wait, Duration limit) { limits[static_cast<int>(wait)] = limit; };
+  set(Wait::kIdle, options.idle_timeout);
+  set(Wait::kHead, options.head_timeout);
+  set(Wait::kBody, options.body_timeout);
+  set(Wait::kSend, options.send_timeout);
+  set(Wait::kPeer, kPeerPeriod);
+  set(Wait::kLinger, kLinger);
+  return limits;
+}
+
+Duration SweepPeriod(const ConnectionTable::Limits& limits) {
+  Duration shortest = std::chrono::seconds(4);
+  for (Duration limit : limits) {
+    if (limit != Duration::zero()) shortest = std::min(shortest, limit);
+  }
+  return std::max<Duration>(shortest / 4, std::chrono::milliseconds(5));
+}
+
+}  // namespace
+
+void OpenCount::Add() { count_.fetch_add(1, std::memory_order_relaxed); }
+
+void OpenCount::Remove() {
+  // Under the lock to the end: the waiter may destroy this as soon as it sees zero.
+  std::lock_guard lock(mutex_);
+  if (count_.fetch_sub(1, std::memory_order_relaxed) == 1) none_.notify_all();
+}
+
+bool OpenCount::WaitForZero(TimePoint deadline) {
+  std::unique_lock lock(mutex_);
+  return none_.wait_until(lock, deadline, [this] { return count() == 0; });
+}
+
+ServerShard::ServerShard(Shard& on_shard, const ServerOptions& server_options,
+                         const Handler& request_handler, const TlsContext* tls, OpenCount& total)
+    : shard(on_shard),
+      options(server_options),
+      handler(request_handler),
+      table(LimitsOf(server_options)),
+      read_buffer(std::make_unique_for_overwrite<char[]>(kReadBuffer)),
+      tls_(tls),
+      total_(total),
+      sweep_period_(SweepPeriod(LimitsOf(server_options))) {}
+
+ServerShard::~ServerShard() = default;
+
+void ServerShard::Expect() {
+  open_.fetch_add(1, std::memory_order_relaxed);
+  total_.Add();
+}
+
+void ServerShard::Adopt(int fd, bool ipv6, std::string peer, bool refuse) {
+  TcpSocket socket(shard.io().get_executor());
+  boost::system::error_code error;
+  socket.assign(ipv6 ? boost::asio::ip::tcp::v6() : boost::asio::ip::tcp::v4(), fd, error);
+  std::unique_ptr<Transport> transport;
+  if (!error) transport = tls_ != nullptr ? tls_->Accept(fd) : MakePlainTransport(fd);
+  if (transport == nullptr || (refuse && tls_ != nullptr)) {
+    // A refusal is not worth a TLS handshake.
+    if (error) close(fd);
+    Leave();
+    return;
+  }
+  auto owned =
+      std::make_unique<Connection>(*this, std::move(socket), std::move(peer), std::move(transport));
+  Connection* connection = table.Add(std::move(owned));
+  if (refuse) {
+    connection->Start(std::make_unique<Http1Session>(*connection), Wait::kIdle);
+    Http1Session::Refuse(*connection, {503, "too many connections"});
+  } else {
+    connection->Start(std::make_unique<ProtocolDoor>(*connection),
+                      tls_ != nullptr ? Wait::kHead : Wait::kIdle);
+    if (draining_) connection->Drain();
+  }
+  ScheduleSweep();
+}
+
+void ServerShard::ScheduleSweep() {
+  if (sweep_ != nullptr || table.size() == 0) return;
+  sweep_ = shard.After(sweep_period_, [this] {
+    sweep_ = nullptr;
+    table.Sweep(Clock::now());
+    ScheduleSweep();
+  });
+}
+
+void ServerShard::Drain() {
+  draining_ = true;
+  table.ForEach([](Connection& connection) { connection.Drain(); });
+}
+
+void ServerShard::AbortAll() {
+  draining_ = true;
+  table.ForEach([](Connection& connection) { connection.Abort(); });
+}
+
+void ServerShard::Retire(Connection* connection) {
+  retired_.push_back(connection);
+  if (retired_.size() == 1) {
+    shard.AtEndOfTurn([this] { Forget(); });
+  }
+}
+
+void ServerShard::Forget() {
+  std::vector<Connection*> leaving = std::exchange(retired_, {});
+  for (Connection* connection : leaving) {
+    table.Remove(connection);
+    delete connection;
+  }
+  if (table.size() == 0) sweep_ = nullptr;
+  for (size_t i = 0; i < leaving.size(); ++i) Leave();
+}
+
+void ServerShard::Leave() {
+  open_.fetch_sub(1, std::memory_order_relaxed);
+  total_.Remove();
+}
+
+}  // namespace portico::net

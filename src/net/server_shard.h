@@ -1,0 +1,78 @@
+// What a server has on one shard: its connections and what they share.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "net/connection.h"
+#include "net/connection_table.h"
+#include "net/http_text.h"
+#include "net/output_queue.h"
+#include "net/server.h"
+#include "net/shard.h"
+#include "net/tls.h"
+
+namespace portico::net {
+
+// Connections of a server, on their way to a shard or there. Any thread.
+class OpenCount {
+ public:
+  void Add();
+  void Remove();
+  int count() const { return count_.load(std::memory_order_relaxed); }
+  // False if `deadline` comes first.
+  bool WaitForZero(TimePoint deadline);
+
+ private:
+  std::atomic<int> count_{0};
+  std::mutex mutex_;
+  std::condition_variable none_;
+};
+
+class ServerShard {
+ public:
+  static constexpr size_t kReadBuffer = 64 << 10;
+
+  ServerShard(Shard& shard, const ServerOptions& options, const Handler& handler,
+              const TlsContext* tls, OpenCount& total);
+  ~ServerShard();
+
+  // Any thread: counts a connection that is on its way here.
+  void Expect();
+  int open() const { return open_.load(std::memory_order_relaxed); }
+
+  // The rest on the shard. Takes an accepted socket over; `refuse` answers 503 and closes.
+  void Adopt(int fd, bool ipv6, std::string peer, bool refuse);
+  void Drain();
+  void AbortAll();
+  // Frees the connection at the end of the turn.
+  void Retire(Connection* connection);
+  bool draining() const { return draining_; }
+
+  Shard& shard;
+  const ServerOptions& options;
+  const Handler& handler;
+  ConnectionTable table;
+  BufferPool buffers;
+  HttpDate date;
+  std::unique_ptr<char[]> read_buffer;
+
+ private:
+  void ScheduleSweep();
+  void Forget();
+  void Leave();  // the last thing done for a connection
+
+  const TlsContext* tls_;
+  OpenCount& total_;
+  std::atomic<int> open_{0};
+  std::vector<Connection*> retired_;
+  std::unique_ptr<Shard::Timer> sweep_;
+  Duration sweep_period_;
+  bool draining_ = false;
+};
+
+}  // namespace portico::net

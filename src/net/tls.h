@@ -1,0 +1,34 @@
+// TLS for the listener, on OpenSSL 3: 1.2 and 1.3, ALPN http/1.1. OpenSSL works on the socket
+// itself, without buffers of ours between; an idle connection gives its record buffers back.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "net/transport.h"
+
+struct ssl_ctx_st;
+
+namespace portico::net {
+
+class TlsContext {
+ public:
+  // From PEM files: the certificate with its chain, and its key. Fails with a sentence that names
+  // the file.
+  static StatusOr<std::unique_ptr<TlsContext>> Load(const std::string& certificate_path,
+                                                    const std::string& key_path);
+  ~TlsContext();
+  TlsContext(const TlsContext&) = delete;
+  TlsContext& operator=(const TlsContext&) = delete;
+
+  // The server's side of a connection; the handshake happens within its first reads. Any thread.
+  // Null if out of memory.
+  std::unique_ptr<Transport> Accept(int fd) const;
+
+ private:
+  explicit TlsContext(ssl_ctx_st* context) : context_(context) {}
+  ssl_ctx_st* context_;
+};
+
+}  // namespace portico::net

@@ -1,0 +1,38 @@
+// Bytes in and out of a connected, non-blocking socket, plain or through TLS. Waiting for readiness
+// is the connection's business; a transport never blocks and never waits.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <memory>
+
+namespace portico::net {
+
+struct IoResult {
+  enum Kind {
+    kDone,     // `bytes` moved, at least one
+    kBlocked,  // nothing moved; try again when the socket is ready
+    kEnd,      // the peer will send no more (reads only)
+    kFailed,   // the connection is lost
+  };
+  Kind kind = kDone;
+  size_t bytes = 0;
+  // kDone: another call may move more at once. kBlocked: TLS waits for the opposite direction.
+  bool more = false;
+  bool opposite = false;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  virtual IoResult Read(char* to, size_t size) = 0;
+  virtual IoResult Write(const iovec* parts, int count) = 0;
+  // Tells the peer that no more bytes will come; best effort, before the socket is closed.
+  virtual void EndOutput() = 0;
+};
+
+// `fd` stays the caller's and must outlive the transport.
+std::unique_ptr<Transport> MakePlainTransport(int fd);
+
+}  // namespace portico::net
