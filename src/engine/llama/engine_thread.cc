@@ -18,14 +18,14 @@ constexpr int32_t kMostFailures = 3;
 }  // namespace
 
 EngineThread::EngineThread(std::unique_ptr<LlamaModel> model, std::unique_ptr<ModelRunner> runner,
-                           EngineInfo info, const SchedulerOptions& scheduling, int32_t sequences,
-                           bool sharing, std::string description)
+                           EngineInfo info, const SchedulerOptions& scheduling,
+                           int32_t kept_sequences, std::string description)
     : info_(std::move(info)),
       description_(std::move(description)),
       model_(std::move(model)),
       runner_(std::move(runner)),
       next_seed_(uint64_t{std::random_device{}()} << 32),
-      cache_(runner_.get(), info_.max_total_tokens, sequences, sharing),
+      cache_(runner_.get(), info_.max_total_tokens, info_.max_running_requests, kept_sequences),
       scheduler_(scheduling, &cache_),
       thread_([this] { Loop(); }) {}
 

@@ -32,7 +32,7 @@ struct EngineCounters {
 class EngineThread final : public LlamaEngine {
  public:
   EngineThread(std::unique_ptr<LlamaModel> model, std::unique_ptr<ModelRunner> runner,
-               EngineInfo info, const SchedulerOptions& scheduling, int32_t sequences, bool sharing,
+               EngineInfo info, const SchedulerOptions& scheduling, int32_t kept_sequences,
                std::string description);
   ~EngineThread() override { Stop(); }
 

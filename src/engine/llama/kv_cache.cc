@@ -11,9 +11,10 @@ constexpr int32_t kLeastCut = 64;
 
 }  // namespace
 
-KvCache::KvCache(KvMemory* memory, int64_t cells, int32_t sequences, bool sharing)
-    : memory_(memory), cells_(cells), sharing_(sharing) {
-  for (int32_t i = sequences - 1; i >= 0; --i) free_sequences_.push_back(i);
+KvCache::KvCache(KvMemory* memory, int64_t cells, int32_t running, int32_t kept)
+    : memory_(memory), cells_(cells), running_(running), sharing_(kept > 0) {
+  for (int32_t i = running - 1; i >= 0; --i) free_running_.push_back(i);
+  for (int32_t i = running + kept - 1; i >= running; --i) free_kept_.push_back(i);
 }
 
 KvCache::Lookup KvCache::Find(std::span<const TokenId> tokens, int32_t limit) const {
@@ -22,32 +23,32 @@ KvCache::Lookup KvCache::Find(std::span<const TokenId> tokens, int32_t limit) co
   return {match.length, match.unpinned};
 }
 
-bool KvCache::Open(std::span<const TokenId> tokens, int32_t limit, KvBranch* branch) {
-  PrefixNode* node = sharing_ ? tree_.NodeAt(tree_.Find(tokens, limit)) : tree_.root();
-  tree_.Pin(node);  // before a sequence is reclaimed, so that this prefix is not
-  if (!TakeSequence(&branch->sequence)) {
-    tree_.Unpin(node);
-    return false;
+KvBranch KvCache::Open(std::span<const TokenId> tokens, int32_t limit) {
+  KvBranch branch;
+  branch.node = sharing_ ? tree_.NodeAt(tree_.Find(tokens, limit)) : tree_.root();
+  branch.length = branch.node->depth;
+  branch.sequence = free_running_.back();
+  free_running_.pop_back();
+  tree_.Pin(branch.node);
+  tree_.Touch(branch.node);
+  if (branch.length > 0) {
+    memory_->Share(SequenceOf(branch.node), branch.sequence, 0, branch.length);
   }
-  tree_.Touch(node);
-  branch->node = node;
-  branch->length = node->depth;
-  if (node->depth > 0) memory_->Share(SequenceOf(node), branch->sequence, 0, node->depth);
-  return true;
+  return branch;
 }
 
-bool KvCache::TakeSequence(int32_t* sequence) {
-  while (free_sequences_.empty()) {
-    if (!Evict(std::numeric_limits<int32_t>::max())) return false;
-  }
-  *sequence = free_sequences_.back();
-  free_sequences_.pop_back();
-  return true;
+// There always is one: leaves that cannot be evicted have a running request each, and there are at
+// least as many kept sequences.
+int32_t KvCache::TakeKept() {
+  while (free_kept_.empty()) Evict(std::numeric_limits<int32_t>::max());
+  const int32_t sequence = free_kept_.back();
+  free_kept_.pop_back();
+  return sequence;
 }
 
-void KvCache::FreeSequence(int32_t sequence) {
+void KvCache::Free(int32_t sequence) {
   memory_->Remove(sequence, 0, -1);
-  free_sequences_.push_back(sequence);
+  (sequence < running_ ? free_running_ : free_kept_).push_back(sequence);
 }
 
 bool KvCache::Reserve(int64_t count) {
@@ -69,7 +70,7 @@ bool KvCache::Evict(int32_t count) {
   const int32_t sequence = leaf->sequence;
   PrefixNode* rest = tree_.Cut(leaf, std::min(count, leaf->size()));
   if (rest == nullptr) {
-    FreeSequence(sequence);
+    Free(sequence);
     return true;
   }
   memory_->Remove(sequence, rest->depth, -1);
@@ -131,7 +132,7 @@ void KvCache::Append(std::span<const TokenId> run, KvBranch* branch) {
   }
   PrefixNode* child = tree_.AddChild(node, run);
   child->sequence = branch->sequence;
-  if (node->owned) FreeSequence(node->sequence);
+  if (node->owned) Free(node->sequence);
   node->sequence = -1;
   node->owned = false;
   tree_.Pin(child);
@@ -144,12 +145,12 @@ void KvCache::Close(std::span<const TokenId> tokens, bool keep, KvBranch* branch
   if (keep) Publish(tokens, branch);
   PrefixNode* node = branch->node;
   own_ -= branch->length - node->depth;
-  if (node->sequence == branch->sequence) {
-    if (branch->length > node->depth) memory_->Remove(branch->sequence, node->depth, -1);
+  if (node->sequence == branch->sequence) {  // lent
+    node->sequence = TakeKept();
     node->owned = true;
-  } else {
-    FreeSequence(branch->sequence);
+    memory_->Share(branch->sequence, node->sequence, 0, node->depth);
   }
+  Free(branch->sequence);
   tree_.Unpin(node);
   *branch = KvBranch{};
 }

@@ -3,11 +3,14 @@
 //
 // libllama has one pool of cells. A cell belongs to a position and to any number of sequences; a
 // sequence attends to its own cells. So a prefix is shared by marking its cells as a second
-// sequence's too, without copying, and a cell is free once no sequence has it. Here every running
-// request is a branch with a sequence of its own, and every leaf of the prefix tree keeps one (its
-// request's, once that has ended), so sequences, like cells, run out and are reclaimed from the
-// least recently used leaves. Sharing is exact up to float rounding: keys and values of a token
-// depend on its prefix only.
+// sequence's too, without copying, and a cell is free once no sequence has it. Every running request
+// is a branch with a sequence of its own; every leaf of the prefix tree has one too, its request's
+// while that runs and one of the kept ones afterwards. So kept sequences, like cells, run out, and
+// both are reclaimed from the least recently used leaves. Sharing is exact up to float rounding: keys
+// and values of a token depend on its prefix only.
+//
+// Running sequences have the low numbers: libllama's work a step grows with the square of the
+// greatest number in a batch (65,000 checks for 256).
 //
 // Not thread safe: the engine's thread owns it.
 #pragma once
@@ -41,9 +44,9 @@ struct KvBranch {
 
 class KvCache {
  public:
-  // `sharing` false: nothing is kept or shared (memory that cannot be cut, such as recurrent
-  // states).
-  KvCache(KvMemory* memory, int64_t cells, int32_t sequences, bool sharing);
+  // Sequences 0 to running - 1 are for branches, `kept` more for prefixes: at least as many, or 0 for
+  // a cache that neither keeps nor shares (memory that cannot be cut, such as recurrent states).
+  KvCache(KvMemory* memory, int64_t cells, int32_t running, int32_t kept);
 
   struct Lookup {
     int32_t length = 0;    // of the prefix that Open() would share
@@ -51,9 +54,9 @@ class KvCache {
   };
   Lookup Find(std::span<const TokenId> tokens, int32_t limit) const;
 
-  // Opens a branch on the longest cached prefix of `tokens`, at most `limit` long. False: no
-  // sequence is left.
-  bool Open(std::span<const TokenId> tokens, int32_t limit, KvBranch* branch);
+  // Opens a branch on the longest cached prefix of `tokens`, at most `limit` long. At most `running`
+  // are open at a time.
+  KvBranch Open(std::span<const TokenId> tokens, int32_t limit);
 
   // Makes `count` cells free, evicting where needed. False: not even eviction can.
   bool Reserve(int64_t count);
@@ -79,8 +82,8 @@ class KvCache {
   bool sharing() const { return sharing_; }
 
  private:
-  bool TakeSequence(int32_t* sequence);
-  void FreeSequence(int32_t sequence);
+  int32_t TakeKept();
+  void Free(int32_t sequence);
   bool Evict(int32_t count);
   int32_t SequenceOf(const PrefixNode* node) const;
   void Adopt(PrefixNode* child, int32_t end, KvBranch* branch);
@@ -90,8 +93,10 @@ class KvCache {
   PrefixTree tree_;
   int64_t cells_;
   int64_t own_ = 0;  // cells of open branches beyond their nodes
-  std::vector<int32_t> free_sequences_;
+  int32_t running_;
   bool sharing_;
+  std::vector<int32_t> free_running_;
+  std::vector<int32_t> free_kept_;
 };
 
 }  // namespace portico::llama

@@ -15,8 +15,7 @@ class KvCacheTest : public testing::Test {
  protected:
   // Opens a branch and computes what is not cached.
   KvBranch Run(KvCache* cache, const Tokens& tokens) {
-    KvBranch branch;
-    EXPECT_TRUE(cache->Open(tokens, static_cast<int32_t>(tokens.size()), &branch));
+    KvBranch branch = cache->Open(tokens, static_cast<int32_t>(tokens.size()));
     Compute(cache, tokens, &branch);
     return branch;
   }
@@ -39,12 +38,11 @@ class KvCacheTest : public testing::Test {
 };
 
 TEST_F(KvCacheTest, AFinishedRequestServesTheNextWithItsLongestPrefix) {
-  KvCache cache(&memory_, 100, 8, true);
+  KvCache cache(&memory_, 100, 8, 8);
   Insert(&cache, {1, 2, 3, 4});
   EXPECT_EQ(cache.used(), 0);
   EXPECT_EQ(cache.cached(), 4);
-  KvBranch branch;
-  ASSERT_TRUE(cache.Open(Tokens{1, 2, 9}, 3, &branch));
+  KvBranch branch = cache.Open(Tokens{1, 2, 9}, 3);
   EXPECT_EQ(branch.length, 2);
   EXPECT_EQ(memory_.TokensOf(branch.sequence), (Tokens{1, 2}));
   EXPECT_EQ(cache.used(), 2);
@@ -54,10 +52,9 @@ TEST_F(KvCacheTest, AFinishedRequestServesTheNextWithItsLongestPrefix) {
 }
 
 TEST_F(KvCacheTest, TheLimitBoundsTheMatch) {
-  KvCache cache(&memory_, 100, 8, true);
+  KvCache cache(&memory_, 100, 8, 8);
   Insert(&cache, {1, 2, 3, 4});
-  KvBranch branch;
-  ASSERT_TRUE(cache.Open(Tokens{1, 2, 3, 4}, 3, &branch));
+  KvBranch branch = cache.Open(Tokens{1, 2, 3, 4}, 3);
   EXPECT_EQ(branch.length, 3);
   Compute(&cache, {1, 2, 3, 4}, &branch);
   cache.Close(Tokens{1, 2, 3, 4}, true, &branch);
@@ -66,7 +63,7 @@ TEST_F(KvCacheTest, TheLimitBoundsTheMatch) {
 }
 
 TEST_F(KvCacheTest, TheLeastRecentlyUsedPrefixGoesFirstAndFromItsEnd) {
-  KvCache cache(&memory_, 400, 8, true);
+  KvCache cache(&memory_, 400, 8, 8);
   Tokens a(100, 1);
   Tokens b(100, 2);
   Tokens c(100, 3);
@@ -80,7 +77,7 @@ TEST_F(KvCacheTest, TheLeastRecentlyUsedPrefixGoesFirstAndFromItsEnd) {
 }
 
 TEST_F(KvCacheTest, ASharedPrefixOutlivesItsContinuations) {
-  KvCache cache(&memory_, 300, 8, true);
+  KvCache cache(&memory_, 300, 8, 8);
   Tokens system(100, 1);
   Tokens one = system;
   Tokens two = system;
@@ -99,7 +96,7 @@ TEST_F(KvCacheTest, ASharedPrefixOutlivesItsContinuations) {
 }
 
 TEST_F(KvCacheTest, WhatARunningRequestHoldsIsNotEvicted) {
-  KvCache cache(&memory_, 10, 8, true);
+  KvCache cache(&memory_, 10, 8, 8);
   KvBranch branch = Run(&cache, {1, 2, 3, 4});
   cache.Publish(Tokens{1, 2, 3, 4}, &branch);
   EXPECT_EQ(cache.available(), 6);
@@ -110,7 +107,7 @@ TEST_F(KvCacheTest, WhatARunningRequestHoldsIsNotEvicted) {
 }
 
 TEST_F(KvCacheTest, ARunningRequestsPublishedPromptServesOthers) {
-  KvCache cache(&memory_, 100, 8, true);
+  KvCache cache(&memory_, 100, 8, 8);
   KvBranch first = Run(&cache, {1, 2, 3});
   cache.Publish(Tokens{1, 2, 3}, &first);
   KvBranch second = Run(&cache, {1, 2, 3, 4});
@@ -122,7 +119,7 @@ TEST_F(KvCacheTest, ARunningRequestsPublishedPromptServesOthers) {
 }
 
 TEST_F(KvCacheTest, TwoThatComputedTheSameTokensEndUpWithOneCopy) {
-  KvCache cache(&memory_, 100, 8, true);
+  KvCache cache(&memory_, 100, 8, 8);
   KvBranch first = Run(&cache, {1, 2, 3, 4});
   KvBranch second = Run(&cache, {1, 2, 3, 5});
   EXPECT_EQ(memory_.used(), 8);
@@ -136,20 +133,15 @@ TEST_F(KvCacheTest, TwoThatComputedTheSameTokensEndUpWithOneCopy) {
 }
 
 TEST_F(KvCacheTest, SequencesAreReclaimedFromTheOldestLeaf) {
-  KvCache cache(&memory_, 1000, 3, true);
+  KvCache cache(&memory_, 1000, 2, 3);
   for (TokenId t = 0; t < 10; ++t) Insert(&cache, {t, t, t});
   EXPECT_EQ(cache.cached(), 9);
   EXPECT_EQ(Cached(cache, {6, 6, 6}), 0);
   EXPECT_EQ(Cached(cache, {7, 7, 7}), 3);
-  std::vector<KvBranch> open;
-  for (TokenId t = 0; t < 3; ++t) open.push_back(Run(&cache, {t, t}));
-  KvBranch fourth;
-  EXPECT_FALSE(cache.Open(Tokens{9}, 1, &fourth));
-  for (TokenId t = 0; t < 3; ++t) cache.Close(Tokens{t, t}, true, &open[static_cast<size_t>(t)]);
 }
 
 TEST_F(KvCacheTest, WithoutSharingNothingStays) {
-  KvCache cache(&memory_, 100, 2, false);
+  KvCache cache(&memory_, 100, 2, 0);
   KvBranch branch = Run(&cache, {1, 2, 3});
   cache.Publish(Tokens{1, 2, 3}, &branch);
   EXPECT_EQ(cache.used(), 3);
@@ -168,18 +160,19 @@ TEST_F(KvCacheTest, HoldsItsInvariantsUnderRandomUse) {
     KvBranch branch;
   };
   constexpr int64_t kCells = 60;
-  constexpr size_t kSequences = 12;
-  KvCache cache(&memory_, kCells, kSequences, true);
+  constexpr size_t kRunning = 6;
+  constexpr size_t kKept = 6;
+  KvCache cache(&memory_, kCells, kRunning, kKept);
   std::vector<Request> open;
   for (int round = 0; round < 20000; ++round) {
     const uint32_t what = random() % 10;
-    if (what < 4 && open.size() < kSequences / 2) {
+    if (what < 4 && open.size() < kRunning) {
       Request r;
       r.tokens.resize(1 + random() % 14);
       for (TokenId& token : r.tokens) token = static_cast<TokenId>(random() % 2);
       const auto limit = static_cast<int32_t>(random() % (r.tokens.size() + 1));
       const KvCache::Lookup found = cache.Find(r.tokens, limit);
-      ASSERT_TRUE(cache.Open(r.tokens, limit, &r.branch)) << "half of the sequences can always run";
+      r.branch = cache.Open(r.tokens, limit);
       ASSERT_EQ(r.branch.length, found.length);
       open.push_back(r);
     } else if (what < 8 && !open.empty()) {
@@ -222,7 +215,7 @@ TEST_F(KvCacheTest, HoldsItsInvariantsUnderRandomUse) {
 // evicted.
 TEST_F(KvCacheTest, FindsWhatANaiveSearchFinds) {
   std::mt19937 random(4);
-  KvCache cache(&memory_, 100000, 200, true);
+  KvCache cache(&memory_, 100000, 2, 200);
   std::vector<Tokens> known;
   for (int round = 0; round < 150; ++round) {
     Tokens tokens(1 + random() % 30);

@@ -65,8 +65,7 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
   PORTICO_ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, ModelRunner::Create(*model, run));
 
   const bool sharing = options.enable_prefix_cache && !runner->whole_sequences_only();
-  const int32_t sequences =
-      runner->whole_sequences_only() ? options.max_running_requests : kMaxSequences;
+  const int32_t kept = sharing ? kMaxSequences - options.max_running_requests : 0;
   const SchedulerOptions scheduling = {options.max_running_requests, options.chunked_prefill_size,
                                        run.max_rows_a_step};
   std::string description = fmt::format(
@@ -75,7 +74,7 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
       options.max_running_requests, run.threads);
   EngineInfo info = InfoOf(m, options, size.cells);
   return std::make_unique<EngineThread>(std::move(model), std::move(runner), std::move(info),
-                                        scheduling, sequences, sharing, std::move(description));
+                                        scheduling, kept, std::move(description));
 }
 
 }  // namespace portico::llama

@@ -18,8 +18,7 @@ namespace portico::llama {
 // libllama knows at most this many sequences in one cache: running requests and cached branches
 // together.
 inline constexpr int32_t kMaxSequences = 256;
-// Every running request may hold back one cached branch more, so half of the sequences can always
-// run.
+// A running request may hold back one cached branch beside itself (kv_cache.h).
 inline constexpr int32_t kMaxRunningRequests = kMaxSequences / 2;
 
 struct LlamaEngineOptions {

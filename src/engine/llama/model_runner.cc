@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <exception>
 
+#include "engine/llama/llama_log.h"
 #include "fmt/format.h"
 #include "ggml-cpu.h"
 
 namespace portico::llama {
 namespace {
 
-Status NoContext() {
-  return Error(StatusCode::kInternal, "libllama could not make a context for this model");
+Status NoContext(const LlamaErrors& errors) {
+  return Error(StatusCode::kInternal,
+               fmt::format("libllama made no context for this model: {}", errors.Text()));
 }
 
 // After a step the helper threads sleep at once instead of spinning: between steps the cores belong
@@ -21,6 +23,7 @@ constexpr uint32_t kNoPolling = 0;
 
 StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& model,
                                                            const RunnerOptions& options) {
+  const LlamaErrors errors;
   std::unique_ptr<ModelRunner> runner(new ModelRunner());
   runner->vocab_size_ = model.info().vocab_size;
   runner->whole_sequences_only_ = llama_model_is_recurrent(model.get()) ||
@@ -44,14 +47,14 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
   try {
     runner->context_ = llama_init_from_model(model.get(), params);
   } catch (const std::exception&) {
-    return NoContext();
+    return NoContext(errors);
   }
-  if (runner->context_ == nullptr) return NoContext();
+  if (runner->context_ == nullptr) return NoContext(errors);
 
   ggml_threadpool_params pool = ggml_threadpool_params_default(options.threads);
   pool.poll = kNoPolling;
   runner->threadpool_ = ggml_threadpool_new(&pool);
-  if (runner->threadpool_ == nullptr) return NoContext();
+  if (runner->threadpool_ == nullptr) return NoContext(errors);
   llama_attach_threadpool(runner->context_, runner->threadpool_, runner->threadpool_);
   return runner;
 }
@@ -95,6 +98,7 @@ Status ModelRunner::Run(const Step& step) {
                              sequence_counts_.data(),
                              sequence_pointers_.data(),
                              wants_row_.data()};
+  const LlamaErrors errors;
   int32_t result = 0;
   try {
     result = llama_decode(context_, batch);
@@ -103,7 +107,8 @@ Status ModelRunner::Run(const Step& step) {
   }
   if (result == 0) return OkStatus();
   if (result == 2) return Error(StatusCode::kCancelled, "the engine is stopping");
-  return Error(StatusCode::kInternal, fmt::format("the model failed (libllama's code {})", result));
+  return Error(StatusCode::kInternal,
+               fmt::format("the model failed with code {}: {}", result, errors.Text()));
 }
 
 std::span<const float> ModelRunner::Logits(int32_t index) const {

@@ -69,7 +69,8 @@ void Scheduler::Admit() {
       ++i;
       continue;
     }
-    if (!Fits(request, found) || !Start(&waiting_[i])) break;
+    if (!Fits(request, found)) break;
+    Start(std::move(waiting_[i]));
     waiting_.erase(waiting_.begin() + static_cast<ptrdiff_t>(i));
   }
 }
@@ -92,9 +93,9 @@ bool Scheduler::WorthWaiting(const ScheduledRequest& request, const KvCache::Loo
   });
 }
 
-bool Scheduler::Start(std::unique_ptr<ScheduledRequest>* request) {
-  ScheduledRequest& r = **request;
-  if (!cache_->Open(r.known(), MatchLimit(r), &r.branch)) return false;
+void Scheduler::Start(std::unique_ptr<ScheduledRequest> request) {
+  ScheduledRequest& r = *request;
+  r.branch = cache_->Open(r.known(), MatchLimit(r));
   if (r.tokens.empty()) r.tokens = *r.prompt;
   if (r.cached_tokens < 0) {
     r.cached_tokens = r.branch.length;
@@ -102,8 +103,7 @@ bool Scheduler::Start(std::unique_ptr<ScheduledRequest>* request) {
     cached_tokens_ += static_cast<uint64_t>(r.branch.length);
   }
   r.admission = ++admissions_;
-  running_.push_back(std::move(*request));
-  return true;
+  running_.push_back(std::move(request));
 }
 
 void Scheduler::PlanDecodes(Step* step) {

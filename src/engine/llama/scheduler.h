@@ -111,7 +111,7 @@ class Scheduler {
   void Admit();
   bool Fits(const ScheduledRequest& request, const KvCache::Lookup& found) const;
   bool WorthWaiting(const ScheduledRequest& request, const KvCache::Lookup& found) const;
-  bool Start(std::unique_ptr<ScheduledRequest>* request);
+  void Start(std::unique_ptr<ScheduledRequest> request);
   void PlanDecodes(Step* step);
   void PlanPrefills(Step* step);
   void Take(ScheduledRequest* request, int32_t count, Step* step);

@@ -24,8 +24,8 @@ struct Ran {
 // tokens.
 class SchedulerTest : public testing::Test {
  protected:
-  void Start(SchedulerOptions options, int64_t cells, int32_t sequences = 64, bool sharing = true) {
-    cache_ = std::make_unique<KvCache>(&memory_, cells, sequences, sharing);
+  void Start(SchedulerOptions options, int64_t cells, int32_t kept = 64) {
+    cache_ = std::make_unique<KvCache>(&memory_, cells, options.max_running, kept);
     scheduler_ = std::make_unique<Scheduler>(options, cache_.get());
   }
 
@@ -308,7 +308,7 @@ TEST_F(SchedulerTest, HoldsItsInvariantsUnderRandomUse) {
     memory_ = {};
     finished_.clear();
     too_long_.clear();
-    Start({6, 16, 10}, 120, 12, seed % 4 != 3);
+    Start({6, 16, 10}, 120, seed % 4 != 3 ? 6 : 0);
     std::map<StreamId, std::pair<Tokens, int32_t>> asked;
     std::vector<StreamId> aborted;
     for (int round = 0; round < 1000; ++round) {

@@ -1,0 +1,113 @@
+// Test helper: the engine on a tiny model of the reference data, whose greedy answers and logits
+// transformers has computed in float32.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/llama/engine_for_test.h"
+#include "engine/llama/import/safetensors.h"
+#include "engine/llama/import/temp_folder_for_test.h"
+#include "engine/llama/llama_engine.h"
+#include "engine/llama/logits_for_test.h"
+
+namespace portico::llama {
+
+template <typename T>
+std::vector<T> ReadTensorOf(const WeightFiles& file, const std::string& name) {
+  const WeightTensor* tensor = file.Find(name);
+  if (tensor == nullptr) return {};
+  std::vector<T> values(tensor->bytes / sizeof(T));
+  EXPECT_TRUE(file.FileOf(*tensor).ReadAt(tensor->offset, values.data(), tensor->bytes).ok());
+  return values;
+}
+
+struct ReferenceCase {
+  std::vector<TokenId> prompt;
+  std::vector<TokenId> greedy;
+  std::vector<float> logits;  // of all positions, or of the last
+};
+
+// An engine on one of those models.
+class ReferenceEngine {
+ public:
+  static bool Here() { return !SharedFolder().empty(); }
+
+  void Load(const std::string& name) {
+    const std::string folder = SharedFolder() + "/data/models/" + name;
+    ModelOptions options;
+    options.path = folder;
+    options.dtype = "float32";
+    auto model = LlamaModel::Load(options, nullptr);
+    ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+    model_ = *std::move(model);
+    vocab_ = static_cast<size_t>(model_->info().vocab_size);
+    context_ = model_->info().context_length;
+    auto expected = WeightFiles::OpenFile(folder + "/expected.safetensors");
+    ASSERT_TRUE(expected.ok()) << MessageOf(expected.status());
+    for (int k = 0; k < 5; ++k) {
+      const std::string prefix = "case" + std::to_string(k);
+      ReferenceCase reference;
+      reference.prompt = ReadTensorOf<TokenId>(*expected, prefix + ".input_ids");
+      reference.greedy = ReadTensorOf<TokenId>(*expected, prefix + ".greedy");
+      reference.logits = ReadTensorOf<float>(*expected, prefix + ".logits");
+      if (reference.prompt.size() + reference.greedy.size() > static_cast<size_t>(context_))
+        continue;
+      cases_.push_back(std::move(reference));
+    }
+    ASSERT_FALSE(cases_.empty());
+  }
+
+  // One helper thread more than none would wait for the other tests' on a busy machine.
+  void Start(LlamaEngineOptions options) {
+    options.threads = 1;
+    auto engine = NewLlamaEngine(std::move(model_), options);
+    ASSERT_TRUE(engine.ok()) << MessageOf(engine.status());
+    engine_ = *std::move(engine);
+  }
+
+  GenerateRequest Question(size_t k) {
+    const ReferenceCase& c = cases_[k % cases_.size()];
+    return Greedy(c.prompt, static_cast<int32_t>(std::max<size_t>(c.greedy.size(), 1)));
+  }
+
+  Answer Ask(GenerateRequest request) {
+    const StreamId stream = request.stream;
+    CollectingSink sink;
+    const Status status = engine_->Submit(std::move(request), &sink);
+    EXPECT_TRUE(status.ok()) << MessageOf(status);
+    if (!status.ok()) return {};
+    sink.WaitForEnds(1);
+    return sink.of(stream);
+  }
+
+  void ExpectReference(size_t k, const Answer& answer, const char* when) {
+    const ReferenceCase& c = cases_[k % cases_.size()];
+    if (c.greedy.empty()) return;
+    EXPECT_EQ(answer.tokens, c.greedy) << when << ", case " << k % cases_.size();
+    EXPECT_EQ(answer.terminals, 1);
+    EXPECT_EQ(answer.last.finish, FinishReason::kLength);
+  }
+
+  void ExpectIdle() {
+    const EngineLoad load = engine_->load();
+    EXPECT_EQ(load.running, 0);
+    EXPECT_EQ(load.waiting, 0);
+    EXPECT_EQ(load.kv_cells_used, 0);
+    EXPECT_TRUE(load.healthy);
+  }
+
+  TempFolder cache_{"XDG_CACHE_HOME"};
+  std::unique_ptr<LlamaModel> model_;
+  std::unique_ptr<LlamaEngine> engine_;
+  std::vector<ReferenceCase> cases_;
+  size_t vocab_ = 0;
+  int32_t context_ = 0;
+};
+
+}  // namespace portico::llama
