@@ -23,6 +23,10 @@ add_library(portico_flags INTERFACE)
 target_include_directories(portico_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
 target_compile_options(portico_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -fno-omit-frame-pointer
                        -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+  # False positives of GCC 12 and 13 on inlined std::string code at -O3 (GCC bugs 105329, 105651).
+  target_compile_options(portico_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+endif()
 if(PORTICO_WERROR)
   target_compile_options(portico_flags INTERFACE -Werror)
 endif()
