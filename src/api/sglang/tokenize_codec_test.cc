@@ -1,0 +1,91 @@
+#include "api/sglang/tokenize_codec.h"
+
+#include <gtest/gtest.h>
+
+namespace portico::api::sglang {
+namespace {
+
+StatusOr<TokenizeRequest> Tokenize(const std::string& body) {
+  static simdjson::dom::parser parser;
+  return DecodeTokenize(body, parser);
+}
+
+StatusOr<DetokenizeRequest> Detokenize(const std::string& body) {
+  static simdjson::dom::parser parser;
+  return DecodeDetokenize(body, parser);
+}
+
+TEST(TokenizeCodec, APromptIsATextOrAList) {
+  auto one = Tokenize(R"({"prompt":"é","model":"m","add_special_tokens":false,"nobody":1})");
+  ASSERT_TRUE(one.ok());
+  EXPECT_EQ(one->prompts, std::vector<std::string>{"é"});
+  EXPECT_EQ(one->model, "m");
+  EXPECT_FALSE(one->is_list || one->is_chat || one->add_special_tokens);
+  auto list = Tokenize(R"({"prompt":["a",""]})");
+  ASSERT_TRUE(list.ok());
+  EXPECT_TRUE(list->is_list && list->add_special_tokens);
+  EXPECT_EQ(list->prompts.size(), 2u);
+}
+
+TEST(TokenizeCodec, MessagesAreAChat) {
+  auto chat = Tokenize(R"({"messages":[{"role":"User","content":"Hi"}],
+      "tools":[{"type":"function","function":{"name":"f"}}],"chat_template_kwargs":{"x":1}})");
+  ASSERT_TRUE(chat.ok());
+  EXPECT_TRUE(chat->is_chat && chat->prompts.empty());
+  EXPECT_EQ(chat->chat.messages.Dump(), R"([{"role":"user","content":"Hi"}])");
+  EXPECT_EQ(chat->chat.tool_choice, "auto");
+  EXPECT_EQ(chat->chat.chat_template_kwargs.Dump(), R"({"x":1})");
+}
+
+TEST(TokenizeCodec, WrongFieldsAreNamed) {
+  struct Case {
+    const char* body;
+    const char* param;
+  };
+  for (const Case& c :
+       {Case{"{}", "prompt"}, Case{R"({"prompt":7})", "prompt"}, Case{R"({"prompt":[]})", "prompt"},
+        Case{R"({"prompt":["a",7]})", "prompt"}, Case{R"({"prompt":[7]})", "prompt"},
+        Case{R"({"prompt":"a","messages":[{"role":"user","content":"x"}]})", "prompt"},
+        Case{R"({"messages":[]})", "messages"}, Case{R"({"prompt":"a","model":7})", "model"},
+        Case{R"({"prompt":"a","add_special_tokens":1})", "add_special_tokens"},
+        Case{R"({"prompt":"a","tools":7})", "tools"},
+        Case{R"({"prompt":"a","chat_template_kwargs":7})", "chat_template_kwargs"}, Case{"[]", ""},
+        Case{"{", ""}}) {
+    auto request = Tokenize(c.body);
+    ASSERT_FALSE(request.ok()) << c.body;
+    EXPECT_EQ(FieldOf(request.status()), c.param) << c.body;
+  }
+  for (const Case& c :
+       {Case{"{}", "tokens"}, Case{R"({"tokens":7})", "tokens"},
+        Case{R"({"tokens":["a"]})", "tokens"}, Case{R"({"tokens":[-1]})", "tokens"},
+        Case{R"({"tokens":[1.5]})", "tokens"}, Case{R"({"tokens":[[1],2]})", "tokens"},
+        Case{R"({"tokens":[1,[2]]})", "tokens"},
+        Case{R"({"tokens":[1],"skip_special_tokens":1})", "skip_special_tokens"}}) {
+    auto request = Detokenize(c.body);
+    ASSERT_FALSE(request.ok()) << c.body;
+    EXPECT_EQ(FieldOf(request.status()), c.param) << c.body;
+  }
+}
+
+TEST(TokenizeCodec, TokensAreAListOrListsOfThem) {
+  auto one = Detokenize(R"({"tokens":[1,2],"skip_special_tokens":false})");
+  ASSERT_TRUE(one.ok());
+  EXPECT_EQ(one->tokens, (std::vector<std::vector<TokenId>>{{1, 2}}));
+  EXPECT_FALSE(one->is_list || one->skip_special_tokens);
+  auto lists = Detokenize(R"({"tokens":[[1],[]]})");
+  ASSERT_TRUE(lists.ok());
+  EXPECT_EQ(lists->tokens, (std::vector<std::vector<TokenId>>{{1}, {}}));
+  EXPECT_TRUE(lists->is_list && lists->skip_special_tokens);
+  EXPECT_EQ(Detokenize(R"({"tokens":[]})")->tokens.size(), 1u);
+}
+
+TEST(TokenizeCodec, RepliesFollowTheRequestsForm) {
+  EXPECT_EQ(TokenizeBody({{1, 2}}, false, 99), R"({"tokens":[1,2],"count":2,"max_model_len":99})");
+  EXPECT_EQ(TokenizeBody({{1, 2}, {}}, true, 99),
+            R"({"tokens":[[1,2],[]],"count":[2,0],"max_model_len":99})");
+  EXPECT_EQ(DetokenizeBody({"a\"é"}, false), R"({"text":"a\"é"})");
+  EXPECT_EQ(DetokenizeBody({"a", "b"}, true), R"({"text":["a","b"]})");
+}
+
+}  // namespace
+}  // namespace portico::api::sglang
