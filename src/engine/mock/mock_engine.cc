@@ -98,6 +98,7 @@ EngineInfo InfoOf(const MockEngineOptions& options) {
   info.model_path = options.model_path;
   info.vocab_size = options.vocab_size;
   info.context_length = options.context_length;
+  info.default_max_new_tokens = kMockDefaultTokens;
   info.max_total_tokens = int64_t{options.context_length} * options.max_running_requests;
   info.max_running_requests = options.max_running_requests;
   info.max_queued_requests = options.max_queued_requests;

@@ -21,6 +21,8 @@
 namespace portico {
 
 inline constexpr int32_t kMockTokensPerDelivery = 64;
+// Answer length where a request names none: the context would be too much of the same.
+inline constexpr int32_t kMockDefaultTokens = 128;
 
 struct MockEngineOptions {
   std::string model_path;  // for EngineInfo only
