@@ -130,7 +130,7 @@ TEST(Http1, RefusesMalformedChunks) {
   std::string head = "POST /p HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (const char* body :
        {"x\r\n", "-1\r\nabc\r\n", "3\r\nabcd\r\n0\r\n\r\n", "10000000000000000\r\n", "\r\n\r\n",
-        "3 \nabc\r\n", "3\nabc\r\n0\r\n\r\n", "0x3\r\nabc\r\n", "0\r\nBad Name: 1\r\n\r\n",
+        "3 \nabc\r\n", "3\nabc\r\n0\r\n\r\n", "0x3\r\nabc\r\n0\r\n\r\n", "0\r\nBad Name: 1\r\n\r\n",
         "0\r\nContent-Length: 5\r\n\r\n"}) {
     std::string answer = AskOnce(server, head + body);
     EXPECT_EQ(StatusOf(answer), "HTTP/1.1 400") << body;
@@ -178,14 +178,14 @@ TEST(Http1, RefusesMalformedHeads) {
         "GET / HTTP/1.1\r\nHost: h\r\n: x\r\n\r\n", "GET / HTTP/1.1\nHost: h\n\n",
         "GET /%zz HTTP/1.1\r\nHost: h\r\n\r\n", "GET /%0 HTTP/1.1\r\nHost: h\r\n\r\n",
         "GET /%00 HTTP/1.1\r\nHost: h\r\n\r\n", "GET a HTTP/1.1\r\nHost: h\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost h\r\n\r\n", "GET /\r\n\r\n", "GET / HTTP/1.1 \r\nHost: h\r\n\r\n",
-        "GET /a#b HTTP/1.1\r\nHost: h\r\n\r\n", "\x16\x03\x01\x02", "{\"a\":1}",
-        "  GET / HTTP/1.1\r\n\r\n"}) {
+        "GET / HTTP/1.1\r\nHost h\r\n\r\n", "GET /\r\n\r\n", "GET /a#b HTTP/1.1\r\nHost: h\r\n\r\n",
+        "\x16\x03\x01\x02", "{\"a\":1}", "  GET / HTTP/1.1\r\n\r\n"}) {
     std::string answer = AskOnce(server, head);
     EXPECT_EQ(StatusOf(answer), "HTTP/1.1 400") << head;
     EXPECT_THAT(answer, HasSubstr(R"({"error":{"message":")")) << head;
     EXPECT_THAT(answer, HasSubstr(R"("type":"invalid_request_error","param":null,"code":null}})"));
   }
+  EXPECT_EQ(StatusOf(AskOnce(server, "GET / HTTP/1.1 \r\nHost: h\r\n\r\n")), "HTTP/1.1 505");
   EXPECT_EQ(StatusOf(AskOnce(server, "GET / HTTP/2.0\r\nHost: h\r\n\r\n")), "HTTP/1.1 505");
   EXPECT_EQ(StatusOf(AskOnce(server, "CONNECT a:1 HTTP/1.1\r\nHost: h\r\n\r\n")), "HTTP/1.1 501");
 }

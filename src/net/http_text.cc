@@ -87,9 +87,9 @@ std::string_view ReasonPhrase(int status) {
 }
 
 std::string ErrorBody(const HttpError& error) {
-  std::string_view type = error.status < 500    ? "invalid_request_error"
+  std::string_view type = error.status == 500   ? "server_error"
                           : error.status == 503 ? "service_unavailable_error"
-                                                : "server_error";
+                                                : "invalid_request_error";
   std::string body;
   JsonWriter writer(&body);
   writer.BeginObject().Key("error").BeginObject();

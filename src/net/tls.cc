@@ -13,10 +13,11 @@ namespace {
 
 constexpr unsigned char kAlpn[] = "\x08http/1.1";
 
-std::string LastError() {
-  unsigned long code = ERR_peek_last_error();
+// The cause; OpenSSL puts what followed from it behind.
+std::string FirstError() {
+  unsigned long code = ERR_peek_error();
   std::string text;
-  if (ERR_GET_LIB(code) == ERR_LIB_SYS) {
+  if (ERR_SYSTEM_ERROR(code)) {
     text = std::strerror(ERR_GET_REASON(code));
   } else if (const char* reason = ERR_reason_error_string(code)) {
     text = reason;
@@ -94,7 +95,7 @@ StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(const std::string& certif
                                                        const std::string& key_path) {
   ERR_clear_error();
   SSL_CTX* raw = SSL_CTX_new(TLS_server_method());
-  if (raw == nullptr) return Error(StatusCode::kInternal, "TLS: " + LastError());
+  if (raw == nullptr) return Error(StatusCode::kInternal, "TLS: " + FirstError());
   std::unique_ptr<TlsContext> context(new TlsContext(raw));
 
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
@@ -108,11 +109,11 @@ StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(const std::string& certif
 
   if (SSL_CTX_use_certificate_chain_file(raw, certificate_path.c_str()) != 1) {
     return Error(StatusCode::kInvalidArgument,
-                 "cannot use the TLS certificate " + certificate_path + ": " + LastError());
+                 "cannot use the TLS certificate " + certificate_path + ": " + FirstError());
   }
   if (SSL_CTX_use_PrivateKey_file(raw, key_path.c_str(), SSL_FILETYPE_PEM) != 1) {
     return Error(StatusCode::kInvalidArgument,
-                 "cannot use the TLS key " + key_path + ": " + LastError());
+                 "cannot use the TLS key " + key_path + ": " + FirstError());
   }
   if (SSL_CTX_check_private_key(raw) != 1) {
     return Error(
