@@ -1,0 +1,23 @@
+// Python's three ways to format: "%s" % x, "{}".format(x) and format(x, spec).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "template/arguments.h"
+
+namespace portico::jinja {
+
+class Interpreter;
+
+// `values` is a tuple, a dict or one value.
+Value PercentFormat(Interpreter& in, Value format, Value values);
+Value StrFormat(Interpreter& in, Value format, const CallArguments& arguments);
+Value StrFormatMap(Interpreter& in, Value format, Value mapping);
+// format(v, spec), appended.
+void AppendFormatted(Interpreter& in, Value v, std::string_view spec, std::string* out);
+
+// A float with a fixed number of digits: `type` is one of "eEfFgG".
+std::string FormatDouble(double value, char type, int precision, bool alternate = false);
+
+}  // namespace portico::jinja

@@ -1,0 +1,107 @@
+#include "template/number_text.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "template/bigint.h"
+#include "template/unicode.h"
+
+namespace portico::jinja {
+namespace {
+
+std::string_view Trim(std::string_view text) {
+  text.remove_prefix(LeadingSpace(text));
+  text.remove_suffix(TrailingSpace(text));
+  return text;
+}
+
+// Takes a sign off the front; true for minus.
+bool TakeSign(std::string_view* text) {
+  if (text->empty() || ((*text)[0] != '-' && (*text)[0] != '+')) return false;
+  bool negative = (*text)[0] == '-';
+  text->remove_prefix(1);
+  return negative;
+}
+
+// Appends digits that may have single underscores between them; false for others.
+bool TakeDigits(std::string_view* text, std::string* out, int base) {
+  bool digit_before = false;
+  while (!text->empty()) {
+    char c = (*text)[0];
+    if (DigitValue(c) < base) {
+      out->push_back(c);
+      digit_before = true;
+    } else if (c == '_' && digit_before && text->size() > 1 && DigitValue((*text)[1]) < base) {
+      digit_before = false;
+    } else {
+      break;
+    }
+    text->remove_prefix(1);
+  }
+  return digit_before;
+}
+
+}  // namespace
+
+bool ParseInt(std::string_view text, int64_t base, Arena* arena, Value* out) {
+  if (base != 0 && (base < 2 || base > 36)) return false;
+  text = Trim(text);
+  const bool negative = TakeSign(&text);
+  int64_t prefix = 0;
+  if (text.size() > 2 && text[0] == '0') {
+    char letter = static_cast<char>(text[1] | 0x20);
+    prefix = letter == 'x' ? 16 : letter == 'o' ? 8 : letter == 'b' ? 2 : 0;
+  }
+  if (prefix != 0 && (base == prefix || base == 0)) {
+    text.remove_prefix(2);
+    if (text[0] == '_') text.remove_prefix(1);
+    base = prefix;
+  } else if (base == 0) {
+    // Without a prefix a number with leading zeros is an error.
+    if (text.size() > 1 && text[0] == '0' && text.find_first_not_of("0_") != text.npos) {
+      return false;
+    }
+    base = 10;
+  }
+  std::string digits;
+  if (!TakeDigits(&text, &digits, static_cast<int>(base)) || !text.empty()) return false;
+  *out = ParseInteger(digits, static_cast<int>(base), arena);
+  if (negative) *out = NegateInteger(*out, arena);
+  return true;
+}
+
+bool ParseFloat(std::string_view text, double* out) {
+  text = Trim(text);
+  const bool negative = TakeSign(&text);
+  std::string word = Lower(text);
+  if (word == "inf" || word == "infinity" || word == "nan") {
+    *out = word == "nan" ? std::numeric_limits<double>::quiet_NaN()
+                         : std::numeric_limits<double>::infinity();
+    if (negative) *out = -*out;
+    return true;
+  }
+  std::string number;
+  const bool whole = TakeDigits(&text, &number, 10);
+  bool fraction = false;
+  if (!whole) number.push_back('0');
+  if (!text.empty() && text[0] == '.') {
+    text.remove_prefix(1);
+    number.push_back('.');
+    fraction = TakeDigits(&text, &number, 10);
+    if (!fraction) number.push_back('0');
+  }
+  if (!whole && !fraction) return false;
+  if (!text.empty() && (text[0] == 'e' || text[0] == 'E')) {
+    text.remove_prefix(1);
+    number.push_back('e');
+    if (TakeSign(&text)) number.push_back('-');
+    if (!TakeDigits(&text, &number, 10)) return false;
+  }
+  if (!text.empty()) return false;
+  *out = ParseDouble(number);
+  if (negative) *out = -*out;
+  return true;
+}
+
+}  // namespace portico::jinja
