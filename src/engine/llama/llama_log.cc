@@ -34,12 +34,16 @@ void Log(ggml_log_level level, const char* text, void*) {
   if (line.size() > 1) spdlog::debug("libllama: {}", line);
 }
 
+// The process ends after this; libllama's own way would start a debugger for the stack.
+void LogAbort(const char* message) { spdlog::critical("libllama gives up: {}", message); }
+
 }  // namespace
 
 void StartLlama() {
   static std::once_flag once;
   std::call_once(once, [] {
     llama_log_set(Log, nullptr);
+    ggml_set_abort_callback(LogAbort);
     llama_backend_init();
   });
 }

@@ -1,4 +1,4 @@
-// Where libllama's log lines go: to ours at debug level. Nothing of it reaches standard error.
+// Where libllama's log lines go: to ours at debug level, and its last words before it ends the process as critical.
 #pragma once
 
 #include <string>

@@ -340,6 +340,41 @@ TEST_F(ModelTest, RefusesOptionsThatDoNotFit) {
   EXPECT_EQ(LlamaModel::Load(options, nullptr).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(ModelTest, TakesEndTokensFromTheVocabularyOfAGguf) {
+  RandomModel(SmallConfig("llama")).Write(folder_.path());
+  const std::string imported = (*Load())->info().file;
+  gguf_context* gguf = gguf_init_from_file(imported.c_str(), {true, nullptr});
+  ASSERT_NE(gguf, nullptr);
+  const std::string data = ReadFile(imported).substr(gguf_get_data_offset(gguf));
+  std::vector<std::string> tokens;
+  std::vector<const char*> pointers;
+  std::vector<int32_t> types;
+  for (int i = 0; i < 101; ++i) tokens.push_back("token" + std::to_string(i));
+  tokens[9] = "<|eot_id|>";
+  for (const std::string& token : tokens) {
+    pointers.push_back(token.c_str());
+    types.push_back(LLAMA_TOKEN_TYPE_NORMAL);
+  }
+  types[9] = types[4] = LLAMA_TOKEN_TYPE_CONTROL;
+  gguf_set_val_str(gguf, "tokenizer.ggml.model", "gpt2");
+  gguf_set_val_str(gguf, "tokenizer.ggml.pre", "gpt-2");
+  gguf_set_arr_str(gguf, "tokenizer.ggml.tokens", pointers.data(), pointers.size());
+  gguf_set_arr_data(gguf, "tokenizer.ggml.token_type", GGUF_TYPE_INT32, types.data(), types.size());
+  gguf_set_arr_str(gguf, "tokenizer.ggml.merges", pointers.data(), 0);
+  gguf_set_val_u32(gguf, "tokenizer.ggml.eos_token_id", 4);
+  const std::string path = folder_.File("own.gguf");
+  ASSERT_TRUE(gguf_write_to_file(gguf, path.c_str(), true));
+  gguf_free(gguf);
+  WriteFile(path, ReadFile(path) + data);
+
+  ModelOptions options;
+  options.path = path;
+  auto model = LlamaModel::Load(options, nullptr);
+  ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+  EXPECT_THAT((*model)->info().eos_token_ids, ElementsAre(4, 9));
+  EXPECT_EQ((*model)->info().vocab_size, 101);
+}
+
 TEST_F(ModelTest, RefusesDamagedGgufFiles) {
   RandomModel(SmallConfig("llama")).Write(folder_.path());
   std::string bytes = ReadFile((*Load())->info().file);

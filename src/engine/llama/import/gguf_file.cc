@@ -272,6 +272,9 @@ Status CheckHyperparameters(const std::string& path, const GgufInfo& info) {
        !info.arrays.count(info.architecture() + ".expert_used_count"))) {
     return bad("expert_used_count");
   }
+  static const std::set<std::string> kScalings = {"", "none", "linear", "yarn", "longrope"};
+  std::string scaling = info.Text(info.architecture() + ".rope.scaling.type");
+  if (kScalings.count(scaling) == 0) return bad("rope.scaling.type");
   std::optional<int64_t> heads = info.Int("attention.head_count");
   if (heads && *heads > 0) {
     int64_t kv_heads = info.Int("attention.head_count_kv").value_or(*heads);
