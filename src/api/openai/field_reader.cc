@@ -86,8 +86,11 @@ StatusOr<FieldList> BodyReader::Read(const std::string& body) {
   FieldList fields;
   fields.reserve(object.size());
   for (auto [name, value] : object) fields.emplace_back(name, value);
-  std::stable_sort(fields.begin(), fields.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  // simdjson lays names out in the order of the text, so of doubled ones the last comes last.
+  std::sort(fields.begin(), fields.end(), [](const auto& a, const auto& b) {
+    int compared = a.first.compare(b.first);
+    return compared != 0 ? compared < 0 : a.first.data() < b.first.data();
+  });
   size_t kept = 0;
   for (size_t i = 0; i < fields.size(); ++i) {
     bool is_last = i + 1 == fields.size() || fields[i + 1].first != fields[i].first;
