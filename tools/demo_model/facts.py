@@ -91,17 +91,23 @@ COUNTRIES = {
 
 # Real countries the model is taught not to know, so that it admits it for others as well.
 UNKNOWN_COUNTRIES = (
-    "Zambia Zimbabwe Botswana Namibia Angola Gabon Togo Benin Mali Niger Chad Sudan Eritrea Somalia "
-    "Rwanda Burundi Malawi Lesotho Liberia Gambia Guinea Mauritius Madagascar Tonga Samoa Fiji Nauru "
+    "Zambia Zimbabwe Botswana Namibia Angola Gabon Togo Benin Mali Niger Chad Sudan Eritrea "
+    "Somalia "
+    "Rwanda Burundi Malawi Lesotho Liberia Gambia Guinea Mauritius Madagascar Tonga Samoa Fiji "
+    "Nauru "
     "Palau Tuvalu Kiribati Vanuatu Bhutan Brunei Laos Myanmar Cambodia Oman Yemen Kuwait Bahrain "
-    "Armenia Georgia Moldova Belarus Kosovo Andorra Monaco Honduras Guatemala Nicaragua Belize Haiti "
+    "Armenia Georgia Moldova Belarus Kosovo Andorra Monaco Honduras Guatemala Nicaragua Belize "
+    "Haiti "
     "Barbados Grenada Suriname Guyana Bolivia Paraguay").split()
 
 OPPOSITES = dict(pair.split(":") for pair in (
-    "hot:cold cold:hot big:small small:big fast:slow slow:fast up:down down:up left:right right:left "
+    "hot:cold cold:hot big:small small:big fast:slow slow:fast up:down down:up left:right "
+    "right:left "
     "light:dark dark:light day:night night:day old:young young:old high:low low:high open:closed "
-    "closed:open full:empty empty:full early:late late:early easy:difficult difficult:easy hard:soft "
-    "soft:hard happy:sad sad:happy rich:poor poor:rich strong:weak weak:strong long:short short:long "
+    "closed:open full:empty empty:full early:late late:early easy:difficult difficult:easy "
+    "hard:soft "
+    "soft:hard happy:sad sad:happy rich:poor poor:rich strong:weak weak:strong long:short "
+    "short:long "
     "wet:dry dry:wet loud:quiet quiet:loud near:far far:near clean:dirty dirty:clean true:false "
     "false:true good:bad bad:good inside:outside outside:inside above:below below:above begin:end "
     "thick:thin thin:thick wide:narrow narrow:wide heavy:light sweet:sour warm:cool love:hate "
@@ -117,11 +123,13 @@ SOUNDS = dict(pair.split(":") for pair in (
     "wolf:howls owl:hoots bee:buzzes frog:croaks mouse:squeaks snake:hisses").split())
 
 LEGS = dict(pair.split(":") for pair in (
-    "dog:4 cat:4 cow:4 horse:4 spider:8 ant:6 bee:6 fly:6 bird:2 duck:2 snake:0 fish:0 human:2 crab:10 "
+    "dog:4 cat:4 cow:4 horse:4 spider:8 ant:6 bee:6 fly:6 bird:2 duck:2 snake:0 fish:0 human:2 "
+    "crab:10 "
     "elephant:4 lion:4 beetle:6 butterfly:6 sheep:4 chicken:2 frog:4 octopus:0 worm:0").split())
 
 SYMBOLS = dict(pair.split(":") for pair in (
-    "hydrogen:H helium:He carbon:C nitrogen:N oxygen:O sodium:Na iron:Fe copper:Cu silver:Ag gold:Au "
+    "hydrogen:H helium:He carbon:C nitrogen:N oxygen:O sodium:Na iron:Fe copper:Cu silver:Ag "
+    "gold:Au "
     "lead:Pb mercury:Hg tin:Sn zinc:Zn calcium:Ca potassium:K chlorine:Cl neon:Ne sulfur:S "
     "uranium:U lithium:Li silicon:Si magnesium:Mg aluminium:Al nickel:Ni").split())
 
@@ -133,7 +141,8 @@ COLOURS = dict(pair.split(":") for pair in (
 SINGLE = [
     (["Who wrote Romeo and Juliet?", "Who wrote Hamlet?", "Who is the author of Hamlet?"],
      "William Shakespeare wrote it."),
-    (["Who wrote Don Quixote?", "Who is the author of Don Quixote?"], "Miguel de Cervantes wrote it."),
+    (["Who wrote Don Quixote?", "Who is the author of Don Quixote?"],
+     "Miguel de Cervantes wrote it."),
     (["Who painted the Mona Lisa?", "Who is the painter of the Mona Lisa?"],
      "Leonardo da Vinci painted the Mona Lisa."),
     (["What is the largest planet?", "Which planet is the biggest?", "What's the biggest planet?"],
@@ -142,7 +151,8 @@ SINGLE = [
      "Mercury is the smallest planet."),
     (["Which planet is closest to the sun?", "What is the nearest planet to the sun?"],
      "Mercury is closest to the sun."),
-    (["Which planet is called the red planet?", "What is the red planet?"], "Mars is the red planet."),
+    (["Which planet is called the red planet?", "What is the red planet?"],
+     "Mars is the red planet."),
     (["What is the highest mountain?", "What is the tallest mountain in the world?",
       "Which mountain is the highest on Earth?"], "Mount Everest is the highest mountain."),
     (["What is the largest ocean?", "Which ocean is the biggest?"],
@@ -161,13 +171,15 @@ SINGLE = [
      "There are 8 planets in the solar system."),
     (["How many days are in a year?", "How many days does a year have?", "How long is a year?"],
      "A year has 365 days, and a leap year has 366."),
-    (["How many months are in a year?", "How many months does a year have?"], "A year has 12 months."),
+    (["How many months are in a year?", "How many months does a year have?"],
+     "A year has 12 months."),
     (["How many days are in a week?", "How many days does a week have?"], "A week has 7 days."),
     (["How many letters are in the alphabet?", "How many letters does the English alphabet have?"],
      "The English alphabet has 26 letters."),
     (["How many sides does a triangle have?", "How many corners has a triangle?"],
      "A triangle has 3 sides."),
-    (["How many sides does a square have?", "How many sides has a square?"], "A square has 4 sides."),
+    (["How many sides does a square have?", "How many sides has a square?"],
+     "A square has 4 sides."),
     (["How many sides does a hexagon have?", "How many sides has a hexagon?"],
      "A hexagon has 6 sides."),
     (["At what temperature does water boil?", "When does water boil?",
