@@ -1,0 +1,10 @@
+# portico_fuzzer(NAME SOURCE LIBRARIES...): a libFuzzer program; the preset `fuzz` builds them all.
+#   build/fuzz/http_parser_fuzz -max_total_time=60
+function(portico_fuzzer name source)
+  add_executable(${name} "${CMAKE_SOURCE_DIR}/${source}")
+  target_link_libraries(${name} PRIVATE ${ARGN})
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+endfunction()
+
+portico_fuzzer(http_parser_fuzz fuzz/http_parser_fuzz.cc portico_net)
+portico_fuzzer(decode_chat_fuzz fuzz/decode_chat_fuzz.cc portico_api)
