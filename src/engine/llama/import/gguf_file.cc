@@ -275,7 +275,16 @@ Status CheckHyperparameters(const std::string& path, const GgufInfo& info) {
   static const std::set<std::string> kScalings = {"", "none", "linear", "yarn", "longrope"};
   std::string scaling = info.Text(info.architecture() + ".rope.scaling.type");
   if (kScalings.count(scaling) == 0) return bad("rope.scaling.type");
+  static const std::set<std::string> kRotateWholeHeads = {"llama", "qwen2", "qwen3"};
   std::optional<int64_t> heads = info.Int("attention.head_count");
+  if (kRotateWholeHeads.count(info.architecture()) > 0 && heads.value_or(0) > 0) {
+    int64_t plain = info.Int("embedding_length").value_or(0) / *heads;
+    int64_t key = info.Int("attention.key_length").value_or(plain);
+    if (info.Int("attention.value_length").value_or(plain) != key) {
+      return bad("attention.value_length");
+    }
+    if (info.Int("rope.dimension_count").value_or(key) != key) return bad("rope.dimension_count");
+  }
   if (heads && *heads > 0) {
     int64_t kv_heads = info.Int("attention.head_count_kv").value_or(*heads);
     if (kv_heads < 0 || (kv_heads > 0 && *heads % kv_heads != 0)) {

@@ -75,6 +75,10 @@ TEST_F(GgufFileTest, NamesTheFault) {
   size_t key = layers.find("llama.block_count");
   layers[key + 17 + 4] = 0;
   EXPECT_THAT(Complaint(layers), HasSubstr("llama.block_count is out of range"));
+  std::string rotation = bytes_;
+  key = rotation.find("llama.rope.dimension_count");
+  rotation[key + 26 + 4] = 6;
+  EXPECT_THAT(Complaint(rotation), HasSubstr("llama.rope.dimension_count is out of range"));
   std::string scaling = bytes_;
   key = scaling.find("llama.rope.scaling.type");
   scaling[key + 23 + 4 + 8] = 'N';
