@@ -38,7 +38,8 @@ class ChatTemplate {
   // One template, named "default".
   static StatusOr<std::shared_ptr<const ChatTemplate>> FromSource(std::string source,
                                                                   NamedTexts special_tokens);
-  // Templates by name ("default", "tool_use", "rag", …), at least one. All are parsed now.
+  // Templates by name ("default", "tool_use", "rag", …), which may be none where every request brings
+  // its own. All are parsed now.
   static StatusOr<std::shared_ptr<const ChatTemplate>> FromTemplates(NamedTexts templates,
                                                                      NamedTexts special_tokens);
 
@@ -51,18 +52,19 @@ class ChatTemplate {
   // Template::Render().
   StatusOr<std::string> Render(const Request& request) const;
 
+  // The template that a request gets: by name, or its own, or "tool_use" where it has tools and there
+  // is one, or "default".
+  StatusOr<std::shared_ptr<const Template>> Choose(const Request& request) const;
+
   // Whether the template wants a message's content as a list of parts: it loops over the content,
   // or takes items of it, as SGLang finds out. Otherwise text parts should be joined to a string.
   bool content_is_list() const { return content_is_list_; }
-  const NamedTexts& special_tokens() const { return special_tokens_; }
 
  private:
   ChatTemplate();
 
-  StatusOr<std::shared_ptr<const Template>> Choose(const Request& request) const;
-
   std::vector<std::pair<std::string, std::shared_ptr<const Template>>> templates_;
-  NamedTexts special_tokens_;
+  std::vector<std::pair<std::string, Json>> special_tokens_;
   bool content_is_list_ = false;
 };
 

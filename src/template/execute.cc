@@ -29,14 +29,17 @@ Interpreter::Interpreter(const Program& program, const RenderOptions& options, A
 void Interpreter::StepsReached() const { LimitReached("the template runs for too long"); }
 void Interpreter::OutputReached() const { LimitReached("the template's output is too long"); }
 
-void Interpreter::Run(const Json& context, std::string* out) {
+void Interpreter::Run(const Template::Variables& variables, std::string* out) {
   stack_base_ = static_cast<const char*>(__builtin_frame_address(0));
   out_ = out;
   track_spans_ = options_.generation_spans != nullptr && program_.has_generation;
   const auto& names = program_.context_names;
   context_.resize(names.size());
   for (size_t i = 0; i < names.size(); ++i) {
-    const Json* found = context.is_object() ? JsonFind(context.as_object(), names[i]) : nullptr;
+    const Json* found = nullptr;
+    for (const auto& [name, value] : variables) {
+      if (name == names[i]) found = value;
+    }
     if (found != nullptr) {
       context_[i] = FromJson(*found);
     } else if (i < GlobalNames().size()) {

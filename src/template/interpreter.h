@@ -40,7 +40,7 @@ class Interpreter {
   Interpreter(const Program& program, const RenderOptions& options, Arena* arena);
 
   // Renders into `out`, which is empty.
-  void Run(const Json& context, std::string* out);
+  void Run(const Template::Variables& variables, std::string* out);
 
   Arena& arena() { return *arena_; }
   const Program& program() const { return program_; }

@@ -64,13 +64,23 @@ StatusOr<std::shared_ptr<const Template>> Template::Parse(std::string source) {
 }
 
 StatusOr<std::string> Template::Render(const Json& context, const RenderOptions& options) const {
+  Variables variables;
+  if (context.is_object()) {
+    variables.reserve(context.as_object().size());
+    for (const auto& [name, value] : context.as_object()) variables.emplace_back(name, &value);
+  }
+  return Render(variables, options);
+}
+
+StatusOr<std::string> Template::Render(const Variables& variables,
+                                       const RenderOptions& options) const {
   std::string out;
   if (options.generation_spans != nullptr) options.generation_spans->clear();
   jinja::Arena arena(options.max_memory_bytes);
   BlockUser block(&arena);
   jinja::Interpreter interpreter(*program_, options, &arena);
   try {
-    interpreter.Run(context, &out);
+    interpreter.Run(variables, &out);
   } catch (const jinja::Failure& failure) {
     if (failure.code != StatusCode::kFailedPrecondition) {
       return Error(failure.code, failure.message);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,6 +54,9 @@ class Template {
   //   unchanged FAILED_PRECONDITION  any other error of the template (undefined values, wrong
   //   types, forbidden access) RESOURCE_EXHAUSTED   a limit of `options` was reached
   StatusOr<std::string> Render(const Json& context, const RenderOptions& options = {}) const;
+  // The same with the variables one by one, the last of a name winning; saves the copy that an object would need.
+  using Variables = std::vector<std::pair<std::string_view, const Json*>>;
+  StatusOr<std::string> Render(const Variables& variables, const RenderOptions& options = {}) const;
 
   const std::string& source() const { return source_; }
   const jinja::Program& program() const { return *program_; }

@@ -1,0 +1,167 @@
+#include "app/render_command.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include "app/render_request.h"
+
+namespace portico {
+namespace {
+
+constexpr char kExamples[] = R"(
+A conversation is a JSON list of messages, or an object with "messages" and, where wanted, "tools",
+"documents", "chat_template_kwargs", "add_generation_prompt", "continue_final_message".
+
+Examples:
+  portico render --tokenizer-path models/demo chat.json
+  echo '[{"role":"user","content":"Hi"}]' | portico render --template chat_template.jinja
+  portico render --tokenizer-path models/demo --jsonl < requests.jsonl > answers.jsonl
+  echo '{"id":1,"template":"{{ x|upper }}","context":{"x":"a"}}' | portico render --source --jsonl
+)";
+
+struct RenderArguments {
+  std::string template_file;
+  std::string tokenizer_path;
+  std::string input;
+  bool raw = false;
+  bool source = false;
+  bool jsonl = false;
+  bool no_generation_prompt = false;
+};
+
+int Complain(std::string_view message) {
+  std::fprintf(stderr, "portico render: %.*s\n", static_cast<int>(message.size()), message.data());
+  return 1;
+}
+
+StatusOr<std::string> ReadWhole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return Error(StatusCode::kNotFound, "cannot read " + path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+NamedTexts SpecialTokens(const TokenizerConfig& config) {
+  NamedTexts tokens;
+  auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) tokens.emplace_back(name, text);
+  };
+  add("bos_token", config.bos_token);
+  add("eos_token", config.eos_token);
+  add("unk_token", config.unk_token);
+  add("pad_token", config.pad_token);
+  tokens.insert(tokens.end(), config.other_tokens.begin(), config.other_tokens.end());
+  return tokens;
+}
+
+StatusOr<RenderSetup> MakeSetup(const RenderArguments& arguments) {
+  RenderSetup setup;
+  if (arguments.source) {
+    setup.from_request = true;
+    return setup;
+  }
+  NamedTexts special_tokens;
+  if (!arguments.tokenizer_path.empty()) {
+    PORTICO_ASSIGN_OR_RETURN(setup.config, LoadTokenizerConfig(arguments.tokenizer_path));
+    special_tokens = SpecialTokens(setup.config);
+    if (arguments.jsonl) {
+      PORTICO_ASSIGN_OR_RETURN(setup.tokenizer, Tokenizer::Load(arguments.tokenizer_path));
+    }
+  }
+  if (arguments.template_file.empty()) {
+    PORTICO_ASSIGN_OR_RETURN(
+        setup.chat, ChatTemplate::FromTemplates(setup.config.chat_templates, special_tokens));
+    return setup;
+  }
+  PORTICO_ASSIGN_OR_RETURN(std::string source, ReadWhole(arguments.template_file));
+  if (arguments.raw) {
+    PORTICO_ASSIGN_OR_RETURN(setup.raw, Template::Parse(std::move(source)));
+  } else {
+    PORTICO_ASSIGN_OR_RETURN(
+        setup.chat, ChatTemplate::FromSource(std::move(source), std::move(special_tokens)));
+  }
+  return setup;
+}
+
+// Answers every line of standard input; where the templates cannot be used, with that error.
+int AnswerLines(const StatusOr<RenderSetup>& setup) {
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    std::string answer;
+    if (setup.ok()) {
+      answer = AnswerRenderLine(*setup, line);
+    } else {
+      Json out{JsonObject{}};
+      auto request = Json::Parse(line);
+      if (const Json* id = request.ok() ? request->Find("id") : nullptr) out.Set("id", *id);
+      out.Set("error", Json(MessageOf(setup.status())));
+      answer = out.Dump();
+    }
+    answer.push_back('\n');
+    std::fwrite(answer.data(), 1, answer.size(), stdout);
+  }
+  return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+int RenderOne(const RenderSetup& setup, const RenderArguments& arguments) {
+  std::string text;
+  if (arguments.input.empty() || arguments.input == "-") {
+    text.assign(std::istreambuf_iterator<char>(std::cin), {});
+  } else {
+    auto read = ReadWhole(arguments.input);
+    if (!read.ok()) return Complain(MessageOf(read.status()));
+    text = *std::move(read);
+  }
+  auto conversation = Json::Parse(text);
+  if (!conversation.ok()) {
+    return Complain("the conversation is no JSON: " +
+                    std::string(MessageOf(conversation.status())));
+  }
+  auto rendered = RenderConversation(setup, *conversation, !arguments.no_generation_prompt);
+  if (!rendered.ok()) return Complain(MessageOf(rendered.status()));
+  std::fwrite(rendered->data(), 1, rendered->size(), stdout);
+  return std::fflush(stdout) == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int RenderCommand(int argc, char** argv) {
+  RenderArguments arguments;
+  CLI::App app("Renders a conversation through a chat template.", "portico render");
+  app.footer(kExamples);
+  app.add_option("--template", arguments.template_file, "A chat template's file");
+  app.add_option("--tokenizer-path", arguments.tokenizer_path,
+                 "A model's folder: its templates and special tokens");
+  app.add_flag("--raw", arguments.raw, "Hand the messages to the template untouched");
+  app.add_flag("--source", arguments.source, "Each request brings its template and context");
+  app.add_flag("--jsonl", arguments.jsonl, "Answer a request a line, as JSON");
+  app.add_flag("--no-generation-prompt", arguments.no_generation_prompt,
+               "Do not begin the assistant's answer");
+  app.add_option("conversation", arguments.input, "A JSON file; standard input without it");
+  std::vector<std::string> words(argv, argv + argc);
+  std::reverse(words.begin(), words.end());
+  try {
+    app.parse(std::move(words));
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  if (arguments.source && !arguments.jsonl) return Complain("--source needs --jsonl");
+  if (!arguments.source && arguments.template_file.empty() && arguments.tokenizer_path.empty()) {
+    return Complain("give --template FILE, --tokenizer-path DIR or --source; --help tells more");
+  }
+  if (arguments.raw && arguments.template_file.empty()) return Complain("--raw needs --template");
+  auto setup = MakeSetup(arguments);
+  if (arguments.jsonl) return AnswerLines(setup);
+  if (!setup.ok()) return Complain(MessageOf(setup.status()));
+  return RenderOne(*setup, arguments);
+}
+
+}  // namespace portico
