@@ -144,6 +144,7 @@ void Interpreter::Output(const OutputStmt& stmt) {
     if (item.expr == nullptr) {
       out_->append(item.text);
     } else {
+      line_ = item.expr->line;
       Emit(item.expr);
     }
   }
