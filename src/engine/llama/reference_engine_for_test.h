@@ -63,9 +63,7 @@ class ReferenceEngine {
     ASSERT_FALSE(cases_.empty());
   }
 
-  // One helper thread more than none would wait for the other tests' on a busy machine.
-  void Start(LlamaEngineOptions options) {
-    options.threads = 1;
+  void Start(const LlamaEngineOptions& options) {
     auto engine = NewLlamaEngine(std::move(model_), options);
     ASSERT_TRUE(engine.ok()) << MessageOf(engine.status());
     engine_ = *std::move(engine);
