@@ -31,6 +31,14 @@ struct Encoding {
   std::vector<int32_t> sequence_ids;  // 0: the text, 1: its pair
   std::vector<Encoding> overflowing;  // the parts that truncation cut off
 
+  // Where each sequence lies, while the encoding is built; sequence_ids follow from it.
+  struct Range {
+    int32_t sequence;
+    uint32_t begin;
+    uint32_t end;
+  };
+  std::vector<Range> sequence_ranges;
+
   size_t size() const { return ids.size(); }
 };
 

@@ -2,15 +2,21 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tokenizer/token_id.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico {
 
-// One stream. What it appends to `out` is, joined, exactly Decode() of all pushed ids, wherever the
-// stream is cut; a piece never ends inside a character. Memory is bounded, time a token is
+// One stream. What it appends to `out` is, joined, exactly Decode() of all pushed ids, wherever the stream is cut; a
+// piece never ends inside a character, and text that is certain is not held back. Memory is bounded, time a token is
 // constant. Not for two threads at once.
+//
+// Two rules of decoders can take back text that was complete: a run of <0x..> byte tokens that is text so far and
+// then goes wrong becomes U+FFFD for every byte of it, and clean-up rules may look at the next token. What was sent
+// stays sent; only there the joined text differs from Decode().
 class StreamDecoder {
  public:
   // `tokenizer` outlives this.
@@ -18,15 +24,25 @@ class StreamDecoder {
 
   // Appends the text that has become certain.
   void Push(TokenId id, std::string* out);
-  // Appends the rest: bytes of an unfinished character become U+FFFD, as in Decode(). The stream
-  // can start anew.
+  // Appends the rest: bytes of an unfinished character become U+FFFD, as in Decode(). The stream can start anew.
   void Flush(std::string* out);
 
  private:
+  void PushByteLevel(TokenId id, std::string* out);
+  void PushFallback(TokenId id, std::string* out);
+  void PushGeneral(TokenId id, std::string* out);
+  void EmitRun(bool at_end, std::string* out);
+  void EmitText(std::string_view text, std::string* out);
+
   const tokenizer::Pipeline* pipeline_;
   bool skip_special_tokens_;
-  bool first_ = true;    // nothing was decoded yet
-  std::string pending_;  // bytes whose text is not certain yet
+  std::string pending_;           // bytes whose text is not certain yet
+  bool run_bad_ = false;          // the run of byte tokens is no text
+  size_t stripped_ = 0;           // characters taken off the start so far
+  bool stripping_ = true;         // the text's start may still be taken off
+  std::vector<TokenId> context_;  // the general way: ids already sent, then ids to come
+  size_t context_sent_ = 0;       // how many of them were sent
+  std::string context_text_;      // the text of those
 };
 
 }  // namespace portico

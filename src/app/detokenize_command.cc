@@ -1,0 +1,134 @@
+#include "app/detokenize_command.h"
+
+#include <simdjson.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "app/line_io.h"
+#include "text/json_writer.h"
+#include "tokenizer/stream_decoder.h"
+#include "tokenizer/tokenizer.h"
+
+namespace portico {
+namespace {
+
+constexpr int kFailed = 1;
+
+// Answers the requests of --jsonl.
+class LineDetokenizer {
+ public:
+  explicit LineDetokenizer(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+
+  void Answer(std::string_view line, std::string* out) {
+    JsonWriter w(out);
+    w.BeginObject();
+    simdjson::dom::object request;
+    if (auto error = parser_.parse(line.data(), line.size()).get(request)) {
+      w.Key("id").Null().Key("error").String(simdjson::error_message(error)).EndObject();
+      return;
+    }
+    simdjson::dom::element id;
+    w.Key("id");
+    request["id"].get(id) ? w.Null() : w.Raw(simdjson::minify(id));
+    if (!ReadIds(request)) {
+      w.Key("error").String("the request needs \"ids\", a list of numbers").EndObject();
+      return;
+    }
+    bool skip = false;
+    bool stream = false;
+    if (request["skip_special_tokens"].get(skip)) skip = false;
+    if (request["stream"].get(stream)) stream = false;
+    if (stream) {
+      WriteDeltas(skip, &w);
+    } else {
+      w.Key("text").String(tokenizer_.Decode(ids_, skip));
+    }
+    w.EndObject();
+  }
+
+ private:
+  bool ReadIds(simdjson::dom::object request) {
+    simdjson::dom::array list;
+    if (request["ids"].get(list)) return false;
+    ids_.clear();
+    for (simdjson::dom::element item : list) {
+      int64_t id = 0;
+      if (item.get(id)) return false;
+      // What no vocabulary can have is left out of a decode like any other unknown id.
+      ids_.push_back(id < 0 || id > INT32_MAX ? -1 : static_cast<TokenId>(id));
+    }
+    return true;
+  }
+
+  void WriteDeltas(bool skip, JsonWriter* w) {
+    StreamDecoder decoder(tokenizer_, skip);
+    w->Key("deltas").BeginArray();
+    for (size_t i = 0; i < ids_.size(); ++i) {
+      std::string delta;
+      decoder.Push(ids_[i], &delta);
+      if (i + 1 == ids_.size()) decoder.Flush(&delta);
+      w->String(delta);
+    }
+    w->EndArray();
+  }
+
+  const Tokenizer& tokenizer_;
+  simdjson::dom::parser parser_;
+  std::vector<TokenId> ids_;
+};
+
+}  // namespace
+
+int DetokenizeCommand(int argc, char** argv) {
+  CLI::App app{"Token ids to text.", "portico detokenize"};
+  std::string path;
+  std::vector<TokenId> ids;
+  bool jsonl = false;
+  bool skip = false;
+  app.add_option(
+         "--tokenizer-path", path,
+         "A folder with tokenizer.json, or a tokenizer.json, tiktoken, .model or .gguf file")
+      ->required();
+  app.add_flag("--jsonl", jsonl,
+               "Requests on standard input, answers on standard output, one a line");
+  app.add_flag("--skip-special-tokens", skip, "Leave special tokens out");
+  app.add_option("ids", ids, "The ids (else numbers on standard input)");
+  app.footer(
+      "Examples:\n"
+      "  portico detokenize --tokenizer-path models/demo 9906 11 1917\n"
+      "  echo '{\"id\":1,\"ids\":[9906,11],\"stream\":true}' | portico detokenize --tokenizer-path "
+      "DIR "
+      "--jsonl");
+  std::vector<std::string> arguments(argv, argv + argc);
+  std::reverse(arguments.begin(), arguments.end());
+  try {
+    app.parse(arguments);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path);
+  if (!tokenizer.ok()) {
+    std::cerr << "portico detokenize: " << MessageOf(tokenizer.status()) << "\n";
+    return kFailed;
+  }
+  if (jsonl) {
+    LineDetokenizer lines(**tokenizer);
+    bool ok = ForEachLine(
+        stdin, stdout, [&](std::string_view line, std::string* out) { lines.Answer(line, out); });
+    return ok ? 0 : kFailed;
+  }
+  if (ids.empty()) {
+    TokenId id = 0;
+    while (std::cin >> id) ids.push_back(id);
+  }
+  std::cout << (*tokenizer)->Decode(ids, skip) << "\n";
+  return 0;
+}
+
+}  // namespace portico

@@ -1,0 +1,17 @@
+// JSON Lines through standard input and output: whole blocks in, whole blocks out.
+#pragma once
+
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace portico {
+
+// Calls `answer` with each non-empty line of `in`; what it appends to its second argument, and a line feed, goes to
+// `out`. Answers are written when no more input is at hand, so that a person or program that asks line by line gets
+// each answer at once. Returns false if `out` cannot be written.
+bool ForEachLine(std::FILE* in, std::FILE* out,
+                 const std::function<void(std::string_view, std::string*)>& answer);
+
+}  // namespace portico

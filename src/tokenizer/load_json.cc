@@ -1,0 +1,117 @@
+#include <simdjson.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/json_fields.h"
+#include "tokenizer/load.h"
+#include "tokenizer/load_model.h"
+
+namespace portico::tokenizer {
+namespace {
+
+// The members of the file's object, each as JSON text inside `json`.
+struct Sections {
+  std::string_view version, truncation, padding, added_tokens, normalizer, pre_tokenizer,
+      post_processor, decoder, model;
+};
+
+StatusOr<Sections> SplitSections(const simdjson::padded_string_view& json) {
+  Sections out;
+  const std::array<std::pair<std::string_view, std::string_view*>, 9> known = {{
+      {"version", &out.version},
+      {"truncation", &out.truncation},
+      {"padding", &out.padding},
+      {"added_tokens", &out.added_tokens},
+      {"normalizer", &out.normalizer},
+      {"pre_tokenizer", &out.pre_tokenizer},
+      {"post_processor", &out.post_processor},
+      {"decoder", &out.decoder},
+      {"model", &out.model},
+  }};
+  PORTICO_RETURN_IF_ERROR(ForEachField(json, [&](std::string_view key, std::string_view value) {
+    for (const auto& [name, section] : known) {
+      if (name == key) *section = value;
+    }
+    return OkStatus();
+  }));
+  return out;
+}
+
+StatusOr<Json> ParseSection(std::string_view text, std::string_view name) {
+  if (text.empty()) return Json();
+  StatusOr<Json> value = Json::Parse(text);
+  if (!value.ok()) {
+    return Error(StatusCode::kInvalidArgument,
+                 std::string(name) + ": " + std::string(MessageOf(value.status())));
+  }
+  return value;
+}
+
+StatusOr<std::vector<AddedToken>> ParseAddedTokens(const Json& json) {
+  std::vector<AddedToken> out;
+  if (json.is_null()) return out;
+  if (!json.is_array()) {
+    return Error(StatusCode::kInvalidArgument, "added_tokens must be a list");
+  }
+  for (const Json& item : json.as_array()) {
+    AddedToken token;
+    PORTICO_RETURN_IF_ERROR(CountField(item, "id").status());
+    PORTICO_ASSIGN_OR_RETURN(token.content, StringField(item, "content"));
+    PORTICO_ASSIGN_OR_RETURN(token.single_word, BoolField(item, "single_word"));
+    PORTICO_ASSIGN_OR_RETURN(token.lstrip, BoolField(item, "lstrip"));
+    PORTICO_ASSIGN_OR_RETURN(token.rstrip, BoolField(item, "rstrip"));
+    PORTICO_ASSIGN_OR_RETURN(token.normalized, BoolField(item, "normalized"));
+    PORTICO_ASSIGN_OR_RETURN(token.special, BoolField(item, "special"));
+    out.push_back(std::move(token));
+  }
+  return out;
+}
+
+// Nothing, or a Sequence of nothing, changes no text.
+bool IsNoNormalizer(const Json& json) {
+  const Json* list = json.Find("normalizers");
+  return json.is_null() || (json.GetString("type") == "Sequence" && list != nullptr &&
+                            list->is_array() && list->as_array().empty());
+}
+
+}  // namespace
+
+StatusOr<PipelineParts> PartsFromJson(std::string_view text) {
+  simdjson::padded_string padded(text);
+  PORTICO_ASSIGN_OR_RETURN(Sections sections, SplitSections(padded));
+  PipelineParts parts;
+  PORTICO_ASSIGN_OR_RETURN(Json version, ParseSection(sections.version, "version"));
+  if (!version.is_null() && !(version.is_string() && version.as_string() == "1.0")) {
+    return Error(StatusCode::kInvalidArgument, "Unknown tokenizer version " + version.Dump());
+  }
+  PORTICO_ASSIGN_OR_RETURN(Json truncation, ParseSection(sections.truncation, "truncation"));
+  PORTICO_ASSIGN_OR_RETURN(parts.truncation, Truncation::FromJson(&truncation));
+  PORTICO_ASSIGN_OR_RETURN(Json padding, ParseSection(sections.padding, "padding"));
+  PORTICO_ASSIGN_OR_RETURN(parts.padding, Padding::FromJson(&padding));
+  PORTICO_ASSIGN_OR_RETURN(Json added, ParseSection(sections.added_tokens, "added_tokens"));
+  PORTICO_ASSIGN_OR_RETURN(parts.added_tokens, ParseAddedTokens(added));
+  PORTICO_ASSIGN_OR_RETURN(Json normalizer, ParseSection(sections.normalizer, "normalizer"));
+  if (!IsNoNormalizer(normalizer)) {
+    PORTICO_ASSIGN_OR_RETURN(parts.normalizer, Normalizer::FromJson(normalizer));
+  }
+  parts.nfc_only = normalizer.GetString("type") == "NFC";
+  PORTICO_ASSIGN_OR_RETURN(Json pre, ParseSection(sections.pre_tokenizer, "pre_tokenizer"));
+  PORTICO_ASSIGN_OR_RETURN(parts.pre_tokenizer, PreTokenizer::FromJson(pre));
+  parts.byte_level = PlanByteLevel(pre);
+  PORTICO_ASSIGN_OR_RETURN(Json post, ParseSection(sections.post_processor, "post_processor"));
+  PORTICO_ASSIGN_OR_RETURN(parts.post_processor, PostProcessor::FromJson(post));
+  PORTICO_ASSIGN_OR_RETURN(Json decoder, ParseSection(sections.decoder, "decoder"));
+  PORTICO_ASSIGN_OR_RETURN(parts.decoder, Decoder::FromJson(decoder));
+  parts.decode_plan = PlanDecode(decoder);
+  if (sections.model.empty()) {
+    return Error(StatusCode::kInvalidArgument, "the file has no model");
+  }
+  PORTICO_ASSIGN_OR_RETURN(parts.model, ModelFromJson(sections.model));
+  return parts;
+}
+
+}  // namespace portico::tokenizer

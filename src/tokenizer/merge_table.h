@@ -1,0 +1,73 @@
+// Which pairs of tokens merge, how early, and into what.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "tokenizer/hash.h"
+#include "tokenizer/token_id.h"
+
+namespace portico::tokenizer {
+
+struct Merge {
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  uint32_t rank = kNone;  // lower merges first
+  TokenId id = -1;        // what the pair becomes
+};
+
+// Open addressing over pairs of ids; sized once. Lookups touch one cache line nearly always.
+class MergeTable {
+ public:
+  // For at most `count` pairs.
+  void Reserve(size_t count) {
+    size_t slots = 16;
+    while (slots < count + count / 2) slots *= 2;
+    slots_.assign(slots, Slot{});
+    mask_ = slots - 1;
+  }
+
+  // Of one pair twice, the later wins.
+  void Add(TokenId left, TokenId right, Merge merge) {
+    Slot& slot = slots_[Find(left, right)];
+    slot = {left, right, merge};
+  }
+
+  Merge Get(TokenId left, TokenId right) const {
+    const Slot& slot = slots_[Find(left, right)];
+    return slot.merge;
+  }
+
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const Slot& s : slots_) {
+      if (s.merge.rank != Merge::kNone) visit(s.left, s.right, s.merge);
+    }
+  }
+
+  bool empty() const { return slots_.empty(); }
+
+ private:
+  struct Slot {
+    TokenId left = -1;
+    TokenId right = -1;
+    Merge merge;
+  };
+
+  // The pair's slot, or the free one where it belongs.
+  size_t Find(TokenId left, TokenId right) const {
+    uint64_t key = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+    size_t at = MixHash(key, 0x9E3779B97F4A7C15u) & mask_;
+    while (slots_[at].merge.rank != Merge::kNone &&
+           (slots_[at].left != left || slots_[at].right != right)) {
+      at = (at + 1) & mask_;
+    }
+    return at;
+  }
+
+  std::vector<Slot> slots_;
+  size_t mask_ = 0;
+};
+
+}  // namespace portico::tokenizer

@@ -1,0 +1,22 @@
+// The normalizers of tokenizer.json.
+#pragma once
+
+#include <memory>
+
+#include "base/status.h"
+#include "text/json.h"
+#include "tokenizer/normalized_string.h"
+
+namespace portico::tokenizer {
+
+// Immutable, safe to use from many threads.
+class Normalizer {
+ public:
+  virtual ~Normalizer() = default;
+  virtual void Apply(NormalizedString* text) const = 0;
+
+  // From the object in the file; null becomes a null pointer.
+  static StatusOr<std::unique_ptr<const Normalizer>> FromJson(const Json& json);
+};
+
+}  // namespace portico::tokenizer

@@ -1,0 +1,309 @@
+#include "tokenizer/pipeline.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "text/utf8.h"
+
+namespace portico::tokenizer {
+namespace {
+
+// Offsets in bytes to offsets in code points. As in the reference an offset inside a character counts as that
+// character's begin, and a range that begins at the very end stays as it is.
+class CharOffsets {
+ public:
+  explicit CharOffsets(std::string_view text) {
+    bool ascii = std::all_of(text.begin(), text.end(),
+                             [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+    if (ascii) return;
+    index_.reserve(text.size());
+    uint32_t count = 0;
+    for (char c : text) {
+      if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) ++count;
+      index_.push_back(count - 1);
+    }
+  }
+
+  Span Of(Span bytes) const {
+    if (index_.empty() || bytes.begin >= index_.size()) return bytes;
+    if (bytes.end < index_.size()) return {index_[bytes.begin], index_[bytes.end]};
+    return {index_[bytes.begin], index_.back() + 1};
+  }
+
+ private:
+  std::vector<uint32_t> index_;  // of each byte; empty for ASCII
+};
+
+void AppendToken(TokenId id, std::string text, Span bytes, const CharOffsets& chars,
+                 uint32_t type_id, int32_t word, Encoding* out) {
+  out->ids.push_back(id);
+  out->tokens.push_back(std::move(text));
+  out->byte_offsets.push_back(bytes);
+  out->offsets.push_back(chars.Of(bytes));
+  out->type_ids.push_back(type_id);
+  out->attention_mask.push_back(1);
+  out->special_tokens_mask.push_back(0);
+  out->word_ids.push_back(word);
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<const Pipeline>> Pipeline::Make(PipelineParts parts) {
+  std::unique_ptr<Pipeline> p(new Pipeline(std::move(parts)));
+  PORTICO_RETURN_IF_ERROR(p->AddTokens());
+  const Vocabulary& vocabulary = p->parts_.model->vocabulary();
+  TokenId size = std::max(vocabulary.max_id(), p->added_.max_id()) + 1;
+  constexpr TokenId kMaxIds = 1 << 24;
+  if (size > kMaxIds) {
+    return Error(StatusCode::kUnimplemented, "the vocabulary has ids up to " +
+                                                 std::to_string(size - 1) +
+                                                 "; more than 2^24 are not supported");
+  }
+  p->decode_.Fill(
+      p->parts_.decode_plan, size,
+      [&](TokenId id) -> std::pair<bool, std::string_view> {
+        if (const std::string* text = p->added_.TextOf(id)) return {true, *text};
+        return {vocabulary.Has(id), vocabulary.Spelling(id)};
+      },
+      [&](std::string_view text) {
+        return !p->added_.special_texts().empty() && p->added_.IsSpecialText(text);
+      });
+  if (const auto* bpe = dynamic_cast<const Bpe*>(p->parts_.model.get())) {
+    p->fast_ = ByteLevelEncoder::Make(*bpe, p->parts_.byte_level);
+  }
+  if (p->parts_.post_processor) {
+    p->frame_ = p->parts_.post_processor->FrameOfSingle();
+    p->adds_special_tokens_ = p->parts_.post_processor->AddedTokens(false) > 0;
+  } else {
+    p->frame_.known = true;
+  }
+  return std::unique_ptr<const Pipeline>(std::move(p));
+}
+
+Status Pipeline::AddTokens() {
+  const Vocabulary& vocabulary = parts_.model->vocabulary();
+  for (AddedToken& token : parts_.added_tokens) {
+    std::string normalized = token.content;
+    if (token.normalized && parts_.normalizer && !token.content.empty()) {
+      NormalizedString text(token.content);
+      parts_.normalizer->Apply(&text);
+      normalized = text.text();
+    }
+    std::optional<TokenId> known = vocabulary.Find(token.content);
+    added_.Add(std::move(token), known, vocabulary.size(), std::move(normalized));
+  }
+  parts_.added_tokens.clear();
+  return added_.Seal();
+}
+
+Pieces Pipeline::Cut(std::string_view text, bool parse_special) const {
+  Pieces raw;
+  std::vector<AddedTokens::Part> found;
+  NormalizedString whole(text);
+  added_.Split(text, /*normalized=*/false, parse_special, &found);
+  for (const AddedTokens::Part& part : found) {
+    raw.push_back({whole.Slice(part.begin, part.end), part.id});
+  }
+  Pieces pieces;
+  for (Piece& piece : raw) {
+    if (piece.added) {
+      pieces.push_back(std::move(piece));
+      continue;
+    }
+    if (parts_.normalizer) parts_.normalizer->Apply(&piece.text);
+    found.clear();
+    added_.Split(piece.text.text(), /*normalized=*/true, parse_special, &found);
+    for (const AddedTokens::Part& part : found) {
+      if (part.begin == part.end) continue;
+      pieces.push_back({piece.text.Slice(part.begin, part.end), part.id});
+    }
+  }
+  if (parts_.pre_tokenizer) parts_.pre_tokenizer->Apply(&pieces);
+  return pieces;
+}
+
+StatusOr<Encoding> Pipeline::EncodeSequence(std::string_view text, uint32_t type_id,
+                                            bool parse_special) const {
+  Encoding out;
+  CharOffsets chars(text);
+  std::vector<Token> tokens;
+  int32_t word = 0;
+  for (const Piece& piece : Cut(text, parse_special)) {
+    const std::string& s = piece.text.text();
+    if (piece.added) {
+      AppendToken(*piece.added, s, piece.text.ToOriginal(0, s.size()), chars, type_id, word, &out);
+    } else {
+      tokens.clear();
+      PORTICO_RETURN_IF_ERROR(parts_.model->Tokenize(s, &tokens));
+      for (const Token& t : tokens) {
+        AppendToken(t.id, parts_.model->TokenText(s, t), piece.text.ToOriginal(t.begin, t.end),
+                    chars, type_id, word, &out);
+      }
+    }
+    ++word;
+  }
+  return out;
+}
+
+StatusOr<Encoding> Pipeline::PostProcess(Encoding first, std::optional<Encoding> second,
+                                         const Tokenizer::EncodeOptions& options) const {
+  bool pair = second.has_value();
+  const PostProcessor* processor = parts_.post_processor.get();
+  if (options.truncation_and_padding && parts_.truncation) {
+    uint64_t max = parts_.truncation->max_length;
+    uint64_t added = processor ? processor->AddedTokens(pair) : 0;
+    if (options.add_special_tokens) max -= std::min(max, added);
+    PORTICO_RETURN_IF_ERROR(
+        TruncatePair(&first, pair ? &*second : nullptr, *parts_.truncation, max));
+  }
+  std::vector<Encoding> encodings;
+  encodings.push_back(std::move(first));
+  if (pair) encodings.push_back(*std::move(second));
+  for (size_t i = 0; i < encodings.size(); ++i) {
+    Encoding& e = encodings[i];
+    if (!processor && !pair) break;
+    SetSequence(static_cast<int32_t>(i), &e);
+    if (!processor) continue;
+    for (Encoding& part : e.overflowing) SetSequence(static_cast<int32_t>(i), &part);
+    e.type_ids.assign(e.size(), static_cast<uint32_t>(i));
+  }
+  if (processor) processor->Apply(options.add_special_tokens, &encodings);
+  Encoding out;
+  for (const Encoding& e : encodings) MergeInto(&out, e);
+  if (options.truncation_and_padding && parts_.padding) {
+    Pad(&out, *parts_.padding, out.size());
+  }
+  FillSequenceIds(&out);
+  return out;
+}
+
+StatusOr<Encoding> Pipeline::EncodeFull(std::string_view text, const std::string_view* pair,
+                                        const Tokenizer::EncodeOptions& options) const {
+  PORTICO_ASSIGN_OR_RETURN(Encoding first, EncodeSequence(text, 0, options.parse_special));
+  std::optional<Encoding> second;
+  if (pair != nullptr) {
+    PORTICO_ASSIGN_OR_RETURN(second, EncodeSequence(*pair, 1, options.parse_special));
+  }
+  return PostProcess(std::move(first), std::move(second), options);
+}
+
+Status Pipeline::AppendIdsGeneral(std::string_view text, bool parse_special,
+                                  std::vector<TokenId>* ids) const {
+  std::vector<Token> tokens;
+  for (const Piece& piece : Cut(text, parse_special)) {
+    if (piece.added) {
+      ids->push_back(*piece.added);
+      continue;
+    }
+    tokens.clear();
+    PORTICO_RETURN_IF_ERROR(parts_.model->Tokenize(piece.text.text(), &tokens));
+    for (const Token& t : tokens) ids->push_back(t.id);
+  }
+  return OkStatus();
+}
+
+Status Pipeline::AppendIds(std::string_view text, bool parse_special,
+                           std::vector<TokenId>* ids) const {
+  if (!fast_ || (parts_.normalizer && !parts_.nfc_only)) {
+    return AppendIdsGeneral(text, parse_special, ids);
+  }
+  std::vector<AddedTokens::Part> raw;
+  std::vector<AddedTokens::Part> inner;
+  added_.Split(text, /*normalized=*/false, parse_special, &raw);
+  for (const AddedTokens::Part& part : raw) {
+    if (part.id) {
+      ids->push_back(*part.id);
+      continue;
+    }
+    std::string_view piece = text.substr(part.begin, part.end - part.begin);
+    std::string normalized;
+    if (parts_.nfc_only && !IsSurelyNfc(piece)) {
+      normalized = ToNfc(piece);
+      piece = normalized;
+    }
+    if (!added_.SearchesNormalized()) {
+      fast_->Encode(piece, ids);
+      continue;
+    }
+    inner.clear();
+    added_.Split(piece, /*normalized=*/true, parse_special, &inner);
+    for (const AddedTokens::Part& p : inner) {
+      if (p.id) {
+        ids->push_back(*p.id);
+      } else {
+        fast_->Encode(piece.substr(p.begin, p.end - p.begin), ids);
+      }
+    }
+  }
+  return OkStatus();
+}
+
+Status Pipeline::EncodeIds(std::string_view text, const Tokenizer::EncodeOptions& options,
+                           std::vector<TokenId>* ids) const {
+  bool limits = options.truncation_and_padding && (parts_.truncation || parts_.padding);
+  if (limits || (options.add_special_tokens && !frame_.known)) {
+    PORTICO_ASSIGN_OR_RETURN(Encoding whole, EncodeFull(text, nullptr, options));
+    ids->insert(ids->end(), whole.ids.begin(), whole.ids.end());
+    return OkStatus();
+  }
+  size_t before = ids->size();
+  if (options.add_special_tokens) {
+    ids->insert(ids->end(), frame_.before.begin(), frame_.before.end());
+  }
+  if (Status status = AppendIds(text, options.parse_special, ids); !status.ok()) {
+    ids->resize(before);
+    return status;
+  }
+  if (options.add_special_tokens) {
+    ids->insert(ids->end(), frame_.after.begin(), frame_.after.end());
+  }
+  return OkStatus();
+}
+
+std::string Pipeline::DecodeGeneral(std::span<const TokenId> ids, bool skip_special_tokens) const {
+  std::vector<std::string> tokens;
+  tokens.reserve(ids.size());
+  for (TokenId id : ids) {
+    if (!decode_.Has(id) || (skip_special_tokens && decode_.IsSpecial(id))) continue;
+    const std::string* added = added_.TextOf(id);
+    tokens.emplace_back(added ? std::string_view(*added) : parts_.model->vocabulary().Spelling(id));
+  }
+  bool join = !parts_.decoder;
+  if (parts_.decoder && !tokens.empty()) parts_.decoder->Apply(&tokens);
+  std::string out;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (join && i > 0) out.push_back(' ');
+    out.append(tokens[i]);
+  }
+  return out;
+}
+
+std::string Pipeline::Decode(std::span<const TokenId> ids, bool skip_special_tokens) const {
+  if (parts_.decode_plan.kind == DecodePlan::Kind::kGeneral) {
+    return DecodeGeneral(ids, skip_special_tokens);
+  }
+  return DecodePlanned(parts_.decode_plan, decode_, ids, skip_special_tokens);
+}
+
+std::optional<TokenId> Pipeline::TokenToId(std::string_view token) const {
+  if (std::optional<TokenId> id = added_.Find(token)) return id;
+  return parts_.model->vocabulary().Find(token);
+}
+
+std::string_view Pipeline::IdToToken(TokenId id) const {
+  if (auto it = added_.entries().find(id); it != added_.entries().end()) {
+    return it->second.token.content;
+  }
+  return parts_.model->vocabulary().Spelling(id);
+}
+
+std::string Pipeline::Describe() const {
+  std::string out = parts_.description.empty() ? "tokenizer.json" : parts_.description;
+  out += "; " + std::string(parts_.model->Name()) + " model of " +
+         std::to_string(parts_.model->vocabulary().size()) + " tokens, " +
+         std::to_string(added_.size()) + " added tokens, ids below " + std::to_string(vocab_size());
+  out += fast_ ? "; fused byte-level path" : "; general path";
+  return out;
+}
+
+}  // namespace portico::tokenizer

@@ -1,0 +1,90 @@
+// The parts of a tokenizer, put together: added tokens → normalizer → pre-tokenizer → model → post-processor, and
+// back through the decoder. The class Tokenizer is its public face.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tokenizer/added_tokens.h"
+#include "tokenizer/byte_level_encoder.h"
+#include "tokenizer/decode_table.h"
+#include "tokenizer/decoder.h"
+#include "tokenizer/encoding_ops.h"
+#include "tokenizer/model.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/post_processor.h"
+#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/tokenizer.h"
+
+namespace portico::tokenizer {
+
+// What a loader fills in.
+struct PipelineParts {
+  std::unique_ptr<const Normalizer> normalizer;
+  std::unique_ptr<const PreTokenizer> pre_tokenizer;
+  std::unique_ptr<const Model> model;
+  std::unique_ptr<const PostProcessor> post_processor;
+  std::unique_ptr<const Decoder> decoder;
+  std::vector<AddedToken> added_tokens;
+  std::optional<Truncation> truncation;
+  std::optional<Padding> padding;
+  DecodePlan decode_plan;
+  ByteLevelPlan byte_level;  // kNone unless the fused way equals the parts above
+  bool nfc_only = false;     // the normalizer is NFC and nothing else
+  std::string description;   // where it came from, for a person
+};
+
+// Immutable, safe to use from many threads.
+class Pipeline {
+ public:
+  static StatusOr<std::unique_ptr<const Pipeline>> Make(PipelineParts parts);
+
+  // `text` is valid UTF-8 in all of these.
+  Status EncodeIds(std::string_view text, const Tokenizer::EncodeOptions& options,
+                   std::vector<TokenId>* ids) const;
+  StatusOr<Encoding> EncodeFull(std::string_view text, const std::string_view* pair,
+                                const Tokenizer::EncodeOptions& options) const;
+
+  std::string Decode(std::span<const TokenId> ids, bool skip_special_tokens) const;
+  // As Decode(), by the decoder's own steps; for short lists.
+  std::string DecodeGeneral(std::span<const TokenId> ids, bool skip_special_tokens) const;
+
+  std::optional<TokenId> TokenToId(std::string_view token) const;
+  std::string_view IdToToken(TokenId id) const;
+  bool IsSpecial(TokenId id) const { return decode_.IsSpecial(id); }
+  bool HasToken(TokenId id) const { return decode_.Has(id); }
+  TokenId vocab_size() const { return decode_.size(); }
+  const SpecialFrame& frame() const { return frame_; }
+  bool adds_special_tokens() const { return adds_special_tokens_; }
+  const PipelineParts& parts() const { return parts_; }
+  const DecodeTable& decode_table() const { return decode_; }
+  std::string Describe() const;
+
+ private:
+  explicit Pipeline(PipelineParts parts) : parts_(std::move(parts)) {}
+
+  Status AddTokens();
+  // The pieces of `text` that the model works on.
+  Pieces Cut(std::string_view text, bool parse_special) const;
+  StatusOr<Encoding> EncodeSequence(std::string_view text, uint32_t type_id,
+                                    bool parse_special) const;
+  Status AppendIds(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
+  Status AppendIdsGeneral(std::string_view text, bool parse_special,
+                          std::vector<TokenId>* ids) const;
+  StatusOr<Encoding> PostProcess(Encoding first, std::optional<Encoding> second,
+                                 const Tokenizer::EncodeOptions& options) const;
+
+  PipelineParts parts_;
+  AddedTokens added_;
+  DecodeTable decode_;
+  std::unique_ptr<const ByteLevelEncoder> fast_;  // null where only the general way is exact
+  SpecialFrame frame_;
+  bool adds_special_tokens_ = false;
+};
+
+}  // namespace portico::tokenizer

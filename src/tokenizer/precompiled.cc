@@ -1,0 +1,100 @@
+#include "tokenizer/precompiled.h"
+
+#include <utf8proc.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "text/utf8.h"
+#include "tokenizer/json_fields.h"
+
+namespace portico::tokenizer {
+namespace {
+
+// Only clusters shorter than this are looked up whole.
+constexpr size_t kMaxCluster = 6;
+
+class PrecompiledNormalizer : public Normalizer {
+ public:
+  explicit PrecompiledNormalizer(Charsmap map) : map_(std::move(map)) {}
+
+  void Apply(NormalizedString* text) const override {
+    std::string_view source = text->text();
+    std::vector<NormalizedChar> chars;
+    bool changed = false;
+    for (size_t at = 0; at < source.size();) {
+      size_t length = ClusterLength(source.substr(at));
+      std::string_view cluster = source.substr(at, length);
+      at += length;
+      if (length < kMaxCluster && Replace(cluster, &chars)) {
+        changed = true;
+        continue;
+      }
+      while (!cluster.empty()) {
+        size_t one = Utf8SequenceLength(cluster);
+        if (Replace(cluster.substr(0, one), &chars)) {
+          changed = true;
+        } else {
+          chars.push_back({Utf8Decode(cluster, one), 0});
+        }
+        cluster.remove_prefix(one);
+      }
+    }
+    if (changed) text->Transform(chars, 0);
+  }
+
+ private:
+  // The extended grapheme cluster at the start of valid UTF-8.
+  static size_t ClusterLength(std::string_view text) {
+    size_t at = Utf8SequenceLength(text);
+    auto previous = static_cast<utf8proc_int32_t>(Utf8Decode(text, at));
+    utf8proc_int32_t state = 0;
+    while (at < text.size()) {
+      size_t length = Utf8SequenceLength(text.substr(at));
+      auto c = static_cast<utf8proc_int32_t>(Utf8Decode(text.substr(at), length));
+      // Between two ASCII characters only CR LF stays together.
+      bool cut = c < 0x80 && previous < 0x80
+                     ? !(previous == '\r' && c == '\n')
+                     : utf8proc_grapheme_break_stateful(previous, c, &state);
+      if (cut) break;
+      previous = c;
+      at += length;
+    }
+    return at;
+  }
+
+  bool Replace(std::string_view part, std::vector<NormalizedChar>* chars) const {
+    std::optional<std::string_view> found = map_.Shortest(part);
+    if (!found) return false;
+    std::vector<uint32_t> replacement = CodePointsOf(*found);
+    auto difference =
+        static_cast<ptrdiff_t>(replacement.size()) - static_cast<ptrdiff_t>(CountCodePoints(part));
+    for (uint32_t c : replacement) chars->push_back({c, 0});
+    if (difference > 0) {
+      auto count = static_cast<size_t>(difference);
+      for (size_t i = chars->size() - count; i < chars->size(); ++i) (*chars)[i].change = 1;
+    } else if (difference < 0 && !chars->empty()) {
+      chars->back().change += static_cast<int32_t>(difference);
+    }
+    return true;
+  }
+
+  Charsmap map_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Normalizer> MakePrecompiled(Charsmap map) {
+  return std::make_unique<PrecompiledNormalizer>(std::move(map));
+}
+
+StatusOr<std::unique_ptr<const Normalizer>> ParsePrecompiled(const Json& json) {
+  PORTICO_ASSIGN_OR_RETURN(std::string text, StringField(json, "precompiled_charsmap"));
+  PORTICO_ASSIGN_OR_RETURN(std::string blob, DecodeBase64(text));
+  PORTICO_ASSIGN_OR_RETURN(Charsmap map, Charsmap::Parse(blob));
+  return MakePrecompiled(std::move(map));
+}
+
+}  // namespace portico::tokenizer

@@ -1,0 +1,110 @@
+#include "tokenizer/regex.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+#include <string>
+
+namespace portico::tokenizer {
+namespace {
+
+constexpr size_t kJitStackStart = 64 * 1024;
+constexpr size_t kJitStackLimit = 8 * 1024 * 1024;
+constexpr uint32_t kHeapLimitKib = 64 * 1024;
+constexpr uint32_t kMatchLimit = 50'000'000;
+
+// What a thread needs to run a pattern.
+struct MatchState {
+  MatchState() {
+    stack = pcre2_jit_stack_create(kJitStackStart, kJitStackLimit, nullptr);
+    context = pcre2_match_context_create(nullptr);
+    pcre2_jit_stack_assign(context, nullptr, stack);
+    pcre2_set_heap_limit(context, kHeapLimitKib);
+    pcre2_set_match_limit(context, kMatchLimit);
+    // Only the whole match is asked for.
+    data = pcre2_match_data_create(1, nullptr);
+  }
+  ~MatchState() {
+    pcre2_match_data_free(data);
+    pcre2_match_context_free(context);
+    pcre2_jit_stack_free(stack);
+  }
+  MatchState(const MatchState&) = delete;
+  MatchState& operator=(const MatchState&) = delete;
+
+  pcre2_jit_stack* stack;
+  pcre2_match_context* context;
+  pcre2_match_data* data;
+};
+
+}  // namespace
+
+struct Regex::Code {
+  pcre2_code* code = nullptr;
+  ~Code() { pcre2_code_free(code); }
+};
+
+Regex::Regex(std::unique_ptr<Code> code) : code_(std::move(code)) {}
+Regex::~Regex() = default;
+
+StatusOr<std::shared_ptr<const Regex>> Regex::Compile(std::string_view pattern, Syntax syntax) {
+  PORTICO_ASSIGN_OR_RETURN(std::string translated, TranslatePattern(pattern, syntax));
+  int error = 0;
+  PCRE2_SIZE where = 0;
+  uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_UCP;
+  if (syntax == Syntax::kOniguruma) options |= PCRE2_MULTILINE;
+  pcre2_compile_context* context = pcre2_compile_context_create(nullptr);
+  pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+  auto code = std::make_unique<Code>();
+  code->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
+                             options, &error, &where, context);
+  pcre2_compile_context_free(context);
+  if (code->code == nullptr) {
+    PCRE2_UCHAR message[256] = {};
+    pcre2_get_error_message(error, message, sizeof(message));
+    return Error(StatusCode::kInvalidArgument,
+                 "the pattern '" + std::string(pattern) +
+                     "' does not compile: " + reinterpret_cast<const char*>(message));
+  }
+  // Without JIT support the interpreter answers the same.
+  pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE);
+  return std::shared_ptr<const Regex>(new Regex(std::move(code)));
+}
+
+std::vector<Match> Regex::FindMatches(std::string_view text) const {
+  std::vector<Match> out;
+  if (text.empty()) {
+    out.push_back({0, 0, false});
+    return out;
+  }
+  thread_local MatchState state;
+  const PCRE2_SIZE* found = pcre2_get_ovector_pointer(state.data);
+  size_t previous = 0;
+  size_t at = 0;
+  bool after_match = false;
+  while (at <= text.size()) {
+    int rc = pcre2_match(code_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
+                         PCRE2_NO_UTF_CHECK, state.data, state.context);
+    if (rc < 0) break;
+    size_t begin = found[0];
+    size_t end = found[1];
+    if (begin > end || end > text.size()) break;  // \K in a lookbehind
+    bool empty_behind_match = begin == end && after_match && begin == previous;
+    if (!empty_behind_match) {
+      if (begin != previous) out.push_back({previous, begin, false});
+      out.push_back({begin, end, true});
+      previous = end;
+      after_match = true;
+    }
+    if (begin == end) {
+      at = end + 1;
+      while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
+    } else {
+      at = end;
+    }
+  }
+  if (previous != text.size()) out.push_back({previous, text.size(), false});
+  return out;
+}
+
+}  // namespace portico::tokenizer

@@ -1,0 +1,385 @@
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "text/unicode.h"
+#include "text/utf8.h"
+#include "tokenizer/regex.h"
+
+namespace portico::tokenizer {
+namespace {
+
+using Predicate = std::function<bool(CharProperties)>;
+
+constexpr std::array<std::string_view, 30> kCategoryNames = {
+    "Cn", "Cc", "Cf", "Co", "Cs", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl",
+    "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp"};
+
+void AppendHex(uint32_t c, std::string* out) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  out->append("\\x{");
+  for (int shift = 20; shift >= 0; shift -= 4) out->push_back(kDigits[c >> shift & 15]);
+  out->push_back('}');
+}
+
+// The members of a character class: every code point (no surrogates) for which `test` is true.
+std::string RangesOf(const Predicate& test) {
+  std::string out;
+  constexpr uint32_t kLimit = 0x110000;
+  for (uint32_t c = 0; c < kLimit;) {
+    if (c == 0xD800) c = 0xE000;
+    if (!test(PropertiesOf(c))) {
+      ++c;
+      continue;
+    }
+    uint32_t begin = c;
+    while (c < kLimit && c != 0xD800 && test(PropertiesOf(c))) ++c;
+    AppendHex(begin, &out);
+    if (c - begin > 1) {
+      out.push_back('-');
+      AppendHex(c - 1, &out);
+    }
+  }
+  return out;
+}
+
+// "L", "Lu", "Alnum" …; no predicate for a name that is not known here.
+Predicate PropertyPredicate(std::string_view name) {
+  std::string lower;
+  for (char c : name) {
+    if (c == '_' || c == ' ' || c == '-') continue;
+    lower.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
+  }
+  for (size_t i = 0; i < kCategoryNames.size(); ++i) {
+    std::string category(kCategoryNames[i]);
+    category[0] = static_cast<char>(category[0] + 32);
+    auto value = static_cast<GeneralCategory>(i);
+    if (lower == category) return [value](CharProperties p) { return p.category() == value; };
+  }
+  if (lower.size() == 1) {
+    char major = static_cast<char>(lower[0] - 32);
+    for (std::string_view n : kCategoryNames) {
+      if (n[0] == major) {
+        return [major](CharProperties p) {
+          return kCategoryNames[static_cast<size_t>(p.category())][0] == major;
+        };
+      }
+    }
+  }
+  if (lower == "letter") return [](CharProperties p) { return p.is_letter(); };
+  if (lower == "mark") return [](CharProperties p) { return p.is_mark(); };
+  if (lower == "number") return [](CharProperties p) { return p.is_number(); };
+  if (lower == "punctuation") return [](CharProperties p) { return p.is_punctuation_category(); };
+  if (lower == "symbol") return [](CharProperties p) { return p.is_symbol(); };
+  if (lower == "space" || lower == "whitespace") {
+    return [](CharProperties p) { return p.is_space(); };
+  }
+  if (lower == "word") return [](CharProperties p) { return p.is_word(); };
+  if (lower == "digit") {
+    return [](CharProperties p) { return p.category() == GeneralCategory::kNd; };
+  }
+  return nullptr;
+}
+
+class Translator {
+ public:
+  Translator(std::string_view pattern, Regex::Syntax syntax) : pattern_(pattern), syntax_(syntax) {}
+
+  StatusOr<std::string> Run() {
+    while (at_ < pattern_.size()) PORTICO_RETURN_IF_ERROR(Item());
+    return std::move(out_);
+  }
+
+ private:
+  Status Refuse(std::string_view what) const {
+    return Error(StatusCode::kUnimplemented, "the pattern '" + std::string(pattern_) + "' uses " +
+                                                 std::string(what) + ", which is not supported");
+  }
+  char Peek(size_t ahead = 0) const {
+    return at_ + ahead < pattern_.size() ? pattern_[at_ + ahead] : '\0';
+  }
+
+  Status Item() {
+    char c = pattern_[at_];
+    switch (c) {
+      case '\\':
+        atom_ = out_.size();
+        return Escape(/*in_class=*/false);
+      case '[':
+        atom_ = out_.size();
+        return Class();
+      case '(':
+        return Open();
+      case ')':
+        if (groups_.empty()) return Refuse("an unbalanced ')'");
+        atom_ = groups_.back();
+        groups_.pop_back();
+        break;
+      case '{':
+        return Interval();
+      case '*':
+      case '+':
+      case '?':
+      case '|':
+      case '^':
+        break;
+      case '$':
+        // Without lines $ is the very end, not also before a last line feed.
+        out_.append(syntax_ == Regex::Syntax::kFancyRegex ? "\\z" : "$");
+        ++at_;
+        return OkStatus();
+      default:
+        atom_ = out_.size();
+        return Literal();
+    }
+    out_.push_back(c);
+    ++at_;
+    return OkStatus();
+  }
+
+  Status Literal() {
+    size_t length = Utf8SequenceLength(pattern_.substr(at_));
+    if (length == 0) return Refuse("bytes that are not UTF-8");
+    out_.append(pattern_.substr(at_, length));
+    at_ += length;
+    return OkStatus();
+  }
+
+  Status Open() {
+    groups_.push_back(out_.size());
+    if (Peek(1) != '?') {
+      out_.append("(?:");  // no pattern here refers back to a group
+      ++at_;
+      return OkStatus();
+    }
+    size_t end = at_ + 2;
+    for (std::string_view known : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"}) {
+      if (pattern_.substr(at_, known.size()) == known) {
+        out_.append(known);
+        at_ += known.size();
+        return OkStatus();
+      }
+    }
+    std::string flags;
+    while (end < pattern_.size() && pattern_[end] != ':' && pattern_[end] != ')') {
+      char f = pattern_[end++];
+      bool multi = syntax_ == Regex::Syntax::kOniguruma && f == 'm';
+      if (f != 'i' && f != '-' && f != 'x' && !multi && f != 's') {
+        return Refuse("the group '" + std::string(pattern_.substr(at_, 4)) + "'");
+      }
+      flags.push_back(multi ? 's' : f);  // Ruby's m lets the dot match line feeds
+    }
+    if (end >= pattern_.size()) return Refuse("an unfinished group");
+    if (pattern_[end] == ')') groups_.pop_back();
+    out_.append("(?" + flags);
+    out_.push_back(pattern_[end]);
+    at_ = end + 1;
+    return OkStatus();
+  }
+
+  Status Interval() {
+    size_t end = at_ + 1;
+    bool digits = false;
+    bool plain = true;
+    while (end < pattern_.size() && pattern_[end] != '}') {
+      char c = pattern_[end++];
+      digits = digits || (c >= '0' && c <= '9');
+      plain = plain && ((c >= '0' && c <= '9') || c == ',');
+    }
+    if (end >= pattern_.size() || !digits || !plain) {
+      out_.append("\\{");  // a brace that is no interval is itself
+      ++at_;
+      return OkStatus();
+    }
+    std::string interval(pattern_.substr(at_, end + 1 - at_));
+    if (interval[1] == ',') interval.insert(1, "0");
+    at_ = end + 1;
+    out_.append(interval);
+    if (Peek() == '+' && syntax_ == Regex::Syntax::kOniguruma) {
+      out_.insert(atom_, "(?:");
+      out_.append(")+");
+      ++at_;
+    }
+    return OkStatus();
+  }
+
+  // A class escape or an escaped character, at the backslash.
+  Status Escape(bool in_class) {
+    char c = Peek(1);
+    if (c == '\0') return Refuse("a backslash at its end");
+    if (c == 'p' || c == 'P') return Property(in_class);
+    Predicate named;
+    switch (c | 32) {
+      case 's':
+        named = [](CharProperties p) { return p.is_space(); };
+        break;
+      case 'd':
+        named = PropertyPredicate("Nd");
+        break;
+      case 'w':
+        named = [](CharProperties p) { return p.is_word(); };
+        break;
+      default:
+        break;
+    }
+    if (named) {
+      at_ += 2;
+      Members(named, c >= 'A' && c <= 'Z', in_class);
+      return OkStatus();
+    }
+    if (c == 'h' && syntax_ == Regex::Syntax::kOniguruma) {
+      out_.append(in_class ? "0-9a-fA-F" : "[0-9a-fA-F]");
+      at_ += 2;
+      return OkStatus();
+    }
+    if (c == 'u') return CodePoint();
+    bool letter = (c | 32) >= 'a' && (c | 32) <= 'z';
+    constexpr std::string_view kSame = "nrtfaexX";
+    if (!in_class && (c == 'b' || c == 'B')) {
+      const char* word = "(?:(?<=[%])(?![%])|(?<![%])(?=[%]))";
+      const char* inside = "(?:(?<=[%])(?=[%])|(?<![%])(?![%]))";
+      std::string members = RangesOf([](CharProperties p) { return p.is_word(); });
+      for (const char* i = c == 'b' ? word : inside; *i != '\0'; ++i) {
+        *i == '%' ? out_.append(members) : (out_.push_back(*i), out_);
+      }
+      at_ += 2;
+      return OkStatus();
+    }
+    if (!in_class && (c == 'A' || c == 'z' || c == 'Z')) {
+      out_.append(pattern_.substr(at_, 2));
+      at_ += 2;
+      return OkStatus();
+    }
+    if (letter && kSame.find(c) == std::string_view::npos && c != 'v') {
+      return Refuse("\\" + std::string(1, c));
+    }
+    if (c >= '1' && c <= '9') return Refuse("a back-reference");
+    if (c == 'v') {
+      out_.append("\\x0B");
+      at_ += 2;
+      return OkStatus();
+    }
+    size_t length = Utf8SequenceLength(pattern_.substr(at_ + 1));
+    if (length == 0) return Refuse("bytes that are not UTF-8");
+    out_.append(pattern_.substr(at_, 1 + length));
+    at_ += 1 + length;
+    return OkStatus();
+  }
+
+  Status CodePoint() {
+    if (at_ + 6 > pattern_.size()) return Refuse("an unfinished \\u");
+    out_.append("\\x{");
+    out_.append(pattern_.substr(at_ + 2, 4));
+    out_.push_back('}');
+    at_ += 6;
+    return OkStatus();
+  }
+
+  Status Property(bool in_class) {
+    bool negated = Peek(1) == 'P';
+    std::string_view name;
+    size_t next = 0;
+    if (Peek(2) == '{') {
+      size_t end = pattern_.find('}', at_);
+      if (end == std::string_view::npos) return Refuse("an unfinished \\p{");
+      name = pattern_.substr(at_ + 3, end - at_ - 3);
+      next = end + 1;
+    } else if (syntax_ == Regex::Syntax::kFancyRegex && Peek(2) != '\0') {
+      name = pattern_.substr(at_ + 2, 1);
+      next = at_ + 3;
+    } else {
+      return Refuse("\\p without braces");
+    }
+    if (!name.empty() && name[0] == '^') {
+      negated = !negated;
+      name.remove_prefix(1);
+    }
+    at_ = next;
+    if (Predicate named = PropertyPredicate(name)) {
+      Members(named, negated, in_class);
+    } else {
+      out_.append(negated ? "\\P{" : "\\p{").append(name).push_back('}');  // a script
+    }
+    return OkStatus();
+  }
+
+  void Members(const Predicate& test, bool negated, bool in_class) {
+    std::string members =
+        negated && in_class ? RangesOf([&](CharProperties p) { return !test(p); }) : RangesOf(test);
+    if (in_class) {
+      out_.append(members);
+    } else {
+      out_.append(negated ? "[^" : "[").append(members).push_back(']');
+    }
+  }
+
+  Status Class() {
+    out_.push_back('[');
+    ++at_;
+    if (Peek() == '^') {
+      out_.push_back('^');
+      ++at_;
+    }
+    bool first = true;
+    while (at_ < pattern_.size() && (pattern_[at_] != ']' || first)) {
+      char c = pattern_[at_];
+      if (c == '\\') {
+        PORTICO_RETURN_IF_ERROR(Escape(/*in_class=*/true));
+      } else if (c == '[') {
+        PORTICO_RETURN_IF_ERROR(Posix());
+      } else if (c == '&' && Peek(1) == '&') {
+        return Refuse("an intersection of classes (&&)");
+      } else if (c == ']') {
+        out_.append("\\]");
+        ++at_;
+      } else {
+        PORTICO_RETURN_IF_ERROR(Literal());
+      }
+      first = false;
+    }
+    if (at_ >= pattern_.size()) return Refuse("an unfinished class");
+    out_.push_back(']');
+    ++at_;
+    return OkStatus();
+  }
+
+  Status Posix() {
+    size_t end = pattern_.find(":]", at_);
+    if (Peek(1) != ':' || end == std::string_view::npos) return Refuse("a class inside a class");
+    std::string_view name = pattern_.substr(at_ + 2, end - at_ - 2);
+    bool negated = !name.empty() && name[0] == '^';
+    if (negated) name.remove_prefix(1);
+    Predicate named;
+    if (name == "punct") {
+      named = [](CharProperties p) { return p.is_punctuation_category() || p.is_symbol(); };
+    } else if (name == "space" || name == "word" || name == "digit") {
+      named = PropertyPredicate(name);
+    } else if (name == "upper") {
+      named = PropertyPredicate("Lu");
+    } else if (name == "lower") {
+      named = PropertyPredicate("Ll");
+    }
+    if (!named) return Refuse("[:" + std::string(name) + ":]");
+    at_ = end + 2;
+    Members(named, negated, /*in_class=*/true);
+    return OkStatus();
+  }
+
+  std::string_view pattern_;
+  Regex::Syntax syntax_;
+  size_t at_ = 0;
+  size_t atom_ = 0;  // where the last repeatable thing begins in out_
+  std::vector<size_t> groups_;
+  std::string out_;
+};
+
+}  // namespace
+
+StatusOr<std::string> TranslatePattern(std::string_view pattern, Regex::Syntax syntax) {
+  return Translator(pattern, syntax).Run();
+}
+
+}  // namespace portico::tokenizer

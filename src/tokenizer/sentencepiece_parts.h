@@ -1,0 +1,41 @@
+// A SentencePiece model, whichever file it came from, as the parts of a tokenizer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tokenizer/pipeline.h"
+
+namespace portico::tokenizer {
+
+struct SentencePieceSource {
+  enum class Kind {
+    kNormal = 1,
+    kUnknown = 2,
+    kControl = 3,
+    kUserDefined = 4,
+    kUnused = 5,
+    kByte = 6
+  };
+  struct Piece {
+    std::string text;
+    float score = 0;
+    Kind kind = Kind::kNormal;
+  };
+
+  std::vector<Piece> pieces;
+  bool unigram = true;  // else BPE
+  TokenId unk_id = 0;
+  bool byte_fallback = false;  // set by any kByte piece
+  std::string charsmap;        // the compiled character map; empty: text stays as it is
+  bool add_dummy_prefix = true;
+  bool remove_extra_whitespaces = true;
+  bool escape_whitespaces = true;
+  bool treat_whitespace_as_suffix = false;
+  std::string unk_surface = " \xE2\x81\x87 ";  // what the unknown token decodes to
+};
+
+StatusOr<PipelineParts> PartsOf(SentencePieceSource source);
+
+}  // namespace portico::tokenizer
