@@ -131,7 +131,7 @@ TEST(Http1, RefusesMalformedChunks) {
   for (const char* body :
        {"x\r\n", "-1\r\nabc\r\n", "3\r\nabcd\r\n0\r\n\r\n", "10000000000000000\r\n", "\r\n\r\n",
         "3 \nabc\r\n", "3\nabc\r\n0\r\n\r\n", "0x3\r\nabc\r\n0\r\n\r\n", "0\r\nBad Name: 1\r\n\r\n",
-        "0\r\nContent-Length: 5\r\n\r\n"}) {
+        "0x3\r\n", "3;\x01\r\n", "3;a=\"\n"}) {
     std::string answer = AskOnce(server, head + body);
     EXPECT_EQ(StatusOf(answer), "HTTP/1.1 400") << body;
     EXPECT_THAT(answer, HasSubstr("connection: close\r\n"));

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "net/chunked_body.h"
+
 namespace portico::net {
 namespace {
 
@@ -21,8 +23,9 @@ constexpr size_t kBodyPadding = 64;
 // nothing.
 constexpr size_t kFirstReserve = 64 << 10;
 constexpr size_t kMaxHeaders = 256;
-// A chunk's size line with its extensions, and all trailers.
-constexpr size_t kMaxChunkHead = 8 << 10;
+// Above the head's own limit.
+constexpr size_t kWidth = 4 << 10;
+constexpr size_t kUsualHeaders = 12;
 
 std::string_view View(string_view text) { return {text.data(), text.size()}; }
 
@@ -38,7 +41,6 @@ bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
 
 HttpError ErrorOf(const ErrorCode& code) {
   if (code == http::error::header_limit) return {431, "the request head is too large"};
-  if (code == http::error::body_limit) return {413, "the request body is too large"};
   if (code == http::error::bad_version) return {505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
   return {400, "malformed HTTP request: " + code.message()};
 }
@@ -46,16 +48,20 @@ HttpError ErrorOf(const ErrorCode& code) {
 }  // namespace
 
 struct RequestParser::Impl final : http::basic_parser<true> {
-  Impl(size_t head_limit, size_t body_limit_bytes) : max_head(head_limit) {
-    // The end of a head is found before Beast sees it, so Beast's own limits only have to be wide
-    // enough.
-    header_limit(static_cast<std::uint32_t>(head_limit + kMaxChunkHead));
-    body_limit(body_limit_bytes);
+  Impl(size_t head_limit, size_t body_limit_bytes)
+      : max_head(head_limit), max_body(body_limit_bytes), chunks(body_limit_bytes) {
+    // The end of a head is found before Beast sees it, so Beast's own limit only has to be wide enough.
+    header_limit(static_cast<std::uint32_t>(head_limit + kWidth));
+    body_limit(boost::none);
     eager(false);
   }
 
   State FeedHead(std::string_view data, size_t* used);
+  State StartBody();
   State FeedBody(std::string_view data, size_t* used);
+  HttpError TooLarge() const {
+    return {413, "the request body is larger than " + std::to_string(max_body) + " bytes"};
+  }
   State Fail(HttpError what) {
     error = std::move(what);
     return state = State::kError;
@@ -71,28 +77,28 @@ struct RequestParser::Impl final : http::basic_parser<true> {
   void on_response_impl(int, string_view, int, ErrorCode&) override {}
   void on_field_impl(http::field name, string_view text, string_view value, ErrorCode&) override;
   void on_header_impl(ErrorCode&) override { head_done = true; }
-  void on_body_init_impl(const boost::optional<std::uint64_t>& length, ErrorCode&) override {
-    size_t expected = length ? std::min<size_t>(*length, kFirstReserve) : 0;
-    request.body.reserve(expected + kBodyPadding);
-  }
-  std::size_t on_body_impl(string_view body, ErrorCode&) override { return AddBody(body); }
+  // Bodies do not go through Beast.
+  void on_body_init_impl(const boost::optional<std::uint64_t>&, ErrorCode&) override {}
+  std::size_t on_body_impl(string_view body, ErrorCode&) override { return body.size(); }
   void on_chunk_header_impl(std::uint64_t, string_view, ErrorCode&) override {}
   std::size_t on_chunk_body_impl(std::uint64_t, string_view body, ErrorCode&) override {
-    return AddBody(body);
+    return body.size();
   }
   void on_finish_impl(ErrorCode&) override {}
 
-  size_t AddBody(string_view body) {
-    size_t needed = request.body.size() + body.size() + kBodyPadding;
+  // Keeps room for simdjson's padding without copying twice.
+  void ReserveBody(size_t more) {
+    size_t needed = request.body.size() + more + kBodyPadding;
     if (needed > request.body.capacity()) {
       request.body.reserve(std::max(needed, 2 * request.body.capacity()));
     }
-    request.body.append(body.data(), body.size());
-    return body.size();
   }
 
-  size_t max_head;
-  size_t scanned = 0;  // of an incomplete head
+  const size_t max_head;
+  const size_t max_body;
+  ChunkedBody chunks;
+  size_t body_left = 0;  // of a declared length
+  size_t scanned = 0;    // of an incomplete head
   State state = State::kHead;
   HttpRequest request;
   HttpError error;
@@ -113,11 +119,11 @@ void RequestParser::Impl::on_request_impl(http::verb, string_view method, string
   request.method.assign(method.data(), method.size());
   target.assign(target_text.data(), target_text.size());
   http_1_0 = version == 10;
+  request.headers.reserve(kUsualHeaders);
 }
 
 void RequestParser::Impl::on_field_impl(http::field name, string_view text, string_view value,
                                         ErrorCode& code) {
-  if (head_done) return;  // a trailer: nobody asked for one
   if (request.headers.size() >= kMaxHeaders) {
     code = http::error::header_limit;
     return;
@@ -178,7 +184,17 @@ RequestParser::State RequestParser::Impl::FeedHead(std::string_view data, size_t
   if (code) return Fail(ErrorOf(code));
   HttpError wrong = CheckHead();
   if (wrong.status != 0) return Fail(std::move(wrong));
-  return state = is_done() ? State::kDone : State::kBody;
+  return StartBody();
+}
+
+RequestParser::State RequestParser::Impl::StartBody() {
+  if (!chunked()) {
+    body_left = content_length().value_or(0);
+    if (body_left > max_body) return Fail(TooLarge());
+    if (body_left == 0) return state = State::kDone;
+    ReserveBody(std::min(body_left, kFirstReserve));
+  }
+  return state = State::kBody;
 }
 
 HttpError RequestParser::Impl::CheckHead() {
@@ -218,19 +234,26 @@ HttpError RequestParser::Impl::TakeTarget(std::string_view text) {
 }
 
 RequestParser::State RequestParser::Impl::FeedBody(std::string_view data, size_t* used) {
-  while (*used < data.size() && !is_done()) {
-    ErrorCode code;
-    size_t taken = put({data.data() + *used, data.size() - *used}, code);
-    *used += taken;
-    if (code == http::error::need_more) {
-      if (data.size() - *used > kMaxChunkHead) {
-        return Fail({400, "malformed HTTP request: chunk head or trailers too large"});
-      }
-      return state;
-    }
-    if (code) return Fail(ErrorOf(code));
+  if (!chunked()) {
+    size_t size = std::min(body_left, data.size());
+    ReserveBody(size);
+    request.body.append(data.substr(0, size));
+    body_left -= size;
+    *used = size;
+    return body_left == 0 ? state = State::kDone : state;
   }
-  return is_done() ? state = State::kDone : state;
+  ReserveBody(data.size());
+  switch (chunks.Feed(data, used, &request.body)) {
+    case ChunkedBody::State::kMore:
+      return state;
+    case ChunkedBody::State::kDone:
+      return state = State::kDone;
+    case ChunkedBody::State::kMalformed:
+      return Fail({400, "malformed HTTP request: bad chunk"});
+    case ChunkedBody::State::kTooLarge:
+      return Fail(TooLarge());
+  }
+  return state;
 }
 
 RequestParser::RequestParser(size_t max_head_bytes, size_t max_body_bytes)

@@ -1,0 +1,102 @@
+"""CPU a request: Portico with the mock engine beside a raw epoll server that sends the same bytes.
+
+One shard on one core, load on the other; distinct 2 KB prompts, 32 tokens; whole, streamed at once, and streamed at
+a pace (every token in a send of its own). Rounds alternate; medians are printed. --echo measures the net room alone.
+    ./dev bench http [--rounds 5] [--secs 4] [--echo]
+"""
+import argparse
+import statistics
+import sys
+
+import bench_tools as bench
+
+TOKENS = 32
+PACED_TOKENS = 128
+PACED_ITL_MS = 20
+PACED_CONNS = 256
+
+
+def alternate(servers, rounds, measure):
+    """{name: [figures of each round]}, one server after the other within a round."""
+    results = {name: [] for name in servers}
+    for _ in range(rounds):
+        for name, server in servers.items():
+            results[name].append(measure(server))
+    return results
+
+
+def report(title, results, per, target=None):
+    """`per`: what of a round's figures the CPU is divided by."""
+    median = {name: statistics.median(1e6 * r["cpu"] / per(r) for r in rounds) for name, rounds in results.items()}
+    names = list(results)
+    ratio = statistics.median(
+        (a["cpu"] / per(a)) / (b["cpu"] / per(b)) for a, b in zip(results[names[0]], results[names[1]]))
+    rates = "  ".join(f"{name} {median[name]:6.2f} us ({statistics.median(r['requests'] / r['seconds'] for r in results[name]):.0f} req/s)"
+                      for name in names)
+    verdict = "" if target is None else f"  target <= {target}"
+    print(f"{title:34} {rates}  ratio {ratio:.2f}{verdict}", flush=True)
+
+
+def echo(options):
+    bench.build("http_load", "http_raw_server", "http_echo_server")
+    port = bench.free_port()
+    with bench.Server([bench.BUILD / "bench/http_echo_server", port], port) as server:
+        whole = bench.WORK / "echo.bin"
+        whole.write_bytes(b"".join(bench.record(port, bench.chat_request(TOKENS, False))))
+        frames = bench.WORK / "echo.frames"
+        bench.write_frames(frames, [b"-"])
+        with bench.raw_server(whole, frames) as raw:
+            results = alternate({"portico": server, "raw": raw}, options.rounds,
+                                lambda s: bench.measured_load(s, conns=options.conns, secs=options.secs))
+            report("net alone, 1 KB answer", results, lambda r: r["requests"], 1.15)
+
+
+def at_once(options):
+    with bench.portico("--mock-ttft-ms", 0, "--mock-itl-ms", 0) as server, \
+            bench.portico("--mock-ttft-ms", 0, "--mock-itl-ms", 10) as slow:
+        whole = bench.WORK / "whole.bin"
+        whole.write_bytes(b"".join(bench.record(server.port, bench.chat_request(TOKENS, False))))
+        frames = bench.WORK / "stream.frames"
+        bench.write_frames(frames, bench.record(slow.port, bench.chat_request(TOKENS, True)))
+        slow.stop()
+        with bench.raw_server(whole, frames) as raw:
+            servers = {"portico": server, "raw": raw}
+            flags = dict(conns=options.conns, secs=options.secs, tokens=TOKENS)
+            report("whole answer, a request",
+                   alternate(servers, options.rounds, lambda s: bench.measured_load(s, **flags)),
+                   lambda r: r["requests"], 6)
+            report("streamed without pause, a request",
+                   alternate(servers, options.rounds, lambda s: bench.measured_load(s, stream=True, **flags)),
+                   lambda r: r["requests"])
+
+
+def paced(options):
+    with bench.portico("--mock-ttft-ms", 0, "--mock-itl-ms", PACED_ITL_MS) as server:
+        whole = bench.WORK / "whole.bin"
+        frames = bench.WORK / "paced.frames"
+        bench.write_frames(frames, bench.record(server.port, bench.chat_request(PACED_TOKENS, True)))
+        with bench.raw_server(whole, frames, PACED_ITL_MS) as raw:
+            flags = dict(conns=PACED_CONNS, secs=max(options.secs, 6), tokens=PACED_TOKENS, stream=True)
+            report(f"paced, {PACED_CONNS} streams, a chunk",
+                   alternate({"portico": server, "raw": raw}, options.rounds,
+                             lambda s: bench.measured_load(s, **flags)),
+                   lambda r: r["events"], 1.2)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--secs", type=float, default=4)
+    parser.add_argument("--conns", type=int, default=32)
+    parser.add_argument("--echo", action="store_true", help="the net room alone")
+    options = parser.parse_args()
+    if options.echo:
+        echo(options)
+        return
+    bench.build("http_load", "http_raw_server", "portico")
+    at_once(options)
+    paced(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
