@@ -153,9 +153,7 @@ void DictSet(Dict* dict, Value key, Value value, Arena* arena) {
 
 const Json* JsonFind(const JsonObject& object, std::string_view key) {
   for (const auto& [name, value] : object) {
-    if (name.size() == key.size() && std::memcmp(name.data(), key.data(), key.size()) == 0) {
-      return &value;
-    }
+    if (name == key) return &value;
   }
   return nullptr;
 }

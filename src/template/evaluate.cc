@@ -1,5 +1,5 @@
 // Expressions.
-#include <cstring>
+#include <algorithm>
 
 #include "template/bigint.h"
 #include "template/dict.h"
@@ -303,8 +303,7 @@ Value Interpreter::EvalAdd(const ListExpr& expr) {
       char* to = arena_->NewChars(total);
       char* at = to;
       for (size_t p = 0; p < count; ++p) {
-        std::memcpy(at, pieces[p].data(), pieces[p].size());
-        at += pieces[p].size();
+        at = std::copy(pieces[p].begin(), pieces[p].end(), at);
       }
       value = Value::String({to, total});
     }

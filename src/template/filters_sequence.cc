@@ -7,6 +7,7 @@
 #include "template/dict_access.h"
 #include "template/filters.h"
 #include "template/interpreter.h"
+#include "template/stable_sort.h"
 
 namespace portico::jinja {
 namespace {
@@ -89,7 +90,7 @@ struct Keyed {
 Value SortedItems(Interpreter& in, std::vector<Keyed>* items, bool reverse) {
   in.Step(items->size() * 4);
   // A stable sort in either direction keeps equal items in their order.
-  std::stable_sort(items->begin(), items->end(), [&](const Keyed& a, const Keyed& b) {
+  StableSort(items, [&](const Keyed& a, const Keyed& b) {
     in.Step();
     return reverse ? Ordered(in, CompareOp::kLt, b.key, a.key)
                    : Ordered(in, CompareOp::kLt, a.key, b.key);

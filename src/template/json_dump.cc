@@ -7,6 +7,7 @@
 #include "template/bigint.h"
 #include "template/dict_access.h"
 #include "template/interpreter.h"
+#include "template/stable_sort.h"
 #include "template/unicode.h"
 
 namespace portico::jinja {
@@ -145,7 +146,7 @@ void AppendObject(Interpreter& in, Value v, const JsonFormat& format, std::strin
   if (format.sort_keys) {
     order.resize(size);
     for (size_t i = 0; i < size; ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    StableSort(&order, [&](size_t a, size_t b) {
       return Ordered(in, CompareOp::kLt, DictKeyAt(v, a), DictKeyAt(v, b));
     });
   }
