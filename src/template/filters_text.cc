@@ -6,6 +6,7 @@
 #include "template/globals.h"
 #include "template/interpreter.h"
 #include "template/methods.h"
+#include "template/text_tools.h"
 #include "template/text_wrap.h"
 #include "template/unicode.h"
 
