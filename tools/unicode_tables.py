@@ -177,7 +177,8 @@ def main():
           array("kCompositions", (n for a, b, c in pairs for n in (ord(a), ord(b), c))),
           array("kCombiningRuns", (n for run in runs(dict(classes)) for n in run)))
     write("unicode_compatible.cc", array("kCompatible", flat(compatible)))
-    write("unicode_scripts.cc", array("kScriptRuns", (n for run in runs(scripts()) for n in run)))
+    write("unicode_scripts.cc", array("kScriptRuns", (n for run in runs(scripts()) for n in run)),
+          array("kHanRuns", (n for run in runs(dict.fromkeys(pattern(r"\p{Han}"), 1)) for n in run)))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ extern const uint32_t kFlagRuns[];
 extern const size_t kFlagRunsSize;
 extern const uint32_t kScriptRuns[];
 extern const size_t kScriptRunsSize;
+extern const uint32_t kHanRuns[];
+extern const size_t kHanRunsSize;
 extern const uint32_t kCombiningRuns[];
 extern const size_t kCombiningRunsSize;
 

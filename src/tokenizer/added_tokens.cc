@@ -109,7 +109,7 @@ void AddedTokens::Add(AddedToken token, std::optional<TokenId> model_id, size_t 
     id = known->second;
     if (auto entry = by_id_.find(id); entry != by_id_.end() && entry->second.token == token) return;
   } else {
-    id = model_id ? *model_id : next_id_++;
+    id = token.id ? *token.id : model_id ? *model_id : next_id_++;
   }
   max_id_ = std::max(max_id_, id);
   by_content_[token.content] = id;

@@ -22,6 +22,7 @@ struct AddedToken {
   bool rstrip = false;
   bool normalized = true;
   bool special = false;
+  std::optional<TokenId> id;  // where the file's own id counts; tokenizer.json's does not
   friend bool operator==(const AddedToken&, const AddedToken&) = default;
 };
 

@@ -39,6 +39,12 @@ Kind KindOf(KnownPattern pattern) {
 
 }  // namespace
 
+ByteLevelPlan PlanOfPattern(KnownPattern pattern) {
+  ByteLevelPlan plan;
+  plan.kind = KindOf(pattern);
+  return plan;
+}
+
 ByteLevelPlan PlanByteLevel(const Json& json) {
   ByteLevelPlan plan;
   const Json* list = json.Find("pretokenizers");

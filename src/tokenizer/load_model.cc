@@ -1,5 +1,8 @@
 #include "tokenizer/load_model.h"
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -175,6 +178,52 @@ StatusOr<MergeTable> ReadMerges(std::string_view json, const Vocabulary& vocabul
   return table;
 }
 
+// A number as the reference's JSON library reads it: the digits as one integer, divided by a power of ten, which may
+// differ from the nearest double in the last bit. Equal sums of scores must be equal here as well.
+double ScoreOf(std::string_view text) {
+  size_t at = text.starts_with('-') ? 1 : 0;
+  uint64_t digits = 0;
+  int exponent = 0;
+  bool fraction = false;
+  bool full = false;
+  for (; at < text.size() && text[at] != 'e' && text[at] != 'E'; ++at) {
+    if (text[at] == '.') {
+      fraction = true;
+      continue;
+    }
+    if (text[at] < '0' || text[at] > '9') break;
+    auto digit = static_cast<uint64_t>(text[at] - '0');
+    full = full || digits > (UINT64_MAX - digit) / 10;
+    if (full) {
+      exponent += fraction ? 0 : 1;
+    } else {
+      digits = digits * 10 + digit;
+      exponent -= fraction ? 1 : 0;
+    }
+  }
+  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+    int written = 0;
+    size_t sign = at + 1 < text.size() && text[at + 1] == '+' ? 2 : 1;
+    std::from_chars(text.data() + at + sign, text.data() + text.size(), written);
+    exponent += std::clamp(written, -10000, 10000);
+  }
+  auto value = static_cast<double>(digits);
+  for (; exponent < -308 && value != 0; exponent += 308) value /= 1e308;
+  double power = std::pow(10.0, std::min(std::abs(exponent), 308));
+  value = exponent >= 0 ? value * power : value / power;
+  return text.starts_with('-') ? -value : value;
+}
+
+simdjson::error_code ReadScore(simdjson::simdjson_result<ondemand::value> item, double* score) {
+  ondemand::value value;
+  if (auto error = std::move(item).get(value)) return error;
+  std::string_view text = value.raw_json_token();
+  double checked = 0;
+  if (auto error = value.get_double().get(checked)) return error;
+  *score = ScoreOf(text);
+  return simdjson::SUCCESS;
+}
+
 // [["token", score], …]
 StatusOr<std::vector<double>> ReadScores(std::string_view json, Vocabulary* vocabulary) {
   ondemand::parser parser;
@@ -191,7 +240,7 @@ StatusOr<std::vector<double>> ReadScores(std::string_view json, Vocabulary* voca
     size_t count = 0;
     for (auto part : entry) {
       auto error = count == 0   ? part.get_string().get(token)
-                   : count == 1 ? part.get_double().get(score)
+                   : count == 1 ? ReadScore(part, &score)
                                 : simdjson::INCORRECT_TYPE;
       if (error) return Bad(error, "vocab");
       ++count;

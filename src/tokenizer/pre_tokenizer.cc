@@ -364,6 +364,14 @@ StatusOr<PreTokenizerPtr> Parse(const Json& json, size_t depth) {
 
 }  // namespace
 
+std::unique_ptr<const PreTokenizer> MakeByteLevelSplit(SplitPattern pattern) {
+  std::vector<PreTokenizerPtr> parts;
+  parts.push_back(
+      std::make_unique<PatternSplit>(std::move(pattern), SplitBehavior::kIsolated, false));
+  parts.push_back(std::make_unique<ByteLevelPreTokenizer>(false, false));
+  return std::make_unique<SequencePreTokenizer>(std::move(parts));
+}
+
 StatusOr<std::unique_ptr<const PreTokenizer>> PreTokenizer::FromJson(const Json& json) {
   if (json.is_null()) return PreTokenizerPtr();
   return Parse(json, 0);

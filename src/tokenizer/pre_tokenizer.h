@@ -10,6 +10,7 @@
 #include "text/json.h"
 #include "tokenizer/normalized_string.h"
 #include "tokenizer/scanners.h"
+#include "tokenizer/split_pattern.h"
 
 namespace portico::tokenizer {
 
@@ -36,6 +37,12 @@ class PreTokenizer {
   // From the object in the file; null becomes a null pointer.
   static StatusOr<std::unique_ptr<const PreTokenizer>> FromJson(const Json& json);
 };
+
+// A Split that isolates the pattern's matches, then bytes spelled as characters.
+std::unique_ptr<const PreTokenizer> MakeByteLevelSplit(SplitPattern pattern);
+
+// The plan for that; kNone for a pattern without a scanner.
+ByteLevelPlan PlanOfPattern(KnownPattern pattern);
 
 // The plan for the object of a tokenizer.json (or null), kNone if it takes the general way.
 ByteLevelPlan PlanByteLevel(const Json& json);

@@ -6,13 +6,14 @@
 
 #include "base/status.h"
 #include "text/unicode.h"
+#include "text/unicode_tables.h"
 #include "text/utf8.h"
 #include "tokenizer/regex.h"
 
 namespace portico::tokenizer {
 namespace {
 
-using Predicate = std::function<bool(CharProperties)>;
+using Predicate = std::function<bool(uint32_t)>;
 
 constexpr std::array<std::string_view, 30> kCategoryNames = {
     "Cn", "Cc", "Cf", "Co", "Cs", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl",
@@ -31,12 +32,12 @@ std::string RangesOf(const Predicate& test) {
   constexpr uint32_t kLimit = 0x110000;
   for (uint32_t c = 0; c < kLimit;) {
     if (c == 0xD800) c = 0xE000;
-    if (!test(PropertiesOf(c))) {
+    if (!test(c)) {
       ++c;
       continue;
     }
     uint32_t begin = c;
-    while (c < kLimit && c != 0xD800 && test(PropertiesOf(c))) ++c;
+    while (c < kLimit && c != 0xD800 && test(c)) ++c;
     AppendHex(begin, &out);
     if (c - begin > 1) {
       out.push_back('-');
@@ -46,7 +47,21 @@ std::string RangesOf(const Predicate& test) {
   return out;
 }
 
-// "L", "Lu", "Alnum" …; no predicate for a name that is not known here.
+template <typename Test>
+Predicate Of(Test test) {
+  return [test](uint32_t c) { return test(PropertiesOf(c)); };
+}
+
+bool IsHan(uint32_t c) {
+  uint32_t end = 0;
+  for (size_t i = 0; i + 1 < unicode_tables::kHanRunsSize; i += 2) {
+    end += unicode_tables::kHanRuns[i];
+    if (c < end) return unicode_tables::kHanRuns[i + 1] != 0;
+  }
+  return false;
+}
+
+// "L", "Lu", "Han" …; no predicate for a name that is not known here.
 Predicate PropertyPredicate(std::string_view name) {
   std::string lower;
   for (char c : name) {
@@ -57,29 +72,31 @@ Predicate PropertyPredicate(std::string_view name) {
     std::string category(kCategoryNames[i]);
     category[0] = static_cast<char>(category[0] + 32);
     auto value = static_cast<GeneralCategory>(i);
-    if (lower == category) return [value](CharProperties p) { return p.category() == value; };
+    if (lower == category) return Of([value](CharProperties p) { return p.category() == value; });
   }
   if (lower.size() == 1) {
     char major = static_cast<char>(lower[0] - 32);
     for (std::string_view n : kCategoryNames) {
       if (n[0] == major) {
-        return [major](CharProperties p) {
+        return Of([major](CharProperties p) {
           return kCategoryNames[static_cast<size_t>(p.category())][0] == major;
-        };
+        });
       }
     }
   }
-  if (lower == "letter") return [](CharProperties p) { return p.is_letter(); };
-  if (lower == "mark") return [](CharProperties p) { return p.is_mark(); };
-  if (lower == "number") return [](CharProperties p) { return p.is_number(); };
-  if (lower == "punctuation") return [](CharProperties p) { return p.is_punctuation_category(); };
-  if (lower == "symbol") return [](CharProperties p) { return p.is_symbol(); };
+  if (lower == "letter") return Of([](CharProperties p) { return p.is_letter(); });
+  if (lower == "mark") return Of([](CharProperties p) { return p.is_mark(); });
+  if (lower == "number") return Of([](CharProperties p) { return p.is_number(); });
+  if (lower == "punctuation")
+    return Of([](CharProperties p) { return p.is_punctuation_category(); });
+  if (lower == "symbol") return Of([](CharProperties p) { return p.is_symbol(); });
   if (lower == "space" || lower == "whitespace") {
-    return [](CharProperties p) { return p.is_space(); };
+    return Of([](CharProperties p) { return p.is_space(); });
   }
-  if (lower == "word") return [](CharProperties p) { return p.is_word(); };
+  if (lower == "han") return IsHan;
+  if (lower == "word") return Of([](CharProperties p) { return p.is_word(); });
   if (lower == "digit") {
-    return [](CharProperties p) { return p.category() == GeneralCategory::kNd; };
+    return Of([](CharProperties p) { return p.category() == GeneralCategory::kNd; });
   }
   return nullptr;
 }
@@ -214,13 +231,13 @@ class Translator {
     Predicate named;
     switch (c | 32) {
       case 's':
-        named = [](CharProperties p) { return p.is_space(); };
+        named = Of([](CharProperties p) { return p.is_space(); });
         break;
       case 'd':
         named = PropertyPredicate("Nd");
         break;
       case 'w':
-        named = [](CharProperties p) { return p.is_word(); };
+        named = Of([](CharProperties p) { return p.is_word(); });
         break;
       default:
         break;
@@ -241,7 +258,7 @@ class Translator {
     if (!in_class && (c == 'b' || c == 'B')) {
       const char* word = "(?:(?<=[%])(?![%])|(?<![%])(?=[%]))";
       const char* inside = "(?:(?<=[%])(?=[%])|(?<![%])(?![%]))";
-      std::string members = RangesOf([](CharProperties p) { return p.is_word(); });
+      std::string members = RangesOf(Of([](CharProperties p) { return p.is_word(); }));
       for (const char* i = c == 'b' ? word : inside; *i != '\0'; ++i) {
         *i == '%' ? out_.append(members) : (out_.push_back(*i), out_);
       }
@@ -308,7 +325,7 @@ class Translator {
 
   void Members(const Predicate& test, bool negated, bool in_class) {
     std::string members =
-        negated && in_class ? RangesOf([&](CharProperties p) { return !test(p); }) : RangesOf(test);
+        negated && in_class ? RangesOf([&](uint32_t c) { return !test(c); }) : RangesOf(test);
     if (in_class) {
       out_.append(members);
     } else {
@@ -316,7 +333,31 @@ class Translator {
     }
   }
 
+  // [a&&b]: a character of a that is one of b.
   Status Class() {
+    size_t begin = out_.size();
+    bool negated = Peek(1) == '^';
+    PORTICO_RETURN_IF_ERROR(ClassMembers());
+    while (Peek() == '&') {
+      if (negated) return Refuse("a negated intersection of classes");
+      at_ += 2;
+      std::string left = out_.substr(begin);
+      out_.resize(begin);
+      if (Peek() == '[' && Peek(1) != ':') {
+        PORTICO_RETURN_IF_ERROR(Class());
+        if (Peek() != '&' && Peek() != ']') return Refuse("a class inside a class");
+        if (Peek() == ']') ++at_;
+      } else {
+        return Refuse("an intersection with what is no class");
+      }
+      out_.insert(begin, "(?:(?=");
+      out_.append(")" + left + ")");
+    }
+    return OkStatus();
+  }
+
+  // From the bracket to the end of the class, or to the && in it, where the class is closed.
+  Status ClassMembers() {
     out_.push_back('[');
     ++at_;
     if (Peek() == '^') {
@@ -331,7 +372,8 @@ class Translator {
       } else if (c == '[') {
         PORTICO_RETURN_IF_ERROR(Posix());
       } else if (c == '&' && Peek(1) == '&') {
-        return Refuse("an intersection of classes (&&)");
+        out_.push_back(']');
+        return OkStatus();
       } else if (c == ']') {
         out_.append("\\]");
         ++at_;
@@ -354,7 +396,7 @@ class Translator {
     if (negated) name.remove_prefix(1);
     Predicate named;
     if (name == "punct") {
-      named = [](CharProperties p) { return p.is_punctuation_category() || p.is_symbol(); };
+      named = Of([](CharProperties p) { return p.is_punctuation_category() || p.is_symbol(); });
     } else if (name == "space" || name == "word" || name == "digit") {
       named = PropertyPredicate(name);
     } else if (name == "upper") {

@@ -10,6 +10,9 @@ struct Spelling {
   KnownPattern known;
 };
 
+// The possessive spellings mean the same in tiktoken's engine only.
+constexpr std::string_view kPossessive = "++";
+
 constexpr std::string_view kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kO200kWords =
@@ -29,6 +32,10 @@ constexpr Spelling kSpellings[] = {
      KnownPattern::kCl100k},
     {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
      KnownPattern::kQwen2},
+    {R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s)",
+     KnownPattern::kGpt2},
+    {R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)",
+     KnownPattern::kCl100k},
     {kO200kWords, KnownPattern::kO200k},
     {R"(\p{N}{1,3})", KnownPattern::kNumbers3},
     {"[一-龥぀-ゟ゠-ヿ]+", KnownPattern::kDeepSeekCjk},
@@ -60,12 +67,9 @@ void Scan(std::string_view text, std::vector<Match>* out, Next next) {
 }  // namespace
 
 KnownPattern RecognizePattern(std::string_view pattern, bool fancy) {
+  if (!fancy && pattern.find(kPossessive) != std::string_view::npos) return KnownPattern::kNone;
   for (const Spelling& spelling : kSpellings) {
-    if (spelling.pattern != pattern) continue;
-    // Where case does not count, tiktoken's engine and Oniguruma agree on all that these patterns
-    // compare.
-    static_cast<void>(fancy);
-    return spelling.known;
+    if (spelling.pattern == pattern) return spelling.known;
   }
   return KnownPattern::kNone;
 }
