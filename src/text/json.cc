@@ -8,6 +8,40 @@
 #include "text/json_writer.h"
 
 namespace portico {
+namespace {
+
+// The text with ".0" behind every integer of 20 digits or more: simdjson refuses those beyond 64
+// bits, which tokenizer_config.json has for "no limit".
+std::string WidenIntegers(std::string_view text) {
+  std::string out;
+  out.reserve(text.size() + 64);
+  bool in_string = false;
+  for (size_t i = 0; i < text.size();) {
+    const char c = text[i];
+    if (in_string && c == '\\' && i + 1 < text.size()) {
+      out.append(text.substr(i, 2));
+      i += 2;
+      continue;
+    }
+    if (c == '"') in_string = !in_string;
+    const bool digit = c >= '0' && c <= '9';
+    if (in_string || !digit) {
+      out.push_back(c);
+      ++i;
+      continue;
+    }
+    // A whole number, with its fraction and exponent.
+    size_t end = std::min(text.find_first_not_of("0123456789.eE+-", i), text.size());
+    std::string_view number = text.substr(i, end - i);
+    out.append(number);
+    const bool integer = number.find_first_of(".eE") == std::string_view::npos;
+    if (integer && number.size() >= 20) out.append(".0");
+    i = end;
+  }
+  return out;
+}
+
+}  // namespace
 
 StatusOr<Json> Json::Parse(std::string_view text, const Limits& limits) {
   simdjson::dom::parser parser;
@@ -15,7 +49,12 @@ StatusOr<Json> Json::Parse(std::string_view text, const Limits& limits) {
     return Error(StatusCode::kResourceExhausted, simdjson::error_message(error));
   }
   simdjson::dom::element root;
-  if (auto error = parser.parse(text.data(), text.size(), true).get(root)) {
+  auto error = parser.parse(text.data(), text.size(), true).get(root);
+  if (error == simdjson::NUMBER_ERROR) {
+    const std::string wide = WidenIntegers(text);
+    error = parser.parse(wide.data(), wide.size(), true).get(root);
+  }
+  if (error) {
     return Error(StatusCode::kInvalidArgument, simdjson::error_message(error));
   }
   return JsonOf(root);

@@ -13,6 +13,16 @@ TEST(Json, KeepsTheOrderOfMembersAndTheLastOfDoubledKeys) {
   EXPECT_EQ(json->Dump(), R"({"b":{"x":[1.5,null,true,"é"]},"a":2})");
 }
 
+TEST(Json, IntegersBeyond64BitsBecomeDoubles) {
+  // Many a tokenizer_config.json says "no limit" with this number.
+  auto json = Json::Parse(R"({"model_max_length": 1000000000000000019884624838656, "s": "1\"2",
+      "l": [-99999999999999999999, 18446744073709551615, 12345678901234567890.5]})");
+  ASSERT_TRUE(json.ok());
+  EXPECT_EQ(json->GetDouble("model_max_length", 0), 1e30);
+  EXPECT_EQ(json->Find("l")->as_array()[0].as_double(), -1e20);
+  EXPECT_EQ(json->GetString("s"), "1\"2");
+}
+
 TEST(Json, RefusesWhatIsNotStrictJson) {
   for (const char* text : {"", "{", "NaN", "1e400", "[1,]", "{\"a\":1} x", "\"\xff\"", "'a'",
                            "\"\\ud800\""}) {
