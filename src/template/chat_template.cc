@@ -89,7 +89,12 @@ StatusOr<std::shared_ptr<const Template>> ChatTemplate::Choose(const Request& re
     return nullptr;
   };
   if (!request.chat_template.empty()) {
-    if (auto found = named(request.chat_template)) return found;
+    // A lone template has no name: there "default" is a source like any other.
+    const bool has_names = templates_.size() > 1 ||
+                           (templates_.size() == 1 && templates_[0].first != "default");
+    if (has_names) {
+      if (auto found = named(request.chat_template)) return found;
+    }
     auto parsed = Template::Parse(request.chat_template);
     if (!parsed.ok()) {
       return InvalidArgument("chat_template", std::string(MessageOf(parsed.status())));

@@ -107,6 +107,10 @@ TEST(ChatTemplateTest, ChoosesByNameThenToolsThenDefault) {
   EXPECT_EQ(*(*chat)->Render(request), "R");
   request.chat_template = "{{ messages[0].content }}!";
   EXPECT_EQ(*(*chat)->Render(request), "x!");
+  auto lone = ChatTemplate::FromSource("D", {});
+  ASSERT_TRUE(lone.ok());
+  request.chat_template = "default";
+  EXPECT_EQ(*(*lone)->Render(request), "default");
   auto nameless = ChatTemplate::FromTemplates({{"a", "A"}, {"b", "B"}}, {});
   ASSERT_TRUE(nameless.ok());
   request.chat_template.clear();
