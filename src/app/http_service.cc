@@ -111,6 +111,7 @@ HttpService::~HttpService() {
   if (server_) {
     server_->Stop();
     OnEveryShard([](api::ShardContext& context) { context.calls.Clear(); });
+    server_.reset();
   }
   pool_.reset();
   for (auto& context : contexts_) context->hub.Close();
