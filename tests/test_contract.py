@@ -264,7 +264,7 @@ def test_sigterm_lets_requests_in_flight_finish(start):
         server.process.terminate()
         rest = [line for line in lines if line]
     assert rest[-1] == b"data: [DONE]"
-    server.stop()
+    assert server.process.wait(30) == 0
 
 
 def test_cors_is_off_unless_asked_for(mock, start):
