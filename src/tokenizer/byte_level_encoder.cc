@@ -1,5 +1,7 @@
 #include "tokenizer/byte_level_encoder.h"
 
+#include <atomic>
+
 #include "text/utf8.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/scanner_inline.h"
@@ -74,10 +76,51 @@ std::unique_ptr<const ByteLevelEncoder> ByteLevelEncoder::Make(const Bpe& model,
     if (!id) return nullptr;
     encoder->byte_ids_[b] = *id;
   }
+  encoder->atoms_ = std::make_unique<CharAtoms>(model, encoder->byte_ids_);
   return encoder;
 }
 
-void ByteLevelEncoder::EncodePiece(std::string_view piece, std::vector<TokenId>* ids) const {
+ByteLevelEncoder::ByteLevelEncoder(const Bpe& model, ByteLevelPlan plan)
+    : model_(model), plan_(plan) {
+  static std::atomic<uint64_t> next{1};
+  number_ = next.fetch_add(1, std::memory_order_relaxed);
+}
+
+void ByteLevelEncoder::EncodePiece(const char* begin, const char* end, const char* text_end,
+                                   PieceCache* cache, std::vector<TokenId>* ids) const {
+  auto length = static_cast<size_t>(end - begin);
+  std::string_view piece(begin, length);
+  size_t before = ids->size();
+  if (length <= PieceCache::kShortBytes) {
+    PieceCache::Key key = PieceCache::KeyOf(begin, length, static_cast<size_t>(text_end - begin));
+    if (const PieceCache::Short* hit = cache->FindShort(key)) {
+      if (hit->count == 1) {
+        ids->push_back(hit->ids[0]);
+      } else {
+        ids->insert(ids->end(), hit->ids, hit->ids + hit->count);
+      }
+      return;
+    }
+    EncodeNewPiece(piece, ids);
+    size_t count = ids->size() - before;
+    if (count <= PieceCache::kShortIds) cache->AddShort(key, ids->data() + before, count);
+    return;
+  }
+  if (length > PieceCache::kLongBytes) {
+    EncodeNewPiece(piece, ids);
+    return;
+  }
+  uint64_t hash = HashBytes(piece);
+  size_t count = 0;
+  if (const TokenId* hit = cache->FindLong(piece, hash, &count)) {
+    ids->insert(ids->end(), hit, hit + count);
+    return;
+  }
+  EncodeNewPiece(piece, ids);
+  cache->AddLong(piece, hash, ids->data() + before, ids->size() - before);
+}
+
+void ByteLevelEncoder::EncodeNewPiece(std::string_view piece, std::vector<TokenId>* ids) const {
   if (model_.options().ignore_merges) {
     if (std::optional<TokenId> id = model_.vocabulary().Find(ToByteLevel(piece))) {
       ids->push_back(*id);
@@ -86,7 +129,7 @@ void ByteLevelEncoder::EncodePiece(std::string_view piece, std::vector<TokenId>*
   }
   thread_local std::vector<Token> symbols;
   symbols.clear();
-  for (char c : piece) symbols.push_back({byte_ids_[static_cast<unsigned char>(c)], 0, 0});
+  atoms_->AppendSymbols(piece, &symbols);
   MergeSymbols(model_.merges(), &symbols);
   for (const Token& t : symbols) ids->push_back(t.id);
 }
@@ -101,9 +144,8 @@ void ByteLevelEncoder::Encode(std::string_view text, std::vector<TokenId>* ids) 
   }
   const char* begin = text.data();
   const char* end = begin + text.size();
-  auto sink = [&](const char* p, const char* q) {
-    EncodePiece({p, static_cast<size_t>(q - p)}, ids);
-  };
+  PieceCache* cache = PieceCache::OfThread(number_);
+  auto sink = [&](const char* p, const char* q) { EncodePiece(p, q, end, cache, ids); };
   switch (plan_.kind) {
     case Kind::kGpt2:
       Cut(

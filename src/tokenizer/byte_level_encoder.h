@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "tokenizer/bpe.h"
+#include "tokenizer/char_atoms.h"
+#include "tokenizer/piece_cache.h"
 #include "tokenizer/pre_tokenizer.h"
 
 namespace portico::tokenizer {
@@ -20,12 +22,17 @@ class ByteLevelEncoder {
   void Encode(std::string_view text, std::vector<TokenId>* ids) const;
 
  private:
-  ByteLevelEncoder(const Bpe& model, ByteLevelPlan plan) : model_(model), plan_(plan) {}
-  void EncodePiece(std::string_view piece, std::vector<TokenId>* ids) const;
+  ByteLevelEncoder(const Bpe& model, ByteLevelPlan plan);
+  // The piece at [begin, end) of a text that ends at `text_end`.
+  void EncodePiece(const char* begin, const char* end, const char* text_end, PieceCache* cache,
+                   std::vector<TokenId>* ids) const;
+  void EncodeNewPiece(std::string_view piece, std::vector<TokenId>* ids) const;
 
   const Bpe& model_;
   ByteLevelPlan plan_;
+  uint64_t number_;  // of this encoder in the process
   TokenId byte_ids_[256];
+  std::unique_ptr<const CharAtoms> atoms_;
 };
 
 }  // namespace portico::tokenizer
