@@ -80,7 +80,8 @@ class Server:
 
 def portico(*flags):
     port = free_port()
-    command = [BUILD / "portico", "serve", "--engine", "mock", "--shards", "1", "--port", str(port), *map(str, flags)]
+    command = [BUILD / "portico", "serve", "--engine", "mock", "--shards", "1", "--port", str(port),
+               "--model-path", str(ROOT / "models/demo"), "--served-model-name", "demo", *map(str, flags)]
     return Server(command, port, "/health")
 
 

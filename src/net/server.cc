@@ -43,6 +43,7 @@ struct Server::Impl {
   std::atomic<uint64_t> refused{0};
   std::mutex stopping;
   bool stopped_accepting = false;  // guarded by stopping
+  bool stopped = false;            // guarded by stopping
 };
 
 void Server::Impl::OnAccept(int fd, const sockaddr_storage& peer) {
@@ -81,6 +82,8 @@ void Server::Impl::StopAccepting() {
 
 void Server::Impl::Stop() {
   StopAccepting();
+  std::lock_guard lock(stopping);
+  if (std::exchange(stopped, true)) return;
   for (auto& shard : shards) {
     shard->shard.Post([shard = shard.get()] { shard->AbortAll(); });
   }

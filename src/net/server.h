@@ -76,7 +76,7 @@ class Server {
   // goes on until Stop().
   bool Drain(TimePoint deadline);
   // Closes everything at once: exchanges in flight get on_closed. Nothing of the server runs on a
-  // shard afterwards.
+  // shard afterwards. The shards must still run; once it has returned they may end before the server is destroyed.
   void Stop();
 
  private:

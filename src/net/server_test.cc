@@ -241,6 +241,18 @@ TEST(Server, StopsWithConnectionsInEveryState) {
   EXPECT_EQ(server.open(), 0);
 }
 
+TEST(Server, MayBeDestroyedAfterItsShardsOnceStopped) {
+  // A failed start hung here: the owner had stopped the server, then the shards, and then destroyed the server.
+  Shard shard(0);
+  shard.Start();
+  auto server = Server::Start({}, {&shard}, EchoHandler);
+  ASSERT_TRUE(server.ok());
+  (*server)->Stop();
+  shard.Stop();
+  (*server)->Stop();
+  server->reset();
+}
+
 TEST(ProtocolDoor, TellsHttp2ByItsPrefaceAtEverySplit) {
   std::string_view preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
   for (size_t n = 1; n <= preface.size(); ++n) {
