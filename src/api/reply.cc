@@ -71,8 +71,7 @@ void ReplyText(net::Exchange& exchange, const ApiContext& api, int status, std::
 }
 
 void ReplyError(net::Exchange& exchange, const ApiContext& api, const Status& status) {
-  net::HttpResponse response =
-      Head(exchange, api, HttpStatus(status.code()), "application/json");
+  net::HttpResponse response = Head(exchange, api, HttpStatus(status.code()), "application/json");
   if (status.code() == StatusCode::kResourceExhausted) {
     response.headers.emplace_back("retry-after", "1");
   }

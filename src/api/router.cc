@@ -44,8 +44,7 @@ void Router::Add(std::string_view method, std::string_view path, Access access,
                  RouteHandler handler) {
   bool prefix = path.size() > 2 && path.substr(path.size() - 2) == "/*";
   if (prefix) path.remove_suffix(1);
-  routes_.push_back(
-      {std::string(method), std::string(path), prefix, access, std::move(handler)});
+  routes_.push_back({std::string(method), std::string(path), prefix, access, std::move(handler)});
 }
 
 bool Router::Matches(const Route& route, std::string_view path) {
@@ -73,9 +72,9 @@ void Router::Dispatch(std::unique_ptr<net::Exchange> exchange, ShardContext& sha
     allowed += route.method;
   }
   if (allowed.empty()) {
-    return ReplyError(*exchange, shard.api,
-                      Error(StatusCode::kNotFound,
-                            "Unknown path: " + request.method + " " + request.path));
+    return ReplyError(
+        *exchange, shard.api,
+        Error(StatusCode::kNotFound, "Unknown path: " + request.method + " " + request.path));
   }
   if (request.method == "OPTIONS" && !shard.api.cors_origin.empty()) {
     return ReplyPreflight(*exchange, shard.api, allowed);

@@ -25,13 +25,14 @@ void ActivityLog::Tick() {
   last_ = now;
   if (prompt + generated == 0 && now.running + now.waiting == 0) return;
   LogInfo(
-      "{} running, {} waiting, {:.1f} tokens/s out, {:.1f} tokens/s in, cache hits {:.0f} %, KV {:.0f} %",
+      "{} running, {} waiting, {:.1f} tokens/s out, {:.1f} tokens/s in, cache hits {:.0f} %, KV "
+      "{:.0f} %",
       now.running, now.waiting, static_cast<double>(generated) / seconds,
       static_cast<double>(prompt) / seconds,
       prompt ? 100.0 * static_cast<double>(cached) / static_cast<double>(prompt) : 0.0,
-      now.kv_cells_total ? 100.0 * static_cast<double>(now.kv_cells_used) /
-                               static_cast<double>(now.kv_cells_total)
-                         : 0.0);
+      now.kv_cells_total
+          ? 100.0 * static_cast<double>(now.kv_cells_used) / static_cast<double>(now.kv_cells_total)
+          : 0.0);
 }
 
 }  // namespace portico

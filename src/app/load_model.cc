@@ -62,11 +62,10 @@ Status LoadText(const ServeOptions& options, const std::string& path, ServingMod
   model->tokenizer_path = path;
   auto tokenizer = Tokenizer::Load(path);
   if (!tokenizer.ok()) {
-    return Error(tokenizer.status().code(),
-                 std::string(MessageOf(tokenizer.status())) +
-                     (options.tokenizer_path.empty()
-                          ? "; --tokenizer-path names another tokenizer"
-                          : ""));
+    return Error(
+        tokenizer.status().code(),
+        std::string(MessageOf(tokenizer.status())) +
+            (options.tokenizer_path.empty() ? "; --tokenizer-path names another tokenizer" : ""));
   }
   model->tokenizer = *std::move(tokenizer);
   PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(path));
@@ -139,7 +138,7 @@ void CompareVocabularies(const ServingModel& model) {
   int32_t engine = model.engine->info().vocab_size;
   if (model.tokenizer->vocab_size() <= engine) return;
   LogWarning("the tokenizer at {} has {} ids, the model knows {}: requests with the others fail",
-               model.tokenizer_path, model.tokenizer->vocab_size(), engine);
+             model.tokenizer_path, model.tokenizer->vocab_size(), engine);
 }
 
 }  // namespace
@@ -173,9 +172,7 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ServeOptions& opt
   } else if (path.empty()) {
     path = options.tokenizer_path;
   }
-  model->id = !options.served_model_name.empty() ? options.served_model_name
-              : demo                             ? "demo"
-                                                 : path;
+  model->id = !options.served_model_name.empty() ? options.served_model_name : demo ? "demo" : path;
 
   std::string tokenizer_path = path;
   if (!mock) {

@@ -121,8 +121,8 @@ int Serve(const ServeOptions& options, const sigset_t& signals) {
     sigwait(&signals, &signal);
     if (signal != SIGUSR1) _exit(130);
   });
-  bool finished = (*service)->Drain(std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(options.drain_timeout)));
+  bool finished = (*service)->Drain(
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.drain_timeout)));
   pthread_kill(impatient.native_handle(), SIGUSR1);
   impatient.join();
   service->reset();

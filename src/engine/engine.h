@@ -23,12 +23,12 @@ class TokenSink {
 
 // Fixed facts, known once the engine is ready.
 struct EngineInfo {
-  std::string name;            // "llama", "mock"
+  std::string name;  // "llama", "mock"
   std::string model_path;
-  std::string architecture;    // "llama", "qwen3", …; empty where there is none
-  std::string dtype;           // of the weights in memory
-  int32_t vocab_size = 0;      // ids at or above it are refused before Submit
-  int32_t context_length = 0;  // prompt and answer together
+  std::string architecture;      // "llama", "qwen3", …; empty where there is none
+  std::string dtype;             // of the weights in memory
+  int32_t vocab_size = 0;        // ids at or above it are refused before Submit
+  int32_t context_length = 0;    // prompt and answer together
   int64_t max_total_tokens = 0;  // KV cells; 0: no KV cache
   int32_t max_running_requests = 0;
   int32_t max_queued_requests = 0;

@@ -23,8 +23,8 @@ std::string_view FinishReasonName(FinishReason reason);
 
 struct GenerateRequest {
   StreamId stream = 0;
-  std::string rid;                                       // the client's name for the request
-  std::shared_ptr<const std::vector<TokenId>> prompt;    // not empty; shared between choices
+  std::string rid;                                     // the client's name for the request
+  std::shared_ptr<const std::vector<TokenId>> prompt;  // not empty; shared between choices
   SamplingParams sampling;
   int32_t choice = 0;  // index among the n answers to one prompt
 
@@ -59,7 +59,7 @@ struct TokenDelta {
   absl::InlinedVector<TokenId, 4> tokens;
   std::vector<PositionLogprobs> logprobs;         // one a token, where asked for
   std::vector<PositionLogprobs> prompt_logprobs;  // with the first message that has any, from
-                                                  // max(prompt_logprobs_start, 1) to the prompt's end
+      // max(prompt_logprobs_start, 1) to the prompt's end
   FinishReason finish = FinishReason::kNone;
   // With kStop: the token that ended the stream. It is the last of `tokens`; the detokenizer leaves it out.
   TokenId matched_token = -1;

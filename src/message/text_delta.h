@@ -13,8 +13,8 @@ namespace portico {
 // A token as clients see it in `logprobs`.
 struct TextLogprob {
   TokenId token = 0;
-  std::string text;   // the token alone, decoded; U+FFFD for part of a character
-  std::string bytes;  // its raw bytes
+  std::string text;              // the token alone, decoded; U+FFFD for part of a character
+  std::string bytes;             // its raw bytes
   std::optional<float> logprob;  // absent for the first prompt token
 };
 
@@ -25,18 +25,18 @@ struct TextPositionLogprobs {
 
 // What ended an answer beside its length: a stop string or a stop token.
 struct MatchedStop {
-  std::string text;      // the stop string, if it was one
-  TokenId token = -1;    // the stop token, if it was one
+  std::string text;    // the stop string, if it was one
+  TokenId token = -1;  // the stop token, if it was one
   bool any() const { return !text.empty() || token >= 0; }
 };
 
 // One token of one choice; or, with no token, text that was held back, or the end. The last delta of a choice has
 // `finish` set. Deltas of different choices interleave.
 struct TextDelta {
-  int32_t index = 0;  // choice: prompt * n + i
-  std::string text;   // whole characters only; often empty
-  std::vector<TokenId> tokens;                  // at most one but in the last
-  std::vector<TextPositionLogprobs> logprobs;   // one a token, where asked for
+  int32_t index = 0;                           // choice: prompt * n + i
+  std::string text;                            // whole characters only; often empty
+  std::vector<TokenId> tokens;                 // at most one but in the last
+  std::vector<TextPositionLogprobs> logprobs;  // one a token, where asked for
   FinishReason finish = FinishReason::kNone;
   MatchedStop matched_stop;
   TokenUsage usage;  // of this choice so far

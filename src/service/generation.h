@@ -26,7 +26,7 @@ struct GenerationPlan {
   std::vector<Prompt> prompts;
   SamplingParams sampling;  // max_new_tokens is each prompt's own
   GenerationOptions options;
-  bool echo = false;             // report each prompt's text first, and its log-probabilities with `logprobs`
+  bool echo = false;  // report each prompt's text first, and its log-probabilities with `logprobs`
   TimePoint arrival = Clock::now();
 };
 

@@ -53,8 +53,9 @@ Json BareFunctions(const Json& tools) {
 Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string_view field) {
   for (TokenId id : ids) {
     if (id < 0 || id >= vocab_size) {
-      return InvalidArgument(field, fmt::format("{}: token id {} is not in the vocabulary (0 to {})",
-                                                field, id, vocab_size - 1));
+      return InvalidArgument(
+          field, fmt::format("{}: token id {} is not in the vocabulary (0 to {})", field, id,
+                             vocab_size - 1));
     }
   }
   return OkStatus();
@@ -88,7 +89,8 @@ StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& r
   const bool offers_tools = request.tools.is_array() && request.tool_choice != "none";
   render.tools = offers_tools ? &request.tools : nullptr;
   render.documents = request.documents.is_array() ? &request.documents : nullptr;
-  render.kwargs = request.chat_template_kwargs.is_object() ? &request.chat_template_kwargs : nullptr;
+  render.kwargs =
+      request.chat_template_kwargs.is_object() ? &request.chat_template_kwargs : nullptr;
   render.add_generation_prompt = request.add_generation_prompt && !request.continue_final_message;
   render.continue_final_message = request.continue_final_message;
 
@@ -114,15 +116,14 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& 
   const EngineInfo& engine = model.engine->info();
   GenerationPlan plan;
   plan.options = request.options;
-  PORTICO_ASSIGN_OR_RETURN(plan.sampling,
-                           MakeSampling(request.options, model.defaults, engine));
+  PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(request.options, model.defaults, engine));
   PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, request));
   GenerationPlan::Prompt prompt;
   prompt.ids = std::make_shared<const std::vector<TokenId>>(EncodeRendered(model, text));
   PORTICO_RETURN_IF_ERROR(CheckIds(*prompt.ids, engine.vocab_size, "messages"));
-  PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens,
-                           FitContext(static_cast<int64_t>(prompt.ids->size()), request.options,
-                                      engine, "messages"));
+  PORTICO_ASSIGN_OR_RETURN(
+      prompt.max_new_tokens,
+      FitContext(static_cast<int64_t>(prompt.ids->size()), request.options, engine, "messages"));
   PORTICO_RETURN_IF_ERROR(CheckMinTokens(request.options, prompt.max_new_tokens));
   plan.prompts.push_back(std::move(prompt));
   return plan;
@@ -134,8 +135,7 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
   GenerationPlan plan;
   plan.options = request.options;
   plan.echo = request.echo;
-  PORTICO_ASSIGN_OR_RETURN(plan.sampling,
-                           MakeSampling(request.options, model.defaults, engine));
+  PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(request.options, model.defaults, engine));
   for (const CompletionRequest::Prompt& from : request.prompts) {
     GenerationPlan::Prompt prompt;
     std::vector<TokenId> ids = from.ids;
@@ -147,9 +147,8 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
       PORTICO_RETURN_IF_ERROR(CheckIds(ids, engine.vocab_size, "prompt"));
       if (request.echo) prompt.text = from.text;
     }
-    PORTICO_ASSIGN_OR_RETURN(
-        prompt.max_new_tokens,
-        FitContext(static_cast<int64_t>(ids.size()), request.options, engine, "prompt"));
+    PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitContext(static_cast<int64_t>(ids.size()),
+                                                               request.options, engine, "prompt"));
     PORTICO_RETURN_IF_ERROR(CheckMinTokens(request.options, prompt.max_new_tokens));
     prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
     plan.prompts.push_back(std::move(prompt));

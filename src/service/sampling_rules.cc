@@ -1,16 +1,16 @@
 #include "service/sampling_rules.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace portico {
 namespace {
 
 Status CheckVocabulary(TokenId id, std::string_view field, int32_t vocab_size) {
   if (id >= 0 && id < vocab_size) return OkStatus();
-  return InvalidArgument(
-      field, fmt::format("{}: token id {} is not in the vocabulary (0 to {})", field, id, vocab_size - 1));
+  return InvalidArgument(field, fmt::format("{}: token id {} is not in the vocabulary (0 to {})",
+                                            field, id, vocab_size - 1));
 }
 
 // SGLang: below this a temperature means greedy.
@@ -29,8 +29,7 @@ StatusOr<SamplingParams> MakeSampling(const GenerationOptions& options,
   sampling.top_p = pick(options.top_p, defaults.top_p, 1.0f);
   sampling.top_k = pick(options.top_k, defaults.top_k, -1);
   sampling.min_p = pick(options.min_p, defaults.min_p, 0.0f);
-  sampling.repetition_penalty =
-      pick(options.repetition_penalty, defaults.repetition_penalty, 1.0f);
+  sampling.repetition_penalty = pick(options.repetition_penalty, defaults.repetition_penalty, 1.0f);
   sampling.frequency_penalty = options.frequency_penalty.value_or(0.0f);
   sampling.presence_penalty = options.presence_penalty.value_or(0.0f);
   if (sampling.temperature < kGreedyTemperature) sampling.temperature = 0.0f;
@@ -73,11 +72,12 @@ StatusOr<int32_t> FitContext(int64_t prompt_tokens, const GenerationOptions& opt
   if (asked > room) {
     return InvalidArgument(
         "max_tokens",
-        fmt::format("Requested token count exceeds the model's maximum context length of {} tokens. You "
-                    "requested a total of {} tokens: {} tokens from the input messages and {} tokens "
-                    "for the completion. Please reduce the number of tokens in the input messages or "
-                    "the completion to fit within the limit.",
-                    context, prompt_tokens + asked, prompt_tokens, asked));
+        fmt::format(
+            "Requested token count exceeds the model's maximum context length of {} tokens. You "
+            "requested a total of {} tokens: {} tokens from the input messages and {} tokens "
+            "for the completion. Please reduce the number of tokens in the input messages or "
+            "the completion to fit within the limit.",
+            context, prompt_tokens + asked, prompt_tokens, asked));
   }
   return static_cast<int32_t>(asked);
 }

@@ -7,7 +7,7 @@ namespace {
 
 // Sums a count over the models' engines; 0 while they load.
 template <typename Field>
-std::function<double()> Sum(const ModelRegistry& models, Field EngineLoad::*field) {
+std::function<double()> Sum(const ModelRegistry& models, Field EngineLoad::* field) {
   return [&models, field] {
     double sum = 0;
     for (const ServingModel* model : models.models()) {
@@ -36,8 +36,9 @@ Counter& Success(Registry& registry, FinishReason reason) {
 }  // namespace
 
 ServiceMetrics::ServiceMetrics(Registry& registry, const ModelRegistry& models)
-    : aborted(registry.AddCounter("portico_requests_aborted_total",
-                                  "Choices ended early: the client left, or an abort was asked for.")),
+    : aborted(
+          registry.AddCounter("portico_requests_aborted_total",
+                              "Choices ended early: the client left, or an abort was asked for.")),
       failed(registry.AddCounter("portico_requests_failed_total",
                                  "Choices that an engine ended with an error.")),
       stopped(Success(registry, FinishReason::kStop)),

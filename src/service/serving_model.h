@@ -14,8 +14,8 @@
 namespace portico {
 
 struct ServingModel {
-  std::string id;              // what `model` says in requests
-  int64_t created = 0;         // Unix seconds
+  std::string id;       // what `model` says in requests
+  int64_t created = 0;  // Unix seconds
   std::string tokenizer_path;
   std::unique_ptr<Engine> engine;
   std::shared_ptr<const Tokenizer> tokenizer;

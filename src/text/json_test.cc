@@ -24,8 +24,8 @@ TEST(Json, IntegersBeyond64BitsBecomeDoubles) {
 }
 
 TEST(Json, RefusesWhatIsNotStrictJson) {
-  for (const char* text : {"", "{", "NaN", "1e400", "[1,]", "{\"a\":1} x", "\"\xff\"", "'a'",
-                           "\"\\ud800\""}) {
+  for (const char* text :
+       {"", "{", "NaN", "1e400", "[1,]", "{\"a\":1} x", "\"\xff\"", "'a'", "\"\\ud800\""}) {
     EXPECT_FALSE(Json::Parse(text).ok()) << text;
   }
 }

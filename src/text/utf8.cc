@@ -47,7 +47,9 @@ void AppendUtf8(uint32_t c, std::string* out) {
   }
 }
 
-bool IsValidUtf8(std::string_view text) { return simdjson::validate_utf8(text.data(), text.size()); }
+bool IsValidUtf8(std::string_view text) {
+  return simdjson::validate_utf8(text.data(), text.size());
+}
 
 std::string ToValidUtf8(std::string_view text) {
   if (IsValidUtf8(text)) return std::string(text);

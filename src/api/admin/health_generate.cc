@@ -26,8 +26,8 @@ class HealthCall final : public Call, public TextSink {
     prompt.ids = std::make_shared<const std::vector<TokenId>>(1, TokenId{0});
     prompt.max_new_tokens = 1;
     plan.prompts.push_back(std::move(prompt));
-    PORTICO_ASSIGN_OR_RETURN(
-        generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics, std::move(plan), this));
+    PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
+                                                            std::move(plan), this));
     timer_ = shard_.shard.After(kTimeout, [this] {
       Answer(Error(StatusCode::kUnavailable, "the engine gave no token within 20 seconds"));
     });
@@ -51,7 +51,8 @@ class HealthCall final : public Call, public TextSink {
     if (status.ok()) {
       ReplyText(*exchange_, shard_.api, 200, "ok\n");
     } else {
-      ReplyError(*exchange_, shard_.api, Error(StatusCode::kUnavailable, std::string(MessageOf(status))));
+      ReplyError(*exchange_, shard_.api,
+                 Error(StatusCode::kUnavailable, std::string(MessageOf(status))));
     }
     shard_.calls.Remove(this);
   }

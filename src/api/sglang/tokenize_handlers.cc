@@ -22,8 +22,8 @@ StatusOr<std::string> Tokenize(const net::HttpRequest& http, ShardContext& shard
     tokens.push_back(EncodeRendered(*model, text));
   }
   for (const std::string& prompt : request.prompts) {
-    PORTICO_RETURN_IF_ERROR(model->tokenizer->TryEncode(prompt, request.add_special_tokens,
-                                                        &tokens.emplace_back()));
+    PORTICO_RETURN_IF_ERROR(
+        model->tokenizer->TryEncode(prompt, request.add_special_tokens, &tokens.emplace_back()));
   }
   return sglang::TokenizeBody(tokens, request.is_list, model->engine->info().context_length);
 }
