@@ -19,7 +19,7 @@ say() { printf '[llama] %s\n' "$*"; }
 cache=${PORTICO_DOWNLOADS:-$here/build/downloads}
 mkdir -p "$cache"
 archive=$cache/llama_cpp_python-$version.tar.gz
-if ! echo "$sha256  $archive" | sha256sum -c --quiet - 2>/dev/null; then
+if ! echo "$sha256  $archive" | sha256sum -c --status - 2>/dev/null; then
   say "fetching llama-cpp-python $version (its source package carries llama.cpp)"
   python3 -m venv "$cache/venv"
   "$cache/venv/bin/pip" download -q --no-deps --no-binary llama-cpp-python -d "$cache" "llama-cpp-python==$version"
