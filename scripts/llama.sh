@@ -17,7 +17,7 @@ stamp="$version $sha256 $flavour native=$native server=${server:-no} recipe=2"
 
 say() { printf '[llama] %s\n' "$*"; }
 cache=${PORTICO_DOWNLOADS:-$here/build/downloads}
-mkdir -p "$cache"
+mkdir -p "$cache" "$(dirname "$prefix")"
 archive=$cache/llama_cpp_python-$version.tar.gz
 if ! echo "$sha256  $archive" | sha256sum -c --status - 2>/dev/null; then
   say "fetching llama-cpp-python $version (its source package carries llama.cpp)"
