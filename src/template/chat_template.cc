@@ -90,8 +90,8 @@ StatusOr<std::shared_ptr<const Template>> ChatTemplate::Choose(const Request& re
   };
   if (!request.chat_template.empty()) {
     // A lone template has no name: there "default" is a source like any other.
-    const bool has_names = templates_.size() > 1 ||
-                           (templates_.size() == 1 && templates_[0].first != "default");
+    const bool has_names =
+        templates_.size() > 1 || (templates_.size() == 1 && templates_[0].first != "default");
     if (has_names) {
       if (auto found = named(request.chat_template)) return found;
     }
