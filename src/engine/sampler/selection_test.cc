@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -14,7 +15,8 @@ namespace {
 std::vector<TokenId> Reference(const std::vector<float>& p, const SelectionRule& rule) {
   std::vector<TokenId> order(p.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](TokenId a, TokenId b) { return p[a] > p[b]; });
+  std::sort(order.begin(), order.end(),
+            [&](TokenId a, TokenId b) { return p[a] != p[b] ? p[a] > p[b] : a < b; });
   double total = 0;
   for (const float value : p) total += value;
   std::vector<TokenId> kept;
@@ -88,8 +90,9 @@ TEST(Selection, GreatestListsTheBestInOrder) {
     for (float& value : values) value = static_cast<float>(random() % 50);
     std::vector<TokenId> order(values.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](TokenId a, TokenId b) { return values[a] > values[b]; });
+    std::sort(order.begin(), order.end(), [&](TokenId a, TokenId b) {
+      return values[a] != values[b] ? values[a] > values[b] : a < b;
+    });
     const size_t n = random() % 25;
     order.resize(std::min(n, order.size()));
     std::vector<TokenId> best;
