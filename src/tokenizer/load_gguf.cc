@@ -204,7 +204,6 @@ StatusOr<PipelineParts> SentencePieceLike(const Source& source, bool unigram) {
   model.add_dummy_prefix = source.Adds("add_space_prefix", true);
   model.remove_extra_whitespaces = source.Adds("remove_extra_whitespaces", unigram);
   model.charsmap = std::string(source.metadata.Bytes("tokenizer.ggml.precompiled_charsmap"));
-  model.unk_id = source.Token("unknown_token_id").value_or(0);
   PORTICO_ASSIGN_OR_RETURN(PipelineParts parts, PartsOf(std::move(model)));
   std::optional<TokenId> bos;
   std::optional<TokenId> eos;

@@ -113,6 +113,14 @@ void NormalizedString::Transform(const std::vector<NormalizedChar>& chars,
   TransformRange(begin, alignment_.size(), chars, removed_at_start);
 }
 
+void NormalizedString::Assign(std::string text, const std::vector<Span>& spans) {
+  std::vector<Span> alignment;
+  alignment.reserve(spans.size());
+  for (Span s : spans) alignment.push_back(ToOriginal(s.begin, s.end));
+  text_ = std::move(text);
+  alignment_ = std::move(alignment);
+}
+
 void NormalizedString::TransformRange(size_t begin, size_t end,
                                       const std::vector<NormalizedChar>& chars,
                                       size_t removed_at_start) {

@@ -44,6 +44,9 @@ class NormalizedString {
   // Replaces the text by `chars`; `removed_at_start` characters of it are gone before the first.
   void Transform(const std::vector<NormalizedChar>& chars, size_t removed_at_start);
 
+  // Replaces the text; spans[i] says which bytes of the text so far the byte i of the new one stands for.
+  void Assign(std::string text, const std::vector<Span>& spans);
+
   // Keeps the characters for which `keep` is true.
   template <typename Keep>
   void Filter(Keep keep);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tokenizer/byte_trie.h"
 #include "tokenizer/pipeline.h"
 
 namespace portico::tokenizer {
@@ -26,9 +27,8 @@ struct SentencePieceSource {
 
   std::vector<Piece> pieces;
   bool unigram = true;  // else BPE
-  TokenId unk_id = 0;
-  bool byte_fallback = false;  // set by any kByte piece
-  std::string charsmap;        // the compiled character map; empty: text stays as it is
+  bool byte_fallback = false;
+  std::string charsmap;  // the compiled character map; empty: text stays as it is
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
@@ -37,5 +37,8 @@ struct SentencePieceSource {
 };
 
 StatusOr<PipelineParts> PartsOf(SentencePieceSource source);
+
+// The longest user-defined piece at the start of `text`: its length, or 0.
+size_t UserDefinedPrefix(const ByteTrie& user_defined, std::string_view text);
 
 }  // namespace portico::tokenizer

@@ -1,0 +1,29 @@
+// SentencePiece's own two models and its decoder, to the bit: scores are 32-bit there, and text that no piece covers
+// is handled otherwise than in tokenizer.json's models.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tokenizer/byte_trie.h"
+#include "tokenizer/charsmap.h"
+#include "tokenizer/decoder.h"
+#include "tokenizer/merge_table.h"
+#include "tokenizer/model.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/sentencepiece_parts.h"
+
+namespace portico::tokenizer {
+
+// Text in the form that the pieces are written in.
+std::unique_ptr<const Normalizer> MakeSentencePieceNormalizer(const SentencePieceSource& source,
+                                                              std::optional<Charsmap> map);
+std::unique_ptr<const Model> MakeSentencePieceUnigram(const SentencePieceSource& source,
+                                                      Vocabulary vocabulary);
+StatusOr<std::unique_ptr<const Model>> MakeSentencePieceBpe(const SentencePieceSource& source,
+                                                            Vocabulary vocabulary);
+std::unique_ptr<const Decoder> MakeSentencePieceDecoder(const SentencePieceSource& source);
+
+}  // namespace portico::tokenizer
