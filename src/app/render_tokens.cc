@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/stable_sort.h"
+
 namespace portico {
 namespace {
 
@@ -104,8 +106,8 @@ ControlTokens::ControlTokens(const Tokenizer& tokenizer) : tokenizer_(tokenizer)
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
     if (tokenizer.IsSpecial(id)) tokens_.emplace_back(tokenizer.IdToToken(id));
   }
-  std::stable_sort(tokens_.begin(), tokens_.end(),
-                   [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  StableSort(&tokens_,
+             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
 }
 
 std::string_view ControlTokens::TokenAt(std::string_view text, size_t at) const {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/stable_sort.h"
+
 namespace portico {
 
 BestOf::BestOf(GenerationPlan* plan, TextSink* sink)
@@ -28,7 +30,7 @@ void BestOf::OnEnd(const TokenUsage& total) {
   for (int32_t p = 0; p < prompts; ++p) {
     std::vector<int32_t> order(static_cast<size_t>(best_of_));
     for (int32_t i = 0; i < best_of_; ++i) order[i] = p * best_of_ + i;
-    std::stable_sort(order.begin(), order.end(), [this](int32_t a, int32_t b) {
+    StableSort(&order, [this](int32_t a, int32_t b) {
       return candidates_[a].score() > candidates_[b].score();
     });
     for (int32_t i = 0; i < n_; ++i) {

@@ -1,13 +1,13 @@
 // Filters on sequences and mappings.
 #include <algorithm>
 
+#include "base/stable_sort.h"
 #include "template/attribute_path.h"
 #include "template/bigint.h"
 #include "template/dict.h"
 #include "template/dict_access.h"
 #include "template/filters.h"
 #include "template/interpreter.h"
-#include "template/stable_sort.h"
 
 namespace portico::jinja {
 namespace {

@@ -4,10 +4,10 @@
 #include <cstdio>
 #include <vector>
 
+#include "base/stable_sort.h"
 #include "template/bigint.h"
 #include "template/dict_access.h"
 #include "template/interpreter.h"
-#include "template/stable_sort.h"
 #include "template/unicode.h"
 
 namespace portico::jinja {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/stable_sort.h"
 #include "text/unicode_tables.h"
 #include "text/utf8.h"
 
@@ -27,7 +28,8 @@ using DecompositionIndex = std::unordered_map<uint32_t, const uint32_t*>;
 
 DecompositionIndex IndexOf(const uint32_t* table, size_t size) {
   DecompositionIndex index;
-  for (size_t at = 0; at + 1 < size; at += 2 + table[at + 1]) index.emplace(table[at], table + at + 1);
+  for (size_t at = 0; at + 1 < size; at += 2 + table[at + 1])
+    index.emplace(table[at], table + at + 1);
   return index;
 }
 
@@ -68,9 +70,7 @@ class Tables {
   }
 
   // What NFC may do with the character: nothing, or it decomposes for good or may join the one before it.
-  bool MayChangeInNfc(uint32_t c) const {
-    return (nfc_unsure_[c >> 6] >> (c & 63) & 1) != 0;
-  }
+  bool MayChangeInNfc(uint32_t c) const { return (nfc_unsure_[c >> 6] >> (c & 63) & 1) != 0; }
 
  private:
   static constexpr uint8_t kDecomposes = 1;
@@ -137,7 +137,7 @@ class Decomposer {
   }
 
   void Finish() {
-    std::stable_sort(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) {
+    StableSort(&pending_, [](const Pending& a, const Pending& b) {
       return a.combining_class < b.combining_class;
     });
     for (const Pending& p : pending_) out_->push_back(p.value);

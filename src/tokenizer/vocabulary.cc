@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/stable_sort.h"
 #include "tokenizer/hash.h"
 
 namespace portico::tokenizer {
@@ -60,8 +61,7 @@ void Vocabulary::Seal() {
     return;
   }
   for (uint32_t i = 0; i < entries_.size(); ++i) by_id_.push_back(i);
-  std::stable_sort(by_id_.begin(), by_id_.end(),
-                   [this](uint32_t a, uint32_t b) { return entries_[a].id < entries_[b].id; });
+  StableSort(&by_id_, [this](uint32_t a, uint32_t b) { return entries_[a].id < entries_[b].id; });
 }
 
 std::optional<TokenId> Vocabulary::Find(std::string_view token) const {
