@@ -27,16 +27,19 @@ namespace {
 
 struct Client {
   int fd;
-  std::string in;    // an unfinished request
-  size_t frame = 0;  // of the stream, the next to send
-  size_t place = 0;  // in `streaming`
+  std::string in;     // an unfinished request
+  size_t frame = 0;   // of the stream, the next to send
+  size_t bucket = 0;  // of `streaming`
+  size_t place = 0;   // in the bucket
   bool streams = false;
 };
 
 std::string whole;
 std::vector<std::string> frames;
-std::vector<Client*> streaming;
-bool paced = false;
+// By the millisecond of the period at which a stream is due: as in the mock engine, each keeps the rhythm in which it
+// began.
+std::vector<std::vector<Client*>> streaming;
+size_t tick = 0;
 char buffer[64 << 10];
 
 std::string ReadFile(const char* path) {
@@ -71,22 +74,24 @@ void Send(const Client& client, std::string_view bytes) {
 void StopStreaming(Client* client) {
   if (!client->streams) return;
   client->streams = false;
-  streaming[client->place] = streaming.back();
-  streaming[client->place]->place = client->place;
-  streaming.pop_back();
+  std::vector<Client*>& bucket = streaming[client->bucket];
+  bucket[client->place] = bucket.back();
+  bucket[client->place]->place = client->place;
+  bucket.pop_back();
 }
 
 void Answer(Client* client, std::string_view request) {
   bool stream = memmem(request.data(), request.size(), "\"stream\":true", 13) != nullptr;
   if (!stream) {
     Send(*client, whole);
-  } else if (!paced) {
+  } else if (streaming.empty()) {
     for (const std::string& frame : frames) Send(*client, frame);
   } else {
     client->frame = 0;
     client->streams = true;
-    client->place = streaming.size();
-    streaming.push_back(client);
+    client->bucket = tick % streaming.size();
+    client->place = streaming[client->bucket].size();
+    streaming[client->bucket].push_back(client);
   }
 }
 
@@ -120,8 +125,9 @@ bool OnReadable(Client* client) {
 }
 
 void SendNextFrames() {
-  for (size_t i = 0; i < streaming.size();) {
-    Client* client = streaming[i];
+  std::vector<Client*>& due = streaming[++tick % streaming.size()];
+  for (size_t i = 0; i < due.size();) {
+    Client* client = due[i];
     Send(*client, frames[client->frame++]);
     if (client->frame < frames.size()) {
       ++i;
@@ -168,9 +174,8 @@ int main(int argc, char** argv) {
   Watch(poll, listener, &listener);
   int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK);
   if (argc > 4 && std::atoi(argv[4]) > 0) {
-    paced = true;
-    long period = std::atoi(argv[4]) * 1000000L;
-    itimerspec every = {{period / 1000000000, period % 1000000000}, {0, 1}};
+    streaming.resize(static_cast<size_t>(std::atoi(argv[4])));
+    itimerspec every = {{0, 1000000}, {0, 1}};
     timerfd_settime(timer, 0, &every, nullptr);
     Watch(poll, timer, &timer);
   }
@@ -188,7 +193,8 @@ int main(int argc, char** argv) {
         }
       } else if (what == &timer) {
         uint64_t ticks;
-        if (read(timer, &ticks, sizeof ticks) == sizeof ticks) SendNextFrames();
+        if (read(timer, &ticks, sizeof ticks) != sizeof ticks) continue;
+        for (; ticks > 0; --ticks) SendNextFrames();
       } else {
         auto* client = static_cast<Client*>(what);
         if (OnReadable(client)) continue;
