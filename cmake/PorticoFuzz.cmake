@@ -8,3 +8,5 @@ endfunction()
 
 portico_fuzzer(http_parser_fuzz fuzz/http_parser_fuzz.cc portico_net)
 portico_fuzzer(decode_chat_fuzz fuzz/decode_chat_fuzz.cc portico_api)
+portico_fuzzer(template_render_fuzz fuzz/template_render_fuzz.cc portico_template)
+portico_fuzzer(template_source_fuzz fuzz/template_source_fuzz.cc portico_template)
