@@ -1,0 +1,74 @@
+// Small tokenizers for tests, and the way to the recorded vectors.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "text/json_writer.h"
+#include "text/utf8.h"
+#include "tokenizer/byte_level.h"
+#include "tokenizer/tokenizer.h"
+
+namespace portico::tokenizer {
+
+// A byte-level BPE: the 256 bytes are ids 0 … 255, the tokens of the merges follow, then <s> and <|end|> (special) and
+// <tool> (not special). `merges` are pairs of byte strings, in order. `pre_tokenizer` is JSON.
+inline std::string ByteLevelJson(
+    const std::vector<std::pair<std::string, std::string>>& merges,
+    std::string_view pre_tokenizer =
+        R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})",
+    std::string_view normalizer = "null", bool ignore_merges = false) {
+  std::string vocab;
+  std::string list;
+  int id = 0;
+  auto add = [&](const std::string& spelling) {
+    vocab += vocab.empty() ? "" : ",";
+    AppendJsonString(spelling, &vocab);
+    vocab += ":" + std::to_string(id++);
+  };
+  for (int b = 0; b < 256; ++b) add(ToByteLevel(std::string(1, static_cast<char>(b))));
+  for (const auto& [left, right] : merges) {
+    add(ToByteLevel(left + right));
+    list += list.empty() ? "[" : ",[";
+    AppendJsonString(ToByteLevel(left), &list);
+    list += ",";
+    AppendJsonString(ToByteLevel(right), &list);
+    list += "]";
+  }
+  auto added = [&](std::string_view content, bool special, std::string_view flags) {
+    return R"({"id":)" + std::to_string(id++) + R"(,"content":")" + std::string(content) +
+           R"(","special":)" + (special ? "true" : "false") + "," + std::string(flags) + "}";
+  };
+  constexpr std::string_view kPlain =
+      R"("single_word":false,"lstrip":false,"rstrip":false,"normalized":false)";
+  std::string tokens = added("<s>", true, kPlain) + "," + added("<|end|>", true, kPlain) + "," +
+                       added("<tool>", false, kPlain);
+  int bos = id - 3;
+  return R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)" + tokens +
+         R"(],"normalizer":)" + std::string(normalizer) + R"(,"pre_tokenizer":)" +
+         std::string(pre_tokenizer) +
+         R"(,"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},)"
+         R"({"Sequence":{"id":"A","type_id":0}}],"pair":[{"Sequence":{"id":"A","type_id":0}},)"
+         R"({"Sequence":{"id":"B","type_id":1}}],"special_tokens":{"<s>":{"id":"<s>","ids":[)" +
+         std::to_string(bos) +
+         R"(],"tokens":["<s>"]}}},"decoder":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true},)"
+         R"("model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,)"
+         R"("end_of_word_suffix":null,"fuse_unk":false,"byte_fallback":false,"ignore_merges":)" +
+         (ignore_merges ? "true" : "false") + R"(,"vocab":{)" + vocab + R"(},"merges":[)" + list +
+         "]}}";
+}
+
+// Where the recorded vectors are; empty if they are not here.
+inline std::filesystem::path SharedData() {
+  const char* set = std::getenv("PORTICO_SHARED");
+  std::filesystem::path shared =
+      set ? std::filesystem::path(set) : std::filesystem::path(PORTICO_SOURCE_DIR) / "../shared";
+  std::filesystem::path data = shared / "data" / "tokenizers";
+  std::error_code error;
+  return std::filesystem::is_directory(data, error) ? data : std::filesystem::path();
+}
+
+}  // namespace portico::tokenizer
