@@ -224,7 +224,7 @@ def conversation(rng: random.Random, characters: int, copying: bool = False) -> 
             turns = beside_tools(rng, uses, names, weights) + turns
     while not turns or size + sum(len(t.user) + len(t.answer) + 30 for t in turns) < characters:
         turns = turns + beside_tools(rng, uses, names, weights)
-    if not copying and rng.random() < (THINK_SHARE if characters > 300 else 2 * THINK_SHARE):
+    if not copying and rng.random() < (THINK_SHARE if characters > 300 else 3 * THINK_SHARE):
         return prompt_of(system, tools, turns, True) + thinking(turns[-1]) + "<|im_end|>\n"
     messages = [{"role": "system", "content": system}] if system else []
     return render(messages + as_messages(turns), tools)

@@ -13,7 +13,7 @@ from torch import nn
 
 @dataclass
 class Config:
-    vocab_size: int = 2048
+    vocab_size: int = 3072
     hidden_size: int = 256
     intermediate_size: int = 512
     num_hidden_layers: int = 5

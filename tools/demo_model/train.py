@@ -17,7 +17,8 @@ from tokenizer import save_tokenizer, train_tokenizer
 # (tokens in a row, rows in a step, share of the steps)
 SHAPES = [(96, 32, 0.35), (192, 16, 0.35), (384, 8, 0.2), (768, 4, 0.1)]
 PEAKS = (7.5e-3, 2.5e-3)  # the highest learning rates of Muon and AdamW
-COPYING = 600  # steps in which some rows only repeat words; copying is slow to emerge otherwise
+# The share of rows that only repeat words, for each 300 steps; copying is slow to emerge otherwise.
+COPYING = (0.3, 0.1, 0, 0, 0.2, 0.1, 0.05, 0)
 
 
 class Batches:
@@ -62,8 +63,8 @@ class Batches:
     def make(self, step):
         rng = random.Random(self.seed * 1_000_003 + step)
         length, rows, _ = rng.choices(SHAPES, [share for _, _, share in SHAPES])[0]
-        copying = 0.4 * max(0, 1 - step / COPYING)
-        texts = [conversation(rng, int(length * 2.6), rng.random() < copying) for _ in range(rows)]
+        copying = COPYING[min(step // 300, len(COPYING) - 1)]
+        texts = [conversation(rng, length * 3, rng.random() < copying) for _ in range(rows)]
         tokens = torch.full((rows, length + 1), self.pad)
         weights = torch.zeros((rows, length + 1))
         positions = []
