@@ -197,6 +197,11 @@ size_t CharLength(char lead) {
 // No character below U+0300 (bytes CC 80) changes in NFC unless one from there on follows. Returns the first
 // position with such a lead byte.
 size_t FindLeadFrom0300(std::string_view text, size_t at) {
+  constexpr uint64_t kHighBits = 0x8080808080808080u;
+  for (uint64_t word = 0; at + sizeof(word) <= text.size(); at += sizeof(word)) {
+    std::memcpy(&word, text.data() + at, sizeof(word));
+    if ((word & kHighBits) != 0) break;
+  }
   while (at < text.size() && static_cast<unsigned char>(text[at]) < 0xCC) ++at;
   return at;
 }

@@ -1,6 +1,8 @@
 #include "tokenizer/byte_level_encoder.h"
 
+#include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "text/utf8.h"
 #include "tokenizer/byte_level.h"
@@ -40,7 +42,7 @@ void CutDeepSeekWords(const CharClasses& classes, const char* p, const char* end
 template <typename Sink>
 void CutDeepSeek(const CharClasses& classes, const char* p, const char* end, Sink& sink) {
   const char* previous = p;
-  while (p < end) {
+  while ((p = scan::SkipToDigitOrWide(p, end)) < end) {
     ClassedChar c = ClassAt(classes, p);
     const char* q = p;
     if ((c.char_class & kNumber) != 0) {
@@ -58,6 +60,36 @@ void CutDeepSeek(const CharClasses& classes, const char* p, const char* end, Sin
   }
   if (previous != end) CutDeepSeekWords(classes, previous, end, sink);
 }
+
+// Appends to a vector with room to spare, so that an id costs a store.
+class IdSink {
+ public:
+  explicit IdSink(std::vector<TokenId>* ids) : ids_(ids), size_(ids->size()) {}
+  ~IdSink() { ids_->resize(size_); }
+  IdSink(const IdSink&) = delete;
+  IdSink& operator=(const IdSink&) = delete;
+
+  // Appends the `count` ids at `from`, of which kShortIds may be read in any case.
+  void AppendShort(const TokenId* from, size_t count) {
+    if (ids_->size() - size_ < PieceCache::kShortIds) Grow(PieceCache::kShortIds);
+    std::memcpy(ids_->data() + size_, from, PieceCache::kShortIds * sizeof(TokenId));
+    size_ += count;
+  }
+  void Append(const TokenId* from, size_t count) {
+    if (ids_->size() - size_ < count) Grow(count);
+    std::memcpy(ids_->data() + size_, from, count * sizeof(TokenId));
+    size_ += count;
+  }
+
+ private:
+  void Grow(size_t count) {
+    constexpr size_t kStep = 1024;
+    ids_->resize(size_ + std::max({count, kStep, size_ / 2}));
+  }
+
+  std::vector<TokenId>* ids_;
+  size_t size_;
+};
 
 }  // namespace
 
@@ -86,52 +118,32 @@ ByteLevelEncoder::ByteLevelEncoder(const Bpe& model, ByteLevelPlan plan)
   number_ = next.fetch_add(1, std::memory_order_relaxed);
 }
 
-void ByteLevelEncoder::EncodePiece(const char* begin, const char* end, const char* text_end,
-                                   PieceCache* cache, std::vector<TokenId>* ids) const {
-  auto length = static_cast<size_t>(end - begin);
-  std::string_view piece(begin, length);
-  size_t before = ids->size();
-  if (length <= PieceCache::kShortBytes) {
-    PieceCache::Key key = PieceCache::KeyOf(begin, length, static_cast<size_t>(text_end - begin));
-    if (const PieceCache::Short* hit = cache->FindShort(key)) {
-      if (hit->count == 1) {
-        ids->push_back(hit->ids[0]);
-      } else {
-        ids->insert(ids->end(), hit->ids, hit->ids + hit->count);
-      }
-      return;
-    }
-    EncodeNewPiece(piece, ids);
-    size_t count = ids->size() - before;
-    if (count <= PieceCache::kShortIds) cache->AddShort(key, ids->data() + before, count);
-    return;
-  }
-  if (length > PieceCache::kLongBytes) {
-    EncodeNewPiece(piece, ids);
-    return;
-  }
-  uint64_t hash = HashBytes(piece);
-  size_t count = 0;
-  if (const TokenId* hit = cache->FindLong(piece, hash, &count)) {
-    ids->insert(ids->end(), hit, hit + count);
-    return;
-  }
-  EncodeNewPiece(piece, ids);
-  cache->AddLong(piece, hash, ids->data() + before, ids->size() - before);
-}
-
-void ByteLevelEncoder::EncodeNewPiece(std::string_view piece, std::vector<TokenId>* ids) const {
+std::span<const TokenId> ByteLevelEncoder::EncodeNewPiece(std::string_view piece) const {
+  thread_local std::vector<TokenId> ids;
+  ids.clear();
   if (model_.options().ignore_merges) {
     if (std::optional<TokenId> id = model_.vocabulary().Find(ToByteLevel(piece))) {
-      ids->push_back(*id);
-      return;
+      ids.push_back(*id);
+      return ids;
     }
   }
   thread_local std::vector<Token> symbols;
   symbols.clear();
   atoms_->AppendSymbols(piece, &symbols);
   MergeSymbols(model_.merges(), &symbols);
-  for (const Token& t : symbols) ids->push_back(t.id);
+  for (const Token& t : symbols) ids.push_back(t.id);
+  return ids;
+}
+
+std::span<const TokenId> ByteLevelEncoder::EncodeLong(std::string_view piece,
+                                                      PieceCache* cache) const {
+  if (piece.size() > PieceCache::kLongBytes) return EncodeNewPiece(piece);
+  uint64_t hash = HashBytes(piece);
+  size_t count = 0;
+  if (const TokenId* hit = cache->FindLong(piece, hash, &count)) return {hit, count};
+  std::span<const TokenId> ids = EncodeNewPiece(piece);
+  cache->AddLong(piece, hash, ids.data(), ids.size());
+  return ids;
 }
 
 void ByteLevelEncoder::Encode(std::string_view text, std::vector<TokenId>* ids) const {
@@ -145,7 +157,23 @@ void ByteLevelEncoder::Encode(std::string_view text, std::vector<TokenId>* ids) 
   const char* begin = text.data();
   const char* end = begin + text.size();
   PieceCache* cache = PieceCache::OfThread(number_);
-  auto sink = [&](const char* p, const char* q) { EncodePiece(p, q, end, cache, ids); };
+  IdSink out(ids);
+  auto sink = [&](const char* p, const char* q) {
+    auto length = static_cast<size_t>(q - p);
+    if (length > PieceCache::kShortBytes) [[unlikely]] {
+      std::span<const TokenId> found = EncodeLong({p, length}, cache);
+      out.Append(found.data(), found.size());
+      return;
+    }
+    PieceCache::Key key = PieceCache::KeyOf(p, length, static_cast<size_t>(end - p));
+    if (const PieceCache::Short* hit = cache->FindShort(key)) [[likely]] {
+      out.AppendShort(hit->ids, hit->count);
+      return;
+    }
+    std::span<const TokenId> found = EncodeNewPiece({p, length});
+    out.Append(found.data(), found.size());
+    if (found.size() <= PieceCache::kShortIds) cache->AddShort(key, found.data(), found.size());
+  };
   switch (plan_.kind) {
     case Kind::kGpt2:
       Cut(

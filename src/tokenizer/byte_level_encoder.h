@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -23,10 +24,9 @@ class ByteLevelEncoder {
 
  private:
   ByteLevelEncoder(const Bpe& model, ByteLevelPlan plan);
-  // The piece at [begin, end) of a text that ends at `text_end`.
-  void EncodePiece(const char* begin, const char* end, const char* text_end, PieceCache* cache,
-                   std::vector<TokenId>* ids) const;
-  void EncodeNewPiece(std::string_view piece, std::vector<TokenId>* ids) const;
+  // The ids of one piece, valid until the thread's next call of either.
+  std::span<const TokenId> EncodeNewPiece(std::string_view piece) const;
+  std::span<const TokenId> EncodeLong(std::string_view piece, PieceCache* cache) const;
 
   const Bpe& model_;
   ByteLevelPlan plan_;

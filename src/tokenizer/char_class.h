@@ -38,7 +38,8 @@ struct ClassedChar {
   uint8_t length;
 };
 
-inline ClassedChar ClassAt(const CharClasses& classes, const char* p) {
+// Inlined by force: it is called for every character, and compilers think it too large for that.
+[[gnu::always_inline]] inline ClassedChar ClassAt(const CharClasses& classes, const char* p) {
   auto b = reinterpret_cast<const unsigned char*>(p);
   if (b[0] < 0x80) return {classes.Ascii(b[0]), 1};
   if (b[0] < 0xE0) {

@@ -2,6 +2,7 @@
 // position `p` before `end` in valid UTF-8 and returns where the match that begins there ends.
 #pragma once
 
+#include "tokenizer/ascii_run.h"
 #include "tokenizer/char_class.h"
 
 namespace portico::tokenizer::scan {
@@ -92,7 +93,17 @@ inline const char* Contraction(const char* p, const char* end) {
   }
 }
 
+// The commonest match of all: a word of ASCII letters, with a space before it or none, and ASCII behind it. Null where
+// the match is something else or may go on.
+[[gnu::always_inline]] inline const char* PlainWord(const char* p, const char* end) {
+  const char* begin = *p == ' ' ? p + 1 : p;
+  const char* q = AsciiLetters<true>(begin, end);
+  if (q == begin || (q < end && !IsAscii(*q))) return nullptr;
+  return q;
+}
+
 inline const char* Gpt2(const CharClasses& classes, const char* p, const char* end) {
+  if (const char* word = PlainWord(p, end)) return word;
   if (*p == '\'') {
     const char* q = Contraction<false>(p, end);
     if (q != p) return q;
@@ -123,6 +134,7 @@ inline const char* LineBreaks(const char* p, const char* end, bool slashes) {
 
 template <int kDigits>
 inline const char* Cl100k(const CharClasses& classes, const char* p, const char* end) {
+  if (const char* word = PlainWord(p, end)) return word;
   if (*p == '\'') {
     const char* q = Contraction<true>(p, end);
     if (q != p) return q;
@@ -168,6 +180,11 @@ inline const char* CasedWord(const CharClasses& classes, const char* p, const ch
 }
 
 inline const char* O200k(const CharClasses& classes, const char* p, const char* end) {
+  // A capital at most, then lower case, and no contraction behind: all that one match takes.
+  const char* first = *p == ' ' ? p + 1 : p;
+  if (first < end && *first >= 'A' && *first <= 'Z') ++first;
+  const char* plain = AsciiLetters<false>(first, end);
+  if (plain > first && (plain == end || (IsAscii(*plain) && *plain != '\''))) return plain;
   ClassedChar c = ClassAt(classes, p);
   const char* next = p + c.length;
   const char* word = nullptr;
@@ -204,6 +221,7 @@ inline bool IsAsciiLetter(char c) {
 
 // DeepSeek V3's third pattern; `p` itself where nothing matches.
 inline const char* DeepSeekWord(const CharClasses& classes, const char* p, const char* end) {
+  if (const char* word = PlainWord(p, end)) return word;
   ClassedChar c = ClassAt(classes, p);
   const char* next = p + c.length;
   constexpr uint8_t kWord = kLetter | kMark;
