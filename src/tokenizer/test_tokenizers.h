@@ -1,11 +1,10 @@
-// Small tokenizers for tests, and the way to the recorded vectors.
+// Small tokenizers for tests and fuzzers.
 #pragma once
 
-#include <cstdlib>
-#include <filesystem>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "text/json_writer.h"
 #include "text/utf8.h"
@@ -59,16 +58,6 @@ inline std::string ByteLevelJson(
          R"("end_of_word_suffix":null,"fuse_unk":false,"byte_fallback":false,"ignore_merges":)" +
          (ignore_merges ? "true" : "false") + R"(,"vocab":{)" + vocab + R"(},"merges":[)" + list +
          "]}}";
-}
-
-// Where the recorded vectors are; empty if they are not here.
-inline std::filesystem::path SharedData() {
-  const char* set = std::getenv("PORTICO_SHARED");
-  std::filesystem::path shared =
-      set ? std::filesystem::path(set) : std::filesystem::path(PORTICO_SOURCE_DIR) / "../shared";
-  std::filesystem::path data = shared / "data" / "tokenizers";
-  std::error_code error;
-  return std::filesystem::is_directory(data, error) ? data : std::filesystem::path();
 }
 
 }  // namespace portico::tokenizer

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -16,6 +17,15 @@ namespace portico::tokenizer {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Where the recorded vectors are; empty if they are not here.
+fs::path SharedData() {
+  const char* set = std::getenv("PORTICO_SHARED");
+  fs::path shared = set ? fs::path(set) : fs::path(PORTICO_SOURCE_DIR) / "../shared";
+  fs::path data = shared / "data" / "tokenizers";
+  std::error_code error;
+  return fs::is_directory(data, error) ? data : fs::path();
+}
 
 std::string Unpacked(const fs::path& file) {
   std::string command = "gzip -dc '" + file.string() + "'";
