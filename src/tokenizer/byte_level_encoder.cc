@@ -109,6 +109,7 @@ std::unique_ptr<const ByteLevelEncoder> ByteLevelEncoder::Make(const Bpe& model,
     encoder->byte_ids_[b] = *id;
   }
   encoder->atoms_ = std::make_unique<CharAtoms>(model, encoder->byte_ids_);
+  CharClasses::Get();  // built now, so that the first text does not wait for it
   return encoder;
 }
 
