@@ -92,7 +92,10 @@ void Http1Session::Dispatch() {
 void Http1Session::OnAnswered(bool keep_alive) {
   exchange_ = nullptr;
   connection_.LimitUnsent(0);
-  if (!keep_alive) {
+  // A stream whose head was sent before the drain began has promised to keep the connection; HTTP lets it close
+  // between requests all the same.
+  const bool drained = connection_.shard().draining() && pending_.empty();
+  if (!keep_alive || drained) {
     closing_ = true;
     pending_ = std::string();
     connection_.CloseWhenSent();

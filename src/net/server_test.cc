@@ -203,6 +203,36 @@ TEST(Server, DrainsIdleConnectionsAtOnceAndOthersAfterTheirAnswer) {
   drain.join();
 }
 
+// A stream's head, sent before the drain, had promised to keep the connection open; the client kept it too, and the
+// drain waited for it until its deadline.
+TEST(Server, DrainClosesAConnectionWhoseStreamBeganBeforeIt) {
+  std::unique_ptr<Exchange> stream;
+  std::atomic<bool> came{false};
+  TestServer server([&](std::unique_ptr<Exchange> exchange) {
+    stream = std::move(exchange);
+    stream->StartStream({});
+    stream->Write("first");
+    came = true;
+  });
+  TestClient client(server.port());
+  client.Send(kGet);
+  client.ReadUntil("first");
+  TestServer::WaitFor([&] { return came.load(); });
+  std::promise<bool> drained;
+  std::thread drain(
+      [&] { drained.set_value(server.server().Drain(Clock::now() + std::chrono::seconds(60))); });
+  while (TestClient(server.port()).connected()) std::this_thread::yield();
+  server.OnShard([] {});
+  server.OnShard([&] {
+    stream->End();
+    stream.reset();
+  });
+  client.ReadToEnd();
+  client.Close();
+  EXPECT_TRUE(drained.get_future().get());
+  drain.join();
+}
+
 TEST(Server, DrainGivesUpAtItsDeadlineAndStopClosesTheRest) {
   std::atomic<int> closed{0};
   std::vector<std::unique_ptr<Exchange>> waiting;
