@@ -117,7 +117,8 @@ def check_headers():
         words = flags.get(path.relative_to(ROOT / "src").parts[0])
         if words is None:
             return None
-        result = subprocess.run([*words, "-fsyntax-only", "-x", "c++", "-Wno-pragma-once-outside-header", str(path)],
+        result = subprocess.run([*words, "-fsyntax-only", "-x", "c++", f'-DPORTICO_SOURCE_DIR="{ROOT}"',
+                                 "-include", str(path), "/dev/null"],
                                 capture_output=True, text=True, cwd=ROOT / "build/release")
         if result.returncode:
             first = next((l for l in result.stderr.split("\n") if "error" in l), result.stderr[:200])

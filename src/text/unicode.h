@@ -54,14 +54,14 @@ class CharProperties {
   }
   bool is_symbol() const { return InRange(GeneralCategory::kSm, GeneralCategory::kSo); }
 
-  bool is_word() const { return Flag(0); }        // \w of a Split pattern
-  bool is_regex_word() const { return Flag(1); }  // \w of the Whitespace pre-tokenizer
-  bool is_space() const { return Flag(2); }       // \s everywhere, White_Space
-  bool is_numeric() const { return Flag(3); }     // the Digits pre-tokenizer
+  bool is_word() const { return Flag(0); }         // \w of a Split pattern
+  bool is_regex_word() const { return Flag(1); }   // \w of the Whitespace pre-tokenizer
+  bool is_space() const { return Flag(2); }        // \s everywhere, White_Space
+  bool is_numeric() const { return Flag(3); }      // the Digits pre-tokenizer
   bool is_punctuation() const { return Flag(4); }  // the Punctuation and BERT pre-tokenizers
-  bool is_other() const { return Flag(5); }       // what the BERT normalizer cleans away
-  bool is_nonspacing() const { return Flag(6); }  // an accent to the BERT normalizer
-  bool is_combining() const { return Flag(7); }   // an accent to StripAccents
+  bool is_other() const { return Flag(5); }        // what the BERT normalizer cleans away
+  bool is_nonspacing() const { return Flag(6); }   // an accent to the BERT normalizer
+  bool is_combining() const { return Flag(7); }    // an accent to StripAccents
 
   uint16_t bits() const { return bits_; }
 
