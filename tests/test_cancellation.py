@@ -1,5 +1,6 @@
 """Clients that vanish: the engine's work stops, nothing is left behind."""
 import json
+import os
 import random
 import socket
 import struct
@@ -8,6 +9,8 @@ import time
 import pytest
 
 DISCONNECTS = 1000
+# A sanitizer keeps freed memory for a while, so that its use is noticed.
+SANITIZED = "PORTICO_SANITIZED" in os.environ
 
 
 def request_bytes(rng, stream):
@@ -60,7 +63,8 @@ def test_a_thousand_random_disconnects_leave_nothing_running(start, flags):
         vanish(server.port, rng)
     server.settle()
     assert server.metric("portico_kv_cache_usage_ratio") == 0
-    assert memory_kib(server) < before + 8 * 1024
+    if not SANITIZED:
+        assert memory_kib(server) < before + 8 * 1024
     answer = server.chat("What is 7 plus 5?", max_tokens=16)
     assert answer.status_code == 200
 
