@@ -29,7 +29,7 @@ def environment():
     if not python.exists():
         print("[bench] making build/bench/llama/env (gguf, numpy)", flush=True)
         subprocess.run([sys.executable, "-m", "venv", WORK / "env"], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "gguf==0.17.1", "numpy==2.2.6"], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "gguf==0.19.0", "numpy==2.2.6"], check=True)
     os.execv(python, [str(python), *sys.argv])
 
 
