@@ -169,6 +169,27 @@ def test_continuous_usage_counts_up(mock):
     assert counts == sorted(counts) and counts[-1] == 4
 
 
+def test_a_long_prompt_is_planned_off_the_shard_and_answered_the_same(mock):
+    text = "one two three " * 6000  # above the length that a shard plans itself
+    tokens = post(mock, "/tokenize", {"prompt": text}).json()["count"]
+    for stream in (False, True):
+        answer = post(mock, COMPLETIONS, {"prompt": text, "max_tokens": 5, "stream": stream})
+        assert answer.status_code == 200
+        if not stream:
+            assert answer.json()["usage"]["prompt_tokens"] == tokens
+    refused = post(mock, COMPLETIONS, {"prompt": text * 3, "max_tokens": 5})
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "prompt"
+
+
+def test_a_client_that_leaves_while_its_long_prompt_is_planned_leaves_nothing_behind(mock):
+    body = json.dumps({"prompt": "one two three " * 6000, "max_tokens": 5000}).encode()
+    for _ in range(10):
+        with socket.create_connection(("127.0.0.1", mock.port)) as s:
+            s.sendall(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+                      b"content-length: %d\r\n\r\n" % len(body) + body)
+    mock.settle()
+
+
 def test_a_stop_string_ends_the_answer_before_it(mock):
     whole = post(mock, COMPLETIONS, {"prompt": "one two three four", "max_tokens": 40}).json()["choices"][0]["text"]
     answer = post(mock, COMPLETIONS, {"prompt": "one two three four", "max_tokens": 40, "stop": ["ee fo"]}).json()
