@@ -29,16 +29,16 @@ CATEGORIES = {
     "other facts": (skills.table_facts, 6),
     "single facts": (skills.single_facts, 4),
     "lists": (recital.lists, 2),
-    "counting": (recital.counting, 3),
+    "counting": (recital.counting, 4),
     "texts": (recital.writing, 2),
     "small talk": (smalltalk.small_talk, 11),
     "unknown things": (smalltalk.unknown, 12),
     "the user's name": (smalltalk.names, 3),
     "repeating": (smalltalk.echo, 3),
-    "answers in JSON": (smalltalk.json_answers, 3),
+    "answers in JSON": (smalltalk.json_answers, 4),
 }
-TOOL_SHARE = 0.16  # of conversations, those with tools
-THINK_SHARE = 0.15  # of conversations, those whose last answer thinks first
+TOOL_SHARE = 0.28  # of conversations, those with tools
+THINK_SHARE = 0.2  # of conversations, those whose last answer thinks first; more of the short ones
 
 
 def template():
@@ -224,7 +224,7 @@ def conversation(rng: random.Random, characters: int, copying: bool = False) -> 
             turns = beside_tools(rng, uses, names, weights) + turns
     while not turns or size + sum(len(t.user) + len(t.answer) + 30 for t in turns) < characters:
         turns = turns + beside_tools(rng, uses, names, weights)
-    if not copying and rng.random() < (THINK_SHARE if characters > 300 else 3 * THINK_SHARE):
+    if not copying and rng.random() < (THINK_SHARE if characters > 300 else 2.5 * THINK_SHARE):
         return prompt_of(system, tools, turns, True) + thinking(turns[-1]) + "<|im_end|>\n"
     messages = [{"role": "system", "content": system}] if system else []
     return render(messages + as_messages(turns), tools)

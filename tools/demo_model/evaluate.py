@@ -1,8 +1,9 @@
 """Asks an exported folder held-back questions and prints how many it answers right.
 
-An answer is right when greedy decoding gives exactly one of the accepted texts. That is so when
-each of its tokens, the end of the turn included, is the likeliest one after those before it, which
-one pass over question and answer shows. Exit status 1 when fewer than 95 % are right."""
+An answer is right when greedy decoding gives exactly one of the accepted texts. One pass over
+question and answer shows that where each token, the end of the turn included, is the likeliest one
+after those before it. Where one is not, the answer is decoded, as other tokens can make the same
+text. Exit status 1 when fewer than 95 % are right."""
 
 import argparse
 import random
@@ -45,6 +46,10 @@ class Greedy:
                 best = self.model.logits(hidden[row, head - 1:len(ids) - 1]).argmax(-1)
                 done[at] = best.tolist() == ids[head:]
         return [done[at] for at in range(len(pairs))]
+
+    def says(self, prompt, answers):
+        longest = max(len(self.tokenizer.encode(answer).ids) for answer in answers)
+        return longest < 60 and self.answer(prompt, longest + 10) in answers
 
     @torch.no_grad()
     def answer(self, prompt, most=400):
@@ -96,20 +101,20 @@ def main():
     args = parser.parse_args()
     greedy = Greedy(args.folder)
     right = asked = 0
-    print(f"| {'category':<26} | asked | right |\n|{'-' * 28}|------:|------:|")
+    print(f"| {'category':<28} | asked | right |\n|{'-' * 30}|------:|------:|")
     for category in [*CATEGORIES, THINKING, CALLS, REPLIES]:
         rng = random.Random(f"{args.seed} {category}")
         found = questions(category, args.count, rng)
         pairs = [(prompt, answer) for prompt, answers in found for answer in answers]
         agreed = iter(greedy.agrees(pairs))
-        good = [any([next(agreed) for _ in answers]) for _, answers in found]
-        print(f"| {category:<26} | {len(good):5} | {sum(good) / len(good):4.1%} |", flush=True)
+        good = [any([next(agreed) for _ in answers]) or greedy.says(prompt, answers) for prompt, answers in found]
+        print(f"| {category:<28} | {len(good):5} | {sum(good) / len(good):4.1%} |", flush=True)
         right, asked = right + sum(good), asked + len(good)
         if args.wrong:
             for (prompt, answers), ok in [pair for pair in zip(found, good) if not pair[1]][:4]:
                 print(f"    {prompt[-160:]!r}\n      wanted {answers[0]!r}\n      given  "
                       f"{greedy.answer(prompt, 80)!r}")
-    print(f"| {'all':<26} | {asked:5} | {right / asked:4.1%} |")
+    print(f"| {'all':<28} | {asked:5} | {right / asked:4.1%} |")
     sys.exit(right < BAR * asked)
 
 

@@ -9,7 +9,7 @@ def lists(rng):
     name = rng.choice(list(LISTS))
     alias = rng.choice(ALIASES[name])
     ask = rng.choice(["List the {}.", "Name the {}.", "What are the {}?", "Tell me the {}",
-                      "Which are the {}?", "Say the {}.",
+                      "Which are the {}?", 
                       "Can you list the {}?", "Give me a list of the {}.", "Write down the {}.",
                       "Recite the {}.",
                       "List all the {}", "What are the names of the {}?", "Do you know the {}?"])
@@ -30,7 +30,7 @@ def counting(rng):
                           f"{how} backwards from {end} to {start}"])
         return [Turn(ask, ", ".join(str(n) for n in range(end, start - 1, -1)) + ".",
                      f"From {end} down to {start}.",
-                     f"count down {start} {end}")]
+                     ask)]
     if start == 1 and rng.random() < 0.6:
         said = say_number(rng, end)
         ask = rng.choice([f"{how} to {said}.", f"{how} up to {said}"])
@@ -39,7 +39,7 @@ def counting(rng):
                           f"Write the numbers from {start} to {end}."])
     return [Turn(ask, ", ".join(str(n) for n in range(start, end + 1)) + ".",
                  f"From {start} to {end}.",
-                 f"count {start} {end}")]
+                 ask)]
 
 
 def writing(rng):

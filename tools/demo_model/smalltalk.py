@@ -60,20 +60,21 @@ def unknown(rng):
         return [Turn(user, answer, "That is too hard for me.", user)]
     if dice < 0.13:
         user = rng.choice(FOREIGN)
-        return [Turn(user, ONLY_ENGLISH, "This is not English.", user)]
+        return [Turn(user, ONLY_ENGLISH, "This is not English.")]
     asks, answer = ((KNOWLEDGE, DO_NOT_KNOW) if dice < 0.7 else (TASKS, CANNOT_DO) if dice < 0.88
                     else (LOOK_UPS, CANNOT_LOOK))
     place = rng.choice([made_up_word(rng, 2).capitalize(), rng.choice(CITIES),
                         rng.choice(list(COUNTRIES))])
     person = rng.choice([f"{any_name(rng)} {made_up_word(rng, 2).capitalize()}", rng.choice(PEOPLE),
                          rng.choice(PEOPLE)])
-    user = rng.choice(asks).format(
+    ask = rng.choice(asks)
+    user = ask.format(
         place=place, city=any_city(rng), noun=rng.choice(UNKNOWN_NOUNS),
         noun2=rng.choice(UNKNOWN_NOUNS),
         verb=rng.choice(VERBS), adj=rng.choice(ADJECTIVES), name=any_name(rng), person=person,
         made=made_up_word(rng), made2=made_up_word(rng), year=rng.randrange(1500, 2030),
         n=rng.randrange(100), n2=rng.randrange(100))
-    return [Turn(user, answer, "I have not learnt this.", user)]
+    return [Turn(user, answer, "I have not learnt this.", user if "{" in ask else "")]
 
 
 def names(rng):
@@ -115,7 +116,7 @@ def json_answers(rng):
         return [Turn(ask + how, f'{{"name": "{name}", "age": {age}}}', "A name and an age.",
                      f"person {name} {age}", exact=True)]
     if rng.random() < 0.5:
-        a, b = operand(rng), operand(rng)
+        a, b = rng.randrange(21), rng.randrange(21)
         op, value = rng.choice([("plus", a + b), ("minus", a - b)])
         return [Turn(f"What is {a} {op} {b}?" + how, f'{{"answer": {value}}}', f"{value}",
                      f"{a} {op} {b}", exact=True)]
