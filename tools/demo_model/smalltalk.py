@@ -55,13 +55,13 @@ def too_hard(rng):
 
 def unknown(rng):
     dice = rng.random()
-    if dice < 0.1:
+    if dice < 0.2:
         user, answer = too_hard(rng)
         return [Turn(user, answer, "That is too hard for me.", user)]
-    if dice < 0.13:
+    if dice < 0.23:
         user = rng.choice(FOREIGN)
         return [Turn(user, ONLY_ENGLISH, "This is not English.")]
-    asks, answer = ((KNOWLEDGE, DO_NOT_KNOW) if dice < 0.7 else (TASKS, CANNOT_DO) if dice < 0.88
+    asks, answer = ((KNOWLEDGE, DO_NOT_KNOW) if dice < 0.74 else (TASKS, CANNOT_DO) if dice < 0.9
                     else (LOOK_UPS, CANNOT_LOOK))
     place = rng.choice([made_up_word(rng, 2).capitalize(), rng.choice(CITIES),
                         rng.choice(list(COUNTRIES))])
