@@ -53,9 +53,10 @@ CCACHE_BASEDIR=$here CCACHE_NOHASHDIR=1 cmake -G Ninja -S "$source_dir/vendor/ll
 targets=(llama)
 [ "$server" = --server ] && targets+=(llama-server)
 CCACHE_BASEDIR=$here CCACHE_NOHASHDIR=1 ninja -C "$build" "${targets[@]}" >>"$prefix.log" 2>&1 || { tail -40 "$prefix.log"; exit 1; }
-cmake --install "$build" --prefix "$prefix" >>"$prefix.log" 2>&1 || { tail -20 "$prefix.log"; exit 1; }
-if [ "$server" = --server ]; then
+if [ "$server" = --server ]; then  # installing would ask for every tool
   mkdir -p "$prefix/bin" && cp "$build/bin/llama-server" "$prefix/bin/"
+else
+  cmake --install "$build" --prefix "$prefix" >>"$prefix.log" 2>&1 || { tail -20 "$prefix.log"; exit 1; }
 fi
 rm -rf "$build"
 echo "$stamp" >"$prefix/stamp"
