@@ -13,10 +13,10 @@ CONTEXT = 8192
 
 
 def add_tokenizer(writer, tokenizer_json, vocab):
-    """The vocabulary of a byte-level tokenizer.json, filled up with unused tokens."""
+    """The vocabulary of a byte-level tokenizer.json, filled up with words: every token shows as text."""
     data = json.loads(pathlib.Path(tokenizer_json).read_text(encoding="utf-8"))
-    tokens = [f"[unused{i}]" for i in range(vocab)]
-    types = [gguf.TokenType.UNUSED] * vocab
+    tokens = [f"Ġw{i}" for i in range(vocab)]
+    types = [gguf.TokenType.NORMAL] * vocab
     for token, i in data["model"]["vocab"].items():
         tokens[i], types[i] = token, gguf.TokenType.NORMAL
     end = None
