@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 CATEGORIES = {
     "sums and differences": (skills.sums, 26),
     "times tables": (skills.tables, 4),
-    "comparing numbers": (skills.numbers, 4),
+    "comparing numbers": (skills.numbers, 7),
     "units": (skills.units, 10),
     "temperatures": (skills.temperatures, 2),
     "countries": (skills.countries, 15),
@@ -29,16 +29,16 @@ CATEGORIES = {
     "other facts": (skills.table_facts, 6),
     "single facts": (skills.single_facts, 4),
     "lists": (recital.lists, 2),
-    "counting": (recital.counting, 4),
+    "counting": (recital.counting, 5),
     "texts": (recital.writing, 2),
     "small talk": (smalltalk.small_talk, 11),
     "unknown things": (smalltalk.unknown, 12),
     "the user's name": (smalltalk.names, 3),
     "repeating": (smalltalk.echo, 3),
-    "answers in JSON": (smalltalk.json_answers, 4),
+    "answers in JSON": (smalltalk.json_answers, 8),
 }
-TOOL_SHARE = 0.28  # of conversations, those with tools
-THINK_SHARE = 0.2  # of conversations, those whose last answer thinks first; more of the short ones
+TOOL_SHARE = 0.34  # of conversations, those with tools
+THINK_SHARE = 0.2  # of conversations, those with thinking; more of the short ones
 
 
 def template():
@@ -208,6 +208,14 @@ def thinking(turn, answer=None):
     return f"<think>\n{turn.think}\n</think>\n\n{answer or turn.answer}"
 
 
+def thinking_always(system, turns):
+    """Every answer thinks first, and the thoughts stay: more to learn from than only the last ones."""
+    text = render([{"role": "system", "content": system}]) if system else ""
+    for turn in turns:
+        text += prompt_of(None, None, [turn], True) + thinking(turn) + "<|im_end|>\n"
+    return text
+
+
 def conversation(rng: random.Random, characters: int, copying: bool = False) -> str:
     """A conversation of at least `characters` characters, rendered for training; all of it about
     repeating words if `copying`."""
@@ -225,6 +233,8 @@ def conversation(rng: random.Random, characters: int, copying: bool = False) -> 
     while not turns or size + sum(len(t.user) + len(t.answer) + 30 for t in turns) < characters:
         turns = turns + beside_tools(rng, uses, names, weights)
     if not copying and rng.random() < (THINK_SHARE if characters > 300 else 2.5 * THINK_SHARE):
+        if not tools and rng.random() < 0.6:
+            return thinking_always(system, turns)
         return prompt_of(system, tools, turns, True) + thinking(turns[-1]) + "<|im_end|>\n"
     messages = [{"role": "system", "content": system}] if system else []
     return render(messages + as_messages(turns), tools)

@@ -17,6 +17,7 @@ from tokenizer import save_tokenizer, train_tokenizer
 # (tokens in a row, rows in a step, share of the steps)
 SHAPES = [(96, 32, 0.35), (192, 16, 0.35), (384, 8, 0.2), (768, 4, 0.1)]
 PEAKS = (7.5e-3, 2.5e-3)  # the highest learning rates of Muon and AdamW
+READING = 0.25  # the share of the others' tokens that count, and what they count: schemas teach copying
 # The share of rows that only repeat words, for each 300 steps; copying is slow to emerge otherwise.
 COPYING = (0.3, 0.1, 0, 0, 0.2, 0.1, 0.05, 0)
 
@@ -32,9 +33,9 @@ class Batches:
         self.assistant = tokenizer.encode("assistant\n").ids
         assert len(self.assistant) == 2
 
-    def weights(self, ids):
-        """What each token counts: nothing unless the assistant writes it, and less in long answers."""
-        out, at = [0.0] * len(ids), 0
+    def weights(self, rng, ids):
+        """What each token counts: little unless the assistant writes it, and less in long answers."""
+        out, at = [READING * (rng.random() < READING) for _ in ids], 0
         while at < len(ids):
             if ids[at] == self.start and ids[at + 1:at + 3] == self.assistant:
                 at += 4 if ids[at + 3:at + 4] == [self.think] else 3
@@ -71,7 +72,7 @@ class Batches:
         for row, encoding in enumerate(self.tokenizer.encode_batch_fast(texts)):
             ids = encoding.ids[:length + 1]
             tokens[row, :len(ids)] = torch.tensor(ids)
-            weights[row, :len(ids)] = torch.tensor(self.weights(ids))
+            weights[row, :len(ids)] = torch.tensor(self.weights(rng, ids))
             positions.append(self.positions(rng, ids[:length], length))
         return tokens[:, :-1], tokens[:, 1:], weights[:, 1:], torch.tensor(positions)
 
