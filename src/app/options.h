@@ -1,6 +1,5 @@
 // What `portico serve` can be told. options_table.cc is the one table behind the command line, the
-// YAML file,
-// --help, docs/config.md and /get_server_info.
+// YAML file, --help, docs/config.md and /get_server_info.
 #pragma once
 
 #include <cstdint>

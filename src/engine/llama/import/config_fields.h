@@ -12,8 +12,7 @@
 namespace portico::llama {
 
 // A view of one JSON object of the file `path`, both outliving it; `prefix` names the object within
-// the file
-// ("rope_scaling.") in messages. The first error sticks and later reads do nothing.
+// the file ("rope_scaling.") in messages. The first error sticks and later reads do nothing.
 class ConfigFields {
  public:
   ConfigFields(const Json& object, const std::string& path, std::string prefix = {})
