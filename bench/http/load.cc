@@ -1,7 +1,7 @@
 // Load for HTTP servers with chat completions, one thread. Prints one JSON object.
 //   http_load --port P [--mode closed] --conns 32 --secs 5 [--stream]     each connection as fast as it goes
 //   http_load --port P --mode streams --conns 2000 --secs 15 --ramp 3     each connection one stream, for their gaps
-//   common: --model NAME --prompt-bytes 2048 --tokens 32
+//   common: --model NAME --prompt-bytes 2048 --tokens 32 --ramp 0 (seconds in which connections are opened, evenly)
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ struct Options {
   std::string mode = "closed";
   int conns = 32;
   double secs = 5;
-  double ramp = 1;
+  double ramp = 0;
   bool stream = false;
   std::string model = "demo";
   size_t prompt_bytes = 2048;
@@ -83,9 +83,8 @@ class Load {
     size_t opened = 0;
     std::vector<epoll_event> events(1024);
     for (uint64_t now = start_; now < end; now = Now()) {
-      // In streams mode connections are opened evenly over the ramp.
       size_t wanted = clients_.size();
-      if (!closed && options_.ramp > 0) {
+      if (options_.ramp > 0) {
         double share = static_cast<double>(now - start_) / 1e9 / options_.ramp;
         wanted = std::min(wanted, static_cast<size_t>(share * static_cast<double>(wanted)) + 1);
       }

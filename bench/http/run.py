@@ -1,7 +1,8 @@
 """CPU a request: Portico with the mock engine beside a raw epoll server that sends the same bytes.
 
 One shard on one core, load on the other; distinct 2 KB prompts, 32 tokens; whole, streamed at once, and streamed at
-a pace (every token in a send of its own; the request's own work is in it). Rounds alternate; medians are printed.
+a pace (every token in a send of its own; the request's own work is in it; streams begin evenly over a second, so that
+both servers have as many to serve in a millisecond). Rounds alternate; medians are printed.
 --echo measures the net room alone.
     ./dev bench http [--rounds 5] [--secs 4] [--echo]
 """
@@ -15,6 +16,7 @@ TOKENS = 32
 PACED_TOKENS = 128
 PACED_ITL_MS = 20
 PACED_CONNS = 256
+PACED_RAMP = 1
 
 
 def alternate(servers, rounds, measure):
@@ -77,11 +79,12 @@ def paced(options):
         frames = bench.WORK / "paced.frames"
         bench.write_frames(frames, bench.record(server.port, bench.chat_request(PACED_TOKENS, True)))
         with bench.raw_server(whole, frames, PACED_ITL_MS) as raw:
-            flags = dict(conns=PACED_CONNS, secs=max(options.secs, 6), tokens=PACED_TOKENS, stream=True)
+            flags = dict(conns=PACED_CONNS, secs=max(options.secs, 6), tokens=PACED_TOKENS, stream=True,
+                         ramp=PACED_RAMP)
             report(f"paced, {PACED_CONNS} streams, a chunk",
                    alternate({"portico": server, "raw": raw}, options.rounds,
                              lambda s: bench.measured_load(s, **flags)),
-                   lambda r: r["events"])
+                   lambda r: r["events"], 1.2)
 
 
 def main():
