@@ -1,0 +1,94 @@
+// What every text route does between its body and its answer: planning, on the shard or, for long
+// bodies, on the CPU pool.
+#pragma once
+
+#include <simdjson.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "api/call.h"
+#include "api/context.h"
+#include "api/reply.h"
+#include "base/cpu_pool.h"
+#include "base/status.h"
+#include "net/exchange.h"
+#include "service/model_registry.h"
+
+namespace portico::api {
+
+// Bodies above this are parsed, rendered and tokenized off the shard: at 100 MB/s they would hold
+// every other stream of the shard up for more than half a millisecond.
+inline constexpr size_t kLongBody = 64 << 10;
+
+// Holds the exchange while the pool plans its request. A client that leaves meanwhile takes it
+// along.
+class PlanningCall final : public Call {
+ public:
+  PlanningCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard)
+      : exchange_(std::move(exchange)) {
+    exchange_->set_on_closed([this, &shard] { shard.calls.Remove(this); });
+  }
+  // It has no rid yet, so that only an abort of everything gets here: the plan then goes on to be
+  // refused by the engine, or is answered.
+  void Abort() override {}
+  std::unique_ptr<net::Exchange> TakeExchange() {
+    exchange_->set_on_closed(nullptr);
+    return std::move(exchange_);
+  }
+
+ private:
+  std::unique_ptr<net::Exchange> exchange_;
+};
+
+// A route of `Api`:
+//   using Planned = …;                       // movable
+//   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
+//                                    const ModelRegistry& models);    // pure; any thread
+//   static void Answer(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
+//                      Planned planned);                              // on the shard
+template <typename Api>
+void AnswerPlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
+                   StatusOr<typename Api::Planned> planned) {
+  if (!planned.ok()) return ReplyError(*exchange, shard.api, planned.status());
+  Api::Answer(std::move(exchange), shard, *std::move(planned));
+}
+
+// Plans on the CPU pool. False: the pool is full, and the exchange is untouched.
+template <typename Api>
+bool PlanOnPool(std::unique_ptr<net::Exchange>& exchange, ShardContext& shard) {
+  auto body = std::make_shared<std::string>(std::move(exchange->request.body));
+  auto pending = std::make_shared<std::atomic<uint64_t>>(0);
+  CpuPool::Task task = [body, pending, &shard] {
+    static thread_local simdjson::dom::parser parser;
+    auto planned = std::make_shared<StatusOr<typename Api::Planned>>(
+        Api::Prepare(*body, parser, *shard.api.models));
+    shard.shard.Post([planned, pending, &shard] {
+      Call* call = shard.calls.Find(*pending);
+      if (call == nullptr) return;
+      auto owned = static_cast<PlanningCall*>(call)->TakeExchange();
+      shard.calls.Remove(call);
+      AnswerPlanned<Api>(std::move(owned), shard, *std::move(planned));
+    });
+  };
+  if (!shard.api.pool->Submit(std::move(task))) {
+    exchange->request.body = std::move(*body);
+    return false;
+  }
+  // The answer is posted to this very shard, so it cannot be there before the call is in the table.
+  *pending = shard.calls.Add(std::make_unique<PlanningCall>(std::move(exchange), shard));
+  return true;
+}
+
+// The handler of such a route.
+template <typename Api>
+void HandlePlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
+  if (!TakesJson(*exchange, shard.api)) return;
+  if (exchange->request.body.size() > kLongBody && PlanOnPool<Api>(exchange, shard)) return;
+  auto planned = Api::Prepare(exchange->request.body, shard.parser, *shard.api.models);
+  AnswerPlanned<Api>(std::move(exchange), shard, std::move(planned));
+}
+
+}  // namespace portico::api
