@@ -50,7 +50,7 @@ Status Generation::SubmitAll() {
       request.choice = i;
       request.return_logprobs = plan_.options.logprobs;
       request.top_logprobs = plan_.options.top_logprobs;
-      request.prompt_logprobs_start = plan_.echo && plan_.options.logprobs ? 0 : -1;
+      request.prompt_logprobs_start = plan_.prompt_logprobs_start;
 
       auto choice = std::make_unique<Choice>(*this, p, p * n + i);
       choice->stream = request.stream;
@@ -67,20 +67,22 @@ Status Generation::SubmitAll() {
   return OkStatus();
 }
 
-void Generation::ReportPrompt(int32_t prompt, const std::vector<PositionLogprobs>& logprobs) {
+void Generation::ReportPrompt(int32_t prompt, std::span<const PositionLogprobs> logprobs) {
   if (prompt_reported_[prompt]) return;
   prompt_reported_[prompt] = true;
-  if (!plan_.echo && !plan_.options.return_token_ids) return;
+  const int32_t start = plan_.prompt_logprobs_start;
+  if (!plan_.echo && !plan_.options.return_token_ids && start < 0) return;
   PromptEcho echo;
   echo.prompt = prompt;
   echo.tokens = *plan_.prompts[prompt].ids;
-  if (plan_.echo) {
-    echo.text = plan_.prompts[prompt].text;
-    if (plan_.options.logprobs) {
-      TextPositionLogprobs first;
-      first.chosen = SpellToken(echo.tokens[0]);
-      echo.logprobs.push_back(std::move(first));
-      for (const PositionLogprobs& position : logprobs) echo.logprobs.push_back(Spell(position));
+  if (plan_.echo) echo.text = plan_.prompts[prompt].text;
+  if (start >= 0) {
+    TextPositionLogprobs first;
+    first.chosen = SpellToken(echo.tokens[static_cast<size_t>(start)]);
+    echo.logprobs.push_back(std::move(first));
+    // The engine begins at position 1 or at the start; the start's own is left out, as SGLang does.
+    for (const PositionLogprobs& position : logprobs.subspan(start > 0 ? 1 : 0)) {
+      echo.logprobs.push_back(Spell(position));
     }
   }
   sink_->OnPrompt(std::move(echo));

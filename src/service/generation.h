@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,10 @@ struct GenerationPlan {
   std::vector<Prompt> prompts;
   SamplingParams sampling;  // max_new_tokens is each prompt's own
   GenerationOptions options;
-  bool echo = false;  // report each prompt's text first, and its log-probabilities with `logprobs`
+  bool echo = false;  // report each prompt's text first
+  // With options.logprobs: the first prompt token whose log-probability is reported (it has none
+  // itself), or -1 for none.
+  int32_t prompt_logprobs_start = -1;
   TimePoint arrival = Clock::now();
 };
 
@@ -53,7 +57,7 @@ class Generation {
              GenerationPlan plan, TextSink* sink);
   Status SubmitAll();
   // Reports the prompt once, before the first delta of any of its choices.
-  void ReportPrompt(int32_t prompt, const std::vector<PositionLogprobs>& logprobs);
+  void ReportPrompt(int32_t prompt, std::span<const PositionLogprobs> logprobs);
   TextPositionLogprobs Spell(const PositionLogprobs& position) const;
   TextLogprob SpellToken(TokenId token) const;
   void ChoiceEnded(const Choice& choice);

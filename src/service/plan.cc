@@ -129,24 +129,27 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& 
   return plan;
 }
 
+StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
+                                            const CompletionRequest::Prompt& prompt,
+                                            std::string_view field) {
+  std::vector<TokenId> ids = prompt.ids;
+  if (!prompt.is_ids) model.tokenizer->Encode(prompt.text, /*add_special_tokens=*/true, &ids);
+  PORTICO_RETURN_IF_ERROR(CheckIds(ids, model.engine->info().vocab_size, field));
+  return ids;
+}
+
 StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
                                         const CompletionRequest& request) {
   const EngineInfo& engine = model.engine->info();
   GenerationPlan plan;
   plan.options = request.options;
   plan.echo = request.echo;
+  if (request.echo && request.options.logprobs) plan.prompt_logprobs_start = 0;
   PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(request.options, model.defaults, engine));
   for (const CompletionRequest::Prompt& from : request.prompts) {
     GenerationPlan::Prompt prompt;
-    std::vector<TokenId> ids = from.ids;
-    if (from.is_ids) {
-      PORTICO_RETURN_IF_ERROR(CheckIds(ids, engine.vocab_size, "prompt"));
-      if (request.echo) prompt.text = model.tokenizer->Decode(ids, false);
-    } else {
-      model.tokenizer->Encode(from.text, /*add_special_tokens=*/true, &ids);
-      PORTICO_RETURN_IF_ERROR(CheckIds(ids, engine.vocab_size, "prompt"));
-      if (request.echo) prompt.text = from.text;
-    }
+    PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodePrompt(model, from, "prompt"));
+    if (request.echo) prompt.text = from.is_ids ? model.tokenizer->Decode(ids, false) : from.text;
     PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitContext(static_cast<int64_t>(ids.size()),
                                                                request.options, engine, "prompt"));
     PORTICO_RETURN_IF_ERROR(CheckMinTokens(request.options, prompt.max_new_tokens));

@@ -20,6 +20,12 @@ StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& r
 // The tokens of a rendered prompt. Templates write their own special tokens, so none are added.
 std::vector<TokenId> EncodeRendered(const ServingModel& model, std::string_view text);
 
+// The tokens of a prompt given as text or as ids. INVALID_ARGUMENT naming `field` for ids outside
+// the vocabulary.
+StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
+                                            const CompletionRequest::Prompt& prompt,
+                                            std::string_view field);
+
 StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& request);
 StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
                                         const CompletionRequest& request);
