@@ -1,0 +1,134 @@
+// Measures Portico's encode for bench/tokenizer/run.py: one tokenizer, cells on request.
+//
+//     tokenizer_worker TOKENIZER
+//
+// Reads lines "PROMPTS IDS". PROMPTS is a file: a line with the number of passes and the prompts' lengths, then the
+// prompts, as many a pass. Every prompt is encoded once, in order (cold), then the first again and again (warm), and
+// both once more with offsets. The ids of all prompts go to IDS (for each: a count, then the ids; 32 bits each). The
+// answer is a line of JSON, in microseconds a prompt.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tokenizer/tokenizer.h"
+
+namespace portico {
+namespace {
+
+// CPU time of the process: what else runs on the machine does not count.
+double MicrosNow() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return 1e6 * static_cast<double>(t.tv_sec) + 1e-3 * static_cast<double>(t.tv_nsec);
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+constexpr size_t kTogetherBytes = 20'000;
+
+struct Cell {
+  size_t passes = 0;
+  std::vector<std::string> prompts;
+};
+
+Cell ReadCell(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string head;
+  std::getline(in, head);
+  std::istringstream fields(head);
+  Cell cell;
+  fields >> cell.passes;
+  for (size_t length; fields >> length;) cell.prompts.emplace_back(length, '\0');
+  for (std::string& p : cell.prompts) in.read(p.data(), static_cast<std::streamsize>(p.size()));
+  return cell;
+}
+
+// The median over the passes of the mean time of a prompt.
+template <typename Encode>
+double Cold(const Cell& cell, Encode encode) {
+  size_t count = cell.prompts.size() / cell.passes;
+  std::vector<double> times;
+  for (size_t pass = 0; pass < cell.passes; ++pass) {
+    double begin = MicrosNow();
+    for (size_t i = 0; i < count; ++i) encode(pass * count + i);
+    times.push_back((MicrosNow() - begin) / static_cast<double>(count));
+  }
+  return Median(std::move(times));
+}
+
+// Of calls so short that reading the clock would count, several are timed together.
+template <typename Encode>
+double Warm(const Cell& cell, Encode encode) {
+  constexpr double kMicros = 30'000;
+  size_t together = std::max<size_t>(1, kTogetherBytes / cell.prompts[0].size());
+  std::vector<double> times;
+  for (double begin = MicrosNow(); times.size() < 5 || MicrosNow() - begin < kMicros;) {
+    double one = MicrosNow();
+    for (size_t i = 0; i < together; ++i) encode(0);
+    times.push_back((MicrosNow() - one) / static_cast<double>(together));
+  }
+  return Median(std::move(times));
+}
+
+void Measure(const Tokenizer& tokenizer, const std::string& prompts, const std::string& ids_path) {
+  Cell cell = ReadCell(prompts);
+  std::vector<std::vector<TokenId>> ids(cell.prompts.size());
+  double first = 0;
+  double begin = MicrosNow();
+  double cold = Cold(cell, [&](size_t i) {
+    tokenizer.Encode(cell.prompts[i], false, &ids[i]);
+    if (i == 0) first = MicrosNow() - begin;
+  });
+  std::vector<TokenId> again;
+  double warm = Warm(cell, [&](size_t i) {
+    again.clear();
+    tokenizer.Encode(cell.prompts[i], false, &again);
+  });
+  Tokenizer::EncodeOptions options;
+  options.add_special_tokens = false;
+  double offsets = Warm(cell, [&](size_t i) {
+    if (!tokenizer.EncodeFull(cell.prompts[i], nullptr, options).ok()) std::abort();
+  });
+  std::ofstream out(ids_path, std::ios::binary);
+  for (const std::vector<TokenId>& list : ids) {
+    auto count = static_cast<uint32_t>(list.size());
+    out.write(reinterpret_cast<const char*>(&count), sizeof count);
+    out.write(reinterpret_cast<const char*>(list.data()),
+              static_cast<std::streamsize>(list.size() * sizeof(TokenId)));
+  }
+  out.close();
+  std::printf("{\"cold\": %.3f, \"warm\": %.3f, \"first\": %.3f, \"offsets\": %.3f}\n", cold, warm,
+              first, offsets);
+  std::fflush(stdout);
+}
+
+}  // namespace
+}  // namespace portico
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: tokenizer_worker TOKENIZER\n");
+    return 2;
+  }
+  auto tokenizer = portico::Tokenizer::Load(argv[1]);
+  if (!tokenizer.ok()) {
+    std::fprintf(stderr, "%s\n", tokenizer.status().ToString().c_str());
+    return 1;
+  }
+  std::printf("{}\n");
+  std::fflush(stdout);
+  for (std::string prompts, ids; std::cin >> prompts >> ids;) {
+    portico::Measure(**tokenizer, prompts, ids);
+  }
+  return 0;
+}
