@@ -81,6 +81,12 @@ class PrependNormalizer : public Normalizer {
  public:
   explicit PrependNormalizer(std::string text) : text_(std::move(text)) {}
   void Apply(NormalizedString* text) const override { text->Prepend(text_); }
+  void AppendSteps(std::vector<NormalizerStep>* out) const override {
+    NormalizerStep step;
+    step.kind = NormalizerStep::Kind::kPrepend;
+    step.to = text_;
+    out->push_back(std::move(step));
+  }
 
  private:
   std::string text_;
@@ -92,6 +98,13 @@ class ReplaceNormalizer : public Normalizer {
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   void Apply(NormalizedString* text) const override {
     if (!text->empty()) text->Replace(pattern_.FindMatches(text->text()), content_);
+  }
+  void AppendSteps(std::vector<NormalizerStep>* out) const override {
+    NormalizerStep step;
+    if (!pattern_.literal().empty()) step.kind = NormalizerStep::Kind::kReplace;
+    step.from = pattern_.literal();
+    step.to = content_;
+    out->push_back(std::move(step));
   }
 
  private:
@@ -119,6 +132,15 @@ class BertNormalizer : public Normalizer {
       text->Filter([](uint32_t c) { return c < 0x80 || !PropertiesOf(c).is_nonspacing(); });
     }
     if (lowercase_) text->Lowercase();
+  }
+  void AppendSteps(std::vector<NormalizerStep>* out) const override {
+    NormalizerStep step;
+    step.kind = NormalizerStep::Kind::kBert;
+    step.clean = clean_;
+    step.chinese = chinese_;
+    step.accents = accents_;
+    step.lowercase = lowercase_;
+    out->push_back(std::move(step));
   }
 
  private:
@@ -152,6 +174,9 @@ class SequenceNormalizer : public Normalizer {
   explicit SequenceNormalizer(std::vector<NormalizerPtr> parts) : parts_(std::move(parts)) {}
   void Apply(NormalizedString* text) const override {
     for (const NormalizerPtr& part : parts_) part->Apply(text);
+  }
+  void AppendSteps(std::vector<NormalizerStep>* out) const override {
+    for (const NormalizerPtr& part : parts_) part->AppendSteps(out);
   }
 
  private:

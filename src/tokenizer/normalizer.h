@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "base/status.h"
 #include "text/json.h"
 #include "tokenizer/normalized_string.h"
+#include "tokenizer/pipeline_steps.h"
 
 namespace portico::tokenizer {
 
@@ -14,6 +16,8 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
   virtual void Apply(NormalizedString* text) const = 0;
+  // Appends what this does, in order; a kOther step stands for anything that has no description.
+  virtual void AppendSteps(std::vector<NormalizerStep>* out) const { out->emplace_back(); }
 
   // From the object in the file; null becomes a null pointer.
   static StatusOr<std::unique_ptr<const Normalizer>> FromJson(const Json& json);

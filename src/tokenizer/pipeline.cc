@@ -71,6 +71,10 @@ StatusOr<std::unique_ptr<const Pipeline>> Pipeline::Make(PipelineParts parts) {
   if (const auto* bpe = dynamic_cast<const Bpe*>(p->parts_.model.get())) {
     p->fast_ = ByteLevelEncoder::Make(*bpe, p->parts_.byte_level);
   }
+  if (!p->fast_ && !p->added_.SearchesNormalized()) {
+    p->fused_ = FusedEncoder::Make(p->parts_.normalizer.get(), p->parts_.pre_tokenizer.get(),
+                                   *p->parts_.model);
+  }
   if (p->parts_.post_processor) {
     p->frame_ = p->parts_.post_processor->FrameOfSingle();
     p->adds_special_tokens_ = p->parts_.post_processor->AddedTokens(false) > 0;
@@ -202,8 +206,26 @@ Status Pipeline::AppendIdsGeneral(std::string_view text, bool parse_special,
   return OkStatus();
 }
 
+bool Pipeline::AppendIdsFused(std::string_view text, bool parse_special,
+                              std::vector<TokenId>* ids) const {
+  size_t before = ids->size();
+  std::vector<AddedTokens::Part> parts;
+  added_.Split(text, /*normalized=*/false, parse_special, &parts);
+  for (const AddedTokens::Part& part : parts) {
+    if (part.id) {
+      ids->push_back(*part.id);
+    } else if (!fused_->Encode(text.substr(part.begin, part.end - part.begin), part.begin == 0,
+                               ids)) {
+      ids->resize(before);
+      return false;
+    }
+  }
+  return true;
+}
+
 Status Pipeline::AppendIds(std::string_view text, bool parse_special,
                            std::vector<TokenId>* ids) const {
+  if (fused_ && AppendIdsFused(text, parse_special, ids)) return OkStatus();
   if (!fast_ || (parts_.normalizer && !parts_.nfc_only)) {
     return AppendIdsGeneral(text, parse_special, ids);
   }
@@ -302,7 +324,8 @@ std::string Pipeline::Describe() const {
   out += "; " + std::string(parts_.model->Name()) + " model of " +
          std::to_string(parts_.model->vocabulary().size()) + " tokens, " +
          std::to_string(added_.size()) + " added tokens, ids below " + std::to_string(vocab_size());
-  out += fast_ ? "; fused byte-level path" : "; general path";
+  out += "; ";
+  out += fast_ ? "fused byte-level path" : fused_ ? fused_->Name() : "general path";
   return out;
 }
 

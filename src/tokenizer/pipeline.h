@@ -15,6 +15,7 @@
 #include "tokenizer/decode_table.h"
 #include "tokenizer/decoder.h"
 #include "tokenizer/encoding_ops.h"
+#include "tokenizer/fused_encoder.h"
 #include "tokenizer/model.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/post_processor.h"
@@ -74,6 +75,8 @@ class Pipeline {
   StatusOr<Encoding> EncodeSequence(std::string_view text, uint32_t type_id,
                                     bool parse_special) const;
   Status AppendIds(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
+  // False where the text needs the general way; nothing is appended then.
+  bool AppendIdsFused(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
   Status AppendIdsGeneral(std::string_view text, bool parse_special,
                           std::vector<TokenId>* ids) const;
   StatusOr<Encoding> PostProcess(Encoding first, std::optional<Encoding> second,
@@ -83,6 +86,7 @@ class Pipeline {
   AddedTokens added_;
   DecodeTable decode_;
   std::unique_ptr<const ByteLevelEncoder> fast_;  // null where only the general way is exact
+  std::unique_ptr<const FusedEncoder> fused_;     // the same for the other families
   SpecialFrame frame_;
   bool adds_special_tokens_ = false;
 };

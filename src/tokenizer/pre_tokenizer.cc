@@ -85,6 +85,12 @@ class PatternSplit : public PreTokenizer {
       AppendParts(text, matches, behavior_, out);
     });
   }
+  void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
+    PreTokenizerStep step;
+    if (!pattern_.literal().empty() && !invert_) step.kind = PreTokenizerStep::Kind::kSplitLiteral;
+    step.literal = pattern_.literal();
+    out->push_back(std::move(step));
+  }
 
  private:
   SplitPattern pattern_;
@@ -151,7 +157,7 @@ class ByteLevelPreTokenizer : public PreTokenizer {
 
 class MetaspacePreTokenizer : public PreTokenizer {
  public:
-  enum class Scheme { kFirst, kNever, kAlways };
+  using Scheme = PreTokenizerStep::Scheme;
   MetaspacePreTokenizer(uint32_t replacement, Scheme scheme, bool split)
       : replacement_(replacement), scheme_(scheme), split_(split) {
     AppendUtf8(replacement, &text_);
@@ -171,6 +177,14 @@ class MetaspacePreTokenizer : public PreTokenizer {
                   MatchCharacters(text.text(), [this](uint32_t c) { return c == replacement_; }),
                   SplitBehavior::kMergedWithNext, out);
     });
+  }
+  void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
+    PreTokenizerStep step;
+    step.kind = PreTokenizerStep::Kind::kMetaspace;
+    step.replacement = replacement_;
+    step.scheme = scheme_;
+    step.split = split_;
+    out->push_back(std::move(step));
   }
 
  private:
@@ -234,6 +248,9 @@ class SequencePreTokenizer : public PreTokenizer {
   explicit SequencePreTokenizer(std::vector<PreTokenizerPtr> parts) : parts_(std::move(parts)) {}
   void Apply(Pieces* pieces) const override {
     for (const PreTokenizerPtr& part : parts_) part->Apply(pieces);
+  }
+  void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
+    for (const PreTokenizerPtr& part : parts_) part->AppendSteps(out);
   }
 
  private:
@@ -314,12 +331,28 @@ StatusOr<PreTokenizerPtr> ParseByteLevel(const Json& json) {
   return PreTokenizerPtr(new ByteLevelPreTokenizer(add_prefix_space, use_regex));
 }
 
-PreTokenizerPtr MakeBert() {
-  std::vector<PreTokenizerPtr> parts;
-  parts.push_back(std::make_unique<CharacterSplit>(IsSpace, SplitBehavior::kRemoved));
-  parts.push_back(std::make_unique<CharacterSplit>(IsPunctuation, SplitBehavior::kIsolated));
-  return PreTokenizerPtr(new SequencePreTokenizer(std::move(parts)));
-}
+class WhitespaceSplitPreTokenizer : public CharacterSplit {
+ public:
+  WhitespaceSplitPreTokenizer() : CharacterSplit(IsSpace, SplitBehavior::kRemoved) {}
+  void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
+    out->emplace_back().kind = PreTokenizerStep::Kind::kWhitespaceSplit;
+  }
+};
+
+class BertPreTokenizer : public PreTokenizer {
+ public:
+  void Apply(Pieces* pieces) const override {
+    spaces_.Apply(pieces);
+    punctuation_.Apply(pieces);
+  }
+  void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
+    out->emplace_back().kind = PreTokenizerStep::Kind::kBert;
+  }
+
+ private:
+  CharacterSplit spaces_{IsSpace, SplitBehavior::kRemoved};
+  CharacterSplit punctuation_{IsPunctuation, SplitBehavior::kIsolated};
+};
 
 StatusOr<PreTokenizerPtr> Parse(const Json& json, size_t depth) {
   if (depth > kMaxDepth) {
@@ -330,10 +363,10 @@ StatusOr<PreTokenizerPtr> Parse(const Json& json, size_t depth) {
   if (type == "ByteLevel") return ParseByteLevel(json);
   if (type == "Split") return ParseSplit(json);
   if (type == "Metaspace") return ParseMetaspace(json);
-  if (type == "BertPreTokenizer") return MakeBert();
+  if (type == "BertPreTokenizer") return PreTokenizerPtr(new BertPreTokenizer);
   if (type == "Whitespace") return PreTokenizerPtr(new WhitespacePreTokenizer);
   if (type == "WhitespaceSplit") {
-    return PreTokenizerPtr(new CharacterSplit(IsSpace, SplitBehavior::kRemoved));
+    return PreTokenizerPtr(new WhitespaceSplitPreTokenizer);
   }
   if (type == "Punctuation") {
     PORTICO_ASSIGN_OR_RETURN(SplitBehavior behavior, BehaviorField(json, SplitBehavior::kIsolated));

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "text/json.h"
 #include "tokenizer/normalized_string.h"
+#include "tokenizer/pipeline_steps.h"
 #include "tokenizer/scanners.h"
 #include "tokenizer/split_pattern.h"
 
@@ -33,6 +34,8 @@ class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   virtual void Apply(Pieces* pieces) const = 0;
+  // Appends what this does, in order; a kOther step stands for anything that has no description.
+  virtual void AppendSteps(std::vector<PreTokenizerStep>* out) const { out->emplace_back(); }
 
   // From the object in the file; null becomes a null pointer.
   static StatusOr<std::unique_ptr<const PreTokenizer>> FromJson(const Json& json);

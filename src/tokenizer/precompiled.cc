@@ -44,6 +44,12 @@ class PrecompiledNormalizer : public Normalizer {
     }
     if (changed) text->Transform(chars, 0);
   }
+  void AppendSteps(std::vector<NormalizerStep>* out) const override {
+    NormalizerStep step;
+    step.kind = NormalizerStep::Kind::kPrecompiled;
+    step.charsmap = &map_;
+    out->push_back(step);
+  }
 
  private:
   // The extended grapheme cluster at the start of valid UTF-8.

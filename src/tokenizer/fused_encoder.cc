@@ -1,0 +1,79 @@
+#include "tokenizer/fused_encoder.h"
+
+#include <atomic>
+#include <optional>
+
+#include "tokenizer/spm_bpe_encoder.h"
+
+namespace portico::tokenizer {
+namespace {
+
+using N = NormalizerStep::Kind;
+using P = PreTokenizerStep::Kind;
+
+constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";
+constexpr uint32_t kSpaceSymbolPoint = 0x2581;
+
+struct Steps {
+  std::vector<NormalizerStep> normalizer;
+  std::vector<PreTokenizerStep> pre_tokenizer;
+};
+
+bool IsSpaceReplacement(const NormalizerStep& step) {
+  return step.kind == N::kReplace && step.from == " " && step.to == kSpaceSymbol;
+}
+
+// [Prepend "▁"], Replace " " by "▁"; or a Metaspace alone.
+std::optional<SpmBpePlan> PlanSpmBpe(const Steps& steps) {
+  using Prefix = SpmBpePlan::Prefix;
+  using Scheme = PreTokenizerStep::Scheme;
+  const std::vector<NormalizerStep>& normalizer = steps.normalizer;
+  const std::vector<PreTokenizerStep>& pre = steps.pre_tokenizer;
+  SpmBpePlan plan;
+  if (normalizer.empty() && pre.size() == 1 && pre[0].kind == P::kMetaspace) {
+    if (pre[0].replacement != kSpaceSymbolPoint) return std::nullopt;
+    plan.prefix = pre[0].scheme == Scheme::kNever ? Prefix::kNever : Prefix::kUnlessThere;
+    plan.only_at_start = pre[0].scheme == Scheme::kFirst;
+    plan.split = pre[0].split;
+    return plan;
+  }
+  if (normalizer.empty() || normalizer.size() > 2 || !IsSpaceReplacement(normalizer.back())) {
+    return std::nullopt;
+  }
+  if (normalizer.size() == 2) {
+    // What is put in front of a text is replaced too, so either spelling of the space will do.
+    const NormalizerStep& first = normalizer[0];
+    if (first.kind != N::kPrepend || (first.to != kSpaceSymbol && first.to != " ")) {
+      return std::nullopt;
+    }
+    plan.prefix = Prefix::kAlways;
+  }
+  // A split at spaces, when there are none any more, leaves the text whole.
+  bool whole =
+      pre.empty() || (pre.size() == 1 && pre[0].kind == P::kSplitLiteral && pre[0].literal == " ");
+  if (!whole) return std::nullopt;
+  return plan;
+}
+
+}  // namespace
+
+FusedEncoder::FusedEncoder() {
+  // Byte-level encoders, whose caches lie in the same table, count up from 1.
+  static std::atomic<uint64_t> next{uint64_t{1} << 63};
+  number_ = next.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::unique_ptr<const FusedEncoder> FusedEncoder::Make(const Normalizer* normalizer,
+                                                       const PreTokenizer* pre_tokenizer,
+                                                       const Model& model) {
+  Steps steps;
+  if (normalizer != nullptr) normalizer->AppendSteps(&steps.normalizer);
+  if (pre_tokenizer != nullptr) pre_tokenizer->AppendSteps(&steps.pre_tokenizer);
+  if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) {
+    std::optional<SpmBpePlan> plan = PlanSpmBpe(steps);
+    return plan ? SpmBpeEncoder::Make(*bpe, *plan) : nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace portico::tokenizer

@@ -1,0 +1,44 @@
+// Text to ids in one go, for the families whose normalizer, pre-tokenizer and model go together so that nothing
+// between them has to be written down: no copies of the text, no offsets, and words that were seen before cost a
+// look-up. Byte-level BPE has an encoder of its own (byte_level_encoder.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/model.h"
+#include "tokenizer/normalizer.h"
+#include "tokenizer/piece_cache.h"
+#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/token_id.h"
+
+namespace portico::tokenizer {
+
+// Immutable, safe to use from many threads.
+class FusedEncoder {
+ public:
+  virtual ~FusedEncoder() = default;
+
+  // Null unless the ids are those of the parts, which must live as long as the encoder; `normalizer` and
+  // `pre_tokenizer` may be null.
+  static std::unique_ptr<const FusedEncoder> Make(const Normalizer* normalizer,
+                                                  const PreTokenizer* pre_tokenizer,
+                                                  const Model& model);
+
+  // Appends the ids of `text`: valid UTF-8, not empty, not normalized, without added tokens. `at_start`: nothing is
+  // in front of it. False where this text needs the general way; what was appended counts for nothing then.
+  virtual bool Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const = 0;
+  virtual std::string_view Name() const = 0;
+
+ protected:
+  FusedEncoder();
+  // This thread's cache for this encoder.
+  PieceCache* Cache() const { return PieceCache::OfThread(number_); }
+
+ private:
+  uint64_t number_;
+};
+
+}  // namespace portico::tokenizer

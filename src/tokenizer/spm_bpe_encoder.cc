@@ -1,0 +1,202 @@
+#include "tokenizer/spm_bpe_encoder.h"
+
+#include <string>
+#include <utility>
+
+#include "text/utf8.h"
+#include "tokenizer/id_sink.h"
+
+namespace portico::tokenizer {
+namespace {
+
+struct Char {
+  uint32_t code_point;
+  uint32_t length;
+};
+
+// The character at the start of valid UTF-8.
+[[gnu::always_inline]] inline Char CharAt(const char* p) {
+  auto b = reinterpret_cast<const unsigned char*>(p);
+  if (b[0] < 0x80) return {b[0], 1};
+  if (b[0] < 0xE0) return {(b[0] & 31u) << 6 | (b[1] & 63u), 2};
+  if (b[0] < 0xF0) return {(b[0] & 15u) << 12 | (b[1] & 63u) << 6 | (b[2] & 63u), 3};
+  return {(b[0] & 7u) << 18 | (b[1] & 63u) << 12 | (b[2] & 63u) << 6 | (b[3] & 63u), 4};
+}
+
+}  // namespace
+
+std::unique_ptr<const FusedEncoder> SpmBpeEncoder::Make(const Bpe& model, SpmBpePlan plan) {
+  const BpeOptions& o = model.options();
+  if (!o.byte_fallback || o.ignore_merges || !o.continuing_subword_prefix.empty() ||
+      !o.end_of_word_suffix.empty()) {
+    return nullptr;
+  }
+  std::unique_ptr<SpmBpeEncoder> encoder(new SpmBpeEncoder(model, plan));
+  if (!encoder->FillSymbols()) return nullptr;
+  encoder->FillAsciiCuts();
+  return encoder;
+}
+
+SpmBpeEncoder::SpmBpeEncoder(const Bpe& model, SpmBpePlan plan)
+    : model_(model), plan_(plan), borders_(model, plan.split ? kSpaceSymbol : 0) {}
+
+bool SpmBpeEncoder::FillSymbols() {
+  const Vocabulary& vocabulary = model_.vocabulary();
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::vector<bool> is_byte(static_cast<size_t>(vocabulary.max_id()) + 1);
+  for (size_t b = 0; b < 256; ++b) {
+    std::string name = {'<', '0', 'x', kDigits[b >> 4], kDigits[b & 15], '>'};
+    std::optional<TokenId> id = vocabulary.Find(name);
+    if (!id) return false;
+    byte_ids_[b] = *id;
+    is_byte[static_cast<size_t>(*id)] = true;
+  }
+  bool bytes_merge = false;
+  model_.merges().ForEach([&](TokenId left, TokenId right, Merge) {
+    bytes_merge |= is_byte[static_cast<size_t>(left)] || is_byte[static_cast<size_t>(right)];
+  });
+  if (bytes_merge) return false;
+
+  page_of_.assign(0x110000 / kPage, 0);
+  pages_.assign(kPage, -1);
+  for (TokenId id = 0; id <= vocabulary.max_id(); ++id) {
+    std::string_view spelling = vocabulary.Spelling(id);
+    if (spelling.empty() || spelling.size() > 4 ||
+        Utf8SequenceLength(spelling) != spelling.size()) {
+      continue;
+    }
+    uint32_t c = Utf8Decode(spelling, spelling.size());
+    uint16_t& page = page_of_[c / kPage];
+    if (page == 0) {
+      page = static_cast<uint16_t>(pages_.size() / kPage);
+      pages_.resize(pages_.size() + kPage, -1);
+    }
+    pages_[page * kPage + c % kPage] = *vocabulary.Find(spelling);
+  }
+  for (uint32_t c = 0; c < 128; ++c) ascii_[c] = pages_[page_of_[0] * kPage + c];
+  ascii_[' '] = SymbolOf(kSpaceSymbol);
+  return ascii_[' '] >= 0;
+}
+
+void SpmBpeEncoder::FillAsciiCuts() {
+  for (uint32_t a = 0; a < 128; ++a) {
+    for (uint32_t b = 0; b < 128; ++b) {
+      ascii_cut_[a << 7 | b] =
+          !borders_.MayCross(a == ' ' ? kSpaceSymbol : a, b == ' ' ? kSpaceSymbol : b);
+    }
+  }
+}
+
+// The end of the part that begins at `p`, which is not the end.
+[[gnu::always_inline]] inline const char* SpmBpeEncoder::NextCut(const char* p,
+                                                                 const char* end) const {
+  auto a = static_cast<unsigned char>(*p);
+  uint32_t before = a;
+  if (a < 0x80) {
+    for (++p; p < end; ++p) {
+      auto b = static_cast<unsigned char>(*p);
+      if (b >= 0x80) break;
+      if (ascii_cut_[size_t{a} << 7 | b]) return p;
+      a = b;
+    }
+    before = a == ' ' ? kSpaceSymbol : a;
+  } else {
+    Char c = CharAt(p);
+    before = c.code_point;
+    p += c.length;
+  }
+  while (p < end) {
+    Char c = CharAt(p);
+    uint32_t next = c.code_point == ' ' ? kSpaceSymbol : c.code_point;
+    if (!borders_.MayCross(before, next)) return p;
+    before = next;
+    p += c.length;
+  }
+  return p;
+}
+
+void SpmBpeEncoder::AppendSymbol(std::string_view character, uint32_t code_point, uint32_t at,
+                                 std::vector<Token>* out) const {
+  TokenId id = SymbolOf(code_point);
+  if (id >= 0) {
+    out->push_back({id, at, at + static_cast<uint32_t>(character.size())});
+    return;
+  }
+  for (char c : character) {
+    out->push_back({byte_ids_[static_cast<unsigned char>(c)], at, at + 1});
+    ++at;
+  }
+}
+
+std::span<const TokenId> SpmBpeEncoder::EncodeNewPiece(std::string_view piece) const {
+  thread_local std::vector<Token> symbols;
+  thread_local std::vector<TokenId> ids;
+  symbols.clear();
+  ids.clear();
+  for (uint32_t at = 0; at < piece.size();) {
+    Char c = CharAt(piece.data() + at);
+    AppendSymbol(piece.substr(at, c.length), c.code_point, at, &symbols);
+    at += c.length;
+  }
+  MergeSymbols(model_.merges(), &symbols);
+  for (const Token& t : symbols) ids.push_back(t.id);
+  return ids;
+}
+
+std::span<const TokenId> SpmBpeEncoder::EncodeLong(std::string_view piece,
+                                                   PieceCache* cache) const {
+  if (piece.size() > PieceCache::kLongBytes) return EncodeNewPiece(piece);
+  uint64_t hash = HashBytes(piece);
+  size_t count = 0;
+  if (const TokenId* hit = cache->FindLong(piece, hash, &count)) return {hit, count};
+  std::span<const TokenId> ids = EncodeNewPiece(piece);
+  cache->AddLong(piece, hash, ids.data(), ids.size());
+  return ids;
+}
+
+bool SpmBpeEncoder::Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const {
+  using Prefix = SpmBpePlan::Prefix;
+  std::string prefixed;
+  bool has_prefix = text.starts_with(' ') || text.starts_with("\xE2\x96\x81");
+  if ((at_start || !plan_.only_at_start) &&
+      (plan_.prefix == Prefix::kAlways || (plan_.prefix == Prefix::kUnlessThere && !has_prefix))) {
+    prefixed.reserve(text.size() + 1);
+    prefixed.push_back(' ');
+    prefixed.append(text);
+    text = prefixed;
+  }
+  const char* p = text.data();
+  const char* end = p + text.size();
+  PieceCache* cache = Cache();
+  IdSink out(ids);
+  while (p < end) {
+    const char* q = NextCut(p, end);
+    auto length = static_cast<size_t>(q - p);
+    Char c = CharAt(p);
+    if (length == c.length) {
+      if (TokenId id = SymbolOf(c.code_point); id >= 0) {
+        out.Append(id);
+      } else {
+        for (const char* byte = p; byte < q; ++byte) {
+          out.Append(byte_ids_[static_cast<unsigned char>(*byte)]);
+        }
+      }
+    } else if (length > PieceCache::kShortBytes) {
+      std::span<const TokenId> found = EncodeLong({p, length}, cache);
+      out.Append(found.data(), found.size());
+    } else {
+      PieceCache::Key key = PieceCache::KeyOf(p, length, static_cast<size_t>(end - p));
+      if (const PieceCache::Short* hit = cache->FindShort(key)) {
+        out.AppendShort(hit->ids, hit->count);
+      } else {
+        std::span<const TokenId> found = EncodeNewPiece({p, length});
+        out.Append(found.data(), found.size());
+        if (found.size() <= PieceCache::kShortIds) cache->AddShort(key, found.data(), found.size());
+      }
+    }
+    p = q;
+  }
+  return true;
+}
+
+}  // namespace portico::tokenizer

@@ -1,0 +1,59 @@
+// Text to ids for BPE over whole texts whose spaces are spelled "▁" and whose unknown characters become bytes
+// (llama-2, mistral, phi-3, gemma).
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/bpe.h"
+#include "tokenizer/fused_encoder.h"
+#include "tokenizer/merge_borders.h"
+
+namespace portico::tokenizer {
+
+// When a "▁" is put in front of a text.
+struct SpmBpePlan {
+  enum class Prefix { kNever, kAlways, kUnlessThere };
+  Prefix prefix = Prefix::kNever;
+  bool only_at_start = false;  // … of the whole input
+  bool split = false;          // every "▁" begins a piece of its own
+};
+
+class SpmBpeEncoder : public FusedEncoder {
+ public:
+  // Null where the model is not one that this equals.
+  static std::unique_ptr<const FusedEncoder> Make(const Bpe& model, SpmBpePlan plan);
+
+  bool Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const override;
+  std::string_view Name() const override { return "fused SentencePiece BPE path"; }
+
+ private:
+  static constexpr uint32_t kSpaceSymbol = 0x2581;
+  static constexpr size_t kPage = 256;
+
+  SpmBpeEncoder(const Bpe& model, SpmBpePlan plan);
+  bool FillSymbols();
+  void FillAsciiCuts();
+  // The token of a character of the text, -1 where it is encoded in bytes.
+  TokenId SymbolOf(uint32_t c) const {
+    return c < 128 ? ascii_[c] : pages_[page_of_[c / kPage] * kPage + c % kPage];
+  }
+  const char* NextCut(const char* p, const char* end) const;
+  void AppendSymbol(std::string_view character, uint32_t code_point, uint32_t at,
+                    std::vector<Token>* out) const;
+  std::span<const TokenId> EncodeNewPiece(std::string_view piece) const;
+  std::span<const TokenId> EncodeLong(std::string_view piece, PieceCache* cache) const;
+
+  const Bpe& model_;
+  SpmBpePlan plan_;
+  MergeBorders borders_;
+  TokenId byte_ids_[256];
+  TokenId ascii_[128];  // a space is "▁"
+  bool ascii_cut_[128 * 128];
+  std::vector<uint16_t> page_of_;
+  std::vector<TokenId> pages_;
+};
+
+}  // namespace portico::tokenizer
