@@ -63,6 +63,7 @@ class Pipeline {
   const SpecialFrame& frame() const { return frame_; }
   bool adds_special_tokens() const { return adds_special_tokens_; }
   const PipelineParts& parts() const { return parts_; }
+  const AddedTokens& added_tokens() const { return added_; }
   const DecodeTable& decode_table() const { return decode_; }
   std::string Describe() const;
 
