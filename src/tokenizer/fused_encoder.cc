@@ -3,6 +3,7 @@
 #include <atomic>
 #include <optional>
 
+#include "tokenizer/bert_encoder.h"
 #include "tokenizer/spm_bpe_encoder.h"
 
 namespace portico::tokenizer {
@@ -72,6 +73,14 @@ std::unique_ptr<const FusedEncoder> FusedEncoder::Make(const Normalizer* normali
   if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) {
     std::optional<SpmBpePlan> plan = PlanSpmBpe(steps);
     return plan ? SpmBpeEncoder::Make(*bpe, *plan) : nullptr;
+  }
+  const std::vector<NormalizerStep>& n = steps.normalizer;
+  const std::vector<PreTokenizerStep>& p = steps.pre_tokenizer;
+  if (const auto* word_piece = dynamic_cast<const WordPiece*>(&model)) {
+    if (n.size() != 1 || n[0].kind != N::kBert || p.size() != 1 || p[0].kind != P::kBert) {
+      return nullptr;
+    }
+    return BertEncoder::Make(*normalizer, n[0].accents, *word_piece);
   }
   return nullptr;
 }

@@ -4,27 +4,10 @@
 #include <utility>
 
 #include "text/utf8.h"
-#include "tokenizer/id_sink.h"
+#include "tokenizer/cached_pieces.h"
+#include "tokenizer/char_pages.h"
 
 namespace portico::tokenizer {
-namespace {
-
-struct Char {
-  uint32_t code_point;
-  uint32_t length;
-};
-
-// The character at the start of valid UTF-8.
-[[gnu::always_inline]] inline Char CharAt(const char* p) {
-  auto b = reinterpret_cast<const unsigned char*>(p);
-  if (b[0] < 0x80) return {b[0], 1};
-  if (b[0] < 0xE0) return {(b[0] & 31u) << 6 | (b[1] & 63u), 2};
-  if (b[0] < 0xF0) return {(b[0] & 15u) << 12 | (b[1] & 63u) << 6 | (b[2] & 63u), 3};
-  return {(b[0] & 7u) << 18 | (b[1] & 63u) << 12 | (b[2] & 63u) << 6 | (b[3] & 63u), 4};
-}
-
-}  // namespace
-
 std::unique_ptr<const FusedEncoder> SpmBpeEncoder::Make(const Bpe& model, SpmBpePlan plan) {
   const BpeOptions& o = model.options();
   if (!o.byte_fallback || o.ignore_merges || !o.continuing_subword_prefix.empty() ||
@@ -101,12 +84,12 @@ void SpmBpeEncoder::FillAsciiCuts() {
     }
     before = a == ' ' ? kSpaceSymbol : a;
   } else {
-    Char c = CharAt(p);
+    DecodedChar c = DecodeChar(p);
     before = c.code_point;
     p += c.length;
   }
   while (p < end) {
-    Char c = CharAt(p);
+    DecodedChar c = DecodeChar(p);
     uint32_t next = c.code_point == ' ' ? kSpaceSymbol : c.code_point;
     if (!borders_.MayCross(before, next)) return p;
     before = next;
@@ -128,30 +111,16 @@ void SpmBpeEncoder::AppendSymbol(std::string_view character, uint32_t code_point
   }
 }
 
-std::span<const TokenId> SpmBpeEncoder::EncodeNewPiece(std::string_view piece) const {
+void SpmBpeEncoder::EncodeNewPiece(std::string_view piece, std::vector<TokenId>* ids) const {
   thread_local std::vector<Token> symbols;
-  thread_local std::vector<TokenId> ids;
   symbols.clear();
-  ids.clear();
   for (uint32_t at = 0; at < piece.size();) {
-    Char c = CharAt(piece.data() + at);
+    DecodedChar c = DecodeChar(piece.data() + at);
     AppendSymbol(piece.substr(at, c.length), c.code_point, at, &symbols);
     at += c.length;
   }
   MergeSymbols(model_.merges(), &symbols);
-  for (const Token& t : symbols) ids.push_back(t.id);
-  return ids;
-}
-
-std::span<const TokenId> SpmBpeEncoder::EncodeLong(std::string_view piece,
-                                                   PieceCache* cache) const {
-  if (piece.size() > PieceCache::kLongBytes) return EncodeNewPiece(piece);
-  uint64_t hash = HashBytes(piece);
-  size_t count = 0;
-  if (const TokenId* hit = cache->FindLong(piece, hash, &count)) return {hit, count};
-  std::span<const TokenId> ids = EncodeNewPiece(piece);
-  cache->AddLong(piece, hash, ids.data(), ids.size());
-  return ids;
+  for (const Token& t : symbols) ids->push_back(t.id);
 }
 
 bool SpmBpeEncoder::Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const {
@@ -172,7 +141,7 @@ bool SpmBpeEncoder::Encode(std::string_view text, bool at_start, std::vector<Tok
   while (p < end) {
     const char* q = NextCut(p, end);
     auto length = static_cast<size_t>(q - p);
-    Char c = CharAt(p);
+    DecodedChar c = DecodeChar(p);
     if (length == c.length) {
       if (TokenId id = SymbolOf(c.code_point); id >= 0) {
         out.Append(id);
@@ -181,18 +150,12 @@ bool SpmBpeEncoder::Encode(std::string_view text, bool at_start, std::vector<Tok
           out.Append(byte_ids_[static_cast<unsigned char>(*byte)]);
         }
       }
-    } else if (length > PieceCache::kShortBytes) {
-      std::span<const TokenId> found = EncodeLong({p, length}, cache);
-      out.Append(found.data(), found.size());
     } else {
-      PieceCache::Key key = PieceCache::KeyOf(p, length, static_cast<size_t>(end - p));
-      if (const PieceCache::Short* hit = cache->FindShort(key)) {
-        out.AppendShort(hit->ids, hit->count);
-      } else {
-        std::span<const TokenId> found = EncodeNewPiece({p, length});
-        out.Append(found.data(), found.size());
-        if (found.size() <= PieceCache::kShortIds) cache->AddShort(key, found.data(), found.size());
-      }
+      AppendCached({p, length}, static_cast<size_t>(end - p), cache, &out,
+                   [this](std::string_view piece, std::vector<TokenId>* found) {
+                     EncodeNewPiece(piece, found);
+                     return true;
+                   });
     }
     p = q;
   }

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -43,8 +42,7 @@ class SpmBpeEncoder : public FusedEncoder {
   const char* NextCut(const char* p, const char* end) const;
   void AppendSymbol(std::string_view character, uint32_t code_point, uint32_t at,
                     std::vector<Token>* out) const;
-  std::span<const TokenId> EncodeNewPiece(std::string_view piece) const;
-  std::span<const TokenId> EncodeLong(std::string_view piece, PieceCache* cache) const;
+  void EncodeNewPiece(std::string_view piece, std::vector<TokenId>* ids) const;
 
   const Bpe& model_;
   SpmBpePlan plan_;

@@ -20,6 +20,7 @@ class WordPiece : public Model {
 
   Status Tokenize(std::string_view piece, std::vector<Token>* out) const override;
   std::string_view Name() const override { return "WordPiece"; }
+  const WordPieceOptions& options() const { return options_; }
 
  private:
   Status Unknown(std::string_view piece, std::vector<Token>* out) const;
@@ -35,6 +36,7 @@ class WordLevel : public Model {
   Status Tokenize(std::string_view piece, std::vector<Token>* out) const override;
   std::string TokenText(std::string_view piece, const Token& token) const override;
   std::string_view Name() const override { return "WordLevel"; }
+  const std::string& unk_token() const { return unk_token_; }
 
  private:
   std::string unk_token_;
