@@ -5,6 +5,7 @@
 
 #include "tokenizer/bert_encoder.h"
 #include "tokenizer/spm_bpe_encoder.h"
+#include "tokenizer/unigram_encoder.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -81,6 +82,13 @@ std::unique_ptr<const FusedEncoder> FusedEncoder::Make(const Normalizer* normali
       return nullptr;
     }
     return BertEncoder::Make(*normalizer, n[0].accents, *word_piece);
+  }
+  if (const auto* unigram = dynamic_cast<const Unigram*>(&model)) {
+    bool words = n.size() == 1 && n[0].kind == N::kPrecompiled && p.size() == 2 &&
+                 p[0].kind == P::kWhitespaceSplit && p[1].kind == P::kMetaspace &&
+                 p[1].replacement == kSpaceSymbolPoint && p[1].split &&
+                 p[1].scheme == PreTokenizerStep::Scheme::kAlways;
+    return words ? UnigramEncoder::Make(*n[0].charsmap, *unigram) : nullptr;
   }
   return nullptr;
 }

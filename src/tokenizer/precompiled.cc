@@ -25,7 +25,7 @@ class PrecompiledNormalizer : public Normalizer {
     std::vector<NormalizedChar> chars;
     bool changed = false;
     for (size_t at = 0; at < source.size();) {
-      size_t length = ClusterLength(source.substr(at));
+      size_t length = GraphemeLength(source.substr(at));
       std::string_view cluster = source.substr(at, length);
       at += length;
       if (length < kMaxCluster && Replace(cluster, &chars)) {
@@ -52,25 +52,6 @@ class PrecompiledNormalizer : public Normalizer {
   }
 
  private:
-  // The extended grapheme cluster at the start of valid UTF-8.
-  static size_t ClusterLength(std::string_view text) {
-    size_t at = Utf8SequenceLength(text);
-    auto previous = static_cast<utf8proc_int32_t>(Utf8Decode(text, at));
-    utf8proc_int32_t state = 0;
-    while (at < text.size()) {
-      size_t length = Utf8SequenceLength(text.substr(at));
-      auto c = static_cast<utf8proc_int32_t>(Utf8Decode(text.substr(at), length));
-      // Between two ASCII characters only CR LF stays together.
-      bool cut = c < 0x80 && previous < 0x80
-                     ? !(previous == '\r' && c == '\n')
-                     : utf8proc_grapheme_break_stateful(previous, c, &state);
-      if (cut) break;
-      previous = c;
-      at += length;
-    }
-    return at;
-  }
-
   bool Replace(std::string_view part, std::vector<NormalizedChar>* chars) const {
     std::optional<std::string_view> found = map_.Shortest(part);
     if (!found) return false;
@@ -94,6 +75,37 @@ class PrecompiledNormalizer : public Normalizer {
 
 std::unique_ptr<const Normalizer> MakePrecompiled(Charsmap map) {
   return std::make_unique<PrecompiledNormalizer>(std::move(map));
+}
+
+size_t GraphemeLength(std::string_view text) {
+  size_t at = Utf8SequenceLength(text);
+  auto previous = static_cast<utf8proc_int32_t>(Utf8Decode(text, at));
+  utf8proc_int32_t state = 0;
+  while (at < text.size()) {
+    size_t length = Utf8SequenceLength(text.substr(at));
+    auto c = static_cast<utf8proc_int32_t>(Utf8Decode(text.substr(at), length));
+    // Between two ASCII characters only CR LF stays together.
+    bool cut = c < 0x80 && previous < 0x80 ? !(previous == '\r' && c == '\n')
+                                           : utf8proc_grapheme_break_stateful(previous, c, &state);
+    if (cut) break;
+    previous = c;
+    at += length;
+  }
+  return at;
+}
+
+void AppendPrecompiled(const Charsmap& map, std::string_view grapheme, std::string* out) {
+  if (grapheme.size() < kMaxCluster) {
+    if (std::optional<std::string_view> found = map.Shortest(grapheme)) {
+      out->append(*found);
+      return;
+    }
+  }
+  while (!grapheme.empty()) {
+    std::string_view one = grapheme.substr(0, Utf8SequenceLength(grapheme));
+    out->append(map.Shortest(one).value_or(one));
+    grapheme.remove_prefix(one.size());
+  }
 }
 
 StatusOr<std::unique_ptr<const Normalizer>> ParsePrecompiled(const Json& json) {

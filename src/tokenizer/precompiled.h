@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "text/json.h"
@@ -12,5 +14,10 @@ namespace portico::tokenizer {
 
 StatusOr<std::unique_ptr<const Normalizer>> ParsePrecompiled(const Json& json);
 std::unique_ptr<const Normalizer> MakePrecompiled(Charsmap map);
+
+// The length of the extended grapheme cluster at the start of `text`, valid UTF-8 and not empty.
+size_t GraphemeLength(std::string_view text);
+// Appends what the normalizer makes of one grapheme.
+void AppendPrecompiled(const Charsmap& map, std::string_view grapheme, std::string* out);
 
 }  // namespace portico::tokenizer

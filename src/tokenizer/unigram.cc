@@ -60,6 +60,11 @@ Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, std::optiona
 }
 
 void Unigram::AppendPart(std::string_view piece, Token part, std::vector<Token>* out) const {
+  // Only unknown parts, which may be several characters, can spell another token than theirs.
+  if (!unk_id_ || part.id != *unk_id_) {
+    out->push_back(part);
+    return;
+  }
   std::string_view text = piece.substr(part.begin, part.end - part.begin);
   if (std::optional<TokenId> id = vocabulary_.Find(text)) {
     out->push_back({*id, part.begin, part.end});

@@ -1,0 +1,194 @@
+#include "tokenizer/unigram_encoder.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "text/unicode.h"
+#include "text/utf8.h"
+#include "tokenizer/cached_pieces.h"
+#include "tokenizer/precompiled.h"
+
+namespace portico::tokenizer {
+namespace {
+
+constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";
+
+bool IsSurrogate(uint32_t c) { return c >= 0xD800 && c < 0xE000; }
+
+bool IsSpaceAt(std::string_view text, size_t at, size_t* length) {
+  DecodedChar c = DecodeChar(text.data() + at);
+  *length = c.length;
+  return c.code_point < 0x80 ? c.code_point == ' ' || (c.code_point >= 9 && c.code_point <= 13)
+                             : PropertiesOf(c.code_point).is_space();
+}
+
+// Whether no rule joins a character of this class with one of them behind it.
+bool StandsAlone(uint32_t c) {
+  switch (utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->boundclass) {
+    case UTF8PROC_BOUNDCLASS_OTHER:
+    case UTF8PROC_BOUNDCLASS_LV:
+    case UTF8PROC_BOUNDCLASS_LVT:
+    case UTF8PROC_BOUNDCLASS_EXTENDED_PICTOGRAPHIC:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Breaks(uint32_t a, uint32_t b) {
+  utf8proc_int32_t state = 0;
+  return utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(a),
+                                          static_cast<utf8proc_int32_t>(b), &state);
+}
+
+uint32_t CharBefore(const char* p) {
+  do --p;
+  while ((static_cast<unsigned char>(*p) & 0xC0) == 0x80);
+  return DecodeChar(p).code_point;
+}
+
+}  // namespace
+
+std::unique_ptr<const FusedEncoder> UnigramEncoder::Make(const Charsmap& map,
+                                                         const Unigram& model) {
+  std::unique_ptr<UnigramEncoder> encoder(new UnigramEncoder(map, model));
+  encoder->FillAscii();
+  if (!encoder->ascii_space_[size_t{' '}]) return nullptr;
+  return encoder;
+}
+
+void UnigramEncoder::FillAscii() {
+  for (uint32_t c = 0; c < 128; ++c) {
+    auto byte = static_cast<char>(c);
+    std::string normalized(1, byte);
+    if (std::optional<std::string_view> found = map_.Shortest({&byte, 1})) {
+      normalized = *found;
+    } else {
+      ascii_plain_[c] = c != '\r';
+    }
+    size_t length = 0;
+    bool space = c != '\r' && !normalized.empty();
+    for (size_t at = 0; at < normalized.size(); at += length) {
+      space = IsSpaceAt(normalized, at, &length) && space;
+    }
+    ascii_space_[c] = space;
+  }
+}
+
+std::unique_ptr<const UnigramEncoder::Page> UnigramEncoder::MakePage(uint32_t first) const {
+  auto page = std::make_unique<Page>();
+  for (uint32_t c = first; c < first + 256; ++c) {
+    if (IsSurrogate(c)) continue;
+    std::string text;
+    AppendUtf8(c, &text);
+    (*page)[c - first] = c < 128 ? ascii_plain_[c] : !map_.Shortest(text) && StandsAlone(c);
+  }
+  return page;
+}
+
+// Whether the ASCII space at `p` is a grapheme of its own.
+bool UnigramEncoder::IsCut(const char* p, const char* begin, const char* end) const {
+  auto space = static_cast<unsigned char>(*p);
+  if (p > begin) {
+    auto before = static_cast<unsigned char>(p[-1]);
+    if (before < 0x80 ? before == '\r' && space == '\n' : !Breaks(CharBefore(p), space)) {
+      return false;
+    }
+  }
+  if (p + 1 == end || static_cast<unsigned char>(p[1]) < 0x80) return true;
+  return Breaks(space, DecodeChar(p + 1).code_point);
+}
+
+// The first place from `p` on where text may be cut.
+[[gnu::always_inline]] inline const char* UnigramEncoder::ChunkEnd(const char* p, const char* begin,
+                                                                   const char* end) const {
+  for (; p < end; ++p) {
+    auto b = static_cast<unsigned char>(*p);
+    if (b < 0x80 && ascii_space_[b] && IsCut(p, begin, end)) break;
+  }
+  return p;
+}
+
+void UnigramEncoder::AppendNormalized(std::string_view chunk, std::string* out) const {
+  const char* p = chunk.data();
+  const char* end = p + chunk.size();
+  auto plain_at = [&](const char* at, uint32_t* length) {
+    DecodedChar c = DecodeChar(at);
+    *length = c.length;
+    return c.length == 1 ? ascii_plain_[c.code_point] : IsPlain(c.code_point);
+  };
+  while (p < end) {
+    // A plain character in front of one that is not may belong to its grapheme.
+    const char* run = p;
+    uint32_t length = 0;
+    const char* last = p;
+    while (p < end && plain_at(p, &length)) {
+      last = p;
+      p += length;
+    }
+    if (p < end) p = last;
+    out->append(run, static_cast<size_t>(p - run));
+    if (p == end) return;
+    size_t grapheme = GraphemeLength({p, static_cast<size_t>(end - p)});
+    AppendPrecompiled(map_, {p, grapheme}, out);
+    p += grapheme;
+  }
+}
+
+bool UnigramEncoder::EncodeWord(std::string_view word, std::vector<TokenId>* ids) const {
+  thread_local std::vector<Token> tokens;
+  thread_local std::string prefixed;
+  if (!word.starts_with(kSpaceSymbol)) {
+    prefixed.assign(kSpaceSymbol).append(word);
+    word = prefixed;
+  }
+  // Each "▁" begins a piece.
+  while (!word.empty()) {
+    size_t length = std::min(word.find(kSpaceSymbol, kSpaceSymbol.size()), word.size());
+    tokens.clear();
+    if (!model_.Tokenize(word.substr(0, length), &tokens).ok()) return false;
+    for (const Token& t : tokens) ids->push_back(t.id);
+    word.remove_prefix(length);
+  }
+  return true;
+}
+
+bool UnigramEncoder::EncodeChunk(std::string_view chunk, std::vector<TokenId>* ids) const {
+  thread_local std::string normalized;
+  normalized.clear();
+  AppendNormalized(chunk, &normalized);
+  std::string_view text = normalized;
+  size_t begin = 0;
+  size_t length = 0;
+  for (size_t at = 0; at < text.size(); at += length) {
+    if (!IsSpaceAt(text, at, &length)) continue;
+    if (begin < at && !EncodeWord(text.substr(begin, at - begin), ids)) return false;
+    begin = at + length;
+  }
+  return begin >= text.size() || EncodeWord(text.substr(begin), ids);
+}
+
+bool UnigramEncoder::Encode(std::string_view text, bool, std::vector<TokenId>* ids) const {
+  PieceCache* cache = Cache();
+  IdSink out(ids);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  for (const char* p = begin; p < end;) {
+    const char* q = ChunkEnd(p, begin, end);
+    if (q == p) {
+      ++p;
+      continue;
+    }
+    bool ok = AppendCached({p, static_cast<size_t>(q - p)}, static_cast<size_t>(end - p), cache,
+                           &out, [this](std::string_view chunk, std::vector<TokenId>* found) {
+                             return EncodeChunk(chunk, found);
+                           });
+    if (!ok) return false;
+    p = q;
+  }
+  return true;
+}
+
+}  // namespace portico::tokenizer

@@ -1,0 +1,52 @@
+// Text to ids for the T5 family: a Precompiled normalizer, WhitespaceSplit, Metaspace, Unigram.
+//
+// The normalizer works grapheme by grapheme, so text may be cut at a space that is a grapheme of its own, and what is
+// between two such spaces can be looked up as it is given. ASCII characters other than CR LF always are graphemes of
+// their own among ASCII; beside other characters the grapheme rules are asked. Most characters ("plain" here) have no
+// replacement, no rule joins two of them into one grapheme, and runs of them are copied as they are.
+#pragma once
+
+#include <bitset>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/char_pages.h"
+#include "tokenizer/charsmap.h"
+#include "tokenizer/fused_encoder.h"
+#include "tokenizer/unigram.h"
+
+namespace portico::tokenizer {
+
+class UnigramEncoder : public FusedEncoder {
+ public:
+  // For a Metaspace that always puts a "▁" in front. Null where this does not hold for the map.
+  static std::unique_ptr<const FusedEncoder> Make(const Charsmap& map, const Unigram& model);
+
+  bool Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const override;
+  std::string_view Name() const override { return "fused Unigram path"; }
+
+ private:
+  using Page = std::bitset<CharPages<int>::kPage>;
+
+  UnigramEncoder(const Charsmap& map, const Unigram& model) : map_(map), model_(model) {}
+  void FillAscii();
+  bool IsPlain(uint32_t c) const {
+    return pages_.Get(c, [this](uint32_t first) { return MakePage(first); })[c % 256];
+  }
+  std::unique_ptr<const Page> MakePage(uint32_t first) const;
+  const char* ChunkEnd(const char* p, const char* begin, const char* end) const;
+  bool IsCut(const char* p, const char* begin, const char* end) const;
+  void AppendNormalized(std::string_view chunk, std::string* out) const;
+  bool EncodeChunk(std::string_view chunk, std::vector<TokenId>* ids) const;
+  bool EncodeWord(std::string_view word, std::vector<TokenId>* ids) const;
+
+  const Charsmap& map_;
+  const Unigram& model_;
+  CharPages<Page> pages_;  // whether a character is plain
+  bool ascii_plain_[128] = {};
+  bool ascii_space_[128] = {};  // becomes spaces, or is one
+};
+
+}  // namespace portico::tokenizer
