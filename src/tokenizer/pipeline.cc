@@ -153,12 +153,11 @@ StatusOr<Encoding> Pipeline::PostProcess(Encoding first, std::optional<Encoding>
                                          const Tokenizer::EncodeOptions& options) const {
   bool pair = second.has_value();
   const PostProcessor* processor = parts_.post_processor.get();
-  if (options.truncation_and_padding && parts_.truncation) {
-    uint64_t max = parts_.truncation->max_length;
+  if (const Truncation* truncation = TruncationOf(options)) {
+    uint64_t max = truncation->max_length;
     uint64_t added = processor ? processor->AddedTokens(pair) : 0;
     if (options.add_special_tokens) max -= std::min(max, added);
-    PORTICO_RETURN_IF_ERROR(
-        TruncatePair(&first, pair ? &*second : nullptr, *parts_.truncation, max));
+    PORTICO_RETURN_IF_ERROR(TruncatePair(&first, pair ? &*second : nullptr, *truncation, max));
   }
   std::vector<Encoding> encodings;
   encodings.push_back(std::move(first));
@@ -174,9 +173,7 @@ StatusOr<Encoding> Pipeline::PostProcess(Encoding first, std::optional<Encoding>
   if (processor) processor->Apply(options.add_special_tokens, &encodings);
   Encoding out;
   for (const Encoding& e : encodings) MergeInto(&out, e);
-  if (options.truncation_and_padding && parts_.padding) {
-    Pad(&out, *parts_.padding, out.size());
-  }
+  if (const Padding* padding = PaddingOf(options)) Pad(&out, *padding, out.size());
   FillSequenceIds(&out);
   return out;
 }
@@ -262,7 +259,7 @@ Status Pipeline::AppendIds(std::string_view text, bool parse_special,
 
 Status Pipeline::EncodeIds(std::string_view text, const Tokenizer::EncodeOptions& options,
                            std::vector<TokenId>* ids) const {
-  bool limits = options.truncation_and_padding && (parts_.truncation || parts_.padding);
+  bool limits = TruncationOf(options) != nullptr || PaddingOf(options) != nullptr;
   if (limits || (options.add_special_tokens && !frame_.known)) {
     PORTICO_ASSIGN_OR_RETURN(Encoding whole, EncodeFull(text, nullptr, options));
     ids->insert(ids->end(), whole.ids.begin(), whole.ids.end());
@@ -280,6 +277,18 @@ Status Pipeline::EncodeIds(std::string_view text, const Tokenizer::EncodeOptions
     ids->insert(ids->end(), frame_.after.begin(), frame_.after.end());
   }
   return OkStatus();
+}
+
+const Truncation* Pipeline::TruncationOf(const Tokenizer::EncodeOptions& options) const {
+  if (!options.truncation_and_padding) return nullptr;
+  const auto& rule = options.truncation ? *options.truncation : parts_.truncation;
+  return rule ? &*rule : nullptr;
+}
+
+const Padding* Pipeline::PaddingOf(const Tokenizer::EncodeOptions& options) const {
+  if (!options.truncation_and_padding) return nullptr;
+  const auto& rule = options.padding ? *options.padding : parts_.padding;
+  return rule ? &*rule : nullptr;
 }
 
 std::string Pipeline::DecodeGeneral(std::span<const TokenId> ids, bool skip_special_tokens) const {

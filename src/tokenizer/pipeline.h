@@ -64,6 +64,9 @@ class Pipeline {
   bool adds_special_tokens() const { return adds_special_tokens_; }
   const PipelineParts& parts() const { return parts_; }
   const AddedTokens& added_tokens() const { return added_; }
+  // What cuts and what fills an encode with these options; null for none.
+  const Truncation* TruncationOf(const Tokenizer::EncodeOptions& options) const;
+  const Padding* PaddingOf(const Tokenizer::EncodeOptions& options) const;
   const DecodeTable& decode_table() const { return decode_; }
   std::string Describe() const;
 

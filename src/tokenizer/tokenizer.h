@@ -21,7 +21,9 @@ namespace portico {
 
 namespace tokenizer {
 class Pipeline;
-}
+struct Padding;
+struct Truncation;
+}  // namespace tokenizer
 
 class Tokenizer {
  public:
@@ -48,6 +50,9 @@ class Tokenizer {
     bool add_special_tokens = true;
     bool truncation_and_padding = false;  // as the file sets them
     bool parse_special = true;            // false: special tokens in the text are plain text
+    // With truncation_and_padding: these instead of the file's, where not null. They outlive the call.
+    const std::optional<tokenizer::Truncation>* truncation = nullptr;
+    const std::optional<tokenizer::Padding>* padding = nullptr;
   };
   // `pair` is the second sequence of a pair, or null.
   StatusOr<Encoding> EncodeFull(std::string_view text, const std::string_view* pair,
