@@ -1,18 +1,21 @@
 # Debian packages, and libllama from build/deps (scripts/llama.sh).
 find_package(Threads REQUIRED)
-find_package(OpenSSL REQUIRED)
 find_package(absl REQUIRED)
 find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(simdjson REQUIRED)
-find_package(CLI11 REQUIRED)
-find_package(yaml-cpp REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 add_library(pcre2 ALIAS PkgConfig::PCRE2)
 add_library(utf8proc ALIAS PkgConfig::UTF8PROC)
 
+if(PORTICO_PYTHON)
+  return()  # the rooms below net need no more
+endif()
+find_package(OpenSSL REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(yaml-cpp REQUIRED)
 find_package(Boost 1.81 REQUIRED)
 
 # A sanitizer sees only what was built with it: the engine's own threads need an instrumented libllama.
