@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "text/unicode.h"
 #include "text/utf8.h"
@@ -41,16 +42,22 @@ BertEncoder::BertEncoder(const Normalizer& normalizer, bool strips_accents, cons
 bool BertEncoder::FillTries() {
   const Vocabulary& vocabulary = model_.vocabulary();
   const std::string& prefix = model_.options().continuing_subword_prefix;
+  std::vector<std::pair<std::string_view, TokenId>> begins;
+  std::vector<std::pair<std::string_view, TokenId>> continues;
+  size_t bytes = 0;
   for (TokenId id = 0; id <= vocabulary.max_id(); ++id) {
     std::string_view token = vocabulary.Spelling(id);
     if (token.empty()) continue;
     TokenId value = *vocabulary.Find(token);
-    if (!begins_.Add(token, value)) return false;
-    if (token.size() > prefix.size() && token.starts_with(prefix) &&
-        !continues_.Add(token.substr(prefix.size()), value)) {
-      return false;
+    bytes += token.size();
+    begins.emplace_back(token, value);
+    if (token.size() > prefix.size() && token.starts_with(prefix)) {
+      continues.emplace_back(token.substr(prefix.size()), value);
     }
   }
+  if (bytes > DoubleArray::kMaxBytes) return false;
+  begins_ = DoubleArray(std::move(begins));
+  continues_ = DoubleArray(std::move(continues));
   return true;
 }
 
@@ -148,13 +155,13 @@ void BertEncoder::EncodeWord(std::string_view word, std::vector<TokenId>* ids) c
     return;
   }
   for (size_t at = 0; at < text.size();) {
-    const ByteTrie& trie = at == 0 ? begins_ : continues_;
+    const DoubleArray& trie = at == 0 ? begins_ : continues_;
     TokenId longest = -1;
     size_t longest_end = at;
-    uint32_t node = ByteTrie::kRoot;
+    uint32_t node = DoubleArray::kRoot;
     for (size_t i = at; i < text.size();) {
       node = trie.Child(node, static_cast<unsigned char>(text[i]));
-      if (node == ByteTrie::kNoNode) break;
+      if (node == DoubleArray::kNoNode) break;
       ++i;
       if (TokenId id = trie.Value(node); id >= 0) {
         longest = id;

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/byte_trie.h"
 #include "tokenizer/char_pages.h"
+#include "tokenizer/double_array.h"
 #include "tokenizer/fused_encoder.h"
 #include "tokenizer/word_models.h"
 
@@ -63,8 +63,8 @@ class BertEncoder : public FusedEncoder {
   bool strips_accents_;
   const WordPiece& model_;
   TokenId unk_id_ = -1;
-  ByteTrie begins_;     // words, and tokens that words begin with
-  ByteTrie continues_;  // tokens inside words, without their prefix
+  DoubleArray begins_;     // words, and tokens that words begin with
+  DoubleArray continues_;  // tokens inside words, without their prefix
   CharPages<Page> pages_;
   Entry ascii_[128];
 };

@@ -33,12 +33,18 @@ StatusOr<std::unique_ptr<const Model>> Unigram::Make(Vocabulary vocabulary,
   }
   auto model = std::unique_ptr<Unigram>(
       new Unigram(std::move(vocabulary), std::move(scores), unk_id, byte_fallback));
+  std::vector<std::pair<std::string_view, TokenId>> keys;
+  size_t bytes = 0;
   for (size_t id = 0; id < model->scores_.size(); ++id) {
     std::string_view token = model->vocabulary_.Spelling(static_cast<TokenId>(id));
-    if (!token.empty() && !model->trie_.Add(token, *model->vocabulary_.Find(token))) {
-      return Error(StatusCode::kResourceExhausted, "the Unigram vocabulary is too large");
-    }
+    if (token.empty()) continue;
+    keys.emplace_back(token, *model->vocabulary_.Find(token));
+    bytes += token.size();
   }
+  if (bytes > DoubleArray::kMaxBytes) {
+    return Error(StatusCode::kResourceExhausted, "the Unigram vocabulary is too large");
+  }
+  model->trie_ = DoubleArray(std::move(keys));
   return std::unique_ptr<const Model>(std::move(model));
 }
 
@@ -91,10 +97,10 @@ Status Unigram::Tokenize(std::string_view piece, std::vector<Token>* out) const 
     size_t width = Utf8SequenceLength(piece.substr(at));
     double till_here = best[at].score;
     bool has_single = false;
-    uint32_t node = ByteTrie::kRoot;
+    uint32_t node = DoubleArray::kRoot;
     for (size_t end = at; end < piece.size();) {
       node = trie_.Child(node, static_cast<unsigned char>(piece[end]));
-      if (node == ByteTrie::kNoNode) break;
+      if (node == DoubleArray::kNoNode) break;
       ++end;
       TokenId id = trie_.Value(node);
       if (id < 0) continue;

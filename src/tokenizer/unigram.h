@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "tokenizer/byte_trie.h"
+#include "tokenizer/double_array.h"
 #include "tokenizer/model.h"
 
 namespace portico::tokenizer {
@@ -21,6 +21,10 @@ class Unigram : public Model {
   std::string TokenText(std::string_view piece, const Token& token) const override;
   std::string_view Name() const override { return "Unigram"; }
 
+  const std::vector<double>& scores() const { return scores_; }
+  std::optional<TokenId> unk_id() const { return unk_id_; }
+  bool byte_fallback() const { return has_bytes_; }
+
  private:
   Unigram(Vocabulary vocabulary, std::vector<double> scores, std::optional<TokenId> unk_id,
           bool byte_fallback);
@@ -31,7 +35,7 @@ class Unigram : public Model {
   double unk_score_ = 0;
   bool has_bytes_ = false;         // every <0x00> … <0xFF> that there is stands in for unknown text
   std::vector<TokenId> byte_ids_;  // -1 where there is none
-  ByteTrie trie_;
+  DoubleArray trie_;
 };
 
 }  // namespace portico::tokenizer
