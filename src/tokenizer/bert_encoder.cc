@@ -177,6 +177,17 @@ void BertEncoder::EncodeWord(std::string_view word, std::vector<TokenId>* ids) c
   }
 }
 
+// Appends the ids of the word [p, q) in a text that ends at `end`.
+[[gnu::always_inline]] inline void BertEncoder::AppendWord(const char* p, const char* q,
+                                                           const char* end, PieceCache* cache,
+                                                           IdSink* out) const {
+  AppendCached({p, static_cast<size_t>(q - p)}, static_cast<size_t>(end - p), cache, out,
+               [this](std::string_view word, std::vector<TokenId>* found) {
+                 EncodeWord(word, found);
+                 return true;
+               });
+}
+
 bool BertEncoder::Encode(std::string_view text, bool, std::vector<TokenId>* ids) const {
   PieceCache* cache = Cache();
   IdSink out(ids);
@@ -185,27 +196,72 @@ bool BertEncoder::Encode(std::string_view text, bool, std::vector<TokenId>* ids)
     DecodedChar c = DecodeChar(p);
     const Entry& entry = c.length == 1 ? ascii_[c.code_point] : EntryOf(c.code_point);
     const char* q = p + c.length;
-    switch (entry.kind) {
-      case Kind::kSpace:
-      case Kind::kDropped:
-        break;
-      case Kind::kIsolated:
-        out.Append(static_cast<TokenId>(entry.value));
-        break;
-      case Kind::kComplex:
-        return false;
-      case Kind::kWord:
-      case Kind::kMany:
-        q = WordEnd(q, end);
-        AppendCached({p, static_cast<size_t>(q - p)}, static_cast<size_t>(end - p), cache, &out,
-                     [this](std::string_view word, std::vector<TokenId>* found) {
-                       EncodeWord(word, found);
-                       return true;
-                     });
-        break;
+    if (entry.kind == Kind::kComplex) return false;
+    if (entry.kind <= Kind::kMany) {
+      q = WordEnd(q, end);
+      AppendWord(p, q, end, cache, &out);
+    } else if (entry.kind == Kind::kIsolated) {
+      out.Append(static_cast<TokenId>(entry.value));
     }
     p = q;
   }
+  return true;
+}
+
+// Places the ids of the word [p, q): each character that is kept stands for itself, what is dropped for nothing.
+void BertEncoder::PlaceWord(std::string_view text, const char* p, const char* q,
+                            const std::vector<TokenId>& ids, uint32_t word,
+                            std::vector<PlacedToken>* out) const {
+  thread_local std::vector<Span> spans;  // of each normalized character
+  spans.clear();
+  while (p < q) {
+    DecodedChar c = DecodeChar(p);
+    const Entry& entry = c.length == 1 ? ascii_[c.code_point] : EntryOf(c.code_point);
+    auto at = static_cast<uint32_t>(p - text.data());
+    size_t count = entry.kind == Kind::kWord ? 1
+                   : entry.kind == Kind::kMany
+                       ? CountCodePoints(PageOf(c.code_point).text.c_str() + entry.value)
+                       : 0;
+    spans.resize(spans.size() + count, {at, at + c.length});
+    p += c.length;
+  }
+  const std::string& prefix = model_.options().continuing_subword_prefix;
+  size_t at = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    std::string_view spelling = model_.vocabulary().Spelling(ids[i]);
+    if (i > 0) spelling.remove_prefix(prefix.size());
+    size_t next = ids.size() == 1 ? spans.size() : at + CountCodePoints(spelling);
+    out->push_back({ids[i], spans[at].begin, spans[next - 1].end, word});
+    at = next;
+  }
+}
+
+bool BertEncoder::EncodeTokens(std::string_view text, bool, std::vector<PlacedToken>* out,
+                               uint32_t* words) const {
+  PieceCache* cache = Cache();
+  thread_local std::vector<TokenId> ids;
+  const char* end = text.data() + text.size();
+  uint32_t word = 0;
+  for (const char* p = text.data(); p < end;) {
+    DecodedChar c = DecodeChar(p);
+    const Entry& entry = c.length == 1 ? ascii_[c.code_point] : EntryOf(c.code_point);
+    const char* q = p + c.length;
+    if (entry.kind == Kind::kComplex) return false;
+    if (entry.kind <= Kind::kMany) {
+      q = WordEnd(q, end);
+      ids.clear();
+      {
+        IdSink sink(&ids);
+        AppendWord(p, q, end, cache, &sink);
+      }
+      PlaceWord(text, p, q, ids, word++, out);
+    } else if (entry.kind == Kind::kIsolated) {
+      auto at = static_cast<uint32_t>(p - text.data());
+      out->push_back({static_cast<TokenId>(entry.value), at, at + c.length, word++});
+    }
+    p = q;
+  }
+  *words = word;
   return true;
 }
 

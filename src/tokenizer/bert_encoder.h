@@ -16,6 +16,7 @@
 #include "tokenizer/char_pages.h"
 #include "tokenizer/double_array.h"
 #include "tokenizer/fused_encoder.h"
+#include "tokenizer/id_sink.h"
 #include "tokenizer/word_models.h"
 
 namespace portico::tokenizer {
@@ -27,6 +28,8 @@ class BertEncoder : public FusedEncoder {
                                                   const WordPiece& model);
 
   bool Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const override;
+  bool EncodeTokens(std::string_view text, bool at_start, std::vector<PlacedToken>* out,
+                    uint32_t* words) const override;
   std::string_view Name() const override { return "fused BERT path"; }
 
  private:
@@ -58,6 +61,11 @@ class BertEncoder : public FusedEncoder {
   Entry Isolated(std::string_view piece) const;
   const char* WordEnd(const char* p, const char* end) const;
   void EncodeWord(std::string_view word, std::vector<TokenId>* ids) const;
+  void AppendWord(const char* p, const char* q, const char* end, PieceCache* cache,
+                  IdSink* out) const;
+  void PlaceWord(std::string_view text, const char* p, const char* q,
+                 const std::vector<TokenId>& ids, uint32_t word,
+                 std::vector<PlacedToken>* out) const;
 
   const Normalizer& normalizer_;
   bool strips_accents_;

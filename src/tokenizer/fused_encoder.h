@@ -16,6 +16,14 @@
 
 namespace portico::tokenizer {
 
+// A token and the text it stands for, in bytes; `word` counts the pieces that the model works on.
+struct PlacedToken {
+  TokenId id;
+  uint32_t begin;
+  uint32_t end;
+  uint32_t word;
+};
+
 // Immutable, safe to use from many threads.
 class FusedEncoder {
  public:
@@ -30,6 +38,13 @@ class FusedEncoder {
   // Appends the ids of `text`: valid UTF-8, not empty, not normalized, without added tokens. `at_start`: nothing is
   // in front of it. False where this text needs the general way; what was appended counts for nothing then.
   virtual bool Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const = 0;
+  // The same with their places, from word 0 on; `*words` is how many there were. The tokens' texts are the vocabulary's.
+  virtual bool EncodeTokens(std::string_view text, bool at_start, std::vector<PlacedToken>* out,
+                            uint32_t* words) const {
+    static_cast<void>(text), static_cast<void>(at_start), static_cast<void>(out);
+    static_cast<void>(words);
+    return false;
+  }
   virtual std::string_view Name() const = 0;
 
  protected:

@@ -4,35 +4,10 @@
 #include <utility>
 
 #include "text/utf8.h"
+#include "tokenizer/char_offsets.h"
 
 namespace portico::tokenizer {
 namespace {
-
-// Offsets in bytes to offsets in code points. As in the reference an offset inside a character counts as that
-// character's begin, and a range that begins at the very end stays as it is.
-class CharOffsets {
- public:
-  explicit CharOffsets(std::string_view text) {
-    bool ascii = std::all_of(text.begin(), text.end(),
-                             [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-    if (ascii) return;
-    index_.reserve(text.size());
-    uint32_t count = 0;
-    for (char c : text) {
-      if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) ++count;
-      index_.push_back(count - 1);
-    }
-  }
-
-  Span Of(Span bytes) const {
-    if (index_.empty() || bytes.begin >= index_.size()) return bytes;
-    if (bytes.end < index_.size()) return {index_[bytes.begin], index_[bytes.end]};
-    return {index_[bytes.begin], index_.back() + 1};
-  }
-
- private:
-  std::vector<uint32_t> index_;  // of each byte; empty for ASCII
-};
 
 void AppendToken(TokenId id, std::string text, Span bytes, const CharOffsets& chars,
                  uint32_t type_id, int32_t word, Encoding* out) {
@@ -129,6 +104,7 @@ Pieces Pipeline::Cut(std::string_view text, bool parse_special) const {
 StatusOr<Encoding> Pipeline::EncodeSequence(std::string_view text, uint32_t type_id,
                                             bool parse_special) const {
   Encoding out;
+  if (fused_ && EncodeSequenceFused(text, type_id, parse_special, &out)) return out;
   CharOffsets chars(text);
   std::vector<Token> tokens;
   int32_t word = 0;
@@ -201,23 +177,6 @@ Status Pipeline::AppendIdsGeneral(std::string_view text, bool parse_special,
     for (const Token& t : tokens) ids->push_back(t.id);
   }
   return OkStatus();
-}
-
-bool Pipeline::AppendIdsFused(std::string_view text, bool parse_special,
-                              std::vector<TokenId>* ids) const {
-  size_t before = ids->size();
-  std::vector<AddedTokens::Part> parts;
-  added_.Split(text, /*normalized=*/false, parse_special, &parts);
-  for (const AddedTokens::Part& part : parts) {
-    if (part.id) {
-      ids->push_back(*part.id);
-    } else if (!fused_->Encode(text.substr(part.begin, part.end - part.begin), part.begin == 0,
-                               ids)) {
-      ids->resize(before);
-      return false;
-    }
-  }
-  return true;
 }
 
 Status Pipeline::AppendIds(std::string_view text, bool parse_special,

@@ -81,6 +81,8 @@ class Pipeline {
   Status AppendIds(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
   // False where the text needs the general way; nothing is appended then.
   bool AppendIdsFused(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
+  bool EncodeSequenceFused(std::string_view text, uint32_t type_id, bool parse_special,
+                           Encoding* out) const;
   Status AppendIdsGeneral(std::string_view text, bool parse_special,
                           std::vector<TokenId>* ids) const;
   StatusOr<Encoding> PostProcess(Encoding first, std::optional<Encoding> second,

@@ -35,15 +35,20 @@ bool SpmBpeEncoder::FillSymbols() {
     is_byte[static_cast<size_t>(*id)] = true;
   }
   bool bytes_merge = false;
-  model_.merges().ForEach([&](TokenId left, TokenId right, Merge) {
+  model_.merges().ForEach([&](TokenId left, TokenId right, Merge merge) {
     bytes_merge |= is_byte[static_cast<size_t>(left)] || is_byte[static_cast<size_t>(right)];
+    makes_bytes_ |= is_byte[static_cast<size_t>(merge.id)];
   });
   if (bytes_merge) return false;
 
   page_of_.assign(0x110000 / kPage, 0);
   pages_.assign(kPage, -1);
+  chars_of_.assign(is_byte.size(), 0);
   for (TokenId id = 0; id <= vocabulary.max_id(); ++id) {
     std::string_view spelling = vocabulary.Spelling(id);
+    if (!is_byte[static_cast<size_t>(id)]) {
+      chars_of_[static_cast<size_t>(id)] = static_cast<uint16_t>(CountCodePoints(spelling));
+    }
     if (spelling.empty() || spelling.size() > 4 ||
         Utf8SequenceLength(spelling) != spelling.size()) {
       continue;
@@ -123,15 +128,37 @@ void SpmBpeEncoder::EncodeNewPiece(std::string_view piece, std::vector<TokenId>*
   for (const Token& t : symbols) ids->push_back(t.id);
 }
 
+bool SpmBpeEncoder::NeedsPrefix(std::string_view text, bool at_start) const {
+  if (plan_.prefix == SpmBpePlan::Prefix::kNever || (plan_.only_at_start && !at_start)) {
+    return false;
+  }
+  return plan_.prefix == SpmBpePlan::Prefix::kAlways ||
+         !(text.starts_with(' ') || text.starts_with("\xE2\x96\x81"));
+}
+
+[[gnu::always_inline]] inline void SpmBpeEncoder::AppendPart(const char* p, const char* q,
+                                                             const char* end, PieceCache* cache,
+                                                             IdSink* out) const {
+  DecodedChar c = DecodeChar(p);
+  auto length = static_cast<size_t>(q - p);
+  if (length != c.length) {
+    AppendCached({p, length}, static_cast<size_t>(end - p), cache, out,
+                 [this](std::string_view piece, std::vector<TokenId>* found) {
+                   EncodeNewPiece(piece, found);
+                   return true;
+                 });
+  } else if (TokenId id = SymbolOf(c.code_point); id >= 0) {
+    out->Append(id);
+  } else {
+    for (; p < q; ++p) out->Append(byte_ids_[static_cast<unsigned char>(*p)]);
+  }
+}
+
 bool SpmBpeEncoder::Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const {
-  using Prefix = SpmBpePlan::Prefix;
   std::string prefixed;
-  bool has_prefix = text.starts_with(' ') || text.starts_with("\xE2\x96\x81");
-  if ((at_start || !plan_.only_at_start) &&
-      (plan_.prefix == Prefix::kAlways || (plan_.prefix == Prefix::kUnlessThere && !has_prefix))) {
+  if (NeedsPrefix(text, at_start)) {
     prefixed.reserve(text.size() + 1);
-    prefixed.push_back(' ');
-    prefixed.append(text);
+    prefixed.append(" ").append(text);
     text = prefixed;
   }
   const char* p = text.data();
@@ -140,25 +167,64 @@ bool SpmBpeEncoder::Encode(std::string_view text, bool at_start, std::vector<Tok
   IdSink out(ids);
   while (p < end) {
     const char* q = NextCut(p, end);
-    auto length = static_cast<size_t>(q - p);
-    DecodedChar c = DecodeChar(p);
-    if (length == c.length) {
-      if (TokenId id = SymbolOf(c.code_point); id >= 0) {
-        out.Append(id);
-      } else {
-        for (const char* byte = p; byte < q; ++byte) {
-          out.Append(byte_ids_[static_cast<unsigned char>(*byte)]);
-        }
+    AppendPart(p, q, end, cache, &out);
+    p = q;
+  }
+  return true;
+}
+
+bool SpmBpeEncoder::EncodeTokens(std::string_view text, bool at_start,
+                                 std::vector<PlacedToken>* out, uint32_t* words) const {
+  if (makes_bytes_) return false;
+  std::string prefixed;
+  uint32_t shift = NeedsPrefix(text, at_start) ? 1 : 0;
+  uint32_t first_length = DecodeChar(text.data()).length;
+  if (shift == 1) {
+    prefixed.append(" ").append(text);
+    text = prefixed;
+  }
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  PieceCache* cache = Cache();
+  thread_local std::vector<TokenId> ids;
+  uint32_t word = 0;
+  auto place = [&](const char* from, const char* to) {
+    auto a = static_cast<uint32_t>(from - begin);
+    auto b = static_cast<uint32_t>(to - begin);
+    if (shift == 0) return Span{a, b};
+    // What was put in front stands for the first character of the text.
+    return Span{a == 0 ? 0 : a - 1, b == 1 ? first_length : b - 1};
+  };
+  for (const char* p = begin; p < end;) {
+    const char* q = NextCut(p, end);
+    if (plan_.split && p > begin) {
+      uint32_t c = DecodeChar(p).code_point;
+      word += c == ' ' || c == kSpaceSymbol ? 1 : 0;
+    }
+    ids.clear();
+    {
+      IdSink sink(&ids);
+      AppendPart(p, q, end, cache, &sink);
+    }
+    uint32_t bytes_left = 0;  // of the character at `p`
+    for (TokenId id : ids) {
+      const char* from = p;
+      uint16_t chars = chars_of_[static_cast<size_t>(id)];
+      uint32_t length = DecodeChar(p).length;
+      if (chars == 0) {
+        if (bytes_left == 0) bytes_left = length;
+        Span span = place(p, p + length);
+        out->push_back({id, span.begin, span.end, word});
+        if (--bytes_left == 0) p += length;
+        continue;
       }
-    } else {
-      AppendCached({p, length}, static_cast<size_t>(end - p), cache, &out,
-                   [this](std::string_view piece, std::vector<TokenId>* found) {
-                     EncodeNewPiece(piece, found);
-                     return true;
-                   });
+      for (; chars > 0; --chars) p += DecodeChar(p).length;
+      Span span = place(from, p);
+      out->push_back({id, span.begin, span.end, word});
     }
     p = q;
   }
+  *words = word + 1;
   return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "tokenizer/bpe.h"
 #include "tokenizer/fused_encoder.h"
+#include "tokenizer/id_sink.h"
 #include "tokenizer/merge_borders.h"
 
 namespace portico::tokenizer {
@@ -26,6 +27,8 @@ class SpmBpeEncoder : public FusedEncoder {
   static std::unique_ptr<const FusedEncoder> Make(const Bpe& model, SpmBpePlan plan);
 
   bool Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const override;
+  bool EncodeTokens(std::string_view text, bool at_start, std::vector<PlacedToken>* out,
+                    uint32_t* words) const override;
   std::string_view Name() const override { return "fused SentencePiece BPE path"; }
 
  private:
@@ -42,6 +45,10 @@ class SpmBpeEncoder : public FusedEncoder {
   const char* NextCut(const char* p, const char* end) const;
   void AppendSymbol(std::string_view character, uint32_t code_point, uint32_t at,
                     std::vector<Token>* out) const;
+  bool NeedsPrefix(std::string_view text, bool at_start) const;
+  // Appends the ids of the part [p, q) of a text that ends at `end`.
+  void AppendPart(const char* p, const char* q, const char* end, PieceCache* cache,
+                  IdSink* out) const;
   void EncodeNewPiece(std::string_view piece, std::vector<TokenId>* ids) const;
 
   const Bpe& model_;
@@ -50,6 +57,8 @@ class SpmBpeEncoder : public FusedEncoder {
   TokenId byte_ids_[256];
   TokenId ascii_[128];  // a space is "▁"
   bool ascii_cut_[128 * 128];
+  std::vector<uint16_t> chars_of_;  // how many characters a token spells; 0: it is a byte
+  bool makes_bytes_ = false;        // a merge spells out a byte token's name
   std::vector<uint16_t> page_of_;
   std::vector<TokenId> pages_;
 };

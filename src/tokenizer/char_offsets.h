@@ -1,0 +1,39 @@
+// Offsets in bytes of a text to offsets in its code points.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/encoding.h"
+
+namespace portico::tokenizer {
+
+// As in the reference an offset inside a character counts as that
+// character's begin, and a range that begins at the very end stays as it is.
+class CharOffsets {
+ public:
+  explicit CharOffsets(std::string_view text) {
+    bool ascii = std::all_of(text.begin(), text.end(),
+                             [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+    if (ascii) return;
+    index_.reserve(text.size());
+    uint32_t count = 0;
+    for (char c : text) {
+      if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) ++count;
+      index_.push_back(count - 1);
+    }
+  }
+
+  Span Of(Span bytes) const {
+    if (index_.empty() || bytes.begin >= index_.size()) return bytes;
+    if (bytes.end < index_.size()) return {index_[bytes.begin], index_[bytes.end]};
+    return {index_[bytes.begin], index_.back() + 1};
+  }
+
+ private:
+  std::vector<uint32_t> index_;  // of each byte; empty for ASCII
+};
+
+}  // namespace portico::tokenizer
