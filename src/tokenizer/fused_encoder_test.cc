@@ -1,0 +1,302 @@
+// The fused encoders beside the parts that they stand for, on random texts. A tokenizer with an added token that is
+// looked for in normalized text takes the general way, so one that never occurs makes the reference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "text/json_writer.h"
+#include "text/utf8.h"
+#include "tokenizer/tokenizer.h"
+
+namespace portico::tokenizer {
+namespace {
+
+const std::string kSpace = "\xE2\x96\x81";
+
+std::string Quoted(std::string_view text) {
+  std::string out;
+  AppendJsonString(text, &out);
+  return out;
+}
+
+std::string Added(int id, std::string_view content, bool normalized) {
+  return R"({"id":)" + std::to_string(id) + R"(,"content":)" + Quoted(content) +
+         R"(,"single_word":false,"lstrip":true,"rstrip":false,"special":false,"normalized":)" +
+         (normalized ? "true}" : "false}");
+}
+
+std::string FileOf(const std::string& normalizer, const std::string& pre_tokenizer,
+                   const std::string& model, bool general) {
+  std::string added = Added(9000, "<tool>", false);
+  if (general) added += "," + Added(9001, "\xEE\x80\x80never\xEE\x80\x80", true);
+  return R"({"version":"1.0","added_tokens":[)" + added + R"(],"normalizer":)" + normalizer +
+         R"(,"pre_tokenizer":)" + pre_tokenizer + R"(,"model":)" + model + "}";
+}
+
+struct Family {
+  std::string normalizer;
+  std::string pre_tokenizer;
+  std::string model;
+};
+
+std::string SpmBpeModel(bool byte_merges) {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  std::vector<std::string> tokens = {"<unk>"};
+  for (int b = 0; b < 256; ++b) {
+    tokens.push_back({'<', '0', 'x', kDigits[b >> 4], kDigits[b & 15], '>'});
+  }
+  for (const char* c : {"a", "b", "c", "h", "e", "t", ">", "<", "/", "0", "x", "A", ",", "\n",
+                        "\xC3\xA9", "\xE4\xB8\xAD", "\xE6\x96\x87"}) {
+    tokens.push_back(c);
+  }
+  tokens.push_back(kSpace);
+  std::vector<std::pair<std::string, std::string>> merges = {
+      {kSpace, kSpace},     {"h", "e"},    {"t", "he"},
+      {kSpace, "the"},      {"a", "b"},    {"b", "c"},
+      {"ab", "c"},          {"a", "bc"},   {"e", "a"},
+      {"a", "a"},           {"<", "/"},    {kSpace, "</"},
+      {">", kSpace + "</"}, {"\n", "\n"},  {"\xE4\xB8\xAD", "\xE6\x96\x87"},
+      {"a", "\xC3\xA9"},    {"<", "0"},    {"<0", "x"},
+      {"<0x", "0"},         {"<0x0", "A"}, {kSpace + kSpace, kSpace + kSpace}};
+  if (byte_merges) merges.push_back({"<0x0A>", "a"});
+  if (byte_merges) merges.push_back({"<0x0A", ">"});
+  std::string list;
+  for (const auto& [left, right] : merges) {
+    if (std::find(tokens.begin(), tokens.end(), left + right) == tokens.end()) {
+      tokens.push_back(left + right);
+    }
+    list += (list.empty() ? "[" : ",[") + Quoted(left) + "," + Quoted(right) + "]";
+  }
+  std::string vocab;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    vocab += (i == 0 ? "" : ",") + Quoted(tokens[i]) + ":" + std::to_string(i);
+  }
+  return R"({"type":"BPE","dropout":null,"unk_token":"<unk>","continuing_subword_prefix":null,)"
+         R"("end_of_word_suffix":null,"fuse_unk":true,"byte_fallback":true,"vocab":{)" +
+         vocab + R"(},"merges":[)" + list + "]}";
+}
+
+std::string Metaspace(const std::string& scheme, bool split) {
+  return R"({"type":"Metaspace","replacement":")" + kSpace + R"(","prepend_scheme":")" + scheme +
+         R"(","split":)" + (split ? "true}" : "false}");
+}
+
+std::string UnigramModel() {
+  std::vector<std::pair<std::string, double>> tokens = {{"<unk>", 0},
+                                                        {kSpace, -2},
+                                                        {kSpace + "the", -3},
+                                                        {"a", -4},
+                                                        {"b", -4},
+                                                        {"ab", -5},
+                                                        {"abc", -5.5},
+                                                        {"c", -4.5},
+                                                        {"he", -5},
+                                                        {"h", -6},
+                                                        {"e", -6},
+                                                        {"t", -6},
+                                                        {"\xE4\xB8\xAD", -7},
+                                                        {",", -3},
+                                                        {">", -6},
+                                                        {kSpace + "a", -4},
+                                                        {"\xC3\xA9", -6},
+                                                        {"\xE6\x96\x87", -7},
+                                                        {"</", -6},
+                                                        {"0", -5},
+                                                        {"e\xCC\x81", -9},
+                                                        {kSpace + "ab", -6.5}};
+  std::string vocab;
+  for (const auto& [token, score] : tokens) {
+    vocab += (vocab.empty() ? "[" : ",[") + Quoted(token) + "," + std::to_string(score) + "]";
+  }
+  return R"({"type":"Unigram","unk_id":0,"vocab":[)" + vocab + "]}";
+}
+
+std::string WordPieceModel() {
+  std::string vocab;
+  int id = 0;
+  for (const char* token : {"[UNK]",
+                            "the",
+                            "a",
+                            "b",
+                            "ab",
+                            "abc",
+                            "##a",
+                            "##b",
+                            "##bc",
+                            "##c",
+                            "##he",
+                            "t",
+                            "h",
+                            "e",
+                            "##e",
+                            "##t",
+                            "##h",
+                            ",",
+                            ">",
+                            "<",
+                            "/",
+                            "0",
+                            "##0",
+                            "\xE4\xB8\xAD",
+                            "##",
+                            "##x",
+                            "x",
+                            "\xE1\x84\x80",
+                            "##\xE1\x85\xA1",
+                            "\xC3\xA9",
+                            "##\xC3\xA9"}) {
+    vocab += (id == 0 ? "" : ",") + Quoted(token) + ":" + std::to_string(id);
+    ++id;
+  }
+  return R"({"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##",)"
+         R"("max_input_chars_per_word":12,"vocab":{)" +
+         vocab + "}}";
+}
+
+std::string Bert(bool clean, bool chinese, const char* accents, bool lowercase) {
+  auto flag = [](bool b) { return std::string(b ? "true" : "false"); };
+  return R"({"type":"BertNormalizer","clean_text":)" + flag(clean) + R"(,"handle_chinese_chars":)" +
+         flag(chinese) + R"(,"strip_accents":)" + accents + R"(,"lowercase":)" + flag(lowercase) +
+         "}";
+}
+
+const std::string kReplace =
+    R"({"type":"Replace","pattern":{"String":" "},"content":")" + kSpace + R"("})";
+const std::string kPrepend = R"({"type":"Prepend","prepend":")" + kSpace + R"("})";
+// A map of nothing.
+const std::string kPrecompiled = R"({"type":"Precompiled","precompiled_charsmap":"AAAAAA=="})";
+
+std::string RandomText(std::mt19937* random) {
+  static const std::vector<std::string> kParts = {" ",
+                                                  " ",
+                                                  "  ",
+                                                  kSpace,
+                                                  "a",
+                                                  "b",
+                                                  "c",
+                                                  "the",
+                                                  "he",
+                                                  "abc",
+                                                  "ab",
+                                                  "A",
+                                                  "\xC3\x89",
+                                                  "e\xCC\x81",
+                                                  ">",
+                                                  "</",
+                                                  "> </",
+                                                  ">" + kSpace + "</",
+                                                  "<0x0A>",
+                                                  "\n",
+                                                  "\r\n",
+                                                  "\r",
+                                                  "\t",
+                                                  ",",
+                                                  "0",
+                                                  "x",
+                                                  "\xE4\xB8\xAD",
+                                                  "\xE6\x96\x87",
+                                                  "\xEA\xB0\x80",
+                                                  "\xEF\xBC\x8C",
+                                                  "\xE2\x80\x8B",
+                                                  "\xE2\x80\x8D",
+                                                  "\xCC\x81",
+                                                  "\xE3\x80\xAE",
+                                                  "\xD8\x80",
+                                                  "\xC4\xB0",
+                                                  "\xF0\x9F\x98\x80",
+                                                  "\xF0\x9D\x85\xA5",
+                                                  "\xC2\xA0",
+                                                  "\xEF\xBF\xBD",
+                                                  "<tool>",
+                                                  std::string(1, '\0'),
+                                                  "aaaaaaaa",
+                                                  "[UNK]",
+                                                  "##a",
+                                                  "\xE0\xA4\x95\xE0\xA5\x8D\xE0\xA4\xB7",
+                                                  "\xEF\xAC\x81",
+                                                  "\xCD\xBE",
+                                                  "\xE2\x89\xA0"};
+  std::string text;
+  size_t parts = std::uniform_int_distribution<size_t>(0, (*random)() % 8 == 0 ? 60 : 8)(*random);
+  for (size_t i = 0; i < parts; ++i) {
+    const std::string& part = kParts[(*random)() % kParts.size()];
+    size_t times = (*random)() % 40 == 0 ? 30 : 1;
+    for (size_t n = 0; n < times; ++n) text += part;
+  }
+  return text;
+}
+
+void ExpectSame(const Encoding& fused, const Encoding& general, const std::string& text) {
+  ASSERT_EQ(fused.ids, general.ids) << text;
+  ASSERT_EQ(fused.tokens, general.tokens) << text;
+  ASSERT_EQ(fused.offsets, general.offsets) << text;
+  ASSERT_EQ(fused.byte_offsets, general.byte_offsets) << text;
+  ASSERT_EQ(fused.word_ids, general.word_ids) << text;
+  ASSERT_EQ(fused.type_ids, general.type_ids) << text;
+}
+
+void ExpectEqualToItsParts(const Family& family, std::string_view path) {
+  auto fused = Tokenizer::FromJson(FileOf(family.normalizer, family.pre_tokenizer, family.model,
+                                          /*general=*/false));
+  auto general = Tokenizer::FromJson(FileOf(family.normalizer, family.pre_tokenizer, family.model,
+                                            /*general=*/true));
+  ASSERT_TRUE(fused.ok()) << fused.status();
+  ASSERT_TRUE(general.ok()) << general.status();
+  ASSERT_NE((*fused)->Describe().find(path), std::string::npos) << (*fused)->Describe();
+  ASSERT_NE((*general)->Describe().find("general path"), std::string::npos);
+  std::mt19937 random(20261121);
+  for (int round = 0; round < 1500; ++round) {
+    std::string text = RandomText(&random);
+    auto want = (*general)->EncodeFull(text, nullptr, {});
+    auto full = (*fused)->EncodeFull(text, nullptr, {});
+    ASSERT_TRUE(want.ok() && full.ok());
+    std::vector<TokenId> ids;
+    (*fused)->Encode(text, true, &ids);
+    ASSERT_EQ(ids, want->ids) << text;
+    ExpectSame(*full, *want, text);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+TEST(FusedEncoderTest, SentencePieceBpeEqualsItsPartsForEveryWayToSpellSpaces) {
+  std::string model = SpmBpeModel(false);
+  std::string both = R"({"type":"Sequence","normalizers":[)" + kPrepend + "," + kReplace + "]}";
+  std::string split =
+      R"({"type":"Split","pattern":{"String":" "},"behavior":"MergedWithPrevious","invert":false})";
+  constexpr std::string_view kPath = "fused SentencePiece BPE path";
+  ExpectEqualToItsParts({both, "null", model}, kPath);
+  ExpectEqualToItsParts({kReplace, split, model}, kPath);
+  for (const char* scheme : {"first", "always", "never"}) {
+    for (bool splits : {false, true}) {
+      ExpectEqualToItsParts({"null", Metaspace(scheme, splits), model}, kPath);
+    }
+  }
+}
+
+TEST(FusedEncoderTest, SentencePieceBpeWhoseByteTokensMergeTakesTheGeneralWay) {
+  ExpectEqualToItsParts({kReplace, "null", SpmBpeModel(true)}, "general path");
+}
+
+TEST(FusedEncoderTest, BertEqualsItsPartsWithEveryNormalizer) {
+  for (const char* accents : {"true", "false", "null"}) {
+    for (int flags = 0; flags < 8; ++flags) {
+      std::string normalizer = Bert((flags & 1) != 0, (flags & 2) != 0, accents, (flags & 4) != 0);
+      ExpectEqualToItsParts({normalizer, R"({"type":"BertPreTokenizer"})", WordPieceModel()},
+                            "fused BERT path");
+    }
+  }
+}
+
+TEST(FusedEncoderTest, UnigramEqualsItsParts) {
+  std::string pre = R"({"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},)" +
+                    Metaspace("always", true) + "]}";
+  ExpectEqualToItsParts({kPrecompiled, pre, UnigramModel()}, "fused Unigram path");
+}
+
+}  // namespace
+}  // namespace portico::tokenizer
