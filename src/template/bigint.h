@@ -12,12 +12,6 @@
 
 namespace portico::jinja {
 
-struct BigInt {
-  bool negative;
-  uint32_t size;  // digits of base 2^32, lowest first; the highest is not 0
-  const uint32_t* digits;
-};
-
 inline bool IsInteger(Value v) {
   return v.is(Kind::kInt) || v.is(Kind::kBool) || v.is(Kind::kBigInt);
 }

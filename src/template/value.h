@@ -40,7 +40,7 @@ enum class Kind : uint8_t {
 
 struct Value;
 struct Dict;
-struct BigInt;
+using BigInt = BigInteger;
 struct Generator;
 struct Macro;
 struct Loop;
@@ -177,6 +177,11 @@ inline Value FromJson(const Json& json) {
   if (json.is_int()) return Value::Int(json.as_int());
   if (json.is_bool()) return Value::Bool(json.as_bool());
   if (json.is_double()) return Value::Float(json.as_double());
+  if (json.is_big_int()) {
+    Value v(Kind::kBigInt);
+    v.big = &json.as_big_int().value();
+    return v;
+  }
   return Value::None();
 }
 

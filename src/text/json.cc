@@ -10,11 +10,15 @@
 namespace portico {
 namespace {
 
-// The text with ".0" behind every integer of 20 digits or more: simdjson refuses those beyond 64
-// bits, which tokenizer_config.json has for "no limit".
-std::string WidenIntegers(std::string_view text) {
+// From here on an integer may be beyond int64.
+constexpr size_t kBigDigits = 19;
+
+// The text with 0.0 in the place of every integer of 19 digits or more, which go to `big`: simdjson
+// refuses those beyond 64 bits.
+std::string WithoutBigIntegers(std::string_view text, BigIntegers* big) {
   std::string out;
   out.reserve(text.size() + 64);
+  size_t fractions = 0;
   bool in_string = false;
   for (size_t i = 0; i < text.size();) {
     const char c = text[i];
@@ -31,11 +35,17 @@ std::string WidenIntegers(std::string_view text) {
       continue;
     }
     // A whole number, with its fraction and exponent.
-    size_t end = std::min(text.find_first_not_of("0123456789.eE+-", i), text.size());
-    std::string_view number = text.substr(i, end - i);
-    out.append(number);
-    const bool integer = number.find_first_of(".eE") == std::string_view::npos;
-    if (integer && number.size() >= 20) out.append(".0");
+    const size_t end = std::min(text.find_first_not_of("0123456789.eE+-", i), text.size());
+    const std::string_view number = text.substr(i, end - i);
+    const bool integer = number.find_first_not_of("0123456789") == std::string_view::npos;
+    if (integer && number.size() >= kBigDigits && number.size() <= JsonBigInteger::kMaxDigits &&
+        c != '0') {
+      big->emplace_back(fractions++, (out.ends_with('-') ? "-" : "") + std::string(number));
+      out.append("0.0");
+    } else {
+      fractions += number.find_first_of(".eE") != std::string_view::npos;
+      out.append(number);
+    }
     i = end;
   }
   return out;
@@ -49,15 +59,16 @@ StatusOr<Json> Json::Parse(std::string_view text, const Limits& limits) {
     return Error(StatusCode::kResourceExhausted, simdjson::error_message(error));
   }
   simdjson::dom::element root;
+  BigIntegers big;
   auto error = parser.parse(text.data(), text.size(), true).get(root);
   if (error == simdjson::NUMBER_ERROR) {
-    const std::string wide = WidenIntegers(text);
-    error = parser.parse(wide.data(), wide.size(), true).get(root);
+    const std::string smaller = WithoutBigIntegers(text, &big);
+    error = parser.parse(smaller.data(), smaller.size(), true).get(root);
   }
   if (error) {
     return Error(StatusCode::kInvalidArgument, simdjson::error_message(error));
   }
-  return JsonOf(root);
+  return JsonOf(root, big);
 }
 
 const Json* Json::Find(std::string_view key) const {
@@ -115,6 +126,8 @@ void Json::DumpTo(std::string* out) const {
     AppendJsonInt(as_int(), out);
   } else if (is_double()) {
     AppendJsonDouble(as_double(), out);
+  } else if (is_big_int()) {
+    out->append(as_big_int().text());
   } else if (is_string()) {
     AppendJsonString(as_string(), out);
   } else if (is_array()) {

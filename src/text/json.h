@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "text/big_integer.h"
 
 namespace portico {
 
@@ -35,12 +36,13 @@ class Json {
   Json(double value) : value_(value) {}
   Json(std::string value) : value_(std::move(value)) {}
   Json(std::string_view value) : value_(std::string(value)) {}
+  Json(std::shared_ptr<const JsonBigInteger> value) : value_(std::move(value)) {}
   Json(const char* value) : value_(std::string(value)) {}
   Json(JsonArray value) : value_(std::move(value)) {}
   Json(JsonObject value) : value_(std::move(value)) {}
 
-  // The value of a whole JSON text (strict: RFC 8259, no NaN, numbers within double range, valid UTF-8, nothing
-  // behind the value; integers beyond int64 become doubles). Of doubled keys the last one wins, in the first
+  // The value of a whole JSON text (strict: RFC 8259, no NaN, fractions within double range, integers of at most
+  // JsonBigInteger::kMaxDigits, valid UTF-8, nothing behind the value). Of doubled keys the last one wins, in the first
   // one's place, as in Python.
   static StatusOr<Json> Parse(std::string_view text, const Limits& limits);
   static StatusOr<Json> Parse(std::string_view text) { return Parse(text, Limits{}); }
@@ -49,7 +51,9 @@ class Json {
   bool is_bool() const { return std::holds_alternative<bool>(value_); }
   bool is_int() const { return std::holds_alternative<int64_t>(value_); }
   bool is_double() const { return std::holds_alternative<double>(value_); }
-  bool is_number() const { return is_int() || is_double(); }
+  // An integer beyond int64: a number, but no is_int().
+  bool is_big_int() const { return std::holds_alternative<BigIntegerPtr>(value_); }
+  bool is_number() const { return is_int() || is_double() || is_big_int(); }
   bool is_string() const { return std::holds_alternative<std::string>(value_); }
   bool is_array() const { return std::holds_alternative<JsonArray>(value_); }
   bool is_object() const { return std::holds_alternative<JsonObject>(value_); }
@@ -57,8 +61,11 @@ class Json {
   // The caller has checked the type.
   bool as_bool() const { return std::get<bool>(value_); }
   int64_t as_int() const { return std::get<int64_t>(value_); }
+  // Lives as long as any copy of this value.
+  const JsonBigInteger& as_big_int() const { return *std::get<BigIntegerPtr>(value_); }
   double as_double() const {
-    return is_int() ? static_cast<double>(as_int()) : std::get<double>(value_);
+    if (is_int()) return static_cast<double>(as_int());
+    return is_big_int() ? as_big_int().ToDouble() : std::get<double>(value_);
   }
   const std::string& as_string() const { return std::get<std::string>(value_); }
   std::string& as_string() { return std::get<std::string>(value_); }
@@ -83,10 +90,17 @@ class Json {
   std::string Dump() const;
   void DumpTo(std::string* out) const;
 
-  friend bool operator==(const Json& a, const Json& b) { return a.value_ == b.value_; }
+  friend bool operator==(const Json& a, const Json& b) {
+    if (a.is_big_int() && b.is_big_int()) return a.as_big_int().text() == b.as_big_int().text();
+    return a.value_ == b.value_;
+  }
 
  private:
-  std::variant<std::monostate, bool, int64_t, double, std::string, JsonArray, JsonObject> value_;
+  using BigIntegerPtr = std::shared_ptr<const JsonBigInteger>;
+
+  std::variant<std::monostate, bool, int64_t, double, std::string, JsonArray, JsonObject,
+               BigIntegerPtr>
+      value_;
 };
 
 }  // namespace portico

@@ -1,6 +1,7 @@
 #include "text/json_element.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,43 +50,76 @@ void ResolveDoubledKeys(JsonObject* object) {
   object->resize(kept);
 }
 
-Json ArrayOf(simdjson::dom::array from) {
-  JsonArray array;
-  array.reserve(from.size());
-  for (element item : from) array.push_back(JsonOf(item));
-  return Json(std::move(array));
+// What an integer of the text is: int64 where it fits.
+Json IntegerOf(const std::string& text) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  if (read.ec == std::errc() && read.ptr == end) return Json(value);
+  return Json(JsonBigInteger::Read(text));
 }
 
-Json ObjectOf(simdjson::dom::object from) {
-  JsonObject object;
-  object.reserve(from.size());
-  for (auto [key, item] : from) object.emplace_back(std::string(key), JsonOf(item));
-  if (object.size() > kFewMembers || HasDoubledKeys(object)) ResolveDoubledKeys(&object);
-  return Json(std::move(object));
-}
+// Goes through the text in its order, so that fractions can be counted.
+class Converter {
+ public:
+  explicit Converter(const BigIntegers& big) : big_(big) {}
+
+  Json Convert(element from) {
+    switch (from.type()) {
+      case element_type::ARRAY:
+        return Array(simdjson::dom::array(from));
+      case element_type::OBJECT:
+        return Object(simdjson::dom::object(from));
+      case element_type::INT64:
+        return Json(int64_t(from));
+      case element_type::UINT64:
+        return IntegerOf(std::to_string(uint64_t(from)));
+      case element_type::DOUBLE:
+        return Fraction(double(from));
+      case element_type::STRING:
+        return Json(std::string_view(from));
+      case element_type::BOOL:
+        return Json(bool(from));
+      case element_type::NULL_VALUE:
+        break;
+    }
+    return Json();
+  }
+
+ private:
+  Json Array(simdjson::dom::array from) {
+    JsonArray array;
+    array.reserve(from.size());
+    for (element item : from) array.push_back(Convert(item));
+    return Json(std::move(array));
+  }
+
+  Json Object(simdjson::dom::object from) {
+    JsonObject object;
+    object.reserve(from.size());
+    for (auto [key, item] : from) object.emplace_back(std::string(key), Convert(item));
+    if (object.size() > kFewMembers || HasDoubledKeys(object)) ResolveDoubledKeys(&object);
+    return Json(std::move(object));
+  }
+
+  Json Fraction(double value) {
+    const size_t number = fractions_++;
+    if (next_big_ == big_.size() || big_[next_big_].first != number) return Json(value);
+    return IntegerOf(big_[next_big_++].second);
+  }
+
+  const BigIntegers& big_;
+  size_t next_big_ = 0;
+  size_t fractions_ = 0;
+};
 
 }  // namespace
 
 Json JsonOf(element from) {
-  switch (from.type()) {
-    case element_type::ARRAY:
-      return ArrayOf(simdjson::dom::array(from));
-    case element_type::OBJECT:
-      return ObjectOf(simdjson::dom::object(from));
-    case element_type::INT64:
-      return Json(int64_t(from));
-    case element_type::UINT64:
-      return Json(static_cast<double>(uint64_t(from)));
-    case element_type::DOUBLE:
-      return Json(double(from));
-    case element_type::STRING:
-      return Json(std::string_view(from));
-    case element_type::BOOL:
-      return Json(bool(from));
-    case element_type::NULL_VALUE:
-      break;
-  }
-  return Json();
+  static const BigIntegers none;
+  return JsonOf(from, none);
 }
+
+Json JsonOf(element from, const BigIntegers& big) { return Converter(big).Convert(from); }
 
 }  // namespace portico

@@ -13,14 +13,42 @@ TEST(Json, KeepsTheOrderOfMembersAndTheLastOfDoubledKeys) {
   EXPECT_EQ(json->Dump(), R"({"b":{"x":[1.5,null,true,"é"]},"a":2})");
 }
 
-TEST(Json, IntegersBeyond64BitsBecomeDoubles) {
+TEST(Json, KeepsIntegersBeyond64Bits) {
   // Many a tokenizer_config.json says "no limit" with this number.
-  auto json = Json::Parse(R"({"model_max_length": 1000000000000000019884624838656, "s": "1\"2",
-      "l": [-99999999999999999999, 18446744073709551615, 12345678901234567890.5]})");
+  const std::string text =
+      R"({"model_max_length":1000000000000000019884624838656,"s":"1\"2 99999999999999999999",)"
+      R"("l":[-99999999999999999999,18446744073709551615,0.5,9223372036854775807,-9223372036854775809]})";
+  auto json = Json::Parse(text);
   ASSERT_TRUE(json.ok());
   EXPECT_EQ(json->GetDouble("model_max_length", 0), 1e30);
-  EXPECT_EQ(json->Find("l")->as_array()[0].as_double(), -1e20);
-  EXPECT_EQ(json->GetString("s"), "1\"2");
+  EXPECT_EQ(json->Dump(), text);
+  EXPECT_EQ(*json, *Json::Parse(json->Dump()));
+  const JsonArray& list = json->Find("l")->as_array();
+  EXPECT_TRUE(list[0].is_big_int());
+  EXPECT_FALSE(list[0].is_int());
+  EXPECT_EQ(list[0].as_double(), -1e20);
+  EXPECT_TRUE(list[1].is_big_int());
+  EXPECT_EQ(list[3].as_int(), INT64_MAX);
+}
+
+TEST(Json, GivesTheDigitsOfABigInteger) {
+  const Json json = *Json::Parse("-36893488147419103236");  // -(2^65 + 4)
+  const BigInteger& value = json.as_big_int().value();
+  EXPECT_TRUE(value.negative);
+  ASSERT_EQ(value.size, 3u);
+  EXPECT_EQ(value.digits[0], 4u);
+  EXPECT_EQ(value.digits[1], 0u);
+  EXPECT_EQ(value.digits[2], 2u);
+}
+
+TEST(Json, RefusesIntegersThatAreTooLongOrMalformed) {
+  EXPECT_TRUE(Json::Parse(std::string(JsonBigInteger::kMaxDigits, '7')).ok());
+  EXPECT_FALSE(Json::Parse(std::string(JsonBigInteger::kMaxDigits + 1, '7')).ok());
+  for (const char* text :
+       {"012345678901234567890123", "--12345678901234567890123", "[12345678901234567890123-1]",
+        "12345678901234567890123.", "+12345678901234567890123"}) {
+    EXPECT_FALSE(Json::Parse(text).ok()) << text;
+  }
 }
 
 TEST(Json, RefusesWhatIsNotStrictJson) {
