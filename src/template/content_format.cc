@@ -10,12 +10,12 @@
 namespace portico::jinja {
 namespace {
 
-class ContentFinder {
+class ContentFinder final : public StmtParts {
  public:
   bool Run(StmtList body) {
     // Twice, so that a macro may stand before the call that hands it the content.
-    Visit(body);
-    Visit(body);
+    OnBody(body);
+    OnBody(body);
     return found_;
   }
 
@@ -43,7 +43,7 @@ class ContentFinder {
     }
   }
 
-  void VisitCalls(Expr* expr) {
+  void OnExpr(Expr* expr) override {
     if (expr == nullptr) return;
     if (expr->kind == ExprKind::kCall) {
       const auto& call = *static_cast<const CallExpr*>(expr);
@@ -54,79 +54,30 @@ class ContentFinder {
         }
       }
     }
-    ForEachChild(expr, [this](Expr* child) { VisitCalls(child); });
+    ForEachChild(expr, [this](Expr* child) { OnExpr(child); });
   }
 
-  void VisitMacro(const MacroCode& code) {
+  void OnCode(const MacroCode& code) override {
     std::vector<std::string_view> added;
     for (size_t i = 0; i < code.parameters.size(); ++i) {
       if (!content_arguments_.contains({code.name, i})) continue;
       if (names_.insert(code.parameters[i]->name).second) added.push_back(code.parameters[i]->name);
     }
-    Visit(code.body);
+    OnBody(code.body);
     for (std::string_view name : added) names_.erase(name);
   }
 
-  void Visit(StmtList body) {
-    for (Stmt* stmt : body) Visit(stmt);
-  }
-
-  void Visit(Stmt* stmt) {
-    switch (stmt->kind) {
-      case StmtKind::kOutput:
-        for (OutputItem& item : static_cast<OutputStmt*>(stmt)->items) VisitCalls(item.expr);
-        break;
-      case StmtKind::kFor: {
-        auto* loop = static_cast<ForStmt*>(stmt);
-        VisitCalls(loop->iterable);
-        if (IsContent(loop->iterable)) found_ = true;
-        Visit(loop->body);
-        Visit(loop->otherwise);
-        break;
+  void OnBody(StmtList body) override {
+    for (Stmt* stmt : body) {
+      if (stmt->kind == StmtKind::kFor) {
+        found_ = found_ || IsContent(static_cast<ForStmt*>(stmt)->iterable);
       }
-      case StmtKind::kIf:
-        for (IfBranch& branch : static_cast<IfStmt*>(stmt)->branches) {
-          VisitCalls(branch.test);
-          Visit(branch.body);
-        }
-        break;
-      case StmtKind::kSet: {
-        auto* set = static_cast<SetStmt*>(stmt);
-        VisitCalls(set->value);
-        if (set->target->kind == ExprKind::kName && IsContent(set->value)) {
-          names_.insert(static_cast<NameExpr*>(set->target)->name);
-        }
-        break;
+      ForEachPart(stmt, this);
+      if (stmt->kind != StmtKind::kSet) continue;
+      const auto& set = *static_cast<SetStmt*>(stmt);
+      if (set.target->kind == ExprKind::kName && IsContent(set.value)) {
+        names_.insert(static_cast<NameExpr*>(set.target)->name);
       }
-      case StmtKind::kSetBlock:
-        Visit(static_cast<SetBlockStmt*>(stmt)->body);
-        break;
-      case StmtKind::kMacro:
-        VisitMacro(static_cast<MacroStmt*>(stmt)->code);
-        break;
-      case StmtKind::kCallBlock:
-        VisitCalls(static_cast<CallBlockStmt*>(stmt)->call);
-        VisitMacro(static_cast<CallBlockStmt*>(stmt)->code);
-        break;
-      case StmtKind::kFilterBlock:
-        Visit(static_cast<FilterBlockStmt*>(stmt)->body);
-        break;
-      case StmtKind::kWith:
-        Visit(static_cast<WithStmt*>(stmt)->body);
-        break;
-      case StmtKind::kScope:
-        Visit(static_cast<ScopeStmt*>(stmt)->body);
-        break;
-      case StmtKind::kGeneration:
-        VisitMacro(static_cast<GenerationStmt*>(stmt)->code);
-        break;
-      case StmtKind::kBlock:
-        Visit(static_cast<BlockStmt*>(stmt)->body);
-        break;
-      case StmtKind::kBreak:
-      case StmtKind::kContinue:
-      case StmtKind::kRefused:
-        break;
     }
   }
 

@@ -75,6 +75,16 @@ class Symbols {
 // Calls `visit` for the direct parts of a node.
 void ForEachChild(Expr* expr, const std::function<void(Expr*)>& visit);
 
+// What a statement is made of, in the order of the text.
+class StmtParts {
+ public:
+  virtual ~StmtParts() = default;
+  virtual void OnExpr(Expr* expr) = 0;  // may be null; also assignment targets
+  virtual void OnBody(StmtList body) = 0;
+  virtual void OnCode(const MacroCode& code) = 0;  // of a macro, a call block or a generation block
+};
+void ForEachPart(Stmt* stmt, StmtParts* parts);
+
 // The names among `names` that the code loads before it stores them.
 std::set<std::string_view> FindUndeclared(StmtList body, std::set<std::string_view> names);
 // Whether the code stores `loop`, which Jinja forbids inside loops.

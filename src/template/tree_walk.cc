@@ -17,14 +17,14 @@ void EachArgument(const Arguments& arguments, const Visit& visit) {
 }
 
 // Loads and stores of names in the order of the text, through nested scopes.
-class UndeclaredFinder {
+class UndeclaredFinder final : public StmtParts {
  public:
   explicit UndeclaredFinder(std::set<std::string_view> names) : names_(std::move(names)) {}
 
-  void Visit(Expr* expr) {
+  void OnExpr(Expr* expr) override {
     if (expr == nullptr) return;
     if (expr->kind != ExprKind::kName) {
-      ForEachChild(expr, [this](Expr* child) { Visit(child); });
+      ForEachChild(expr, [this](Expr* child) { OnExpr(child); });
       return;
     }
     auto* name = static_cast<NameExpr*>(expr);
@@ -35,85 +35,24 @@ class UndeclaredFinder {
     }
   }
 
-  void Visit(StmtList body) {
-    for (Stmt* stmt : body) Visit(stmt);
+  void OnBody(StmtList body) override {
+    for (Stmt* stmt : body) {
+      // A block has a context of its own.
+      if (stmt->kind != StmtKind::kBlock) ForEachPart(stmt, this);
+    }
   }
+
+  void OnCode(const MacroCode& code) override {
+    for (NameExpr* parameter : code.parameters) OnExpr(parameter);
+    for (Expr* value : code.defaults) OnExpr(value);
+    OnBody(code.body);
+  }
+
   const std::set<std::string_view>& found() const { return found_; }
 
  private:
-  void Visit(ExprList exprs) {
-    for (Expr* expr : exprs) Visit(expr);
-  }
-  void Visit(const MacroCode& code) {
-    for (NameExpr* parameter : code.parameters) Visit(parameter);
-    Visit(code.defaults);
-    Visit(code.body);
-  }
-  void Visit(Stmt* stmt);
-
   std::set<std::string_view> names_, found_;
 };
-
-void UndeclaredFinder::Visit(Stmt* stmt) {
-  switch (stmt->kind) {
-    case StmtKind::kOutput:
-      for (OutputItem& item : static_cast<OutputStmt*>(stmt)->items) Visit(item.expr);
-      break;
-    case StmtKind::kFor: {
-      auto* loop = static_cast<ForStmt*>(stmt);
-      Visit(loop->target);
-      Visit(loop->iterable);
-      Visit(loop->body);
-      Visit(loop->otherwise);
-      Visit(loop->test);
-      break;
-    }
-    case StmtKind::kIf:
-      for (IfBranch& branch : static_cast<IfStmt*>(stmt)->branches) {
-        Visit(branch.test);
-        Visit(branch.body);
-      }
-      break;
-    case StmtKind::kSet:
-      Visit(static_cast<SetStmt*>(stmt)->target);
-      Visit(static_cast<SetStmt*>(stmt)->value);
-      break;
-    case StmtKind::kSetBlock:
-      Visit(static_cast<SetBlockStmt*>(stmt)->target);
-      Visit(static_cast<SetBlockStmt*>(stmt)->filter);
-      Visit(static_cast<SetBlockStmt*>(stmt)->body);
-      break;
-    case StmtKind::kMacro:
-      Visit(static_cast<MacroStmt*>(stmt)->code);
-      break;
-    case StmtKind::kCallBlock:
-      Visit(static_cast<CallBlockStmt*>(stmt)->call);
-      Visit(static_cast<CallBlockStmt*>(stmt)->code);
-      break;
-    case StmtKind::kFilterBlock:
-      Visit(static_cast<FilterBlockStmt*>(stmt)->body);
-      Visit(static_cast<FilterBlockStmt*>(stmt)->filter);
-      break;
-    case StmtKind::kWith:
-      Visit(static_cast<WithStmt*>(stmt)->targets);
-      Visit(static_cast<WithStmt*>(stmt)->values);
-      Visit(static_cast<WithStmt*>(stmt)->body);
-      break;
-    case StmtKind::kScope:
-      Visit(static_cast<ScopeStmt*>(stmt)->body);
-      break;
-    case StmtKind::kGeneration:
-      Visit(static_cast<GenerationStmt*>(stmt)->code);
-      break;
-    case StmtKind::kRefused:
-      Visit(static_cast<RefusedStmt*>(stmt)->expr);
-      break;
-    case StmtKind::kBlock:
-    case StmtKind::kBreak:
-    case StmtKind::kContinue:
-      break;
-  }
-}
 
 bool TargetHasLoop(const Expr* target) {
   if (target->kind == ExprKind::kName) {
@@ -219,9 +158,74 @@ void ForEachChild(Expr* expr, const Visit& visit) {
   }
 }
 
+void ForEachPart(Stmt* stmt, StmtParts* parts) {
+  switch (stmt->kind) {
+    case StmtKind::kOutput:
+      for (OutputItem& item : static_cast<OutputStmt*>(stmt)->items) parts->OnExpr(item.expr);
+      break;
+    case StmtKind::kFor: {
+      auto* loop = static_cast<ForStmt*>(stmt);
+      parts->OnExpr(loop->target);
+      parts->OnExpr(loop->iterable);
+      parts->OnBody(loop->body);
+      parts->OnBody(loop->otherwise);
+      parts->OnExpr(loop->test);
+      break;
+    }
+    case StmtKind::kIf:
+      for (IfBranch& branch : static_cast<IfStmt*>(stmt)->branches) {
+        parts->OnExpr(branch.test);
+        parts->OnBody(branch.body);
+      }
+      break;
+    case StmtKind::kSet:
+      parts->OnExpr(static_cast<SetStmt*>(stmt)->target);
+      parts->OnExpr(static_cast<SetStmt*>(stmt)->value);
+      break;
+    case StmtKind::kSetBlock:
+      parts->OnExpr(static_cast<SetBlockStmt*>(stmt)->target);
+      parts->OnExpr(static_cast<SetBlockStmt*>(stmt)->filter);
+      parts->OnBody(static_cast<SetBlockStmt*>(stmt)->body);
+      break;
+    case StmtKind::kMacro:
+      parts->OnCode(static_cast<MacroStmt*>(stmt)->code);
+      break;
+    case StmtKind::kCallBlock:
+      parts->OnExpr(static_cast<CallBlockStmt*>(stmt)->call);
+      parts->OnCode(static_cast<CallBlockStmt*>(stmt)->code);
+      break;
+    case StmtKind::kFilterBlock:
+      parts->OnBody(static_cast<FilterBlockStmt*>(stmt)->body);
+      parts->OnExpr(static_cast<FilterBlockStmt*>(stmt)->filter);
+      break;
+    case StmtKind::kWith: {
+      auto* with = static_cast<WithStmt*>(stmt);
+      for (Expr* target : with->targets) parts->OnExpr(target);
+      for (Expr* value : with->values) parts->OnExpr(value);
+      parts->OnBody(with->body);
+      break;
+    }
+    case StmtKind::kScope:
+      parts->OnBody(static_cast<ScopeStmt*>(stmt)->body);
+      break;
+    case StmtKind::kGeneration:
+      parts->OnCode(static_cast<GenerationStmt*>(stmt)->code);
+      break;
+    case StmtKind::kBlock:
+      parts->OnBody(static_cast<BlockStmt*>(stmt)->body);
+      break;
+    case StmtKind::kRefused:
+      parts->OnExpr(static_cast<RefusedStmt*>(stmt)->expr);
+      break;
+    case StmtKind::kBreak:
+    case StmtKind::kContinue:
+      break;
+  }
+}
+
 std::set<std::string_view> FindUndeclared(StmtList body, std::set<std::string_view> names) {
   UndeclaredFinder finder(std::move(names));
-  finder.Visit(body);
+  finder.OnBody(body);
   return finder.found();
 }
 
