@@ -147,7 +147,8 @@ void AddedTokens::Split(std::string_view text, bool normalized, bool parse_speci
     if (token.lstrip) begin = std::max(SpacesBefore(text, begin), done);
     if (token.rstrip) end = SpacesAfter(text, end);
     if (done < begin) out->push_back({done, begin, std::nullopt});
-    out->push_back({begin, end, found->id});
+    // Nothing is left of a token whose text the one before took with its spaces.
+    if (begin != end) out->push_back({begin, end, found->id});
     done = end;
   }
   if (done != text.size()) out->push_back({done, text.size(), std::nullopt});
