@@ -47,6 +47,18 @@ TEST(TokenizerTest, SpecialTokensStandAroundTheTextWhenAskedFor) {
   EXPECT_TRUE(t->AddsSpecialTokens());
 }
 
+TEST(TokenizerTest, AnAddedTokenWhoseTextWasTakenByTheOneBeforeIsNone) {
+  // Found by the cross-check: a token of two spaces that strips both sides was repeated for each pair of a run.
+  std::string json = ByteLevelJson(kMerges);
+  std::string both =
+      R"({"id":266,"content":"  ","single_word":false,"lstrip":true,"rstrip":true,"normalized":false,"special":false},)";
+  json.insert(json.find(R"("added_tokens":[)") + 16, both);
+  auto t = Make(json);
+  std::vector<TokenId> ids = Ids(*t, "      h");
+  ASSERT_EQ(ids.size(), 2u);
+  EXPECT_EQ(ids[1], 'h');
+}
+
 TEST(TokenizerTest, AddedTokensWrittenOutBecomeTheirIds) {
   auto t = Make(ByteLevelJson(kMerges));
   EXPECT_THAT(Ids(*t, "he<tool><|end|>he"), ElementsAre(257, 265, 264, 257));
