@@ -9,6 +9,9 @@ pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 add_library(pcre2 ALIAS PkgConfig::PCRE2)
 add_library(utf8proc ALIAS PkgConfig::UTF8PROC)
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+add_library(xxhash_headers INTERFACE)
+target_include_directories(xxhash_headers SYSTEM INTERFACE "${XXHASH_INCLUDE_DIR}")
 
 if(PORTICO_PYTHON)
   return()  # the rooms below net need no more

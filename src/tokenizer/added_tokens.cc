@@ -113,7 +113,10 @@ void AddedTokens::Add(AddedToken token, std::optional<TokenId> model_id, size_t 
   }
   max_id_ = std::max(max_id_, id);
   by_content_[token.content] = id;
-  if (token.special) specials_.insert(token.content);
+  if (token.special) {
+    specials_.insert(token.content);
+    special_first_[static_cast<unsigned char>(token.content[0])] = true;
+  }
   std::string text = token.normalized ? std::move(normalized) : token.content;
   by_id_[id] = Entry{std::move(token), std::move(text)};
 }

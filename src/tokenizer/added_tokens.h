@@ -79,7 +79,10 @@ class AddedTokens {
   // What a decode takes for this id, or null if it is not an added token.
   const std::string* TextOf(TokenId id) const;
   // True for texts that a decode leaves out with skip_special_tokens.
-  bool IsSpecialText(std::string_view text) const { return specials_.contains(std::string(text)); }
+  bool IsSpecialText(std::string_view text) const {
+    return !text.empty() && special_first_[static_cast<unsigned char>(text[0])] &&
+           specials_.contains(std::string(text));
+  }
   const std::unordered_set<std::string>& special_texts() const { return specials_; }
   TokenId max_id() const { return max_id_; }
   size_t size() const { return by_id_.size(); }
@@ -94,6 +97,7 @@ class AddedTokens {
   std::unordered_map<std::string, TokenId> by_content_;
   std::unordered_map<TokenId, Entry> by_id_;
   std::unordered_set<std::string> specials_;
+  bool special_first_[256] = {};  // by first byte: every token of a vocabulary is looked up
   WordFinder raw_finder_;
   WordFinder normalized_finder_;
   TokenId next_id_ = -1;

@@ -28,6 +28,9 @@ uint8_t ClassOf(uint32_t c) {
   return out;
 }
 
+// Planes 4 to 13 are unassigned and 15 and 16 are for private use: three quarters of all code points, of no class.
+bool IsEmptyPlane(uint32_t c) { return c >= 0x40000 && c >> 16 != 14; }
+
 }  // namespace
 
 const CharClasses& CharClasses::Get() {
@@ -40,7 +43,9 @@ CharClasses::CharClasses() {
   std::unordered_map<std::string, uint16_t> known;
   for (uint32_t first = 0; first < 0x110000; first += kBlock) {
     std::string block(kBlock, '\0');
-    for (uint32_t i = 0; i < kBlock; ++i) block[i] = static_cast<char>(ClassOf(first + i));
+    for (uint32_t i = 0; i < kBlock && !IsEmptyPlane(first); ++i) {
+      block[i] = static_cast<char>(ClassOf(first + i));
+    }
     auto next = static_cast<uint16_t>(blocks.size() / kBlock);
     auto [it, is_new] = known.emplace(block, next);
     // ASCII keeps the first two blocks, whatever they hold.

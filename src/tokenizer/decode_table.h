@@ -23,8 +23,7 @@ class DecodeTable {
     uint32_t is_byte : 1 = 0;  // a <0x..> token of the kFallback plan
   };
 
-  // `spelling(id)` gives the decoded spelling, or a null pointer where there is no token; `special(text)` tells
-  // which are left out.
+  // `spelling(id)` gives whether there is such a token, and its spelling; `special(text)` tells which are left out.
   template <typename Spelling, typename Special>
   void Fill(const DecodePlan& plan, TokenId size, Spelling spelling, Special special) {
     entries_.resize(static_cast<size_t>(size));
@@ -32,8 +31,10 @@ class DecodeTable {
       auto [known, text] = spelling(id);
       if (known) Set(plan, id, text, special(text));
     }
-    bytes_.shrink_to_fit();
   }
+  // One more, or another spelling of one that is there; id < size().
+  void Set(const DecodePlan& plan, TokenId id, std::string_view text, bool special);
+  void Seal() { bytes_.shrink_to_fit(); }
 
   TokenId size() const { return static_cast<TokenId>(entries_.size()); }
   bool Has(TokenId id) const { return Inside(id) && At(id).has; }
@@ -45,8 +46,6 @@ class DecodeTable {
   }
 
  private:
-  void Set(const DecodePlan& plan, TokenId id, std::string_view text, bool special);
-
   std::vector<Entry> entries_;
   std::string bytes_;
 };

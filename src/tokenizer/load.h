@@ -1,6 +1,7 @@
 // From files to the parts of a tokenizer.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -9,16 +10,20 @@
 
 namespace portico::tokenizer {
 
-// The text of a tokenizer.json.
-StatusOr<PipelineParts> PartsFromJson(std::string_view json);
+// The text of a tokenizer.json. `frame`, if not null, gets the JSON of all of it but the model.
+StatusOr<PipelineParts> PartsFromJson(std::string_view json, std::string* frame = nullptr);
+// The same, of a file whose model is there already.
+StatusOr<PipelineParts> PartsFromFrame(std::string_view frame, std::unique_ptr<const Model> model);
 // The bytes of a GGUF file.
 StatusOr<PipelineParts> PartsFromGguf(std::string_view file);
-// A tiktoken rank file; `path` names it, its folder may hold tiktoken_spec.json.
-StatusOr<PipelineParts> PartsFromTiktoken(std::string_view file, const std::string& path);
+// A tiktoken rank file; `path` names it, its folder may hold tiktoken_spec.json. `model`, if not null, is what the
+// file's ranks make.
+StatusOr<PipelineParts> PartsFromTiktoken(std::string_view file, const std::string& path,
+                                          std::unique_ptr<const Model> model = nullptr);
 // A SentencePiece model.
 StatusOr<PipelineParts> PartsFromSentencePiece(std::string_view file);
 
-// Whatever `path` is.
+// Whatever `path` is. Large files are compiled into the cache (compiled_cache.h), and read from there the next time.
 StatusOr<PipelineParts> PartsFromPath(const std::string& path);
 
 }  // namespace portico::tokenizer

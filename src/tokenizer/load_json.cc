@@ -78,11 +78,8 @@ bool IsNoNormalizer(const Json& json) {
                             list->is_array() && list->as_array().empty());
 }
 
-}  // namespace
-
-StatusOr<PipelineParts> PartsFromJson(std::string_view text) {
-  simdjson::padded_string padded(text);
-  PORTICO_ASSIGN_OR_RETURN(Sections sections, SplitSections(padded));
+// Everything but the model.
+StatusOr<PipelineParts> FramePartsOf(const Sections& sections) {
   PipelineParts parts;
   PORTICO_ASSIGN_OR_RETURN(Json version, ParseSection(sections.version, "version"));
   if (!version.is_null() && !(version.is_string() && version.as_string() == "1.0")) {
@@ -107,10 +104,44 @@ StatusOr<PipelineParts> PartsFromJson(std::string_view text) {
   PORTICO_ASSIGN_OR_RETURN(Json decoder, ParseSection(sections.decoder, "decoder"));
   PORTICO_ASSIGN_OR_RETURN(parts.decoder, Decoder::FromJson(decoder));
   parts.decode_plan = PlanDecode(decoder);
+  return parts;
+}
+
+std::string FrameJson(const Sections& sections) {
+  std::string out = "{";
+  for (const auto& [name, text] :
+       {std::pair{"version", sections.version}, std::pair{"truncation", sections.truncation},
+        std::pair{"padding", sections.padding}, std::pair{"added_tokens", sections.added_tokens},
+        std::pair{"normalizer", sections.normalizer},
+        std::pair{"pre_tokenizer", sections.pre_tokenizer},
+        std::pair{"post_processor", sections.post_processor},
+        std::pair{"decoder", sections.decoder}}) {
+    if (text.empty()) continue;
+    if (out.size() > 1) out += ',';
+    out.append("\"").append(name).append("\":").append(text);
+  }
+  return out + "}";
+}
+
+}  // namespace
+
+StatusOr<PipelineParts> PartsFromJson(std::string_view text, std::string* frame) {
+  simdjson::padded_string padded(text);
+  PORTICO_ASSIGN_OR_RETURN(Sections sections, SplitSections(padded));
+  PORTICO_ASSIGN_OR_RETURN(PipelineParts parts, FramePartsOf(sections));
   if (sections.model.empty()) {
     return Error(StatusCode::kInvalidArgument, "the file has no model");
   }
   PORTICO_ASSIGN_OR_RETURN(parts.model, ModelFromJson(sections.model));
+  if (frame != nullptr) *frame = FrameJson(sections);
+  return parts;
+}
+
+StatusOr<PipelineParts> PartsFromFrame(std::string_view frame, std::unique_ptr<const Model> model) {
+  simdjson::padded_string padded(frame);
+  PORTICO_ASSIGN_OR_RETURN(Sections sections, SplitSections(padded));
+  PORTICO_ASSIGN_OR_RETURN(PipelineParts parts, FramePartsOf(sections));
+  parts.model = std::move(model);
   return parts;
 }
 

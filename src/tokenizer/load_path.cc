@@ -1,7 +1,10 @@
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 
+#include "tokenizer/compiled_cache.h"
 #include "tokenizer/load.h"
 #include "tokenizer/mapped_file.h"
 
@@ -42,6 +45,45 @@ Status Named(const std::string& path, const Status& status) {
   return Error(status.code(), path + ": " + std::string(MessageOf(status)));
 }
 
+// Smaller files load about as fast from their source.
+constexpr size_t kWorthCompiling = size_t{1} << 20;
+
+// `from_source(frame)` loads, and says in `*frame` what CompiledTokenizer::frame keeps; `from_compiled` takes what it
+// has kept.
+template <typename FromSource, typename FromCompiled>
+StatusOr<PipelineParts> ThroughCache(std::string_view kind, std::string_view bytes,
+                                     FromSource from_source, FromCompiled from_compiled) {
+  std::string frame;
+  if (bytes.size() < kWorthCompiling) return from_source(&frame);
+  CompiledCache cache = CompiledCache::OfUser();
+  std::optional<ContentKey> key = cache.KeyOf(kind, bytes);
+  if (!key) return from_source(&frame);
+  if (std::optional<CompiledTokenizer> found = cache.Find(*key)) {
+    StatusOr<PipelineParts> parts = from_compiled(*std::move(found));
+    if (parts.ok()) return parts;
+  }
+  StatusOr<PipelineParts> parts = from_source(&frame);
+  if (parts.ok()) cache.Store(*key, frame, *parts->model);
+  return parts;
+}
+
+StatusOr<PipelineParts> PartsFromBytes(std::string_view bytes, const std::string& file) {
+  if (bytes.starts_with("GGUF")) return PartsFromGguf(bytes);
+  if (LooksLikeRanks(bytes)) {
+    return ThroughCache(
+        "ranks", bytes, [&](std::string*) { return PartsFromTiktoken(bytes, file); },
+        [&](CompiledTokenizer compiled) {
+          return PartsFromTiktoken(bytes, file, std::move(compiled.model));
+        });
+  }
+  if (file.ends_with(".model")) return PartsFromSentencePiece(bytes);
+  return ThroughCache(
+      "json", bytes, [&](std::string* frame) { return PartsFromJson(bytes, frame); },
+      [&](CompiledTokenizer compiled) {
+        return PartsFromFrame(compiled.frame, std::move(compiled.model));
+      });
+}
+
 }  // namespace
 
 StatusOr<PipelineParts> PartsFromPath(const std::string& path) {
@@ -51,17 +93,7 @@ StatusOr<PipelineParts> PartsFromPath(const std::string& path) {
     PORTICO_ASSIGN_OR_RETURN(file, FileInFolder(path));
   }
   PORTICO_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(file));
-  std::string_view bytes = mapped.text();
-  StatusOr<PipelineParts> parts;
-  if (bytes.starts_with("GGUF")) {
-    parts = PartsFromGguf(bytes);
-  } else if (LooksLikeRanks(bytes)) {
-    parts = PartsFromTiktoken(bytes, file);
-  } else if (file.ends_with(".model")) {
-    parts = PartsFromSentencePiece(bytes);
-  } else {
-    parts = PartsFromJson(bytes);
-  }
+  StatusOr<PipelineParts> parts = PartsFromBytes(mapped.text(), file);
   if (!parts.ok()) return Named(file, parts.status());
   return parts;
 }

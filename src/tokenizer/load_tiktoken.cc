@@ -143,10 +143,7 @@ MergeTable MergesOf(const std::vector<std::pair<std::string, TokenId>>& ranks,
   return merges;
 }
 
-}  // namespace
-
-StatusOr<PipelineParts> PartsFromTiktoken(std::string_view file, const std::string& path) {
-  PORTICO_ASSIGN_OR_RETURN(Spec spec, FindSpec(path));
+StatusOr<std::unique_ptr<const Model>> ModelOfRanks(std::string_view file) {
   PORTICO_ASSIGN_OR_RETURN(auto ranks, ReadRanks(file));
   Vocabulary bytes;
   Vocabulary spelled;
@@ -160,11 +157,23 @@ StatusOr<PipelineParts> PartsFromTiktoken(std::string_view file, const std::stri
   }
   bytes.Seal();
   spelled.Seal();
-  PipelineParts parts;
-  parts.description = "tiktoken rank file";
   BpeOptions options;
   options.ignore_merges = true;
-  parts.model = std::make_unique<Bpe>(std::move(spelled), MergesOf(ranks, bytes), options);
+  return std::unique_ptr<const Model>(
+      std::make_unique<Bpe>(std::move(spelled), MergesOf(ranks, bytes), options));
+}
+
+}  // namespace
+
+StatusOr<PipelineParts> PartsFromTiktoken(std::string_view file, const std::string& path,
+                                          std::unique_ptr<const Model> model) {
+  PORTICO_ASSIGN_OR_RETURN(Spec spec, FindSpec(path));
+  PipelineParts parts;
+  parts.description = "tiktoken rank file";
+  parts.model = std::move(model);
+  if (!parts.model) {
+    PORTICO_ASSIGN_OR_RETURN(parts.model, ModelOfRanks(file));
+  }
   for (auto& [token, id] : spec.special_tokens) {
     AddedToken added;
     added.content = std::move(token);

@@ -34,15 +34,7 @@ StatusOr<std::unique_ptr<const Pipeline>> Pipeline::Make(PipelineParts parts) {
                                                  std::to_string(size - 1) +
                                                  "; more than 2^24 are not supported");
   }
-  p->decode_.Fill(
-      p->parts_.decode_plan, size,
-      [&](TokenId id) -> std::pair<bool, std::string_view> {
-        if (const std::string* text = p->added_.TextOf(id)) return {true, *text};
-        return {vocabulary.Has(id), vocabulary.Spelling(id)};
-      },
-      [&](std::string_view text) {
-        return !p->added_.special_texts().empty() && p->added_.IsSpecialText(text);
-      });
+  p->FillDecodeTable(size);
   if (const auto* bpe = dynamic_cast<const Bpe*>(p->parts_.model.get())) {
     p->fast_ = ByteLevelEncoder::Make(*bpe, p->parts_.byte_level);
   }
@@ -57,6 +49,21 @@ StatusOr<std::unique_ptr<const Pipeline>> Pipeline::Make(PipelineParts parts) {
     p->frame_.known = true;
   }
   return std::unique_ptr<const Pipeline>(std::move(p));
+}
+
+void Pipeline::FillDecodeTable(TokenId size) {
+  const Vocabulary& vocabulary = parts_.model->vocabulary();
+  auto special = [this](std::string_view text) { return added_.IsSpecialText(text); };
+  decode_.Fill(
+      parts_.decode_plan, size,
+      [&](TokenId id) -> std::pair<bool, std::string_view> {
+        return {vocabulary.Has(id), vocabulary.Spelling(id)};
+      },
+      special);
+  for (const auto& [id, entry] : added_.entries()) {
+    decode_.Set(parts_.decode_plan, id, entry.text, special(entry.text));
+  }
+  decode_.Seal();
 }
 
 Status Pipeline::AddTokens() {

@@ -67,6 +67,7 @@ class Pipeline {
   // What cuts and what fills an encode with these options; null for none.
   const Truncation* TruncationOf(const Tokenizer::EncodeOptions& options) const;
   const Padding* PaddingOf(const Tokenizer::EncodeOptions& options) const;
+  const AddedTokens& added() const { return added_; }
   const DecodeTable& decode_table() const { return decode_; }
   std::string Describe() const;
 
@@ -74,6 +75,7 @@ class Pipeline {
   explicit Pipeline(PipelineParts parts) : parts_(std::move(parts)) {}
 
   Status AddTokens();
+  void FillDecodeTable(TokenId size);
   // The pieces of `text` that the model works on.
   Pieces Cut(std::string_view text, bool parse_special) const;
   StatusOr<Encoding> EncodeSequence(std::string_view text, uint32_t type_id,

@@ -1,60 +1,19 @@
 // The recorded encodes and decodes of real tokenizers, where they are at hand (PORTICO_SHARED).
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "text/json.h"
+#include "tokenizer/shared_data_for_test.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/test_tokenizers.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico::tokenizer {
 namespace {
-
-namespace fs = std::filesystem;
-
-// Where the recorded vectors are; empty if they are not here.
-fs::path SharedData() {
-  const char* set = std::getenv("PORTICO_SHARED");
-  fs::path shared = set ? fs::path(set) : fs::path(PORTICO_SOURCE_DIR) / "../shared";
-  fs::path data = shared / "data" / "tokenizers";
-  std::error_code error;
-  return fs::is_directory(data, error) ? data : fs::path();
-}
-
-std::string Unpacked(const fs::path& file) {
-  std::string command = "gzip -dc '" + file.string() + "'";
-  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::string out;
-  char block[65536];
-  for (size_t n = 0; pipe && (n = fread(block, 1, sizeof(block), pipe.get())) > 0;) {
-    out.append(block, n);
-  }
-  return out;
-}
-
-std::vector<Json> Rows(const fs::path& file) {
-  std::vector<Json> rows;
-  std::string text = Unpacked(file);
-  for (size_t at = 0; at < text.size();) {
-    size_t end = std::min(text.find('\n', at), text.size());
-    auto row = Json::Parse(std::string_view(text).substr(at, end - at));
-    if (row.ok()) rows.push_back(*std::move(row));
-    at = end + 1;
-  }
-  return rows;
-}
-
-std::vector<TokenId> IdsOf(const Json& list) {
-  std::vector<TokenId> ids;
-  for (const Json& id : list.as_array()) ids.push_back(static_cast<TokenId>(id.as_int()));
-  return ids;
-}
 
 class VectorsTest : public ::testing::TestWithParam<const char*> {
  protected:

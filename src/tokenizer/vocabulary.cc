@@ -12,6 +12,9 @@ constexpr size_t kMinSlots = 64;
 // How many times more ids than tokens the table by id may have.
 constexpr size_t kMaxSparseness = 8;
 
+// The low bits of the hash choose the slot.
+uint32_t TagOf(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
+
 }  // namespace
 
 void Vocabulary::Reserve(size_t tokens, size_t bytes) {
@@ -23,30 +26,36 @@ void Vocabulary::Reserve(size_t tokens, size_t bytes) {
 }
 
 void Vocabulary::Grow(size_t slots) {
-  slots_.assign(slots, 0);
+  slots_.assign(slots, Slot{});
   for (size_t i = 0; i < entries_.size(); ++i) {
-    slots_[Slot(Text(entries_[i]))] = static_cast<uint32_t>(i + 1);
+    uint64_t hash = HashBytes(Text(entries_[i]));
+    slots_[SlotOf(Text(entries_[i]), hash)] = {TagOf(hash), static_cast<uint32_t>(i + 1)};
   }
 }
 
-size_t Vocabulary::Slot(std::string_view token) const {
+size_t Vocabulary::SlotOf(std::string_view token, uint64_t hash) const {
   size_t mask = slots_.size() - 1;
-  size_t slot = HashBytes(token) & mask;
-  while (slots_[slot] != 0 && Text(entries_[slots_[slot] - 1]) != token) slot = (slot + 1) & mask;
+  size_t slot = hash & mask;
+  uint32_t tag = TagOf(hash);
+  while (slots_[slot].entry != 0 &&
+         (slots_[slot].tag != tag || Text(entries_[slots_[slot].entry - 1]) != token)) {
+    slot = (slot + 1) & mask;
+  }
   return slot;
 }
 
 void Vocabulary::Add(std::string_view token, TokenId id, bool keep_old_id) {
   if ((entries_.size() + 1) * 2 > slots_.size()) Grow(std::max(kMinSlots, slots_.size() * 2));
-  size_t slot = Slot(token);
-  if (slots_[slot] != 0 && !keep_old_id) {
-    entries_[slots_[slot] - 1].id = id;
+  uint64_t hash = HashBytes(token);
+  Slot& slot = slots_[SlotOf(token, hash)];
+  if (slot.entry != 0 && !keep_old_id) {
+    entries_[slot.entry - 1].id = id;
     return;
   }
   entries_.push_back(
       {static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(token.size()), id});
   text_.append(token);
-  slots_[slot] = static_cast<uint32_t>(entries_.size());
+  slot = {TagOf(hash), static_cast<uint32_t>(entries_.size())};
 }
 
 void Vocabulary::Seal() {
@@ -64,9 +73,37 @@ void Vocabulary::Seal() {
   StableSort(&by_id_, [this](uint32_t a, uint32_t b) { return entries_[a].id < entries_[b].id; });
 }
 
+void Vocabulary::Save(CompiledWriter* out) const {
+  out->Text(text_);
+  out->Rows(entries_);
+  out->Rows(slots_);
+}
+
+std::optional<Vocabulary> Vocabulary::Restore(CompiledReader* in) {
+  Vocabulary out;
+  std::string_view text;
+  if (!in->Text(&text) || !in->Rows(&out.entries_) || !in->Rows(&out.slots_)) return std::nullopt;
+  out.text_ = text;
+  for (const Entry& e : out.entries_) {
+    if (e.id < 0 || e.id == INT32_MAX || uint64_t{e.offset} + e.length > text.size()) {
+      return std::nullopt;
+    }
+  }
+  // A search ends at a free slot.
+  size_t taken = 0;
+  for (const Slot& slot : out.slots_) {
+    if (slot.entry > out.entries_.size()) return std::nullopt;
+    taken += slot.entry != 0 ? 1 : 0;
+  }
+  size_t slots = out.slots_.size();
+  if ((slots & (slots - 1)) != 0 || taken * 2 > slots) return std::nullopt;
+  out.Seal();
+  return out;
+}
+
 std::optional<TokenId> Vocabulary::Find(std::string_view token) const {
   if (slots_.empty()) return std::nullopt;
-  uint32_t entry = slots_[Slot(token)];
+  uint32_t entry = slots_[SlotOf(token, HashBytes(token))].entry;
   if (entry == 0) return std::nullopt;
   return entries_[entry - 1].id;
 }

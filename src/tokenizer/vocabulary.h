@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tokenizer/compiled_file.h"
 #include "tokenizer/token_id.h"
 
 namespace portico::tokenizer {
@@ -22,10 +23,21 @@ class Vocabulary {
   // Builds the way back. Memory stays within a small multiple of the tokens, however large the ids are.
   void Seal();
 
+  // The sealed tables as bytes, and back; nothing where these are not such bytes. Of any bytes, the result is safe to
+  // use, and its memory a small multiple of theirs.
+  void Save(CompiledWriter* out) const;
+  static std::optional<Vocabulary> Restore(CompiledReader* in);
+
   std::optional<TokenId> Find(std::string_view token) const;
   // "" for an id without a token; Has() tells that from an empty token.
   std::string_view Spelling(TokenId id) const;
   bool Has(TokenId id) const { return EntryOf(id) != nullptr; }
+
+  // Every spelling with its id, in the order in which they were added.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const Entry& e : entries_) visit(Text(e), e.id);
+  }
 
   // Distinct spellings, and old ids that were kept.
   size_t size() const { return entries_.size(); }
@@ -43,13 +55,19 @@ class Vocabulary {
   std::string_view Text(const Entry& e) const {
     return std::string_view(text_).substr(e.offset, e.length);
   }
+  // `tag`, a part of the spelling's hash, spares the look at nearly every other spelling.
+  struct Slot {
+    uint32_t tag = 0;
+    uint32_t entry = 0;  // its number + 1, or 0
+  };
+
   // The slot of `token`, or the free one where it belongs.
-  size_t Slot(std::string_view token) const;
+  size_t SlotOf(std::string_view token, uint64_t hash) const;
   void Grow(size_t slots);
 
   std::string text_;
   std::vector<Entry> entries_;
-  std::vector<uint32_t> slots_;  // entry + 1, or 0; a power of two
+  std::vector<Slot> slots_;  // a power of two
   // By id: entry + 1, or 0. Where ids are too sparse for that, empty, and by_id_ is sorted by id.
   std::vector<uint32_t> dense_;
   std::vector<uint32_t> by_id_;

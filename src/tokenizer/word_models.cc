@@ -9,9 +9,8 @@ namespace portico::tokenizer {
 
 WordPiece::WordPiece(Vocabulary vocabulary, WordPieceOptions options)
     : Model(std::move(vocabulary)), options_(std::move(options)) {
-  for (TokenId id = 0; id <= vocabulary_.max_id() && longest_ < SIZE_MAX; ++id) {
-    longest_ = std::max(longest_, vocabulary_.Spelling(id).size());
-  }
+  vocabulary_.ForEach(
+      [this](std::string_view token, TokenId) { longest_ = std::max(longest_, token.size()); });
 }
 
 Status WordPiece::Unknown(std::string_view piece, std::vector<Token>* out) const {

@@ -8,12 +8,12 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/cache_folder.h"
 #include "engine/llama/import/file.h"
 
 namespace portico::llama {
@@ -32,17 +32,8 @@ int OpenLock(const std::string& path) {
 }  // namespace
 
 StatusOr<ImportCache> ImportCache::Open() {
-  fs::path base;
-  // The specification wants a relative XDG_CACHE_HOME ignored.
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg == '/') {
-    base = xdg;
-  } else if (const char* home = std::getenv("HOME"); home != nullptr && *home != '\0') {
-    base = fs::path(home) / ".cache";
-  } else {
-    return Error(StatusCode::kFailedPrecondition,
-                 "imported models need a cache folder: set XDG_CACHE_HOME or HOME");
-  }
-  fs::path folder = base / "portico" / "models";
+  PORTICO_ASSIGN_OR_RETURN(std::string base, CacheFolder());
+  fs::path folder = fs::path(base) / "models";
   std::error_code failure;
   fs::create_directories(folder, failure);
   if (failure) return FileError(folder.string(), "create", failure.value());

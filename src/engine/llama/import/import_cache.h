@@ -1,4 +1,4 @@
-// The folder of imported models: $XDG_CACHE_HOME/portico/models, else ~/.cache/portico/models. One
+// The folder of imported models: "models" of the user's cache (base/cache_folder.h). One
 // file a key, complete under its name; "KEY.lock" is held by whoever is writing KEY, across
 // processes; "KEY.*.tmp" is what a writer is at, or what one that died has left.
 #pragma once

@@ -1,0 +1,201 @@
+#include "tokenizer/compiled_cache.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/cache_folder.h"
+#include "tokenizer/compiled_model.h"
+
+namespace portico::tokenizer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".tokenizer";
+constexpr std::string_view kTemporary = ".tmp";
+constexpr const char* kSaltName = "salt";
+constexpr size_t kSaltBytes = 16;
+// What a writer that died has left is removed when it is this old.
+constexpr std::chrono::hours kLeftover{1};
+
+// A whole file, read rather than mapped: a file cut while it is mapped ends the process.
+class FileBytes {
+ public:
+  static std::optional<FileBytes> Read(const std::string& path, uint64_t max_bytes) {
+    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return std::nullopt;
+    std::optional<FileBytes> out;
+    struct stat info = {};
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+        static_cast<uint64_t>(info.st_size) <= max_bytes) {
+      out.emplace(static_cast<size_t>(info.st_size));
+      if (!out->Fill(fd)) out.reset();
+    }
+    close(fd);
+    return out;
+  }
+
+  explicit FileBytes(size_t size) : data_(new char[size]), size_(size) {}
+  std::string_view text() const { return {data_.get(), size_}; }
+
+ private:
+  bool Fill(int fd) {
+    for (size_t at = 0; at < size_;) {
+      ssize_t n = read(fd, data_.get() + at, size_ - at);
+      if (n <= 0) return false;
+      at += static_cast<size_t>(n);
+    }
+    return true;
+  }
+
+  std::unique_ptr<char[]> data_;
+  size_t size_;
+};
+
+bool WriteAll(int fd, std::string_view text) {
+  while (!text.empty()) {
+    ssize_t n = write(fd, text.data(), text.size());
+    if (n <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+// A new file beside `path` with this text; its name, or "" where it could not be written.
+std::string WriteTemporary(const std::string& path, std::string_view text) {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return {};
+  std::string name = fmt::format("{}.{:016x}{}", path, number, kTemporary);
+  int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return {};
+  bool written = WriteAll(fd, text);
+  if (close(fd) == 0 && written) return name;
+  unlink(name.c_str());
+  return {};
+}
+
+// Random bytes of this folder, the same for all processes: made by the first.
+std::string SaltOf(const std::string& folder) {
+  std::string path = folder + "/" + kSaltName;
+  auto existing = [&]() -> std::string {
+    std::optional<FileBytes> file = FileBytes::Read(path, kSaltBytes);
+    return file && file->text().size() == kSaltBytes ? std::string(file->text()) : std::string();
+  };
+  if (std::string salt = existing(); !salt.empty()) return salt;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  std::string salt(kSaltBytes, '\0');
+  if (getrandom(salt.data(), salt.size(), 0) != static_cast<ssize_t>(salt.size())) return {};
+  std::string temporary = WriteTemporary(path, salt);
+  if (temporary.empty()) return {};
+  // Whoever comes first wins; a damaged salt is replaced.
+  if (link(temporary.c_str(), path.c_str()) == 0) {
+    unlink(temporary.c_str());
+  } else if (existing().empty()) {
+    rename(temporary.c_str(), path.c_str());
+  } else {
+    unlink(temporary.c_str());
+  }
+  return existing();
+}
+
+bool IsOff() {
+  const char* value = std::getenv("PORTICO_TOKENIZER_CACHE");
+  std::string_view text = value == nullptr ? "" : value;
+  return text == "0" || text == "off";
+}
+
+}  // namespace
+
+CompiledCache CompiledCache::OfUser() {
+  if (IsOff()) return CompiledCache("");
+  StatusOr<std::string> folder = CacheFolder();
+  return CompiledCache(folder.ok() ? *folder + "/tokenizers" : std::string());
+}
+
+std::optional<ContentKey> CompiledCache::KeyOf(std::string_view kind,
+                                               std::string_view source) const {
+  if (folder_.empty()) return std::nullopt;
+  std::string salt = SaltOf(folder_);
+  if (salt.empty()) return std::nullopt;
+  return KeyOfContent(source, fmt::format("{} {} {}", salt, kind, PORTICO_VERSION));
+}
+
+std::string CompiledCache::PathOf(const ContentKey& key) const {
+  return fmt::format("{}/{}{}", folder_, key.Hex(), kSuffix);
+}
+
+std::optional<CompiledTokenizer> CompiledCache::Find(const ContentKey& key) const {
+  const std::string path = PathOf(key);
+  std::optional<FileBytes> file = FileBytes::Read(path, max_bytes_);
+  if (!file) return std::nullopt;
+  std::optional<std::string_view> payload = OpenCompiled(key, file->text());
+  if (!payload) return std::nullopt;
+  CompiledReader in(*payload);
+  std::string_view frame;
+  std::string_view model;
+  CompiledTokenizer out;
+  if (!in.Text(&frame) || !in.Text(&model) || !in.AtEnd()) return std::nullopt;
+  out.frame = std::string(frame);
+  out.model = RestoreModel(model);
+  if (!out.model) return std::nullopt;
+  utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
+  return out;
+}
+
+void CompiledCache::Store(const ContentKey& key, std::string_view frame, const Model& model) const {
+  std::optional<std::string> compiled = CompileModel(model);
+  if (!compiled) return;
+  CompiledWriter out;
+  out.Text(frame);
+  out.Text(*compiled);
+  std::string file = SealCompiled(key, out.Take());
+  if (file.size() > max_bytes_) return;
+  const std::string path = PathOf(key);
+  std::string temporary = WriteTemporary(path, file);
+  if (temporary.empty()) return;
+  if (rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
+  Trim();
+}
+
+void CompiledCache::Trim() const {
+  struct Entry {
+    fs::file_time_type used;
+    uint64_t size;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code error;
+  const auto now = fs::file_time_type::clock::now();
+  for (const fs::directory_entry& file : fs::directory_iterator(folder_, error)) {
+    std::error_code gone;
+    Entry entry{file.last_write_time(gone), file.file_size(gone), file.path()};
+    if (gone) continue;
+    std::string name = entry.path.filename().string();
+    if (name.ends_with(kTemporary) && now - entry.used > kLeftover) fs::remove(entry.path, gone);
+    if (!name.ends_with(kSuffix)) continue;
+    total += entry.size;
+    entries.push_back(std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  for (const Entry& entry : entries) {
+    if (total <= max_bytes_) break;
+    fs::remove(entry.path, error);
+    total -= entry.size;
+  }
+}
+
+}  // namespace portico::tokenizer

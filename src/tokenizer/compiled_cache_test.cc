@@ -1,0 +1,367 @@
+#include "tokenizer/compiled_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/cache_folder.h"
+#include "tokenizer/compiled_model.h"
+#include "tokenizer/load.h"
+#include "tokenizer/pipeline.h"
+#include "tokenizer/shared_data_for_test.h"
+#include "tokenizer/test_tokenizers.h"
+#include "tokenizer/tokenizer.h"
+
+namespace portico::tokenizer {
+namespace {
+
+constexpr std::string_view kText =
+    "hello hello, w\xC3\xB6rld <s> 12  \xE4\xBD\xA0 unknown hellohello";
+
+class Scratch {
+ public:
+  Scratch() {
+    char name[] = "/tmp/portico-compiled-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~Scratch() { fs::remove_all(path_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::string path() const { return path_.string(); }
+  // Of compiled tokenizers.
+  std::vector<fs::path> Files() const {
+    std::vector<fs::path> out;
+    for (const auto& e : fs::recursive_directory_iterator(path_)) {
+      if (e.path().extension() == ".tokenizer") out.push_back(e.path());
+    }
+    return out;
+  }
+
+ private:
+  fs::path path_;
+};
+
+// An environment variable's value while it lives.
+class Setting {
+ public:
+  Setting(const char* name, const std::string& value) : name_(name) {
+    const char* old = std::getenv(name);
+    had_ = old != nullptr;
+    if (had_) old_ = old;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Setting() { had_ ? setenv(name_, old_.c_str(), 1) : unsetenv(name_); }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  const char* name_;
+  bool had_;
+  std::string old_;
+};
+
+std::string Bpe() {
+  return ByteLevelJson({{"h", "e"}, {"l", "l"}, {"he", "ll"}, {"hell", "o"}, {" ", "hello"}});
+}
+
+std::string Frame(std::string_view model) {
+  return R"({"version":"1.0","added_tokens":[],"normalizer":null,"pre_tokenizer":{"type":"Whitespace"},)"
+         R"("post_processor":null,"decoder":null,"model":)" +
+         std::string(model) + "}";
+}
+
+std::vector<std::string> SmallTokenizers() {
+  return {
+      Bpe(),
+      Frame(
+          R"({"type":"BPE","unk_token":"<unk>","byte_fallback":false,"fuse_unk":true,)"
+          R"("continuing_subword_prefix":"##","end_of_word_suffix":"</w>","vocab":{"<unk>":0,"h":1,"##e":2,)"
+          R"("he":3,"##l":4,"##o</w>":7},"merges":[["h","##e"]]})"),
+      Frame(
+          R"({"type":"Unigram","unk_id":0,"byte_fallback":false,"vocab":[["<unk>",0.0],["hel",-1.5],)"
+          R"(["lo",-2.25],["h",-3],["e",-4],["l",-4],["o",-5],["lo",-9]]})"),
+      Frame(R"({"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##",)"
+            R"("max_input_chars_per_word":9,"vocab":{"[UNK]":0,"hel":1,"##lo":2,"unknown":5}})"),
+      Frame(R"({"type":"WordLevel","unk_token":"?","vocab":{"?":0,"hello":1,"12":9}})")};
+}
+
+std::vector<TokenId> Ids(PipelineParts parts, std::string_view text) {
+  auto pipeline = Pipeline::Make(std::move(parts));
+  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+  std::vector<TokenId> ids;
+  EXPECT_TRUE((*pipeline)->EncodeIds(text, {}, &ids).ok());
+  return ids;
+}
+
+TEST(CompiledModel, EncodesAsItsSource) {
+  for (const std::string& json : SmallTokenizers()) {
+    std::string frame;
+    auto parts = PartsFromJson(json, &frame);
+    ASSERT_TRUE(parts.ok()) << parts.status() << json;
+    std::optional<std::string> compiled = CompileModel(*parts->model);
+    ASSERT_TRUE(compiled) << json;
+    std::unique_ptr<const Model> model = RestoreModel(*compiled);
+    ASSERT_NE(model, nullptr) << json;
+    EXPECT_EQ(CompileModel(*model), compiled);
+    auto again = PartsFromFrame(frame, std::move(model));
+    ASSERT_TRUE(again.ok()) << again.status() << frame;
+    std::vector<TokenId> expected = Ids(*std::move(parts), kText);
+    EXPECT_FALSE(expected.empty()) << json;
+    EXPECT_EQ(Ids(*std::move(again), kText), expected) << json;
+  }
+}
+
+// Files of an older build stay in users' caches. If this fails, what a loader makes of a source or the way it is
+// stored has changed: raise kCompiledFormat, then put the new numbers here.
+TEST(CompiledModel, ChangesOnlyWithItsFormatNumber) {
+  std::vector<std::string> checks;
+  for (const std::string& json : SmallTokenizers()) {
+    std::string frame;
+    auto parts = PartsFromJson(json, &frame);
+    ASSERT_TRUE(parts.ok());
+    checks.push_back(KeyOfContent(*CompileModel(*parts->model) + frame, "").Hex());
+  }
+  EXPECT_EQ(kCompiledFormat, 1u);
+  EXPECT_THAT(checks, ::testing::ElementsAre(
+                          "d88d1834edc2ecc9907c1d0e3b4c7cb9", "e4ccaef7e001b27d0b3aa7c56a7e7cf9",
+                          "198b03633fa6e634ac247e6d64f0cf5d", "7d8db654433c059403f91662036b37f6",
+                          "5c9d611bbaf96b94694f214c7ac4143a"));
+}
+
+TEST(CompiledModel, SurvivesAnyBytes) {
+  std::mt19937 random(20261121);
+  for (const std::string& json : SmallTokenizers()) {
+    auto parts = PartsFromJson(json);
+    ASSERT_TRUE(parts.ok());
+    std::string good = *CompileModel(*parts->model);
+    for (size_t cut = 0; cut < good.size(); ++cut) {
+      EXPECT_EQ(RestoreModel(std::string_view(good).substr(0, cut)), nullptr) << cut;
+    }
+    for (int round = 0; round < 3000; ++round) {
+      std::string bad = good;
+      for (size_t i = 0; i <= random() % 3; ++i) {
+        size_t at = random() % bad.size();
+        bad[at] = random() % 2 ? static_cast<char>(random()) : static_cast<char>(0xFF);
+      }
+      std::unique_ptr<const Model> model = RestoreModel(bad);
+      if (!model) continue;
+      std::vector<Token> tokens;
+      model->Tokenize("hello", &tokens).IgnoreError();
+    }
+  }
+}
+
+class CompiledCacheTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    parts_ = *PartsFromJson(Bpe(), &frame_);
+    key_ = *cache_.KeyOf("json", Bpe());
+    cache_.Store(key_, frame_, *parts_.model);
+  }
+  std::string Read() const {
+    std::ifstream in(cache_.PathOf(key_), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  }
+  void Write(std::string_view bytes) const {
+    std::ofstream(cache_.PathOf(key_), std::ios::binary) << bytes;
+  }
+
+  Scratch scratch_;
+  CompiledCache cache_{scratch_.path() + "/deep/er"};
+  std::string frame_;
+  PipelineParts parts_;
+  ContentKey key_;
+};
+
+TEST_F(CompiledCacheTest, FindsWhatItStored) {
+  auto found = cache_.Find(key_);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->frame, frame_);
+  EXPECT_EQ(CompileModel(*found->model), CompileModel(*parts_.model));
+  EXPECT_EQ(scratch_.Files().size(), 1u);
+}
+
+TEST_F(CompiledCacheTest, KnowsItsContentOnly) {
+  EXPECT_EQ(cache_.KeyOf("json", Bpe()), key_);
+  EXPECT_NE(cache_.KeyOf("ranks", Bpe()), key_);
+  EXPECT_NE(cache_.KeyOf("json", Bpe() + " "), key_);
+  // Another installation has other keys.
+  EXPECT_NE(CompiledCache(scratch_.path() + "/other").KeyOf("json", Bpe()), key_);
+  // Another content's file under this name.
+  auto other = *cache_.KeyOf("json", Bpe() + " ");
+  fs::copy_file(cache_.PathOf(key_), cache_.PathOf(other));
+  EXPECT_FALSE(cache_.Find(other));
+}
+
+TEST_F(CompiledCacheTest, RefusesEveryCutAndEveryFlippedBit) {
+  const std::string good = Read();
+  for (size_t size = 0; size < good.size(); ++size) {
+    ASSERT_FALSE(OpenCompiled(key_, std::string_view(good).substr(0, size))) << size;
+  }
+  for (size_t size : {size_t{0}, size_t{1}, size_t{64}, good.size() / 2, good.size() - 1}) {
+    Write(good.substr(0, size));
+    EXPECT_FALSE(cache_.Find(key_)) << size;
+  }
+  Write(good + "x");
+  EXPECT_FALSE(cache_.Find(key_));
+  for (size_t at = 0; at < good.size(); at += at < 64 ? 1 : 11) {
+    std::string bad = good;
+    bad[at] = static_cast<char>(bad[at] ^ 1 << at % 8);
+    EXPECT_FALSE(OpenCompiled(key_, bad)) << at;
+  }
+  std::string other_format = good;
+  other_format[8] = static_cast<char>(kCompiledFormat + 1);
+  Write(other_format);
+  EXPECT_FALSE(cache_.Find(key_));
+  Write(good);
+  EXPECT_TRUE(cache_.Find(key_));
+}
+
+TEST_F(CompiledCacheTest, MakesADamagedSaltAnew) {
+  std::ofstream(scratch_.path() + "/deep/er/salt", std::ios::binary) << "short";
+  auto key = cache_.KeyOf("json", Bpe());
+  ASSERT_TRUE(key);
+  EXPECT_NE(*key, key_);
+  EXPECT_EQ(cache_.KeyOf("json", Bpe()), key);
+}
+
+TEST_F(CompiledCacheTest, RemovesTheLeastRecentlyUsed) {
+  const uint64_t size = fs::file_size(cache_.PathOf(key_));
+  CompiledCache small(scratch_.path() + "/small", size * 2 + size / 2);
+  std::vector<ContentKey> keys;
+  for (const char* text : {"a", "b", "c"}) keys.push_back(*small.KeyOf("json", text));
+  small.Store(keys[0], frame_, *parts_.model);
+  small.Store(keys[1], frame_, *parts_.model);
+  for (size_t i = 0; i < 2; ++i) {
+    fs::last_write_time(small.PathOf(keys[i]),
+                        fs::file_time_type::clock::now() - std::chrono::hours(3 - i));
+  }
+  ASSERT_TRUE(small.Find(keys[0]));  // used now: keys[1] is the older one
+  small.Store(keys[2], frame_, *parts_.model);
+  EXPECT_TRUE(small.Find(keys[0]));
+  EXPECT_FALSE(small.Find(keys[1]));
+  EXPECT_TRUE(small.Find(keys[2]));
+}
+
+TEST_F(CompiledCacheTest, IsSafeWithManyAtOnce) {
+  std::vector<std::thread> threads;
+  std::atomic<int> found{0};
+  CompiledCache cache(scratch_.path() + "/many");
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        auto key = cache.KeyOf("json", Bpe());
+        if (!key) continue;
+        if (cache.Find(*key)) ++found;
+        cache.Store(*key, frame_, *parts_.model);
+      }
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  EXPECT_GE(found.load(), 4 * 19 - 4);
+}
+
+// A tokenizer.json that is large enough to be compiled.
+std::string Large() {
+  std::string json = Bpe();
+  return json.insert(json.size() - 1, std::string(size_t{2} << 20, ' '));
+}
+
+std::string WriteLarge(const Scratch& scratch) {
+  std::string path = scratch.path() + "/tokenizer.json";
+  std::ofstream(path, std::ios::binary) << Large();
+  return path;
+}
+
+std::vector<TokenId> IdsOfFile(const std::string& path) {
+  auto parts = PartsFromPath(path);
+  EXPECT_TRUE(parts.ok()) << parts.status();
+  return parts.ok() ? Ids(*std::move(parts), kText) : std::vector<TokenId>{};
+}
+
+TEST(LoadThroughCache, GivesTheSameTokenizerFromSourceAndCompiledAndDamaged) {
+  Scratch scratch;
+  Setting home("PORTICO_CACHE_DIR", scratch.path() + "/cache");
+  std::string path = WriteLarge(scratch);
+  std::vector<TokenId> expected = Ids(*PartsFromJson(Large()), kText);
+  EXPECT_EQ(IdsOfFile(path), expected);
+  ASSERT_EQ(scratch.Files().size(), 1u);
+  EXPECT_EQ(IdsOfFile(path), expected);
+  std::ofstream(scratch.Files()[0], std::ios::binary) << "PORTICOT nonsense";
+  EXPECT_EQ(IdsOfFile(path), expected);
+  EXPECT_GT(fs::file_size(scratch.Files()[0]), 100u);  // written again
+  EXPECT_EQ(IdsOfFile(path), expected);
+}
+
+TEST(LoadThroughCache, DoesWithoutAFolderThatItCannotWrite) {
+  Scratch scratch;
+  std::string path = WriteLarge(scratch);
+  Setting home("PORTICO_CACHE_DIR", "/dev/null/cache");
+  EXPECT_EQ(IdsOfFile(path), Ids(*PartsFromJson(Large()), kText));
+}
+
+TEST(LoadThroughCache, CanBeSwitchedOff) {
+  Scratch scratch;
+  Setting home("PORTICO_CACHE_DIR", scratch.path() + "/cache");
+  Setting off("PORTICO_TOKENIZER_CACHE", "0");
+  IdsOfFile(WriteLarge(scratch));
+  EXPECT_TRUE(scratch.Files().empty());
+}
+
+TEST(CacheFolder, IgnoresRelativePaths) {
+  Setting own("PORTICO_CACHE_DIR", "relative");
+  Setting xdg("XDG_CACHE_HOME", "/x");
+  EXPECT_EQ(*CacheFolder(), "/x/portico");
+  Setting relative("XDG_CACHE_HOME", "x");
+  Setting home("HOME", "/h");
+  EXPECT_EQ(*CacheFolder(), "/h/.cache/portico");
+}
+
+class CompiledFamilies : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(CompiledFamilies, EncodeTheRecordedTextsAsRecorded) {
+  if (SharedData().empty()) GTEST_SKIP() << "the recorded vectors are not at hand (PORTICO_SHARED)";
+  fs::path folder = SharedData() / GetParam();
+  std::string frame;
+  auto parts = PartsFromJson(Unpacked(folder / "tokenizer.json.gz"), &frame);
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  std::optional<std::string> compiled = CompileModel(*parts->model);
+  ASSERT_TRUE(compiled);
+  auto again = PartsFromFrame(frame, RestoreModel(*compiled));
+  ASSERT_TRUE(again.ok()) << again.status();
+  auto pipeline = Pipeline::Make(*std::move(again));
+  ASSERT_TRUE(pipeline.ok());
+  Tokenizer tokenizer(*std::move(pipeline));
+  size_t seen = 0;
+  for (const Json& row : Rows(folder / "vectors.jsonl.gz")) {
+    for (bool special : {false, true}) {
+      std::vector<TokenId> got;
+      tokenizer.Encode(row.GetString("text"), special, &got);
+      ASSERT_EQ(got, IdsOf(*row.Find(special ? "ids_special" : "ids_no_special")))
+          << row.GetString("text");
+    }
+    ++seen;
+  }
+  EXPECT_GT(seen, 100u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Recorded, CompiledFamilies,
+                         ::testing::Values("llama-3.2", "qwen3", "gemma-3", "deepseek-v3",
+                                           "llama-2", "t5-small", "bert-base-uncased"),
+                         [](const auto& tested) {
+                           std::string name = tested.param;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return !isalnum(c); }, '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace portico::tokenizer

@@ -1,0 +1,166 @@
+#include "tokenizer/compiled_model.h"
+
+#include <utility>
+#include <vector>
+
+#include "tokenizer/bpe.h"
+#include "tokenizer/compiled_file.h"
+#include "tokenizer/unigram.h"
+#include "tokenizer/word_models.h"
+
+namespace portico::tokenizer {
+namespace {
+
+enum class Kind : uint8_t { kBpe = 1, kUnigram = 2, kWordPiece = 3, kWordLevel = 4 };
+
+// In the order of the table's slots, where filling a table again is fastest: one pass over its memory.
+struct MergeRow {
+  TokenId left;
+  TokenId right;
+  uint32_t rank;
+  TokenId id;
+};
+
+void WriteBpe(const Bpe& model, CompiledWriter* out) {
+  const BpeOptions& o = model.options();
+  out->Number<uint8_t>(o.unk_token.has_value());
+  out->Text(o.unk_token.value_or(""));
+  out->Text(o.continuing_subword_prefix);
+  out->Text(o.end_of_word_suffix);
+  for (bool flag : {o.fuse_unk, o.byte_fallback, o.ignore_merges}) out->Number<uint8_t>(flag);
+  model.vocabulary().Save(out);
+  std::vector<MergeRow> rows;
+  model.merges().ForEach([&](TokenId left, TokenId right, const Merge& merge) {
+    rows.push_back({left, right, merge.rank, merge.id});
+  });
+  out->Rows(rows);
+}
+
+std::unique_ptr<const Model> ReadBpe(CompiledReader* in) {
+  BpeOptions o;
+  bool has_unk = false;
+  std::string_view unk;
+  std::string_view prefix;
+  std::string_view suffix;
+  bool read = in->Flag(&has_unk) && in->Text(&unk) && in->Text(&prefix) && in->Text(&suffix) &&
+              in->Flag(&o.fuse_unk) && in->Flag(&o.byte_fallback) && in->Flag(&o.ignore_merges);
+  std::optional<Vocabulary> vocabulary;
+  std::vector<MergeRow> rows;
+  if (!read || !(vocabulary = Vocabulary::Restore(in)) || !in->Rows(&rows) || !in->AtEnd()) {
+    return nullptr;
+  }
+  if (has_unk) o.unk_token = std::string(unk);
+  o.continuing_subword_prefix = std::string(prefix);
+  o.end_of_word_suffix = std::string(suffix);
+  MergeTable merges;
+  merges.Reserve(rows.size());
+  auto known = [&](TokenId id) { return id >= 0 && id <= vocabulary->max_id(); };
+  for (const MergeRow& row : rows) {
+    if (!known(row.left) || !known(row.right) || !known(row.id) || row.rank == Merge::kNone) {
+      return nullptr;
+    }
+    merges.Add(row.left, row.right, {row.rank, row.id});
+  }
+  return std::make_unique<Bpe>(*std::move(vocabulary), std::move(merges), std::move(o));
+}
+
+// The ids are those of the places in the list.
+bool IsList(const Vocabulary& vocabulary, size_t scores) {
+  TokenId next = 0;
+  bool ordered = vocabulary.size() == scores;
+  vocabulary.ForEach([&](std::string_view, TokenId id) { ordered &= id == next++; });
+  return ordered;
+}
+
+bool WriteUnigram(const Unigram& model, CompiledWriter* out) {
+  if (!IsList(model.vocabulary(), model.scores().size())) return false;
+  out->Number<TokenId>(model.unk_id().value_or(-1));
+  out->Number<uint8_t>(model.byte_fallback());
+  model.vocabulary().Save(out);
+  out->Rows(model.scores());
+  return true;
+}
+
+std::unique_ptr<const Model> ReadUnigram(CompiledReader* in) {
+  TokenId unk = -1;
+  bool byte_fallback = false;
+  std::optional<Vocabulary> vocabulary;
+  std::vector<double> scores;
+  if (!in->Number(&unk) || !in->Flag(&byte_fallback) || !(vocabulary = Vocabulary::Restore(in)) ||
+      !in->Rows(&scores) || !in->AtEnd() || !IsList(*vocabulary, scores.size())) {
+    return nullptr;
+  }
+  std::optional<TokenId> unk_id;
+  if (unk >= 0) unk_id = unk;
+  auto model = Unigram::Make(*std::move(vocabulary), std::move(scores), unk_id, byte_fallback);
+  return model.ok() ? *std::move(model) : nullptr;
+}
+
+std::unique_ptr<const Model> ReadWordPiece(CompiledReader* in) {
+  WordPieceOptions o;
+  std::string_view unk;
+  std::string_view prefix;
+  std::optional<Vocabulary> vocabulary;
+  if (!in->Text(&unk) || !in->Text(&prefix) || !in->Number(&o.max_input_chars_per_word) ||
+      !(vocabulary = Vocabulary::Restore(in)) || !in->AtEnd()) {
+    return nullptr;
+  }
+  o.unk_token = std::string(unk);
+  o.continuing_subword_prefix = std::string(prefix);
+  return std::make_unique<WordPiece>(*std::move(vocabulary), std::move(o));
+}
+
+std::unique_ptr<const Model> ReadWordLevel(CompiledReader* in) {
+  std::string_view unk;
+  std::optional<Vocabulary> vocabulary;
+  if (!in->Text(&unk) || !(vocabulary = Vocabulary::Restore(in)) || !in->AtEnd()) {
+    return nullptr;
+  }
+  return std::make_unique<WordLevel>(*std::move(vocabulary), std::string(unk));
+}
+
+}  // namespace
+
+std::optional<std::string> CompileModel(const Model& model) {
+  CompiledWriter out;
+  auto kind = [&](Kind k) { out.Number(static_cast<uint8_t>(k)); };
+  if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) {
+    kind(Kind::kBpe);
+    WriteBpe(*bpe, &out);
+  } else if (const auto* unigram = dynamic_cast<const Unigram*>(&model)) {
+    kind(Kind::kUnigram);
+    if (!WriteUnigram(*unigram, &out)) return std::nullopt;
+  } else if (const auto* pieces = dynamic_cast<const WordPiece*>(&model)) {
+    kind(Kind::kWordPiece);
+    out.Text(pieces->options().unk_token);
+    out.Text(pieces->options().continuing_subword_prefix);
+    out.Number(pieces->options().max_input_chars_per_word);
+    model.vocabulary().Save(&out);
+  } else if (const auto* words = dynamic_cast<const WordLevel*>(&model)) {
+    kind(Kind::kWordLevel);
+    out.Text(words->unk_token());
+    model.vocabulary().Save(&out);
+  } else {
+    return std::nullopt;
+  }
+  return out.Take();
+}
+
+std::unique_ptr<const Model> RestoreModel(std::string_view bytes) {
+  CompiledReader in(bytes);
+  uint8_t kind = 0;
+  if (!in.Number(&kind)) return nullptr;
+  switch (static_cast<Kind>(kind)) {
+    case Kind::kBpe:
+      return ReadBpe(&in);
+    case Kind::kUnigram:
+      return ReadUnigram(&in);
+    case Kind::kWordPiece:
+      return ReadWordPiece(&in);
+    case Kind::kWordLevel:
+      return ReadWordLevel(&in);
+  }
+  return nullptr;
+}
+
+}  // namespace portico::tokenizer

@@ -1,0 +1,21 @@
+// A model as bytes from which it is made again without JSON: the vocabulary's tables, merges as ids, scores. What a
+// model builds from these is built again, so that it may change without this form changing.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tokenizer/model.h"
+
+namespace portico::tokenizer {
+
+// Nothing for a model that has no such form.
+std::optional<std::string> CompileModel(const Model& model);
+
+// Null where `bytes` is not what CompileModel() makes. Any bytes are safe; memory stays within a small multiple of
+// their size.
+std::unique_ptr<const Model> RestoreModel(std::string_view bytes);
+
+}  // namespace portico::tokenizer
