@@ -20,19 +20,29 @@ int ByteOfByteLevelChar(uint32_t code_point) {
   return code_point < kCharLimit ? kBytes[code_point] : -1;
 }
 
-void AppendByteLevelDecoded(std::string_view token, std::string* out) {
+void AppendByteLevelBytes(std::string_view token, std::string* out) {
   size_t before = out->size();
   for (size_t at = 0; at < token.size();) {
+    // Printable ASCII stands for itself.
+    if (token[at] > 0x20 && token[at] < 0x7F) {
+      out->push_back(token[at++]);
+      continue;
+    }
     size_t length = Utf8SequenceLength(token.substr(at));
     int byte = length == 0 ? -1 : ByteOfByteLevelChar(Utf8Decode(token.substr(at), length));
     if (byte < 0) {
       out->resize(before);
-      out->append(token);
       return;
     }
     out->push_back(static_cast<char>(byte));
     at += length;
   }
+}
+
+void AppendByteLevelDecoded(std::string_view token, std::string* out) {
+  size_t before = out->size();
+  AppendByteLevelBytes(token, out);
+  if (out->size() == before) out->append(token);
 }
 
 std::string ToByteLevel(std::string_view bytes) {

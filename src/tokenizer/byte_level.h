@@ -25,6 +25,9 @@ int ByteOfByteLevelChar(uint32_t code_point);
 // Appends the bytes that `token` spells. A token with any character that stands for no byte is its own UTF-8.
 void AppendByteLevelDecoded(std::string_view token, std::string* out);
 
+// The same, but of such a token nothing.
+void AppendByteLevelBytes(std::string_view token, std::string* out);
+
 // The spelling of `bytes`.
 std::string ToByteLevel(std::string_view bytes);
 

@@ -3,205 +3,240 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
-#include "text/utf8.h"
-#include "tokenizer/byte_level.h"
-#include "tokenizer/scanner_inline.h"
+#include "tokenizer/byte_level_scanners.h"
 
 namespace portico::tokenizer {
 namespace {
 
 using Kind = ByteLevelPlan::Kind;
 
-template <typename Next, typename Sink>
-void Cut(const char* p, const char* end, Next next, Sink sink) {
-  while (p < end) {
-    const char* q = next(p, end);
-    sink(p, q);
-    p = q;
-  }
-}
-
-// DeepSeek's third pattern inside [p, end); what it does not match is a piece of its own.
-template <typename Sink>
-void CutDeepSeekWords(const CharClasses& classes, const char* p, const char* end, Sink& sink) {
-  const char* previous = p;
-  while (p < end) {
-    const char* q = scan::DeepSeekWord(classes, p, end);
-    if (q == p) {
-      p += ClassAt(classes, p).length;
-      continue;
-    }
-    if (previous != p) sink(previous, p);
-    sink(p, q);
-    previous = p = q;
-  }
-  if (previous != end) sink(previous, end);
-}
-
-template <typename Sink>
-void CutDeepSeek(const CharClasses& classes, const char* p, const char* end, Sink& sink) {
-  const char* previous = p;
-  while ((p = scan::SkipToDigitOrWide(p, end)) < end) {
-    ClassedChar c = ClassAt(classes, p);
-    const char* q = p;
-    if ((c.char_class & kNumber) != 0) {
-      q = scan::Numbers<3>(classes, p, end);
-    } else if (c.length == 3) {
-      while (q < end && scan::IsDeepSeekCjk(q)) q += 3;
-    }
-    if (q == p) {
-      p += c.length;
-      continue;
-    }
-    if (previous != p) CutDeepSeekWords(classes, previous, p, sink);
-    CutDeepSeekWords(classes, p, q, sink);
-    previous = p = q;
-  }
-  if (previous != end) CutDeepSeekWords(classes, previous, end, sink);
-}
-
 // Appends to a vector with room to spare, so that an id costs a store.
-class IdSink {
+class Ids {
  public:
-  explicit IdSink(std::vector<TokenId>* ids) : ids_(ids), size_(ids->size()) {}
-  ~IdSink() { ids_->resize(size_); }
-  IdSink(const IdSink&) = delete;
-  IdSink& operator=(const IdSink&) = delete;
-
-  // Appends the `count` ids at `from`, of which kShortIds may be read in any case.
-  void AppendShort(const TokenId* from, size_t count) {
-    if (ids_->size() - size_ < PieceCache::kShortIds) Grow(PieceCache::kShortIds);
-    std::memcpy(ids_->data() + size_, from, PieceCache::kShortIds * sizeof(TokenId));
-    size_ += count;
+  Ids(std::vector<TokenId>* ids, size_t expected) : ids_(ids), size_(ids->size()) {
+    ids_->resize(size_ + expected);
   }
+  ~Ids() { ids_->resize(size_); }
+  Ids(const Ids&) = delete;
+  Ids& operator=(const Ids&) = delete;
+
+  size_t size() const { return size_; }
+  std::span<const TokenId> From(size_t at) const { return {ids_->data() + at, size_ - at}; }
+  // Room for `count` more, to be filled and then counted by Filled().
+  TokenId* Room(size_t count) {
+    if (ids_->size() - size_ < count) ids_->resize(size_ + std::max(count, size_ / 2 + 1024));
+    return ids_->data() + size_;
+  }
+  void Filled(size_t count) { size_ += count; }
   void Append(const TokenId* from, size_t count) {
-    if (ids_->size() - size_ < count) Grow(count);
-    std::memcpy(ids_->data() + size_, from, count * sizeof(TokenId));
+    std::memcpy(Room(count), from, count * sizeof(TokenId));
     size_ += count;
   }
 
  private:
-  void Grow(size_t count) {
-    constexpr size_t kStep = 1024;
-    ids_->resize(size_ + std::max({count, kStep, size_ / 2}));
-  }
-
   std::vector<TokenId>* ids_;
   size_t size_;
+};
+
+bool IsSpaceAt(const CharClasses& classes, const char* p) {
+  return (ClassAt(classes, p).char_class & kSpace) != 0;
+}
+
+// Whether the pieces in front of `p`, which is the beginning of one, are the same whatever comes kBehind bytes behind
+// it: no run of white space, letters, marks or numbers goes across it. `begin` < p.
+bool IsFirmBorder(const CharClasses& classes, const char* begin, const char* p) {
+  const char* before = p - 1;
+  while (before > begin && (static_cast<unsigned char>(*before) & 0xC0) == 0x80) --before;
+  if (IsSpaceAt(classes, before)) return false;
+  if (*p == ' ') return !IsSpaceAt(classes, p + 1);
+  return *p != '\'' && (ClassAt(classes, p).char_class & (kLetter | kMark | kNumber | kSpace)) == 0;
+}
+
+// The pieces of a stretch, before they are looked up.
+class PendingPieces {
+ public:
+  static constexpr size_t kMost = 64;
+
+  PendingPieces(const PieceMerger& merger, PieceCache* cache, const char* end, Ids* out)
+      : merger_(merger), cache_(cache), end_(end), out_(out) {}
+
+  bool full() const { return count_ == kMost; }
+
+  void Add(const char* p, const char* q) {
+    Pending& piece = pending_[count_++];
+    auto length = static_cast<size_t>(q - p);
+    piece.text = p;
+    piece.length = length;
+    if (length > PieceCache::kShortBytes) {
+      if (length <= PieceCache::kMediumBytes)
+        cache_->Prefetch(PieceCache::MediumKeyOf({p, length}));
+      return;
+    }
+    piece.key = PieceCache::KeyOf(p, length, static_cast<size_t>(end_ - p));
+    cache_->Prefetch(piece.key);
+  }
+
+  void Drop() { count_ = 0; }
+
+  void Resolve() {
+    for (size_t i = 0; i < count_; ++i) {
+      const Pending& piece = pending_[i];
+      if (piece.length <= PieceCache::kShortBytes) [[likely]] {
+        if (const PieceCache::Short* hit = cache_->FindShort(piece.key)) [[likely]] {
+          std::memcpy(out_->Room(PieceCache::kShortIds), hit->ids, sizeof hit->ids);
+          out_->Filled(hit->count);
+          continue;
+        }
+      }
+      ResolveOther(piece);
+    }
+    count_ = 0;
+  }
+
+ private:
+  struct Pending {
+    PieceCache::Key key;
+    const char* text;
+    size_t length;
+  };
+
+  [[gnu::noinline]] void ResolveOther(const Pending& piece) {
+    std::string_view text(piece.text, piece.length);
+    if (text.size() > PieceCache::kMediumBytes) return ResolveLong(text);
+    PieceCache::MediumKey key = PieceCache::MediumKeyOf(text);
+    if (const PieceCache::Medium* hit = cache_->FindMedium(key)) {
+      out_->Append(hit->ids, hit->count);
+      return;
+    }
+    TokenId* ids = out_->Room(text.size());
+    size_t count = merger_.Encode(text, ids);
+    out_->Filled(count);
+    if (text.size() <= PieceCache::kShortBytes && count <= PieceCache::kShortIds) {
+      cache_->AddShort(piece.key, ids, count);
+    } else if (count <= PieceCache::kMediumIds) {
+      cache_->AddMedium(key, ids, count);
+    }
+  }
+
+  void ResolveLong(std::string_view text) {
+    if (text.size() > PieceCache::kLongBytes) {
+      out_->Filled(merger_.Encode(text, out_->Room(text.size())));
+      return;
+    }
+    uint64_t hash = HashBytes(text);
+    size_t count = 0;
+    if (const TokenId* hit = cache_->FindLong(text, hash, &count)) {
+      out_->Append(hit, count);
+      return;
+    }
+    TokenId* ids = out_->Room(text.size());
+    count = merger_.Encode(text, ids);
+    out_->Filled(count);
+    cache_->AddLong(text, hash, ids, count);
+  }
+
+  const PieceMerger& merger_;
+  PieceCache* cache_;
+  const char* end_;
+  Ids* out_;
+  size_t count_ = 0;
+  Pending pending_[kMost];
 };
 
 }  // namespace
 
 std::unique_ptr<const ByteLevelEncoder> ByteLevelEncoder::Make(const Bpe& model,
                                                                ByteLevelPlan plan) {
-  const BpeOptions& o = model.options();
-  if (plan.kind == Kind::kNone || o.unk_token || o.byte_fallback ||
-      !o.continuing_subword_prefix.empty() || !o.end_of_word_suffix.empty()) {
-    return nullptr;
-  }
-  std::unique_ptr<ByteLevelEncoder> encoder(new ByteLevelEncoder(model, plan));
-  for (size_t b = 0; b < 256; ++b) {
-    std::string spelling;
-    AppendUtf8(kByteLevelChars[b], &spelling);
-    std::optional<TokenId> id = model.vocabulary().Find(spelling);
-    if (!id) return nullptr;
-    encoder->byte_ids_[b] = *id;
-  }
-  encoder->atoms_ = std::make_unique<CharAtoms>(model, encoder->byte_ids_);
+  if (plan.kind == Kind::kNone) return nullptr;
+  std::unique_ptr<const PieceMerger> merger = PieceMerger::Make(model);
+  if (!merger) return nullptr;
   CharClasses::Get();  // built now, so that the first text does not wait for it
-  return encoder;
+  return std::unique_ptr<const ByteLevelEncoder>(new ByteLevelEncoder(std::move(merger), plan));
 }
 
-ByteLevelEncoder::ByteLevelEncoder(const Bpe& model, ByteLevelPlan plan)
-    : model_(model), plan_(plan) {
+ByteLevelEncoder::ByteLevelEncoder(std::unique_ptr<const PieceMerger> merger, ByteLevelPlan plan)
+    : plan_(plan), merger_(std::move(merger)) {
   static std::atomic<uint64_t> next{1};
   number_ = next.fetch_add(1, std::memory_order_relaxed);
 }
 
-std::span<const TokenId> ByteLevelEncoder::EncodeNewPiece(std::string_view piece) const {
-  thread_local std::vector<TokenId> ids;
-  ids.clear();
-  if (model_.options().ignore_merges) {
-    if (std::optional<TokenId> id = model_.vocabulary().Find(ToByteLevel(piece))) {
-      ids.push_back(*id);
-      return ids;
+template <typename Scanner>
+void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text,
+                                  std::vector<TokenId>* ids) const {
+  const CharClasses& classes = CharClasses::Get();
+  PieceCache* cache = PieceCache::OfThread(number_);
+  TextCache* texts = cache->texts();
+  const char* p = text.data();
+  const char* end = p + text.size();
+  Ids out(ids, text.size() / 4 + PieceCache::kShortIds);
+  PendingPieces pieces(*merger_, cache, end, &out);
+  // Looking for a stretch waits for memory. While they are found one after the other that is all there is to do;
+  // else the pieces of the stretch are cut in the meantime, in vain where it is found after all.
+  bool expected = true;
+  while (p < end) {
+    const char* begin = p;
+    auto readable = static_cast<size_t>(end - p);
+    bool keep = readable >= TextCache::kLeast + TextCache::kBehind;
+    uint64_t hash = 0;
+    auto copied = [&] {
+      TextCache::Found found = texts->Find(begin, readable, hash);
+      out.Append(found.ids.data(), found.ids.size());
+      expected = found.bytes > 0;
+      if (expected) p = begin + found.bytes;
+      return expected;
+    };
+    if (keep) {
+      hash = TextCache::HashOf(p);
+      texts->Prefetch(hash);
+      if (expected && copied()) continue;
     }
+    size_t first = out.size();
+    size_t length = 0;
+    bool whole = true;  // nothing of the stretch is looked up yet
+    do {
+      const char* q = scanner.Next(p, end);
+      if (pieces.full()) {
+        pieces.Resolve();
+        whole = false;
+      }
+      pieces.Add(p, q);
+      p = q;
+      length = static_cast<size_t>(p - begin);
+    } while (p < end && length < TextCache::kMost &&
+             (length < TextCache::kLeast || readable < length + TextCache::kBehind ||
+              !IsFirmBorder(classes, begin, p)));
+    if (keep && whole && copied()) {
+      pieces.Drop();
+      continue;
+    }
+    pieces.Resolve();
+    keep = keep && readable >= length + TextCache::kBehind && length < TextCache::kMost;
+    if (keep) texts->Note(begin, length, hash, out.From(first));
   }
-  thread_local std::vector<Token> symbols;
-  symbols.clear();
-  atoms_->AppendSymbols(piece, &symbols);
-  MergeSymbols(model_.merges(), &symbols);
-  for (const Token& t : symbols) ids.push_back(t.id);
-  return ids;
-}
-
-std::span<const TokenId> ByteLevelEncoder::EncodeLong(std::string_view piece,
-                                                      PieceCache* cache) const {
-  if (piece.size() > PieceCache::kLongBytes) return EncodeNewPiece(piece);
-  uint64_t hash = HashBytes(piece);
-  size_t count = 0;
-  if (const TokenId* hit = cache->FindLong(piece, hash, &count)) return {hit, count};
-  std::span<const TokenId> ids = EncodeNewPiece(piece);
-  cache->AddLong(piece, hash, ids.data(), ids.size());
-  return ids;
 }
 
 void ByteLevelEncoder::Encode(std::string_view text, std::vector<TokenId>* ids) const {
-  const CharClasses& classes = CharClasses::Get();
   std::string prefixed;
   if (plan_.add_prefix_space && !text.empty() && !text.starts_with(' ')) {
     prefixed = " ";
     prefixed.append(text);
     text = prefixed;
   }
-  const char* begin = text.data();
-  const char* end = begin + text.size();
-  PieceCache* cache = PieceCache::OfThread(number_);
-  IdSink out(ids);
-  auto sink = [&](const char* p, const char* q) {
-    auto length = static_cast<size_t>(q - p);
-    if (length > PieceCache::kShortBytes) [[unlikely]] {
-      std::span<const TokenId> found = EncodeLong({p, length}, cache);
-      out.Append(found.data(), found.size());
-      return;
-    }
-    PieceCache::Key key = PieceCache::KeyOf(p, length, static_cast<size_t>(end - p));
-    if (const PieceCache::Short* hit = cache->FindShort(key)) [[likely]] {
-      out.AppendShort(hit->ids, hit->count);
-      return;
-    }
-    std::span<const TokenId> found = EncodeNewPiece({p, length});
-    out.Append(found.data(), found.size());
-    if (found.size() <= PieceCache::kShortIds) cache->AddShort(key, found.data(), found.size());
-  };
   switch (plan_.kind) {
     case Kind::kGpt2:
-      Cut(
-          begin, end, [&](const char* p, const char* e) { return scan::Gpt2(classes, p, e); },
-          sink);
-      break;
+      return EncodeWith(Gpt2Scanner{}, text, ids);
     case Kind::kCl100k:
-      Cut(
-          begin, end, [&](const char* p, const char* e) { return scan::Cl100k<3>(classes, p, e); },
-          sink);
-      break;
+      return EncodeWith(Cl100kScanner<3>{}, text, ids);
     case Kind::kQwen2:
-      Cut(
-          begin, end, [&](const char* p, const char* e) { return scan::Cl100k<1>(classes, p, e); },
-          sink);
-      break;
+      return EncodeWith(Cl100kScanner<1>{}, text, ids);
     case Kind::kO200k:
-      Cut(
-          begin, end, [&](const char* p, const char* e) { return scan::O200k(classes, p, e); },
-          sink);
-      break;
+      return EncodeWith(O200kScanner{}, text, ids);
     case Kind::kDeepSeekV3:
-      CutDeepSeek(classes, begin, end, sink);
-      break;
+      return EncodeWith(DeepSeekScanner{}, text, ids);
     default:
-      if (begin != end) sink(begin, end);
-      break;
+      return EncodeWith(WholeScanner{}, text, ids);
   }
 }
 

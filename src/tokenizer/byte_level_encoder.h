@@ -1,14 +1,17 @@
 // Text to ids for the byte-level BPE families, without spelling bytes as characters and without offsets.
+//
+// A text goes by in stretches of a hundred bytes and more. A stretch that this thread has encoded before is copied
+// (text_cache.h). Of another, the scanner cuts the pieces first, while the lines of the piece cache that they need are
+// on their way; then each piece is looked up, and merged if it is new (piece_merger.h).
 #pragma once
 
 #include <memory>
-#include <span>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/bpe.h"
-#include "tokenizer/char_atoms.h"
 #include "tokenizer/piece_cache.h"
+#include "tokenizer/piece_merger.h"
 #include "tokenizer/pre_tokenizer.h"
 
 namespace portico::tokenizer {
@@ -23,16 +26,14 @@ class ByteLevelEncoder {
   void Encode(std::string_view text, std::vector<TokenId>* ids) const;
 
  private:
-  ByteLevelEncoder(const Bpe& model, ByteLevelPlan plan);
-  // The ids of one piece, valid until the thread's next call of either.
-  std::span<const TokenId> EncodeNewPiece(std::string_view piece) const;
-  std::span<const TokenId> EncodeLong(std::string_view piece, PieceCache* cache) const;
+  ByteLevelEncoder(std::unique_ptr<const PieceMerger> merger, ByteLevelPlan plan);
 
-  const Bpe& model_;
+  template <typename Scanner>
+  void EncodeWith(Scanner scanner, std::string_view text, std::vector<TokenId>* ids) const;
+
   ByteLevelPlan plan_;
   uint64_t number_;  // of this encoder in the process
-  TokenId byte_ids_[256];
-  std::unique_ptr<const CharAtoms> atoms_;
+  std::unique_ptr<const PieceMerger> merger_;
 };
 
 }  // namespace portico::tokenizer

@@ -1,33 +1,27 @@
 #include "tokenizer/char_atoms.h"
 
 #include <algorithm>
-#include <string>
 
 #include "text/utf8.h"
-#include "tokenizer/byte_level.h"
 
 namespace portico::tokenizer {
 namespace {
 
-constexpr size_t kMinSlots = 1024;
+unsigned char Byte(char c) { return static_cast<unsigned char>(c); }
+bool IsTail(char c) { return (Byte(c) & 0xC0) == 0x80; }
 
-bool IsTail(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-size_t Border(char last, char first) {
-  return size_t{static_cast<unsigned char>(last)} << 8 | static_cast<unsigned char>(first);
-}
-
-size_t CharLength(char lead) {
-  auto b = static_cast<unsigned char>(lead);
+uint32_t CharLength(char lead) {
+  unsigned char b = Byte(lead);
   return b < 0x80 ? 1 : b < 0xE0 ? 2 : b < 0xF0 ? 3 : 4;
 }
 
-// Whether the last character of `bytes` lacks bytes.
-bool EndsInside(std::string_view bytes) {
-  size_t at = bytes.size();
-  while (at > 0 && IsTail(bytes[at - 1])) --at;
-  return at == 0 || CharLength(bytes[at - 1]) > bytes.size() - at + 1;
-}
+constexpr size_t kTails = 64;  // 0x80 … 0xBF
+constexpr size_t kLeads = 64;  // 0xC0 … 0xFF
+constexpr size_t kAscii = 128;
+
+size_t AsciiPart(char ascii, char lead) { return Byte(ascii) * kLeads + Byte(lead) % kLeads; }
+size_t PartAscii(char tail, char ascii) { return Byte(tail) % kTails * kAscii + Byte(ascii); }
+size_t PartPart(char tail, char lead) { return Byte(tail) % kTails * kLeads + Byte(lead) % kLeads; }
 
 // Merges a character's bytes alone; true if they become one token, with the latest rank in `*last_rank`.
 bool MergeAlone(const MergeTable& merges, std::vector<TokenId> ids, TokenId* whole,
@@ -52,115 +46,157 @@ bool MergeAlone(const MergeTable& merges, std::vector<TokenId> ids, TokenId* who
   return true;
 }
 
+// How a token may touch a border of characters: with a whole character, with a part of one, or not at all.
+struct Edge {
+  enum Kind { kNone, kWhole, kPart } kind = kNone;
+  uint32_t code_point = 0;  // kWhole
+};
+
+Edge FirstOf(std::string_view bytes) {
+  if (bytes.empty() || IsTail(bytes[0])) return {};
+  size_t length = CharLength(bytes[0]);
+  if (length > bytes.size()) return {Edge::kPart, 0};
+  if (Utf8SequenceLength(bytes) != length) return {};
+  return {Edge::kWhole, Utf8Decode(bytes, length)};
+}
+
+Edge LastOf(std::string_view bytes) {
+  if (bytes.empty()) return {};
+  size_t at = bytes.size() - 1;
+  while (at > 0 && IsTail(bytes[at])) --at;
+  if (IsTail(bytes[at])) return {Edge::kPart, 0};
+  std::string_view last = bytes.substr(at);
+  if (Utf8SequenceLength(last) != last.size()) return {};
+  return {Edge::kWhole, Utf8Decode(last, last.size())};
+}
+
 }  // namespace
 
-CharAtoms::CharAtoms(const Bpe& model, const TokenId* byte_ids)
-    : byte_ids_(byte_ids), atoms_(kMinSlots), border_(size_t{256} * 256, Merge::kNone) {
-  NoteBorders(model);
-  const Vocabulary& vocabulary = model.vocabulary();
-  std::string bytes;
-  for (TokenId id = 0; id <= vocabulary.max_id(); ++id) {
-    std::string_view spelling = vocabulary.Spelling(id);
-    if (spelling.size() > 8 || spelling.size() < 2) continue;  // four bytes, two for each
-    bytes.clear();
-    AppendByteLevelDecoded(spelling, &bytes);
-    if (bytes.size() < 2 || Utf8SequenceLength(bytes) != bytes.size()) continue;
-    std::vector<TokenId> ids;
-    for (char c : bytes) ids.push_back(byte_ids[static_cast<unsigned char>(c)]);
-    Atom atom;
-    atom.code_point = Utf8Decode(bytes, bytes.size());
-    if (MergeAlone(model.merges(), std::move(ids), &atom.id, &atom.last_rank)) Add(atom);
+CharAtoms::CharAtoms(const Bpe& model, const ByteTokens& tokens, const TokenId* byte_ids)
+    : byte_ids_(byte_ids),
+      block_of_(0x110000 / kBlock),
+      atoms_(kBlock),
+      ascii_part_(kAscii * kLeads, Merge::kNone),
+      part_ascii_(kTails * kAscii, Merge::kNone),
+      part_part_(kTails * kLeads, Merge::kNone) {
+  for (uint32_t c = 0; c < kAscii; ++c) {
+    Atom* atom = Of(c);
+    atom->id = byte_ids[c];
+    atom->rank = 0;
+  }
+  NoteAtoms(model.merges(), tokens);
+  NoteBorders(model.merges(), tokens);
+}
+
+CharAtoms::Atom* CharAtoms::Of(uint32_t code_point) {
+  uint16_t& block = block_of_[code_point / kBlock];
+  if (block == 0) {
+    block = static_cast<uint16_t>(atoms_.size() / kBlock);
+    atoms_.resize(atoms_.size() + kBlock);
+  }
+  return &atoms_[block * size_t{kBlock} + code_point % kBlock];
+}
+
+void CharAtoms::NoteAtoms(const MergeTable& merges, const ByteTokens& tokens) {
+  std::vector<TokenId> ids;
+  for (TokenId id = 0; id < tokens.limit(); ++id) {
+    std::string_view bytes = tokens.Of(id);
+    if (bytes.size() < 2 || bytes.size() > 4 || Utf8SequenceLength(bytes) != bytes.size()) continue;
+    ids.clear();
+    for (char c : bytes) ids.push_back(byte_ids_[Byte(c)]);
+    TokenId whole = 0;
+    uint32_t rank = 0;
+    if (!MergeAlone(merges, ids, &whole, &rank)) continue;
+    Atom* atom = Of(Utf8Decode(bytes, bytes.size()));
+    atom->id = whole;
+    atom->rank = rank;
   }
 }
 
-void CharAtoms::NoteBorders(const Bpe& model) {
-  // Per token: its first and last byte, and whether it begins or ends inside a character.
-  struct Ends {
-    char first = 0;
-    char last = 0;
-    bool begins_inside = false;
-    bool ends_inside = false;
+void CharAtoms::NoteBorders(const MergeTable& merges, const ByteTokens& tokens) {
+  struct Edges {
+    Edge first;
+    Edge last;
   };
-  const Vocabulary& vocabulary = model.vocabulary();
-  std::vector<Ends> ends(static_cast<size_t>(vocabulary.max_id()) + 1);
-  std::string bytes;
-  for (TokenId id = 0; id <= vocabulary.max_id(); ++id) {
-    bytes.clear();
-    AppendByteLevelDecoded(vocabulary.Spelling(id), &bytes);
-    if (bytes.empty()) continue;
-    ends[static_cast<size_t>(id)] = {bytes.front(), bytes.back(), IsTail(bytes.front()),
-                                     EndsInside(bytes)};
+  std::vector<Edges> edges(static_cast<size_t>(tokens.limit()));
+  for (TokenId id = 0; id < tokens.limit(); ++id) {
+    edges[static_cast<size_t>(id)] = {FirstOf(tokens.Of(id)), LastOf(tokens.Of(id))};
   }
-  model.merges().ForEach([&](TokenId left, TokenId right, Merge merge) {
-    const Ends& a = ends[static_cast<size_t>(left)];
-    const Ends& b = ends[static_cast<size_t>(right)];
-    bool on_border = !IsTail(b.first);
-    if (!on_border || !(a.begins_inside || a.ends_inside || b.ends_inside)) return;
-    uint32_t& earliest = border_[Border(a.last, b.first)];
-    earliest = std::min(earliest, merge.rank);
+  auto note = [](uint32_t* earliest, Merge merge) { *earliest = std::min(*earliest, merge.rank); };
+  merges.ForEach([&](TokenId left, TokenId right, Merge merge) {
+    const Edge& a = edges[static_cast<size_t>(left)].last;
+    const Edge& b = edges[static_cast<size_t>(right)].first;
+    if (a.kind == Edge::kWhole && b.kind == Edge::kPart) {
+      bool ascii = a.code_point < kAscii;
+      note(ascii ? &ascii_part_[AsciiPart(tokens.Of(left).back(), tokens.Of(right).front())]
+                 : &Of(a.code_point)->with_part_after,
+           merge);
+    } else if (a.kind == Edge::kPart && b.kind == Edge::kWhole) {
+      bool ascii = b.code_point < kAscii;
+      note(ascii ? &part_ascii_[PartAscii(tokens.Of(left).back(), tokens.Of(right).front())]
+                 : &Of(b.code_point)->with_part_before,
+           merge);
+    } else if (a.kind == Edge::kPart && b.kind == Edge::kPart) {
+      note(&part_part_[PartPart(tokens.Of(left).back(), tokens.Of(right).front())], merge);
+    }
   });
 }
 
-void CharAtoms::Add(Atom atom) {
-  if ((count_ + 1) * 2 > atoms_.size()) {
-    std::vector<Atom> old(atoms_.size() * 2);
-    old.swap(atoms_);
-    count_ = 0;
-    for (const Atom& a : old) {
-      if (a.id >= 0) Add(a);
-    }
+CharAtoms::Char CharAtoms::CharAt(const char* p) const {
+  uint32_t length = CharLength(*p);
+  uint32_t c = Byte(p[0]);
+  if (length == 2) {
+    c = (c & 31) << 6 | (Byte(p[1]) & 63);
+  } else if (length == 3) {
+    c = (c & 15) << 12 | (Byte(p[1]) & 63u) << 6 | (Byte(p[2]) & 63);
+  } else if (length == 4) {
+    c = (c & 7) << 18 | (Byte(p[1]) & 63u) << 12 | (Byte(p[2]) & 63u) << 6 | (Byte(p[3]) & 63);
   }
-  size_t mask = atoms_.size() - 1;
-  size_t at = (atom.code_point * 0x9E3779B1u >> 7) & mask;
-  while (atoms_[at].id >= 0 && atoms_[at].code_point != atom.code_point) at = (at + 1) & mask;
-  count_ += atoms_[at].id < 0 ? 1 : 0;
-  atoms_[at] = atom;
+  return {&atoms_[block_of_[c / kBlock] * size_t{kBlock} + c % kBlock], length};
 }
 
-const CharAtoms::Atom* CharAtoms::Find(uint32_t code_point) const {
-  size_t mask = atoms_.size() - 1;
-  size_t at = (code_point * 0x9E3779B1u >> 7) & mask;
-  while (atoms_[at].id >= 0 && atoms_[at].code_point != code_point) at = (at + 1) & mask;
-  return atoms_[at].id < 0 ? nullptr : &atoms_[at];
+void CharAtoms::Spell(const char* p, uint32_t length, TokenId** to) const {
+  for (uint32_t i = 0; i < length; ++i) *(*to)++ = byte_ids_[Byte(p[i])];
 }
 
-void CharAtoms::AppendSymbols(std::string_view piece, std::vector<Token>* symbols) const {
-  size_t previous = symbols->size();  // where the character before begins in `symbols`
-  bool previous_whole = false;
-  uint32_t previous_rank = 0;
-  auto spell = [&](uint32_t begin, uint32_t end) {
-    for (uint32_t i = begin; i < end; ++i) {
-      symbols->push_back({byte_ids_[static_cast<unsigned char>(piece[i])], i, i + 1});
+size_t CharAtoms::Symbols(std::string_view piece, TokenId* out) const {
+  const char* p = piece.data();
+  const char* end = p + piece.size();
+  TokenId* to = out;
+  Char c = CharAt(p);
+  bool whole = c.atom->id >= 0;  // as far as its left border says
+  while (p + c.length < end) {
+    const char* border = p + c.length;
+    Char d = CharAt(border);
+    uint32_t crosses_c = Merge::kNone;  // the earliest rank of a merge that takes a part of c
+    uint32_t crosses_d = Merge::kNone;
+    if (d.length > 1) {
+      crosses_d = c.length == 1 ? ascii_part_[AsciiPart(*p, *border)] : c.atom->with_part_after;
     }
-  };
-  for (uint32_t at = 0; at < piece.size();) {
-    auto length = static_cast<uint32_t>(CharLength(piece[at]));
-    const Atom* atom = nullptr;
-    bool whole = length == 1;
-    uint32_t rank = 0;
-    if (length > 1) {
-      atom = Find(Utf8Decode(piece.substr(at), length));
-      whole = atom != nullptr;
-      rank = whole ? atom->last_rank : Merge::kNone;
+    if (c.length > 1) {
+      crosses_c =
+          d.length == 1 ? part_ascii_[PartAscii(border[-1], *border)] : d.atom->with_part_before;
+      if (d.length > 1) {
+        uint32_t parts = part_part_[PartPart(border[-1], *border)];
+        crosses_c = std::min(crosses_c, parts);
+        crosses_d = std::min(crosses_d, parts);
+      }
     }
-    // A border that may be crossed early takes both its characters apart.
-    bool safe =
-        at == 0 || border_[Border(piece[at - 1], piece[at])] > std::max(rank, previous_rank);
-    if (!safe && previous_whole && symbols->back().end - symbols->back().begin > 1) {
-      Token taken = symbols->back();
-      symbols->resize(previous);
-      spell(taken.begin, taken.end);
-    }
-    previous = symbols->size();
-    if (safe && whole && length > 1) {
-      symbols->push_back({atom->id, at, at + length});
+    if (whole && crosses_c > c.atom->rank) {
+      *to++ = c.atom->id;
     } else {
-      spell(at, at + length);
+      Spell(p, c.length, &to);
     }
-    previous_whole = whole;
-    previous_rank = length == 1 ? 0 : rank;
-    at += length;
+    whole = d.atom->id >= 0 && crosses_d > d.atom->rank;
+    p = border;
+    c = d;
   }
+  if (whole) {
+    *to++ = c.atom->id;
+  } else {
+    Spell(p, c.length, &to);
+  }
+  return static_cast<size_t>(to - out);
 }
 
 }  // namespace portico::tokenizer

@@ -1,12 +1,14 @@
 // Characters that byte-level BPE always makes whole before anything else happens to them.
 //
 // A run of Chinese is three bytes a character, and most of the work of merging it is to put each character together
-// again. Where a character's own merges all come before any merge across its borders that takes only a part of it,
-// the result is the same if the merging starts from the whole characters. Let R(c) be the latest rank among the
-// merges that make c from its bytes, and T(a, b) the earliest rank of a merge, across a border between a character
-// that ends in byte a and one that begins with byte b, of which one side has only a part of its outer character. If
-// T > R(c) and T > R(d) on the border of c and d, both are whole before that border is crossed. Where it does not
-// hold, the two characters are left as bytes.
+// again. Let R(c) be the latest rank among the merges that make c from its bytes. Until a merge crosses one of its
+// borders, a character's bytes merge as they would alone; and as long as every merge that crosses a border and takes
+// only a part of the character has a rank above R(c), none of them happens before c is whole. Merging may then start
+// with c as one symbol. On the border of c and d, what such a merge joins is
+//   - something that ends in all of c, and a part of d: the earliest rank is kept for (c, first byte of d);
+//   - a part of c, and something that begins with all of d: for (last byte of c, d);
+//   - a part of c and a part of d: for (last byte of c, first byte of d).
+// Where c is not ASCII the first is kept for c alone, and the second likewise for d alone.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "tokenizer/bpe.h"
+#include "tokenizer/byte_tokens.h"
 
 namespace portico::tokenizer {
 
@@ -21,26 +24,39 @@ namespace portico::tokenizer {
 class CharAtoms {
  public:
   // `byte_ids` are the tokens of the 256 bytes.
-  CharAtoms(const Bpe& model, const TokenId* byte_ids);
+  CharAtoms(const Bpe& model, const ByteTokens& tokens, const TokenId* byte_ids);
 
-  // Appends the symbols that the merging of `piece`, valid UTF-8, may start from.
-  void AppendSymbols(std::string_view piece, std::vector<Token>* symbols) const;
+  // Writes the symbols that the merging of `piece`, valid UTF-8, may start from to `out`, which has room for one a
+  // byte. Returns their number.
+  size_t Symbols(std::string_view piece, TokenId* out) const;
 
  private:
   struct Atom {
-    uint32_t code_point = UINT32_MAX;
-    TokenId id = -1;
-    uint32_t last_rank = 0;  // R
+    TokenId id = -1;               // -1: the character does not become one token by itself
+    uint32_t rank = Merge::kNone;  // R
+    uint32_t with_part_after = Merge::kNone;
+    uint32_t with_part_before = Merge::kNone;
   };
+  struct Char {
+    const Atom* atom;
+    uint32_t length;
+  };
+  static constexpr uint32_t kBlock = 256;  // code points
 
-  const Atom* Find(uint32_t code_point) const;
-  void Add(Atom atom);
-  void NoteBorders(const Bpe& model);
+  Char CharAt(const char* p) const;
+  void Spell(const char* p, uint32_t length, TokenId** to) const;
+  Atom* Of(uint32_t code_point);
+  void NoteAtoms(const MergeTable& merges, const ByteTokens& tokens);
+  void NoteBorders(const MergeTable& merges, const ByteTokens& tokens);
 
   const TokenId* byte_ids_;
-  std::vector<Atom> atoms_;  // open addressing, a power of two
-  size_t count_ = 0;
-  std::vector<uint32_t> border_;  // T of (last byte, first byte)
+  std::vector<uint16_t> block_of_;  // the first block has no atoms
+  std::vector<Atom> atoms_;
+  // The earliest ranks on a border: of an ASCII character with a part behind it, of a part with an ASCII character
+  // behind it, of two parts. By the bytes on its two sides; of bytes from 0x80 on, the low bits.
+  std::vector<uint32_t> ascii_part_;
+  std::vector<uint32_t> part_ascii_;
+  std::vector<uint32_t> part_part_;
 };
 
 }  // namespace portico::tokenizer

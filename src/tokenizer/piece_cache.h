@@ -10,20 +10,27 @@
 #include <vector>
 
 #include "tokenizer/hash.h"
+#include "tokenizer/text_cache.h"
 #include "tokenizer/token_id.h"
+#include "tokenizer/zeroed_memory.h"
 
 namespace portico::tokenizer {
 
-// Two tables of fixed size. Short pieces (up to 15 bytes and 3 ids) lie in the table itself, two to a line, the older
-// one replaced first. Longer ones lie in a block that is emptied when it is full. About 3.3 MB in all, touched as it
-// fills. One thread, one encoder.
+// Three tables of fixed size. Short pieces (up to 15 bytes and 3 ids) lie in the first, two to a line, the older one
+// replaced first; those of up to 32 bytes and 7 ids in the second, one to a line. Longer ones lie in a block that is
+// emptied when it is full, once they come for the second time. About 5.3 MB in all, touched as it fills, and the
+// stretches of text (text_cache.h). One thread, one encoder.
 class PieceCache {
  public:
   static constexpr size_t kShortBytes = 15;
   static constexpr size_t kShortIds = 3;
+  static constexpr size_t kMediumBytes = 32;
+  static constexpr size_t kMediumIds = 7;
   static constexpr size_t kLongBytes = 256;
 
-  PieceCache() : lines_(new Line[kLines]()), long_(kLongSlots) { block_.reserve(kBlockWords); }
+  PieceCache() : lines_(kLines), mediums_(kMediums), long_(kLongSlots) {
+    block_.reserve(kBlockWords);
+  }
 
   struct Key {
     uint64_t low;
@@ -70,6 +77,51 @@ class PieceCache {
     line.slots[0].count = static_cast<uint32_t>(count);
   }
 
+  // The short piece's slots will be asked for soon.
+  void Prefetch(const Key& key) const { __builtin_prefetch(&lines_[LineOf(key)]); }
+
+  struct MediumKey {
+    uint64_t words[4];
+    uint64_t length;
+  };
+  struct alignas(64) Medium {
+    uint64_t words[4];
+    uint16_t length;
+    uint16_t count;  // 0: free
+    TokenId ids[kMediumIds];
+  };
+
+  // The key of a piece of 1 … 32 bytes: its first and its last sixteen, which may overlap.
+  static MediumKey MediumKeyOf(std::string_view piece) {
+    MediumKey key{{0, 0, 0, 0}, piece.size()};
+    if (piece.size() >= 16) {
+      std::memcpy(key.words, piece.data(), 16);
+      std::memcpy(key.words + 2, piece.data() + piece.size() - 16, 16);
+    } else {
+      std::memcpy(key.words, piece.data(), piece.size());
+    }
+    return key;
+  }
+
+  void Prefetch(const MediumKey& key) const { __builtin_prefetch(&mediums_[MediumOf(key)]); }
+
+  const Medium* FindMedium(const MediumKey& key) const {
+    size_t at = MediumOf(key);
+    if (IsOf(mediums_[at], key)) return &mediums_[at];
+    if (IsOf(mediums_[at ^ 1], key)) return &mediums_[at ^ 1];
+    return nullptr;
+  }
+
+  void AddMedium(const MediumKey& key, const TokenId* ids, size_t count) {
+    size_t at = MediumOf(key);
+    mediums_[at ^ 1] = mediums_[at];
+    Medium& slot = mediums_[at];
+    std::memcpy(slot.words, key.words, sizeof key.words);
+    slot.length = static_cast<uint16_t>(key.length);
+    slot.count = static_cast<uint16_t>(count);
+    std::memcpy(slot.ids, ids, count * sizeof(TokenId));
+  }
+
   // The ids of a longer piece, or null; `*count` of them.
   const TokenId* FindLong(std::string_view piece, uint64_t hash, size_t* count) const {
     const LongSlot& slot = long_[hash & (kLongSlots - 1)];
@@ -80,26 +132,34 @@ class PieceCache {
     return words;
   }
 
+  // Stores a piece that comes for the second time; the first time leaves its hash.
   void AddLong(std::string_view piece, uint64_t hash, const TokenId* ids, size_t count) {
+    LongSlot& slot = long_[hash & (kLongSlots - 1)];
+    if (slot.hash != hash) {
+      slot = {hash, 0, 0, 0};
+      return;
+    }
     size_t words = count + (piece.size() + sizeof(TokenId) - 1) / sizeof(TokenId);
     if (block_.size() + words > kBlockWords) {
       block_.clear();
-      std::fill(long_.begin(), long_.end(), LongSlot{});
+      std::memset(long_.data(), 0, kLongSlots * sizeof(LongSlot));
     }
     size_t at = block_.size();
     block_.resize(at + words);
     std::memcpy(block_.data() + at, ids, count * sizeof(TokenId));
     std::memcpy(block_.data() + at + count, piece.data(), piece.size());
-    long_[hash & (kLongSlots - 1)] = {hash, static_cast<uint32_t>(at),
-                                      static_cast<uint16_t>(piece.size()),
-                                      static_cast<uint16_t>(count)};
+    slot = {hash, static_cast<uint32_t>(at), static_cast<uint16_t>(piece.size()),
+            static_cast<uint16_t>(count)};
   }
 
   // This thread's cache for the encoder of that number. A thread keeps those of the few encoders it used last.
   static PieceCache* OfThread(uint64_t encoder);
 
+  TextCache* texts() { return &texts_; }
+
  private:
   static constexpr size_t kLines = size_t{1} << 15;
+  static constexpr size_t kMediums = size_t{1} << 15;
   static constexpr size_t kLongSlots = size_t{1} << 14;
   static constexpr size_t kBlockWords = size_t{1} << 18;
 
@@ -107,19 +167,34 @@ class PieceCache {
     Short slots[2];
   };
   struct LongSlot {
-    uint64_t hash = 0;
-    uint32_t at = 0;
-    uint16_t length = 0;
-    uint16_t count = 0;
+    uint64_t hash;
+    uint32_t at;
+    uint16_t length;  // 0: only the hash is known
+    uint16_t count;
   };
 
   static size_t LineOf(const Key& key) {
     return MixHash(key.low ^ 0x9E3779B97F4A7C15u, key.high ^ 0xD6E8FEB86659FD93u) & (kLines - 1);
   }
 
-  std::unique_ptr<Line[]> lines_;
-  std::vector<LongSlot> long_;
+  static size_t MediumOf(const MediumKey& key) {
+    const uint64_t* w = key.words;
+    uint64_t first = MixHash(w[0] ^ 0x9E3779B97F4A7C15u, w[1] ^ key.length ^ 0xD6E8FEB86659FD93u);
+    return (first ^ MixHash(w[2] ^ 0x9E3779B97F4A7C15u, w[3] ^ 0xA0761D6478BD642Fu)) &
+           (kMediums - 1);
+  }
+  static bool IsOf(const Medium& slot, const MediumKey& key) {
+    const uint64_t* a = slot.words;
+    const uint64_t* b = key.words;
+    uint64_t differs = (a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]);
+    return (differs | (slot.length ^ key.length)) == 0 && slot.count != 0;
+  }
+
+  ZeroedArray<Line> lines_;
+  ZeroedArray<Medium> mediums_;
+  ZeroedArray<LongSlot> long_;
   std::vector<TokenId> block_;
+  TextCache texts_;
 };
 
 }  // namespace portico::tokenizer

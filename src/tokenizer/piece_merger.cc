@@ -1,0 +1,142 @@
+#include "tokenizer/piece_merger.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "text/utf8.h"
+#include "tokenizer/byte_level.h"
+
+namespace portico::tokenizer {
+namespace {
+
+// A piece of up to so many symbols is merged in place, with a bit for each symbol that is still there and a key for
+// each pair: its rank, then where it is. The least key is the next merge, and finding it is a few vector instructions.
+constexpr size_t kFew = 64;
+constexpr int kPlaceBits = 6;
+constexpr int32_t kNoMerge = int32_t{PairMerges::kNone} << kPlaceBits;  // and all above it
+constexpr size_t kLane = 8;  // keys are padded to a multiple of it
+
+}  // namespace
+
+class PieceMerger::Keys {
+ public:
+  void Set(size_t place, PairMerges::Pair pair) {
+    keys_[place] = static_cast<int32_t>(pair.rank << kPlaceBits | static_cast<uint32_t>(place));
+    merged_[place] = pair.merged;
+  }
+  void SetDead(size_t place) { keys_[place] = INT32_MAX; }
+  // Of the first `count`, a multiple of kLane.
+  int32_t Least(size_t count) const {
+    int32_t best = INT32_MAX;
+    for (size_t i = 0; i < count; ++i) best = std::min(best, keys_[i]);
+    return best;
+  }
+  TokenId MergedAt(size_t place) const { return merged_[place]; }
+
+ private:
+  int32_t keys_[kFew];
+  TokenId merged_[kFew];
+};
+
+namespace {
+
+bool AllAscii(std::string_view piece) {
+  const char* p = piece.data();
+  size_t n = piece.size();
+  uint64_t bits = 0;
+  for (; n >= 8; p += 8, n -= 8) {
+    uint64_t word;
+    std::memcpy(&word, p, 8);
+    bits |= word;
+  }
+  for (; n > 0; ++p, --n) bits |= static_cast<unsigned char>(*p);
+  return (bits & 0x8080808080808080u) == 0;
+}
+
+}  // namespace
+
+std::unique_ptr<const PieceMerger> PieceMerger::Make(const Bpe& model) {
+  const BpeOptions& o = model.options();
+  if (o.unk_token || o.byte_fallback || !o.continuing_subword_prefix.empty() ||
+      !o.end_of_word_suffix.empty()) {
+    return nullptr;
+  }
+  std::unique_ptr<PieceMerger> merger(new PieceMerger(model));
+  for (size_t b = 0; b < 256; ++b) {
+    std::string spelling;
+    AppendUtf8(kByteLevelChars[b], &spelling);
+    std::optional<TokenId> id = model.vocabulary().Find(spelling);
+    if (!id) return nullptr;
+    merger->byte_ids_[b] = *id;
+  }
+  merger->pairs_ = PairMerges::Make(model.merges(), merger->byte_ids_);
+  if (!merger->pairs_) return nullptr;
+  merger->atoms_ = std::make_unique<CharAtoms>(model, merger->tokens_, merger->byte_ids_);
+  return merger;
+}
+
+size_t PieceMerger::Encode(std::string_view piece, TokenId* out) const {
+  if (model_.options().ignore_merges) {
+    if (TokenId id = tokens_.Find(piece); id >= 0) {
+      out[0] = id;
+      return 1;
+    }
+  }
+  Keys keys;
+  if (piece.size() <= kFew && AllAscii(piece)) {
+    const auto* p = reinterpret_cast<const unsigned char*>(piece.data());
+    size_t count = piece.size();
+    for (size_t i = 0; i < count; ++i) out[i] = byte_ids_[p[i]];
+    for (size_t i = 0; i + 1 < count; ++i) keys.Set(i, pairs_->OfBytes(p[i], p[i + 1]));
+    return MergeFew(out, count, &keys);
+  }
+  size_t count = atoms_->Symbols(piece, out);
+  if (count > kFew) return MergeMany(out, count);
+  PairMerges::Place places[kFew];
+  for (size_t i = 0; i + 1 < count; ++i) places[i] = pairs_->Locate(out[i], out[i + 1]);
+  for (size_t i = 0; i + 1 < count; ++i) keys.Set(i, pairs_->Get(places[i]));
+  return MergeFew(out, count, &keys);
+}
+
+size_t PieceMerger::MergeFew(TokenId* ids, size_t count, Keys* keys) const {
+  size_t padded = (count - 1 + kLane) / kLane * kLane;
+  for (size_t i = count - 1; i < padded; ++i) keys->SetDead(i);
+  uint64_t alive = ~uint64_t{0} >> (kFew - count);
+  for (;;) {
+    int32_t best = keys->Least(padded);
+    if (best >= kNoMerge) break;
+    auto at = static_cast<size_t>(best) % kFew;
+    uint64_t behind = alive & (~uint64_t{1} << at);
+    auto next = static_cast<size_t>(std::countr_zero(behind));
+    behind &= behind - 1;
+    alive &= ~(uint64_t{1} << next);
+    keys->SetDead(next);
+    TokenId merged = keys->MergedAt(at);
+    ids[at] = merged;
+    keys->SetDead(at);
+    // Where there is no symbol on a side, the place looked up is of no use and harmless.
+    uint64_t before = alive & ((uint64_t{1} << at) - 1);
+    size_t previous = before == 0 ? at : static_cast<size_t>(63 - std::countl_zero(before));
+    size_t following = behind == 0 ? at : static_cast<size_t>(std::countr_zero(behind));
+    PairMerges::Place left = pairs_->Locate(ids[previous], merged);
+    PairMerges::Place right = pairs_->Locate(merged, ids[following]);
+    if (before != 0) keys->Set(previous, pairs_->Get(left));
+    if (behind != 0) keys->Set(at, pairs_->Get(right));
+  }
+  size_t kept = 0;
+  for (; alive != 0; alive &= alive - 1) ids[kept++] = ids[std::countr_zero(alive)];
+  return kept;
+}
+
+size_t PieceMerger::MergeMany(TokenId* ids, size_t count) const {
+  std::vector<Token> symbols;
+  symbols.reserve(count);
+  for (size_t i = 0; i < count; ++i) symbols.push_back({ids[i], 0, 0});
+  MergeSymbols(model_.merges(), &symbols);
+  for (size_t i = 0; i < symbols.size(); ++i) ids[i] = symbols[i].id;
+  return symbols.size();
+}
+
+}  // namespace portico::tokenizer

@@ -1,0 +1,34 @@
+#include "tokenizer/zeroed_memory.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <new>
+
+namespace portico::tokenizer {
+namespace {
+
+constexpr size_t kHugePage = size_t{2} << 20;
+
+}  // namespace
+
+void FreeZeroed::operator()(void* memory) const { munmap(memory, bytes); }
+
+std::unique_ptr<void, FreeZeroed> AllocateZeroed(size_t bytes) {
+  size_t align = bytes >= kHugePage ? kHugePage : 4096;
+  bytes = (bytes + align - 1) / align * align;
+  size_t mapped = bytes >= kHugePage ? bytes + kHugePage : bytes;
+  void* begin = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (begin == MAP_FAILED) throw std::bad_alloc();
+  auto* at = static_cast<char*>(begin);
+  if (mapped > bytes) {
+    size_t front = (kHugePage - reinterpret_cast<uintptr_t>(at) % kHugePage) % kHugePage;
+    if (front > 0) munmap(at, front);
+    at += front;
+    if (mapped - front > bytes) munmap(at + bytes, mapped - front - bytes);
+    madvise(at, bytes, MADV_HUGEPAGE);
+  }
+  return {at, FreeZeroed{bytes}};
+}
+
+}  // namespace portico::tokenizer

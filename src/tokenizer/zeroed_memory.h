@@ -1,0 +1,33 @@
+// Large tables of zeros that cost nothing until they are touched.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+namespace portico::tokenizer {
+
+// `bytes` of zeroed memory at a multiple of 64 bytes, in huge pages where the system has them to give (a random access
+// then needs no walk of page tables). Throws std::bad_alloc.
+struct FreeZeroed {
+  size_t bytes = 0;
+  void operator()(void* memory) const;
+};
+std::unique_ptr<void, FreeZeroed> AllocateZeroed(size_t bytes);
+
+// An array of `count` zeroed objects.
+template <typename T>
+class ZeroedArray {
+ public:
+  static_assert(std::is_trivially_destructible_v<T>);
+  explicit ZeroedArray(size_t count) : memory_(AllocateZeroed(count * sizeof(T))) {}
+  T& operator[](size_t i) { return static_cast<T*>(memory_.get())[i]; }
+  const T& operator[](size_t i) const { return static_cast<const T*>(memory_.get())[i]; }
+  T* data() { return static_cast<T*>(memory_.get()); }
+  const T* data() const { return static_cast<const T*>(memory_.get()); }
+
+ private:
+  std::unique_ptr<void, FreeZeroed> memory_;
+};
+
+}  // namespace portico::tokenizer
