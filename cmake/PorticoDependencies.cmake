@@ -19,6 +19,8 @@ endif()
 find_package(OpenSSL REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(yaml-cpp REQUIRED)
+pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
+add_library(nghttp2 ALIAS PkgConfig::NGHTTP2)
 find_package(Boost 1.81 REQUIRED)
 
 # A sanitizer sees only what was built with it: the engine's own threads need an instrumented libllama.

@@ -3,17 +3,12 @@
 #include <ctime>
 
 namespace portico::net {
-namespace {
 
-// The steady clock to a few milliseconds, at a fifth of the price: time limits are moved at every
-// request.
 TimePoint CoarseNow() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return TimePoint(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
 }
-
-}  // namespace
 
 ConnectionTable::~ConnectionTable() {
   for (List& list : lists_) {

@@ -1,8 +1,10 @@
-// The first session of every connection: looks at the first bytes and lets the right protocol in.
+// The first session of every connection: looks at the first line and lets the right protocol in.
 // HTTP/2 with prior knowledge begins with a fixed preface (RFC 9113, 3.4), through TLS as well;
-// everything else is HTTP/1.
+// HTTP/1 with a line that ends in its version. What speaks neither is closed without an answer that
+// it could misunderstand.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,7 +13,7 @@
 
 namespace portico::net {
 
-enum class Protocol { kUndecided, kHttp1, kHttp2 };
+enum class Protocol { kUndecided, kHttp1, kHttp2, kUnknown };
 
 // By the bytes that have come so far, at least one.
 Protocol RecognizeProtocol(std::string_view first_bytes);
@@ -28,6 +30,8 @@ class ProtocolDoor final : public Session {
   void OnDrain() override { connection_.Abort(); }
 
  private:
+  void Enter(std::unique_ptr<Session> session, std::string_view bytes);
+
   Connection& connection_;
   std::string first_bytes_;  // while undecided
 };

@@ -110,7 +110,8 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options, std::vect
     return Error(StatusCode::kInvalidArgument, "TLS needs both a certificate and a key");
   }
   if (!wanted.tls_certificate.empty()) {
-    PORTICO_ASSIGN_OR_RETURN(server->tls, TlsContext::Load(wanted.tls_certificate, wanted.tls_key));
+    PORTICO_ASSIGN_OR_RETURN(server->tls, TlsContext::Load(wanted.tls_certificate, wanted.tls_key,
+                                                           wanted.http2.enabled));
   }
   for (Shard* shard : shards) {
     server->shards.push_back(std::make_unique<ServerShard>(*shard, wanted, server->handler,

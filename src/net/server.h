@@ -1,5 +1,4 @@
-// The listener and its connections: TCP or TLS, HTTP/1.1 behind a door where other protocols can
-// enter.
+// The listener and its connections: TCP or TLS, HTTP/1.1 and HTTP/2 on one port.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +11,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "net/exchange.h"
+#include "net/http2_options.h"
 #include "net/shard.h"
 
 namespace portico::net {
@@ -37,8 +37,10 @@ struct ServerOptions {
   Duration send_timeout =
       std::chrono::seconds(60);  // a client that takes nothing for so long is cut off
 
+  Http2Options http2;
+
   std::string server_header = "portico";  // empty: none
-  // PEM files; both or none. TLS 1.2 and 1.3, ALPN http/1.1.
+  // PEM files; both or none. TLS 1.2 and 1.3, ALPN h2 and http/1.1.
   std::string tls_certificate;
   std::string tls_key;
 

@@ -15,12 +15,24 @@ namespace {
 constexpr Duration kLinger = std::chrono::seconds(2);
 constexpr Duration kPeerPeriod = std::chrono::seconds(1);
 
+// Fine enough for the shortest limit that a session keeps itself.
+Duration TickPeriod(const ServerOptions& options) {
+  Duration shortest = std::chrono::seconds(4);
+  for (Duration limit :
+       {options.idle_timeout, options.head_timeout, options.body_timeout, options.send_timeout,
+        options.http2.keepalive_time, options.http2.keepalive_timeout, options.http2.max_age}) {
+    if (limit != Duration::zero()) shortest = std::min(shortest, limit);
+  }
+  return std::max<Duration>(shortest / 4, std::chrono::milliseconds(5));
+}
+
 ConnectionTable::Limits LimitsOf(const ServerOptions& options) {
   ConnectionTable::Limits limits{};
   auto set = [&limits](Wait wait, Duration limit) { limits[static_cast<int>(wait)] = limit; };
   set(Wait::kIdle, options.idle_timeout);
   set(Wait::kHead, options.head_timeout);
   set(Wait::kBody, options.body_timeout);
+  set(Wait::kTick, TickPeriod(options));
   set(Wait::kSend, options.send_timeout);
   set(Wait::kPeer, kPeerPeriod);
   set(Wait::kLinger, kLinger);

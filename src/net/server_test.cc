@@ -289,8 +289,10 @@ TEST(ProtocolDoor, TellsHttp2ByItsPrefaceAtEverySplit) {
     EXPECT_EQ(RecognizeProtocol(preface.substr(0, n)),
               n < 14 ? Protocol::kUndecided : Protocol::kHttp2);
   }
-  EXPECT_EQ(RecognizeProtocol("POST"), Protocol::kHttp1);
-  EXPECT_EQ(RecognizeProtocol("PRI /x"), Protocol::kHttp1);
+  EXPECT_EQ(RecognizeProtocol("POST"), Protocol::kUndecided);
+  EXPECT_EQ(RecognizeProtocol("POST / HTTP/1.1\r\n"), Protocol::kHttp1);
+  EXPECT_EQ(RecognizeProtocol("PRI /x HTTP/1.0\n"), Protocol::kHttp1);
+  EXPECT_EQ(RecognizeProtocol("\r\n\r\nPRI * HTTP/2.0\r\n"), Protocol::kHttp1);
 }
 
 TEST(ProtocolDoor, LetsHttp1InWhenItsFirstBytesLookedLikeHttp2) {
@@ -299,9 +301,19 @@ TEST(ProtocolDoor, LetsHttp1InWhenItsFirstBytesLookedLikeHttp2) {
   put.Send("P");
   server.OnShard([] {});
   EXPECT_THAT(put.Ask("UT /a HTTP/1.1\r\nHost: x\r\n\r\n"), EndsWith("PUT /a? []"));
-  TestClient http2(server.port());
-  http2.Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-  EXPECT_EQ(http2.ReadToEnd(), "");
+}
+
+TEST(ProtocolDoor, ClosesWhatSpeaksNeitherWithoutABytesAnswer) {
+  ServerOptions without_http2;
+  without_http2.http2.enabled = false;
+  TestServer server(EchoHandler, without_http2);
+  for (const char* first : {"\x16\x03\x01\x02", "{\"a\":1}", "  GET / HTTP/1.1\r\n\r\n",
+                            "GET /\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "EHLO example.org\r\n",
+                            "\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}) {
+    TestClient client(server.port());
+    client.Send(first);
+    EXPECT_EQ(client.ReadToEnd(), "") << first;
+  }
 }
 
 }  // namespace

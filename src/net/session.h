@@ -13,12 +13,13 @@ enum class Wait : uint8_t {
   kIdle,    // the next request
   kHead,    // the rest of a head, or of a TLS handshake
   kBody,    // the rest of a body, with progress in each period
+  kTick,    // the session times several things itself and looks at them in each period
   // The connection's own:
   kSend,    // the client to take some output
   kPeer,    // for us, with reading paused: looks in each period whether the client is still there
   kLinger,  // the client to notice that we have closed
 };
-inline constexpr int kWaits = 7;
+inline constexpr int kWaits = 8;
 
 // All on the shard. A session calls its connection from within these, and is destroyed only between
 // them.
@@ -31,7 +32,7 @@ class Session {
   // The client has ended its output or the connection is lost. Once; no bytes follow. What has been
   // written is still sent if that is possible, then the connection closes.
   virtual void OnEnd() = 0;
-  // The time for kIdle, kHead or kBody is over.
+  // The time for kIdle, kHead or kBody is over, or a period of kTick.
   virtual void OnTimeout(Wait wait) = 0;
   // All output has been taken by the kernel, for which the session had asked
   // (Connection::TellWhenSent).

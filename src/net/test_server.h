@@ -76,6 +76,12 @@ class TestClient {
     }
     return out;
   }
+  // What has come, at least one byte; empty at the end of input or after 20 s.
+  std::string ReadSome() {
+    std::string out = std::exchange(rest_, {});
+    if (out.empty()) Receive(&out);
+    return out;
+  }
   std::string ReadToEnd() { return Read(static_cast<size_t>(-1)); }
   // One answer with Content-Length: head and body.
   std::string ReadAnswer() {

@@ -11,7 +11,8 @@
 namespace portico::net {
 namespace {
 
-constexpr unsigned char kAlpn[] = "\x08http/1.1";
+constexpr unsigned char kAlpn[] = "\x02h2\x08http/1.1";
+constexpr size_t kH2 = 3;  // its bytes at the front of kAlpn
 
 // The cause; OpenSSL puts what followed from it behind.
 std::string FirstError() {
@@ -29,10 +30,12 @@ std::string FirstError() {
 }
 
 int ChooseProtocol(SSL*, const unsigned char** out, unsigned char* out_size,
-                   const unsigned char* offered, unsigned int offered_size, void*) {
+                   const unsigned char* offered, unsigned int offered_size, void* skip) {
   unsigned char* chosen = nullptr;
-  int found =
-      SSL_select_next_proto(&chosen, out_size, kAlpn, sizeof kAlpn - 1, offered, offered_size);
+  const size_t start = skip == nullptr ? 0 : kH2;
+  int found = SSL_select_next_proto(&chosen, out_size, kAlpn + start,
+                                    static_cast<unsigned int>(sizeof kAlpn - 1 - start), offered,
+                                    offered_size);
   if (found != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_ALERT_FATAL;
   *out = chosen;
   return SSL_TLSEXT_ERR_OK;
@@ -92,7 +95,7 @@ class TlsTransport final : public Transport {
 }  // namespace
 
 StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(const std::string& certificate_path,
-                                                       const std::string& key_path) {
+                                                       const std::string& key_path, bool http2) {
   ERR_clear_error();
   SSL_CTX* raw = SSL_CTX_new(TLS_server_method());
   if (raw == nullptr) return Error(StatusCode::kInternal, "TLS: " + FirstError());
@@ -103,7 +106,8 @@ StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(const std::string& certif
                                SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                             SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_alpn_select_cb(raw, ChooseProtocol, nullptr);
+  static char without_http2;
+  SSL_CTX_set_alpn_select_cb(raw, ChooseProtocol, http2 ? nullptr : &without_http2);
   static constexpr unsigned char kSessionContext[] = "portico";
   SSL_CTX_set_session_id_context(raw, kSessionContext, sizeof kSessionContext - 1);
 

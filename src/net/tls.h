@@ -1,4 +1,4 @@
-// TLS for the listener, on OpenSSL 3: 1.2 and 1.3, ALPN http/1.1. OpenSSL works on the socket
+// TLS for the listener, on OpenSSL 3: 1.2 and 1.3, ALPN h2 and http/1.1. OpenSSL works on the socket
 // itself, without buffers of ours between; an idle connection gives its record buffers back.
 #pragma once
 
@@ -15,9 +15,9 @@ namespace portico::net {
 class TlsContext {
  public:
   // From PEM files: the certificate with its chain, and its key. Fails with a sentence that names
-  // the file.
+  // the file. `http2`: h2 is offered, and preferred.
   static StatusOr<std::unique_ptr<TlsContext>> Load(const std::string& certificate_path,
-                                                    const std::string& key_path);
+                                                    const std::string& key_path, bool http2);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string>
 
+#include "net/http2_test_client.h"
 #include "net/test_server.h"
 
 namespace portico::net {
@@ -65,15 +66,16 @@ class TestCertificate {
 
 class TlsClient {
  public:
-  explicit TlsClient(int port, int receive_buffer = 0, int version = TLS1_3_VERSION)
+  explicit TlsClient(int port, int receive_buffer = 0, int version = TLS1_3_VERSION,
+                     std::string_view alpn = "\x08http/1.1")
       : socket_(port, receive_buffer), context_(SSL_CTX_new(TLS_client_method())) {
     SSL_CTX_set_max_proto_version(context_, version);
     SSL_CTX_set_min_proto_version(context_, TLS1_VERSION);
     SSL_CTX_set_security_level(context_, 0);
     SSL_CTX_set_options(context_, SSL_OP_IGNORE_UNEXPECTED_EOF);
     ssl_ = SSL_new(context_);
-    static constexpr unsigned char kAlpn[] = "\x08http/1.1";
-    SSL_set_alpn_protos(ssl_, kAlpn, sizeof kAlpn - 1);
+    SSL_set_alpn_protos(ssl_, reinterpret_cast<const unsigned char*>(alpn.data()),
+                        static_cast<unsigned int>(alpn.size()));
     SSL_set_fd(ssl_, socket_.fd());
     connected_ = SSL_connect(ssl_) == 1;
   }
@@ -115,6 +117,27 @@ class TlsClient {
   SSL* ssl_;
   bool connected_;
 };
+
+TEST(Tls, ChoosesHttp2WhereTheClientOffersIt) {
+  TestCertificate certificate;
+  for (bool enabled : {true, false}) {
+    ServerOptions options = certificate.Options();
+    options.http2.enabled = enabled;
+    TestServer server(EchoHandler, options);
+    TlsClient client(server.port(), 0, TLS1_3_VERSION, "\x08http/1.1\x02h2");
+    ASSERT_TRUE(client.connected());
+    const unsigned char* chosen;
+    unsigned int size;
+    SSL_get0_alpn_selected(client.ssl(), &chosen, &size);
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(chosen), size),
+              enabled ? "h2" : "http/1.1");
+    if (!enabled) continue;
+    client.Send(std::string(kPreface) + Frame(4, 0, 0, "") + Frame(1, 5, 1, GetBlock()));
+    std::string answer = client.Read(60);
+    EXPECT_EQ(answer.substr(3, 2), std::string("\x04\x00", 2));  // SETTINGS
+    while (!answer.ends_with("GET /a? []") && !answer.empty()) answer += client.Read(1);
+  }
+}
 
 TEST(Tls, AnswersOverBothVersionsAndChoosesHttp11) {
   TestCertificate certificate;
@@ -195,7 +218,7 @@ TEST(Tls, SurvivesClientsThatDoNotSpeakIt) {
 TEST(Tls, SaysWhichFileCannotBeUsed) {
   TestCertificate certificate;
   auto message = [](const std::string& cert, const std::string& key) {
-    auto loaded = TlsContext::Load(cert, key);
+    auto loaded = TlsContext::Load(cert, key, true);
     return loaded.ok() ? std::string("ok") : std::string(MessageOf(loaded.status()));
   };
   EXPECT_EQ(message(certificate.certificate, certificate.key_file), "ok");

@@ -1,0 +1,171 @@
+#include "net/http2_stream.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "net/http2_callbacks.h"
+#include "net/server_shard.h"
+
+namespace portico::net {
+namespace {
+
+constexpr size_t kMaxFields = 64;
+// Streams of one client share so many times what one of them may keep in memory.
+constexpr size_t kSharedBounds = 4;
+
+uint8_t* Bytes(std::string_view text) {
+  return reinterpret_cast<uint8_t*>(const_cast<char*>(text.data()));
+}
+
+nghttp2_nv Field(std::string_view name, std::string_view value, uint8_t flags) {
+  return {Bytes(name), Bytes(value), name.size(), value.size(), flags};
+}
+
+// Says what only HTTP/1.1 may say (RFC 9113, 8.2.2).
+bool IsOfConnection(std::string_view name) {
+  return name == "connection" || name == "transfer-encoding" || name == "keep-alive" ||
+         name == "upgrade" || name == "proxy-connection";
+}
+
+// A name as handlers may write it; nghttp2 sends it in lower case.
+bool IsName(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    if (c >= 'A' && c <= 'Z') return true;
+    return nghttp2_check_header_name(Bytes({&c, 1}), 1) != 0;
+  });
+}
+
+// Differs in every answer: putting it into the table would only push others out.
+bool IsUnique(std::string_view name) { return name == "x-request-id"; }
+
+class Fields {
+ public:
+  void Add(std::string_view name, std::string_view value, uint8_t flags = 0) {
+    if (size_ < kMaxFields) fields_[size_++] = Field(name, value, flags);
+  }
+  void AddAll(const Headers& headers) {
+    for (const auto& [name, value] : headers) {
+      if (IsOfConnection(name) || !IsName(name) ||
+          nghttp2_check_header_value(Bytes(value), value.size()) == 0) {
+        continue;
+      }
+      Add(name, value, IsUnique(name) ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE);
+    }
+  }
+  const nghttp2_nv* data() const { return fields_.data(); }
+  size_t size() const { return size_; }
+
+ private:
+  std::array<nghttp2_nv, kMaxFields> fields_;
+  size_t size_ = 0;
+};
+
+constexpr uint8_t kStaticName = NGHTTP2_NV_FLAG_NO_COPY_NAME;
+
+}  // namespace
+
+Http2Stream::Http2Stream(Http2Session& session, int32_t id)
+    : session_(session), id_(id), output_(session.connection().shard().buffers) {}
+
+Http2Stream::~Http2Stream() = default;
+
+Connection& Http2Stream::connection() { return session_.connection(); }
+
+void Http2Stream::SendHead(int status, const Headers& headers, bool end) {
+  if (reset_ || std::exchange(head_sent_, true)) return;
+  ServerShard& server = connection().shard();
+  char digits[8];
+  char* digits_end = std::to_chars(digits, digits + sizeof digits, status).ptr;
+  Fields fields;
+  fields.Add(":status", {digits, static_cast<size_t>(digits_end - digits)}, kStaticName);
+  if (!server.options.server_header.empty()) {
+    fields.Add("server", server.options.server_header, kStaticName | NGHTTP2_NV_FLAG_NO_COPY_VALUE);
+  }
+  fields.Add("date", server.date.Now(), kStaticName);
+  fields.AddAll(headers);
+  ended_ = end;
+  stuck_since_ = session_.now_;
+  nghttp2_data_provider body = Http2Body(this);
+  nghttp2_submit_response(session_.nghttp2_, id_, fields.data(), fields.size(),
+                          end ? nullptr : &body);
+  connection().RunAtEndOfTurn();
+}
+
+void Http2Stream::SendContinue() {
+  Fields fields;
+  fields.Add(":status", "100");
+  nghttp2_submit_headers(session_.nghttp2_, NGHTTP2_FLAG_NONE, id_, nullptr, fields.data(),
+                         fields.size(), nullptr);
+}
+
+bool Http2Stream::SubmitTrailers() {
+  if (trailers_.empty()) return false;
+  Fields fields;
+  fields.AddAll(trailers_);
+  return nghttp2_submit_trailer(session_.nghttp2_, id_, fields.data(), fields.size()) == 0;
+}
+
+void Http2Stream::Write(std::string_view bytes) {
+  if (reset_ || ended_ || bytes.empty()) return;
+  output_.Tail().append(bytes);
+  session_.unsent_total_ += bytes.size();
+  Resume();
+  // At the end of the turn, not within the user's call.
+  if (over_bound()) session_.some_over_bound_ = true;
+}
+
+void Http2Stream::WriteWhole(std::string body) {
+  if (reset_ || ended_ || body.empty()) return;
+  session_.unsent_total_ += body.size();
+  output_.Append(std::move(body));
+  Resume();
+}
+
+void Http2Stream::End(Headers trailers) {
+  if (reset_ || std::exchange(ended_, true)) return;
+  trailers_ = std::move(trailers);
+  Resume();
+}
+
+void Http2Stream::Resume() {
+  if (!std::exchange(deferred_, false)) return;
+  stuck_since_ = session_.now_;
+  nghttp2_session_resume_data(session_.nghttp2_, id_);
+  connection().RunAtEndOfTurn();
+}
+
+bool Http2Stream::over_bound() const {
+  if (max_unsent_ == 0) return false;
+  return unsent() > max_unsent_ || session_.unsent_total_ > kSharedBounds * max_unsent_;
+}
+
+void Http2Stream::Reset(Http2Error error) {
+  if (std::exchange(reset_, true)) return;
+  DropOutput();
+  nghttp2_submit_rst_stream(session_.nghttp2_, NGHTTP2_FLAG_NONE, id_,
+                            static_cast<uint32_t>(error));
+  connection().RunAtEndOfTurn();
+}
+
+void Http2Stream::DropOutput() {
+  session_.unsent_total_ -= output_.size();
+  output_.Consume(output_.size());
+}
+
+bool Http2Stream::Hold(size_t bytes) {
+  session_.held_total_ += bytes - held_;
+  held_ = bytes;
+  return session_.held_total_ <= kSharedBounds * connection().shard().options.max_body_bytes;
+}
+
+void Http2Stream::Consume(size_t bytes) {
+  bytes = std::min(bytes, unconsumed_);
+  if (bytes == 0) return;
+  unconsumed_ -= bytes;
+  nghttp2_session_consume(session_.nghttp2_, id_, bytes);
+  connection().RunAtEndOfTurn();
+}
+
+}  // namespace portico::net
