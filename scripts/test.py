@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs every test suite of a build and prints the total: `N passed, M failed, K skipped`.
 
-Suites: each GoogleTest program of the build, then the Python tests under tests/ (real clients against the real
-binary). Exit status 1 if anything failed, or if nothing ran.
+Suites: each GoogleTest program of the build; clients, real ones against the real binary (tests/); python, the Python
+module (python/tests); crosscheck, it against the reference packages on generated texts (tests/crosscheck).
+Exit status 1 if anything failed, or if nothing ran.
 """
 import argparse
 import json
@@ -39,11 +40,11 @@ def run_gtest(program, arguments):
     return data["tests"] - data["failures"] - skipped, failed, skipped
 
 
-def run_pytest(python, binary, arguments):
+def run_pytest(python, binary, folder, arguments):
     report = pathlib.Path(tempfile.mkdtemp()) / "report.xml"
     environment = {**os.environ, "PORTICO_BINARY": str(binary)}
     subprocess.run([python, "-m", "pytest", "-q", "-x" if os.environ.get("PORTICO_FAIL_FAST") else "-q", "--junitxml",
-                    str(report), "tests", *arguments], cwd=ROOT, env=environment)
+                    str(report), folder, *arguments], cwd=ROOT, env=environment)
     if not report.exists():
         return 0, 1, 0
     suite = ElementTree.parse(report).getroot().find("testsuite")
@@ -67,6 +68,7 @@ def main():
             totals[i] += value
         print("%-24s %5d passed %4d failed %4d skipped  (%.1f s)" % (name, *counts, seconds), flush=True)
 
+    python = ROOT / "build/test-env/bin/python"
     for program in sorted(build.glob("*_test")):
         if options.filter in program.name:
             start = time.time()
@@ -74,8 +76,17 @@ def main():
     if not options.no_clients and options.filter in "clients":
         subprocess.run([str(ROOT / "scripts/test_environment.sh")], check=True)
         start = time.time()
-        python = ROOT / "build/test-env/bin/python"
-        count("clients", run_pytest(python, build / "portico", []), time.time() - start)
+        count("clients", run_pytest(python, build / "portico", "tests", ["--ignore=tests/crosscheck"]), time.time() - start)
+    module_suites = {"python": "python/tests", "crosscheck": "tests/crosscheck"}
+    wanted = [] if options.no_clients else [name for name in module_suites if options.filter in name]
+    if wanted:
+        start = time.time()
+        if subprocess.run([str(ROOT / "scripts/python_module.sh")]).returncode:
+            count("python module", (0, 1, 0), time.time() - start)
+            wanted = []
+    for name in wanted:
+        start = time.time()
+        count(name, run_pytest(python, build / "portico", module_suites[name], []), time.time() - start)
 
     print("%d passed, %d failed, %d skipped" % tuple(totals))
     sys.exit(1 if totals[1] or totals[0] == 0 else 0)
