@@ -68,6 +68,7 @@ Status LoadText(const ServeOptions& options, const std::string& path, ServingMod
             (options.tokenizer_path.empty() ? "; --tokenizer-path names another tokenizer" : ""));
   }
   model->tokenizer = *std::move(tokenizer);
+  model->conversation_cache = std::make_shared<ConversationCache>(model->tokenizer);
   PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(path));
   if (!options.chat_template.empty()) {
     PORTICO_ASSIGN_OR_RETURN(model->chat_template,

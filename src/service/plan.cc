@@ -108,7 +108,11 @@ StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& r
 
 std::vector<TokenId> EncodeRendered(const ServingModel& model, std::string_view text) {
   std::vector<TokenId> ids;
-  model.tokenizer->Encode(text, /*add_special_tokens=*/false, &ids);
+  if (model.conversation_cache) {
+    model.conversation_cache->Encode(text, &ids);
+  } else {
+    model.tokenizer->Encode(text, /*add_special_tokens=*/false, &ids);
+  }
   return ids;
 }
 

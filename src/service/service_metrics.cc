@@ -27,6 +27,24 @@ double KvUsage(const ModelRegistry& models) {
   return total > 0 ? used / total : 0;
 }
 
+double ReusedTokens(const ModelRegistry& models) {
+  double sum = 0;
+  for (const ServingModel* model : models.models()) {
+    if (model->conversation_cache) {
+      sum += static_cast<double>(model->conversation_cache->reused_tokens());
+    }
+  }
+  return sum;
+}
+
+double ConversationBytes(const ModelRegistry& models) {
+  double sum = 0;
+  for (const ServingModel* model : models.models()) {
+    if (model->conversation_cache) sum += static_cast<double>(model->conversation_cache->bytes());
+  }
+  return sum;
+}
+
 Counter& Success(Registry& registry, FinishReason reason) {
   return registry.AddCounter("portico_request_success_total",
                              "Choices that ended on their own, by finish reason.",
@@ -65,6 +83,12 @@ ServiceMetrics::ServiceMetrics(Registry& registry, const ModelRegistry& models)
   registry.AddCallbackCounter("portico_cached_prompt_tokens_total",
                               "Prompt tokens that the prefix cache had.",
                               Sum(models, &EngineLoad::cached_tokens));
+  registry.AddCallbackCounter("portico_reused_encoded_tokens_total",
+                              "Prompt tokens whose text was encoded for an earlier prompt.",
+                              [&models] { return ReusedTokens(models); });
+  registry.AddCallbackGauge("portico_conversation_cache_bytes",
+                            "Memory of the encoded parts of earlier prompts.",
+                            [&models] { return ConversationBytes(models); });
   registry.AddCallbackCounter("portico_generation_tokens_total", "Tokens generated.",
                               Sum(models, &EngineLoad::generated_tokens));
   registry.AddCallbackCounter("portico_retractions_total",

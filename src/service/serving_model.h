@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "message/generation_defaults.h"
 #include "template/chat_template.h"
+#include "tokenizer/conversation_cache.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico {
@@ -19,6 +20,7 @@ struct ServingModel {
   std::string tokenizer_path;
   std::unique_ptr<Engine> engine;
   std::shared_ptr<const Tokenizer> tokenizer;
+  std::shared_ptr<ConversationCache> conversation_cache;  // null: every prompt is encoded whole
   std::shared_ptr<const ChatTemplate> chat_template;  // null: the model has none
   std::string chat_template_error;                    // why there is none, for the refusal
   GenerationDefaults defaults;
