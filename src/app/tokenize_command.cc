@@ -12,6 +12,7 @@
 
 #include "app/line_io.h"
 #include "app/tokenize_component.h"
+#include "app/tokenize_explain.h"
 #include "text/json_writer.h"
 #include "tokenizer/tokenizer.h"
 
@@ -186,7 +187,8 @@ int TokenizeCommand(int argc, char** argv) {
                "Apply the file's truncation and padding");
   app.add_flag("--no-special-tokens", no_special, "Put no special tokens around the text");
   app.add_flag("--ids", ids_only, "Print the ids only");
-  app.add_flag("--explain", explain, "Say what the tokenizer is made of");
+  app.add_flag("--explain", explain,
+               "Say what the tokenizer is made of, and where transformers differs");
   app.add_option("text", text, "The text (else standard input)");
   app.footer(
       "Examples:\n"
@@ -213,6 +215,9 @@ int TokenizeCommand(int argc, char** argv) {
   }
   if (explain) {
     std::cout << (*tokenizer)->Describe() << "\n";
+    for (const std::string& difference : AutoTokenizerDifferencesOf(path)) {
+      std::cout << difference << "\n";
+    }
     return 0;
   }
   if (jsonl) {
