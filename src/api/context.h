@@ -46,6 +46,7 @@ struct ShardContext {
   StreamHub hub;
   CallTable calls;
   simdjson::dom::parser parser;
+  std::string scratch;  // empty between uses; shared, so that it stays in the caches
 };
 
 }  // namespace portico::api

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "message/generate.h"
 
 namespace portico {
@@ -35,7 +36,7 @@ struct MatchedStop {
 struct TextDelta {
   int32_t index = 0;                           // choice: prompt * n + i
   std::string text;                            // whole characters only; often empty
-  std::vector<TokenId> tokens;                 // at most one but in the last
+  absl::InlinedVector<TokenId, 2> tokens;      // at most one but in the last
   std::vector<TextPositionLogprobs> logprobs;  // one a token, where asked for
   FinishReason finish = FinishReason::kNone;
   MatchedStop matched_stop;
@@ -58,7 +59,10 @@ class TextSink {
   virtual ~TextSink() = default;
   // With echo, or where prompt token ids were asked for: before the prompt's first delta.
   virtual void OnPrompt(PromptEcho echo) = 0;
-  virtual void OnDelta(TextDelta delta) = 0;
+  // May move from `delta`.
+  virtual void OnDelta(TextDelta&& delta) = 0;
+  // Prefetches what OnDelta() will touch beside this object, `steps` pointers away (1: what this object points to).
+  virtual void Prefetch(int /*steps*/) const {}
   // All choices have finished.
   virtual void OnEnd(const TokenUsage& total) = 0;
 };

@@ -55,6 +55,8 @@ class Exchange {
   virtual void End() = 0;
   // Bytes written but not yet taken by the kernel: a slow reader's backlog.
   virtual size_t unsent_bytes() const = 0;
+  // Prefetches what Write() will touch beside this object.
+  virtual void Prefetch() const {}
   // Drops the connection (or stream) without completing the answer.
   virtual void Cut() = 0;
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/prefetch.h"
 #include "net/server_shard.h"
 
 namespace portico::net {
@@ -18,6 +19,7 @@ bool HasNoBody(int status) { return status == 204 || status == 304 || status < 2
 
 Http1Exchange::Http1Exchange(Http1Session& session, RequestParser& parser)
     : session_(&session),
+      connection_(&session.connection()),
       shard_(session.connection().shard().shard),
       is_head_request_(parser.request().method == "HEAD"),
       http_1_0_(parser.http_1_0()),
@@ -40,7 +42,7 @@ Http1Exchange::~Http1Exchange() {
 }
 
 void Http1Exchange::SendHead(const HttpResponse& response, BodyFraming framing, size_t length) {
-  ServerShard& server = session_->connection().shard();
+  ServerShard& server = connection_->shard();
   if (framing == BodyFraming::kToEnd || server.draining()) keep_alive_ = false;
   status_ = response.status;
   framing_ = framing;
@@ -51,7 +53,7 @@ void Http1Exchange::SendHead(const HttpResponse& response, BodyFraming framing, 
               .date = server.date.Now(),
               .close = !keep_alive_,
               .keep_alive = http_1_0_ && keep_alive_},
-             &session_->connection().Output());
+             &connection_->Output());
 }
 
 void Http1Exchange::Respond(HttpResponse response) {
@@ -60,7 +62,7 @@ void Http1Exchange::Respond(HttpResponse response) {
   SendHead(response, empty ? BodyFraming::kNone : BodyFraming::kLength, response.body.size());
   if (!empty && !is_head_request_) {
     body_bytes_ = response.body.size();
-    Connection& connection = session_->connection();
+    Connection& connection = *connection_;
     if (body_bytes_ <= kCopyBody) {
       connection.Output().append(response.body);
     } else {
@@ -77,7 +79,7 @@ void Http1Exchange::StartStream(HttpResponse response) {
                         : http_1_0_                ? BodyFraming::kToEnd
                                                    : BodyFraming::kChunked;
   SendHead(response, framing, 0);
-  Connection& connection = session_->connection();
+  Connection& connection = *connection_;
   connection.LimitUnsent(connection.shard().options.max_unsent_bytes);
 }
 
@@ -85,7 +87,7 @@ void Http1Exchange::Write(std::string_view bytes) {
   if (session_ == nullptr || !streaming_ || bytes.empty()) return;
   if (is_head_request_ || framing_ == BodyFraming::kNone) return;
   body_bytes_ += bytes.size();
-  std::string& out = session_->connection().Output();
+  std::string& out = connection_->Output();
   if (framing_ == BodyFraming::kChunked) {
     AppendChunk(bytes, &out);
   } else {
@@ -96,13 +98,17 @@ void Http1Exchange::Write(std::string_view bytes) {
 void Http1Exchange::End() {
   if (session_ == nullptr || !streaming_) return;
   if (framing_ == BodyFraming::kChunked && !is_head_request_) {
-    session_->connection().Output().append(kLastChunk);
+    connection_->Output().append(kLastChunk);
   }
   Complete();
 }
 
 size_t Http1Exchange::unsent_bytes() const {
-  return session_ == nullptr ? 0 : session_->connection().unsent();
+  return session_ == nullptr ? 0 : connection_->unsent();
+}
+
+void Http1Exchange::Prefetch() const {
+  if (session_ != nullptr) PrefetchObject(connection_, sizeof(Connection));
 }
 
 void Http1Exchange::Cut() {
@@ -124,7 +130,7 @@ void Http1Exchange::OnClientGone() {
 }
 
 void Http1Exchange::Report(int status) {
-  const auto& on_complete = session_->connection().shard().options.on_complete;
+  const auto& on_complete = connection_->shard().options.on_complete;
   if (on_complete != nullptr) on_complete(request, status, body_bytes_, Clock::now() - start_);
 }
 

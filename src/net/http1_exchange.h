@@ -22,6 +22,7 @@ class Http1Exchange final : public Exchange {
   void Write(std::string_view bytes) override;
   void End() override;
   size_t unsent_bytes() const override;
+  void Prefetch() const override;
   void Cut() override;
 
   // From the session: the client has left; calls on_closed, which may destroy this.
@@ -34,7 +35,8 @@ class Http1Exchange final : public Exchange {
   void Complete();
   void Report(int status);
 
-  Http1Session* session_;  // null once the answer is complete or the client gone
+  Http1Session* session_;   // null once the answer is complete or the client gone
+  Connection* connection_;  // the session's, as long as there is one
   Shard& shard_;
   bool is_head_request_;
   bool http_1_0_;

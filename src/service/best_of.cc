@@ -16,7 +16,7 @@ BestOf::BestOf(GenerationPlan* plan, TextSink* sink)
   plan->options.logprobs = true;
 }
 
-void BestOf::OnDelta(TextDelta delta) {
+void BestOf::OnDelta(TextDelta&& delta) {
   Candidate& candidate = candidates_[delta.index];
   for (const TextPositionLogprobs& position : delta.logprobs) {
     candidate.logprob_sum += position.chosen.logprob.value_or(0.0f);

@@ -18,7 +18,7 @@ class BestOf final : public TextSink {
   BestOf(GenerationPlan* plan, TextSink* sink);
 
   void OnPrompt(PromptEcho echo) override { sink_->OnPrompt(std::move(echo)); }
-  void OnDelta(TextDelta delta) override;
+  void OnDelta(TextDelta&& delta) override;
   void OnEnd(const TokenUsage& total) override;
 
  private:

@@ -3,22 +3,44 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/prefetch.h"
+
 namespace portico {
+namespace {
+
+// Of the sink: a call with its encoder.
+constexpr size_t kSinkBytes = 320;
+
+}  // namespace
 
 Generation::Choice::Choice(Generation& owner, int32_t prompt_index, int32_t choice_index)
     : prompt(prompt_index),
       index(choice_index),
-      owner_(owner),
-      decoder_(*owner.model_.tokenizer, owner.plan_.options.skip_special_tokens) {
+      sink_(owner.sink_),
+      gaps_(owner.metrics_.inter_token_latency),
+      keeps_stop_token_(owner.plan_.options.no_stop_trim),
+      decoder_(*owner.model_.tokenizer, owner.plan_.options.skip_special_tokens),
+      owner_(owner) {
   const GenerationOptions& options = owner.plan_.options;
   if (!options.stop.empty()) stops_.emplace(options.stop, options.no_stop_trim);
   usage.prompt_tokens = static_cast<int32_t>(owner.plan_.prompts[prompt].ids->size());
 }
 
-void Generation::Choice::OnTokens(TokenDelta delta, TimePoint now) {
+void Generation::Choice::Prefetch(int steps) const {
+  if (steps == 1) {
+    PrefetchObject(sink_, kSinkBytes);
+  } else {
+    sink_->Prefetch(steps - 1);
+  }
+}
+
+void Generation::Choice::OnTokens(TokenDelta& delta, TimePoint now) {
   Observe(delta.tokens.size(), now);
   usage.cached_tokens = std::max(usage.cached_tokens, delta.usage.cached_tokens);
-  owner_.ReportPrompt(prompt, delta.prompt_logprobs);
+  if (!prompt_reported_) {
+    prompt_reported_ = true;
+    owner_.ReportPrompt(prompt, delta.prompt_logprobs);
+  }
 
   const bool ends = delta.finish != FinishReason::kNone;
   for (size_t i = 0; i < delta.tokens.size(); ++i) {
@@ -35,7 +57,7 @@ void Generation::Choice::OnTokens(TokenDelta delta, TimePoint now) {
       return Finish(std::move(text), delta.finish, now);
     }
     text.usage = usage;
-    owner_.sink_->OnDelta(std::move(text));
+    sink_->OnDelta(std::move(text));
   }
   if (!ends) return;
   TextDelta text;
@@ -51,7 +73,7 @@ bool Generation::Choice::Decode(const TokenDelta& delta, size_t i, TextDelta* ou
   if (i < delta.logprobs.size()) out->logprobs.push_back(owner_.Spell(delta.logprobs[i]));
 
   bool is_stop_token = delta.finish == FinishReason::kStop && i + 1 == delta.tokens.size();
-  if (is_stop_token && !owner_.plan_.options.no_stop_trim) return false;
+  if (is_stop_token && !keeps_stop_token_) return false;
   if (!stops_) {
     decoder_.Push(token, &out->text);
     return false;
@@ -83,7 +105,7 @@ void Generation::Choice::Finish(TextDelta last, FinishReason reason, TimePoint n
   last.usage = usage;
   owner_.metrics_.OnFinished(reason, now - owner_.plan_.arrival);
 
-  owner_.sink_->OnDelta(std::move(last));
+  sink_->OnDelta(std::move(last));
   owner_.ChoiceEnded(*this);
 }
 
@@ -93,8 +115,7 @@ void Generation::Choice::Observe(size_t tokens, TimePoint now) {
     owner_.metrics_.time_to_first_token.Observe(Seconds(now - owner_.plan_.arrival));
     --tokens;
   } else {
-    owner_.metrics_.inter_token_latency.Observe(Seconds(now - last_token_) /
-                                                static_cast<double>(tokens));
+    gaps_.Observe(Seconds(now - last_token_) / static_cast<double>(tokens));
   }
   last_token_ = now;
 }

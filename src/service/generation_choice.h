@@ -14,7 +14,8 @@ class Generation::Choice final : public StreamReceiver {
  public:
   Choice(Generation& owner, int32_t prompt, int32_t index);
 
-  void OnTokens(TokenDelta delta, TimePoint now) override;
+  void OnTokens(TokenDelta& delta, TimePoint now) override;
+  void Prefetch(int steps) const override;
 
   StreamId stream = 0;
   const int32_t prompt;
@@ -28,11 +29,16 @@ class Generation::Choice final : public StreamReceiver {
   void Finish(TextDelta last, FinishReason reason, TimePoint now);
   void Observe(size_t tokens, TimePoint now);
 
-  Generation& owner_;
+  // What every token needs comes first and close together.
+  TextSink* const sink_;
+  Histogram& gaps_;
+  TimePoint last_token_{};
+  bool prompt_reported_ = false;
+  const bool keeps_stop_token_;
   StreamDecoder decoder_;
   std::optional<StopMatcher> stops_;
+  Generation& owner_;
   std::string scratch_;
-  TimePoint last_token_{};
 };
 
 }  // namespace portico

@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/prefetch.h"
+
 namespace portico {
 
 void StreamHub::Deliver(std::vector<TokenDelta> batch) {
@@ -29,6 +31,25 @@ void StreamHub::Close() {
   drained_.notify_all();
 }
 
+StreamReceiver* StreamHub::Find(StreamId stream) const {
+  const auto it = receivers_.find(stream);
+  return it == receivers_.end() ? nullptr : it->second;
+}
+
+void StreamHub::PrefetchAhead(size_t i) const {
+  for (int steps = 0; steps < kPrefetchSteps; ++steps) {
+    const size_t ahead = i + kPrefetchGap * static_cast<size_t>(kPrefetchSteps - steps);
+    if (ahead >= taken_.size()) continue;
+    const StreamReceiver* receiver = Find(taken_[ahead].stream);
+    if (receiver == nullptr) continue;
+    if (steps == 0) {
+      PrefetchObject(receiver, kReceiverBytes);
+    } else {
+      receiver->Prefetch(steps);
+    }
+  }
+}
+
 void StreamHub::Drain() {
   taken_.clear();
   {
@@ -38,9 +59,9 @@ void StreamHub::Drain() {
   }
   drained_.notify_all();
   TimePoint now = Clock::now();
-  for (TokenDelta& delta : taken_) {
-    auto it = receivers_.find(delta.stream);
-    if (it != receivers_.end()) it->second->OnTokens(std::move(delta), now);
+  for (size_t i = 0; i < taken_.size(); ++i) {
+    PrefetchAhead(i);
+    if (StreamReceiver* receiver = Find(taken_[i].stream)) receiver->OnTokens(taken_[i], now);
   }
   taken_.clear();
 }

@@ -17,8 +17,10 @@ namespace portico {
 class StreamReceiver {
  public:
   virtual ~StreamReceiver() = default;
-  // On the shard. `now` is read once a batch. May remove and destroy this receiver and others.
-  virtual void OnTokens(TokenDelta delta, TimePoint now) = 0;
+  // On the shard. `now` is read once a batch. May move from `delta`, remove and destroy this receiver and others.
+  virtual void OnTokens(TokenDelta& delta, TimePoint now) = 0;
+  // Prefetches what OnTokens() will touch beside this object, `steps` pointers away (1: what this object points to).
+  virtual void Prefetch(int /*steps*/) const {}
 };
 
 class StreamHub final : public TokenSink {
@@ -41,7 +43,14 @@ class StreamHub final : public TokenSink {
 
  private:
   static constexpr size_t kMaxPending = 1 << 20;
+  // From a receiver to its connection's buffer it is four pointers. The first is prefetched so many deltas ahead, the
+  // others two, four and six later.
+  static constexpr int kPrefetchSteps = 4;
+  static constexpr size_t kPrefetchGap = 2;
+  static constexpr size_t kReceiverBytes = 256;
 
+  StreamReceiver* Find(StreamId stream) const;
+  void PrefetchAhead(size_t i) const;
   void Drain();
 
   net::Shard& shard_;

@@ -11,7 +11,7 @@ namespace {
 
 class Recorder : public StreamReceiver {
  public:
-  void OnTokens(TokenDelta delta, TimePoint) override {
+  void OnTokens(TokenDelta& delta, TimePoint) override {
     for (TokenId id : delta.tokens) tokens.push_back(id);
     finished = finished || delta.finish != FinishReason::kNone;
   }
@@ -88,7 +88,7 @@ TEST_F(StreamHubTest, AReceiverMayRemoveItselfAndOthersWhileABatchIsHandedOut) {
   class Remover : public Recorder {
    public:
     explicit Remover(StreamHub& hub) : hub_(hub) {}
-    void OnTokens(TokenDelta, TimePoint) override {
+    void OnTokens(TokenDelta&, TimePoint) override {
       hub_.Remove(1);
       hub_.Remove(2);
     }

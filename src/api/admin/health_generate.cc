@@ -39,7 +39,7 @@ class HealthCall final : public Call, public TextSink {
 
   void Abort() override { generation_->Abort(); }
   void OnPrompt(PromptEcho) override {}
-  void OnDelta(TextDelta delta) override {
+  void OnDelta(TextDelta&& delta) override {
     if (delta.finish == FinishReason::kError) Answer(delta.error);
   }
   void OnEnd(const TokenUsage&) override { Answer(OkStatus()); }

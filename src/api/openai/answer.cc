@@ -30,7 +30,7 @@ void AppendMatchedStop(const MatchedStop& stop, std::string* out) {
   }
 }
 
-void AppendTokenIds(const std::vector<TokenId>& ids, std::string* out) {
+void AppendTokenIds(std::span<const TokenId> ids, std::string* out) {
   out->push_back('[');
   for (size_t i = 0; i < ids.size(); ++i) {
     if (i > 0) out->push_back(',');

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,7 @@ void AppendUsage(const TokenUsage& usage, std::string* out);
 // Appends the stop string as text, the stop token as its number, or null.
 void AppendMatchedStop(const MatchedStop& stop, std::string* out);
 // Appends `[1,2,3]`.
-void AppendTokenIds(const std::vector<TokenId>& ids, std::string* out);
+void AppendTokenIds(std::span<const TokenId> ids, std::string* out);
 // Appends a log-probability: the shortest text of the float; −9999.0 for minus infinity (as
 // OpenAI).
 void AppendLogprob(float logprob, std::string* out);

@@ -63,7 +63,7 @@ void AppendChatLogprob(const TextPositionLogprobs& position, std::string* out) {
 ChatAnswer::ChatAnswer(AnswerHead head, const GenerationOptions& options)
     : head_(std::move(head)), logprobs_(options.logprobs), token_ids_(options.return_token_ids) {}
 
-void ChatAnswer::OnDelta(TextDelta delta) {
+void ChatAnswer::OnDelta(const TextDelta& delta) {
   if (delta.finish == FinishReason::kError) error_ = ErrorOf(delta);
   const size_t index = static_cast<size_t>(delta.index);
   if (choices_.size() <= index) choices_.resize(index + 1);
@@ -73,7 +73,7 @@ void ChatAnswer::OnDelta(TextDelta delta) {
   if (token_ids_) choice.ids.insert(choice.ids.end(), delta.tokens.begin(), delta.tokens.end());
   if (delta.finish == FinishReason::kNone) return;
   choice.finish = delta.finish;
-  choice.matched_stop = std::move(delta.matched_stop);
+  choice.matched_stop = delta.matched_stop;
 }
 
 std::string ChatAnswer::Body(const TokenUsage& total) const {

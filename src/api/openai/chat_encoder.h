@@ -20,7 +20,7 @@ class ChatAnswer {
   ChatAnswer(AnswerHead head, const GenerationOptions& options);
 
   void OnPrompt(PromptEcho prompt) { prompt_ids_ = std::move(prompt.tokens); }
-  void OnDelta(TextDelta delta);
+  void OnDelta(const TextDelta& delta);
   // Not OK as soon as a delta has failed; the answer is this error then.
   const Status& error() const { return error_; }
   // The body; once, after the last delta.

@@ -118,7 +118,7 @@ const PromptEcho* CompletionAnswer::PromptOf(size_t choice) const {
   return prompt < prompts_.size() && WasReported(prompts_[prompt]) ? &prompts_[prompt] : nullptr;
 }
 
-void CompletionAnswer::OnDelta(TextDelta delta) {
+void CompletionAnswer::OnDelta(const TextDelta& delta) {
   if (delta.finish == FinishReason::kError) error_ = ErrorOf(delta);
   const size_t index = static_cast<size_t>(delta.index);
   if (choices_.size() <= index) choices_.resize(index + 1);
@@ -138,7 +138,7 @@ void CompletionAnswer::OnDelta(TextDelta delta) {
   if (token_ids_) choice.ids.insert(choice.ids.end(), delta.tokens.begin(), delta.tokens.end());
   if (delta.finish == FinishReason::kNone) return;
   choice.finish = delta.finish;
-  choice.matched_stop = std::move(delta.matched_stop);
+  choice.matched_stop = delta.matched_stop;
 }
 
 void CompletionAnswer::AppendChoice(size_t index, std::string* body) {

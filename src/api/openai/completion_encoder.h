@@ -40,7 +40,7 @@ class CompletionAnswer {
   CompletionAnswer(AnswerHead head, const GenerationOptions& options);
 
   void OnPrompt(PromptEcho prompt);
-  void OnDelta(TextDelta delta);
+  void OnDelta(const TextDelta& delta);
   // Not OK as soon as a delta has failed; the answer is this error then.
   const Status& error() const { return error_; }
   // The body; once, after the last delta.

@@ -10,6 +10,7 @@
 #include "api/context.h"
 #include "api/openai/answer.h"
 #include "api/reply.h"
+#include "base/prefetch.h"
 #include "net/exchange.h"
 #include "service/best_of.h"
 #include "service/generation.h"
@@ -41,7 +42,18 @@ class TextCall : public Call, public TextSink {
 
   void Abort() override { generation_->Abort(); }
 
+  void Prefetch(int steps) const override {
+    if (steps == 1) {
+      PrefetchObject(exchange_.get(), kExchangeBytes);
+    } else if (exchange_ != nullptr) {
+      exchange_->Prefetch();
+    }
+  }
+
  protected:
+  // An exchange with its request.
+  static constexpr size_t kExchangeBytes = 320;
+
   // Every stream has been submitted.
   virtual void OnStarted() {}
   // The answer is complete; this call goes away.
@@ -64,9 +76,9 @@ class WholeCall final : public TextCall {
 
   void OnPrompt(PromptEcho prompt) override { answer_.OnPrompt(std::move(prompt)); }
 
-  void OnDelta(TextDelta delta) override {
+  void OnDelta(TextDelta&& delta) override {
     if (failed_) return;
-    answer_.OnDelta(std::move(delta));
+    answer_.OnDelta(delta);
     if (answer_.error().ok()) return;
     failed_ = true;
     ReplyError(*exchange_, shard_.api, answer_.error());
@@ -93,13 +105,13 @@ class StreamCall final : public TextCall {
 
   void OnPrompt(PromptEcho prompt) override { encoder_.OnPrompt(std::move(prompt)); }
 
-  void OnDelta(TextDelta delta) override {
-    encoder_.OnDelta(delta, &events_);
+  void OnDelta(TextDelta&& delta) override {
+    encoder_.OnDelta(delta, &shard_.scratch);
     Send();
   }
 
   void OnEnd(const TokenUsage& total) override {
-    encoder_.OnEnd(total, &events_);
+    encoder_.OnEnd(total, &shard_.scratch);
     Send();
   }
 
@@ -110,10 +122,12 @@ class StreamCall final : public TextCall {
     exchange_->StartStream(std::move(head));
   }
 
+  // What the encoder has written to the shard's scratch.
   void Send() {
+    std::string& events = shard_.scratch;
+    if (!done_) exchange_->Write(events);
+    events.clear();
     if (done_) return;
-    exchange_->Write(events_);
-    events_.clear();
     if (!encoder_.ended()) return;
     done_ = true;
     exchange_->End();
@@ -121,7 +135,6 @@ class StreamCall final : public TextCall {
   }
 
   Encoder encoder_;
-  std::string events_;
   bool done_ = false;
 };
 

@@ -61,7 +61,7 @@ class MockEngine final : public Engine {
   void AdmitWaiting(TimePoint now);
   // False: a fault has killed the engine.
   bool ServeDue(TimePoint now);
-  bool ServeStream(TimePoint now, StreamId id);
+  bool ServeStream(TimePoint now, MockStream* stream);
   void Schedule(TimePoint now, const MockStream& stream);
   void EndAll(FinishReason reason, const Status& error);
   void Emit(TokenSink* sink, TokenDelta delta);
@@ -86,7 +86,7 @@ class MockEngine final : public Engine {
   uint64_t next_order_ = 0;
   EngineLoad now_;  // what PublishLoad() copies to load_
   std::vector<std::pair<TokenSink*, std::vector<TokenDelta>>> outbox_;
-  std::vector<StreamId> due_;
+  std::vector<MockStream*> due_;
 
   std::mutex join_mutex_;
   std::thread thread_;  // joined under join_mutex_
@@ -261,20 +261,23 @@ void MockEngine::Schedule(TimePoint now, const MockStream& stream) {
 bool MockEngine::ServeDue(TimePoint now) {
   due_.clear();
   while (!timers_.empty() && timers_.top().due <= now && due_.size() < kStreamsPerStep) {
-    due_.push_back(timers_.top().stream);
+    const auto it = running_.find(timers_.top().stream);
     timers_.pop();
+    if (it == running_.end()) continue;  // aborted since it was scheduled
+    due_.push_back(it->second.get());
+    due_.back()->PrefetchState();
   }
-  if (!due_.empty()) ++now_.steps;
-  for (const StreamId id : due_) {
-    if (!ServeStream(now, id)) return false;
+  if (due_.empty()) return true;
+  ++now_.steps;
+  for (const MockStream* stream : due_) stream->PrefetchPrompt();
+  for (MockStream* stream : due_) {
+    if (!ServeStream(now, stream)) return false;
   }
   return true;
 }
 
-bool MockEngine::ServeStream(TimePoint now, StreamId id) {
-  const auto it = running_.find(id);
-  if (it == running_.end()) return true;  // aborted since it was scheduled
-  MockStream& stream = *it->second;
+bool MockEngine::ServeStream(TimePoint now, MockStream* served) {
+  MockStream& stream = *served;
   const int64_t cells_before = stream.cells();
   TokenDelta delta;
   const MockStream::Outcome outcome = stream.Produce(now, kMockTokensPerDelivery, model_, &delta);
@@ -293,7 +296,7 @@ bool MockEngine::ServeStream(TimePoint now, StreamId id) {
     case MockStream::Outcome::kFinished:
     case MockStream::Outcome::kEngineDies:
       now_.kv_cells_used -= stream.cells();
-      running_.erase(it);
+      running_.erase(stream.id());
       return outcome == MockStream::Outcome::kFinished;
   }
   return true;

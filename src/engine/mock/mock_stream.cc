@@ -14,7 +14,17 @@ bool IsSpecial(const MockModel& model, TokenId token) {
 }  // namespace
 
 MockStream::MockStream(GenerateRequest request, TokenSink* sink, MockFaultPlan fault)
-    : request_(std::move(request)), sink_(sink), fault_(fault) {}
+    : prompt_(request.prompt->data()),
+      prompt_tokens_(static_cast<int32_t>(request.prompt->size())),
+      max_new_tokens_(request.sampling.max_new_tokens),
+      id_(request.stream),
+      sink_(sink),
+      fault_(fault),
+      return_logprobs_(request.return_logprobs),
+      min_new_tokens_(request.sampling.min_new_tokens),
+      stop_token_ids_(request.sampling.stop_token_ids.begin(),
+                      request.sampling.stop_token_ids.end()),
+      request_(std::move(request)) {}
 
 void MockStream::Start(TimePoint now, const MockModel& model) {
   first_due_ = now + model.ttft;
@@ -24,7 +34,7 @@ void MockStream::Start(TimePoint now, const MockModel& model) {
 }
 
 int32_t MockStream::TokensDue(TimePoint now, int32_t max_tokens, const MockModel& model) {
-  const int32_t left = request_.sampling.max_new_tokens - produced_;
+  const int32_t left = max_new_tokens_ - produced_;
   int64_t steps = (std::max(max_tokens, model.tokens_per_step)) / model.tokens_per_step;
   if (model.itl > Duration::zero()) {
     // A late step makes up for what it missed, so that a stream keeps its rate.
@@ -37,20 +47,17 @@ int32_t MockStream::TokensDue(TimePoint now, int32_t max_tokens, const MockModel
 }
 
 TokenId MockStream::NextToken(const MockModel& model) {
-  const std::vector<TokenId>& prompt = *request_.prompt;
-  if (only_special_) return prompt.back();
+  if (only_special_) return prompt_[prompt_tokens_ - 1];
   for (;;) {
-    const TokenId token = prompt[cursor_];
-    cursor_ = cursor_ + 1 == prompt.size() ? 0 : cursor_ + 1;
+    const TokenId token = prompt_[cursor_];
+    cursor_ = cursor_ + 1 == prompt_tokens_ ? 0 : cursor_ + 1;
     if (!IsSpecial(model, token)) return token;
   }
 }
 
 bool MockStream::StopsAt(TokenId token) const {
-  const SamplingParams& sampling = request_.sampling;
-  return produced_ > sampling.min_new_tokens &&
-         std::find(sampling.stop_token_ids.begin(), sampling.stop_token_ids.end(), token) !=
-             sampling.stop_token_ids.end();
+  return produced_ > min_new_tokens_ &&
+         std::find(stop_token_ids_.begin(), stop_token_ids_.end(), token) != stop_token_ids_.end();
 }
 
 MockStream::Outcome MockStream::Produce(TimePoint now, int32_t max_tokens, const MockModel& model,
@@ -65,7 +72,7 @@ MockStream::Outcome MockStream::Produce(TimePoint now, int32_t max_tokens, const
   for (int32_t i = 0; i < count; ++i) {
     if (fault_.fault != MockFault::kNone && produced_ >= fault_.after_tokens) break;
     const TokenId token = NextToken(model);
-    if (request_.return_logprobs) {
+    if (return_logprobs_) {
       delta->logprobs.push_back(Logprobs(token, cells(), model));
     }
     ++produced_;
@@ -86,7 +93,7 @@ MockStream::Outcome MockStream::Produce(TimePoint now, int32_t max_tokens, const
                         : Error(StatusCode::kInternal, "the mock engine failed this request");
     return dies ? Outcome::kEngineDies : Outcome::kFinished;
   }
-  if (produced_ < request_.sampling.max_new_tokens) return Outcome::kMore;
+  if (produced_ < max_new_tokens_) return Outcome::kMore;
   delta->finish = FinishReason::kLength;
   return Outcome::kFinished;
 }
@@ -133,7 +140,7 @@ void MockStream::AddPromptLogprobs(const MockModel& model, TokenDelta* delta) co
 
 TokenUsage MockStream::Usage() const {
   TokenUsage usage;
-  usage.prompt_tokens = static_cast<int32_t>(prompt_tokens());
+  usage.prompt_tokens = prompt_tokens_;
   usage.completion_tokens = produced_;
   return usage;
 }

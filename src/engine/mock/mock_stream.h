@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "base/clock.h"
+#include "base/prefetch.h"
 #include "engine/engine.h"
 #include "engine/mock/mock_faults.h"
 #include "message/generate.h"
@@ -26,13 +28,17 @@ class MockStream {
   // `sink` outlives the stream.
   MockStream(GenerateRequest request, TokenSink* sink, MockFaultPlan fault);
 
-  StreamId id() const { return request_.stream; }
+  StreamId id() const { return id_; }
   TokenSink* sink() const { return sink_; }
-  int64_t prompt_tokens() const { return static_cast<int64_t>(request_.prompt->size()); }
+  int64_t prompt_tokens() const { return prompt_tokens_; }
   // KV cells it would hold in a real engine.
   int64_t cells() const { return prompt_tokens() + produced_; }
 
   void Start(TimePoint now, const MockModel& model);
+  // With many streams a stream's state has left the caches since its last step: these fetch it ahead, the second what
+  // the state points to.
+  void PrefetchState() const { PrefetchObject(this, 2 * kCacheLine); }
+  void PrefetchPrompt() const { __builtin_prefetch(prompt_ + cursor_); }
   // When the next step is due. Started streams only.
   TimePoint due() const { return due_; }
 
@@ -56,16 +62,24 @@ class MockStream {
   void AddPromptLogprobs(const MockModel& model, TokenDelta* delta) const;
   TokenUsage Usage() const;
 
-  GenerateRequest request_;
-  TokenSink* sink_;
-  MockFaultPlan fault_;
+  // What every step needs comes first.
   TimePoint first_due_{};
   TimePoint due_{};
   int64_t steps_ = 0;
+  const TokenId* prompt_;
+  int32_t prompt_tokens_;
+  int32_t cursor_ = 0;  // in the prompt: where the search for the next token starts
   int32_t produced_ = 0;
-  size_t cursor_ = 0;          // in the prompt: where the search for the next token starts
+  int32_t max_new_tokens_;
+  StreamId id_;
+  TokenSink* sink_;
+  MockFaultPlan fault_;
   bool only_special_ = false;  // the prompt has no other token
   bool said_first_ = false;
+  const bool return_logprobs_;
+  const int32_t min_new_tokens_;
+  const absl::InlinedVector<TokenId, 4> stop_token_ids_;
+  const GenerateRequest request_;
 };
 
 }  // namespace portico
