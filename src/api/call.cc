@@ -27,7 +27,11 @@ void CallTable::Remove(Call* call) {
 
 void CallTable::Abort(std::string_view rid, bool all) {
   for (auto& [serial, call] : calls_) {
-    if (all || call->rid == rid) call->Abort();
+    if (all) {
+      call->Abort();
+    } else {
+      call->AbortRid(rid);
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,10 @@ class Call {
   virtual ~Call() = default;
   // Ends the generation early; the client gets finish_reason "abort".
   virtual void Abort() = 0;
+  // Ends what bears this rid: the whole call, or one prompt of a batch.
+  virtual void AbortRid(std::string_view name) {
+    if (rid == name) Abort();
+  }
 
   // What /abort_request calls it; may be shared by calls of careless clients.
   std::string rid;

@@ -31,6 +31,7 @@ struct ApiContext {
   std::string cors_origin;  // empty: no CORS headers
   Json server_info;         // what /get_server_info shows: options without secrets
   bool log_requests = false;
+  bool incremental_streaming = false;  // of /generate, where the client does not say
   std::atomic<bool> draining{false};
   std::atomic<bool> failed{false};  // loading has failed; the process is about to end
   std::vector<ShardContext*> shards;

@@ -1,6 +1,7 @@
 #include "api/admin/health.h"
 #include "api/openai/handlers.h"
 #include "api/router.h"
+#include "api/sglang/generate_handler.h"
 #include "api/sglang/info.h"
 
 namespace portico::api {
@@ -9,6 +10,7 @@ Router MakeRouter() {
   Router router;
   openai::AddOpenAiRoutes(router);
   AddSglangRoutes(router);
+  AddGenerateRoute(router);
   AddAdminRoutes(router);
   return router;
 }

@@ -59,6 +59,7 @@ HttpService::HttpService(const ServeOptions& options)
   api_.api_key = options.api_key;
   api_.cors_origin = options.cors_origin;
   api_.log_requests = options.log_requests;
+  api_.incremental_streaming = options.incremental_streaming_output;
   api_.server_info = OptionsAsJson(options);
   router_ = api::MakeRouter();
 }

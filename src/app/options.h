@@ -32,6 +32,7 @@ struct ServeOptions {
   std::string api_key;   // secret; empty: no authentication
   std::string cors_origin;
   bool enable_metrics = true;  // cannot be false
+  bool incremental_streaming_output = false;
   double drain_timeout = 30;   // seconds
 
   // Limits

@@ -121,6 +121,11 @@ constexpr Option kTable[] = {
      .help =
          "Metrics are always served at /metrics; the flag is taken for SGLang's command lines."},
     {.group = "Serving",
+     .name = "incremental-streaming-output",
+     .member = &ServeOptions::incremental_streaming_output,
+     .help = "Events of /generate hold what is new instead of all so far; the header "
+             "x-portico-stream: delta|cumulative chooses for one request."},
+    {.group = "Serving",
      .name = "drain-timeout",
      .member = &ServeOptions::drain_timeout,
      .metavar = "SECONDS",

@@ -1,0 +1,299 @@
+#include "api/sglang/decode_generate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "api/openai/field_reader.h"
+#include "api/openai/generation_fields.h"
+#include "api/openai/refused_fields.h"
+
+namespace portico::api::sglang {
+namespace {
+
+using openai::Element;
+using openai::FieldReader;
+using openai::IntRange;
+using openai::kMaxInt32;
+using openai::WrongValue;
+using openai::WrongValueAt;
+using Request = NativeGenerateRequest;
+
+constexpr size_t kMaxPrompts = 4096;
+constexpr size_t kMaxRidBytes = 256;
+
+// Those keys of sampling_params that mean the same, in the same range, as OpenAI's fields.
+constexpr std::string_view kSharedSampling[] = {
+    "frequency_penalty",
+    "ignore_eos",
+    "logit_bias",
+    "min_p",
+    "n",
+    "no_stop_trim",
+    "presence_penalty",
+    "repetition_penalty",
+    "skip_special_tokens",
+    "stop",
+    "stop_token_ids",
+    "temperature",
+    "top_k",
+    "top_p",
+};
+
+Status ReadMaxNewTokens(Element value, NativeSampling* sampling) {
+  sampling->default_limit = false;
+  sampling->options.max_tokens_field = "max_new_tokens";
+  sampling->options.max_tokens.reset();  // null: whatever the context has room for
+  if (value.is_null()) return OkStatus();
+  return openai::ReadInt32("max_new_tokens", value, {0, kMaxInt32}, &sampling->options.max_tokens);
+}
+
+Status ReadSamplingField(std::string_view name, Element value, NativeSampling* sampling) {
+  if (name == "max_new_tokens") return ReadMaxNewTokens(value, sampling);
+  if (value.is_null()) return OkStatus();
+  GenerationOptions& options = sampling->options;
+  if (name == "min_new_tokens") {
+    return openai::ReadInt32(name, value, {0, kMaxInt32}, &options.min_tokens);
+  }
+  if (name == "sampling_seed") {
+    int64_t seed = 0;
+    PORTICO_RETURN_IF_ERROR(openai::ReadInt64(name, value, {INT64_MIN, INT64_MAX}, &seed));
+    options.seed = seed;
+    return OkStatus();
+  }
+  if (std::find(std::begin(kSharedSampling), std::end(kSharedSampling), name) !=
+      std::end(kSharedSampling)) {
+    openai::GenerationDraft draft;
+    draft.options = std::move(options);
+    const Status status = openai::ReadSharedField(name, value, &draft, nullptr);
+    options = std::move(draft.options);
+    return status;
+  }
+  Status status;
+  if (openai::IsRefusedField(name, value, &status)) return status;
+  return InvalidArgument(name, fmt::format("{:.48} is no sampling parameter", name));
+}
+
+Status ReadSampling(Element map, NativeSampling* sampling) {
+  for (auto [name, value] : simdjson::dom::object(map)) {
+    PORTICO_RETURN_IF_ERROR(ReadSamplingField(name, value, sampling));
+  }
+  return OkStatus();
+}
+
+Status ReadSamplingParams(std::string_view name, Element value, Request* request) {
+  OneOrEach<NativeSampling>& out = request->sampling;
+  if (value.is_object()) return ReadSampling(value, &out.values.emplace_back());
+  simdjson::dom::array list;
+  if (value.get(list)) return WrongValue(name, "an object or a list of objects", value);
+  out.is_list = true;
+  for (Element item : list) {
+    const std::string place = fmt::format("{}[{}]", name, out.values.size());
+    NativeSampling& sampling = out.values.emplace_back();
+    if (item.is_null()) continue;
+    if (!item.is_object()) return WrongValueAt(name, place, "an object", item);
+    PORTICO_RETURN_IF_ERROR(ReadSampling(item, &sampling));
+  }
+  return OkStatus();
+}
+
+// Reads one value or a list of values, each with `read(place, value, &out)`.
+template <typename T, typename Read>
+Status ReadOneOrEach(std::string_view name, Element value, OneOrEach<T>* out, Read read) {
+  simdjson::dom::array list;
+  if (value.get(list)) {
+    T one{};
+    PORTICO_RETURN_IF_ERROR(read(name, value, &one));
+    out->values.push_back(std::move(one));
+    return OkStatus();
+  }
+  out->is_list = true;
+  for (Element item : list) {
+    T one{};
+    PORTICO_RETURN_IF_ERROR(read(name, item, &one));
+    out->values.push_back(std::move(one));
+  }
+  return OkStatus();
+}
+
+Status ReadRid(std::string_view name, Element value, Request* request) {
+  return ReadOneOrEach(name, value, &request->rid, [](auto field, Element item, std::string* rid) {
+    PORTICO_RETURN_IF_ERROR(openai::ReadString(field, item, rid));
+    if (rid->size() <= kMaxRidBytes) return OkStatus();
+    return InvalidArgument(field, fmt::format("rid must be at most {} bytes long", kMaxRidBytes));
+  });
+}
+
+Status ReadReturnLogprob(std::string_view name, Element value, Request* request) {
+  return ReadOneOrEach(name, value, &request->return_logprob, openai::ReadBool);
+}
+
+template <OneOrEach<int32_t> Request::* kMember, int64_t kMin, int64_t kMax>
+Status ReadCounts(std::string_view name, Element value, Request* request) {
+  return ReadOneOrEach(name, value, &(request->*kMember),
+                       [](auto field, Element item, int32_t* out) {
+                         return openai::ReadInt32(field, item, IntRange{kMin, kMax}, out);
+                       });
+}
+
+template <bool Request::* kMember>
+Status ReadFlag(std::string_view name, Element value, Request* request) {
+  return openai::ReadBool(name, value, &(request->*kMember));
+}
+
+Status ReadModel(std::string_view name, Element value, Request* request) {
+  return openai::ReadString(name, value, &request->model);
+}
+
+Status StartPrompts(std::string_view name, Request* request) {
+  if (!request->prompts.empty()) {
+    return InvalidArgument(name, "give either text or input_ids, not both");
+  }
+  request->prompt_field = name;
+  return OkStatus();
+}
+
+Status CheckBatch(std::string_view name, const simdjson::dom::array& items) {
+  if (items.size() == 0) {
+    return InvalidArgument(name, fmt::format("{} must not be an empty list", name));
+  }
+  if (items.size() <= kMaxPrompts) return OkStatus();
+  return InvalidArgument(name, fmt::format("{} must hold at most {} prompts", name, kMaxPrompts));
+}
+
+Status ReadText(std::string_view name, Element value, Request* request) {
+  PORTICO_RETURN_IF_ERROR(StartPrompts(name, request));
+  if (!value.is_array()) {
+    if (!value.is_string()) return WrongValue(name, "a string or a list of strings", value);
+    return openai::ReadString(name, value, &request->prompts.emplace_back().text);
+  }
+  const simdjson::dom::array items(value);
+  PORTICO_RETURN_IF_ERROR(CheckBatch(name, items));
+  request->is_batch = true;
+  for (Element item : items) {
+    const std::string place = fmt::format("{}[{}]", name, request->prompts.size());
+    std::string_view text;
+    if (item.get(text)) return WrongValueAt(name, place, "a string", item);
+    request->prompts.emplace_back().text = text;
+  }
+  return OkStatus();
+}
+
+Status ReadIds(std::string_view name, const std::string& place, Element list, Request* request) {
+  const simdjson::dom::array items(list);
+  if (items.size() == 0) return InvalidArgument(name, place + " must not be an empty list");
+  CompletionRequest::Prompt& prompt = request->prompts.emplace_back();
+  prompt.is_ids = true;
+  prompt.ids.reserve(items.size());
+  for (Element item : items) {
+    int64_t id = 0;
+    if (!item.is_int64() || item.get(id) || id < 0 || id > kMaxInt32) {
+      return openai::ReadTokenId(name, fmt::format("{}[{}]", place, prompt.ids.size()), item,
+                                 &prompt.ids.emplace_back());
+    }
+    prompt.ids.push_back(static_cast<TokenId>(id));
+  }
+  return OkStatus();
+}
+
+Status ReadInputIds(std::string_view name, Element value, Request* request) {
+  PORTICO_RETURN_IF_ERROR(StartPrompts(name, request));
+  simdjson::dom::array items;
+  if (value.get(items)) {
+    return WrongValue(name, "a list of token ids or a list of lists of them", value);
+  }
+  if (items.size() == 0) return InvalidArgument(name, "input_ids must not be an empty list");
+  if (!(*items.begin()).is_array()) return ReadIds(name, std::string(name), value, request);
+  PORTICO_RETURN_IF_ERROR(CheckBatch(name, items));
+  request->is_batch = true;
+  for (Element item : items) {
+    const std::string place = fmt::format("{}[{}]", name, request->prompts.size());
+    if (!item.is_array()) return WrongValueAt(name, place, "a list of token ids", item);
+    PORTICO_RETURN_IF_ERROR(ReadIds(name, place, item, request));
+  }
+  return OkStatus();
+}
+
+// Fields of the native body that have no effect here, or none when they say so.
+struct IdleField {
+  std::string_view name;
+  std::string_view idle;  // JSON texts of harmless values, between spaces; "*": every value
+};
+constexpr IdleField kIdle[] = {
+    {"audio_data", " [] "},
+    {"background", " false "},
+    {"encoder_urls", " [] "},
+    {"external_trace_header", "*"},
+    {"image_data", " [] "},
+    {"kv_router_hint", "*"},
+    {"log_metrics", "*"},
+    {"max_thinking_tokens", ""},
+    {"multi_item_delimiter_indices", ""},
+    {"no_logs", "*"},
+    {"received_time", "*"},
+    {"require_reasoning", " false "},
+    {"return_entropy", " false "},
+    {"return_flat_raw_top_logprobs", " false "},
+    {"return_flat_raw_top_logprobs_b64", " false "},
+    {"return_indexer_topk", " false "},
+    {"return_sampling_mask", " false "},
+    {"routing_key", "*"},
+    {"token_ids_logprob", " [] "},
+    {"video_data", " [] "},
+};
+static_assert(openai::IsSortedByName(kIdle));
+
+// Whether `name` is one of them; then `status` says whether its value is harmless.
+bool IsIdleField(std::string_view name, Element value, Status* status) {
+  auto found = std::lower_bound(
+      std::begin(kIdle), std::end(kIdle), name,
+      [](const IdleField& field, std::string_view wanted) { return field.name < wanted; });
+  if (found == std::end(kIdle) || found->name != name) return false;
+  const std::string text = " " + std::string(simdjson::minify(value)) + " ";
+  if (found->idle != "*" && found->idle.find(text) == std::string_view::npos) {
+    *status = InvalidArgument(
+        name, fmt::format("{} is not supported by this server: leave it out", name));
+  }
+  return true;
+}
+
+constexpr FieldReader<Request> kFields[] = {
+    {"input_ids", ReadInputIds},
+    {"logprob_start_len", ReadCounts<&Request::logprob_start_len, -1, kMaxInt32>},
+    {"model", ReadModel},
+    {"return_logprob", ReadReturnLogprob},
+    {"return_text_in_logprobs", ReadFlag<&Request::return_text_in_logprobs>},
+    {"rid", ReadRid},
+    {"sampling_params", ReadSamplingParams},
+    {"stream", ReadFlag<&Request::stream>},
+    {"text", ReadText},
+    {"top_logprobs_num", ReadCounts<&Request::top_logprobs_num, 0, 20>},
+};
+static_assert(openai::IsSortedByName(kFields));
+
+}  // namespace
+
+StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
+                                               simdjson::dom::parser& parser,
+                                               std::vector<std::string>* unknown_fields) {
+  openai::BodyReader reader(parser);
+  PORTICO_ASSIGN_OR_RETURN(openai::FieldList fields, reader.Read(body));
+  NativeGenerateRequest request;
+  for (auto [name, value] : fields) {
+    Status status;
+    if (const auto* field = openai::FindReader(kFields, name)) {
+      status = field->read(name, value, &request);
+    } else if (!IsIdleField(name, value, &status) &&
+               !openai::IsRefusedField(name, value, &status)) {
+      openai::NoteUnknown(name, unknown_fields);
+    }
+    PORTICO_RETURN_IF_ERROR(status);
+  }
+  if (request.prompts.empty()) return InvalidArgument("text", "text or input_ids is required");
+  return request;
+}
+
+}  // namespace portico::api::sglang

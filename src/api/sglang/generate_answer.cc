@@ -1,0 +1,200 @@
+#include "api/sglang/generate_answer.h"
+
+#include <utility>
+
+#include "api/openai/answer.h"
+#include "text/json_writer.h"
+
+namespace portico::api::sglang {
+namespace {
+
+void Separate(std::string* list) {
+  if (!list->empty()) list->push_back(',');
+}
+
+// SGLang's {"type":"stop","matched":…}, {"type":"length","length":8}, {"type":"abort",…}, or null.
+void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t length,
+                        std::string* out) {
+  switch (finish) {
+    case FinishReason::kNone:
+      out->append("null");
+      return;
+    case FinishReason::kStop:
+      out->append("{\"type\":\"stop\",\"matched\":");
+      openai::AppendMatchedStop(stop, out);
+      break;
+    case FinishReason::kLength:
+      out->append("{\"type\":\"length\",\"length\":");
+      AppendJsonInt(length, out);
+      break;
+    case FinishReason::kAbort:
+    case FinishReason::kError:
+      out->append("{\"type\":\"abort\",\"message\":\"Aborted\"");
+      break;
+  }
+  out->push_back('}');
+}
+
+void AppendList(std::string_view name, const std::string& items, std::string* out) {
+  out->append(name);
+  out->push_back('[');
+  out->append(items);
+  out->push_back(']');
+}
+
+}  // namespace
+
+GenerateAnswer::GenerateAnswer(const NativePlan& plan, bool cumulative)
+    : answers_(plan.answers()),
+      is_list_(plan.is_list),
+      stream_(plan.stream),
+      cumulative_(cumulative || !plan.stream),
+      text_in_logprobs_(plan.return_text_in_logprobs),
+      arrival_(plan.prompts.front().arrival) {
+  for (const GenerationPlan& from : plan.prompts) {
+    Prompt prompt;
+    prompt.rid = from.options.rid;
+    prompt.logprobs = from.options.logprobs;
+    prompt.with_top = from.options.top_logprobs > 0;
+    prompt.max_new_tokens = from.prompts.front().max_new_tokens;
+    prompts_.push_back(std::move(prompt));
+  }
+  for (size_t i = 0; i < answers_.size(); ++i) answers_[i].prompt = i % prompts_.size();
+}
+
+void GenerateAnswer::OnPrompt(size_t prompt, const PromptEcho& echo) {
+  Prompt& to = prompts_[prompt];
+  to.reported = !echo.logprobs.empty();
+  for (const TextPositionLogprobs& position : echo.logprobs) {
+    Add(position, to.with_top, &to.input);
+  }
+}
+
+size_t GenerateAnswer::OnDelta(size_t prompt, const TextDelta& delta) {
+  const size_t index = static_cast<size_t>(delta.index) * prompts_.size() + prompt;
+  Answer& answer = answers_[index];
+  const Prompt& from = prompts_[prompt];
+  answer.text += delta.text;
+  for (TokenId id : delta.tokens) {
+    Separate(&answer.ids);
+    AppendJsonInt(id, &answer.ids);
+  }
+  for (const TextPositionLogprobs& position : delta.logprobs) {
+    Add(position, from.with_top, &answer.output);
+  }
+  answer.usage = delta.usage;
+  answer.finish = delta.finish;
+  if (delta.finish != FinishReason::kNone) answer.stop = delta.matched_stop;
+  return index;
+}
+
+void GenerateAnswer::AppendEvent(size_t answer, std::string* out) {
+  out->append("data: ");
+  AppendAnswer(answer, out);
+  out->append("\n\n");
+}
+
+std::string GenerateAnswer::Body() {
+  std::string body;
+  if (!is_list_) {
+    AppendAnswer(0, &body);
+    return body;
+  }
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    body.push_back(i == 0 ? '[' : ',');
+    AppendAnswer(i, &body);
+  }
+  body.push_back(']');
+  return body;
+}
+
+void GenerateAnswer::AppendEntry(const TextLogprob& token, std::string* out) const {
+  out->push_back('[');
+  if (token.logprob) {
+    openai::AppendLogprob(*token.logprob, out);
+  } else {
+    out->append("null");
+  }
+  out->push_back(',');
+  AppendJsonInt(token.token, out);
+  out->push_back(',');
+  if (text_in_logprobs_) {
+    AppendJsonString(token.text, out);
+  } else {
+    out->append("null");
+  }
+  out->push_back(']');
+}
+
+void GenerateAnswer::Add(const TextPositionLogprobs& position, bool with_top, Logprobs* out) const {
+  ++out->count;
+  Separate(&out->tokens);
+  AppendEntry(position.chosen, &out->tokens);
+  if (!with_top) return;
+  Separate(&out->top);
+  if (!position.chosen.logprob) {
+    out->top.append("null");
+    return;
+  }
+  out->top.push_back('[');
+  for (const TextLogprob& candidate : position.top) {
+    if (&candidate != &position.top.front()) out->top.push_back(',');
+    AppendEntry(candidate, &out->top);
+  }
+  out->top.push_back(']');
+}
+
+void GenerateAnswer::AppendAnswer(size_t index, std::string* out) {
+  Answer& answer = answers_[index];
+  out->append("{\"text\":");
+  AppendJsonString(answer.text, out);
+  AppendList(",\"output_ids\":", answer.ids, out);
+  out->append(",\"meta_info\":");
+  AppendMeta(answer, out);
+  if (is_list_ && stream_) {
+    out->append(",\"index\":");
+    AppendJsonInt(static_cast<int64_t>(index), out);
+  }
+  out->push_back('}');
+  answer.prompt_sent = true;
+  if (cumulative_) return;
+  answer.text.clear();
+  answer.ids.clear();
+  answer.output = {};
+}
+
+void GenerateAnswer::AppendMeta(Answer& answer, std::string* out) {
+  const Prompt& prompt = prompts_[answer.prompt];
+  out->append("{\"id\":");
+  AppendJsonString(prompt.rid, out);
+  out->append(",\"finish_reason\":");
+  AppendFinishReason(answer.finish, answer.stop, answer.usage.completion_tokens, out);
+  out->append(",\"prompt_tokens\":");
+  AppendJsonInt(answer.usage.prompt_tokens, out);
+  out->append(",\"weight_version\":\"default\"");
+  if (prompt.logprobs) AppendLogprobs(answer, out);
+  out->append(",\"completion_tokens\":");
+  AppendJsonInt(answer.usage.completion_tokens, out);
+  out->append(",\"cached_tokens\":");
+  AppendJsonInt(answer.usage.cached_tokens, out);
+  out->append(",\"cached_tokens_details\":null,\"reasoning_tokens\":0,\"dp_rank\":null");
+  if (answer.finish != FinishReason::kNone) {
+    out->append(",\"e2e_latency\":");
+    AppendJsonDouble(Seconds(Clock::now() - arrival_), out);
+  }
+  out->push_back('}');
+}
+
+void GenerateAnswer::AppendLogprobs(Answer& answer, std::string* out) {
+  const Prompt& prompt = prompts_[answer.prompt];
+  const bool with_prompt = prompt.reported && (cumulative_ || !answer.prompt_sent);
+  AppendList(",\"input_token_logprobs\":", with_prompt ? prompt.input.tokens : "", out);
+  AppendList(",\"output_token_logprobs\":", answer.output.tokens, out);
+  out->append(",\"output_token_logprobs_length\":");
+  AppendJsonInt(answer.output.count, out);
+  if (!prompt.with_top) return;
+  AppendList(",\"input_top_logprobs\":", with_prompt ? prompt.input.top : "", out);
+  AppendList(",\"output_top_logprobs\":", answer.output.top, out);
+}
+
+}  // namespace portico::api::sglang

@@ -1,0 +1,71 @@
+// The answers of POST /generate: text, output_ids and meta_info of each, whole or streamed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "message/text_delta.h"
+#include "service/native_plan.h"
+
+namespace portico::api::sglang {
+
+class GenerateAnswer {
+ public:
+  // `cumulative`: every event of a stream holds all so far (SGLang's default), else what is new.
+  GenerateAnswer(const NativePlan& plan, bool cumulative);
+
+  // `prompt` is the index in NativePlan::prompts; the deltas' own indexes are choices of it.
+  void OnPrompt(size_t prompt, const PromptEcho& echo);
+  // Takes a delta in. Returns the answer that it belongs to.
+  size_t OnDelta(size_t prompt, const TextDelta& delta);
+
+  // Appends one event with what that answer has now.
+  void AppendEvent(size_t answer, std::string* out);
+  // The whole body, after every answer has finished.
+  std::string Body();
+
+ private:
+  // JSON lists under construction, without their brackets.
+  struct Logprobs {
+    std::string tokens;  // [logprob,id,text],…
+    std::string top;     // [[logprob,id,text],…],…
+    int32_t count = 0;
+  };
+  struct Answer {
+    size_t prompt = 0;
+    std::string text;
+    std::string ids;  // 1,2,3
+    Logprobs output;
+    TokenUsage usage;
+    FinishReason finish = FinishReason::kNone;
+    MatchedStop stop;
+    bool prompt_sent = false;
+  };
+
+  void Add(const TextPositionLogprobs& position, bool with_top, Logprobs* out) const;
+  void AppendEntry(const TextLogprob& token, std::string* out) const;
+  void AppendAnswer(size_t index, std::string* out);
+  void AppendMeta(Answer& answer, std::string* out);
+  void AppendLogprobs(Answer& answer, std::string* out);
+
+  struct Prompt {
+    std::string rid;
+    bool logprobs = false;
+    bool with_top = false;
+    bool reported = false;  // its own log-probabilities were asked for and are in `input`
+    int32_t max_new_tokens = 0;
+    Logprobs input;
+  };
+
+  std::vector<Prompt> prompts_;
+  std::vector<Answer> answers_;
+  bool is_list_;
+  bool stream_;
+  bool cumulative_;
+  bool text_in_logprobs_;
+  TimePoint arrival_;
+};
+
+}  // namespace portico::api::sglang

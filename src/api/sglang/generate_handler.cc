@@ -1,0 +1,174 @@
+#include "api/sglang/generate_handler.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/openai/answer.h"
+#include "api/planning.h"
+#include "api/reply.h"
+#include "api/sglang/decode_generate.h"
+#include "api/sglang/generate_answer.h"
+#include "base/log.h"
+#include "service/native_plan.h"
+
+namespace portico::api {
+namespace {
+
+using ExchangePtr = std::unique_ptr<net::Exchange>;
+
+// A native request while it is answered: one generation a prompt.
+class GenerateCall final : public Call {
+ public:
+  GenerateCall(ExchangePtr exchange, ShardContext& shard, const NativePlan& plan, bool cumulative)
+      : exchange_(std::move(exchange)),
+        shard_(shard),
+        answer_(plan, cumulative),
+        stream_(plan.stream) {
+    exchange_->set_on_closed([this] { shard_.calls.Remove(this); });
+  }
+
+  // Submits every prompt. On failure nothing runs, and the caller answers with TakeExchange().
+  Status Start(const ServingModel& model, NativePlan plan) {
+    for (GenerationPlan& prompt : plan.prompts) {
+      auto part = std::make_unique<Part>(*this, parts_.size(), prompt.options.rid);
+      PORTICO_ASSIGN_OR_RETURN(
+          part->generation,
+          Generation::Start(model, shard_.hub, *shard_.api.metrics, std::move(prompt), part.get()));
+      parts_.push_back(std::move(part));
+    }
+    running_ = parts_.size();
+    if (!stream_) return OkStatus();
+    net::HttpResponse head = Head(*exchange_, shard_.api, 200, "text/event-stream");
+    head.headers.emplace_back("cache-control", "no-cache");
+    exchange_->StartStream(std::move(head));
+    return OkStatus();
+  }
+
+  ExchangePtr TakeExchange() {
+    exchange_->set_on_closed(nullptr);
+    return std::move(exchange_);
+  }
+
+  void Abort() override {
+    for (auto& part : parts_) part->generation->Abort();
+  }
+
+  void AbortRid(std::string_view name) override {
+    for (auto& part : parts_) {
+      if (part->rid == name) part->generation->Abort();
+    }
+  }
+
+ private:
+  // One prompt.
+  struct Part final : TextSink {
+    Part(GenerateCall& owner, size_t at, std::string name)
+        : call(owner), index(at), rid(std::move(name)) {}
+    void OnPrompt(PromptEcho echo) override { call.answer_.OnPrompt(index, echo); }
+    void OnDelta(TextDelta&& delta) override { call.OnDelta(index, delta); }
+    void OnEnd(const TokenUsage&) override { call.OnPartEnd(); }
+
+    GenerateCall& call;
+    const size_t index;
+    const std::string rid;
+    std::unique_ptr<Generation> generation;
+  };
+
+  void OnDelta(size_t prompt, const TextDelta& delta) {
+    if (done_) return;
+    if (delta.finish == FinishReason::kError) return Fail(openai::ErrorOf(delta));
+    const size_t answer = answer_.OnDelta(prompt, delta);
+    if (!stream_) return;
+    std::string event;
+    answer_.AppendEvent(answer, &event);
+    exchange_->Write(event);
+  }
+
+  void OnPartEnd() {
+    if (--running_ > 0 || done_) return;
+    done_ = true;
+    if (stream_) {
+      exchange_->Write(openai::kDoneEvent);
+      exchange_->End();
+    } else {
+      ReplyJson(*exchange_, shard_.api, 200, answer_.Body());
+    }
+    shard_.calls.Remove(this);
+  }
+
+  // The call goes away, and with it the generations that still run.
+  void Fail(const Status& error) {
+    done_ = true;
+    if (stream_) {
+      std::string events;
+      openai::AppendErrorEvents(error, &events);
+      exchange_->Write(events);
+      exchange_->End();
+    } else {
+      ReplyError(*exchange_, shard_.api, error);
+    }
+    shard_.calls.Remove(this);
+  }
+
+  ExchangePtr exchange_;
+  ShardContext& shard_;
+  sglang::GenerateAnswer answer_;
+  const bool stream_;
+  bool done_ = false;
+  size_t running_ = 0;
+  std::vector<std::unique_ptr<Part>> parts_;
+};
+
+// How this client wants its stream: its header decides, else the server's flag.
+StatusOr<bool> WantsCumulative(const net::Exchange& exchange, const ApiContext& api) {
+  const std::string_view form = exchange.request.Header("x-portico-stream");
+  if (form.empty()) return !api.incremental_streaming;
+  if (form == "cumulative") return true;
+  if (form == "delta") return false;
+  return InvalidArgument("x-portico-stream",
+                         "the header x-portico-stream must be delta or "
+                         "cumulative");
+}
+
+struct GenerateApi {
+  struct Planned {
+    const ServingModel* model = nullptr;
+    NativePlan plan;
+  };
+
+  static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
+                                   const ModelRegistry& models) {
+    Planned planned;
+    std::vector<std::string> unknown;
+    PORTICO_ASSIGN_OR_RETURN(NativeGenerateRequest request,
+                             sglang::DecodeGenerate(body, parser, &unknown));
+    for (const std::string& field : unknown) LogDebug("ignored a field of nobody: {}", field);
+    PORTICO_ASSIGN_OR_RETURN(planned.model, models.Find(request.model));
+    PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanNative(*planned.model, request, NewRequestId));
+    return planned;
+  }
+
+  static void Answer(ExchangePtr exchange, ShardContext& shard, Planned planned) {
+    const StatusOr<bool> cumulative = WantsCumulative(*exchange, shard.api);
+    if (!cumulative.ok()) return ReplyError(*exchange, shard.api, cumulative.status());
+    auto call =
+        std::make_unique<GenerateCall>(std::move(exchange), shard, planned.plan, *cumulative);
+    const Status status = call->Start(*planned.model, std::move(planned.plan));
+    if (!status.ok()) {
+      ExchangePtr refused = call->TakeExchange();
+      return ReplyError(*refused, shard.api, status);
+    }
+    shard.calls.Add(std::move(call));
+  }
+};
+
+}  // namespace
+
+void AddGenerateRoute(Router& router) {
+  router.Add("POST", "/generate", Access::kKey, HandlePlanned<GenerateApi>);
+  router.Add("PUT", "/generate", Access::kKey, HandlePlanned<GenerateApi>);
+}
+
+}  // namespace portico::api

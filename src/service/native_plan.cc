@@ -1,0 +1,153 @@
+#include "service/native_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "service/plan.h"
+#include "service/sampling_rules.h"
+
+namespace portico {
+namespace {
+
+constexpr size_t kMaxAnswers = 4096;
+
+template <typename T>
+Status CheckLength(const OneOrEach<T>& value, size_t prompts, std::string_view field) {
+  if (!value.is_list || value.values.size() == prompts) return OkStatus();
+  return InvalidArgument(field,
+                         fmt::format("{} has {} entries for {} prompts; give one for each, or one "
+                                     "for all that is not in a list",
+                                     field, value.values.size(), prompts));
+}
+
+// Lists for a single prompt would be ambiguous with n > 1, so SGLang refuses them there.
+template <typename T>
+Status RefuseListWithChoices(const OneOrEach<T>& value, std::string_view field) {
+  if (!value.is_list) return OkStatus();
+  return InvalidArgument(field, fmt::format("{} must not be a list when n is above 1", field));
+}
+
+Status CheckLengths(const NativeGenerateRequest& request) {
+  const size_t prompts = request.prompts.size();
+  if (request.rid.is_list && !request.is_batch) {
+    return InvalidArgument("rid", "rid must be a string for a single prompt");
+  }
+  PORTICO_RETURN_IF_ERROR(CheckLength(request.rid, prompts, "rid"));
+  PORTICO_RETURN_IF_ERROR(CheckLength(request.sampling, prompts, "sampling_params"));
+  PORTICO_RETURN_IF_ERROR(CheckLength(request.return_logprob, prompts, "return_logprob"));
+  PORTICO_RETURN_IF_ERROR(CheckLength(request.logprob_start_len, prompts, "logprob_start_len"));
+  return CheckLength(request.top_logprobs_num, prompts, "top_logprobs_num");
+}
+
+StatusOr<int32_t> ChoicesOf(const NativeGenerateRequest& request) {
+  if (request.sampling.values.empty()) return 1;
+  const int32_t n = request.sampling.values[0].options.n;
+  for (const NativeSampling& sampling : request.sampling.values) {
+    if (sampling.options.n == n) continue;
+    return InvalidArgument("sampling_params", "n must be the same for all prompts of a batch");
+  }
+  if (n > 1) {
+    PORTICO_RETURN_IF_ERROR(RefuseListWithChoices(request.return_logprob, "return_logprob"));
+    PORTICO_RETURN_IF_ERROR(RefuseListWithChoices(request.logprob_start_len, "logprob_start_len"));
+    PORTICO_RETURN_IF_ERROR(RefuseListWithChoices(request.top_logprobs_num, "top_logprobs_num"));
+  }
+  if (request.prompts.size() * static_cast<size_t>(n) > kMaxAnswers) {
+    return InvalidArgument("sampling_params",
+                           fmt::format("prompts times n must be at most {}, got {}", kMaxAnswers,
+                                       request.prompts.size() * n));
+  }
+  return n;
+}
+
+StatusOr<std::vector<std::string>> Names(const NativeGenerateRequest& request,
+                                         std::string (*make_rid)()) {
+  std::vector<std::string> names;
+  absl::flat_hash_set<std::string> seen;
+  for (size_t i = 0; i < request.prompts.size(); ++i) {
+    std::string name = request.rid.Of(i, "");
+    if (name.empty()) {
+      name = make_rid();
+    } else if (request.is_batch && !request.rid.is_list) {
+      name += fmt::format("_{}", i);
+    }
+    if (!seen.insert(name).second) {
+      return InvalidArgument("rid", fmt::format("rid {} is given twice", name));
+    }
+    names.push_back(std::move(name));
+  }
+  return names;
+}
+
+// The place of a prompt in messages: `text`, or `text[3]` in a batch.
+std::string PlaceOf(const NativeGenerateRequest& request, size_t i) {
+  return request.is_batch ? fmt::format("{}[{}]", request.prompt_field, i) : request.prompt_field;
+}
+
+StatusOr<int32_t> LogprobStart(const NativeGenerateRequest& request, size_t i, size_t tokens) {
+  const int32_t start = request.logprob_start_len.Of(i, -1);
+  if (start < static_cast<int64_t>(tokens)) return start;
+  return InvalidArgument("logprob_start_len",
+                         fmt::format("logprob_start_len must be -1 (output only) or below the "
+                                     "number of prompt tokens ({}), got {}",
+                                     tokens, start));
+}
+
+StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGenerateRequest& request,
+                                    size_t i) {
+  const EngineInfo& engine = model.engine->info();
+  const NativeSampling sampling = request.sampling.Of(i, {});
+  GenerationPlan plan;
+  plan.options = sampling.options;
+  plan.options.logprobs = request.return_logprob.Of(i, false);
+  plan.options.top_logprobs = plan.options.logprobs ? request.top_logprobs_num.Of(i, 0) : 0;
+  PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(plan.options, {}, engine));
+
+  const std::string place = PlaceOf(request, i);
+  PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids,
+                           EncodePrompt(model, request.prompts[i], place));
+  const auto length = static_cast<int64_t>(ids.size());
+  if (sampling.default_limit) {
+    const int64_t room = std::max<int64_t>(engine.context_length - length, 1);
+    plan.options.max_tokens =
+        static_cast<int32_t>(std::min<int64_t>(room, *plan.options.max_tokens));
+  }
+  GenerationPlan::Prompt prompt;
+  PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitContext(length, plan.options, engine, place));
+  if (plan.options.min_tokens > prompt.max_new_tokens) {
+    return InvalidArgument("min_new_tokens",
+                           fmt::format("min_new_tokens must be in [0, max_new_tokens ({})], got {}",
+                                       prompt.max_new_tokens, plan.options.min_tokens));
+  }
+  if (plan.options.logprobs) {
+    PORTICO_ASSIGN_OR_RETURN(plan.prompt_logprobs_start, LogprobStart(request, i, ids.size()));
+  }
+  prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
+  plan.prompts.push_back(std::move(prompt));
+  return plan;
+}
+
+}  // namespace
+
+StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateRequest& request,
+                                std::string (*make_rid)()) {
+  const TimePoint arrival = Clock::now();
+  NativePlan plan;
+  PORTICO_RETURN_IF_ERROR(CheckLengths(request));
+  PORTICO_ASSIGN_OR_RETURN(plan.n, ChoicesOf(request));
+  PORTICO_ASSIGN_OR_RETURN(std::vector<std::string> names, Names(request, make_rid));
+  for (size_t i = 0; i < request.prompts.size(); ++i) {
+    PORTICO_ASSIGN_OR_RETURN(GenerationPlan prompt, PlanPrompt(model, request, i));
+    prompt.options.rid = std::move(names[i]);
+    prompt.arrival = arrival;
+    plan.prompts.push_back(std::move(prompt));
+  }
+  plan.is_list = request.is_batch || plan.n > 1;
+  plan.return_text_in_logprobs = request.return_text_in_logprobs;
+  plan.stream = request.stream;
+  return plan;
+}
+
+}  // namespace portico
