@@ -124,7 +124,7 @@ constexpr Option kTable[] = {
      .name = "incremental-streaming-output",
      .member = &ServeOptions::incremental_streaming_output,
      .help = "Events of /generate hold what is new instead of all so far; the header "
-             "x-portico-stream: delta|cumulative chooses for one request."},
+             "x-portico-stream (delta or cumulative) chooses for one request."},
     {.group = "Serving",
      .name = "drain-timeout",
      .member = &ServeOptions::drain_timeout,
