@@ -12,6 +12,10 @@ namespace {
 
 using Kind = ByteLevelPlan::Kind;
 
+constexpr std::string_view kFirstText =
+    "The quick brown fox jumps over the lazy dog, and then it's 12:45; what else? \n\n"
+    "def f(x):\n    return {\"key\": [x + 1]}  # \xE4\xB8\xAD\xE6\x96\x87\xE3\x81\x82 \xC3\xA9\n";
+
 // Appends to a vector with room to spare, so that an id costs a store.
 class Ids {
  public:
@@ -152,8 +156,11 @@ std::unique_ptr<const ByteLevelEncoder> ByteLevelEncoder::Make(const Bpe& model,
   if (plan.kind == Kind::kNone) return nullptr;
   std::unique_ptr<const PieceMerger> merger = PieceMerger::Make(model);
   if (!merger) return nullptr;
-  CharClasses::Get();  // built now, so that the first text does not wait for it
-  return std::unique_ptr<const ByteLevelEncoder>(new ByteLevelEncoder(std::move(merger), plan));
+  std::unique_ptr<const ByteLevelEncoder> encoder(new ByteLevelEncoder(std::move(merger), plan));
+  // The classes of characters and this thread's caches are made now, so that the first text does not wait for them.
+  std::vector<TokenId> ids;
+  encoder->Encode(kFirstText, &ids);
+  return encoder;
 }
 
 ByteLevelEncoder::ByteLevelEncoder(std::unique_ptr<const PieceMerger> merger, ByteLevelPlan plan)

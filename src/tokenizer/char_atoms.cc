@@ -123,7 +123,18 @@ void CharAtoms::NoteBorders(const MergeTable& merges, const ByteTokens& tokens) 
     edges[static_cast<size_t>(id)] = {FirstOf(tokens.Of(id)), LastOf(tokens.Of(id))};
   }
   auto note = [](uint32_t* earliest, Merge merge) { *earliest = std::min(*earliest, merge.rank); };
+  // Files converted from rank files list merges whose parts become tokens later than the whole does.
+  auto check_order = [&](TokenId id, Merge merge) {
+    const Edge& e = edges[static_cast<size_t>(id)].first;
+    std::string_view bytes = tokens.Of(id);
+    if (e.kind != Edge::kWhole || e.code_point < kAscii || CharLength(bytes[0]) != bytes.size()) {
+      return;
+    }
+    if (Atom* atom = Of(e.code_point); merge.rank < atom->rank) atom->id = -1;
+  };
   merges.ForEach([&](TokenId left, TokenId right, Merge merge) {
+    check_order(left, merge);
+    check_order(right, merge);
     const Edge& a = edges[static_cast<size_t>(left)].last;
     const Edge& b = edges[static_cast<size_t>(right)].first;
     if (a.kind == Edge::kWhole && b.kind == Edge::kPart) {

@@ -4,7 +4,8 @@
 // again. Let R(c) be the latest rank among the merges that make c from its bytes. Until a merge crosses one of its
 // borders, a character's bytes merge as they would alone; and as long as every merge that crosses a border and takes
 // only a part of the character has a rank above R(c), none of them happens before c is whole. Merging may then start
-// with c as one symbol. On the border of c and d, what such a merge joins is
+// with c as one symbol, provided that nothing which merges c as a whole has a rank below R(c) either: it would come too
+// early. On the border of c and d, what such a merge joins is
 //   - something that ends in all of c, and a part of d: the earliest rank is kept for (c, first byte of d);
 //   - a part of c, and something that begins with all of d: for (last byte of c, d);
 //   - a part of c and a part of d: for (last byte of c, first byte of d).

@@ -18,7 +18,7 @@ namespace portico::tokenizer {
 
 // Three tables of fixed size. Short pieces (up to 15 bytes and 3 ids) lie in the first, two to a line, the older one
 // replaced first; those of up to 32 bytes and 7 ids in the second, one to a line. Longer ones lie in a block that is
-// emptied when it is full, once they come for the second time. About 5.3 MB in all, touched as it fills, and the
+// emptied when it is full, once they come for the second time. About 4.3 MB in all, touched as it fills, and the
 // stretches of text (text_cache.h). One thread, one encoder.
 class PieceCache {
  public:
@@ -159,7 +159,7 @@ class PieceCache {
 
  private:
   static constexpr size_t kLines = size_t{1} << 15;
-  static constexpr size_t kMediums = size_t{1} << 15;
+  static constexpr size_t kMediums = size_t{1} << 14;
   static constexpr size_t kLongSlots = size_t{1} << 14;
   static constexpr size_t kBlockWords = size_t{1} << 18;
 

@@ -1,0 +1,68 @@
+#include "tokenizer/text_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace portico::tokenizer {
+namespace {
+
+std::string Numbered(int n) {
+  return std::string(150, 'a') + std::to_string(1'000'000 + n) + std::string(20, 'z');
+}
+
+void Note(TextCache* cache, const std::string& text, size_t bytes, std::vector<TokenId> ids) {
+  cache->Note(text.data(), bytes, TextCache::HashOf(text.data()), ids);
+}
+
+TextCache::Found Find(const TextCache& cache, const std::string& text) {
+  return cache.Find(text.data(), text.size(), TextCache::HashOf(text.data()));
+}
+
+TEST(TextCache, FindsAStretchOnceItHasComeTwice) {
+  TextCache cache;
+  std::string text = Numbered(1);
+  EXPECT_EQ(Find(cache, text).bytes, 0u);
+  Note(&cache, text, 160, {1, 2, 3});
+  EXPECT_EQ(Find(cache, text).bytes, 0u);
+  Note(&cache, text, 160, {1, 2, 3});
+  TextCache::Found found = Find(cache, text);
+  ASSERT_EQ(found.bytes, 160u);
+  EXPECT_EQ(std::vector<TokenId>(found.ids.begin(), found.ids.end()),
+            (std::vector<TokenId>{1, 2, 3}));
+}
+
+TEST(TextCache, WantsTheSameBytesInAndBehindTheStretch) {
+  TextCache cache;
+  std::string text = Numbered(1);
+  for (int i = 0; i < 2; ++i) Note(&cache, text, 160, {1});
+  std::string other = text;
+  other[159] = '!';
+  EXPECT_EQ(Find(cache, other).bytes, 0u);
+  other = text;
+  other[167] = '!';
+  EXPECT_EQ(Find(cache, other).bytes, 0u);
+  other = text;
+  other[168] = '!';
+  EXPECT_EQ(Find(cache, other).bytes, 160u);
+  EXPECT_EQ(Find(cache, text.substr(0, 167)).bytes, 0u);
+}
+
+TEST(TextCache, ForgetsTheOldestAtItsBound) {
+  TextCache cache;
+  std::string first = "first " + Numbered(0);
+  for (int i = 0; i < 2; ++i) Note(&cache, first, 160, {1});
+  std::vector<TokenId> ids(1000, 5);
+  for (int n = 0; n < 2000; ++n) {
+    std::string text = std::to_string(n) + Numbered(n);
+    for (int i = 0; i < 2; ++i) Note(&cache, text, 160, ids);
+    TextCache::Found found = Find(cache, text);
+    ASSERT_EQ(found.bytes, 160u);
+    ASSERT_EQ(found.ids.size(), ids.size());
+  }
+  EXPECT_EQ(Find(cache, first).bytes, 0u);
+}
+
+}  // namespace
+}  // namespace portico::tokenizer
