@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "text/utf8.h"
 #include "tokenizer/seams.h"
 #include "tokenizer/test_tokenizers.h"
 #include "tokenizer/tokenizer.h"
@@ -84,7 +85,7 @@ TEST(BatchTokenizerTest, ByteLevelTextsKeepTheirIdsWhereverTheyAreCut) {
         Make(ByteLevelJson(kMerges, whole)), Make(ByteLevelJson(kMerges, "null")),
         Make(ByteLevelJson(kMerges, whole, R"({"type":"NFC"})"))}) {
     ASSERT_TRUE(tokenizer);
-    for (int i = 0; i < 40; ++i) ExpectSameIds(tokenizer, RandomText(&random, 2000), &random);
+    for (int i = 0; i < 15; ++i) ExpectSameIds(tokenizer, RandomText(&random, 2000), &random);
   }
 }
 
@@ -137,7 +138,7 @@ TEST(BatchTokenizerTest, TextsOfOtherFamiliesKeepTheirIdsWhereverTheyAreCut) {
            R"({"type":"Split","pattern":{"String":" "},"behavior":"MergedWithPrevious","invert":false})"),
        Characters("null", R"({"type":"Whitespace"})"), Characters("null", "null")}) {
     ASSERT_TRUE(tokenizer);
-    for (int i = 0; i < 40; ++i) ExpectSameIds(tokenizer, RandomText(&random, 1500), &random);
+    for (int i = 0; i < 15; ++i) ExpectSameIds(tokenizer, RandomText(&random, 1500), &random);
   }
 }
 
@@ -212,11 +213,12 @@ TEST(BatchTokenizerTest, RealTokenizersKeepTheIdsOfLongTexts) {
   namespace fs = std::filesystem;
   std::mt19937 random(13);
   std::string text;
-  for (const char* file : {"/docs/config.md", "/README.md", "/src/tokenizer/batch_test.cc"}) {
+  for (const char* file : {"/README.md", "/src/tokenizer/batch_test.cc"}) {
     std::ifstream in(PORTICO_SOURCE_DIR + std::string(file));
     text.append(std::istreambuf_iterator<char>(in), {});
   }
-  text += RandomText(&random, 20000);
+  text = ToValidUtf8(std::string_view(text).substr(0, 15000));
+  text += RandomText(&random, 5000);
   std::vector<std::string> paths = {PORTICO_SOURCE_DIR "/models/demo"};
   const char* set = std::getenv("PORTICO_SHARED");
   fs::path shared = set ? fs::path(set) : fs::path(PORTICO_SOURCE_DIR) / "../shared";
