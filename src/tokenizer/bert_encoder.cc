@@ -188,24 +188,22 @@ void BertEncoder::EncodeWord(std::string_view word, std::vector<TokenId>* ids) c
                });
 }
 
-bool BertEncoder::Encode(std::string_view text, bool, std::vector<TokenId>* ids) const {
+bool BertEncoder::Encode(std::string_view text, bool, IdSink* out) const {
   PieceCache* cache = Cache();
-  IdSink out(ids);
   const char* end = text.data() + text.size();
-  for (const char* p = text.data(); p < end;) {
+  return AppendStretches(text, cache, out, [&](const char* p) -> const char* {
     DecodedChar c = DecodeChar(p);
     const Entry& entry = c.length == 1 ? ascii_[c.code_point] : EntryOf(c.code_point);
     const char* q = p + c.length;
-    if (entry.kind == Kind::kComplex) return false;
+    if (entry.kind == Kind::kComplex) return nullptr;
     if (entry.kind <= Kind::kMany) {
       q = WordEnd(q, end);
-      AppendWord(p, q, end, cache, &out);
+      AppendWord(p, q, end, cache, out);
     } else if (entry.kind == Kind::kIsolated) {
-      out.Append(static_cast<TokenId>(entry.value));
+      out->Append(static_cast<TokenId>(entry.value));
     }
-    p = q;
-  }
-  return true;
+    return q;
+  });
 }
 
 // Places the ids of the word [p, q): each character that is kept stands for itself, what is dropped for nothing.

@@ -27,7 +27,7 @@ class BertEncoder : public FusedEncoder {
   static std::unique_ptr<const FusedEncoder> Make(const Normalizer& normalizer, bool strips_accents,
                                                   const WordPiece& model);
 
-  bool Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const override;
+  bool Encode(std::string_view text, bool at_start, IdSink* out) const override;
   bool EncodeTokens(std::string_view text, bool at_start, std::vector<PlacedToken>* out,
                     uint32_t* words) const override;
   std::string_view Name() const override { return "fused BERT path"; }

@@ -1,13 +1,15 @@
-// The ids of a piece, from the thread's cache or computed and put there.
+// The ids of pieces and of stretches of text, from the thread's cache or computed and put there.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/hash.h"
 #include "tokenizer/id_sink.h"
 #include "tokenizer/piece_cache.h"
+#include "tokenizer/text_cache.h"
 
 namespace portico::tokenizer {
 
@@ -31,6 +33,20 @@ template <typename Encode>
     }
     return true;
   }
+  if (piece.size() <= PieceCache::kMediumBytes) {
+    PieceCache::MediumKey key = PieceCache::MediumKeyOf(piece);
+    if (const PieceCache::Medium* hit = cache->FindMedium(key)) {
+      out->Append(hit->ids, hit->count);
+      return true;
+    }
+    ids.clear();
+    if (!encode(piece, &ids)) return false;
+    out->Append(ids.data(), ids.size());
+    if (!ids.empty() && ids.size() <= PieceCache::kMediumIds) {
+      cache->AddMedium(key, ids.data(), ids.size());
+    }
+    return true;
+  }
   uint64_t hash = 0;
   if (piece.size() <= PieceCache::kLongBytes) {
     hash = HashBytes(piece);
@@ -44,6 +60,41 @@ template <typename Encode>
   if (!encode(piece, &ids)) return false;
   out->Append(ids.data(), ids.size());
   if (piece.size() <= PieceCache::kLongBytes) cache->AddLong(piece, hash, ids.data(), ids.size());
+  return true;
+}
+
+// Appends the ids of `text`, stretch by stretch. `part(p)` appends those of the part that begins at `p` and returns its
+// end, or null, on which this returns false. A part's end must depend on no more than what is in it and the
+// TextCache::kBehind bytes behind it, its ids on nothing outside it.
+template <typename Part>
+[[gnu::always_inline]] inline bool AppendStretches(std::string_view text, PieceCache* cache,
+                                                   IdSink* out, Part part) {
+  TextCache* texts = cache->texts();
+  const char* p = text.data();
+  const char* end = p + text.size();
+  while (static_cast<size_t>(end - p) >= TextCache::kLeast + TextCache::kBehind) {
+    const char* begin = p;
+    uint64_t hash = TextCache::HashOf(p);
+    TextCache::Found found = texts->Find(p, static_cast<size_t>(end - p), hash);
+    if (found.bytes > 0) {
+      out->Append(found.ids.data(), found.ids.size());
+      p += found.bytes;
+      continue;
+    }
+    size_t first = out->size();
+    while (p < end && static_cast<size_t>(p - begin) < TextCache::kLeast) {
+      p = part(p);
+      if (p == nullptr) return false;
+    }
+    auto bytes = static_cast<size_t>(p - begin);
+    if (bytes <= TextCache::kMost && static_cast<size_t>(end - p) >= TextCache::kBehind) {
+      texts->Note(begin, bytes, hash, out->From(first));
+    }
+  }
+  while (p < end) {
+    p = part(p);
+    if (p == nullptr) return false;
+  }
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/id_sink.h"
 #include "tokenizer/model.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/piece_cache.h"
@@ -37,7 +38,7 @@ class FusedEncoder {
 
   // Appends the ids of `text`: valid UTF-8, not empty, not normalized, without added tokens. `at_start`: nothing is
   // in front of it. False where this text needs the general way; what was appended counts for nothing then.
-  virtual bool Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const = 0;
+  virtual bool Encode(std::string_view text, bool at_start, IdSink* out) const = 0;
   // The same with their places, from word 0 on; `*words` is how many there were. The tokens' texts are the vocabulary's.
   virtual bool EncodeTokens(std::string_view text, bool at_start, std::vector<PlacedToken>* out,
                             uint32_t* words) const {

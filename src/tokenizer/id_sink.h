@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "tokenizer/piece_cache.h"
@@ -18,6 +19,12 @@ class IdSink {
   ~IdSink() { ids_->resize(size_); }
   IdSink(const IdSink&) = delete;
   IdSink& operator=(const IdSink&) = delete;
+
+  size_t size() const { return size_; }
+  // The ids from the one of that number on, valid until the next Append().
+  std::span<const TokenId> From(size_t first) const {
+    return {ids_->data() + first, size_ - first};
+  }
 
   void Append(TokenId id) {
     if (ids_->size() == size_) Grow(1);

@@ -11,16 +11,21 @@ bool Pipeline::AppendIdsFused(std::string_view text, bool parse_special,
   size_t before = ids->size();
   std::vector<AddedTokens::Part> parts;
   added_.Split(text, /*normalized=*/false, parse_special, &parts);
-  for (const AddedTokens::Part& part : parts) {
-    if (part.id) {
-      ids->push_back(*part.id);
-    } else if (!fused_->Encode(text.substr(part.begin, part.end - part.begin), part.begin == 0,
-                               ids)) {
-      ids->resize(before);
-      return false;
+  bool ok = true;
+  {
+    IdSink out(ids);
+    for (const AddedTokens::Part& part : parts) {
+      if (part.id) {
+        out.Append(*part.id);
+        continue;
+      }
+      std::string_view piece = text.substr(part.begin, part.end - part.begin);
+      ok = fused_->Encode(piece, part.begin == 0, &out);
+      if (!ok) break;
     }
   }
-  return true;
+  if (!ok) ids->resize(before);
+  return ok;
 }
 
 bool Pipeline::EncodeSequenceFused(std::string_view text, uint32_t type_id, bool parse_special,

@@ -154,23 +154,20 @@ bool SpmBpeEncoder::NeedsPrefix(std::string_view text, bool at_start) const {
   }
 }
 
-bool SpmBpeEncoder::Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const {
+bool SpmBpeEncoder::Encode(std::string_view text, bool at_start, IdSink* out) const {
   std::string prefixed;
   if (NeedsPrefix(text, at_start)) {
     prefixed.reserve(text.size() + 1);
     prefixed.append(" ").append(text);
     text = prefixed;
   }
-  const char* p = text.data();
-  const char* end = p + text.size();
+  const char* end = text.data() + text.size();
   PieceCache* cache = Cache();
-  IdSink out(ids);
-  while (p < end) {
+  return AppendStretches(text, cache, out, [&](const char* p) {
     const char* q = NextCut(p, end);
-    AppendPart(p, q, end, cache, &out);
-    p = q;
-  }
-  return true;
+    AppendPart(p, q, end, cache, out);
+    return q;
+  });
 }
 
 bool SpmBpeEncoder::EncodeTokens(std::string_view text, bool at_start,

@@ -26,7 +26,7 @@ class SpmBpeEncoder : public FusedEncoder {
   // Null where the model is not one that this equals.
   static std::unique_ptr<const FusedEncoder> Make(const Bpe& model, SpmBpePlan plan);
 
-  bool Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const override;
+  bool Encode(std::string_view text, bool at_start, IdSink* out) const override;
   bool EncodeTokens(std::string_view text, bool at_start, std::vector<PlacedToken>* out,
                     uint32_t* words) const override;
   std::string_view Name() const override { return "fused SentencePiece BPE path"; }

@@ -170,25 +170,19 @@ bool UnigramEncoder::EncodeChunk(std::string_view chunk, std::vector<TokenId>* i
   return begin >= text.size() || EncodeWord(text.substr(begin), ids);
 }
 
-bool UnigramEncoder::Encode(std::string_view text, bool, std::vector<TokenId>* ids) const {
+bool UnigramEncoder::Encode(std::string_view text, bool, IdSink* out) const {
   PieceCache* cache = Cache();
-  IdSink out(ids);
   const char* begin = text.data();
   const char* end = begin + text.size();
-  for (const char* p = begin; p < end;) {
+  return AppendStretches(text, cache, out, [&](const char* p) -> const char* {
     const char* q = ChunkEnd(p, begin, end);
-    if (q == p) {
-      ++p;
-      continue;
-    }
+    if (q == p) return p + 1;  // a space
     bool ok = AppendCached({p, static_cast<size_t>(q - p)}, static_cast<size_t>(end - p), cache,
-                           &out, [this](std::string_view chunk, std::vector<TokenId>* found) {
+                           out, [this](std::string_view chunk, std::vector<TokenId>* found) {
                              return EncodeChunk(chunk, found);
                            });
-    if (!ok) return false;
-    p = q;
-  }
-  return true;
+    return ok ? q : nullptr;
+  });
 }
 
 }  // namespace portico::tokenizer

@@ -24,7 +24,7 @@ class UnigramEncoder : public FusedEncoder {
   // For a Metaspace that always puts a "▁" in front. Null where this does not hold for the map.
   static std::unique_ptr<const FusedEncoder> Make(const Charsmap& map, const Unigram& model);
 
-  bool Encode(std::string_view text, bool at_start, std::vector<TokenId>* ids) const override;
+  bool Encode(std::string_view text, bool at_start, IdSink* out) const override;
   std::string_view Name() const override { return "fused Unigram path"; }
 
  private:
