@@ -205,6 +205,30 @@ TEST(Http2Abuse, CutsClientsThatStallOff) {
   EXPECT_EQ(held.came, 0);
 }
 
+TEST(Http2Abuse, DoesNotTimeAMalformedHeadThatItHasRefused) {
+  // The head was never reported as read, so its time limit ended the connection's other streams.
+  Held held;
+  ServerOptions options;
+  options.head_timeout = std::chrono::milliseconds(40);
+  TestServer server(held.handler(), options);
+  Http2Client client(server.port());
+  int open = client.Send("GET", "/open");
+  TestServer::WaitFor([&] { return held.came == 1; });
+  EXPECT_EQ(client.Ask("GET", "/", {{"connection", "close"}}).error, NGHTTP2_PROTOCOL_ERROR);
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));
+  server.OnShard([&] { EchoHandler(std::move(held.exchanges[0])); });
+  EXPECT_EQ(client.Wait(open).status, 200);
+}
+
+TEST(Http2Abuse, EndsAnIdleConnectionAtItsAge) {
+  ServerOptions options;
+  options.http2.max_age = std::chrono::milliseconds(40);
+  TestServer server(EchoHandler, options);
+  Http2Client client(server.port());
+  EXPECT_TRUE(client.ReadToEnd());
+  EXPECT_GE(client.goaways(), 1);
+}
+
 TEST(Http2Abuse, AnswersASlowBodyWith408AndCutsAnUnreadAnswerOff) {
   std::string body(100000, 'b');
   TestServer server(

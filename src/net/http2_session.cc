@@ -41,6 +41,7 @@ Http2Session::Http2Session(Connection& connection)
   last_tick_ = last_received_ = idle_since_ = head_since_ = now_;
   end_of_age_ = EndOfAge();
   if (nghttp2_ == nullptr) {
+    ended_ = true;
     connection_.Abort();
     return;
   }
@@ -118,6 +119,7 @@ void Http2Session::RememberReset(int32_t id) {
 int Http2Session::OnBeginHeaders(int32_t id, bool of_request) {
   if (ended_ || terminating_) return NGHTTP2_ERR_CALLBACK_FAILURE;
   in_head_ = true;
+  head_stream_ = id;
   head_since_ = now_;
   head_wire_bytes_ = 0;
   if (!of_request) return 0;
@@ -224,6 +226,8 @@ void Http2Session::OnFrameSent(const nghttp2_frame& frame) {
 
 void Http2Session::OnStreamClosed(Http2Stream& stream) {
   nghttp2_session_set_stream_user_data(nghttp2_, stream.id_, nullptr);
+  // A malformed head is never reported as read.
+  if (stream.id_ == head_stream_) in_head_ = false;
   if (Http2User* user = std::exchange(stream.user_, nullptr)) user->OnGone();
   Remove(stream);
 }

@@ -110,6 +110,7 @@ class Http2Session final : public Session {
   TimePoint end_of_age_;        // never: TimePoint::max()
   TimePoint shutdown_since_;    // once BeginShutdown() has been called
   size_t head_wire_bytes_ = 0;  // of an incomplete head
+  int32_t head_stream_ = 0;     // of the last head
   bool in_head_ = true;
   bool settings_seen_ = false;
   bool pinging_ = false;

@@ -39,6 +39,7 @@ void Http2Session::Tick() {
   if (shutting_down_ && !shutdown_finished_ && now_ - shutdown_since_ >= kShutdownNotice) {
     FinishShutdown();
   }
+  TickAge();
   if (streams_.empty()) {
     if (options.idle_timeout != kNever && now_ - idle_since_ >= options.idle_timeout) {
       FinishShutdown();
@@ -47,7 +48,6 @@ void Http2Session::Tick() {
   }
   TickStreams();
   TickKeepalive();
-  TickAge();
 }
 
 void Http2Session::TickStreams() {
