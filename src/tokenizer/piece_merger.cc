@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "text/utf8.h"
 #include "tokenizer/byte_level.h"
+#include "tokenizer/run_beside.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -63,16 +66,24 @@ std::unique_ptr<const PieceMerger> PieceMerger::Make(const Bpe& model) {
       !o.end_of_word_suffix.empty()) {
     return nullptr;
   }
-  std::unique_ptr<PieceMerger> merger(new PieceMerger(model));
+  TokenId byte_ids[256];
   for (size_t b = 0; b < 256; ++b) {
     std::string spelling;
     AppendUtf8(kByteLevelChars[b], &spelling);
     std::optional<TokenId> id = model.vocabulary().Find(spelling);
     if (!id) return nullptr;
-    merger->byte_ids_[b] = *id;
+    byte_ids[b] = *id;
   }
-  merger->pairs_ = PairMerges::Make(model.merges(), merger->byte_ids_);
-  if (!merger->pairs_) return nullptr;
+  std::unique_ptr<const PairMerges> pairs;
+  std::unique_ptr<PieceMerger> merger;
+  constexpr size_t kManyTokens = size_t{1} << 15;
+  RunBeside(
+      model.vocabulary().size() >= kManyTokens,
+      [&] { pairs = PairMerges::Make(model.merges(), byte_ids); },
+      [&] { merger.reset(new PieceMerger(model)); });
+  if (!pairs) return nullptr;
+  merger->pairs_ = std::move(pairs);
+  std::copy_n(byte_ids, 256, merger->byte_ids_);
   merger->atoms_ = std::make_unique<CharAtoms>(model, merger->tokens_, merger->byte_ids_);
   return merger;
 }

@@ -5,6 +5,7 @@
 
 #include "text/utf8.h"
 #include "tokenizer/char_offsets.h"
+#include "tokenizer/run_beside.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -21,6 +22,21 @@ void AppendToken(TokenId id, std::string text, Span bytes, const CharOffsets& ch
   out->word_ids.push_back(word);
 }
 
+// From here on a thread more is worth its while.
+constexpr TokenId kManyIds = 1 << 15;
+
+// Tables by id must not outgrow the file by much, however large an id it names.
+Status CheckIds(TokenId size, size_t tokens) {
+  constexpr size_t kMaxIds = size_t{1} << 24;
+  constexpr size_t kFreeIds = size_t{1} << 20;
+  constexpr size_t kMaxSparseness = 16;
+  auto ids = static_cast<size_t>(size);
+  if (ids <= kMaxIds && ids <= kFreeIds + tokens * kMaxSparseness) return OkStatus();
+  return Error(StatusCode::kUnimplemented, "the vocabulary of " + std::to_string(tokens) +
+                                               " tokens has ids up to " + std::to_string(size - 1) +
+                                               "; that is not supported");
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<const Pipeline>> Pipeline::Make(PipelineParts parts) {
@@ -28,16 +44,14 @@ StatusOr<std::unique_ptr<const Pipeline>> Pipeline::Make(PipelineParts parts) {
   PORTICO_RETURN_IF_ERROR(p->AddTokens());
   const Vocabulary& vocabulary = p->parts_.model->vocabulary();
   TokenId size = std::max(vocabulary.max_id(), p->added_.max_id()) + 1;
-  constexpr TokenId kMaxIds = 1 << 24;
-  if (size > kMaxIds) {
-    return Error(StatusCode::kUnimplemented, "the vocabulary has ids up to " +
-                                                 std::to_string(size - 1) +
-                                                 "; more than 2^24 are not supported");
-  }
-  p->FillDecodeTable(size);
-  if (const auto* bpe = dynamic_cast<const Bpe*>(p->parts_.model.get())) {
-    p->fast_ = ByteLevelEncoder::Make(*bpe, p->parts_.byte_level);
-  }
+  PORTICO_RETURN_IF_ERROR(CheckIds(size, vocabulary.size() + p->added_.size()));
+  RunBeside(
+      size >= kManyIds, [&] { p->FillDecodeTable(size); },
+      [&] {
+        if (const auto* bpe = dynamic_cast<const Bpe*>(p->parts_.model.get())) {
+          p->fast_ = ByteLevelEncoder::Make(*bpe, p->parts_.byte_level);
+        }
+      });
   if (!p->fast_ && !p->added_.SearchesNormalized()) {
     p->fused_ = FusedEncoder::Make(p->parts_.normalizer.get(), p->parts_.pre_tokenizer.get(),
                                    *p->parts_.model);
