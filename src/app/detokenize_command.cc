@@ -3,7 +3,6 @@
 #include <simdjson.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "app/line_io.h"
+#include "app/text_command.h"
 #include "text/json_writer.h"
 #include "tokenizer/stream_decoder.h"
 #include "tokenizer/tokenizer.h"
@@ -91,12 +91,8 @@ int DetokenizeCommand(int argc, char** argv) {
   std::vector<TokenId> ids;
   bool jsonl = false;
   bool skip = false;
-  app.add_option(
-         "--tokenizer-path", path,
-         "A folder with tokenizer.json, or a tokenizer.json, tiktoken, .model or .gguf file")
-      ->required();
-  app.add_flag("--jsonl", jsonl,
-               "Requests on standard input, answers on standard output, one a line");
+  AddTokenizerPath(&app, &path)->required();
+  AddJsonLines(&app, &jsonl);
   app.add_flag("--skip-special-tokens", skip, "Leave special tokens out");
   app.add_option("ids", ids, "The ids (else numbers on standard input)");
   app.footer(
@@ -105,13 +101,7 @@ int DetokenizeCommand(int argc, char** argv) {
       "  echo '{\"id\":1,\"ids\":[9906,11],\"stream\":true}' | portico detokenize --tokenizer-path "
       "DIR "
       "--jsonl");
-  std::vector<std::string> arguments(argv, argv + argc);
-  std::reverse(arguments.begin(), arguments.end());
-  try {
-    app.parse(arguments);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+  if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path);
   if (!tokenizer.ok()) {
     std::cerr << "portico detokenize: " << MessageOf(tokenizer.status()) << "\n";

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/llama/llama_engine.h"
 #include "engine/llama/model.h"
@@ -27,12 +27,6 @@ StatusOr<std::string> ReadFile(const std::string& path) {
   text << file.rdbuf();
   if (!file) return Error(StatusCode::kNotFound, "cannot read " + path);
   return std::move(text).str();
-}
-
-int64_t UnixSeconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
 }
 
 NamedTexts SpecialTokens(const TokenizerConfig& config) {

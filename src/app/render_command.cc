@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "app/render_request.h"
+#include "app/text_command.h"
 
 namespace portico {
 namespace {
@@ -142,17 +143,11 @@ int RenderCommand(int argc, char** argv) {
                  "A model's folder: its templates and special tokens");
   app.add_flag("--raw", arguments.raw, "Hand the messages to the template untouched");
   app.add_flag("--source", arguments.source, "Each request brings its template and context");
-  app.add_flag("--jsonl", arguments.jsonl, "Answer a request a line, as JSON");
+  AddJsonLines(&app, &arguments.jsonl);
   app.add_flag("--no-generation-prompt", arguments.no_generation_prompt,
                "Do not begin the assistant's answer");
   app.add_option("conversation", arguments.input, "A JSON file; standard input without it");
-  std::vector<std::string> words(argv, argv + argc);
-  std::reverse(words.begin(), words.end());
-  try {
-    app.parse(std::move(words));
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+  if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   if (arguments.source && !arguments.jsonl) return Complain("--source needs --jsonl");
   if (!arguments.source && arguments.template_file.empty() && arguments.tokenizer_path.empty()) {
     return Complain("give --template FILE, --tokenizer-path DIR or --source; --help tells more");

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "app/line_io.h"
+#include "app/text_command.h"
 #include "app/tokenize_component.h"
 #include "app/tokenize_explain.h"
 #include "text/json_writer.h"
@@ -177,11 +178,8 @@ int TokenizeCommand(int argc, char** argv) {
   bool no_special = false;
   bool ids_only = false;
   bool explain = false;
-  app.add_option(
-      "--tokenizer-path", path,
-      "A folder with tokenizer.json, or a tokenizer.json, tiktoken, .model or .gguf file");
-  app.add_flag("--jsonl", jsonl,
-               "Requests on standard input, answers on standard output, one a line");
+  AddTokenizerPath(&app, &path);
+  AddJsonLines(&app, &jsonl);
   app.add_flag("--component", component, "Requests carry a normalizer, pre_tokenizer or decoder");
   app.add_flag("--truncation-padding", truncation_padding,
                "Apply the file's truncation and padding");
@@ -196,13 +194,7 @@ int TokenizeCommand(int argc, char** argv) {
       "  portico tokenize --tokenizer-path tokenizer.json --ids < prompt.txt\n"
       "  echo '{\"id\":1,\"text\":\"Hi\",\"full\":true}' | portico tokenize --tokenizer-path DIR "
       "--jsonl");
-  std::vector<std::string> arguments(argv, argv + argc);
-  std::reverse(arguments.begin(), arguments.end());
-  try {
-    app.parse(arguments);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error);
-  }
+  if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   if (component) return TokenizeComponents();
   if (path.empty()) {
     std::cerr << "portico tokenize: --tokenizer-path is missing (--help shows examples)\n";

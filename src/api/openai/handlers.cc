@@ -1,6 +1,5 @@
 #include "api/openai/handlers.h"
 
-#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "api/openai/models.h"
 #include "api/openai/text_call.h"
 #include "api/planning.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "service/plan.h"
 
@@ -23,12 +23,6 @@ namespace {
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
 constexpr std::string_view kModelsPath = "/v1/models/";
-int64_t UnixSeconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 AnswerHead MakeHead(std::string_view prefix, const std::string& rid, const ServingModel& model) {
   AnswerHead head;
   head.id = rid.empty() ? std::string(prefix) + NewRequestId() : rid;

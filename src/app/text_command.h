@@ -1,0 +1,17 @@
+// What the commands that work on text (tokenize, detokenize, render) take alike.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+namespace portico {
+
+CLI::Option* AddTokenizerPath(CLI::App* app, std::string* path);
+void AddJsonLines(CLI::App* app, bool* jsonl);
+
+// Parses the words behind the command's name. An exit status where the command ends here: for --help, or after it has
+// said what is wrong.
+std::optional<int> ParseWords(CLI::App* app, int argc, char** argv);
+
+}  // namespace portico
