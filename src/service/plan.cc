@@ -64,8 +64,8 @@ Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string
 Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) {
   if (options.min_tokens <= max_new_tokens) return OkStatus();
   return InvalidArgument("min_tokens",
-                         fmt::format("min_tokens must be in 0 to {} (max_tokens), got {}",
-                                     max_new_tokens, options.min_tokens));
+                         fmt::format("min_tokens must be in 0 to {} ({}), got {}", max_new_tokens,
+                                     options.max_tokens_field, options.min_tokens));
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ StatusOr<int32_t> FitContext(int64_t prompt_tokens, const GenerationOptions& opt
   int64_t asked = *options.max_tokens;
   if (asked > room) {
     return InvalidArgument(
-        "max_tokens",
+        options.max_tokens_field,
         fmt::format(
             "Requested token count exceeds the model's maximum context length of {} tokens. You "
             "requested a total of {} tokens: {} tokens from the input messages and {} tokens "

@@ -67,6 +67,14 @@ TEST(FitContext, PromptAndAnswerTogetherNameTheirSum) {
             std::string_view::npos);
 }
 
+TEST(FitContext, BlamesTheFieldThatTheClientSent) {
+  GenerationOptions options;
+  options.max_tokens = 45;
+  options.max_tokens_field = "max_completion_tokens";
+  EXPECT_EQ(FieldOf(FitContext(10, options, Engine(), "messages").status()),
+            "max_completion_tokens");
+}
+
 TEST(FitContext, AnEchoWithoutAnAnswerMayFillTheContext) {
   GenerationOptions options;
   options.max_tokens = 0;

@@ -161,7 +161,10 @@ StatusOr<ChatRequest> DecodeChat(const std::string& body, simdjson::dom::parser&
 
   ChatRequest request = std::move(draft.request);
   request.options = std::move(draft.options);
-  if (draft.max_completion_tokens) request.options.max_tokens = draft.max_completion_tokens;
+  if (draft.max_completion_tokens) {
+    request.options.max_tokens = draft.max_completion_tokens;
+    request.options.max_tokens_field = "max_completion_tokens";
+  }
   request.options.best_of = request.options.n;
   if (request.tool_choice.empty()) request.tool_choice = request.tools.is_null() ? "none" : "auto";
   AddReasoningVariables(draft.reasoning, &request.chat_template_kwargs);

@@ -92,6 +92,12 @@ TEST(DecodeChat, TheLastOfDoubledFieldsCounts) {
   EXPECT_FALSE(request->options.seed);
 }
 
+TEST(DecodeChat, RemembersWhichNameTheAnswersLengthHad) {
+  EXPECT_EQ(With(R"("max_tokens":5)")->options.max_tokens_field, "max_tokens");
+  EXPECT_EQ(With(R"("max_tokens":5,"max_completion_tokens":7)")->options.max_tokens_field,
+            "max_completion_tokens");
+}
+
 TEST(DecodeChat, MaxCompletionTokensWins) {
   EXPECT_EQ(With(R"("max_tokens":5,"max_completion_tokens":7)")->options.max_tokens, 7);
   EXPECT_EQ(With(R"("max_completion_tokens":7,"max_tokens":5)")->options.max_tokens, 7);
