@@ -1,11 +1,15 @@
 # portico_fuzzer(NAME SOURCE LIBRARIES...): a libFuzzer program; the preset `fuzz` builds them all.
 #   build/fuzz/http_parser_fuzz -max_total_time=60
+# The target `fuzzers` is all of them without the rest; scripts/fuzz.py runs each for a while.
+add_custom_target(fuzzers)
 function(portico_fuzzer name source)
   add_executable(${name} "${CMAKE_SOURCE_DIR}/${source}")
   target_link_libraries(${name} PRIVATE ${ARGN})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzzers ${name})
 endfunction()
 
+portico_fuzzer(json_fuzz fuzz/json_fuzz.cc portico_text)
 portico_fuzzer(http_parser_fuzz fuzz/http_parser_fuzz.cc portico_net)
 portico_fuzzer(decode_chat_fuzz fuzz/decode_chat_fuzz.cc portico_api)
 portico_fuzzer(template_render_fuzz fuzz/template_render_fuzz.cc portico_template)

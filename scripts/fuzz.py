@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Runs every fuzzer of build/fuzz for a few seconds and prints the total: `N passed, M failed, K skipped`.
+
+Each starts from the string literals of its room's tests and from what build/fuzz-corpus has kept of earlier runs, with
+a seed of its own that is printed (--seed repeats a run's choices). What crashes a fuzzer stays in build/fuzz-crashes.
+    ./dev build fuzz fuzzers && scripts/fuzz.py [--seconds 12] [--seed N] [--build build/fuzz] [NAME...]
+"""
+import argparse
+import concurrent.futures
+import hashlib
+import pathlib
+import random
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+CORPUS = ROOT / "build/fuzz-corpus"
+CRASHES = ROOT / "build/fuzz-crashes"
+
+# Fuzzer: the sources whose string literals are its seeds, and a prefix for those inputs that begin with choices.
+SEEDS = {
+    "json_fuzz": (["src/text/*_test.cc", "src/api/**/*_test.cc"], b""),
+    "http_parser_fuzz": (["src/net/*_test.cc"], b"\x05"),
+    "decode_chat_fuzz": (["src/api/**/*_test.cc"], b""),
+    "template_render_fuzz": (["src/template/*_test.cc", "models/demo/chat_template.jinja"], b""),
+    "template_source_fuzz": (["src/template/*_test.cc", "models/demo/chat_template.jinja"], b""),
+    "tokenizer_load_fuzz": (["src/tokenizer/*_test.cc"], b"\x00"),
+    "tokenizer_encode_fuzz": (["src/tokenizer/*_test.cc"], b""),
+    "tokenizer_regex_fuzz": (["src/tokenizer/scanners*.cc", "src/tokenizer/*_test.cc"], b"\x40\x01"),
+}
+LITERAL = re.compile(r'R"\((.*?)\)"|"((?:[^"\\\n]|\\.)*)"', re.S)
+ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
+
+
+def literals(path):
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".cc":
+        return [text.encode()]
+    found = []
+    for raw, plain in LITERAL.findall(text):
+        plain = re.sub(r"\\(x[0-9a-fA-F]{2}|.)",
+                       lambda m: chr(int(m[1][1:], 16)) if m[1][0] == "x" and len(m[1]) == 3
+                       else ESCAPES.get(m[1], m[1]), plain)
+        found.append((raw or plain).encode("utf-8", "surrogateescape"))
+    return found
+
+
+def write_seeds(name):
+    folder = CORPUS / f"{name}-seeds"
+    folder.mkdir(parents=True, exist_ok=True)
+    patterns, prefix = SEEDS.get(name, ([], b""))
+    for pattern in patterns:
+        for path in ROOT.glob(pattern):
+            for seed in literals(path):
+                (folder / hashlib.sha1(seed).hexdigest()).write_bytes(prefix + seed)
+    return folder
+
+
+def run(program, seconds, seed):
+    """True where nothing was found."""
+    name = program.name
+    kept = CORPUS / name
+    kept.mkdir(parents=True, exist_ok=True)
+    crashes = CRASHES / name
+    crashes.mkdir(parents=True, exist_ok=True)
+    command = [program, f"-max_total_time={seconds}", f"-seed={seed}", "-timeout=10", "-rss_limit_mb=2048",
+               "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={crashes}/", kept, write_seeds(name)]
+    result = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            errors="replace", timeout=seconds * 4 + 120)
+    runs = re.search(r"number_of_executed_units: (\d+)", result.stdout)
+    print(f"  {name:24} seed {seed:10}  {runs[1] if runs else '?':>9} runs  "
+          f"{'ok' if result.returncode == 0 else 'FAILED'}", flush=True)
+    if result.returncode != 0:
+        print(result.stdout[-8000:])
+        print(f"  again: {program} {crashes}/…", flush=True)
+    return result.returncode == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="only these fuzzers")
+    parser.add_argument("--seconds", type=int, default=12, help="for each")
+    parser.add_argument("--seed", type=int, default=random.randrange(1, 1 << 31))
+    parser.add_argument("--build", default="build/fuzz", type=pathlib.Path)
+    options = parser.parse_args()
+    programs = [p for p in sorted((ROOT / options.build).glob("*_fuzz"))
+                if not options.names or p.name in options.names]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        passed = list(pool.map(lambda p: run(p, options.seconds, options.seed), programs))
+    print(f"{sum(passed)} passed, {len(passed) - sum(passed)} failed, 0 skipped")
+    return 0 if passed and all(passed) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
