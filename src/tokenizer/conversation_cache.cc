@@ -77,7 +77,7 @@ struct ConversationCache::Shard {
 
 ConversationCache::ConversationCache(std::shared_ptr<const Tokenizer> tokenizer, size_t max_bytes)
     : tokenizer_(std::move(tokenizer)) {
-  for (const auto& [id, entry] : tokenizer_->pipeline().added().entries()) {
+  for (const auto& [id, entry] : tokenizer_->pipeline().added_tokens().entries()) {
     has_cuts_ = has_cuts_ || portico::Cuts(entry.token);
   }
   for (size_t i = 0; i < kShards; ++i) {
@@ -95,7 +95,7 @@ size_t ConversationCache::bytes() const {
 }
 
 std::vector<size_t> ConversationCache::Cuts(std::string_view text) const {
-  const AddedTokens& added = tokenizer_->pipeline().added();
+  const AddedTokens& added = tokenizer_->pipeline().added_tokens();
   std::vector<AddedTokens::Part> parts;
   added.Split(text, /*normalized=*/false, /*parse_special=*/true, &parts);
   std::vector<size_t> cuts;

@@ -130,7 +130,7 @@ TEST_P(ConversationFamilies, EncodeAsWithoutACache) {
   auto model = Make(tokenizer::Unpacked(folder / "tokenizer.json.gz"));
   ASSERT_NE(model, nullptr);
   std::vector<std::string> added;
-  for (const auto& [id, entry] : model->pipeline().added().entries()) {
+  for (const auto& [id, entry] : model->pipeline().added_tokens().entries()) {
     added.push_back(entry.token.content);
   }
   std::sort(added.begin(), added.end());

@@ -67,7 +67,6 @@ class Pipeline {
   // What cuts and what fills an encode with these options; null for none.
   const Truncation* TruncationOf(const Tokenizer::EncodeOptions& options) const;
   const Padding* PaddingOf(const Tokenizer::EncodeOptions& options) const;
-  const AddedTokens& added() const { return added_; }
   const DecodeTable& decode_table() const { return decode_; }
   std::string Describe() const;
 
