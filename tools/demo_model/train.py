@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--out", type=Path, required=True, help="the Hugging Face folder to write")
     parser.add_argument("--checkpoint", type=Path, default=Path("demo_model.pt"))
     parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=9000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--bf16", action="store_true",
