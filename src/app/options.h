@@ -33,7 +33,7 @@ struct ServeOptions {
   std::string cors_origin;
   bool enable_metrics = true;  // cannot be false
   bool incremental_streaming_output = false;
-  double drain_timeout = 30;   // seconds
+  double drain_timeout = 30;  // seconds
 
   // Limits
   int32_t max_running_requests = 0;  // 0: the engine's choice

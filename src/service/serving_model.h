@@ -21,8 +21,8 @@ struct ServingModel {
   std::unique_ptr<Engine> engine;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<ConversationCache> conversation_cache;  // null: every prompt is encoded whole
-  std::shared_ptr<const ChatTemplate> chat_template;  // null: the model has none
-  std::string chat_template_error;                    // why there is none, for the refusal
+  std::shared_ptr<const ChatTemplate> chat_template;      // null: the model has none
+  std::string chat_template_error;                        // why there is none, for the refusal
   GenerationDefaults defaults;
 };
 

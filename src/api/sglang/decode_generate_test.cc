@@ -24,9 +24,7 @@ TEST(DecodeGenerate, TextAndIdsComeSingleOrInALists) {
   EXPECT_EQ(lists->prompts[1].ids, (std::vector<TokenId>{2, 3}));
 }
 
-TEST(DecodeGenerate, AListOfOneIsABatch) {
-  EXPECT_TRUE(Decode(R"({"text":["a"]})")->is_batch);
-}
+TEST(DecodeGenerate, AListOfOneIsABatch) { EXPECT_TRUE(Decode(R"({"text":["a"]})")->is_batch); }
 
 TEST(DecodeGenerate, WithoutOrWithTwoInputsItIsRefused) {
   EXPECT_EQ(FieldAtFault("{}"), "text");
@@ -77,9 +75,8 @@ TEST(DecodeGenerate, WhatCannotBeHonouredIsRefusedUnlessItIsIdle) {
 }
 
 TEST(DecodeGenerate, ValuesComeOnceOrOnceAPrompt) {
-  auto request = Decode(
-      R"({"text":["a","b"],"rid":["x","y"],"return_logprob":[true,false],)"
-      R"("sampling_params":[{"temperature":0},{}],"top_logprobs_num":3})");
+  auto request = Decode(R"({"text":["a","b"],"rid":["x","y"],"return_logprob":[true,false],)"
+                        R"("sampling_params":[{"temperature":0},{}],"top_logprobs_num":3})");
   ASSERT_TRUE(request.ok()) << MessageOf(request.status());
   EXPECT_EQ(request->rid.Of(1, ""), "y");
   EXPECT_FALSE(request->return_logprob.Of(1, true));
