@@ -166,10 +166,7 @@ Value Binary(Interpreter& in, BinaryOp op, Value a, Value b) {
     if (op == BinaryOp::kDivide) return Value::Float(x / y);
     return Value::Float(op == BinaryOp::kFloorDivide ? FloorDivide(x, y) : Remainder(x, y));
   }
-  if (op == BinaryOp::kModulo && a.is_string()) {
-    if (b.is_undefined()) FailUndefined(b);
-    return PercentFormat(in, a, b);
-  }
+  if (op == BinaryOp::kModulo && a.is_string()) return PercentFormat(in, a, b);
   if (op == BinaryOp::kMultiply) {
     if ((a.is_string() || a.is_sequence()) && IsInteger(b)) return Repeat(in, a, b);
     if ((b.is_string() || b.is_sequence()) && IsInteger(a)) return Repeat(in, b, a);

@@ -87,11 +87,13 @@ struct Keyed {
   Value item;
 };
 
-Value SortedItems(Interpreter& in, std::vector<Keyed>* items, bool reverse) {
+// `ties`: two undefined keys are equal; else they cannot be compared.
+Value SortedItems(Interpreter& in, std::vector<Keyed>* items, bool reverse, bool ties = false) {
   in.Step(items->size() * 4);
   // A stable sort in either direction keeps equal items in their order.
   StableSort(items, [&](const Keyed& a, const Keyed& b) {
     in.Step();
+    if (ties && a.key.is_undefined() && b.key.is_undefined()) return false;
     return reverse ? Ordered(in, CompareOp::kLt, b.key, a.key)
                    : Ordered(in, CompareOp::kLt, a.key, b.key);
   });
@@ -130,7 +132,8 @@ Value FilterSort(Interpreter& in, Value v, const CallArguments& arguments) {
     in.Step();
     items.push_back({MultiKey(in, item, p.Get(2), case_sensitive), item});
   }
-  return SortedItems(in, &items, IsTrue(p.Get(0, Value::Bool(false))));
+  // Jinja2 compares lists of keys here, and lists compare their items for equality first.
+  return SortedItems(in, &items, IsTrue(p.Get(0, Value::Bool(false))), /*ties=*/true);
 }
 
 Value FilterDictSort(Interpreter& in, Value v, const CallArguments& arguments) {

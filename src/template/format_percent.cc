@@ -35,7 +35,7 @@ class Formatter {
       in_.CheckSize(out_);
     }
     const bool all_used = values_.is(Kind::kTuple) ? next_ >= SequenceSize(values_)
-                                                   : next_ > 0 || by_name_ || values_.is_dict();
+                                                   : next_ > 0 || by_name_ || IsMapping();
     if (!all_used && !values_.is_list()) {
       Fail("not all arguments converted during string formatting");
     }
@@ -43,6 +43,9 @@ class Formatter {
   }
 
  private:
+  // Python takes anything that can be indexed for one; an undefined value then fails when it is.
+  bool IsMapping() const { return values_.is_dict() || values_.is_undefined(); }
+
   char Peek() const {
     if (at_ >= format_.size()) Fail("incomplete format");
     return format_[at_];
@@ -77,6 +80,7 @@ class Formatter {
     if (Peek() == '(') {
       size_t end = format_.find(')', at_);
       if (end == std::string_view::npos) Fail("incomplete format key");
+      if (values_.is_undefined()) FailUndefined(values_);
       if (!values_.is_dict()) Fail("format requires a mapping");
       Value key = Value::String(format_.substr(at_ + 1, end - at_ - 1));
       if (!DictLookup(in_, values_, key, &value)) Fail(Repr(in_, key));

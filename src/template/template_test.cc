@@ -193,6 +193,15 @@ TEST(TemplateTest, MarkedTextEscapesWhatIsAddedToIt) {
   EXPECT_EQ(Render("{{ '<a>' + ('<b>' | safe) }}{{ '<b>' | safe ~ '<c>' }}"), "&lt;a&gt;<b><b><c>");
 }
 
+// Jinja2 compares lists of keys, which are equal; and Python formats with anything that can be
+// indexed.
+TEST(TemplateTest, UndefinedKeysKeepTheirOrderAndAFormatMayIgnoreAnUndefinedValue) {
+  EXPECT_EQ(Render("{{ [3, 1, 2]|map(attribute='x')|list|sort|length }}"), "3");
+  EXPECT_EQ(Render("{{ [3, 1, 2]|sort(attribute='x') }}"), "[3, 1, 2]");
+  EXPECT_EQ(Render("{{ 'text' % missing }}{{ '<%s>' % missing }}"), "text<>");
+  EXPECT_THAT(Render("{{ '%(a)s' % missing }}"), HasSubstr("'missing' is undefined"));
+}
+
 TEST(TemplateTest, NothingOfTheContextCanBeChanged) {
   for (const char* source :
        {"{{ l.append(1) }}", "{{ l.pop() }}", "{{ d.update({'a': 1}) }}", "{% set l.x = 1 %}",

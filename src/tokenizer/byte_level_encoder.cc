@@ -35,6 +35,7 @@ class Ids {
   }
   void Filled(size_t count) { size_ += count; }
   void Append(const TokenId* from, size_t count) {
+    if (count == 0) return;  // `from` may then be null
     std::memcpy(Room(count), from, count * sizeof(TokenId));
     size_ += count;
   }

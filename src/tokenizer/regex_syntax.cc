@@ -101,6 +101,12 @@ Predicate PropertyPredicate(std::string_view name) {
   return nullptr;
 }
 
+// Oniguruma takes ² ³ ¹ ¼ ½ ¾ for word characters, but not inside a class.
+bool IsWordInClass(uint32_t c) {
+  const bool alone_only = c == 0xB2 || c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE);
+  return !alone_only && PropertiesOf(c).is_word();
+}
+
 class Translator {
  public:
   Translator(std::string_view pattern, Regex::Syntax syntax) : pattern_(pattern), syntax_(syntax) {}
@@ -237,7 +243,7 @@ class Translator {
         named = PropertyPredicate("Nd");
         break;
       case 'w':
-        named = Of([](CharProperties p) { return p.is_word(); });
+        named = Word(in_class);
         break;
       default:
         break;
@@ -316,11 +322,20 @@ class Translator {
     }
     at_ = next;
     if (Predicate named = PropertyPredicate(name)) {
+      if (name == "Word" || name == "word") named = Word(in_class);
       Members(named, negated, in_class);
     } else {
       out_.append(negated ? "\\P{" : "\\p{").append(name).push_back('}');  // a script
     }
     return OkStatus();
+  }
+
+  Predicate Word(bool in_class) const {
+    if (syntax_ == Regex::Syntax::kFancyRegex) {
+      return Of([](CharProperties p) { return p.is_regex_word(); });
+    }
+    if (in_class) return IsWordInClass;
+    return Of([](CharProperties p) { return p.is_word(); });
   }
 
   void Members(const Predicate& test, bool negated, bool in_class) {
@@ -397,7 +412,9 @@ class Translator {
     Predicate named;
     if (name == "punct") {
       named = Of([](CharProperties p) { return p.is_punctuation_category() || p.is_symbol(); });
-    } else if (name == "space" || name == "word" || name == "digit") {
+    } else if (name == "word") {
+      named = IsWordInClass;
+    } else if (name == "space" || name == "digit") {
       named = PropertyPredicate(name);
     } else if (name == "upper") {
       named = PropertyPredicate("Lu");

@@ -142,6 +142,17 @@ TEST(RegexTest, ClassesIntersectionsAndRepeatsAreCarriedOver) {
   EXPECT_EQ(Describe((*repeat)->FindMatches("aaab")), "0-4 ");
 }
 
+// As Oniguruma: `\w` alone has them, a class does not.
+TEST(RegexTest, FractionsAreWordCharactersOnlyOutsideOfClasses) {
+  auto words = Regex::Compile(R"(\w+|[^\w\s]+)");
+  ASSERT_TRUE(words.ok());
+  EXPECT_EQ(Describe((*words)->FindMatches("½a")), "0-3 ");
+  EXPECT_EQ(Describe((*words)->FindMatches("!½")), "0-3 ");
+  auto in_class = Regex::Compile(R"([\w]+)");
+  ASSERT_TRUE(in_class.ok());
+  EXPECT_EQ(Describe((*in_class)->FindMatches("½a")), "0-2? 2-3 ");
+}
+
 TEST(RegexTest, WhatCannotBeCarriedOverIsRefused) {
   for (const char* pattern : {R"(\R)", "[a[bc]]", R"((a)\1)", R"(\G)", "(?<name>a)", "[a", "(a"}) {
     EXPECT_FALSE(Regex::Compile(pattern).ok()) << pattern;
