@@ -193,12 +193,13 @@ TEST(TemplateTest, MarkedTextEscapesWhatIsAddedToIt) {
   EXPECT_EQ(Render("{{ '<a>' + ('<b>' | safe) }}{{ '<b>' | safe ~ '<c>' }}"), "&lt;a&gt;<b><b><c>");
 }
 
-// Jinja2 compares lists of keys, which are equal; and Python formats with anything that can be
-// indexed.
-TEST(TemplateTest, UndefinedKeysKeepTheirOrderAndAFormatMayIgnoreAnUndefinedValue) {
+// Jinja2 compares lists of keys, which are equal; Python formats with anything that can be indexed;
+// and textwrap keeps the space before a word that it must cut where no room is left.
+TEST(TemplateTest, RareCornersAreAsInPython) {
   EXPECT_EQ(Render("{{ [3, 1, 2]|map(attribute='x')|list|sort|length }}"), "3");
   EXPECT_EQ(Render("{{ [3, 1, 2]|sort(attribute='x') }}"), "[3, 1, 2]");
   EXPECT_EQ(Render("{{ 'text' % missing }}{{ '<%s>' % missing }}"), "text<>");
+  EXPECT_EQ(Render("{{ 'abc defghi'|wordwrap(4) }}"), "abc \ndefg\nhi");
   EXPECT_THAT(Render("{{ '%(a)s' % missing }}"), HasSubstr("'missing' is undefined"));
 }
 

