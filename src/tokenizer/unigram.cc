@@ -38,7 +38,11 @@ StatusOr<std::unique_ptr<const Model>> Unigram::Make(Vocabulary vocabulary,
   for (size_t id = 0; id < model->scores_.size(); ++id) {
     std::string_view token = model->vocabulary_.Spelling(static_cast<TokenId>(id));
     if (token.empty()) continue;
-    keys.emplace_back(token, *model->vocabulary_.Find(token));
+    const std::optional<TokenId> found = model->vocabulary_.Find(token);
+    if (!found || static_cast<size_t>(*found) >= model->scores_.size()) {
+      return Error(StatusCode::kInvalidArgument, "the Unigram vocabulary does not hold its tokens");
+    }
+    keys.emplace_back(token, *found);
     bytes += token.size();
   }
   if (bytes > DoubleArray::kMaxBytes) {
