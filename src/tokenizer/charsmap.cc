@@ -57,7 +57,7 @@ StatusOr<Charsmap> Charsmap::Parse(std::string_view blob) {
   }
   Charsmap map;
   map.units_.resize(size / 4);
-  std::memcpy(map.units_.data(), blob.data() + 4, size / 4 * 4);
+  if (size >= 4) std::memcpy(map.units_.data(), blob.data() + 4, size / 4 * 4);
   map.replacements_ = std::string(blob.substr(4 + size / 4 * 4));
   if (!IsValidUtf8(map.replacements_)) {
     return Error(StatusCode::kInvalidArgument, "the precompiled_charsmap is not UTF-8");

@@ -10,7 +10,7 @@ void TextCache::Store(const char* text, size_t bytes, uint64_t hash, std::span<c
   uint32_t* entry = ring_.data() + head_ % kRingWords;
   entry[0] = static_cast<uint32_t>(bytes);
   entry[1] = static_cast<uint32_t>(ids.size());
-  std::memcpy(entry + 2, ids.data(), ids.size_bytes());
+  if (!ids.empty()) std::memcpy(entry + 2, ids.data(), ids.size_bytes());
   std::memcpy(entry + 2 + ids.size(), text, bytes + kBehind);
   slots_[hash % kSlots].stored = head_ << kTagBits | TagOf(hash);
   head_ += words;
