@@ -45,26 +45,13 @@ nb::dict DictOf(const NamedTexts& texts) {
   return out;
 }
 
-NamedTexts SpecialTokens(const TokenizerConfig& config) {
-  NamedTexts tokens;
-  auto add = [&](const char* name, const std::string& text) {
-    if (!text.empty()) tokens.emplace_back(name, text);
-  };
-  add("bos_token", config.bos_token);
-  add("eos_token", config.eos_token);
-  add("unk_token", config.unk_token);
-  add("pad_token", config.pad_token);
-  tokens.insert(tokens.end(), config.other_tokens.begin(), config.other_tokens.end());
-  return tokens;
-}
-
 // The templates and the special tokens of a folder.
 nb::tuple TemplatesOfFolder(const std::string& path) {
   TokenizerConfig config = Take(LoadTokenizerConfig(path));
   if (config.chat_templates.empty()) {
     Raise(Error(StatusCode::kNotFound, "there is no chat template in " + path));
   }
-  return nb::make_tuple(DictOf(config.chat_templates), DictOf(SpecialTokens(config)));
+  return nb::make_tuple(DictOf(config.chat_templates), DictOf(config.NamedSpecialTokens()));
 }
 
 std::string RenderText(const PyChatTemplate& self, nb::handle conversation, nb::handle tools,

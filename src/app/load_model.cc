@@ -29,19 +29,6 @@ StatusOr<std::string> ReadFile(const std::string& path) {
   return std::move(text).str();
 }
 
-NamedTexts SpecialTokens(const TokenizerConfig& config) {
-  NamedTexts tokens;
-  auto add = [&](const char* name, const std::string& text) {
-    if (!text.empty()) tokens.emplace_back(name, text);
-  };
-  add("bos_token", config.bos_token);
-  add("eos_token", config.eos_token);
-  add("unk_token", config.unk_token);
-  add("pad_token", config.pad_token);
-  tokens.insert(tokens.end(), config.other_tokens.begin(), config.other_tokens.end());
-  return tokens;
-}
-
 // --chat-template is a file, or the template itself (SGLang takes both).
 StatusOr<std::shared_ptr<const ChatTemplate>> GivenTemplate(const std::string& given,
                                                             NamedTexts special_tokens) {
@@ -66,14 +53,14 @@ Status LoadText(const ServeOptions& options, const std::string& path, ServingMod
   PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(path));
   if (!options.chat_template.empty()) {
     PORTICO_ASSIGN_OR_RETURN(model->chat_template,
-                             GivenTemplate(options.chat_template, SpecialTokens(config)));
+                             GivenTemplate(options.chat_template, config.NamedSpecialTokens()));
     return OkStatus();
   }
   if (config.chat_templates.empty()) {
     model->chat_template_error = "none is beside its tokenizer";
     return OkStatus();
   }
-  auto parsed = ChatTemplate::FromTemplates(config.chat_templates, SpecialTokens(config));
+  auto parsed = ChatTemplate::FromTemplates(config.chat_templates, config.NamedSpecialTokens());
   if (parsed.ok()) {
     model->chat_template = *std::move(parsed);
   } else {

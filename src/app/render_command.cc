@@ -49,19 +49,6 @@ StatusOr<std::string> ReadWhole(const std::string& path) {
   return std::move(text).str();
 }
 
-NamedTexts SpecialTokens(const TokenizerConfig& config) {
-  NamedTexts tokens;
-  auto add = [&](const char* name, const std::string& text) {
-    if (!text.empty()) tokens.emplace_back(name, text);
-  };
-  add("bos_token", config.bos_token);
-  add("eos_token", config.eos_token);
-  add("unk_token", config.unk_token);
-  add("pad_token", config.pad_token);
-  tokens.insert(tokens.end(), config.other_tokens.begin(), config.other_tokens.end());
-  return tokens;
-}
-
 StatusOr<RenderSetup> MakeSetup(const RenderArguments& arguments) {
   RenderSetup setup;
   if (arguments.source) {
@@ -71,7 +58,7 @@ StatusOr<RenderSetup> MakeSetup(const RenderArguments& arguments) {
   NamedTexts special_tokens;
   if (!arguments.tokenizer_path.empty()) {
     PORTICO_ASSIGN_OR_RETURN(setup.config, LoadTokenizerConfig(arguments.tokenizer_path));
-    special_tokens = SpecialTokens(setup.config);
+    special_tokens = setup.config.NamedSpecialTokens();
     if (arguments.jsonl) {
       PORTICO_ASSIGN_OR_RETURN(setup.tokenizer, Tokenizer::Load(arguments.tokenizer_path));
     }

@@ -200,6 +200,19 @@ StatusOr<TokenizerConfig> FromGguf(const fs::path& path) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> TokenizerConfig::NamedSpecialTokens() const {
+  std::vector<std::pair<std::string, std::string>> tokens;
+  auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) tokens.emplace_back(name, text);
+  };
+  add("bos_token", bos_token);
+  add("eos_token", eos_token);
+  add("unk_token", unk_token);
+  add("pad_token", pad_token);
+  tokens.insert(tokens.end(), other_tokens.begin(), other_tokens.end());
+  return tokens;
+}
+
 const std::string* TokenizerConfig::FindChatTemplate(std::string_view name) const {
   for (const auto& [known, text] : chat_templates) {
     if (known == name) return &text;

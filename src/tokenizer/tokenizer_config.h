@@ -32,6 +32,9 @@ struct TokenizerConfig {
   std::string tokenizer_class;
   std::optional<double> model_max_length;
 
+  // The special tokens that are set, under their names ("bos_token" …), as templates see them.
+  std::vector<std::pair<std::string, std::string>> NamedSpecialTokens() const;
+
   // The template of that name, or null.
   const std::string* FindChatTemplate(std::string_view name) const;
 };

@@ -19,23 +19,6 @@ struct CompletionDraft : GenerationDraft {
 constexpr std::string_view kPromptForms =
     "a string, a list of strings, a list of token ids or a list of lists of token ids";
 
-Status ReadIds(Element list, const std::string& place, std::vector<TokenId>* ids) {
-  simdjson::dom::array items(list);
-  if (items.size() == 0) return InvalidArgument("prompt", place + " must not be an empty list");
-  ids->reserve(items.size());
-  for (Element item : items) {
-    TokenId id = 0;
-    int64_t number = 0;
-    if (item.is_int64() && !item.get(number) && number >= 0 && number <= kMaxInt32) {
-      id = static_cast<TokenId>(number);
-    } else {
-      return ReadTokenId("prompt", fmt::format("{}[{}]", place, ids->size()), item, &id);
-    }
-    ids->push_back(id);
-  }
-  return OkStatus();
-}
-
 Status ReadPromptItem(Element item, size_t i, std::vector<CompletionRequest::Prompt>* prompts) {
   CompletionRequest::Prompt prompt;
   std::string_view text;
@@ -43,7 +26,8 @@ Status ReadPromptItem(Element item, size_t i, std::vector<CompletionRequest::Pro
     prompt.text = text;
   } else {
     prompt.is_ids = true;
-    PORTICO_RETURN_IF_ERROR(ReadIds(item, fmt::format("prompt[{}]", i), &prompt.ids));
+    PORTICO_RETURN_IF_ERROR(
+        ReadTokenIds("prompt", fmt::format("prompt[{}]", i), item, &prompt.ids));
   }
   prompts->push_back(std::move(prompt));
   return OkStatus();
@@ -59,7 +43,7 @@ Status ReadPrompt(std::string_view name, Element value, CompletionDraft* draft) 
   if (first.is_number()) {
     CompletionRequest::Prompt prompt;
     prompt.is_ids = true;
-    PORTICO_RETURN_IF_ERROR(ReadIds(value, "prompt", &prompt.ids));
+    PORTICO_RETURN_IF_ERROR(ReadTokenIds("prompt", "prompt", value, &prompt.ids));
     prompts.push_back(std::move(prompt));
     return OkStatus();
   }

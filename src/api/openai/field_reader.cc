@@ -16,6 +16,7 @@ using simdjson::dom::element_type;
 constexpr size_t kKeptParserBytes = 1 << 20;
 constexpr size_t kShownBytes = 48;
 constexpr size_t kMaxUnknown = 16;
+constexpr size_t kMaxRidBytes = 256;
 
 // At most `bytes` of valid UTF-8, without half a character at the end.
 std::string_view Cut(std::string_view text, size_t bytes) {
@@ -182,6 +183,30 @@ Status ReadTokenId(std::string_view field, std::string_view place, Element value
   }
   *out = static_cast<TokenId>(id);
   return OkStatus();
+}
+
+Status ReadTokenIds(std::string_view field, const std::string& place, Element list,
+                    std::vector<TokenId>* ids) {
+  const simdjson::dom::array items(list);
+  if (items.size() == 0) return InvalidArgument(field, place + " must not be an empty list");
+  ids->reserve(items.size());
+  for (Element item : items) {
+    TokenId id = 0;
+    int64_t number = 0;
+    if (item.is_int64() && !item.get(number) && number >= 0 && number <= kMaxInt32) {
+      id = static_cast<TokenId>(number);
+    } else {
+      return ReadTokenId(field, fmt::format("{}[{}]", place, ids->size()), item, &id);
+    }
+    ids->push_back(id);
+  }
+  return OkStatus();
+}
+
+Status ReadRequestName(std::string_view name, Element value, std::string* out) {
+  PORTICO_RETURN_IF_ERROR(ReadString(name, value, out));
+  if (out->size() <= kMaxRidBytes) return OkStatus();
+  return InvalidArgument(name, fmt::format("{} must be at most {} bytes long", name, kMaxRidBytes));
 }
 
 Status ExpectObject(std::string_view name, Element value) {

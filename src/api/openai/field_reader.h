@@ -98,6 +98,11 @@ Status ReadNumber(std::string_view name, Element value, const NumberRange& range
                   std::optional<float>* out);
 // One token id, at least 0, of a list in `field`.
 Status ReadTokenId(std::string_view field, std::string_view place, Element value, TokenId* out);
+// A list of them that is not empty; `place` is where it stands in `field`.
+Status ReadTokenIds(std::string_view field, const std::string& place, Element list,
+                    std::vector<TokenId>* ids);
+// A client's name for its request: at most 256 bytes.
+Status ReadRequestName(std::string_view name, Element value, std::string* out);
 Status ExpectObject(std::string_view name, Element value);
 Status ExpectList(std::string_view name, Element value);
 

@@ -12,7 +12,6 @@ namespace portico::api::openai {
 namespace {
 
 constexpr size_t kMaxStops = 32;
-constexpr size_t kMaxRidBytes = 256;
 constexpr NumberRange kPenalty{-2, 2, false, "a number from -2 to 2"};
 
 Status ReadStop(std::string_view name, Element value, GenerationDraft* draft) {
@@ -91,9 +90,7 @@ Status ReadStreamOptions(std::string_view name, Element value, GenerationDraft* 
 }
 
 Status ReadRid(std::string_view name, Element value, GenerationDraft* draft) {
-  PORTICO_RETURN_IF_ERROR(ReadString(name, value, &draft->options.rid));
-  if (draft->options.rid.size() <= kMaxRidBytes) return OkStatus();
-  return InvalidArgument(name, fmt::format("rid must be at most {} bytes long", kMaxRidBytes));
+  return ReadRequestName(name, value, &draft->options.rid);
 }
 
 Status ReadTopK(std::string_view name, Element value, GenerationDraft* draft) {

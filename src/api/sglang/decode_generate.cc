@@ -23,7 +23,6 @@ using openai::WrongValueAt;
 using Request = NativeGenerateRequest;
 
 constexpr size_t kMaxPrompts = 4096;
-constexpr size_t kMaxRidBytes = 256;
 
 // Those keys of sampling_params that mean the same, in the same range, as OpenAI's fields.
 constexpr std::string_view kSharedSampling[] = {
@@ -120,11 +119,7 @@ Status ReadOneOrEach(std::string_view name, Element value, OneOrEach<T>* out, Re
 }
 
 Status ReadRid(std::string_view name, Element value, Request* request) {
-  return ReadOneOrEach(name, value, &request->rid, [](auto field, Element item, std::string* rid) {
-    PORTICO_RETURN_IF_ERROR(openai::ReadString(field, item, rid));
-    if (rid->size() <= kMaxRidBytes) return OkStatus();
-    return InvalidArgument(field, fmt::format("rid must be at most {} bytes long", kMaxRidBytes));
-  });
+  return ReadOneOrEach(name, value, &request->rid, openai::ReadRequestName);
 }
 
 Status ReadReturnLogprob(std::string_view name, Element value, Request* request) {
@@ -183,20 +178,9 @@ Status ReadText(std::string_view name, Element value, Request* request) {
 }
 
 Status ReadIds(std::string_view name, const std::string& place, Element list, Request* request) {
-  const simdjson::dom::array items(list);
-  if (items.size() == 0) return InvalidArgument(name, place + " must not be an empty list");
   CompletionRequest::Prompt& prompt = request->prompts.emplace_back();
   prompt.is_ids = true;
-  prompt.ids.reserve(items.size());
-  for (Element item : items) {
-    int64_t id = 0;
-    if (!item.is_int64() || item.get(id) || id < 0 || id > kMaxInt32) {
-      return openai::ReadTokenId(name, fmt::format("{}[{}]", place, prompt.ids.size()), item,
-                                 &prompt.ids.emplace_back());
-    }
-    prompt.ids.push_back(static_cast<TokenId>(id));
-  }
-  return OkStatus();
+  return openai::ReadTokenIds(name, place, list, &prompt.ids);
 }
 
 Status ReadInputIds(std::string_view name, Element value, Request* request) {
