@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "net/exchange.h"
+#include "net/grpc_options.h"
 #include "net/http2_options.h"
 #include "net/shard.h"
 
@@ -38,6 +39,7 @@ struct ServerOptions {
       std::chrono::seconds(60);  // a client that takes nothing for so long is cut off
 
   Http2Options http2;
+  GrpcOptions grpc;
 
   std::string server_header = "portico";  // empty: none
   // PEM files; both or none. TLS 1.2 and 1.3, ALPN h2 and http/1.1.
