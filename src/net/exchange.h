@@ -65,6 +65,10 @@ class Exchange {
   void set_on_closed(absl::AnyInvocable<void()> on_closed) { on_closed_ = std::move(on_closed); }
 
  protected:
+  // For the destructor of a protocol's exchange whose client still waits: cuts a stream that has
+  // started, else answers 500.
+  void EndDropped(bool streaming);
+
   absl::AnyInvocable<void()> on_closed_;
 };
 

@@ -29,16 +29,7 @@ Http1Exchange::Http1Exchange(Http1Session& session, RequestParser& parser)
 }
 
 Http1Exchange::~Http1Exchange() {
-  if (session_ == nullptr) return;
-  if (streaming_) {
-    Cut();
-    return;
-  }
-  HttpError error{500, "the request was dropped without an answer"};
-  HttpResponse response;
-  response.status = error.status;
-  response.body = ErrorBody(error);
-  Respond(std::move(response));
+  if (session_ != nullptr) EndDropped(streaming_);
 }
 
 void Http1Exchange::SendHead(const HttpResponse& response, BodyFraming framing, size_t length) {

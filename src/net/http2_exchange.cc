@@ -103,16 +103,7 @@ void Http2Exchange::OnRequestEnd() {
 void Http2Exchange::OnSlowBody() { Refuse({408, "the request body took too long"}); }
 
 Http2Exchange::~Http2Exchange() {
-  if (stream_ == nullptr) return;
-  if (streaming_) {
-    Cut();
-    return;
-  }
-  HttpError error{500, "the request was dropped without an answer"};
-  HttpResponse response;
-  response.status = error.status;
-  response.body = ErrorBody(error);
-  Respond(std::move(response));
+  if (stream_ != nullptr) EndDropped(streaming_);
 }
 
 void Http2Exchange::Refuse(const HttpError& error) {
