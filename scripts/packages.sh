@@ -37,7 +37,9 @@ if [ "$(id -u)" != 0 ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 printf '[dev] installing packages (apt): %s\n' "${missing[*]}"
-$sudo apt-get update -qq
+# Another installation may be under way: wait for it.
+apt=(apt-get -o DPkg::Lock::Timeout=600)
+$sudo "${apt[@]}" update -qq
 [ $need_boost = yes ] && missing+=("$(boost)")
-$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >build/apt.log 2>&1 ||
+$sudo env DEBIAN_FRONTEND=noninteractive "${apt[@]}" install -y -qq --no-install-recommends "${missing[@]}" >build/apt.log 2>&1 ||
   { tail -20 build/apt.log >&2; exit 1; }
