@@ -23,6 +23,7 @@ find_package(ZLIB REQUIRED)
 pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
 add_library(nghttp2 ALIAS PkgConfig::NGHTTP2)
 find_package(Boost 1.81 REQUIRED)
+find_package(Protobuf REQUIRED)
 
 # A sanitizer sees only what was built with it: the engine's own threads need an instrumented libllama.
 set(portico_llama_dir "${PORTICO_DEPS}/llama")
