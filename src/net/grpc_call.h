@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/status.h"
 #include "net/exchange.h"
+#include "net/grpc_message.h"
+#include "net/grpc_options.h"
 #include "net/http2_stream.h"
 #include "net/shard.h"
 
@@ -21,9 +23,12 @@ using GrpcMetadata = Headers;
 
 struct GrpcMethod;
 
+// Whether a request with this content-type is gRPC's.
+bool IsGrpcContentType(std::string_view type);
+
 // Lives on its connection's shard: created, used and destroyed there. The handler owns it; the
 // client may leave first, then on_closed is called and what is said later does nothing. Destroying
-// it before Finish() answers INTERNAL, or resets the stream if it has begun to answer.
+// it before Finish() answers INTERNAL.
 //
 // Nothing here blocks or fails: what one turn of the loop writes leaves in one send, and what the
 // client does not take waits. A client that lets too much wait is cut off (RESOURCE_EXHAUSTED).
@@ -56,16 +61,17 @@ class GrpcCall final : private Http2User {
   // destroy the call. Nothing comes after Finish().
   void Read(OnMessage on_message, OnEndOfMessages on_end);
   // No more messages for now: at most a flow-control window of them is kept, then the client waits.
-  void PauseReading();
+  void PauseReading() { paused_ = true; }
   // What has been kept comes from within this call.
   void ResumeReading();
 
   // Before the first message. Sent with it, or by SendInitialMetadata().
-  void SetInitialMetadata(GrpcMetadata metadata);
+  // Metadata that cannot be sent (a bad name, a value that is not ASCII) makes the call end INTERNAL.
+  void SetInitialMetadata(GrpcMetadata metadata) { initial_ = std::move(metadata); }
   void SendInitialMetadata();
-  // Messages written from now on are compressed if the client takes that and they get smaller by
-  // it. Before the initial metadata is sent.
-  void CompressMessages();
+  // Messages are compressed if the client takes that and they get smaller by it. Before the initial
+  // metadata is sent.
+  void CompressMessages() { compresses_ = accepts_gzip_; }
   // One message.
   void Write(std::string_view message);
   // The end. The status' code and message go into the trailers; `details` is a serialized
@@ -83,21 +89,68 @@ class GrpcCall final : private Http2User {
   void set_on_closed(OnClosed on_closed) { on_closed_ = std::move(on_closed); }
 
  private:
+  friend class Http2Session;
+
   explicit GrpcCall(Http2Stream& stream);
+
+  // The head has come. `too_large`: it was over its limit and is refused.
+  static void Begin(Http2Stream& stream, bool too_large);
+  // What is wrong with the head, or why it is not admitted.
+  Status ReadHead(HttpRequest& request);
+  Status FindMethod(const GrpcOptions& options);
+  void StartClock(Duration timeout);
 
   void OnBody(std::string_view bytes) override;
   void OnRequestEnd() override;
   void OnSlowBody() override;
-  void OnGone() override;
+  void OnGone(Http2Error why) override;
+
+  void TakeMessages(std::string_view bytes);
+  // False if that has destroyed the call.
+  bool Deliver(std::string_view message);
+  void DeliverEnd();
+  // False if the connection's calls together keep too much; the call is over then.
+  bool HoldWhatIsKept();
+
+  // Answers, then closes.
+  void Fail(const Status& why);
+  // The handler, if there is one yet, is told. May destroy the call.
+  void Close(const Status& why);
+  void LimitUnsent(size_t message);
+  void Complete(StatusCode code);
+  const GrpcOptions& options() const;
 
   Http2Stream* stream_;  // null once the answer is complete or the client gone
   Shard& shard_;
   const GrpcMethod* registered_ = nullptr;
+  std::unique_ptr<GrpcCall> self_;  // until the handler has it
   std::string method_;
   std::string peer_;
   GrpcMetadata metadata_;
+  TimePoint start_;  // only where someone asks
   TimePoint deadline_ = TimePoint::max();
+  std::unique_ptr<Shard::Timer> deadline_timer_;
   OnClosed on_closed_;
+
+  // What comes.
+  GrpcDeframer deframer_;
+  OnMessage on_message_;
+  OnEndOfMessages on_end_;
+  std::string backlog_;        // come while reading was paused; not consumed
+  std::string message_;        // the one of a whole-request method
+  bool* destroyed_ = nullptr;  // of the Deliver() that runs
+  bool has_message_ = false;   // message_
+  bool paused_ = false;
+  bool messages_ended_ = false;
+
+  // What goes.
+  GrpcMetadata initial_;
+  Status bad_metadata_;  // found when it was too late to fail
+  size_t sent_bytes_ = 0;
+  size_t largest_ = 0;  // message
+  bool accepts_gzip_ = false;
+  bool compresses_ = false;
+  bool head_sent_ = false;
 };
 
 }  // namespace portico::net

@@ -172,7 +172,7 @@ void Http2Exchange::Complete() {
   std::exchange(stream_, nullptr)->LetGo();
 }
 
-void Http2Exchange::OnGone() {
+void Http2Exchange::OnGone(Http2Error) {
   std::unique_ptr<Http2Exchange> dying = std::move(self_);
   if (dying == nullptr) Report(kClientClosedRequest);
   stream_ = nullptr;

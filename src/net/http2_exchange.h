@@ -33,7 +33,7 @@ class Http2Exchange final : public Exchange, private Http2User {
   void OnBody(std::string_view bytes) override;
   void OnRequestEnd() override;
   void OnSlowBody() override;
-  void OnGone() override;
+  void OnGone(Http2Error why) override;
 
   // What is wrong with the head; takes the path apart.
   HttpError ReadHead();

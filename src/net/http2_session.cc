@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "net/grpc_call.h"
 #include "net/http2_callbacks.h"
 #include "net/http2_exchange.h"
 #include "net/server_shard.h"
@@ -193,7 +194,11 @@ void Http2Session::OnHead(Http2Stream& stream, bool ended) {
   const nghttp2_extpri in_turns = {NGHTTP2_EXTPRI_DEFAULT_URGENCY, 1};
   nghttp2_session_change_extpri_stream_priority(nghttp2_, stream.id_, &in_turns, 1);
   bool too_large = stream.head_bytes_ > connection_.shard().options.max_head_bytes;
-  Http2Exchange::Begin(stream, too_large, ended);
+  if (IsGrpcContentType(stream.request.Header("content-type"))) {
+    GrpcCall::Begin(stream, too_large);
+  } else {
+    Http2Exchange::Begin(stream, too_large, ended);
+  }
 }
 
 void Http2Session::OnRequestEnd(Http2Stream& stream) {
@@ -228,7 +233,7 @@ void Http2Session::OnStreamClosed(Http2Stream& stream) {
   nghttp2_session_set_stream_user_data(nghttp2_, stream.id_, nullptr);
   // A malformed head is never reported as read.
   if (stream.id_ == head_stream_) in_head_ = false;
-  if (Http2User* user = std::exchange(stream.user_, nullptr)) user->OnGone();
+  if (Http2User* user = std::exchange(stream.user_, nullptr)) user->OnGone(Http2Error::kCancel);
   Remove(stream);
 }
 
@@ -249,7 +254,7 @@ void Http2Session::Remove(Http2Stream& stream) {
 
 void Http2Session::CutOff(Http2Stream& stream, Http2Error error) {
   stream.Reset(error);
-  if (Http2User* user = std::exchange(stream.user_, nullptr)) user->OnGone();
+  if (Http2User* user = std::exchange(stream.user_, nullptr)) user->OnGone(error);
 }
 
 void Http2Session::CutOverBound() {
@@ -262,7 +267,7 @@ void Http2Session::CutOverBound() {
 void Http2Session::TellAllGone() {
   for (size_t i = 0; i < streams_.size(); ++i) {
     streams_[i]->reset_ = true;
-    if (Http2User* user = std::exchange(streams_[i]->user_, nullptr)) user->OnGone();
+    if (Http2User* user = std::exchange(streams_[i]->user_, nullptr)) user->OnGone(Http2Error::kCancel);
   }
 }
 

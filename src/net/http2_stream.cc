@@ -38,7 +38,9 @@ bool IsName(std::string_view name) {
 }
 
 // Differs in every answer: putting it into the table would only push others out.
-bool IsUnique(std::string_view name) { return name == "x-request-id"; }
+bool IsUnique(std::string_view name) {
+  return name == "x-request-id" || name == "grpc-message" || name == "grpc-status-details-bin";
+}
 
 class Fields {
  public:
@@ -157,7 +159,9 @@ void Http2Stream::DropOutput() {
 bool Http2Stream::Hold(size_t bytes) {
   session_.held_total_ += bytes - held_;
   held_ = bytes;
-  return session_.held_total_ <= kSharedBounds * connection().shard().options.max_body_bytes;
+  const ServerOptions& options = connection().shard().options;
+  return session_.held_total_ <=
+         kSharedBounds * std::max(options.max_body_bytes, options.grpc.max_message_bytes);
 }
 
 void Http2Stream::Consume(size_t bytes) {

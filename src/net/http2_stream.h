@@ -36,8 +36,8 @@ class Http2User {
   // In a whole period hardly anything of the body has come.
   virtual void OnSlowBody() = 0;
   // The client has reset the stream or left, or the stream was cut off at a bound. The last call;
-  // it may destroy the user.
-  virtual void OnGone() = 0;
+  // it may destroy the user. `why`: kCancel for the client's doing, else what it was reset with.
+  virtual void OnGone(Http2Error why) = 0;
 };
 
 // Lives in its session, on the shard; its user may outlive it and is then told by OnGone().
