@@ -16,7 +16,6 @@ using simdjson::dom::element_type;
 constexpr size_t kKeptParserBytes = 1 << 20;
 constexpr size_t kShownBytes = 48;
 constexpr size_t kMaxUnknown = 16;
-constexpr size_t kMaxRidBytes = 256;
 
 // At most `bytes` of valid UTF-8, without half a character at the end.
 std::string_view Cut(std::string_view text, size_t bytes) {
@@ -169,8 +168,7 @@ Status ReadInt32(std::string_view name, Element value, IntRange range,
 Status ReadNumber(std::string_view name, Element value, const NumberRange& range,
                   std::optional<float>* out) {
   double number = 0;
-  bool fits = value.is_number() && !value.get(number) && number <= range.max &&
-              (range.above_min ? number > range.min : number >= range.min);
+  bool fits = value.is_number() && !value.get(number) && range.Holds(number);
   if (!fits) return WrongValue(name, range.text, value);
   *out = ToFloat(number);
   return OkStatus();

@@ -15,10 +15,14 @@
 
 #include "base/status.h"
 #include "message/sampling.h"
+#include "message/sampling_ranges.h"
 
 namespace portico::api::openai {
 
 using Element = simdjson::dom::element;
+using portico::IntRange;
+using portico::kMaxInt32;
+using portico::NumberRange;
 
 // Deeper bodies are refused. Everything that walks a request recursively relies on it.
 inline constexpr size_t kMaxBodyDepth = 128;
@@ -74,19 +78,6 @@ Status WrongValueAt(std::string_view field, std::string_view place, std::string_
 // A short text for a value in a message: scalars as JSON, cut off; "a list"; "an object".
 std::string Describe(Element value);
 
-struct IntRange {
-  int64_t min;
-  int64_t max;
-};
-inline constexpr int64_t kMaxInt32 = INT32_MAX;
-
-struct NumberRange {
-  double min;
-  double max;
-  bool above_min;         // min itself is outside
-  std::string_view text;  // "a number of at least 0"
-};
-
 Status ReadBool(std::string_view name, Element value, bool* out);
 Status ReadString(std::string_view name, Element value, std::string* out);
 Status ReadInt64(std::string_view name, Element value, IntRange range, int64_t* out);
@@ -101,7 +92,7 @@ Status ReadTokenId(std::string_view field, std::string_view place, Element value
 // A list of them that is not empty; `place` is where it stands in `field`.
 Status ReadTokenIds(std::string_view field, const std::string& place, Element list,
                     std::vector<TokenId>* ids);
-// A client's name for its request: at most 256 bytes.
+// A client's name for its request: at most kMaxRidBytes.
 Status ReadRequestName(std::string_view name, Element value, std::string* out);
 Status ExpectObject(std::string_view name, Element value);
 Status ExpectList(std::string_view name, Element value);

@@ -11,9 +11,6 @@
 namespace portico::api::openai {
 namespace {
 
-constexpr size_t kMaxStops = 32;
-constexpr NumberRange kPenalty{-2, 2, false, "a number from -2 to 2"};
-
 Status ReadStop(std::string_view name, Element value, GenerationDraft* draft) {
   constexpr std::string_view kExpected = "a string or a list of at most 32 strings";
   std::vector<std::string> stops;
@@ -64,9 +61,8 @@ Status ReadLogitBias(std::string_view name, Element value, GenerationDraft* draf
       return InvalidArgument(name, fmt::format("logit_bias: {:.48} is no token id", key));
     }
     double bias = 0;
-    if (!item.is_number() || item.get(bias) || bias < -100 || bias > 100) {
-      return WrongValueAt(name, fmt::format("logit_bias[\"{}\"]", key), "a number from -100 to 100",
-                          item);
+    if (!item.is_number() || item.get(bias) || !kLogitBiasRange.Holds(bias)) {
+      return WrongValueAt(name, fmt::format("logit_bias[\"{}\"]", key), kLogitBiasRange.text, item);
     }
     biases[id] = static_cast<float>(bias);
   }
@@ -139,26 +135,21 @@ Status ReadFloat(std::string_view name, Element value, GenerationDraft* draft) {
   return ReadNumber(name, value, kRange, &(draft->options.*kMember));
 }
 
-constexpr NumberRange kTemperature{0, 1e308, false, "a number of at least 0"};
-constexpr NumberRange kTopP{0, 1, true, "a number above 0 and at most 1"};
-constexpr NumberRange kMinP{0, 1, false, "a number from 0 to 1"};
-constexpr NumberRange kRepetition{0, 2, true, "a number above 0 and at most 2"};
-
 using Options = GenerationOptions;
 
 constexpr FieldReader<GenerationDraft> kShared[] = {
-    {"frequency_penalty", ReadFloat<&Options::frequency_penalty, kPenalty>},
+    {"frequency_penalty", ReadFloat<&Options::frequency_penalty, kPenaltyRange>},
     {"ignore_eos", ReadFlag<&Options::ignore_eos>},
     {"logit_bias", ReadLogitBias},
     {"metadata", CheckMetadata},
-    {"min_p", ReadFloat<&Options::min_p, kMinP>},
+    {"min_p", ReadFloat<&Options::min_p, kMinPRange>},
     {"min_tokens", ReadCount<&Options::min_tokens, 0, kMaxInt32>},
     {"model", ReadText<&Options::model>},
-    {"n", ReadCount<&Options::n, 1, 128>},
+    {"n", ReadCount<&Options::n, kChoices.min, kChoices.max>},
     {"no_stop_trim", ReadFlag<&Options::no_stop_trim>},
-    {"presence_penalty", ReadFloat<&Options::presence_penalty, kPenalty>},
+    {"presence_penalty", ReadFloat<&Options::presence_penalty, kPenaltyRange>},
     {"prompt_cache_key", CheckIsString},
-    {"repetition_penalty", ReadFloat<&Options::repetition_penalty, kRepetition>},
+    {"repetition_penalty", ReadFloat<&Options::repetition_penalty, kRepetitionRange>},
     {"return_token_ids", ReadFlag<&Options::return_token_ids>},
     {"rid", ReadRid},
     {"safety_identifier", CheckIsString},
@@ -168,9 +159,9 @@ constexpr FieldReader<GenerationDraft> kShared[] = {
     {"stop_token_ids", ReadStopTokenIds},
     {"stream", ReadFlag<&Options::stream>},
     {"stream_options", ReadStreamOptions},
-    {"temperature", ReadFloat<&Options::temperature, kTemperature>},
+    {"temperature", ReadFloat<&Options::temperature, kTemperatureRange>},
     {"top_k", ReadTopK},
-    {"top_p", ReadFloat<&Options::top_p, kTopP>},
+    {"top_p", ReadFloat<&Options::top_p, kTopPRange>},
     {"user", ReadText<&Options::user>},
 };
 static_assert(IsSortedByName(kShared));

@@ -23,7 +23,6 @@ Status ReadSharedField(std::string_view name, Element value, GenerationDraft* dr
 // Checks across fields, after the last one.
 Status CheckGeneration(const GenerationDraft& draft);
 
-// The range of alternatives a position.
-inline constexpr IntRange kTopLogprobs{0, 20};
+using portico::kTopLogprobs;
 
 }  // namespace portico::api::openai

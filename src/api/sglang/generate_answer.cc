@@ -2,38 +2,10 @@
 
 #include <utility>
 
-#include "api/openai/answer.h"
 #include "text/json_writer.h"
 
 namespace portico::api::sglang {
 namespace {
-
-void Separate(std::string* list) {
-  if (!list->empty()) list->push_back(',');
-}
-
-// SGLang's {"type":"stop","matched":…}, {"type":"length","length":8}, {"type":"abort",…}, or null.
-void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t length,
-                        std::string* out) {
-  switch (finish) {
-    case FinishReason::kNone:
-      out->append("null");
-      return;
-    case FinishReason::kStop:
-      out->append("{\"type\":\"stop\",\"matched\":");
-      openai::AppendMatchedStop(stop, out);
-      break;
-    case FinishReason::kLength:
-      out->append("{\"type\":\"length\",\"length\":");
-      AppendJsonInt(length, out);
-      break;
-    case FinishReason::kAbort:
-    case FinishReason::kError:
-      out->append("{\"type\":\"abort\",\"message\":\"Aborted\"");
-      break;
-  }
-  out->push_back('}');
-}
 
 void AppendList(std::string_view name, const std::string& items, std::string* out) {
   out->append(name);
@@ -66,7 +38,7 @@ void GenerateAnswer::OnPrompt(size_t prompt, const PromptEcho& echo) {
   Prompt& to = prompts_[prompt];
   to.reported = !echo.logprobs.empty();
   for (const TextPositionLogprobs& position : echo.logprobs) {
-    Add(position, to.with_top, &to.input);
+    to.input.Add(position, to.with_top, text_in_logprobs_);
   }
 }
 
@@ -76,11 +48,11 @@ size_t GenerateAnswer::OnDelta(size_t prompt, const TextDelta& delta) {
   const Prompt& from = prompts_[prompt];
   answer.text += delta.text;
   for (TokenId id : delta.tokens) {
-    Separate(&answer.ids);
+    if (!answer.ids.empty()) answer.ids.push_back(',');
     AppendJsonInt(id, &answer.ids);
   }
   for (const TextPositionLogprobs& position : delta.logprobs) {
-    Add(position, from.with_top, &answer.output);
+    answer.output.Add(position, from.with_top, text_in_logprobs_);
   }
   answer.usage = delta.usage;
   answer.finish = delta.finish;
@@ -106,42 +78,6 @@ std::string GenerateAnswer::Body() {
   }
   body.push_back(']');
   return body;
-}
-
-void GenerateAnswer::AppendEntry(const TextLogprob& token, std::string* out) const {
-  out->push_back('[');
-  if (token.logprob) {
-    openai::AppendLogprob(*token.logprob, out);
-  } else {
-    out->append("null");
-  }
-  out->push_back(',');
-  AppendJsonInt(token.token, out);
-  out->push_back(',');
-  if (text_in_logprobs_) {
-    AppendJsonString(token.text, out);
-  } else {
-    out->append("null");
-  }
-  out->push_back(']');
-}
-
-void GenerateAnswer::Add(const TextPositionLogprobs& position, bool with_top, Logprobs* out) const {
-  ++out->count;
-  Separate(&out->tokens);
-  AppendEntry(position.chosen, &out->tokens);
-  if (!with_top) return;
-  Separate(&out->top);
-  if (!position.chosen.logprob) {
-    out->top.append("null");
-    return;
-  }
-  out->top.push_back('[');
-  for (const TextLogprob& candidate : position.top) {
-    if (&candidate != &position.top.front()) out->top.push_back(',');
-    AppendEntry(candidate, &out->top);
-  }
-  out->top.push_back(']');
 }
 
 void GenerateAnswer::AppendAnswer(size_t index, std::string* out) {

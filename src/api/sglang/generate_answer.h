@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "api/sglang/meta_info.h"
 #include "base/clock.h"
 #include "message/text_delta.h"
 #include "service/native_plan.h"
@@ -27,25 +28,17 @@ class GenerateAnswer {
   std::string Body();
 
  private:
-  // JSON lists under construction, without their brackets.
-  struct Logprobs {
-    std::string tokens;  // [logprob,id,text],…
-    std::string top;     // [[logprob,id,text],…],…
-    int32_t count = 0;
-  };
   struct Answer {
     size_t prompt = 0;
     std::string text;
     std::string ids;  // 1,2,3
-    Logprobs output;
+    LogprobLists output;
     TokenUsage usage;
     FinishReason finish = FinishReason::kNone;
     MatchedStop stop;
     bool prompt_sent = false;
   };
 
-  void Add(const TextPositionLogprobs& position, bool with_top, Logprobs* out) const;
-  void AppendEntry(const TextLogprob& token, std::string* out) const;
   void AppendAnswer(size_t index, std::string* out);
   void AppendMeta(Answer& answer, std::string* out);
   void AppendLogprobs(Answer& answer, std::string* out);
@@ -56,7 +49,7 @@ class GenerateAnswer {
     bool with_top = false;
     bool reported = false;  // its own log-probabilities were asked for and are in `input`
     int32_t max_new_tokens = 0;
-    Logprobs input;
+    LogprobLists input;
   };
 
   std::vector<Prompt> prompts_;

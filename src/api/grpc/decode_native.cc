@@ -1,0 +1,186 @@
+#include "api/grpc/decode_native.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "api/grpc/field_checks.h"
+
+namespace portico::api::rpc {
+namespace {
+
+namespace pb = ::sglang::runtime::v1;
+
+Status ReadStops(const pb::SamplingParams& params, GenerationOptions* options) {
+  if (static_cast<size_t>(params.stop_size()) > kMaxStops) {
+    return InvalidArgument("stop", fmt::format("stop must hold at most {} strings, got {}",
+                                               kMaxStops, params.stop_size()));
+  }
+  for (const std::string& stop : params.stop()) {
+    if (stop.empty()) return InvalidArgument("stop", "stop strings must not be empty");
+    options->stop.push_back(stop);
+  }
+  for (int i = 0; i < params.stop_token_ids_size(); ++i) {
+    const TokenId id = params.stop_token_ids(i);
+    PORTICO_RETURN_IF_ERROR(CheckTokenId("stop_token_ids", static_cast<size_t>(i), id));
+    options->stop_token_ids.push_back(id);
+  }
+  return OkStatus();
+}
+
+// Grammars are not there yet; what is malformed anyway is said first.
+Status CheckGuided(const pb::SamplingParams& params) {
+  if (params.has_guided_decoding() && (params.has_json_schema() || params.has_regex())) {
+    return InvalidArgument("guided_decoding",
+                           fmt::format("give either guided_decoding or {}, not both",
+                                       params.has_json_schema() ? "json_schema" : "regex"));
+  }
+  if (!params.json_schema().empty()) return NotSupported("json_schema");
+  if (!params.regex().empty()) return NotSupported("regex");
+  if (!params.has_guided_decoding()) return OkStatus();
+  const pb::GuidedDecoding& guided = params.guided_decoding();
+  auto check = [](std::string_view field, bool empty) {
+    if (!empty) return NotSupported(field);
+    return InvalidArgument(field, fmt::format("{} must not be empty", field));
+  };
+  switch (guided.constraint_case()) {
+    case pb::GuidedDecoding::kJsonSchema:
+      return check("json_schema", guided.json_schema().empty());
+    case pb::GuidedDecoding::kRegex:
+      return check("regex", guided.regex().empty());
+    case pb::GuidedDecoding::kEbnf:
+      return check("ebnf", guided.ebnf().empty());
+    case pb::GuidedDecoding::kStructuralTag:
+      return check("structural_tag", guided.structural_tag().empty());
+    case pb::GuidedDecoding::kChoice:
+      for (const std::string& value : guided.choice().values()) {
+        if (value.empty()) return InvalidArgument("choice", "values of choice must not be empty");
+      }
+      return check("choice", guided.choice().values().empty());
+    case pb::GuidedDecoding::CONSTRAINT_NOT_SET:
+      break;
+  }
+  return InvalidArgument("guided_decoding", "guided_decoding must name a constraint");
+}
+
+// Fields that both requests have under one name and that nothing here can honour.
+template <typename Request>
+Status CheckUnsupported(const Request& request) {
+  if (!request.lora_path().empty()) return NotSupported("lora_path");
+  if (request.routed_dp_rank() != 0) {
+    return InvalidArgument("routed_dp_rank",
+                           fmt::format("routed_dp_rank must be 0: there is one rank, got {}",
+                                       request.routed_dp_rank()));
+  }
+  if (!request.session_id().empty()) return NotSupported("session_id");
+  if (request.has_disaggregated_params()) return NotSupported("disaggregated_params");
+  if (request.priority() != 0) return NotSupported("priority");
+  if (request.require_reasoning()) return NotSupported("require_reasoning");
+  if (request.has_max_thinking_tokens()) return NotSupported("max_thinking_tokens");
+  if (request.kv_hints().actions_size() > 0) return NotSupported("kv_hints");
+  return OkStatus();
+}
+
+// All but the prompt.
+template <typename Request>
+Status ReadShared(Request* from, NativeGenerateRequest* to) {
+  PORTICO_RETURN_IF_ERROR(CheckUnsupported(*from));
+  PORTICO_ASSIGN_OR_RETURN(NativeSampling sampling, DecodeSampling(from->sampling_params()));
+  to->sampling.values.push_back(std::move(sampling));
+  to->stream = from->stream();
+  to->return_logprob.values.push_back(from->return_logprob());
+  PORTICO_RETURN_IF_ERROR(CheckInteger("top_logprobs_num", from->top_logprobs_num(), kTopLogprobs));
+  to->top_logprobs_num.values.push_back(from->top_logprobs_num());
+  if (from->has_logprob_start_len()) {
+    PORTICO_RETURN_IF_ERROR(
+        CheckInteger("logprob_start_len", from->logprob_start_len(), {-1, kMaxInt32}));
+    to->logprob_start_len.values.push_back(from->logprob_start_len());
+  }
+  PORTICO_RETURN_IF_ERROR(CheckRid("rid", from->rid()));
+  if (!from->rid().empty()) to->rid.values.push_back(std::move(*from->mutable_rid()));
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<NativeSampling> DecodeSampling(const pb::SamplingParams& params) {
+  NativeSampling sampling;
+  GenerationOptions& options = sampling.options;
+  options.max_tokens_field = "max_new_tokens";
+  auto number = [](std::string_view field, bool given, float value, const NumberRange& range,
+                   std::optional<float>* out) {
+    if (!given) return OkStatus();
+    *out = value;
+    return CheckNumber(field, value, range);
+  };
+  PORTICO_RETURN_IF_ERROR(number("temperature", params.has_temperature(), params.temperature(),
+                                 kTemperatureRange, &options.temperature));
+  PORTICO_RETURN_IF_ERROR(
+      number("top_p", params.has_top_p(), params.top_p(), kTopPRange, &options.top_p));
+  PORTICO_RETURN_IF_ERROR(
+      number("min_p", params.has_min_p(), params.min_p(), kMinPRange, &options.min_p));
+  PORTICO_RETURN_IF_ERROR(number("frequency_penalty", params.has_frequency_penalty(),
+                                 params.frequency_penalty(), kPenaltyRange,
+                                 &options.frequency_penalty));
+  PORTICO_RETURN_IF_ERROR(number("presence_penalty", params.has_presence_penalty(),
+                                 params.presence_penalty(), kPenaltyRange,
+                                 &options.presence_penalty));
+  PORTICO_RETURN_IF_ERROR(number("repetition_penalty", params.has_repetition_penalty(),
+                                 params.repetition_penalty(), kRepetitionRange,
+                                 &options.repetition_penalty));
+  if (params.has_top_k()) {
+    if (params.top_k() < -1 || params.top_k() == 0) {
+      return InvalidArgument("top_k",
+                             fmt::format("top_k must be -1 (all tokens) or an integer of at least "
+                                         "1, got {}",
+                                         params.top_k()));
+    }
+    options.top_k = params.top_k();
+  }
+  if (params.has_max_new_tokens()) {
+    PORTICO_RETURN_IF_ERROR(
+        CheckInteger("max_new_tokens", params.max_new_tokens(), {0, kMaxInt32}));
+    options.max_tokens = params.max_new_tokens();
+    sampling.default_limit = false;
+  }
+  PORTICO_RETURN_IF_ERROR(CheckInteger("min_new_tokens", params.min_new_tokens(), {0, kMaxInt32}));
+  options.min_tokens = params.min_new_tokens();
+  PORTICO_RETURN_IF_ERROR(ReadStops(params, &options));
+  options.ignore_eos = params.ignore_eos();
+  if (params.n() != 0) {  // SGLang: 0 counts as 1
+    PORTICO_RETURN_IF_ERROR(CheckInteger("n", params.n(), kChoices));
+    options.n = params.n();
+  }
+  if (params.has_seed()) options.seed = params.seed();
+  PORTICO_RETURN_IF_ERROR(CheckGuided(params));
+  return sampling;
+}
+
+StatusOr<NativeGenerateRequest> DecodeTextGenerate(pb::TextGenerateRequest* request) {
+  NativeGenerateRequest native;
+  native.prompt_field = "text";
+  if (request->text().empty()) return InvalidArgument("text", "text must not be empty");
+  native.prompts.emplace_back().text = std::move(*request->mutable_text());
+  native.return_text_in_logprobs = request->return_text_in_logprobs();
+  PORTICO_RETURN_IF_ERROR(ReadShared(request, &native));
+  return native;
+}
+
+StatusOr<NativeGenerateRequest> DecodeGenerate(pb::GenerateRequest* request) {
+  NativeGenerateRequest native;
+  native.prompt_field = "input_ids";
+  if (request->image_data_size() > 0) return NotSupported("image_data");
+  if (request->video_data_size() > 0) return NotSupported("video_data");
+  if (request->audio_data_size() > 0) return NotSupported("audio_data");
+  if (request->input_ids_size() == 0) {
+    return InvalidArgument("input_ids", "input_ids must not be empty");
+  }
+  CompletionRequest::Prompt& prompt = native.prompts.emplace_back();
+  prompt.is_ids = true;
+  prompt.ids.assign(request->input_ids().begin(), request->input_ids().end());
+  PORTICO_RETURN_IF_ERROR(ReadShared(request, &native));
+  return native;
+}
+
+}  // namespace portico::api::rpc

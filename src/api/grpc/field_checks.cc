@@ -1,0 +1,41 @@
+#include "api/grpc/field_checks.h"
+
+#include <fmt/format.h>
+
+namespace portico::api::rpc {
+
+Status CheckNumber(std::string_view field, double value, const NumberRange& range) {
+  if (range.Holds(value)) return OkStatus();
+  return InvalidArgument(
+      field, fmt::format("{} must be {}, got {}", field, range.text, static_cast<float>(value)));
+}
+
+Status CheckInteger(std::string_view field, int64_t value, IntRange range) {
+  if (value >= range.min && value <= range.max) return OkStatus();
+  if (range.max >= kMaxInt32) {
+    return InvalidArgument(field, fmt::format("{} must be an integer of at least {}, got {}", field,
+                                              range.min, value));
+  }
+  return InvalidArgument(field, fmt::format("{} must be an integer from {} to {}, got {}", field,
+                                            range.min, range.max, value));
+}
+
+Status CheckTokenId(std::string_view field, size_t place, int64_t id) {
+  if (id >= 0 && id <= kMaxInt32) return OkStatus();
+  return InvalidArgument(
+      field, fmt::format("{}[{}] must be a token id (an integer of at least 0), got {}", field,
+                         place, id));
+}
+
+Status CheckRid(std::string_view field, const std::string& rid) {
+  if (rid.size() <= kMaxRidBytes) return OkStatus();
+  return InvalidArgument(field,
+                         fmt::format("{} must be at most {} bytes long", field, kMaxRidBytes));
+}
+
+Status NotSupported(std::string_view field) {
+  return InvalidArgument(field,
+                         fmt::format("{} is not supported by this server: leave it out", field));
+}
+
+}  // namespace portico::api::rpc

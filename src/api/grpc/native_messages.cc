@@ -1,0 +1,146 @@
+#include "api/grpc/native_messages.h"
+
+#include <charconv>
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "api/grpc/wire.h"
+#include "text/json_writer.h"
+
+namespace portico::api::rpc {
+namespace {
+
+// Numbers that both responses share. Field 1 is the text or the ids.
+constexpr int kAnswer = 1;
+constexpr int kMetaInfo = 2;
+constexpr int kFinished = 3;
+constexpr int kTextBesideIds = 4;
+
+void AppendMeta(std::string_view key, std::string_view json, std::string* out) {
+  AppendMapEntry(kMetaInfo, key, json, out);
+}
+
+void AppendMeta(std::string_view key, int64_t number, std::string* out) {
+  char digits[24];
+  AppendMeta(key,
+             {digits, static_cast<size_t>(
+                          std::to_chars(digits, digits + sizeof digits, number).ptr - digits)},
+             out);
+}
+
+void AppendList(std::string_view key, const std::string& items, std::string* out) {
+  AppendMeta(key, "[" + items + "]", out);
+}
+
+std::string SecondsText(double seconds) {
+  std::string text;
+  AppendJsonDouble(seconds, &text);
+  return text;
+}
+
+double UnixNow() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+NativeMessages::NativeMessages(const NativePlan& plan, Form form, bool cumulative)
+    : form_(form),
+      stream_(plan.stream),
+      keeps_(cumulative && plan.stream),
+      logprobs_(plan.prompts.front().options.logprobs),
+      with_top_(plan.prompts.front().options.top_logprobs > 0),
+      text_in_logprobs_(plan.return_text_in_logprobs),
+      rid_(plan.prompts.front().options.rid),
+      arrival_(plan.prompts.front().arrival),
+      choices_(static_cast<size_t>(plan.n)),
+      running_(choices_.size()) {}
+
+void NativeMessages::OnPrompt(const PromptEcho& echo) {
+  for (const TextPositionLogprobs& position : echo.logprobs) {
+    prompt_logprobs_.Add(position, with_top_, text_in_logprobs_);
+  }
+}
+
+bool NativeMessages::OnDelta(const TextDelta& delta, std::string* out) {
+  Choice& choice = choices_[static_cast<size_t>(delta.index)];
+  Gather(delta, &choice);
+  const bool ends = delta.finish != FinishReason::kNone;
+  if (ends) --running_;
+  if (!stream_ && !ends) return false;
+  AppendMessage(delta, &choice, out);
+  choice.started = true;
+  if (keeps_) return true;
+  choice.text.clear();
+  choice.ids.clear();
+  if (logprobs_) choice.logprobs = {};
+  return true;
+}
+
+void NativeMessages::Gather(const TextDelta& delta, Choice* choice) const {
+  if (form_ != Form::kIds) choice->text += delta.text;
+  if (form_ != Form::kText) {
+    for (TokenId id : delta.tokens) AppendVarint(static_cast<uint32_t>(id), &choice->ids);
+  }
+  for (const TextPositionLogprobs& position : delta.logprobs) {
+    choice->logprobs.Add(position, with_top_, text_in_logprobs_);
+  }
+}
+
+void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::string* out) {
+  const std::string& answer = form_ == Form::kText ? choice->text : choice->ids;
+  if (!answer.empty()) AppendBytesField(kAnswer, answer, out);
+  if (choice->cached != delta.usage.cached_tokens) AppendHead(delta, choice);
+  out->append(choice->head);
+  if (delta.finish == FinishReason::kNone) {
+    AppendMeta("finish_reason", "null", out);
+  } else {
+    std::string reason;
+    sglang::AppendFinishReason(delta.finish, delta.matched_stop, delta.usage.completion_tokens,
+                               &reason);
+    AppendMeta("finish_reason", reason, out);
+    AppendMeta("e2e_latency", SecondsText(Seconds(Clock::now() - arrival_)), out);
+    AppendMeta("weight_versions",
+               "[{\"version\":\"default\",\"start\":0,\"end\":" +
+                   std::to_string(delta.usage.completion_tokens) + "}]",
+               out);
+  }
+  AppendMeta("completion_tokens", delta.usage.completion_tokens, out);
+  if (logprobs_) AppendLogprobs(*choice, keeps_ || !choice->started, out);
+  if (!choice->started) AppendMeta("response_sent_to_client_ts", SecondsText(UnixNow()), out);
+  if (running_ == 0) AppendVarintField(kFinished, 1, out);
+  if (form_ == Form::kIdsAndText && !choice->text.empty()) {
+    AppendBytesField(kTextBesideIds, choice->text, out);
+  }
+}
+
+void NativeMessages::AppendHead(const TextDelta& delta, Choice* choice) const {
+  std::string& head = choice->head;
+  head.clear();
+  std::string id;
+  AppendJsonString(rid_, &id);
+  AppendMeta("id", id, &head);
+  AppendMeta("prompt_tokens", delta.usage.prompt_tokens, &head);
+  AppendMeta("cached_tokens", delta.usage.cached_tokens, &head);
+  AppendMeta("cached_tokens_details", "null", &head);
+  AppendMeta("reasoning_tokens", "0", &head);
+  AppendMeta("num_retractions", "0", &head);
+  AppendMeta("dp_rank", "null", &head);
+  AppendMeta("weight_version", "\"default\"", &head);
+  if (choices_.size() > 1) AppendMeta("index", delta.index, &head);
+  choice->cached = delta.usage.cached_tokens;
+}
+
+void NativeMessages::AppendLogprobs(const Choice& choice, bool with_prompt,
+                                    std::string* out) const {
+  static const std::string kNone;
+  AppendList("input_token_logprobs", with_prompt ? prompt_logprobs_.tokens : kNone, out);
+  AppendList("output_token_logprobs", choice.logprobs.tokens, out);
+  AppendMeta("output_token_logprobs_length", choice.logprobs.count, out);
+  if (!with_top_) return;
+  AppendList("input_top_logprobs", with_prompt ? prompt_logprobs_.top : kNone, out);
+  AppendList("output_top_logprobs", choice.logprobs.top, out);
+}
+
+}  // namespace portico::api::rpc

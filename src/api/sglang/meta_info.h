@@ -1,0 +1,25 @@
+// Values of meta_info that HTTP and gRPC share, as JSON texts.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "message/text_delta.h"
+
+namespace portico::api::sglang {
+
+// Appends {"type":"stop","matched":…}, {"type":"length","length":8}, {"type":"abort",…} or null.
+void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t length,
+                        std::string* out);
+
+// Lists under construction, without their brackets.
+struct LogprobLists {
+  std::string tokens;  // [logprob,id,text],…
+  std::string top;     // [[logprob,id,text],…],…
+  int32_t count = 0;
+
+  // `with_text`: else the texts are null.
+  void Add(const TextPositionLogprobs& position, bool with_top, bool with_text);
+};
+
+}  // namespace portico::api::sglang
