@@ -206,7 +206,8 @@ TEST(GrpcCallInput, MessagesOfAConnectionThatAreTooLargeTogetherAreRefused) {
     served += ok ? 1 : 0;
     EXPECT_TRUE(ok || CodeOf(client.answer(id)) == StatusCode::kResourceExhausted);
   }
-  EXPECT_GE(served, 1);
+  // A refusal makes room at once, within the same turn.
+  EXPECT_GE(served, 3);
 }
 
 }  // namespace

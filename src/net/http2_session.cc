@@ -267,7 +267,8 @@ void Http2Session::CutOverBound() {
 void Http2Session::TellAllGone() {
   for (size_t i = 0; i < streams_.size(); ++i) {
     streams_[i]->reset_ = true;
-    if (Http2User* user = std::exchange(streams_[i]->user_, nullptr)) user->OnGone(Http2Error::kCancel);
+    if (Http2User* user = std::exchange(streams_[i]->user_, nullptr))
+      user->OnGone(Http2Error::kCancel);
   }
 }
 

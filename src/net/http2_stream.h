@@ -55,10 +55,11 @@ class Http2Stream {
   HttpRequest request;
 
   void SetUser(Http2User* user) { user_ = user; }
-  // The user has no more to say; what it has written is still sent.
+  // The user has no more to say and keeps nothing; what it has written is still sent.
   void LetGo() {
     user_ = nullptr;
     max_unsent_ = 0;
+    Hold(0);
   }
 
   // 100, before the head: the client may send the body it has held back.
