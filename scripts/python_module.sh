@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/test_environment.sh
 env=build/test-env
-stamp=$(cat CMakeLists.txt cmake/*.cmake $(git ls-files -co --exclude-standard python src/base src/text src/tokenizer src/template |
+stamp=$(cat CMakeLists.txt cmake/*.cmake $(git ls-files -co --exclude-standard python proto src/base src/text src/tokenizer src/template |
   grep -v -e '^python/tests/' -e '_test\.cc$' -e '_bench\.cc$' -e '\.md$') $env/stamp | sha256sum)
 [ "$(cat $env/module-stamp 2>/dev/null)" = "$stamp" ] && exit 0
 scripts/packages.sh build
