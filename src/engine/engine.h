@@ -30,6 +30,8 @@ struct EngineInfo {
   int32_t vocab_size = 0;        // ids at or above it are refused before Submit
   int32_t context_length = 0;    // prompt and answer together
   int64_t max_total_tokens = 0;  // KV cells; 0: no KV cache
+  int64_t kv_bytes_per_cell = 0;
+  int64_t weight_bytes = 0;
   int32_t max_running_requests = 0;
   int32_t max_queued_requests = 0;
   // Answer length where the request names none; 0: what the context leaves.
@@ -49,7 +51,15 @@ struct EngineLoad {
   uint64_t generated_tokens = 0;
   uint64_t retractions = 0;
   uint64_t steps = 0;
+  bool paused = false;
   bool healthy = true;  // false: the engine has died and refuses everything
+};
+
+// What a pause does with the streams that are running or waiting. Those submitted later wait.
+enum class PauseMode {
+  kAbort,    // they end, as if aborted
+  kRetract,  // they go back to the queue and hold no cells; they go on from the tokens they have
+  kInPlace,  // they stand still and keep their cells
 };
 
 // Thread safe; no method blocks on a step of the model.
@@ -71,8 +81,19 @@ class Engine {
 
   virtual EngineLoad load() const = 0;
 
-  // Drops all cached prefixes. FAILED_PRECONDITION while requests run or wait.
+  // Drops all cached prefixes. FAILED_PRECONDITION while requests run or wait, unless a pause has
+  // taken their cells.
   virtual Status FlushCache() = 0;
+
+  // Stops computing within one step, until Continue(). Streams can be submitted and aborted
+  // meanwhile, and an abort takes effect at once. A pause during a pause does to the streams what
+  // its mode says. FAILED_PRECONDITION: this engine cannot pause. UNAVAILABLE: it has stopped or
+  // died.
+  virtual Status Pause(PauseMode) {
+    return Error(StatusCode::kFailedPrecondition, "the engine " + info().name + " cannot pause");
+  }
+  // Ends the pause; OK without one.
+  virtual Status Continue() { return OkStatus(); }
 
   // Ends every stream (kAbort) and joins the engine's threads. Submit is refused from now on. Idempotent.
   virtual void Stop() = 0;

@@ -38,34 +38,53 @@ Status EngineThread::Submit(GenerateRequest request, TokenSink* sink) {
   auto stream = std::make_unique<Stream>(std::move(request), sink, info_.eos_token_ids,
                                          next_seed_.fetch_add(1));
   std::lock_guard lock(mutex_);
-  if (stopping_ || dead_) {
-    return Error(StatusCode::kUnavailable,
-                 dead_ ? "the engine has died" : "the engine has stopped");
-  }
+  if (stopping_ || dead_) return Gone();
   if (in_flight_.load() >= info_.max_running_requests + info_.max_queued_requests) {
     return Error(
         StatusCode::kResourceExhausted,
         fmt::format("the queue is full: {} requests are waiting", info_.max_queued_requests));
   }
   in_flight_.fetch_add(1);
-  Post({std::move(stream), 0, false});
+  Post({.kind = Command::Kind::kSubmit, .submit = std::move(stream)});
   return OkStatus();
+}
+
+Status EngineThread::Gone() const {
+  return Error(StatusCode::kUnavailable, dead_ ? "the engine has died" : "the engine has stopped");
 }
 
 void EngineThread::Abort(StreamId stream) {
   std::lock_guard lock(mutex_);
-  Post({nullptr, stream, false});
+  Post({.kind = Command::Kind::kAbort, .abort = stream});
 }
 
-// Idle means that the engine's thread has nothing before the flush, so it is done before anything
-// that comes later.
+// Idle, or paused without cells, means that the engine's thread has nothing left to do before the
+// flush but the pause itself, so it is done before anything that comes later.
 Status EngineThread::FlushCache() {
   std::lock_guard lock(mutex_);
-  if (in_flight_.load() > 0) {
+  if (in_flight_.load() > 0 && !holds_no_cells_) {
     return Error(StatusCode::kFailedPrecondition, "requests are running or waiting");
   }
   counters_.kv_cached.store(0);
-  Post({nullptr, 0, true});
+  Post({.kind = Command::Kind::kFlush});
+  return OkStatus();
+}
+
+Status EngineThread::Pause(PauseMode mode) {
+  std::lock_guard lock(mutex_);
+  if (stopping_ || dead_) return Gone();
+  paused_.store(true);
+  if (mode != PauseMode::kInPlace) holds_no_cells_ = true;
+  Post({.kind = Command::Kind::kPause, .pause = mode});
+  return OkStatus();
+}
+
+Status EngineThread::Continue() {
+  std::lock_guard lock(mutex_);
+  if (stopping_ || dead_) return Gone();
+  paused_.store(false);
+  holds_no_cells_ = false;
+  Post({.kind = Command::Kind::kContinue});
   return OkStatus();
 }
 
@@ -91,6 +110,7 @@ EngineLoad EngineThread::load() const {
   load.generated_tokens = counters_.generated_tokens.load();
   load.retractions = counters_.retractions.load();
   load.steps = counters_.steps.load();
+  load.paused = paused_.load();
   load.healthy = !dead_;
   return load;
 }
@@ -108,7 +128,7 @@ void EngineThread::Loop() {
     try {
       for (Command& command : commands) Apply(std::move(command));
       if (!commands.empty()) Deliver();
-      if (RunStep()) Deliver();
+      if (!frozen_ && RunStep()) Deliver();
     } catch (const std::exception& e) {
       for (Command& command : commands) Apply(std::move(command));  // those that are left
       Die(Error(StatusCode::kInternal, fmt::format("the engine failed: {}", e.what())));
@@ -122,19 +142,35 @@ void EngineThread::Loop() {
 // Waits for work. False: the engine stops; the commands are the last.
 bool EngineThread::TakeCommands(std::vector<Command>* commands) {
   std::unique_lock lock(mutex_);
-  const bool idle = scheduler_.running() + scheduler_.waiting() == 0;
+  const bool idle = frozen_ || scheduler_.running() + scheduler_.waiting() == 0;
   if (idle) wake_.wait(lock, [this] { return stopping_ || !commands_.empty(); });
   commands->swap(commands_);
   return !stopping_;
 }
 
 void EngineThread::Apply(Command command) {
-  if (command.submit != nullptr) {
-    scheduler_.Add(std::move(command.submit));
-  } else if (command.flush) {
-    cache_.Flush();
-  } else {
-    End(command.abort, /*keep=*/true, FinishReason::kAbort, OkStatus());
+  switch (command.kind) {
+    case Command::Kind::kSubmit:
+      if (command.submit != nullptr) scheduler_.Add(std::move(command.submit));
+      return;
+    case Command::Kind::kAbort:
+      return End(command.abort, /*keep=*/true, FinishReason::kAbort, OkStatus());
+    case Command::Kind::kFlush:
+      return cache_.Flush();
+    case Command::Kind::kPause:
+      return Freeze(command.pause);
+    case Command::Kind::kContinue:
+      frozen_ = false;
+      return;
+  }
+}
+
+void EngineThread::Freeze(PauseMode mode) {
+  frozen_ = true;
+  if (mode == PauseMode::kRetract) scheduler_.RetractAll();
+  if (mode != PauseMode::kAbort) return;
+  while (const ScheduledRequest* any = scheduler_.Any()) {
+    End(any->stream, /*keep=*/true, FinishReason::kAbort, OkStatus());
   }
 }
 

@@ -42,20 +42,26 @@ class EngineThread final : public LlamaEngine {
   void Abort(StreamId stream) override;
   EngineLoad load() const override;
   Status FlushCache() override;
+  Status Pause(PauseMode mode) override;
+  Status Continue() override;
   void Stop() override;
 
  private:
   // What other threads ask of the engine's, in order.
   struct Command {
-    std::unique_ptr<Stream> submit;  // or
-    StreamId abort = 0;              // or
-    bool flush = false;
+    enum class Kind { kSubmit, kAbort, kFlush, kPause, kContinue };
+    Kind kind;
+    std::unique_ptr<Stream> submit = nullptr;
+    StreamId abort = 0;
+    PauseMode pause = PauseMode::kInPlace;
   };
 
+  Status Gone() const;
   void Post(Command command);
   void Loop();
   bool TakeCommands(std::vector<Command>* commands);
   void Apply(Command command);
+  void Freeze(PauseMode mode);
   bool RunStep();
   void Consume(const Chunk& chunk, int32_t first_row);
   void End(StreamId stream, bool keep, FinishReason reason, const Status& error);
@@ -73,8 +79,10 @@ class EngineThread final : public LlamaEngine {
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::vector<Command> commands_;  // guarded by mutex_
-  bool stopping_ = false;          // guarded by mutex_
+  std::vector<Command> commands_;    // guarded by mutex_
+  bool stopping_ = false;            // guarded by mutex_
+  bool holds_no_cells_ = false;      // guarded by mutex_: a pause has taken all requests' cells
+  std::atomic<bool> paused_{false};  // changes under mutex_ only
   std::atomic<bool> dead_{false};
   std::atomic<int64_t> in_flight_{0};  // accepted and not ended; grows under mutex_ only
   std::atomic<uint64_t> next_seed_;
@@ -87,6 +95,7 @@ class EngineThread final : public LlamaEngine {
   std::vector<std::pair<TokenSink*, std::vector<TokenDelta>>> outbox_;
   int64_t ended_ = 0;  // streams whose last delta is in the outbox
   int32_t failures_ = 0;
+  bool frozen_ = false;  // a pause has reached the engine's thread
 
   std::once_flag joined_;
   std::thread thread_;

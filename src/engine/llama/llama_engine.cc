@@ -51,6 +51,8 @@ EngineInfo InfoOf(const ModelInfo& model, const LlamaEngineOptions& options, int
   info.vocab_size = model.vocab_size;
   info.context_length = static_cast<int32_t>(std::min<int64_t>(model.context_length, cells));
   info.max_total_tokens = cells;
+  info.kv_bytes_per_cell = model.kv_bytes_per_cell;
+  info.weight_bytes = model.size_bytes;
   info.max_running_requests = options.max_running_requests;
   info.max_queued_requests = options.max_queued_requests;
   info.eos_token_ids = model.eos_token_ids;

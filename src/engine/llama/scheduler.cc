@@ -163,12 +163,20 @@ bool Scheduler::Retract(Step* step) {
     step->too_long.push_back(running_.back().get());
     return false;
   }
+  RetractYoungest();
+  return true;
+}
+
+void Scheduler::RetractYoungest() {
   std::unique_ptr<ScheduledRequest> youngest = std::move(running_.back());
   running_.pop_back();
   cache_->Close(youngest->tokens, /*keep=*/true, &youngest->branch);
   waiting_.push_front(std::move(youngest));
   ++retractions_;
-  return true;
+}
+
+void Scheduler::RetractAll() {
+  while (!running_.empty()) RetractYoungest();
 }
 
 void Scheduler::Computed(const Step& step) {

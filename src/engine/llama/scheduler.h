@@ -94,6 +94,10 @@ class Scheduler {
   // evictable prefix. Null if it is unknown.
   std::unique_ptr<ScheduledRequest> Finish(StreamId stream, bool keep);
 
+  // Sends all running requests back to the front of the queue, in their order. Their cells are free
+  // or evictable.
+  void RetractAll();
+
   // Any request, or null if there is none.
   const ScheduledRequest* Any() const;
 
@@ -113,6 +117,7 @@ class Scheduler {
   void PlanPrefills(Step* step);
   void Take(ScheduledRequest* request, int32_t count, Step* step);
   bool Retract(Step* step);
+  void RetractYoungest();
 
   SchedulerOptions options_;
   KvCache* cache_;

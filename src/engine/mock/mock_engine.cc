@@ -1,16 +1,9 @@
 #include "engine/mock/mock_engine.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <deque>
-#include <mutex>
-#include <queue>
-#include <thread>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
-#include "base/clock.h"
-#include "engine/mock/mock_stream.h"
+#include "engine/mock/mock_engine_thread.h"
 
 namespace portico {
 namespace {
@@ -19,78 +12,6 @@ namespace {
 constexpr size_t kStreamsPerStep = 1024;
 // Due times in the future are rounded up to it.
 using Tick = std::chrono::milliseconds;
-
-class MockEngine final : public Engine {
- public:
-  explicit MockEngine(MockEngineOptions options);
-  ~MockEngine() override { Stop(); }
-
-  const EngineInfo& info() const override { return info_; }
-  Status Submit(GenerateRequest request, TokenSink* sink) override;
-  void Abort(StreamId stream) override;
-  EngineLoad load() const override;
-  Status FlushCache() override;
-  void Stop() override;
-
- private:
-  using StreamPtr = std::unique_ptr<MockStream>;
-
-  // When a running stream wants its next step. Equal times are served in the order of scheduling.
-  struct Timer {
-    TimePoint due;
-    uint64_t order;
-    StreamId stream;
-    bool operator<(const Timer& other) const {  // the earliest is a priority_queue's greatest
-      return due != other.due ? due > other.due : order > other.order;
-    }
-  };
-
-  enum class State { kServing, kStopping, kDead };
-
-  // What other threads ask of the engine's thread. Guarded by mutex_.
-  struct Inbox {
-    std::vector<StreamPtr> submits;
-    std::vector<StreamId> aborts;
-  };
-
-  // The rest is called on the engine's thread.
-  void Run();
-  // Sleeps until a stream is due or the inbox has something, then takes the inbox. False: stop.
-  bool WaitForWork(Inbox* work);
-  void AbortStream(StreamId id);
-  void AdmitWaiting(TimePoint now);
-  // False: a fault has killed the engine.
-  bool ServeDue(TimePoint now);
-  bool ServeStream(TimePoint now, MockStream* stream);
-  void Schedule(TimePoint now, const MockStream& stream);
-  void EndAll(FinishReason reason, const Status& error);
-  void Emit(TokenSink* sink, TokenDelta delta);
-  void PublishLoad();
-  void DeliverAll();
-
-  const MockEngineOptions options_;
-  const EngineInfo info_;
-  MockModel model_;
-
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  State state_ = State::kServing;  // guarded by mutex_
-  Inbox inbox_;                    // guarded by mutex_
-  int64_t live_ = 0;               // submitted and not ended; guarded by mutex_
-  uint64_t submitted_ = 0;         // guarded by mutex_
-  EngineLoad load_;                // as of the last step; guarded by mutex_
-
-  absl::flat_hash_map<StreamId, StreamPtr> running_;
-  std::deque<StreamPtr> waiting_;
-  std::priority_queue<Timer> timers_;  // may hold streams that have ended
-  uint64_t next_order_ = 0;
-  EngineLoad now_;  // what PublishLoad() copies to load_
-  std::vector<std::pair<TokenSink*, std::vector<TokenDelta>>> outbox_;
-  std::vector<MockStream*> due_;
-
-  std::mutex join_mutex_;
-  std::thread thread_;  // joined under join_mutex_
-};
 
 EngineInfo InfoOf(const MockEngineOptions& options) {
   EngineInfo info;
@@ -124,6 +45,8 @@ MockModel ModelOf(const MockEngineOptions& options) {
   return model;
 }
 
+}  // namespace
+
 MockEngine::MockEngine(MockEngineOptions options)
     : options_(std::move(options)), info_(InfoOf(options_)), model_(ModelOf(options_)) {
   now_.kv_cells_total = info_.max_total_tokens;
@@ -131,15 +54,17 @@ MockEngine::MockEngine(MockEngineOptions options)
   thread_ = std::thread([this] { Run(); });
 }
 
+// With mutex_ held.
+Status MockEngine::CheckServing() const {
+  if (state_ == State::kServing) return OkStatus();
+  return Error(StatusCode::kUnavailable,
+               state_ == State::kDead ? "the mock engine has died" : "the engine is stopping");
+}
+
 Status MockEngine::Submit(GenerateRequest request, TokenSink* sink) {
   {
     std::lock_guard lock(mutex_);
-    if (state_ == State::kDead) {
-      return Error(StatusCode::kUnavailable, "the mock engine has died");
-    }
-    if (state_ == State::kStopping) {
-      return Error(StatusCode::kUnavailable, "the engine is stopping");
-    }
+    PORTICO_RETURN_IF_ERROR(CheckServing());
     if (live_ >= int64_t{options_.max_running_requests} + options_.max_queued_requests) {
       return Error(StatusCode::kResourceExhausted, "the request queue is full");
     }
@@ -163,13 +88,14 @@ void MockEngine::Abort(StreamId stream) {
 EngineLoad MockEngine::load() const {
   std::lock_guard lock(mutex_);
   EngineLoad load = load_;
+  load.paused = paused_;
   load.waiting = live_ - load.running;
   return load;
 }
 
 Status MockEngine::FlushCache() {
   std::lock_guard lock(mutex_);
-  if (live_ > 0) {
+  if (live_ > 0 && !holds_no_cells_) {
     return Error(StatusCode::kFailedPrecondition, "requests are running or waiting");
   }
   return OkStatus();
@@ -191,6 +117,12 @@ void MockEngine::Run() {
     for (StreamPtr& stream : work.submits) waiting_.push_back(std::move(stream));
     for (const StreamId id : work.aborts) AbortStream(id);
     const TimePoint now = Clock::now();
+    for (const std::optional<PauseMode>& mode : work.pauses) mode ? Freeze(*mode) : Thaw(now);
+    if (frozen_at_) {
+      PublishLoad();
+      DeliverAll();
+      continue;
+    }
     if (!ServeDue(now)) {
       EndAll(FinishReason::kError, Error(StatusCode::kUnavailable, "the mock engine has died"));
       return;
@@ -205,11 +137,10 @@ void MockEngine::Run() {
 bool MockEngine::WaitForWork(Inbox* work) {
   work->submits.clear();
   work->aborts.clear();
+  work->pauses.clear();
   std::unique_lock lock(mutex_);
-  const auto called = [this] {
-    return state_ != State::kServing || !inbox_.submits.empty() || !inbox_.aborts.empty();
-  };
-  if (timers_.empty()) {
+  const auto called = [this] { return state_ != State::kServing || !inbox_.empty(); };
+  if (timers_.empty() || frozen_at_) {
     wake_.wait(lock, called);
   } else {
     wake_.wait_until(lock, timers_.top().due, called);
@@ -241,8 +172,10 @@ void MockEngine::AdmitWaiting(TimePoint now) {
   while (!waiting_.empty() && running_.size() < slots) {
     StreamPtr stream = std::move(waiting_.front());
     waiting_.pop_front();
+    if (!stream->started()) {
+      now_.prompt_tokens += static_cast<uint64_t>(stream->prompt_tokens());
+    }
     stream->Start(now, model_);
-    now_.prompt_tokens += static_cast<uint64_t>(stream->prompt_tokens());
     now_.kv_cells_used += stream->cells();
     Schedule(now, *stream);
     const StreamId id = stream->id();
@@ -343,8 +276,6 @@ void MockEngine::DeliverAll() {
   for (auto& [sink, deltas] : outbox_) sink->Deliver(std::move(deltas));
   outbox_.clear();
 }
-
-}  // namespace
 
 std::unique_ptr<Engine> NewMockEngine(MockEngineOptions options) {
   return std::make_unique<MockEngine>(std::move(options));

@@ -6,7 +6,8 @@
 // admission + ttft + k * itl and carries tokens_per_step tokens; a due time in the future is
 // rounded up to the next millisecond, so that thousands of streams share their wake-ups. Without an
 // itl the tokens come as fast as they can, at most kMockTokensPerDelivery a delta, all streams in
-// turn. The model's end tokens do not end an answer; stop_token_ids do (past min_new_tokens).
+// turn. A paused stream's due times move by the pause; a retracted one waits for its ttft again and
+// goes on from there. The model's end tokens do not end an answer; stop_token_ids do (past min_new_tokens).
 // Log-probabilities are made up, but always the same.
 #pragma once
 

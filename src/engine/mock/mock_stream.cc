@@ -29,6 +29,7 @@ MockStream::MockStream(GenerateRequest request, TokenSink* sink, MockFaultPlan f
 void MockStream::Start(TimePoint now, const MockModel& model) {
   first_due_ = now + model.ttft;
   due_ = first_due_;
+  steps_ = 0;  // not the first start after a pause that retracted it
   only_special_ = std::all_of(request_.prompt->begin(), request_.prompt->end(),
                               [&](TokenId token) { return IsSpecial(model, token); });
 }

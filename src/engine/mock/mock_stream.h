@@ -35,6 +35,12 @@ class MockStream {
   int64_t cells() const { return prompt_tokens() + produced_; }
 
   void Start(TimePoint now, const MockModel& model);
+  bool started() const { return first_due_ != TimePoint{}; }
+  // Every due time moves: the stream stood still for so long.
+  void Postpone(Duration pause) {
+    first_due_ += pause;
+    due_ += pause;
+  }
   // With many streams a stream's state has left the caches since its last step: these fetch it ahead, the second what
   // the state points to.
   void PrefetchState() const { PrefetchObject(this, 2 * kCacheLine); }

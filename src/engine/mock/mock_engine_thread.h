@@ -1,0 +1,107 @@
+// The mock engine's thread and the mailbox in front of it. Used by mock_engine*.cc only.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <queue>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+#include "engine/mock/mock_engine.h"
+#include "engine/mock/mock_stream.h"
+
+namespace portico {
+
+class MockEngine final : public Engine {
+ public:
+  explicit MockEngine(MockEngineOptions options);
+  ~MockEngine() override { Stop(); }
+
+  const EngineInfo& info() const override { return info_; }
+  Status Submit(GenerateRequest request, TokenSink* sink) override;
+  void Abort(StreamId stream) override;
+  EngineLoad load() const override;
+  Status FlushCache() override;
+  Status Pause(PauseMode mode) override;
+  Status Continue() override;
+  void Stop() override;
+
+ private:
+  using StreamPtr = std::unique_ptr<MockStream>;
+
+  // When a running stream wants its next step. Equal times are served in the order of scheduling.
+  struct Timer {
+    TimePoint due;
+    uint64_t order;
+    StreamId stream;
+    bool operator<(const Timer& other) const {  // the earliest is a priority_queue's greatest
+      return due != other.due ? due > other.due : order > other.order;
+    }
+  };
+
+  enum class State { kServing, kStopping, kDead };
+
+  // What other threads ask of the engine's thread. Guarded by mutex_.
+  struct Inbox {
+    std::vector<StreamPtr> submits;
+    std::vector<StreamId> aborts;
+    // In their order; without a mode: continue.
+    std::vector<std::optional<PauseMode>> pauses;
+    bool empty() const { return submits.empty() && aborts.empty() && pauses.empty(); }
+  };
+
+  Status CheckServing() const;
+
+  // The rest is called on the engine's thread.
+  void Run();
+  // Sleeps until a stream is due or the inbox has something, then takes the inbox. False: stop.
+  bool WaitForWork(Inbox* work);
+  void AbortStream(StreamId id);
+  void Freeze(PauseMode mode);
+  void Thaw(TimePoint now);
+  void RetractAll();
+  void AdmitWaiting(TimePoint now);
+  // False: a fault has killed the engine.
+  bool ServeDue(TimePoint now);
+  bool ServeStream(TimePoint now, MockStream* stream);
+  void Schedule(TimePoint now, const MockStream& stream);
+  void EndAll(FinishReason reason, const Status& error);
+  void Emit(TokenSink* sink, TokenDelta delta);
+  void PublishLoad();
+  void DeliverAll();
+
+  const MockEngineOptions options_;
+  const EngineInfo info_;
+  MockModel model_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  State state_ = State::kServing;  // guarded by mutex_
+  bool paused_ = false;            // guarded by mutex_
+  bool holds_no_cells_ = false;    // guarded by mutex_: a pause has taken all streams' cells
+  Inbox inbox_;                    // guarded by mutex_
+  int64_t live_ = 0;               // submitted and not ended; guarded by mutex_
+  uint64_t submitted_ = 0;         // guarded by mutex_
+  EngineLoad load_;                // as of the last step; guarded by mutex_
+
+  absl::flat_hash_map<StreamId, StreamPtr> running_;
+  std::deque<StreamPtr> waiting_;
+  std::priority_queue<Timer> timers_;  // may hold streams that have ended
+  uint64_t next_order_ = 0;
+  std::optional<TimePoint> frozen_at_;  // a pause has reached this thread
+  EngineLoad now_;                      // what PublishLoad() copies to load_
+  std::vector<std::pair<TokenSink*, std::vector<TokenDelta>>> outbox_;
+  std::vector<MockStream*> due_;
+
+  std::mutex join_mutex_;
+  std::thread thread_;  // joined under join_mutex_
+};
+
+}  // namespace portico

@@ -1,0 +1,177 @@
+// What engine.h promises of pauses, for every engine that can pause.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/llama/reference_engine_for_test.h"
+#include "engine/mock/mock_engine.h"
+
+namespace portico {
+namespace {
+
+using llama::Answer;
+using llama::CollectingSink;
+using llama::Greedy;
+
+class PauseTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "mock") {
+      MockEngineOptions options;
+      options.vocab_size = 1000;
+      options.context_length = 10000;
+      options.itl_ms = 1;
+      engine_ = NewMockEngine(options);
+    } else {
+      if (!llama::ReferenceEngine::Here()) GTEST_SKIP() << "the reference data is not here";
+      llama::ReferenceEngine made;
+      made.Load("llama-gqa");
+      made.Start({});
+      engine_ = std::move(made.engine_);
+    }
+  }
+
+  StreamId Submit(int32_t tokens) {
+    GenerateRequest request = Greedy({5, 6, 7, 8, 9}, tokens);
+    const StreamId stream = request.stream;
+    EXPECT_TRUE(engine_->Submit(std::move(request), &sink_).ok());
+    return stream;
+  }
+
+  // Returns when the engine's thread has done what was asked before, and a step more if it takes
+  // steps: streams end by abort also during a pause.
+  void PassATurn() {
+    for (int i = 0; i < 2; ++i) {
+      CollectingSink sink;
+      GenerateRequest request = Greedy({5, 6, 7}, 1000);
+      const StreamId stream = request.stream;
+      ASSERT_TRUE(engine_->Submit(std::move(request), &sink).ok());
+      engine_->Abort(stream);
+      sink.WaitForEnds(1);
+    }
+  }
+
+  std::vector<TokenId> Undisturbed(int32_t tokens) {
+    const StreamId stream = Submit(tokens);
+    sink_.WaitForEnds(1);
+    return sink_.of(stream).tokens;
+  }
+
+  std::unique_ptr<Engine> engine_;
+  CollectingSink sink_;
+};
+
+TEST_P(PauseTest, InPlaceStreamsStandStillWithTheirCellsAndGoOnWithTheSameTokens) {
+  const std::vector<TokenId> expected = Undisturbed(200);
+  const StreamId stream = Submit(200);
+  sink_.WaitForTokens(stream, 3);
+  ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());
+  EXPECT_TRUE(engine_->load().paused);
+  PassATurn();
+  const size_t held = sink_.of(stream).tokens.size();
+  PassATurn();
+  EXPECT_EQ(sink_.of(stream).tokens.size(), held);
+  EXPECT_GT(engine_->load().kv_cells_used, 0);
+  EXPECT_EQ(engine_->load().running, 1);
+  EXPECT_TRUE(engine_->load().healthy);
+  EXPECT_EQ(engine_->FlushCache().code(), StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(engine_->Continue().ok());
+  EXPECT_FALSE(engine_->load().paused);
+  sink_.WaitForEnds(2);
+  EXPECT_EQ(sink_.of(stream).tokens, expected);
+  EXPECT_EQ(sink_.of(stream).last.finish, FinishReason::kLength);
+}
+
+TEST_P(PauseTest, RetractedStreamsHoldNoCellsAndGoOnWithTheSameTokens) {
+  const std::vector<TokenId> expected = Undisturbed(200);
+  const StreamId first = Submit(200);
+  const StreamId second = Submit(200);
+  sink_.WaitForTokens(first, 3);
+  sink_.WaitForTokens(second, 3);
+  ASSERT_TRUE(engine_->Pause(PauseMode::kRetract).ok());
+  PassATurn();
+  const EngineLoad load = engine_->load();
+  EXPECT_EQ(load.kv_cells_used, 0);
+  EXPECT_EQ(load.running, 0);
+  EXPECT_EQ(load.waiting, 2);
+  EXPECT_EQ(load.retractions, 2u);
+  EXPECT_TRUE(engine_->FlushCache().ok());
+  PassATurn();
+  EXPECT_EQ(engine_->load().kv_cells_cached, 0);
+  ASSERT_TRUE(engine_->Continue().ok());
+  sink_.WaitForEnds(3);
+  EXPECT_EQ(sink_.of(first).tokens, expected);
+  EXPECT_EQ(sink_.of(second).tokens, expected);
+}
+
+TEST_P(PauseTest, ModeAbortEndsEveryStreamAndNewOnesWait) {
+  const StreamId running = Submit(200);
+  sink_.WaitForTokens(running, 3);
+  ASSERT_TRUE(engine_->Pause(PauseMode::kAbort).ok());
+  sink_.WaitForEnds(1);
+  EXPECT_EQ(sink_.of(running).last.finish, FinishReason::kAbort);
+  EXPECT_GE(sink_.of(running).last.usage.completion_tokens, 3);
+  const StreamId waiting = Submit(4);
+  PassATurn();
+  EXPECT_EQ(sink_.of(waiting).tokens.size(), 0u);
+  EXPECT_EQ(engine_->load().waiting, 1);
+  ASSERT_TRUE(engine_->Continue().ok());
+  sink_.WaitForEnds(2);
+  EXPECT_EQ(sink_.of(waiting).tokens.size(), 4u);
+  EXPECT_EQ(sink_.of(waiting).last.finish, FinishReason::kLength);
+}
+
+TEST_P(PauseTest, AbortedStreamsEndAtOnceInEveryMode) {
+  for (const PauseMode mode : {PauseMode::kInPlace, PauseMode::kRetract}) {
+    CollectingSink sink;
+    GenerateRequest request = Greedy({5, 6, 7, 8, 9}, 400);
+    const StreamId stream = request.stream;
+    ASSERT_TRUE(engine_->Submit(std::move(request), &sink).ok());
+    sink.WaitForTokens(stream, 2);
+    ASSERT_TRUE(engine_->Pause(mode).ok());
+    engine_->Abort(stream);
+    sink.WaitForEnds(1);
+    EXPECT_EQ(sink.of(stream).last.finish, FinishReason::kAbort);
+    const EngineLoad load = engine_->load();
+    EXPECT_EQ(load.running + load.waiting, 0);
+    EXPECT_EQ(load.kv_cells_used, 0);
+    ASSERT_TRUE(engine_->Continue().ok());
+  }
+}
+
+TEST_P(PauseTest, APauseDuringAPauseDoesWhatItsModeSays) {
+  const StreamId stream = Submit(400);
+  sink_.WaitForTokens(stream, 2);
+  ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());
+  ASSERT_TRUE(engine_->Pause(PauseMode::kRetract).ok());
+  PassATurn();
+  EXPECT_EQ(engine_->load().kv_cells_used, 0);
+  ASSERT_TRUE(engine_->Pause(PauseMode::kAbort).ok());
+  sink_.WaitForEnds(1);
+  EXPECT_EQ(sink_.of(stream).last.finish, FinishReason::kAbort);
+  EXPECT_TRUE(engine_->load().paused);
+}
+
+TEST_P(PauseTest, ContinueWithoutAPauseChangesNothing) {
+  ASSERT_TRUE(engine_->Continue().ok());
+  EXPECT_EQ(Undisturbed(5).size(), 5u);
+}
+
+TEST_P(PauseTest, StoppingEndsPausedStreams) {
+  const StreamId stream = Submit(400);
+  sink_.WaitForTokens(stream, 1);
+  ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());
+  engine_->Stop();
+  EXPECT_EQ(sink_.of(stream).last.finish, FinishReason::kAbort);
+  EXPECT_EQ(engine_->Pause(PauseMode::kInPlace).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(engine_->Continue().code(), StatusCode::kUnavailable);
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, PauseTest, testing::Values("llama", "mock"),
+                         [](const auto& param) { return param.param; });
+
+}  // namespace
+}  // namespace portico
