@@ -24,7 +24,7 @@ class Call {
     if (rid == name) Abort();
   }
 
-  // What /abort_request calls it; may be shared by calls of careless clients.
+  // What /abort_request calls it; no two running calls have the same (service/active_rids.h).
   std::string rid;
   // Names the call in its table; 0 before Add().
   uint64_t serial = 0;

@@ -12,6 +12,8 @@
 #include "base/cpu_pool.h"
 #include "base/metrics.h"
 #include "net/exchange.h"
+#include "service/active_rids.h"
+#include "service/load_report.h"
 #include "service/model_registry.h"
 #include "service/service_metrics.h"
 #include "service/stream_hub.h"
@@ -30,6 +32,8 @@ struct ApiContext {
   std::string api_key;      // empty: no authentication
   std::string cors_origin;  // empty: no CORS headers
   Json server_info;         // what /get_server_info shows: options without secrets
+  ActiveRids rids;
+  LoadMeter loads;
   bool log_requests = false;
   bool incremental_streaming = false;  // of /generate, where the client does not say
   std::atomic<bool> draining{false};

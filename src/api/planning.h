@@ -70,7 +70,7 @@ bool PlanOnPool(std::unique_ptr<net::Exchange>& exchange, ShardContext& shard) {
       if (call == nullptr) return;
       auto owned = static_cast<PlanningCall*>(call)->TakeExchange();
       shard.calls.Remove(call);
-      AnswerPlanned<Api>(std::move(owned), shard, *std::move(planned));
+      AnswerPlanned<Api>(std::move(owned), shard, std::move(*planned));
     });
   };
   if (!shard.api.pool->Submit(std::move(task))) {

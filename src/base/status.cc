@@ -48,6 +48,7 @@ int HttpStatus(StatusCode code) {
     case StatusCode::kInvalidArgument:
     case StatusCode::kOutOfRange:
     case StatusCode::kFailedPrecondition:
+    case StatusCode::kAlreadyExists:  // a duplicate rid: as SGLang answers it
       return 400;
     case StatusCode::kUnauthenticated:
       return 401;
@@ -55,7 +56,6 @@ int HttpStatus(StatusCode code) {
       return 403;
     case StatusCode::kNotFound:
       return 404;
-    case StatusCode::kAlreadyExists:
     case StatusCode::kAborted:
       return 409;
     case StatusCode::kResourceExhausted:

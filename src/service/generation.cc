@@ -115,7 +115,10 @@ void Generation::ChoiceEnded(const Choice& choice) {
     total_.cached_tokens += choice.usage.cached_tokens;
   }
   total_.completion_tokens += choice.usage.completion_tokens;
-  if (--running_ == 0) sink_->OnEnd(total_);
+  if (--running_ > 0) return;
+  // Before the client can know that its request has ended and use the rid again.
+  plan_.rid_lease.Release();
+  sink_->OnEnd(total_);
 }
 
 }  // namespace portico

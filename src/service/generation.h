@@ -12,6 +12,7 @@
 #include "message/generate.h"
 #include "message/text_delta.h"
 #include "message/text_request.h"
+#include "service/active_rids.h"
 #include "service/service_metrics.h"
 #include "service/serving_model.h"
 #include "service/stream_hub.h"
@@ -31,6 +32,8 @@ struct GenerationPlan {
   // With options.logprobs: the first prompt token whose log-probability is reported (it has none
   // itself), or -1 for none.
   int32_t prompt_logprobs_start = -1;
+  // Keeps options.rid from other requests; the generation gives it back before it reports its end.
+  RidLease rid_lease;
   TimePoint arrival = Clock::now();
 };
 

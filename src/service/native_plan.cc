@@ -73,9 +73,7 @@ StatusOr<std::vector<std::string>> Names(const NativeGenerateRequest& request,
     } else if (request.is_batch && !request.rid.is_list) {
       name += fmt::format("_{}", i);
     }
-    if (!seen.insert(name).second) {
-      return InvalidArgument("rid", fmt::format("rid {} is given twice", name));
-    }
+    if (!seen.insert(name).second) return DuplicateRid(name);
     names.push_back(std::move(name));
   }
   return names;
@@ -148,6 +146,18 @@ StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateR
   plan.return_text_in_logprobs = request.return_text_in_logprobs;
   plan.stream = request.stream;
   return plan;
+}
+
+Status TakeRids(ActiveRids& rids, NativePlan* plan) {
+  for (GenerationPlan& prompt : plan->prompts) {
+    StatusOr<RidLease> lease = rids.Take(prompt.options.rid);
+    if (!lease.ok()) {
+      for (GenerationPlan& taken : plan->prompts) taken.rid_lease.Release();
+      return lease.status();
+    }
+    prompt.rid_lease = *std::move(lease);
+  }
+  return OkStatus();
 }
 
 }  // namespace portico

@@ -33,4 +33,7 @@ struct NativePlan {
 StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateRequest& request,
                                 std::string (*make_rid)());
 
+// Takes the rid of every prompt, or of none: ALREADY_EXISTS where one names a running request.
+Status TakeRids(ActiveRids& rids, NativePlan* plan);
+
 }  // namespace portico

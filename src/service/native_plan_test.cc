@@ -120,6 +120,7 @@ TEST_F(PlanNativeTest, NamesMustDiffer) {
   NativeGenerateRequest request = Texts({"a", "b"});
   request.rid = {{"r", "r"}, true};
   EXPECT_EQ(FieldAtFault(request), "rid");
+  EXPECT_EQ(Plan(request).status().code(), StatusCode::kAlreadyExists);
 }
 
 TEST_F(PlanNativeTest, AllPromptsOfABatchHaveTheSameN) {
@@ -165,6 +166,22 @@ TEST_F(PlanNativeTest, MoreMinimumThanMaximumIsRefused) {
   sampling.options.max_tokens = 2;
   sampling.options.min_tokens = 3;
   EXPECT_EQ(FieldAtFault(request), "min_new_tokens");
+}
+
+TEST_F(PlanNativeTest, ABatchTakesAllOfItsRidsOrNone) {
+  ActiveRids rids;
+  const auto batch = [this](std::vector<std::string> names) {
+    NativeGenerateRequest request = Texts({"a", "b"});
+    request.rid = {std::move(names), true};
+    return *Plan(request);
+  };
+  NativePlan running = batch({"x", "y"});
+  ASSERT_TRUE(TakeRids(rids, &running).ok());
+  NativePlan refused = batch({"z", "y"});
+  EXPECT_EQ(TakeRids(rids, &refused).code(), StatusCode::kAlreadyExists);
+  EXPECT_TRUE(rids.Take("z").ok());
+  running.prompts.clear();
+  EXPECT_TRUE(TakeRids(rids, &refused).ok());
 }
 
 }  // namespace

@@ -52,7 +52,12 @@ template <typename Call>
 void Launch(std::unique_ptr<Call> call, const ServingModel& model, GenerationPlan plan,
             ShardContext& shard) {
   call->rid = plan.options.rid;
-  Status status = call->Start(model, std::move(plan));
+  StatusOr<RidLease> lease = shard.api.rids.Take(plan.options.rid);
+  Status status = lease.status();
+  if (status.ok()) {
+    plan.rid_lease = *std::move(lease);
+    status = call->Start(model, std::move(plan));
+  }
   if (!status.ok()) {
     ExchangePtr exchange = call->TakeExchange();
     return ReplyError(*exchange, shard.api, status);

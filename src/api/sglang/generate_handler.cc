@@ -155,7 +155,8 @@ struct GenerateApi {
     if (!cumulative.ok()) return ReplyError(*exchange, shard.api, cumulative.status());
     auto call =
         std::make_unique<GenerateCall>(std::move(exchange), shard, planned.plan, *cumulative);
-    const Status status = call->Start(*planned.model, std::move(planned.plan));
+    Status status = TakeRids(shard.api.rids, &planned.plan);
+    if (status.ok()) status = call->Start(*planned.model, std::move(planned.plan));
     if (!status.ok()) {
       ExchangePtr refused = call->TakeExchange();
       return ReplyError(*refused, shard.api, status);

@@ -1,0 +1,46 @@
+#include "service/active_rids.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <utility>
+
+namespace portico {
+
+RidLease::RidLease(RidLease&& other) noexcept
+    : rids_(std::exchange(other.rids_, nullptr)), rid_(std::move(other.rid_)) {}
+
+RidLease& RidLease::operator=(RidLease&& other) noexcept {
+  if (this == &other) return *this;
+  Release();
+  rids_ = std::exchange(other.rids_, nullptr);
+  rid_ = std::move(other.rid_);
+  return *this;
+}
+
+void RidLease::Release() {
+  ActiveRids* rids = std::exchange(rids_, nullptr);
+  if (rids == nullptr) return;
+  ActiveRids::Stripe& stripe = rids->StripeOf(rid_);
+  std::lock_guard lock(stripe.mutex);
+  stripe.rids.erase(rid_);
+}
+
+ActiveRids::Stripe& ActiveRids::StripeOf(std::string_view rid) {
+  return stripes_[std::hash<std::string_view>()(rid) % stripes_.size()];
+}
+
+StatusOr<RidLease> ActiveRids::Take(std::string_view rid) {
+  if (rid.empty()) return RidLease();
+  Stripe& stripe = StripeOf(rid);
+  std::lock_guard lock(stripe.mutex);
+  if (!stripe.rids.emplace(rid).second) return DuplicateRid(rid);
+  return RidLease(this, std::string(rid));
+}
+
+Status DuplicateRid(std::string_view rid) {
+  return Error(StatusCode::kAlreadyExists,
+               fmt::format("rid {} names a request that is still running", rid), "rid");
+}
+
+}  // namespace portico

@@ -1,0 +1,162 @@
+#include "service/load_report.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+namespace portico {
+namespace {
+
+double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+double Gigabytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+double UnixTime() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+Json MemoryOf(const EngineInfo& info) {
+  return JsonObject{
+      {"weight_gb", Gigabytes(info.weight_bytes)},
+      {"kv_cache_gb", Gigabytes(info.kv_bytes_per_cell * info.max_total_tokens)},
+      {"graph_gb", 0.0},
+      {"token_capacity", info.max_total_tokens},
+  };
+}
+
+Json QueuesOf(const EngineLoad& load) {
+  return JsonObject{
+      {"waiting", load.paused ? int64_t{0} : load.waiting},
+      {"grammar", 0},
+      {"paused", load.paused ? load.waiting : int64_t{0}},
+      {"retracted", 0},
+  };
+}
+
+Json ReportOf(const ServingModel& model, int64_t rank, LoadMeter& meter, const LoadParts& parts) {
+  const EngineLoad load = model.engine->load();
+  const EngineInfo& info = model.engine->info();
+  const auto running = static_cast<double>(load.running);
+  Json report = JsonObject{
+      {"timestamp", UnixTime()},
+      {"dp_rank", rank},
+      {"model", model.id},
+      {"num_running_reqs", load.running},
+      {"num_waiting_reqs", load.waiting},
+      {"num_total_reqs", load.running + load.waiting},
+      {"num_used_tokens", load.kv_cells_used},
+      {"num_total_tokens", load.kv_cells_used + load.kv_cells_cached},
+      {"max_total_num_tokens", info.max_total_tokens},
+      {"max_running_requests", static_cast<int64_t>(info.max_running_requests)},
+      {"token_usage",
+       Ratio(static_cast<double>(load.kv_cells_used), static_cast<double>(info.max_total_tokens))},
+      {"gen_throughput",
+       meter.TokensPerSecond(model.engine.get(), load.generated_tokens, Clock::now())},
+      {"cache_hit_rate",
+       Ratio(static_cast<double>(load.cached_tokens), static_cast<double>(load.prompt_tokens))},
+      {"utilization", Ratio(running, info.max_running_requests)},
+      {"num_retractions", static_cast<int64_t>(load.retractions)},
+      {"is_pause", load.paused},
+      {"healthy", load.healthy},
+  };
+  if (parts.memory) report.Set("memory", MemoryOf(info));
+  if (parts.queues) report.Set("queues", QueuesOf(load));
+  return report;
+}
+
+Json SumsOf(const JsonArray& reports) {
+  int64_t running = 0;
+  int64_t waiting = 0;
+  double usage = 0;
+  double throughput = 0;
+  double utilization = 0;
+  for (const Json& report : reports) {
+    running += report.GetInt("num_running_reqs", 0);
+    waiting += report.GetInt("num_waiting_reqs", 0);
+    usage += report.GetDouble("token_usage", 0);
+    throughput += report.GetDouble("gen_throughput", 0);
+    utilization += report.GetDouble("utilization", 0);
+  }
+  const auto ranks = static_cast<double>(reports.size());
+  return JsonObject{
+      {"total_running_reqs", running},
+      {"total_waiting_reqs", waiting},
+      {"total_reqs", running + waiting},
+      {"avg_token_usage", Ratio(usage, ranks)},
+      {"avg_throughput", Ratio(throughput, ranks)},
+      {"avg_utilization", Ratio(utilization, ranks)},
+  };
+}
+
+}  // namespace
+
+double LoadMeter::TokensPerSecond(const Engine* engine, uint64_t generated, TimePoint now) {
+  std::lock_guard lock(mutex_);
+  const auto [it, first] = readings_.try_emplace(engine, Reading{now, generated, 0});
+  Reading& last = it->second;
+  const double passed = Seconds(now - last.at);
+  if (!first && passed >= 1) {
+    last = {now, generated, static_cast<double>(generated - last.generated) / passed};
+  }
+  return last.rate;
+}
+
+StatusOr<LoadParts> LoadParts::Parse(std::string_view include) {
+  if (include.empty()) return LoadParts{};
+  LoadParts parts{false, false};
+  while (!include.empty()) {
+    const size_t end = std::min(include.find(','), include.size());
+    const std::string_view word = include.substr(0, end);
+    include.remove_prefix(std::min(end + 1, include.size()));
+    if (word == "all") {
+      parts = LoadParts{};
+    } else if (word == "memory") {
+      parts.memory = true;
+    } else if (word == "queues") {
+      parts.queues = true;
+    } else if (word != "core" && word != "spec" && word != "lora" && word != "disagg") {
+      return InvalidArgument("include",
+                             fmt::format("include must be a list of core, memory, queues, spec, "
+                                         "lora, disagg and all, got \"{:.48}\"",
+                                         word));
+    }
+  }
+  return parts;
+}
+
+JsonArray LoadReports(const ModelRegistry& models, LoadMeter& meter, std::optional<int64_t> rank,
+                      const LoadParts& parts) {
+  JsonArray reports;
+  int64_t at = 0;
+  for (const ServingModel* model : models.models()) {
+    if (!rank || *rank == at) reports.push_back(ReportOf(*model, at, meter, parts));
+    ++at;
+  }
+  return reports;
+}
+
+Json LoadsBody(JsonArray reports) {
+  Json sums = SumsOf(reports);
+  return JsonObject{
+      {"timestamp", fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)))},
+      {"version", PORTICO_VERSION},
+      {"dp_rank_count", static_cast<int64_t>(reports.size())},
+      {"loads", std::move(reports)},
+      {"aggregate", std::move(sums)},
+  };
+}
+
+Json OldLoadsBody(JsonArray reports) {
+  for (Json& report : reports) {
+    report.Set("num_reqs", report.GetInt("num_total_reqs", 0));
+    report.Set("num_tokens", report.GetInt("num_used_tokens", 0));
+    report.Set("ts_tic", report.GetDouble("timestamp", 0));
+  }
+  return Json(std::move(reports));
+}
+
+}  // namespace portico

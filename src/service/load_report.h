@@ -1,0 +1,55 @@
+// What the engines carry, as SGLang's load routes show it (its LoadSnapshot): GET /v1/loads, /get_load
+// and gRPC's GetLoad. Each served model stands for one data-parallel rank.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+#include "service/model_registry.h"
+#include "text/json.h"
+
+namespace portico {
+
+// Tokens a second of each engine. A reading holds for a second; then the next one takes the mean
+// since. Thread safe.
+class LoadMeter {
+ public:
+  double TokensPerSecond(const Engine* engine, uint64_t generated, TimePoint now);
+
+ private:
+  struct Reading {
+    TimePoint at;
+    uint64_t generated = 0;
+    double rate = 0;
+  };
+  std::mutex mutex_;
+  std::map<const Engine*, Reading> readings_;
+};
+
+// Which optional parts of a rank's report are wanted.
+struct LoadParts {
+  bool memory = true;
+  bool queues = true;
+
+  // A comma separated list of core, memory, queues, all and the parts that SGLang has beside them (spec,
+  // lora, disagg: nothing here has such). INVALID_ARGUMENT (field "include") for another word.
+  static StatusOr<LoadParts> Parse(std::string_view include);
+};
+
+// One object a rank, or of the given rank only; an unknown rank gives none. Empty while loading.
+JsonArray LoadReports(const ModelRegistry& models, LoadMeter& meter, std::optional<int64_t> rank,
+                      const LoadParts& parts);
+
+// The body of GET /v1/loads: when, which version, the ranks' reports and their sums.
+Json LoadsBody(JsonArray reports);
+
+// As the older route and gRPC's GetLoad have it: the ranks' reports in a list, with the names of old.
+Json OldLoadsBody(JsonArray reports);
+
+}  // namespace portico
