@@ -1,6 +1,7 @@
 #include "api/admin/health.h"
 #include "api/openai/handlers.h"
 #include "api/router.h"
+#include "api/sglang/control_handlers.h"
 #include "api/sglang/generate_handler.h"
 #include "api/sglang/info.h"
 
@@ -11,6 +12,7 @@ Router MakeRouter() {
   openai::AddOpenAiRoutes(router);
   AddSglangRoutes(router);
   AddGenerateRoute(router);
+  AddControlRoutes(router);
   AddAdminRoutes(router);
   return router;
 }

@@ -69,6 +69,9 @@ class HealthCall final : public Call, public TextSink {
 void HandleHealthGenerate(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
   StatusOr<const ServingModel*> model = shard.api.models->Find("");
   if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
+  // Nothing comes out of a paused engine, which is no illness.
+  const EngineLoad load = (*model)->engine->load();
+  if (load.paused && load.healthy) return ReplyText(*exchange, shard.api, 200, "paused\n");
   auto call = std::make_unique<HealthCall>(std::move(exchange), shard);
   Status status = call->Start(**model);
   if (!status.ok()) return ReplyError(*call->TakeExchange(), shard.api, status);

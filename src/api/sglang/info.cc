@@ -6,6 +6,7 @@
 
 #include "api/reply.h"
 #include "api/sglang/tokenize_handlers.h"
+#include "service/pause.h"
 #include "text/json_writer.h"
 
 namespace portico::api {
@@ -49,6 +50,7 @@ Json LoadAsJson(const ServingModel& model) {
       {"cached_tokens", static_cast<int64_t>(load.cached_tokens)},
       {"generated_tokens", static_cast<int64_t>(load.generated_tokens)},
       {"retractions", static_cast<int64_t>(load.retractions)},
+      {"paused", load.paused},
       {"healthy", load.healthy},
   };
 }
@@ -64,6 +66,7 @@ void HandleServerInfo(ExchangePtr exchange, ShardContext& shard) {
     info.Set("max_total_num_tokens", engine.max_total_tokens);
     info.Set("max_context_length", engine.context_length);
   }
+  info.Set("is_pause", AnyPaused(*shard.api.models));
   info.Set("internal_states", std::move(states));
   ReplyJson(*exchange, shard.api, 200, info.Dump());
 }
