@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 namespace portico::net {
 
@@ -30,6 +31,8 @@ class Transport {
   virtual IoResult Write(const iovec* parts, int count) = 0;
   // Tells the peer that no more bytes will come; best effort, before the socket is closed.
   virtual void EndOutput() = 0;
+  // After kFailed: why, where more is known than that the connection is lost.
+  virtual std::string Failure() const { return {}; }
 };
 
 // `fd` stays the caller's and must outlive the transport.
