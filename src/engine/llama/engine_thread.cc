@@ -56,6 +56,7 @@ Status EngineThread::Gone() const {
 void EngineThread::Abort(StreamId stream) {
   std::lock_guard lock(mutex_);
   Post({.kind = Command::Kind::kAbort, .abort = stream});
+  if (std::erase(awaited_, stream) > 0 && awaited_.empty()) cancel_step_ = true;
 }
 
 // Idle, or paused without cells, means that the engine's thread has nothing left to do before the
@@ -92,8 +93,8 @@ void EngineThread::Stop() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
+    cancel_step_ = true;
   }
-  runner_->Interrupt();
   wake_.notify_one();
   std::call_once(joined_, [this] { thread_.join(); });
 }
@@ -184,8 +185,16 @@ bool EngineThread::RunStep() {
                           cache_.cells())));
   }
   if (step.chunks.empty()) return !step.too_long.empty();
-  const Status status = runner_->Run(step);
-  if (status.code() == StatusCode::kCancelled) return false;  // the loop ends all streams
+  BeginStep(step);
+  const Status status = runner_->Run(step, cancel_step_);
+  EndStep();
+  if (status.code() == StatusCode::kCancelled) {
+    scheduler_.Undo(step);
+    for (const Chunk& chunk : step.chunks) {
+      End(chunk.request->stream, /*keep=*/true, FinishReason::kAbort, OkStatus());
+    }
+    return true;
+  }
   if (!status.ok()) {
     FailStep(step, status);
     return true;
@@ -199,6 +208,21 @@ bool EngineThread::RunStep() {
     row += chunk.rows;
   }
   return true;
+}
+
+// A step of which every stream has been aborted is cancelled: a long prompt takes seconds.
+void EngineThread::BeginStep(const Step& step) {
+  std::lock_guard lock(mutex_);
+  for (const Chunk& chunk : step.chunks) awaited_.push_back(chunk.request->stream);
+  for (const Command& command : commands_) {
+    if (command.kind == Command::Kind::kAbort) std::erase(awaited_, command.abort);
+  }
+  cancel_step_ = stopping_ || awaited_.empty();
+}
+
+void EngineThread::EndStep() {
+  std::lock_guard lock(mutex_);
+  awaited_.clear();
 }
 
 void EngineThread::Consume(const Chunk& chunk, int32_t first_row) {

@@ -63,6 +63,8 @@ class EngineThread final : public LlamaEngine {
   void Apply(Command command);
   void Freeze(PauseMode mode);
   bool RunStep();
+  void BeginStep(const Step& step);
+  void EndStep();
   void Consume(const Chunk& chunk, int32_t first_row);
   void End(StreamId stream, bool keep, FinishReason reason, const Status& error);
   void EndAll(FinishReason reason, const Status& error);
@@ -83,6 +85,8 @@ class EngineThread final : public LlamaEngine {
   bool stopping_ = false;            // guarded by mutex_
   bool holds_no_cells_ = false;      // guarded by mutex_: a pause has taken all requests' cells
   std::atomic<bool> paused_{false};  // changes under mutex_ only
+  std::vector<StreamId> awaited_;    // of the step that runs, not aborted; guarded by mutex_
+  std::atomic<bool> cancel_step_{false};  // changes under mutex_ only
   std::atomic<bool> dead_{false};
   std::atomic<int64_t> in_flight_{0};  // accepted and not ended; grows under mutex_ only
   std::atomic<uint64_t> next_seed_;

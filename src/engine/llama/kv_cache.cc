@@ -84,6 +84,12 @@ void KvCache::Grow(KvBranch* branch, int32_t count) {
   own_ += count;
 }
 
+void KvCache::Shrink(KvBranch* branch, int32_t count) {
+  branch->length -= count;
+  own_ -= count;
+  memory_->Remove(branch->sequence, branch->length, -1);
+}
+
 // Any leaf below has the cells of all that is above it.
 int32_t KvCache::SequenceOf(const PrefixNode* node) const {
   while (!node->leaf()) node = node->children.front().get();

@@ -64,6 +64,9 @@ class KvCache {
   // The branch gets `count` more cells, which must be free: they are about to be computed.
   void Grow(KvBranch* branch, int32_t count);
 
+  // The branch gives up its last `count` cells, which Grow() gave it and nobody shares.
+  void Shrink(KvBranch* branch, int32_t count);
+
   // Lets others share what the branch has computed: `tokens` are the request's. Where the same
   // tokens are in the tree already, the branch takes those cells and frees its own.
   void Publish(std::span<const TokenId> tokens, KvBranch* branch);

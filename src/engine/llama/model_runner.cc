@@ -41,7 +41,8 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
   params.op_offload = false;
   params.no_perf = true;
   params.abort_callback = [](void* self) {
-    return static_cast<ModelRunner*>(self)->interrupted_.load(std::memory_order_relaxed);
+    const std::atomic<bool>* cancelled = static_cast<ModelRunner*>(self)->cancelled_;
+    return cancelled != nullptr && cancelled->load(std::memory_order_relaxed);
   };
   params.abort_callback_data = runner.get();
   try {
@@ -89,8 +90,9 @@ void ModelRunner::Fill(const Step& step) {
   for (llama_seq_id& sequence : sequences_) sequence_pointers_.push_back(&sequence);
 }
 
-Status ModelRunner::Run(const Step& step) {
+Status ModelRunner::Run(const Step& step, const std::atomic<bool>& cancelled) {
   Fill(step);
+  cancelled_ = &cancelled;
   const llama_batch batch = {static_cast<int32_t>(tokens_.size()),
                              tokens_.data(),
                              nullptr,
@@ -106,7 +108,7 @@ Status ModelRunner::Run(const Step& step) {
     return Error(StatusCode::kInternal, fmt::format("the model failed: {}", e.what()));
   }
   if (result == 0) return OkStatus();
-  if (result == 2) return Error(StatusCode::kCancelled, "the engine is stopping");
+  if (result == 2) return Error(StatusCode::kCancelled, "nobody waits for this step");
   return Error(StatusCode::kInternal,
                fmt::format("the model failed with code {}: {}", result, errors.Text()));
 }

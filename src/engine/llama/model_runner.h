@@ -1,7 +1,7 @@
 // libllama's half of a step: a context with its KV cells and threads, and a batch made of the
 // scheduler's chunks.
 //
-// Used by one thread, but Interrupt(), which any thread may call. The model must outlive it.
+// Used by one thread. The model must outlive it.
 #pragma once
 
 #include <atomic>
@@ -34,15 +34,13 @@ class ModelRunner : public KvMemory {
   ModelRunner& operator=(const ModelRunner&) = delete;
 
   // Computes the chunks. On an error none of them counts as computed; their cells must be removed.
-  // CANCELLED after Interrupt(), otherwise INTERNAL.
-  Status Run(const Step& step);
+  // CANCELLED soon after `cancelled` has become true (after one operation of the model's graph),
+  // otherwise INTERNAL.
+  Status Run(const Step& step, const std::atomic<bool>& cancelled);
 
   // Row `index` of the last Run(), in the order of the chunks: vocab_size raw logits. Valid until
   // the next Run().
   std::span<const float> Logits(int32_t index) const;
-
-  // Makes a Run() in progress, and all later ones, return soon.
-  void Interrupt() { interrupted_.store(true, std::memory_order_relaxed); }
 
   // The memory cannot be cut or shared position by position (recurrent states, sliding windows).
   bool whole_sequences_only() const { return whole_sequences_only_; }
@@ -58,7 +56,7 @@ class ModelRunner : public KvMemory {
   ggml_threadpool* threadpool_ = nullptr;
   int32_t vocab_size_ = 0;
   bool whole_sequences_only_ = false;
-  std::atomic<bool> interrupted_{false};
+  const std::atomic<bool>* cancelled_ = nullptr;  // within Run()
 
   // The batch, one entry a token; the memory is reused.
   std::vector<llama_token> tokens_;

@@ -187,6 +187,10 @@ void Scheduler::Computed(const Step& step) {
   }
 }
 
+void Scheduler::Undo(const Step& step) {
+  for (const Chunk& chunk : step.chunks) cache_->Shrink(&chunk.request->branch, chunk.count);
+}
+
 std::unique_ptr<ScheduledRequest> Scheduler::Finish(StreamId stream, bool keep) {
   const auto is_it = [&](const auto& request) { return request->stream == stream; };
   std::unique_ptr<ScheduledRequest> request;

@@ -89,6 +89,8 @@ class Scheduler {
 
   // The chunks have been computed.
   void Computed(const Step& step);
+  // Or they have not: their cells are given back. Nothing else may have happened since Next().
+  void Undo(const Step& step);
 
   // Takes a request out, waiting or running. With `keep` its tokens stay in the cache as an
   // evictable prefix. Null if it is unknown.

@@ -337,5 +337,23 @@ TEST_F(SchedulerTest, HoldsItsInvariantsUnderRandomUse) {
   }
 }
 
+TEST_F(SchedulerTest, ACancelledStepLeavesWhatWasComputedBefore) {
+  SchedulerOptions options;
+  options.prefill_tokens = 4;
+  Start(options, 100);
+  const StreamId stream = Add({1, 2, 3, 4, 5, 6, 7, 8, 9}, 3);
+  RunStep();
+  const Step step = scheduler_->Next();
+  ASSERT_EQ(step.chunks.size(), 1u);
+  EXPECT_EQ(step.chunks[0].begin, 4);
+  EXPECT_EQ(cache_->used(), 8);
+  scheduler_->Undo(step);
+  EXPECT_EQ(cache_->used(), 4);
+  Finish(stream);
+  EXPECT_EQ(cache_->used(), 0);
+  EXPECT_EQ(cache_->cached(), 4);
+  EXPECT_EQ(memory_.used(), 4);
+}
+
 }  // namespace
 }  // namespace portico::llama
