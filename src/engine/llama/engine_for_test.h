@@ -1,4 +1,5 @@
-// Test helper: a sink that collects the answers of many streams and lets the test wait for them.
+// Test helpers: a sink that collects the answers of many streams and lets the test wait for them,
+// and an engine on a model.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,10 +9,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/llama/import/temp_folder_for_test.h"
+#include "engine/llama/llama_engine.h"
+#include "engine/llama/model.h"
 
 namespace portico::llama {
 
@@ -87,5 +92,48 @@ inline GenerateRequest Greedy(std::vector<TokenId> prompt, int32_t max_new_token
   request.sampling.ignore_eos = true;
   return request;
 }
+
+// An engine on a model, with an import cache of its own.
+class TestEngine {
+ public:
+  void LoadModel(const std::string& folder, const std::string& dtype,
+                 const std::string& quantization = "") {
+    ModelOptions options;
+    options.path = folder;
+    options.dtype = dtype;
+    options.quantization = quantization;
+    auto model = LlamaModel::Load(options, nullptr);
+    ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+    model_ = *std::move(model);
+  }
+
+  void Start(const LlamaEngineOptions& options) {
+    auto engine = NewLlamaEngine(std::move(model_), options);
+    ASSERT_TRUE(engine.ok()) << MessageOf(engine.status());
+    engine_ = *std::move(engine);
+  }
+
+  Answer Ask(GenerateRequest request) {
+    const StreamId stream = request.stream;
+    CollectingSink sink;
+    const Status status = engine_->Submit(std::move(request), &sink);
+    EXPECT_TRUE(status.ok()) << MessageOf(status);
+    if (!status.ok()) return {};
+    sink.WaitForEnds(1);
+    return sink.of(stream);
+  }
+
+  void ExpectIdle() {
+    const EngineLoad load = engine_->load();
+    EXPECT_EQ(load.running, 0);
+    EXPECT_EQ(load.waiting, 0);
+    EXPECT_EQ(load.kv_cells_used, 0);
+    EXPECT_TRUE(load.healthy);
+  }
+
+  TempFolder cache_{"PORTICO_CACHE_DIR"};
+  std::unique_ptr<LlamaModel> model_;  // until Start()
+  std::unique_ptr<LlamaEngine> engine_;
+};
 
 }  // namespace portico::llama

@@ -5,15 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/llama/engine_for_test.h"
 #include "engine/llama/import/safetensors.h"
-#include "engine/llama/import/temp_folder_for_test.h"
-#include "engine/llama/llama_engine.h"
 #include "engine/llama/logits_for_test.h"
 
 namespace portico::llama {
@@ -34,18 +31,14 @@ struct ReferenceCase {
 };
 
 // An engine on one of those models.
-class ReferenceEngine {
+class ReferenceEngine : public TestEngine {
  public:
   static bool Here() { return !SharedFolder().empty(); }
 
   void Load(const std::string& name) {
     const std::string folder = SharedFolder() + "/data/models/" + name;
-    ModelOptions options;
-    options.path = folder;
-    options.dtype = "float32";
-    auto model = LlamaModel::Load(options, nullptr);
-    ASSERT_TRUE(model.ok()) << MessageOf(model.status());
-    model_ = *std::move(model);
+    LoadModel(folder, "float32");
+    ASSERT_NE(model_, nullptr);
     vocab_ = static_cast<size_t>(model_->info().vocab_size);
     context_ = model_->info().context_length;
     auto expected = WeightFiles::OpenFile(folder + "/expected.safetensors");
@@ -63,25 +56,9 @@ class ReferenceEngine {
     ASSERT_FALSE(cases_.empty());
   }
 
-  void Start(const LlamaEngineOptions& options) {
-    auto engine = NewLlamaEngine(std::move(model_), options);
-    ASSERT_TRUE(engine.ok()) << MessageOf(engine.status());
-    engine_ = *std::move(engine);
-  }
-
   GenerateRequest Question(size_t k) {
     const ReferenceCase& c = cases_[k % cases_.size()];
     return Greedy(c.prompt, static_cast<int32_t>(std::max<size_t>(c.greedy.size(), 1)));
-  }
-
-  Answer Ask(GenerateRequest request) {
-    const StreamId stream = request.stream;
-    CollectingSink sink;
-    const Status status = engine_->Submit(std::move(request), &sink);
-    EXPECT_TRUE(status.ok()) << MessageOf(status);
-    if (!status.ok()) return {};
-    sink.WaitForEnds(1);
-    return sink.of(stream);
   }
 
   void ExpectReference(size_t k, const Answer& answer, const char* when) {
@@ -92,17 +69,6 @@ class ReferenceEngine {
     EXPECT_EQ(answer.last.finish, FinishReason::kLength);
   }
 
-  void ExpectIdle() {
-    const EngineLoad load = engine_->load();
-    EXPECT_EQ(load.running, 0);
-    EXPECT_EQ(load.waiting, 0);
-    EXPECT_EQ(load.kv_cells_used, 0);
-    EXPECT_TRUE(load.healthy);
-  }
-
-  TempFolder cache_{"XDG_CACHE_HOME"};
-  std::unique_ptr<LlamaModel> model_;
-  std::unique_ptr<LlamaEngine> engine_;
   std::vector<ReferenceCase> cases_;
   size_t vocab_ = 0;
   int32_t context_ = 0;
