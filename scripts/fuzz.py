@@ -3,11 +3,13 @@
 
 Each starts from the string literals of its room's tests and from what build/fuzz-corpus has kept of earlier runs, with
 a seed of its own that is printed (--seed repeats a run's choices). What crashes a fuzzer stays in build/fuzz-crashes.
-    ./dev build fuzz fuzzers && scripts/fuzz.py [--seconds 12] [--seed N] [--build build/fuzz] [NAME...]
+    ./dev build fuzz fuzzers && scripts/fuzz.py [--seconds 12 | --runs N] [--seed N] [--build build/fuzz] [NAME...]
+PORTICO_FUZZ_RUNS=10000000 in the environment is --runs: so many inputs to each, however long that takes.
 """
 import argparse
 import concurrent.futures
 import hashlib
+import os
 import pathlib
 import random
 import re
@@ -22,6 +24,7 @@ CRASHES = ROOT / "build/fuzz-crashes"
 SEEDS = {
     "json_fuzz": (["src/text/*_test.cc", "src/api/**/*_test.cc"], b""),
     "http_parser_fuzz": (["src/net/*_test.cc"], b"\x05"),
+    "http2_session_fuzz": (["src/net/*_test.cc"], b"\xff"),
     "decode_chat_fuzz": (["src/api/**/*_test.cc"], b""),
     "template_render_fuzz": (["src/template/*_test.cc", "models/demo/chat_template.jinja"], b""),
     "template_source_fuzz": (["src/template/*_test.cc", "models/demo/chat_template.jinja"], b""),
@@ -29,6 +32,26 @@ SEEDS = {
     "tokenizer_encode_fuzz": (["src/tokenizer/*_test.cc"], b""),
     "tokenizer_regex_fuzz": (["src/tokenizer/scanners*.cc", "src/tokenizer/*_test.cc"], b"\x40\x01"),
 }
+
+
+def http2_seeds():
+    """Frames of RFC 9113, made as a client makes them; HPACK blocks from the static table and literals."""
+    def frame(kind, flags, stream, payload):
+        return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+    settings = frame(4, 0, 0, b"") + frame(4, 1, 0, b"")
+    get = b"\x82\x86\x44\x02/%c\x41\x01x"
+    post = b"\x83\x86\x44\x02/%c\x41\x01x"
+    yield settings + b"".join(frame(1, 5, 2 * i + 1, get % (97 + i)) for i in range(8))
+    yield settings + frame(1, 4, 1, post % 97) + frame(0, 0, 1, b"a body") + frame(0, 9, 1, b"\x02end\0\0")
+    yield settings + frame(1, 1, 1, (get % 98)[:5]) + frame(9, 0, 1, b"") + frame(9, 4, 1, (get % 98)[5:])
+    yield settings + frame(1, 4, 1, post % 99 + b"\x0f\x0d\x016\x40\x01k\x01v") + frame(3, 0, 1, bytes(3) + b"\x08")
+    yield frame(4, 0, 0, b"\0\x04\0\0\0\x01\0\x01\0\0\0\0") + frame(1, 0x25, 1, bytes(4) + b"\x10" + get % 99)
+    yield settings + frame(6, 0, 0, bytes(8)) + frame(2, 0, 3, bytes(5)) + frame(8, 0, 0, b"\0\0\xff\0")
+    yield settings + frame(1, 5, 1, get % 101) + frame(8, 0, 1, b"\x7f\xff\xff\xff") * 2 + frame(7, 0, 0, bytes(8))
+    yield settings + frame(1, 4, 1, post % 100) + frame(1, 5, 1, b"\x40\x01t\x01v") + frame(1, 5, 1, get % 97)
+
+
 LITERAL = re.compile(r'R"\((.*?)\)"|"((?:[^"\\\n]|\\.)*)"', re.S)
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
 
@@ -54,26 +77,31 @@ def write_seeds(name):
         for path in ROOT.glob(pattern):
             for seed in literals(path):
                 (folder / hashlib.sha1(seed).hexdigest()).write_bytes(prefix + seed)
+    if name == "http2_session_fuzz":
+        for number, seed in enumerate(http2_seeds()):
+            (folder / f"frames{number}").write_bytes(b"\xff" + seed)
     return folder
 
 
-def run(program, seconds, seed):
+def run(program, options):
     """True where nothing was found."""
     name = program.name
     kept = CORPUS / name
     kept.mkdir(parents=True, exist_ok=True)
     crashes = CRASHES / name
     crashes.mkdir(parents=True, exist_ok=True)
-    command = [program, f"-max_total_time={seconds}", f"-seed={seed}", "-timeout=10", "-rss_limit_mb=2048",
+    limit = f"-runs={options.runs}" if options.runs else f"-max_total_time={options.seconds}"
+    command = [program, limit, f"-seed={options.seed}", "-timeout=60", "-rss_limit_mb=2048",
                "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={crashes}/", kept, write_seeds(name)]
+    environment = {"ASAN_OPTIONS": "allocator_may_return_null=1", **os.environ}
     result = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            errors="replace", timeout=seconds * 4 + 120)
+                            errors="replace", env=environment)
     runs = re.search(r"number_of_executed_units: (\d+)", result.stdout)
-    print(f"  {name:24} seed {seed:10}  {runs[1] if runs else '?':>9} runs  "
+    print(f"  {name:24} seed {options.seed:10}  {runs[1] if runs else '?':>9} runs  "
           f"{'ok' if result.returncode == 0 else 'FAILED'}", flush=True)
     if result.returncode != 0:
         print(result.stdout[-8000:])
-        print(f"  again: {program} {crashes}/…", flush=True)
+        print(f"  again: {program} {crashes}/FILE", flush=True)
     return result.returncode == 0
 
 
@@ -81,13 +109,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="only these fuzzers")
     parser.add_argument("--seconds", type=int, default=12, help="for each")
+    parser.add_argument("--runs", type=int, default=int(os.environ.get("PORTICO_FUZZ_RUNS", 0)), help="of each, instead")
     parser.add_argument("--seed", type=int, default=random.randrange(1, 1 << 31))
     parser.add_argument("--build", default="build/fuzz", type=pathlib.Path)
     options = parser.parse_args()
     programs = [p for p in sorted((ROOT / options.build).glob("*_fuzz"))
                 if not options.names or p.name in options.names]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        passed = list(pool.map(lambda p: run(p, options.seconds, options.seed), programs))
+        passed = list(pool.map(lambda program: run(program, options), programs))
     print(f"{sum(passed)} passed, {len(passed) - sum(passed)} failed, 0 skipped")
     return 0 if passed and all(passed) else 1
 
