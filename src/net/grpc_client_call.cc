@@ -47,6 +47,10 @@ std::string_view ResetName(uint32_t error) {
   return error < std::size(kNames) ? kNames[error] : "an unknown error";
 }
 
+Status DeadlineExceeded() {
+  return Error(StatusCode::kDeadlineExceeded, "the deadline has passed");
+}
+
 constexpr uint32_t kNoError = 0;
 constexpr uint32_t kCancel = 8;
 
@@ -75,9 +79,7 @@ GrpcClientCall::GrpcClientCall(GrpcChannel& channel, GrpcCallOptions options,
   const TimePoint now = Clock::now();
   if (options_.timeout >= TimePoint::max() - now) return;
   deadline_ = now + options_.timeout;
-  deadline_timer_ = channel.shard_.After(options_.timeout, [this] {
-    Fail(Error(StatusCode::kDeadlineExceeded, "the deadline has passed"));
-  });
+  deadline_timer_ = channel.shard_.After(options_.timeout, [this] { Fail(DeadlineExceeded()); });
 }
 
 GrpcClientCall::~GrpcClientCall() {
@@ -218,6 +220,10 @@ void GrpcClientCall::OnReset(uint32_t error, bool unprocessed) {
     block_bytes_ = 0;
     http_status_ = 0;
     channel_->Queue(*this, true);
+    return;
+  }
+  if (error == kCancel && Clock::now() >= deadline_) {
+    EndWith(DeadlineExceeded());  // the server's clock was faster
     return;
   }
   std::string message = "the server reset the stream: ";
