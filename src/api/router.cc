@@ -1,32 +1,13 @@
 #include "api/router.h"
 
-#include <openssl/crypto.h>
-
 #include <utility>
 
+#include "api/authorization.h"
 #include "api/openai/errors.h"
 #include "api/reply.h"
 
 namespace portico::api {
 namespace {
-
-// Takes as long for any wrong key of the same length; the length itself is no secret.
-bool SameKey(std::string_view given, std::string_view expected) {
-  return given.size() == expected.size() &&
-         CRYPTO_memcmp(given.data(), expected.data(), expected.size()) == 0;
-}
-
-bool Authorized(const net::HttpRequest& request, const std::string& api_key) {
-  constexpr std::string_view kBearer = "bearer ";
-  std::string_view header = request.Header("authorization");
-  if (header.size() <= kBearer.size()) return false;
-  for (size_t i = 0; i < kBearer.size(); ++i) {
-    char c = header[i];
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (c != kBearer[i]) return false;
-  }
-  return SameKey(header.substr(kBearer.size()), api_key);
-}
 
 void ReplyPreflight(net::Exchange& exchange, const ApiContext& api, const std::string& methods) {
   net::HttpResponse response = Head(exchange, api, 204, "");
@@ -59,12 +40,9 @@ void Router::Dispatch(std::unique_ptr<net::Exchange> exchange, ShardContext& sha
     if (!Matches(route, request.path)) continue;
     bool head = request.method == "HEAD" && route.method == "GET";
     if (route.method == request.method || head) {
-      if (route.access == Access::kKey && !shard.api.api_key.empty() &&
-          !Authorized(request, shard.api.api_key)) {
-        return ReplyError(*exchange, shard.api,
-                          Error(StatusCode::kUnauthenticated,
-                                "Incorrect or missing API key; send `Authorization: Bearer KEY`.",
-                                {}, "invalid_api_key"));
+      if (route.access == Access::kKey) {
+        const Status key = CheckApiKey(request.Header("authorization"), shard.api.api_key);
+        if (!key.ok()) return ReplyError(*exchange, shard.api, key);
       }
       return route.handler(std::move(exchange), shard);
     }

@@ -1,0 +1,34 @@
+#include "api/authorization.h"
+
+#include <openssl/crypto.h>
+
+namespace portico::api {
+namespace {
+
+// Takes as long for any wrong key of the same length; the length itself is no secret.
+bool SameKey(std::string_view given, std::string_view expected) {
+  return given.size() == expected.size() &&
+         CRYPTO_memcmp(given.data(), expected.data(), expected.size()) == 0;
+}
+
+bool IsBearer(std::string_view header, std::string_view api_key) {
+  constexpr std::string_view kBearer = "bearer ";
+  if (header.size() <= kBearer.size()) return false;
+  for (size_t i = 0; i < kBearer.size(); ++i) {
+    char c = header[i];
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c != kBearer[i]) return false;
+  }
+  return SameKey(header.substr(kBearer.size()), api_key);
+}
+
+}  // namespace
+
+Status CheckApiKey(std::string_view authorization, const std::string& api_key) {
+  if (api_key.empty() || IsBearer(authorization, api_key)) return OkStatus();
+  return Error(StatusCode::kUnauthenticated,
+               "Incorrect or missing API key; send `Authorization: Bearer KEY`.", {},
+               "invalid_api_key");
+}
+
+}  // namespace portico::api
