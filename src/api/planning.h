@@ -23,25 +23,53 @@ namespace portico::api {
 // every other stream of the shard up for more than half a millisecond.
 inline constexpr size_t kLongBody = 64 << 10;
 
-// Holds the exchange while the pool plans its request. A client that leaves meanwhile takes it
-// along.
+// Holds an exchange or a gRPC call while the pool plans its request. A client that leaves meanwhile
+// takes it along.
+template <typename Transport>
 class PlanningCall final : public Call {
  public:
-  PlanningCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard)
-      : exchange_(std::move(exchange)) {
-    exchange_->set_on_closed([this, &shard] { shard.calls.Remove(this); });
+  PlanningCall(std::unique_ptr<Transport> transport, ShardContext& shard)
+      : transport_(std::move(transport)) {
+    transport_->set_on_closed([this, &shard](auto&&...) { shard.calls.Remove(this); });
   }
   // It has no rid yet, so that only an abort of everything gets here: the plan then goes on to be
   // refused by the engine, or is answered.
   void Abort() override {}
-  std::unique_ptr<net::Exchange> TakeExchange() {
-    exchange_->set_on_closed(nullptr);
-    return std::move(exchange_);
+  std::unique_ptr<Transport> Take() {
+    transport_->set_on_closed(nullptr);
+    return std::move(transport_);
   }
 
  private:
-  std::unique_ptr<net::Exchange> exchange_;
+  std::unique_ptr<Transport> transport_;
 };
+
+// Runs `prepare(bytes)` on the CPU pool and then `answer(transport, shard, what it gave)` on the
+// shard. `prepare` is pure. False: the pool is full, and transport and bytes are untouched.
+template <typename Transport, typename Prepare, typename Answer>
+bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, ShardContext& shard,
+                Prepare prepare, Answer answer) {
+  auto body = std::make_shared<std::string>(std::move(bytes));
+  auto pending = std::make_shared<std::atomic<uint64_t>>(0);
+  CpuPool::Task task = [body, pending, &shard, prepare, answer] {
+    auto planned = std::make_shared<decltype(prepare(*body))>(prepare(*body));
+    shard.shard.Post([planned, pending, &shard, answer] {
+      Call* call = shard.calls.Find(*pending);
+      if (call == nullptr) return;
+      auto owned = static_cast<PlanningCall<Transport>*>(call)->Take();
+      shard.calls.Remove(call);
+      answer(std::move(owned), shard, std::move(*planned));
+    });
+  };
+  if (!shard.api.pool->Submit(std::move(task))) {
+    bytes = std::move(*body);
+    return false;
+  }
+  // The answer is posted to this very shard, so it cannot be there before the call is in the table.
+  *pending =
+      shard.calls.Add(std::make_unique<PlanningCall<Transport>>(std::move(transport), shard));
+  return true;
+}
 
 // A route of `Api`:
 //   using Planned = …;                       // movable
@@ -59,27 +87,11 @@ void AnswerPlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
 // Plans on the CPU pool. False: the pool is full, and the exchange is untouched.
 template <typename Api>
 bool PlanOnPool(std::unique_ptr<net::Exchange>& exchange, ShardContext& shard) {
-  auto body = std::make_shared<std::string>(std::move(exchange->request.body));
-  auto pending = std::make_shared<std::atomic<uint64_t>>(0);
-  CpuPool::Task task = [body, pending, &shard] {
+  auto prepare = [&models = *shard.api.models](const std::string& body) {
     static thread_local simdjson::dom::parser parser;
-    auto planned = std::make_shared<StatusOr<typename Api::Planned>>(
-        Api::Prepare(*body, parser, *shard.api.models));
-    shard.shard.Post([planned, pending, &shard] {
-      Call* call = shard.calls.Find(*pending);
-      if (call == nullptr) return;
-      auto owned = static_cast<PlanningCall*>(call)->TakeExchange();
-      shard.calls.Remove(call);
-      AnswerPlanned<Api>(std::move(owned), shard, std::move(*planned));
-    });
+    return Api::Prepare(body, parser, models);
   };
-  if (!shard.api.pool->Submit(std::move(task))) {
-    exchange->request.body = std::move(*body);
-    return false;
-  }
-  // The answer is posted to this very shard, so it cannot be there before the call is in the table.
-  *pending = shard.calls.Add(std::make_unique<PlanningCall>(std::move(exchange), shard));
-  return true;
+  return PlanOnPool(exchange, exchange->request.body, shard, prepare, AnswerPlanned<Api>);
 }
 
 // The handler of such a route.

@@ -57,6 +57,9 @@ class Exchange {
   virtual size_t unsent_bytes() const = 0;
   // Prefetches what Write() will touch beside this object.
   virtual void Prefetch() const {}
+  // What is answered from now on is the rest of something that was aborted on request. Protocols
+  // that have a status for that end with it.
+  virtual void NoteAbort() {}
   // Drops the connection (or stream) without completing the answer.
   virtual void Cut() = 0;
 

@@ -40,7 +40,10 @@ class TextCall : public Call, public TextSink {
     return std::move(exchange_);
   }
 
-  void Abort() override { generation_->Abort(); }
+  void Abort() override {
+    exchange_->NoteAbort();
+    generation_->Abort();
+  }
 
   void Prefetch(int steps) const override {
     if (steps == 1) {
