@@ -36,6 +36,7 @@ struct ApiContext {
   LoadMeter loads;
   bool log_requests = false;
   bool incremental_streaming = false;  // of /generate, where the client does not say
+  bool grpc_cumulative = false;        // of native gRPC streams, likewise
   std::atomic<bool> draining{false};
   std::atomic<bool> failed{false};  // loading has failed; the process is about to end
   std::vector<ShardContext*> shards;

@@ -59,7 +59,8 @@ HttpService::HttpService(const ServeOptions& options)
   api_.api_key = options.api_key;
   api_.cors_origin = options.cors_origin;
   api_.log_requests = options.log_requests;
-  api_.incremental_streaming = options.incremental_streaming_output;
+  api_.incremental_streaming = options.incremental_streaming_output.value_or(false);
+  api_.grpc_cumulative = !options.incremental_streaming_output.value_or(true);
   api_.server_info = OptionsAsJson(options);
   router_ = api::MakeRouter();
 }
@@ -80,8 +81,11 @@ StatusOr<std::unique_ptr<HttpService>> HttpService::Start(const ServeOptions& op
     api::ShardContext& context = *self->contexts_[exchange->shard().index()];
     self->router_.Dispatch(std::move(exchange), context);
   };
+  service->grpc_.emplace(service->api_, service->router_);
+  net::ServerOptions listener = ListenerOptions(options);
+  listener.grpc = service->grpc_->Options();
   PORTICO_ASSIGN_OR_RETURN(service->server_,
-                           net::Server::Start(ListenerOptions(options), shards, handle));
+                           net::Server::Start(std::move(listener), shards, handle));
   return service;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/context.h"
+#include "api/grpc/service.h"
 #include "api/router.h"
 #include "app/options.h"
 #include "net/server.h"
@@ -41,6 +42,7 @@ class HttpService {
   std::optional<CpuPool> pool_;
   std::vector<std::unique_ptr<net::Shard>> shards_;
   std::vector<std::unique_ptr<api::ShardContext>> contexts_;  // one a shard
+  std::optional<api::rpc::GrpcService> grpc_;
   std::unique_ptr<net::Server> server_;
 };
 

@@ -31,9 +31,9 @@ struct ServeOptions {
   int32_t threads = 0;   // of the engine; 0: all cores
   std::string api_key;   // secret; empty: no authentication
   std::string cors_origin;
-  bool enable_metrics = true;  // cannot be false
-  bool incremental_streaming_output = false;
-  double drain_timeout = 30;  // seconds
+  bool enable_metrics = true;                        // cannot be false
+  std::optional<bool> incremental_streaming_output;  // absent: over gRPC, not over HTTP
+  double drain_timeout = 30;                         // seconds
 
   // Limits
   int32_t max_running_requests = 0;  // 0: the engine's choice

@@ -123,7 +123,8 @@ constexpr Option kTable[] = {
     {.group = "Serving",
      .name = "incremental-streaming-output",
      .member = &ServeOptions::incremental_streaming_output,
-     .help = "Events of /generate hold what is new instead of all so far; the header "
+     .help = "Messages of native streams hold what is new, not all so far. Neither flag nor "
+             "=false: so over gRPC, but not over HTTP (/generate). The header or metadata "
              "x-portico-stream (delta or cumulative) chooses for one request."},
     {.group = "Serving",
      .name = "drain-timeout",

@@ -2,6 +2,7 @@
 // made.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,9 +13,9 @@
 namespace portico {
 
 struct Option {
-  using Member =
-      std::variant<std::string ServeOptions::*, bool ServeOptions::*, int32_t ServeOptions::*,
-                   int64_t ServeOptions::*, double ServeOptions::*>;
+  using Member = std::variant<std::string ServeOptions::*, bool ServeOptions::*,
+                              std::optional<bool> ServeOptions::*, int32_t ServeOptions::*,
+                              int64_t ServeOptions::*, double ServeOptions::*>;
 
   std::string_view group;
   std::string_view name;  // "model-path": the flag without its dashes, and the key in the file
@@ -30,7 +31,10 @@ struct Option {
   bool bytes = false;   // takes "32MiB"
   bool secret = false;  // never shown again
 
-  bool is_flag() const { return std::holds_alternative<bool ServeOptions::*>(member); }
+  bool is_flag() const {
+    return std::holds_alternative<bool ServeOptions::*>(member) ||
+           std::holds_alternative<std::optional<bool> ServeOptions::*>(member);
+  }
   bool is_text() const { return std::holds_alternative<std::string ServeOptions::*>(member); }
 };
 

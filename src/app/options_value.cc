@@ -58,6 +58,15 @@ StatusOr<int64_t> ParseWhole(const Option& option, const std::string& text) {
   return value;
 }
 
+template <typename Flag>
+Status ParseFlag(const std::string& text, Flag* flag) {
+  if (text != "true" && text != "false") {
+    return Bad(fmt::format("`{}` is not true or false", text));
+  }
+  *flag = text == "true";
+  return OkStatus();
+}
+
 std::string ChoiceList(std::string_view choices) {
   std::string list(choices);
   for (size_t at = list.find('|'); at != std::string::npos; at = list.find('|', at)) {
@@ -101,12 +110,9 @@ Status SetOption(const Option& option, const std::string& text, ServeOptions* op
                    options->*member = text;
                    return OkStatus();
                  },
-                 [&](bool ServeOptions::* member) -> Status {
-                   if (text != "true" && text != "false") {
-                     return Bad(fmt::format("`{}` is not true or false", text));
-                   }
-                   options->*member = text == "true";
-                   return OkStatus();
+                 [&](bool ServeOptions::* member) { return ParseFlag(text, &(options->*member)); },
+                 [&](std::optional<bool> ServeOptions::* member) {
+                   return ParseFlag(text, &(options->*member));
                  },
                  [&](double ServeOptions::* member) -> Status {
                    double value = 0;
@@ -131,6 +137,9 @@ std::string OptionText(const Option& option, const ServeOptions& options) {
                                [&](bool ServeOptions::* member) -> std::string {
                                  return options.*member ? "true" : "false";
                                },
+                               [&](std::optional<bool> ServeOptions::* member) -> std::string {
+                                 return (options.*member).value_or(false) ? "true" : "false";
+                               },
                                [&](int64_t ServeOptions::* member) {
                                  return option.bytes ? BytesText(options.*member)
                                                      : fmt::format("{}", options.*member);
@@ -140,7 +149,11 @@ std::string OptionText(const Option& option, const ServeOptions& options) {
 }
 
 Json OptionJson(const Option& option, const ServeOptions& options) {
-  return std::visit([&](auto member) { return Json(options.*member); }, option.member);
+  return std::visit(Overloaded{[&](std::optional<bool> ServeOptions::* member) {
+                                 return Json((options.*member).value_or(false));
+                               },
+                               [&](auto member) { return Json(options.*member); }},
+                    option.member);
 }
 
 Status CheckOptions(const ServeOptions& options) {

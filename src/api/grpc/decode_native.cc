@@ -13,14 +13,8 @@ namespace {
 namespace pb = ::sglang::runtime::v1;
 
 Status ReadStops(const pb::SamplingParams& params, GenerationOptions* options) {
-  if (static_cast<size_t>(params.stop_size()) > kMaxStops) {
-    return InvalidArgument("stop", fmt::format("stop must hold at most {} strings, got {}",
-                                               kMaxStops, params.stop_size()));
-  }
-  for (const std::string& stop : params.stop()) {
-    if (stop.empty()) return InvalidArgument("stop", "stop strings must not be empty");
-    options->stop.push_back(stop);
-  }
+  PORTICO_RETURN_IF_ERROR(CheckStops("stop", params.stop()));
+  options->stop.assign(params.stop().begin(), params.stop().end());
   for (int i = 0; i < params.stop_token_ids_size(); ++i) {
     const TokenId id = params.stop_token_ids(i);
     PORTICO_RETURN_IF_ERROR(CheckTokenId("stop_token_ids", static_cast<size_t>(i), id));

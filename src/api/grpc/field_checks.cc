@@ -27,6 +27,29 @@ Status CheckTokenId(std::string_view field, size_t place, int64_t id) {
                          place, id));
 }
 
+Status CheckTokenIds(std::string_view field, std::span<const int32_t> ids, int32_t vocab_size) {
+  for (size_t i = 0; i < ids.size(); ++i) {
+    PORTICO_RETURN_IF_ERROR(CheckTokenId(field, i, ids[i]));
+    if (ids[i] < vocab_size) continue;
+    return InvalidArgument(field, fmt::format("{}[{}]: token id {} is not in the vocabulary (0 to "
+                                              "{})",
+                                              field, i, ids[i], vocab_size - 1));
+  }
+  return OkStatus();
+}
+
+Status CheckStops(std::string_view field,
+                  const google::protobuf::RepeatedPtrField<std::string>& stops) {
+  if (static_cast<size_t>(stops.size()) > kMaxStops) {
+    return InvalidArgument(field, fmt::format("{} must hold at most {} strings, got {}", field,
+                                              kMaxStops, stops.size()));
+  }
+  for (const std::string& stop : stops) {
+    if (stop.empty()) return InvalidArgument(field, "stop strings must not be empty");
+  }
+  return OkStatus();
+}
+
 Status CheckRid(std::string_view field, const std::string& rid) {
   if (rid.size() <= kMaxRidBytes) return OkStatus();
   return InvalidArgument(field,

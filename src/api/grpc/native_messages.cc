@@ -1,5 +1,6 @@
 #include "api/grpc/native_messages.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <string>
@@ -27,6 +28,29 @@ void AppendMeta(std::string_view key, int64_t number, std::string* out) {
              {digits, static_cast<size_t>(
                           std::to_chars(digits, digits + sizeof digits, number).ptr - digits)},
              out);
+}
+
+// `completion_tokens` changes with every message, so it is written by hand: 0x12 LENGTH 0x0a 17 KEY
+// 0x12 LENGTH DIGITS.
+void AppendCompletionTokens(int32_t count, std::string* out) {
+  constexpr std::string_view kKey = "completion_tokens";
+  char entry[48] = {kMetaInfo << 3 | 2, 0, 1 << 3 | 2, kKey.size()};
+  char* at = std::copy(kKey.begin(), kKey.end(), entry + 4);
+  *at++ = 2 << 3 | 2;
+  char* const end = std::to_chars(at + 1, entry + sizeof entry, count).ptr;
+  *at = static_cast<char>(end - at - 1);
+  entry[1] = static_cast<char>(end - entry - 2);
+  out->append(entry, static_cast<size_t>(end - entry));
+}
+
+// The finish reason of all messages but the last.
+const std::string& NoFinishReason() {
+  static const std::string entry = [] {
+    std::string bytes;
+    AppendMeta("finish_reason", "null", &bytes);
+    return bytes;
+  }();
+  return entry;
 }
 
 void AppendList(std::string_view key, const std::string& items, std::string* out) {
@@ -94,7 +118,7 @@ void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::
   if (choice->cached != delta.usage.cached_tokens) AppendHead(delta, choice);
   out->append(choice->head);
   if (delta.finish == FinishReason::kNone) {
-    AppendMeta("finish_reason", "null", out);
+    out->append(NoFinishReason());
   } else {
     std::string reason;
     sglang::AppendFinishReason(delta.finish, delta.matched_stop, delta.usage.completion_tokens,
@@ -106,7 +130,7 @@ void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::
                    std::to_string(delta.usage.completion_tokens) + "}]",
                out);
   }
-  AppendMeta("completion_tokens", delta.usage.completion_tokens, out);
+  AppendCompletionTokens(delta.usage.completion_tokens, out);
   if (logprobs_) AppendLogprobs(*choice, keeps_ || !choice->started, out);
   if (!choice->started) AppendMeta("response_sent_to_client_ts", SecondsText(UnixNow()), out);
   if (running_ == 0) AppendVarintField(kFinished, 1, out);

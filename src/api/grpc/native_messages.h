@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "api/sglang/meta_info.h"
 #include "base/clock.h"
 #include "message/text_delta.h"
@@ -24,6 +26,12 @@ class NativeMessages {
   // Takes a delta in and appends the message that it gives. False if it gives none: the answer is
   // whole later.
   bool OnDelta(const TextDelta& delta, std::string* out);
+  // The same for StreamRpc (stream_call.h): `scratch` is empty before and after.
+  void OnDelta(const TextDelta& delta, std::string* scratch,
+               absl::FunctionRef<void(std::string_view)> write) {
+    if (OnDelta(delta, scratch)) write(*scratch);
+    scratch->clear();
+  }
   // The last message has been given.
   bool ended() const { return running_ == 0; }
 

@@ -17,24 +17,7 @@ using ExchangePtr = std::unique_ptr<net::Exchange>;
 void HandleModelInfo(ExchangePtr exchange, ShardContext& shard) {
   StatusOr<const ServingModel*> found = shard.api.models->Find("");
   if (!found.ok()) return ReplyError(*exchange, shard.api, found.status());
-  const ServingModel& model = **found;
-  const EngineInfo& engine = model.engine->info();
-  std::string body;
-  JsonWriter w(&body);
-  w.BeginObject();
-  w.Key("model_path").String(engine.model_path);
-  w.Key("tokenizer_path").String(model.tokenizer_path);
-  w.Key("served_model_name").String(model.id);
-  w.Key("is_generation").Bool(true);
-  w.Key("preferred_sampling_params").Null();
-  w.Key("weight_version").String("default");
-  w.Key("has_image_understanding").Bool(false);
-  w.Key("has_audio_understanding").Bool(false);
-  w.Key("model_type").String(engine.architecture);
-  w.Key("max_model_len").Int(engine.context_length);
-  w.Key("vocab_size").Int(engine.vocab_size);
-  w.EndObject();
-  ReplyJson(*exchange, shard.api, 200, std::move(body));
+  ReplyJson(*exchange, shard.api, 200, ModelInfoBody(**found));
 }
 
 Json LoadAsJson(const ServingModel& model) {
@@ -56,19 +39,7 @@ Json LoadAsJson(const ServingModel& model) {
 }
 
 void HandleServerInfo(ExchangePtr exchange, ShardContext& shard) {
-  Json info = shard.api.server_info;
-  info.Set("version", PORTICO_VERSION);
-  JsonArray states;
-  for (const ServingModel* model : shard.api.models->models()) {
-    states.push_back(LoadAsJson(*model));
-    const EngineInfo& engine = model->engine->info();
-    if (states.size() > 1) continue;
-    info.Set("max_total_num_tokens", engine.max_total_tokens);
-    info.Set("max_context_length", engine.context_length);
-  }
-  info.Set("is_pause", AnyPaused(*shard.api.models));
-  info.Set("internal_states", std::move(states));
-  ReplyJson(*exchange, shard.api, 200, info.Dump());
+  ReplyJson(*exchange, shard.api, 200, ServerInfo(shard.api).Dump());
 }
 
 void HandleAbort(ExchangePtr exchange, ShardContext& shard) {
@@ -89,28 +60,71 @@ void HandleAbort(ExchangePtr exchange, ShardContext& shard) {
     return ReplyError(*exchange, shard.api,
                       InvalidArgument("rid", "name a rid, or set abort_all to true"));
   }
-  for (ShardContext* other : shard.api.shards) {
-    if (other == &shard) {
-      shard.calls.Abort(name, all);
-    } else {
-      other->shard.Post([other, name, all] { other->calls.Abort(name, all); });
-    }
-  }
+  AbortEverywhere(shard, name, all);
   ReplyJson(*exchange, shard.api, 200, "{\"success\":true}");
 }
 
 void HandleFlush(ExchangePtr exchange, ShardContext& shard) {
-  if (!shard.api.models->ready()) {
-    return ReplyError(*exchange, shard.api, shard.api.models->Find("").status());
-  }
-  for (const ServingModel* model : shard.api.models->models()) {
-    Status status = model->engine->FlushCache();
-    if (!status.ok()) return ReplyError(*exchange, shard.api, status);
-  }
+  const Status status = FlushCaches(*shard.api.models);
+  if (!status.ok()) return ReplyError(*exchange, shard.api, status);
   ReplyText(*exchange, shard.api, 200, "Cache flushed.\n");
 }
 
 }  // namespace
+
+std::string ModelInfoBody(const ServingModel& model) {
+  const EngineInfo& engine = model.engine->info();
+  std::string body;
+  JsonWriter w(&body);
+  w.BeginObject();
+  w.Key("model_path").String(engine.model_path);
+  w.Key("tokenizer_path").String(model.tokenizer_path);
+  w.Key("served_model_name").String(model.id);
+  w.Key("is_generation").Bool(true);
+  w.Key("preferred_sampling_params").Null();
+  w.Key("weight_version").String("default");
+  w.Key("has_image_understanding").Bool(false);
+  w.Key("has_audio_understanding").Bool(false);
+  w.Key("model_type").String(engine.architecture);
+  w.Key("max_model_len").Int(engine.context_length);
+  w.Key("vocab_size").Int(engine.vocab_size);
+  w.EndObject();
+  return body;
+}
+
+Json ServerInfo(const ApiContext& api) {
+  Json info = api.server_info;
+  info.Set("version", PORTICO_VERSION);
+  JsonArray states;
+  for (const ServingModel* model : api.models->models()) {
+    states.push_back(LoadAsJson(*model));
+    const EngineInfo& engine = model->engine->info();
+    if (states.size() > 1) continue;
+    info.Set("max_total_num_tokens", engine.max_total_tokens);
+    info.Set("max_context_length", engine.context_length);
+  }
+  info.Set("is_pause", AnyPaused(*api.models));
+  info.Set("internal_states", std::move(states));
+  return info;
+}
+
+Status FlushCaches(const ModelRegistry& models) {
+  PORTICO_RETURN_IF_ERROR(models.Find("").status());
+  for (const ServingModel* model : models.models()) {
+    PORTICO_RETURN_IF_ERROR(model->engine->FlushCache());
+  }
+  return OkStatus();
+}
+
+void AbortEverywhere(ShardContext& shard, const std::string& rid, bool all) {
+  for (ShardContext* other : shard.api.shards) {
+    if (other == &shard) {
+      shard.calls.Abort(rid, all);
+    } else {
+      other->shard.Post([other, rid, all] { other->calls.Abort(rid, all); });
+    }
+  }
+}
 
 void AddSglangRoutes(Router& router) {
   for (const char* path : {"/get_model_info", "/model_info"}) {

@@ -1,10 +1,24 @@
-// SGLang's own control routes: model and server facts, abort, cache flush.
+// SGLang's own control routes: model and server facts, abort, cache flush; and what is behind them,
+// which gRPC uses too.
 #pragma once
 
+#include <string>
+
+#include "api/context.h"
 #include "api/router.h"
+#include "base/status.h"
+#include "service/serving_model.h"
+#include "text/json.h"
 
 namespace portico::api {
 
 void AddSglangRoutes(Router& router);
+
+std::string ModelInfoBody(const ServingModel& model);
+Json ServerInfo(const ApiContext& api);
+// Of every model. UNAVAILABLE while loading, FAILED_PRECONDITION while requests run or wait.
+Status FlushCaches(const ModelRegistry& models);
+// Aborts the calls of that rid, or all, on every shard; on `shard` at once.
+void AbortEverywhere(ShardContext& shard, const std::string& rid, bool all);
 
 }  // namespace portico::api

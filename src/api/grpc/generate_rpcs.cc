@@ -1,0 +1,71 @@
+#include "api/grpc/generate_rpcs.h"
+
+#include <utility>
+
+#include "api/grpc/decode_native.h"
+#include "api/grpc/native_messages.h"
+#include "api/grpc/stream_call.h"
+#include "api/reply.h"
+
+namespace portico::api::rpc {
+namespace {
+
+namespace pb = ::sglang::runtime::v1;
+
+struct PlannedRpc {
+  const ServingModel* model = nullptr;
+  NativePlan plan;
+  NativeMessages::Form form = NativeMessages::Form::kText;
+};
+
+StatusOr<PlannedRpc> Plan(const RpcContext& context, StatusOr<NativeGenerateRequest> request,
+                          NativeMessages::Form form) {
+  if (!request.ok()) return request.status();
+  PlannedRpc planned;
+  planned.form = form;
+  PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request->model));
+  PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanNative(*planned.model, *request, NewRequestId));
+  return planned;
+}
+
+StatusOr<PlannedRpc> PrepareText(const RpcContext& context, const std::string& bytes) {
+  SmallArena memory;
+  auto* request = google::protobuf::Arena::CreateMessage<pb::TextGenerateRequest>(&memory.arena);
+  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, request));
+  return Plan(context, DecodeTextGenerate(request), NativeMessages::Form::kText);
+}
+
+StatusOr<PlannedRpc> PrepareIds(const RpcContext& context, const std::string& bytes) {
+  SmallArena memory;
+  auto* request = google::protobuf::Arena::CreateMessage<pb::GenerateRequest>(&memory.arena);
+  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, request));
+  const auto form =
+      request->return_text() ? NativeMessages::Form::kIdsAndText : NativeMessages::Form::kIds;
+  return Plan(context, DecodeGenerate(request), form);
+}
+
+void Answer(RpcContext& context, CallPtr call, PlannedRpc planned) {
+  const StatusOr<bool> cumulative = WantsCumulative(*call, context.api);
+  if (!cumulative.ok()) return Refuse(*call, cumulative.status());
+  NativeMessages messages(planned.plan, planned.form, *cumulative);
+  StreamRpc<NativeMessages>::Start(context, std::move(call), *planned.model,
+                                   std::move(planned.plan), std::move(messages));
+}
+
+}  // namespace
+
+StatusOr<bool> WantsCumulative(const net::GrpcCall& call, const ApiContext& api) {
+  const std::string_view form = call.Metadata("x-portico-stream");
+  if (form.empty()) return api.grpc_cumulative;
+  if (form == "cumulative") return true;
+  if (form == "delta") return false;
+  return InvalidArgument("x-portico-stream",
+                         "the metadata x-portico-stream must be delta or cumulative");
+}
+
+void AddGenerateRpcs(RpcContext& context) {
+  AddPlanned(context, "/sglang.runtime.v1.SglangService/TextGenerate", PrepareText, Answer);
+  AddPlanned(context, "/sglang.runtime.v1.SglangService/Generate", PrepareIds, Answer);
+}
+
+}  // namespace portico::api::rpc

@@ -1,0 +1,87 @@
+// What the RPCs work with, and how they answer.
+#pragma once
+
+#include <google/protobuf/arena.h>
+#include <google/protobuf/message_lite.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/context.h"
+#include "api/planning.h"
+#include "api/router.h"
+#include "base/status.h"
+#include "message/protobuf.h"
+#include "net/grpc_call.h"
+#include "net/grpc_methods.h"
+
+namespace portico::api::rpc {
+
+class EngineState;
+
+using CallPtr = std::unique_ptr<net::GrpcCall>;
+
+// Shared by all shards; constant but for what says otherwise. Outlives the server.
+struct RpcContext {
+  ApiContext& api;
+  const Router& router;  // of the HTTP routes behind the JSON methods
+  EngineState& state;
+  net::GrpcMethods methods;
+
+  ShardContext& ShardOf(net::GrpcCall& call) const {
+    return *api.shards[static_cast<size_t>(call.shard().index())];
+  }
+};
+
+// Ends a call with a status: the message names the field at fault, details are added.
+void Refuse(net::GrpcCall& call, const Status& status);
+// Answers a unary call.
+void Reply(net::GrpcCall& call, const google::protobuf::MessageLite& message);
+
+// Most requests need no other memory.
+struct SmallArena {
+  SmallArena() : arena(block, sizeof block) {}
+  alignas(8) char block[1024];
+  google::protobuf::Arena arena;
+};
+
+// A unary method that is answered at once. `answer` fills the response in on the call's shard; what
+// is not OK ends the call.
+template <typename Request, typename Response>
+void AddUnary(RpcContext& context, std::string_view method,
+              Status (*answer)(RpcContext& context, ShardContext& shard, const Request& request,
+                               Response* response)) {
+  context.methods.Add(std::string(method), [&context, answer](CallPtr call, std::string bytes) {
+    SmallArena memory;
+    auto* request = google::protobuf::Arena::CreateMessage<Request>(&memory.arena);
+    auto* response = google::protobuf::Arena::CreateMessage<Response>(&memory.arena);
+    Status status = ParseProtobuf(bytes, request);
+    if (status.ok()) status = answer(context, context.ShardOf(*call), *request, response);
+    if (!status.ok()) return Refuse(*call, status);
+    Reply(*call, *response);
+  });
+}
+
+// A method whose message is planned first, long ones on the CPU pool.
+//   StatusOr<Planned> prepare(const RpcContext& context, std::string& bytes);    // any thread
+//   void answer(RpcContext& context, CallPtr call, Planned planned);             // on the shard
+template <typename Planned>
+void AddPlanned(RpcContext& context, std::string_view method,
+                StatusOr<Planned> (*prepare)(const RpcContext& context, const std::string& bytes),
+                void (*answer)(RpcContext& context, CallPtr call, Planned planned)) {
+  context.methods.Add(
+      std::string(method), [&context, prepare, answer](CallPtr call, std::string bytes) {
+        ShardContext& shard = context.ShardOf(*call);
+        auto then = [&context, answer](CallPtr owned, ShardContext&, StatusOr<Planned> planned) {
+          if (!planned.ok()) return Refuse(*owned, planned.status());
+          answer(context, std::move(owned), *std::move(planned));
+        };
+        auto plan = [&context, prepare](const std::string& from) { return prepare(context, from); };
+        if (bytes.size() > kLongBody && PlanOnPool(call, bytes, shard, plan, then)) return;
+        then(std::move(call), shard, plan(bytes));
+      });
+}
+
+}  // namespace portico::api::rpc

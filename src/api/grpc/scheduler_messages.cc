@@ -1,0 +1,100 @@
+#include "api/grpc/scheduler_messages.h"
+
+namespace portico::api::rpc {
+namespace {
+
+namespace pb = ::sglang::grpc::scheduler;
+
+void AddTop(const TextPositionLogprobs& position, pb::TopLogProbs* top) {
+  for (const TextLogprob& candidate : position.top) {
+    top->add_values(candidate.logprob.value_or(0));
+    top->add_token_ids(static_cast<uint32_t>(candidate.token));
+  }
+}
+
+void AddOutput(const std::vector<TextPositionLogprobs>& positions, pb::OutputLogProbs* out) {
+  for (const TextPositionLogprobs& position : positions) {
+    out->add_token_logprobs(position.chosen.logprob.value_or(0));
+    out->add_token_ids(static_cast<uint32_t>(position.chosen.token));
+    if (!position.top.empty()) AddTop(position, out->add_top_logprobs());
+  }
+}
+
+// Chunk and complete name their counts alike.
+template <typename Message>
+void FillUsage(const TextDelta& delta, Message* message) {
+  message->set_prompt_tokens(static_cast<uint32_t>(delta.usage.prompt_tokens));
+  message->set_completion_tokens(static_cast<uint32_t>(delta.usage.completion_tokens));
+  message->set_cached_tokens(static_cast<uint32_t>(delta.usage.cached_tokens));
+  message->set_index(static_cast<uint32_t>(delta.index));
+}
+
+}  // namespace
+
+SchedulerMessages::SchedulerMessages(const NativePlan& plan)
+    : stream_(plan.stream),
+      logprobs_(plan.prompts.front().options.logprobs),
+      running_(static_cast<size_t>(plan.n)),
+      choices_(running_) {
+  response_.set_request_id(plan.prompts.front().options.rid);
+}
+
+void SchedulerMessages::OnPrompt(const PromptEcho& echo) {
+  for (const TextPositionLogprobs& position : echo.logprobs) {
+    pb::InputTokenLogProb& value = *prompt_.add_token_logprobs();
+    if (position.chosen.logprob) value.set_value(*position.chosen.logprob);
+    prompt_.add_token_ids(static_cast<uint32_t>(position.chosen.token));
+    if (!position.top.empty()) AddTop(position, prompt_.add_top_logprobs());
+  }
+}
+
+void SchedulerMessages::OnDelta(const TextDelta& delta, std::string* scratch,
+                                absl::FunctionRef<void(std::string_view)> write) {
+  Choice& choice = choices_[static_cast<size_t>(delta.index)];
+  choice.ids.insert(choice.ids.end(), delta.tokens.begin(), delta.tokens.end());
+  if (logprobs_) AddOutput(delta.logprobs, &choice.logprobs);
+  if (stream_ && !delta.tokens.empty()) {
+    FillChunk(delta, choice);
+    Write(scratch, write);
+  }
+  if (delta.finish == FinishReason::kNone) return;
+  --running_;
+  FillComplete(delta, choice);
+  Write(scratch, write);
+}
+
+void SchedulerMessages::FillChunk(const TextDelta& delta, Choice& choice) {
+  pb::GenerateStreamChunk& chunk = *response_.mutable_chunk();
+  chunk.Clear();
+  for (TokenId id : delta.tokens) chunk.add_token_ids(static_cast<uint32_t>(id));
+  FillUsage(delta, &chunk);
+  if (!logprobs_) return;
+  AddOutput(delta.logprobs, chunk.mutable_output_logprobs());
+  if (!choice.started && prompt_.token_ids_size() > 0) *chunk.mutable_input_logprobs() = prompt_;
+  choice.started = true;
+}
+
+void SchedulerMessages::FillComplete(const TextDelta& delta, Choice& choice) {
+  pb::GenerateComplete& complete = *response_.mutable_complete();
+  complete.Clear();
+  for (TokenId id : choice.ids) complete.add_output_ids(static_cast<uint32_t>(id));
+  FillUsage(delta, &complete);
+  complete.set_finish_reason(std::string(FinishReasonName(delta.finish)));
+  if (!delta.matched_stop.text.empty()) {
+    complete.set_matched_stop_str(delta.matched_stop.text);
+  } else if (delta.matched_stop.token >= 0) {
+    complete.set_matched_token_id(static_cast<uint32_t>(delta.matched_stop.token));
+  }
+  if (!logprobs_) return;
+  *complete.mutable_output_logprobs() = choice.logprobs;
+  if (prompt_.token_ids_size() > 0) *complete.mutable_input_logprobs() = prompt_;
+}
+
+void SchedulerMessages::Write(std::string* scratch,
+                              absl::FunctionRef<void(std::string_view)> write) {
+  response_.AppendToString(scratch);
+  write(*scratch);
+  scratch->clear();
+}
+
+}  // namespace portico::api::rpc

@@ -1,0 +1,231 @@
+#include "api/grpc/scheduler_rpcs.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/grpc/decode_scheduler.h"
+#include "api/grpc/engine_state.h"
+#include "api/grpc/json_struct.h"
+#include "api/grpc/scheduler_messages.h"
+#include "api/grpc/stream_call.h"
+#include "api/grpc/tokenizer_call.h"
+#include "api/reply.h"
+#include "api/sglang/info.h"
+#include "service/embedding_gate.h"
+#include "service/load_report.h"
+#include "service/profiling.h"
+#include "sglang/grpc/scheduler/sglang_scheduler.pb.h"
+
+namespace portico::api::rpc {
+namespace {
+
+namespace pb = ::sglang::grpc::scheduler;
+namespace common = ::smg::grpc::common;
+
+struct PlannedIds {
+  const ServingModel* model = nullptr;
+  NativePlan plan;
+};
+
+StatusOr<PlannedIds> Prepare(const RpcContext& context, const std::string& bytes) {
+  SmallArena memory;
+  auto* request = google::protobuf::Arena::CreateMessage<pb::GenerateRequest>(&memory.arena);
+  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, request));
+  PORTICO_ASSIGN_OR_RETURN(NativeGenerateRequest native, DecodeScheduler(*request));
+  PlannedIds planned;
+  PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(""));
+  PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanNative(*planned.model, native, NewRequestId));
+  return planned;
+}
+
+void Generate(RpcContext& context, CallPtr call, PlannedIds planned) {
+  SchedulerMessages messages(planned.plan);
+  StreamRpc<SchedulerMessages>::Start(context, std::move(call), *planned.model,
+                                      std::move(planned.plan), std::move(messages));
+}
+
+Status Embed(RpcContext& context, ShardContext&, const pb::EmbedRequest& request,
+             pb::EmbedResponse*) {
+  if (request.tokenized().input_ids_size() == 0) {
+    return InvalidArgument("input_ids", "input_ids must not be empty");
+  }
+  PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(""));
+  return CheckEmbeds(*model, EmbeddingTask::kEmbed);
+}
+
+Status HealthCheck(RpcContext& context, ShardContext&, const pb::HealthCheckRequest&,
+                   pb::HealthCheckResponse* response) {
+  const bool healthy = context.state.Refresh().healthy;
+  response->set_healthy(healthy);
+  response->set_message(healthy ? "ready" : "loading, draining or dead");
+  return OkStatus();
+}
+
+Status Abort(RpcContext&, ShardContext& shard, const pb::AbortRequest& request,
+             pb::AbortResponse* response) {
+  if (request.request_id().empty()) {
+    return InvalidArgument("request_id", "request_id is required");
+  }
+  AbortEverywhere(shard, request.request_id(), /*all=*/false);
+  response->set_success(true);
+  return OkStatus();
+}
+
+Status GetModelInfo(RpcContext& context, ShardContext&, const pb::GetModelInfoRequest&,
+                    pb::GetModelInfoResponse* response) {
+  PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(""));
+  const EngineInfo& engine = model->engine->info();
+  response->set_model_path(engine.model_path);
+  response->set_tokenizer_path(model->tokenizer_path);
+  response->set_is_generation(true);
+  response->set_weight_version("default");
+  response->set_served_model_name(model->id);
+  response->set_max_context_length(engine.context_length);
+  response->set_vocab_size(engine.vocab_size);
+  response->set_model_type(engine.architecture);
+  for (TokenId id : engine.eos_token_ids) response->add_eos_token_ids(id);
+  response->set_max_req_input_len(engine.context_length - 1);
+  if (!engine.architecture.empty()) response->add_architectures(engine.architecture);
+  return OkStatus();
+}
+
+Status GetServerInfo(RpcContext& context, ShardContext&, const pb::GetServerInfoRequest&,
+                     pb::GetServerInfoResponse* response) {
+  const Json info = ServerInfo(context.api);
+  FillStruct(info, response->mutable_server_args());
+  int64_t active = 0;
+  for (const ServingModel* model : context.api.models->models()) {
+    const EngineLoad load = model->engine->load();
+    active += load.running + load.waiting;
+  }
+  const uint64_t started = context.state.instance_id();
+  response->set_active_requests(static_cast<int32_t>(active));
+  response->set_is_paused(context.state.Refresh().paused);
+  response->set_uptime_seconds(static_cast<double>(UnixSeconds()) -
+                               static_cast<double>(started) / 1e9);
+  response->set_sglang_version(PORTICO_VERSION);
+  response->set_server_type("portico");
+  response->mutable_start_time()->set_seconds(static_cast<int64_t>(started / 1'000'000'000));
+  response->set_max_total_num_tokens(static_cast<int32_t>(info.GetInt("max_total_num_tokens", 0)));
+  return OkStatus();
+}
+
+void FillLoad(const ServingModel& model, LoadMeter& meter, const LoadParts& parts,
+              pb::SchedulerLoad* out) {
+  const EngineLoad load = model.engine->load();
+  const EngineInfo& engine = model.engine->info();
+  auto ratio = [](double part, double whole) { return whole > 0 ? part / whole : 0.0; };
+  out->set_num_running_reqs(static_cast<int32_t>(load.running));
+  out->set_num_waiting_reqs(static_cast<int32_t>(load.waiting));
+  out->set_num_total_reqs(static_cast<int32_t>(load.running + load.waiting));
+  out->set_num_used_tokens(static_cast<int32_t>(load.kv_cells_used));
+  out->set_max_total_num_tokens(static_cast<int32_t>(engine.max_total_tokens));
+  out->set_token_usage(
+      ratio(static_cast<double>(load.kv_cells_used), static_cast<double>(load.kv_cells_total)));
+  out->set_gen_throughput(
+      meter.TokensPerSecond(model.engine.get(), load.generated_tokens, Clock::now()));
+  out->set_cache_hit_rate(
+      ratio(static_cast<double>(load.cached_tokens), static_cast<double>(load.prompt_tokens)));
+  out->set_utilization(ratio(static_cast<double>(load.running), engine.max_running_requests));
+  out->set_max_running_requests(engine.max_running_requests);
+  if (parts.queues) out->mutable_queues()->set_waiting(static_cast<int32_t>(load.waiting));
+  if (parts.memory) {
+    out->mutable_memory()->set_token_capacity(static_cast<int32_t>(engine.max_total_tokens));
+  }
+}
+
+Status GetLoads(RpcContext& context, ShardContext&, const pb::GetLoadsRequest& request,
+                pb::GetLoadsResponse* response) {
+  PORTICO_RETURN_IF_ERROR(context.api.models->Find("").status());
+  std::string include;
+  for (const std::string& part : request.include()) {
+    if (!include.empty()) include.push_back(',');
+    include += part;
+  }
+  PORTICO_ASSIGN_OR_RETURN(const LoadParts parts, LoadParts::Parse(include));
+  const auto models = context.api.models->models();
+  pb::AggregateMetrics& sum = *response->mutable_aggregate();
+  double usage = 0;
+  for (size_t rank = 0; rank < models.size(); ++rank) {
+    if (request.has_dp_rank() && request.dp_rank() != static_cast<int32_t>(rank)) continue;
+    pb::SchedulerLoad& load = *response->add_loads();
+    load.set_dp_rank(static_cast<int32_t>(rank));
+    FillLoad(*models[rank], context.api.loads, parts, &load);
+    sum.set_total_running_reqs(sum.total_running_reqs() + load.num_running_reqs());
+    sum.set_total_waiting_reqs(sum.total_waiting_reqs() + load.num_waiting_reqs());
+    sum.set_total_reqs(sum.total_reqs() + load.num_total_reqs());
+    sum.set_avg_throughput(sum.avg_throughput() + load.gen_throughput());
+    sum.set_avg_utilization(sum.avg_utilization() + load.utilization());
+    usage += load.token_usage();
+  }
+  const double ranks = std::max(1, response->loads_size());
+  sum.set_avg_token_usage(usage / ranks);
+  sum.set_avg_throughput(sum.avg_throughput() / ranks);
+  sum.set_avg_utilization(sum.avg_utilization() / ranks);
+  response->set_timestamp(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(UnixSeconds())));
+  response->set_version(PORTICO_VERSION);
+  response->set_dp_rank_count(static_cast<int32_t>(models.size()));
+  return OkStatus();
+}
+
+Status FlushCache(RpcContext& context, ShardContext&, const common::FlushCacheRequest&,
+                  common::FlushCacheResponse* response) {
+  const Status status = FlushCaches(*context.api.models);
+  if (!status.ok() && status.code() != StatusCode::kFailedPrecondition) return status;
+  response->set_success(status.ok());
+  response->set_message(status.ok() ? "Cache flushed." : std::string(MessageOf(status)));
+  return OkStatus();
+}
+
+Status ProfileStart(RpcContext& context, ShardContext&, const common::StartProfileRequest&,
+                    common::ProfileResponse*) {
+  return StartProfile(*context.api.models);
+}
+
+Status ProfileStop(RpcContext& context, ShardContext&, const common::StopProfileRequest&,
+                   common::ProfileResponse*) {
+  return StopProfile(*context.api.models);
+}
+
+template <typename Request, typename Response>
+Status NoKvEvents(RpcContext&, ShardContext&, const Request&, Response*) {
+  return Error(StatusCode::kFailedPrecondition, "this engine publishes no KV cache events");
+}
+
+template <typename Request, typename Response>
+Status NoAdapters(RpcContext&, ShardContext&, const Request&, Response*) {
+  return Error(StatusCode::kFailedPrecondition, "this engine cannot load LoRA adapters");
+}
+
+Status ListAdapters(RpcContext&, ShardContext&, const pb::ListLoadedLoRAAdaptersRequest&,
+                    pb::ListLoadedLoRAAdaptersResponse*) {
+  return OkStatus();
+}
+
+}  // namespace
+
+void AddSchedulerRpcs(RpcContext& context) {
+  const std::string service = "/sglang.grpc.scheduler.SglangScheduler/";
+  AddPlanned(context, service + "Generate", Prepare, Generate);
+  AddUnary(context, service + "Embed", Embed);
+  AddUnary(context, service + "HealthCheck", HealthCheck);
+  AddUnary(context, service + "Abort", Abort);
+  AddUnary(context, service + "GetModelInfo", GetModelInfo);
+  AddUnary(context, service + "GetServerInfo", GetServerInfo);
+  AddUnary(context, service + "GetLoads", GetLoads);
+  AddUnary(context, service + "FlushCache", FlushCache);
+  AddUnary(context, service + "StartProfile", ProfileStart);
+  AddUnary(context, service + "StopProfile", ProfileStop);
+  AddUnary(context, service + "SubscribeKvEvents",
+           NoKvEvents<common::SubscribeKvEventsRequest, common::KvEventBatch>);
+  AddUnary(context, service + "LoadLoRAAdapter",
+           NoAdapters<pb::LoadLoRAAdapterRequest, pb::LoadLoRAAdapterResponse>);
+  AddUnary(context, service + "UnloadLoRAAdapter",
+           NoAdapters<pb::UnloadLoRAAdapterRequest, pb::UnloadLoRAAdapterResponse>);
+  AddUnary(context, service + "ListLoadedLoRAAdapters", ListAdapters);
+  AddTokenizerCall(context, service + "GetTokenizer");
+}
+
+}  // namespace portico::api::rpc

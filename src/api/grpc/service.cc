@@ -1,0 +1,69 @@
+#include "api/grpc/service.h"
+
+#include "api/authorization.h"
+#include "api/grpc/control_rpcs.h"
+#include "api/grpc/embed_rpcs.h"
+#include "api/grpc/generate_rpcs.h"
+#include "api/grpc/health_service.h"
+#include "api/grpc/info_rpcs.h"
+#include "api/grpc/json_rpcs.h"
+#include "api/grpc/reflection_service.h"
+#include "api/grpc/scheduler_rpcs.h"
+#include "api/grpc/token_rpcs.h"
+
+namespace portico::api::rpc {
+
+GrpcService::GrpcService(ApiContext& api, const Router& router)
+    : state_(api), context_{api, router, state_, {}} {
+  AddGenerateRpcs(context_);
+  AddJsonRpcs(context_);
+  AddTokenRpcs(context_);
+  AddEmbedRpcs(context_);
+  AddInfoRpcs(context_);
+  AddControlRpcs(context_);
+  AddSchedulerRpcs(context_);
+  AddHealthService(context_);
+  AddReflectionServices(context_);
+  metrics_ = std::vector<MethodMetrics>(context_.methods.all().size() + 1);
+}
+
+net::GrpcOptions GrpcService::Options() {
+  net::GrpcOptions options;
+  options.methods = &context_.methods;
+  options.admit = [this](const net::GrpcCall& call) { return Admit(call); };
+  options.on_complete = [this](const net::GrpcCall& call, StatusCode code, size_t, Duration took) {
+    Count(call, code, took);
+  };
+  return options;
+}
+
+Status GrpcService::Admit(const net::GrpcCall& call) const {
+  if (call.method().starts_with("/grpc.health.v1.Health/")) return OkStatus();
+  return CheckApiKey(call.Metadata("authorization"), context_.api.api_key);
+}
+
+// The registry gives the same metric to all who ask, so that a race is harmless.
+void GrpcService::Count(const net::GrpcCall& call, StatusCode code, Duration took) {
+  const net::GrpcMethod* method = call.registered();
+  auto name = [method] { return method != nullptr ? method->name : std::string("unknown"); };
+  MethodMetrics& metrics = metrics_[method != nullptr ? method->index : metrics_.size() - 1];
+  auto& slot = metrics.by_code[static_cast<size_t>(code) % metrics.by_code.size()];
+  Counter* counter = slot.load(std::memory_order_acquire);
+  if (counter == nullptr) {
+    counter = &context_.api.registry->AddCounter(
+        "portico_grpc_requests_total", "gRPC calls that have ended, by method and status.",
+        {{"method", name()}, {"code", absl::StatusCodeToString(code)}});
+    slot.store(counter, std::memory_order_release);
+  }
+  counter->Add();
+  Histogram* seconds = metrics.seconds.load(std::memory_order_acquire);
+  if (seconds == nullptr) {
+    seconds = &context_.api.registry->AddHistogram("portico_grpc_request_seconds",
+                                                   "Duration of gRPC calls, by method.",
+                                                   RequestSecondsBounds(), {{"method", name()}});
+    metrics.seconds.store(seconds, std::memory_order_release);
+  }
+  seconds->Observe(Seconds(took));
+}
+
+}  // namespace portico::api::rpc

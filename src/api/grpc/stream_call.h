@@ -1,0 +1,92 @@
+// A streaming generate call while it is answered: TextDeltas in, serialized messages out.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "api/call.h"
+#include "api/grpc/rpc.h"
+#include "api/openai/answer.h"
+#include "base/prefetch.h"
+#include "service/generation.h"
+#include "service/native_plan.h"
+
+namespace portico::api::rpc {
+
+// `Messages` serializes the answer of one prompt:
+//   void OnPrompt(const PromptEcho& echo);
+//   void OnDelta(const TextDelta& delta, std::string* scratch,
+//                absl::FunctionRef<void(std::string_view)> write);   // once a message
+//   bool ended() const;                                       // the last one has been given
+template <typename Messages>
+class StreamRpc final : public Call, public TextSink {
+ public:
+  // Submits the plan's prompt, or refuses the call.
+  static void Start(RpcContext& context, CallPtr call, const ServingModel& model, NativePlan plan,
+                    Messages messages) {
+    ShardContext& shard = context.ShardOf(*call);
+    auto stream = std::make_unique<StreamRpc>(std::move(call), shard, std::move(messages));
+    Status status = TakeRids(shard.api.rids, &plan);
+    if (status.ok()) status = stream->Submit(model, std::move(plan));
+    if (!status.ok()) return Refuse(*stream->call_, status);
+    shard.calls.Add(std::move(stream));
+  }
+
+  StreamRpc(CallPtr call, ShardContext& shard, Messages messages)
+      : call_(std::move(call)), shard_(shard), messages_(std::move(messages)) {
+    call_->set_on_closed([this](const Status&) { shard_.calls.Remove(this); });
+  }
+
+  void Abort() override {
+    aborted_ = true;
+    generation_->Abort();
+  }
+
+  void OnPrompt(PromptEcho echo) override { messages_.OnPrompt(echo); }
+
+  void OnDelta(TextDelta&& delta) override {
+    if (done_) return;
+    if (delta.finish == FinishReason::kError) return Finish(openai::ErrorOf(delta));
+    if (delta.finish == FinishReason::kAbort && aborted_) {
+      return Finish(Error(StatusCode::kCancelled, "Request aborted: " + rid));
+    }
+    messages_.OnDelta(delta, &shard_.scratch,
+                      [this](std::string_view message) { call_->Write(message); });
+    if (messages_.ended()) Finish(OkStatus());
+  }
+
+  void OnEnd(const TokenUsage&) override {}
+
+  void Prefetch(int steps) const override {
+    if (steps == 1) PrefetchObject(call_.get(), kCallBytes);
+  }
+
+ private:
+  static constexpr size_t kCallBytes = 192;
+
+  Status Submit(const ServingModel& model, NativePlan plan) {
+    GenerationPlan& prompt = plan.prompts.front();
+    rid = prompt.options.rid;
+    prompt.options.n = plan.n;
+    PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
+                                                            std::move(prompt), this));
+    return OkStatus();
+  }
+
+  // The call goes away, and with it what still runs.
+  void Finish(const Status& status) {
+    done_ = true;
+    Refuse(*call_, status);
+    shard_.calls.Remove(this);
+  }
+
+  CallPtr call_;
+  ShardContext& shard_;
+  Messages messages_;
+  bool done_ = false;
+  bool aborted_ = false;
+  std::unique_ptr<Generation> generation_;
+};
+
+}  // namespace portico::api::rpc
