@@ -1,0 +1,403 @@
+"""SglangService over gRPC: SGLang's own tests for it, method by method, then streams, aborts and pauses."""
+import json
+import threading
+import time
+
+import grpc
+import pytest
+import requests
+
+from grpc_client import Client, fields_at_fault
+
+Code = grpc.StatusCode
+TEXT = "What is 7 plus 5?"
+
+
+@pytest.fixture(scope="module")
+def client(mock):
+    return Client(f"127.0.0.1:{mock.port}")
+
+
+@pytest.fixture(scope="module")
+def sglang(client):
+    return client.sglang
+
+
+def meta(message):
+    return {key: json.loads(value) for key, value in message.meta_info.items()}
+
+
+def post(server, path, **body):
+    return requests.post(server.url + path, json=body, timeout=60)
+
+
+def first_message(stream):
+    """The first message, and the rest of the stream still open."""
+    return next(iter(stream))
+
+
+# SGLang's list.
+
+
+def test_http_still_works(mock):
+    assert mock.chat("hello", max_tokens=2).status_code == 200
+    assert requests.get(mock.url + "/health", timeout=30).status_code == 200
+    assert requests.get(mock.url + "/model_info", timeout=30).status_code == 200
+    assert requests.get(mock.url + "/server_info", timeout=30).status_code == 200
+
+
+def test_health_check(sglang):
+    assert sglang.HealthCheck().healthy
+
+
+def test_get_model_info(mock, sglang):
+    answer = sglang.GetModelInfo()
+    info = json.loads(answer.json_info)
+    assert info == requests.get(mock.url + "/model_info", timeout=30).json()
+    assert answer.model_path == info["model_path"] and info["is_generation"]
+
+
+def test_get_server_info_says_how_it_streams(sglang):
+    info = json.loads(sglang.GetServerInfo().json_info)
+    assert info["incremental_streaming_output"] is True and info["version"]
+    assert "api_key" not in info
+
+
+def test_text_generate(mock, sglang):
+    messages = list(sglang.TextGenerate(text=TEXT, sampling_params={"max_new_tokens": 4}))
+    assert len(messages) == 1 and messages[0].finished
+    expected = post(mock, "/generate", text=TEXT, sampling_params={"max_new_tokens": 4}).json()
+    assert messages[0].text == expected["text"]
+    info = meta(messages[0])
+    assert info["finish_reason"] == {"type": "length", "length": 4}
+    assert info["prompt_tokens"] == expected["meta_info"]["prompt_tokens"] and info["completion_tokens"] == 4
+    assert info["weight_version"] == "default" and info["e2e_latency"] > 0
+
+
+def test_text_generate_streaming_is_deltas(mock, sglang):
+    whole = post(mock, "/generate", text=TEXT, sampling_params={"max_new_tokens": 6}).json()["text"]
+    messages = list(sglang.TextGenerate(text=TEXT, stream=True, sampling_params={"max_new_tokens": 6}))
+    assert [message.finished for message in messages] == [False] * (len(messages) - 1) + [True]
+    assert "".join(message.text for message in messages) == whole
+    counts = [meta(message)["completion_tokens"] for message in messages]
+    assert counts == sorted(counts) and counts[-1] == 6
+    assert meta(messages[0])["finish_reason"] is None
+
+
+def test_text_generate_streaming_is_cumulative_where_asked(mock, sglang):
+    call = {"text": TEXT, "stream": True, "sampling_params": {"max_new_tokens": 6}}
+    whole = "".join(message.text for message in sglang.TextGenerate(**call))
+    texts = [message.text for message in sglang.TextGenerate(**call, metadata=[("x-portico-stream", "cumulative")])]
+    assert texts[-1] == whole and all(b.startswith(a) for a, b in zip(texts, texts[1:]))
+    with pytest.raises(grpc.RpcError) as refused:
+        list(sglang.TextGenerate(**call, metadata=[("x-portico-stream", "both")]))
+    assert refused.value.code() == Code.INVALID_ARGUMENT
+
+
+def test_generate_takes_and_gives_ids(mock, sglang):
+    ids = post(mock, "/tokenize", prompt=TEXT).json()["tokens"]
+    message, = sglang.Generate(input_ids=ids, sampling_params={"max_new_tokens": 5})
+    assert list(message.output_ids) == ids[:5] and message.text == "" and message.finished
+    messages = list(sglang.Generate(input_ids=ids, stream=True, return_text=True, sampling_params={"max_new_tokens": 5}))
+    assert [token for message in messages for token in message.output_ids] == ids[:5]
+    assert "".join(message.text for message in messages) == post(mock, "/detokenize", tokens=ids[:5]).json()["text"]
+
+
+def test_generate_stops_where_it_is_told(mock, sglang):
+    ids = post(mock, "/tokenize", prompt=TEXT).json()["tokens"]
+    message, = sglang.Generate(input_ids=ids, sampling_params={"max_new_tokens": 20, "stop_token_ids": [ids[3]]})
+    assert meta(message)["finish_reason"] == {"type": "stop", "matched": ids[3]}
+    message, = sglang.TextGenerate(text=TEXT, sampling_params={"max_new_tokens": 20, "stop": ["plus"]})
+    assert meta(message)["finish_reason"] == {"type": "stop", "matched": "plus"} and "plus" not in message.text
+
+
+def test_parallel_answers_carry_their_index_and_the_rid(sglang):
+    for stream in (False, True):
+        messages = list(sglang.TextGenerate(text=TEXT, stream=stream, rid=f"par-{stream}",
+                                            sampling_params={"max_new_tokens": 3, "n": 3}))
+        assert {meta(message)["index"] for message in messages} == {0, 1, 2}
+        assert {meta(message)["id"] for message in messages} == {f"par-{stream}"}
+        assert [message.finished for message in messages].count(True) == 1 and messages[-1].finished
+        assert len(messages) == (9 if stream else 3)
+
+
+def test_logprobs_are_json_in_meta_info(mock, sglang):
+    call = {"text": TEXT, "return_logprob": True, "top_logprobs_num": 2, "logprob_start_len": 0,
+            "sampling_params": {"max_new_tokens": 3}}
+    message, = sglang.TextGenerate(**call, return_text_in_logprobs=True)
+    expected = post(mock, "/generate", **call, return_text_in_logprobs=True).json()["meta_info"]
+    info = meta(message)
+    for key in ("input_token_logprobs", "output_token_logprobs", "output_top_logprobs"):
+        assert info[key] == expected[key], key
+    assert info["output_token_logprobs_length"] == 3
+
+
+def test_tokenize_matches_http(mock, sglang):
+    for text in ("", "hello", "🙂 naïve 漢字", "word " * 50_000):
+        answer = sglang.Tokenize(text=text)
+        expected = post(mock, "/tokenize", prompt=text).json()
+        assert list(answer.tokens) == expected["tokens"] and answer.count == expected["count"]
+        assert answer.max_model_len == expected["max_model_len"] and answer.input_text == text
+
+
+def test_tokenize_without_special_tokens(mock, sglang):
+    answer = sglang.Tokenize(text="hello", add_special_tokens=False)
+    assert list(answer.tokens) == post(mock, "/tokenize", prompt="hello", add_special_tokens=False).json()["tokens"]
+
+
+def test_detokenize_roundtrip(sglang):
+    tokens = sglang.Tokenize(text="Hello, wörld!", add_special_tokens=False).tokens
+    assert sglang.Detokenize(tokens=tokens).text == "Hello, wörld!"
+    assert sglang.Detokenize().text == ""
+
+
+@pytest.mark.parametrize("tokens", [[-1], [1, 2**31 - 1]])
+def test_detokenize_rejects_ids_that_are_not_in_the_vocabulary(sglang, tokens):
+    with pytest.raises(grpc.RpcError) as refused:
+        sglang.Detokenize(tokens=tokens)
+    assert refused.value.code() == Code.INVALID_ARGUMENT and "tokens" in refused.value.details()
+    assert fields_at_fault(refused.value) == (["tokens"], ["BadRequest"])
+
+
+def test_list_models(mock, sglang):
+    card, = sglang.ListModels().models
+    expected = requests.get(mock.url + "/v1/models", timeout=30).json()["data"][0]
+    assert (card.id, card.root, card.max_model_len) == (expected["id"], expected["root"], expected["max_model_len"])
+
+
+def test_get_load_respects_the_rank(sglang):
+    assert len(json.loads(sglang.GetLoad().json_info)) == 1
+    assert len(json.loads(sglang.GetLoad(dp_rank=0).json_info)) == 1
+    assert json.loads(sglang.GetLoad(dp_rank=7).json_info) == []
+
+
+def test_flush_cache(mock, sglang):
+    mock.settle()
+    answer = sglang.FlushCache()
+    assert answer.success and answer.message == "Cache flushed."
+
+
+def test_chat_complete(mock, sglang):
+    body = {"messages": [{"role": "user", "content": TEXT}], "max_tokens": 5}
+    chunk, = sglang.ChatComplete(json_body=json.dumps(body).encode())
+    assert chunk.finished and chunk.status_code == 200
+    answer = json.loads(chunk.json_chunk)
+    expected = post(mock, "/v1/chat/completions", **body).json()
+    assert answer["object"] == "chat.completion" and answer["choices"] == expected["choices"]
+
+
+def test_chat_complete_streaming_ends_with_an_empty_message(mock, sglang):
+    body = {"messages": [{"role": "user", "content": TEXT}], "max_tokens": 5, "stream": True}
+    chunks = list(sglang.ChatComplete(json_body=json.dumps(body).encode()))
+    assert chunks[-1].finished and chunks[-1].json_chunk == b"" and chunks[-1].status_code == 0
+    assert not any(chunk.finished for chunk in chunks[:-1])
+    events = [json.loads(chunk.json_chunk) for chunk in chunks[:-1]]
+    assert events[0]["choices"][0]["delta"]["role"] == "assistant"
+    text = "".join(event["choices"][0]["delta"].get("content") or "" for event in events)
+    assert text == mock.chat(TEXT, max_tokens=5).json()["choices"][0]["message"]["content"]
+
+
+def test_complete(mock, sglang):
+    body = {"prompt": TEXT, "max_tokens": 5}
+    chunk, = sglang.Complete(json_body=json.dumps(body).encode())
+    assert json.loads(chunk.json_chunk)["choices"] == post(mock, "/v1/completions", **body).json()["choices"]
+    chunks = list(sglang.Complete(json_body=json.dumps({**body, "stream": True}).encode()))
+    assert chunks[-1].finished and b"[DONE]" not in b"".join(chunk.json_chunk for chunk in chunks)
+
+
+@pytest.mark.parametrize("body, param", [(b"{", None), (b"[]", None), (b"{}", "messages"),
+                                         (b'{"messages":[{"role":"user","content":"x"}],"temperature":-1}', "temperature")])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_refused_json_request_is_one_message_with_the_http_status(sglang, body, param, stream):
+    if stream and body.endswith(b"}") and body != b"{}":
+        body = body[:-1] + b',"stream":true}'
+    chunk, = sglang.ChatComplete(json_body=body)
+    assert chunk.finished and chunk.status_code == 400
+    assert json.loads(chunk.json_chunk)["error"]["param"] == param
+
+
+@pytest.mark.parametrize("method, fields", [("TextEmbed", {"text": "hello"}), ("Embed", {"input_ids": [1]}),
+                                            ("Classify", {"text": "hello"}), ("Classify", {"input_ids": [1]}),
+                                            ("StartProfile", {}), ("StopProfile", {})])
+def test_what_the_model_or_engine_cannot_do_is_a_failed_precondition(sglang, method, fields):
+    with pytest.raises(grpc.RpcError) as refused:
+        getattr(sglang, method)(**fields)
+    assert refused.value.code() == Code.FAILED_PRECONDITION and len(refused.value.details()) > 10
+
+
+@pytest.mark.parametrize("method, fields, field", [
+    ("TextEmbed", {}, "text"), ("Embed", {}, "input_ids"), ("Embed", {"input_ids": [-1]}, "input_ids"),
+    ("Classify", {}, "text"), ("Classify", {"text": "a", "input_ids": [1]}, "text"), ("Abort", {}, "rid"),
+    ("PauseGeneration", {}, "mode"), ("PauseGeneration", {"mode": "sleep"}, "mode")])
+def test_malformed_requests_name_their_field(sglang, method, fields, field):
+    with pytest.raises(grpc.RpcError) as refused:
+        getattr(sglang, method)(**fields)
+    assert refused.value.code() == Code.INVALID_ARGUMENT
+    assert fields_at_fault(refused.value)[0] == [field] and field in refused.value.details()
+
+
+# Streams that end early.
+
+
+def long_stream(sglang, rid, **fields):
+    return sglang.TextGenerate(text=TEXT, stream=True, rid=rid, **fields,
+                               sampling_params={"max_new_tokens": 1000, "ignore_eos": True})
+
+
+def test_abort_ends_the_stream_with_cancelled(mock, sglang):
+    stream = long_stream(sglang, "to-abort")
+    first_message(stream)
+    assert sglang.Abort(rid="to-abort").success
+    with pytest.raises(grpc.RpcError) as ended:
+        list(stream)
+    assert ended.value.code() == Code.CANCELLED and "to-abort" in ended.value.details()
+    mock.settle()
+
+
+def test_abort_all_interrupts_every_stream(mock, sglang):
+    streams = [long_stream(sglang, f"all-{i}") for i in range(4)]
+    chat = sglang.ChatComplete(json_body=json.dumps(
+        {"messages": [{"role": "user", "content": TEXT}], "max_tokens": 1000, "stream": True}).encode())
+    for stream in [*streams, chat]:
+        first_message(stream)
+    assert sglang.Abort(abort_all=True).success
+    for stream in [*streams, chat]:
+        with pytest.raises(grpc.RpcError) as ended:
+            list(stream)
+        assert ended.value.code() == Code.CANCELLED
+    mock.settle()
+
+
+def test_abort_of_nobody_succeeds(sglang):
+    assert sglang.Abort(rid="nobody").success
+    assert sglang.Abort(abort_all=True).success
+
+
+def test_http_aborts_grpc_streams_too(mock, sglang):
+    stream = long_stream(sglang, "over-http")
+    first_message(stream)
+    assert post(mock, "/abort_request", rid="over-http").status_code == 200
+    with pytest.raises(grpc.RpcError) as ended:
+        list(stream)
+    assert ended.value.code() == Code.CANCELLED
+
+
+def test_a_rid_is_refused_while_it_runs_and_free_when_its_client_has_left(mock, sglang):
+    stream = long_stream(sglang, "twice")
+    first_message(stream)
+    with pytest.raises(grpc.RpcError) as refused:
+        list(sglang.TextGenerate(text=TEXT, rid="twice"))
+    assert refused.value.code() == Code.ALREADY_EXISTS
+    assert fields_at_fault(refused.value)[0] == ["rid"]
+    stream.cancel()
+    mock.settle()
+    assert list(sglang.TextGenerate(text=TEXT, rid="twice", sampling_params={"max_new_tokens": 1}))[-1].finished
+
+
+def test_cancel_frees_the_engine(mock, sglang):
+    aborted = mock.metric("portico_requests_aborted_total")
+    stream = long_stream(sglang, None)
+    first_message(stream)
+    stream.cancel()
+    mock.settle()
+    assert mock.metric("portico_requests_aborted_total") == aborted + 1
+
+
+def test_a_deadline_frees_the_engine(mock, sglang):
+    stream = sglang.TextGenerate(text=TEXT, stream=True, timeout=0.3, sampling_params={"max_new_tokens": 1000})
+    with pytest.raises(grpc.RpcError) as ended:
+        list(stream)
+    assert ended.value.code() == Code.DEADLINE_EXCEEDED
+    mock.settle()
+
+
+def test_pause_in_place_and_retract_let_the_stream_go_on(start):
+    server = start("--engine", "mock", "--mock-itl-ms", "5")
+    sglang = Client(f"127.0.0.1:{server.port}").sglang
+    for mode in ("in_place", "retract"):
+        stream = sglang.TextGenerate(text=TEXT, stream=True, sampling_params={"max_new_tokens": 40})
+        messages = [first_message(stream)]
+        assert sglang.PauseGeneration(mode=mode).message
+        waiting = sglang.TextGenerate(text=TEXT, sampling_params={"max_new_tokens": 2})
+        time.sleep(0.2)
+        assert sglang.HealthCheck().healthy
+        assert sglang.ContinueGeneration().message
+        messages += list(stream)
+        assert messages[-1].finished and meta(messages[-1])["completion_tokens"] == 40
+        assert list(waiting)[-1].finished
+
+
+def test_pause_abort_ends_streams_with_finish_reason_abort(start):
+    server = start("--engine", "mock", "--mock-itl-ms", "5")
+    sglang = Client(f"127.0.0.1:{server.port}").sglang
+    stream = long_stream(sglang, "paused")
+    first_message(stream)
+    sglang.PauseGeneration(mode="abort")
+    last = list(stream)[-1]
+    assert last.finished and meta(last)["finish_reason"]["type"] == "abort"
+    waiting = sglang.TextGenerate(text=TEXT, rid="paused", sampling_params={"max_new_tokens": 2})
+    sglang.ContinueGeneration()
+    assert list(waiting)[-1].finished
+
+
+def test_engine_state_comes_at_once_and_with_every_change(start):
+    server = start("--engine", "mock")
+    sglang = Client(f"127.0.0.1:{server.port}").sglang
+    snapshots, changed = [], threading.Condition()
+    watch = sglang.WatchEngineState()
+
+    def read():
+        try:
+            for snapshot in watch:
+                with changed:
+                    snapshots.append(snapshot)
+                    changed.notify()
+        except grpc.RpcError:
+            pass
+
+    def wait_for(paused):
+        with changed:
+            assert changed.wait_for(lambda: snapshots and snapshots[-1].is_pause == paused, 20)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    wait_for(False)
+    sglang.PauseGeneration(mode="in_place")
+    wait_for(True)
+    post(server, "/continue_generation")
+    wait_for(False)
+    watch.cancel()
+    reader.join()
+    revisions = [snapshot.revision for snapshot in snapshots]
+    assert revisions == sorted(set(revisions)) and revisions[0] >= 1
+    assert len({snapshot.instance_id for snapshot in snapshots}) == 1 and all(s.healthy for s in snapshots)
+    assert json.loads(snapshots[0].server_info.json_info)["incremental_streaming_output"] is True
+    assert json.loads(snapshots[0].model_info.json_info)["is_generation"]
+
+
+def test_the_flag_gives_upstreams_cumulative_form(start):
+    server = start("--engine", "mock", "--incremental-streaming-output=false")
+    sglang = Client(f"127.0.0.1:{server.port}").sglang
+    call = {"text": TEXT, "stream": True, "sampling_params": {"max_new_tokens": 5}}
+    texts = [message.text for message in sglang.TextGenerate(**call)]
+    deltas = [message.text for message in sglang.TextGenerate(**call, metadata=[("x-portico-stream", "delta")])]
+    assert texts[-1] == "".join(deltas) and all(b.startswith(a) for a, b in zip(texts, texts[1:]))
+    assert json.loads(sglang.GetServerInfo().json_info)["incremental_streaming_output"] is False
+
+
+def test_a_full_queue_says_when_to_try_again(start):
+    server = start("--engine", "mock", "--mock-itl-ms", "20", "--max-running-requests", "1",
+                   "--max-queued-requests", "1")
+    sglang = Client(f"127.0.0.1:{server.port}").sglang
+    streams = [long_stream(sglang, f"queue-{i}") for i in range(6)]
+    codes, details = [], []
+    for i in range(6):
+        try:
+            list(sglang.TextGenerate(text=TEXT, timeout=5, sampling_params={"max_new_tokens": 1}))
+        except grpc.RpcError as error:
+            codes.append(error.code())
+            details += fields_at_fault(error)[1]
+    assert Code.RESOURCE_EXHAUSTED in codes and "RetryInfo" in details
+    for stream in streams:
+        stream.cancel()
+    server.settle()
