@@ -66,6 +66,21 @@ def test_streams_are_cumulative_unless_deltas_are_asked_for(mock):
     assert all(e["meta_info"]["finish_reason"] is None for e in deltas[:-1])
 
 
+def test_events_come_every_stream_interval_tokens_after_the_first(mock):
+    deltas = events(mock, {"x-portico-stream": "delta"}, text="one two three",
+                    sampling_params={"max_new_tokens": 8, "stream_interval": 3})
+    assert [len(e["output_ids"]) for e in deltas] == [1, 3, 3, 1]
+    cumulative = events(mock, text="one two three", sampling_params={"max_new_tokens": 8, "stream_interval": 3})
+    assert [e["meta_info"]["completion_tokens"] for e in cumulative] == [1, 4, 7, 8]
+
+
+def test_prompt_token_ids_come_back_where_they_are_asked_for(mock):
+    body = {"text": ["one two", "three"], "return_prompt_token_ids": True, "sampling_params": {"max_new_tokens": 2}}
+    answers = generate(mock, **body).json()
+    assert [a["prompt_token_ids"] for a in answers] == [tokens(mock, "one two"), tokens(mock, "three")]
+    assert "prompt_token_ids" not in generate(mock, text="one", sampling_params={"max_new_tokens": 1}).json()
+
+
 def test_a_streamed_batch_says_which_answer_each_event_is_of(mock):
     texts = {0: "", 1: ""}
     for event in events(mock, {"x-portico-stream": "delta"}, text=["one two", "three four"],

@@ -30,6 +30,8 @@ struct GenerateRequest {
 
   bool return_logprobs = false;  // of output tokens
   int32_t top_logprobs = 0;      // alternatives a position
+  // Tokens whose log-probability is wanted at every position, within the vocabulary; null: none.
+  std::shared_ptr<const std::vector<TokenId>> logprob_ids;
   // First prompt position whose log-probability is wanted, or -1 for none. Position 0 has none (no context).
   int32_t prompt_logprobs_start = -1;
 };
@@ -39,10 +41,11 @@ struct TokenLogprob {
   float logprob = 0.0f;  // natural log, the model's own: before temperature, penalties and bias
 };
 
-// One position: the token there and the best alternatives, best first.
+// One position: the token there, the best alternatives, best first, and those asked for by id.
 struct PositionLogprobs {
   TokenLogprob chosen;
   std::vector<TokenLogprob> top;
+  std::vector<TokenLogprob> of_ids;  // in the order of GenerateRequest::logprob_ids
 };
 
 // Engine-side counts of one stream.

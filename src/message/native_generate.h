@@ -35,6 +35,7 @@ struct NativeSampling {
   GenerationOptions options;
   // max_new_tokens was left out: as much of the default as the context has room for.
   bool default_limit = true;
+  int32_t stream_interval = 1;  // tokens from one event of a stream to the next
 };
 
 struct NativeGenerateRequest {
@@ -47,7 +48,9 @@ struct NativeGenerateRequest {
   OneOrEach<bool> return_logprob;
   OneOrEach<int32_t> logprob_start_len;  // -1: output tokens only
   OneOrEach<int32_t> top_logprobs_num;
+  OneOrEach<std::vector<TokenId>> token_ids_logprob;  // ids >= 0; empty: none
   bool return_text_in_logprobs = false;
+  bool return_prompt_token_ids = false;
   bool stream = false;
   std::string model;  // empty: the default model
 };

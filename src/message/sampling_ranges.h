@@ -36,6 +36,7 @@ inline constexpr IntRange kChoices{1, 128};
 inline constexpr IntRange kTopLogprobs{0, 20};  // alternatives a position
 
 inline constexpr size_t kMaxStops = 32;
+inline constexpr size_t kMaxLogprobIds = 1024;  // tokens whose log-probability is asked for by id
 inline constexpr size_t kMaxRidBytes = 256;
 
 }  // namespace portico

@@ -21,7 +21,8 @@ struct TextLogprob {
 
 struct TextPositionLogprobs {
   TextLogprob chosen;
-  std::vector<TextLogprob> top;  // best first
+  std::vector<TextLogprob> top;     // best first
+  std::vector<TextLogprob> of_ids;  // those asked for by id, in their order
 };
 
 // What ended an answer beside its length: a stop string or a stop token.

@@ -51,6 +51,7 @@ Status Generation::SubmitAll() {
       request.return_logprobs = plan_.options.logprobs;
       request.top_logprobs = plan_.options.top_logprobs;
       request.prompt_logprobs_start = plan_.prompt_logprobs_start;
+      request.logprob_ids = plan_.logprob_ids;
 
       auto choice = std::make_unique<Choice>(*this, p, p * n + i);
       choice->stream = request.stream;
@@ -106,6 +107,8 @@ TextPositionLogprobs Generation::Spell(const PositionLogprobs& position) const {
   out.chosen = spell(position.chosen);
   out.top.reserve(position.top.size());
   for (const TokenLogprob& candidate : position.top) out.top.push_back(spell(candidate));
+  out.of_ids.reserve(position.of_ids.size());
+  for (const TokenLogprob& asked : position.of_ids) out.of_ids.push_back(spell(asked));
   return out;
 }
 

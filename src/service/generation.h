@@ -32,6 +32,10 @@ struct GenerationPlan {
   // With options.logprobs: the first prompt token whose log-probability is reported (it has none
   // itself), or -1 for none.
   int32_t prompt_logprobs_start = -1;
+  // With options.logprobs: tokens whose log-probability is reported at every position; null: none.
+  std::shared_ptr<const std::vector<TokenId>> logprob_ids;
+  // Of SGLang's streams: tokens of a choice from one event to the next, at least 1.
+  int32_t stream_interval = 1;
   // Keeps options.rid from other requests; the generation gives it back before it reports its end.
   RidLease rid_lease;
   TimePoint arrival = Clock::now();

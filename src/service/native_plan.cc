@@ -39,7 +39,8 @@ Status CheckLengths(const NativeGenerateRequest& request) {
   PORTICO_RETURN_IF_ERROR(CheckLength(request.sampling, prompts, "sampling_params"));
   PORTICO_RETURN_IF_ERROR(CheckLength(request.return_logprob, prompts, "return_logprob"));
   PORTICO_RETURN_IF_ERROR(CheckLength(request.logprob_start_len, prompts, "logprob_start_len"));
-  return CheckLength(request.top_logprobs_num, prompts, "top_logprobs_num");
+  PORTICO_RETURN_IF_ERROR(CheckLength(request.top_logprobs_num, prompts, "top_logprobs_num"));
+  return CheckLength(request.token_ids_logprob, prompts, "token_ids_logprob");
 }
 
 StatusOr<int32_t> ChoicesOf(const NativeGenerateRequest& request) {
@@ -53,6 +54,7 @@ StatusOr<int32_t> ChoicesOf(const NativeGenerateRequest& request) {
     PORTICO_RETURN_IF_ERROR(RefuseListWithChoices(request.return_logprob, "return_logprob"));
     PORTICO_RETURN_IF_ERROR(RefuseListWithChoices(request.logprob_start_len, "logprob_start_len"));
     PORTICO_RETURN_IF_ERROR(RefuseListWithChoices(request.top_logprobs_num, "top_logprobs_num"));
+    PORTICO_RETURN_IF_ERROR(RefuseListWithChoices(request.token_ids_logprob, "token_ids_logprob"));
   }
   if (request.prompts.size() * static_cast<size_t>(n) > kMaxAnswers) {
     return InvalidArgument("sampling_params",
@@ -99,6 +101,8 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
   const NativeSampling sampling = request.sampling.Of(i, {});
   GenerationPlan plan;
   plan.options = sampling.options;
+  plan.stream_interval = sampling.stream_interval;
+  plan.options.return_token_ids = request.return_prompt_token_ids;
   plan.options.logprobs = request.return_logprob.Of(i, false);
   plan.options.top_logprobs = plan.options.logprobs ? request.top_logprobs_num.Of(i, 0) : 0;
   PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(plan.options, {}, engine));
@@ -121,6 +125,11 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
   }
   if (plan.options.logprobs) {
     PORTICO_ASSIGN_OR_RETURN(plan.prompt_logprobs_start, LogprobStart(request, i, ids.size()));
+    std::vector<TokenId> asked = request.token_ids_logprob.Of(i, {});
+    PORTICO_RETURN_IF_ERROR(CheckLogprobIds(asked, engine.vocab_size, "token_ids_logprob"));
+    if (!asked.empty()) {
+      plan.logprob_ids = std::make_shared<const std::vector<TokenId>>(std::move(asked));
+    }
   }
   prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
   plan.prompts.push_back(std::move(prompt));

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "message/sampling_ranges.h"
 #include "service/sampling_rules.h"
 
 namespace portico {
@@ -50,6 +51,15 @@ Json BareFunctions(const Json& tools) {
   return Json(std::move(bare));
 }
 
+Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) {
+  if (options.min_tokens <= max_new_tokens) return OkStatus();
+  return InvalidArgument("min_tokens",
+                         fmt::format("min_tokens must be in 0 to {} ({}), got {}", max_new_tokens,
+                                     options.max_tokens_field, options.min_tokens));
+}
+
+}  // namespace
+
 Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string_view field) {
   for (TokenId id : ids) {
     if (id < 0 || id >= vocab_size) {
@@ -61,14 +71,12 @@ Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string
   return OkStatus();
 }
 
-Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) {
-  if (options.min_tokens <= max_new_tokens) return OkStatus();
-  return InvalidArgument("min_tokens",
-                         fmt::format("min_tokens must be in 0 to {} ({}), got {}", max_new_tokens,
-                                     options.max_tokens_field, options.min_tokens));
+Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size,
+                       std::string_view field) {
+  if (ids.size() <= kMaxLogprobIds) return CheckIds(ids, vocab_size, field);
+  return InvalidArgument(field,
+                         fmt::format("{} must hold at most {} token ids", field, kMaxLogprobIds));
 }
-
-}  // namespace
 
 StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& request) {
   if (!model.chat_template) {

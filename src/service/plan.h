@@ -20,6 +20,12 @@ StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& r
 // The tokens of a rendered prompt. Templates write their own special tokens, so none are added.
 std::vector<TokenId> EncodeRendered(const ServingModel& model, std::string_view text);
 
+// INVALID_ARGUMENT naming `field` unless all ids are in the vocabulary.
+Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string_view field);
+
+// Of tokens whose log-probability is asked for by id: also at most kMaxLogprobIds.
+Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string_view field);
+
 // The tokens of a prompt given as text or as ids. INVALID_ARGUMENT naming `field` for ids outside
 // the vocabulary.
 StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,

@@ -201,7 +201,7 @@ const WrongField kWrong[] = {
     {"bootstrap_host", {"\"x\""}},
     {"bootstrap_port", {"7"}},
     {"bootstrap_room", {"7"}},
-    {"data_parallel_rank", {"0"}},
+    {"data_parallel_rank", {"1"}},
     {"priority", {"1"}},
     {"extra_key", {"\"x\""}},
     {"cache_salt", {"\"x\""}},

@@ -57,6 +57,9 @@ Status ReadSamplingField(std::string_view name, Element value, NativeSampling* s
   if (name == "min_new_tokens") {
     return openai::ReadInt32(name, value, {0, kMaxInt32}, &options.min_tokens);
   }
+  if (name == "stream_interval") {
+    return openai::ReadInt32(name, value, {1, kMaxInt32}, &sampling->stream_interval);
+  }
   if (name == "sampling_seed") {
     int64_t seed = 0;
     PORTICO_RETURN_IF_ERROR(openai::ReadInt64(name, value, {INT64_MIN, INT64_MAX}, &seed));
@@ -132,6 +135,27 @@ Status ReadCounts(std::string_view name, Element value, Request* request) {
                        [](auto field, Element item, int32_t* out) {
                          return openai::ReadInt32(field, item, IntRange{kMin, kMax}, out);
                        });
+}
+
+// Ids for all prompts, or a list of ids (or null) for each.
+Status ReadTokenIdsLogprob(std::string_view name, Element value, Request* request) {
+  auto& out = request->token_ids_logprob;
+  simdjson::dom::array list;
+  if (value.get(list)) return WrongValue(name, "a list of token ids or of such lists", value);
+  if (list.size() == 0) return OkStatus();
+  if ((*list.begin()).is_number()) {
+    return openai::ReadTokenIds(name, std::string(name), value, &out.values.emplace_back());
+  }
+  out.is_list = true;
+  for (Element item : list) {
+    const std::string place = fmt::format("{}[{}]", name, out.values.size());
+    std::vector<TokenId>& ids = out.values.emplace_back();
+    if (item.is_null()) continue;
+    if (!item.is_array()) return WrongValueAt(name, place, "a list of token ids", item);
+    if (simdjson::dom::array(item).size() == 0) continue;
+    PORTICO_RETURN_IF_ERROR(openai::ReadTokenIds(name, place, item, &ids));
+  }
+  return OkStatus();
 }
 
 template <bool Request::* kMember>
@@ -225,7 +249,6 @@ constexpr IdleField kIdle[] = {
     {"return_indexer_topk", " false "},
     {"return_sampling_mask", " false "},
     {"routing_key", "*"},
-    {"token_ids_logprob", " [] "},
     {"video_data", " [] "},
 };
 static_assert(openai::IsSortedByName(kIdle));
@@ -249,11 +272,13 @@ constexpr FieldReader<Request> kFields[] = {
     {"logprob_start_len", ReadCounts<&Request::logprob_start_len, -1, kMaxInt32>},
     {"model", ReadModel},
     {"return_logprob", ReadReturnLogprob},
+    {"return_prompt_token_ids", ReadFlag<&Request::return_prompt_token_ids>},
     {"return_text_in_logprobs", ReadFlag<&Request::return_text_in_logprobs>},
     {"rid", ReadRid},
     {"sampling_params", ReadSamplingParams},
     {"stream", ReadFlag<&Request::stream>},
     {"text", ReadText},
+    {"token_ids_logprob", ReadTokenIdsLogprob},
     {"top_logprobs_num", ReadCounts<&Request::top_logprobs_num, 0, 20>},
 };
 static_assert(openai::IsSortedByName(kFields));

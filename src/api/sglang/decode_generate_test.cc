@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 namespace portico::api::sglang {
 namespace {
 
@@ -82,6 +85,72 @@ TEST(DecodeGenerate, ValuesComeOnceOrOnceAPrompt) {
   EXPECT_FALSE(request->return_logprob.Of(1, true));
   EXPECT_EQ(request->sampling.values.size(), 2u);
   EXPECT_EQ(request->top_logprobs_num.Of(1, 0), 3);
+}
+
+// SGLang's table of sampling parameters, row by row: what stands at the ends of each range and what lies
+// outside.
+struct SamplingRow {
+  const char* name;
+  std::vector<const char*> good;
+  std::vector<const char*> bad;
+};
+
+const SamplingRow kSamplingRows[] = {
+    {"max_new_tokens", {"0", "1", "null"}, {"-1", "1.5", "\"5\"", "true"}},
+    {"min_new_tokens", {"0", "3", "null"}, {"-1", "0.5", "\"0\""}},
+    {"temperature", {"0", "1e-7", "0.7", "100", "null"}, {"-0.1", "\"1\"", "true", "[]"}},
+    {"top_p", {"0.001", "1", "null"}, {"0", "-0.1", "1.001", "\"1\""}},
+    {"top_k", {"-1", "1", "1073741824", "null"}, {"0", "-2", "1.5", "\"1\""}},
+    {"min_p", {"0", "1", "null"}, {"-0.001", "1.001"}},
+    {"frequency_penalty", {"-2", "0", "2", "null"}, {"-2.001", "2.001", "\"0\""}},
+    {"presence_penalty", {"-2", "0", "2", "null"}, {"-2.001", "2.001", "\"0\""}},
+    {"repetition_penalty", {"0.001", "1", "2", "null"}, {"0", "-1", "2.001"}},
+    {"n", {"1", "128", "null"}, {"0", "-1", "129", "1.5"}},
+    {"beam_width", {"1", "null"}, {"0", "2"}},
+    {"stop", {"\"x\"", "[\"x\",\"y\"]", "[]", "null"}, {"\"\"", "7", "[7]", "[\"\"]"}},
+    {"stop_regex", {"[]", "null"}, {"\"a*\"", "[\"a*\"]"}},
+    {"stop_token_ids", {"[]", "[1,null,2]", "null"}, {"1", "[-1]", "[\"1\"]", "[1.5]"}},
+    {"logit_bias", {"{}", "{\"5\":1.5}", "null"}, {"[]", "{\"a\":1}", "{\"-1\":1}", "{\"5\":101}"}},
+    {"ignore_eos", {"true", "false", "null"}, {"1", "\"true\""}},
+    {"skip_special_tokens", {"true", "false", "null"}, {"0", "\"no\""}},
+    {"spaces_between_special_tokens", {"true", "null"}, {"false"}},
+    {"no_stop_trim", {"true", "false", "null"}, {"0"}},
+    {"stream_interval", {"1", "50", "null"}, {"0", "-1", "1.5"}},
+    {"sampling_seed",
+     {"0", "-9223372036854775808", "9223372036854775807", "null"},
+     {"9223372036854775808", "1.5", "\"7\""}},
+    {"json_schema", {"null"}, {"\"{}\""}},
+    {"regex", {"null"}, {"\"a\""}},
+    {"ebnf", {"null"}, {"\"a\""}},
+    {"structural_tag", {"null"}, {"\"{}\""}},
+    {"watermark", {"null"}, {"{}"}},
+    {"custom_params", {"null"}, {"{}"}},
+};
+
+TEST(DecodeGenerate, EverySamplingParameterHasItsRange) {
+  for (const SamplingRow& row : kSamplingRows) {
+    const auto body = [&](const char* value) {
+      return std::string(R"({"text":"a","sampling_params":{")") + row.name + "\":" + value + "}}";
+    };
+    for (const char* value : row.good)
+      EXPECT_EQ(FieldAtFault(body(value)), "nothing") << body(value);
+    for (const char* value : row.bad) EXPECT_EQ(FieldAtFault(body(value)), row.name) << body(value);
+  }
+}
+
+TEST(DecodeGenerate, TokenIdsForLogprobsComeOnceOrOnceAPrompt) {
+  auto once = Decode(R"({"text":["a","b"],"token_ids_logprob":[1,2]})");
+  ASSERT_TRUE(once.ok());
+  EXPECT_EQ(once->token_ids_logprob.Of(1, {}), (std::vector<TokenId>{1, 2}));
+  auto each = Decode(R"({"text":["a","b"],"token_ids_logprob":[[1],null]})");
+  ASSERT_TRUE(each.ok());
+  EXPECT_TRUE(each->token_ids_logprob.Of(1, {}).empty());
+  for (const char* bad : {"1", "[\"a\"]", "[-1]", "[[1],2]", "[[1],[-1]]", "[1,[2]]"}) {
+    EXPECT_EQ(FieldAtFault(std::string(R"({"text":"a","token_ids_logprob":)") + bad + "}"),
+              "token_ids_logprob")
+        << bad;
+  }
+  EXPECT_EQ(FieldAtFault(R"({"text":"a","token_ids_logprob":[]})"), "nothing");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "api/sglang/generate_answer.h"
 
+#include <span>
 #include <utility>
 
 #include "text/json_writer.h"
@@ -12,6 +13,13 @@ void AppendList(std::string_view name, const std::string& items, std::string* ou
   out->push_back('[');
   out->append(items);
   out->push_back(']');
+}
+
+void AppendIds(std::span<const TokenId> ids, std::string* out) {
+  for (TokenId id : ids) {
+    if (!out->empty()) out->push_back(',');
+    AppendJsonInt(id, out);
+  }
 }
 
 }  // namespace
@@ -28,6 +36,9 @@ GenerateAnswer::GenerateAnswer(const NativePlan& plan, bool cumulative)
     prompt.rid = from.options.rid;
     prompt.logprobs = from.options.logprobs;
     prompt.with_top = from.options.top_logprobs > 0;
+    prompt.with_ids = from.logprob_ids != nullptr;
+    prompt.stream_interval = from.stream_interval;
+    prompt.with_prompt_ids = from.options.return_token_ids;
     prompt.max_new_tokens = from.prompts.front().max_new_tokens;
     prompts_.push_back(std::move(prompt));
   }
@@ -36,9 +47,10 @@ GenerateAnswer::GenerateAnswer(const NativePlan& plan, bool cumulative)
 
 void GenerateAnswer::OnPrompt(size_t prompt, const PromptEcho& echo) {
   Prompt& to = prompts_[prompt];
+  if (to.with_prompt_ids) AppendIds(echo.tokens, &to.prompt_ids);
   to.reported = !echo.logprobs.empty();
   for (const TextPositionLogprobs& position : echo.logprobs) {
-    to.input.Add(position, to.with_top, text_in_logprobs_);
+    to.input.Add(position, to.with_top, text_in_logprobs_, to.with_ids);
   }
 }
 
@@ -47,17 +59,21 @@ size_t GenerateAnswer::OnDelta(size_t prompt, const TextDelta& delta) {
   Answer& answer = answers_[index];
   const Prompt& from = prompts_[prompt];
   answer.text += delta.text;
-  for (TokenId id : delta.tokens) {
-    if (!answer.ids.empty()) answer.ids.push_back(',');
-    AppendJsonInt(id, &answer.ids);
-  }
+  AppendIds(delta.tokens, &answer.ids);
+  answer.unsent_tokens += static_cast<int32_t>(delta.tokens.size());
   for (const TextPositionLogprobs& position : delta.logprobs) {
-    answer.output.Add(position, from.with_top, text_in_logprobs_);
+    answer.output.Add(position, from.with_top, text_in_logprobs_, from.with_ids);
   }
   answer.usage = delta.usage;
   answer.finish = delta.finish;
   if (delta.finish != FinishReason::kNone) answer.stop = delta.matched_stop;
   return index;
+}
+
+bool GenerateAnswer::IsDue(size_t answer) const {
+  const Answer& of = answers_[answer];
+  return !of.prompt_sent || of.finish != FinishReason::kNone ||
+         of.unsent_tokens >= prompts_[of.prompt].stream_interval;
 }
 
 void GenerateAnswer::AppendEvent(size_t answer, std::string* out) {
@@ -87,12 +103,17 @@ void GenerateAnswer::AppendAnswer(size_t index, std::string* out) {
   AppendList(",\"output_ids\":", answer.ids, out);
   out->append(",\"meta_info\":");
   AppendMeta(answer, out);
+  const Prompt& prompt = prompts_[answer.prompt];
+  if (prompt.with_prompt_ids && (cumulative_ || !answer.prompt_sent)) {
+    AppendList(",\"prompt_token_ids\":", prompt.prompt_ids, out);
+  }
   if (is_list_ && stream_) {
     out->append(",\"index\":");
     AppendJsonInt(static_cast<int64_t>(index), out);
   }
   out->push_back('}');
   answer.prompt_sent = true;
+  answer.unsent_tokens = 0;
   if (cumulative_) return;
   answer.text.clear();
   answer.ids.clear();
@@ -128,9 +149,14 @@ void GenerateAnswer::AppendLogprobs(Answer& answer, std::string* out) {
   AppendList(",\"output_token_logprobs\":", answer.output.tokens, out);
   out->append(",\"output_token_logprobs_length\":");
   AppendJsonInt(answer.output.count, out);
-  if (!prompt.with_top) return;
-  AppendList(",\"input_top_logprobs\":", with_prompt ? prompt.input.top : "", out);
-  AppendList(",\"output_top_logprobs\":", answer.output.top, out);
+  if (prompt.with_top) {
+    AppendList(",\"input_top_logprobs\":", with_prompt ? prompt.input.top : "", out);
+    AppendList(",\"output_top_logprobs\":", answer.output.top, out);
+  }
+  if (prompt.with_ids) {
+    AppendList(",\"input_token_ids_logprobs\":", with_prompt ? prompt.input.of_ids : "", out);
+    AppendList(",\"output_token_ids_logprobs\":", answer.output.of_ids, out);
+  }
 }
 
 }  // namespace portico::api::sglang

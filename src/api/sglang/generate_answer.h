@@ -22,6 +22,8 @@ class GenerateAnswer {
   // Takes a delta in. Returns the answer that it belongs to.
   size_t OnDelta(size_t prompt, const TextDelta& delta);
 
+  // True if the answer has an event to send: its first tokens, stream_interval more, or its end.
+  bool IsDue(size_t answer) const;
   // Appends one event with what that answer has now.
   void AppendEvent(size_t answer, std::string* out);
   // The whole body, after every answer has finished.
@@ -37,6 +39,7 @@ class GenerateAnswer {
     FinishReason finish = FinishReason::kNone;
     MatchedStop stop;
     bool prompt_sent = false;
+    int32_t unsent_tokens = 0;
   };
 
   void AppendAnswer(size_t index, std::string* out);
@@ -47,8 +50,12 @@ class GenerateAnswer {
     std::string rid;
     bool logprobs = false;
     bool with_top = false;
+    bool with_ids = false;
     bool reported = false;  // its own log-probabilities were asked for and are in `input`
     int32_t max_new_tokens = 0;
+    int32_t stream_interval = 1;
+    bool with_prompt_ids = false;
+    std::string prompt_ids;  // 1,2,3
     LogprobLists input;
   };
 

@@ -80,7 +80,7 @@ class GenerateCall final : public Call {
     if (done_) return;
     if (delta.finish == FinishReason::kError) return Fail(openai::ErrorOf(delta));
     const size_t answer = answer_.OnDelta(prompt, delta);
-    if (!stream_) return;
+    if (!stream_ || !answer_.IsDue(answer)) return;
     std::string event;
     answer_.AppendEvent(answer, &event);
     exchange_->Write(event);

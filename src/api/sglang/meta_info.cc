@@ -28,6 +28,21 @@ void AppendEntry(const TextLogprob& token, bool with_text, std::string* out) {
   out->push_back(']');
 }
 
+void AppendEntries(const std::vector<TextLogprob>& entries, bool none, bool with_text,
+                   std::string* out) {
+  Separate(out);
+  if (none) {
+    out->append("null");
+    return;
+  }
+  out->push_back('[');
+  for (const TextLogprob& entry : entries) {
+    if (&entry != &entries.front()) out->push_back(',');
+    AppendEntry(entry, with_text, out);
+  }
+  out->push_back(']');
+}
+
 }  // namespace
 
 void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t length,
@@ -53,22 +68,15 @@ void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t le
   out->push_back('}');
 }
 
-void LogprobLists::Add(const TextPositionLogprobs& position, bool with_top, bool with_text) {
+void LogprobLists::Add(const TextPositionLogprobs& position, bool with_top, bool with_text,
+                       bool with_ids) {
   ++count;
   Separate(&tokens);
   AppendEntry(position.chosen, with_text, &tokens);
-  if (!with_top) return;
-  Separate(&top);
-  if (!position.chosen.logprob) {
-    top.append("null");
-    return;
-  }
-  top.push_back('[');
-  for (const TextLogprob& candidate : position.top) {
-    if (&candidate != &position.top.front()) top.push_back(',');
-    AppendEntry(candidate, with_text, &top);
-  }
-  top.push_back(']');
+  // The first prompt token has no log-probability, nor have others in its place.
+  const bool none = !position.chosen.logprob;
+  if (with_top) AppendEntries(position.top, none, with_text, &top);
+  if (with_ids) AppendEntries(position.of_ids, none, with_text, &of_ids);
 }
 
 }  // namespace portico::api::sglang

@@ -16,10 +16,12 @@ void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t le
 struct LogprobLists {
   std::string tokens;  // [logprob,id,text],…
   std::string top;     // [[logprob,id,text],…],…
+  std::string of_ids;  // the same for the tokens asked for by id
   int32_t count = 0;
 
   // `with_text`: else the texts are null.
-  void Add(const TextPositionLogprobs& position, bool with_top, bool with_text);
+  void Add(const TextPositionLogprobs& position, bool with_top, bool with_text,
+           bool with_ids = false);
 };
 
 }  // namespace portico::api::sglang

@@ -4,12 +4,21 @@
 #include <utility>
 
 namespace portico::llama {
+namespace {
+
+std::shared_ptr<const std::vector<TokenId>> NoIds() {
+  static const auto none = std::make_shared<const std::vector<TokenId>>();
+  return none;
+}
+
+}  // namespace
 
 Stream::Stream(GenerateRequest request, TokenSink* to, std::span<const TokenId> eos,
                uint64_t fallback_seed)
     : sink(to),
       return_logprobs_(request.return_logprobs),
       top_logprobs_(request.top_logprobs),
+      logprob_ids_(request.logprob_ids ? std::move(request.logprob_ids) : NoIds()),
       sampler_(request.sampling, request.choice, *request.prompt, eos, fallback_seed) {
   stream = request.stream;
   prompt = std::move(request.prompt);
@@ -22,7 +31,8 @@ Stream::Stream(GenerateRequest request, TokenSink* to, std::span<const TokenId> 
 void Stream::TakePromptRow(int32_t position, std::span<const float> logits,
                            SamplerScratch* scratch) {
   if (position + 1 != next_logprob || next_logprob >= static_cast<int32_t>(prompt->size())) return;
-  prompt_logprobs_.push_back(LogprobsOf(logits, (*prompt)[next_logprob], top_logprobs_, scratch));
+  prompt_logprobs_.push_back(
+      LogprobsOf(logits, (*prompt)[next_logprob], top_logprobs_, *logprob_ids_, scratch));
   ++next_logprob;
 }
 
@@ -36,8 +46,9 @@ void Stream::TakeLastRow(std::span<const float> logits, SamplerScratch* scratch,
   }
   Prepare(delta);
   delta->tokens.push_back(token);
-  if (return_logprobs_)
-    delta->logprobs.push_back(LogprobsOf(logits, token, top_logprobs_, scratch));
+  if (return_logprobs_) {
+    delta->logprobs.push_back(LogprobsOf(logits, token, top_logprobs_, *logprob_ids_, scratch));
+  }
   if (sampler_.IsStop(token)) {
     delta->finish = FinishReason::kStop;
     delta->matched_token = token;

@@ -35,6 +35,7 @@ struct Stream : ScheduledRequest {
 
   bool return_logprobs_;
   int32_t top_logprobs_;
+  std::shared_ptr<const std::vector<TokenId>> logprob_ids_;  // never null
   Sampler sampler_;
   std::vector<PositionLogprobs> prompt_logprobs_;  // until the first delta
 };

@@ -11,6 +11,9 @@ bool IsSpecial(const MockModel& model, TokenId token) {
   return index < model.special.size() && model.special[index];
 }
 
+// Of the i-th best token, from 1.
+float AlternativeLogprob(int32_t i) { return -3.2f - 0.7f * static_cast<float>(i - 1); }
+
 }  // namespace
 
 MockStream::MockStream(GenerateRequest request, TokenSink* sink, MockFaultPlan fault)
@@ -108,8 +111,8 @@ TokenDelta MockStream::Ended(FinishReason reason, Status error) const {
   return delta;
 }
 
-// The chosen token has a probability of 0.86 to 0.9 and is the best one; the alternatives share
-// most of the rest.
+// The chosen token has a probability of 0.86 to 0.9 and is the best one; the alternatives, the ids
+// that follow its own, share most of the rest.
 PositionLogprobs MockStream::Logprobs(TokenId token, int64_t position,
                                       const MockModel& model) const {
   const uint64_t hash =
@@ -125,7 +128,12 @@ PositionLogprobs MockStream::Logprobs(TokenId token, int64_t position,
       continue;
     }
     const int64_t other = (static_cast<int64_t>(token) + i) % model.vocab_size;
-    at.top.push_back({static_cast<TokenId>(other), -3.2f - 0.7f * static_cast<float>(i - 1)});
+    at.top.push_back({static_cast<TokenId>(other), AlternativeLogprob(i)});
+  }
+  if (request_.logprob_ids == nullptr) return at;
+  for (const TokenId id : *request_.logprob_ids) {
+    const int32_t distance = (id - token + model.vocab_size) % model.vocab_size;
+    at.of_ids.push_back({id, distance == 0 ? at.chosen.logprob : AlternativeLogprob(distance)});
   }
   return at;
 }

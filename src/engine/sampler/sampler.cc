@@ -124,7 +124,7 @@ void Sampler::Count(TokenId token) {
 }
 
 PositionLogprobs LogprobsOf(std::span<const float> logits, TokenId chosen, int32_t top,
-                            SamplerScratch* scratch) {
+                            std::span<const TokenId> ids, SamplerScratch* scratch) {
   const float max = MaxOf(logits);
   const float normalizer = max + static_cast<float>(std::log(ExpSum(logits, max)));
   PositionLogprobs result;
@@ -133,6 +133,8 @@ PositionLogprobs LogprobsOf(std::span<const float> logits, TokenId chosen, int32
   result.top.reserve(scratch->order.size());
   for (const TokenId token : scratch->order)
     result.top.push_back({token, logits[token] - normalizer});
+  result.of_ids.reserve(ids.size());
+  for (const TokenId token : ids) result.of_ids.push_back({token, logits[token] - normalizer});
   return result;
 }
 

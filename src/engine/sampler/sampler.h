@@ -69,8 +69,8 @@ class Sampler {
   bool counting_;
 };
 
-// The log-probability of `chosen` and of the `top` best tokens, from raw logits.
+// The log-probability of `chosen`, of the `top` best tokens and of `ids`, from raw logits.
 PositionLogprobs LogprobsOf(std::span<const float> logits, TokenId chosen, int32_t top,
-                            SamplerScratch* scratch);
+                            std::span<const TokenId> ids, SamplerScratch* scratch);
 
 }  // namespace portico

@@ -59,7 +59,7 @@ BENCHMARK(BM_TopPOfAFlatDistribution);
 void BM_Logprobs20(benchmark::State& state) {
   const std::vector<float> row = Row(3);
   SamplerScratch scratch;
-  for (auto _ : state) benchmark::DoNotOptimize(LogprobsOf(row, 5, 20, &scratch));
+  for (auto _ : state) benchmark::DoNotOptimize(LogprobsOf(row, 5, 20, {}, &scratch));
 }
 BENCHMARK(BM_Logprobs20);
 

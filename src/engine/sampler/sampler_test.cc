@@ -186,7 +186,8 @@ TEST_F(SamplerTest, LogprobsAreTheLogSoftmaxOfTheRawLogits) {
   for (float& logit : logits) logit = normal(random);
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
-  const PositionLogprobs got = LogprobsOf(logits, 17, 20, &scratch_);
+  const PositionLogprobs got =
+      LogprobsOf(logits, 17, 20, std::vector<TokenId>{3, 17, 3}, &scratch_);
   EXPECT_EQ(got.chosen.token, 17);
   EXPECT_NEAR(got.chosen.logprob, logits[17] - std::log(sum), 1e-4);
   ASSERT_EQ(got.top.size(), 20u);
@@ -194,8 +195,13 @@ TEST_F(SamplerTest, LogprobsAreTheLogSoftmaxOfTheRawLogits) {
                              [](const auto& a, const auto& b) { return a.logprob > b.logprob; }));
   EXPECT_EQ(got.top[0].logprob,
             *std::max_element(logits.begin(), logits.end()) - (logits[17] - got.chosen.logprob));
-  EXPECT_TRUE(LogprobsOf(logits, 17, 0, &scratch_).top.empty());
-  EXPECT_EQ(LogprobsOf(std::vector<float>{1, 2}, 0, 20, &scratch_).top.size(), 2u);
+  ASSERT_EQ(got.of_ids.size(), 3u);
+  EXPECT_EQ(got.of_ids[0].token, 3);
+  EXPECT_NEAR(got.of_ids[0].logprob, logits[3] - std::log(sum), 1e-4);
+  EXPECT_EQ(got.of_ids[1].logprob, got.chosen.logprob);
+  EXPECT_EQ(got.of_ids[2].logprob, got.of_ids[0].logprob);
+  EXPECT_TRUE(LogprobsOf(logits, 17, 0, {}, &scratch_).top.empty());
+  EXPECT_EQ(LogprobsOf(std::vector<float>{1, 2}, 0, 20, {}, &scratch_).top.size(), 2u);
 }
 
 }  // namespace
