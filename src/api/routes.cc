@@ -1,5 +1,7 @@
 #include "api/admin/health.h"
+#include "api/openai/embedding_handlers.h"
 #include "api/openai/handlers.h"
+#include "api/openai/score_handler.h"
 #include "api/router.h"
 #include "api/sglang/control_handlers.h"
 #include "api/sglang/generate_handler.h"
@@ -10,6 +12,8 @@ namespace portico::api {
 Router MakeRouter() {
   Router router;
   openai::AddOpenAiRoutes(router);
+  openai::AddScoreRoute(router);
+  openai::AddEmbeddingRoutes(router);
   AddSglangRoutes(router);
   AddGenerateRoute(router);
   AddControlRoutes(router);

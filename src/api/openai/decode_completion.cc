@@ -7,6 +7,7 @@
 
 #include "api/openai/field_reader.h"
 #include "api/openai/generation_fields.h"
+#include "api/openai/prompt_field.h"
 
 namespace portico::api::openai {
 namespace {
@@ -16,54 +17,9 @@ struct CompletionDraft : GenerationDraft {
   std::optional<int32_t> best_of;
 };
 
-constexpr std::string_view kPromptForms =
-    "a string, a list of strings, a list of token ids or a list of lists of token ids";
-
-Status ReadPromptItem(Element item, size_t i, std::vector<CompletionRequest::Prompt>* prompts) {
-  CompletionRequest::Prompt prompt;
-  std::string_view text;
-  if (!item.get(text)) {
-    prompt.text = text;
-  } else {
-    prompt.is_ids = true;
-    PORTICO_RETURN_IF_ERROR(
-        ReadTokenIds("prompt", fmt::format("prompt[{}]", i), item, &prompt.ids));
-  }
-  prompts->push_back(std::move(prompt));
-  return OkStatus();
-}
-
 Status ReadPrompt(std::string_view name, Element value, CompletionDraft* draft) {
-  auto& prompts = draft->request.prompts;
-  if (value.is_string()) return ReadPromptItem(value, 0, &prompts);
-  simdjson::dom::array items;
-  if (value.get(items)) return WrongValue(name, kPromptForms, value);
-  if (items.size() == 0) return InvalidArgument(name, "prompt must not be an empty list");
-  Element first = *items.begin();
-  if (first.is_number()) {
-    CompletionRequest::Prompt prompt;
-    prompt.is_ids = true;
-    PORTICO_RETURN_IF_ERROR(ReadTokenIds("prompt", "prompt", value, &prompt.ids));
-    prompts.push_back(std::move(prompt));
-    return OkStatus();
-  }
-  if (!first.is_string() && !first.is_array()) {
-    return WrongValueAt(name, "prompt[0]", "a string, a token id or a list of token ids", first);
-  }
-  for (Element item : items) {
-    size_t i = prompts.size();
-    if (item.type() != first.type()) {
-      return WrongValueAt(
-          name, fmt::format("prompt[{}]", i),
-          first.is_string() ? "a string like prompt[0]" : "a list of token ids like prompt[0]",
-          item);
-    }
-    if (static_cast<int64_t>(i) == kMaxChoices) {
-      return InvalidArgument(name, fmt::format("prompt must hold at most {} prompts", kMaxChoices));
-    }
-    PORTICO_RETURN_IF_ERROR(ReadPromptItem(item, i, &prompts));
-  }
-  return OkStatus();
+  bool is_list = false;
+  return ReadPrompts(name, value, PromptForms::kAny, &draft->request.prompts, &is_list);
 }
 
 Status ReadMaxTokens(std::string_view name, Element value, CompletionDraft* draft) {

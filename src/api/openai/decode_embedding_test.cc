@@ -1,0 +1,78 @@
+#include "api/openai/decode_embedding.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace portico::api::openai {
+namespace {
+
+template <typename Decode>
+std::string FieldAtFault(Decode decode, const std::string& body) {
+  simdjson::dom::parser parser;
+  auto request = decode(body, parser);
+  return request.ok() ? "nothing" : FieldOf(request.status());
+}
+
+TEST(DecodeEmbeddingTest, InputsAreTextsOrIds) {
+  simdjson::dom::parser parser;
+  auto one = DecodeEmbedding(R"({"input":"a","model":"m","encoding_format":"base64"})", parser);
+  ASSERT_TRUE(one.ok());
+  EXPECT_FALSE(one->is_list);
+  EXPECT_TRUE(one->base64);
+  auto ids = DecodeEmbedding(R"({"input":[[1,2],[3]],"dimensions":8})", parser);
+  ASSERT_TRUE(ids.ok());
+  EXPECT_EQ(ids->inputs[0].ids, (std::vector<TokenId>{1, 2}));
+  EXPECT_EQ(ids->dimensions, 8);
+  auto native = DecodeEncode(R"({"text":["a","b"],"rid":"r"})", parser);
+  ASSERT_TRUE(native.ok());
+  EXPECT_EQ(native->inputs.size(), 2u);
+  EXPECT_TRUE(DecodeEncode(R"({"input_ids":[1,2]})", parser).ok());
+}
+
+TEST(DecodeEmbeddingTest, WhatIsWrongIsNamed) {
+  const std::pair<const char*, const char*> bad[] = {
+      {R"({})", "input"},
+      {R"({"input":7})", "input"},
+      {R"({"input":""})", "input"},
+      {R"({"input":[]})", "input"},
+      {R"({"input":["a",""]})", "input"},
+      {R"({"input":["a",1]})", "input"},
+      {R"({"input":[-1]})", "input"},
+      {R"({"input":"a","encoding_format":"hex"})", "encoding_format"},
+      {R"({"input":"a","dimensions":0})", "dimensions"},
+      {R"({"input":"a","lora_path":"x"})", "lora_path"},
+  };
+  for (const auto& [body, field] : bad) EXPECT_EQ(FieldAtFault(DecodeEmbedding, body), field);
+  const std::pair<const char*, const char*> native[] = {
+      {R"({})", "text"},
+      {R"({"text":[1]})", "text"},
+      {R"({"input_ids":"a"})", "input_ids"},
+      {R"({"input_ids":[]})", "input_ids"},
+      {R"({"input_ids":[1],"text":"a"})", "text"},
+      {R"({"text":"a","rid":7})", "rid"},
+  };
+  for (const auto& [body, field] : native) EXPECT_EQ(FieldAtFault(DecodeEncode, body), field);
+}
+
+TEST(DecodeRerankTest, AQueryAndDocumentsAreNeeded) {
+  simdjson::dom::parser parser;
+  auto request = DecodeRerank(R"({"query":"q","documents":["a","b"],"top_n":1})", parser);
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->documents, (std::vector<std::string>{"a", "b"}));
+  const std::pair<const char*, const char*> bad[] = {
+      {R"({"documents":["a"]})", "query"},
+      {R"({"query":"","documents":["a"]})", "query"},
+      {R"({"query":"q"})", "documents"},
+      {R"({"query":"q","documents":"a"})", "documents"},
+      {R"({"query":"q","documents":[]})", "documents"},
+      {R"({"query":"q","documents":[1]})", "documents"},
+      {R"({"query":"q","documents":["a"],"top_n":0})", "top_n"},
+      {R"({"query":"q","documents":["a"],"return_documents":1})", "return_documents"},
+      {R"({"query":"q","documents":["a"],"instruct":1})", "instruct"},
+  };
+  for (const auto& [body, field] : bad) EXPECT_EQ(FieldAtFault(DecodeRerank, body), field);
+}
+
+}  // namespace
+}  // namespace portico::api::openai

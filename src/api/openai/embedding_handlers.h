@@ -1,0 +1,10 @@
+// POST /v1/embeddings, /v1/classify, /v1/rerank, /encode and /classify.
+#pragma once
+
+#include "api/router.h"
+
+namespace portico::api::openai {
+
+void AddEmbeddingRoutes(Router& router);
+
+}  // namespace portico::api::openai

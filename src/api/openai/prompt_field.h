@@ -1,0 +1,22 @@
+// Fields that take one text or several, as texts or as token ids.
+#pragma once
+
+#include <vector>
+
+#include "api/openai/field_reader.h"
+#include "message/text_request.h"
+
+namespace portico::api::openai {
+
+// The most prompts of one request.
+inline constexpr int64_t kMaxPrompts = 4096;
+
+enum class PromptForms { kAny, kTexts, kIds };
+
+// A string, a list of strings, a list of token ids or a list of lists of them; of these what `forms`
+// allows. Errors name the field and the place in it. `is_list`: several were given, or could have
+// been.
+Status ReadPrompts(std::string_view name, Element value, PromptForms forms,
+                   std::vector<CompletionRequest::Prompt>* prompts, bool* is_list);
+
+}  // namespace portico::api::openai

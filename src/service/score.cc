@@ -1,0 +1,87 @@
+#include "service/score.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "service/plan.h"
+#include "service/sampling_rules.h"
+
+namespace portico {
+namespace {
+
+CompletionRequest::Prompt Join(const CompletionRequest::Prompt& first,
+                               const CompletionRequest::Prompt& second) {
+  CompletionRequest::Prompt joined = first;
+  joined.text += second.text;
+  joined.ids.insert(joined.ids.end(), second.ids.begin(), second.ids.end());
+  return joined;
+}
+
+}  // namespace
+
+StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest& request) {
+  const EngineInfo& engine = model.engine->info();
+  PORTICO_RETURN_IF_ERROR(
+      CheckLogprobIds(request.label_token_ids, engine.vocab_size, "label_token_ids"));
+  if (request.query.is_ids) {
+    PORTICO_RETURN_IF_ERROR(CheckIds(request.query.ids, engine.vocab_size, "query"));
+  }
+  GenerationPlan plan;
+  plan.options.rid = request.rid;
+  plan.options.max_tokens = 1;
+  plan.options.temperature = 0.0f;
+  plan.options.logprobs = true;
+  plan.logprob_ids = std::make_shared<const std::vector<TokenId>>(request.label_token_ids);
+  PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(plan.options, {}, engine));
+  for (size_t i = 0; i < request.items.size(); ++i) {
+    const CompletionRequest::Prompt& item = request.items[i];
+    const std::string place = fmt::format("items[{}]", i);
+    PORTICO_ASSIGN_OR_RETURN(
+        std::vector<TokenId> ids,
+        EncodePrompt(model,
+                     request.item_first ? Join(item, request.query) : Join(request.query, item),
+                     place));
+    GenerationPlan::Prompt prompt;
+    PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitContext(static_cast<int64_t>(ids.size()),
+                                                               plan.options, engine, place));
+    prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
+    plan.prompts.push_back(std::move(prompt));
+  }
+  return plan;
+}
+
+std::vector<double> ScoresOf(std::span<const float> logprobs, bool softmax) {
+  std::vector<double> scores(logprobs.begin(), logprobs.end());
+  double shift = 0;
+  if (softmax) {
+    shift = *std::max_element(scores.begin(), scores.end());
+    if (std::isinf(shift)) shift = 0;  // none is possible
+  }
+  double sum = 0;
+  for (double& score : scores) sum += score = std::exp(score - shift);
+  if (softmax && sum > 0) {
+    for (double& score : scores) score /= sum;
+  }
+  return scores;
+}
+
+void ScoreBoard::OnDelta(const TextDelta& delta) {
+  if (delta.finish == FinishReason::kError) {
+    status_ = delta.error.ok() ? Error(StatusCode::kInternal, "the engine failed") : delta.error;
+  } else if (delta.finish == FinishReason::kAbort) {
+    status_ = Error(StatusCode::kAborted, "the request was aborted");
+  }
+  if (delta.logprobs.empty()) return;
+  std::vector<float> logprobs;
+  for (const TextLogprob& label : delta.logprobs.front().of_ids) {
+    logprobs.push_back(label.logprob.value_or(-std::numeric_limits<float>::infinity()));
+  }
+  scores_[static_cast<size_t>(delta.index)] = ScoresOf(logprobs, softmax_);
+}
+
+}  // namespace portico
