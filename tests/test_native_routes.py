@@ -1,6 +1,7 @@
 """SGLang's control routes, rids and pauses, as its clients use them."""
 import concurrent.futures
 import json
+import math
 import threading
 
 import pytest
@@ -172,3 +173,126 @@ def test_there_is_no_profiler_and_the_answer_says_so(mock):
     for path in ["/start_profile", "/stop_profile"]:
         answer = post(mock, path, {})
         assert answer.status_code == 400 and "profile" in answer.json()["error"]["message"]
+
+
+def tokens(server, text):
+    return post(server, "/tokenize", {"prompt": text}).json()["tokens"]
+
+
+def score(server, **body):
+    return post(server, "/v1/score", body)
+
+
+QUERY = "What is 7 plus 5?"
+ITEMS = [" It is 12.", " It is 13.", " I do not know. Ask somebody else."]
+
+
+def test_scores_are_the_models_probabilities_of_the_labels(demo):
+    labels = [5, 17, 300, 5]
+    answer = score(demo, model="demo", query=QUERY, items=ITEMS, label_token_ids=labels).json()
+    assert answer["object"] == "scoring" and answer["model"] == "demo"
+    assert answer["usage"]["prompt_tokens"] == sum(len(tokens(demo, QUERY + item)) for item in ITEMS)
+    for item, row in zip(ITEMS, answer["scores"]):
+        meta = post(demo, "/generate", {
+            "text": QUERY + item, "return_logprob": True, "token_ids_logprob": labels, "top_logprobs_num": 20,
+            "sampling_params": {"temperature": 0, "max_new_tokens": 1}}).json()["meta_info"]
+        asked = meta["output_token_ids_logprobs"][0]
+        assert [entry[1] for entry in asked] == labels
+        assert row == pytest.approx([math.exp(entry[0]) for entry in asked], rel=1e-3)
+        best = {entry[1]: entry[0] for entry in meta["output_top_logprobs"][0]}
+        by_best = score(demo, query=QUERY + item, items=[""], label_token_ids=list(best)).json()["scores"][0]
+        assert by_best == pytest.approx([math.exp(logprob) for logprob in best.values()], rel=1e-3)
+
+
+def test_all_scores_sum_up_to_one_and_softmax_is_over_the_labels(demo):
+    size = requests.get(demo.url + "/get_model_info", timeout=60).json()["vocab_size"]
+    total = 0.0
+    for start in range(0, size, 1024):
+        labels = list(range(start, min(start + 1024, size)))
+        total += sum(score(demo, query=QUERY, items=ITEMS[:1], label_token_ids=labels).json()["scores"][0])
+    assert total == pytest.approx(1, abs=1e-3)
+    plain = score(demo, query=QUERY, items=ITEMS, label_token_ids=[5, 17]).json()["scores"]
+    soft = score(demo, query=QUERY, items=ITEMS, label_token_ids=[5, 17], apply_softmax=True).json()["scores"]
+    for row, softened in zip(plain, soft):
+        assert softened == pytest.approx([p / sum(row) for p in row], rel=1e-3)
+
+
+def test_ids_score_as_their_texts_do_and_the_order_can_be_turned(demo):
+    query, item = tokens(demo, QUERY), tokens(demo, ITEMS[0])
+    turned = score(demo, query=query, items=[item], label_token_ids=[5, 17], item_first=True).json()["scores"]
+    same = score(demo, query=item, items=[query], label_token_ids=[5, 17]).json()["scores"]
+    assert turned[0] == pytest.approx(same[0], rel=1e-3)
+
+
+def test_a_shared_query_is_computed_once(demo):
+    query = "one two three four five six seven eight nine ten " * 10
+    answer = score(demo, query=query, items=[str(i) for i in range(8)], label_token_ids=[5]).json()
+    usage = answer["usage"]
+    assert usage["prompt_tokens_details"]["cached_tokens"] > usage["prompt_tokens"] * 3 // 4
+
+
+@pytest.mark.parametrize("change, field", [
+    ({"query": None}, "query"), ({"query": 7}, "query"), ({"items": []}, "items"), ({"items": 7}, "items"),
+    ({"items": ["a", 7]}, "items"), ({"items": [[1]]}, "items"), ({"label_token_ids": None}, "label_token_ids"),
+    ({"label_token_ids": []}, "label_token_ids"), ({"label_token_ids": ["a"]}, "label_token_ids"),
+    ({"label_token_ids": [99999999]}, "label_token_ids"), ({"apply_softmax": "yes"}, "apply_softmax"),
+    ({"query": "", "items": ["a", ""]}, "items[1]"), ({"query": [99999999], "items": [[1]]}, "query"),
+])
+def test_a_bad_score_request_names_its_field(mock, change, field):
+    answer = score(mock, **{"query": "a", "items": ["b"], "label_token_ids": [1], **change})
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["param"] == field
+
+
+def test_logprobs_by_id_stand_beside_those_of_prompt_and_output(demo):
+    body = {"text": [QUERY, "one two"], "return_logprob": True, "logprob_start_len": 0,
+            "token_ids_logprob": [[5, 17], None], "sampling_params": {"temperature": 0, "max_new_tokens": 2,
+                                                                      "ignore_eos": True}}
+    with_ids, without = [answer["meta_info"] for answer in post(demo, "/generate", body).json()]
+    assert "input_token_ids_logprobs" not in without
+    assert with_ids["input_token_ids_logprobs"][0] is None
+    assert len(with_ids["input_token_ids_logprobs"]) == len(with_ids["input_token_logprobs"])
+    assert [[entry[1] for entry in row] for row in with_ids["output_token_ids_logprobs"]] == [[5, 17]] * 2
+    for chosen, row in zip(with_ids["input_token_logprobs"][1:], with_ids["input_token_ids_logprobs"][1:]):
+        for logprob, token, _ in row:
+            assert token != chosen[1] or logprob == chosen[0]
+    refused = post(demo, "/generate", {"text": "a", "return_logprob": True, "token_ids_logprob": [99999999]})
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "token_ids_logprob"
+
+
+@pytest.mark.parametrize("path, body, bad, field", [
+    ("/v1/embeddings", {"input": "a"}, {"input": []}, "input"),
+    ("/v1/embeddings", {"input": [1, 2]}, {"input": [99999999]}, "input"),
+    ("/v1/classify", {"input": ["a", "b"]}, {}, "input"),
+    ("/v1/rerank", {"query": "a", "documents": ["b"]}, {"query": "a"}, "documents"),
+    ("/encode", {"text": "a"}, {"text": 7}, "text"),
+    ("/classify", {"input_ids": [1]}, {"input_ids": [99999999]}, "input_ids"),
+])
+def test_a_chat_model_says_what_it_is_when_it_is_to_embed(mock, path, body, bad, field):
+    answer = post(mock, path, body)
+    assert answer.status_code == 400
+    assert "generates text" in answer.json()["error"]["message"]
+    assert post(mock, path, bad).json()["error"]["param"] == field
+
+
+def test_an_engine_without_weights_says_so(mock):
+    answer = post(mock, "/update_weights_from_disk", {"model_path": "/nowhere"})
+    assert answer.status_code == 400 and answer.json()["success"] is False
+    assert "no weights" in answer.json()["message"]
+    for body in [{}, {"model_path": 7}, {"model_path": ""}]:
+        answer = post(mock, "/update_weights_from_disk", body)
+        assert answer.status_code == 400 and answer.json()["error"]["param"] == "model_path"
+
+
+def test_weights_can_be_replaced_while_requests_run(demo):
+    folder = requests.get(demo.url + "/get_model_info", timeout=60).json()["model_path"]
+    whole = post(demo, "/generate", {"text": PROMPT, "sampling_params": LONG}).json()
+    stream = Stream(demo, text=PROMPT, sampling_params=LONG)
+    assert stream.some.wait(60)
+    answer = post(demo, "/update_weights_from_disk", {"model_path": folder})
+    assert answer.status_code == 200 and answer.json()["success"] is True
+    assert stream.last()["text"] == whole["text"]
+    refused = post(demo, "/update_weights_from_disk", {"model_path": "/nowhere"})
+    assert refused.status_code == 400 and refused.json()["success"] is False
+    again = post(demo, "/generate", {"text": PROMPT, "sampling_params": LONG}).json()
+    assert again["text"] == whole["text"]

@@ -6,6 +6,7 @@
 #include "api/sglang/control_handlers.h"
 #include "api/sglang/generate_handler.h"
 #include "api/sglang/info.h"
+#include "api/sglang/weights_handler.h"
 
 namespace portico::api {
 
@@ -17,6 +18,7 @@ Router MakeRouter() {
   AddSglangRoutes(router);
   AddGenerateRoute(router);
   AddControlRoutes(router);
+  AddWeightsRoute(router);
   AddAdminRoutes(router);
   return router;
 }

@@ -95,6 +95,18 @@ class Engine {
   // Ends the pause; OK without one.
   virtual Status Continue() { return OkStatus(); }
 
+  // Goes on with the weights at `path` (what --model-path takes): those of a model with the same
+  // architecture, sizes, vocabulary and end tokens. Cached prefixes are dropped; running streams keep
+  // the tokens they have, which are computed again. Blocks while the weights are read, so never on a
+  // shard; the engine computes meanwhile. info() stays as it is.
+  // Errors, after which nothing has changed: NOT_FOUND and INVALID_ARGUMENT for the path,
+  // FAILED_PRECONDITION: another model, or this engine cannot; RESOURCE_EXHAUSTED: no memory for a
+  // second model; UNAVAILABLE: the engine has stopped or died.
+  virtual Status UpdateWeights(const std::string& /*path*/) {
+    return Error(StatusCode::kFailedPrecondition,
+                 "the engine " + info().name + " has no weights to update");
+  }
+
   // Ends every stream (kAbort) and joins the engine's threads. Submit is refused from now on. Idempotent.
   virtual void Stop() = 0;
 };

@@ -6,6 +6,7 @@
 #include "service/embedding_gate.h"
 #include "service/pause.h"
 #include "service/profiling.h"
+#include "service/weight_update.h"
 
 namespace portico {
 namespace {
@@ -55,6 +56,14 @@ TEST_F(ControlTest, AModelThatGeneratesTextSaysSoWhenItIsToEmbed) {
     EXPECT_NE(MessageOf(refused).find("tiny"), std::string_view::npos);
     EXPECT_NE(MessageOf(refused).find("generates text"), std::string_view::npos);
   }
+}
+
+TEST_F(ControlTest, AnEngineWithoutWeightsSaysSoAndThePathIsChecked) {
+  EXPECT_EQ(UpdateWeights(models_, "/x").code(), StatusCode::kUnavailable);
+  models_.Publish();
+  EXPECT_EQ(FieldOf(UpdateWeights(models_, "")), "model_path");
+  EXPECT_EQ(UpdateWeights(models_, "").code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(UpdateWeights(models_, "/x").code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(ControlTest, ThereIsNoProfilerToStart) {

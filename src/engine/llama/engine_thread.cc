@@ -18,12 +18,14 @@ constexpr int32_t kMostFailures = 3;
 }  // namespace
 
 EngineThread::EngineThread(std::unique_ptr<LlamaModel> model, std::unique_ptr<ModelRunner> runner,
-                           EngineInfo info, const SchedulerOptions& scheduling,
-                           int32_t kept_sequences, std::string description)
+                           EngineInfo info, const RunnerOptions& running,
+                           const SchedulerOptions& scheduling, int32_t kept_sequences,
+                           std::string description)
     : info_(std::move(info)),
       description_(std::move(description)),
       model_(std::move(model)),
       runner_(std::move(runner)),
+      runner_options_(running),
       next_seed_(uint64_t{std::random_device{}()} << 32),
       cache_(runner_.get(), info_.max_total_tokens, info_.max_running_requests, kept_sequences),
       scheduler_(scheduling, &cache_),
@@ -162,6 +164,9 @@ void EngineThread::Apply(Command command) {
       return Freeze(command.pause);
     case Command::Kind::kContinue:
       frozen_ = false;
+      return;
+    case Command::Kind::kSwap:
+      if (command.swap != nullptr) Swap(command.swap.get());
       return;
   }
 }

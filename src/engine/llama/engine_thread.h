@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,8 +33,8 @@ struct EngineCounters {
 class EngineThread final : public LlamaEngine {
  public:
   EngineThread(std::unique_ptr<LlamaModel> model, std::unique_ptr<ModelRunner> runner,
-               EngineInfo info, const SchedulerOptions& scheduling, int32_t kept_sequences,
-               std::string description);
+               EngineInfo info, const RunnerOptions& running, const SchedulerOptions& scheduling,
+               int32_t kept_sequences, std::string description);
   ~EngineThread() override { Stop(); }
 
   const EngineInfo& info() const override { return info_; }
@@ -44,16 +45,25 @@ class EngineThread final : public LlamaEngine {
   Status FlushCache() override;
   Status Pause(PauseMode mode) override;
   Status Continue() override;
+  Status UpdateWeights(const std::string& path) override;
   void Stop() override;
 
  private:
+  // A model and its context. In a swap they come in new and go out old.
+  struct Weights {
+    std::unique_ptr<LlamaModel> model;
+    std::unique_ptr<ModelRunner> runner;
+    std::promise<void> swapped;
+  };
+
   // What other threads ask of the engine's, in order.
   struct Command {
-    enum class Kind { kSubmit, kAbort, kFlush, kPause, kContinue };
+    enum class Kind { kSubmit, kAbort, kFlush, kPause, kContinue, kSwap };
     Kind kind;
     std::unique_ptr<Stream> submit = nullptr;
     StreamId abort = 0;
     PauseMode pause = PauseMode::kInPlace;
+    std::shared_ptr<Weights> swap = nullptr;
   };
 
   Status Gone() const;
@@ -62,6 +72,8 @@ class EngineThread final : public LlamaEngine {
   bool TakeCommands(std::vector<Command>* commands);
   void Apply(Command command);
   void Freeze(PauseMode mode);
+  StatusOr<std::shared_ptr<Weights>> LoadWeights(const std::string& path) const;
+  void Swap(Weights* weights);
   bool RunStep();
   void BeginStep(const Step& step);
   void EndStep();
@@ -78,6 +90,8 @@ class EngineThread final : public LlamaEngine {
   const std::string description_;
   std::unique_ptr<LlamaModel> model_;
   std::unique_ptr<ModelRunner> runner_;
+  const RunnerOptions runner_options_;
+  std::mutex update_mutex_;  // one update at a time; model_ is read with it
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

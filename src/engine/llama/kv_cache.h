@@ -78,6 +78,9 @@ class KvCache {
   // Drops all evictable prefixes.
   void Flush();
 
+  // Goes on in other memory of the same size. Nothing may be used or cached.
+  void Use(KvMemory* memory) { memory_ = memory; }
+
   int64_t cells() const { return cells_; }
   int64_t used() const { return tree_.pinned() + own_; }            // held by open branches
   int64_t cached() const { return tree_.size() - tree_.pinned(); }  // evictable

@@ -86,7 +86,7 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
       size.cells, HumanBytes(size.cells * m.kv_bytes_per_cell), size.reason, sharing ? "on" : "off",
       options.max_running_requests, run.threads);
   EngineInfo info = InfoOf(m, options, size.cells);
-  return std::make_unique<EngineThread>(std::move(model), std::move(runner), std::move(info),
+  return std::make_unique<EngineThread>(std::move(model), std::move(runner), std::move(info), run,
                                         scheduling, kept, std::move(description));
 }
 

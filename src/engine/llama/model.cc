@@ -152,6 +152,7 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
   PORTICO_ASSIGN_OR_RETURN(llama_model * loaded, LoadFile(info.file, progress));
   std::unique_ptr<LlamaModel> model(new LlamaModel(loaded));
   model->info_ = std::move(info);
+  model->options_ = options;
   PORTICO_RETURN_IF_ERROR(model->Describe(options, gguf));
   PORTICO_RETURN_IF_ERROR(model->ChooseContext(options, gguf, rope_limit));
   return model;

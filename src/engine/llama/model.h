@@ -70,6 +70,8 @@ class LlamaModel {
 
   llama_model* get() const { return model_; }
   const ModelInfo& info() const { return info_; }
+  // What it was loaded with.
+  const ModelOptions& options() const { return options_; }
 
   // Where every context of this model starts from: libllama's defaults plus what the model needs:
   // cache types (f32 and no flash attention when the arithmetic is float32; else f16 and libllama's
@@ -85,6 +87,7 @@ class LlamaModel {
 
   llama_model* model_;
   ModelInfo info_;
+  ModelOptions options_;
   float yarn_beta_fast_ = -1.0f;  // negative: libllama's own
   float yarn_beta_slow_ = -1.0f;
 };

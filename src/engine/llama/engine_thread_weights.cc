@@ -1,0 +1,86 @@
+// Other weights for a running engine: loaded beside the old ones on the caller's thread, then exchanged
+// between two steps on the engine's.
+#include <utility>
+
+#include "engine/llama/engine_thread.h"
+#include "engine/llama/kv_size.h"
+#include "fmt/format.h"
+
+namespace portico::llama {
+namespace {
+
+Status Differs(const std::string& path, std::string_view what, std::string_view theirs,
+               std::string_view ours) {
+  return Error(StatusCode::kFailedPrecondition,
+               fmt::format("{}: the {} is {}, this server's model has {}: restart the server for "
+                           "another model",
+                           path, what, theirs, ours),
+               "model_path");
+}
+
+// The tokenizer, the limits and the end tokens were taken from the old model and stay.
+Status CheckSame(const ModelInfo& theirs, const ModelInfo& ours, int32_t context_length) {
+  if (theirs.architecture != ours.architecture) {
+    return Differs(theirs.path, "architecture", theirs.architecture, ours.architecture);
+  }
+  const auto check = [&](std::string_view what, int64_t a, int64_t b) {
+    return a == b ? OkStatus() : Differs(theirs.path, what, fmt::to_string(a), fmt::to_string(b));
+  };
+  PORTICO_RETURN_IF_ERROR(check("vocabulary size", theirs.vocab_size, ours.vocab_size));
+  PORTICO_RETURN_IF_ERROR(check("hidden size", theirs.hidden_size, ours.hidden_size));
+  PORTICO_RETURN_IF_ERROR(check("number of layers", theirs.layers, ours.layers));
+  if (theirs.eos_token_ids != ours.eos_token_ids) {
+    return Differs(theirs.path, "list of end tokens",
+                   fmt::format("{}", fmt::join(theirs.eos_token_ids, ",")),
+                   fmt::format("{}", fmt::join(ours.eos_token_ids, ",")));
+  }
+  if (theirs.context_length >= context_length) return OkStatus();
+  return Differs(theirs.path, "context length", fmt::to_string(theirs.context_length),
+                 fmt::to_string(context_length));
+}
+
+}  // namespace
+
+Status EngineThread::UpdateWeights(const std::string& path) {
+  std::lock_guard one(update_mutex_);
+  PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<Weights> weights, LoadWeights(path));
+  std::future<void> swapped = weights->swapped.get_future();
+  {
+    std::lock_guard lock(mutex_);
+    if (stopping_ || dead_) return Gone();
+    Post({.kind = Command::Kind::kSwap, .swap = weights});
+  }
+  swapped.wait();
+  return OkStatus();
+}
+
+StatusOr<std::shared_ptr<EngineThread::Weights>> EngineThread::LoadWeights(
+    const std::string& path) const {
+  ModelOptions options = model_->options();
+  options.path = path;
+  auto weights = std::make_shared<Weights>();
+  PORTICO_ASSIGN_OR_RETURN(weights->model, LlamaModel::Load(options, nullptr));
+  const ModelInfo& theirs = weights->model->info();
+  PORTICO_RETURN_IF_ERROR(CheckSame(theirs, model_->info(), info_.context_length));
+  const int64_t needed = runner_options_.cells * theirs.kv_bytes_per_cell;
+  if (needed > FreeMemoryBytes()) {
+    return Error(
+        StatusCode::kResourceExhausted,
+        fmt::format("a second KV cache of {} does not fit beside the old one", HumanBytes(needed)));
+  }
+  PORTICO_ASSIGN_OR_RETURN(weights->runner, ModelRunner::Create(*weights->model, runner_options_));
+  return weights;
+}
+
+// The old cells are given back before the cache moves, so that no request and no prefix points into
+// them.
+void EngineThread::Swap(Weights* weights) {
+  scheduler_.RetractAll();
+  cache_.Flush();
+  runner_.swap(weights->runner);
+  model_.swap(weights->model);
+  cache_.Use(runner_.get());
+  weights->swapped.set_value();
+}
+
+}  // namespace portico::llama

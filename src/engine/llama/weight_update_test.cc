@@ -1,0 +1,129 @@
+// Other weights for a running engine. On random checkpoints of one shape.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/llama/engine_for_test.h"
+#include "engine/llama/import/temp_folder_for_test.h"
+#include "engine/llama/import/test_model_for_test.h"
+#include "engine/llama/llama_engine.h"
+
+namespace portico::llama {
+namespace {
+
+class WeightUpdateTest : public testing::Test {
+ protected:
+  std::string Write(const std::string& name, uint32_t seed, const JsonObject& changes = {}) {
+    Json config = SmallConfig("llama", changes);
+    const std::string folder = folder_.path() + "/" + name;
+    std::filesystem::create_directories(folder);
+    RandomModel(std::move(config), seed).Write(folder);
+    return folder;
+  }
+
+  std::unique_ptr<LlamaEngine> Start(const std::string& folder) {
+    ModelOptions options;
+    options.path = folder;
+    options.dtype = "float32";
+    auto model = LlamaModel::Load(options, nullptr);
+    EXPECT_TRUE(model.ok()) << MessageOf(model.status());
+    return *NewLlamaEngine(*std::move(model), {});
+  }
+
+  static std::vector<TokenId> Answer(Engine& engine, int32_t tokens = 16) {
+    CollectingSink sink;
+    GenerateRequest request = Greedy({3, 1, 4, 1, 5}, tokens);
+    const StreamId stream = request.stream;
+    EXPECT_TRUE(engine.Submit(std::move(request), &sink).ok());
+    sink.WaitForEnds(1);
+    return sink.of(stream).tokens;
+  }
+
+  TempFolder folder_{"XDG_CACHE_HOME"};
+};
+
+TEST_F(WeightUpdateTest, AnswersAreThoseOfTheNewWeights) {
+  const std::string first = Write("first", 1);
+  const std::string second = Write("second", 2);
+  const auto engine = Start(first);
+  const std::vector<TokenId> before = Answer(*engine);
+  const std::vector<TokenId> expected = Answer(*Start(second));
+  ASSERT_NE(before, expected);
+  const Status status = engine->UpdateWeights(second);
+  ASSERT_TRUE(status.ok()) << MessageOf(status);
+  EXPECT_EQ(engine->load().kv_cells_used, 0);
+  EXPECT_EQ(Answer(*engine), expected);
+  ASSERT_TRUE(engine->UpdateWeights(first).ok());
+  EXPECT_EQ(Answer(*engine), before);
+}
+
+TEST_F(WeightUpdateTest, RunningAndPausedStreamsGoOnWithTheTokensTheyHave) {
+  const std::string first = Write("first", 1);
+  const auto engine = Start(first);
+  const std::vector<TokenId> expected = Answer(*engine, 60);
+  CollectingSink sink;
+  GenerateRequest request = Greedy({3, 1, 4, 1, 5}, 60);
+  const StreamId stream = request.stream;
+  ASSERT_TRUE(engine->Submit(std::move(request), &sink).ok());
+  sink.WaitForTokens(stream, 2);
+  ASSERT_TRUE(engine->Pause(PauseMode::kInPlace).ok());
+  ASSERT_TRUE(engine->UpdateWeights(first).ok());
+  EXPECT_TRUE(engine->load().paused);
+  ASSERT_TRUE(engine->Continue().ok());
+  sink.WaitForEnds(1);
+  EXPECT_EQ(sink.of(stream).tokens, expected);
+}
+
+TEST_F(WeightUpdateTest, AnotherModelIsRefusedAndTheOldOneStays) {
+  const auto engine = Start(Write("first", 1));
+  const std::vector<TokenId> before = Answer(*engine);
+  const std::string others[] = {
+      Write("vocabulary", 1, {{"vocab_size", 40}}),
+      Write("layers", 1, {{"num_hidden_layers", 1}}),
+      Write("end", 1, {{"eos_token_id", 7}}),
+  };
+  for (const std::string& other : others) {
+    const Status status = engine->UpdateWeights(other);
+    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << other;
+    EXPECT_EQ(FieldOf(status), "model_path");
+  }
+  EXPECT_EQ(engine->UpdateWeights("/nowhere").code(), StatusCode::kNotFound);
+  EXPECT_EQ(Answer(*engine), before);
+}
+
+TEST_F(WeightUpdateTest, AStoppedEngineRefuses) {
+  const std::string first = Write("first", 1);
+  const auto engine = Start(first);
+  engine->Stop();
+  EXPECT_EQ(engine->UpdateWeights(first).code(), StatusCode::kUnavailable);
+}
+
+// The exchange and the steps take turns, whatever else comes in.
+TEST_F(WeightUpdateTest, UpdatesAmongRequestsAndAbortsLeaveNothingBehind) {
+  const std::string first = Write("first", 1);
+  const std::string second = Write("second", 2);
+  const auto engine = Start(first);
+  CollectingSink sink;
+  std::thread updates([&] {
+    for (int i = 0; i < 4; ++i) EXPECT_TRUE(engine->UpdateWeights(i % 2 ? first : second).ok());
+  });
+  for (int i = 0; i < 100; ++i) {
+    GenerateRequest request = Greedy({3, static_cast<TokenId>(i % 30), 4}, 20);
+    const StreamId stream = request.stream;
+    ASSERT_TRUE(engine->Submit(std::move(request), &sink).ok());
+    if (i % 3 == 0) engine->Abort(stream);
+  }
+  sink.WaitForEnds(100);
+  updates.join();
+  const EngineLoad load = engine->load();
+  EXPECT_EQ(load.running + load.waiting + load.kv_cells_used, 0);
+  EXPECT_TRUE(load.healthy);
+}
+
+}  // namespace
+}  // namespace portico::llama
