@@ -11,6 +11,7 @@ endfunction()
 
 portico_fuzzer(json_fuzz fuzz/json_fuzz.cc portico_text)
 portico_fuzzer(http_parser_fuzz fuzz/http_parser_fuzz.cc portico_net)
+portico_fuzzer(grpc_wire_fuzz fuzz/grpc_wire_fuzz.cc portico_net)
 portico_fuzzer(http2_session_fuzz fuzz/http2_session_fuzz.cc portico_net)
 portico_fuzzer(decode_chat_fuzz fuzz/decode_chat_fuzz.cc portico_api)
 portico_fuzzer(grpc_decode_fuzz fuzz/grpc_decode_fuzz.cc portico_api)

@@ -24,6 +24,7 @@ CRASHES = ROOT / "build/fuzz-crashes"
 SEEDS = {
     "json_fuzz": (["src/text/*_test.cc", "src/api/**/*_test.cc"], b""),
     "http_parser_fuzz": (["src/net/*_test.cc"], b"\x05"),
+    "grpc_wire_fuzz": (["src/net/grpc_wire_test.cc", "src/net/grpc_message_test.cc"], b"\x05\x01"),
     "http2_session_fuzz": (["src/net/*_test.cc"], b"\xff"),
     "decode_chat_fuzz": (["src/api/**/*_test.cc"], b""),
     "template_render_fuzz": (["src/template/*_test.cc", "models/demo/chat_template.jinja"], b""),
