@@ -98,6 +98,7 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ServeOptions& options, const s
   wanted.quantization = options.quantization;
   wanted.context_length = options.context_length;
   wanted.threads = options.threads;
+  wanted.cache_bytes = static_cast<uint64_t>(options.model_cache_bytes);
   PORTICO_ASSIGN_OR_RETURN(auto loaded, llama::LlamaModel::Load(wanted, progress));
   for (const std::string& note : loaded->info().notes) LogWarning("{}", note);
   *tokenizer_path = loaded->info().tokenizer_path;

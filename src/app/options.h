@@ -14,13 +14,14 @@ namespace portico {
 // Values are in the ranges of the table. Each member's meaning and default are there too.
 struct ServeOptions {
   // Model
-  std::string model_path;                   // empty: the demo model
-  std::string served_model_name;            // empty: "demo", or the model path as given
-  std::string tokenizer_path;               // empty: beside the model
-  std::string chat_template;                // a file or the template itself; empty: the model's own
-  int32_t context_length = 0;               // 0: the model's own
-  std::string dtype = "auto";               // auto, float32, bfloat16
-  std::string quantization;                 // empty: none
+  std::string model_path;         // empty: the demo model
+  std::string served_model_name;  // empty: "demo", or the model path as given
+  std::string tokenizer_path;     // empty: beside the model
+  std::string chat_template;      // a file or the template itself; empty: the model's own
+  int32_t context_length = 0;     // 0: the model's own
+  std::string dtype = "auto";     // auto, float32, bfloat16
+  std::string quantization;       // empty: none
+  int64_t model_cache_bytes = int64_t{64} << 30;
   std::string sampling_defaults = "model";  // model, openai
   std::string engine = "llama";             // llama, mock
 

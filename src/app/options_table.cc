@@ -64,6 +64,15 @@ constexpr Option kTable[] = {
          "llama.cpp.",
      .shown_default = "none"},
     {.group = "Model",
+     .name = "model-cache-bytes",
+     .member = &ServeOptions::model_cache_bytes,
+     .metavar = "BYTES",
+     .help = "Imported models in the cache folder; beyond it the least recently used go, never one "
+             "that "
+             "is served.",
+     .max = 1125899906842624.0,
+     .bytes = true},
+    {.group = "Model",
      .name = "sampling-defaults",
      .member = &ServeOptions::sampling_defaults,
      .metavar = "SOURCE",

@@ -126,6 +126,7 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
   import.threads = options.threads > 0
                        ? options.threads
                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  import.cache_bytes = options.cache_bytes;
   PORTICO_ASSIGN_OR_RETURN(ModelSource source, FindModel(options.path));
 
   ModelInfo info;
@@ -133,12 +134,14 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
   info.tokenizer_path = source.path;
   info.file = source.path;
   int64_t rope_limit = 0;
+  std::optional<ImportUse> import_use;
   if (source.is_folder) {
     PORTICO_ASSIGN_OR_RETURN(FolderGeneration generation, ReadGeneration(source.path));
     info.eos_token_ids = std::move(generation.eos_token_ids);
     info.defaults = generation.defaults;
     PORTICO_ASSIGN_OR_RETURN(ImportedModel imported, ImportFolder(source.path, import, progress));
     info.file = imported.file;
+    import_use = std::move(imported.use);
     info.notes = std::move(imported.notes);
     rope_limit = imported.config.rope.max_context;
   } else if (!import.quantization.empty() || import.dtype == ImportDtype::kBfloat16) {
@@ -153,6 +156,7 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
   std::unique_ptr<LlamaModel> model(new LlamaModel(loaded));
   model->info_ = std::move(info);
   model->options_ = options;
+  model->import_use_ = std::move(import_use);
   PORTICO_RETURN_IF_ERROR(model->Describe(options, gguf));
   PORTICO_RETURN_IF_ERROR(model->ChooseContext(options, gguf, rope_limit));
   return model;

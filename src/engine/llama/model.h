@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "engine/llama/import/import_cache.h"
 #include "llama.h"
 #include "message/generation_defaults.h"
 #include "message/sampling.h"
@@ -28,9 +30,10 @@ struct ModelOptions {
   // auto | float32 | bfloat16: of an imported folder's matrices (auto: as stored). float32 also
   // makes the arithmetic float32 throughout, for a GGUF file too, whose weights stay as they are.
   std::string dtype = "auto";
-  std::string quantization;    // "" for none, or q8_0, q4_k_m, …; folders only
-  int32_t context_length = 0;  // 0: the model's own
-  int32_t threads = 0;         // for import and quantization; 0: all cores
+  std::string quantization;                         // "" for none, or q8_0, q4_k_m, …; folders only
+  int32_t context_length = 0;                       // 0: the model's own
+  int32_t threads = 0;                              // for import and quantization; 0: all cores
+  uint64_t cache_bytes = kDefaultImportCacheBytes;  // of imports that nobody uses (importer.h)
 };
 
 struct ModelInfo {
@@ -86,6 +89,7 @@ class LlamaModel {
   Status ChooseContext(const ModelOptions& options, const GgufInfo& gguf, int64_t rope_limit);
 
   llama_model* model_;
+  std::optional<ImportUse> import_use_;
   ModelInfo info_;
   ModelOptions options_;
   float yarn_beta_fast_ = -1.0f;  // negative: libllama's own

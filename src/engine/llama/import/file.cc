@@ -7,12 +7,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
 namespace portico::llama {
 namespace {
+
+constexpr time_t kCoarsestClock = 2;  // seconds
 
 Status SyncPath(const std::string& path, int flags) {
   int fd = ::open(path.c_str(), flags | O_CLOEXEC);
@@ -96,8 +99,14 @@ Status InputFile::ReadAt(uint64_t offset, void* out, size_t size) const {
 StatusOr<std::string> InputFile::Stamp() const {
   struct stat stat{};
   if (::fstat(fd_, &stat) != 0) return FileError(path_, "read", errno);
-  return fmt::format("{}:{}:{}.{}:{}.{}", stat.st_ino, stat.st_size, stat.st_mtim.tv_sec,
-                     stat.st_mtim.tv_nsec, stat.st_ctim.tv_sec, stat.st_ctim.tv_nsec);
+  return fmt::format("{}:{}:{}:{}.{}:{}.{}", stat.st_dev, stat.st_ino, stat.st_size,
+                     stat.st_mtim.tv_sec, stat.st_mtim.tv_nsec, stat.st_ctim.tv_sec,
+                     stat.st_ctim.tv_nsec);
+}
+
+bool InputFile::settled() const {
+  struct stat stat{};
+  return ::fstat(fd_, &stat) == 0 && stat.st_ctim.tv_sec + kCoarsestClock < ::time(nullptr);
 }
 
 StatusOr<std::string> ReadTextFile(const std::string& path, uint64_t limit) {

@@ -32,8 +32,11 @@ class InputFile {
   // Reads exactly `size` bytes; a file that ends before is an error.
   Status ReadAt(uint64_t offset, void* out, size_t size) const;
 
-  // Size and times of the file as it is now: another value means that it was written to.
+  // Identity, size and times of the file as it is now: another value means that it was written to.
   StatusOr<std::string> Stamp() const;
+  // Whether it was left alone for so long that a change from now on shows in the stamp, however
+  // coarse the file system's clock is.
+  bool settled() const;
 
  private:
   InputFile(std::string path, int fd, uint64_t size)

@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -12,6 +14,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/cache_folder.h"
 #include "engine/llama/import/file.h"
@@ -29,7 +32,45 @@ int OpenLock(const std::string& path) {
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 }
 
+// Removes a file that nobody uses, with its key locked so that nobody replaces it meanwhile.
+bool RemoveUnused(const ImportCache& cache, const fs::path& path) {
+  const int lock = OpenLock(LockPath(cache, path.stem().string()));
+  if (lock < 0) return false;
+  bool removed = false;
+  if (::flock(lock, LOCK_EX | LOCK_NB) == 0) {
+    const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    removed = file >= 0 && ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::unlink(path.c_str()) == 0;
+    if (file >= 0) ::close(file);
+  }
+  ::close(lock);
+  return removed;
+}
+
 }  // namespace
+
+std::optional<ImportUse> ImportUse::Of(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  ImportUse use(fd);
+  // Who removes a file holds it alone until it has no name.
+  struct stat stat{};
+  if (::flock(fd, LOCK_SH) != 0 || ::fstat(fd, &stat) != 0 || stat.st_nlink == 0) {
+    return std::nullopt;
+  }
+  ::futimens(fd, nullptr);
+  return use;
+}
+
+ImportUse::ImportUse(ImportUse&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+ImportUse& ImportUse::operator=(ImportUse&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+ImportUse::~ImportUse() {
+  if (fd_ >= 0) ::close(fd_);
+}
 
 StatusOr<ImportCache> ImportCache::Open() {
   PORTICO_ASSIGN_OR_RETURN(std::string base, CacheFolder());
@@ -59,6 +100,34 @@ void ImportCache::RemoveLeftovers() const {
     if (fd < 0) continue;
     if (::flock(fd, LOCK_EX | LOCK_NB) == 0) fs::remove(entry.path(), ignored);
     ::close(fd);
+  }
+}
+
+void ImportCache::Trim(uint64_t max_bytes) const {
+  struct Entry {
+    fs::file_time_type used;
+    uint64_t size;
+    fs::path path;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  std::error_code failure;
+  for (const fs::directory_entry& file : fs::directory_iterator(folder_, failure)) {
+    const fs::path extension = file.path().extension();
+    if (extension != ".gguf" && extension != ".hash") continue;
+    std::error_code gone;
+    Entry entry{file.last_write_time(gone), file.file_size(gone), file.path()};
+    if (gone) continue;
+    total += entry.size;
+    entries.push_back(std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  for (const Entry& entry : entries) {
+    if (total <= max_bytes) break;
+    const bool removed = entry.path.extension() == ".hash" ? fs::remove(entry.path, failure)
+                                                           : RemoveUnused(*this, entry.path);
+    if (removed) total -= entry.size;
   }
 }
 

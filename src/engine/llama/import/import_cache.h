@@ -1,14 +1,34 @@
 // The folder of imported models: "models" of the user's cache (base/cache_folder.h). One
-// file a key, complete under its name; "KEY.lock" is held by whoever is writing KEY, across
-// processes; "KEY.*.tmp" is what a writer is at, or what one that died has left.
+// file a key, complete under its name and held by whoever uses it; "KEY.lock" is held by whoever is
+// writing KEY, across processes; "KEY.*.tmp" is what a writer is at, or what one that died has left;
+// "KEY.hash" is the remembered hash of a model's weights (hash_memory.h).
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/status.h"
 
 namespace portico::llama {
+
+// What all imports together may have, beside those that are used.
+inline constexpr uint64_t kDefaultImportCacheBytes = uint64_t{64} << 30;
+
+// While it lives, ImportCache::Trim() of no process removes the file.
+class ImportUse {
+ public:
+  // Marks the file as used now. Nothing where it is not there (any more) or cannot be locked.
+  static std::optional<ImportUse> Of(const std::string& path);
+  ImportUse(ImportUse&& other) noexcept;
+  ImportUse& operator=(ImportUse&& other) noexcept;
+  ~ImportUse();
+
+ private:
+  explicit ImportUse(int fd) : fd_(fd) {}
+  int fd_;
+};
 
 class ImportCache {
  public:
@@ -23,6 +43,10 @@ class ImportCache {
 
   // Removes what died writers have left: the temporary files of keys that nobody has locked.
   void RemoveLeftovers() const;
+
+  // Removes the least recently used files until the others have at most `max_bytes`; never one that
+  // is used or written.
+  void Trim(uint64_t max_bytes) const;
 
  private:
   explicit ImportCache(std::string folder) : folder_(std::move(folder)) {}

@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "engine/llama/import/content_hash.h"
 #include "engine/llama/import/file.h"
 #include "engine/llama/import/gguf_file.h"
 #include "engine/llama/import/gguf_writer.h"
+#include "engine/llama/import/hash_memory.h"
 #include "engine/llama/import/import_cache.h"
 #include "engine/llama/import/quantize.h"
 #include "engine/llama/import/safetensors.h"
@@ -53,11 +57,14 @@ class Import {
         plan_(plan),
         cache_(std::move(cache)) {}
 
-  StatusOr<std::string> Run(const std::string& config_text) {
+  struct Found {
+    std::string file;
+    ImportUse use;
+  };
+
+  StatusOr<Found> Run(const std::string& config_text) {
     PORTICO_ASSIGN_OR_RETURN(std::string before, Stamps());
-    PORTICO_ASSIGN_OR_RETURN(std::string content,
-                             HashFiles(weights_.files(), options_.threads,
-                                       [&](double share) { Report("reading weights", share); }));
+    PORTICO_ASSIGN_OR_RETURN(std::string content, Content());
     const std::string dtype = DtypeName(options_.dtype);
     const std::string base_key = HashTexts({kRecipe, config_text, content, dtype, ""});
     std::string key = base_key;
@@ -65,12 +72,12 @@ class Import {
       key =
           HashTexts({kRecipe, config_text, content, dtype, options_.quantization, llama_version()});
     }
-    if (Ready(key)) return cache_.PathOf(key);
+    if (auto use = Ready(key)) return Found{cache_.PathOf(key), *std::move(use)};
 
     PORTICO_ASSIGN_OR_RETURN(ImportLock lock, ImportLock::Acquire(cache_, key, [&] {
                                Report("waiting for another import", 0);
                              }));
-    if (Ready(key)) return cache_.PathOf(key);
+    if (auto use = Ready(key)) return Found{cache_.PathOf(key), *std::move(use)};
     TempFile temp(cache_.TempPathOf(key));
     if (options_.quantization.empty()) {
       PORTICO_RETURN_IF_ERROR(Write(temp.path()));
@@ -81,8 +88,10 @@ class Import {
     if (before != after) {
       return Error(StatusCode::kAborted, "the model's weights changed while they were imported");
     }
+    std::optional<ImportUse> use = ImportUse::Of(temp.path());
+    if (!use) return FileError(temp.path(), "lock", errno);
     PORTICO_RETURN_IF_ERROR(CommitFile(temp.path(), cache_.PathOf(key)));
-    return cache_.PathOf(key);
+    return Found{cache_.PathOf(key), *std::move(use)};
   }
 
  private:
@@ -90,11 +99,23 @@ class Import {
     if (progress_) progress_(stage, share);
   }
 
+  StatusOr<std::string> Content() const {
+    PORTICO_ASSIGN_OR_RETURN(HashMemory memory, HashMemory::Of(cache_.folder(), weights_.files()));
+    if (std::optional<std::string> known = memory.Find()) return *std::move(known);
+    PORTICO_ASSIGN_OR_RETURN(std::string content,
+                             HashFiles(weights_.files(), options_.threads,
+                                       [&](double share) { Report("reading weights", share); }));
+    PORTICO_ASSIGN_OR_RETURN(HashMemory after, HashMemory::Of(cache_.folder(), weights_.files()));
+    if (after == memory) memory.Store(content);
+    return content;
+  }
+
   // A file under its final name was complete when it got it; the check is against what happened
   // since.
-  bool Ready(const std::string& key) const {
-    std::error_code ignored;
-    return fs::exists(cache_.PathOf(key), ignored) && ReadGgufModel(cache_.PathOf(key)).ok();
+  std::optional<ImportUse> Ready(const std::string& key) const {
+    std::optional<ImportUse> use = ImportUse::Of(cache_.PathOf(key));
+    if (use && !ReadGgufModel(cache_.PathOf(key)).ok()) use.reset();
+    return use;
   }
 
   StatusOr<std::string> Stamps() const {
@@ -117,7 +138,8 @@ class Import {
     PORTICO_ASSIGN_OR_RETURN(llama_ftype ftype, ParseQuantization(options_.quantization));
     TempFile base(cache_.TempPathOf(key));
     std::string from = cache_.PathOf(base_key);
-    if (!Ready(base_key)) {
+    const std::optional<ImportUse> use = Ready(base_key);
+    if (!use) {
       PORTICO_RETURN_IF_ERROR(Write(base.path()));
       from = base.path();
     }
@@ -155,9 +177,11 @@ StatusOr<ImportedModel> ImportFolder(const std::string& folder, const ImportOpti
   PORTICO_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(config, weights, options.dtype));
   PORTICO_ASSIGN_OR_RETURN(ImportCache cache, ImportCache::Open());
   cache.RemoveLeftovers();
-  PORTICO_ASSIGN_OR_RETURN(std::string file,
+  PORTICO_ASSIGN_OR_RETURN(Import::Found found,
                            Import(options, progress, weights, plan, cache).Run(config_text));
-  return ImportedModel{std::move(file), std::move(config), std::move(plan.notes)};
+  cache.Trim(options.cache_bytes);
+  return ImportedModel{std::move(found.file), std::move(found.use), std::move(config),
+                       std::move(plan.notes)};
 }
 
 }  // namespace portico::llama

@@ -1,12 +1,14 @@
 // Hugging Face folder → GGUF file in the user's cache, done once for each content.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "engine/llama/import/import_cache.h"
 #include "engine/llama/import/import_plan.h"
 
 namespace portico::llama {
@@ -17,16 +19,19 @@ struct ImportOptions {
   ImportDtype dtype = ImportDtype::kAuto;  // of matrices; vectors are float32
   std::string quantization;                // "" or a name that ParseQuantization() takes
   int threads = 1;
+  uint64_t cache_bytes = kDefaultImportCacheBytes;
 };
 
 struct ImportedModel {
   std::string file;  // the GGUF, complete and checked
+  ImportUse use;     // keeps it there
   HfConfig config;
   std::vector<std::string> notes;
 };
 
-// Reads config.json and all weights' headers, hashes the content, and writes the GGUF unless the
-// cache has it. Several processes may import the same folder at once: one works, the others wait
+// Reads config.json and all weights' headers, hashes the content unless its hash is remembered, and
+// writes the GGUF unless the cache has it. Then the least recently used imports go, down to
+// cache_bytes. Several processes may import the same folder at once: one works, the others wait
 // for it. A write that was interrupted leaves nothing under the final name, and its remains are
 // removed by the next import. Memory stays bounded by one slice of a tensor (libllama's own bound
 // while quantizing). Errors: as ParseHfConfig(), WeightFiles::Open(), PlanImport();

@@ -88,6 +88,71 @@ TEST_F(ImporterTest, NoticesOneChangedWeight) {
   EXPECT_NE(second->file, first->file);
 }
 
+// A start read all weights twice: once for their hash, once as the import.
+TEST_F(ImporterTest, HashesWeightsThatNobodyHasTouchedOnce) {
+  model_.Write(folder_.path());
+  const auto stages_of_a_start = [this] {
+    auto imported = Import();
+    EXPECT_TRUE(imported.ok()) << MessageOf(imported.status());
+    return stages_;
+  };
+  EXPECT_THAT(stages_of_a_start(), ElementsAre("importing", "reading weights"));
+  EXPECT_EQ(Cached(".hash").size(), 0u);  // written just now: a change might not show
+  std::this_thread::sleep_for(std::chrono::milliseconds(3100));
+  EXPECT_THAT(stages_of_a_start(), ElementsAre("reading weights"));
+  EXPECT_EQ(Cached(".hash").size(), 1u);
+  EXPECT_THAT(stages_of_a_start(), ElementsAre());
+
+  // A change that puts the modification time back.
+  const auto time = fs::last_write_time(folder_.File("model.safetensors"));
+  model_.tensors["model.layers.1.mlp.up_proj.weight"].values[17] += 1;
+  model_.Write(folder_.path());
+  fs::last_write_time(folder_.File("model.safetensors"), time);
+  EXPECT_THAT(stages_of_a_start(), ElementsAre("importing", "reading weights"));
+  EXPECT_EQ(Cached(".gguf").size(), 2u);
+
+  // A damaged memory is none.
+  for (const std::string& name : Cached(".hash")) {
+    WriteFile(cache_.path() + "/portico/models/" + name, "0123");
+  }
+  EXPECT_THAT(stages_of_a_start(), ElementsAre("reading weights"));
+}
+
+TEST_F(ImporterTest, TheLeastRecentlyUsedImportsGoButNoneThatIsUsed) {
+  ImportOptions options;
+  std::vector<std::string> files;
+  std::vector<ImportUse> uses;
+  for (int i = 0; i < 4; ++i) {
+    model_.tensors["model.layers.1.mlp.up_proj.weight"].values[17] += 1;
+    model_.Write(folder_.path());
+    auto imported = Import(options);
+    ASSERT_TRUE(imported.ok()) << MessageOf(imported.status());
+    files.push_back(imported->file);
+    if (i == 1) uses.push_back(std::move(imported->use));
+    fs::last_write_time(imported->file, fs::file_time_type::clock::now() + std::chrono::seconds(i));
+  }
+  EXPECT_EQ(Cached(".gguf").size(), 4u);
+  const auto cache = ImportCache::Open();
+  ASSERT_TRUE(cache.ok());
+  const uint64_t size = fs::file_size(files[0]);
+  cache->Trim(2 * size + size / 2);
+  EXPECT_FALSE(fs::exists(files[0]));
+  EXPECT_TRUE(fs::exists(files[1]));  // older than the next, but used
+  EXPECT_FALSE(fs::exists(files[2]));
+  EXPECT_TRUE(fs::exists(files[3]));
+
+  // The one that is asked for stays, whatever the bound; the others leave one at a time.
+  options.cache_bytes = 0;
+  auto last = Import(options);
+  ASSERT_TRUE(last.ok()) << MessageOf(last.status());
+  EXPECT_EQ(last->file, files[3]);
+  EXPECT_TRUE(fs::exists(files[3]) && fs::exists(files[1]));
+  uses.clear();
+  cache->Trim(0);
+  EXPECT_FALSE(fs::exists(files[1]));
+  EXPECT_TRUE(fs::exists(files[3]));
+}
+
 TEST_F(ImporterTest, ReplacesACachedFileThatWasDamaged) {
   model_.Write(folder_.path());
   auto first = Import();
