@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
+#include "app/read_file.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/llama/llama_engine.h"
@@ -20,14 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int32_t kMockContextLength = 32768;
-
-StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return Error(StatusCode::kNotFound, "cannot read " + path);
-  return std::move(text).str();
-}
 
 // --chat-template is a file, or the template itself (SGLang takes both).
 StatusOr<std::shared_ptr<const ChatTemplate>> GivenTemplate(const std::string& given,

@@ -2,13 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <iterator>
-#include <sstream>
 #include <string>
 #include <utility>
 
+#include "app/read_file.h"
 #include "app/render_request.h"
 #include "app/text_command.h"
 
@@ -41,14 +40,6 @@ int Complain(std::string_view message) {
   return 1;
 }
 
-StatusOr<std::string> ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Error(StatusCode::kNotFound, "cannot read " + path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return std::move(text).str();
-}
-
 StatusOr<RenderSetup> MakeSetup(const RenderArguments& arguments) {
   RenderSetup setup;
   if (arguments.source) {
@@ -68,7 +59,7 @@ StatusOr<RenderSetup> MakeSetup(const RenderArguments& arguments) {
         setup.chat, ChatTemplate::FromTemplates(setup.config.chat_templates, special_tokens));
     return setup;
   }
-  PORTICO_ASSIGN_OR_RETURN(std::string source, ReadWhole(arguments.template_file));
+  PORTICO_ASSIGN_OR_RETURN(std::string source, ReadFile(arguments.template_file));
   if (arguments.raw) {
     PORTICO_ASSIGN_OR_RETURN(setup.raw, Template::Parse(std::move(source)));
   } else {
@@ -104,7 +95,7 @@ int RenderOne(const RenderSetup& setup, const RenderArguments& arguments) {
   if (arguments.input.empty() || arguments.input == "-") {
     text.assign(std::istreambuf_iterator<char>(std::cin), {});
   } else {
-    auto read = ReadWhole(arguments.input);
+    auto read = ReadFile(arguments.input);
     if (!read.ok()) return Complain(MessageOf(read.status()));
     text = *std::move(read);
   }
