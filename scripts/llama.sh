@@ -12,7 +12,7 @@ server=${3:-}
 version=0.3.36
 sha256=832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e
 native=${PORTICO_NATIVE:-ON}  # OFF: a binary for other machines too
-stamp="$version $sha256 $flavour native=$native server=${server:-no} recipe=2"
+stamp="$version $sha256 $flavour native=$native server=${server:-no} recipe=3"
 [ "$(cat "$prefix/stamp" 2>/dev/null)" = "$stamp" ] && exit 0
 
 say() { printf '[llama] %s\n' "$*"; }
