@@ -216,6 +216,24 @@ def test_a_refused_json_request_is_one_message_with_the_http_status(sglang, body
     assert json.loads(chunk.json_chunk)["error"]["param"] == param
 
 
+@pytest.mark.parametrize("method", ["OpenAIEmbed", "OpenAIClassify", "Rerank"])
+def test_json_that_needs_another_model_is_refused_like_over_http(mock, sglang, method):
+    path = {"OpenAIEmbed": "/v1/embeddings", "OpenAIClassify": "/v1/classify", "Rerank": "/v1/rerank"}[method]
+    body = {"input": "hello"} if method != "Rerank" else {"query": "q", "documents": ["a", "b"]}
+    answer = getattr(sglang, method)(json_body=json.dumps(body).encode())
+    expected = post(mock, path, **body)
+    assert (answer.status_code, json.loads(answer.json_body)) == (expected.status_code, expected.json())
+    assert answer.status_code == 400 and "error" in json.loads(answer.json_body)
+
+
+def test_score_equals_http(mock, sglang):
+    body = {"query": "Is it?", "items": [" yes", " no"], "label_token_ids": [5, 6], "apply_softmax": True}
+    answer = sglang.Score(json_body=json.dumps(body).encode())
+    expected = post(mock, "/v1/score", **body)
+    assert answer.status_code == expected.status_code == 200
+    assert json.loads(answer.json_body)["scores"] == expected.json()["scores"]
+
+
 @pytest.mark.parametrize("method, fields", [("TextEmbed", {"text": "hello"}), ("Embed", {"input_ids": [1]}),
                                             ("Classify", {"text": "hello"}), ("Classify", {"input_ids": [1]}),
                                             ("StartProfile", {}), ("StopProfile", {})])
@@ -401,3 +419,16 @@ def test_a_full_queue_says_when_to_try_again(start):
     for stream in streams:
         stream.cancel()
     server.settle()
+
+
+def test_weights_are_updated_or_a_reason_is_given(mock, demo):
+    with pytest.raises(grpc.RpcError) as refused:
+        Client(f"127.0.0.1:{mock.port}").sglang.UpdateWeightsFromDisk(model_path="/models/any")
+    assert refused.value.code() == Code.FAILED_PRECONDITION
+    sglang = Client(f"127.0.0.1:{demo.port}").sglang
+    for path in ("/nowhere/at/all", ""):
+        answer = sglang.UpdateWeightsFromDisk(model_path=path)
+        assert not answer.success and answer.message
+    path = sglang.GetModelInfo().model_path
+    assert sglang.UpdateWeightsFromDisk(model_path=path).success
+    assert list(sglang.TextGenerate(text=TEXT, sampling_params={"max_new_tokens": 3}))[-1].finished

@@ -10,6 +10,7 @@
 #include "api/grpc/reflection_service.h"
 #include "api/grpc/scheduler_rpcs.h"
 #include "api/grpc/token_rpcs.h"
+#include "api/grpc/weights_rpc.h"
 
 namespace portico::api::rpc {
 
@@ -21,6 +22,7 @@ GrpcService::GrpcService(ApiContext& api, const Router& router)
   AddEmbedRpcs(context_);
   AddInfoRpcs(context_);
   AddControlRpcs(context_);
+  AddWeightsRpc(context_);
   AddSchedulerRpcs(context_);
   AddHealthService(context_);
   AddReflectionServices(context_);
