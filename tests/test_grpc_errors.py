@@ -136,24 +136,6 @@ def test_a_dead_engine_is_unhealthy(start):
     watch.cancel()
 
 
-def test_a_thousand_streams_on_one_connection(mock):
-    async def run():
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{mock.port}", options=LARGE) as channel:
-            service = Service(channel, "sglang.runtime.v1.SglangService")
-
-            async def one(i):
-                text = ""
-                async for message in service.TextGenerate(text=f"stream number {i}", stream=True, timeout=120,
-                                                          sampling_params={"max_new_tokens": 8}):
-                    text += message.text
-                return text, message.finished
-
-            return await asyncio.gather(*(one(i) for i in range(1000)))
-
-    for text, finished in asyncio.run(run()):
-        assert finished and text.startswith("stream number")
-
-
 def test_aio_clients_cancel_and_time_out(mock):
     async def run():
         async with grpc.aio.insecure_channel(f"127.0.0.1:{mock.port}") as channel:
