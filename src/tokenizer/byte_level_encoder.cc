@@ -65,7 +65,7 @@ class PendingPieces {
   static constexpr size_t kMost = 64;
 
   PendingPieces(const PieceMerger& merger, PieceCache* cache, const char* end, Ids* out)
-      : merger_(merger), cache_(cache), end_(end), out_(out) {}
+      : merger_(merger), words_(merger.words()), cache_(cache), end_(end), out_(out) {}
 
   bool full() const { return count_ == kMost; }
 
@@ -79,49 +79,71 @@ class PendingPieces {
         cache_->Prefetch(PieceCache::MediumKeyOf({p, length}));
       return;
     }
-    piece.key = PieceCache::KeyOf(p, length, static_cast<size_t>(end_ - p));
-    cache_->Prefetch(piece.key);
+    piece.key = PieceKey::Of(p, length, static_cast<size_t>(end_ - p));
+    piece.hash = piece.key.Hash();
+    if (MayBeWord(piece)) words_.Prefetch(words_.LineOf(piece.hash));
+    cache_->PrefetchShort(piece.hash);
   }
 
   void Drop() { count_ = 0; }
 
   void Resolve() {
-    for (size_t i = 0; i < count_; ++i) {
-      const Pending& piece = pending_[i];
-      if (piece.length <= PieceCache::kShortBytes) [[likely]] {
-        if (const PieceCache::Short* hit = cache_->FindShort(piece.key)) [[likely]] {
-          std::memcpy(out_->Room(PieceCache::kShortIds), hit->ids, sizeof hit->ids);
-          out_->Filled(hit->count);
-          continue;
-        }
-      }
-      ResolveOther(piece);
-    }
+    for (size_t i = 0; i < count_; ++i) ResolveOne(pending_[i]);
     count_ = 0;
   }
 
  private:
   struct Pending {
-    PieceCache::Key key;
+    PieceKey key;
+    uint64_t hash;  // the key's
     const char* text;
     size_t length;
   };
 
-  [[gnu::noinline]] void ResolveOther(const Pending& piece) {
+  // Whether the piece is looked for in the table of words. Of scripts beyond ASCII few pieces are one token, and those
+  // that are lie in the cache like the others.
+  static bool MayBeWord(const Pending& piece) {
+    return piece.length <= WordTable::kMostBytes && (piece.key.low & 0x8080) == 0;
+  }
+
+  [[gnu::always_inline]] void ResolveOne(const Pending& piece) {
+    if (piece.length > PieceCache::kShortBytes) [[unlikely]] {
+      return ResolveOther(piece, /*may_be_medium=*/true);
+    }
+    if (MayBeWord(piece)) [[likely]] {
+      if (TokenId id = words_.Find(piece.key, words_.LineOf(piece.hash)); id >= 0) [[likely]] {
+        *out_->Room(1) = id;
+        out_->Filled(1);
+        return;
+      }
+    }
+    const PieceCache::Short* hit = cache_->FindShort(piece.key, piece.hash);
+    if (hit == nullptr || hit->count == PieceCache::kInMedium) {
+      return ResolveOther(piece, hit != nullptr);
+    }
+    std::memcpy(out_->Room(PieceCache::kShortIds), hit->ids, sizeof hit->ids);
+    out_->Filled(hit->count);
+  }
+
+  // Of a piece that the tables of short ones do not tell; `may_be_medium`: it may be in the second table.
+  [[gnu::noinline]] void ResolveOther(const Pending& piece, bool may_be_medium) {
     std::string_view text(piece.text, piece.length);
     if (text.size() > PieceCache::kMediumBytes) return ResolveLong(text);
     PieceCache::MediumKey key = PieceCache::MediumKeyOf(text);
-    if (const PieceCache::Medium* hit = cache_->FindMedium(key)) {
+    const PieceCache::Medium* hit = may_be_medium ? cache_->FindMedium(key) : nullptr;
+    if (hit != nullptr) {
       out_->Append(hit->ids, hit->count);
       return;
     }
     TokenId* ids = out_->Room(text.size());
     size_t count = merger_.Encode(text, ids);
     out_->Filled(count);
-    if (text.size() <= PieceCache::kShortBytes && count <= PieceCache::kShortIds) {
-      cache_->AddShort(piece.key, ids, count);
+    bool is_short = text.size() <= PieceCache::kShortBytes;
+    if (is_short && count <= PieceCache::kShortIds) {
+      cache_->AddShort(piece.key, piece.hash, ids, count);
     } else if (count <= PieceCache::kMediumIds) {
       cache_->AddMedium(key, ids, count);
+      if (is_short) cache_->AddShortInMedium(piece.key, piece.hash);
     }
   }
 
@@ -143,6 +165,7 @@ class PendingPieces {
   }
 
   const PieceMerger& merger_;
+  const WordTable& words_;
   PieceCache* cache_;
   const char* end_;
   Ids* out_;
@@ -152,10 +175,10 @@ class PendingPieces {
 
 }  // namespace
 
-std::unique_ptr<const ByteLevelEncoder> ByteLevelEncoder::Make(const Bpe& model,
-                                                               ByteLevelPlan plan) {
+std::unique_ptr<const ByteLevelEncoder> ByteLevelEncoder::Make(
+    const Bpe& model, ByteLevelPlan plan, std::unique_ptr<const PieceMerger> merger) {
   if (plan.kind == Kind::kNone) return nullptr;
-  std::unique_ptr<const PieceMerger> merger = PieceMerger::Make(model);
+  if (!merger) merger = PieceMerger::Make(model);
   if (!merger) return nullptr;
   std::unique_ptr<const ByteLevelEncoder> encoder(new ByteLevelEncoder(std::move(merger), plan));
   // The classes of characters and this thread's caches are made now, so that the first text does not wait for them.

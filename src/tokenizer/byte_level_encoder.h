@@ -2,7 +2,8 @@
 //
 // A text goes by in stretches of a hundred bytes and more. A stretch that this thread has encoded before is copied
 // (text_cache.h). Of another, the scanner cuts the pieces first, while the lines of the piece cache that they need are
-// on their way; then each piece is looked up, and merged if it is new (piece_merger.h).
+// on their way; then each piece is looked up, first among the words that are one token (word_table.h), then among those
+// that this thread has merged before, and merged if it is new (piece_merger.h).
 #pragma once
 
 #include <memory>
@@ -20,7 +21,9 @@ namespace portico::tokenizer {
 class ByteLevelEncoder {
  public:
   // Null where the model is not one that this equals: every byte must be a token, and the model plain BPE.
-  static std::unique_ptr<const ByteLevelEncoder> Make(const Bpe& model, ByteLevelPlan plan);
+  // `merger`, if there is one already, must be the model's.
+  static std::unique_ptr<const ByteLevelEncoder> Make(
+      const Bpe& model, ByteLevelPlan plan, std::unique_ptr<const PieceMerger> merger = nullptr);
 
   // Appends the ids of normalized, valid UTF-8 without added tokens.
   void Encode(std::string_view text, std::vector<TokenId>* ids) const;

@@ -1,5 +1,7 @@
 #include "tokenizer/byte_tokens.h"
 
+#include <algorithm>
+
 #include "tokenizer/byte_level.h"
 
 namespace portico::tokenizer {
@@ -18,6 +20,37 @@ ByteTokens::ByteTokens(const Vocabulary& vocabulary) {
     offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
     if (LengthOf(id) > 0) Insert(vocabulary, id);
   }
+}
+
+void ByteTokens::Save(CompiledWriter* out) const {
+  out->Text(bytes_);
+  out->Rows(offsets_);
+  out->Rows(filter_);
+  out->Rows(slots_);
+}
+
+std::optional<ByteTokens> ByteTokens::Restore(CompiledReader* in, TokenId limit) {
+  ByteTokens out;
+  std::string_view bytes;
+  if (!in->Text(&bytes) || !in->Rows(&out.offsets_) ||
+      !in->Rows(out.filter_.data(), out.filter_.size()) || !in->Rows(&out.slots_)) {
+    return std::nullopt;
+  }
+  out.bytes_ = bytes;
+  const std::vector<uint32_t>& offsets = out.offsets_;
+  if (offsets.size() != static_cast<size_t>(limit) + 1 || offsets[0] != 0 ||
+      offsets.back() != bytes.size() || !std::is_sorted(offsets.begin(), offsets.end())) {
+    return std::nullopt;
+  }
+  size_t slots = out.slots_.size();
+  size_t free = 0;  // where a search ends
+  for (const Slot& slot : out.slots_) {
+    if (slot.id >= limit) return std::nullopt;
+    free += slot.id < 0 ? 1 : 0;
+  }
+  if ((slots & (slots - 1)) != 0 || free == 0) return std::nullopt;
+  out.mask_ = slots - 1;
+  return out;
 }
 
 void ByteTokens::Insert(const Vocabulary& vocabulary, TokenId id) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/compiled_file.h"
 #include "tokenizer/hash.h"
 #include "tokenizer/token_id.h"
 #include "tokenizer/vocabulary.h"
@@ -16,6 +18,10 @@ namespace portico::tokenizer {
 class ByteTokens {
  public:
   explicit ByteTokens(const Vocabulary& vocabulary);
+
+  // The tables as bytes, and back for a vocabulary of ids below `limit`; nothing where these are not such bytes.
+  void Save(CompiledWriter* out) const;
+  static std::optional<ByteTokens> Restore(CompiledReader* in, TokenId limit);
 
   // "" for an id that is none of them.
   std::string_view Of(TokenId id) const {
@@ -40,6 +46,8 @@ class ByteTokens {
 
  private:
   static constexpr int kFilterBits = 20;
+
+  ByteTokens() = default;
 
   struct Slot {
     uint32_t tag = 0;

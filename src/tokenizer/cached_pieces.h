@@ -20,8 +20,9 @@ template <typename Encode>
                                                 PieceCache* cache, IdSink* out, Encode encode) {
   thread_local std::vector<TokenId> ids;
   if (piece.size() <= PieceCache::kShortBytes) {
-    PieceCache::Key key = PieceCache::KeyOf(piece.data(), piece.size(), readable);
-    if (const PieceCache::Short* hit = cache->FindShort(key)) [[likely]] {
+    PieceKey key = PieceKey::Of(piece.data(), piece.size(), readable);
+    uint64_t hash = key.Hash();
+    if (const PieceCache::Short* hit = cache->FindShort(key, hash)) [[likely]] {
       out->AppendShort(hit->ids, hit->count);
       return true;
     }
@@ -29,7 +30,7 @@ template <typename Encode>
     if (!encode(piece, &ids)) return false;
     out->Append(ids.data(), ids.size());
     if (!ids.empty() && ids.size() <= PieceCache::kShortIds) {
-      cache->AddShort(key, ids.data(), ids.size());
+      cache->AddShort(key, hash, ids.data(), ids.size());
     }
     return true;
   }

@@ -1,6 +1,7 @@
 #include "tokenizer/char_atoms.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "text/utf8.h"
 
@@ -86,6 +87,27 @@ CharAtoms::CharAtoms(const Bpe& model, const ByteTokens& tokens, const TokenId* 
   }
   NoteAtoms(model.merges(), tokens);
   NoteBorders(model.merges(), tokens);
+}
+
+void CharAtoms::Save(CompiledWriter* out) const {
+  out->Rows(block_of_);
+  out->Rows(atoms_);
+  for (const auto* ranks : {&ascii_part_, &part_ascii_, &part_part_}) out->Rows(*ranks);
+}
+
+std::unique_ptr<const CharAtoms> CharAtoms::Restore(CompiledReader* in, TokenId limit,
+                                                    const TokenId* byte_ids) {
+  std::unique_ptr<CharAtoms> out(new CharAtoms(byte_ids));
+  if (!in->Rows(&out->block_of_) || !in->Rows(&out->atoms_) || !in->Rows(&out->ascii_part_) ||
+      !in->Rows(&out->part_ascii_) || !in->Rows(&out->part_part_) ||
+      out->block_of_.size() != 0x110000 / kBlock || out->ascii_part_.size() != kAscii * kLeads ||
+      out->part_ascii_.size() != kTails * kAscii || out->part_part_.size() != kTails * kLeads) {
+    return nullptr;
+  }
+  bool known = true;
+  for (uint16_t block : out->block_of_) known &= (block + size_t{1}) * kBlock <= out->atoms_.size();
+  for (const Atom& atom : out->atoms_) known &= atom.id < limit;
+  return known ? std::move(out) : nullptr;
 }
 
 CharAtoms::Atom* CharAtoms::Of(uint32_t code_point) {

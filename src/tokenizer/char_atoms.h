@@ -13,11 +13,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/bpe.h"
 #include "tokenizer/byte_tokens.h"
+#include "tokenizer/compiled_file.h"
 
 namespace portico::tokenizer {
 
@@ -26,6 +28,11 @@ class CharAtoms {
  public:
   // `byte_ids` are the tokens of the 256 bytes.
   CharAtoms(const Bpe& model, const ByteTokens& tokens, const TokenId* byte_ids);
+
+  // The tables as bytes, and back for ids below `limit`; null where these are not such bytes.
+  void Save(CompiledWriter* out) const;
+  static std::unique_ptr<const CharAtoms> Restore(CompiledReader* in, TokenId limit,
+                                                  const TokenId* byte_ids);
 
   // Writes the symbols that the merging of `piece`, valid UTF-8, may start from to `out`, which has room for one a
   // byte. Returns their number.
@@ -44,6 +51,7 @@ class CharAtoms {
   };
   static constexpr uint32_t kBlock = 256;  // code points
 
+  explicit CharAtoms(const TokenId* byte_ids) : byte_ids_(byte_ids) {}
   Char CharAt(const char* p) const;
   void Spell(const char* p, uint32_t length, TokenId** to) const;
   Atom* Of(uint32_t code_point);

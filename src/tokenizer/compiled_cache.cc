@@ -145,21 +145,32 @@ std::optional<CompiledTokenizer> CompiledCache::Find(const ContentKey& key) cons
   CompiledReader in(*payload);
   std::string_view frame;
   std::string_view model;
+  std::string_view merger;
   CompiledTokenizer out;
-  if (!in.Text(&frame) || !in.Text(&model) || !in.AtEnd()) return std::nullopt;
+  if (!in.Text(&frame) || !in.Text(&model) || !in.Text(&merger) || !in.AtEnd()) {
+    return std::nullopt;
+  }
   out.frame = std::string(frame);
   out.model = RestoreModel(model);
   if (!out.model) return std::nullopt;
+  if (const auto* bpe = dynamic_cast<const Bpe*>(out.model.get()); bpe && !merger.empty()) {
+    out.merger = PieceMerger::Restore(*bpe, merger);
+    if (!out.merger) return std::nullopt;
+  }
   utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
   return out;
 }
 
-void CompiledCache::Store(const ContentKey& key, std::string_view frame, const Model& model) const {
+void CompiledCache::Store(const ContentKey& key, std::string_view frame, const Model& model,
+                          const PieceMerger* merger) const {
   std::optional<std::string> compiled = CompileModel(model);
   if (!compiled) return;
   CompiledWriter out;
   out.Text(frame);
   out.Text(*compiled);
+  CompiledWriter tables;
+  if (merger != nullptr) merger->Save(&tables);
+  out.Text(tables.Take());
   std::string file = SealCompiled(key, out.Take());
   if (file.size() > max_bytes_) return;
   const std::string path = PathOf(key);

@@ -12,12 +12,14 @@
 
 #include "tokenizer/compiled_file.h"
 #include "tokenizer/model.h"
+#include "tokenizer/piece_merger.h"
 
 namespace portico::tokenizer {
 
 struct CompiledTokenizer {
   std::string frame;  // for PartsFromFrame(); empty for sources that keep it elsewhere
   std::unique_ptr<const Model> model;
+  std::unique_ptr<const PieceMerger> merger;  // of a byte-level model
 };
 
 // Safe to use from several threads and processes at once.
@@ -35,7 +37,8 @@ class CompiledCache {
   std::optional<ContentKey> KeyOf(std::string_view kind, std::string_view source) const;
   std::optional<CompiledTokenizer> Find(const ContentKey& key) const;
   // Writes it under a temporary name and renames; does nothing where that fails.
-  void Store(const ContentKey& key, std::string_view frame, const Model& model) const;
+  void Store(const ContentKey& key, std::string_view frame, const Model& model,
+             const PieceMerger* merger = nullptr) const;
 
   std::string PathOf(const ContentKey& key) const;
 

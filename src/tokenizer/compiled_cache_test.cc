@@ -119,6 +119,49 @@ TEST(CompiledModel, EncodesAsItsSource) {
   }
 }
 
+std::string Saved(const PieceMerger& merger) {
+  CompiledWriter out;
+  merger.Save(&out);
+  return out.Take();
+}
+
+std::unique_ptr<const Model> BpeModel() { return std::move(PartsFromJson(Bpe())->model); }
+
+std::string SavedMerger() {
+  std::unique_ptr<const Model> model = BpeModel();
+  return Saved(*PieceMerger::Make(dynamic_cast<const portico::tokenizer::Bpe&>(*model)));
+}
+
+TEST(CompiledMerger, IsRestoredAsItWas) {
+  std::unique_ptr<const Model> model = BpeModel();
+  const auto& bpe = dynamic_cast<const portico::tokenizer::Bpe&>(*model);
+  std::string saved = SavedMerger();
+  std::unique_ptr<const PieceMerger> merger = PieceMerger::Restore(bpe, saved);
+  ASSERT_NE(merger, nullptr);
+  EXPECT_EQ(Saved(*merger), saved);
+}
+
+TEST(CompiledMerger, SurvivesAnyBytes) {
+  std::unique_ptr<const Model> model = BpeModel();
+  const auto& bpe = dynamic_cast<const portico::tokenizer::Bpe&>(*model);
+  const std::string good = SavedMerger();
+  std::mt19937 random(20261121);
+  for (int round = 0; round < 200; ++round) {
+    size_t cut = round < 20 ? good.size() - static_cast<size_t>(round) - 1 : random() % good.size();
+    EXPECT_EQ(PieceMerger::Restore(bpe, std::string_view(good).substr(0, cut)), nullptr) << cut;
+    std::string bad = good;
+    for (int i = 0; i < 1 + round % 2000; ++i) {
+      bad[random() % bad.size()] = static_cast<char>(random());
+    }
+    std::unique_ptr<const PieceMerger> merger = PieceMerger::Restore(bpe, bad);
+    auto encoder =
+        ByteLevelEncoder::Make(bpe, {ByteLevelPlan::Kind::kGpt2, false}, std::move(merger));
+    std::vector<TokenId> ids;
+    encoder->Encode(kText, &ids);
+    for (TokenId id : ids) EXPECT_LE(id, model->vocabulary().max_id());
+  }
+}
+
 // Files of an older build stay in users' caches. If this fails, what a loader makes of a source or the way it is
 // stored has changed: raise kCompiledFormat, then put the new numbers here.
 TEST(CompiledModel, ChangesOnlyWithItsFormatNumber) {
@@ -129,11 +172,12 @@ TEST(CompiledModel, ChangesOnlyWithItsFormatNumber) {
     ASSERT_TRUE(parts.ok());
     checks.push_back(KeyOfContent(*CompileModel(*parts->model) + frame, "").Hex());
   }
-  EXPECT_EQ(kCompiledFormat, 1u);
+  checks.push_back(KeyOfContent(SavedMerger(), "").Hex());
+  EXPECT_EQ(kCompiledFormat, 2u);
   EXPECT_THAT(checks, ::testing::ElementsAre(
-                          "4325d61b5fd58779836cc059455e770f", "e4ccaef7e001b27d0b3aa7c56a7e7cf9",
-                          "198b03633fa6e634ac247e6d64f0cf5d", "7d8db654433c059403f91662036b37f6",
-                          "5c9d611bbaf96b94694f214c7ac4143a"));
+                          "81b733572f7f2f1c1a1557c42e16394b", "af71f917dc327fda23969f53f85d2516",
+                          "01ac86a906333fd21db768319f4600a0", "fa0efedd9728ea3c06de218cab37ccbb",
+                          "aef86300281225454d337872b6ed3af9", "01d2fe994d3a05366ace5f569f0fb88c"));
 }
 
 TEST(CompiledModel, SurvivesAnyBytes) {

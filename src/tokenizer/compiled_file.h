@@ -21,7 +21,7 @@ namespace portico::tokenizer {
 static_assert(std::endian::native == std::endian::little);
 
 // Raise it whenever a loader makes something else of the same source, or the payload's layout changes.
-inline constexpr uint32_t kCompiledFormat = 1;
+inline constexpr uint32_t kCompiledFormat = 2;
 
 struct ContentKey {
   uint64_t low = 0;
@@ -52,9 +52,13 @@ class CompiledWriter {
   // With their number. Rows must have no padding.
   template <typename Row>
   void Rows(const std::vector<Row>& rows) {
+    Rows(rows.data(), rows.size());
+  }
+  template <typename Row>
+  void Rows(const Row* rows, size_t count) {
     static_assert(std::has_unique_object_representations_v<Row> || std::is_floating_point_v<Row>);
-    Number<uint64_t>(rows.size());
-    out_.append(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof(Row));
+    Number<uint64_t>(count);
+    out_.append(reinterpret_cast<const char*>(rows), count * sizeof(Row));
   }
   std::string Take() { return std::move(out_); }
 
@@ -98,6 +102,23 @@ class CompiledReader {
     rest_.remove_prefix(count * sizeof(Row));
     return true;
   }
+  // Exactly `count` of them.
+  template <typename Row>
+  bool Rows(Row* out, size_t count) {
+    static_assert(std::is_trivially_copyable_v<Row>);
+    uint64_t stored = 0;
+    if (!Number(&stored) || stored != count || count > rest_.size() / sizeof(Row)) return false;
+    if (count > 0) std::memcpy(out, rest_.data(), count * sizeof(Row));
+    rest_.remove_prefix(count * sizeof(Row));
+    return true;
+  }
+  // How many rows come next, without a step.
+  uint64_t NextCount() const {
+    uint64_t count = 0;
+    CompiledReader(*this).Number(&count);
+    return count;
+  }
+  size_t size() const { return rest_.size(); }
   bool AtEnd() const { return rest_.empty(); }
 
  private:

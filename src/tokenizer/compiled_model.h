@@ -1,5 +1,6 @@
 // A model as bytes from which it is made again without JSON: the vocabulary's tables, merges as ids, scores. What a
-// model builds from these is built again, so that it may change without this form changing.
+// model builds from these is built again, so that it may change without this form changing; the tables of byte-level
+// merging, which take longest, are stored beside it (piece_merger.h).
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -59,11 +60,19 @@ StatusOr<PipelineParts> ThroughCache(std::string_view kind, std::string_view byt
   std::optional<ContentKey> key = cache.KeyOf(kind, bytes);
   if (!key) return from_source(&frame);
   if (std::optional<CompiledTokenizer> found = cache.Find(*key)) {
+    std::unique_ptr<const PieceMerger> merger = std::move(found->merger);
     StatusOr<PipelineParts> parts = from_compiled(*std::move(found));
-    if (parts.ok()) return parts;
+    if (parts.ok()) {
+      parts->merger = std::move(merger);
+      return parts;
+    }
   }
   StatusOr<PipelineParts> parts = from_source(&frame);
-  if (parts.ok()) cache.Store(*key, frame, *parts->model);
+  if (!parts.ok()) return parts;
+  const auto* bpe = dynamic_cast<const Bpe*>(parts->model.get());
+  bool byte_level = bpe != nullptr && parts->byte_level.kind != ByteLevelPlan::Kind::kNone;
+  if (byte_level) parts->merger = PieceMerger::Make(*bpe);
+  cache.Store(*key, frame, *parts->model, parts->merger.get());
   return parts;
 }
 

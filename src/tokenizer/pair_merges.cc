@@ -1,6 +1,7 @@
 #include "tokenizer/pair_merges.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace portico::tokenizer {
 
@@ -38,6 +39,37 @@ PairMerges::PairMerges(int bits)
       rest_mask_((uint64_t{1} << (kHashBits - bits)) - 1),
       filter_((size_t{1} << kFilterBits) / 64),
       slots_((size_t{1} << bits) + kDistances) {}
+
+void PairMerges::Save(CompiledWriter* out) const {
+  out->Number<int32_t>(kHashBits - rest_bits_);
+  out->Rows(filter_);
+  out->Rows(slots_.data(), SlotCount());
+  out->Rows(byte_pairs_);
+}
+
+std::unique_ptr<const PairMerges> PairMerges::Restore(CompiledReader* in, TokenId limit) {
+  int32_t bits = 0;
+  std::vector<uint64_t> filter;
+  if (!in->Number(&bits) || bits < kHashBits - kRestBits || bits > kIdBits + kRankBits ||
+      !in->Rows(&filter) || in->NextCount() != (uint64_t{1} << bits) + kDistances) {
+    return nullptr;
+  }
+  std::unique_ptr<PairMerges> out(new PairMerges(bits));
+  if (filter.size() != out->filter_.size() || !in->Rows(out->slots_.data(), out->SlotCount()) ||
+      !in->Rows(&out->byte_pairs_) || out->byte_pairs_.size() != size_t{256} * 256) {
+    return nullptr;
+  }
+  out->filter_ = std::move(filter);
+  bool known = true;
+  for (size_t i = 0; i < out->SlotCount(); ++i) {
+    Pair pair = Unpack(out->slots_[i]);
+    known &= pair.merged < limit && (pair.rank < kNone || out->slots_[i] == 0);
+  }
+  for (const Pair& pair : out->byte_pairs_) {
+    known &= pair.rank == kNone || (pair.rank < kNone && pair.merged >= 0 && pair.merged < limit);
+  }
+  return known ? std::move(out) : nullptr;
+}
 
 // False where the slots near its place are taken.
 bool PairMerges::Add(TokenId left, TokenId right, Merge merge) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "tokenizer/compiled_file.h"
 #include "tokenizer/merge_table.h"
 #include "tokenizer/token_id.h"
 #include "tokenizer/zeroed_memory.h"
@@ -27,6 +28,10 @@ class PairMerges {
 
   // Null where ids or ranks are too large for this. `byte_ids` are the tokens of the 256 bytes.
   static std::unique_ptr<const PairMerges> Make(const MergeTable& merges, const TokenId* byte_ids);
+
+  // The tables as bytes, and back for ids below `limit`; null where these are not such bytes.
+  void Save(CompiledWriter* out) const;
+  static std::unique_ptr<const PairMerges> Restore(CompiledReader* in, TokenId limit);
 
   // A look-up in two steps: where to look, which asks for the memory, and the look. Between them there is time for
   // others.
@@ -85,6 +90,8 @@ class PairMerges {
     return {rank - 1, static_cast<TokenId>(slot & ((uint64_t{1} << kIdBits) - 1))};
   }
   bool Add(TokenId left, TokenId right, Merge merge);
+
+  size_t SlotCount() const { return (size_t{1} << (kHashBits - rest_bits_)) + kDistances; }
 
   int filter_shift_ = kHashBits - kFilterBits;
   int rest_bits_;

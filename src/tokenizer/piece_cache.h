@@ -2,6 +2,7 @@
 // this is what an encode of it mostly does; a hit costs one cache line.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "tokenizer/hash.h"
+#include "tokenizer/piece_key.h"
 #include "tokenizer/text_cache.h"
 #include "tokenizer/token_id.h"
 #include "tokenizer/zeroed_memory.h"
@@ -22,8 +24,9 @@ namespace portico::tokenizer {
 // stretches of text (text_cache.h). One thread, one encoder.
 class PieceCache {
  public:
-  static constexpr size_t kShortBytes = 15;
+  static constexpr size_t kShortBytes = PieceKey::kMostBytes;
   static constexpr size_t kShortIds = 3;
+  static constexpr uint32_t kInMedium = UINT32_MAX;
   static constexpr size_t kMediumBytes = 32;
   static constexpr size_t kMediumIds = 7;
   static constexpr size_t kLongBytes = 256;
@@ -32,53 +35,36 @@ class PieceCache {
     block_.reserve(kBlockWords);
   }
 
-  struct Key {
-    uint64_t low;
-    uint64_t high;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
+  using Key = PieceKey;
   struct Short {
     Key key;
     TokenId ids[kShortIds];
-    uint32_t count;  // 0: free
+    uint32_t count;  // 0: free; kInMedium: too many, look there
   };
 
-  // The key of a piece of 1 … 15 bytes; `readable` bytes from it on may be read.
-  static Key KeyOf(const char* piece, size_t length, size_t readable) {
-    Key key{0, 0};
-    if (readable >= 16) {
-      std::memcpy(&key, piece, 16);
-      uint64_t keep = ~uint64_t{0} >> (64 - 8 * (length & 7)) % 64;
-      if (length < 8) {
-        key.low &= keep;
-        key.high = 0;
-      } else {
-        key.high = length == 8 ? 0 : key.high & keep;
-      }
-    } else {
-      std::memcpy(&key, piece, length);
-    }
-    key.high |= uint64_t{length} << 56;
-    return key;
-  }
-
-  const Short* FindShort(const Key& key) const {
-    const Line& line = lines_[LineOf(key)];
+  // `hash` is the key's.
+  const Short* FindShort(const Key& key, uint64_t hash) const {
+    const Line& line = lines_[LineOf(hash)];
     if (line.slots[0].key == key && line.slots[0].count != 0) return &line.slots[0];
     if (line.slots[1].key == key && line.slots[1].count != 0) return &line.slots[1];
     return nullptr;
   }
 
-  void AddShort(const Key& key, const TokenId* ids, size_t count) {
-    Line& line = lines_[LineOf(key)];
+  void AddShort(const Key& key, uint64_t hash, const TokenId* ids, size_t count) {
+    Line& line = lines_[LineOf(hash)];
     line.slots[1] = line.slots[0];
     line.slots[0].key = key;
-    std::memcpy(line.slots[0].ids, ids, count * sizeof(TokenId));
+    std::copy_n(ids, count, line.slots[0].ids);
     line.slots[0].count = static_cast<uint32_t>(count);
+  }
+  // Says of a short piece that it is in the second table.
+  void AddShortInMedium(const Key& key, uint64_t hash) {
+    AddShort(key, hash, nullptr, 0);
+    lines_[LineOf(hash)].slots[0].count = kInMedium;
   }
 
   // The short piece's slots will be asked for soon.
-  void Prefetch(const Key& key) const { __builtin_prefetch(&lines_[LineOf(key)]); }
+  void PrefetchShort(uint64_t hash) const { __builtin_prefetch(&lines_[LineOf(hash)]); }
 
   struct MediumKey {
     uint64_t words[4];
@@ -173,9 +159,7 @@ class PieceCache {
     uint16_t count;
   };
 
-  static size_t LineOf(const Key& key) {
-    return MixHash(key.low ^ 0x9E3779B97F4A7C15u, key.high ^ 0xD6E8FEB86659FD93u) & (kLines - 1);
-  }
+  static size_t LineOf(uint64_t hash) { return hash & (kLines - 1); }
 
   static size_t MediumOf(const MediumKey& key) {
     const uint64_t* w = key.words;

@@ -10,6 +10,7 @@
 #include "text/utf8.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/run_beside.h"
+#include "tokenizer/whole_tokens.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -58,34 +59,76 @@ bool AllAscii(std::string_view piece) {
   return (bits & 0x8080808080808080u) == 0;
 }
 
-}  // namespace
-
-std::unique_ptr<const PieceMerger> PieceMerger::Make(const Bpe& model) {
+// The tokens of the 256 bytes; false where the model is not one that merging bytes equals.
+bool FindBytes(const Bpe& model, TokenId* byte_ids) {
   const BpeOptions& o = model.options();
   if (o.unk_token || o.byte_fallback || !o.continuing_subword_prefix.empty() ||
       !o.end_of_word_suffix.empty()) {
-    return nullptr;
+    return false;
   }
-  TokenId byte_ids[256];
   for (size_t b = 0; b < 256; ++b) {
     std::string spelling;
     AppendUtf8(kByteLevelChars[b], &spelling);
     std::optional<TokenId> id = model.vocabulary().Find(spelling);
-    if (!id) return nullptr;
+    if (!id) return false;
     byte_ids[b] = *id;
   }
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<const PieceMerger> PieceMerger::Make(const Bpe& model) {
+  TokenId byte_ids[256];
+  if (!FindBytes(model, byte_ids)) return nullptr;
   std::unique_ptr<const PairMerges> pairs;
   std::unique_ptr<PieceMerger> merger;
   constexpr size_t kManyTokens = size_t{1} << 15;
   RunBeside(
       model.vocabulary().size() >= kManyTokens,
       [&] { pairs = PairMerges::Make(model.merges(), byte_ids); },
-      [&] { merger.reset(new PieceMerger(model)); });
+      [&] { merger.reset(new PieceMerger(model, ByteTokens(model.vocabulary()))); });
   if (!pairs) return nullptr;
   merger->pairs_ = std::move(pairs);
   std::copy_n(byte_ids, 256, merger->byte_ids_);
   merger->atoms_ = std::make_unique<CharAtoms>(model, merger->tokens_, merger->byte_ids_);
+  merger->MakeWords();
   return merger;
+}
+
+void PieceMerger::Save(CompiledWriter* out) const {
+  tokens_.Save(out);
+  pairs_->Save(out);
+  atoms_->Save(out);
+  words_->Save(out);
+}
+
+std::unique_ptr<const PieceMerger> PieceMerger::Restore(const Bpe& model, std::string_view bytes) {
+  TokenId byte_ids[256];
+  if (!FindBytes(model, byte_ids)) return nullptr;
+  CompiledReader in(bytes);
+  TokenId limit = model.vocabulary().max_id() + 1;
+  std::optional<ByteTokens> tokens = ByteTokens::Restore(&in, limit);
+  if (!tokens) return nullptr;
+  std::unique_ptr<PieceMerger> merger(new PieceMerger(model, *std::move(tokens)));
+  std::copy_n(byte_ids, 256, merger->byte_ids_);
+  if (!(merger->pairs_ = PairMerges::Restore(&in, limit)) ||
+      !(merger->atoms_ = CharAtoms::Restore(&in, limit, merger->byte_ids_)) ||
+      !(merger->words_ = WordTable::Restore(&in, limit)) || !in.AtEnd()) {
+    return nullptr;
+  }
+  return merger;
+}
+
+void PieceMerger::MakeWords() {
+  if (model_.options().ignore_merges) {
+    words_ = std::make_unique<WordTable>(
+        tokens_, [&](TokenId id) { return tokens_.Find(tokens_.Of(id)) == id; });
+    return;
+  }
+  std::vector<bool> whole = WholeTokens(model_.merges(), *pairs_, tokens_, byte_ids_);
+  words_ = std::make_unique<WordTable>(tokens_,
+                                       [&](TokenId id) { return whole[static_cast<size_t>(id)]; });
 }
 
 size_t PieceMerger::Encode(std::string_view piece, TokenId* out) const {

@@ -3,11 +3,13 @@
 
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "tokenizer/bpe.h"
 #include "tokenizer/byte_tokens.h"
 #include "tokenizer/char_atoms.h"
 #include "tokenizer/pair_merges.h"
+#include "tokenizer/word_table.h"
 
 namespace portico::tokenizer {
 
@@ -17,15 +19,21 @@ class PieceMerger {
   // Null where the model is not one that this equals: every byte must be a token, and the model plain BPE.
   static std::unique_ptr<const PieceMerger> Make(const Bpe& model);
 
+  // The tables as bytes, and back for the same model; null where these are not such bytes.
+  void Save(CompiledWriter* out) const;
+  static std::unique_ptr<const PieceMerger> Restore(const Bpe& model, std::string_view bytes);
+
   // Writes the ids of `piece`, valid UTF-8 and not empty, to `out`, which has room for one a byte. Returns their
   // number.
   size_t Encode(std::string_view piece, TokenId* out) const;
 
   const ByteTokens& tokens() const { return tokens_; }
+  const WordTable& words() const { return *words_; }
 
  private:
-  explicit PieceMerger(const Bpe& model) : model_(model), tokens_(model.vocabulary()) {}
+  PieceMerger(const Bpe& model, ByteTokens tokens) : model_(model), tokens_(std::move(tokens)) {}
 
+  void MakeWords();
   class Keys;
   size_t MergeFew(TokenId* ids, size_t count, Keys* keys) const;
   size_t MergeMany(TokenId* ids, size_t count) const;
@@ -35,6 +43,7 @@ class PieceMerger {
   TokenId byte_ids_[256];
   std::unique_ptr<const PairMerges> pairs_;
   std::unique_ptr<const CharAtoms> atoms_;
+  std::unique_ptr<const WordTable> words_;
 };
 
 }  // namespace portico::tokenizer

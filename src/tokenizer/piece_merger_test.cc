@@ -85,6 +85,60 @@ TEST(PieceMerger, EqualsTheModelOnRandomMergesAndTexts) {
   }
 }
 
+TokenId WordOf(const PieceMerger& merger, std::string_view piece) {
+  PieceKey key = PieceKey::Of(piece);
+  return merger.words().Find(key, merger.words().LineOf(key.Hash()));
+}
+
+TEST(WordTable, HoldsNearlyAllTokensThatTheirBytesMergeToAndNoOther) {
+  std::mt19937 random(8);
+  size_t found = 0;
+  size_t missing = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::unique_ptr<Bpe> model = RandomModel(&random, 20 + random() % 300, /*ignore_merges=*/false);
+    std::unique_ptr<const PieceMerger> merger = PieceMerger::Make(*model);
+    for (TokenId id = 0; id <= model->vocabulary().max_id(); ++id) {
+      std::string_view bytes = merger->tokens().Of(id);
+      if (bytes.size() > WordTable::kMostBytes) continue;
+      std::vector<Token> expected;
+      ASSERT_TRUE(model->Tokenize(model->vocabulary().Spelling(id), &expected).ok());
+      bool whole = expected.size() == 1;
+      TokenId word = WordOf(*merger, bytes);
+      if (word >= 0) {
+        ASSERT_TRUE(whole) << bytes;
+        ASSERT_EQ(word, expected[0].id) << bytes;
+      }
+      found += word >= 0 ? 1 : 0;
+      missing += whole && word < 0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(found, 10000u);
+  EXPECT_LT(missing, found / 4);  // ranks without order
+}
+
+TEST(WordTable, LeavesOutTokensThatTheirBytesDoNotMergeTo) {
+  // b+c comes first and takes the b of "abc" away.
+  Vocabulary vocabulary;
+  for (int b = 0; b < 256; ++b)
+    vocabulary.Add(ToByteLevel(std::string(1, static_cast<char>(b))), b);
+  for (const char* token : {"bc", "ab", "abc"}) {
+    vocabulary.Add(token, static_cast<TokenId>(vocabulary.size()));
+  }
+  vocabulary.Seal();
+  MergeTable merges;
+  merges.Reserve(3);
+  merges.Add('b', 'c', {0, 256});
+  merges.Add('a', 'b', {1, 257});
+  merges.Add(257, 'c', {2, 258});
+  Bpe model(std::move(vocabulary), std::move(merges), BpeOptions());
+  std::unique_ptr<const PieceMerger> merger = PieceMerger::Make(model);
+  EXPECT_EQ(WordOf(*merger, "bc"), 256);
+  EXPECT_EQ(WordOf(*merger, "ab"), 257);
+  EXPECT_EQ(WordOf(*merger, "abc"), -1);
+  EXPECT_EQ(WordOf(*merger, std::string_view("bc\0", 3)), -1);
+  EXPECT_EQ(WordOf(*merger, "b"), 'b');
+}
+
 TEST(PieceMerger, NeedsATokenForEachByte) {
   Vocabulary vocabulary;
   vocabulary.Add("a", 0);

@@ -49,7 +49,8 @@ StatusOr<std::unique_ptr<const Pipeline>> Pipeline::Make(PipelineParts parts) {
       size >= kManyIds, [&] { p->FillDecodeTable(size); },
       [&] {
         if (const auto* bpe = dynamic_cast<const Bpe*>(p->parts_.model.get())) {
-          p->fast_ = ByteLevelEncoder::Make(*bpe, p->parts_.byte_level);
+          p->fast_ =
+              ByteLevelEncoder::Make(*bpe, p->parts_.byte_level, std::move(p->parts_.merger));
         }
       });
   if (!p->fast_ && !p->added_.SearchesNormalized()) {

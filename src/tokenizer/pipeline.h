@@ -35,9 +35,10 @@ struct PipelineParts {
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
   DecodePlan decode_plan;
-  ByteLevelPlan byte_level;  // kNone unless the fused way equals the parts above
-  bool nfc_only = false;     // the normalizer is NFC and nothing else
-  std::string description;   // where it came from, for a person
+  ByteLevelPlan byte_level;                   // kNone unless the fused way equals the parts above
+  std::unique_ptr<const PieceMerger> merger;  // of a byte-level model, if it is made already
+  bool nfc_only = false;                      // the normalizer is NFC and nothing else
+  std::string description;                    // where it came from, for a person
 };
 
 // Immutable, safe to use from many threads.

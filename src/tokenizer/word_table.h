@@ -1,0 +1,74 @@
+// The pieces that are one token: most words of most texts.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "tokenizer/byte_tokens.h"
+#include "tokenizer/compiled_file.h"
+#include "tokenizer/piece_key.h"
+#include "tokenizer/token_id.h"
+#include "tokenizer/zeroed_memory.h"
+
+namespace portico::tokenizer {
+
+// Four pieces of up to twelve bytes to a line, so that a look-up costs one cache line, found or not. Where a line is
+// full, the pieces of the largest ids are left out. Immutable once made.
+class WordTable {
+ public:
+  static constexpr size_t kMostBytes = 12;
+
+  // `is_whole(id)`: the piece of that token's bytes is that one token.
+  template <typename IsWhole>
+  WordTable(const ByteTokens& tokens, IsWhole is_whole) : WordTable(LinesFor(tokens)) {
+    if (tokens.limit() > kIds) return;
+    for (TokenId id = 0; id < tokens.limit(); ++id) {
+      if (tokens.LengthOf(id) - 1 < kMostBytes && is_whole(id)) Add(tokens.Of(id), id);
+    }
+  }
+
+  // The table as bytes, and back for ids below `limit`; null where these are not such bytes.
+  void Save(CompiledWriter* out) const { out->Rows(&lines_[0].slots[0], line_count_ * kSlots); }
+  static std::unique_ptr<const WordTable> Restore(CompiledReader* in, TokenId limit);
+
+  // Where to look, to be given to Prefetch() and Find(); `hash` is the key's.
+  size_t LineOf(uint64_t hash) const { return (hash >> 32) * line_count_ >> 32; }
+  void Prefetch(size_t line) const { __builtin_prefetch(&lines_[line]); }
+  // The token that the piece is, or -1.
+  TokenId Find(const PieceKey& key, size_t line) const {
+    const Line& at = lines_[line];
+    unsigned found = 0;
+    for (unsigned i = 0; i < kSlots; ++i) {
+      uint64_t differs = (at.slots[i].low ^ key.low) | ((at.slots[i].high ^ key.high) & ~kIdMask);
+      found |= static_cast<unsigned>(differs == 0) << i;
+    }
+    if (found == 0) return -1;
+    return static_cast<TokenId>((at.slots[std::countr_zero(found)].high & kIdMask) >> kIdShift);
+  }
+
+ private:
+  static constexpr unsigned kSlots = 4;
+  static constexpr int kIdShift = 32;
+  static constexpr TokenId kIds = TokenId{1} << 24;
+  static constexpr uint64_t kIdMask = uint64_t{kIds - 1} << kIdShift;
+
+  // A key whose bytes 12 to 14, which are zero, hold the id. A free slot has no length.
+  struct alignas(64) Line {
+    PieceKey slots[kSlots];
+  };
+
+  struct Lines {
+    size_t count;
+  };
+  explicit WordTable(Lines lines) : line_count_(lines.count), lines_(line_count_) {}
+  static Lines LinesFor(const ByteTokens& tokens);
+  void Add(std::string_view piece, TokenId id);
+
+  size_t line_count_;
+  ZeroedArray<Line> lines_;
+};
+
+}  // namespace portico::tokenizer
