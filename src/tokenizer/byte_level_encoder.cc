@@ -92,6 +92,17 @@ class PendingPieces {
     count_ = 0;
   }
 
+  // The same, where `done(first, p, q)` is called for each piece: its ids are those of the output from `first` on.
+  template <typename Done>
+  void Resolve(Done done) {
+    for (size_t i = 0; i < count_; ++i) {
+      size_t first = out_->size();
+      ResolveOne(pending_[i]);
+      done(first, pending_[i].text, pending_[i].text + pending_[i].length);
+    }
+    count_ = 0;
+  }
+
  private:
   struct Pending {
     PieceKey key;
@@ -248,6 +259,69 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text,
   }
 }
 
+template <typename Scanner>
+void ByteLevelEncoder::EncodeTokensWith(Scanner scanner, std::string_view text,
+                                        std::vector<PlacedToken>* out, uint32_t* words) const {
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  std::vector<TokenId> ids;
+  Ids sink(&ids, text.size() / 4 + PieceCache::kShortIds);
+  PendingPieces pieces(*merger_, PieceCache::OfThread(number_), end, &sink);
+  const ByteTokens& tokens = merger_->tokens();
+  auto is_tail = [](const char* p) { return (static_cast<unsigned char>(*p) & 0xC0) == 0x80; };
+  uint32_t word = 0;
+  auto place = [&](size_t first, const char* start, const char* q) {
+    const char* p = start;
+    for (TokenId id : sink.From(first)) {
+      const char* behind = p + std::min<size_t>(tokens.LengthOf(id), static_cast<size_t>(q - p));
+      // A token of a part of a character stands for all of it.
+      const char* from = p;
+      const char* to = behind;
+      while (from > start && from < q && is_tail(from)) --from;
+      while (to < q && is_tail(to)) ++to;
+      out->push_back(
+          {id, static_cast<uint32_t>(from - begin), static_cast<uint32_t>(to - begin), word});
+      p = behind;
+    }
+    ++word;
+  };
+  out->reserve(out->size() + text.size() / 4);
+  for (const char* p = begin; p < end;) {
+    const char* q = scanner.Next(p, end);
+    if (pieces.full()) pieces.Resolve(place);
+    pieces.Add(p, q);
+    p = q;
+  }
+  pieces.Resolve(place);
+  *words = word;
+}
+
+// Calls `use` with the scanner of the plan.
+template <typename Use>
+void ByteLevelEncoder::WithScanner(Use use) const {
+  switch (plan_.kind) {
+    case Kind::kGpt2:
+      return use(Gpt2Scanner{});
+    case Kind::kCl100k:
+      return use(Cl100kScanner<3>{});
+    case Kind::kQwen2:
+      return use(Cl100kScanner<1>{});
+    case Kind::kO200k:
+      return use(O200kScanner{});
+    case Kind::kDeepSeekV3:
+      return use(DeepSeekScanner{});
+    default:
+      return use(WholeScanner{});
+  }
+}
+
+bool ByteLevelEncoder::EncodeTokens(std::string_view text, std::vector<PlacedToken>* out,
+                                    uint32_t* words) const {
+  if (plan_.add_prefix_space) return false;
+  WithScanner([&](auto scanner) { EncodeTokensWith(scanner, text, out, words); });
+  return true;
+}
+
 void ByteLevelEncoder::Encode(std::string_view text, std::vector<TokenId>* ids) const {
   std::string prefixed;
   if (plan_.add_prefix_space && !text.empty() && !text.starts_with(' ')) {
@@ -255,20 +329,7 @@ void ByteLevelEncoder::Encode(std::string_view text, std::vector<TokenId>* ids) 
     prefixed.append(text);
     text = prefixed;
   }
-  switch (plan_.kind) {
-    case Kind::kGpt2:
-      return EncodeWith(Gpt2Scanner{}, text, ids);
-    case Kind::kCl100k:
-      return EncodeWith(Cl100kScanner<3>{}, text, ids);
-    case Kind::kQwen2:
-      return EncodeWith(Cl100kScanner<1>{}, text, ids);
-    case Kind::kO200k:
-      return EncodeWith(O200kScanner{}, text, ids);
-    case Kind::kDeepSeekV3:
-      return EncodeWith(DeepSeekScanner{}, text, ids);
-    default:
-      return EncodeWith(WholeScanner{}, text, ids);
-  }
+  WithScanner([&](auto scanner) { EncodeWith(scanner, text, ids); });
 }
 
 }  // namespace portico::tokenizer

@@ -13,6 +13,7 @@
 #include "tokenizer/bpe.h"
 #include "tokenizer/piece_cache.h"
 #include "tokenizer/piece_merger.h"
+#include "tokenizer/placed_token.h"
 #include "tokenizer/pre_tokenizer.h"
 
 namespace portico::tokenizer {
@@ -27,10 +28,18 @@ class ByteLevelEncoder {
 
   // Appends the ids of normalized, valid UTF-8 without added tokens.
   void Encode(std::string_view text, std::vector<TokenId>* ids) const;
+  // The same with their places in `text`, from word 0 on; `*words` is how many there were. False where the encoder puts
+  // something in front of the text: places are not known then.
+  bool EncodeTokens(std::string_view text, std::vector<PlacedToken>* out, uint32_t* words) const;
 
  private:
   ByteLevelEncoder(std::unique_ptr<const PieceMerger> merger, ByteLevelPlan plan);
 
+  template <typename Use>
+  void WithScanner(Use use) const;
+  template <typename Scanner>
+  void EncodeTokensWith(Scanner scanner, std::string_view text, std::vector<PlacedToken>* out,
+                        uint32_t* words) const;
   template <typename Scanner>
   void EncodeWith(Scanner scanner, std::string_view text, std::vector<TokenId>* ids) const;
 

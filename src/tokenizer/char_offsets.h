@@ -1,7 +1,7 @@
 // Offsets in bytes of a text to offsets in its code points.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -15,14 +15,14 @@ namespace portico::tokenizer {
 class CharOffsets {
  public:
   explicit CharOffsets(std::string_view text) {
-    bool ascii = std::all_of(text.begin(), text.end(),
-                             [](char c) { return static_cast<unsigned char>(c) < 0x80; });
-    if (ascii) return;
-    index_.reserve(text.size());
+    unsigned char bits = 0;
+    for (char c : text) bits |= static_cast<unsigned char>(c);
+    if (bits < 0x80) return;
+    index_.resize(text.size());
     uint32_t count = 0;
-    for (char c : text) {
-      if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) ++count;
-      index_.push_back(count - 1);
+    for (size_t i = 0; i < text.size(); ++i) {
+      count += (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80 ? 1 : 0;
+      index_[i] = count - 1;
     }
   }
 

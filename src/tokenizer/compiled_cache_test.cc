@@ -157,7 +157,10 @@ TEST(CompiledMerger, SurvivesAnyBytes) {
     auto encoder =
         ByteLevelEncoder::Make(bpe, {ByteLevelPlan::Kind::kGpt2, false}, std::move(merger));
     std::vector<TokenId> ids;
+    std::vector<PlacedToken> tokens;
+    uint32_t words = 0;
     encoder->Encode(kText, &ids);
+    encoder->EncodeTokens(kText, &tokens, &words);
     for (TokenId id : ids) EXPECT_LE(id, model->vocabulary().max_id());
   }
 }

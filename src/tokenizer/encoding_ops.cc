@@ -1,6 +1,8 @@
 #include "tokenizer/encoding_ops.h"
 
 #include <algorithm>
+#include <iterator>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -192,6 +194,20 @@ void MergeInto(Encoding* encoding, const Encoding& other) {
   Extend(&encoding->special_tokens_mask, other.special_tokens_mask);
   Extend(&encoding->word_ids, other.word_ids);
   encoding->overflowing = std::move(overflowing);
+}
+
+void MergeInto(Encoding* encoding, Encoding&& other) {
+  if (encoding->size() == 0 && encoding->overflowing.empty() && encoding->sequence_ranges.empty()) {
+    *encoding = std::move(other);
+    return;
+  }
+  const Encoding& rest = other;
+  if (!encoding->overflowing.empty() || !other.overflowing.empty())
+    return MergeInto(encoding, rest);
+  std::vector<std::string> tokens = std::exchange(other.tokens, {});
+  MergeInto(encoding, rest);
+  encoding->tokens.insert(encoding->tokens.end(), std::move_iterator(tokens.begin()),
+                          std::move_iterator(tokens.end()));
 }
 
 Status TruncatePair(Encoding* first, Encoding* second, const Truncation& rule,

@@ -36,6 +36,7 @@ void SetSequence(int32_t sequence, Encoding* encoding);
 
 // Appends `other`, and combines the overflowing parts of both.
 void MergeInto(Encoding* encoding, const Encoding& other);
+void MergeInto(Encoding* encoding, Encoding&& other);
 
 // Cuts both so that together they have at most `max_length` tokens.
 Status TruncatePair(Encoding* first, Encoding* second, const Truncation& rule, uint64_t max_length);

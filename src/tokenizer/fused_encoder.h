@@ -12,18 +12,11 @@
 #include "tokenizer/model.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/piece_cache.h"
+#include "tokenizer/placed_token.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/token_id.h"
 
 namespace portico::tokenizer {
-
-// A token and the text it stands for, in bytes; `word` counts the pieces that the model works on.
-struct PlacedToken {
-  TokenId id;
-  uint32_t begin;
-  uint32_t end;
-  uint32_t word;
-};
 
 // Immutable, safe to use from many threads.
 class FusedEncoder {

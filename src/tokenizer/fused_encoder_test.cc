@@ -11,6 +11,7 @@
 
 #include "text/json_writer.h"
 #include "text/utf8.h"
+#include "tokenizer/test_tokenizers.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico::tokenizer {
@@ -286,6 +287,48 @@ TEST(FusedEncoderTest, SentencePieceBpeEqualsItsPartsForEveryWayToSpellSpaces) {
 
 TEST(FusedEncoderTest, SentencePieceBpeWhoseByteTokensMergeTakesTheGeneralWay) {
   ExpectEqualToItsParts({kReplace, "null", SpmBpeModel(true)}, "general path");
+}
+
+TEST(FusedEncoderTest, ByteLevelBpeEqualsItsPartsWithTheirPlaces) {
+  // The second pattern means the same, but nobody recognizes it.
+  auto split = [](std::string_view pattern) {
+    return R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":")" +
+           std::string(pattern) +
+           R"("},"behavior":"Isolated","invert":false},{"type":"ByteLevel","add_prefix_space":false,)"
+           R"("trim_offsets":true,"use_regex":false}]})";
+  };
+  std::string pattern =
+      R"('s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+)";
+  std::vector<std::pair<std::string, std::string>> merges = {
+      {"l", "l"},       {"h", "e"},    {"he", "ll"},         {" ", "w"},           {" w", "o"},
+      {"\xE4", "\xBD"}, {"\xBD", " "}, {"\xE4\xBD", "\xA0"}, {"\xA0", "\xE4\xBD"}, {"a", "b"}};
+  for (const char* normalizer : {"null", R"({"type":"NFC"})"}) {
+    std::string fast_json = ByteLevelJson(merges, split(pattern), normalizer);
+    std::string general_json = ByteLevelJson(merges, split("(?:" + pattern + ")"), normalizer);
+    // One added token is searched for in normalized text.
+    for (std::string* json : {&fast_json, &general_json}) {
+      size_t at = json->find(R"("normalized":false)", json->find("<tool>"));
+      json->replace(at, 18, R"("normalized":true)");
+    }
+    auto fast = Tokenizer::FromJson(fast_json);
+    auto general = Tokenizer::FromJson(general_json);
+    ASSERT_TRUE(fast.ok() && general.ok());
+    ASSERT_NE((*fast)->Describe().find("fused byte-level path"), std::string::npos);
+    ASSERT_NE((*general)->Describe().find("general path"), std::string::npos);
+    std::mt19937 random(20261121);
+    const std::vector<std::string> more = {"<tool>",       "<|end|>", "hello",
+                                           "\xE4\xBD\xA0", " wo",     "e\xCC\x81"};
+    for (int round = 0; round < 1500; ++round) {
+      std::string text;
+      for (size_t i = random() % 4; i > 0; --i)
+        text += RandomText(&random) + more[random() % more.size()];
+      auto want = (*general)->EncodeFull(text, nullptr, {});
+      auto full = (*fast)->EncodeFull(text, nullptr, {});
+      ASSERT_TRUE(want.ok() && full.ok());
+      ExpectSame(*full, *want, text);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  }
 }
 
 TEST(FusedEncoderTest, BertEqualsItsPartsWithEveryNormalizer) {

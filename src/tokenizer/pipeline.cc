@@ -126,7 +126,9 @@ Pieces Pipeline::Cut(std::string_view text, bool parse_special) const {
 StatusOr<Encoding> Pipeline::EncodeSequence(std::string_view text, uint32_t type_id,
                                             bool parse_special) const {
   Encoding out;
-  if (fused_ && EncodeSequenceFused(text, type_id, parse_special, &out)) return out;
+  bool as_it_is = !parts_.normalizer || (parts_.nfc_only && IsSurelyNfc(text));
+  if ((fused_ || (fast_ && as_it_is)) && EncodeSequenceFused(text, type_id, parse_special, &out))
+    return out;
   CharOffsets chars(text);
   std::vector<Token> tokens;
   int32_t word = 0;
@@ -170,7 +172,7 @@ StatusOr<Encoding> Pipeline::PostProcess(Encoding first, std::optional<Encoding>
   }
   if (processor) processor->Apply(options.add_special_tokens, &encodings);
   Encoding out;
-  for (const Encoding& e : encodings) MergeInto(&out, e);
+  for (Encoding& e : encodings) MergeInto(&out, std::move(e));
   if (const Padding* padding = PaddingOf(options)) Pad(&out, *padding, out.size());
   FillSequenceIds(&out);
   return out;

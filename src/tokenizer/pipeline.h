@@ -83,6 +83,8 @@ class Pipeline {
   Status AppendIds(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
   // False where the text needs the general way; nothing is appended then.
   bool AppendIdsFused(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
+  // The added tokens and the parts between them, of a text that no normalizer changes.
+  std::vector<AddedTokens::Part> PartsAsGiven(std::string_view text, bool parse_special) const;
   bool EncodeSequenceFused(std::string_view text, uint32_t type_id, bool parse_special,
                            Encoding* out) const;
   Status AppendIdsGeneral(std::string_view text, bool parse_special,

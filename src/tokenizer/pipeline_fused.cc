@@ -1,4 +1,4 @@
-// The pipeline's ways through a fused encoder.
+// The pipeline's ways through a fused encoder, and the byte-level encoder's with places.
 #include <utility>
 
 #include "tokenizer/char_offsets.h"
@@ -28,14 +28,34 @@ bool Pipeline::AppendIdsFused(std::string_view text, bool parse_special,
   return ok;
 }
 
-bool Pipeline::EncodeSequenceFused(std::string_view text, uint32_t type_id, bool parse_special,
-                                   Encoding* out) const {
+std::vector<AddedTokens::Part> Pipeline::PartsAsGiven(std::string_view text,
+                                                      bool parse_special) const {
   std::vector<AddedTokens::Part> parts;
   added_.Split(text, /*normalized=*/false, parse_special, &parts);
+  if (!added_.SearchesNormalized()) return parts;
+  std::vector<AddedTokens::Part> all;
+  std::vector<AddedTokens::Part> inner;
+  for (const AddedTokens::Part& part : parts) {
+    if (part.id) {
+      all.push_back(part);
+      continue;
+    }
+    inner.clear();
+    added_.Split(text.substr(part.begin, part.end - part.begin), /*normalized=*/true, parse_special,
+                 &inner);
+    for (const AddedTokens::Part& p : inner) {
+      if (p.begin < p.end) all.push_back({part.begin + p.begin, part.begin + p.end, p.id});
+    }
+  }
+  return all;
+}
+
+bool Pipeline::EncodeSequenceFused(std::string_view text, uint32_t type_id, bool parse_special,
+                                   Encoding* out) const {
   std::vector<PlacedToken> tokens;
   std::vector<size_t> added;  // those of them that are added tokens
   uint32_t word = 0;
-  for (const AddedTokens::Part& part : parts) {
+  for (const AddedTokens::Part& part : PartsAsGiven(text, parse_special)) {
     auto begin = static_cast<uint32_t>(part.begin);
     if (part.id) {
       added.push_back(tokens.size());
@@ -45,7 +65,9 @@ bool Pipeline::EncodeSequenceFused(std::string_view text, uint32_t type_id, bool
     size_t first = tokens.size();
     std::string_view piece = text.substr(part.begin, part.end - part.begin);
     uint32_t words = 0;
-    if (!fused_->EncodeTokens(piece, begin == 0, &tokens, &words)) return false;
+    bool known = fused_ ? fused_->EncodeTokens(piece, begin == 0, &tokens, &words)
+                        : fast_->EncodeTokens(piece, &tokens, &words);
+    if (!known) return false;
     for (; first < tokens.size(); ++first) {
       PlacedToken& t = tokens[first];
       t = {t.id, t.begin + begin, t.end + begin, t.word + word};

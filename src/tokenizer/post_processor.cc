@@ -101,14 +101,18 @@ class TemplateProcessor : public PostProcessor {
 
   void Apply(bool add_special_tokens, std::vector<Encoding>* parts) const override {
     std::vector<Encoding> out;
-    for (const Item& item : parts->size() == 2 ? pair_ : single_) {
+    const std::vector<Item>& items = parts->size() == 2 ? pair_ : single_;
+    for (size_t i = 0; i < items.size(); ++i) {
+      const Item& item = items[i];
       if (item.sequence >= 0) {
         auto index = static_cast<size_t>(item.sequence);
         if (index >= parts->size()) continue;
         Encoding& part = (*parts)[index];
         part.type_ids.assign(part.size(), item.type_id);
         SetSequence(item.sequence, &part);
-        out.push_back(part);
+        bool again = std::any_of(items.begin() + static_cast<ptrdiff_t>(i) + 1, items.end(),
+                                 [&](const Item& o) { return o.sequence == item.sequence; });
+        again ? out.push_back(part) : out.push_back(std::move(part));
       } else if (add_special_tokens) {
         out.push_back(EncodingOf(specials_.find(item.special)->second, item.type_id));
       }
