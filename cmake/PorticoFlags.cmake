@@ -42,3 +42,18 @@ endif()
 if(PORTICO_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
+
+# portico_native(TARGET): vectors of 32 bytes and the newer bit instructions, where this machine has them and may use
+# them. Sums stay as they are written.
+include(CheckCXXSourceRuns)
+function(portico_native target)
+  if(NOT PORTICO_NATIVE OR NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR
+     NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    return()
+  endif()
+  check_cxx_source_runs("int main() { return !(__builtin_cpu_supports(\"avx2\") && __builtin_cpu_supports(\"bmi2\") &&
+                                               __builtin_cpu_supports(\"fma\")); }" PORTICO_HAS_X86_64_V3)
+  if(PORTICO_HAS_X86_64_V3)
+    target_compile_options(${target} PRIVATE -march=x86-64-v3 -ffp-contract=off)
+  endif()
+endfunction()
