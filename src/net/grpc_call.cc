@@ -1,5 +1,6 @@
 #include "net/grpc_call.h"
 
+#include <array>
 #include <utility>
 
 #include "net/grpc_methods.h"
@@ -9,21 +10,73 @@
 namespace portico::net {
 namespace {
 
-const Headers& UsualHead() {
-  static const Headers* const head =
-      new Headers{{"content-type", "application/grpc"},
-                  {"grpc-accept-encoding", std::string(kGrpcAcceptEncoding)}};
-  return *head;
+constexpr FixedField kHead[] = {
+    {"content-type", "application/grpc"},
+    {"grpc-accept-encoding", kGrpcAcceptEncoding},
+    {"grpc-encoding", "gzip"},
+};
+constexpr FixedFields kPlainHead(kHead, 2);
+constexpr FixedFields kGzipHead(kHead, 3);
+
+constexpr std::string_view kCodes[] = {"0", "1",  "2",  "3",  "4",  "5",  "6",  "7", "8",
+                                       "9", "10", "11", "12", "13", "14", "15", "16"};
+constexpr size_t kCodeCount = std::size(kCodes);
+constexpr size_t kUnknown = 2;
+
+// How a call ends with each code: the head of a trailers-only answer, whose last field is all that
+// trailers behind a head need.
+constexpr auto kEnds = [] {
+  std::array<std::array<FixedField, 3>, kCodeCount> ends{};
+  for (size_t i = 0; i < kCodeCount; ++i) {
+    ends[i] = {kHead[0], kHead[1], {"grpc-status", kCodes[i]}};
+  }
+  return ends;
+}();
+
+FixedFields EndOf(StatusCode code, bool head_sent) {
+  const auto number = static_cast<size_t>(code);
+  const auto& fields = kEnds[number < kCodeCount ? number : kUnknown];
+  return head_sent ? FixedFields(&fields.back(), 1) : FixedFields(fields);
 }
 
-void AddStatus(const Status& status, std::string details, Headers* trailers) {
-  trailers->emplace_back("grpc-status", std::to_string(static_cast<int>(status.code())));
+// Clients refuse heads of more than 8 or 16 KiB, as they are configured.
+constexpr size_t kMaxShownMessage = 2048;
+constexpr size_t kMaxDetails = 4096;
+// nghttp2 sends no head beyond 64 KiB, and says so only when it is too late for another.
+constexpr size_t kMaxMetadata = 32 << 10;
+
+// The first bytes of a text, without a part of a character.
+std::string_view Shown(std::string_view text) {
+  if (text.size() <= kMaxShownMessage) return text;
+  size_t end = kMaxShownMessage;
+  while (end > 0 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;
+  return text.substr(0, end);
+}
+
+void AddTexts(const Status& status, const std::string& details, Headers* trailers) {
   if (!status.message().empty()) {
-    trailers->emplace_back("grpc-message", EncodeGrpcMessage(MessageOf(status)));
+    trailers->emplace_back("grpc-message", EncodeGrpcMessage(Shown(MessageOf(status))));
   }
-  if (!details.empty()) {
+  if (!details.empty() && details.size() <= kMaxDetails) {
     trailers->emplace_back("grpc-status-details-bin", EncodeBinaryValue(details));
   }
+}
+
+// Appends nothing where it fails.
+Status AddMetadata(const GrpcMetadata& metadata, Headers* headers) {
+  if (metadata.empty()) return OkStatus();
+  const size_t before = headers->size();
+  Status encoded = EncodeMetadata(metadata, headers);
+  size_t bytes = 0;
+  for (size_t i = before; i < headers->size(); ++i) {
+    bytes += (*headers)[i].first.size() + (*headers)[i].second.size();
+  }
+  if (encoded.ok() && bytes > kMaxMetadata) {
+    encoded = Error(StatusCode::kInternal, "the metadata of the answer is larger than " +
+                                               std::to_string(kMaxMetadata) + " bytes");
+  }
+  if (!encoded.ok()) headers->resize(before);
+  return encoded;
 }
 
 Status WhyGone(Http2Error error) {
@@ -60,14 +113,9 @@ size_t GrpcCall::unsent_bytes() const { return stream_ == nullptr ? 0 : stream_-
 void GrpcCall::SendInitialMetadata() {
   if (stream_ == nullptr || std::exchange(head_sent_, true)) return;
   LimitUnsent(0);
-  if (!compresses_ && initial_.empty()) {
-    stream_->SendHead(200, UsualHead(), /*end=*/false);
-    return;
-  }
-  Headers head = UsualHead();
-  if (compresses_) head.emplace_back("grpc-encoding", GrpcEncodingName(GrpcEncoding::kGzip));
-  bad_metadata_ = EncodeMetadata(initial_, &head);
-  stream_->SendHead(200, head, /*end=*/false);
+  Headers metadata;
+  bad_metadata_ = AddMetadata(initial_, &metadata);
+  stream_->SendBareHead(compresses_ ? kGzipHead : kPlainHead, metadata, /*end=*/false);
 }
 
 void GrpcCall::Write(std::string_view message) {
@@ -92,30 +140,25 @@ void GrpcCall::LimitUnsent(size_t message) {
   if (bound != 0) stream_->LimitUnsent(bound + largest_);
 }
 
-void GrpcCall::Reply(std::string_view message, GrpcMetadata trailing) {
+void GrpcCall::Reply(std::string_view message, const GrpcMetadata& trailing) {
   Write(message);
-  Finish(OkStatus(), std::move(trailing));
+  Finish(OkStatus(), trailing);
 }
 
-void GrpcCall::Finish(const Status& status, GrpcMetadata trailing, std::string details) {
+void GrpcCall::Finish(const Status& status, const GrpcMetadata& trailing,
+                      const std::string& details) {
   if (stream_ == nullptr) return;
-  Headers fields;
   // Trailers alone say everything, unless there is initial metadata.
   if (!head_sent_ && !initial_.empty()) SendInitialMetadata();
-  if (!head_sent_) fields = UsualHead();
-  const size_t before = fields.size();
-  Status sent = status;
-  if (bad_metadata_.ok()) bad_metadata_ = EncodeMetadata(trailing, &fields);
-  if (!bad_metadata_.ok()) {
-    fields.resize(before);
-    sent = bad_metadata_;
-    details.clear();
-  }
-  AddStatus(sent, std::move(details), &fields);
+  Headers texts;
+  if (bad_metadata_.ok()) bad_metadata_ = AddMetadata(trailing, &texts);
+  const Status& sent = bad_metadata_.ok() ? status : bad_metadata_;
+  AddTexts(sent, bad_metadata_.ok() ? details : std::string(), &texts);
+  const FixedFields end = EndOf(sent.code(), head_sent_);
   if (head_sent_) {
-    stream_->End(std::move(fields));
+    stream_->End(end, std::move(texts));
   } else {
-    stream_->SendHead(200, fields, /*end=*/true);
+    stream_->SendBareHead(end, texts, /*end=*/true);
   }
   Complete(sent.code());
 }

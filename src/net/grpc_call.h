@@ -65,8 +65,8 @@ class GrpcCall final : private Http2User {
   // What has been kept comes from within this call.
   void ResumeReading();
 
-  // Before the first message. Sent with it, or by SendInitialMetadata().
-  // Metadata that cannot be sent (a bad name, a value that is not ASCII) makes the call end INTERNAL.
+  // Before the first message. Sent with it, or by SendInitialMetadata(). Metadata that cannot be
+  // sent (a bad name, a value that is not ASCII, more than 32 KiB) makes the call end INTERNAL.
   void SetInitialMetadata(GrpcMetadata metadata) { initial_ = std::move(metadata); }
   void SendInitialMetadata();
   // Messages are compressed if the client takes that and they get smaller by it. Before the initial
@@ -75,10 +75,12 @@ class GrpcCall final : private Http2User {
   // One message.
   void Write(std::string_view message);
   // The end. The status' code and message go into the trailers; `details` is a serialized
-  // google.rpc.Status for grpc-status-details-bin, or empty.
-  void Finish(const Status& status, GrpcMetadata trailing = {}, std::string details = {});
+  // google.rpc.Status for grpc-status-details-bin, or empty. Clients bound what they read: of a
+  // message the first 2,048 bytes are sent, and of details nothing if they have more than 4,096.
+  void Finish(const Status& status, const GrpcMetadata& trailing = {},
+              const std::string& details = {});
   // Write(message) and Finish(OK): the answer of a unary method.
-  void Reply(std::string_view message, GrpcMetadata trailing = {});
+  void Reply(std::string_view message, const GrpcMetadata& trailing = {});
 
   // Bytes written that flow control or the kernel has not taken: a slow reader's backlog.
   size_t unsent_bytes() const;
@@ -95,9 +97,10 @@ class GrpcCall final : private Http2User {
 
   // The head has come. `too_large`: it was over its limit and is refused.
   static void Begin(Http2Stream& stream, bool too_large);
-  // What is wrong with the head, or why it is not admitted.
+  // What is wrong with the head.
   Status ReadHead(HttpRequest& request);
-  Status FindMethod(const GrpcOptions& options);
+  // Why the call is not served.
+  Status Admit(const GrpcOptions& options) const;
   void StartClock(Duration timeout);
 
   void OnBody(std::string_view bytes) override;

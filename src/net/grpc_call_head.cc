@@ -44,7 +44,7 @@ void GrpcCall::Begin(Http2Stream& stream, bool too_large) {
                                    "the metadata is larger than " +
                                        std::to_string(options.max_head_bytes) + " bytes")
                            : call.ReadHead(stream.request);
-  if (wrong.ok()) wrong = call.FindMethod(options.grpc);
+  if (wrong.ok()) wrong = call.Admit(options.grpc);
   if (!wrong.ok()) {
     call.Fail(wrong);
     return;
@@ -57,6 +57,7 @@ void GrpcCall::Begin(Http2Stream& stream, bool too_large) {
 
 Status GrpcCall::ReadHead(HttpRequest& request) {
   method_ = std::move(request.path);
+  registered_ = options().methods->Find(method_);
   PORTICO_ASSIGN_OR_RETURN(metadata_, DecodeMetadata(request.headers));
   for (const auto& [name, value] : request.headers) {
     if (name == "grpc-timeout") {
@@ -89,8 +90,7 @@ void GrpcCall::StartClock(Duration timeout) {
   });
 }
 
-Status GrpcCall::FindMethod(const GrpcOptions& options) {
-  registered_ = options.methods->Find(method_);
+Status GrpcCall::Admit(const GrpcOptions& options) const {
   if (registered_ != nullptr) return options.admit ? options.admit(*this) : OkStatus();
   std::string_view name = std::string_view(method_).substr(0, kMaxShown);
   const size_t slash = name.rfind('/');

@@ -78,6 +78,33 @@ TEST(GrpcCall, MetadataThatCannotBeSentEndsTheCallInternal) {
   }
 }
 
+TEST(GrpcCall, WhatIsTooLargeForAHeadIsCutOrRefusedNotLost) {
+  GrpcMethods methods;
+  methods.Add("/test.Big/Message", [](std::unique_ptr<GrpcCall> call, std::string) {
+    std::string text = "x";
+    while (text.size() < 100000) text += "\u00fc";
+    call->Finish(Error(StatusCode::kNotFound, text), {}, std::string(100000, 'd'));
+  });
+  methods.Add("/test.Big/Metadata", [](std::unique_ptr<GrpcCall> call, std::string) {
+    call->Reply("x", {{"big", std::string(100000, 'x')}});
+  });
+  methods.Add("/test.Big/Many", [](std::unique_ptr<GrpcCall> call, std::string) {
+    GrpcMetadata many;
+    for (int i = 0; i < 200; ++i) many.emplace_back("x-" + std::to_string(i), "v");
+    call->Reply("x", many);
+  });
+  GrpcTestServer server(std::move(methods));
+  Http2Client client(server.port());
+  const Http2Answer& message = Unary(client, "/test.Big/Message", "");
+  EXPECT_EQ(CodeOf(message), StatusCode::kNotFound);
+  EXPECT_EQ(GrpcMessageOf(message).size(), 2047u);
+  EXPECT_EQ(message.Header("grpc-status-details-bin"), "");
+  EXPECT_EQ(CodeOf(Unary(client, "/test.Big/Metadata", "")), StatusCode::kInternal);
+  const Http2Answer& many = Unary(client, "/test.Big/Many", "");
+  EXPECT_EQ(CodeOf(many), StatusCode::kOk);
+  EXPECT_EQ(many.Trailer("x-199"), "v");
+}
+
 TEST(GrpcCall, AnErrorWithoutMessagesIsTrailersOnly) {
   GrpcMethods methods;
   methods.Add("/test.Error/Get", [](std::unique_ptr<GrpcCall> call, std::string) {

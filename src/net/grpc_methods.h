@@ -30,6 +30,10 @@ struct GrpcMethod {
 // the shard of the call's connection.
 class GrpcMethods {
  public:
+  GrpcMethods() = default;
+  GrpcMethods(GrpcMethods&&) = default;  // the entries stay where they are
+  GrpcMethods& operator=(GrpcMethods&&) = default;
+
   // `name` as in GrpcMethod. A second handler for one name replaces the first.
   void Add(std::string name, GrpcHandler handler);
   void AddStreaming(std::string name, GrpcStreamHandler handler);

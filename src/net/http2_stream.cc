@@ -5,13 +5,15 @@
 #include <charconv>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "net/http2_callbacks.h"
 #include "net/server_shard.h"
 
 namespace portico::net {
 namespace {
 
-constexpr size_t kMaxFields = 64;
+// More are rare.
+constexpr size_t kUsualFields = 24;
 // Streams of one client share so many times what one of them may keep in memory.
 constexpr size_t kSharedBounds = 4;
 
@@ -29,12 +31,21 @@ bool IsOfConnection(std::string_view name) {
          name == "upgrade" || name == "proxy-connection";
 }
 
+// RFC 9110, 5.6.2: token characters.
+constexpr std::array<bool, 256> kInNames = [] {
+  std::array<bool, 256> in{};
+  for (int c = 0; c < 128; ++c) {
+    in[static_cast<size_t>(c)] =
+        (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+        std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
+  }
+  return in;
+}();
+
 // A name as handlers may write it; nghttp2 sends it in lower case.
 bool IsName(std::string_view name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    if (c >= 'A' && c <= 'Z') return true;
-    return nghttp2_check_header_name(Bytes({&c, 1}), 1) != 0;
-  });
+  return !name.empty() && std::all_of(name.begin(), name.end(),
+                                      [](char c) { return kInNames[static_cast<uint8_t>(c)]; });
 }
 
 // Differs in every answer: putting it into the table would only push others out.
@@ -42,10 +53,13 @@ bool IsUnique(std::string_view name) {
   return name == "x-request-id" || name == "grpc-message" || name == "grpc-status-details-bin";
 }
 
+constexpr uint8_t kStaticName = NGHTTP2_NV_FLAG_NO_COPY_NAME;
+constexpr uint8_t kStatic = kStaticName | NGHTTP2_NV_FLAG_NO_COPY_VALUE;
+
 class Fields {
  public:
   void Add(std::string_view name, std::string_view value, uint8_t flags = 0) {
-    if (size_ < kMaxFields) fields_[size_++] = Field(name, value, flags);
+    fields_.push_back(Field(name, value, flags));
   }
   void AddAll(const Headers& headers) {
     for (const auto& [name, value] : headers) {
@@ -56,15 +70,15 @@ class Fields {
       Add(name, value, IsUnique(name) ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE);
     }
   }
+  void AddAll(FixedFields fields) {
+    for (const FixedField& field : fields) Add(field.name, field.value, kStatic);
+  }
   const nghttp2_nv* data() const { return fields_.data(); }
-  size_t size() const { return size_; }
+  size_t size() const { return fields_.size(); }
 
  private:
-  std::array<nghttp2_nv, kMaxFields> fields_;
-  size_t size_ = 0;
+  absl::InlinedVector<nghttp2_nv, kUsualFields> fields_;
 };
-
-constexpr uint8_t kStaticName = NGHTTP2_NV_FLAG_NO_COPY_NAME;
 
 }  // namespace
 
@@ -83,10 +97,24 @@ void Http2Stream::SendHead(int status, const Headers& headers, bool end) {
   Fields fields;
   fields.Add(":status", {digits, static_cast<size_t>(digits_end - digits)}, kStaticName);
   if (!server.options.server_header.empty()) {
-    fields.Add("server", server.options.server_header, kStaticName | NGHTTP2_NV_FLAG_NO_COPY_VALUE);
+    fields.Add("server", server.options.server_header, kStatic);
   }
   fields.Add("date", server.date.Now(), kStaticName);
   fields.AddAll(headers);
+  SubmitHead(fields, end);
+}
+
+void Http2Stream::SendBareHead(FixedFields fixed, const Headers& headers, bool end) {
+  if (reset_ || std::exchange(head_sent_, true)) return;
+  Fields fields;
+  fields.Add(":status", "200", kStatic);
+  fields.AddAll(fixed);
+  fields.AddAll(headers);
+  SubmitHead(fields, end);
+}
+
+template <typename FieldList>
+void Http2Stream::SubmitHead(const FieldList& fields, bool end) {
   ended_ = end;
   stuck_since_ = session_.now_;
   nghttp2_data_provider body = Http2Body(this);
@@ -103,8 +131,9 @@ void Http2Stream::SendContinue() {
 }
 
 bool Http2Stream::SubmitTrailers() {
-  if (trailers_.empty()) return false;
+  if (trailers_.empty() && fixed_trailers_.empty()) return false;
   Fields fields;
+  fields.AddAll(fixed_trailers_);
   fields.AddAll(trailers_);
   return nghttp2_submit_trailer(session_.nghttp2_, id_, fields.data(), fields.size()) == 0;
 }
@@ -125,8 +154,9 @@ void Http2Stream::WriteWhole(std::string body) {
   Resume();
 }
 
-void Http2Stream::End(Headers trailers) {
+void Http2Stream::End(FixedFields fixed, Headers trailers) {
   if (reset_ || std::exchange(ended_, true)) return;
+  fixed_trailers_ = fixed;
   trailers_ = std::move(trailers);
   Resume();
 }

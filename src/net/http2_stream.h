@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "base/clock.h"
@@ -24,6 +25,13 @@ enum class Http2Error : uint32_t {
   kCancel = 8,
   kEnhanceYourCalm = 11,
 };
+
+// A field of a head that is the same in all: well-formed text that lives for ever.
+struct FixedField {
+  std::string_view name;
+  std::string_view value;
+};
+using FixedFields = std::span<const FixedField>;
 
 // What is told about a stream. All on the shard, from within the session.
 class Http2User {
@@ -67,11 +75,13 @@ class Http2Stream {
   // The head of the answer, once. Values that HTTP does not allow are left out. `end`: there is
   // nothing behind it.
   void SendHead(int status, const Headers& headers, bool end);
+  // The same with status 200, and without Server and Date.
+  void SendBareHead(FixedFields fixed, const Headers& headers, bool end);
   // Before End().
   void Write(std::string_view bytes);
   void WriteWhole(std::string body);
-  // No more bytes; `trailers` may be empty.
-  void End(Headers trailers = {});
+  // No more bytes; the trailers may be empty.
+  void End(FixedFields fixed = {}, Headers trailers = {});
   // RST_STREAM. The user is not told.
   void Reset(Http2Error error);
   void Consume(size_t bytes);
@@ -88,6 +98,8 @@ class Http2Stream {
  private:
   friend class Http2Session;
 
+  template <typename FieldList>
+  void SubmitHead(const FieldList& fields, bool end);
   void Resume();
   void DropOutput();
   // False if there are none.
@@ -98,6 +110,7 @@ class Http2Stream {
   const int32_t id_;
   Http2User* user_ = nullptr;
   OutputQueue output_;
+  FixedFields fixed_trailers_;
   Headers trailers_;
   size_t max_unsent_ = 0;
   size_t place_ = 0;       // in the session's table
