@@ -11,6 +11,7 @@
 
 #include "net/listener.h"
 #include "net/server_shard.h"
+#include "net/tls_reload.h"
 
 namespace portico::net {
 namespace {
@@ -28,16 +29,18 @@ void RunAndWait(Shard& shard, std::function<void(std::function<void()> done)> ta
 }  // namespace
 
 struct Server::Impl {
+  Status Listen();
   void OnAccept(int fd, const sockaddr_storage& peer);
+  void UseTls(const std::shared_ptr<const TlsContext>& changed);
   void StopAccepting();
   void Stop();
 
   ServerOptions options;
   Handler handler;
-  std::unique_ptr<TlsContext> tls;
+  std::unique_ptr<TlsReloader> tls;  // used on the first shard; null: no TLS
   OpenCount open;
   std::vector<std::unique_ptr<ServerShard>> shards;
-  std::unique_ptr<Listener> listener;  // used on the first shard
+  std::vector<std::unique_ptr<Listener>> listeners;  // used on the first shard
   int port = 0;
   std::atomic<uint64_t> accepted{0};
   std::atomic<uint64_t> refused{0};
@@ -66,18 +69,42 @@ void Server::Impl::OnAccept(int fd, const sockaddr_storage& peer) {
       });
 }
 
+Status Server::Impl::Listen() {
+  std::vector<int> ports = {options.port};
+  ports.insert(ports.end(), options.more_ports.begin(), options.more_ports.end());
+  for (int wanted : ports) {
+    PORTICO_ASSIGN_OR_RETURN(
+        std::unique_ptr<Listener> opened,
+        Listener::Open(shards.front()->shard, options.host, wanted,
+                       [this](int fd, const sockaddr_storage& peer) { OnAccept(fd, peer); }));
+    listeners.push_back(std::move(opened));
+  }
+  port = listeners.front()->port();
+  return OkStatus();
+}
+
+void Server::Impl::UseTls(const std::shared_ptr<const TlsContext>& changed) {
+  // Called on the first: what it posted to itself could come after its last turn for the server.
+  shards.front()->UseTls(changed);
+  for (size_t i = 1; i < shards.size(); ++i) {
+    shards[i]->shard.Post([shard = shards[i].get(), changed] { shard->UseTls(changed); });
+  }
+}
+
 void Server::Impl::StopAccepting() {
   std::lock_guard lock(stopping);
   if (std::exchange(stopped_accepting, true)) return;
-  RunAndWait(shards.front()->shard, [this](std::function<void()> done) {
-    listener->Close([this, done] {
-      // Not within the listener's own handler.
-      shards.front()->shard.Post([this, done] {
-        listener.reset();
-        done();
+  for (auto& listener : listeners) {
+    RunAndWait(shards.front()->shard, [&](std::function<void()> done) {
+      listener->Close([&, done] {
+        // Not within the listener's own handler.
+        shards.front()->shard.Post([&, done] {
+          listener.reset();
+          done();
+        });
       });
     });
-  });
+  }
 }
 
 void Server::Impl::Stop() {
@@ -90,7 +117,10 @@ void Server::Impl::Stop() {
   while (!open.WaitForZero(Clock::now() + std::chrono::hours(1))) {
   }
   for (auto& shard : shards) {
-    RunAndWait(shard->shard, [](std::function<void()> done) { done(); });
+    RunAndWait(shard->shard, [&](std::function<void()> done) {
+      if (shard == shards.front()) tls.reset();
+      done();
+    });
   }
 }
 
@@ -106,24 +136,26 @@ StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options, std::vect
   server->options = std::move(options);
   server->handler = std::move(handler);
   const ServerOptions& wanted = server->options;
-  if (wanted.tls_certificate.empty() != wanted.tls_key.empty()) {
+  if (wanted.tls.certificate.empty() != wanted.tls.key.empty()) {
     return Error(StatusCode::kInvalidArgument, "TLS needs both a certificate and a key");
   }
-  if (!wanted.tls_certificate.empty()) {
-    PORTICO_ASSIGN_OR_RETURN(server->tls, TlsContext::Load(wanted.tls_certificate, wanted.tls_key,
-                                                           wanted.http2.enabled));
+  std::shared_ptr<const TlsContext> tls;
+  if (!wanted.tls.certificate.empty()) {
+    server->tls = std::make_unique<TlsReloader>(*shards.front(), wanted.tls, wanted.http2.enabled);
+    PORTICO_ASSIGN_OR_RETURN(tls, server->tls->Load());
   }
   for (Shard* shard : shards) {
-    server->shards.push_back(std::make_unique<ServerShard>(*shard, wanted, server->handler,
-                                                           server->tls.get(), server->open));
+    server->shards.push_back(
+        std::make_unique<ServerShard>(*shard, wanted, server->handler, tls, server->open));
   }
-  PORTICO_ASSIGN_OR_RETURN(server->listener,
-                           Listener::Open(*shards.front(), wanted.host, wanted.port,
-                                          [server](int fd, const sockaddr_storage& peer) {
-                                            server->OnAccept(fd, peer);
-                                          }));
-  server->port = server->listener->port();
-  shards.front()->Post([listener = server->listener.get()] { listener->Start(); });
+  PORTICO_RETURN_IF_ERROR(server->Listen());
+  shards.front()->Post([server] {
+    for (auto& listener : server->listeners) listener->Start();
+    const bool watch = server->options.tls.reload_period != Duration::zero();
+    if (server->tls == nullptr || !watch) return;
+    server->tls->Watch(
+        [server](std::shared_ptr<const TlsContext> changed) { server->UseTls(changed); });
+  });
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }
 

@@ -1,4 +1,4 @@
-// The listener and its connections: TCP or TLS, HTTP/1.1 and HTTP/2 on one port.
+// The listeners and their connections: TCP or TLS, HTTP/1.1, HTTP/2 and gRPC on one port.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +14,7 @@
 #include "net/grpc_options.h"
 #include "net/http2_options.h"
 #include "net/shard.h"
+#include "net/tls_options.h"
 
 namespace portico::net {
 
@@ -21,6 +22,7 @@ struct ServerOptions {
   std::string host =
       "127.0.0.1";  // a name or an address; the first of its addresses that can be bound
   int port = 0;     // 0: any free one, see Server::port()
+  std::vector<int> more_ports;  // of the same host, with the same protocols
 
   int max_connections = 16384;       // one more gets 503 and is closed
   size_t max_head_bytes = 64 << 10;  // more: 431
@@ -42,9 +44,7 @@ struct ServerOptions {
   GrpcOptions grpc;
 
   std::string server_header = "portico";  // empty: none
-  // PEM files; both or none. TLS 1.2 and 1.3, ALPN h2 and http/1.1.
-  std::string tls_certificate;
-  std::string tls_key;
+  TlsOptions tls;                         // 1.2 and 1.3, ALPN h2 and http/1.1
 
   // Called on the shard when an answer is complete (written, not yet sent) or its client has left
   // (status 499). `bytes` counts the body. Null: nothing is measured.

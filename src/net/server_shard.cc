@@ -63,13 +63,14 @@ bool OpenCount::WaitForZero(TimePoint deadline) {
 }
 
 ServerShard::ServerShard(Shard& on_shard, const ServerOptions& server_options,
-                         const Handler& request_handler, const TlsContext* tls, OpenCount& total)
+                         const Handler& request_handler, std::shared_ptr<const TlsContext> tls,
+                         OpenCount& total)
     : shard(on_shard),
       options(server_options),
       handler(request_handler),
       table(LimitsOf(server_options)),
       read_buffer(std::make_unique_for_overwrite<char[]>(kReadBuffer)),
-      tls_(tls),
+      tls_(std::move(tls)),
       total_(total),
       sweep_period_(SweepPeriod(LimitsOf(server_options))) {}
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "net/connection.h"
@@ -38,7 +39,7 @@ class ServerShard {
   static constexpr size_t kReadBuffer = 64 << 10;
 
   ServerShard(Shard& shard, const ServerOptions& options, const Handler& handler,
-              const TlsContext* tls, OpenCount& total);
+              std::shared_ptr<const TlsContext> tls, OpenCount& total);
   ~ServerShard();
 
   // Any thread: counts a connection that is on its way here.
@@ -48,6 +49,8 @@ class ServerShard {
   // The rest on the shard. Takes an accepted socket over; `refuse` answers 503 and closes.
   void Adopt(int fd, bool ipv6, std::string peer, bool refuse);
   void Drain();
+  // For connections that come from now on.
+  void UseTls(std::shared_ptr<const TlsContext> tls) { tls_ = std::move(tls); }
   void AbortAll();
   // Frees the connection at the end of the turn.
   void Retire(Connection* connection);
@@ -66,7 +69,7 @@ class ServerShard {
   void Forget();
   void Leave();  // the last thing done for a connection
 
-  const TlsContext* tls_;
+  std::shared_ptr<const TlsContext> tls_;  // null: no TLS
   OpenCount& total_;
   std::atomic<int> open_{0};
   std::vector<Connection*> retired_;

@@ -316,5 +316,34 @@ TEST(ProtocolDoor, ClosesWhatSpeaksNeitherWithoutABytesAnswer) {
   }
 }
 
+TEST(Server, ListensOnMorePortsToo) {
+  int free_port = 0;
+  {
+    free_port = TestServer().port();
+  }
+  ServerOptions options;
+  options.more_ports = {free_port};
+  TestServer server(EchoHandler, options);
+  for (int port : {server.port(), free_port}) {
+    TestClient client(port);
+    EXPECT_EQ(StatusOf(client.Ask("GET /a HTTP/1.1\r\nHost: x\r\n\r\n")), "HTTP/1.1 200");
+  }
+  server.server().StopAccepting();
+  EXPECT_FALSE(TestClient(free_port).connected());
+}
+
+TEST(Server, SaysWhichOfItsPortsIsTaken) {
+  TestServer first;
+  Shard shard(0);
+  shard.Start();
+  ServerOptions options;
+  options.more_ports = {first.port()};
+  auto second = Server::Start(options, {&shard}, EchoHandler);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(MessageOf(second.status()),
+            "cannot listen on 127.0.0.1:" + std::to_string(first.port()) + ": the port is in use");
+  shard.Stop();
+}
+
 }  // namespace
 }  // namespace portico::net

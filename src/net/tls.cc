@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "net/tls_identity.h"
 #include "net/tls_transport.h"
 
 namespace portico::net {
@@ -26,10 +27,23 @@ int ChooseProtocol(SSL*, const unsigned char** out, unsigned char* out_size,
   return SSL_TLSEXT_ERR_OK;
 }
 
+Status AskForClients(SSL_CTX* context, const std::string& authorities) {
+  if (authorities.empty()) return OkStatus();
+  STACK_OF(X509_NAME)* names = SSL_load_client_CA_file(authorities.c_str());
+  if (names == nullptr ||
+      SSL_CTX_load_verify_locations(context, authorities.c_str(), nullptr) != 1) {
+    Status wrong = CannotUseTlsFile("authority for clients", authorities);
+    sk_X509_NAME_pop_free(names, X509_NAME_free);
+    return wrong;
+  }
+  SSL_CTX_set_client_CA_list(context, names);
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  return OkStatus();
+}
+
 }  // namespace
 
-StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(const std::string& certificate_path,
-                                                       const std::string& key_path, bool http2) {
+StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(const TlsOptions& options, bool http2) {
   ERR_clear_error();
   SSL_CTX* raw = SSL_CTX_new(TLS_server_method());
   if (raw == nullptr) return Error(StatusCode::kInternal, "TLS: " + FirstTlsError());
@@ -45,19 +59,9 @@ StatusOr<std::unique_ptr<TlsContext>> TlsContext::Load(const std::string& certif
   static constexpr unsigned char kSessionContext[] = "portico";
   SSL_CTX_set_session_id_context(raw, kSessionContext, sizeof kSessionContext - 1);
 
-  if (SSL_CTX_use_certificate_chain_file(raw, certificate_path.c_str()) != 1) {
-    return Error(StatusCode::kInvalidArgument,
-                 "cannot use the TLS certificate " + certificate_path + ": " + FirstTlsError());
-  }
-  if (SSL_CTX_use_PrivateKey_file(raw, key_path.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return Error(StatusCode::kInvalidArgument,
-                 "cannot use the TLS key " + key_path + ": " + FirstTlsError());
-  }
-  if (SSL_CTX_check_private_key(raw) != 1) {
-    return Error(
-        StatusCode::kInvalidArgument,
-        "the TLS key " + key_path + " does not belong to the certificate " + certificate_path);
-  }
+  PORTICO_RETURN_IF_ERROR(
+      UseTlsIdentity(raw, options.certificate, options.key, options.key_password));
+  PORTICO_RETURN_IF_ERROR(AskForClients(raw, options.client_ca));
   return context;
 }
 

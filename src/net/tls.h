@@ -1,11 +1,12 @@
-// TLS for the listener, on OpenSSL 3: 1.2 and 1.3, ALPN h2 and http/1.1. OpenSSL works on the socket
+// TLS for the listener, on OpenSSL 3: 1.2 and 1.3, ALPN h2 and http/1.1, client certificates where
+// an authority for them is named. OpenSSL works on the socket
 // itself, without buffers of ours between; an idle connection gives its record buffers back.
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "base/status.h"
+#include "net/tls_options.h"
 #include "net/transport.h"
 
 struct ssl_ctx_st;
@@ -14,10 +15,8 @@ namespace portico::net {
 
 class TlsContext {
  public:
-  // From PEM files: the certificate with its chain, and its key. Fails with a sentence that names
-  // the file. `http2`: h2 is offered, and preferred.
-  static StatusOr<std::unique_ptr<TlsContext>> Load(const std::string& certificate_path,
-                                                    const std::string& key_path, bool http2);
+  // Fails with a sentence that names the file. `http2`: h2 is offered, and preferred.
+  static StatusOr<std::unique_ptr<TlsContext>> Load(const TlsOptions& options, bool http2);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;

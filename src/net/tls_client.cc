@@ -7,6 +7,7 @@
 
 #include <string_view>
 
+#include "net/tls_identity.h"
 #include "net/tls_transport.h"
 
 namespace portico::net {
@@ -43,11 +44,6 @@ class Http2TlsTransport final : public TlsTransport {
   bool checked_ = false;
 };
 
-Status CannotUse(std::string_view what, const std::string& path) {
-  return Error(StatusCode::kInvalidArgument,
-               std::string("cannot use ").append(what).append(" ") + path + ": " + FirstTlsError());
-}
-
 }  // namespace
 
 StatusOr<std::unique_ptr<TlsClientContext>> TlsClientContext::Load(
@@ -69,20 +65,10 @@ StatusOr<std::unique_ptr<TlsClientContext>> TlsClientContext::Load(
   if (options.ca_file.empty()) {
     SSL_CTX_set_default_verify_paths(raw);
   } else if (SSL_CTX_load_verify_locations(raw, options.ca_file.c_str(), nullptr) != 1) {
-    return CannotUse("the CA file", options.ca_file);
+    return CannotUseTlsFile("authority", options.ca_file);
   }
   if (options.certificate.empty()) return context;
-  if (SSL_CTX_use_certificate_chain_file(raw, options.certificate.c_str()) != 1) {
-    return CannotUse("the TLS certificate", options.certificate);
-  }
-  if (SSL_CTX_use_PrivateKey_file(raw, options.key.c_str(), SSL_FILETYPE_PEM) != 1) {
-    return CannotUse("the TLS key", options.key);
-  }
-  if (SSL_CTX_check_private_key(raw) != 1) {
-    return Error(StatusCode::kInvalidArgument, "the TLS key " + options.key +
-                                                   " does not belong to the certificate " +
-                                                   options.certificate);
-  }
+  PORTICO_RETURN_IF_ERROR(UseTlsIdentity(raw, options.certificate, options.key, ""));
   return context;
 }
 
