@@ -36,8 +36,18 @@ net::ServerOptions ListenerOptions(const ServeOptions& options) {
   listener.idle_timeout = seconds(options.idle_timeout);
   listener.head_timeout = seconds(options.read_timeout);
   listener.body_timeout = seconds(options.read_timeout);
-  listener.tls_certificate = options.ssl_certfile;
-  listener.tls_key = options.ssl_keyfile;
+  listener.http2.max_concurrent_streams =
+      static_cast<uint32_t>(options.grpc_max_concurrent_streams);
+  listener.http2.keepalive_time = seconds(options.grpc_keepalive_time);
+  listener.http2.keepalive_timeout = seconds(options.grpc_keepalive_timeout);
+  listener.http2.max_age = seconds(options.grpc_max_connection_age);
+  listener.http2.max_age_grace = seconds(options.grpc_max_connection_age_grace);
+  if (options.grpc_port != 0) listener.more_ports.push_back(options.grpc_port);
+  listener.tls.certificate = options.ssl_certfile;
+  listener.tls.key = options.ssl_keyfile;
+  listener.tls.key_password = options.ssl_keyfile_password;
+  listener.tls.client_ca = options.ssl_ca_certs;
+  if (!options.enable_ssl_refresh) listener.tls.reload_period = Duration::zero();
   if (options.access_log) {
     listener.on_complete = [](const net::HttpRequest& request, int status, size_t bytes,
                               Duration took) {
@@ -46,6 +56,19 @@ net::ServerOptions ListenerOptions(const ServeOptions& options) {
     };
   }
   return listener;
+}
+
+net::GrpcOptions GrpcListenerOptions(const ServeOptions& options, api::rpc::GrpcService& service) {
+  net::GrpcOptions grpc = service.Options();
+  grpc.max_message_bytes = static_cast<size_t>(options.grpc_max_message_size);
+  if (!options.access_log) return grpc;
+  grpc.on_complete = [count = std::move(grpc.on_complete)](
+                         const net::GrpcCall& call, StatusCode code, size_t bytes, Duration took) {
+    count(call, code, bytes, took);
+    LogInfo("{} gRPC {} {} {} bytes {:.1f} ms", call.peer(), call.method(),
+            absl::StatusCodeToString(code), bytes, Seconds(took) * 1e3);
+  };
+  return grpc;
 }
 
 }  // namespace
@@ -81,9 +104,11 @@ StatusOr<std::unique_ptr<HttpService>> HttpService::Start(const ServeOptions& op
     api::ShardContext& context = *self->contexts_[exchange->shard().index()];
     self->router_.Dispatch(std::move(exchange), context);
   };
-  service->grpc_.emplace(service->api_, service->router_);
   net::ServerOptions listener = ListenerOptions(options);
-  listener.grpc = service->grpc_->Options();
+  if (!options.disable_grpc) {
+    service->grpc_.emplace(service->api_, service->router_);
+    listener.grpc = GrpcListenerOptions(options, *service->grpc_);
+  }
   PORTICO_ASSIGN_OR_RETURN(service->server_,
                            net::Server::Start(std::move(listener), shards, handle));
   return service;

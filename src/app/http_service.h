@@ -42,7 +42,7 @@ class HttpService {
   std::optional<CpuPool> pool_;
   std::vector<std::unique_ptr<net::Shard>> shards_;
   std::vector<std::unique_ptr<api::ShardContext>> contexts_;  // one a shard
-  std::optional<api::rpc::GrpcService> grpc_;
+  std::optional<api::rpc::GrpcService> grpc_;                 // unless it is disabled
   std::unique_ptr<net::Server> server_;
 };
 

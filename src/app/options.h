@@ -49,9 +49,22 @@ struct ServeOptions {
   double idle_timeout = 75;  // seconds
   double read_timeout = 30;  // seconds
 
-  // TLS: both or none
+  // gRPC; the first four hold for every HTTP/2 connection
+  double grpc_keepalive_time = 60;           // seconds; 0: never
+  double grpc_keepalive_timeout = 20;        // seconds
+  double grpc_max_connection_age = 0;        // seconds; 0: no limit
+  double grpc_max_connection_age_grace = 0;  // seconds; 0: no limit
+  int32_t grpc_max_concurrent_streams = 1024;
+  int64_t grpc_max_message_size = int64_t{64} << 20;
+  int32_t grpc_port = 0;  // 0: the shared port alone
+  bool disable_grpc = false;
+
+  // TLS: key and certificate or none
   std::string ssl_keyfile;
   std::string ssl_certfile;
+  std::string ssl_keyfile_password;  // secret
+  std::string ssl_ca_certs;          // empty: clients show no certificate
+  bool enable_ssl_refresh = true;
 
   // Logging
   std::string log_level = "info";  // debug, info, warning, error, critical

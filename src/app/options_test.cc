@@ -135,6 +135,9 @@ TEST(Options, SuggestTheNearestNameOfAnUnknownFlag) {
 TEST(Options, RefuseWhatDoesNotGoTogether) {
   EXPECT_EQ(ErrorOf({"--ssl-keyfile", "k"}), "--ssl-keyfile needs --ssl-certfile");
   EXPECT_EQ(ErrorOf({"--ssl-certfile", "c"}), "--ssl-certfile needs --ssl-keyfile");
+  EXPECT_EQ(ErrorOf({"--ssl-ca-certs", "c"}), "--ssl-ca-certs needs --ssl-certfile");
+  EXPECT_EQ(ErrorOf({"--grpc-port", "50051", "--disable-grpc"}),
+            "--grpc-port and --disable-grpc exclude each other");
   EXPECT_THAT(ErrorOf({"--mock-fault", "burn:1"}), HasSubstr("--mock-fault: no fault is called"));
   EXPECT_EQ(ErrorOf({"--enable-metrics=false"}), "--enable-metrics: metrics cannot be turned off");
   EXPECT_EQ(ErrorOf({"--enable-metrics", "--ssl-keyfile=k", "--ssl-certfile=c"}), "OK");

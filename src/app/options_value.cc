@@ -161,6 +161,12 @@ Status CheckOptions(const ServeOptions& options) {
     return Bad(options.ssl_keyfile.empty() ? "--ssl-certfile needs --ssl-keyfile"
                                            : "--ssl-keyfile needs --ssl-certfile");
   }
+  if (options.ssl_certfile.empty() && !options.ssl_ca_certs.empty()) {
+    return Bad("--ssl-ca-certs needs --ssl-certfile");
+  }
+  if (options.disable_grpc && options.grpc_port != 0) {
+    return Bad("--grpc-port and --disable-grpc exclude each other");
+  }
   if (!options.enable_metrics) {
     return Bad("--enable-metrics: metrics cannot be turned off");
   }
