@@ -16,6 +16,7 @@
 
 #include "base/cache_folder.h"
 #include "tokenizer/compiled_model.h"
+#include "tokenizer/zeroed_memory.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -29,7 +30,8 @@ constexpr size_t kSaltBytes = 16;
 // What a writer that died has left is removed when it is this old.
 constexpr std::chrono::hours kLeftover{1};
 
-// A whole file, read rather than mapped: a file cut while it is mapped ends the process.
+// A whole file, read rather than mapped: a file cut while it is mapped ends the process. Into huge pages: to touch twenty
+// megabytes of small ones for the first time takes longer than to read them.
 class FileBytes {
  public:
   static std::optional<FileBytes> Read(const std::string& path, uint64_t max_bytes) {
@@ -46,20 +48,20 @@ class FileBytes {
     return out;
   }
 
-  explicit FileBytes(size_t size) : data_(new char[size]), size_(size) {}
-  std::string_view text() const { return {data_.get(), size_}; }
+  explicit FileBytes(size_t size) : data_(std::max<size_t>(size, 1)), size_(size) {}
+  std::string_view text() const { return {data_.data(), size_}; }
 
  private:
   bool Fill(int fd) {
     for (size_t at = 0; at < size_;) {
-      ssize_t n = read(fd, data_.get() + at, size_ - at);
+      ssize_t n = read(fd, data_.data() + at, size_ - at);
       if (n <= 0) return false;
       at += static_cast<size_t>(n);
     }
     return true;
   }
 
-  std::unique_ptr<char[]> data_;
+  ZeroedArray<char> data_;
   size_t size_;
 };
 
