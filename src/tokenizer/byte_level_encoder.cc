@@ -88,7 +88,14 @@ class PendingPieces {
   void Drop() { count_ = 0; }
 
   void Resolve() {
-    for (size_t i = 0; i < count_; ++i) ResolveOne(pending_[i]);
+    for (size_t i = 0; i < count_; ++i) {
+      TokenId* begin = out_->Room((count_ - i) * PieceCache::kShortIds);
+      TokenId* to = begin;
+      const PieceCache::Short* hit = nullptr;
+      while (i < count_ && ResolveShort(pending_[i], &hit, &to)) ++i;
+      out_->Filled(static_cast<size_t>(to - begin));
+      if (i < count_) ResolveOther(pending_[i], MayBeMedium(pending_[i], hit));
+    }
     count_ = 0;
   }
 
@@ -117,23 +124,35 @@ class PendingPieces {
     return piece.length <= WordTable::kMostBytes && (piece.key.low & 0x8080) == 0;
   }
 
-  [[gnu::always_inline]] void ResolveOne(const Pending& piece) {
-    if (piece.length > PieceCache::kShortBytes) [[unlikely]] {
-      return ResolveOther(piece, /*may_be_medium=*/true);
-    }
+  void ResolveOne(const Pending& piece) {
+    TokenId* begin = out_->Room(PieceCache::kShortIds);
+    TokenId* to = begin;
+    const PieceCache::Short* hit = nullptr;
+    if (!ResolveShort(piece, &hit, &to)) return ResolveOther(piece, MayBeMedium(piece, hit));
+    out_->Filled(static_cast<size_t>(to - begin));
+  }
+
+  // Writes the ids of a piece that the tables of short ones tell, with room for kShortIds of them. Else false; `*hit` is
+  // then what the cache says.
+  [[gnu::always_inline]] bool ResolveShort(const Pending& piece, const PieceCache::Short** hit,
+                                           TokenId** to) const {
+    if (piece.length > PieceCache::kShortBytes) [[unlikely]]
+      return false;
     if (MayBeWord(piece)) [[likely]] {
-      if (TokenId id = words_.Find(piece.key, words_.LineOf(piece.hash)); id >= 0) [[likely]] {
-        *out_->Room(1) = id;
-        out_->Filled(1);
-        return;
+      TokenId id = words_.Find(piece.key, words_.LineOf(piece.hash));
+      if (id >= 0) [[likely]] {
+        *(*to)++ = id;
+        return true;
       }
     }
-    const PieceCache::Short* hit = cache_->FindShort(piece.key, piece.hash);
-    if (hit == nullptr || hit->count == PieceCache::kInMedium) {
-      return ResolveOther(piece, hit != nullptr);
-    }
-    std::memcpy(out_->Room(PieceCache::kShortIds), hit->ids, sizeof hit->ids);
-    out_->Filled(hit->count);
+    *hit = cache_->FindShort(piece.key, piece.hash);
+    if (*hit == nullptr || (*hit)->count == PieceCache::kInMedium) return false;
+    std::memcpy(*to, (*hit)->ids, sizeof(*hit)->ids);
+    *to += (*hit)->count;
+    return true;
+  }
+  static bool MayBeMedium(const Pending& piece, const PieceCache::Short* hit) {
+    return piece.length > PieceCache::kShortBytes || hit != nullptr;
   }
 
   // Of a piece that the tables of short ones do not tell; `may_be_medium`: it may be in the second table.
@@ -212,7 +231,7 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text,
   TextCache* texts = cache->texts();
   const char* p = text.data();
   const char* end = p + text.size();
-  Ids out(ids, text.size() / 4 + PieceCache::kShortIds);
+  Ids out(ids, text.size() / 4 + PendingPieces::kMost * PieceCache::kShortIds);
   PendingPieces pieces(*merger_, cache, end, &out);
   // Looking for a stretch waits for memory. While they are found one after the other that is all there is to do;
   // else the pieces of the stretch are cut in the meantime, in vain where it is found after all.
