@@ -64,7 +64,8 @@ void CheckHeaders(std::string_view text) {
   if (auto timeout = ParseGrpcTimeout(text)) {
     // Writing may round up, by less than a unit of what is left of eight digits.
     auto again = ParseGrpcTimeout(FormatGrpcTimeout(*timeout));
-    Check(again && *again >= *timeout && *again - *timeout <= *timeout / 50000 + portico::Duration(1));
+    Check(again && *again >= *timeout &&
+          *again - *timeout <= *timeout / 50000 + portico::Duration(1));
   }
   ParseGrpcStatus(text);
   GrpcAccepts(text, GrpcEncoding::kGzip);

@@ -152,7 +152,7 @@ void GrpcChannel::Assign() {
   }
 }
 
-size_t GrpcChannel::usable() const {
+size_t GrpcChannel::connections() const {
   return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(),
                                            [](const auto& one) { return !one->draining(); }));
 }
@@ -164,7 +164,7 @@ bool GrpcChannel::connecting() const {
 
 void GrpcChannel::Connect() {
   if (shut_down_) return FailPending();
-  if (connecting() || usable() >= options_.max_connections) return;
+  if (connecting() || connections() >= options_.max_connections) return;
   const TimePoint now = Clock::now();
   if (now >= next_attempt_) {
     attempt_timer_.reset();
@@ -172,7 +172,7 @@ void GrpcChannel::Connect() {
     return;
   }
   // While another connection serves, calls wait for room there.
-  if (usable() == 0) FailPending();
+  if (connections() == 0) FailPending();
   if (pending_.empty() || attempt_timer_ != nullptr) return;
   attempt_timer_ = shard_.After(next_attempt_ - now, [this] {
     attempt_timer_.reset();

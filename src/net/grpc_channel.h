@@ -60,7 +60,8 @@ class GrpcChannel {
   void Shutdown(Shard::Task done);
 
   const GrpcChannelOptions& options() const { return options_; }
-  size_t connections() const { return connections_.size(); }
+  // Those that take calls, or soon will.
+  size_t connections() const;
   size_t calls() const { return calls_.size(); }
   size_t pending_calls() const { return pending_.size(); }
 
@@ -86,7 +87,6 @@ class GrpcChannel {
   void RunAllSoon();
   void CheckShutdown();
   GrpcConnection* Room() const;
-  size_t usable() const;
   bool connecting() const;
 
   Shard& shard_;
