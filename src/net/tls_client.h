@@ -12,10 +12,9 @@ struct ssl_ctx_st;
 namespace portico::net {
 
 struct TlsClientOptions {
-  std::string ca_file;      // PEM; empty: the system's roots
-  std::string certificate;  // PEM with its chain, for servers that ask for it; may be empty
-  std::string key;
-  std::string server_name;  // in the certificate, and for SNI; empty: the target's host
+  std::string ca_file = {};      // PEM; empty: the system's roots
+  std::string certificate = {};  // PEM with its chain, for servers that ask for it; may be empty
+  std::string key = {};
 };
 
 class TlsClientContext {
