@@ -1,9 +1,14 @@
-# portico_fuzzer(NAME SOURCE LIBRARIES...): a libFuzzer program; the preset `fuzz` builds them all.
+# portico_fuzzer(NAME SOURCE LIBRARIES...): a libFuzzer program. The preset `fuzz` builds them all, the preset `asan`, whose
+# libraries are the same, where the target `fuzzers` is asked for.
 #   build/fuzz/http_parser_fuzz -max_total_time=60
-# The target `fuzzers` is all of them without the rest; scripts/fuzz.py runs each for a while.
-add_custom_target(fuzzers)
+# scripts/fuzz.py runs each for a while.
+if(PORTICO_TESTS)
+  add_custom_target(fuzzers)
+else()
+  add_custom_target(fuzzers ALL)
+endif()
 function(portico_fuzzer name source)
-  add_executable(${name} "${CMAKE_SOURCE_DIR}/${source}")
+  add_executable(${name} EXCLUDE_FROM_ALL "${CMAKE_SOURCE_DIR}/${source}")
   target_link_libraries(${name} PRIVATE ${ARGN})
   target_link_options(${name} PRIVATE -fsanitize=fuzzer)
   add_dependencies(fuzzers ${name})
