@@ -4,15 +4,11 @@ import xml.etree.ElementTree as ElementTree
 
 from go_tools import go_program
 
-# Each with its reason in docs/architecture.md, "HTTP/2".
-KNOWN = {
-    "closed: Sends a DATA frame after sending RST_STREAM frame",
-    "closed: Sends a DATA frame",
-    "Sends PRIORITY frame that depend on itself",
-}
+# Its reason is in docs/architecture.md, "HTTP/2".
+KNOWN = {"Sends PRIORITY frame that depend on itself"}
 
 
-def test_it_conforms_but_for_three_explained_cases(mock, tmp_path):
+def test_it_conforms_but_for_one_explained_case(mock, tmp_path):
     program = go_program("github.com/summerwind/h2spec/cmd/h2spec", "v2.2.1+incompatible")
     report = tmp_path / "report.xml"
     subprocess.run([program, "-h", "127.0.0.1", "-p", str(mock.port), "-P", "/health", "-o", "5", "-j", report],

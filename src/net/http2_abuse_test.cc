@@ -125,6 +125,20 @@ TEST(Http2Abuse, ToleratesWhatWasOnItsWayToAStreamThatTheServerHasReset) {
   EXPECT_THAT(client.ReadUntil("GET /a? []"), testing::EndsWith("GET /a? []"));
 }
 
+// nghttp2 drops such DATA without a word; RFC 9113, 5.1, and h2spec want an error.
+TEST(Http2Abuse, EndsAConnectionThatSendsDataOnAStreamThatIsOver) {
+  TestServer server;
+  const std::string data = Frame(0, 0, 1, "x");
+  EXPECT_EQ(GoawayAfter(server, Opening() + Get(1, false) + Frame(3, 0, 1, Number(8)) + data),
+            NGHTTP2_STREAM_CLOSED);
+  TestClient client(server.port());
+  client.Send(Opening() + Frame(4, 1, 0, "") + Get(1));
+  client.ReadUntil("GET /a? []");
+  client.Send(data.substr(0, 4));
+  client.Send(data.substr(4));
+  EXPECT_THAT(client.ReadToEnd(), testing::HasSubstr(Number(NGHTTP2_STREAM_CLOSED)));
+}
+
 TEST(Http2Abuse, EndsFloodsOfFramesThatDoNothing) {
   TestServer server;
   const std::string floods[] = {

@@ -69,10 +69,23 @@ void Http2Session::OnBytes(std::string_view bytes) {
   if (ended_ || terminating_) return;
   now_ = last_received_ = CoarseNow();
   pinging_ = false;
+  // Before nghttp2 reads them and closes more streams.
+  bool closed_stream = false;
+  int32_t reset = 0;
+  std::string_view left = bytes;
+  for (Http2FrameHeads::Head head; received_.Next(&left, &head);) {
+    if (head.type == NGHTTP2_RST_STREAM) reset = head.stream;
+    if (head.type != NGHTTP2_DATA) continue;
+    if (head.stream == reset || IsForClosedStream(head.stream)) closed_stream = true;
+  }
   ssize_t used = nghttp2_session_mem_recv(nghttp2_, reinterpret_cast<const uint8_t*>(bytes.data()),
                                           bytes.size());
   if (ended_) return;
   connection_.RunAtEndOfTurn();
+  if (closed_stream && used >= 0 && !terminating_) {
+    Terminate(Http2Error::kStreamClosed);
+    return;
+  }
   if (used < 0 && !terminating_) {
     // nghttp2 answers breaches of the protocol itself; left are its own bounds, the wrong preface
     // and the lack of memory.
@@ -98,14 +111,17 @@ int Http2Session::OnBeginFrame(const nghttp2_frame_hd& head) {
   if (head.type == NGHTTP2_PRIORITY && head.stream_id == 0) {
     return Terminate(Http2Error::kProtocol);
   }
-  if (head.type != NGHTTP2_DATA && head.type != NGHTTP2_HEADERS) return 0;
-  const int32_t id = head.stream_id;
+  if (head.type != NGHTTP2_HEADERS || !IsForClosedStream(head.stream_id)) return 0;
+  return Terminate(Http2Error::kStreamClosed);
+}
+
+bool Http2Session::IsForClosedStream(int32_t id) const {
   if (id > nghttp2_session_get_last_proc_stream_id(nghttp2_) || id % 2 == 0 || shutting_down_ ||
       nghttp2_session_find_stream(nghttp2_, id) != nullptr) {
-    return 0;
+    return false;
   }
-  bool known = std::find(reset_by_us_.begin(), reset_by_us_.end(), id) != reset_by_us_.end();
-  return known ? 0 : Terminate(Http2Error::kStreamClosed);
+  // What a client has sent before it knew of our reset may still come.
+  return std::find(reset_by_us_.begin(), reset_by_us_.end(), id) == reset_by_us_.end();
 }
 
 void Http2Session::RememberReset(int32_t id) {

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "net/connection.h"
+#include "net/http2_frame_heads.h"
 #include "net/http2_stream.h"
 #include "net/session.h"
 
@@ -56,6 +57,8 @@ class Http2Session final : public Session {
 
   // From nghttp2, within OnBytes: 0, or one of its errors.
   int OnBeginFrame(const nghttp2_frame_hd& head);
+  // The client uses a stream again that is closed, and not by us alone.
+  bool IsForClosedStream(int32_t id) const;
   int OnBeginHeaders(int32_t id, bool of_request);
   int OnHeader(Http2Stream& stream, std::string_view name, std::string_view value);
   int OnFrame(const nghttp2_frame& frame);
@@ -92,6 +95,7 @@ class Http2Session final : public Session {
 
   Connection& connection_;
   nghttp2_session* nghttp2_ = nullptr;
+  Http2FrameHeads received_;
   std::vector<std::unique_ptr<Http2Stream>> streams_;
   FrameBudget idle_frames_{1000, 50};  // PING, SETTINGS, empty DATA
   // A reset is cheap for a client and has cost us a request (CVE-2023-44487).
