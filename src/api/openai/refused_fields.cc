@@ -2,16 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 namespace portico::api::openai {
 namespace {
-
-// `defaults`: JSON texts of the values that mean "not used", separated by spaces. Null always does.
-struct RefusedField {
-  std::string_view name;
-  std::string_view defaults;
-};
 
 constexpr RefusedField kRefused[] = {
     {"allowed_token_ids", ""},
@@ -81,6 +76,7 @@ constexpr RefusedField kRefused[] = {
 static_assert(IsSortedByName(kRefused));
 
 bool IsDefault(std::string_view value, std::string_view defaults) {
+  if (defaults == "*") return true;
   while (!defaults.empty()) {
     size_t end = std::min(defaults.find(' '), defaults.size());
     if (value == defaults.substr(0, end)) return true;
@@ -104,16 +100,21 @@ std::string Advice(std::string_view defaults) {
 
 }  // namespace
 
-bool IsRefusedField(std::string_view name, Element value, Status* status) {
+bool IsRefusedField(std::span<const RefusedField> fields, std::string_view name, Element value,
+                    Status* status) {
   auto found = std::lower_bound(
-      std::begin(kRefused), std::end(kRefused), name,
+      fields.begin(), fields.end(), name,
       [](const RefusedField& field, std::string_view wanted) { return field.name < wanted; });
-  if (found == std::end(kRefused) || found->name != name) return false;
+  if (found == fields.end() || found->name != name) return false;
   bool is_default = !found->defaults.empty() && IsDefault(simdjson::minify(value), found->defaults);
   *status = is_default ? OkStatus()
                        : InvalidArgument(name, fmt::format("{} is not supported by this server: {}",
                                                            name, Advice(found->defaults)));
   return true;
+}
+
+bool IsRefusedField(std::string_view name, Element value, Status* status) {
+  return IsRefusedField(kRefused, name, value, status);
 }
 
 }  // namespace portico::api::openai

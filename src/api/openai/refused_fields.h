@@ -2,6 +2,7 @@
 // to something other than their default (serve-contract: never ignored).
 #pragma once
 
+#include <span>
 #include <string_view>
 
 #include "api/openai/field_reader.h"
@@ -9,7 +10,19 @@
 
 namespace portico::api::openai {
 
-// Whether `name` is one of them; then `status` says whether its value is a default.
+struct RefusedField {
+  std::string_view name;
+  // JSON texts of the values that mean "not used", separated by spaces; "*" for every value. Null
+  // always does.
+  std::string_view defaults;
+};
+
+// Whether `name` is in `fields`, which are sorted by name; then `status` says whether its value is
+// a default.
+bool IsRefusedField(std::span<const RefusedField> fields, std::string_view name, Element value,
+                    Status* status);
+
+// The same, of the fields that no API honours yet.
 bool IsRefusedField(std::string_view name, Element value, Status* status);
 
 }  // namespace portico::api::openai

@@ -225,47 +225,29 @@ Status ReadInputIds(std::string_view name, Element value, Request* request) {
   return OkStatus();
 }
 
-// Fields of the native body that have no effect here, or none when they say so.
-struct IdleField {
-  std::string_view name;
-  std::string_view idle;  // JSON texts of harmless values, between spaces; "*": every value
-};
-constexpr IdleField kIdle[] = {
-    {"audio_data", " [] "},
-    {"background", " false "},
-    {"encoder_urls", " [] "},
+// Fields of the native body alone that cannot be honoured, or have no effect on the answer.
+constexpr openai::RefusedField kRefusedNatively[] = {
+    {"audio_data", "[]"},
+    {"background", "false"},
+    {"encoder_urls", "[]"},
     {"external_trace_header", "*"},
-    {"image_data", " [] "},
+    {"image_data", "[]"},
     {"kv_router_hint", "*"},
     {"log_metrics", "*"},
     {"max_thinking_tokens", ""},
     {"multi_item_delimiter_indices", ""},
     {"no_logs", "*"},
     {"received_time", "*"},
-    {"require_reasoning", " false "},
-    {"return_entropy", " false "},
-    {"return_flat_raw_top_logprobs", " false "},
-    {"return_flat_raw_top_logprobs_b64", " false "},
-    {"return_indexer_topk", " false "},
-    {"return_sampling_mask", " false "},
+    {"require_reasoning", "false"},
+    {"return_entropy", "false"},
+    {"return_flat_raw_top_logprobs", "false"},
+    {"return_flat_raw_top_logprobs_b64", "false"},
+    {"return_indexer_topk", "false"},
+    {"return_sampling_mask", "false"},
     {"routing_key", "*"},
-    {"video_data", " [] "},
+    {"video_data", "[]"},
 };
-static_assert(openai::IsSortedByName(kIdle));
-
-// Whether `name` is one of them; then `status` says whether its value is harmless.
-bool IsIdleField(std::string_view name, Element value, Status* status) {
-  auto found = std::lower_bound(
-      std::begin(kIdle), std::end(kIdle), name,
-      [](const IdleField& field, std::string_view wanted) { return field.name < wanted; });
-  if (found == std::end(kIdle) || found->name != name) return false;
-  const std::string text = " " + std::string(simdjson::minify(value)) + " ";
-  if (found->idle != "*" && found->idle.find(text) == std::string_view::npos) {
-    *status = InvalidArgument(
-        name, fmt::format("{} is not supported by this server: leave it out", name));
-  }
-  return true;
-}
+static_assert(openai::IsSortedByName(kRefusedNatively));
 
 constexpr FieldReader<Request> kFields[] = {
     {"input_ids", ReadInputIds},
@@ -295,7 +277,7 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
     Status status;
     if (const auto* field = openai::FindReader(kFields, name)) {
       status = field->read(name, value, &request);
-    } else if (!IsIdleField(name, value, &status) &&
+    } else if (!openai::IsRefusedField(kRefusedNatively, name, value, &status) &&
                !openai::IsRefusedField(name, value, &status)) {
       openai::NoteUnknown(name, unknown_fields);
     }
