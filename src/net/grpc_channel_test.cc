@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 
 #include <memory>
 #include <optional>
@@ -109,6 +110,11 @@ TEST(GrpcChannel, NamesTheHostItDidNotFind) {
 }
 
 TEST(GrpcChannel, FindsAHostByItsName) {
+  addrinfo* found = nullptr;
+  if (getaddrinfo("localhost", nullptr, nullptr, &found) != 0) {
+    GTEST_SKIP() << "this machine does not know localhost";  // a bare debootstrap folder
+  }
+  freeaddrinfo(found);
   TestListener listener;
   GrpcChannelOptions options = ToPort(listener.port());
   options.host = "localhost";
