@@ -1,7 +1,6 @@
 #include "api/grpc/control_rpcs.h"
 
 #include "api/grpc/engine_state.h"
-#include "api/sglang/info.h"
 #include "service/pause.h"
 #include "service/profiling.h"
 #include "sglang/runtime/v1/sglang.pb.h"
@@ -18,16 +17,6 @@ Status Abort(RpcContext&, ShardContext& shard, const pb::AbortRequest& request,
   }
   AbortEverywhere(shard, request.rid(), request.abort_all());
   response->set_success(true);
-  return OkStatus();
-}
-
-// A cache in use is an answer, not an error: upstream's message has a place for it.
-Status FlushCache(RpcContext& context, ShardContext&, const pb::FlushCacheRequest&,
-                  pb::FlushCacheResponse* response) {
-  const Status status = FlushCaches(*context.api.models);
-  if (!status.ok() && status.code() != StatusCode::kFailedPrecondition) return status;
-  response->set_success(status.ok());
-  response->set_message(status.ok() ? "Cache flushed." : std::string(MessageOf(status)));
   return OkStatus();
 }
 
@@ -63,7 +52,8 @@ Status ProfileStop(RpcContext& context, ShardContext&, const pb::StopProfileRequ
 
 void AddControlRpcs(RpcContext& context) {
   AddUnary(context, "/sglang.runtime.v1.SglangService/Abort", Abort);
-  AddUnary(context, "/sglang.runtime.v1.SglangService/FlushCache", FlushCache);
+  AddUnary(context, "/sglang.runtime.v1.SglangService/FlushCache",
+           FlushCache<pb::FlushCacheRequest, pb::FlushCacheResponse>);
   AddUnary(context, "/sglang.runtime.v1.SglangService/PauseGeneration", PauseGeneration);
   AddUnary(context, "/sglang.runtime.v1.SglangService/ContinueGeneration", ContinueGeneration);
   AddUnary(context, "/sglang.runtime.v1.SglangService/StartProfile", ProfileStart);

@@ -6,6 +6,7 @@
 #include "api/grpc/native_messages.h"
 #include "api/grpc/stream_call.h"
 #include "api/reply.h"
+#include "api/stream_form.h"
 
 namespace portico::api::rpc {
 namespace {
@@ -45,7 +46,8 @@ StatusOr<PlannedRpc> PrepareIds(const RpcContext& context, const std::string& by
 }
 
 void Answer(RpcContext& context, CallPtr call, PlannedRpc planned) {
-  const StatusOr<bool> cumulative = WantsCumulative(*call, context.api);
+  const StatusOr<bool> cumulative =
+      WantsCumulative(call->Metadata(kStreamForm), "metadata", context.api.grpc_cumulative);
   if (!cumulative.ok()) return Refuse(*call, cumulative.status());
   NativeMessages messages(planned.plan, planned.form, *cumulative);
   StreamRpc<NativeMessages>::Start(context, std::move(call), *planned.model,
@@ -53,15 +55,6 @@ void Answer(RpcContext& context, CallPtr call, PlannedRpc planned) {
 }
 
 }  // namespace
-
-StatusOr<bool> WantsCumulative(const net::GrpcCall& call, const ApiContext& api) {
-  const std::string_view form = call.Metadata("x-portico-stream");
-  if (form.empty()) return api.grpc_cumulative;
-  if (form == "cumulative") return true;
-  if (form == "delta") return false;
-  return InvalidArgument("x-portico-stream",
-                         "the metadata x-portico-stream must be delta or cumulative");
-}
 
 void AddGenerateRpcs(RpcContext& context) {
   AddPlanned(context, "/sglang.runtime.v1.SglangService/TextGenerate", PrepareText, Answer);

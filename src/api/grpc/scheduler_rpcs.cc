@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "api/grpc/control_rpcs.h"
 #include "api/grpc/decode_scheduler.h"
 #include "api/grpc/engine_state.h"
 #include "api/grpc/json_struct.h"
@@ -170,15 +171,6 @@ Status GetLoads(RpcContext& context, ShardContext&, const pb::GetLoadsRequest& r
   return OkStatus();
 }
 
-Status FlushCache(RpcContext& context, ShardContext&, const common::FlushCacheRequest&,
-                  common::FlushCacheResponse* response) {
-  const Status status = FlushCaches(*context.api.models);
-  if (!status.ok() && status.code() != StatusCode::kFailedPrecondition) return status;
-  response->set_success(status.ok());
-  response->set_message(status.ok() ? "Cache flushed." : std::string(MessageOf(status)));
-  return OkStatus();
-}
-
 Status ProfileStart(RpcContext& context, ShardContext&, const common::StartProfileRequest&,
                     common::ProfileResponse*) {
   return StartProfile(*context.api.models);
@@ -215,7 +207,8 @@ void AddSchedulerRpcs(RpcContext& context) {
   AddUnary(context, service + "GetModelInfo", GetModelInfo);
   AddUnary(context, service + "GetServerInfo", GetServerInfo);
   AddUnary(context, service + "GetLoads", GetLoads);
-  AddUnary(context, service + "FlushCache", FlushCache);
+  AddUnary(context, service + "FlushCache",
+           FlushCache<common::FlushCacheRequest, common::FlushCacheResponse>);
   AddUnary(context, service + "StartProfile", ProfileStart);
   AddUnary(context, service + "StopProfile", ProfileStop);
   AddUnary(context, service + "SubscribeKvEvents",

@@ -10,6 +10,7 @@
 #include "api/reply.h"
 #include "api/sglang/decode_generate.h"
 #include "api/sglang/generate_answer.h"
+#include "api/stream_form.h"
 #include "base/log.h"
 #include "service/native_plan.h"
 
@@ -121,17 +122,6 @@ class GenerateCall final : public Call {
   std::vector<std::unique_ptr<Part>> parts_;
 };
 
-// How this client wants its stream: its header decides, else the server's flag.
-StatusOr<bool> WantsCumulative(const net::Exchange& exchange, const ApiContext& api) {
-  const std::string_view form = exchange.request.Header("x-portico-stream");
-  if (form.empty()) return !api.incremental_streaming;
-  if (form == "cumulative") return true;
-  if (form == "delta") return false;
-  return InvalidArgument("x-portico-stream",
-                         "the header x-portico-stream must be delta or "
-                         "cumulative");
-}
-
 struct GenerateApi {
   struct Planned {
     const ServingModel* model = nullptr;
@@ -151,7 +141,8 @@ struct GenerateApi {
   }
 
   static void Answer(ExchangePtr exchange, ShardContext& shard, Planned planned) {
-    const StatusOr<bool> cumulative = WantsCumulative(*exchange, shard.api);
+    const StatusOr<bool> cumulative = WantsCumulative(exchange->request.Header(kStreamForm),
+                                                      "header", !shard.api.incremental_streaming);
     if (!cumulative.ok()) return ReplyError(*exchange, shard.api, cumulative.status());
     auto call =
         std::make_unique<GenerateCall>(std::move(exchange), shard, planned.plan, *cumulative);
