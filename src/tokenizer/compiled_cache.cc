@@ -183,32 +183,18 @@ void CompiledCache::Store(const ContentKey& key, std::string_view frame, const M
 }
 
 void CompiledCache::Trim() const {
-  struct Entry {
-    fs::file_time_type used;
-    uint64_t size;
-    fs::path path;
-  };
-  std::vector<Entry> entries;
-  uint64_t total = 0;
+  std::vector<CachedFile> files = CachedFiles(folder_);
   std::error_code error;
   const auto now = fs::file_time_type::clock::now();
-  for (const fs::directory_entry& file : fs::directory_iterator(folder_, error)) {
-    std::error_code gone;
-    Entry entry{file.last_write_time(gone), file.file_size(gone), file.path()};
-    if (gone) continue;
-    std::string name = entry.path.filename().string();
-    if (name.ends_with(kTemporary) && now - entry.used > kLeftover) fs::remove(entry.path, gone);
-    if (!name.ends_with(kSuffix)) continue;
-    total += entry.size;
-    entries.push_back(std::move(entry));
-  }
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.used < b.used; });
-  for (const Entry& entry : entries) {
-    if (total <= max_bytes_) break;
-    fs::remove(entry.path, error);
-    total -= entry.size;
-  }
+  std::erase_if(files, [&](const CachedFile& file) {
+    const std::string name = file.path.filename().string();
+    if (name.ends_with(kTemporary) && now - file.used > kLeftover) fs::remove(file.path, error);
+    return !name.ends_with(kSuffix);
+  });
+  TrimCache(std::move(files), max_bytes_, [&](const fs::path& path) {
+    fs::remove(path, error);
+    return true;
+  });
 }
 
 }  // namespace portico::tokenizer

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -104,31 +103,15 @@ void ImportCache::RemoveLeftovers() const {
 }
 
 void ImportCache::Trim(uint64_t max_bytes) const {
-  struct Entry {
-    fs::file_time_type used;
-    uint64_t size;
-    fs::path path;
-  };
-  std::vector<Entry> entries;
-  uint64_t total = 0;
+  std::vector<CachedFile> files = CachedFiles(folder_);
+  std::erase_if(files, [](const CachedFile& file) {
+    const fs::path extension = file.path.extension();
+    return extension != ".gguf" && extension != ".hash";
+  });
   std::error_code failure;
-  for (const fs::directory_entry& file : fs::directory_iterator(folder_, failure)) {
-    const fs::path extension = file.path().extension();
-    if (extension != ".gguf" && extension != ".hash") continue;
-    std::error_code gone;
-    Entry entry{file.last_write_time(gone), file.file_size(gone), file.path()};
-    if (gone) continue;
-    total += entry.size;
-    entries.push_back(std::move(entry));
-  }
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.used < b.used; });
-  for (const Entry& entry : entries) {
-    if (total <= max_bytes) break;
-    const bool removed = entry.path.extension() == ".hash" ? fs::remove(entry.path, failure)
-                                                           : RemoveUnused(*this, entry.path);
-    if (removed) total -= entry.size;
-  }
+  TrimCache(std::move(files), max_bytes, [&](const fs::path& path) {
+    return path.extension() == ".hash" ? fs::remove(path, failure) : RemoveUnused(*this, path);
+  });
 }
 
 StatusOr<ImportLock> ImportLock::Acquire(const ImportCache& cache, const std::string& key,
