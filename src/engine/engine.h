@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "message/generate.h"
+#include "message/pooling.h"
 
 namespace portico {
 
@@ -19,6 +20,14 @@ class TokenSink {
   // Takes the batch. Called on an engine's thread; returns fast and may block only when the receiver is so far
   // behind that its bound is reached.
   virtual void Deliver(std::vector<TokenDelta> batch) = 0;
+};
+
+// The same for texts that get one vector or one row of logits.
+class PoolingSink {
+ public:
+  virtual ~PoolingSink() = default;
+  // Takes what one step gave; as TokenSink::Deliver.
+  virtual void Deliver(std::vector<PoolingOutput> batch) = 0;
 };
 
 // Fixed facts, known once the engine is ready.
@@ -37,6 +46,16 @@ struct EngineInfo {
   // Answer length where the request names none; 0: what the context leaves.
   int32_t default_max_new_tokens = 0;
   std::vector<TokenId> eos_token_ids;
+
+  ModelTask task = ModelTask::kGenerate;
+  // Unless the task is kGenerate.
+  Pooling pooling = Pooling::kMean;
+  int32_t embedding_size = 0;  // of the pooled vector
+  bool normalized = false;     // the model's vectors are meant to have length 1
+  std::vector<int32_t>
+      embedding_sizes;  // shorter vectors that the model was trained for; empty: it does not say
+  std::vector<std::string> labels;  // kClassify: one a logit, id2label's order
+  int32_t token_types = 1;          // type ids below it can be told apart
 };
 
 // A snapshot of counters; cheap to take, exact when the engine is idle.
@@ -74,6 +93,15 @@ class Engine {
   // OK: exactly one terminal delta will come to `sink`, which must outlive it.
   // RESOURCE_EXHAUSTED: the queue is full. UNAVAILABLE: the engine has stopped or died. Then nothing comes.
   virtual Status Submit(GenerateRequest request, TokenSink* sink) = 0;
+
+  // Queues texts that get one output each, all or none; together they are one request of the queue's bound. The
+  // caller has checked them: not empty, ids within the vocabulary, at most context_length long.
+  // OK: exactly one output a text will come to `sink`, which must outlive it, in any order and in any number of
+  // deliveries. Errors as Submit; FAILED_PRECONDITION: the model's task is kGenerate.
+  virtual Status SubmitPooling(std::vector<PoolingRequest> /*requests*/, PoolingSink*) {
+    return Error(StatusCode::kFailedPrecondition,
+                 "the engine " + info().name + " gives no vectors");
+  }
 
   // Ends a stream within one step; its terminal delta says kAbort, unless it had ended already. Unknown streams
   // are ignored. The KV cells are free again (or evictable) by the time the terminal delta is delivered.
