@@ -58,6 +58,13 @@ class Server:
                 return float(line.rsplit(" ", 1)[1])
         return 0.0
 
+    def wait_for(self, name, value, seconds=20):
+        """Waits until a metric has this value."""
+        deadline = time.time() + seconds
+        while self.metric(name) != value:
+            assert time.time() < deadline, f"{name} is {self.metric(name)}, not {value}"
+            time.sleep(0.01)
+
     def settle(self, seconds=20):
         """Waits until nothing runs or waits."""
         deadline = time.time() + seconds

@@ -232,12 +232,12 @@ def test_an_api_key_is_asked_for_but_not_by_probes(start):
 
 def test_a_full_queue_is_a_429_with_retry_after(start):
     server = start("--engine", "mock", "--mock-itl-ms", 50, "--max-running-requests", 1, "--max-queued-requests", 1)
-    body = {"messages": HELLO, "max_tokens": 40}
+    body = {"messages": HELLO, "max_tokens": 100}
     threads = []
-    for _ in range(2):
+    for state in ("running", "waiting"):
         threads.append(threading.Thread(target=post, args=(server, CHAT, body)))
         threads[-1].start()
-        time.sleep(0.3)
+        server.wait_for(f"portico_requests_{state}", 1)
     answer = post(server, CHAT, body)
     assert answer.status_code == 429 and answer.headers["retry-after"]
     for thread in threads:

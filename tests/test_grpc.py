@@ -407,17 +407,15 @@ def test_a_full_queue_says_when_to_try_again(start):
     server = start("--engine", "mock", "--mock-itl-ms", "20", "--max-running-requests", "1",
                    "--max-queued-requests", "1")
     sglang = Client(f"127.0.0.1:{server.port}").sglang
-    streams = [long_stream(sglang, f"queue-{i}") for i in range(6)]
-    codes, details = [], []
-    for i in range(6):
-        try:
-            list(sglang.TextGenerate(text=TEXT, timeout=5, sampling_params={"max_new_tokens": 1}))
-        except grpc.RpcError as error:
-            codes.append(error.code())
-            details += fields_at_fault(error)[1]
-    assert Code.RESOURCE_EXHAUSTED in codes and "RetryInfo" in details
-    for stream in streams:
-        stream.cancel()
+    running = long_stream(sglang, "runs")
+    first_message(running)
+    waiting = long_stream(sglang, "waits")
+    server.wait_for("portico_requests_waiting", 1)
+    with pytest.raises(grpc.RpcError) as refused:
+        list(sglang.TextGenerate(text=TEXT, timeout=60, sampling_params={"max_new_tokens": 1}))
+    assert refused.value.code() == Code.RESOURCE_EXHAUSTED and "RetryInfo" in fields_at_fault(refused.value)[1]
+    waiting.cancel()
+    running.cancel()
     server.settle()
 
 
