@@ -1,4 +1,5 @@
-"""The seed of the generated texts and templates: new each run, printed; PORTICO_SEED=n repeats one."""
+"""The seed of the generated texts and templates: the same each run, so that a change is judged by what it changed.
+PORTICO_SEED=new searches where no run has been; PORTICO_SEED=n repeats what it found."""
 import os
 import pathlib
 import random
@@ -7,7 +8,8 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-SEED = int(os.environ.get("PORTICO_SEED") or random.SystemRandom().randrange(1 << 32))
+WANTED = os.environ.get("PORTICO_SEED") or "1"
+SEED = random.SystemRandom().randrange(1 << 32) if WANTED == "new" else int(WANTED)
 
 
 def pytest_report_header():
