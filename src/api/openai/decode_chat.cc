@@ -147,16 +147,10 @@ Status CheckChat(const ChatDraft& draft) {
 
 StatusOr<ChatRequest> DecodeChat(const std::string& body, simdjson::dom::parser& parser,
                                  std::vector<std::string>* unknown_fields) {
-  BodyReader reader(parser);
-  PORTICO_ASSIGN_OR_RETURN(FieldList fields, reader.Read(body));
   ChatDraft draft;
-  for (auto [name, value] : fields) {
-    if (const auto* field = FindReader(kChat, name)) {
-      PORTICO_RETURN_IF_ERROR(field->read(name, value, &draft));
-    } else {
-      PORTICO_RETURN_IF_ERROR(ReadSharedField(name, value, &draft, unknown_fields));
-    }
-  }
+  PORTICO_RETURN_IF_ERROR(ReadBody(body, parser, kChat, &draft, [&](auto name, auto value) {
+    return ReadSharedField(name, value, &draft, unknown_fields);
+  }));
   PORTICO_RETURN_IF_ERROR(CheckChat(draft));
 
   ChatRequest request = std::move(draft.request);

@@ -91,16 +91,10 @@ Status CheckCompletion(const CompletionDraft& draft) {
 
 StatusOr<CompletionRequest> DecodeCompletion(const std::string& body, simdjson::dom::parser& parser,
                                              std::vector<std::string>* unknown_fields) {
-  BodyReader reader(parser);
-  PORTICO_ASSIGN_OR_RETURN(FieldList fields, reader.Read(body));
   CompletionDraft draft;
-  for (auto [name, value] : fields) {
-    if (const auto* field = FindReader(kCompletion, name)) {
-      PORTICO_RETURN_IF_ERROR(field->read(name, value, &draft));
-    } else {
-      PORTICO_RETURN_IF_ERROR(ReadSharedField(name, value, &draft, unknown_fields));
-    }
-  }
+  PORTICO_RETURN_IF_ERROR(ReadBody(body, parser, kCompletion, &draft, [&](auto name, auto value) {
+    return ReadSharedField(name, value, &draft, unknown_fields);
+  }));
   if (!draft.options.max_tokens) draft.options.max_tokens = kDefaultCompletionTokens;
   draft.options.best_of = draft.best_of.value_or(draft.options.n);
   PORTICO_RETURN_IF_ERROR(CheckCompletion(draft));

@@ -108,22 +108,13 @@ constexpr FieldReader<RerankRequest> kRerank[] = {
 };
 static_assert(IsSortedByName(kRerank));
 
-// Fields of nobody are ignored.
 template <typename Request, size_t kSize>
 StatusOr<Request> Read(const std::string& body, simdjson::dom::parser& parser,
                        const FieldReader<Request> (&table)[kSize]) {
-  BodyReader reader(parser);
-  PORTICO_ASSIGN_OR_RETURN(FieldList fields, reader.Read(body));
   Request request;
-  for (auto [name, value] : fields) {
-    Status status;
-    if (const auto* field = FindReader(table, name)) {
-      status = field->read(name, value, &request);
-    } else {
-      IsRefusedField(name, value, &status);
-    }
-    PORTICO_RETURN_IF_ERROR(status);
-  }
+  PORTICO_RETURN_IF_ERROR(ReadBody(body, parser, table, &request, [](auto name, auto value) {
+    return RefuseOrNote(name, value, nullptr);
+  }));
   return request;
 }
 

@@ -9,41 +9,46 @@
 namespace portico::api::openai {
 namespace {
 
-Status ReadQuery(std::string_view name, Element value, ScoreRequest* request) {
+struct ScoreDraft : ScoreRequest {
+  bool has_query = false;
+};
+
+Status ReadQuery(std::string_view name, Element value, ScoreDraft* request) {
   std::vector<CompletionRequest::Prompt> prompts;
   bool is_list = false;
   Status status = ReadPrompts(name, value, PromptForms::kAny, &prompts, &is_list);
   if (!status.ok() || is_list) return WrongValue(name, "a string or a list of token ids", value);
   request->query = std::move(prompts[0]);
+  request->has_query = true;
   return OkStatus();
 }
 
-Status ReadItems(std::string_view name, Element value, ScoreRequest* request) {
+Status ReadItems(std::string_view name, Element value, ScoreDraft* request) {
   bool is_list = false;
   PORTICO_RETURN_IF_ERROR(ReadPrompts(name, value, PromptForms::kAny, &request->items, &is_list));
   if (is_list || !request->items[0].is_ids) return OkStatus();
   return WrongValue(name, "a string, a list of strings or a list of lists of token ids", value);
 }
 
-Status ReadLabels(std::string_view name, Element value, ScoreRequest* request) {
+Status ReadLabels(std::string_view name, Element value, ScoreDraft* request) {
   PORTICO_RETURN_IF_ERROR(ExpectList(name, value));
   return ReadTokenIds(name, std::string(name), value, &request->label_token_ids);
 }
 
 template <bool ScoreRequest::* kMember>
-Status ReadFlag(std::string_view name, Element value, ScoreRequest* request) {
+Status ReadFlag(std::string_view name, Element value, ScoreDraft* request) {
   return ReadBool(name, value, &(request->*kMember));
 }
 
-Status ReadRid(std::string_view name, Element value, ScoreRequest* request) {
+Status ReadRid(std::string_view name, Element value, ScoreDraft* request) {
   return ReadRequestName(name, value, &request->rid);
 }
 
-Status ReadModel(std::string_view name, Element value, ScoreRequest* request) {
+Status ReadModel(std::string_view name, Element value, ScoreDraft* request) {
   return ReadString(name, value, &request->model);
 }
 
-constexpr FieldReader<ScoreRequest> kScore[] = {
+constexpr FieldReader<ScoreDraft> kScore[] = {
     {"apply_softmax", ReadFlag<&ScoreRequest::apply_softmax>},
     {"item_first", ReadFlag<&ScoreRequest::item_first>},
     {"items", ReadItems},
@@ -54,11 +59,14 @@ constexpr FieldReader<ScoreRequest> kScore[] = {
 };
 static_assert(IsSortedByName(kScore));
 
-Status CheckScore(const FieldList& fields, const ScoreRequest& request) {
-  for (std::string_view needed : {"query", "items", "label_token_ids"}) {
-    const bool given = std::any_of(fields.begin(), fields.end(),
-                                   [&](const auto& field) { return field.first == needed; });
-    if (!given) return InvalidArgument(needed, std::string(needed) + " is required");
+Status CheckScore(const ScoreDraft& request) {
+  const std::pair<std::string_view, bool> needed[] = {
+      {"query", request.has_query},
+      {"items", !request.items.empty()},
+      {"label_token_ids", !request.label_token_ids.empty()},
+  };
+  for (const auto& [field, given] : needed) {
+    if (!given) return InvalidArgument(field, std::string(field) + " is required");
   }
   if (request.items[0].is_ids == request.query.is_ids) return OkStatus();
   return InvalidArgument("items", "query and items must both be texts, or both be token ids");
@@ -68,20 +76,12 @@ Status CheckScore(const FieldList& fields, const ScoreRequest& request) {
 
 StatusOr<ScoreRequest> DecodeScore(const std::string& body, simdjson::dom::parser& parser,
                                    std::vector<std::string>* unknown_fields) {
-  BodyReader reader(parser);
-  PORTICO_ASSIGN_OR_RETURN(FieldList fields, reader.Read(body));
-  ScoreRequest request;
-  for (auto [name, value] : fields) {
-    Status status;
-    if (const auto* field = FindReader(kScore, name)) {
-      status = field->read(name, value, &request);
-    } else if (!IsRefusedField(name, value, &status)) {
-      NoteUnknown(name, unknown_fields);
-    }
-    PORTICO_RETURN_IF_ERROR(status);
-  }
-  PORTICO_RETURN_IF_ERROR(CheckScore(fields, request));
-  return request;
+  ScoreDraft draft;
+  PORTICO_RETURN_IF_ERROR(ReadBody(body, parser, kScore, &draft, [&](auto name, auto value) {
+    return RefuseOrNote(name, value, unknown_fields);
+  }));
+  PORTICO_RETURN_IF_ERROR(CheckScore(draft));
+  return ScoreRequest(std::move(draft));
 }
 
 }  // namespace portico::api::openai

@@ -70,6 +70,20 @@ constexpr bool IsSortedByName(const Table& table) {
                         [](const auto& a, const auto& b) { return a.name < b.name; });
 }
 
+// Reads the members of a body into `target`: those of the table by their readers, each other one by
+// `other(name, value)`, which gives a Status. The first failure ends it.
+template <typename Target, size_t kSize, typename Other>
+Status ReadBody(const std::string& body, simdjson::dom::parser& parser,
+                const FieldReader<Target> (&table)[kSize], Target* target, Other other) {
+  BodyReader reader(parser);
+  PORTICO_ASSIGN_OR_RETURN(const FieldList fields, reader.Read(body));
+  for (auto [name, value] : fields) {
+    const auto* field = FindReader(table, name);
+    PORTICO_RETURN_IF_ERROR(field ? field->read(name, value, target) : other(name, value));
+  }
+  return OkStatus();
+}
+
 // `temperature must be a number of at least 0, got "7"`.
 Status WrongValue(std::string_view name, std::string_view expected, Element got);
 // The same for a place within the field: `stop[3] must be …`, naming `field`.

@@ -171,9 +171,7 @@ static_assert(IsSortedByName(kShared));
 Status ReadSharedField(std::string_view name, Element value, GenerationDraft* draft,
                        std::vector<std::string>* unknown_fields) {
   if (const auto* reader = FindReader(kShared, name)) return reader->read(name, value, draft);
-  Status status;
-  if (!IsRefusedField(name, value, &status)) NoteUnknown(name, unknown_fields);
-  return status;
+  return RefuseOrNote(name, value, unknown_fields);
 }
 
 Status CheckGeneration(const GenerationDraft& draft) {

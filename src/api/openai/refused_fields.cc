@@ -117,4 +117,11 @@ bool IsRefusedField(std::string_view name, Element value, Status* status) {
   return IsRefusedField(kRefused, name, value, status);
 }
 
+Status RefuseOrNote(std::string_view name, Element value,
+                    std::vector<std::string>* unknown_fields) {
+  Status status;
+  if (!IsRefusedField(name, value, &status)) NoteUnknown(name, unknown_fields);
+  return status;
+}
+
 }  // namespace portico::api::openai

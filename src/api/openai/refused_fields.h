@@ -3,7 +3,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/openai/field_reader.h"
 #include "base/status.h"
@@ -24,5 +26,8 @@ bool IsRefusedField(std::span<const RefusedField> fields, std::string_view name,
 
 // The same, of the fields that no API honours yet.
 bool IsRefusedField(std::string_view name, Element value, Status* status);
+
+// The same for a field that its API does not read: notes one of nobody as unknown.
+Status RefuseOrNote(std::string_view name, Element value, std::vector<std::string>* unknown_fields);
 
 }  // namespace portico::api::openai

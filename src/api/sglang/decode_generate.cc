@@ -270,19 +270,13 @@ static_assert(openai::IsSortedByName(kFields));
 StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
                                                simdjson::dom::parser& parser,
                                                std::vector<std::string>* unknown_fields) {
-  openai::BodyReader reader(parser);
-  PORTICO_ASSIGN_OR_RETURN(openai::FieldList fields, reader.Read(body));
   NativeGenerateRequest request;
-  for (auto [name, value] : fields) {
-    Status status;
-    if (const auto* field = openai::FindReader(kFields, name)) {
-      status = field->read(name, value, &request);
-    } else if (!openai::IsRefusedField(kRefusedNatively, name, value, &status) &&
-               !openai::IsRefusedField(name, value, &status)) {
-      openai::NoteUnknown(name, unknown_fields);
-    }
-    PORTICO_RETURN_IF_ERROR(status);
-  }
+  PORTICO_RETURN_IF_ERROR(
+      openai::ReadBody(body, parser, kFields, &request, [&](auto name, auto value) {
+        Status status;
+        if (openai::IsRefusedField(kRefusedNatively, name, value, &status)) return status;
+        return openai::RefuseOrNote(name, value, unknown_fields);
+      }));
   if (request.prompts.empty()) return InvalidArgument("text", "text or input_ids is required");
   return request;
 }

@@ -14,9 +14,7 @@
 namespace portico::api::sglang {
 namespace {
 
-using openai::BodyReader;
 using openai::Element;
-using openai::FieldList;
 using openai::FieldReader;
 
 Status ReadModel(std::string_view name, Element value, TokenizeRequest* request) {
@@ -122,24 +120,14 @@ constexpr FieldReader<DetokenizeRequest> kDetokenize[] = {
 };
 static_assert(openai::IsSortedByName(kDetokenize));
 
-// Reads what the table knows; other names are nobody's here.
-template <typename Request, size_t kSize>
-StatusOr<Request> ReadFields(const std::string& body, simdjson::dom::parser& parser,
-                             const FieldReader<Request> (&table)[kSize]) {
-  BodyReader reader(parser);
-  PORTICO_ASSIGN_OR_RETURN(FieldList fields, reader.Read(body));
-  Request request;
-  for (auto [name, value] : fields) {
-    const auto* field = openai::FindReader(table, name);
-    if (field) PORTICO_RETURN_IF_ERROR(field->read(name, value, &request));
-  }
-  return request;
-}
+// Other names are nobody's here.
+Status Ignore(std::string_view, Element) { return OkStatus(); }
 
 }  // namespace
 
 StatusOr<TokenizeRequest> DecodeTokenize(const std::string& body, simdjson::dom::parser& parser) {
-  PORTICO_ASSIGN_OR_RETURN(TokenizeRequest request, ReadFields(body, parser, kTokenize));
+  TokenizeRequest request;
+  PORTICO_RETURN_IF_ERROR(openai::ReadBody(body, parser, kTokenize, &request, Ignore));
   if (request.is_chat == !request.prompts.empty()) {
     return InvalidArgument("prompt", request.is_chat ? "give either prompt or messages, not both"
                                                      : "prompt or messages is required");
@@ -151,7 +139,8 @@ StatusOr<TokenizeRequest> DecodeTokenize(const std::string& body, simdjson::dom:
 
 StatusOr<DetokenizeRequest> DecodeDetokenize(const std::string& body,
                                              simdjson::dom::parser& parser) {
-  PORTICO_ASSIGN_OR_RETURN(DetokenizeRequest request, ReadFields(body, parser, kDetokenize));
+  DetokenizeRequest request;
+  PORTICO_RETURN_IF_ERROR(openai::ReadBody(body, parser, kDetokenize, &request, Ignore));
   if (request.tokens.empty()) return InvalidArgument("tokens", "tokens is required");
   return request;
 }
