@@ -77,12 +77,20 @@ StatusOr<std::unique_ptr<Engine>> MakeMock(const ServeOptions& options, const st
   mock.seed = static_cast<uint64_t>(options.mock_seed);
   if (options.max_running_requests > 0) mock.max_running_requests = options.max_running_requests;
   mock.max_queued_requests = options.max_queued_requests;
+  if (options.is_embedding) mock.task = ModelTask::kEmbed;
+  if (options.mock_labels > 0) {
+    mock.task = ModelTask::kClassify;
+    mock.labels = options.mock_labels;
+  }
   return NewMockEngine(std::move(mock));
 }
 
 StatusOr<std::unique_ptr<Engine>> MakeLlama(const ServeOptions& options, const std::string& path,
                                             const LoadProgress& progress, ServingModel* model,
                                             std::string* tokenizer_path) {
+  if (options.is_embedding) {
+    return InvalidArgument("is-embedding", "--is-embedding needs --engine mock so far");
+  }
   llama::ModelOptions wanted;
   wanted.path = path;
   wanted.dtype = options.dtype;

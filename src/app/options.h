@@ -24,6 +24,7 @@ struct ServeOptions {
   int64_t model_cache_bytes = int64_t{64} << 30;
   std::string sampling_defaults = "model";  // model, openai
   std::string engine = "llama";             // llama, mock
+  bool is_embedding = false;                // the model gives vectors, whatever its folder says
 
   // Serving
   std::string host = "127.0.0.1";
@@ -77,6 +78,7 @@ struct ServeOptions {
   int32_t mock_tokens_per_step = 1;
   std::string mock_fault;  // ParseMockFaults() takes it
   int64_t mock_seed = 0;
+  int32_t mock_labels = 0;  // 0: the mock does not classify
 };
 
 struct ParsedOptions {

@@ -85,6 +85,12 @@ constexpr Option kTable[] = {
      .metavar = "ENGINE",
      .help = "What answers: llama computes the model, mock repeats the prompt.",
      .choices = "llama|mock"},
+    {.group = "Model",
+     .name = "is-embedding",
+     .member = &ServeOptions::is_embedding,
+     .help =
+         "The model gives vectors: a generating model those of its last tokens. Models that are "
+         "made for vectors or classes are known without it."},
 
     {.group = "Serving",
      .name = "host",
@@ -348,6 +354,12 @@ constexpr Option kTable[] = {
      .metavar = "SEED",
      .help = "Decides which requests meet a fault.",
      .max = kExactMax},
+    {.group = "Mock engine",
+     .name = "mock-labels",
+     .member = &ServeOptions::mock_labels,
+     .metavar = "N",
+     .help = "Classifies texts, with so many labels; 0 does not.",
+     .max = 1024},
 };
 
 // Insertions, deletions and replacements from one to the other.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/mock/mock_engine_thread.h"
+#include "engine/mock/mock_pooling_engine.h"
 
 namespace portico {
 namespace {
@@ -278,6 +279,9 @@ void MockEngine::DeliverAll() {
 }
 
 std::unique_ptr<Engine> NewMockEngine(MockEngineOptions options) {
+  if (options.task != ModelTask::kGenerate) {
+    return std::make_unique<MockPoolingEngine>(std::move(options));
+  }
   return std::make_unique<MockEngine>(std::move(options));
 }
 

@@ -38,6 +38,9 @@ struct MockEngineOptions {
   int32_t max_running_requests = 16384;  // >= 1; the others wait
   int32_t max_queued_requests = 1024;    // >= 0; beyond it Submit is refused
   uint64_t seed = 0;                     // of the faults
+  // Unless kGenerate, what it gives follows mock_pooling_engine.h.
+  ModelTask task = ModelTask::kGenerate;
+  int32_t labels = 1;  // kClassify: >= 1
 };
 
 // Starts the engine's one thread.
