@@ -14,12 +14,23 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BINARY = pathlib.Path(os.environ.get("PORTICO_BINARY", ROOT / "build/release/portico"))
 SHARED = pathlib.Path(os.environ.get("PORTICO_SHARED", ROOT.parent / "shared"))
 START_SECONDS = 120
+# How long a test waits for what must happen. Only a test that fails takes that long, even on a busy machine.
+WAIT_SECONDS = 120
+ENDLESS = 20_000
 
 
 def free_port():
     with contextlib.closing(socket.socket()) as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def wait_until(true, what):
+    """Waits until `true()`; `what` says what has not come about."""
+    deadline = time.time() + WAIT_SECONDS
+    while not true():
+        assert time.time() < deadline, what() if callable(what) else what
+        time.sleep(0.02)
 
 
 class Server:
@@ -40,7 +51,7 @@ class Server:
             if self.process.poll() is not None:
                 raise AssertionError(f"the server ended with {self.process.returncode}: {self.output()}")
             try:
-                if requests.get(self.url + "/health", timeout=5).status_code == 200:
+                if requests.get(self.url + "/health", timeout=60).status_code == 200:
                     return
             except requests.ConnectionError:
                 pass
@@ -53,26 +64,19 @@ class Server:
 
     def metric(self, name, labels=""):
         """The value of one sample of /metrics; 0 where there is none yet."""
-        for line in requests.get(self.url + "/metrics", timeout=30).text.split("\n"):
+        for line in requests.get(self.url + "/metrics", timeout=60).text.split("\n"):
             if line.startswith(name + labels + " "):
                 return float(line.rsplit(" ", 1)[1])
         return 0.0
 
-    def wait_for(self, name, value, seconds=20):
+    def wait_for(self, name, value):
         """Waits until a metric has this value."""
-        deadline = time.time() + seconds
-        while self.metric(name) != value:
-            assert time.time() < deadline, f"{name} is {self.metric(name)}, not {value}"
-            time.sleep(0.01)
+        wait_until(lambda: self.metric(name) == value, lambda: f"{name} is {self.metric(name)}, not {value}")
 
-    def settle(self, seconds=20):
-        """Waits until nothing runs or waits."""
-        deadline = time.time() + seconds
-        while time.time() < deadline:
-            if self.metric("portico_requests_running") + self.metric("portico_requests_waiting") == 0:
-                return
-            time.sleep(0.02)
-        raise AssertionError("requests are still running")
+    def settle(self):
+        """Waits until nothing runs or waits. What the server has not read yet does not count."""
+        wait_until(lambda: self.metric("portico_requests_running") + self.metric("portico_requests_waiting") == 0,
+                   "requests are still running")
 
     def chat(self, content, **fields):
         body = {"messages": [{"role": "user", "content": content}], **fields}
@@ -108,6 +112,15 @@ def start():
 @pytest.fixture(scope="session")
 def mock():
     server = Server("--engine", "mock", "--mock-itl-ms", "1")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def patient():
+    """A server whose answers of thousands of tokens (ENDLESS) are still running whenever a test looks; who asks for
+    one ends it."""
+    server = Server("--engine", "mock", "--mock-itl-ms", "200")
     yield server
     server.stop()
 

@@ -57,7 +57,7 @@ class Client:
         self.reflection = {version: Service(channel, f"grpc.reflection.{version}.ServerReflection")
                            for version in ("v1", "v1alpha")}
 
-    def raw(self, method, data=b"", metadata=None, timeout=30):
+    def raw(self, method, data=b"", metadata=None, timeout=60):
         """One call with bytes in and out."""
         return self.channel.unary_unary(method)(data, metadata=metadata, timeout=timeout)
 

@@ -1,12 +1,12 @@
 """SglangService over gRPC: SGLang's own tests for it, method by method, then streams, aborts and pauses."""
 import json
 import threading
-import time
 
 import grpc
 import pytest
 import requests
 
+from conftest import ENDLESS, WAIT_SECONDS, wait_until
 from grpc_client import Client, fields_at_fault
 
 Code = grpc.StatusCode
@@ -21,6 +21,11 @@ def client(mock):
 @pytest.fixture(scope="module")
 def sglang(client):
     return client.sglang
+
+
+@pytest.fixture(scope="module")
+def patient_sglang(patient):
+    return Client(f"127.0.0.1:{patient.port}").sglang
 
 
 def meta(message):
@@ -41,9 +46,9 @@ def first_message(stream):
 
 def test_http_still_works(mock):
     assert mock.chat("hello", max_tokens=2).status_code == 200
-    assert requests.get(mock.url + "/health", timeout=30).status_code == 200
-    assert requests.get(mock.url + "/model_info", timeout=30).status_code == 200
-    assert requests.get(mock.url + "/server_info", timeout=30).status_code == 200
+    assert requests.get(mock.url + "/health", timeout=60).status_code == 200
+    assert requests.get(mock.url + "/model_info", timeout=60).status_code == 200
+    assert requests.get(mock.url + "/server_info", timeout=60).status_code == 200
 
 
 def test_health_check(sglang):
@@ -53,7 +58,7 @@ def test_health_check(sglang):
 def test_get_model_info(mock, sglang):
     answer = sglang.GetModelInfo()
     info = json.loads(answer.json_info)
-    assert info == requests.get(mock.url + "/model_info", timeout=30).json()
+    assert info == requests.get(mock.url + "/model_info", timeout=60).json()
     assert answer.model_path == info["model_path"] and info["is_generation"]
 
 
@@ -161,7 +166,7 @@ def test_detokenize_rejects_ids_that_are_not_in_the_vocabulary(sglang, tokens):
 
 def test_list_models(mock, sglang):
     card, = sglang.ListModels().models
-    expected = requests.get(mock.url + "/v1/models", timeout=30).json()["data"][0]
+    expected = requests.get(mock.url + "/v1/models", timeout=60).json()["data"][0]
     assert (card.id, card.root, card.max_model_len) == (expected["id"], expected["root"], expected["max_model_len"])
 
 
@@ -259,31 +264,31 @@ def test_malformed_requests_name_their_field(sglang, method, fields, field):
 
 def long_stream(sglang, rid, **fields):
     return sglang.TextGenerate(text=TEXT, stream=True, rid=rid, **fields,
-                               sampling_params={"max_new_tokens": 1000, "ignore_eos": True})
+                               sampling_params={"max_new_tokens": ENDLESS, "ignore_eos": True})
 
 
-def test_abort_ends_the_stream_with_cancelled(mock, sglang):
-    stream = long_stream(sglang, "to-abort")
+def test_abort_ends_the_stream_with_cancelled(patient, patient_sglang):
+    stream = long_stream(patient_sglang, "to-abort")
     first_message(stream)
-    assert sglang.Abort(rid="to-abort").success
+    assert patient_sglang.Abort(rid="to-abort").success
     with pytest.raises(grpc.RpcError) as ended:
         list(stream)
     assert ended.value.code() == Code.CANCELLED and "to-abort" in ended.value.details()
-    mock.settle()
+    patient.settle()
 
 
-def test_abort_all_interrupts_every_stream(mock, sglang):
-    streams = [long_stream(sglang, f"all-{i}") for i in range(4)]
-    chat = sglang.ChatComplete(json_body=json.dumps(
-        {"messages": [{"role": "user", "content": TEXT}], "max_tokens": 1000, "stream": True}).encode())
+def test_abort_all_interrupts_every_stream(patient, patient_sglang):
+    streams = [long_stream(patient_sglang, f"all-{i}") for i in range(4)]
+    chat = patient_sglang.ChatComplete(json_body=json.dumps(
+        {"messages": [{"role": "user", "content": TEXT}], "max_tokens": ENDLESS, "stream": True}).encode())
     for stream in [*streams, chat]:
         first_message(stream)
-    assert sglang.Abort(abort_all=True).success
+    assert patient_sglang.Abort(abort_all=True).success
     for stream in [*streams, chat]:
         with pytest.raises(grpc.RpcError) as ended:
             list(stream)
         assert ended.value.code() == Code.CANCELLED
-    mock.settle()
+    patient.settle()
 
 
 def test_abort_of_nobody_succeeds(sglang):
@@ -291,42 +296,44 @@ def test_abort_of_nobody_succeeds(sglang):
     assert sglang.Abort(abort_all=True).success
 
 
-def test_http_aborts_grpc_streams_too(mock, sglang):
-    stream = long_stream(sglang, "over-http")
+def test_http_aborts_grpc_streams_too(patient, patient_sglang):
+    stream = long_stream(patient_sglang, "over-http")
     first_message(stream)
-    assert post(mock, "/abort_request", rid="over-http").status_code == 200
+    assert post(patient, "/abort_request", rid="over-http").status_code == 200
     with pytest.raises(grpc.RpcError) as ended:
         list(stream)
     assert ended.value.code() == Code.CANCELLED
 
 
-def test_a_rid_is_refused_while_it_runs_and_free_when_its_client_has_left(mock, sglang):
-    stream = long_stream(sglang, "twice")
+def test_a_rid_is_refused_while_it_runs_and_free_when_its_client_has_left(patient, patient_sglang):
+    stream = long_stream(patient_sglang, "twice")
     first_message(stream)
     with pytest.raises(grpc.RpcError) as refused:
-        list(sglang.TextGenerate(text=TEXT, rid="twice"))
+        list(patient_sglang.TextGenerate(text=TEXT, rid="twice"))
     assert refused.value.code() == Code.ALREADY_EXISTS
     assert fields_at_fault(refused.value)[0] == ["rid"]
     stream.cancel()
-    mock.settle()
-    assert list(sglang.TextGenerate(text=TEXT, rid="twice", sampling_params={"max_new_tokens": 1}))[-1].finished
+    patient.settle()
+    call = {"text": TEXT, "rid": "twice", "sampling_params": {"max_new_tokens": 1}}
+    assert list(patient_sglang.TextGenerate(**call))[-1].finished
 
 
-def test_cancel_frees_the_engine(mock, sglang):
-    aborted = mock.metric("portico_requests_aborted_total")
-    stream = long_stream(sglang, None)
+def test_cancel_frees_the_engine(patient, patient_sglang):
+    patient.settle()
+    aborted = patient.metric("portico_requests_aborted_total")
+    stream = long_stream(patient_sglang, None)
     first_message(stream)
     stream.cancel()
-    mock.settle()
-    assert mock.metric("portico_requests_aborted_total") == aborted + 1
+    patient.wait_for("portico_requests_aborted_total", aborted + 1)
+    patient.settle()
 
 
-def test_a_deadline_frees_the_engine(mock, sglang):
-    stream = sglang.TextGenerate(text=TEXT, stream=True, timeout=0.3, sampling_params={"max_new_tokens": 1000})
+def test_a_deadline_frees_the_engine(patient, patient_sglang):
+    stream = patient_sglang.TextGenerate(text=TEXT, stream=True, timeout=0.3, sampling_params={"max_new_tokens": ENDLESS})
     with pytest.raises(grpc.RpcError) as ended:
         list(stream)
     assert ended.value.code() == Code.DEADLINE_EXCEEDED
-    mock.settle()
+    patient.settle()
 
 
 def test_pause_in_place_and_retract_let_the_stream_go_on(start):
@@ -337,7 +344,8 @@ def test_pause_in_place_and_retract_let_the_stream_go_on(start):
         messages = [first_message(stream)]
         assert sglang.PauseGeneration(mode=mode).message
         waiting = sglang.TextGenerate(text=TEXT, sampling_params={"max_new_tokens": 2})
-        time.sleep(0.2)
+        # Where the stream is retracted, or has ended before the pause, it waits too or does not run any more.
+        wait_until(lambda: server.metric("portico_requests_waiting") >= 1, "nothing waits")
         assert sglang.HealthCheck().healthy
         assert sglang.ContinueGeneration().message
         messages += list(stream)
@@ -346,7 +354,7 @@ def test_pause_in_place_and_retract_let_the_stream_go_on(start):
 
 
 def test_pause_abort_ends_streams_with_finish_reason_abort(start):
-    server = start("--engine", "mock", "--mock-itl-ms", "5")
+    server = start("--engine", "mock", "--mock-itl-ms", "200")
     sglang = Client(f"127.0.0.1:{server.port}").sglang
     stream = long_stream(sglang, "paused")
     first_message(stream)
@@ -375,7 +383,7 @@ def test_engine_state_comes_at_once_and_with_every_change(start):
 
     def wait_for(paused):
         with changed:
-            assert changed.wait_for(lambda: snapshots and snapshots[-1].is_pause == paused, 20)
+            assert changed.wait_for(lambda: snapshots and snapshots[-1].is_pause == paused, WAIT_SECONDS)
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -404,7 +412,7 @@ def test_the_flag_gives_upstreams_cumulative_form(start):
 
 
 def test_a_full_queue_says_when_to_try_again(start):
-    server = start("--engine", "mock", "--mock-itl-ms", "20", "--max-running-requests", "1",
+    server = start("--engine", "mock", "--mock-itl-ms", "200", "--max-running-requests", "1",
                    "--max-queued-requests", "1")
     sglang = Client(f"127.0.0.1:{server.port}").sglang
     running = long_stream(sglang, "runs")

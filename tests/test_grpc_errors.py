@@ -5,6 +5,7 @@ import grpc
 import grpc.aio
 import pytest
 
+from conftest import ENDLESS
 from grpc_client import LARGE, Client, Service, fields_at_fault
 
 Code = grpc.StatusCode
@@ -136,15 +137,15 @@ def test_a_dead_engine_is_unhealthy(start):
     watch.cancel()
 
 
-def test_aio_clients_cancel_and_time_out(mock):
+def test_aio_clients_cancel_and_time_out(patient):
     async def run():
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{mock.port}") as channel:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{patient.port}") as channel:
             service = Service(channel, "sglang.runtime.v1.SglangService")
-            call = service.TextGenerate(text="hello", stream=True, sampling_params={"max_new_tokens": 1000})
+            call = service.TextGenerate(text="hello", stream=True, sampling_params={"max_new_tokens": ENDLESS})
             await call.read()
             call.cancel()
             late = service.TextGenerate(text="hello", stream=True, timeout=0.2,
-                                        sampling_params={"max_new_tokens": 1000})
+                                        sampling_params={"max_new_tokens": ENDLESS})
             with pytest.raises(grpc.aio.AioRpcError) as ended:
                 async for _ in late:
                     pass
@@ -152,7 +153,7 @@ def test_aio_clients_cancel_and_time_out(mock):
             assert (await service.HealthCheck()).healthy
 
     asyncio.run(run())
-    mock.settle()
+    patient.settle()
 
 
 def test_gzip_and_metrics(mock, client):

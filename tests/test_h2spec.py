@@ -11,8 +11,8 @@ KNOWN = {"Sends PRIORITY frame that depend on itself"}
 def test_it_conforms_but_for_one_explained_case(mock, tmp_path):
     program = go_program("github.com/summerwind/h2spec/cmd/h2spec", "v2.2.1+incompatible")
     report = tmp_path / "report.xml"
-    subprocess.run([program, "-h", "127.0.0.1", "-p", str(mock.port), "-P", "/health", "-o", "5", "-j", report],
-                   capture_output=True, timeout=300)
+    subprocess.run([program, "-h", "127.0.0.1", "-p", str(mock.port), "-P", "/health", "-o", "20", "-j", report],
+                   capture_output=True, timeout=900)
     cases = list(ElementTree.parse(report).getroot().iter("testcase"))
     failed = {case.get("classname") for case in cases if case.find("error") is not None or case.find("failure") is not None}
     assert len(cases) >= 140

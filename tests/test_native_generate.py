@@ -1,10 +1,11 @@
 """SGLang's POST /generate, as its clients use it."""
 import concurrent.futures
 import json
-import threading
 
 import pytest
 import requests
+
+from conftest import ENDLESS, wait_until
 
 
 def generate(server, headers=None, **body):
@@ -140,24 +141,29 @@ def test_an_unknown_form_of_stream_is_refused(mock):
     assert generate(mock, {"x-portico-stream": "both"}, text="a").status_code == 400
 
 
-def test_one_prompt_of_a_batch_can_be_aborted(start):
-    server = start("--engine", "mock", "--mock-itl-ms", "50")
+def test_one_prompt_of_a_batch_can_be_aborted(patient):
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        batch = pool.submit(generate, server, text=["one two", "three four"], rid=["x", "y"],
-                            sampling_params={"max_new_tokens": 20})
-        while server.metric("portico_requests_running") < 2:
-            pass
-        assert requests.post(server.url + "/abort_request", json={"rid": "x"}, timeout=30).status_code == 200
+        batch = pool.submit(generate, patient, text=["one two", "three four"], rid=["x", "y"],
+                            sampling_params=[{"max_new_tokens": ENDLESS}, {"max_new_tokens": 20}])
+
+        def aborted():
+            # Without effect as long as the batch has not come.
+            assert requests.post(patient.url + "/abort_request", json={"rid": "x"}, timeout=60).status_code == 200
+            return batch.done()
+
+        wait_until(aborted, "the batch goes on")
         first, second = batch.result().json()
     assert first["meta_info"]["finish_reason"]["type"] == "abort"
     assert second["meta_info"]["finish_reason"] == {"type": "length", "length": 20}
 
 
-def test_a_client_that_leaves_ends_all_prompts(start):
-    server = start("--engine", "mock", "--mock-itl-ms", "50")
-    answer = requests.post(server.url + "/generate", json={"text": ["one", "two"] * 8, "stream": True}, stream=True,
-                           timeout=30)
-    next(answer.iter_lines())
+def test_a_client_that_leaves_ends_all_prompts(patient):
+    patient.settle()
+    aborted = patient.metric("portico_requests_aborted_total")
+    body = {"text": ["one", "two"] * 8, "stream": True, "sampling_params": {"max_new_tokens": ENDLESS}}
+    answer = requests.post(patient.url + "/generate", json=body, stream=True, timeout=60)
+    lines = answer.iter_lines()  # whose end would close the connection
+    next(lines)
     answer.close()
-    server.settle()
-    assert server.metric("portico_requests_aborted_total") == 16
+    patient.wait_for("portico_requests_aborted_total", aborted + 16)
+    patient.settle()

@@ -7,10 +7,12 @@ import threading
 import pytest
 import requests
 
+from conftest import ENDLESS, WAIT_SECONDS, wait_until
+
 LONG = {"max_new_tokens": 400, "ignore_eos": True, "temperature": 0}
 PROMPT = "Count from one to forty: one two three"
-# Longer than any test takes to end it.
-ENDLESS = {**LONG, "max_new_tokens": 1900}
+# As long as the demo model's context allows.
+LONGEST = {**LONG, "max_new_tokens": 1900}
 
 
 def post(server, path, body=None, **keywords):
@@ -49,9 +51,30 @@ class Stream:
                     self.some.set()
 
     def last(self):
-        self.thread.join(60)
+        self.thread.join(WAIT_SECONDS)
         assert not self.thread.is_alive()
         return self.events[-1]
+
+
+def holds_one(server):
+    now = load(server)
+    return now["num_running_reqs"] + now["num_waiting_reqs"] == 1
+
+
+def paused_stream(server, mode, sampling):
+    """A stream that a pause has caught: one that was faster than the pause is followed by another."""
+    while True:
+        stream = Stream(server, text=PROMPT, sampling_params=sampling)
+        assert stream.some.wait(WAIT_SECONDS)
+        pause(server, mode)
+        if mode == "abort" and stream.last()["meta_info"]["finish_reason"]["type"] == "abort":
+            return stream
+        if mode == "retract":
+            wait_until(lambda: load(server)["num_used_tokens"] == 0, "a retracted stream holds cells")
+        if mode != "abort" and holds_one(server):
+            return stream
+        go_on(server)
+        stream.last()
 
 
 @pytest.fixture(params=["mock", "demo"])
@@ -61,21 +84,22 @@ def server(request, start):
     return start(*flags)
 
 
-def test_an_active_rid_is_refused_on_every_route_and_free_afterwards(mock):
-    stream = Stream(mock, text="one two three", rid="mine", sampling_params=ENDLESS)
-    assert stream.some.wait(60)
+def test_an_active_rid_is_refused_on_every_route_and_free_afterwards(patient):
+    stream = Stream(patient, text="one two three", rid="mine", sampling_params={"max_new_tokens": ENDLESS})
+    assert stream.some.wait(WAIT_SECONDS)
     for path, body in [("/generate", {"text": "a", "rid": "mine"}),
                        ("/generate", {"text": ["a", "b"], "rid": ["other", "mine"]}),
                        ("/v1/completions", {"model": "demo", "prompt": "a", "rid": "mine"}),
                        ("/v1/chat/completions",
                         {"messages": [{"role": "user", "content": "a"}], "rid": "mine"})]:
-        refused = post(mock, path, body)
+        refused = post(patient, path, body)
         assert refused.status_code == 400, refused.text
         assert refused.json()["error"]["param"] == "rid"
-    assert stream.last()["meta_info"]["finish_reason"]["type"] == "length"
+    assert post(patient, "/abort_request", {"rid": "mine"}).status_code == 200
+    assert stream.last()["meta_info"]["finish_reason"]["type"] == "abort"
     short = {"text": "a", "sampling_params": {"max_new_tokens": 1}}
-    assert post(mock, "/generate", {**short, "rid": "mine"}).status_code == 200
-    assert post(mock, "/generate", {**short, "rid": "other"}).status_code == 200
+    assert post(patient, "/generate", {**short, "rid": "mine"}).status_code == 200
+    assert post(patient, "/generate", {**short, "rid": "other"}).status_code == 200
 
 
 def test_a_rid_is_free_again_for_the_next_request_of_the_same_client(mock):
@@ -86,9 +110,7 @@ def test_a_rid_is_free_again_for_the_next_request_of_the_same_client(mock):
 
 def test_in_place_streams_freeze_and_go_on_with_the_same_text(server):
     whole = post(server, "/generate", {"text": PROMPT, "sampling_params": LONG}).json()
-    stream = Stream(server, text=PROMPT, sampling_params=LONG)
-    assert stream.some.wait(60)
-    pause(server, "in_place")
+    stream = paused_stream(server, "in_place", LONG)
     assert load(server)["is_pause"] is True
     assert requests.get(server.url + "/health", timeout=60).status_code == 200
     assert requests.get(server.url + "/health_generate", timeout=60).status_code == 200
@@ -101,11 +123,7 @@ def test_in_place_streams_freeze_and_go_on_with_the_same_text(server):
 
 def test_retracted_requests_hold_no_cells_and_go_on_with_the_same_text(server):
     whole = post(server, "/generate", {"text": PROMPT, "sampling_params": LONG}).json()
-    stream = Stream(server, text=PROMPT, sampling_params=LONG)
-    assert stream.some.wait(60)
-    pause(server, "retract")
-    while load(server)["num_used_tokens"] > 0:
-        pass
+    stream = paused_stream(server, "retract", LONG)
     now = load(server)
     assert (now["num_running_reqs"], now["num_waiting_reqs"]) == (0, 1)
     assert post(server, "/flush_cache").status_code == 200
@@ -114,31 +132,32 @@ def test_retracted_requests_hold_no_cells_and_go_on_with_the_same_text(server):
 
 
 def test_mode_abort_ends_running_streams_and_new_ones_wait(server):
-    stream = Stream(server, text=PROMPT, sampling_params=ENDLESS)
-    assert stream.some.wait(60)
-    pause(server, "abort")
+    stream = paused_stream(server, "abort", LONGEST)
     reason = stream.last()["meta_info"]["finish_reason"]
     assert reason == {"type": "abort", "message": "Aborted", "status_code": None, "err_type": None}
     with concurrent.futures.ThreadPoolExecutor() as pool:
         waiting = pool.submit(post, server, "/generate",
                               {"text": "one", "sampling_params": {"max_new_tokens": 2, "ignore_eos": True}})
-        while load(server)["num_waiting_reqs"] == 0:
-            pass
+        wait_until(lambda: load(server)["num_waiting_reqs"] == 1, "a new request does not wait")
         assert not waiting.done()
         go_on(server)
         assert waiting.result().json()["meta_info"]["completion_tokens"] == 2
 
 
 def test_a_client_that_leaves_a_paused_server_frees_its_cells_and_its_rid(server):
-    answer = post(server, "/generate", {"text": PROMPT, "stream": True, "rid": "gone", "sampling_params": ENDLESS},
-                  stream=True)
-    lines = answer.iter_lines()  # whose end would close the connection
-    next(lines)
-    pause(server, "in_place")
+    while True:
+        answer = post(server, "/generate", {"text": PROMPT, "stream": True, "rid": "gone", "sampling_params": LONGEST},
+                      stream=True)
+        lines = answer.iter_lines()  # whose end would close the connection
+        next(lines)
+        pause(server, "in_place")
+        if holds_one(server):
+            break
+        go_on(server)  # it was faster than the pause
     assert post(server, "/generate", {"text": "a", "rid": "gone"}).status_code == 400
     answer.close()
+    wait_until(lambda: load(server)["num_used_tokens"] == 0, "its cells are still used")
     server.settle()
-    assert load(server)["num_used_tokens"] == 0
     go_on(server)
     again = post(server, "/generate", {"text": "a", "rid": "gone", "sampling_params": {"max_new_tokens": 1}})
     assert again.status_code == 200
@@ -153,6 +172,7 @@ def test_an_unknown_pause_mode_is_refused_by_name(mock, body):
 
 
 def test_loads_have_sglangs_fields(demo):
+    demo.settle()
     body = requests.get(demo.url + "/v1/loads", timeout=60).json()
     assert body["dp_rank_count"] == 1 and body["aggregate"]["total_reqs"] == 0
     rank = body["loads"][0]
@@ -288,7 +308,7 @@ def test_weights_can_be_replaced_while_requests_run(demo):
     folder = requests.get(demo.url + "/get_model_info", timeout=60).json()["model_path"]
     whole = post(demo, "/generate", {"text": PROMPT, "sampling_params": LONG}).json()
     stream = Stream(demo, text=PROMPT, sampling_params=LONG)
-    assert stream.some.wait(60)
+    assert stream.some.wait(WAIT_SECONDS)
     answer = post(demo, "/update_weights_from_disk", {"model_path": folder})
     assert answer.status_code == 200 and answer.json()["success"] is True
     assert stream.last()["text"] == whole["text"]
