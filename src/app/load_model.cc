@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
 #include "app/read_file.h"
@@ -30,7 +32,7 @@ StatusOr<std::shared_ptr<const ChatTemplate>> GivenTemplate(const std::string& g
   return ChatTemplate::FromSource(std::move(source), std::move(special_tokens));
 }
 
-Status LoadText(const ServeOptions& options, const std::string& path, ServingModel* model) {
+Status LoadText(const ModelOptions& options, const std::string& path, ServingModel* model) {
   model->tokenizer_path = path;
   auto tokenizer = Tokenizer::Load(path);
   if (!tokenizer.ok()) {
@@ -61,7 +63,7 @@ Status LoadText(const ServeOptions& options, const std::string& path, ServingMod
   return OkStatus();
 }
 
-StatusOr<std::unique_ptr<Engine>> MakeMock(const ServeOptions& options, const std::string& path,
+StatusOr<std::unique_ptr<Engine>> MakeMock(const ModelOptions& options, const std::string& path,
                                            const Tokenizer& tokenizer) {
   MockEngineOptions mock;
   mock.model_path = path;
@@ -85,7 +87,8 @@ StatusOr<std::unique_ptr<Engine>> MakeMock(const ServeOptions& options, const st
   return NewMockEngine(std::move(mock));
 }
 
-StatusOr<std::unique_ptr<Engine>> MakeLlama(const ServeOptions& options, const std::string& path,
+StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const std::string& path,
+                                            const SharedResources& shared,
                                             const LoadProgress& progress, ServingModel* model,
                                             std::string* tokenizer_path) {
   if (options.is_embedding) {
@@ -97,9 +100,10 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ServeOptions& options, const s
   wanted.quantization = options.quantization;
   wanted.context_length = options.context_length;
   wanted.threads = options.threads;
-  wanted.cache_bytes = static_cast<uint64_t>(options.model_cache_bytes);
+  wanted.cache_bytes = static_cast<uint64_t>(shared.model_cache_bytes);
   PORTICO_ASSIGN_OR_RETURN(auto loaded, llama::LlamaModel::Load(wanted, progress));
-  for (const std::string& note : loaded->info().notes) LogWarning("{}", note);
+  for (const std::string& note : loaded->info().notes)
+    LogWarning("model `{}`: {}", model->id, note);
   *tokenizer_path = loaded->info().tokenizer_path;
   if (options.sampling_defaults == "model") model->defaults = loaded->info().defaults;
 
@@ -109,9 +113,10 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ServeOptions& options, const s
   if (options.chunked_prefill_size > 0) engine.chunked_prefill_size = options.chunked_prefill_size;
   engine.max_total_tokens = options.max_total_tokens;
   engine.threads = options.threads;
+  engine.cores = shared.cores;
   engine.enable_prefix_cache = !options.disable_radix_cache;
   PORTICO_ASSIGN_OR_RETURN(auto made, llama::NewLlamaEngine(std::move(loaded), engine));
-  LogInfo("{}", made->description());
+  LogInfo("model `{}`: {}", model->id, made->description());
   return std::unique_ptr<Engine>(std::move(made));
 }
 
@@ -142,7 +147,19 @@ StatusOr<std::string> DemoModelPath() {
                "the demo model is not beside this program; name a model with --model-path");
 }
 
-StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ServeOptions& options,
+SharedResources ShareResources(const ServeOptions& options) {
+  auto cores = static_cast<int32_t>(std::thread::hardware_concurrency());
+  int32_t sharers = 0;
+  for (const ModelOptions& model : options.models) {
+    if (model.engine == "mock") continue;
+    cores -= model.threads;
+    if (model.threads == 0) ++sharers;
+  }
+  return {options.model_cache_bytes, std::max(1, cores / std::max(1, sharers))};
+}
+
+StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& options,
+                                                         const SharedResources& shared,
                                                          const LoadProgress& progress) {
   auto model = std::make_unique<ServingModel>();
   model->created = UnixSeconds();
@@ -154,12 +171,12 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ServeOptions& opt
   } else if (path.empty()) {
     path = options.tokenizer_path;
   }
-  model->id = !options.served_model_name.empty() ? options.served_model_name : demo ? "demo" : path;
+  model->id = ModelId(options);
 
   std::string tokenizer_path = path;
   if (!mock) {
-    PORTICO_ASSIGN_OR_RETURN(model->engine,
-                             MakeLlama(options, path, progress, model.get(), &tokenizer_path));
+    PORTICO_ASSIGN_OR_RETURN(
+        model->engine, MakeLlama(options, path, shared, progress, model.get(), &tokenizer_path));
   }
   if (!options.tokenizer_path.empty()) tokenizer_path = options.tokenizer_path;
   PORTICO_RETURN_IF_ERROR(LoadText(options, tokenizer_path, model.get()));

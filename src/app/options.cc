@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <map>
+#include <set>
 #include <vector>
 
 #include "app/options_table.h"
@@ -14,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
 
-// What the command line says, before any of it is looked at.
+// What the command line says, in its order, before any of it is looked at.
 struct CommandLine {
   std::vector<std::pair<const Option*, std::string>> values;
   std::string config;
@@ -47,8 +50,9 @@ bool IsFlag(const std::string& argument) {
           FindOption(argument.substr(2, argument.find('=') - 2)) != nullptr);
 }
 
-StatusOr<std::string> ValueOf(const CLI::Option& flag) {
-  std::string value = flag.results().back();
+// The value that the flag has where it stands for the `nth` time.
+StatusOr<std::string> ValueOf(const CLI::Option& flag, size_t nth) {
+  std::string value = flag.results().at(nth);
   if (IsFlag(value)) return Bad(fmt::format("{}: needs a value", flag.get_name()));
   return value;
 }
@@ -56,7 +60,7 @@ StatusOr<std::string> ValueOf(const CLI::Option& flag) {
 // CLI11 splits the arguments; values stay text, so that the table alone says what they mean.
 StatusOr<CommandLine> SplitCommandLine(int argc, const char* const* argv) {
   CommandLine line;
-  std::vector<std::pair<const Option*, CLI::Option*>> flags;
+  std::map<const CLI::Option*, const Option*> flags;
   CLI::App app;
   try {
     app.set_help_flag();
@@ -69,16 +73,18 @@ StatusOr<CommandLine> SplitCommandLine(int argc, const char* const* argv) {
           option.is_flag() ? app.add_flag(FlagNames(option)) : app.add_option(FlagNames(option));
       if (!option.is_flag()) flag->allow_extra_args(false);
       flag->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // as argparse does
-      flags.emplace_back(&option, flag);
+      flags.emplace(flag, &option);
     }
     app.parse(argc, argv);
-    for (const auto& [option, flag] : flags) {
-      if (flag->count() == 0) continue;
-      PORTICO_ASSIGN_OR_RETURN(std::string value, ValueOf(*flag));
-      line.values.emplace_back(option, std::move(value));
-    }
-    if (config->count() > 0) {
-      PORTICO_ASSIGN_OR_RETURN(line.config, ValueOf(*config));
+    std::map<const CLI::Option*, size_t> times;
+    for (const CLI::Option* flag : app.parse_order()) {
+      if (flag == help) continue;
+      PORTICO_ASSIGN_OR_RETURN(std::string value, ValueOf(*flag, times[flag]++));
+      if (flag == config) {
+        line.config = std::move(value);
+      } else {
+        line.values.emplace_back(flags.at(flag), std::move(value));
+      }
     }
     line.help = help->count() > 0;
     if (const std::vector<std::string> extras = app.remaining(); !extras.empty()) {
@@ -107,7 +113,60 @@ StatusOr<std::string> ReadConfig(const std::string& path) {
   return text;
 }
 
+bool IsModelPath(const Option& option) { return option.name == "model-path"; }
+
+Status SetFlag(const Option& option, const std::string& text, ServeOptions* server,
+               ModelOptions* model) {
+  const Status status = SetOption(option, text, server, model);
+  if (status.ok()) return status;
+  return Bad(fmt::format("--{}: {}", option.name, MessageOf(status)));
+}
+
+// Each --model-path begins a model, from what is said of every one. Of several values for one option
+// the last counts, as with argparse; but where there are several models the other may have been
+// meant for another.
+StatusOr<std::vector<ModelOptions>> ApplyCommandLine(const CommandLine& line,
+                                                     OptionLayers* layers) {
+  const auto named = std::count_if(line.values.begin(), line.values.end(),
+                                   [](const auto& value) { return IsModelPath(*value.first); });
+  if (named > 0 && !layers->listed.empty()) {
+    return Bad(fmt::format("--model-path: {} lists models too; name all of them in one place",
+                           line.config));
+  }
+  std::vector<ModelOptions> models;
+  std::set<const Option*> seen;
+  for (const auto& [option, text] : line.values) {
+    if (IsModelPath(*option)) {
+      models.push_back(layers->every_model);
+      seen.clear();
+    }
+    if (named > 1 && option->is_model() && !seen.insert(option).second) {
+      return Bad(models.empty() ? fmt::format("--{}: is given twice before the first --model-path",
+                                              option->name)
+                                : fmt::format("--{}: is given twice for the model at {}",
+                                              option->name, models.back().model_path));
+    }
+    ModelOptions* model = models.empty() ? &layers->every_model : &models.back();
+    PORTICO_RETURN_IF_ERROR(SetFlag(*option, text, &layers->server, model));
+    if (!option->is_model()) continue;
+    for (ModelOptions& listed : layers->listed) {
+      PORTICO_RETURN_IF_ERROR(SetFlag(*option, text, &layers->server, &listed));
+    }
+  }
+  if (!models.empty()) return models;
+  if (!layers->listed.empty()) return layers->listed;
+  return std::vector<ModelOptions>{layers->every_model};
+}
+
 }  // namespace
+
+std::string ModelId(const ModelOptions& options) {
+  if (!options.served_model_name.empty()) return options.served_model_name;
+  if (!options.model_path.empty()) return options.model_path;
+  // The mock engine needs no more than a tokenizer.
+  return options.engine == "mock" && !options.tokenizer_path.empty() ? options.tokenizer_path
+                                                                     : "demo";
+}
 
 StatusOr<ParsedOptions> ParseServeOptions(int argc, const char* const* argv) {
   PORTICO_ASSIGN_OR_RETURN(const CommandLine line, SplitCommandLine(argc, argv));
@@ -116,15 +175,14 @@ StatusOr<ParsedOptions> ParseServeOptions(int argc, const char* const* argv) {
     parsed.print_and_exit = OptionsHelp();
     return parsed;
   }
+  OptionLayers layers;
   if (!line.config.empty()) {
     PORTICO_ASSIGN_OR_RETURN(const std::string text, ReadConfig(line.config));
-    PORTICO_RETURN_IF_ERROR(ApplyOptionsYaml(text, line.config, &parsed.options));
+    PORTICO_RETURN_IF_ERROR(ApplyOptionsYaml(text, line.config, &layers));
   }
-  for (const auto& [option, text] : line.values) {
-    if (const Status status = SetOption(*option, text, &parsed.options); !status.ok()) {
-      return Bad(fmt::format("--{}: {}", option->name, MessageOf(status)));
-    }
-  }
+  PORTICO_ASSIGN_OR_RETURN(std::vector<ModelOptions> models, ApplyCommandLine(line, &layers));
+  parsed.options = std::move(layers.server);
+  parsed.options.models = std::move(models);
   PORTICO_RETURN_IF_ERROR(CheckOptions(parsed.options));
   return parsed;
 }

@@ -5,44 +5,63 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "text/json.h"
 
 namespace portico {
 
-// Values are in the ranges of the table. Each member's meaning and default are there too.
-struct ServeOptions {
-  // Model
-  std::string model_path;         // empty: the demo model
-  std::string served_model_name;  // empty: "demo", or the model path as given
-  std::string tokenizer_path;     // empty: beside the model
-  std::string chat_template;      // a file or the template itself; empty: the model's own
-  int32_t context_length = 0;     // 0: the model's own
-  std::string dtype = "auto";     // auto, float32, bfloat16
-  std::string quantization;       // empty: none
-  int64_t model_cache_bytes = int64_t{64} << 30;
+// What is told of one model. Values are in the ranges of the table; each member's meaning and default
+// are there too.
+struct ModelOptions {
+  std::string model_path;                   // empty: the demo model
+  std::string served_model_name;            // empty: "demo", or the model path as given
+  std::string tokenizer_path;               // empty: beside the model
+  std::string chat_template;                // a file or the template itself; empty: the model's own
+  int32_t context_length = 0;               // 0: the model's own
+  std::string dtype = "auto";               // auto, float32, bfloat16
+  std::string quantization;                 // empty: none
   std::string sampling_defaults = "model";  // model, openai
   std::string engine = "llama";             // llama, mock
   bool is_embedding = false;                // the model gives vectors, whatever its folder says
 
-  // Serving
-  std::string host = "127.0.0.1";
-  int32_t port = 30000;  // 0: any free one
-  int32_t shards = 0;    // 0: a quarter of the cores, at least 1
-  int32_t threads = 0;   // of the engine; 0: all cores
-  std::string api_key;   // secret; empty: no authentication
-  std::string cors_origin;
-  bool enable_metrics = true;                        // cannot be false
-  std::optional<bool> incremental_streaming_output;  // absent: over gRPC, not over HTTP
-  double drain_timeout = 30;                         // seconds
-
-  // Limits
+  // Engine
+  int32_t threads = 0;               // 0: the cores, shared by the models that name none
   int32_t max_running_requests = 0;  // 0: the engine's choice
   int32_t max_queued_requests = 1024;
   int64_t max_total_tokens = 0;      // KV cells; 0: from the context length and the free memory
   int32_t chunked_prefill_size = 0;  // prompt tokens a step; 0: the engine's choice
   bool disable_radix_cache = false;
+
+  // Mock engine
+  double mock_ttft_ms = 0;
+  double mock_itl_ms = 0;
+  int32_t mock_tokens_per_step = 1;
+  std::string mock_fault;  // ParseMockFaults() takes it
+  int64_t mock_seed = 0;
+  int32_t mock_labels = 0;  // 0: the mock does not classify
+};
+
+// What requests call the model.
+std::string ModelId(const ModelOptions& options);
+
+struct ServeOptions {
+  // At least one, no two with the same id; the first is the default one.
+  std::vector<ModelOptions> models{1};
+
+  // Serving
+  std::string host = "127.0.0.1";
+  int32_t port = 30000;  // 0: any free one
+  int32_t shards = 0;    // 0: a quarter of the cores, at least 1
+  std::string api_key;   // secret; empty: no authentication
+  std::string cors_origin;
+  bool enable_metrics = true;                        // cannot be false
+  std::optional<bool> incremental_streaming_output;  // absent: over gRPC, not over HTTP
+  double drain_timeout = 30;                         // seconds
+  int64_t model_cache_bytes = int64_t{64} << 30;
+
+  // Limits
   int32_t max_connections = 65536;
   int64_t max_body_bytes = int64_t{32} << 20;
   int64_t max_head_bytes = int64_t{64} << 10;
@@ -71,14 +90,6 @@ struct ServeOptions {
   std::string log_level = "info";  // debug, info, warning, error, critical
   bool log_requests = false;
   bool access_log = false;
-
-  // Mock engine
-  double mock_ttft_ms = 0;
-  double mock_itl_ms = 0;
-  int32_t mock_tokens_per_step = 1;
-  std::string mock_fault;  // ParseMockFaults() takes it
-  int64_t mock_seed = 0;
-  int32_t mock_labels = 0;  // 0: the mock does not classify
 };
 
 struct ParsedOptions {
@@ -88,18 +99,18 @@ struct ParsedOptions {
 };
 
 // Reads the command line and the file that --config names; the command line wins. argv[0] is the
-// program's or the command's name and is skipped. Every error is INVALID_ARGUMENT (NOT_FOUND for
-// the file), one line that names the flag, or the file, line and key.
+// program's or the command's name and is skipped. Every --model-path begins a model, whose options
+// follow it; those before the first, and the file's outside its list `models`, are every model's.
+// Every error is INVALID_ARGUMENT (NOT_FOUND for the file), one line that names the flag, or the
+// file, line and key.
 StatusOr<ParsedOptions> ParseServeOptions(int argc, const char* const* argv);
-
-// The same from YAML text; `file` is its name in errors. Members without a key keep their value.
-Status ApplyOptionsYaml(const std::string& text, const std::string& file, ServeOptions* options);
 
 // What `portico serve --help` prints, and docs/config.md.
 std::string OptionsHelp();
 std::string OptionsMarkdown();
 
-// All options but secrets, keys as in Python ("max_running_requests").
+// All options but secrets, keys as in Python ("max_running_requests"): at the top those of the server
+// and of the default model, and `models` with the options of each.
 Json OptionsAsJson(const ServeOptions& options);
 
 }  // namespace portico

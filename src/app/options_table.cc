@@ -17,80 +17,107 @@ constexpr double kDay = 86400;
 constexpr Option kTable[] = {
     {.group = "Model",
      .name = "model-path",
-     .member = &ServeOptions::model_path,
+     .member = &ModelOptions::model_path,
      .metavar = "PATH",
      .help =
          "A GGUF file, a Hugging Face folder as downloaded, or a hub id (org/name) that is in the "
-         "Hugging Face cache.",
+         "Hugging Face cache. Each begins a model.",
      .alias = "model",
      .shown_default = "the bundled demo model"},
     {.group = "Model",
      .name = "served-model-name",
-     .member = &ServeOptions::served_model_name,
+     .member = &ModelOptions::served_model_name,
      .metavar = "NAME",
      .help = "The model's name in the API.",
      .shown_default = "the model path as given"},
     {.group = "Model",
      .name = "tokenizer-path",
-     .member = &ServeOptions::tokenizer_path,
+     .member = &ModelOptions::tokenizer_path,
      .metavar = "PATH",
      .help = "A folder with tokenizer.json, or a GGUF file.",
      .shown_default = "the model path"},
     {.group = "Model",
      .name = "chat-template",
-     .member = &ServeOptions::chat_template,
+     .member = &ModelOptions::chat_template,
      .metavar = "FILE",
      .help = "A Jinja chat template: a file, or the template itself.",
      .shown_default = "the model's own"},
     {.group = "Model",
      .name = "context-length",
-     .member = &ServeOptions::context_length,
+     .member = &ModelOptions::context_length,
      .metavar = "TOKENS",
      .help = "Prompt and answer together; 0 takes the model's own.",
      .max = kInt32Max},
     {.group = "Model",
      .name = "dtype",
-     .member = &ServeOptions::dtype,
+     .member = &ModelOptions::dtype,
      .metavar = "TYPE",
      .help = "Of the weights in memory; auto keeps what the files have, float32 also computes in "
              "float32.",
      .choices = "auto|float32|bfloat16"},
     {.group = "Model",
      .name = "quantization",
-     .member = &ServeOptions::quantization,
+     .member = &ModelOptions::quantization,
      .metavar = "TYPE",
      .help =
          "Quantizes a Hugging Face folder at its first import: q8_0, q4_k_m and the other types of "
          "llama.cpp.",
      .shown_default = "none"},
     {.group = "Model",
-     .name = "model-cache-bytes",
-     .member = &ServeOptions::model_cache_bytes,
-     .metavar = "BYTES",
-     .help = "Imported models in the cache folder; beyond it the least recently used go, never one "
-             "that "
-             "is served.",
-     .max = 1125899906842624.0,
-     .bytes = true},
-    {.group = "Model",
      .name = "sampling-defaults",
-     .member = &ServeOptions::sampling_defaults,
+     .member = &ModelOptions::sampling_defaults,
      .metavar = "SOURCE",
      .help = "Where sampling values come from that a request does not name: the model's "
              "generation_config.json, or OpenAI's defaults.",
      .choices = "model|openai"},
     {.group = "Model",
      .name = "engine",
-     .member = &ServeOptions::engine,
+     .member = &ModelOptions::engine,
      .metavar = "ENGINE",
      .help = "What answers: llama computes the model, mock repeats the prompt.",
      .choices = "llama|mock"},
     {.group = "Model",
      .name = "is-embedding",
-     .member = &ServeOptions::is_embedding,
+     .member = &ModelOptions::is_embedding,
      .help =
          "The model gives vectors: a generating model those of its last tokens. Models that are "
          "made for vectors or classes are known without it."},
+
+    {.group = "Engine",
+     .name = "threads",
+     .member = &ModelOptions::threads,
+     .metavar = "N",
+     .help = "Threads of the engine; 0 takes the cores, shared evenly with the other models that "
+             "say 0.",
+     .max = 4096},
+    {.group = "Engine",
+     .name = "max-running-requests",
+     .member = &ModelOptions::max_running_requests,
+     .metavar = "N",
+     .help = "Requests that are computed at once; 0 leaves it to the engine.",
+     .max = 1000000},
+    {.group = "Engine",
+     .name = "max-queued-requests",
+     .member = &ModelOptions::max_queued_requests,
+     .metavar = "N",
+     .help = "Requests that wait; those beyond are answered with 429.",
+     .max = 1000000},
+    {.group = "Engine",
+     .name = "max-total-tokens",
+     .member = &ModelOptions::max_total_tokens,
+     .metavar = "TOKENS",
+     .help = "Tokens in the KV cache; 0 chooses from the context length and the free memory.",
+     .max = kExactMax},
+    {.group = "Engine",
+     .name = "chunked-prefill-size",
+     .member = &ModelOptions::chunked_prefill_size,
+     .metavar = "TOKENS",
+     .help = "Prompt tokens computed in one step; 0 leaves it to the engine.",
+     .max = 1048576},
+    {.group = "Engine",
+     .name = "disable-radix-cache",
+     .member = &ModelOptions::disable_radix_cache,
+     .help = "Keeps no prefixes of earlier requests."},
 
     {.group = "Serving",
      .name = "host",
@@ -109,12 +136,6 @@ constexpr Option kTable[] = {
      .metavar = "N",
      .help = "Threads for connections; 0 takes a quarter of the cores, at least 1.",
      .max = 1024},
-    {.group = "Serving",
-     .name = "threads",
-     .member = &ServeOptions::threads,
-     .metavar = "N",
-     .help = "Threads of the engine; 0 takes all cores.",
-     .max = 4096},
     {.group = "Serving",
      .name = "api-key",
      .member = &ServeOptions::api_key,
@@ -147,35 +168,15 @@ constexpr Option kTable[] = {
      .metavar = "SECONDS",
      .help = "How long requests in flight may go on after SIGTERM.",
      .max = kDay},
+    {.group = "Serving",
+     .name = "model-cache-bytes",
+     .member = &ServeOptions::model_cache_bytes,
+     .metavar = "BYTES",
+     .help = "Imported models in the cache folder; beyond it the least recently used go, never one "
+             "that is served.",
+     .max = 1125899906842624.0,
+     .bytes = true},
 
-    {.group = "Limits",
-     .name = "max-running-requests",
-     .member = &ServeOptions::max_running_requests,
-     .metavar = "N",
-     .help = "Requests that are computed at once; 0 leaves it to the engine.",
-     .max = 1000000},
-    {.group = "Limits",
-     .name = "max-queued-requests",
-     .member = &ServeOptions::max_queued_requests,
-     .metavar = "N",
-     .help = "Requests that wait; those beyond are answered with 429.",
-     .max = 1000000},
-    {.group = "Limits",
-     .name = "max-total-tokens",
-     .member = &ServeOptions::max_total_tokens,
-     .metavar = "TOKENS",
-     .help = "Tokens in the KV cache; 0 chooses from the context length and the free memory.",
-     .max = kExactMax},
-    {.group = "Limits",
-     .name = "chunked-prefill-size",
-     .member = &ServeOptions::chunked_prefill_size,
-     .metavar = "TOKENS",
-     .help = "Prompt tokens computed in one step; 0 leaves it to the engine.",
-     .max = 1048576},
-    {.group = "Limits",
-     .name = "disable-radix-cache",
-     .member = &ServeOptions::disable_radix_cache,
-     .help = "Keeps no prefixes of earlier requests."},
     {.group = "Limits",
      .name = "max-connections",
      .member = &ServeOptions::max_connections,
@@ -323,26 +324,26 @@ constexpr Option kTable[] = {
 
     {.group = "Mock engine",
      .name = "mock-ttft-ms",
-     .member = &ServeOptions::mock_ttft_ms,
+     .member = &ModelOptions::mock_ttft_ms,
      .metavar = "MS",
      .help = "Time to the first token.",
      .max = 3600000},
     {.group = "Mock engine",
      .name = "mock-itl-ms",
-     .member = &ServeOptions::mock_itl_ms,
+     .member = &ModelOptions::mock_itl_ms,
      .metavar = "MS",
      .help = "Time between two steps of a stream.",
      .max = 3600000},
     {.group = "Mock engine",
      .name = "mock-tokens-per-step",
-     .member = &ServeOptions::mock_tokens_per_step,
+     .member = &ModelOptions::mock_tokens_per_step,
      .metavar = "N",
      .help = "Tokens that come at once.",
      .min = 1,
      .max = 64},
     {.group = "Mock engine",
      .name = "mock-fault",
-     .member = &ServeOptions::mock_fault,
+     .member = &ModelOptions::mock_fault,
      .metavar = "SPEC",
      .help =
          "Share of requests that meet a fault: die (the whole engine), stall, error; for example "
@@ -350,64 +351,20 @@ constexpr Option kTable[] = {
      .shown_default = "none"},
     {.group = "Mock engine",
      .name = "mock-seed",
-     .member = &ServeOptions::mock_seed,
+     .member = &ModelOptions::mock_seed,
      .metavar = "SEED",
      .help = "Decides which requests meet a fault.",
      .max = kExactMax},
     {.group = "Mock engine",
      .name = "mock-labels",
-     .member = &ServeOptions::mock_labels,
+     .member = &ModelOptions::mock_labels,
      .metavar = "N",
      .help = "Classifies texts, with so many labels; 0 does not.",
      .max = 1024},
 };
 
-// Insertions, deletions and replacements from one to the other.
-size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
-std::string Dashed(std::string_view name) {
-  std::string dashed(name);
-  std::replace(dashed.begin(), dashed.end(), '_', '-');
-  return dashed;
-}
-
 }  // namespace
 
 std::span<const Option> ServeOptionTable() { return kTable; }
-
-const Option* FindOption(std::string_view name) {
-  const std::string dashed = Dashed(name);
-  for (const Option& option : kTable) {
-    if (option.name == dashed || (!option.alias.empty() && option.alias == dashed)) return &option;
-  }
-  return nullptr;
-}
-
-std::string_view NearestOption(std::string_view name) {
-  const std::string dashed = Dashed(name.substr(0, 64));
-  std::string_view nearest;
-  size_t best = std::max<size_t>(dashed.size() / 3, 2) + 1;
-  for (const Option& option : kTable) {
-    const size_t distance = EditDistance(dashed, option.name);
-    if (distance < best) {
-      best = distance;
-      nearest = option.name;
-    }
-  }
-  return nearest;
-}
 
 }  // namespace portico

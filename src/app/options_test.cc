@@ -53,9 +53,9 @@ TEST(Options, HaveTheDefaultsOfSglang) {
   EXPECT_FALSE(parsed->print_and_exit.has_value());
   EXPECT_EQ(parsed->options.host, "127.0.0.1");
   EXPECT_EQ(parsed->options.port, 30000);
-  EXPECT_EQ(parsed->options.engine, "llama");
-  EXPECT_EQ(parsed->options.dtype, "auto");
-  EXPECT_EQ(parsed->options.max_queued_requests, 1024);
+  EXPECT_EQ(parsed->options.models.front().engine, "llama");
+  EXPECT_EQ(parsed->options.models.front().dtype, "auto");
+  EXPECT_EQ(parsed->options.models.front().max_queued_requests, 1024);
   EXPECT_EQ(parsed->options.max_body_bytes, 33554432);
   EXPECT_EQ(parsed->options.max_head_bytes, 65536);
 }
@@ -63,9 +63,10 @@ TEST(Options, HaveTheDefaultsOfSglang) {
 TEST(Options, AllHaveDefaultsThatTheirOwnChecksAccept) {
   ServeOptions options;
   for (const Option& option : ServeOptionTable()) {
-    const std::string text = OptionText(option, ServeOptions{});
-    EXPECT_TRUE(SetOption(option, text, &options).ok()) << option.name << " " << text;
-    EXPECT_EQ(OptionText(option, options), text);
+    const std::string text = OptionText(option, ServeOptions{}, ModelOptions{});
+    EXPECT_TRUE(SetOption(option, text, &options, &options.models.front()).ok())
+        << option.name << " " << text;
+    EXPECT_EQ(OptionText(option, options, options.models.front()), text);
   }
   EXPECT_TRUE(CheckOptions(options).ok());
 }
@@ -75,13 +76,13 @@ TEST(Options, ReadEveryKindOfValue) {
       Parse({"--model", "/m", "--port=8000", "--log-requests", "--mock-itl-ms", "2.5",
              "--max-body-bytes", "8MiB", "--max-total-tokens", "5000000000", "--dtype", "float32"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_EQ(parsed->options.model_path, "/m");
+  EXPECT_EQ(parsed->options.models.front().model_path, "/m");
   EXPECT_EQ(parsed->options.port, 8000);
   EXPECT_TRUE(parsed->options.log_requests);
-  EXPECT_EQ(parsed->options.mock_itl_ms, 2.5);
+  EXPECT_EQ(parsed->options.models.front().mock_itl_ms, 2.5);
   EXPECT_EQ(parsed->options.max_body_bytes, 8388608);
-  EXPECT_EQ(parsed->options.max_total_tokens, 5000000000);
-  EXPECT_EQ(parsed->options.dtype, "float32");
+  EXPECT_EQ(parsed->options.models.front().max_total_tokens, 5000000000);
+  EXPECT_EQ(parsed->options.models.front().dtype, "float32");
 }
 
 TEST(Options, TakeTheLastOfSeveralValues) {
@@ -97,7 +98,7 @@ TEST(Options, LeaveTextAsItIs) {
                            "a b", "%%", "'x'", "[]", "{}"}) {
     const auto parsed = Parse({"--chat-template", text});
     ASSERT_TRUE(parsed.ok()) << parsed.status() << " " << text;
-    EXPECT_EQ(parsed->options.chat_template, text);
+    EXPECT_EQ(parsed->options.models.front().chat_template, text);
   }
 }
 
@@ -150,8 +151,8 @@ TEST(Options, ComeFromAFileUnlessTheCommandLineNamesThem) {
   const auto parsed = Parse({"--port", "9000", "--config", file.path().c_str()});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->options.port, 9000);
-  EXPECT_EQ(parsed->options.model_path, "/from/file");
-  EXPECT_EQ(parsed->options.mock_itl_ms, 3);
+  EXPECT_EQ(parsed->options.models.front().model_path, "/from/file");
+  EXPECT_EQ(parsed->options.models.front().mock_itl_ms, 3);
   EXPECT_TRUE(parsed->options.log_requests);
   EXPECT_EQ(parsed->options.api_key, "12345");
   EXPECT_EQ(parsed->options.max_body_bytes, 1048576);
@@ -159,8 +160,8 @@ TEST(Options, ComeFromAFileUnlessTheCommandLineNamesThem) {
 
 TEST(Options, NameTheKeyAndLineOfAnErrorInTheFile) {
   const auto error = [](const std::string& text) {
-    ServeOptions options;
-    const Status status = ApplyOptionsYaml(text, "f.yaml", &options);
+    OptionLayers layers;
+    const Status status = ApplyOptionsYaml(text, "f.yaml", &layers);
     return status.ok() ? "OK" : std::string(MessageOf(status));
   };
   EXPECT_EQ(error(""), "OK");

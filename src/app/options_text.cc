@@ -33,7 +33,7 @@ std::string Alternatives(std::string_view choices) {
 // The default as people read it; empty for a flag that is off.
 std::string DefaultText(const Option& option) {
   if (!option.shown_default.empty()) return std::string(option.shown_default);
-  std::string text = OptionText(option, ServeOptions{});
+  std::string text = OptionText(option, ServeOptions{}, ModelOptions{});
   if (option.is_flag()) return text == "true" ? "on" : "";
   return text;
 }
@@ -113,10 +113,19 @@ void AppendMarkdown(const Option& option, std::string* out) {
 std::string OptionsHelp() {
   std::string out =
       "Usage: portico serve [options]\n\n"
-      "Serves a model over OpenAI's HTTP API. Without --model-path: the bundled demo model.\n\n"
+      "Serves models over OpenAI's HTTP API and over gRPC. Without --model-path: the bundled demo "
+      "model.\n"
+      "Each --model-path begins a model. The options of the groups Model, Engine and Mock engine "
+      "that\n"
+      "follow it are that model's; those before the first are every model's. Requests without "
+      "`model`\n"
+      "go to the first.\n\n"
       "Examples:\n"
       "  portico serve --model-path ~/models/Qwen3-0.6B --port 8000\n"
       "  portico serve --model-path model.gguf --host 0.0.0.0 --config server.yaml\n"
+      "  portico serve --dtype float32 --model-path ~/models/Qwen3-0.6B --served-model-name chat "
+      "\\\n"
+      "                --model-path ~/models/all-MiniLM-L6-v2 --max-queued-requests 64\n"
       "  portico serve --engine mock --mock-ttft-ms 50 --mock-itl-ms 20\n";
   std::string_view group;
   for (const Option& option : ServeOptionTable()) {
@@ -151,7 +160,40 @@ std::string OptionsMarkdown() {
       "port: 8000\n"
       "max-body-bytes: 8MiB\n"
       "log-requests: true\n"
-      "```\n";
+      "```\n\n"
+      "## Several models\n\n"
+      "The options of the groups Model, Engine and Mock engine are a model's own. Each "
+      "`--model-path` begins a\n"
+      "model, and what follows it up to the next one is that model's; what stands before the first "
+      "is every\n"
+      "model's, unless the model says otherwise. All other options are the server's, wherever they "
+      "stand.\n\n"
+      "```sh\n"
+      "portico serve --dtype float32 --model-path /models/Qwen3-0.6B --served-model-name chat \\\n"
+      "              --model-path /models/all-MiniLM-L6-v2 --max-queued-requests 64 --port 8000\n"
+      "```\n\n"
+      "A file lists them under `models`; options outside of the list are every model's. On the "
+      "command line such\n"
+      "an option without a `--model-path` overrides that of all listed models.\n\n"
+      "```yaml\n"
+      "dtype: float32\n"
+      "port: 8000\n"
+      "models:\n"
+      "  - model-path: /models/Qwen3-0.6B\n"
+      "    served-model-name: chat\n"
+      "  - model-path: /models/all-MiniLM-L6-v2\n"
+      "    max-queued-requests: 64\n"
+      "```\n\n"
+      "Two models with one name are an error, and so is the same path twice without names. With "
+      "several models an\n"
+      "option must not be given twice for one of them, since the other may have been meant for "
+      "another, and the\n"
+      "models are named in one place: on the command line or in the file. Models that name no "
+      "`--threads` share\n"
+      "the cores evenly. They load one after the other, so that each chooses its KV cache from the "
+      "memory that the\n"
+      "former have left; the server is ready when all are. docs/api.md says what `model` does in "
+      "each route.\n";
   std::string_view group;
   for (const Option& option : ServeOptionTable()) {
     if (option.group != group) {
@@ -168,8 +210,19 @@ Json OptionsAsJson(const ServeOptions& options) {
   JsonObject object;
   for (const Option& option : ServeOptionTable()) {
     if (option.secret) continue;
-    object.emplace_back(WithUnderscores(option.name), OptionJson(option, options));
+    object.emplace_back(WithUnderscores(option.name),
+                        OptionJson(option, options, options.models.front()));
   }
+  JsonArray models;
+  for (const ModelOptions& model : options.models) {
+    JsonObject fields{{"id", ModelId(model)}};
+    for (const Option& option : ServeOptionTable()) {
+      if (option.secret || !option.is_model()) continue;
+      fields.emplace_back(WithUnderscores(option.name), OptionJson(option, options, model));
+    }
+    models.push_back(Json(std::move(fields)));
+  }
+  object.emplace_back("models", Json(std::move(models)));
   return Json(std::move(object));
 }
 

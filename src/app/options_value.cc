@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "absl/strings/numbers.h"
 #include "app/options_table.h"
@@ -98,62 +99,89 @@ struct Overloaded : Cases... {
 template <typename... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
+// Calls `visit` with the option's value.
+template <typename Server, typename Model, typename Visitor>
+auto VisitValue(const Option& option, Server* server, Model* model, Visitor visit) {
+  return std::visit(
+      [&](auto member) {
+        if constexpr (std::is_invocable_v<decltype(member), const ModelOptions&>) {
+          return visit(model->*member);
+        } else {
+          return visit(server->*member);
+        }
+      },
+      option.member);
+}
+
+Status CheckModels(const std::vector<ModelOptions>& models) {
+  std::set<std::string> ids;
+  for (const ModelOptions& model : models) {
+    if (const auto faults = ParseMockFaults(model.mock_fault); !faults.ok()) {
+      return Bad(fmt::format("--mock-fault: {}", MessageOf(faults.status())));
+    }
+    if (!ids.insert(ModelId(model)).second) {
+      return Bad(
+          fmt::format("two models are called `{}`; --served-model-name after each "
+                      "--model-path gives them names of their own",
+                      ModelId(model)));
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
-Status SetOption(const Option& option, const std::string& text, ServeOptions* options) {
-  return std::visit(
-      Overloaded{[&](std::string ServeOptions::* member) -> Status {
+Status SetOption(const Option& option, const std::string& text, ServeOptions* server,
+                 ModelOptions* model) {
+  return VisitValue(
+      option, server, model,
+      Overloaded{[&](std::string& value) -> Status {
                    if (!option.choices.empty() && !IsChoice(option.choices, text)) {
                      return Bad(
                          fmt::format("`{}` is not one of {}", text, ChoiceList(option.choices)));
                    }
-                   options->*member = text;
+                   value = text;
                    return OkStatus();
                  },
-                 [&](bool ServeOptions::* member) { return ParseFlag(text, &(options->*member)); },
-                 [&](std::optional<bool> ServeOptions::* member) {
-                   return ParseFlag(text, &(options->*member));
-                 },
-                 [&](double ServeOptions::* member) -> Status {
-                   double value = 0;
-                   if (!absl::SimpleAtod(text, &value) || std::isnan(value)) {
+                 [&](bool& value) { return ParseFlag(text, &value); },
+                 [&](std::optional<bool>& value) { return ParseFlag(text, &value); },
+                 [&](double& value) -> Status {
+                   double number = 0;
+                   if (!absl::SimpleAtod(text, &number) || std::isnan(number)) {
                      return Bad(fmt::format("`{}` is not a number", text));
                    }
-                   PORTICO_RETURN_IF_ERROR(CheckRange(option, value, text));
-                   options->*member = value;
+                   PORTICO_RETURN_IF_ERROR(CheckRange(option, number, text));
+                   value = number;
                    return OkStatus();
                  },
-                 [&](auto member) -> Status {
-                   PORTICO_ASSIGN_OR_RETURN(const int64_t value, ParseWhole(option, text));
-                   PORTICO_RETURN_IF_ERROR(CheckRange(option, static_cast<double>(value), text));
-                   options->*member = static_cast<std::decay_t<decltype(options->*member)>>(value);
+                 [&](auto& value) -> Status {
+                   PORTICO_ASSIGN_OR_RETURN(const int64_t number, ParseWhole(option, text));
+                   PORTICO_RETURN_IF_ERROR(CheckRange(option, static_cast<double>(number), text));
+                   value = static_cast<std::decay_t<decltype(value)>>(number);
                    return OkStatus();
-                 }},
-      option.member);
+                 }});
 }
 
-std::string OptionText(const Option& option, const ServeOptions& options) {
-  return std::visit(Overloaded{[&](std::string ServeOptions::* member) { return options.*member; },
-                               [&](bool ServeOptions::* member) -> std::string {
-                                 return options.*member ? "true" : "false";
-                               },
-                               [&](std::optional<bool> ServeOptions::* member) -> std::string {
-                                 return (options.*member).value_or(false) ? "true" : "false";
-                               },
-                               [&](int64_t ServeOptions::* member) {
-                                 return option.bytes ? BytesText(options.*member)
-                                                     : fmt::format("{}", options.*member);
-                               },
-                               [&](auto member) { return fmt::format("{}", options.*member); }},
-                    option.member);
+std::string OptionText(const Option& option, const ServeOptions& server,
+                       const ModelOptions& model) {
+  return VisitValue(
+      option, &server, &model,
+      Overloaded{[](const std::string& value) { return value; },
+                 [](const bool& value) -> std::string { return value ? "true" : "false"; },
+                 [](const std::optional<bool>& value) -> std::string {
+                   return value.value_or(false) ? "true" : "false";
+                 },
+                 [&](const int64_t& value) {
+                   return option.bytes ? BytesText(value) : fmt::format("{}", value);
+                 },
+                 [](const auto& value) { return fmt::format("{}", value); }});
 }
 
-Json OptionJson(const Option& option, const ServeOptions& options) {
-  return std::visit(Overloaded{[&](std::optional<bool> ServeOptions::* member) {
-                                 return Json((options.*member).value_or(false));
-                               },
-                               [&](auto member) { return Json(options.*member); }},
-                    option.member);
+Json OptionJson(const Option& option, const ServeOptions& server, const ModelOptions& model) {
+  return VisitValue(
+      option, &server, &model,
+      Overloaded{[](const std::optional<bool>& value) { return Json(value.value_or(false)); },
+                 [](const auto& value) { return Json(value); }});
 }
 
 Status CheckOptions(const ServeOptions& options) {
@@ -170,10 +198,7 @@ Status CheckOptions(const ServeOptions& options) {
   if (!options.enable_metrics) {
     return Bad("--enable-metrics: metrics cannot be turned off");
   }
-  if (const auto faults = ParseMockFaults(options.mock_fault); !faults.ok()) {
-    return Bad(fmt::format("--mock-fault: {}", MessageOf(faults.status())));
-  }
-  return OkStatus();
+  return CheckModels(options.models);
 }
 
 }  // namespace portico

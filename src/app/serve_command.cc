@@ -49,21 +49,34 @@ int Fail(std::string_view message) {
   return 1;
 }
 
+// Loads the models one after the other. The name of one that fails, and of one that is loading, is
+// told where there are several.
+Status LoadModels(const ServeOptions& options, ModelRegistry* models) {
+  const SharedResources shared = ShareResources(options);
+  const bool several = options.models.size() > 1;
+  ProgressBar bar;
+  for (const ModelOptions& model : options.models) {
+    const std::string id = ModelId(model);
+    auto loaded = LoadServingModel(model, shared, [&](std::string_view stage, double fraction) {
+      bar.Update(several ? fmt::format("{}: {}", id, stage) : std::string(stage), fraction);
+    });
+    if (!loaded.ok()) {
+      if (!several) return loaded.status();
+      return Error(loaded.status().code(),
+                   fmt::format("model `{}`: {}", id, MessageOf(loaded.status())));
+    }
+    models->Add(*std::move(loaded));
+  }
+  models->Publish();
+  return OkStatus();
+}
+
 // Loads on a thread of its own, so that the main thread hears signals meanwhile.
 class Loader {
  public:
   Loader(const ServeOptions& options, ModelRegistry* models)
       : thread_([this, &options, models, main = pthread_self()] {
-          ProgressBar bar;
-          auto model = LoadServingModel(options, [&bar](std::string_view stage, double fraction) {
-            bar.Update(stage, fraction);
-          });
-          if (model.ok()) {
-            models->Add(*std::move(model));
-            models->Publish();
-          } else {
-            status_ = model.status();
-          }
+          status_ = LoadModels(options, models);
           done_.store(true, std::memory_order_release);
           pthread_kill(main, SIGUSR1);
         }) {}
@@ -81,11 +94,12 @@ class Loader {
 };
 
 void SayReady(const ServeOptions& options, const HttpService& service, ModelRegistry& models) {
-  const ServingModel& model = *models.models().front();
-  const EngineInfo& engine = model.engine->info();
-  LogInfo("model `{}`: engine {}, {}{}context {} tokens", model.id, engine.name,
-          engine.architecture.empty() ? "" : engine.architecture + ", ",
-          engine.dtype.empty() ? "" : engine.dtype + ", ", engine.context_length);
+  for (const ServingModel* model : models.models()) {
+    const EngineInfo& engine = model->engine->info();
+    LogInfo("model `{}`: engine {}, {}{}context {} tokens", model->id, engine.name,
+            engine.architecture.empty() ? "" : engine.architecture + ", ",
+            engine.dtype.empty() ? "" : engine.dtype + ", ", engine.context_length);
+  }
   LogInfo("ready: {}://{}:{}/v1", options.ssl_certfile.empty() ? "http" : "https", options.host,
           service.port());
 }

@@ -23,8 +23,8 @@ constexpr int64_t kSmallModel = 20'000'000;
 int32_t ThreadsFor(const LlamaEngineOptions& options, const ModelInfo& model) {
   if (options.threads > 0) return options.threads;
   if (model.parameters < kSmallModel) return 1;
-  const auto cores = static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency()));
-  return std::min<int32_t>(cores, GGML_MAX_N_THREADS);
+  const auto all = static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency()));
+  return std::min<int32_t>(options.cores > 0 ? options.cores : all, GGML_MAX_N_THREADS);
 }
 
 Status Check(const LlamaEngineOptions& o) {

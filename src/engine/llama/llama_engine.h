@@ -27,7 +27,8 @@ struct LlamaEngineOptions {
   int32_t chunked_prefill_size =
       512;                       // prompt tokens a step; a quarter of it while streams are running
   int64_t max_total_tokens = 0;  // KV cells; 0: chosen from the context length and the free memory
-  int32_t threads = 0;           // 0: all cores; one for a small model
+  int32_t threads = 0;           // 0: as many as `cores`; one for a small model
+  int32_t cores = 0;             // for an engine without a number of threads; 0: all
   bool enable_prefix_cache = true;
 };
 
