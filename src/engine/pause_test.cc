@@ -34,11 +34,22 @@ class PauseTest : public testing::TestWithParam<std::string> {
     }
   }
 
-  StreamId Submit(int32_t tokens) {
+  void TearDown() override { sink_.Release(); }
+
+  // `hold_at`: as CollectingSink::HoldAt() has it.
+  StreamId Submit(int32_t tokens, size_t hold_at = 0) {
     GenerateRequest request = Greedy({5, 6, 7, 8, 9}, tokens);
     const StreamId stream = request.stream;
+    if (hold_at > 0) sink_.HoldAt(stream, hold_at);
     EXPECT_TRUE(engine_->Submit(std::move(request), &sink_).ok());
     return stream;
+  }
+
+  // Pauses while the stream stands at the tokens at which it is held.
+  void PauseAt(StreamId stream, size_t tokens, PauseMode mode) {
+    sink_.WaitForTokens(stream, tokens);
+    ASSERT_TRUE(engine_->Pause(mode).ok());
+    sink_.Release();
   }
 
   // Returns when the engine's thread has done what was asked before, and a step more if it takes
@@ -66,9 +77,8 @@ class PauseTest : public testing::TestWithParam<std::string> {
 
 TEST_P(PauseTest, InPlaceStreamsStandStillWithTheirCellsAndGoOnWithTheSameTokens) {
   const std::vector<TokenId> expected = Undisturbed(200);
-  const StreamId stream = Submit(200);
-  sink_.WaitForTokens(stream, 3);
-  ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());
+  const StreamId stream = Submit(200, 3);
+  PauseAt(stream, 3, PauseMode::kInPlace);
   EXPECT_TRUE(engine_->load().paused);
   PassATurn();
   const size_t held = sink_.of(stream).tokens.size();
@@ -87,11 +97,11 @@ TEST_P(PauseTest, InPlaceStreamsStandStillWithTheirCellsAndGoOnWithTheSameTokens
 
 TEST_P(PauseTest, RetractedStreamsHoldNoCellsAndGoOnWithTheSameTokens) {
   const std::vector<TokenId> expected = Undisturbed(200);
+  ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());
   const StreamId first = Submit(200);
-  const StreamId second = Submit(200);
-  sink_.WaitForTokens(first, 3);
-  sink_.WaitForTokens(second, 3);
-  ASSERT_TRUE(engine_->Pause(PauseMode::kRetract).ok());
+  const StreamId second = Submit(200, 3);
+  ASSERT_TRUE(engine_->Continue().ok());  // both together
+  PauseAt(second, 3, PauseMode::kRetract);
   PassATurn();
   const EngineLoad load = engine_->load();
   EXPECT_EQ(load.kv_cells_used, 0);
@@ -108,9 +118,8 @@ TEST_P(PauseTest, RetractedStreamsHoldNoCellsAndGoOnWithTheSameTokens) {
 }
 
 TEST_P(PauseTest, ModeAbortEndsEveryStreamAndNewOnesWait) {
-  const StreamId running = Submit(200);
-  sink_.WaitForTokens(running, 3);
-  ASSERT_TRUE(engine_->Pause(PauseMode::kAbort).ok());
+  const StreamId running = Submit(200, 3);
+  PauseAt(running, 3, PauseMode::kAbort);
   sink_.WaitForEnds(1);
   EXPECT_EQ(sink_.of(running).last.finish, FinishReason::kAbort);
   EXPECT_GE(sink_.of(running).last.usage.completion_tokens, 3);
@@ -129,9 +138,11 @@ TEST_P(PauseTest, AbortedStreamsEndAtOnceInEveryMode) {
     CollectingSink sink;
     GenerateRequest request = Greedy({5, 6, 7, 8, 9}, 400);
     const StreamId stream = request.stream;
+    sink.HoldAt(stream, 2);
     ASSERT_TRUE(engine_->Submit(std::move(request), &sink).ok());
     sink.WaitForTokens(stream, 2);
     ASSERT_TRUE(engine_->Pause(mode).ok());
+    sink.Release();
     engine_->Abort(stream);
     sink.WaitForEnds(1);
     EXPECT_EQ(sink.of(stream).last.finish, FinishReason::kAbort);
@@ -143,9 +154,8 @@ TEST_P(PauseTest, AbortedStreamsEndAtOnceInEveryMode) {
 }
 
 TEST_P(PauseTest, APauseDuringAPauseDoesWhatItsModeSays) {
-  const StreamId stream = Submit(400);
-  sink_.WaitForTokens(stream, 2);
-  ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());
+  const StreamId stream = Submit(400, 2);
+  PauseAt(stream, 2, PauseMode::kInPlace);
   ASSERT_TRUE(engine_->Pause(PauseMode::kRetract).ok());
   PassATurn();
   EXPECT_EQ(engine_->load().kv_cells_used, 0);
@@ -161,9 +171,8 @@ TEST_P(PauseTest, ContinueWithoutAPauseChangesNothing) {
 }
 
 TEST_P(PauseTest, StoppingEndsPausedStreams) {
-  const StreamId stream = Submit(400);
-  sink_.WaitForTokens(stream, 1);
-  ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());
+  const StreamId stream = Submit(400, 1);
+  PauseAt(stream, 1, PauseMode::kInPlace);
   engine_->Stop();
   EXPECT_EQ(sink_.of(stream).last.finish, FinishReason::kAbort);
   EXPECT_EQ(engine_->Pause(PauseMode::kInPlace).code(), StatusCode::kUnavailable);

@@ -83,8 +83,9 @@ TEST(GrpcChannelAndServer, LoseNoCallWhenTheServerDrains) {
   ClientLoop client(ToPort(server.port()));
   RecordedCall& running = client.Start(kStream, {"first"}, false);
   client.WaitFor([&] { return running.messages.size() == 1; });
-  std::thread drains(
-      [&] { EXPECT_TRUE(server->server().Drain(Clock::now() + std::chrono::seconds(20))); });
+  std::thread drains([&] {
+    EXPECT_TRUE(server->server().Drain(Clock::now() + std::chrono::seconds(kTestPatience)));
+  });
   client.WaitFor([&] { return client.channel().connections() == 0; });
   client.On([&] {
     running.call->Write("second");

@@ -233,14 +233,18 @@ TEST(GrpcChannel, PingsASilentServerAndGivesItUp) {
   TestListener listener;
   GrpcChannelOptions options = ToPort(listener.port());
   options.keepalive_time = milliseconds(30);
-  options.keepalive_timeout = milliseconds(300);
+  {
+    // An answered ping keeps the connection.
+    ClientLoop client(options);
+    RecordedCall& call = client.Start(kCall);
+    TestPeer peer(listener.Accept());
+    EXPECT_TRUE(peer.ReadUntil([&] { return peer.pings() >= 3; }));
+    client.On([&] { EXPECT_EQ(call.ends, 0); });
+  }
+  options.keepalive_timeout = milliseconds(30);
   ClientLoop client(options);
   RecordedCall& call = client.Start(kCall);
-  TestPeer peer(listener.Accept());
-  // An answered ping keeps the connection.
-  EXPECT_TRUE(peer.ReadUntil([&] { return peer.pings() == 3; }));
-  client.On([&] { EXPECT_EQ(call.ends, 0); });
-  // From here on the peer is silent.
+  TestPeer peer(listener.Accept());  // whose SETTINGS are all that it says
   EXPECT_EQ(client.WaitForEnd(call).code(), StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(call.status), HasSubstr("pings"));
 }
@@ -253,7 +257,7 @@ TEST(GrpcChannel, PingsLessOftenWhenTheServerCallsItTooOften) {
   client.Start(kCall);
   TestPeer first(listener.Accept());
   first.WaitForRequest();
-  EXPECT_TRUE(first.ReadUntil([&] { return first.pings() == 2; }));
+  EXPECT_TRUE(first.ReadUntil([&] { return first.pings() >= 2; }));
   first.Goaway(1, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_pings");
   client.WaitFor([&] { return client.channel().options().keepalive_time == milliseconds(40); });
 }
@@ -269,7 +273,7 @@ TEST(GrpcChannel, ClosesAConnectionThatHasBeenIdle) {
   EXPECT_TRUE(client.WaitForEnd(call).ok());
   peer.ReadUntil([] { return false; });
   EXPECT_EQ(peer.goaways(), 1);
-  client.On([&] { EXPECT_EQ(client.channel().connections(), 0u); });
+  client.WaitFor([&] { return client.channel().connections() == 0; });
 }
 
 TEST(GrpcChannel, ShutsDownWhenItsCallsHaveEnded) {

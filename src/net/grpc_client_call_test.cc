@@ -150,8 +150,12 @@ TEST_F(GrpcClientCallTest, CompressesMessagesOnRequest) {
 }
 
 TEST_F(GrpcClientCallTest, EndsWhenTheDeadlineHasPassed) {
+  // Once it is connected the request leaves in the turn in which the clock starts.
+  RecordedCall& first = Start();
+  peer_->Answer(peer_->WaitForRequest(0), "answer");
+  EXPECT_TRUE(client_->WaitForEnd(first).ok());
   RecordedCall& call = Start({.path = "/a.B/C", .timeout = milliseconds(50)});
-  const int id = peer_->WaitForRequest();
+  const int id = peer_->WaitForRequest(1);
   EXPECT_FALSE(peer_->request(id).Header("grpc-timeout").empty());
   EXPECT_EQ(client_->WaitForEnd(call).code(), StatusCode::kDeadlineExceeded);
   peer_->WaitForClose(id);

@@ -9,11 +9,11 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "net/grpc_channel.h"
+#include "net/test_server.h"
 
 namespace portico::net {
 
@@ -72,12 +72,11 @@ class ClientLoop {
   }
   // Waits for what must happen, looking on the shard.
   void WaitFor(const std::function<bool()>& condition) {
-    bool met = false;
-    for (int i = 0; i < 4000 && !met; ++i) {
-      if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    TestServer::WaitFor([&] {
+      bool met = false;
       On([&] { met = condition(); });
-    }
-    EXPECT_TRUE(met);
+      return met;
+    });
   }
 
   // A call that has written `messages`, and ended if `end`.

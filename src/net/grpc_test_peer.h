@@ -26,7 +26,7 @@ class TestListener {
   explicit TestListener(int port = 0) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     int on = 1;
     setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    timeval limit = {20, 0};
+    timeval limit = {kTestPatience, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -43,7 +43,7 @@ class TestListener {
   TestListener& operator=(const TestListener&) = delete;
 
   int port() const { return port_; }
-  // -1 after 20 s.
+  // -1 after kTestPatience.
   int Accept() { return accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC); }
   void Close() {
     if (fd_ >= 0) close(std::exchange(fd_, -1));
@@ -75,7 +75,7 @@ class TestPeer {
   // `window`: of each stream, never extended; 0: the usual.
   explicit TestPeer(int fd, uint32_t max_streams = 100, uint32_t window = 0) : fd_(fd) {
     EXPECT_GE(fd, 0);
-    timeval limit = {20, 0};
+    timeval limit = {kTestPatience, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     nghttp2_session_callbacks* callbacks;
     nghttp2_session_callbacks_new(&callbacks);
@@ -103,7 +103,7 @@ class TestPeer {
   TestPeer(const TestPeer&) = delete;
   TestPeer& operator=(const TestPeer&) = delete;
 
-  // Reads until `done`, the connection's end or 20 s of silence; the former's verdict.
+  // Reads until `done`, the connection's end or kTestPatience of silence; the former's verdict.
   bool ReadUntil(const std::function<bool()>& done) {
     while (!done()) {
       char buffer[16384];

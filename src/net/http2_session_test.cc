@@ -348,7 +348,7 @@ TEST(Http2, DrainsWithGoawayAndFinishesWhatHasBegun) {
   TestServer::WaitFor([&] { return held.came == 1; });
   std::atomic<bool> drained{false};
   std::thread draining(
-      [&] { drained = server.server().Drain(Clock::now() + std::chrono::seconds(20)); });
+      [&] { drained = server.server().Drain(Clock::now() + std::chrono::seconds(kTestPatience)); });
   EXPECT_TRUE(idle.ReadToEnd());
   EXPECT_GE(idle.goaways(), 1);  // with no streams left nghttp2 reads no further
   EXPECT_EQ(idle.goaway_error(), 0u);

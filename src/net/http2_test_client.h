@@ -126,7 +126,7 @@ class Http2Client {
   void ReadSettings() {
     ReadUntil([this] { return settings_ > 0; });
   }
-  // Reads until `done`, the connection's end or 20 s of silence; the former's verdict.
+  // Reads until `done`, the connection's end or kTestPatience of silence; the former's verdict.
   bool ReadUntil(const std::function<bool()>& done) {
     while (!done()) {
       std::string bytes = socket_.ReadSome();

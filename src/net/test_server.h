@@ -3,8 +3,10 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,12 +23,15 @@
 
 namespace portico::net {
 
+// Seconds. Only a test that fails waits so long, even on a busy machine.
+inline constexpr int kTestPatience = 120;
+
 class TestClient {
  public:
   // `receive_buffer` > 0 makes a slow reader's backlog small.
   explicit TestClient(int port, int receive_buffer = 0)
       : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    timeval limit = {20, 0};
+    timeval limit = {kTestPatience, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     int on = 1;
     setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -54,7 +59,7 @@ class TestClient {
     }
   }
 
-  // Up to `size` bytes, fewer at the end of input, a reset or after 20 s.
+  // Up to `size` bytes, fewer at the end of input, a reset or after kTestPatience.
   std::string Read(size_t size) {
     std::string out = std::exchange(rest_, {});
     while (out.size() < size && Receive(&out)) {
@@ -76,7 +81,7 @@ class TestClient {
     }
     return out;
   }
-  // What has come, at least one byte; empty at the end of input or after 20 s.
+  // What has come, at least one byte; empty at the end of input or after kTestPatience.
   std::string ReadSome() {
     std::string out = std::exchange(rest_, {});
     if (out.empty()) Receive(&out);
@@ -93,6 +98,12 @@ class TestClient {
   std::string Ask(std::string_view request) {
     Send(request);
     return ReadAnswer();
+  }
+
+  // Waits until the server's kernel has all that was sent, or there is no connection any more.
+  void WaitUntilTaken() {
+    int left = 0;
+    while (ioctl(fd_, SIOCOUTQ, &left) == 0 && left > 0) std::this_thread::yield();
   }
 
   void HalfClose() { shutdown(fd_, SHUT_WR); }
@@ -165,12 +176,15 @@ class TestServer {
     for (int count : server_->stats().open) open += count;
     return open;
   }
-  // Waits for what must happen; tests that fail here fail by the suite's own limit.
+  // Waits for what must happen. Where it must happen within a limit that the client itself may
+  // miss, `condition` tries it anew.
   static void WaitFor(const std::function<bool()>& condition) {
-    for (int i = 0; i < 4000 && !condition(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const TimePoint end = Clock::now() + std::chrono::seconds(kTestPatience);
+    bool met;
+    while (!(met = condition()) && Clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    EXPECT_TRUE(condition());
+    EXPECT_TRUE(met);
   }
 
  private:

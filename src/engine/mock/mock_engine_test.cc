@@ -285,11 +285,12 @@ TEST(MockEngine, EndsEveryStreamAtStopAndRefusesFromThenOn) {
 
 TEST(MockEngine, DiesOnDemandWithAllItsStreams) {
   MockEngineOptions options = Options();
-  options.ttft_ms = 20;
   options.faults.die = 1;
   CollectingSink sink;
   const auto engine = NewMockEngine(options);
+  ASSERT_TRUE(engine->Pause(PauseMode::kInPlace).ok());  // or the first kills it before the others
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(engine->Submit(Request({10}, 1), &sink).ok());
+  ASSERT_TRUE(engine->Continue().ok());
   sink.WaitForEnds(3);
   for (const auto& [id, answer] : sink.answers()) {
     EXPECT_EQ(answer.ends, 1);

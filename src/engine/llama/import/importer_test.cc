@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <ctime>
 #include <filesystem>
 #include <set>
 #include <thread>
@@ -90,6 +91,7 @@ TEST_F(ImporterTest, NoticesOneChangedWeight) {
 
 // A start read all weights twice: once for their hash, once as the import.
 TEST_F(ImporterTest, HashesWeightsThatNobodyHasTouchedOnce) {
+  const std::time_t written = std::time(nullptr);
   model_.Write(folder_.path());
   const auto stages_of_a_start = [this] {
     auto imported = Import();
@@ -97,6 +99,7 @@ TEST_F(ImporterTest, HashesWeightsThatNobodyHasTouchedOnce) {
     return stages_;
   };
   EXPECT_THAT(stages_of_a_start(), ElementsAre("importing", "reading weights"));
+  if (std::time(nullptr) > written + 2) GTEST_SKIP() << "this machine is too busy";
   EXPECT_EQ(Cached(".hash").size(), 0u);  // written just now: a change might not show
   std::this_thread::sleep_for(std::chrono::milliseconds(3100));
   EXPECT_THAT(stages_of_a_start(), ElementsAre("reading weights"));
