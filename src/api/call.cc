@@ -35,4 +35,17 @@ void CallTable::Abort(std::string_view rid, bool all) {
   }
 }
 
+void CallTable::AbortSince(uint64_t serial, const EarlyAborts& aborts) {
+  if (!aborts.all && aborts.rids.empty()) return;
+  while (++serial <= last_serial_) {
+    Call* call = Find(serial);
+    if (call == nullptr) continue;
+    if (aborts.all) {
+      call->Abort();
+      continue;
+    }
+    for (const std::string& rid : aborts.rids) call->AbortRid(rid);
+  }
+}
+
 }  // namespace portico::api

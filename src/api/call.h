@@ -30,6 +30,12 @@ class Call {
   uint64_t serial = 0;
 };
 
+// What was asked to be aborted before it was known who bears which rid.
+struct EarlyAborts {
+  bool all = false;
+  std::vector<std::string> rids;
+};
+
 // The live calls of one shard, on it only.
 class CallTable {
  public:
@@ -43,6 +49,9 @@ class CallTable {
   void Remove(Call* call);
   // Every call of that rid, or all.
   void Abort(std::string_view rid, bool all);
+  // The same among the calls that were added after the one of that serial.
+  void AbortSince(uint64_t serial, const EarlyAborts& aborts);
+  uint64_t last_serial() const { return last_serial_; }
   size_t size() const { return calls_.size(); }
   // At shutdown, on the shard or after its thread has ended.
   void Clear() { calls_.clear(); }

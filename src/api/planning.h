@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "api/call.h"
@@ -32,16 +33,23 @@ class PlanningCall final : public Call {
       : transport_(std::move(transport)) {
     transport_->set_on_closed([this, &shard](auto&&...) { shard.calls.Remove(this); });
   }
-  // It has no rid yet, so that only an abort of everything gets here: the plan then goes on to be
-  // refused by the engine, or is answered.
-  void Abort() override {}
+  // Its rid is read by the plan; what is aborted meanwhile is kept until the call is there.
+  void Abort() override { aborts_.all = true; }
+  void AbortRid(std::string_view name) override {
+    if (aborts_.rids.size() < kMaxAborts) aborts_.rids.emplace_back(name);
+  }
+  EarlyAborts TakeAborts() { return std::move(aborts_); }
   std::unique_ptr<Transport> Take() {
     transport_->set_on_closed(nullptr);
     return std::move(transport_);
   }
 
  private:
+  // Of 256 bytes each at most. Beyond it an abort is lost, as one that comes before its request.
+  static constexpr size_t kMaxAborts = 4096;
+
   std::unique_ptr<Transport> transport_;
+  EarlyAborts aborts_;
 };
 
 // Runs `prepare(bytes)` on the CPU pool and then `answer(transport, shard, what it gave)` on the
@@ -56,9 +64,13 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
     shard.shard.Post([planned, pending, &shard, answer] {
       Call* call = shard.calls.Find(*pending);
       if (call == nullptr) return;
-      auto owned = static_cast<PlanningCall<Transport>*>(call)->Take();
+      auto& planning = static_cast<PlanningCall<Transport>&>(*call);
+      const EarlyAborts aborts = planning.TakeAborts();
+      auto owned = planning.Take();
       shard.calls.Remove(call);
+      const uint64_t before = shard.calls.last_serial();
       answer(std::move(owned), shard, std::move(*planned));
+      shard.calls.AbortSince(before, aborts);
     });
   };
   if (!shard.api.pool->Submit(std::move(task))) {

@@ -1,0 +1,124 @@
+#include "api/planning.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+
+namespace portico::api {
+namespace {
+
+struct FakeTransport {
+  void set_on_closed(absl::AnyInvocable<void()> closed) { on_closed = std::move(closed); }
+  absl::AnyInvocable<void()> on_closed;
+};
+
+class FakeCall final : public Call {
+ public:
+  FakeCall(std::string name, int* aborts) : aborts_(aborts) { rid = std::move(name); }
+  void Abort() override { ++*aborts_; }
+
+ private:
+  int* aborts_;
+};
+
+// A shard and a pool; a request is planned until the test lets it be.
+class PlanningTest : public testing::Test {
+ protected:
+  PlanningTest() {
+    api_.pool = &pool_;
+    shard_.Start();
+  }
+  ~PlanningTest() override {
+    OnShard([&] { context_.calls.Clear(); });
+    shard_.Stop();
+  }
+
+  void OnShard(const std::function<void()>& task) {
+    std::promise<void> done;
+    shard_.Post([&] {
+      task();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  // The answer is a call that bears `rid`.
+  void Begin(const std::string& rid) {
+    auto prepare = [this](const std::string& body) {
+      planned_.get_future().wait();
+      return body;
+    };
+    auto answer = [this](std::unique_ptr<FakeTransport>, ShardContext& shard, std::string name) {
+      shard.calls.Add(std::make_unique<FakeCall>(std::move(name), &aborts_));
+      answered_.set_value();
+    };
+    OnShard([&] {
+      auto transport = std::make_unique<FakeTransport>();
+      transport_ = transport.get();
+      std::string body = rid;
+      ASSERT_TRUE(PlanOnPool(transport, body, context_, prepare, answer));
+    });
+  }
+  void Finish() {
+    planned_.set_value();
+    answered_.get_future().wait();
+    OnShard([] {});  // the turn of the answer is over
+  }
+
+  ApiContext api_;
+  CpuPool pool_{1, 10};
+  net::Shard shard_{0};
+  ShardContext context_{shard_, api_};
+  FakeTransport* transport_ = nullptr;
+  std::promise<void> planned_;
+  std::promise<void> answered_;
+  int aborts_ = 0;
+};
+
+// It had no effect: the rid was not known before the plan was there.
+TEST_F(PlanningTest, AnAbortByRidHoldsForACallThatIsStillPlanned) {
+  Begin("mine");
+  OnShard([&] { context_.calls.Abort("other", false); });
+  OnShard([&] { context_.calls.Abort("mine", false); });
+  Finish();
+  OnShard([&] { EXPECT_EQ(aborts_, 1); });
+}
+
+TEST_F(PlanningTest, AnAbortOfAllHoldsForACallThatIsStillPlanned) {
+  Begin("mine");
+  OnShard([&] { context_.calls.Abort("", true); });
+  Finish();
+  OnShard([&] { EXPECT_EQ(aborts_, 1); });
+}
+
+TEST_F(PlanningTest, AnAbortOfAnotherRidIsAboutOthers) {
+  Begin("mine");
+  int others = 0;
+  OnShard([&] { context_.calls.Add(std::make_unique<FakeCall>("other", &others)); });
+  OnShard([&] { context_.calls.Abort("other", false); });
+  Finish();
+  OnShard([&] {
+    EXPECT_EQ(aborts_, 0);
+    EXPECT_EQ(others, 1);
+  });
+}
+
+TEST_F(PlanningTest, AClientThatLeavesTakesItsPlanAlong) {
+  Begin("mine");
+  OnShard([&] { transport_->on_closed(); });
+  planned_.set_value();
+  // The pool has one thread: its next task comes after the plan's.
+  std::promise<void> later;
+  ASSERT_TRUE(pool_.Submit([&] { later.set_value(); }));
+  later.get_future().wait();
+  OnShard([&] { EXPECT_EQ(context_.calls.size(), 0u); });
+}
+
+}  // namespace
+}  // namespace portico::api
