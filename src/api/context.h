@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,6 +40,9 @@ struct ApiContext {
   bool grpc_cumulative = false;        // of native gRPC streams, likewise
   std::atomic<bool> draining{false};
   std::atomic<bool> failed{false};  // loading has failed; the process is about to end
+  // Called on any shard when engines were paused or went on. Set before the start; null: nobody
+  // wants to know.
+  std::function<void()> on_pause_change;
   std::vector<ShardContext*> shards;
 };
 

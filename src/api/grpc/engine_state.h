@@ -41,8 +41,9 @@ class EngineState {
   // Looks at the engines and tells watchers of a change. On any shard.
   Snapshot Refresh();
 
-  // On the watcher's shard. While a shard has watchers it looks at the engines 20 times a second:
-  // loading, draining and a death come from nowhere in particular.
+  // On the watcher's shard. Pauses are told by Refresh(). While a shard has watchers it looks at
+  // the engines 20 times a second, too: the end of loading, draining and a death, which stay, come
+  // from nowhere in particular.
   Snapshot Watch(ShardContext& shard, Watcher* watcher);
   void Unwatch(ShardContext& shard, Watcher* watcher);
 

@@ -27,6 +27,7 @@ GrpcService::GrpcService(ApiContext& api, const Router& router)
   AddHealthService(context_);
   AddReflectionServices(context_);
   metrics_ = std::vector<MethodMetrics>(context_.methods.all().size() + 1);
+  api.on_pause_change = [this] { state_.Refresh(); };
 }
 
 net::GrpcOptions GrpcService::Options() {

@@ -42,13 +42,19 @@ Status Pause(const std::string& body, const ModelRegistry& models) {
   return PauseEngines(models, parsed);
 }
 
+void ReplyPause(net::Exchange& exchange, const ApiContext& api, const Status& status,
+                std::string_view message) {
+  if (status.ok() && api.on_pause_change) api.on_pause_change();
+  ReplyDone(exchange, api, status, message);
+}
+
 void HandlePause(ExchangePtr exchange, ShardContext& shard) {
-  ReplyDone(*exchange, shard.api, Pause(exchange->request.body, *shard.api.models),
-            "Generation is paused.");
+  ReplyPause(*exchange, shard.api, Pause(exchange->request.body, *shard.api.models),
+             "Generation is paused.");
 }
 
 void HandleContinue(ExchangePtr exchange, ShardContext& shard) {
-  ReplyDone(*exchange, shard.api, ContinueEngines(*shard.api.models), "Generation goes on.");
+  ReplyPause(*exchange, shard.api, ContinueEngines(*shard.api.models), "Generation goes on.");
 }
 
 StatusOr<JsonArray> ReadLoads(const net::HttpRequest& request, ApiContext& api) {
