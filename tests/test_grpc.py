@@ -381,17 +381,21 @@ def test_engine_state_comes_at_once_and_with_every_change(start):
         except grpc.RpcError:
             pass
 
-    def wait_for(paused):
+    def wait_for(*paused):
         with changed:
-            assert changed.wait_for(lambda: snapshots and snapshots[-1].is_pause == paused, WAIT_SECONDS)
+            assert changed.wait_for(lambda: [s.is_pause for s in snapshots] == list(paused), WAIT_SECONDS)
 
     reader = threading.Thread(target=read)
     reader.start()
     wait_for(False)
     sglang.PauseGeneration(mode="in_place")
-    wait_for(True)
+    wait_for(False, True)
     post(server, "/continue_generation")
-    wait_for(False)
+    wait_for(False, True, False)
+    # However short it is.
+    post(server, "/pause_generation", mode="in_place")
+    post(server, "/continue_generation")
+    wait_for(False, True, False, True, False)
     watch.cancel()
     reader.join()
     revisions = [snapshot.revision for snapshot in snapshots]
@@ -436,5 +440,8 @@ def test_weights_are_updated_or_a_reason_is_given(mock, demo):
         answer = sglang.UpdateWeightsFromDisk(model_path=path)
         assert not answer.success and answer.message
     path = sglang.GetModelInfo().model_path
-    assert sglang.UpdateWeightsFromDisk(model_path=path).success
+    for other in (path + "/.", path):
+        assert sglang.UpdateWeightsFromDisk(model_path=other).success
+        assert sglang.GetModelInfo().model_path == other
+        assert requests.get(demo.url + "/model_info", timeout=60).json()["model_path"] == other
     assert list(sglang.TextGenerate(text=TEXT, sampling_params={"max_new_tokens": 3}))[-1].finished

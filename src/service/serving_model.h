@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "engine/engine.h"
 #include "message/generation_defaults.h"
@@ -14,7 +16,32 @@
 
 namespace portico {
 
+// Where the weights are from once they have been replaced. Thread safe.
+class WeightsPath {
+ public:
+  std::string Get() const {
+    std::lock_guard lock(mutex_);
+    return path_;
+  }
+  void Set(std::string path) {
+    std::lock_guard lock(mutex_);
+    path_ = std::move(path);
+  }
+  // Held while weights are replaced, one replacement after the other.
+  std::mutex replacing;
+
+ private:
+  mutable std::mutex mutex_;
+  std::string path_;  // guarded by mutex_
+};
+
 struct ServingModel {
+  // Of the weights that it answers with.
+  std::string model_path() const {
+    std::string replaced = weights->Get();
+    return replaced.empty() ? engine->info().model_path : replaced;
+  }
+
   std::string id;       // what `model` says in requests
   int64_t created = 0;  // Unix seconds
   std::string tokenizer_path;
@@ -24,6 +51,7 @@ struct ServingModel {
   std::shared_ptr<const ChatTemplate> chat_template;      // null: the model has none
   std::string chat_template_error;                        // why there is none, for the refusal
   GenerationDefaults defaults;
+  std::unique_ptr<WeightsPath> weights = std::make_unique<WeightsPath>();
 };
 
 }  // namespace portico

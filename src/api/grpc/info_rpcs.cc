@@ -17,7 +17,7 @@ std::string ServerInfoText(const ApiContext& api) {
 }
 
 void FillModelInfo(const ServingModel& model, pb::GetModelInfoResponse* response) {
-  response->set_model_path(model.engine->info().model_path);
+  response->set_model_path(model.model_path());
   response->set_json_info(ModelInfoBody(model));
 }
 

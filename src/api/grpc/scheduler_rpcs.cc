@@ -78,7 +78,7 @@ Status GetModelInfo(RpcContext& context, ShardContext&, const pb::GetModelInfoRe
                     pb::GetModelInfoResponse* response) {
   PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(""));
   const EngineInfo& engine = model->engine->info();
-  response->set_model_path(engine.model_path);
+  response->set_model_path(model->model_path());
   response->set_tokenizer_path(model->tokenizer_path);
   response->set_is_generation(true);
   response->set_weight_version("default");

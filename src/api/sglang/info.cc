@@ -77,7 +77,7 @@ std::string ModelInfoBody(const ServingModel& model) {
   std::string body;
   JsonWriter w(&body);
   w.BeginObject();
-  w.Key("model_path").String(engine.model_path);
+  w.Key("model_path").String(model.model_path());
   w.Key("tokenizer_path").String(model.tokenizer_path);
   w.Key("served_model_name").String(model.id);
   w.Key("is_generation").Bool(true);
