@@ -5,6 +5,7 @@ import subprocess
 
 import grpc
 import pytest
+import requests
 
 from conftest import free_port, wait_until
 from grpc_client import Client
@@ -115,12 +116,18 @@ def healthy(client):
 
 def test_clients_must_show_a_certificate_where_an_authority_is_named(start, authority):
     authority.issue("client")
-    server = start_with_tls(start, authority, "--ssl-ca-certs", authority.folder / "ca.crt")
+    server = start_with_tls(start, authority, "--ssl-ca-certs", authority.folder / "ca.crt", "--access-log")
     shown = grpc.ssl_channel_credentials(authority.read("ca.crt"), authority.read("client.key"),
                                          authority.read("client.crt"))
     client = connect(server.port, credentials=shown)
     wait_until(lambda: healthy(client), "the server is not ready")
     assert finished(long_stream(client, tokens=20))
+    wait_until(lambda: "(CN=client) gRPC /sglang.runtime.v1.SglangService/TextGenerate" in server.output(), server.output)
+    (authority.folder / "both.pem").write_bytes(authority.read("client.crt") + authority.read("client.key"))
+    url = f"https://127.0.0.1:{server.port}/health"
+    files = {"verify": str(authority.folder / "ca.crt"), "cert": str(authority.folder / "both.pem")}
+    assert requests.get(url, **files, timeout=60).status_code == 200
+    wait_until(lambda: "(CN=client) GET /health" in server.output(), server.output)
     hidden = grpc.ssl_channel_credentials(authority.read("ca.crt"))
     call = connect(server.port, credentials=hidden).sglang.HealthCheck
     assert code_of(lambda: call(timeout=60)) == grpc.StatusCode.UNAVAILABLE

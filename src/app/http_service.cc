@@ -22,6 +22,11 @@ int ShardCount(const ServeOptions& options) {
 
 size_t PoolThreads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
 
+// For the access log: the address, and the subject of the client's certificate where it shows one.
+std::string WhoAsks(const std::string& peer, const std::string& client) {
+  return client.empty() ? peer : fmt::format("{} ({})", peer, client);
+}
+
 net::ServerOptions ListenerOptions(const ServeOptions& options) {
   net::ServerOptions listener;
   listener.host = options.host;
@@ -51,8 +56,8 @@ net::ServerOptions ListenerOptions(const ServeOptions& options) {
   if (options.access_log) {
     listener.on_complete = [](const net::HttpRequest& request, int status, size_t bytes,
                               Duration took) {
-      LogInfo("{} {} {} {} {} bytes {:.1f} ms", request.peer, request.method, request.path, status,
-              bytes, Seconds(took) * 1e3);
+      LogInfo("{} {} {} {} {} bytes {:.1f} ms", WhoAsks(request.peer, request.client),
+              request.method, request.path, status, bytes, Seconds(took) * 1e3);
     };
   }
   return listener;
@@ -65,7 +70,7 @@ net::GrpcOptions GrpcListenerOptions(const ServeOptions& options, api::rpc::Grpc
   grpc.on_complete = [count = std::move(grpc.on_complete)](
                          const net::GrpcCall& call, StatusCode code, size_t bytes, Duration took) {
     count(call, code, bytes, took);
-    LogInfo("{} gRPC {} {} {} bytes {:.1f} ms", call.peer(), call.method(),
+    LogInfo("{} gRPC {} {} {} bytes {:.1f} ms", WhoAsks(call.peer(), call.client()), call.method(),
             absl::StatusCodeToString(code), bytes, Seconds(took) * 1e3);
   };
   return grpc;

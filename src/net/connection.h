@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "net/output_queue.h"
@@ -41,6 +42,11 @@ class Connection {
 
   ServerShard& shard() { return shard_; }
   const std::string& peer() const { return peer_; }
+  // As Transport::PeerSubject(), looked up at the first request.
+  const std::string& client() {
+    if (!std::exchange(client_known_, true)) client_ = transport_->PeerSubject();
+    return client_;
+  }
 
   // Output to append to; valid until the next call of anything here.
   std::string& Output();
@@ -97,6 +103,7 @@ class Connection {
   std::unique_ptr<Session> former_session_;
   OutputQueue output_;
   std::string peer_;
+  std::string client_;
 
   // The table's: place in the list of `listed_`, due time, progress since it was listed.
   Connection* before_ = nullptr;
@@ -122,6 +129,7 @@ class Connection {
   bool dirty_ = false;          // EndOfTurn is on its way
   bool wants_end_of_turn_ = false;
   bool wants_sent_ = false;
+  bool client_known_ = false;
   bool retired_ = false;
 };
 

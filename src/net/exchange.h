@@ -22,6 +22,7 @@ struct HttpRequest {
   Headers headers;     // names in lower case
   std::string body;    // whole; its capacity has room for simdjson's padding behind size()
   std::string peer;    // "127.0.0.1:51234"
+  std::string client;  // the subject of the certificate that the client has shown, or ""
 
   // The first value of a header (name in lower case), or "".
   std::string_view Header(std::string_view name) const;

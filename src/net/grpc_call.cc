@@ -92,6 +92,7 @@ GrpcCall::GrpcCall(Http2Stream& stream)
     : stream_(&stream),
       shard_(stream.connection().shard().shard),
       peer_(stream.connection().peer()),
+      client_(stream.connection().client()),
       deframer_(stream.connection().shard().options.grpc.max_message_bytes) {}
 
 GrpcCall::~GrpcCall() {

@@ -51,6 +51,8 @@ class GrpcCall final : private Http2User {
   // The first value of a name (in lower case), or "".
   std::string_view Metadata(std::string_view name) const;
   const std::string& peer() const { return peer_; }  // "127.0.0.1:51234"
+  // The subject of the certificate that the client has shown, or "".
+  const std::string& client() const { return client_; }
   // TimePoint::max() if the client set none. When it passes the call is answered
   // DEADLINE_EXCEEDED, then on_closed is called.
   TimePoint deadline() const { return deadline_; }
@@ -129,6 +131,7 @@ class GrpcCall final : private Http2User {
   std::unique_ptr<GrpcCall> self_;  // until the handler has it
   std::string method_;
   std::string peer_;
+  std::string client_;
   GrpcMetadata metadata_;
   TimePoint start_;  // only where someone asks
   TimePoint deadline_ = TimePoint::max();

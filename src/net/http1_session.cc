@@ -84,6 +84,7 @@ void Http1Session::Dispatch() {
   std::unique_ptr<RequestParser> parser = std::move(parser_);
   connection_.SetWait(Wait::kAnswer);
   parser->request().peer = connection_.peer();
+  parser->request().client = connection_.client();
   auto exchange = std::make_unique<Http1Exchange>(*this, *parser);
   exchange_ = exchange.get();
   connection_.shard().handler(std::move(exchange));

@@ -206,6 +206,7 @@ void Http2Session::OnHead(Http2Stream& stream, bool ended) {
   stream.head_done_ = true;
   stream.body_since_ = now_;
   stream.request.peer = connection_.peer();
+  stream.request.client = connection_.client();
   // Answers take turns: a large one must not hold the streams of others up.
   const nghttp2_extpri in_turns = {NGHTTP2_EXTPRI_DEFAULT_URGENCY, 1};
   nghttp2_session_change_extpri_stream_priority(nghttp2_, stream.id_, &in_turns, 1);

@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -51,6 +52,20 @@ void TlsTransport::EndOutput() {
   ERR_clear_error();
   if (!failed_ && SSL_is_init_finished(ssl_)) SSL_shutdown(ssl_);
   shutdown(SSL_get_fd(ssl_), SHUT_WR);
+}
+
+std::string TlsTransport::PeerSubject() const {
+  X509* certificate = SSL_get0_peer_certificate(ssl_);
+  if (certificate == nullptr) return {};
+  BIO* memory = BIO_new(BIO_s_mem());
+  if (memory == nullptr) return {};
+  X509_NAME_print_ex(memory, X509_get_subject_name(certificate), 0,
+                     XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
+  char* text = nullptr;
+  const long size = BIO_get_mem_data(memory, &text);
+  std::string subject(text, static_cast<size_t>(std::max(size, 0L)));
+  BIO_free(memory);
+  return subject;
 }
 
 IoResult TlsTransport::Stopped(int result, int opposite) {

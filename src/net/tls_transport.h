@@ -23,6 +23,7 @@ class TlsTransport : public Transport {
   IoResult Write(const iovec* parts, int count) override;
   void EndOutput() override;
   std::string Failure() const override { return failure_; }
+  std::string PeerSubject() const override;
 
  protected:
   // Says that the connection must not be used.

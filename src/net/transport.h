@@ -33,6 +33,9 @@ class Transport {
   virtual void EndOutput() = 0;
   // After kFailed: why, where more is known than that the connection is lost.
   virtual std::string Failure() const { return {}; }
+  // The subject of the certificate that the peer has shown, as RFC 2253 writes names; empty where
+  // there is none. The same at every call after the first bytes have been read.
+  virtual std::string PeerSubject() const { return {}; }
 };
 
 // `fd` stays the caller's and must outlive the transport.

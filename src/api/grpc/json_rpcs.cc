@@ -40,6 +40,7 @@ void PassThrough(RpcContext& context, const JsonMethod& method, CallPtr call,
   http.headers = call->metadata();
   for (auto& [name, value] : request.trace_headers()) http.headers.emplace_back(name, value);
   http.peer = call->peer();
+  http.client = call->client();
   http.body = std::move(*request.mutable_json_body());
   http.body.reserve(http.body.size() + kPadding);
   auto exchange = std::make_unique<JsonExchange>(std::move(call), method.envelope);
