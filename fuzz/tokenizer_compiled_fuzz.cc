@@ -9,19 +9,21 @@
 #include <vector>
 
 #include "tokenizer/compiled_file.h"
+#include "tokenizer/compiled_image.h"
 #include "tokenizer/compiled_model.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace portico::tokenizer;
   std::string_view bytes(reinterpret_cast<const char*>(data), size);
   OpenCompiled({1, 2}, bytes);
-  std::unique_ptr<const Model> model = RestoreModel(bytes);
+  CompiledImage image(bytes);
+  std::unique_ptr<const Model> model = RestoreModel(image.text());
   if (!model) return 0;
   std::vector<Token> tokens;
   for (std::string_view piece : {"hello", "\xE4\xBD\xA0", " a"}) {
     model->Tokenize(piece, &tokens).IgnoreError();
   }
   std::optional<std::string> again = CompileModel(*model);
-  if (again && !RestoreModel(*again)) __builtin_trap();
+  if (again && !RestoreModel(CompiledImage(*again).text())) __builtin_trap();
   return 0;
 }

@@ -15,15 +15,42 @@ using namespace unicode_tables;
 constexpr uint32_t kLimit = 0x110000;
 constexpr uint32_t kBlock = 256;
 
+// A list of (length, value) pairs, walked beside another one.
+class Runs {
+ public:
+  Runs(const uint32_t* rows, size_t size) : row_(rows), end_(rows + size), left_(rows[0]) {}
+
+  uint32_t left() const { return left_; }
+  uint32_t value() const { return row_[1]; }
+  // Goes on by `count`, at most what is left.
+  void Skip(uint32_t count) {
+    left_ -= count;
+    if (left_ == 0 && row_ + 2 < end_) {
+      row_ += 2;
+      left_ = row_[0];
+    }
+  }
+
+ private:
+  const uint32_t* row_;
+  const uint32_t* end_;
+  uint32_t left_;
+};
+
 // Blocks of 256 code points, equal blocks stored once.
 class PropertyTable {
  public:
   PropertyTable() {
-    std::vector<uint16_t> flat(kLimit);
-    Fill(kCategoryRuns, kCategoryRunsSize, 0, &flat);
-    Fill(kFlagRuns, kFlagRunsSize, 8, &flat);
-    for (uint32_t block = 0; block < kLimit / kBlock; ++block) {
-      index_[block] = Intern(flat.data() + block * kBlock);
+    std::vector<uint16_t> block;
+    for (const PropertyRun& run : PropertyRuns()) {
+      for (uint32_t c = run.first; c < run.first + run.count;) {
+        uint32_t count = std::min(run.first + run.count - c, kBlock - c % kBlock);
+        block.insert(block.end(), count, run.properties.bits());
+        c += count;
+        if (c % kBlock != 0) continue;
+        index_[c / kBlock - 1] = Intern(block);
+        block.clear();
+      }
     }
   }
 
@@ -32,21 +59,13 @@ class PropertyTable {
   }
 
  private:
-  static void Fill(const uint32_t* runs, size_t size, int shift, std::vector<uint16_t>* flat) {
-    size_t at = 0;
-    for (size_t i = 0; i + 1 < size; i += 2) {
-      auto value = static_cast<uint16_t>(runs[i + 1] << shift);
-      for (uint32_t n = runs[i]; n > 0 && at < flat->size(); --n) (*flat)[at++] |= value;
-    }
-  }
-
-  uint16_t Intern(const uint16_t* block) {
-    for (size_t at = 0; at < blocks_.size(); at += kBlock) {
-      if (std::memcmp(&blocks_[at], block, kBlock * sizeof(uint16_t)) == 0) {
-        return static_cast<uint16_t>(at / kBlock);
+  uint16_t Intern(const std::vector<uint16_t>& block) {
+    for (size_t at = blocks_.size(); at > 0; at -= kBlock) {
+      if (std::memcmp(&blocks_[at - kBlock], block.data(), kBlock * sizeof(uint16_t)) == 0) {
+        return static_cast<uint16_t>(at / kBlock - 1);
       }
     }
-    blocks_.insert(blocks_.end(), block, block + kBlock);
+    blocks_.insert(blocks_.end(), block.begin(), block.end());
     return static_cast<uint16_t>(blocks_.size() / kBlock - 1);
   }
 
@@ -55,6 +74,21 @@ class PropertyTable {
 };
 
 }  // namespace
+
+std::vector<PropertyRun> PropertyRuns() {
+  std::vector<PropertyRun> out;
+  Runs categories(kCategoryRuns, kCategoryRunsSize);
+  Runs flags(kFlagRuns, kFlagRunsSize);
+  for (uint32_t c = 0; c < kLimit;) {
+    uint32_t count = std::min({categories.left(), flags.left(), kLimit - c});
+    auto bits = static_cast<uint16_t>(categories.value() | flags.value() << 8);
+    out.push_back({c, count, CharProperties(bits)});
+    categories.Skip(count);
+    flags.Skip(count);
+    c += count;
+  }
+  return out;
+}
 
 CharProperties PropertiesOf(uint32_t code_point) {
   static const PropertyTable* const table = new PropertyTable;

@@ -11,12 +11,13 @@ namespace {
 constexpr int32_t kEnd = -1;
 constexpr size_t kShort = 64;
 
-// A short word: look for the lowest rank again after each merge.
-void MergeShort(const MergeTable& merges, std::vector<Token>* symbols) {
+// A short word: look for the lowest rank again after each merge. `get(left, right)` finds a pair's merge.
+template <typename Get>
+void MergeShort(Get get, std::vector<Token>* symbols) {
   Token* s = symbols->data();
   size_t count = symbols->size();
   Merge next[kShort];  // of symbol i with the one behind it
-  for (size_t i = 0; i + 1 < count; ++i) next[i] = merges.Get(s[i].id, s[i + 1].id);
+  for (size_t i = 0; i + 1 < count; ++i) next[i] = get(s[i].id, s[i + 1].id);
   while (count > 1) {
     size_t best = 0;
     for (size_t i = 1; i + 1 < count; ++i) {
@@ -30,8 +31,8 @@ void MergeShort(const MergeTable& merges, std::vector<Token>* symbols) {
       next[i] = next[i + 1];
     }
     --count;
-    if (best + 1 < count) next[best] = merges.Get(s[best].id, s[best + 1].id);
-    if (best > 0) next[best - 1] = merges.Get(s[best - 1].id, s[best].id);
+    if (best + 1 < count) next[best] = get(s[best].id, s[best + 1].id);
+    if (best > 0) next[best - 1] = get(s[best - 1].id, s[best].id);
   }
   symbols->resize(count);
 }
@@ -52,7 +53,8 @@ struct Link {
 };
 
 // A long word: a queue of candidates; entries that no longer hold are dropped when they come up.
-void MergeLong(const MergeTable& merges, std::vector<Token>* symbols) {
+template <typename Get>
+void MergeLong(Get get, std::vector<Token>* symbols) {
   std::vector<Token>& s = *symbols;
   auto count = static_cast<int32_t>(s.size());
   std::vector<Link> links(s.size());
@@ -60,12 +62,12 @@ void MergeLong(const MergeTable& merges, std::vector<Token>* symbols) {
   for (int32_t i = 0; i < count; ++i) {
     links[static_cast<size_t>(i)] = {i - 1, i + 1 < count ? i + 1 : kEnd, false};
     if (i + 1 == count) break;
-    Merge m = merges.Get(s[static_cast<size_t>(i)].id, s[static_cast<size_t>(i) + 1].id);
+    Merge m = get(s[static_cast<size_t>(i)].id, s[static_cast<size_t>(i) + 1].id);
     if (m.rank != Merge::kNone) initial.push_back({m.rank, i, m.id});
   }
   std::priority_queue<Candidate> queue(std::less<Candidate>{}, std::move(initial));
   auto offer = [&](int32_t left, int32_t right) {
-    Merge m = merges.Get(s[static_cast<size_t>(left)].id, s[static_cast<size_t>(right)].id);
+    Merge m = get(s[static_cast<size_t>(left)].id, s[static_cast<size_t>(right)].id);
     if (m.rank != Merge::kNone) queue.push({m.rank, left, m.id});
   };
   while (!queue.empty()) {
@@ -75,7 +77,7 @@ void MergeLong(const MergeTable& merges, std::vector<Token>* symbols) {
     if (here.gone || here.next == kEnd) continue;
     Token& left = s[static_cast<size_t>(top.at)];
     Token& right = s[static_cast<size_t>(here.next)];
-    Merge m = merges.Get(left.id, right.id);
+    Merge m = get(left.id, right.id);
     if (m.rank == Merge::kNone || m.id != top.id) continue;
     left.id = m.id;
     left.end = right.end;
@@ -93,19 +95,48 @@ void MergeLong(const MergeTable& merges, std::vector<Token>* symbols) {
   s.resize(kept);
 }
 
+template <typename Get>
+void MergeBy(Get get, std::vector<Token>* symbols) {
+  if (symbols->size() < 2) return;
+  if (symbols->size() <= kShort) {
+    MergeShort(get, symbols);
+  } else {
+    MergeLong(get, symbols);
+  }
+}
+
 }  // namespace
 
 void MergeSymbols(const MergeTable& merges, std::vector<Token>* symbols) {
-  if (symbols->size() < 2 || merges.empty()) return;
-  if (symbols->size() <= kShort) {
-    MergeShort(merges, symbols);
-  } else {
-    MergeLong(merges, symbols);
-  }
+  if (merges.empty()) return;
+  MergeBy([&](TokenId left, TokenId right) { return merges.Get(left, right); }, symbols);
+}
+
+void Bpe::MergeAll(std::vector<Token>* symbols) const {
+  if (!merges_.empty()) return MergeSymbols(merges_, symbols);
+  if (!pairs_) return;
+  MergeBy([this](TokenId left, TokenId right) { return pairs_->Find(left, right); }, symbols);
+}
+
+const PairMerges* Bpe::pairs() const {
+  std::call_once(pairs_once_, [this] {
+    if (!pairs_) pairs_ = PairMerges::Make(merges_);
+  });
+  return pairs_.get();
 }
 
 Bpe::Bpe(Vocabulary vocabulary, MergeTable merges, BpeOptions options)
     : Model(std::move(vocabulary)), merges_(std::move(merges)), options_(std::move(options)) {
+  FindSpecials();
+}
+
+Bpe::Bpe(Vocabulary vocabulary, std::unique_ptr<const PairMerges> pairs, BpeOptions options)
+    : Model(std::move(vocabulary)), pairs_(std::move(pairs)), options_(std::move(options)) {
+  FindSpecials();
+}
+
+// The tokens that the options name.
+void Bpe::FindSpecials() {
   if (options_.unk_token) unk_id_ = vocabulary_.Find(*options_.unk_token);
   if (!options_.byte_fallback) return;
   constexpr char kDigits[] = "0123456789ABCDEF";
@@ -179,7 +210,7 @@ Status Bpe::Tokenize(std::string_view piece, std::vector<Token>* out) const {
   }
   std::vector<Token> symbols;
   PORTICO_RETURN_IF_ERROR(Symbols(piece, &symbols));
-  MergeSymbols(merges_, &symbols);
+  MergeAll(&symbols);
   out->insert(out->end(), symbols.begin(), symbols.end());
   return OkStatus();
 }

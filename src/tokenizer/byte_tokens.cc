@@ -1,6 +1,7 @@
 #include "tokenizer/byte_tokens.h"
 
 #include <algorithm>
+#include <string>
 
 #include "tokenizer/byte_level.h"
 
@@ -12,18 +13,22 @@ ByteTokens::ByteTokens(const Vocabulary& vocabulary) {
   while (slots < limit + limit / 2) slots *= 2;
   slots_.resize(slots);
   mask_ = slots - 1;
+  filter_.resize(kFilterWords);
   offsets_.reserve(limit + 1);
   offsets_.push_back(0);
   bytes_.reserve(limit * 8);
+  std::string bytes;
   for (TokenId id = 0; id < static_cast<TokenId>(limit); ++id) {
-    AppendByteLevelBytes(vocabulary.Spelling(id), &bytes_);
+    bytes.clear();
+    AppendByteLevelBytes(vocabulary.Spelling(id), &bytes);
+    bytes_.append(bytes.data(), bytes.size());
     offsets_.push_back(static_cast<uint32_t>(bytes_.size()));
     if (LengthOf(id) > 0) Insert(vocabulary, id);
   }
 }
 
 void ByteTokens::Save(CompiledWriter* out) const {
-  out->Text(bytes_);
+  out->Rows(bytes_);
   out->Rows(offsets_);
   out->Rows(filter_);
   out->Rows(slots_);
@@ -31,24 +36,25 @@ void ByteTokens::Save(CompiledWriter* out) const {
 
 std::optional<ByteTokens> ByteTokens::Restore(CompiledReader* in, TokenId limit) {
   ByteTokens out;
-  std::string_view bytes;
-  if (!in->Text(&bytes) || !in->Rows(&out.offsets_) ||
-      !in->Rows(out.filter_.data(), out.filter_.size()) || !in->Rows(&out.slots_)) {
+  if (!in->Rows(&out.bytes_) || !in->Rows(&out.offsets_) || !in->Rows(&out.filter_) ||
+      !in->Rows(&out.slots_) || out.filter_.size() != kFilterWords) {
     return std::nullopt;
   }
-  out.bytes_ = bytes;
-  const std::vector<uint32_t>& offsets = out.offsets_;
+  const StoredRows<uint32_t>& offsets = out.offsets_;
   if (offsets.size() != static_cast<size_t>(limit) + 1 || offsets[0] != 0 ||
-      offsets.back() != bytes.size() || !std::is_sorted(offsets.begin(), offsets.end())) {
+      offsets.back() != out.bytes_.size()) {
     return std::nullopt;
   }
-  size_t slots = out.slots_.size();
-  size_t free = 0;  // where a search ends
+  // Without a way out of the loops, which makes them several times faster.
+  bool known = true;
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) known &= offsets[i] <= offsets[i + 1];
+  uint32_t free = 0;  // where a search ends
   for (const Slot& slot : out.slots_) {
-    if (slot.id >= limit) return std::nullopt;
+    known &= slot.id < limit;
     free += slot.id < 0 ? 1 : 0;
   }
-  if ((slots & (slots - 1)) != 0 || free == 0) return std::nullopt;
+  size_t slots = out.slots_.size();
+  if (!known || (slots & (slots - 1)) != 0 || free == 0) return std::nullopt;
   out.mask_ = slots - 1;
   return out;
 }
@@ -57,8 +63,8 @@ void ByteTokens::Insert(const Vocabulary& vocabulary, TokenId id) {
   std::string_view bytes = Of(id);
   uint64_t hash = HashBytes(bytes);
   uint64_t bit = hash >> (64 - kFilterBits);
-  filter_[bit / 64] |= uint64_t{1} << bit % 64;
-  Slot& slot = slots_[SlotOf(bytes, hash)];
+  filter_.Edit(bit / 64) |= uint64_t{1} << bit % 64;
+  Slot& slot = slots_.Edit(SlotOf(bytes, hash));
   // A spelling that has two ids is found under the one that the vocabulary finds.
   if (slot.id >= 0) id = vocabulary.Find(vocabulary.Spelling(id)).value_or(id);
   slot = {static_cast<uint32_t>(hash >> 16), id};

@@ -3,12 +3,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "tokenizer/compiled_file.h"
 #include "tokenizer/hash.h"
+#include "tokenizer/stored_rows.h"
 #include "tokenizer/token_id.h"
 #include "tokenizer/vocabulary.h"
 
@@ -26,7 +25,7 @@ class ByteTokens {
   // "" for an id that is none of them.
   std::string_view Of(TokenId id) const {
     auto i = static_cast<size_t>(id);
-    return std::string_view(bytes_).substr(offsets_[i], offsets_[i + 1] - offsets_[i]);
+    return {bytes_.data() + offsets_[i], offsets_[i + 1] - offsets_[i]};
   }
   uint32_t LengthOf(TokenId id) const {
     auto i = static_cast<size_t>(id);
@@ -65,10 +64,12 @@ class ByteTokens {
   }
   void Insert(const Vocabulary& vocabulary, TokenId id);
 
-  std::string bytes_;
-  std::vector<uint32_t> offsets_;  // one more than there are ids
-  std::vector<uint64_t> filter_ = std::vector<uint64_t>((size_t{1} << kFilterBits) / 64);
-  std::vector<Slot> slots_;  // open addressing, a power of two
+  static constexpr size_t kFilterWords = (size_t{1} << kFilterBits) / 64;
+
+  StoredRows<char> bytes_;
+  StoredRows<uint32_t> offsets_;  // one more than there are ids
+  StoredRows<uint64_t> filter_;
+  StoredRows<Slot> slots_;  // open addressing, a power of two
   size_t mask_ = 0;
 };
 

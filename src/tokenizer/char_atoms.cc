@@ -25,14 +25,13 @@ size_t PartAscii(char tail, char ascii) { return Byte(tail) % kTails * kAscii + 
 size_t PartPart(char tail, char lead) { return Byte(tail) % kTails * kLeads + Byte(lead) % kLeads; }
 
 // Merges a character's bytes alone; true if they become one token, with the latest rank in `*last_rank`.
-bool MergeAlone(const MergeTable& merges, std::vector<TokenId> ids, TokenId* whole,
-                uint32_t* last_rank) {
+bool MergeAlone(const Bpe& model, std::vector<TokenId> ids, TokenId* whole, uint32_t* last_rank) {
   *last_rank = 0;
   while (ids.size() > 1) {
     size_t best = 0;
     Merge least;
     for (size_t i = 0; i + 1 < ids.size(); ++i) {
-      Merge m = merges.Get(ids[i], ids[i + 1]);
+      Merge m = model.FindMerge(ids[i], ids[i + 1]);
       if (m.rank < least.rank) {
         least = m;
         best = i;
@@ -85,8 +84,8 @@ CharAtoms::CharAtoms(const Bpe& model, const ByteTokens& tokens, const TokenId* 
     atom->id = byte_ids[c];
     atom->rank = 0;
   }
-  NoteAtoms(model.merges(), tokens);
-  NoteBorders(model.merges(), tokens);
+  NoteAtoms(model, tokens);
+  NoteBorders(model, tokens);
 }
 
 void CharAtoms::Save(CompiledWriter* out) const {
@@ -111,15 +110,15 @@ std::unique_ptr<const CharAtoms> CharAtoms::Restore(CompiledReader* in, TokenId 
 }
 
 CharAtoms::Atom* CharAtoms::Of(uint32_t code_point) {
-  uint16_t& block = block_of_[code_point / kBlock];
+  uint16_t& block = block_of_.Edit(code_point / kBlock);
   if (block == 0) {
     block = static_cast<uint16_t>(atoms_.size() / kBlock);
     atoms_.resize(atoms_.size() + kBlock);
   }
-  return &atoms_[block * size_t{kBlock} + code_point % kBlock];
+  return &atoms_.Edit(block * size_t{kBlock} + code_point % kBlock);
 }
 
-void CharAtoms::NoteAtoms(const MergeTable& merges, const ByteTokens& tokens) {
+void CharAtoms::NoteAtoms(const Bpe& model, const ByteTokens& tokens) {
   std::vector<TokenId> ids;
   for (TokenId id = 0; id < tokens.limit(); ++id) {
     std::string_view bytes = tokens.Of(id);
@@ -128,14 +127,14 @@ void CharAtoms::NoteAtoms(const MergeTable& merges, const ByteTokens& tokens) {
     for (char c : bytes) ids.push_back(byte_ids_[Byte(c)]);
     TokenId whole = 0;
     uint32_t rank = 0;
-    if (!MergeAlone(merges, ids, &whole, &rank)) continue;
+    if (!MergeAlone(model, ids, &whole, &rank)) continue;
     Atom* atom = Of(Utf8Decode(bytes, bytes.size()));
     atom->id = whole;
     atom->rank = rank;
   }
 }
 
-void CharAtoms::NoteBorders(const MergeTable& merges, const ByteTokens& tokens) {
+void CharAtoms::NoteBorders(const Bpe& model, const ByteTokens& tokens) {
   struct Edges {
     Edge first;
     Edge last;
@@ -154,23 +153,23 @@ void CharAtoms::NoteBorders(const MergeTable& merges, const ByteTokens& tokens) 
     }
     if (Atom* atom = Of(e.code_point); merge.rank < atom->rank) atom->id = -1;
   };
-  merges.ForEach([&](TokenId left, TokenId right, Merge merge) {
+  model.ForEachMerge([&](TokenId left, TokenId right, Merge merge) {
     check_order(left, merge);
     check_order(right, merge);
     const Edge& a = edges[static_cast<size_t>(left)].last;
     const Edge& b = edges[static_cast<size_t>(right)].first;
     if (a.kind == Edge::kWhole && b.kind == Edge::kPart) {
       bool ascii = a.code_point < kAscii;
-      note(ascii ? &ascii_part_[AsciiPart(tokens.Of(left).back(), tokens.Of(right).front())]
+      note(ascii ? &ascii_part_.Edit(AsciiPart(tokens.Of(left).back(), tokens.Of(right).front()))
                  : &Of(a.code_point)->with_part_after,
            merge);
     } else if (a.kind == Edge::kPart && b.kind == Edge::kWhole) {
       bool ascii = b.code_point < kAscii;
-      note(ascii ? &part_ascii_[PartAscii(tokens.Of(left).back(), tokens.Of(right).front())]
+      note(ascii ? &part_ascii_.Edit(PartAscii(tokens.Of(left).back(), tokens.Of(right).front()))
                  : &Of(b.code_point)->with_part_before,
            merge);
     } else if (a.kind == Edge::kPart && b.kind == Edge::kPart) {
-      note(&part_part_[PartPart(tokens.Of(left).back(), tokens.Of(right).front())], merge);
+      note(&part_part_.Edit(PartPart(tokens.Of(left).back(), tokens.Of(right).front())), merge);
     }
   });
 }

@@ -15,11 +15,11 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <vector>
 
 #include "tokenizer/bpe.h"
 #include "tokenizer/byte_tokens.h"
 #include "tokenizer/compiled_file.h"
+#include "tokenizer/stored_rows.h"
 
 namespace portico::tokenizer {
 
@@ -55,17 +55,17 @@ class CharAtoms {
   Char CharAt(const char* p) const;
   void Spell(const char* p, uint32_t length, TokenId** to) const;
   Atom* Of(uint32_t code_point);
-  void NoteAtoms(const MergeTable& merges, const ByteTokens& tokens);
-  void NoteBorders(const MergeTable& merges, const ByteTokens& tokens);
+  void NoteAtoms(const Bpe& model, const ByteTokens& tokens);
+  void NoteBorders(const Bpe& model, const ByteTokens& tokens);
 
   const TokenId* byte_ids_;
-  std::vector<uint16_t> block_of_;  // the first block has no atoms
-  std::vector<Atom> atoms_;
+  StoredRows<uint16_t> block_of_;  // the first block has no atoms
+  StoredRows<Atom> atoms_;
   // The earliest ranks on a border: of an ASCII character with a part behind it, of a part with an ASCII character
   // behind it, of two parts. By the bytes on its two sides; of bytes from 0x80 on, the low bits.
-  std::vector<uint32_t> ascii_part_;
-  std::vector<uint32_t> part_ascii_;
-  std::vector<uint32_t> part_part_;
+  StoredRows<uint32_t> ascii_part_;
+  StoredRows<uint32_t> part_ascii_;
+  StoredRows<uint32_t> part_part_;
 };
 
 }  // namespace portico::tokenizer

@@ -1,9 +1,9 @@
 #include "tokenizer/char_class.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <unordered_map>
-#include <vector>
 
 #include "text/unicode.h"
 
@@ -12,14 +12,12 @@ namespace {
 
 constexpr uint32_t kBlock = 64;
 
-uint8_t ClassOf(uint32_t c) {
-  CharProperties p = PropertiesOf(c);
+uint8_t ClassOf(CharProperties p) {
   GeneralCategory g = p.category();
   uint8_t out = 0;
   if (p.is_letter()) out |= kLetter;
   if (p.is_number()) out |= kNumber;
   if (p.is_space()) out |= kSpace;
-  if (c == '\r' || c == '\n') out |= kNewline;
   if (p.is_mark()) out |= kMark | kUpper | kLower;
   if (g == GeneralCategory::kLm || g == GeneralCategory::kLo) out |= kUpper | kLower;
   if (g == GeneralCategory::kLu || g == GeneralCategory::kLt) out |= kUpper;
@@ -27,9 +25,6 @@ uint8_t ClassOf(uint32_t c) {
   if (p.is_punctuation_category() || p.is_symbol()) out |= kPunctSymbol;
   return out;
 }
-
-// Planes 4 to 13 are unassigned and 15 and 16 are for private use: three quarters of all code points, of no class.
-bool IsEmptyPlane(uint32_t c) { return c >= 0x40000 && c >> 16 != 14; }
 
 }  // namespace
 
@@ -41,19 +36,36 @@ const CharClasses& CharClasses::Get() {
 CharClasses::CharClasses() {
   std::string blocks;
   std::unordered_map<std::string, uint16_t> known;
-  for (uint32_t first = 0; first < 0x110000; first += kBlock) {
-    std::string block(kBlock, '\0');
-    for (uint32_t i = 0; i < kBlock && !IsEmptyPlane(first); ++i) {
-      block[i] = static_cast<char>(ClassOf(first + i));
-    }
+  auto intern = [&](uint32_t number, const std::string& block) {
     auto next = static_cast<uint16_t>(blocks.size() / kBlock);
     auto [it, is_new] = known.emplace(block, next);
     // ASCII keeps the first two blocks, whatever they hold.
-    if (is_new || first < 128) {
+    if (is_new || number < 128 / kBlock) {
       blocks += block;
       it->second = next;
     }
-    index_[first / kBlock] = it->second;
+    index_[number] = it->second;
+  };
+  std::string block;
+  for (const PropertyRun& run : PropertyRuns()) {
+    auto value = static_cast<char>(ClassOf(run.properties));
+    uint32_t end = run.first + run.count;
+    for (uint32_t c = run.first; c < end;) {
+      uint32_t count = std::min(end - c, kBlock - c % kBlock);
+      block.append(count, value);
+      c += count;
+      if (c % kBlock != 0) continue;
+      uint32_t number = c / kBlock - 1;
+      for (char line : {'\r', '\n'}) {
+        if (number == 0) block[static_cast<size_t>(line)] |= kNewline;
+      }
+      intern(number, block);
+      block.clear();
+      // A long run is the same block again and again.
+      for (bool same = count == kBlock; same && end - c >= kBlock; c += kBlock) {
+        index_[c / kBlock] = index_[number];
+      }
+    }
   }
   blocks_ = new uint8_t[blocks.size()];
   std::memcpy(blocks_, blocks.data(), blocks.size());

@@ -16,7 +16,6 @@
 
 #include "base/cache_folder.h"
 #include "tokenizer/compiled_model.h"
-#include "tokenizer/zeroed_memory.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -29,41 +28,6 @@ constexpr const char* kSaltName = "salt";
 constexpr size_t kSaltBytes = 16;
 // What a writer that died has left is removed when it is this old.
 constexpr std::chrono::hours kLeftover{1};
-
-// A whole file, read rather than mapped: a file cut while it is mapped ends the process. Into huge pages: to touch twenty
-// megabytes of small ones for the first time takes longer than to read them.
-class FileBytes {
- public:
-  static std::optional<FileBytes> Read(const std::string& path, uint64_t max_bytes) {
-    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return std::nullopt;
-    std::optional<FileBytes> out;
-    struct stat info = {};
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
-        static_cast<uint64_t>(info.st_size) <= max_bytes) {
-      out.emplace(static_cast<size_t>(info.st_size));
-      if (!out->Fill(fd)) out.reset();
-    }
-    close(fd);
-    return out;
-  }
-
-  explicit FileBytes(size_t size) : data_(std::max<size_t>(size, 1)), size_(size) {}
-  std::string_view text() const { return {data_.data(), size_}; }
-
- private:
-  bool Fill(int fd) {
-    for (size_t at = 0; at < size_;) {
-      ssize_t n = read(fd, data_.data() + at, size_ - at);
-      if (n <= 0) return false;
-      at += static_cast<size_t>(n);
-    }
-    return true;
-  }
-
-  ZeroedArray<char> data_;
-  size_t size_;
-};
 
 bool WriteAll(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -91,7 +55,7 @@ std::string WriteTemporary(const std::string& path, std::string_view text) {
 std::string SaltOf(const std::string& folder) {
   std::string path = folder + "/" + kSaltName;
   auto existing = [&]() -> std::string {
-    std::optional<FileBytes> file = FileBytes::Read(path, kSaltBytes);
+    std::shared_ptr<const CompiledImage> file = CompiledImage::Read(path, kSaltBytes);
     return file && file->text().size() == kSaltBytes ? std::string(file->text()) : std::string();
   };
   if (std::string salt = existing(); !salt.empty()) return salt;
@@ -140,16 +104,17 @@ std::string CompiledCache::PathOf(const ContentKey& key) const {
 
 std::optional<CompiledTokenizer> CompiledCache::Find(const ContentKey& key) const {
   const std::string path = PathOf(key);
-  std::optional<FileBytes> file = FileBytes::Read(path, max_bytes_);
-  if (!file) return std::nullopt;
-  std::optional<std::string_view> payload = OpenCompiled(key, file->text());
+  std::shared_ptr<const CompiledImage> image = CompiledImage::Read(path, max_bytes_);
+  if (!image) return std::nullopt;
+  std::optional<std::string_view> payload = OpenCompiled(key, image->text());
   if (!payload) return std::nullopt;
   CompiledReader in(*payload);
   std::string_view frame;
   std::string_view model;
   std::string_view merger;
   CompiledTokenizer out;
-  if (!in.Text(&frame) || !in.Text(&model) || !in.Text(&merger) || !in.AtEnd()) {
+  if (!in.Text(&frame) || !in.Part(&model) || !in.Part(&merger) || !in.Part(&out.decode_table) ||
+      !in.AtEnd()) {
     return std::nullopt;
   }
   out.frame = std::string(frame);
@@ -159,20 +124,25 @@ std::optional<CompiledTokenizer> CompiledCache::Find(const ContentKey& key) cons
     out.merger = PieceMerger::Restore(*bpe, merger);
     if (!out.merger) return std::nullopt;
   }
+  out.image = std::move(image);
   utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // used now
   return out;
 }
 
 void CompiledCache::Store(const ContentKey& key, std::string_view frame, const Model& model,
-                          const PieceMerger* merger) const {
+                          const PieceMerger* merger, const DecodeTable* decode) const {
   std::optional<std::string> compiled = CompileModel(model);
   if (!compiled) return;
   CompiledWriter out;
   out.Text(frame);
-  out.Text(*compiled);
-  CompiledWriter tables;
-  if (merger != nullptr) merger->Save(&tables);
-  out.Text(tables.Take());
+  out.Part(*compiled);
+  auto part = [&](const auto* tables) {
+    CompiledWriter bytes;
+    if (tables != nullptr) tables->Save(&bytes);
+    out.Part(bytes.Take());
+  };
+  part(merger);
+  part(decode);
   std::string file = SealCompiled(key, out.Take());
   if (file.size() > max_bytes_) return;
   const std::string path = PathOf(key);

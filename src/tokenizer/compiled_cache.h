@@ -11,15 +11,19 @@
 #include <string_view>
 
 #include "tokenizer/compiled_file.h"
+#include "tokenizer/compiled_image.h"
+#include "tokenizer/decode_table.h"
 #include "tokenizer/model.h"
 #include "tokenizer/piece_merger.h"
 
 namespace portico::tokenizer {
 
 struct CompiledTokenizer {
+  std::shared_ptr<const CompiledImage> image;  // what all else refers to
   std::string frame;  // for PartsFromFrame(); empty for sources that keep it elsewhere
   std::unique_ptr<const Model> model;
   std::unique_ptr<const PieceMerger> merger;  // of a byte-level model
+  std::string_view decode_table;              // for DecodeTable::Restore()
 };
 
 // Safe to use from several threads and processes at once.
@@ -38,7 +42,7 @@ class CompiledCache {
   std::optional<CompiledTokenizer> Find(const ContentKey& key) const;
   // Writes it under a temporary name and renames; does nothing where that fails.
   void Store(const ContentKey& key, std::string_view frame, const Model& model,
-             const PieceMerger* merger = nullptr) const;
+             const PieceMerger* merger = nullptr, const DecodeTable* decode = nullptr) const;
 
   std::string PathOf(const ContentKey& key) const;
 

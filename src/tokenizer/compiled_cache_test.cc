@@ -1,13 +1,11 @@
 #include "tokenizer/compiled_cache.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -72,138 +70,12 @@ std::string Bpe() {
   return ByteLevelJson({{"h", "e"}, {"l", "l"}, {"he", "ll"}, {"hell", "o"}, {" ", "hello"}});
 }
 
-std::string Frame(std::string_view model) {
-  return R"({"version":"1.0","added_tokens":[],"normalizer":null,"pre_tokenizer":{"type":"Whitespace"},)"
-         R"("post_processor":null,"decoder":null,"model":)" +
-         std::string(model) + "}";
-}
-
-std::vector<std::string> SmallTokenizers() {
-  return {
-      Bpe(),
-      Frame(
-          R"({"type":"BPE","unk_token":"<unk>","byte_fallback":false,"fuse_unk":true,)"
-          R"("continuing_subword_prefix":"##","end_of_word_suffix":"</w>","vocab":{"<unk>":0,"h":1,"##e":2,)"
-          R"("he":3,"##l":4,"##o</w>":7},"merges":[["h","##e"]]})"),
-      Frame(
-          R"({"type":"Unigram","unk_id":0,"byte_fallback":false,"vocab":[["<unk>",0.0],["hel",-1.5],)"
-          R"(["lo",-2.25],["h",-3],["e",-4],["l",-4],["o",-5],["lo",-9]]})"),
-      Frame(R"({"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##",)"
-            R"("max_input_chars_per_word":9,"vocab":{"[UNK]":0,"hel":1,"##lo":2,"unknown":5}})"),
-      Frame(R"({"type":"WordLevel","unk_token":"?","vocab":{"?":0,"hello":1,"12":9}})")};
-}
-
 std::vector<TokenId> Ids(PipelineParts parts, std::string_view text) {
   auto pipeline = Pipeline::Make(std::move(parts));
   EXPECT_TRUE(pipeline.ok()) << pipeline.status();
   std::vector<TokenId> ids;
   EXPECT_TRUE((*pipeline)->EncodeIds(text, {}, &ids).ok());
   return ids;
-}
-
-TEST(CompiledModel, EncodesAsItsSource) {
-  for (const std::string& json : SmallTokenizers()) {
-    std::string frame;
-    auto parts = PartsFromJson(json, &frame);
-    ASSERT_TRUE(parts.ok()) << parts.status() << json;
-    std::optional<std::string> compiled = CompileModel(*parts->model);
-    ASSERT_TRUE(compiled) << json;
-    std::unique_ptr<const Model> model = RestoreModel(*compiled);
-    ASSERT_NE(model, nullptr) << json;
-    EXPECT_EQ(CompileModel(*model), compiled);
-    auto again = PartsFromFrame(frame, std::move(model));
-    ASSERT_TRUE(again.ok()) << again.status() << frame;
-    std::vector<TokenId> expected = Ids(*std::move(parts), kText);
-    EXPECT_FALSE(expected.empty()) << json;
-    EXPECT_EQ(Ids(*std::move(again), kText), expected) << json;
-  }
-}
-
-std::string Saved(const PieceMerger& merger) {
-  CompiledWriter out;
-  merger.Save(&out);
-  return out.Take();
-}
-
-std::unique_ptr<const Model> BpeModel() { return std::move(PartsFromJson(Bpe())->model); }
-
-std::string SavedMerger() {
-  std::unique_ptr<const Model> model = BpeModel();
-  return Saved(*PieceMerger::Make(dynamic_cast<const portico::tokenizer::Bpe&>(*model)));
-}
-
-TEST(CompiledMerger, IsRestoredAsItWas) {
-  std::unique_ptr<const Model> model = BpeModel();
-  const auto& bpe = dynamic_cast<const portico::tokenizer::Bpe&>(*model);
-  std::string saved = SavedMerger();
-  std::unique_ptr<const PieceMerger> merger = PieceMerger::Restore(bpe, saved);
-  ASSERT_NE(merger, nullptr);
-  EXPECT_EQ(Saved(*merger), saved);
-}
-
-TEST(CompiledMerger, SurvivesAnyBytes) {
-  std::unique_ptr<const Model> model = BpeModel();
-  const auto& bpe = dynamic_cast<const portico::tokenizer::Bpe&>(*model);
-  const std::string good = SavedMerger();
-  std::mt19937 random(20261121);
-  for (int round = 0; round < 200; ++round) {
-    size_t cut = round < 20 ? good.size() - static_cast<size_t>(round) - 1 : random() % good.size();
-    EXPECT_EQ(PieceMerger::Restore(bpe, std::string_view(good).substr(0, cut)), nullptr) << cut;
-    std::string bad = good;
-    for (int i = 0; i < 1 + round % 2000; ++i) {
-      bad[random() % bad.size()] = static_cast<char>(random());
-    }
-    std::unique_ptr<const PieceMerger> merger = PieceMerger::Restore(bpe, bad);
-    auto encoder =
-        ByteLevelEncoder::Make(bpe, {ByteLevelPlan::Kind::kGpt2, false}, std::move(merger));
-    std::vector<TokenId> ids;
-    std::vector<PlacedToken> tokens;
-    uint32_t words = 0;
-    encoder->Encode(kText, &ids);
-    encoder->EncodeTokens(kText, &tokens, &words);
-    for (TokenId id : ids) EXPECT_LE(id, model->vocabulary().max_id());
-  }
-}
-
-// Files of an older build stay in users' caches. If this fails, what a loader makes of a source or the way it is
-// stored has changed: raise kCompiledFormat, then put the new numbers here.
-TEST(CompiledModel, ChangesOnlyWithItsFormatNumber) {
-  std::vector<std::string> checks;
-  for (const std::string& json : SmallTokenizers()) {
-    std::string frame;
-    auto parts = PartsFromJson(json, &frame);
-    ASSERT_TRUE(parts.ok());
-    checks.push_back(KeyOfContent(*CompileModel(*parts->model) + frame, "").Hex());
-  }
-  checks.push_back(KeyOfContent(SavedMerger(), "").Hex());
-  EXPECT_EQ(kCompiledFormat, 2u);
-  EXPECT_THAT(checks, ::testing::ElementsAre(
-                          "81b733572f7f2f1c1a1557c42e16394b", "af71f917dc327fda23969f53f85d2516",
-                          "01ac86a906333fd21db768319f4600a0", "fa0efedd9728ea3c06de218cab37ccbb",
-                          "aef86300281225454d337872b6ed3af9", "01d2fe994d3a05366ace5f569f0fb88c"));
-}
-
-TEST(CompiledModel, SurvivesAnyBytes) {
-  std::mt19937 random(20261121);
-  for (const std::string& json : SmallTokenizers()) {
-    auto parts = PartsFromJson(json);
-    ASSERT_TRUE(parts.ok());
-    std::string good = *CompileModel(*parts->model);
-    for (size_t cut = 0; cut < good.size(); ++cut) {
-      EXPECT_EQ(RestoreModel(std::string_view(good).substr(0, cut)), nullptr) << cut;
-    }
-    for (int round = 0; round < 3000; ++round) {
-      std::string bad = good;
-      for (size_t i = 0; i <= random() % 3; ++i) {
-        size_t at = random() % bad.size();
-        bad[at] = random() % 2 ? static_cast<char>(random()) : static_cast<char>(0xFF);
-      }
-      std::unique_ptr<const Model> model = RestoreModel(bad);
-      if (!model) continue;
-      std::vector<Token> tokens;
-      model->Tokenize("hello", &tokens).IgnoreError();
-    }
-  }
 }
 
 class CompiledCacheTest : public ::testing::Test {
@@ -371,44 +243,6 @@ TEST(CacheFolder, IgnoresRelativePaths) {
   Setting home("HOME", "/h");
   EXPECT_EQ(*CacheFolder(), "/h/.cache/portico");
 }
-
-class CompiledFamilies : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(CompiledFamilies, EncodeTheRecordedTextsAsRecorded) {
-  if (SharedData().empty()) GTEST_SKIP() << "the recorded vectors are not at hand (PORTICO_SHARED)";
-  fs::path folder = SharedData() / GetParam();
-  std::string frame;
-  auto parts = PartsFromJson(Unpacked(folder / "tokenizer.json.gz"), &frame);
-  ASSERT_TRUE(parts.ok()) << parts.status();
-  std::optional<std::string> compiled = CompileModel(*parts->model);
-  ASSERT_TRUE(compiled);
-  auto again = PartsFromFrame(frame, RestoreModel(*compiled));
-  ASSERT_TRUE(again.ok()) << again.status();
-  auto pipeline = Pipeline::Make(*std::move(again));
-  ASSERT_TRUE(pipeline.ok());
-  Tokenizer tokenizer(*std::move(pipeline));
-  size_t seen = 0;
-  for (const Json& row : Rows(folder / "vectors.jsonl.gz")) {
-    for (bool special : {false, true}) {
-      std::vector<TokenId> got;
-      tokenizer.Encode(row.GetString("text"), special, &got);
-      ASSERT_EQ(got, IdsOf(*row.Find(special ? "ids_special" : "ids_no_special")))
-          << row.GetString("text");
-    }
-    ++seen;
-  }
-  EXPECT_GT(seen, 100u);
-}
-
-INSTANTIATE_TEST_SUITE_P(Recorded, CompiledFamilies,
-                         ::testing::Values("llama-3.2", "qwen3", "gemma-3", "deepseek-v3",
-                                           "llama-2", "t5-small", "bert-base-uncased"),
-                         [](const auto& tested) {
-                           std::string name = tested.param;
-                           std::replace_if(
-                               name.begin(), name.end(), [](char c) { return !isalnum(c); }, '_');
-                           return name;
-                         });
 
 }  // namespace
 }  // namespace portico::tokenizer

@@ -2,7 +2,8 @@
 //
 //   magic (8 bytes), format (u32), zero (u32), key (16), payload size (u64), checksum (16), payload
 //
-// Numbers are little-endian. The checksum is XXH3's of 128 bits over the payload, seeded by the key, so that a cut
+// Numbers are little-endian. The rows of tables begin at multiples of 64 bytes, so that they are used where they lie once
+// the file is in memory (compiled_image.h): a load then costs reading and checking, not building. The checksum is XXH3's of 128 bits over the payload, seeded by the key, so that a cut
 // file, a flipped bit, another format or another content's file under this name are all seen before a field is read.
 #pragma once
 
@@ -10,18 +11,23 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "tokenizer/stored_rows.h"
+
 namespace portico::tokenizer {
 
 static_assert(std::endian::native == std::endian::little);
 
 // Raise it whenever a loader makes something else of the same source, or the payload's layout changes.
-inline constexpr uint32_t kCompiledFormat = 2;
+inline constexpr uint32_t kCompiledFormat = 3;
+// Of rows and parts, from the payload's begin on.
+inline constexpr size_t kCompiledAlignment = 64;
 
 struct ContentKey {
   uint64_t low = 0;
@@ -49,7 +55,17 @@ class CompiledWriter {
     Number<uint64_t>(text.size());
     out_.append(text);
   }
+  // What another writer made, aligned as it was there.
+  void Part(std::string_view part) {
+    Number<uint64_t>(part.size());
+    Align();
+    out_.append(part);
+  }
   // With their number. Rows must have no padding.
+  template <typename Row>
+  void Rows(const StoredRows<Row>& rows) {
+    Rows(rows.data(), rows.size());
+  }
   template <typename Row>
   void Rows(const std::vector<Row>& rows) {
     Rows(rows.data(), rows.size());
@@ -58,18 +74,21 @@ class CompiledWriter {
   void Rows(const Row* rows, size_t count) {
     static_assert(std::has_unique_object_representations_v<Row> || std::is_floating_point_v<Row>);
     Number<uint64_t>(count);
-    out_.append(reinterpret_cast<const char*>(rows), count * sizeof(Row));
+    Align();
+    if (count > 0) out_.append(reinterpret_cast<const char*>(rows), count * sizeof(Row));
   }
   std::string Take() { return std::move(out_); }
 
  private:
+  void Align() { out_.append(-out_.size() % kCompiledAlignment, '\0'); }
+
   std::string out_;
 };
 
-// Each call is false where the payload ends too early; nothing outside it is read.
+// Each call is false where the payload ends too early; nothing outside it is read. What is not copied refers to it.
 class CompiledReader {
  public:
-  explicit CompiledReader(std::string_view payload) : rest_(payload) {}
+  explicit CompiledReader(std::string_view payload) : payload_(payload), rest_(payload) {}
 
   template <typename T>
   bool Number(T* out) {
@@ -92,36 +111,47 @@ class CompiledReader {
     rest_.remove_prefix(size);
     return true;
   }
+  bool Part(std::string_view* out) {
+    std::span<const char> bytes;
+    if (!Span(&bytes)) return false;
+    *out = {bytes.data(), bytes.size()};
+    return true;
+  }
+  // A view of them.
+  template <typename Row>
+  bool Rows(StoredRows<Row>* out) {
+    std::span<const Row> rows;
+    if (!Span(&rows)) return false;
+    *out = StoredRows<Row>::View(rows);
+    return true;
+  }
   template <typename Row>
   bool Rows(std::vector<Row>* out) {
-    static_assert(std::is_trivially_copyable_v<Row>);
-    uint64_t count = 0;
-    if (!Number(&count) || count > rest_.size() / sizeof(Row)) return false;
-    out->resize(count);
-    if (count > 0) std::memcpy(out->data(), rest_.data(), count * sizeof(Row));
-    rest_.remove_prefix(count * sizeof(Row));
+    std::span<const Row> rows;
+    if (!Span(&rows)) return false;
+    out->assign(rows.begin(), rows.end());
     return true;
   }
-  // Exactly `count` of them.
-  template <typename Row>
-  bool Rows(Row* out, size_t count) {
-    static_assert(std::is_trivially_copyable_v<Row>);
-    uint64_t stored = 0;
-    if (!Number(&stored) || stored != count || count > rest_.size() / sizeof(Row)) return false;
-    if (count > 0) std::memcpy(out, rest_.data(), count * sizeof(Row));
-    rest_.remove_prefix(count * sizeof(Row));
-    return true;
-  }
-  // How many rows come next, without a step.
-  uint64_t NextCount() const {
-    uint64_t count = 0;
-    CompiledReader(*this).Number(&count);
-    return count;
-  }
-  size_t size() const { return rest_.size(); }
   bool AtEnd() const { return rest_.empty(); }
 
  private:
+  // False too where the payload does not lie at a place for such rows.
+  template <typename Row>
+  bool Span(std::span<const Row>* out) {
+    static_assert(std::is_trivially_copyable_v<Row> && alignof(Row) <= kCompiledAlignment);
+    uint64_t count = 0;
+    if (!Number(&count)) return false;
+    size_t skipped = -(payload_.size() - rest_.size()) % kCompiledAlignment;
+    if (skipped > rest_.size()) return false;
+    rest_.remove_prefix(skipped);
+    if (count > rest_.size() / sizeof(Row)) return false;
+    if (reinterpret_cast<uintptr_t>(rest_.data()) % alignof(Row) != 0) return false;
+    *out = {reinterpret_cast<const Row*>(rest_.data()), count};
+    rest_.remove_prefix(count * sizeof(Row));
+    return true;
+  }
+
+  std::string_view payload_;
   std::string_view rest_;
 };
 

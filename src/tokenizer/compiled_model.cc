@@ -13,14 +13,6 @@ namespace {
 
 enum class Kind : uint8_t { kBpe = 1, kUnigram = 2, kWordPiece = 3, kWordLevel = 4 };
 
-// In the order of the table's slots, where filling a table again is fastest: one pass over its memory.
-struct MergeRow {
-  TokenId left;
-  TokenId right;
-  uint32_t rank;
-  TokenId id;
-};
-
 void WriteBpe(const Bpe& model, CompiledWriter* out) {
   const BpeOptions& o = model.options();
   out->Number<uint8_t>(o.unk_token.has_value());
@@ -29,11 +21,13 @@ void WriteBpe(const Bpe& model, CompiledWriter* out) {
   out->Text(o.end_of_word_suffix);
   for (bool flag : {o.fuse_unk, o.byte_fallback, o.ignore_merges}) out->Number<uint8_t>(flag);
   model.vocabulary().Save(out);
-  std::vector<MergeRow> rows;
-  model.merges().ForEach([&](TokenId left, TokenId right, const Merge& merge) {
-    rows.push_back({left, right, merge.rank, merge.id});
-  });
-  out->Rows(rows);
+  const PairMerges* pairs = model.pairs();
+  out->Number<uint8_t>(pairs != nullptr);
+  if (pairs != nullptr) {
+    pairs->Save(out);
+  } else {
+    model.merges().Save(out);
+  }
 }
 
 std::unique_ptr<const Model> ReadBpe(CompiledReader* in) {
@@ -45,22 +39,19 @@ std::unique_ptr<const Model> ReadBpe(CompiledReader* in) {
   bool read = in->Flag(&has_unk) && in->Text(&unk) && in->Text(&prefix) && in->Text(&suffix) &&
               in->Flag(&o.fuse_unk) && in->Flag(&o.byte_fallback) && in->Flag(&o.ignore_merges);
   std::optional<Vocabulary> vocabulary;
-  std::vector<MergeRow> rows;
-  if (!read || !(vocabulary = Vocabulary::Restore(in)) || !in->Rows(&rows) || !in->AtEnd()) {
-    return nullptr;
-  }
+  bool has_pairs = false;
+  if (!read || !(vocabulary = Vocabulary::Restore(in)) || !in->Flag(&has_pairs)) return nullptr;
   if (has_unk) o.unk_token = std::string(unk);
   o.continuing_subword_prefix = std::string(prefix);
   o.end_of_word_suffix = std::string(suffix);
-  MergeTable merges;
-  merges.Reserve(rows.size());
-  auto known = [&](TokenId id) { return id >= 0 && id <= vocabulary->max_id(); };
-  for (const MergeRow& row : rows) {
-    if (!known(row.left) || !known(row.right) || !known(row.id) || row.rank == Merge::kNone) {
-      return nullptr;
-    }
-    merges.Add(row.left, row.right, {row.rank, row.id});
+  TokenId limit = vocabulary->max_id() + 1;
+  if (has_pairs) {
+    std::unique_ptr<const PairMerges> pairs = PairMerges::Restore(in, limit);
+    if (!pairs || !in->AtEnd()) return nullptr;
+    return std::make_unique<Bpe>(*std::move(vocabulary), std::move(pairs), std::move(o));
   }
+  MergeTable merges;
+  if (!merges.Restore(in, limit) || !in->AtEnd()) return nullptr;
   return std::make_unique<Bpe>(*std::move(vocabulary), std::move(merges), std::move(o));
 }
 

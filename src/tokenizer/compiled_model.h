@@ -1,6 +1,6 @@
-// A model as bytes from which it is made again without JSON: the vocabulary's tables, merges as ids, scores. What a
-// model builds from these is built again, so that it may change without this form changing; the tables of byte-level
-// merging, which take longest, are stored beside it (piece_merger.h).
+// A model as bytes from which it is made again without JSON: the tables of the vocabulary and of the merges, scores. They
+// are used where they lie. What is small or quickly built from these is built again, so that it may change without this
+// form changing; the tables of byte-level merging, which take longest, are stored beside it (piece_merger.h).
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ namespace portico::tokenizer {
 // Nothing for a model that has no such form.
 std::optional<std::string> CompileModel(const Model& model);
 
-// Null where `bytes` is not what CompileModel() makes. Any bytes are safe; memory stays within a small multiple of
-// their size.
+// Null where `bytes` is not what CompileModel() makes, or is not at a multiple of kCompiledAlignment. Any bytes are safe;
+// memory stays within a small multiple of their size. `bytes` must outlive the model and stay as they are.
 std::unique_ptr<const Model> RestoreModel(std::string_view bytes);
 
 }  // namespace portico::tokenizer

@@ -26,30 +26,69 @@ void StripStart(const DecodePlan& plan, std::string* text) {
 
 }  // namespace
 
-void DecodeTable::Set(const DecodePlan& plan, TokenId id, std::string_view text, bool special) {
-  Entry& e = entries_[static_cast<size_t>(id)];
-  size_t offset = bytes_.size();
+DecodeTable::DecodeTable(const DecodePlan& plan, const Vocabulary& vocabulary) {
+  Resize(vocabulary.max_id() + 1);
+  bytes_.reserve(size_t{8} * vocabulary.size());
+  for (TokenId id = 0; id < size(); ++id) {
+    if (!vocabulary.Has(id)) continue;
+    entries_.Edit(static_cast<size_t>(id)) = Decoded(plan, vocabulary.Spelling(id), &bytes_);
+  }
+  bytes_.shrink_to_fit();
+}
+
+void DecodeTable::Add(const DecodePlan& plan, TokenId id, std::string_view text, bool special) {
+  Entry e = Decoded(plan, text, &more_);
+  e.special = special;
+  e.apart = 1;
+  entries_.Edit(static_cast<size_t>(id)) = e;
+}
+
+// The entry of a token that is spelled so; its bytes go to the end of `to`.
+DecodeTable::Entry DecodeTable::Decoded(const DecodePlan& plan, std::string_view text,
+                                        StoredRows<char>* to) {
+  int byte = -1;
+  std::string bytes;
   if (plan.kind == DecodePlan::Kind::kByteLevel) {
-    AppendByteLevelDecoded(text, &bytes_);
+    AppendByteLevelDecoded(text, &bytes);
   } else if (plan.kind == DecodePlan::Kind::kFallback) {
-    std::string replaced;
     size_t at = 0;
     for (size_t found = text.find(plan.replaced); found != std::string_view::npos;
          found = text.find(plan.replaced, at)) {
-      replaced.append(text.substr(at, found - at)).append(plan.replacement);
+      bytes.append(text.substr(at, found - at)).append(plan.replacement);
       at = found + plan.replaced.size();
     }
-    replaced.append(text.substr(at));
-    int byte = ByteOfFallbackToken(replaced);
-    e.is_byte = byte >= 0;
-    byte >= 0 ? bytes_.push_back(static_cast<char>(byte)) : (bytes_.append(replaced), void());
+    bytes.append(text.substr(at));
+    byte = ByteOfFallbackToken(bytes);
+    if (byte >= 0) bytes.assign(1, static_cast<char>(byte));
   } else {
-    bytes_.append(text);
+    bytes = text;
   }
-  e.offset = static_cast<uint32_t>(offset);
-  e.length = static_cast<uint32_t>(std::min<size_t>(bytes_.size() - offset, (1u << 24) - 1));
+  Entry e;
+  e.offset = static_cast<uint32_t>(to->size());
+  e.length = static_cast<uint32_t>(std::min<size_t>(bytes.size(), (1u << 24) - 1));
   e.has = 1;
-  e.special = special;
+  e.is_byte = byte >= 0;
+  to->append(bytes.data(), bytes.size());
+  return e;
+}
+
+void DecodeTable::Save(CompiledWriter* out) const {
+  out->Rows(entries_);
+  out->Rows(bytes_);
+}
+
+std::optional<DecodeTable> DecodeTable::Restore(std::string_view bytes, TokenId size) {
+  CompiledReader in(bytes);
+  DecodeTable out;
+  if (!in.Rows(&out.entries_) || !in.Rows(&out.bytes_) || !in.AtEnd() || out.size() != size) {
+    return std::nullopt;
+  }
+  bool known = true;
+  for (const Entry& e : out.entries_) {
+    known &= uint64_t{e.offset} + e.length <= out.bytes_.size() && e.apart == 0;
+  }
+  if (!known) return std::nullopt;
+  return out;
 }
 
 std::string DecodePlanned(const DecodePlan& plan, const DecodeTable& table,

@@ -1,14 +1,17 @@
-// For every id the bytes that it stands for in a decode, in one block.
+// For every id the bytes that it stands for in a decode.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "tokenizer/compiled_file.h"
 #include "tokenizer/decoder.h"
+#include "tokenizer/stored_rows.h"
 #include "tokenizer/token_id.h"
+#include "tokenizer/vocabulary.h"
 
 namespace portico::tokenizer {
 
@@ -21,20 +24,24 @@ class DecodeTable {
     uint32_t has : 1 = 0;      // there is such a token
     uint32_t special : 1 = 0;  // left out with skip_special_tokens
     uint32_t is_byte : 1 = 0;  // a <0x..> token of the kFallback plan
+    uint32_t apart : 1 = 0;    // its bytes are not in the block
+    uint32_t zero : 4 = 0;
   };
 
-  // `spelling(id)` gives whether there is such a token, and its spelling; `special(text)` tells which are left out.
-  template <typename Spelling, typename Special>
-  void Fill(const DecodePlan& plan, TokenId size, Spelling spelling, Special special) {
-    entries_.resize(static_cast<size_t>(size));
-    for (TokenId id = 0; id < size; ++id) {
-      auto [known, text] = spelling(id);
-      if (known) Set(plan, id, text, special(text));
-    }
-  }
+  DecodeTable() = default;
+  // The tokens of `vocabulary`, none of them special.
+  DecodeTable(const DecodePlan& plan, const Vocabulary& vocabulary);
+  // Makes room for ids below `size`.
+  void Resize(TokenId size) { entries_.resize(static_cast<size_t>(size)); }
+  void MarkSpecial(TokenId id) { entries_.Edit(static_cast<size_t>(id)).special = 1; }
+
+  // A table that was made of a vocabulary as bytes, and back; nothing where these are not such bytes, of `size`
+  // ids. They are used where they lie, so they must outlive it.
+  void Save(CompiledWriter* out) const;
+  static std::optional<DecodeTable> Restore(std::string_view bytes, TokenId size);
+
   // One more, or another spelling of one that is there; id < size().
-  void Set(const DecodePlan& plan, TokenId id, std::string_view text, bool special);
-  void Seal() { bytes_.shrink_to_fit(); }
+  void Add(const DecodePlan& plan, TokenId id, std::string_view text, bool special);
 
   TokenId size() const { return static_cast<TokenId>(entries_.size()); }
   bool Has(TokenId id) const { return Inside(id) && At(id).has; }
@@ -42,12 +49,15 @@ class DecodeTable {
   bool Inside(TokenId id) const { return id >= 0 && id < size(); }
   const Entry& At(TokenId id) const { return entries_[static_cast<size_t>(id)]; }
   std::string_view Bytes(const Entry& e) const {
-    return std::string_view(bytes_).substr(e.offset, e.length);
+    return {(e.apart ? more_.data() : bytes_.data()) + e.offset, e.length};
   }
 
  private:
-  std::vector<Entry> entries_;
-  std::string bytes_;
+  static Entry Decoded(const DecodePlan& plan, std::string_view text, StoredRows<char>* bytes);
+
+  StoredRows<Entry> entries_;
+  StoredRows<char> bytes_;
+  StoredRows<char> more_;  // of the tokens that were added
 };
 
 // The text of `ids` under a plan that is not kGeneral: the whole decode in one pass.

@@ -8,6 +8,7 @@
 #include "tokenizer/compiled_cache.h"
 #include "tokenizer/load.h"
 #include "tokenizer/mapped_file.h"
+#include "tokenizer/run_beside.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -60,10 +61,14 @@ StatusOr<PipelineParts> ThroughCache(std::string_view kind, std::string_view byt
   std::optional<ContentKey> key = cache.KeyOf(kind, bytes);
   if (!key) return from_source(&frame);
   if (std::optional<CompiledTokenizer> found = cache.Find(*key)) {
+    TokenId size = found->model->vocabulary().max_id() + 1;
+    std::string_view table = found->decode_table;
     std::unique_ptr<const PieceMerger> merger = std::move(found->merger);
+    std::shared_ptr<const CompiledImage> image = found->image;
     StatusOr<PipelineParts> parts = from_compiled(*std::move(found));
-    if (parts.ok()) {
+    if (parts.ok() && (parts->decode = DecodeTable::Restore(table, size))) {
       parts->merger = std::move(merger);
+      parts->image = std::move(image);
       return parts;
     }
   }
@@ -71,8 +76,12 @@ StatusOr<PipelineParts> ThroughCache(std::string_view kind, std::string_view byt
   if (!parts.ok()) return parts;
   const auto* bpe = dynamic_cast<const Bpe*>(parts->model.get());
   bool byte_level = bpe != nullptr && parts->byte_level.kind != ByteLevelPlan::Kind::kNone;
-  if (byte_level) parts->merger = PieceMerger::Make(*bpe);
-  cache.Store(*key, frame, *parts->model, parts->merger.get());
+  RunBeside(
+      byte_level, [&] { parts->decode.emplace(parts->decode_plan, parts->model->vocabulary()); },
+      [&] {
+        if (byte_level) parts->merger = PieceMerger::Make(*bpe);
+      });
+  cache.Store(*key, frame, *parts->model, parts->merger.get(), &*parts->decode);
   return parts;
 }
 

@@ -30,7 +30,7 @@ MergeBorders::MergeBorders(const Bpe& model, uint32_t cut_before) : cut_before_(
     ends[static_cast<size_t>(id)] = EndsOf(vocabulary.Spelling(id));
   }
   std::unordered_set<uint64_t> pairs;
-  model.merges().ForEach([&](TokenId left, TokenId right, Merge) {
+  model.ForEachMerge([&](TokenId left, TokenId right, Merge) {
     uint32_t a = ends[static_cast<size_t>(left)].last;
     uint32_t b = ends[static_cast<size_t>(right)].first;
     pairs.insert(uint64_t{a} << 32 | b);

@@ -3,9 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
+#include "tokenizer/compiled_file.h"
 #include "tokenizer/hash.h"
+#include "tokenizer/stored_rows.h"
 #include "tokenizer/token_id.h"
 
 namespace portico::tokenizer {
@@ -17,7 +18,7 @@ struct Merge {
   TokenId id = -1;        // what the pair becomes
 };
 
-// Open addressing over pairs of ids; sized once. Lookups touch one cache line nearly always.
+// Open addressing over pairs of any ids; sized once. Lookups touch one cache line nearly always.
 class MergeTable {
  public:
   // For at most `count` pairs.
@@ -28,10 +29,24 @@ class MergeTable {
     mask_ = slots - 1;
   }
 
+  // The table as bytes, and back for ids below `limit`; false where these are not such bytes.
+  void Save(CompiledWriter* out) const { out->Rows(slots_); }
+  bool Restore(CompiledReader* in, TokenId limit) {
+    if (!in->Rows(&slots_) || (slots_.size() & (slots_.size() - 1)) != 0) return false;
+    size_t free = 0;  // where a search ends
+    bool known = true;
+    for (const Slot& s : slots_) {
+      free += s.merge.rank == Merge::kNone ? 1 : 0;
+      known &= s.left < limit && s.right < limit && s.merge.id < limit &&
+               (s.merge.rank == Merge::kNone || (s.left >= 0 && s.right >= 0 && s.merge.id >= 0));
+    }
+    mask_ = slots_.size() - 1;
+    return known && (free > 0 || slots_.empty());
+  }
+
   // Of one pair twice, the later wins.
   void Add(TokenId left, TokenId right, Merge merge) {
-    Slot& slot = slots_[Find(left, right)];
-    slot = {left, right, merge};
+    slots_.Edit(Find(left, right)) = {left, right, merge};
   }
 
   Merge Get(TokenId left, TokenId right) const {
@@ -66,7 +81,7 @@ class MergeTable {
     return at;
   }
 
-  std::vector<Slot> slots_;
+  StoredRows<Slot> slots_;
   size_t mask_ = 0;
 };
 

@@ -21,6 +21,7 @@ constexpr size_t kFew = 64;
 constexpr int kPlaceBits = 6;
 constexpr int32_t kNoMerge = int32_t{PairMerges::kNone} << kPlaceBits;  // and all above it
 constexpr size_t kLane = 8;  // keys are padded to a multiple of it
+constexpr size_t kBytePairs = size_t{256} * 256;
 
 }  // namespace
 
@@ -59,7 +60,7 @@ bool AllAscii(std::string_view piece) {
   return (bits & 0x8080808080808080u) == 0;
 }
 
-// The tokens of the 256 bytes; false where the model is not one that merging bytes equals.
+// The tokens of the 256 bytes, fit for PairMerges; false where the model is not one that merging bytes equals.
 bool FindBytes(const Bpe& model, TokenId* byte_ids) {
   const BpeOptions& o = model.options();
   if (o.unk_token || o.byte_fallback || !o.continuing_subword_prefix.empty() ||
@@ -70,7 +71,7 @@ bool FindBytes(const Bpe& model, TokenId* byte_ids) {
     std::string spelling;
     AppendUtf8(kByteLevelChars[b], &spelling);
     std::optional<TokenId> id = model.vocabulary().Find(spelling);
-    if (!id) return false;
+    if (!id || *id >= PairMerges::kIdLimit) return false;
     byte_ids[b] = *id;
   }
   return true;
@@ -81,16 +82,15 @@ bool FindBytes(const Bpe& model, TokenId* byte_ids) {
 std::unique_ptr<const PieceMerger> PieceMerger::Make(const Bpe& model) {
   TokenId byte_ids[256];
   if (!FindBytes(model, byte_ids)) return nullptr;
-  std::unique_ptr<const PairMerges> pairs;
   std::unique_ptr<PieceMerger> merger;
   constexpr size_t kManyTokens = size_t{1} << 15;
   RunBeside(
-      model.vocabulary().size() >= kManyTokens,
-      [&] { pairs = PairMerges::Make(model.merges(), byte_ids); },
+      model.vocabulary().size() >= kManyTokens, [&] { model.pairs(); },
       [&] { merger.reset(new PieceMerger(model, ByteTokens(model.vocabulary()))); });
-  if (!pairs) return nullptr;
-  merger->pairs_ = std::move(pairs);
+  if (model.pairs() == nullptr) return nullptr;
+  merger->pairs_ = model.pairs();
   std::copy_n(byte_ids, 256, merger->byte_ids_);
+  merger->MakeBytePairs();
   merger->atoms_ = std::make_unique<CharAtoms>(model, merger->tokens_, merger->byte_ids_);
   merger->MakeWords();
   return merger;
@@ -98,7 +98,7 @@ std::unique_ptr<const PieceMerger> PieceMerger::Make(const Bpe& model) {
 
 void PieceMerger::Save(CompiledWriter* out) const {
   tokens_.Save(out);
-  pairs_->Save(out);
+  out->Rows(byte_pairs_);
   atoms_->Save(out);
   words_->Save(out);
 }
@@ -112,12 +112,26 @@ std::unique_ptr<const PieceMerger> PieceMerger::Restore(const Bpe& model, std::s
   if (!tokens) return nullptr;
   std::unique_ptr<PieceMerger> merger(new PieceMerger(model, *std::move(tokens)));
   std::copy_n(byte_ids, 256, merger->byte_ids_);
-  if (!(merger->pairs_ = PairMerges::Restore(&in, limit)) ||
+  merger->pairs_ = model.pairs();
+  if (merger->pairs_ == nullptr || !in.Rows(&merger->byte_pairs_) ||
+      merger->byte_pairs_.size() != kBytePairs ||
       !(merger->atoms_ = CharAtoms::Restore(&in, limit, merger->byte_ids_)) ||
       !(merger->words_ = WordTable::Restore(&in, limit)) || !in.AtEnd()) {
     return nullptr;
   }
-  return merger;
+  bool known = true;
+  for (const PairMerges::Pair& pair : merger->byte_pairs_) {
+    known &= pair.rank == PairMerges::kNone ||
+             (pair.rank < PairMerges::kNone && pair.merged >= 0 && pair.merged < limit);
+  }
+  return known ? std::move(merger) : nullptr;
+}
+
+void PieceMerger::MakeBytePairs() {
+  byte_pairs_.resize(kBytePairs);
+  for (size_t i = 0; i < kBytePairs; ++i) {
+    byte_pairs_.Edit(i) = pairs_->Get(byte_ids_[i >> 8], byte_ids_[i & 255]);
+  }
 }
 
 void PieceMerger::MakeWords() {
@@ -126,7 +140,7 @@ void PieceMerger::MakeWords() {
         tokens_, [&](TokenId id) { return tokens_.Find(tokens_.Of(id)) == id; });
     return;
   }
-  std::vector<bool> whole = WholeTokens(model_.merges(), *pairs_, tokens_, byte_ids_);
+  std::vector<bool> whole = WholeTokens(*pairs_, tokens_, byte_ids_);
   words_ = std::make_unique<WordTable>(tokens_,
                                        [&](TokenId id) { return whole[static_cast<size_t>(id)]; });
 }
@@ -143,7 +157,7 @@ size_t PieceMerger::Encode(std::string_view piece, TokenId* out) const {
     const auto* p = reinterpret_cast<const unsigned char*>(piece.data());
     size_t count = piece.size();
     for (size_t i = 0; i < count; ++i) out[i] = byte_ids_[p[i]];
-    for (size_t i = 0; i + 1 < count; ++i) keys.Set(i, pairs_->OfBytes(p[i], p[i + 1]));
+    for (size_t i = 0; i + 1 < count; ++i) keys.Set(i, byte_pairs_[size_t{p[i]} << 8 | p[i + 1]]);
     return MergeFew(out, count, &keys);
   }
   size_t count = atoms_->Symbols(piece, out);
@@ -188,7 +202,7 @@ size_t PieceMerger::MergeMany(TokenId* ids, size_t count) const {
   std::vector<Token> symbols;
   symbols.reserve(count);
   for (size_t i = 0; i < count; ++i) symbols.push_back({ids[i], 0, 0});
-  MergeSymbols(model_.merges(), &symbols);
+  model_.MergeAll(&symbols);
   for (size_t i = 0; i < symbols.size(); ++i) ids[i] = symbols[i].id;
   return symbols.size();
 }

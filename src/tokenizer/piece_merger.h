@@ -19,7 +19,8 @@ class PieceMerger {
   // Null where the model is not one that this equals: every byte must be a token, and the model plain BPE.
   static std::unique_ptr<const PieceMerger> Make(const Bpe& model);
 
-  // The tables as bytes, and back for the same model; null where these are not such bytes.
+  // The tables as bytes, and back for the same model; null where these are not such bytes. They are used where they lie,
+  // so they must outlive it.
   void Save(CompiledWriter* out) const;
   static std::unique_ptr<const PieceMerger> Restore(const Bpe& model, std::string_view bytes);
 
@@ -33,6 +34,7 @@ class PieceMerger {
  private:
   PieceMerger(const Bpe& model, ByteTokens tokens) : model_(model), tokens_(std::move(tokens)) {}
 
+  void MakeBytePairs();
   void MakeWords();
   class Keys;
   size_t MergeFew(TokenId* ids, size_t count, Keys* keys) const;
@@ -41,7 +43,8 @@ class PieceMerger {
   const Bpe& model_;
   ByteTokens tokens_;
   TokenId byte_ids_[256];
-  std::unique_ptr<const PairMerges> pairs_;
+  const PairMerges* pairs_ = nullptr;        // the model's
+  StoredRows<PairMerges::Pair> byte_pairs_;  // of two bytes, the first the high one
   std::unique_ptr<const CharAtoms> atoms_;
   std::unique_ptr<const WordTable> words_;
 };

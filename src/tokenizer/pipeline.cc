@@ -68,17 +68,15 @@ StatusOr<std::unique_ptr<const Pipeline>> Pipeline::Make(PipelineParts parts) {
 
 void Pipeline::FillDecodeTable(TokenId size) {
   const Vocabulary& vocabulary = parts_.model->vocabulary();
-  auto special = [this](std::string_view text) { return added_.IsSpecialText(text); };
-  decode_.Fill(
-      parts_.decode_plan, size,
-      [&](TokenId id) -> std::pair<bool, std::string_view> {
-        return {vocabulary.Has(id), vocabulary.Spelling(id)};
-      },
-      special);
-  for (const auto& [id, entry] : added_.entries()) {
-    decode_.Set(parts_.decode_plan, id, entry.text, special(entry.text));
+  decode_ = parts_.decode ? *std::move(parts_.decode) : DecodeTable(parts_.decode_plan, vocabulary);
+  parts_.decode.reset();
+  decode_.Resize(size);
+  for (const std::string& text : added_.special_texts()) {
+    vocabulary.ForEachIdOf(text, [this](TokenId id) { decode_.MarkSpecial(id); });
   }
-  decode_.Seal();
+  for (const auto& [id, entry] : added_.entries()) {
+    decode_.Add(parts_.decode_plan, id, entry.text, added_.IsSpecialText(entry.text));
+  }
 }
 
 Status Pipeline::AddTokens() {

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "tokenizer/added_tokens.h"
 #include "tokenizer/byte_level_encoder.h"
+#include "tokenizer/compiled_image.h"
 #include "tokenizer/decode_table.h"
 #include "tokenizer/decoder.h"
 #include "tokenizer/encoding_ops.h"
@@ -26,6 +27,8 @@ namespace portico::tokenizer {
 
 // What a loader fills in.
 struct PipelineParts {
+  std::shared_ptr<const CompiledImage>
+      image;  // what the model and other parts refer to, if anything
   std::unique_ptr<const Normalizer> normalizer;
   std::unique_ptr<const PreTokenizer> pre_tokenizer;
   std::unique_ptr<const Model> model;
@@ -37,8 +40,9 @@ struct PipelineParts {
   DecodePlan decode_plan;
   ByteLevelPlan byte_level;                   // kNone unless the fused way equals the parts above
   std::unique_ptr<const PieceMerger> merger;  // of a byte-level model, if it is made already
-  bool nfc_only = false;                      // the normalizer is NFC and nothing else
-  std::string description;                    // where it came from, for a person
+  std::optional<DecodeTable> decode;  // of the model's vocabulary under decode_plan, likewise
+  bool nfc_only = false;              // the normalizer is NFC and nothing else
+  std::string description;            // where it came from, for a person
 };
 
 // Immutable, safe to use from many threads.

@@ -35,7 +35,7 @@ bool SpmBpeEncoder::FillSymbols() {
     is_byte[static_cast<size_t>(*id)] = true;
   }
   bool bytes_merge = false;
-  model_.merges().ForEach([&](TokenId left, TokenId right, Merge merge) {
+  model_.ForEachMerge([&](TokenId left, TokenId right, Merge merge) {
     bytes_merge |= is_byte[static_cast<size_t>(left)] || is_byte[static_cast<size_t>(right)];
     makes_bytes_ |= is_byte[static_cast<size_t>(merge.id)];
   });
@@ -124,7 +124,7 @@ void SpmBpeEncoder::EncodeNewPiece(std::string_view piece, std::vector<TokenId>*
     AppendSymbol(piece.substr(at, c.length), c.code_point, at, &symbols);
     at += c.length;
   }
-  MergeSymbols(model_.merges(), &symbols);
+  model_.MergeAll(&symbols);
   for (const Token& t : symbols) ids->push_back(t.id);
 }
 

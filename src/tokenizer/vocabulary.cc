@@ -29,7 +29,7 @@ void Vocabulary::Grow(size_t slots) {
   slots_.assign(slots, Slot{});
   for (size_t i = 0; i < entries_.size(); ++i) {
     uint64_t hash = HashBytes(Text(entries_[i]));
-    slots_[SlotOf(Text(entries_[i]), hash)] = {TagOf(hash), static_cast<uint32_t>(i + 1)};
+    slots_.Edit(SlotOf(Text(entries_[i]), hash)) = {TagOf(hash), static_cast<uint32_t>(i + 1)};
   }
 }
 
@@ -47,14 +47,15 @@ size_t Vocabulary::SlotOf(std::string_view token, uint64_t hash) const {
 void Vocabulary::Add(std::string_view token, TokenId id, bool keep_old_id) {
   if ((entries_.size() + 1) * 2 > slots_.size()) Grow(std::max(kMinSlots, slots_.size() * 2));
   uint64_t hash = HashBytes(token);
-  Slot& slot = slots_[SlotOf(token, hash)];
+  Slot& slot = slots_.Edit(SlotOf(token, hash));
   if (slot.entry != 0 && !keep_old_id) {
-    entries_[slot.entry - 1].id = id;
+    entries_.Edit(slot.entry - 1).id = id;
     return;
   }
+  spellings_ += slot.entry == 0 ? 1 : 0;
   entries_.push_back(
       {static_cast<uint32_t>(text_.size()), static_cast<uint32_t>(token.size()), id});
-  text_.append(token);
+  text_.append(token.data(), token.size());
   slot = {TagOf(hash), static_cast<uint32_t>(entries_.size())};
 }
 
@@ -65,7 +66,7 @@ void Vocabulary::Seal() {
   if (limit <= entries_.size() * kMaxSparseness + 1024) {
     dense_.assign(limit, 0);
     for (size_t i = 0; i < entries_.size(); ++i) {
-      dense_[static_cast<size_t>(entries_[i].id)] = static_cast<uint32_t>(i + 1);
+      dense_.Edit(static_cast<size_t>(entries_[i].id)) = static_cast<uint32_t>(i + 1);
     }
     return;
   }
@@ -74,29 +75,31 @@ void Vocabulary::Seal() {
 }
 
 void Vocabulary::Save(CompiledWriter* out) const {
-  out->Text(text_);
+  out->Rows(text_);
   out->Rows(entries_);
   out->Rows(slots_);
 }
 
 std::optional<Vocabulary> Vocabulary::Restore(CompiledReader* in) {
   Vocabulary out;
-  std::string_view text;
-  if (!in->Text(&text) || !in->Rows(&out.entries_) || !in->Rows(&out.slots_)) return std::nullopt;
-  out.text_ = text;
-  for (const Entry& e : out.entries_) {
-    if (e.id < 0 || e.id == INT32_MAX || uint64_t{e.offset} + e.length > text.size()) {
-      return std::nullopt;
-    }
+  if (!in->Rows(&out.text_) || !in->Rows(&out.entries_) || !in->Rows(&out.slots_)) {
+    return std::nullopt;
   }
-  // A search ends at a free slot.
-  size_t taken = 0;
+  // Without a way out of the loops, which makes them several times faster.
+  bool known = true;
+  for (const Entry& e : out.entries_) {
+    known &= e.id >= 0 && e.id != INT32_MAX;
+    known &= uint64_t{e.offset} + e.length <= out.text_.size();
+  }
+  uint32_t taken = 0;
   for (const Slot& slot : out.slots_) {
-    if (slot.entry > out.entries_.size()) return std::nullopt;
+    known &= slot.entry <= out.entries_.size();
     taken += slot.entry != 0 ? 1 : 0;
   }
   size_t slots = out.slots_.size();
-  if ((slots & (slots - 1)) != 0 || taken * 2 > slots) return std::nullopt;
+  // A search ends at a free slot.
+  if (!known || (slots & (slots - 1)) != 0 || size_t{taken} * 2 > slots) return std::nullopt;
+  out.spellings_ = taken;
   out.Seal();
   return out;
 }

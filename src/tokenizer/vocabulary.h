@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "tokenizer/compiled_file.h"
+#include "tokenizer/stored_rows.h"
 #include "tokenizer/token_id.h"
 
 namespace portico::tokenizer {
@@ -24,7 +25,7 @@ class Vocabulary {
   void Seal();
 
   // The sealed tables as bytes, and back; nothing where these are not such bytes. Of any bytes, the result is safe to
-  // use, and its memory a small multiple of theirs.
+  // use, and its memory a small multiple of theirs. They are used where they lie, so they must outlive it.
   void Save(CompiledWriter* out) const;
   static std::optional<Vocabulary> Restore(CompiledReader* in);
 
@@ -37,6 +38,18 @@ class Vocabulary {
   template <typename Visit>
   void ForEach(Visit visit) const {
     for (const Entry& e : entries_) visit(Text(e), e.id);
+  }
+
+  // Calls `visit(id)` for each id of a spelling, old ones that were kept too.
+  template <typename Visit>
+  void ForEachIdOf(std::string_view token, Visit visit) const {
+    if (spellings_ < entries_.size()) {
+      for (const Entry& e : entries_) {
+        if (Text(e) == token) visit(e.id);
+      }
+    } else if (std::optional<TokenId> id = Find(token)) {
+      visit(*id);
+    }
   }
 
   // Distinct spellings, and old ids that were kept.
@@ -52,9 +65,7 @@ class Vocabulary {
   };
 
   const Entry* EntryOf(TokenId id) const;
-  std::string_view Text(const Entry& e) const {
-    return std::string_view(text_).substr(e.offset, e.length);
-  }
+  std::string_view Text(const Entry& e) const { return {text_.data() + e.offset, e.length}; }
   // `tag`, a part of the spelling's hash, spares the look at nearly every other spelling.
   struct Slot {
     uint32_t tag = 0;
@@ -65,13 +76,14 @@ class Vocabulary {
   size_t SlotOf(std::string_view token, uint64_t hash) const;
   void Grow(size_t slots);
 
-  std::string text_;
-  std::vector<Entry> entries_;
-  std::vector<Slot> slots_;  // a power of two
+  StoredRows<char> text_;
+  StoredRows<Entry> entries_;
+  StoredRows<Slot> slots_;  // a power of two
   // By id: entry + 1, or 0. Where ids are too sparse for that, empty, and by_id_ is sorted by id.
-  std::vector<uint32_t> dense_;
+  StoredRows<uint32_t> dense_;
   std::vector<uint32_t> by_id_;
   TokenId max_id_ = -1;
+  size_t spellings_ = 0;
 };
 
 }  // namespace portico::tokenizer

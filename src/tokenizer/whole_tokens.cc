@@ -77,11 +77,11 @@ constexpr uint32_t kNoStep = UINT32_MAX;
 
 }  // namespace
 
-std::vector<bool> WholeTokens(const MergeTable& merges, const PairMerges& pairs,
-                              const ByteTokens& tokens, const TokenId* byte_ids) {
+std::vector<bool> WholeTokens(const PairMerges& pairs, const ByteTokens& tokens,
+                              const TokenId* byte_ids) {
   std::vector<Step> steps;
   std::vector<uint32_t> of_rank;  // the first step of a rank
-  merges.ForEach([&](TokenId left, TokenId right, Merge merge) {
+  pairs.ForEach([&](TokenId left, TokenId right, Merge merge) {
     if (merge.rank >= of_rank.size()) of_rank.resize(merge.rank + size_t{1}, kNoStep);
     steps.push_back({left, right, merge.id, of_rank[merge.rank]});
     of_rank[merge.rank] = static_cast<uint32_t>(steps.size() - 1);

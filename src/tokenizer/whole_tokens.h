@@ -13,14 +13,13 @@
 #include <vector>
 
 #include "tokenizer/byte_tokens.h"
-#include "tokenizer/merge_table.h"
 #include "tokenizer/pair_merges.h"
 
 namespace portico::tokenizer {
 
-// By id; may say no of one that is of this kind, if its merges have unusual ranks. `pairs` holds the merges of `merges`,
-// `byte_ids` are the tokens of the 256 bytes.
-std::vector<bool> WholeTokens(const MergeTable& merges, const PairMerges& pairs,
-                              const ByteTokens& tokens, const TokenId* byte_ids);
+// By id; may say no of one that is of this kind, if its merges have unusual ranks. `byte_ids` are the tokens of the 256
+// bytes.
+std::vector<bool> WholeTokens(const PairMerges& pairs, const ByteTokens& tokens,
+                              const TokenId* byte_ids);
 
 }  // namespace portico::tokenizer

@@ -10,8 +10,8 @@
 #include "tokenizer/byte_tokens.h"
 #include "tokenizer/compiled_file.h"
 #include "tokenizer/piece_key.h"
+#include "tokenizer/stored_rows.h"
 #include "tokenizer/token_id.h"
-#include "tokenizer/zeroed_memory.h"
 
 namespace portico::tokenizer {
 
@@ -23,7 +23,7 @@ class WordTable {
 
   // `is_whole(id)`: the piece of that token's bytes is that one token.
   template <typename IsWhole>
-  WordTable(const ByteTokens& tokens, IsWhole is_whole) : WordTable(LinesFor(tokens)) {
+  WordTable(const ByteTokens& tokens, IsWhole is_whole) : lines_(LinesFor(tokens)) {
     if (tokens.limit() > kIds) return;
     for (TokenId id = 0; id < tokens.limit(); ++id) {
       if (tokens.LengthOf(id) - 1 < kMostBytes && is_whole(id)) Add(tokens.Of(id), id);
@@ -31,11 +31,11 @@ class WordTable {
   }
 
   // The table as bytes, and back for ids below `limit`; null where these are not such bytes.
-  void Save(CompiledWriter* out) const { out->Rows(&lines_[0].slots[0], line_count_ * kSlots); }
+  void Save(CompiledWriter* out) const { out->Rows(lines_); }
   static std::unique_ptr<const WordTable> Restore(CompiledReader* in, TokenId limit);
 
   // Where to look, to be given to Prefetch() and Find(); `hash` is the key's.
-  size_t LineOf(uint64_t hash) const { return (hash >> 32) * line_count_ >> 32; }
+  size_t LineOf(uint64_t hash) const { return (hash >> 32) * lines_.size() >> 32; }
   void Prefetch(size_t line) const { __builtin_prefetch(&lines_[line]); }
   // The token that the piece is, or -1.
   TokenId Find(const PieceKey& key, size_t line) const {
@@ -60,15 +60,11 @@ class WordTable {
     PieceKey slots[kSlots];
   };
 
-  struct Lines {
-    size_t count;
-  };
-  explicit WordTable(Lines lines) : line_count_(lines.count), lines_(line_count_) {}
-  static Lines LinesFor(const ByteTokens& tokens);
+  WordTable() = default;
+  static size_t LinesFor(const ByteTokens& tokens);
   void Add(std::string_view piece, TokenId id);
 
-  size_t line_count_;
-  ZeroedArray<Line> lines_;
+  StoredRows<Line> lines_;
 };
 
 }  // namespace portico::tokenizer

@@ -8,15 +8,19 @@
 namespace portico::tokenizer {
 namespace {
 
-constexpr size_t kHugePage = size_t{2} << 20;
+size_t RoundedUp(size_t bytes) {
+  size_t align = bytes >= kHugePage ? kHugePage : 4096;
+  return (bytes + align - 1) / align * align;
+}
 
 }  // namespace
 
 void FreeZeroed::operator()(void* memory) const { munmap(memory, bytes); }
 
+void FreeZeroedBytes(void* memory, size_t bytes) { munmap(memory, RoundedUp(bytes)); }
+
 std::unique_ptr<void, FreeZeroed> AllocateZeroed(size_t bytes) {
-  size_t align = bytes >= kHugePage ? kHugePage : 4096;
-  bytes = (bytes + align - 1) / align * align;
+  bytes = RoundedUp(bytes);
   size_t mapped = bytes >= kHugePage ? bytes + kHugePage : bytes;
   void* begin = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (begin == MAP_FAILED) throw std::bad_alloc();

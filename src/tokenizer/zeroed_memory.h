@@ -7,6 +7,8 @@
 
 namespace portico::tokenizer {
 
+inline constexpr size_t kHugePage = size_t{2} << 20;
+
 // `bytes` of zeroed memory at a multiple of 64 bytes, in huge pages where the system has them to give (a random access
 // then needs no walk of page tables). Throws std::bad_alloc.
 struct FreeZeroed {
@@ -14,6 +16,8 @@ struct FreeZeroed {
   void operator()(void* memory) const;
 };
 std::unique_ptr<void, FreeZeroed> AllocateZeroed(size_t bytes);
+// Of what was released from such a pointer, for as many bytes as it was asked for.
+void FreeZeroedBytes(void* memory, size_t bytes);
 
 // An array of `count` zeroed objects.
 template <typename T>
