@@ -23,8 +23,6 @@ using Tcp = asio::ip::tcp;
 using Socket = asio::basic_stream_socket<Tcp, Executor>;
 using Resolver = asio::ip::basic_resolver<Tcp, Executor>;
 
-// A connection with much to read gives way to others after so many buffers.
-constexpr int kReadsATurn = 8;
 constexpr size_t kReadBuffer = 64 << 10;
 constexpr int kParts = 8;
 
@@ -133,23 +131,23 @@ class ClientSocket::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void Read() {
-    char* buffer = ReadBuffer();
-    for (int i = 0; i < kReadsATurn && events_ != nullptr; ++i) {
-      const IoResult result = transport_->Read(buffer, kReadBuffer);
-      switch (result.kind) {
-        case IoResult::kBlocked:
-          read_needs_write_ = result.opposite;
-          if (result.opposite) WaitWritable();
-          return;
-        case IoResult::kEnd:
-          return Lose("the server closed the connection");
-        case IoResult::kFailed:
-          return LoseTransport();
-        case IoResult::kDone:
-          events_->OnBytes({buffer, result.bytes});
-          break;
-      }
-      if (!result.more) return;
+    if (events_ == nullptr) return;
+    const auto take = [this](std::string_view bytes) {
+      events_->OnBytes(bytes);
+      return events_ != nullptr;
+    };
+    const IoResult result = ReadTurn(*transport_, {ReadBuffer(), kReadBuffer}, take);
+    switch (result.kind) {
+      case IoResult::kBlocked:
+        read_needs_write_ = result.opposite;
+        if (result.opposite) WaitWritable();
+        return;
+      case IoResult::kEnd:
+        return Lose("the server closed the connection");
+      case IoResult::kFailed:
+        return LoseTransport();
+      case IoResult::kDone:
+        return;
     }
   }
 

@@ -11,8 +11,6 @@ namespace {
 
 using ErrorCode = boost::system::error_code;
 
-// A connection with much to read gives way to the others after so many buffers.
-constexpr int kReadsATurn = 8;
 constexpr int kParts = 8;
 
 }  // namespace
@@ -161,26 +159,25 @@ void Connection::CheckPeer() {
 }
 
 void Connection::ReadSome() {
-  char* buffer = shard_.read_buffer.get();
-  for (int i = 0; i < kReadsATurn && !paused_ && state_ != State::kClosed; ++i) {
-    IoResult result = transport_->Read(buffer, ServerShard::kReadBuffer);
-    switch (result.kind) {
-      case IoResult::kBlocked:
-        read_needs_write_ = result.opposite;
-        if (result.opposite) WaitWritable();
-        return;
-      case IoResult::kEnd:
-        OnInputEnd();
-        return;
-      case IoResult::kFailed:
-        Abort();
-        return;
-      case IoResult::kDone:
-        moved_ += result.bytes;
-        if (state_ == State::kOpen) session_->OnBytes({buffer, result.bytes});
-        break;
-    }
-    if (!result.more) return;
+  if (paused_) return;
+  const auto take = [this](std::string_view bytes) {
+    moved_ += bytes.size();
+    if (state_ == State::kOpen) session_->OnBytes(bytes);
+    return !paused_ && state_ != State::kClosed;
+  };
+  const IoResult result =
+      ReadTurn(*transport_, {shard_.read_buffer.get(), ServerShard::kReadBuffer}, take);
+  switch (result.kind) {
+    case IoResult::kBlocked:
+      read_needs_write_ = result.opposite;
+      if (result.opposite) WaitWritable();
+      return;
+    case IoResult::kEnd:
+      return OnInputEnd();
+    case IoResult::kFailed:
+      return Abort();
+    case IoResult::kDone:
+      return;
   }
 }
 

@@ -7,6 +7,9 @@
 namespace portico::net {
 namespace {
 
+// In buffers.
+constexpr int kReadsATurn = 8;
+
 bool WouldBlock(int error) {
   return error == EAGAIN || error == EWOULDBLOCK || error == EINTR || error == ENOBUFS;
 }
@@ -46,6 +49,16 @@ class PlainTransport final : public Transport {
 };
 
 }  // namespace
+
+IoResult ReadTurn(Transport& transport, std::span<char> buffer,
+                  absl::FunctionRef<bool(std::string_view)> take) {
+  for (int i = 0; i < kReadsATurn; ++i) {
+    const IoResult result = transport.Read(buffer.data(), buffer.size());
+    if (result.kind != IoResult::kDone) return result;
+    if (!take({buffer.data(), result.bytes}) || !result.more) break;
+  }
+  return {.kind = IoResult::kDone};
+}
 
 std::unique_ptr<Transport> MakePlainTransport(int fd) {
   return std::make_unique<PlainTransport>(fd);

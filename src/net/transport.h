@@ -6,7 +6,11 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
+
+#include "absl/functional/function_ref.h"
 
 namespace portico::net {
 
@@ -37,6 +41,12 @@ class Transport {
   // there is none. The same at every call after the first bytes have been read.
   virtual std::string PeerSubject() const { return {}; }
 };
+
+// Reads what has come, not without end: a connection with much to read gives way to others. `take`
+// gets each buffer; false: no more, the transport may be gone. Returns kDone, or why there is no
+// more.
+IoResult ReadTurn(Transport& transport, std::span<char> buffer,
+                  absl::FunctionRef<bool(std::string_view)> take);
 
 // `fd` stays the caller's and must outlive the transport.
 std::unique_ptr<Transport> MakePlainTransport(int fd);
