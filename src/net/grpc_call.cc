@@ -128,8 +128,7 @@ void GrpcCall::Write(std::string_view message) {
   if (compress) message = compressed;
   char prefix[kGrpcPrefix];
   WriteGrpcPrefix(message.size(), compress, prefix);
-  stream_->Write({prefix, kGrpcPrefix});
-  stream_->Write(message);
+  stream_->Write({prefix, kGrpcPrefix}, message);
   sent_bytes_ += kGrpcPrefix + message.size();
   if (message.size() > largest_) LimitUnsent(message.size());
 }

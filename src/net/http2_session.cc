@@ -207,9 +207,9 @@ void Http2Session::OnHead(Http2Stream& stream, bool ended) {
   stream.body_since_ = now_;
   stream.request.peer = connection_.peer();
   stream.request.client = connection_.client();
-  // Answers take turns: a large one must not hold the streams of others up.
-  const nghttp2_extpri in_turns = {NGHTTP2_EXTPRI_DEFAULT_URGENCY, 1};
-  nghttp2_session_change_extpri_stream_priority(nghttp2_, stream.id_, &in_turns, 1);
+  // Answers take turns once they are large, whatever their client wishes.
+  const nghttp2_extpri whole = {NGHTTP2_EXTPRI_DEFAULT_URGENCY, 0};
+  nghttp2_session_change_extpri_stream_priority(nghttp2_, stream.id_, &whole, 1);
   bool too_large = stream.head_bytes_ > connection_.shard().options.max_head_bytes;
   if (IsGrpcContentType(stream.request.Header("content-type"))) {
     GrpcCall::Begin(stream, too_large);
@@ -312,10 +312,12 @@ int Http2Session::Send(std::string_view bytes) {
 
 int Http2Session::SendData(Http2Stream& stream, const uint8_t* frame_head, size_t size) {
   constexpr size_t kFrameHead = 9;
-  if (int result = Send({reinterpret_cast<const char*>(frame_head), kFrameHead}); result != 0) {
-    return result;
+  if (connection_.unsent() > kMaxOutput) {
+    connection_.TellWhenSent();
+    return NGHTTP2_ERR_WOULDBLOCK;
   }
   std::string& out = connection_.Output();
+  out.append(reinterpret_cast<const char*>(frame_head), kFrameHead);
   unsent_total_ -= size;
   stream.stuck_since_ = now_;
   while (size > 0) {

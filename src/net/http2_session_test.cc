@@ -251,6 +251,25 @@ TEST(Http2, StallsOnlyTheStreamThatIsNotRead) {
   EXPECT_EQ(held.closed, 0);
 }
 
+TEST(Http2, SendsOthersBetweenTheFramesOfALargeAnswer) {
+  Held held;
+  TestServer server(held.handler());
+  Http2Client client(server.port());
+  int large = client.Send("GET", "/large");
+  int small = client.Send("GET", "/small");
+  TestServer::WaitFor([&] { return held.came == 2; });
+  server.OnShard([&] {
+    StartStream(*held.exchanges["/large"]);
+    held.exchanges["/large"]->Write(std::string(1 << 20, 'l'));
+    held.exchanges["/large"]->End();
+    EchoHandler(std::move(held.exchanges["/small"]));
+    held.exchanges.clear();
+  });
+  EXPECT_EQ(client.Wait(small).body, "GET /small? []");
+  EXPECT_LT(client.answer(large).body.size(), 100000u);
+  EXPECT_EQ(client.Wait(large).body.size(), size_t{1 << 20});
+}
+
 TEST(Http2, CutsAStreamOffThatKeepsTooMuchUnread) {
   Held held;
   ServerOptions options;

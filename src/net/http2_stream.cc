@@ -16,6 +16,10 @@ namespace {
 constexpr size_t kUsualFields = 24;
 // Streams of one client share so many times what one of them may keep in memory.
 constexpr size_t kSharedBounds = 4;
+// Of the DATA frames that clients take unless they say otherwise.
+constexpr size_t kFrame = 16 << 10;
+// A buffer that is handed from stream to stream fits most messages from the beginning.
+constexpr size_t kFirstWrite = 512;
 
 uint8_t* Bytes(std::string_view text) {
   return reinterpret_cast<uint8_t*>(const_cast<char*>(text.data()));
@@ -138,10 +142,13 @@ bool Http2Stream::SubmitTrailers() {
   return nghttp2_submit_trailer(session_.nghttp2_, id_, fields.data(), fields.size()) == 0;
 }
 
-void Http2Stream::Write(std::string_view bytes) {
-  if (reset_ || ended_ || bytes.empty()) return;
-  output_.Tail().append(bytes);
-  session_.unsent_total_ += bytes.size();
+void Http2Stream::Write(std::string_view bytes, std::string_view more) {
+  const size_t size = bytes.size() + more.size();
+  if (reset_ || ended_ || size == 0) return;
+  std::string& tail = output_.Tail();
+  if (tail.capacity() - tail.size() < size) tail.reserve(std::max(tail.size() + size, kFirstWrite));
+  tail.append(bytes).append(more);
+  session_.unsent_total_ += size;
   Resume();
   // At the end of the turn, not within the user's call.
   if (over_bound()) session_.some_over_bound_ = true;
@@ -161,7 +168,17 @@ void Http2Stream::End(FixedFields fixed, Headers trailers) {
   Resume();
 }
 
+// One that has more to send than a frame must not hold the streams of others up. Those that have
+// less are not worth a place behind all others after each frame.
+void Http2Stream::TakeTurns() {
+  if (in_turns_ || output_.size() <= kFrame) return;
+  in_turns_ = true;
+  const nghttp2_extpri turns = {NGHTTP2_EXTPRI_DEFAULT_URGENCY, 1};
+  nghttp2_session_change_extpri_stream_priority(session_.nghttp2_, id_, &turns, 1);
+}
+
 void Http2Stream::Resume() {
+  TakeTurns();
   if (!std::exchange(deferred_, false)) return;
   stuck_since_ = session_.now_;
   nghttp2_session_resume_data(session_.nghttp2_, id_);

@@ -77,8 +77,8 @@ class Http2Stream {
   void SendHead(int status, const Headers& headers, bool end);
   // The same with status 200, and without Server and Date.
   void SendBareHead(FixedFields fixed, const Headers& headers, bool end);
-  // Before End().
-  void Write(std::string_view bytes);
+  // Before End(). The second piece follows the first.
+  void Write(std::string_view bytes, std::string_view more = {});
   void WriteWhole(std::string body);
   // No more bytes; the trailers may be empty.
   void End(FixedFields fixed = {}, Headers trailers = {});
@@ -102,6 +102,7 @@ class Http2Stream {
   void SubmitHead(const FieldList& fields, bool end);
   void Resume();
   void DropOutput();
+  void TakeTurns();
   // False if there are none.
   bool SubmitTrailers();
   bool over_bound() const;
@@ -126,6 +127,7 @@ class Http2Stream {
   bool head_sent_ = false;
   bool ended_ = false;     // End(), or a head without a body
   bool deferred_ = false;  // nghttp2 waits for Resume()
+  bool in_turns_ = false;  // frames of others are sent between its own
   bool reset_ = false;
 };
 

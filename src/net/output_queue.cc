@@ -9,11 +9,14 @@ std::string BufferPool::Take() {
   if (spare_.empty()) return {};
   std::string buffer = std::move(spare_.back());
   spare_.pop_back();
+  bytes_ -= buffer.capacity();
   return buffer;
 }
 
 void BufferPool::Give(std::string buffer) {
-  if (spare_.size() >= kMaxSpare || buffer.capacity() > kMaxCapacity) return;
+  const size_t bytes = buffer.capacity();
+  if (spare_.size() >= kMaxSpare || bytes > kMaxCapacity || bytes_ + bytes > kMaxBytes) return;
+  bytes_ += bytes;
   buffer.clear();
   spare_.push_back(std::move(buffer));
 }

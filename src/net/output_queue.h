@@ -18,9 +18,11 @@ class BufferPool {
   void Give(std::string buffer);
 
  private:
-  static constexpr size_t kMaxSpare = 64;
+  static constexpr size_t kMaxSpare = 2048;
   static constexpr size_t kMaxCapacity = 64 << 10;
+  static constexpr size_t kMaxBytes = 4 << 20;  // of all that are spare
   std::vector<std::string> spare_;
+  size_t bytes_ = 0;  // of what is spare
 };
 
 class OutputQueue {
