@@ -35,11 +35,12 @@ SEEDS = {
 }
 
 
+def frame(kind, flags, stream, payload):
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
 def http2_seeds():
     """Frames of RFC 9113, made as a client makes them; HPACK blocks from the static table and literals."""
-    def frame(kind, flags, stream, payload):
-        return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
-
     settings = frame(4, 0, 0, b"") + frame(4, 1, 0, b"")
     get = b"\x82\x86\x44\x02/%c\x41\x01x"
     post = b"\x83\x86\x44\x02/%c\x41\x01x"
@@ -53,7 +54,27 @@ def http2_seeds():
     yield settings + frame(1, 4, 1, post % 100) + frame(1, 5, 1, b"\x40\x01t\x01v") + frame(1, 5, 1, get % 97)
 
 
+def grpc_client_seeds():
+    """What servers say to gRPC clients: heads, messages, trailers, resets, GOAWAY."""
+    def field(name, value):
+        return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
+
+    head = b"\x88" + field(b"content-type", b"application/grpc")
+    good, bad = field(b"grpc-status", b"0"), field(b"grpc-status", b"5") + field(b"grpc-message", b"no%20such")
+    message = b"\0\0\0\0\4some"
+    ids = range(1, 13, 2)
+    yield b"".join(frame(1, 4, i, head) + frame(0, 0, i, message) + frame(1, 5, i, good) for i in ids)
+    yield b"".join(frame(1, 5, i, head + bad) for i in ids)
+    yield b"".join(frame(1, 4, i, head) for i in ids) + frame(0, 0, 1, message[:3]) + frame(0, 0, 1, message[3:] * 3)
+    yield frame(1, 4, 1, head) + frame(0, 0, 1, b"\1\0\0\0\x0a\x1f\x8b\x08\0\0\0\0\0\0\x03") + frame(3, 0, 1, bytes(3) + b"\x08")
+    yield frame(3, 0, 3, bytes(3) + b"\7") + frame(7, 0, 0, bytes(3) + b"\1" + bytes(4)) + frame(1, 5, 1, head + good)
+    yield frame(1, 4, 1, b"\x48\x03103") + frame(1, 4, 1, head) + frame(8, 0, 5, b"\0\1\0\0") + frame(8, 0, 0, b"\0\1\0\0")
+    yield frame(4, 0, 0, b"\0\3\0\0\0\1\0\4\0\0\0\0") + frame(6, 0, 0, bytes(8)) + frame(4, 1, 0, b"")
+    yield frame(7, 0, 0, bytes(7) + b"\x0b" + b"too_many_pings") + frame(1, 4, 9, head) + frame(0, 1, 9, message)
+
+
 LITERAL = re.compile(r'R"\((.*?)\)"|"((?:[^"\\\n]|\\.)*)"', re.S)
+FRAMES = {"http2_session_fuzz": http2_seeds, "grpc_client_fuzz": grpc_client_seeds}
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
 
 
@@ -78,8 +99,8 @@ def write_seeds(name):
         for path in ROOT.glob(pattern):
             for seed in literals(path):
                 (folder / hashlib.sha1(seed).hexdigest()).write_bytes(prefix + seed)
-    if name == "http2_session_fuzz":
-        for number, seed in enumerate(http2_seeds()):
+    if name in FRAMES:
+        for number, seed in enumerate(FRAMES[name]()):
             (folder / f"frames{number}").write_bytes(b"\xff" + seed)
     return folder
 
