@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "engine/llama/gguf_pooling.h"
 #include "engine/llama/import/file.h"
 #include "engine/llama/import/gguf_file.h"
 #include "engine/llama/import/importer.h"
@@ -127,23 +128,23 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
                        ? options.threads
                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   import.cache_bytes = options.cache_bytes;
+  import.is_embedding = options.is_embedding;
+  import.pooling = options.pooling;
   PORTICO_ASSIGN_OR_RETURN(ModelSource source, FindModel(options.path));
 
   ModelInfo info;
   info.path = options.path;
   info.tokenizer_path = source.path;
   info.file = source.path;
-  int64_t rope_limit = 0;
-  std::optional<ImportUse> import_use;
+  ImportedModel imported;
   if (source.is_folder) {
     PORTICO_ASSIGN_OR_RETURN(FolderGeneration generation, ReadGeneration(source.path));
     info.eos_token_ids = std::move(generation.eos_token_ids);
     info.defaults = generation.defaults;
-    PORTICO_ASSIGN_OR_RETURN(ImportedModel imported, ImportFolder(source.path, import, progress));
+    PORTICO_ASSIGN_OR_RETURN(imported, ImportFolder(source.path, import, progress));
     info.file = imported.file;
-    import_use = std::move(imported.use);
     info.notes = std::move(imported.notes);
-    rope_limit = imported.config.rope.max_context;
+    info.vocab_size = imported.vocab_size;
   } else if (!import.quantization.empty() || import.dtype == ImportDtype::kBfloat16) {
     return InvalidArgument(import.quantization.empty() ? "dtype" : "quantization",
                            source.path +
@@ -156,22 +157,36 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
   std::unique_ptr<LlamaModel> model(new LlamaModel(loaded));
   model->info_ = std::move(info);
   model->options_ = options;
-  model->import_use_ = std::move(import_use);
+  model->import_use_ = std::move(imported.use);
+  model->pooling_ = std::move(imported.pooling);
+  if (!source.is_folder) {
+    PORTICO_ASSIGN_OR_RETURN(
+        model->pooling_,
+        ReadGgufPooling(info.file, gguf, loaded, options.is_embedding, options.pooling));
+  }
+  if (options.pooling && !model->pooling_) {
+    return InvalidArgument("pooling", options.path +
+                                          ": --pooling is for models that give vectors; "
+                                          "--is-embedding makes one of a model that generates");
+  }
   PORTICO_RETURN_IF_ERROR(model->Describe(options, gguf));
-  PORTICO_RETURN_IF_ERROR(model->ChooseContext(options, gguf, rope_limit));
+  PORTICO_RETURN_IF_ERROR(
+      model->ChooseContext(options, gguf, imported.max_context, imported.usual_context));
   return model;
 }
 
 LlamaModel::~LlamaModel() { llama_model_free(model_); }
 
 Status LlamaModel::Describe(const ModelOptions& options, const GgufInfo& gguf) {
-  PORTICO_RETURN_IF_ERROR(CheckGenerates(info_.file, model_, gguf));
+  if (!pooling_) PORTICO_RETURN_IF_ERROR(CheckGenerates(info_.file, model_, gguf));
   info_.architecture = gguf.Text("portico.family");
   if (info_.architecture.empty()) info_.architecture = gguf.architecture();
   info_.dtype = WeightType(gguf);
   info_.float32 =
       options.dtype == "float32" || (options.dtype == "auto" && info_.dtype == "float32");
-  info_.vocab_size = llama_vocab_n_tokens(llama_model_get_vocab(model_));
+  if (info_.vocab_size == 0) {
+    info_.vocab_size = llama_vocab_n_tokens(llama_model_get_vocab(model_));
+  }
   if (info_.vocab_size <= 0) return BadFile(info_.file, "does not say how many tokens there are");
   info_.hidden_size = llama_model_n_embd(model_);
   info_.layers = llama_model_n_layer(model_);
@@ -190,10 +205,10 @@ Status LlamaModel::Describe(const ModelOptions& options, const GgufInfo& gguf) {
 }
 
 Status LlamaModel::ChooseContext(const ModelOptions& options, const GgufInfo& gguf,
-                                 int64_t rope_limit) {
+                                 int64_t max_context, int64_t usual_context) {
   info_.train_context_length = llama_model_n_ctx_train(model_);
   int64_t limit = info_.train_context_length;
-  if (rope_limit > 0) limit = std::min(limit, rope_limit);
+  if (max_context > 0) limit = std::min(limit, max_context);
   int64_t window = gguf.Int("attention.sliding_window").value_or(0);
   if (window > 0 && window < limit && llama_model_n_swa(model_) == 0) {
     limit = window;
@@ -207,8 +222,9 @@ Status LlamaModel::ChooseContext(const ModelOptions& options, const GgufInfo& gg
                            fmt::format("the context length {} is not from 1 to the model's {}",
                                        options.context_length, limit));
   }
+  const int64_t usual = usual_context > 0 ? std::min(limit, usual_context) : limit;
   info_.context_length =
-      static_cast<int32_t>(options.context_length > 0 ? options.context_length : limit);
+      static_cast<int32_t>(options.context_length > 0 ? options.context_length : usual);
   return OkStatus();
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "engine/llama/import/import_cache.h"
+#include "engine/llama/pooling_model.h"
 #include "llama.h"
 #include "message/generation_defaults.h"
 #include "message/sampling.h"
@@ -34,6 +35,8 @@ struct ModelOptions {
   int32_t context_length = 0;                       // 0: the model's own
   int32_t threads = 0;                              // for import and quantization; 0: all cores
   uint64_t cache_bytes = kDefaultImportCacheBytes;  // of imports that nobody uses (importer.h)
+  bool is_embedding = false;                        // a model that generates is to give vectors
+  std::optional<Pooling> pooling;  // of a model that gives vectors; absent: its own
 };
 
 struct ModelInfo {
@@ -42,7 +45,7 @@ struct ModelInfo {
   std::string tokenizer_path;  // the folder, or the GGUF file itself
   std::string architecture;    // "llama", "mistral", "qwen2", "qwen3", … as the publisher names it
   std::string dtype;           // of most of the weights in memory: "float32", "bfloat16", "q8_0", …
-  int32_t vocab_size = 0;      // rows of logits
+  int32_t vocab_size = 0;      // ids below it are known; rows of logits, if it generates
   int32_t context_length = 0;  // usable: after --context-length and the sliding window's cap
   int32_t train_context_length = 0;  // what the publisher names
   int32_t hidden_size = 0;
@@ -62,8 +65,8 @@ struct ModelInfo {
 class LlamaModel {
  public:
   // Errors: NOT_FOUND (no such path), INVALID_ARGUMENT (damaged, or cannot be imported, or a bad
-  // option), UNIMPLEMENTED (a model that does not generate token by token), RESOURCE_EXHAUSTED (the
-  // disk is full), INTERNAL (libllama refused it). The message is one sentence that names the file
+  // option), UNIMPLEMENTED (a model that neither generates token by token nor gives vectors),
+  // RESOURCE_EXHAUSTED (the disk is full), INTERNAL (libllama refused it). The message is one sentence that names the file
   // and the fault. Blocks; may take minutes for a first import.
   static StatusOr<std::unique_ptr<LlamaModel>> Load(const ModelOptions& options,
                                                     const Progress& progress);
@@ -73,6 +76,8 @@ class LlamaModel {
 
   llama_model* get() const { return model_; }
   const ModelInfo& info() const { return info_; }
+  // Null for a model that generates.
+  const PoolingModel* pooling() const { return pooling_ ? &*pooling_ : nullptr; }
   // What it was loaded with.
   const ModelOptions& options() const { return options_; }
 
@@ -86,10 +91,13 @@ class LlamaModel {
  private:
   explicit LlamaModel(llama_model* model) : model_(model) {}
   Status Describe(const ModelOptions& options, const GgufInfo& gguf);
-  Status ChooseContext(const ModelOptions& options, const GgufInfo& gguf, int64_t rope_limit);
+  // max_context and usual_context as ImportedModel's.
+  Status ChooseContext(const ModelOptions& options, const GgufInfo& gguf, int64_t max_context,
+                       int64_t usual_context);
 
   llama_model* model_;
   std::optional<ImportUse> import_use_;
+  std::optional<PoolingModel> pooling_;
   ModelInfo info_;
   ModelOptions options_;
   float yarn_beta_fast_ = -1.0f;  // negative: libllama's own

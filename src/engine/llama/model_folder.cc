@@ -88,10 +88,7 @@ StatusOr<ModelSource> FindInFolder(const std::string& folder) {
 
 StatusOr<Json> ReadJsonObject(const std::string& path) {
   PORTICO_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path));
-  StatusOr<Json> json = Json::Parse(text);
-  if (!json.ok()) return BadFile(path, "is not JSON: " + std::string(MessageOf(json.status())));
-  if (!json->is_object()) return BadFile(path, "is not a JSON object");
-  return json;
+  return ParseConfigJson(text, path);
 }
 
 Status ReadEos(const ConfigFields& fields, std::vector<TokenId>* ids) {

@@ -58,4 +58,11 @@ void ConfigFields::Text(std::string_view name, std::string* value) {
   *value = member->as_string();
 }
 
+StatusOr<Json> ParseConfigJson(const std::string& text, const std::string& path) {
+  StatusOr<Json> json = Json::Parse(text);
+  if (!json.ok()) return BadFile(path, "is not JSON: " + std::string(MessageOf(json.status())));
+  if (!json->is_object()) return BadFile(path, "is not a JSON object");
+  return json;
+}
+
 }  // namespace portico::llama

@@ -38,4 +38,7 @@ class ConfigFields {
   Status status_;
 };
 
+// A JSON object. INVALID_ARGUMENT names the file for anything else.
+StatusOr<Json> ParseConfigJson(const std::string& text, const std::string& path);
+
 }  // namespace portico::llama

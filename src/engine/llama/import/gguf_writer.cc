@@ -26,84 +26,34 @@ struct GgmlDeleter {
   void operator()(ggml_context* context) const { ggml_free(context); }
 };
 
-class Metadata {
- public:
-  Metadata(gguf_context* gguf, std::string architecture)
-      : gguf_(gguf), prefix_(std::move(architecture) + ".") {}
-
-  void Int(const std::string& key, int64_t value) {
-    gguf_set_val_u32(gguf_, (prefix_ + key).c_str(), static_cast<uint32_t>(value));
-  }
-  void Float(const std::string& key, double value) {
-    gguf_set_val_f32(gguf_, (prefix_ + key).c_str(), static_cast<float>(value));
-  }
-  void Text(const std::string& key, const std::string& value) {
-    gguf_set_val_str(gguf_, (prefix_ + key).c_str(), value.c_str());
-  }
-
- private:
-  gguf_context* gguf_;
-  std::string prefix_;
-};
-
-void SetRope(const ImportPlan& plan, Metadata* metadata) {
-  const Rope& rope = plan.config.rope;
-  metadata->Int("rope.dimension_count", plan.config.head_dim);
-  metadata->Float("rope.freq_base", rope.theta);
-  if (rope.scaling == Rope::Scaling::kLinear) {
-    metadata->Text("rope.scaling.type", "linear");
-    metadata->Float("rope.scaling.factor", rope.factor);
-    return;
-  }
-  metadata->Text("rope.scaling.type", "none");
-  if (rope.scaling == Rope::Scaling::kNone) return;
-  if (plan.rope_divisors) {
-    // Of cos and sin; the frequencies are divided by rope_freqs.weight.
-    metadata->Float("rope.scaling.attn_factor", rope.attention_factor);
-    return;
-  }
-  metadata->Text("rope.scaling.type", "yarn");
-  metadata->Float("rope.scaling.factor", rope.factor);
-  metadata->Int("rope.scaling.original_context_length", rope.original_context);
-  // libllama multiplies its own mscale by this.
-  metadata->Float("rope.scaling.attn_factor",
-                  rope.attention_factor / YarnAttentionFactor(rope.factor));
-  // Not read by libllama for these architectures: LlamaModel::ContextParams() passes them on.
-  metadata->Float("rope.scaling.yarn_beta_fast", rope.beta_fast);
-  metadata->Float("rope.scaling.yarn_beta_slow", rope.beta_slow);
-}
-
 // llama_ftype of what most of the file is: it is what libllama calls the file.
 uint32_t FileType(const ImportPlan& plan) {
-  ggml_type type = plan.tensors.front().type;
+  const auto largest = std::max_element(
+      plan.tensors.begin(), plan.tensors.end(),
+      [](const PlannedTensor& a, const PlannedTensor& b) { return a.elements() < b.elements(); });
+  const ggml_type type = largest->type;
   if (type == GGML_TYPE_F16) return LLAMA_FTYPE_MOSTLY_F16;
   if (type == GGML_TYPE_BF16) return LLAMA_FTYPE_MOSTLY_BF16;
   return LLAMA_FTYPE_ALL_F32;
 }
 
+void SetValue(gguf_context* gguf, const char* key, const PlannedValue& value) {
+  if (const auto* number = std::get_if<uint32_t>(&value))
+    return gguf_set_val_u32(gguf, key, *number);
+  if (const auto* real = std::get_if<float>(&value)) return gguf_set_val_f32(gguf, key, *real);
+  if (const auto* flag = std::get_if<bool>(&value)) return gguf_set_val_bool(gguf, key, *flag);
+  gguf_set_val_str(gguf, key, std::get<std::string>(value).c_str());
+}
+
 void SetMetadata(const ImportPlan& plan, gguf_context* gguf) {
-  const HfConfig& config = plan.config;
   gguf_set_val_str(gguf, "general.architecture", plan.architecture.c_str());
   gguf_set_val_str(gguf, "general.type", "model");
   gguf_set_val_u32(gguf, "general.file_type", FileType(plan));
   gguf_set_val_u32(gguf, "general.quantization_version", GGML_QNT_VERSION);
-  gguf_set_val_str(gguf, "portico.family", FamilyName(config.family).c_str());
+  gguf_set_val_str(gguf, "portico.family", FamilyName(plan.family).c_str());
   // Portico tokenizes from tokenizer.json; libllama only needs the number of tokens.
   gguf_set_val_str(gguf, "tokenizer.ggml.model", "none");
-
-  Metadata metadata(gguf, plan.architecture);
-  metadata.Int("vocab_size", config.vocab_size);
-  metadata.Int("context_length", config.max_position_embeddings);
-  metadata.Int("embedding_length", config.hidden_size);
-  metadata.Int("block_count", config.layers);
-  metadata.Int("feed_forward_length", config.intermediate_size);
-  metadata.Int("attention.head_count", config.heads);
-  metadata.Int("attention.head_count_kv", config.kv_heads);
-  metadata.Int("attention.key_length", config.head_dim);
-  metadata.Int("attention.value_length", config.head_dim);
-  metadata.Float("attention.layer_norm_rms_epsilon", config.rms_norm_eps);
-  if (config.window > 0) metadata.Int("attention.sliding_window", config.window);
-  SetRope(plan, &metadata);
+  for (const auto& [key, value] : plan.metadata) SetValue(gguf, key.c_str(), value);
 }
 
 // Header, metadata and tensor table, with offsets laid out in the plan's order.

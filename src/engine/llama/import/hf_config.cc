@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
-#include <optional>
-
 #include "engine/llama/import/config_fields.h"
 #include "engine/llama/import/file.h"
 
@@ -12,35 +9,6 @@ namespace portico::llama {
 namespace {
 
 constexpr int64_t kMaxLayers = 512;  // libllama's own bound
-
-std::optional<Family> FamilyOf(const std::string& name) {
-  static const std::map<std::string, Family> kFamilies = {
-      {"LlamaForCausalLM", Family::kLlama},     {"llama", Family::kLlama},
-      {"MistralForCausalLM", Family::kMistral}, {"mistral", Family::kMistral},
-      {"Qwen2ForCausalLM", Family::kQwen2},     {"qwen2", Family::kQwen2},
-      {"Qwen3ForCausalLM", Family::kQwen3},     {"qwen3", Family::kQwen3},
-  };
-  auto found = kFamilies.find(name);
-  if (found == kFamilies.end()) return std::nullopt;
-  return found->second;
-}
-
-StatusOr<Family> ParseFamily(const ConfigFields& fields) {
-  std::string name = fields.object().GetString("model_type");
-  const Json* architectures = fields.Find("architectures");
-  if (architectures != nullptr && architectures->is_array() && !architectures->as_array().empty() &&
-      architectures->as_array()[0].is_string()) {
-    name = architectures->as_array()[0].as_string();
-  }
-  std::optional<Family> family = FamilyOf(name);
-  if (family) return *family;
-  return BadFile(
-      fields.path(),
-      fmt::format("the architecture '{}' cannot be imported: LlamaForCausalLM, "
-                  "MistralForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM folders can, and "
-                  "a GGUF file of any architecture that libllama knows works as it is",
-                  name));
-}
 
 // What the configuration classes assume for absent fields.
 HfConfig Defaults(Family family) {
@@ -67,6 +35,10 @@ HfConfig Defaults(Family family) {
       config.vocab_size = 151936;
       config.intermediate_size = 22016;
       config.max_position_embeddings = 32768;
+      break;
+    case Family::kBert:
+    case Family::kRoberta:
+    case Family::kXlmRoberta:
       break;
   }
   return config;
@@ -111,7 +83,7 @@ void ReadBiases(ConfigFields* fields, HfConfig* config) {
     case Family::kQwen2:
       config->qkv_bias = true;
       break;
-    case Family::kMistral:
+    default:
       break;
   }
 }
@@ -176,37 +148,25 @@ Status CheckRope(const ConfigFields& fields, const HfConfig& config) {
 
 }  // namespace
 
-std::string FamilyName(Family family) {
-  switch (family) {
-    case Family::kLlama:
-      return "llama";
-    case Family::kMistral:
-      return "mistral";
-    case Family::kQwen2:
-      return "qwen2";
-    case Family::kQwen3:
-      return "qwen3";
-  }
-  return "";
+StatusOr<HfConfig> ParseHfConfig(const std::string& text, const std::string& path) {
+  PORTICO_ASSIGN_OR_RETURN(Json json, ParseConfigJson(text, path));
+  ConfigFields fields(json, path);
+  PORTICO_ASSIGN_OR_RETURN(Architecture architecture, ParseArchitecture(fields));
+  return ParseHfConfig(architecture, &fields);
 }
 
-StatusOr<HfConfig> ParseHfConfig(const std::string& text, const std::string& path) {
-  StatusOr<Json> json = Json::Parse(text);
-  if (!json.ok()) return BadFile(path, "is not JSON: " + std::string(MessageOf(json.status())));
-  if (!json->is_object()) return BadFile(path, "is not a JSON object");
-  ConfigFields fields(*json, path);
-  PORTICO_ASSIGN_OR_RETURN(Family family, ParseFamily(fields));
-
-  HfConfig config = Defaults(family);
-  ReadSizes(&fields, &config);
-  ReadBiases(&fields, &config);
-  ReadWindow(&fields, &config);
-  PORTICO_RETURN_IF_ERROR(fields.status());
-  PORTICO_RETURN_IF_ERROR(CheckConsistent(fields, config));
-  PORTICO_ASSIGN_OR_RETURN(config.rope, ParseRope(fields, config.max_position_embeddings));
-  PORTICO_RETURN_IF_ERROR(CheckRope(fields, config));
+StatusOr<HfConfig> ParseHfConfig(const Architecture& architecture, ConfigFields* fields) {
+  HfConfig config = Defaults(architecture.family);
+  config.top = architecture.top;
+  ReadSizes(fields, &config);
+  ReadBiases(fields, &config);
+  ReadWindow(fields, &config);
+  PORTICO_RETURN_IF_ERROR(fields->status());
+  PORTICO_RETURN_IF_ERROR(CheckConsistent(*fields, config));
+  PORTICO_ASSIGN_OR_RETURN(config.rope, ParseRope(*fields, config.max_position_embeddings));
+  PORTICO_RETURN_IF_ERROR(CheckRope(*fields, config));
   PORTICO_ASSIGN_OR_RETURN(config.rope_divisors,
-                           FrequencyDivisors(config.rope, config.head_dim, fields));
+                           FrequencyDivisors(config.rope, config.head_dim, *fields));
   return config;
 }
 

@@ -1,4 +1,4 @@
-// config.json of a folder that can be imported, with transformers' defaults for what it leaves out
+// config.json of a decoder that can be imported, with transformers' defaults for what it leaves out
 // (transformers 5.23, models/{llama,mistral,qwen2,qwen3}/configuration_*.py).
 #pragma once
 
@@ -7,17 +7,14 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/llama/import/architecture.h"
 #include "engine/llama/import/rope.h"
-#include "message/sampling.h"
 
 namespace portico::llama {
 
-enum class Family { kLlama, kMistral, kQwen2, kQwen3 };
-// "llama", "mistral", "qwen2", "qwen3"
-std::string FamilyName(Family family);
-
 struct HfConfig {
   Family family = Family::kLlama;
+  Top top = Top::kLanguage;
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -39,5 +36,7 @@ struct HfConfig {
 // Errors (INVALID_ARGUMENT): not JSON, an architecture or feature that cannot be imported (the
 // message lists what can), impossible values. `path` is for messages.
 StatusOr<HfConfig> ParseHfConfig(const std::string& text, const std::string& path);
+// The same of what is parsed already.
+StatusOr<HfConfig> ParseHfConfig(const Architecture& architecture, ConfigFields* fields);
 
 }  // namespace portico::llama

@@ -70,11 +70,11 @@ TEST(HfConfigTest, BothSpellingsOfRopeMeanTheSame) {
 }
 
 TEST(HfConfigTest, NamesWhatCanBeImported) {
-  EXPECT_THAT(
-      Complaint(JsonObject{{"architectures", JsonArray{"BertModel"}}, {"model_type", "llama"}}),
-      AllOf(HasSubstr("'BertModel'"), HasSubstr("LlamaForCausalLM"),
-            HasSubstr("MistralForCausalLM"), HasSubstr("Qwen2ForCausalLM"),
-            HasSubstr("Qwen3ForCausalLM"), HasSubstr("GGUF")));
+  EXPECT_THAT(Complaint(JsonObject{{"architectures", JsonArray{"GPT2LMHeadModel"}},
+                                   {"model_type", "llama"}}),
+              AllOf(HasSubstr("'GPT2LMHeadModel'"), HasSubstr("LlamaForCausalLM"),
+                    HasSubstr("MistralForCausalLM"), HasSubstr("Qwen2ForCausalLM"),
+                    HasSubstr("Qwen3ForCausalLM"), HasSubstr("GGUF")));
   EXPECT_THAT(Complaint(JsonObject{}), HasSubstr("cannot be imported"));
 }
 

@@ -1,13 +1,16 @@
 // What the GGUF of a folder will hold: every tensor under libllama's name with its shape, type and
-// source. The names and shapes are those of libllama's "llama", "qwen2" and "qwen3" architectures
-// (src/models in llama.cpp).
+// source, and the metadata. The names, keys and shapes are those of libllama's "llama", "qwen2",
+// "qwen3" and "bert" architectures (src/models in llama.cpp).
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/status.h"
+#include "engine/llama/import/encoder_config.h"
 #include "engine/llama/import/hf_config.h"
 #include "engine/llama/import/safetensors.h"
 #include "ggml.h"
@@ -31,19 +34,26 @@ struct PlannedTensor {
   int64_t elements() const { return columns * (rows == 0 ? 1 : rows); }
 };
 
+using PlannedValue = std::variant<uint32_t, float, bool, std::string>;
+
 struct ImportPlan {
-  HfConfig config;
+  Family family = Family::kLlama;
   std::string architecture;  // libllama's
-  // The rope scaling is written as a divisor for each frequency (rope_freqs.weight), which only
-  // libllama's "llama" takes; else libllama knows the scaling by name.
-  bool rope_divisors = false;
+  // Beside what every import says. Keys are whole ("llama.block_count").
+  std::vector<std::pair<std::string, PlannedValue>> metadata;
   std::vector<PlannedTensor> tensors;
   std::vector<std::string> notes;  // sentences for the person who starts the server
 };
 
-// `weights` must outlive the plan. Errors: a tensor that is missing, of another shape than the
-// config says, or of a type that cannot be imported.
+// `weights` must outlive the plans. Errors: a tensor that is missing, of another shape than the
+// config says, or of a type that cannot be imported. Heads are left out (pooling_weights.h).
+
+// With config.top kLanguage the whole model; else its layers alone, for input that has been
+// embedded already: one row of embeddings, and no output.
 StatusOr<ImportPlan> PlanImport(const HfConfig& config, const WeightFiles& weights,
+                                ImportDtype dtype);
+
+StatusOr<ImportPlan> PlanImport(const EncoderConfig& config, const WeightFiles& weights,
                                 ImportDtype dtype);
 
 }  // namespace portico::llama

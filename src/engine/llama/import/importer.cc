@@ -15,6 +15,7 @@
 #include "engine/llama/import/gguf_writer.h"
 #include "engine/llama/import/hash_memory.h"
 #include "engine/llama/import/import_cache.h"
+#include "engine/llama/import/pooling_weights.h"
 #include "engine/llama/import/quantize.h"
 #include "engine/llama/import/safetensors.h"
 
@@ -25,6 +26,7 @@ namespace fs = std::filesystem;
 
 // Part of every key: raise it when the same folder would be written differently.
 constexpr char kRecipe[] = "portico import 2";
+constexpr char kPoolingRecipe[] = "portico pooling import 1";
 
 std::string DtypeName(ImportDtype dtype) {
   if (dtype == ImportDtype::kFloat32) return "float32";
@@ -50,11 +52,12 @@ class TempFile {
 class Import {
  public:
   Import(const ImportOptions& options, const ImportProgress& progress, const WeightFiles& weights,
-         const ImportPlan& plan, ImportCache cache)
+         const ImportPlan& plan, bool pools, ImportCache cache)
       : options_(options),
         progress_(progress),
         weights_(weights),
         plan_(plan),
+        pools_(pools),
         cache_(std::move(cache)) {}
 
   struct Found {
@@ -66,11 +69,12 @@ class Import {
     PORTICO_ASSIGN_OR_RETURN(std::string before, Stamps());
     PORTICO_ASSIGN_OR_RETURN(std::string content, Content());
     const std::string dtype = DtypeName(options_.dtype);
-    const std::string base_key = HashTexts({kRecipe, config_text, content, dtype, ""});
+    const std::string recipe = pools_ ? kPoolingRecipe : kRecipe;
+    const std::string base_key = HashTexts({recipe, config_text, content, dtype, ""});
     std::string key = base_key;
     if (!options_.quantization.empty()) {
       key =
-          HashTexts({kRecipe, config_text, content, dtype, options_.quantization, llama_version()});
+          HashTexts({recipe, config_text, content, dtype, options_.quantization, llama_version()});
     }
     if (auto use = Ready(key)) return Found{cache_.PathOf(key), *std::move(use)};
 
@@ -163,8 +167,42 @@ class Import {
   const ImportProgress& progress_;
   const WeightFiles& weights_;
   const ImportPlan& plan_;
+  const bool pools_;
   const ImportCache cache_;
 };
+
+// Reads config.json and what stands beside it; fills all of `model` but the file, and `plan`.
+Status Describe(const std::string& folder, const ConfigFields& config_json,
+                const ImportOptions& options, const WeightFiles& weights, ImportPlan* plan,
+                ImportedModel* model) {
+  ConfigFields fields(config_json.object(), config_json.path());
+  PORTICO_ASSIGN_OR_RETURN(Architecture architecture, ParseArchitecture(fields));
+  PORTICO_ASSIGN_OR_RETURN(const std::optional<SentenceModules> modules,
+                           ReadSentenceModules(folder));
+  if (modules) model->usual_context = modules->max_tokens;
+  if (IsEncoder(architecture.family)) {
+    PORTICO_ASSIGN_OR_RETURN(const EncoderConfig config,
+                             ParseEncoderConfig(architecture.family, &fields));
+    PORTICO_ASSIGN_OR_RETURN(*plan, PlanImport(config, weights, options.dtype));
+    PORTICO_ASSIGN_OR_RETURN(model->pooling, ReadPoolingModel(config, architecture.top, fields,
+                                                              weights, modules, options.pooling));
+    model->vocab_size = static_cast<int32_t>(config.vocab_size);
+    model->max_context = config.context_length();
+    return OkStatus();
+  }
+  if (architecture.top == Top::kLanguage && (modules || options.is_embedding)) {
+    architecture.top = Top::kNothing;
+  }
+  PORTICO_ASSIGN_OR_RETURN(const HfConfig config, ParseHfConfig(architecture, &fields));
+  PORTICO_ASSIGN_OR_RETURN(*plan, PlanImport(config, weights, options.dtype));
+  if (architecture.top != Top::kLanguage) {
+    PORTICO_ASSIGN_OR_RETURN(model->pooling,
+                             ReadPoolingModel(config, fields, weights, modules, options.pooling));
+  }
+  model->vocab_size = static_cast<int32_t>(config.vocab_size);
+  model->max_context = config.rope.max_context;
+  return OkStatus();
+}
 
 }  // namespace
 
@@ -172,16 +210,23 @@ StatusOr<ImportedModel> ImportFolder(const std::string& folder, const ImportOpti
                                      const ImportProgress& progress) {
   const std::string config_path = (fs::path(folder) / "config.json").string();
   PORTICO_ASSIGN_OR_RETURN(std::string config_text, ReadTextFile(config_path));
-  PORTICO_ASSIGN_OR_RETURN(HfConfig config, ParseHfConfig(config_text, config_path));
+  PORTICO_ASSIGN_OR_RETURN(Json config, ParseConfigJson(config_text, config_path));
+  const ConfigFields fields(config, config_path);
+  PORTICO_RETURN_IF_ERROR(ParseArchitecture(fields).status());
   PORTICO_ASSIGN_OR_RETURN(WeightFiles weights, WeightFiles::Open(folder));
-  PORTICO_ASSIGN_OR_RETURN(ImportPlan plan, PlanImport(config, weights, options.dtype));
+  ImportPlan plan;
+  ImportedModel model;
+  PORTICO_RETURN_IF_ERROR(Describe(folder, fields, options, weights, &plan, &model));
   PORTICO_ASSIGN_OR_RETURN(ImportCache cache, ImportCache::Open());
   cache.RemoveLeftovers();
+  const bool pools = model.pooling.has_value();
   PORTICO_ASSIGN_OR_RETURN(Import::Found found,
-                           Import(options, progress, weights, plan, cache).Run(config_text));
+                           Import(options, progress, weights, plan, pools, cache).Run(config_text));
   cache.Trim(options.cache_bytes);
-  return ImportedModel{std::move(found.file), std::move(found.use), std::move(config),
-                       std::move(plan.notes)};
+  model.file = std::move(found.file);
+  model.use = std::move(found.use);
+  model.notes = std::move(plan.notes);
+  return model;
 }
 
 }  // namespace portico::llama

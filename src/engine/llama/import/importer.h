@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "base/status.h"
 #include "engine/llama/import/import_cache.h"
 #include "engine/llama/import/import_plan.h"
+#include "engine/llama/pooling_model.h"
+#include "message/pooling.h"
 
 namespace portico::llama {
 
@@ -20,12 +23,18 @@ struct ImportOptions {
   std::string quantization;                // "" or a name that ParseQuantization() takes
   int threads = 1;
   uint64_t cache_bytes = kDefaultImportCacheBytes;
+  // A model that generates is imported for its vectors, as one is with sentence-transformers' files.
+  bool is_embedding = false;
+  std::optional<Pooling> pooling;  // of a model that gives vectors; absent: what the folder says
 };
 
 struct ImportedModel {
-  std::string file;  // the GGUF, complete and checked
-  ImportUse use;     // keeps it there
-  HfConfig config;
+  std::string file;              // the GGUF, complete and checked
+  std::optional<ImportUse> use;  // keeps it there
+  int32_t vocab_size = 0;
+  int64_t max_context = 0;              // of the rotation or the positions; 0: no such bound
+  int64_t usual_context = 0;            // what texts are meant to have at most; 0: it does not say
+  std::optional<PoolingModel> pooling;  // unless it generates
   std::vector<std::string> notes;
 };
 

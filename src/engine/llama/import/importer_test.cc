@@ -131,7 +131,7 @@ TEST_F(ImporterTest, TheLeastRecentlyUsedImportsGoButNoneThatIsUsed) {
     auto imported = Import(options);
     ASSERT_TRUE(imported.ok()) << MessageOf(imported.status());
     files.push_back(imported->file);
-    if (i == 1) uses.push_back(std::move(imported->use));
+    if (i == 1) uses.push_back(*std::move(imported->use));
     fs::last_write_time(imported->file, fs::file_time_type::clock::now() + std::chrono::seconds(i));
   }
   EXPECT_EQ(Cached(".gguf").size(), 4u);

@@ -1,0 +1,69 @@
+#include "engine/llama/import/encoder_config.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+namespace portico::llama {
+namespace {
+
+constexpr int64_t kMaxLayers = 512;  // libllama's own bound
+
+EncoderConfig Defaults(Family family) {
+  EncoderConfig config;
+  config.family = family;
+  if (family == Family::kBert) return config;
+  config.vocab_size = family == Family::kRoberta ? 50265 : 30522;
+  config.pad_token_id = 1;
+  return config;
+}
+
+Status Check(const ConfigFields& fields, const EncoderConfig& config) {
+  if (config.hidden_size % config.heads != 0) {
+    return fields.Bad("hidden_size",
+                      fmt::format("({}) must be a multiple of num_attention_heads ({})",
+                                  config.hidden_size, config.heads));
+  }
+  if (config.context_length() < 1) {
+    return fields.Bad(
+        "max_position_embeddings",
+        fmt::format("({}) leaves no position beside the padding's", config.positions));
+  }
+  const std::string activation = fields.object().GetString("hidden_act", "gelu");
+  if (!activation.starts_with("gelu")) {
+    return fields.Bad("hidden_act", fmt::format("'{}' cannot be imported (gelu can)", activation));
+  }
+  const std::string positions = fields.object().GetString("position_embedding_type", "absolute");
+  if (positions != "absolute") {
+    return fields.Bad("position_embedding_type",
+                      fmt::format("'{}' cannot be imported (absolute can)", positions));
+  }
+  if (fields.object().GetBool("is_decoder", false)) {
+    return fields.Bad("is_decoder", "cannot be imported: encoders can");
+  }
+  if (fields.Has("quantization_config")) {
+    return fields.Bad("quantization_config", "names quantized weights, which cannot be imported");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<EncoderConfig> ParseEncoderConfig(Family family, ConfigFields* fields) {
+  EncoderConfig config = Defaults(family);
+  fields->Int("vocab_size", &config.vocab_size);
+  fields->Int("hidden_size", &config.hidden_size);
+  fields->Int("intermediate_size", &config.intermediate_size);
+  fields->Int("num_hidden_layers", &config.layers, 1, kMaxLayers);
+  fields->Int("num_attention_heads", &config.heads, 1, 1 << 16);
+  fields->Int("max_position_embeddings", &config.positions);
+  fields->Int("type_vocab_size", &config.token_types, 1, 256);
+  fields->Int("pad_token_id", &config.pad_token_id, 0);
+  fields->Number("layer_norm_eps", &config.layer_norm_eps);
+  PORTICO_RETURN_IF_ERROR(fields->status());
+  PORTICO_RETURN_IF_ERROR(Check(*fields, config));
+  config.exact_gelu = fields->object().GetString("hidden_act", "gelu") == "gelu";
+  return config;
+}
+
+}  // namespace portico::llama

@@ -1,0 +1,27 @@
+// The files by which sentence-transformers says how a folder's model makes its vectors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/llama/pooling_head.h"
+#include "message/pooling.h"
+
+namespace portico::llama {
+
+struct SentenceModules {
+  std::optional<Pooling> pooling;
+  std::string pooling_fault;  // why there is none: a way of pooling that is not known here
+  bool normalized = false;
+  std::vector<DenseLayer> dense;
+  int64_t max_tokens = 0;  // of a text; 0: it does not say
+};
+
+// modules.json and the files that it names. Nothing if the folder has none. INVALID_ARGUMENT for files that
+// cannot be read and modules that are not known here.
+StatusOr<std::optional<SentenceModules>> ReadSentenceModules(const std::string& folder);
+
+}  // namespace portico::llama
