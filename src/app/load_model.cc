@@ -91,9 +91,6 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const s
                                             const SharedResources& shared,
                                             const LoadProgress& progress, ServingModel* model,
                                             std::string* tokenizer_path) {
-  if (options.is_embedding) {
-    return InvalidArgument("is-embedding", "--is-embedding needs --engine mock so far");
-  }
   llama::ModelOptions wanted;
   wanted.path = path;
   wanted.dtype = options.dtype;
@@ -101,6 +98,10 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const s
   wanted.context_length = options.context_length;
   wanted.threads = options.threads;
   wanted.cache_bytes = static_cast<uint64_t>(shared.model_cache_bytes);
+  wanted.is_embedding = options.is_embedding;
+  if (options.pooling != "auto") {
+    PORTICO_ASSIGN_OR_RETURN(wanted.pooling, ParsePooling(options.pooling));
+  }
   PORTICO_ASSIGN_OR_RETURN(auto loaded, llama::LlamaModel::Load(wanted, progress));
   for (const std::string& note : loaded->info().notes)
     LogWarning("model `{}`: {}", model->id, note);

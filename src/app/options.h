@@ -25,6 +25,7 @@ struct ModelOptions {
   std::string sampling_defaults = "model";  // model, openai
   std::string engine = "llama";             // llama, mock
   bool is_embedding = false;                // the model gives vectors, whatever its folder says
+  std::string pooling = "auto";             // auto, mean, cls, last
 
   // Engine
   int32_t threads = 0;               // 0: the cores, shared by the models that name none

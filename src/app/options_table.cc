@@ -82,6 +82,14 @@ constexpr Option kTable[] = {
      .help =
          "The model gives vectors: a generating model those of its last tokens. Models that are "
          "made for vectors or classes are known without it."},
+    {.group = "Model",
+     .name = "pooling",
+     .member = &ModelOptions::pooling,
+     .metavar = "HOW",
+     .help = "How the vectors of a text's tokens become one: their mean, the first token's or the "
+             "last one's; auto is what the model's files say, else mean for encoders and last for "
+             "others.",
+     .choices = "auto|mean|cls|last"},
 
     {.group = "Engine",
      .name = "threads",

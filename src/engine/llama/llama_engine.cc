@@ -6,6 +6,7 @@
 
 #include "engine/llama/engine_thread.h"
 #include "engine/llama/kv_size.h"
+#include "engine/llama/pooling_engine.h"
 #include "fmt/format.h"
 
 namespace portico::llama {
@@ -65,6 +66,9 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
                                                       const LlamaEngineOptions& options) {
   PORTICO_RETURN_IF_ERROR(Check(options));
   const ModelInfo& m = model->info();
+  if (model->pooling() != nullptr) {
+    return NewPoolingEngine(std::move(model), options, ThreadsFor(options, m));
+  }
   PORTICO_ASSIGN_OR_RETURN(
       const KvSize size,
       ChooseKvSize({options.max_total_tokens, m.context_length, options.max_running_requests,

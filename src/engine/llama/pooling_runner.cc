@@ -1,0 +1,173 @@
+#include "engine/llama/pooling_runner.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "engine/llama/llama_log.h"
+#include "fmt/format.h"
+#include "ggml-cpu.h"
+
+namespace portico::llama {
+namespace {
+
+// Of the one text that goes on in a later step; the others come after it.
+constexpr llama_seq_id kBegun = 0;
+
+Status NoContext(const LlamaErrors& errors) {
+  return Error(StatusCode::kInternal,
+               fmt::format("libllama made no context for this model: {}", errors.Text()));
+}
+
+llama_context_params ContextParams(const LlamaModel& model, const PoolingRunnerOptions& options) {
+  llama_context_params params = model.ContextParams();
+  params.n_batch = static_cast<uint32_t>(options.max_tokens_a_step);
+  params.n_ubatch = params.n_batch;
+  params.n_ctx = std::max(static_cast<uint32_t>(options.cells), params.n_batch);
+  params.n_seq_max = static_cast<uint32_t>(options.max_texts_a_step);
+  params.n_outputs_max = params.n_batch;
+  params.n_threads = params.n_threads_batch = options.threads;
+  params.embeddings = true;
+  params.pooling_type = LLAMA_POOLING_TYPE_NONE;
+  params.offload_kqv = false;
+  params.op_offload = false;
+  return params;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<PoolingRunner>> PoolingRunner::Create(
+    const LlamaModel& model, const PoolingRunnerOptions& options) {
+  const LlamaErrors errors;
+  std::unique_ptr<PoolingRunner> runner(new PoolingRunner(*model.pooling()));
+  llama_context_params params = ContextParams(model, options);
+  params.abort_callback = [](void* self) {
+    const std::atomic<bool>* cancelled = static_cast<PoolingRunner*>(self)->cancelled_;
+    return cancelled != nullptr && cancelled->load(std::memory_order_relaxed);
+  };
+  params.abort_callback_data = runner.get();
+  if (model.pooling()->exact_gelu && model.options().dtype == "float32") {
+    params.cb_eval = ExactGelu::OnTensor;
+    params.cb_eval_user_data = &runner->gelu_;
+  }
+  try {
+    runner->context_ = llama_init_from_model(model.get(), params);
+  } catch (const std::exception&) {
+    return NoContext(errors);
+  }
+  if (runner->context_ == nullptr) return NoContext(errors);
+  runner->state_size_ = static_cast<size_t>(llama_model_n_embd_out(model.get()));
+  runner->goes_on_ = model.pooling()->causal && llama_get_memory(runner->context_) != nullptr;
+
+  // The helper threads sleep between steps: the cores belong to the shards then.
+  ggml_threadpool_params pool = ggml_threadpool_params_default(options.threads);
+  pool.poll = 0;
+  runner->threadpool_ = ggml_threadpool_new(&pool);
+  if (runner->threadpool_ == nullptr) return NoContext(errors);
+  llama_attach_threadpool(runner->context_, runner->threadpool_, runner->threadpool_);
+  return runner;
+}
+
+PoolingRunner::~PoolingRunner() {
+  if (context_ != nullptr) {
+    llama_detach_threadpool(context_);
+    llama_free(context_);
+  }
+  if (threadpool_ != nullptr) ggml_threadpool_free(threadpool_);
+}
+
+void PoolingRunner::Fill(const std::vector<Piece>& pieces) {
+  tokens_.clear();
+  inputs_.clear();
+  positions_.clear();
+  sequences_.clear();
+  llama_seq_id next = kBegun + 1;
+  for (const Piece& piece : pieces) {
+    const PoolingRequest& request = piece.text->request;
+    const auto begin = static_cast<size_t>(piece.text->computed);
+    const size_t end = begin + static_cast<size_t>(piece.count);
+    for (size_t i = begin; i < end; ++i) tokens_.push_back((*request.tokens)[i]);
+    if (!model_.input.empty()) {
+      for (size_t i = begin; i < end; ++i) {
+        const uint8_t type = request.token_types.empty() ? 0 : request.token_types[i];
+        inputs_.resize(inputs_.size() + model_.input.columns);
+        model_.input.LookUp((*request.tokens)[i], type,
+                            inputs_.data() + inputs_.size() - model_.input.columns);
+      }
+    }
+    FillPositions(piece);
+    const bool whole = begin == 0 && piece.last();
+    sequences_.insert(sequences_.end(), end - begin, whole ? next++ : kBegun);
+  }
+  sequence_counts_.assign(tokens_.size(), 1);
+  wanted_.assign(tokens_.size(), 1);
+  sequence_pointers_.clear();
+  for (llama_seq_id& sequence : sequences_) sequence_pointers_.push_back(&sequence);
+}
+
+// RoBERTa counts the tokens that are not padding, and puts padding before them.
+void PoolingRunner::FillPositions(const Piece& piece) {
+  if (model_.first_position == 0) {
+    for (int32_t i = 0; i < piece.count; ++i) positions_.push_back(piece.text->computed + i);
+    return;
+  }
+  llama_pos next = model_.first_position;
+  for (const TokenId token : *piece.text->request.tokens) {
+    positions_.push_back(token == model_.padding_id ? model_.first_position - 1 : next++);
+  }
+}
+
+int PoolingRunner::Compute() {
+  const bool embedded = !inputs_.empty();
+  const llama_batch batch = {static_cast<int32_t>(tokens_.size()),
+                             embedded ? nullptr : tokens_.data(),
+                             embedded ? inputs_.data() : nullptr,
+                             positions_.data(),
+                             sequence_counts_.data(),
+                             sequence_pointers_.data(),
+                             wanted_.data()};
+  const bool remembers = llama_get_memory(context_) != nullptr;
+  return remembers ? llama_decode(context_, batch) : llama_encode(context_, batch);
+}
+
+Status PoolingRunner::Run(const std::vector<Piece>& pieces, const std::atomic<bool>& cancelled) {
+  Fill(pieces);
+  cancelled_ = &cancelled;
+  const LlamaErrors errors;
+  int result = 0;
+  try {
+    result = Compute();
+  } catch (const std::exception& e) {
+    Clear();
+    return Error(StatusCode::kInternal, fmt::format("the model failed: {}", e.what()));
+  }
+  if (result == 0) {
+    ForgetFinished(pieces);
+    return OkStatus();
+  }
+  Clear();
+  if (result == 2) return Error(StatusCode::kCancelled, "nobody waits for this step");
+  return Error(StatusCode::kInternal,
+               fmt::format("the model failed with code {}: {}", result, errors.Text()));
+}
+
+// The states stay readable: they are copies.
+void PoolingRunner::ForgetFinished(const std::vector<Piece>& pieces) {
+  llama_memory_t memory = llama_get_memory(context_);
+  if (memory == nullptr) return;
+  llama_seq_id next = kBegun + 1;
+  for (const Piece& piece : pieces) {
+    if (!piece.last()) continue;
+    llama_memory_seq_rm(memory, piece.text->computed == 0 ? next++ : kBegun, -1, -1);
+  }
+}
+
+std::span<const float> PoolingRunner::State(int32_t index) const {
+  return {llama_get_embeddings_ith(context_, index), state_size_};
+}
+
+void PoolingRunner::Clear() {
+  llama_memory_t memory = llama_get_memory(context_);
+  if (memory != nullptr) llama_memory_clear(memory, /*data=*/false);
+}
+
+}  // namespace portico::llama

@@ -1,0 +1,75 @@
+// libllama's half of a pooling step: a context with its threads, and a batch made of the scheduler's pieces.
+//
+// Used by one thread. The model must outlive it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "engine/llama/exact_gelu.h"
+#include "engine/llama/model.h"
+#include "engine/llama/pooling_scheduler.h"
+
+namespace portico::llama {
+
+struct PoolingRunnerOptions {
+  int32_t max_tokens_a_step = 512;
+  int32_t max_texts_a_step = 256;
+  int64_t cells = 0;  // of a model that can go on with a text: of the longest text and a step
+  int32_t threads = 1;
+};
+
+class PoolingRunner {
+ public:
+  // model.pooling() is not null.
+  static StatusOr<std::unique_ptr<PoolingRunner>> Create(const LlamaModel& model,
+                                                         const PoolingRunnerOptions& options);
+  ~PoolingRunner();
+  PoolingRunner(const PoolingRunner&) = delete;
+  PoolingRunner& operator=(const PoolingRunner&) = delete;
+
+  // Whether a text can be computed in several steps: each token sees those before it only.
+  bool goes_on() const { return goes_on_; }
+  // Of a token's hidden state.
+  size_t state_size() const { return state_size_; }
+
+  // Computes the pieces. On an error none of them counts as computed, and a text that had been begun must begin
+  // again. CANCELLED soon after `cancelled` has become true, otherwise INTERNAL.
+  Status Run(const std::vector<Piece>& pieces, const std::atomic<bool>& cancelled);
+
+  // The hidden state of token `index` of the last Run(), counted over all pieces. Valid until the next Run().
+  std::span<const float> State(int32_t index) const;
+
+  // Forgets the texts that have been begun.
+  void Clear();
+
+ private:
+  explicit PoolingRunner(const PoolingModel& model) : model_(model) {}
+  void Fill(const std::vector<Piece>& pieces);
+  void FillPositions(const Piece& piece);
+  int Compute();
+  void ForgetFinished(const std::vector<Piece>& pieces);
+
+  const PoolingModel& model_;
+  llama_context* context_ = nullptr;
+  ggml_threadpool* threadpool_ = nullptr;
+  size_t state_size_ = 0;
+  bool goes_on_ = false;
+  const std::atomic<bool>* cancelled_ = nullptr;  // within Run()
+  ExactGelu gelu_;
+
+  // The batch, one entry a token; the memory is reused.
+  std::vector<llama_token> tokens_;
+  std::vector<float> inputs_;  // instead of tokens_, if the model has a table
+  std::vector<llama_pos> positions_;
+  std::vector<llama_seq_id> sequences_;
+  std::vector<llama_seq_id*> sequence_pointers_;
+  std::vector<int32_t> sequence_counts_;
+  std::vector<int8_t> wanted_;
+};
+
+}  // namespace portico::llama

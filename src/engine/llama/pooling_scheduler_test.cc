@@ -1,0 +1,127 @@
+#include "engine/llama/pooling_scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace portico::llama {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::Lt;
+
+class PoolingSchedulerTest : public testing::Test {
+ protected:
+  // One request with texts of these sizes; the first one's stream.
+  StreamId Add(const std::vector<size_t>& sizes) {
+    std::vector<std::unique_ptr<ScheduledText>> request;
+    const StreamId first = next_;
+    for (const size_t size : sizes) {
+      auto text = std::make_unique<ScheduledText>();
+      text->request.stream = next_++;
+      text->request.tokens = std::make_shared<const std::vector<TokenId>>(size, 7);
+      request.push_back(std::move(text));
+    }
+    scheduler_->Add(std::move(request));
+    return first;
+  }
+
+  // Computes a step: the sizes of its pieces.
+  std::vector<int32_t> Step() {
+    std::vector<int32_t> sizes;
+    const std::vector<Piece> pieces = scheduler_->Next();
+    for (const Piece& piece : pieces) sizes.push_back(piece.count);
+    scheduler_->Computed(pieces);
+    for (const Piece& piece : pieces) {
+      if (piece.text->left() > 0) continue;
+      ended_.push_back(piece.text->request.stream);
+      scheduler_->Finish(ended_.back());
+    }
+    return sizes;
+  }
+
+  // Steps until the text has ended: how many.
+  int StepsUntil(StreamId stream) {
+    int steps = 0;
+    while (std::find(ended_.begin(), ended_.end(), stream) == ended_.end()) {
+      Step();
+      ++steps;
+    }
+    return steps;
+  }
+
+  void Options(int32_t step_tokens, bool pieces) {
+    scheduler_ =
+        std::make_unique<PoolingScheduler>(PoolingSchedulerOptions{step_tokens, 8, pieces});
+  }
+
+  std::unique_ptr<PoolingScheduler> scheduler_ =
+      std::make_unique<PoolingScheduler>(PoolingSchedulerOptions{100, 8, false});
+  StreamId next_ = 1;
+  std::vector<StreamId> ended_;
+};
+
+TEST_F(PoolingSchedulerTest, FillsAStepWithTheShortestTextsFirst) {
+  Add({60, 10, 90, 20});
+  EXPECT_THAT(Step(), ElementsAre(10, 20, 60));
+  EXPECT_THAT(Step(), ElementsAre(90));
+  EXPECT_TRUE(scheduler_->empty());
+}
+
+TEST_F(PoolingSchedulerTest, AStepTakesNoMoreTextsThanItMay) {
+  Add(std::vector<size_t>(20, 1));
+  EXPECT_EQ(Step().size(), 8u);
+}
+
+TEST_F(PoolingSchedulerTest, ALongTextIsComputedAlone) {
+  Add({500, 3});
+  EXPECT_THAT(Step(), ElementsAre(3));
+  EXPECT_THAT(Step(), ElementsAre(500));
+}
+
+TEST_F(PoolingSchedulerTest, AShortTextWaitsForOneOfAThousandLongOnes) {
+  Add(std::vector<size_t>(1000, 100));
+  Step();
+  EXPECT_THAT(StepsUntil(Add({5})), Lt(3));
+}
+
+TEST_F(PoolingSchedulerTest, ALongTextIsNotOvertakenForever) {
+  const StreamId long_text = Add({400});
+  int overtaken = 0;
+  while (std::find(ended_.begin(), ended_.end(), long_text) == ended_.end()) {
+    Add({50});
+    Add({50});
+    Step();
+    ++overtaken;
+  }
+  EXPECT_THAT(overtaken, Lt(12));
+}
+
+TEST_F(PoolingSchedulerTest, ALongTextInPiecesLetsOthersBetween) {
+  Options(100, true);
+  const StreamId long_text = Add({1000});
+  Step();
+  const StreamId short_text = Add({30});
+  EXPECT_THAT(StepsUntil(short_text), Lt(4));
+  EXPECT_THAT(StepsUntil(long_text), Lt(12));
+}
+
+TEST_F(PoolingSchedulerTest, OnlyOneTextIsInPiecesAtATime) {
+  Options(100, true);
+  const StreamId first = Add({250}), second = Add({260});
+  Step();
+  const int steps = StepsUntil(first);
+  EXPECT_EQ(steps, 2);
+  EXPECT_EQ(StepsUntil(second), 3);
+}
+
+TEST_F(PoolingSchedulerTest, ATextTakenOutInPiecesMakesRoomForTheNext) {
+  Options(100, true);
+  const StreamId first = Add({250}), second = Add({260});
+  Step();
+  EXPECT_NE(scheduler_->Finish(first), nullptr);
+  EXPECT_EQ(scheduler_->Finish(first), nullptr);
+  EXPECT_EQ(StepsUntil(second), 3);
+}
+
+}  // namespace
+}  // namespace portico::llama
