@@ -2,14 +2,14 @@
 // the shard takes everything that has gathered and hands each delta to the stream's receiver.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
 #include "engine/engine.h"
 #include "net/shard.h"
+#include "service/delivery_queue.h"
 
 namespace portico {
 
@@ -25,7 +25,7 @@ class StreamReceiver {
 
 class StreamHub final : public TokenSink {
  public:
-  explicit StreamHub(net::Shard& shard) : shard_(shard) {}
+  explicit StreamHub(net::Shard& shard) : shard_(shard), queue_(shard, kMaxPending) {}
 
   net::Shard& shard() { return shard_; }
 
@@ -34,12 +34,13 @@ class StreamHub final : public TokenSink {
   void Remove(StreamId stream) { receivers_.erase(stream); }
   size_t streams() const { return receivers_.size(); }
 
-  // Any thread. Waits while kMaxPending deltas are undelivered: a shard that does not get on holds its engine
-  // back instead of growing without bound.
-  void Deliver(std::vector<TokenDelta> batch) override;
+  // Any thread. Waits while kMaxPending deltas are undelivered.
+  void Deliver(std::vector<TokenDelta> batch) override {
+    queue_.Deliver(std::move(batch), [this] { Drain(); });
+  }
 
   // Lets waiting deliverers go; from now on batches are dropped. Any thread.
-  void Close();
+  void Close() { queue_.Close(); }
 
  private:
   static constexpr size_t kMaxPending = 1 << 20;
@@ -55,13 +56,8 @@ class StreamHub final : public TokenSink {
 
   net::Shard& shard_;
   absl::flat_hash_map<StreamId, StreamReceiver*> receivers_;  // the shard's own
-
-  std::mutex mutex_;
-  std::condition_variable drained_;
-  std::vector<TokenDelta> pending_;  // guarded by mutex_
-  bool posted_ = false;              // guarded by mutex_: a Drain is on its way
-  bool closed_ = false;              // guarded by mutex_
-  std::vector<TokenDelta> taken_;    // Drain's, kept for its capacity
+  DeliveryQueue<TokenDelta> queue_;
+  std::vector<TokenDelta> taken_;  // Drain's, kept for its capacity
 };
 
 }  // namespace portico
