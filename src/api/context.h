@@ -16,6 +16,7 @@
 #include "service/active_rids.h"
 #include "service/load_report.h"
 #include "service/model_registry.h"
+#include "service/pooling_hub.h"
 #include "service/service_metrics.h"
 #include "service/stream_hub.h"
 #include "text/json.h"
@@ -35,6 +36,7 @@ struct ApiContext {
   Json server_info;         // what /get_server_info shows: options without secrets
   ActiveRids rids;
   LoadMeter loads;
+  size_t max_client_batch_size = 8192;  // texts of one embedding, rerank or classify request
   bool log_requests = false;
   bool incremental_streaming = false;  // of /generate, where the client does not say
   bool grpc_cumulative = false;        // of native gRPC streams, likewise
@@ -49,11 +51,12 @@ struct ApiContext {
 // One a shard; touched on it only.
 struct ShardContext {
   ShardContext(net::Shard& on_shard, ApiContext& context)
-      : shard(on_shard), api(context), hub(on_shard), calls(on_shard) {}
+      : shard(on_shard), api(context), hub(on_shard), pooling_hub(on_shard), calls(on_shard) {}
 
   net::Shard& shard;
   ApiContext& api;
   StreamHub hub;
+  PoolingHub pooling_hub;
   CallTable calls;
   simdjson::dom::parser parser;
   std::string scratch;  // empty between uses; shared, so that it stays in the caches

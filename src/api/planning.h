@@ -20,6 +20,12 @@
 
 namespace portico::api {
 
+// What planning may use.
+struct PlanContext {
+  const ApiContext& api;
+  CpuPool* helpers = nullptr;  // share the work; null on a shard, which must not wait for them
+};
+
 // Bodies above this are parsed, rendered and tokenized off the shard: at 100 MB/s they would hold
 // every other stream of the shard up for more than half a millisecond.
 inline constexpr size_t kLongBody = 64 << 10;
@@ -86,7 +92,7 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
 // A route of `Api`:
 //   using Planned = …;                       // movable
 //   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
-//                                    const ModelRegistry& models);    // pure; any thread
+//                                    const PlanContext& context);     // pure; any thread
 //   static void Answer(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
 //                      Planned planned);                              // on the shard
 template <typename Api>
@@ -99,9 +105,9 @@ void AnswerPlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
 // Plans on the CPU pool. False: the pool is full, and the exchange is untouched.
 template <typename Api>
 bool PlanOnPool(std::unique_ptr<net::Exchange>& exchange, ShardContext& shard) {
-  auto prepare = [&models = *shard.api.models](const std::string& body) {
+  auto prepare = [&api = shard.api](const std::string& body) {
     static thread_local simdjson::dom::parser parser;
-    return Api::Prepare(body, parser, models);
+    return Api::Prepare(body, parser, PlanContext{api, api.pool});
   };
   return PlanOnPool(exchange, exchange->request.body, shard, prepare, AnswerPlanned<Api>);
 }
@@ -111,7 +117,7 @@ template <typename Api>
 void HandlePlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
   if (!TakesJson(*exchange, shard.api)) return;
   if (exchange->request.body.size() > kLongBody && PlanOnPool<Api>(exchange, shard)) return;
-  auto planned = Api::Prepare(exchange->request.body, shard.parser, *shard.api.models);
+  auto planned = Api::Prepare(exchange->request.body, shard.parser, PlanContext{shard.api});
   AnswerPlanned<Api>(std::move(exchange), shard, std::move(planned));
 }
 

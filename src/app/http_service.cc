@@ -86,6 +86,7 @@ HttpService::HttpService(const ServeOptions& options)
   api_.pool = &*pool_;
   api_.api_key = options.api_key;
   api_.cors_origin = options.cors_origin;
+  api_.max_client_batch_size = static_cast<size_t>(options.max_client_batch_size);
   api_.log_requests = options.log_requests;
   api_.incremental_streaming = options.incremental_streaming_output.value_or(false);
   api_.grpc_cumulative = !options.incremental_streaming_output.value_or(true);
@@ -149,7 +150,10 @@ HttpService::~HttpService() {
     server_.reset();
   }
   pool_.reset();
-  for (auto& context : contexts_) context->hub.Close();
+  for (auto& context : contexts_) {
+    context->hub.Close();
+    context->pooling_hub.Close();
+  }
   for (const ServingModel* model : models_.models()) model->engine->Stop();
   for (auto& shard : shards_) shard->Stop();
 }

@@ -63,6 +63,7 @@ struct ServeOptions {
   int64_t model_cache_bytes = int64_t{64} << 30;
 
   // Limits
+  int32_t max_client_batch_size = 8192;  // texts of one request
   int32_t max_connections = 65536;
   int64_t max_body_bytes = int64_t{32} << 20;
   int64_t max_head_bytes = int64_t{64} << 10;

@@ -186,6 +186,13 @@ constexpr Option kTable[] = {
      .bytes = true},
 
     {.group = "Limits",
+     .name = "max-client-batch-size",
+     .member = &ServeOptions::max_client_batch_size,
+     .metavar = "N",
+     .help = "Texts of one request for vectors, classes or relevance.",
+     .min = 1,
+     .max = 1000000},
+    {.group = "Limits",
      .name = "max-connections",
      .member = &ServeOptions::max_connections,
      .metavar = "N",

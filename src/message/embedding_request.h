@@ -1,4 +1,4 @@
-// Requests of what models that do not generate give: embeddings, classes, the relevance of documents.
+// Requests of what models that do not generate give: vectors, classes, the relevance of documents.
 #pragma once
 
 #include <cstdint>
@@ -6,27 +6,38 @@
 #include <string>
 #include <vector>
 
+#include "message/native_generate.h"
 #include "message/text_request.h"
 
 namespace portico {
 
+// Of `truncate_prompt_tokens`: the model's limit.
+inline constexpr int32_t kTruncateToLimit = -1;
+
 // One vector, or one row of classes, for each input.
 struct EmbeddingRequest {
   std::vector<CompletionRequest::Prompt> inputs;
-  std::string input_field;            // where they came from, for errors
-  bool is_list = false;               // they came in a list
+  // One list for each input, of one type (0 to 255) a token; empty: all 0.
+  std::vector<std::vector<uint8_t>> token_types;
+  std::string input_field;  // where they came from, for errors
+  bool is_list = false;     // they came in a list
+  std::optional<int32_t>
+      truncate;  // cut to so many tokens, >= 1, or kTruncateToLimit; absent: refuse
   std::optional<int32_t> dimensions;  // >= 1
+  std::optional<bool> normalize;      // absent: as the model is meant
+  bool activation = true;             // of classes: probabilities, else the logits
   bool base64 = false;                // vectors as base64 of little-endian floats
-  std::string rid;
+  OneOrEach<std::string> rid;
   std::string model;  // empty: the default model
 };
 
 struct RerankRequest {
   std::string query;
   std::vector<std::string> documents;
-  std::optional<int32_t> top_n;  // >= 1
+  std::optional<int32_t> top_n;     // >= 1
+  std::optional<int32_t> truncate;  // as above
+  std::optional<bool> activation;   // sigmoid of the scores; absent: as the API has it
   bool return_documents = true;
-  std::string instruct;
   std::string rid;
   std::string model;  // empty: the default model
 };

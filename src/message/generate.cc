@@ -4,9 +4,11 @@
 
 namespace portico {
 
-StreamId NextStreamId() {
+StreamId NextStreamId() { return NextStreamIds(1); }
+
+StreamId NextStreamIds(uint64_t count) {
   static std::atomic<StreamId> next{1};
-  return next.fetch_add(1, std::memory_order_relaxed);
+  return next.fetch_add(count, std::memory_order_relaxed);
 }
 
 std::string_view FinishReasonName(FinishReason reason) {

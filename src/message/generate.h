@@ -16,6 +16,8 @@ namespace portico {
 // Names one stream of tokens in this process; never used twice.
 using StreamId = uint64_t;
 StreamId NextStreamId();
+// The first of `count` that follow each other.
+StreamId NextStreamIds(uint64_t count);
 
 enum class FinishReason { kNone, kStop, kLength, kAbort, kError };
 // "stop", "length", "abort", "error"; "" for kNone.

@@ -1,6 +1,9 @@
-// A request to score items against a query by how likely the model finds each label's token next.
+// A request to score items against a query: by how likely a generating model finds each label's token next, or by
+// what a classifier says of both together.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,9 +15,11 @@ struct ScoreRequest {
   // All are texts, or all are token ids.
   CompletionRequest::Prompt query;
   std::vector<CompletionRequest::Prompt> items;
-  std::vector<TokenId> label_token_ids;  // ids >= 0; the service checks the vocabulary
-  bool apply_softmax = false;            // over the labels, instead of the whole vocabulary
-  bool item_first = false;               // the item stands before the query
+  // Ids >= 0; the service checks the vocabulary. A classifier has labels of its own and does not look at them.
+  std::vector<TokenId> label_token_ids;
+  bool apply_softmax = false;       // over the labels, instead of the whole vocabulary
+  bool item_first = false;          // the item stands before the query
+  std::optional<int32_t> truncate;  // EmbeddingRequest's; of a classifier only
   std::string rid;
   std::string model;  // empty: the default model
 };

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "engine/mock/mock_engine.h"
-#include "service/embedding_gate.h"
 #include "service/pause.h"
 #include "service/profiling.h"
 #include "service/weight_update.h"
@@ -45,17 +44,6 @@ TEST_F(ControlTest, EnginesPauseAndContinueOnceTheyAreLoaded) {
   EXPECT_TRUE(AnyPaused(models_));
   EXPECT_TRUE(ContinueEngines(models_).ok());
   EXPECT_FALSE(AnyPaused(models_));
-}
-
-TEST_F(ControlTest, AModelThatGeneratesTextSaysSoWhenItIsToEmbed) {
-  models_.Publish();
-  for (const EmbeddingTask task :
-       {EmbeddingTask::kEmbed, EmbeddingTask::kClassify, EmbeddingTask::kRerank}) {
-    const Status refused = CheckEmbeds(**models_.Find(""), task);
-    EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
-    EXPECT_NE(MessageOf(refused).find("tiny"), std::string_view::npos);
-    EXPECT_NE(MessageOf(refused).find("generates text"), std::string_view::npos);
-  }
 }
 
 TEST_F(ControlTest, AnEngineWithoutWeightsSaysSoAndThePathIsChecked) {

@@ -5,23 +5,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
+#include "service/model_task.h"
 #include "service/plan.h"
+#include "service/rid_names.h"
 #include "service/sampling_rules.h"
 
 namespace portico {
 namespace {
 
 constexpr size_t kMaxAnswers = 4096;
-
-template <typename T>
-Status CheckLength(const OneOrEach<T>& value, size_t prompts, std::string_view field) {
-  if (!value.is_list || value.values.size() == prompts) return OkStatus();
-  return InvalidArgument(field,
-                         fmt::format("{} has {} entries for {} prompts; give one for each, or one "
-                                     "for all that is not in a list",
-                                     field, value.values.size(), prompts));
-}
 
 // Lists for a single prompt would be ambiguous with n > 1, so SGLang refuses them there.
 template <typename T>
@@ -32,10 +24,6 @@ Status RefuseListWithChoices(const OneOrEach<T>& value, std::string_view field) 
 
 Status CheckLengths(const NativeGenerateRequest& request) {
   const size_t prompts = request.prompts.size();
-  if (request.rid.is_list && !request.is_batch) {
-    return InvalidArgument("rid", "rid must be a string for a single prompt");
-  }
-  PORTICO_RETURN_IF_ERROR(CheckLength(request.rid, prompts, "rid"));
   PORTICO_RETURN_IF_ERROR(CheckLength(request.sampling, prompts, "sampling_params"));
   PORTICO_RETURN_IF_ERROR(CheckLength(request.return_logprob, prompts, "return_logprob"));
   PORTICO_RETURN_IF_ERROR(CheckLength(request.logprob_start_len, prompts, "logprob_start_len"));
@@ -62,23 +50,6 @@ StatusOr<int32_t> ChoicesOf(const NativeGenerateRequest& request) {
                                        request.prompts.size() * n));
   }
   return n;
-}
-
-StatusOr<std::vector<std::string>> Names(const NativeGenerateRequest& request,
-                                         std::string (*make_rid)()) {
-  std::vector<std::string> names;
-  absl::flat_hash_set<std::string> seen;
-  for (size_t i = 0; i < request.prompts.size(); ++i) {
-    std::string name = request.rid.Of(i, "");
-    if (name.empty()) {
-      name = make_rid();
-    } else if (request.is_batch && !request.rid.is_list) {
-      name += fmt::format("_{}", i);
-    }
-    if (!seen.insert(name).second) return DuplicateRid(name);
-    names.push_back(std::move(name));
-  }
-  return names;
 }
 
 // The place of a prompt in messages: `text`, or `text[3]` in a batch.
@@ -141,10 +112,13 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
 StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateRequest& request,
                                 std::string (*make_rid)()) {
   const TimePoint arrival = Clock::now();
+  PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
   NativePlan plan;
   PORTICO_RETURN_IF_ERROR(CheckLengths(request));
   PORTICO_ASSIGN_OR_RETURN(plan.n, ChoicesOf(request));
-  PORTICO_ASSIGN_OR_RETURN(std::vector<std::string> names, Names(request, make_rid));
+  PORTICO_ASSIGN_OR_RETURN(
+      std::vector<std::string> names,
+      NamePrompts(request.rid, request.prompts.size(), request.is_batch, make_rid));
   for (size_t i = 0; i < request.prompts.size(); ++i) {
     PORTICO_ASSIGN_OR_RETURN(GenerationPlan prompt, PlanPrompt(model, request, i));
     prompt.options.rid = std::move(names[i]);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "message/sampling_ranges.h"
+#include "service/model_task.h"
 #include "service/sampling_rules.h"
 
 namespace portico {
@@ -125,6 +126,7 @@ std::vector<TokenId> EncodeRendered(const ServingModel& model, std::string_view 
 }
 
 StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& request) {
+  PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
   const EngineInfo& engine = model.engine->info();
   GenerationPlan plan;
   plan.options = request.options;
@@ -152,6 +154,7 @@ StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
 
 StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
                                         const CompletionRequest& request) {
+  PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
   const EngineInfo& engine = model.engine->info();
   GenerationPlan plan;
   plan.options = request.options;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "service/model_task.h"
 #include "service/plan.h"
 #include "service/sampling_rules.h"
 
@@ -25,7 +26,15 @@ CompletionRequest::Prompt Join(const CompletionRequest::Prompt& first,
 }  // namespace
 
 StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest& request) {
+  PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
   const EngineInfo& engine = model.engine->info();
+  if (request.label_token_ids.empty()) {
+    return InvalidArgument("label_token_ids", "label_token_ids is required");
+  }
+  if (request.truncate) {
+    return InvalidArgument("truncate_prompt_tokens",
+                           "truncate_prompt_tokens is for models that classify: leave it out");
+  }
   PORTICO_RETURN_IF_ERROR(
       CheckLogprobIds(request.label_token_ids, engine.vocab_size, "label_token_ids"));
   if (request.query.is_ids) {

@@ -72,6 +72,8 @@ TEST_F(PlanScoreTest, WhatDoesNotFitTheModelIsNamed) {
   EXPECT_EQ(FieldAtFault(), "label_token_ids");
   request_.label_token_ids.assign(2000, 1);
   EXPECT_EQ(FieldAtFault(), "label_token_ids");
+  request_.label_token_ids = {};
+  EXPECT_EQ(FieldAtFault(), "label_token_ids");
   request_.label_token_ids = {1};
   request_.items[1] = Text("a b c a b c");
   EXPECT_EQ(FieldAtFault(), "items[1]");

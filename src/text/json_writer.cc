@@ -42,6 +42,19 @@ void AppendEscape(unsigned char c, std::string* out) {
   }
 }
 
+template <typename Number>
+void AppendNumber(Number value, std::string* out) {
+  if (!std::isfinite(value)) {
+    out->append("null");
+    return;
+  }
+  char buffer[32];
+  auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
+  std::string_view text(buffer, static_cast<size_t>(result.ptr - buffer));
+  out->append(text);
+  if (text.find_first_of(".e") == std::string_view::npos) out->append(".0");
+}
+
 }  // namespace
 
 void AppendJsonEscaped(std::string_view text, std::string* out) {
@@ -72,16 +85,17 @@ void AppendJsonString(std::string_view text, std::string* out) {
   out->push_back('"');
 }
 
-void AppendJsonDouble(double value, std::string* out) {
-  if (!std::isfinite(value)) {
-    out->append("null");
-    return;
+void AppendJsonDouble(double value, std::string* out) { AppendNumber(value, out); }
+
+void AppendJsonFloat(float value, std::string* out) { AppendNumber(value, out); }
+
+void AppendJsonFloats(std::span<const float> values, std::string* out) {
+  out->push_back('[');
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) out->push_back(',');
+    AppendNumber(values[i], out);
   }
-  char buffer[32];
-  auto result = std::to_chars(buffer, buffer + sizeof buffer, value);
-  std::string_view text(buffer, static_cast<size_t>(result.ptr - buffer));
-  out->append(text);
-  if (text.find_first_of(".e") == std::string_view::npos) out->append(".0");
+  out->push_back(']');
 }
 
 void AppendJsonInt(int64_t value, std::string* out) {

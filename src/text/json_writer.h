@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,10 @@ void AppendJsonEscaped(std::string_view text, std::string* out);
 // Shortest text that reads back as the same double; NaN and infinities become null.
 void AppendJsonDouble(double value, std::string* out);
 void AppendJsonInt(int64_t value, std::string* out);
+// The same for a float, whose shortest text is shorter.
+void AppendJsonFloat(float value, std::string* out);
+// Appends `[0.25,-1.5]`.
+void AppendJsonFloats(std::span<const float> values, std::string* out);
 
 // Writes objects and arrays with the commas in the right places.
 //   JsonWriter w(&out);

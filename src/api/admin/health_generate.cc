@@ -5,6 +5,7 @@
 
 #include "api/reply.h"
 #include "service/generation.h"
+#include "service/pooling_run.h"
 
 namespace portico::api {
 namespace {
@@ -12,24 +13,17 @@ namespace {
 // SGLang's default.
 constexpr std::chrono::seconds kTimeout{20};
 
-class HealthCall final : public Call, public TextSink {
+// One token through the engine, or one text that it pools.
+class HealthCall final : public Call, public TextSink, private PoolingRunSink {
  public:
   HealthCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard)
       : exchange_(std::move(exchange)), shard_(shard) {}
 
   Status Start(const ServingModel& model) {
-    GenerationPlan plan;
-    plan.options.max_tokens = 1;
-    plan.sampling.temperature = 0;
-    plan.sampling.ignore_eos = true;
-    GenerationPlan::Prompt prompt;
-    prompt.ids = std::make_shared<const std::vector<TokenId>>(1, TokenId{0});
-    prompt.max_new_tokens = 1;
-    plan.prompts.push_back(std::move(prompt));
-    PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
-                                                            std::move(plan), this));
+    const bool generates = model.engine->info().task == ModelTask::kGenerate;
+    PORTICO_RETURN_IF_ERROR(generates ? Generate(model) : Pool(model));
     timer_ = shard_.shard.After(kTimeout, [this] {
-      Answer(Error(StatusCode::kUnavailable, "the engine gave no token within 20 seconds"));
+      Answer(Error(StatusCode::kUnavailable, "the engine gave no answer within 20 seconds"));
     });
     exchange_->set_on_closed([this] { shard_.calls.Remove(this); });
     return OkStatus();
@@ -37,7 +31,10 @@ class HealthCall final : public Call, public TextSink {
 
   std::unique_ptr<net::Exchange> TakeExchange() { return std::move(exchange_); }
 
-  void Abort() override { generation_->Abort(); }
+  void Abort() override {
+    if (generation_) generation_->Abort();
+    if (run_) run_->Abort();
+  }
   void OnPrompt(PromptEcho) override {}
   void OnDelta(TextDelta&& delta) override {
     if (delta.finish == FinishReason::kError) Answer(delta.error);
@@ -45,6 +42,35 @@ class HealthCall final : public Call, public TextSink {
   void OnEnd(const TokenUsage&) override { Answer(OkStatus()); }
 
  private:
+  static std::shared_ptr<const std::vector<TokenId>> OneToken() {
+    return std::make_shared<const std::vector<TokenId>>(1, TokenId{0});
+  }
+
+  Status Generate(const ServingModel& model) {
+    GenerationPlan plan;
+    plan.options.max_tokens = 1;
+    plan.sampling.temperature = 0;
+    plan.sampling.ignore_eos = true;
+    GenerationPlan::Prompt prompt;
+    prompt.ids = OneToken();
+    prompt.max_new_tokens = 1;
+    plan.prompts.push_back(std::move(prompt));
+    PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
+                                                            std::move(plan), this));
+    return OkStatus();
+  }
+
+  Status Pool(const ServingModel& model) {
+    PoolingPlan plan;
+    plan.texts.resize(1);
+    plan.texts[0].tokens = OneToken();
+    PORTICO_ASSIGN_OR_RETURN(run_, PoolingRun::Start(model, shard_.pooling_hub, *shard_.api.metrics,
+                                                     std::move(plan), this));
+    return OkStatus();
+  }
+
+  void OnPooled(StatusOr<PoolingResult> result) override { Answer(result.status()); }
+
   void Answer(const Status& status) {
     if (answered_) return;
     answered_ = true;
@@ -60,6 +86,7 @@ class HealthCall final : public Call, public TextSink {
   std::unique_ptr<net::Exchange> exchange_;
   ShardContext& shard_;
   std::unique_ptr<Generation> generation_;
+  std::unique_ptr<PoolingRun> run_;
   std::unique_ptr<net::Shard::Timer> timer_;
   bool answered_ = false;
 };

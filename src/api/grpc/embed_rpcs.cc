@@ -2,8 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <string>
+#include <utility>
+
 #include "api/grpc/field_checks.h"
-#include "service/embedding_gate.h"
+#include "api/grpc/rpc_answer.h"
+#include "api/reply.h"
+#include "api/sglang/pooling_meta.h"
+#include "service/model_task.h"
+#include "service/pooled_values.h"
+#include "service/pooling_plan.h"
 #include "sglang/runtime/v1/sglang.pb.h"
 
 namespace portico::api::rpc {
@@ -12,13 +21,21 @@ namespace {
 namespace pb = ::sglang::runtime::v1;
 using Ids = google::protobuf::RepeatedField<int32_t>;
 
-Status RefuseEmbedding(const RpcContext& context, EmbeddingTask task, const std::string* text,
-                       const Ids* ids) {
-  PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(""));
-  if (ids != nullptr) {
-    PORTICO_RETURN_IF_ERROR(
-        CheckTokenIds("input_ids", SpanOf(*ids), model->engine->info().vocab_size));
+// All three answers have the same fields.
+std::string Serialize(const std::optional<VectorForm>& form, PoolingResult result) {
+  PoolingOutput& output = result.outputs.front();
+  if (form) form->Apply(&output.values);
+  pb::EmbedResponse response;
+  response.mutable_embedding()->Add(output.values.begin(), output.values.end());
+  const sglang::PoolingMeta meta{result.rids.front(), output.prompt_tokens, Seconds(result.took)};
+  for (auto& [key, value] : sglang::PoolingMetaEntries(meta)) {
+    (*response.mutable_meta_info())[std::string(key)] = std::move(value);
   }
+  return response.SerializeAsString();
+}
+
+StatusOr<EmbeddingRequest> RequestOf(const std::string* text, const Ids* ids,
+                                     const std::string& rid) {
   const bool has_text = text != nullptr && !text->empty();
   const bool has_ids = ids != nullptr && !ids->empty();
   const std::string_view field = text != nullptr ? "text" : "input_ids";
@@ -28,30 +45,68 @@ Status RefuseEmbedding(const RpcContext& context, EmbeddingTask task, const std:
                                       : fmt::format("{} must not be empty", field));
   }
   if (has_text && has_ids) return InvalidArgument(field, "give either text or input_ids, not both");
-  return CheckEmbeds(*model, task);
+  PORTICO_RETURN_IF_ERROR(CheckRid("rid", rid));
+  if (has_ids) return RequestOfIds(*ids, rid);
+  EmbeddingRequest request;
+  request.input_field = "text";
+  request.inputs.emplace_back().text = *text;
+  if (!rid.empty()) request.rid.values.push_back(rid);
+  return request;
 }
 
-Status TextEmbed(RpcContext& context, ShardContext&, const pb::TextEmbedRequest& request,
-                 pb::TextEmbedResponse*) {
-  return RefuseEmbedding(context, EmbeddingTask::kEmbed, &request.text(), nullptr);
+StatusOr<PlannedPooling> Plan(const RpcContext& context, ModelTask task,
+                              StatusOr<EmbeddingRequest> request) {
+  if (!request.ok()) return request.status();
+  PlannedPooling planned;
+  PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request->model));
+  const EngineInfo& engine = planned.model->engine->info();
+  std::optional<VectorForm> form;
+  if (task == ModelTask::kEmbed) {
+    PORTICO_RETURN_IF_ERROR(CheckEmbeds(*planned.model));
+    PORTICO_ASSIGN_OR_RETURN(form, VectorForm::Of(engine, std::nullopt, std::nullopt));
+  } else {
+    PORTICO_RETURN_IF_ERROR(CheckClassifies(*planned.model));
+  }
+  const PoolingPlanner planner{*planned.model, context.api.max_client_batch_size};
+  PORTICO_ASSIGN_OR_RETURN(planned.plan,
+                           planner.PlanNamedInputs(*std::move(request), NewRequestId));
+  planned.encode = [form](PoolingResult result) { return Serialize(form, std::move(result)); };
+  return planned;
 }
 
-Status Embed(RpcContext& context, ShardContext&, const pb::EmbedRequest& request,
-             pb::EmbedResponse*) {
-  return RefuseEmbedding(context, EmbeddingTask::kEmbed, nullptr, &request.input_ids());
+template <typename Message>
+StatusOr<Message*> Parse(const std::string& bytes, SmallArena* memory) {
+  auto* message = google::protobuf::Arena::CreateMessage<Message>(&memory->arena);
+  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, message));
+  return message;
 }
 
-Status Classify(RpcContext& context, ShardContext&, const pb::ClassifyRequest& request,
-                pb::ClassifyResponse*) {
-  return RefuseEmbedding(context, EmbeddingTask::kClassify, &request.text(), &request.input_ids());
+StatusOr<PlannedPooling> PrepareText(const RpcContext& context, const std::string& bytes) {
+  SmallArena memory;
+  PORTICO_ASSIGN_OR_RETURN(const auto* request, Parse<pb::TextEmbedRequest>(bytes, &memory));
+  return Plan(context, ModelTask::kEmbed, RequestOf(&request->text(), nullptr, request->rid()));
+}
+
+StatusOr<PlannedPooling> PrepareIds(const RpcContext& context, const std::string& bytes) {
+  SmallArena memory;
+  PORTICO_ASSIGN_OR_RETURN(const auto* request, Parse<pb::EmbedRequest>(bytes, &memory));
+  return Plan(context, ModelTask::kEmbed,
+              RequestOf(nullptr, &request->input_ids(), request->rid()));
+}
+
+StatusOr<PlannedPooling> PrepareClassify(const RpcContext& context, const std::string& bytes) {
+  SmallArena memory;
+  PORTICO_ASSIGN_OR_RETURN(const auto* request, Parse<pb::ClassifyRequest>(bytes, &memory));
+  return Plan(context, ModelTask::kClassify,
+              RequestOf(&request->text(), &request->input_ids(), request->rid()));
 }
 
 }  // namespace
 
 void AddEmbedRpcs(RpcContext& context) {
-  AddUnary(context, "/sglang.runtime.v1.SglangService/TextEmbed", TextEmbed);
-  AddUnary(context, "/sglang.runtime.v1.SglangService/Embed", Embed);
-  AddUnary(context, "/sglang.runtime.v1.SglangService/Classify", Classify);
+  AddPlanned(context, "/sglang.runtime.v1.SglangService/TextEmbed", PrepareText, AnswerPooled);
+  AddPlanned(context, "/sglang.runtime.v1.SglangService/Embed", PrepareIds, AnswerPooled);
+  AddPlanned(context, "/sglang.runtime.v1.SglangService/Classify", PrepareClassify, AnswerPooled);
 }
 
 }  // namespace portico::api::rpc

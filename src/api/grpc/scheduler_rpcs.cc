@@ -9,12 +9,13 @@
 #include "api/grpc/decode_scheduler.h"
 #include "api/grpc/engine_state.h"
 #include "api/grpc/json_struct.h"
+#include "api/grpc/scheduler_embed.h"
 #include "api/grpc/scheduler_messages.h"
 #include "api/grpc/stream_call.h"
 #include "api/grpc/tokenizer_call.h"
+#include "api/model_facts.h"
 #include "api/reply.h"
 #include "api/sglang/info.h"
-#include "service/embedding_gate.h"
 #include "service/load_report.h"
 #include "service/profiling.h"
 #include "sglang/grpc/scheduler/sglang_scheduler.pb.h"
@@ -47,15 +48,6 @@ void Generate(RpcContext& context, CallPtr call, PlannedIds planned) {
                                       std::move(planned.plan), std::move(messages));
 }
 
-Status Embed(RpcContext& context, ShardContext&, const pb::EmbedRequest& request,
-             pb::EmbedResponse*) {
-  if (request.tokenized().input_ids_size() == 0) {
-    return InvalidArgument("input_ids", "input_ids must not be empty");
-  }
-  PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(""));
-  return CheckEmbeds(*model, EmbeddingTask::kEmbed);
-}
-
 Status HealthCheck(RpcContext& context, ShardContext&, const pb::HealthCheckRequest&,
                    pb::HealthCheckResponse* response) {
   const bool healthy = context.state.Refresh().healthy;
@@ -80,7 +72,9 @@ Status GetModelInfo(RpcContext& context, ShardContext&, const pb::GetModelInfoRe
   const EngineInfo& engine = model->engine->info();
   response->set_model_path(model->model_path());
   response->set_tokenizer_path(model->tokenizer_path);
-  response->set_is_generation(true);
+  response->set_is_generation(engine.task == ModelTask::kGenerate);
+  response->set_id2label_json(LabelsAsJson(engine));
+  response->set_num_labels(static_cast<int32_t>(engine.labels.size()));
   response->set_weight_version("default");
   response->set_served_model_name(model->id);
   response->set_max_context_length(engine.context_length);
@@ -201,7 +195,7 @@ Status ListAdapters(RpcContext&, ShardContext&, const pb::ListLoadedLoRAAdapters
 void AddSchedulerRpcs(RpcContext& context) {
   const std::string service = "/sglang.grpc.scheduler.SglangScheduler/";
   AddPlanned(context, service + "Generate", Prepare, Generate);
-  AddUnary(context, service + "Embed", Embed);
+  AddSchedulerEmbed(context, service + "Embed");
   AddUnary(context, service + "HealthCheck", HealthCheck);
   AddUnary(context, service + "Abort", Abort);
   AddUnary(context, service + "GetModelInfo", GetModelInfo);

@@ -1,25 +1,58 @@
 #include "api/openai/decode_embedding.h"
 
+#include <fmt/format.h>
+
+#include <limits>
 #include <utility>
 
 #include "api/openai/field_reader.h"
 #include "api/openai/prompt_field.h"
 #include "api/openai/refused_fields.h"
-#include "message/sampling_ranges.h"
 
 namespace portico::api::openai {
 namespace {
 
+// The service checks the number of texts against the flag.
+constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
+
 template <PromptForms kForms>
 Status ReadInputs(std::string_view name, Element value, EmbeddingRequest* request) {
   if (!request->inputs.empty()) {
-    return InvalidArgument(name, "give either text or input_ids, not both");
+    return InvalidArgument(
+        name, fmt::format("give either {} or {}, not both", request->input_field, name));
   }
-  PORTICO_RETURN_IF_ERROR(ReadPrompts(name, value, kForms, &request->inputs, &request->is_list));
+  PORTICO_RETURN_IF_ERROR(
+      ReadPrompts(name, value, kForms, &request->inputs, &request->is_list, kAnyNumber));
   request->input_field = name;
-  for (const CompletionRequest::Prompt& input : request->inputs) {
+  for (size_t i = 0; i < request->inputs.size(); ++i) {
+    const CompletionRequest::Prompt& input = request->inputs[i];
     if (input.is_ids || !input.text.empty()) continue;
-    return InvalidArgument(name, std::string(name) + " must not hold an empty string");
+    return InvalidArgument(name, request->is_list
+                                     ? fmt::format("{}[{}] must not be an empty string", name, i)
+                                     : fmt::format("{} must not be an empty string", name));
+  }
+  return OkStatus();
+}
+
+Status ReadTypeList(std::string_view name, Element list, std::vector<uint8_t>* types) {
+  for (Element item : simdjson::dom::array(list)) {
+    int32_t type = 0;
+    PORTICO_RETURN_IF_ERROR(ReadInt32(name, item, {0, 255}, &type));
+    types->push_back(static_cast<uint8_t>(type));
+  }
+  return OkStatus();
+}
+
+Status ReadTokenTypes(std::string_view name, Element value, EmbeddingRequest* request) {
+  constexpr std::string_view kExpected = "a list of token types or a list of lists of them";
+  simdjson::dom::array items;
+  if (value.get(items) || items.size() == 0) return WrongValue(name, kExpected, value);
+  if (!(*items.begin()).is_array()) {
+    return ReadTypeList(name, value, &request->token_types.emplace_back());
+  }
+  for (Element item : items) {
+    if (!item.is_array()) return WrongValue(name, kExpected, value);
+    PORTICO_RETURN_IF_ERROR(ReadTypeList(name, item, &request->token_types.emplace_back()));
   }
   return OkStatus();
 }
@@ -38,98 +71,193 @@ Status ReadCount(std::string_view name, Element value, Request* request) {
   return ReadInt32(name, value, {1, kMaxInt32}, &(request->*kMember));
 }
 
-template <typename Request>
-Status ReadModel(std::string_view name, Element value, Request* request) {
-  return ReadString(name, value, &request->model);
+template <typename Request, auto kMember>
+Status ReadFlag(std::string_view name, Element value, Request* request) {
+  bool flag = false;
+  PORTICO_RETURN_IF_ERROR(ReadBool(name, value, &flag));
+  request->*kMember = flag;
+  return OkStatus();
+}
+
+template <typename Request, auto kMember>
+Status ReadText(std::string_view name, Element value, Request* request) {
+  return ReadString(name, value, &(request->*kMember));
 }
 
 template <typename Request>
-Status ReadRid(std::string_view name, Element value, Request* request) {
+Status ReadTruncateField(std::string_view name, Element value, Request* request) {
+  return ReadTruncate(name, value, &request->truncate);
+}
+
+Status ReadRids(std::string_view name, Element value, EmbeddingRequest* request) {
+  return ReadOneOrEach(name, value, &request->rid, ReadRequestName);
+}
+
+Status ReadRid(std::string_view name, Element value, RerankRequest* request) {
   return ReadRequestName(name, value, &request->rid);
 }
 
-Status CheckUser(std::string_view name, Element value, EmbeddingRequest*) {
-  std::string user;
-  return ReadString(name, value, &user);
+template <typename Request>
+Status CheckString(std::string_view name, Element value, Request*) {
+  std::string text;
+  return ReadString(name, value, &text);
 }
 
-constexpr FieldReader<EmbeddingRequest> kEmbedding[] = {
-    {"dimensions", ReadCount<EmbeddingRequest, &EmbeddingRequest::dimensions>},
+using Embedding = EmbeddingRequest;
+using Rerank = RerankRequest;
+
+constexpr FieldReader<Embedding> kEmbedding[] = {
+    {"dimensions", ReadCount<Embedding, &Embedding::dimensions>},
     {"encoding_format", ReadEncodingFormat},
     {"input", ReadInputs<PromptForms::kAny>},
-    {"model", ReadModel},
-    {"rid", ReadRid},
-    {"user", CheckUser},
+    {"model", ReadText<Embedding, &Embedding::model>},
+    {"normalize", ReadFlag<Embedding, &Embedding::normalize>},
+    {"rid", ReadRids},
+    {"token_type_ids", ReadTokenTypes},
+    {"truncate_prompt_tokens", ReadTruncateField<Embedding>},
+    {"user", CheckString<Embedding>},
 };
 static_assert(IsSortedByName(kEmbedding));
 
-constexpr FieldReader<EmbeddingRequest> kEncode[] = {
-    {"dimensions", ReadCount<EmbeddingRequest, &EmbeddingRequest::dimensions>},
+constexpr FieldReader<Embedding> kClassify[] = {
+    {"input", ReadInputs<PromptForms::kAny>},
+    {"model", ReadText<Embedding, &Embedding::model>},
+    {"rid", ReadRids},
+    {"token_type_ids", ReadTokenTypes},
+    {"truncate_prompt_tokens", ReadTruncateField<Embedding>},
+    {"use_activation", ReadFlag<Embedding, &Embedding::activation>},
+    {"user", CheckString<Embedding>},
+};
+static_assert(IsSortedByName(kClassify));
+
+constexpr FieldReader<Embedding> kEncode[] = {
+    {"dimensions", ReadCount<Embedding, &Embedding::dimensions>},
     {"input_ids", ReadInputs<PromptForms::kIds>},
-    {"model", ReadModel},
-    {"rid", ReadRid},
+    {"model", ReadText<Embedding, &Embedding::model>},
+    {"normalize", ReadFlag<Embedding, &Embedding::normalize>},
+    {"rid", ReadRids},
     {"text", ReadInputs<PromptForms::kTexts>},
+    {"token_type_ids", ReadTokenTypes},
+    {"truncate_prompt_tokens", ReadTruncateField<Embedding>},
 };
 static_assert(IsSortedByName(kEncode));
 
-Status ReadQuery(std::string_view name, Element value, RerankRequest* request) {
-  PORTICO_RETURN_IF_ERROR(ReadString(name, value, &request->query));
-  if (!request->query.empty()) return OkStatus();
-  return InvalidArgument(name, "query must not be empty");
-}
+constexpr FieldReader<Embedding> kNativeClassify[] = {
+    {"input", ReadInputs<PromptForms::kAny>},
+    {"input_ids", ReadInputs<PromptForms::kIds>},
+    {"model", ReadText<Embedding, &Embedding::model>},
+    {"rid", ReadRids},
+    {"text", ReadInputs<PromptForms::kTexts>},
+    {"token_type_ids", ReadTokenTypes},
+    {"truncate_prompt_tokens", ReadTruncateField<Embedding>},
+    {"use_activation", ReadFlag<Embedding, &Embedding::activation>},
+};
+static_assert(IsSortedByName(kNativeClassify));
 
 Status ReadDocuments(std::string_view name, Element value, RerankRequest* request) {
-  std::vector<CompletionRequest::Prompt> texts;
-  bool is_list = false;
-  if (!value.is_array()) return WrongValue(name, "a list of strings", value);
-  PORTICO_RETURN_IF_ERROR(ReadPrompts(name, value, PromptForms::kTexts, &texts, &is_list));
-  for (CompletionRequest::Prompt& text : texts) {
-    request->documents.push_back(std::move(text.text));
+  simdjson::dom::array items;
+  if (value.get(items)) return WrongValue(name, "a list of strings", value);
+  if (items.size() == 0) {
+    return InvalidArgument(name, fmt::format("{} must not be an empty list", name));
+  }
+  for (Element item : items) {
+    Element text = item;
+    if (item.is_object() && item["text"].get(text)) text = item;
+    std::string_view document;
+    if (text.get(document)) {
+      return WrongValueAt(name, fmt::format("{}[{}]", name, request->documents.size()),
+                          "a string, or an object with a text", item);
+    }
+    request->documents.emplace_back(document);
   }
   return OkStatus();
 }
 
-Status ReadReturnDocuments(std::string_view name, Element value, RerankRequest* request) {
-  return ReadBool(name, value, &request->return_documents);
-}
-
-Status ReadInstruct(std::string_view name, Element value, RerankRequest* request) {
-  return ReadString(name, value, &request->instruct);
-}
-
-constexpr FieldReader<RerankRequest> kRerank[] = {
+constexpr FieldReader<Rerank> kRerank[] = {
     {"documents", ReadDocuments},
-    {"instruct", ReadInstruct},
-    {"model", ReadModel},
-    {"query", ReadQuery},
-    {"return_documents", ReadReturnDocuments},
+    {"model", ReadText<Rerank, &Rerank::model>},
+    {"query", ReadText<Rerank, &Rerank::query>},
+    {"return_documents", ReadFlag<Rerank, &Rerank::return_documents>},
     {"rid", ReadRid},
-    {"top_n", ReadCount<RerankRequest, &RerankRequest::top_n>},
+    {"top_n", ReadCount<Rerank, &Rerank::top_n>},
+    {"truncate_prompt_tokens", ReadTruncateField<Rerank>},
+    {"use_activation", ReadFlag<Rerank, &Rerank::activation>},
+    {"user", CheckString<Rerank>},
 };
 static_assert(IsSortedByName(kRerank));
+
+// Fields of these requests alone that cannot be honoured, or have no effect on the answer.
+constexpr RefusedField kRefused[] = {
+    {"add_special_tokens", "true"},
+    {"audio_data", "[]"},
+    {"background", "false"},
+    {"embed_override_token_id", ""},
+    {"embed_overrides", ""},
+    {"external_trace_header", "*"},
+    {"image_data", "[]"},
+    {"instruct", R"("")"},
+    {"instruction", R"("")"},
+    {"is_cross_encoder_request", "false"},
+    {"log_metrics", "*"},
+    {"max_chunks_per_doc", ""},
+    {"max_tokens_per_doc", ""},
+    {"messages", ""},
+    {"multi_item_delimiter_indices", ""},
+    {"rank_fields", ""},
+    {"received_time", "*"},
+    {"return_pooled_hidden_states", "false"},
+    {"routing_key", "*"},
+    {"sampling_params", "*"},
+    {"video_data", "[]"},
+};
+static_assert(IsSortedByName(kRefused));
 
 template <typename Request, size_t kSize>
 StatusOr<Request> Read(const std::string& body, simdjson::dom::parser& parser,
                        const FieldReader<Request> (&table)[kSize]) {
   Request request;
   PORTICO_RETURN_IF_ERROR(ReadBody(body, parser, table, &request, [](auto name, auto value) {
+    Status status;
+    if (IsRefusedField(kRefused, name, value, &status)) return status;
     return RefuseOrNote(name, value, nullptr);
   }));
   return request;
 }
 
-}  // namespace
-
-StatusOr<EmbeddingRequest> DecodeEmbedding(const std::string& body, simdjson::dom::parser& parser) {
-  PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, Read(body, parser, kEmbedding));
-  if (request.inputs.empty()) return InvalidArgument("input", "input is required");
+template <size_t kSize>
+StatusOr<EmbeddingRequest> ReadInputsOf(const std::string& body, simdjson::dom::parser& parser,
+                                        const FieldReader<EmbeddingRequest> (&table)[kSize],
+                                        std::string_view field, std::string_view needed) {
+  PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, Read(body, parser, table));
+  if (request.inputs.empty()) return InvalidArgument(field, std::string(needed));
   return request;
 }
 
+}  // namespace
+
+Status ReadTruncate(std::string_view name, Element value, std::optional<int32_t>* truncate) {
+  int64_t tokens = 0;
+  PORTICO_RETURN_IF_ERROR(ReadInt64(name, value, {kTruncateToLimit, kMaxInt32}, &tokens));
+  if (tokens == 0) return WrongValue(name, "-1 or an integer of at least 1", value);
+  *truncate = static_cast<int32_t>(tokens);
+  return OkStatus();
+}
+
+StatusOr<EmbeddingRequest> DecodeEmbedding(const std::string& body, simdjson::dom::parser& parser) {
+  return ReadInputsOf(body, parser, kEmbedding, "input", "input is required");
+}
+
+StatusOr<EmbeddingRequest> DecodeClassify(const std::string& body, simdjson::dom::parser& parser) {
+  return ReadInputsOf(body, parser, kClassify, "input", "input is required");
+}
+
 StatusOr<EmbeddingRequest> DecodeEncode(const std::string& body, simdjson::dom::parser& parser) {
-  PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, Read(body, parser, kEncode));
-  if (request.inputs.empty()) return InvalidArgument("text", "text or input_ids is required");
-  return request;
+  return ReadInputsOf(body, parser, kEncode, "text", "text or input_ids is required");
+}
+
+StatusOr<EmbeddingRequest> DecodeNativeClassify(const std::string& body,
+                                                simdjson::dom::parser& parser) {
+  return ReadInputsOf(body, parser, kNativeClassify, "text", "text or input_ids is required");
 }
 
 StatusOr<RerankRequest> DecodeRerank(const std::string& body, simdjson::dom::parser& parser) {

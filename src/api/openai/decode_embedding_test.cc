@@ -42,6 +42,13 @@ TEST(DecodeEmbeddingTest, WhatIsWrongIsNamed) {
       {R"({"input":"a","encoding_format":"hex"})", "encoding_format"},
       {R"({"input":"a","dimensions":0})", "dimensions"},
       {R"({"input":"a","lora_path":"x"})", "lora_path"},
+      {R"({"input":"a","truncate_prompt_tokens":0})", "truncate_prompt_tokens"},
+      {R"({"input":"a","truncate_prompt_tokens":-2})", "truncate_prompt_tokens"},
+      {R"({"input":"a","normalize":1})", "normalize"},
+      {R"({"input":[1],"token_type_ids":[256]})", "token_type_ids"},
+      {R"({"input":[1],"token_type_ids":[]})", "token_type_ids"},
+      {R"({"input":"a","embed_overrides":[]})", "embed_overrides"},
+      {R"({"input":"a","rid":["a",1]})", "rid"},
   };
   for (const auto& [body, field] : bad) EXPECT_EQ(FieldAtFault(DecodeEmbedding, body), field);
   const std::pair<const char*, const char*> native[] = {
@@ -53,6 +60,45 @@ TEST(DecodeEmbeddingTest, WhatIsWrongIsNamed) {
       {R"({"text":"a","rid":7})", "rid"},
   };
   for (const auto& [body, field] : native) EXPECT_EQ(FieldAtFault(DecodeEncode, body), field);
+}
+
+TEST(DecodeEmbeddingTest, OptionsAreRead) {
+  simdjson::dom::parser parser;
+  auto request = DecodeEmbedding(
+      R"({"input":[[1],[2]],"token_type_ids":[[0],[1]],"truncate_prompt_tokens":-1,)"
+      R"("normalize":false,"rid":["a","b"],"user":"u"})",
+      parser);
+  ASSERT_TRUE(request.ok()) << MessageOf(request.status());
+  EXPECT_EQ(request->token_types[1], std::vector<uint8_t>{1});
+  EXPECT_EQ(request->truncate, kTruncateToLimit);
+  EXPECT_EQ(request->normalize, false);
+  EXPECT_EQ(request->rid.Of(1, ""), "b");
+}
+
+TEST(DecodeEmbeddingTest, ThousandsOfTextsAreLeftToTheServicesLimit) {
+  std::string body = R"({"input":["a")";
+  for (int i = 0; i < 9999; ++i) body += R"(,"a")";
+  simdjson::dom::parser parser;
+  EXPECT_EQ(DecodeEmbedding(body + "]}", parser)->inputs.size(), 10000u);
+}
+
+TEST(DecodeClassifyTest, TheNativeRouteTakesBothForms) {
+  simdjson::dom::parser parser;
+  EXPECT_EQ(DecodeNativeClassify(R"({"text":"a"})", parser)->input_field, "text");
+  auto request = DecodeNativeClassify(R"({"input":"a","use_activation":false})", parser);
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->input_field, "input");
+  EXPECT_FALSE(request->activation);
+  EXPECT_EQ(FieldAtFault(DecodeNativeClassify, R"({"input":"a","text":"b"})"), "text");
+}
+
+TEST(DecodeRerankTest, ADocumentMayBeAnObjectWithAText) {
+  simdjson::dom::parser parser;
+  auto request = DecodeRerank(R"({"query":"q","documents":["a",{"text":"b"}]})", parser);
+  ASSERT_TRUE(request.ok()) << MessageOf(request.status());
+  EXPECT_EQ(request->documents, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(FieldAtFault(DecodeRerank, R"({"query":"q","documents":[{"title":"b"}]})"),
+            "documents");
 }
 
 TEST(DecodeRerankTest, AQueryAndDocumentsAreNeeded) {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/openai/decode_embedding.h"
 #include "api/openai/field_reader.h"
 #include "api/openai/prompt_field.h"
 #include "api/openai/refused_fields.h"
@@ -48,6 +49,10 @@ Status ReadModel(std::string_view name, Element value, ScoreDraft* request) {
   return ReadString(name, value, &request->model);
 }
 
+Status ReadTruncateField(std::string_view name, Element value, ScoreDraft* request) {
+  return ReadTruncate(name, value, &request->truncate);
+}
+
 constexpr FieldReader<ScoreDraft> kScore[] = {
     {"apply_softmax", ReadFlag<&ScoreRequest::apply_softmax>},
     {"item_first", ReadFlag<&ScoreRequest::item_first>},
@@ -56,6 +61,7 @@ constexpr FieldReader<ScoreDraft> kScore[] = {
     {"model", ReadModel},
     {"query", ReadQuery},
     {"rid", ReadRid},
+    {"truncate_prompt_tokens", ReadTruncateField},
 };
 static_assert(IsSortedByName(kScore));
 
@@ -63,7 +69,6 @@ Status CheckScore(const ScoreDraft& request) {
   const std::pair<std::string_view, bool> needed[] = {
       {"query", request.has_query},
       {"items", !request.items.empty()},
-      {"label_token_ids", !request.label_token_ids.empty()},
   };
   for (const auto& [field, given] : needed) {
     if (!given) return InvalidArgument(field, std::string(field) + " is required");

@@ -35,7 +35,6 @@ TEST_F(DecodeScoreTest, WhatIsWrongIsNamed) {
   const std::pair<const char*, const char*> bad[] = {
       {R"({"items":["a"],"label_token_ids":[1]})", "query"},
       {R"({"query":"q","label_token_ids":[1]})", "items"},
-      {R"({"query":"q","items":["a"]})", "label_token_ids"},
       {R"({"query":7,"items":["a"],"label_token_ids":[1]})", "query"},
       {R"({"query":["q"],"items":["a"],"label_token_ids":[1]})", "query"},
       {R"({"query":[],"items":["a"],"label_token_ids":[1]})", "query"},
@@ -50,6 +49,7 @@ TEST_F(DecodeScoreTest, WhatIsWrongIsNamed) {
       {R"({"query":"q","items":["a"],"label_token_ids":["x"]})", "label_token_ids"},
       {R"({"query":"q","items":["a"],"label_token_ids":[1],"apply_softmax":1})", "apply_softmax"},
       {R"({"query":"q","items":["a"],"label_token_ids":[1],"item_first":"no"})", "item_first"},
+      {R"({"query":"q","items":["a"],"truncate_prompt_tokens":0})", "truncate_prompt_tokens"},
   };
   for (const auto& [body, field] : bad) EXPECT_EQ(FieldAtFault(body), field) << body;
 }

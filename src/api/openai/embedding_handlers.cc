@@ -1,55 +1,158 @@
 #include "api/openai/embedding_handlers.h"
 
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "api/openai/decode_embedding.h"
-#include "api/reply.h"
-#include "service/embedding_gate.h"
-#include "service/plan.h"
+#include "api/openai/embedding_bodies.h"
+#include "api/planning.h"
+#include "api/pooling_call.h"
+#include "api/sglang/pooling_meta.h"
+#include "base/clock.h"
+#include "service/model_task.h"
+#include "service/pooling_plan.h"
 
 namespace portico::api::openai {
 namespace {
 
+using Parser = simdjson::dom::parser;
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
-// What is wrong with the request for this model, before what the model cannot do.
-Status CheckInputs(const ServingModel& model, const EmbeddingRequest& request) {
-  for (const CompletionRequest::Prompt& input : request.inputs) {
-    if (!input.is_ids) continue;
-    PORTICO_RETURN_IF_ERROR(
-        CheckIds(input.ids, model.engine->info().vocab_size, request.input_field));
+PoolingPlanner PlannerOf(const ServingModel& model, const PlanContext& context) {
+  return {model, context.api.max_client_batch_size, context.helpers};
+}
+
+AnswerHead MakeHead(std::string_view prefix, const std::string& rid, const ServingModel& model) {
+  return {rid.empty() ? std::string(prefix) + NewRequestId() : rid, UnixSeconds(), model.id};
+}
+
+// What the routes below have in common.
+struct PoolingApi {
+  using Planned = PlannedPooling;
+  static void Answer(ExchangePtr exchange, ShardContext& shard, Planned planned) {
+    PoolingCall<JsonAnswer>::Start(std::move(exchange), shard, std::move(planned));
   }
-  return OkStatus();
-}
+};
 
-Status CheckInputs(const ServingModel&, const RerankRequest&) { return OkStatus(); }
+struct EmbeddingsApi : PoolingApi {
+  static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
+                                   const PlanContext& context) {
+    Planned planned;
+    PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeEmbedding(body, parser));
+    PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request.model));
+    PORTICO_RETURN_IF_ERROR(CheckEmbeds(*planned.model));
+    PORTICO_ASSIGN_OR_RETURN(
+        const VectorForm form,
+        VectorForm::Of(planned.model->engine->info(), request.dimensions, request.normalize));
+    const bool base64 = request.base64;
+    PORTICO_ASSIGN_OR_RETURN(planned.plan,
+                             PlannerOf(*planned.model, context).PlanInputs(std::move(request)));
+    planned.encode = [id = planned.model->id, form, base64](PoolingResult result) {
+      return EmbeddingBody(id, form, base64, std::move(result));
+    };
+    return planned;
+  }
+};
 
-template <auto kDecode, EmbeddingTask kTask>
-void Handle(ExchangePtr exchange, ShardContext& shard) {
-  if (!TakesJson(*exchange, shard.api)) return;
-  const auto refuse = [&]() -> Status {
-    PORTICO_ASSIGN_OR_RETURN(const auto request, kDecode(exchange->request.body, shard.parser));
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, shard.api.models->Find(request.model));
-    PORTICO_RETURN_IF_ERROR(CheckInputs(*model, request));
-    return CheckEmbeds(*model, kTask);
+StatusOr<PlannedPooling> PlanClasses(EmbeddingRequest request, const ServingModel& model,
+                                     const PlanContext& context) {
+  PlannedPooling planned;
+  planned.model = &model;
+  const bool activation = request.activation;
+  PORTICO_ASSIGN_OR_RETURN(planned.plan, PlannerOf(model, context).PlanInputs(std::move(request)));
+  const std::vector<std::string>& rids = planned.plan.rids;
+  planned.encode = [head = MakeHead("classify-", rids.size() == 1 ? rids[0] : "", model), &model,
+                    activation](PoolingResult result) {
+    return ClassifyBody(head, model.engine->info().labels, activation, std::move(result));
   };
-  ReplyError(*exchange, shard.api, refuse());
+  return planned;
 }
+
+struct ClassifyApi : PoolingApi {
+  static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
+                                   const PlanContext& context) {
+    PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeClassify(body, parser));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(request.model));
+    PORTICO_RETURN_IF_ERROR(CheckClassifies(*model));
+    return PlanClasses(std::move(request), *model, context);
+  }
+};
+
+// SGLang's form: every text has a name.
+StatusOr<PlannedPooling> PlanNative(EmbeddingRequest request, const ServingModel& model,
+                                    std::optional<VectorForm> form, const PlanContext& context) {
+  PlannedPooling planned;
+  planned.model = &model;
+  const bool is_list = request.is_list;
+  PORTICO_ASSIGN_OR_RETURN(
+      planned.plan, PlannerOf(model, context).PlanNamedInputs(std::move(request), NewRequestId));
+  planned.encode = [form, is_list](PoolingResult result) {
+    return sglang::PooledBody(form, is_list, std::move(result));
+  };
+  return planned;
+}
+
+struct EncodeApi : PoolingApi {
+  static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
+                                   const PlanContext& context) {
+    PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeEncode(body, parser));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(request.model));
+    PORTICO_RETURN_IF_ERROR(CheckEmbeds(*model));
+    PORTICO_ASSIGN_OR_RETURN(
+        const VectorForm form,
+        VectorForm::Of(model->engine->info(), request.dimensions, request.normalize));
+    return PlanNative(std::move(request), *model, form, context);
+  }
+};
+
+struct NativeClassifyApi : PoolingApi {
+  static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
+                                   const PlanContext& context) {
+    PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeNativeClassify(body, parser));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(request.model));
+    PORTICO_RETURN_IF_ERROR(CheckClassifies(*model));
+    if (request.input_field == "input") return PlanClasses(std::move(request), *model, context);
+    return PlanNative(std::move(request), *model, std::nullopt, context);
+  }
+};
+
+template <bool kCohere>
+struct RerankApi : PoolingApi {
+  static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
+                                   const PlanContext& context) {
+    Planned planned;
+    PORTICO_ASSIGN_OR_RETURN(RerankRequest request, DecodeRerank(body, parser));
+    PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request.model));
+    PORTICO_RETURN_IF_ERROR(CheckRanks(*planned.model));
+    PORTICO_ASSIGN_OR_RETURN(planned.plan, PlannerOf(*planned.model, context).PlanRerank(request));
+    RerankForm form;
+    form.top_n = request.top_n;
+    // SGLang shows what the model says, Cohere a relevance from 0 to 1.
+    form.sigmoid = request.activation.value_or(kCohere);
+    if (request.return_documents) form.documents = std::move(request.documents);
+    planned.encode = [head = MakeHead("rerank-", request.rid, *planned.model),
+                      form = std::move(form)](PoolingResult result) {
+      return kCohere ? CohereRerankBody(head, form, std::move(result))
+                     : RerankBody(head.id, form, std::move(result));
+    };
+    return planned;
+  }
+};
 
 }  // namespace
 
 void AddEmbeddingRoutes(Router& router) {
-  const auto embed = Handle<DecodeEmbedding, EmbeddingTask::kEmbed>;
-  const auto classify = Handle<DecodeEmbedding, EmbeddingTask::kClassify>;
-  const auto rerank = Handle<DecodeRerank, EmbeddingTask::kRerank>;
-  const auto encode = Handle<DecodeEncode, EmbeddingTask::kEmbed>;
-  const auto classify_native = Handle<DecodeEncode, EmbeddingTask::kClassify>;
-  router.Add("POST", "/v1/embeddings", Access::kKey, embed);
-  router.Add("POST", "/v1/classify", Access::kKey, classify);
+  router.Add("POST", "/v1/embeddings", Access::kKey, HandlePlanned<EmbeddingsApi>);
+  router.Add("POST", "/v1/classify", Access::kKey, HandlePlanned<ClassifyApi>);
   for (const char* method : {"POST", "PUT"}) {
-    router.Add(method, "/v1/rerank", Access::kKey, rerank);
-    router.Add(method, "/encode", Access::kKey, encode);
-    router.Add(method, "/classify", Access::kKey, classify_native);
+    router.Add(method, "/v1/rerank", Access::kKey, HandlePlanned<RerankApi<false>>);
+    router.Add(method, "/encode", Access::kKey, HandlePlanned<EncodeApi>);
+    router.Add(method, "/classify", Access::kKey, HandlePlanned<NativeClassifyApi>);
+  }
+  for (const char* path : {"/rerank", "/v2/rerank"}) {
+    router.Add("POST", path, Access::kKey, HandlePlanned<RerankApi<true>>);
   }
 }
 

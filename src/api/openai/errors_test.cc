@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "api/openai/models.h"
-
 namespace portico::api::openai {
 namespace {
 
@@ -36,14 +34,6 @@ TEST(ErrorBody, TypeFollowsTheStatus) {
   EXPECT_EQ(
       ErrorBody(413, "too long"),
       R"({"error":{"message":"too long","type":"invalid_request_error","param":null,"code":null}})");
-}
-
-TEST(Models, HaveOpenAisShape) {
-  const std::string card =
-      R"({"id":"demo","object":"model","created":7,"owned_by":"portico","root":"demo","parent":null,"max_model_len":2048})";
-  EXPECT_EQ(ModelBody({"demo", 7, 2048}), card);
-  EXPECT_EQ(ModelListBody({{"demo", 7, 2048}}), R"({"object":"list","data":[)" + card + "]}");
-  EXPECT_EQ(ModelListBody({}), R"({"object":"list","data":[]})");
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "message/native_generate.h"
 #include "message/sampling.h"
 #include "message/sampling_ranges.h"
 
@@ -108,6 +109,24 @@ Status ReadTokenIds(std::string_view field, const std::string& place, Element li
                     std::vector<TokenId>* ids);
 // A client's name for its request: at most kMaxRidBytes.
 Status ReadRequestName(std::string_view name, Element value, std::string* out);
+// One value, or a list of values, each with `read(place, value, &out)`.
+template <typename T, typename Read>
+Status ReadOneOrEach(std::string_view name, Element value, OneOrEach<T>* out, Read read) {
+  simdjson::dom::array list;
+  if (value.get(list)) {
+    T one{};
+    PORTICO_RETURN_IF_ERROR(read(name, value, &one));
+    out->values.push_back(std::move(one));
+    return OkStatus();
+  }
+  out->is_list = true;
+  for (Element item : list) {
+    T one{};
+    PORTICO_RETURN_IF_ERROR(read(name, item, &one));
+    out->values.push_back(std::move(one));
+  }
+  return OkStatus();
+}
 Status ExpectObject(std::string_view name, Element value);
 Status ExpectList(std::string_view name, Element value);
 

@@ -77,13 +77,13 @@ struct TextApi {
   using Planned = PlannedText;
 
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
-                                   const ModelRegistry& models) {
+                                   const PlanContext& context) {
     Planned planned;
     TimePoint arrival = Clock::now();
     std::vector<std::string> unknown;
     PORTICO_ASSIGN_OR_RETURN(auto request, Form::Decode(body, parser, &unknown));
     LogUnknown(unknown);
-    PORTICO_ASSIGN_OR_RETURN(planned.model, models.Find(request.options.model));
+    PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request.options.model));
     PORTICO_ASSIGN_OR_RETURN(planned.plan, Form::Plan(*planned.model, request));
     planned.plan.arrival = arrival;
     return planned;
@@ -121,24 +121,18 @@ struct CompletionForm {
   static constexpr auto Plan = PlanCompletion;
 };
 
-ModelCard Card(const ServingModel& model) {
-  return {model.id, model.created, model.engine->info().context_length};
-}
-
 void HandleModels(ExchangePtr exchange, ShardContext& shard) {
   if (!shard.api.models->ready()) {
     return ReplyError(*exchange, shard.api, shard.api.models->Find("").status());
   }
-  std::vector<ModelCard> cards;
-  for (const ServingModel* model : shard.api.models->models()) cards.push_back(Card(*model));
-  ReplyJson(*exchange, shard.api, 200, ModelListBody(cards));
+  ReplyJson(*exchange, shard.api, 200, ModelListBody(shard.api.models->models()));
 }
 
 void HandleModel(ExchangePtr exchange, ShardContext& shard) {
   auto model =
       shard.api.models->Find(std::string_view(exchange->request.path).substr(kModelsPath.size()));
   if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
-  ReplyJson(*exchange, shard.api, 200, ModelBody(Card(**model)));
+  ReplyJson(*exchange, shard.api, 200, ModelBody(**model));
 }
 
 }  // namespace

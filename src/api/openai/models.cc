@@ -1,36 +1,38 @@
 #include "api/openai/models.h"
 
+#include "api/model_facts.h"
 #include "text/json_writer.h"
 
 namespace portico::api::openai {
 namespace {
 
-void AppendCard(const ModelCard& card, JsonWriter* w) {
+void AppendCard(const ServingModel& model, JsonWriter* w) {
   w->BeginObject();
-  w->Key("id").String(card.id);
+  w->Key("id").String(model.id);
   w->Key("object").String("model");
-  w->Key("created").Int(card.created);
+  w->Key("created").Int(model.created);
   w->Key("owned_by").String("portico");
-  w->Key("root").String(card.id);
+  w->Key("root").String(model.id);
   w->Key("parent").Null();
-  w->Key("max_model_len").Int(card.max_model_len);
+  w->Key("max_model_len").Int(model.engine->info().context_length);
+  AppendTaskFacts(model.engine->info(), w);
   w->EndObject();
 }
 
 }  // namespace
 
-std::string ModelBody(const ModelCard& card) {
+std::string ModelBody(const ServingModel& model) {
   std::string body;
   JsonWriter w(&body);
-  AppendCard(card, &w);
+  AppendCard(model, &w);
   return body;
 }
 
-std::string ModelListBody(const std::vector<ModelCard>& cards) {
+std::string ModelListBody(const std::vector<const ServingModel*>& models) {
   std::string body;
   JsonWriter w(&body);
   w.BeginObject().Key("object").String("list").Key("data").BeginArray();
-  for (const ModelCard& card : cards) AppendCard(card, &w);
+  for (const ServingModel* model : models) AppendCard(*model, &w);
   w.EndArray().EndObject();
   return body;
 }

@@ -1,19 +1,14 @@
 // Bodies of GET /v1/models and /v1/models/{id}.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "service/serving_model.h"
+
 namespace portico::api::openai {
 
-struct ModelCard {
-  std::string id;
-  int64_t created = 0;  // Unix seconds
-  int64_t max_model_len = 0;
-};
-
-std::string ModelBody(const ModelCard& card);
-std::string ModelListBody(const std::vector<ModelCard>& cards);
+std::string ModelBody(const ServingModel& model);
+std::string ModelListBody(const std::vector<const ServingModel*>& models);
 
 }  // namespace portico::api::openai

@@ -35,7 +35,7 @@ Status ReadItem(std::string_view name, const std::string& place, Element item, P
 }  // namespace
 
 Status ReadPrompts(std::string_view name, Element value, PromptForms forms, Prompts* prompts,
-                   bool* is_list) {
+                   bool* is_list, size_t max) {
   const bool texts = forms != PromptForms::kIds;
   const bool ids = forms != PromptForms::kTexts;
   *is_list = false;
@@ -64,9 +64,8 @@ Status ReadPrompts(std::string_view name, Element value, PromptForms forms, Prom
           fmt::format("{} like {}", first.is_string() ? "a string" : "a list of token ids", start),
           item);
     }
-    if (static_cast<int64_t>(prompts->size()) == kMaxPrompts) {
-      return InvalidArgument(name,
-                             fmt::format("{} must hold at most {} prompts", name, kMaxPrompts));
+    if (prompts->size() == max) {
+      return InvalidArgument(name, fmt::format("{} must hold at most {} prompts", name, max));
     }
     PORTICO_RETURN_IF_ERROR(ReadItem(name, place, item, prompts));
   }

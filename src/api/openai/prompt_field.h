@@ -8,15 +8,16 @@
 
 namespace portico::api::openai {
 
-// The most prompts of one request.
-inline constexpr int64_t kMaxPrompts = 4096;
+// The most prompts of one request for text.
+inline constexpr size_t kMaxPrompts = 4096;
 
 enum class PromptForms { kAny, kTexts, kIds };
 
 // A string, a list of strings, a list of token ids or a list of lists of them; of these what `forms`
-// allows. Errors name the field and the place in it. `is_list`: several were given, or could have
-// been.
+// allows, and at most `max`. Errors name the field and the place in it. `is_list`: several were
+// given, or could have been.
 Status ReadPrompts(std::string_view name, Element value, PromptForms forms,
-                   std::vector<CompletionRequest::Prompt>* prompts, bool* is_list);
+                   std::vector<CompletionRequest::Prompt>* prompts, bool* is_list,
+                   size_t max = kMaxPrompts);
 
 }  // namespace portico::api::openai

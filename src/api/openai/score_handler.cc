@@ -1,6 +1,7 @@
 #include "api/openai/score_handler.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,8 +9,11 @@
 #include "api/openai/answer.h"
 #include "api/openai/decode_score.h"
 #include "api/planning.h"
+#include "api/pooling_call.h"
 #include "api/reply.h"
 #include "base/log.h"
+#include "service/pooled_values.h"
+#include "service/pooling_plan.h"
 #include "service/score.h"
 #include "text/json_writer.h"
 
@@ -18,24 +22,47 @@ namespace {
 
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
-std::string ScoreBody(const std::vector<std::vector<double>>& scores, const std::string& model,
+// `append(i, &out)` appends the row of item i.
+template <typename Append>
+std::string ScoreBody(size_t items, Append append, const std::string& model,
                       const TokenUsage& usage) {
-  std::string body;
-  JsonWriter w(&body);
-  w.BeginObject().Key("scores").BeginArray();
-  for (const std::vector<double>& row : scores) {
-    w.BeginArray();
-    for (double score : row) w.Double(score);
-    w.EndArray();
+  std::string body = "{\"scores\":[";
+  for (size_t i = 0; i < items; ++i) {
+    if (i > 0) body.push_back(',');
+    append(i, &body);
   }
-  w.EndArray();
+  body.append("],");
+  std::string rest;
+  JsonWriter w(&rest);
   w.Key("model").String(model);
   w.Key("usage");
   std::string counts;
   AppendUsage(usage, &counts);
   w.Raw(counts);
-  w.Key("object").String("scoring").EndObject();
-  return body;
+  w.Key("object").String("scoring");
+  return body + rest + "}";
+}
+
+std::string ScoreBody(const ScoreBoard& board, const std::string& model, const TokenUsage& usage) {
+  const auto append = [&](size_t i, std::string* out) {
+    JsonWriter w(out);
+    w.BeginArray();
+    for (double score : board.scores()[i]) w.Double(score);
+    w.EndArray();
+  };
+  return ScoreBody(board.scores().size(), append, model, usage);
+}
+
+// What a classifier says of every pair.
+std::string ScoreBody(PoolingResult result, bool softmax, const std::string& model) {
+  TokenUsage usage;
+  usage.prompt_tokens = static_cast<int32_t>(result.prompt_tokens);
+  const auto append = [&](size_t i, std::string* out) {
+    std::vector<float>& row = result.outputs[i].values;
+    if (softmax) Softmax(row);
+    AppendJsonFloats(row, out);
+  };
+  return ScoreBody(result.outputs.size(), append, model, usage);
 }
 
 class ScoreCall final : public Call, public TextSink {
@@ -68,7 +95,7 @@ class ScoreCall final : public Call, public TextSink {
     if (board_.status().ok()) {
       TokenUsage usage = total;
       usage.completion_tokens = 0;  // the one token that was drawn is nobody's
-      ReplyJson(*exchange_, shard_.api, 200, ScoreBody(board_.scores(), model_, usage));
+      ReplyJson(*exchange_, shard_.api, 200, ScoreBody(board_, model_, usage));
     } else {
       ReplyError(*exchange_, shard_.api, board_.status());
     }
@@ -88,21 +115,42 @@ struct ScoreApi {
     const ServingModel* model = nullptr;
     GenerationPlan plan;
     bool softmax = false;
+    std::optional<PlannedPooling> pooling;  // of a classifier, instead of the plan
   };
 
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
-                                   const ModelRegistry& models) {
+                                   const PlanContext& context) {
     Planned planned;
     std::vector<std::string> unknown;
     PORTICO_ASSIGN_OR_RETURN(const ScoreRequest request, DecodeScore(body, parser, &unknown));
     for (const std::string& field : unknown) LogDebug("ignored a field of nobody: {}", field);
-    PORTICO_ASSIGN_OR_RETURN(planned.model, models.Find(request.model));
-    PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanScore(*planned.model, request));
+    PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request.model));
     planned.softmax = request.apply_softmax;
+    if (planned.model->engine->info().task == ModelTask::kClassify) {
+      PORTICO_ASSIGN_OR_RETURN(planned.pooling, PlanPairs(request, *planned.model, context));
+      return planned;
+    }
+    PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanScore(*planned.model, request));
+    return planned;
+  }
+
+  static StatusOr<PlannedPooling> PlanPairs(const ScoreRequest& request, const ServingModel& model,
+                                            const PlanContext& context) {
+    PlannedPooling planned;
+    planned.model = &model;
+    const PoolingPlanner planner{model, context.api.max_client_batch_size, context.helpers};
+    PORTICO_ASSIGN_OR_RETURN(planned.plan, planner.PlanScores(request));
+    planned.encode = [id = model.id, softmax = request.apply_softmax](PoolingResult result) {
+      return ScoreBody(std::move(result), softmax, id);
+    };
     return planned;
   }
 
   static void Answer(ExchangePtr exchange, ShardContext& shard, Planned planned) {
+    if (planned.pooling) {
+      return PoolingCall<JsonAnswer>::Start(std::move(exchange), shard,
+                                            *std::move(planned.pooling));
+    }
     auto call = std::make_unique<ScoreCall>(std::move(exchange), shard, planned.plan.prompts.size(),
                                             planned.softmax);
     const Status status = call->Start(*planned.model, std::move(planned.plan));

@@ -102,39 +102,20 @@ Status ReadSamplingParams(std::string_view name, Element value, Request* request
   return OkStatus();
 }
 
-// Reads one value or a list of values, each with `read(place, value, &out)`.
-template <typename T, typename Read>
-Status ReadOneOrEach(std::string_view name, Element value, OneOrEach<T>* out, Read read) {
-  simdjson::dom::array list;
-  if (value.get(list)) {
-    T one{};
-    PORTICO_RETURN_IF_ERROR(read(name, value, &one));
-    out->values.push_back(std::move(one));
-    return OkStatus();
-  }
-  out->is_list = true;
-  for (Element item : list) {
-    T one{};
-    PORTICO_RETURN_IF_ERROR(read(name, item, &one));
-    out->values.push_back(std::move(one));
-  }
-  return OkStatus();
-}
-
 Status ReadRid(std::string_view name, Element value, Request* request) {
-  return ReadOneOrEach(name, value, &request->rid, openai::ReadRequestName);
+  return openai::ReadOneOrEach(name, value, &request->rid, openai::ReadRequestName);
 }
 
 Status ReadReturnLogprob(std::string_view name, Element value, Request* request) {
-  return ReadOneOrEach(name, value, &request->return_logprob, openai::ReadBool);
+  return openai::ReadOneOrEach(name, value, &request->return_logprob, openai::ReadBool);
 }
 
 template <OneOrEach<int32_t> Request::* kMember, int64_t kMin, int64_t kMax>
 Status ReadCounts(std::string_view name, Element value, Request* request) {
-  return ReadOneOrEach(name, value, &(request->*kMember),
-                       [](auto field, Element item, int32_t* out) {
-                         return openai::ReadInt32(field, item, IntRange{kMin, kMax}, out);
-                       });
+  return openai::ReadOneOrEach(name, value, &(request->*kMember),
+                               [](auto field, Element item, int32_t* out) {
+                                 return openai::ReadInt32(field, item, IntRange{kMin, kMax}, out);
+                               });
 }
 
 // Ids for all prompts, or a list of ids (or null) for each.

@@ -129,13 +129,13 @@ struct GenerateApi {
   };
 
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
-                                   const ModelRegistry& models) {
+                                   const PlanContext& context) {
     Planned planned;
     std::vector<std::string> unknown;
     PORTICO_ASSIGN_OR_RETURN(NativeGenerateRequest request,
                              sglang::DecodeGenerate(body, parser, &unknown));
     for (const std::string& field : unknown) LogDebug("ignored a field of nobody: {}", field);
-    PORTICO_ASSIGN_OR_RETURN(planned.model, models.Find(request.model));
+    PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request.model));
     PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanNative(*planned.model, request, NewRequestId));
     return planned;
   }

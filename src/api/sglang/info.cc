@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "api/model_facts.h"
 #include "api/reply.h"
 #include "api/sglang/tokenize_handlers.h"
 #include "service/pause.h"
@@ -80,7 +81,7 @@ std::string ModelInfoBody(const ServingModel& model) {
   w.Key("model_path").String(model.model_path());
   w.Key("tokenizer_path").String(model.tokenizer_path);
   w.Key("served_model_name").String(model.id);
-  w.Key("is_generation").Bool(true);
+  AppendTaskFacts(engine, &w);
   w.Key("preferred_sampling_params").Null();
   w.Key("weight_version").String("default");
   w.Key("has_image_understanding").Bool(false);

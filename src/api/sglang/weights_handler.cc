@@ -35,8 +35,8 @@ struct WeightsApi {
   };
 
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser&,
-                                   const ModelRegistry& models) {
-    return Planned{Update(body, models)};
+                                   const PlanContext& context) {
+    return Planned{Update(body, *context.api.models)};
   }
 
   // SGLang's answer has `success` and `message` at its top level, a refusal's too.

@@ -1,0 +1,73 @@
+#include "service/pooled_values.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "service/rerank.h"
+
+namespace portico {
+namespace {
+
+EngineInfo Embedder(std::vector<int32_t> sizes = {}) {
+  EngineInfo engine;
+  engine.task = ModelTask::kEmbed;
+  engine.embedding_size = 4;
+  engine.embedding_sizes = std::move(sizes);
+  engine.normalized = true;
+  return engine;
+}
+
+TEST(VectorFormTest, ACutVectorHasLengthOneAgain) {
+  std::vector<float> vector = {3, 4, 12, 0};
+  VectorForm::Of(Embedder(), 2, std::nullopt)->Apply(&vector);
+  ASSERT_EQ(vector.size(), 2u);
+  EXPECT_FLOAT_EQ(vector[0], 0.6f);
+  EXPECT_FLOAT_EQ(vector[1], 0.8f);
+}
+
+TEST(VectorFormTest, TheRequestDecidesOnTheLength) {
+  std::vector<float> vector = {3, 4, 0, 0};
+  VectorForm::Of(Embedder(), std::nullopt, false)->Apply(&vector);
+  EXPECT_EQ(vector, (std::vector<float>{3, 4, 0, 0}));
+}
+
+TEST(VectorFormTest, AVectorOfZerosStaysOne) {
+  std::vector<float> vector(4, 0);
+  VectorForm::Of(Embedder(), std::nullopt, std::nullopt)->Apply(&vector);
+  EXPECT_EQ(vector, std::vector<float>(4, 0));
+}
+
+TEST(VectorFormTest, SizesThatTheModelDoesNotHaveAreRefused) {
+  for (int32_t size : {1, 3, 4}) EXPECT_TRUE(VectorForm::Of(Embedder(), size, {}).ok());
+  EXPECT_EQ(FieldOf(VectorForm::Of(Embedder(), 5, {}).status()), "dimensions");
+  const EngineInfo trained = Embedder({2});
+  for (int32_t size : {2, 4}) EXPECT_TRUE(VectorForm::Of(trained, size, {}).ok());
+  for (int32_t size : {1, 3, 5}) {
+    const Status refused = VectorForm::Of(trained, size, {}).status();
+    EXPECT_EQ(FieldOf(refused), "dimensions");
+    EXPECT_NE(MessageOf(refused).find("2 or 4"), std::string_view::npos);
+  }
+}
+
+TEST(ProbabilitiesTest, SeveralLabelsShareOneAndASingleOneHasItsOwn) {
+  std::vector<float> several = {1000, 1000, -1000};
+  ToProbabilities(several);
+  EXPECT_EQ(several, (std::vector<float>{0.5, 0.5, 0}));
+  std::vector<float> single = {0};
+  ToProbabilities(single);
+  EXPECT_EQ(single[0], 0.5f);
+}
+
+TEST(RankTest, TheBestComeFirstAndEqualOnesKeepTheirOrder) {
+  const float kNone = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> scores = {1, kNone, 2, 1, 3, 1};
+  std::vector<size_t> order;
+  for (const RankedDocument& document : Rank(scores, std::nullopt)) order.push_back(document.index);
+  EXPECT_EQ(order, (std::vector<size_t>{4, 2, 0, 3, 5, 1}));
+  EXPECT_EQ(Rank(scores, 2).size(), 2u);
+  EXPECT_EQ(Rank(scores, 100).size(), 6u);
+}
+
+}  // namespace
+}  // namespace portico
