@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tokenizer/byte_level_scanners.h"
+#include "tokenizer/piece_cache.h"
 
 namespace portico::tokenizer {
 namespace {

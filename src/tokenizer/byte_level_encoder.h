@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "tokenizer/bpe.h"
-#include "tokenizer/piece_cache.h"
 #include "tokenizer/piece_merger.h"
 #include "tokenizer/placed_token.h"
 #include "tokenizer/pre_tokenizer.h"

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tokenizer/bert_encoder.h"
+#include "tokenizer/piece_cache.h"
 #include "tokenizer/spm_bpe_encoder.h"
 #include "tokenizer/unigram_encoder.h"
 
@@ -92,5 +93,7 @@ std::unique_ptr<const FusedEncoder> FusedEncoder::Make(const Normalizer* normali
   }
   return nullptr;
 }
+
+PieceCache* FusedEncoder::Cache() const { return PieceCache::OfThread(number_); }
 
 }  // namespace portico::tokenizer

@@ -8,15 +8,16 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/id_sink.h"
 #include "tokenizer/model.h"
 #include "tokenizer/normalizer.h"
-#include "tokenizer/piece_cache.h"
 #include "tokenizer/placed_token.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/token_id.h"
 
 namespace portico::tokenizer {
+
+class IdSink;
+class PieceCache;
 
 // Immutable, safe to use from many threads.
 class FusedEncoder {
@@ -44,7 +45,7 @@ class FusedEncoder {
  protected:
   FusedEncoder();
   // This thread's cache for this encoder.
-  PieceCache* Cache() const { return PieceCache::OfThread(number_); }
+  PieceCache* Cache() const;
 
  private:
   uint64_t number_;

@@ -4,6 +4,20 @@
 
 namespace portico::tokenizer {
 
+PieceCache::PieceCache()
+    : tables_(1),
+      lines_(tables_[0].lines),
+      mediums_(tables_[0].mediums),
+      long_(tables_[0].longs),
+      texts_(tables_[0].texts) {
+  block_.reserve(kBlockWords);
+  // The first text does not wait for the pages, where they are huge.
+  char* bytes = reinterpret_cast<char*>(tables_.data());
+  for (size_t at = 0; at < sizeof(Tables); at += kHugePage) {
+    *static_cast<volatile char*>(bytes + at) = 0;
+  }
+}
+
 PieceCache* PieceCache::OfThread(uint64_t encoder) {
   struct Entry {
     uint64_t encoder;

@@ -20,8 +20,8 @@ namespace portico::tokenizer {
 
 // Three tables of fixed size. Short pieces (up to 15 bytes and 3 ids) lie in the first, two to a line, the older one
 // replaced first; those of up to 32 bytes and 7 ids in the second, one to a line. Longer ones lie in a block that is
-// emptied when it is full, once they come for the second time. About 4.3 MB in all, touched as it fills, and the
-// stretches of text (text_cache.h). One thread, one encoder.
+// emptied when it is full, once they come for the second time. About 4.5 MB in all, and the stretches of text
+// (text_cache.h). One thread, one encoder.
 class PieceCache {
  public:
   static constexpr size_t kShortBytes = PieceKey::kMostBytes;
@@ -31,9 +31,7 @@ class PieceCache {
   static constexpr size_t kMediumIds = 7;
   static constexpr size_t kLongBytes = 256;
 
-  PieceCache() : lines_(kLines), mediums_(kMediums), long_(kLongSlots) {
-    block_.reserve(kBlockWords);
-  }
+  PieceCache();
 
   using Key = PieceKey;
   struct Short {
@@ -128,7 +126,7 @@ class PieceCache {
     size_t words = count + (piece.size() + sizeof(TokenId) - 1) / sizeof(TokenId);
     if (block_.size() + words > kBlockWords) {
       block_.clear();
-      std::memset(long_.data(), 0, kLongSlots * sizeof(LongSlot));
+      std::memset(long_, 0, kLongSlots * sizeof(LongSlot));
     }
     size_t at = block_.size();
     block_.resize(at + words);
@@ -174,9 +172,19 @@ class PieceCache {
     return (differs | (slot.length ^ key.length)) == 0 && slot.count != 0;
   }
 
-  ZeroedArray<Line> lines_;
-  ZeroedArray<Medium> mediums_;
-  ZeroedArray<LongSlot> long_;
+  // All tables together, so that they lie in few huge pages: a page that is touched for the first time costs about as
+  // much as encoding a hundred bytes.
+  struct Tables {
+    Line lines[kLines];
+    Medium mediums[kMediums];
+    LongSlot longs[kLongSlots];
+    TextCache::Slot texts[TextCache::kSlots];
+  };
+
+  ZeroedArray<Tables> tables_;
+  Line* lines_;
+  Medium* mediums_;
+  LongSlot* long_;
   std::vector<TokenId> block_;
   TextCache texts_;
 };

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "tokenizer/char_offsets.h"
+#include "tokenizer/id_sink.h"
 #include "tokenizer/pipeline.h"
 
 namespace portico::tokenizer {

@@ -22,7 +22,14 @@ class TextCache {
   static constexpr size_t kBehind = 8;     // bytes behind it
   static constexpr size_t kReadable = 64;  // what HashOf() reads
 
-  TextCache() : ring_(kRingWords), slots_(kSlots) {}
+  struct Slot {
+    uint64_t stored;  // where the entry begins, in words ever written, and a tag
+    uint64_t seen;    // the hash that came last without being found
+  };
+  static constexpr size_t kSlots = size_t{1} << 14;
+
+  // `slots`: kSlots of them, zeroed, that outlive this.
+  explicit TextCache(Slot* slots) : ring_(kRingWords), slots_(slots) {}
 
   static uint64_t HashOf(const char* text) { return HashBytes({text, kReadable}); }
 
@@ -59,14 +66,8 @@ class TextCache {
 
  private:
   static constexpr size_t kRingWords = size_t{1} << 20;
-  static constexpr size_t kSlots = size_t{1} << 14;
   static constexpr int kTagBits = 24;
   static constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
-
-  struct Slot {
-    uint64_t stored;  // where the entry begins, in words ever written, and a tag
-    uint64_t seen;    // the hash that came last without being found
-  };
 
   // Never 0, so that a free slot matches nothing.
   static uint64_t TagOf(uint64_t hash) { return (hash >> (64 - kTagBits)) | 1; }
@@ -74,7 +75,7 @@ class TextCache {
 
   ZeroedArray<uint32_t>
       ring_;  // entries: bytes, ids, then the ids and the text with what is behind it
-  ZeroedArray<Slot> slots_;
+  Slot* slots_;
   uint64_t head_ = 0;  // words ever written, those left out at the ring's end included
 };
 

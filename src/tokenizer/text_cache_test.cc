@@ -21,7 +21,8 @@ TextCache::Found Find(const TextCache& cache, const std::string& text) {
 }
 
 TEST(TextCache, FindsAStretchOnceItHasComeTwice) {
-  TextCache cache;
+  ZeroedArray<TextCache::Slot> slots(TextCache::kSlots);
+  TextCache cache(slots.data());
   std::string text = Numbered(1);
   EXPECT_EQ(Find(cache, text).bytes, 0u);
   Note(&cache, text, 160, {1, 2, 3});
@@ -34,7 +35,8 @@ TEST(TextCache, FindsAStretchOnceItHasComeTwice) {
 }
 
 TEST(TextCache, WantsTheSameBytesInAndBehindTheStretch) {
-  TextCache cache;
+  ZeroedArray<TextCache::Slot> slots(TextCache::kSlots);
+  TextCache cache(slots.data());
   std::string text = Numbered(1);
   for (int i = 0; i < 2; ++i) Note(&cache, text, 160, {1});
   std::string other = text;
@@ -50,7 +52,8 @@ TEST(TextCache, WantsTheSameBytesInAndBehindTheStretch) {
 }
 
 TEST(TextCache, ForgetsTheOldestAtItsBound) {
-  TextCache cache;
+  ZeroedArray<TextCache::Slot> slots(TextCache::kSlots);
+  TextCache cache(slots.data());
   std::string first = "first " + Numbered(0);
   for (int i = 0; i < 2; ++i) Note(&cache, first, 160, {1});
   std::vector<TokenId> ids(1000, 5);
