@@ -87,7 +87,7 @@ class Fields {
 }  // namespace
 
 Http2Stream::Http2Stream(Http2Session& session, int32_t id)
-    : session_(session), id_(id), output_(session.connection().shard().buffers) {}
+    : session_(session), id_(id), output_(session.connection().shard().stream_buffers) {}
 
 Http2Stream::~Http2Stream() = default;
 

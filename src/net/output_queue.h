@@ -19,7 +19,8 @@ class BufferPool {
 
  private:
   static constexpr size_t kMaxSpare = 2048;
-  static constexpr size_t kMaxCapacity = 64 << 10;
+  // A part that has reached its size may have grown to twice of it.
+  static constexpr size_t kMaxCapacity = 128 << 10;
   static constexpr size_t kMaxBytes = 4 << 20;  // of all that are spare
   std::vector<std::string> spare_;
   size_t bytes_ = 0;  // of what is spare

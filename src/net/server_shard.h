@@ -60,7 +60,9 @@ class ServerShard {
   const ServerOptions& options;
   const Handler& handler;
   ConnectionTable table;
+  // Of connections, and of HTTP/2 streams, whose are much smaller.
   BufferPool buffers;
+  BufferPool stream_buffers;
   HttpDate date;
   std::unique_ptr<char[]> read_buffer;
 
