@@ -11,6 +11,7 @@
 #include "api/call.h"
 #include "api/context.h"
 #include "api/reply.h"
+#include "base/log.h"
 #include "service/pooling_run.h"
 
 namespace portico::api {
@@ -42,6 +43,9 @@ class PoolingCall final : public Call, private PoolingRunSink {
                     PlannedPooling planned) {
     auto call =
         std::make_unique<PoolingCall>(std::move(transport), shard, std::move(planned.encode));
+    if (shard.api.log_requests) {
+      LogInfo("request: model {}, {} texts to pool", planned.model->id, planned.plan.texts.size());
+    }
     Status status = TakeRids(shard.api.rids, &planned.plan);
     if (status.ok()) status = call->Submit(*planned.model, std::move(planned.plan));
     if (status.ok()) {

@@ -26,7 +26,7 @@ Status CheckTypes(const EmbeddingRequest& request, int32_t types) {
   }
   for (size_t i = 0; i < request.inputs.size(); ++i) {
     const std::vector<uint8_t>& of = request.token_types[i];
-    if (request.inputs[i].ids.size() != of.size()) {
+    if (of.empty() || request.inputs[i].ids.size() != of.size()) {
       return InvalidArgument(kTypesField, "token_type_ids must have a type for each token id");
     }
     const int highest = *std::max_element(of.begin(), of.end());

@@ -119,8 +119,10 @@ TEST_F(PoolingPlanTest, TokenTypesComeWithTheIds) {
     EXPECT_EQ(FieldAtFault(), "token_type_ids");
   }
   request_.inputs = {Text("a")};
-  request_.token_types = {{0}};
-  EXPECT_EQ(FieldAtFault(), "token_type_ids");
+  for (const Types& types : {Types{0}, Types{}}) {
+    request_.token_types = {types};
+    EXPECT_EQ(FieldAtFault(), "token_type_ids");
+  }
 }
 
 TEST_F(PoolingPlanTest, RidsAreTheClientsOrOneForEveryText) {

@@ -4,9 +4,16 @@
 #include <cmath>
 
 #include "api/openai/errors.h"
+#include "api/reply.h"
+#include "base/clock.h"
 #include "text/json_writer.h"
 
 namespace portico::api::openai {
+
+AnswerHead MakeAnswerHead(std::string_view prefix, const std::string& rid,
+                          const std::string& model) {
+  return {rid.empty() ? std::string(prefix) + NewRequestId() : rid, UnixSeconds(), model};
+}
 
 void AppendUsage(const TokenUsage& usage, std::string* out) {
   out->append("{\"prompt_tokens\":");

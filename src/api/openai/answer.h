@@ -18,6 +18,10 @@ struct AnswerHead {
   std::string model;    // the served name
 };
 
+// `prefix` ("chatcmpl-") begins an id that is made where the client gave no rid.
+AnswerHead MakeAnswerHead(std::string_view prefix, const std::string& rid,
+                          const std::string& model);
+
 // Appends `{"id":…,"object":…,"created":…,"model":…,"choices":[`.
 void AppendAnswerHead(const AnswerHead& head, std::string_view object, std::string* out);
 // Appends `{"prompt_tokens":…}`.

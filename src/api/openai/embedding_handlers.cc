@@ -10,7 +10,6 @@
 #include "api/planning.h"
 #include "api/pooling_call.h"
 #include "api/sglang/pooling_meta.h"
-#include "base/clock.h"
 #include "service/model_task.h"
 #include "service/pooling_plan.h"
 
@@ -22,10 +21,6 @@ using ExchangePtr = std::unique_ptr<net::Exchange>;
 
 PoolingPlanner PlannerOf(const ServingModel& model, const PlanContext& context) {
   return {model, context.api.max_client_batch_size, context.helpers};
-}
-
-AnswerHead MakeHead(std::string_view prefix, const std::string& rid, const ServingModel& model) {
-  return {rid.empty() ? std::string(prefix) + NewRequestId() : rid, UnixSeconds(), model.id};
 }
 
 // What the routes below have in common.
@@ -63,8 +58,8 @@ StatusOr<PlannedPooling> PlanClasses(EmbeddingRequest request, const ServingMode
   const bool activation = request.activation;
   PORTICO_ASSIGN_OR_RETURN(planned.plan, PlannerOf(model, context).PlanInputs(std::move(request)));
   const std::vector<std::string>& rids = planned.plan.rids;
-  planned.encode = [head = MakeHead("classify-", rids.size() == 1 ? rids[0] : "", model), &model,
-                    activation](PoolingResult result) {
+  planned.encode = [head = MakeAnswerHead("classify-", rids.size() == 1 ? rids[0] : "", model.id),
+                    &model, activation](PoolingResult result) {
     return ClassifyBody(head, model.engine->info().labels, activation, std::move(result));
   };
   return planned;
@@ -132,7 +127,7 @@ struct RerankApi : PoolingApi {
     // SGLang shows what the model says, Cohere a relevance from 0 to 1.
     form.sigmoid = request.activation.value_or(kCohere);
     if (request.return_documents) form.documents = std::move(request.documents);
-    planned.encode = [head = MakeHead("rerank-", request.rid, *planned.model),
+    planned.encode = [head = MakeAnswerHead("rerank-", request.rid, planned.model->id),
                       form = std::move(form)](PoolingResult result) {
       return kCohere ? CohereRerankBody(head, form, std::move(result))
                      : RerankBody(head.id, form, std::move(result));

@@ -23,14 +23,6 @@ namespace {
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
 constexpr std::string_view kModelsPath = "/v1/models/";
-AnswerHead MakeHead(std::string_view prefix, const std::string& rid, const ServingModel& model) {
-  AnswerHead head;
-  head.id = rid.empty() ? std::string(prefix) + NewRequestId() : rid;
-  head.created = UnixSeconds();
-  head.model = model.id;
-  return head;
-}
-
 void LogUnknown(const std::vector<std::string>& fields) {
   for (const std::string& field : fields) LogDebug("ignored a field of nobody: {}", field);
 }
@@ -92,7 +84,7 @@ struct TextApi {
   static void Answer(ExchangePtr exchange, ShardContext& shard, Planned planned) {
     const ServingModel& model = *planned.model;
     GenerationPlan& plan = planned.plan;
-    AnswerHead head = MakeHead(Form::kIdPrefix, plan.options.rid, model);
+    AnswerHead head = MakeAnswerHead(Form::kIdPrefix, plan.options.rid, model.id);
     LogRequest(shard, head, plan);
     if (plan.options.stream) {
       auto call = std::make_unique<StreamCall<typename Form::Encoder>>(
