@@ -21,6 +21,7 @@ constexpr size_t kFew = 64;
 constexpr int kPlaceBits = 6;
 constexpr int32_t kNoMerge = int32_t{PairMerges::kNone} << kPlaceBits;  // and all above it
 constexpr size_t kLane = 8;  // keys are padded to a multiple of it
+constexpr size_t kVectorKeys = 2 * kLane;
 constexpr size_t kBytePairs = size_t{256} * 256;
 
 }  // namespace
@@ -32,20 +33,67 @@ class PieceMerger::Keys {
     merged_[place] = pair.merged;
   }
   void SetDead(size_t place) { keys_[place] = INT32_MAX; }
-  // Of the first `count`, a multiple of kLane.
-  int32_t Least(size_t count) const {
+  // Pairs from `count` on are dead, up to a multiple of kLane and at least kVectorKeys.
+  void Pad(size_t count) {
+    padded_ = std::max(kVectorKeys, (count + kLane - 1) / kLane * kLane);
+    for (size_t i = count; i < padded_; ++i) SetDead(i);
+  }
+  int32_t Least() const {
     int32_t best = INT32_MAX;
-    for (size_t i = 0; i < count; ++i) best = std::min(best, keys_[i]);
+    for (size_t i = 0; i < padded_; ++i) best = std::min(best, keys_[i]);
     return best;
   }
   TokenId MergedAt(size_t place) const { return merged_[place]; }
+  const int32_t* keys() const { return keys_; }
+  const TokenId* merged() const { return merged_; }
 
  private:
   int32_t keys_[kFew];
   TokenId merged_[kFew];
+  size_t padded_ = 0;
 };
 
 namespace {
+
+// The same for up to kVectorKeys pairs, in registers. A vector load waits until the stores that have just changed a part
+// of what it reads are done, which would make every merge wait for the one before it.
+class VectorKeys {
+ public:
+  // Those of `keys` and `merged`, both of kVectorKeys.
+  VectorKeys(const int32_t* keys, const TokenId* merged) {
+    std::memcpy(&low_, keys, sizeof(low_));
+    std::memcpy(&high_, keys + kLane, sizeof(high_));
+    std::memcpy(merged_, merged, sizeof(merged_));
+  }
+  void Set(size_t place, PairMerges::Pair pair) {
+    Put(place, static_cast<int32_t>(pair.rank << kPlaceBits | static_cast<uint32_t>(place)));
+    merged_[place] = pair.merged;
+  }
+  void SetDead(size_t place) { Put(place, INT32_MAX); }
+  int32_t Least() const {
+    Vector least = low_ < high_ ? low_ : high_;
+    Vector other = __builtin_shufflevector(least, least, 4, 5, 6, 7, 0, 1, 2, 3);
+    least = least < other ? least : other;
+    other = __builtin_shufflevector(least, least, 2, 3, 0, 1, 6, 7, 4, 5);
+    least = least < other ? least : other;
+    return std::min(least[0], least[1]);
+  }
+  TokenId MergedAt(size_t place) const { return merged_[place]; }
+
+ private:
+  using Vector = int32_t __attribute__((vector_size(kLane * sizeof(int32_t))));
+  static constexpr Vector kPlaces = {0, 1, 2, 3, 4, 5, 6, 7};
+
+  void Put(size_t place, int32_t key) {
+    Vector at = kPlaces - static_cast<int32_t>(place);
+    low_ = at == 0 ? Vector{} + key : low_;
+    high_ = at == -static_cast<int32_t>(kLane) ? Vector{} + key : high_;
+  }
+
+  Vector low_;
+  Vector high_;
+  TokenId merged_[kVectorKeys];
+};
 
 bool AllAscii(std::string_view piece) {
   const char* p = piece.data();
@@ -168,12 +216,14 @@ size_t PieceMerger::Encode(std::string_view piece, TokenId* out) const {
   return MergeFew(out, count, &keys);
 }
 
-size_t PieceMerger::MergeFew(TokenId* ids, size_t count, Keys* keys) const {
-  size_t padded = (count - 1 + kLane) / kLane * kLane;
-  for (size_t i = count - 1; i < padded; ++i) keys->SetDead(i);
+namespace {
+
+// Merges `ids`, `count` of them, in place, by the keys of their pairs. Returns how many are left.
+template <typename Keys>
+size_t MergeByKeys(const PairMerges& pairs, TokenId* ids, size_t count, Keys* keys) {
   uint64_t alive = ~uint64_t{0} >> (kFew - count);
   for (;;) {
-    int32_t best = keys->Least(padded);
+    int32_t best = keys->Least();
     if (best >= kNoMerge) break;
     auto at = static_cast<size_t>(best) % kFew;
     uint64_t behind = alive & (~uint64_t{1} << at);
@@ -188,14 +238,23 @@ size_t PieceMerger::MergeFew(TokenId* ids, size_t count, Keys* keys) const {
     uint64_t before = alive & ((uint64_t{1} << at) - 1);
     size_t previous = before == 0 ? at : static_cast<size_t>(63 - std::countl_zero(before));
     size_t following = behind == 0 ? at : static_cast<size_t>(std::countr_zero(behind));
-    PairMerges::Place left = pairs_->Locate(ids[previous], merged);
-    PairMerges::Place right = pairs_->Locate(merged, ids[following]);
-    if (before != 0) keys->Set(previous, pairs_->Get(left));
-    if (behind != 0) keys->Set(at, pairs_->Get(right));
+    PairMerges::Place left = pairs.Locate(ids[previous], merged);
+    PairMerges::Place right = pairs.Locate(merged, ids[following]);
+    if (before != 0) keys->Set(previous, pairs.Get(left));
+    if (behind != 0) keys->Set(at, pairs.Get(right));
   }
   size_t kept = 0;
   for (; alive != 0; alive &= alive - 1) ids[kept++] = ids[std::countr_zero(alive)];
   return kept;
+}
+
+}  // namespace
+
+size_t PieceMerger::MergeFew(TokenId* ids, size_t count, Keys* keys) const {
+  keys->Pad(count - 1);
+  if (count - 1 > kVectorKeys) return MergeByKeys(*pairs_, ids, count, keys);
+  VectorKeys few(keys->keys(), keys->merged());
+  return MergeByKeys(*pairs_, ids, count, &few);
 }
 
 size_t PieceMerger::MergeMany(TokenId* ids, size_t count) const {
