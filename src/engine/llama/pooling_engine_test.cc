@@ -32,7 +32,7 @@ class PoolingEngineTest : public testing::Test {
   ModelOptions Options() const {
     ModelOptions options;
     options.path = folder_.path();
-    options.dtype = "float32";
+    options.dtype = dtype_;
     return options;
   }
 
@@ -44,6 +44,7 @@ class PoolingEngineTest : public testing::Test {
 
   TempFolder cache_{"XDG_CACHE_HOME"};
   TempFolder folder_;
+  std::string dtype_ = "float32";
   std::unique_ptr<LlamaEngine> engine_;
 };
 
@@ -120,6 +121,18 @@ TEST_F(PoolingEngineTest, TakesOldNamesAndPrefixes) {
   old.config.Set("architectures", JsonArray{"BertForMaskedLM"});
   Start(old);
   EXPECT_EQ(PoolOne(PoolingText({1, 2, 3})), expected);
+}
+
+// libllama once ended the process: it cannot add a token type that is not float32.
+TEST_F(PoolingEngineTest, ComputesInTheTypeOfTheWeights) {
+  const TestModel model = RandomBert(SmallBertConfig());
+  dtype_ = "auto";
+  for (const char* type : {"BF16", "F16"}) {
+    Start(model, type);
+    const std::vector<TokenId> tokens = Tokens(20, 4);
+    const std::vector<float> expected = Mean(PlainBert(model).States(tokens));
+    EXPECT_LE(MaxDifference(PoolOne(PoolingText(tokens)), expected), 0.1f) << type;
+  }
 }
 
 TEST_F(PoolingEngineTest, RefusesRequestsForTokens) {

@@ -13,10 +13,11 @@ void AddTensors(const EncoderConfig& config, const std::string& prefix, TensorPl
   const std::string embeddings = prefix + "embeddings.";
   tensors->AddMatrix(embeddings + "word_embeddings.weight", "token_embd.weight", config.vocab_size,
                      hidden);
-  tensors->AddMatrix(embeddings + "token_type_embeddings.weight", "token_types.weight",
-                     config.token_types, hidden);
-  tensors->AddMatrix(embeddings + "position_embeddings.weight", "position_embd.weight",
-                     config.positions, hidden);
+  // libllama adds its first row as it is, and ends the process if that is not float32.
+  tensors->AddTable(embeddings + "token_type_embeddings.weight", "token_types.weight",
+                    config.token_types, hidden);
+  tensors->AddTable(embeddings + "position_embeddings.weight", "position_embd.weight",
+                    config.positions, hidden);
   tensors->AddLayerNorm(embeddings + "LayerNorm", "token_embd_norm", hidden);
   for (int64_t layer = 0; layer < config.layers && tensors->ok(); ++layer) {
     const std::string from = fmt::format("{}encoder.layer.{}.", prefix, layer);

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 // Part of every key: raise it when the same folder would be written differently.
 constexpr char kRecipe[] = "portico import 2";
-constexpr char kPoolingRecipe[] = "portico pooling import 1";
+constexpr char kPoolingRecipe[] = "portico pooling import 2";
 
 std::string DtypeName(ImportDtype dtype) {
   if (dtype == ImportDtype::kFloat32) return "float32";

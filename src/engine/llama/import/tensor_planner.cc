@@ -26,6 +26,12 @@ void TensorPlanner::AddMatrix(const std::string& from, const std::string& to, in
   Add(from, {rows, columns}, std::move(tensor));
 }
 
+void TensorPlanner::AddTable(const std::string& from, const std::string& to, int64_t rows,
+                             int64_t columns) {
+  AddMatrix(from, to, rows, columns);
+  if (failure_.ok()) tensors_.back().type = GGML_TYPE_F32;
+}
+
 void TensorPlanner::AddVector(const std::string& from, const std::string& to, int64_t size,
                               int64_t head_rows) {
   Add(from, {size}, PlannedTensor{to, size, 0, GGML_TYPE_F32, nullptr, {}, head_rows});

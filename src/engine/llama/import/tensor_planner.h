@@ -21,6 +21,8 @@ class TensorPlanner {
 
   void AddMatrix(const std::string& from, const std::string& to, int64_t rows, int64_t columns,
                  int64_t head_rows = 0);
+  // A matrix in float32 whatever the others are.
+  void AddTable(const std::string& from, const std::string& to, int64_t rows, int64_t columns);
   void AddVector(const std::string& from, const std::string& to, int64_t size,
                  int64_t head_rows = 0);
   // FROM.weight and, with `bias`, FROM.bias.
