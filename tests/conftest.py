@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
@@ -62,16 +63,19 @@ class Server:
         self.log.flush()
         return pathlib.Path(self.log.name).read_text(errors="replace")
 
-    def metric(self, name, labels=""):
-        """The value of one sample of /metrics; 0 where there is none yet."""
-        for line in requests.get(self.url + "/metrics", timeout=60).text.split("\n"):
-            if line.startswith(name + labels + " "):
-                return float(line.rsplit(" ", 1)[1])
-        return 0.0
+    def metric(self, name, **labels):
+        """The sum of a metric's samples that have these labels; 0 where there are none yet."""
+        total = 0.0
+        for line in requests.get(self.url + "/metrics", timeout=60).text.splitlines():
+            sample = re.fullmatch(re.escape(name) + r"(?:\{(.*)\})? (\S+)", line)
+            if sample and labels.items() <= dict(re.findall(r'(\w+)="([^"]*)"', sample[1] or "")).items():
+                total += float(sample[2])
+        return total
 
-    def wait_for(self, name, value):
+    def wait_for(self, name, value, **labels):
         """Waits until a metric has this value."""
-        wait_until(lambda: self.metric(name) == value, lambda: f"{name} is {self.metric(name)}, not {value}")
+        wait_until(lambda: self.metric(name, **labels) == value,
+                   lambda: f"{name} is {self.metric(name, **labels)}, not {value}")
 
     def settle(self):
         """Waits until nothing runs or waits. What the server has not read yet does not count."""

@@ -272,11 +272,13 @@ def test_metrics_have_the_promised_names(mock):
     post(mock, CHAT, {"messages": HELLO, "max_tokens": 3})
     text = requests.get(mock.url + "/metrics", timeout=60).text
     for name in ("portico_requests_running", "portico_requests_waiting", "portico_requests_aborted_total",
-                 'portico_request_success_total{finish_reason="length"}', "portico_prompt_tokens_total",
+                 "portico_model_healthy",
+                 'portico_request_success_total{model_name="demo",finish_reason="length"}', "portico_prompt_tokens_total",
                  "portico_generation_tokens_total", "portico_cached_prompt_tokens_total",
                  "portico_kv_cache_usage_ratio", "portico_time_to_first_token_seconds_count",
                  "portico_inter_token_latency_seconds_count", "portico_e2e_request_latency_seconds_count"):
-        assert "\n" + name + " " in "\n" + text, name
+        sample = name if "{" in name else name + '{model_name="demo"}'
+        assert "\n" + sample + " " in "\n" + text, name
 
 
 def test_sigterm_lets_requests_in_flight_finish(start):

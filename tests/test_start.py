@@ -38,6 +38,8 @@ def folder(tmp_path):
     (("--max-queued-requests", "-5"), "max-queued-requests"),
     (("--mock-fault", "nonsense", "--engine", "mock"), "nonsense"),
     (("--config", "/no/such.yaml"), "/no/such.yaml"),
+    (("--model-path", DEMO, "--model-path", "/no/such/folder", "--served-model-name", "second"), "model `second`: /no/such"),
+    (("--model-path", DEMO, "--model-path", DEMO), "two models are called"),
     (("--context-length", "100000000"), "context"),
 ])
 def test_a_wrong_flag_is_told_in_one_line(flags, word):

@@ -20,6 +20,12 @@ int ShardCount(const ServeOptions& options) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 4);
 }
 
+std::vector<std::string> ModelIds(const ServeOptions& options) {
+  std::vector<std::string> ids;
+  for (const ModelOptions& model : options.models) ids.push_back(ModelId(model));
+  return ids;
+}
+
 size_t PoolThreads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
 
 // For the access log: the address, and the subject of the client's certificate where it shows one.
@@ -79,7 +85,8 @@ net::GrpcOptions GrpcListenerOptions(const ServeOptions& options, api::rpc::Grpc
 }  // namespace
 
 HttpService::HttpService(const ServeOptions& options)
-    : metrics_(registry_, models_), pool_(std::in_place, PoolThreads(), kMaxPooledTasks) {
+    : metrics_(registry_, models_, ModelIds(options)),
+      pool_(std::in_place, PoolThreads(), kMaxPooledTasks) {
   api_.models = &models_;
   api_.registry = &registry_;
   api_.metrics = &metrics_;

@@ -36,22 +36,22 @@ TEST_F(ControlTest, ThreeWordsArePauseModesAndNothingElse) {
 }
 
 TEST_F(ControlTest, EnginesPauseAndContinueOnceTheyAreLoaded) {
-  EXPECT_EQ(PauseEngines(models_, PauseMode::kInPlace).code(), StatusCode::kUnavailable);
-  EXPECT_EQ(ContinueEngines(models_).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(PauseEngines(models_, "", PauseMode::kInPlace).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(ContinueEngines(models_, "").code(), StatusCode::kUnavailable);
   models_.Publish();
   EXPECT_FALSE(AnyPaused(models_));
-  EXPECT_TRUE(PauseEngines(models_, PauseMode::kRetract).ok());
+  EXPECT_TRUE(PauseEngines(models_, "", PauseMode::kRetract).ok());
   EXPECT_TRUE(AnyPaused(models_));
-  EXPECT_TRUE(ContinueEngines(models_).ok());
+  EXPECT_TRUE(ContinueEngines(models_, "").ok());
   EXPECT_FALSE(AnyPaused(models_));
 }
 
 TEST_F(ControlTest, AnEngineWithoutWeightsSaysSoAndThePathIsChecked) {
-  EXPECT_EQ(UpdateWeights(models_, "/x").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(UpdateWeights(models_, "", "/x").code(), StatusCode::kUnavailable);
   models_.Publish();
-  EXPECT_EQ(FieldOf(UpdateWeights(models_, "")), "model_path");
-  EXPECT_EQ(UpdateWeights(models_, "").code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(UpdateWeights(models_, "/x").code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(FieldOf(UpdateWeights(models_, "", "")), "model_path");
+  EXPECT_EQ(UpdateWeights(models_, "", "").code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(UpdateWeights(models_, "", "/x").code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(ControlTest, ThereIsNoProfilerToStart) {

@@ -11,12 +11,12 @@ StatusOr<std::unique_ptr<Generation>> Generation::Start(const ServingModel& mode
                                                         ServiceMetrics& metrics,
                                                         GenerationPlan plan, TextSink* sink) {
   std::unique_ptr<Generation> generation(
-      new Generation(model, hub, metrics, std::move(plan), sink));
+      new Generation(model, hub, metrics.Of(model), std::move(plan), sink));
   PORTICO_RETURN_IF_ERROR(generation->SubmitAll());
   return generation;
 }
 
-Generation::Generation(const ServingModel& model, StreamHub& hub, ServiceMetrics& metrics,
+Generation::Generation(const ServingModel& model, StreamHub& hub, ModelMetrics& metrics,
                        GenerationPlan plan, TextSink* sink)
     : model_(model), hub_(hub), metrics_(metrics), plan_(std::move(plan)), sink_(sink) {
   prompt_reported_.resize(plan_.prompts.size());

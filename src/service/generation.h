@@ -60,8 +60,8 @@ class Generation {
   class Choice;
   friend class Choice;
 
-  Generation(const ServingModel& model, StreamHub& hub, ServiceMetrics& metrics,
-             GenerationPlan plan, TextSink* sink);
+  Generation(const ServingModel& model, StreamHub& hub, ModelMetrics& metrics, GenerationPlan plan,
+             TextSink* sink);
   Status SubmitAll();
   // Reports the prompt once, before the first delta of any of its choices.
   void ReportPrompt(int32_t prompt, std::span<const PositionLogprobs> logprobs);
@@ -71,7 +71,7 @@ class Generation {
 
   const ServingModel& model_;
   StreamHub& hub_;
-  ServiceMetrics& metrics_;
+  ModelMetrics& metrics_;
   GenerationPlan plan_;
   TextSink* sink_;
   std::vector<std::unique_ptr<Choice>> choices_;

@@ -4,19 +4,9 @@
 
 #include <algorithm>
 
+#include "service/each_engine.h"
+
 namespace portico {
-namespace {
-
-template <typename Call>
-Status ForEachEngine(const ModelRegistry& models, Call call) {
-  PORTICO_RETURN_IF_ERROR(models.Find("").status());
-  for (const ServingModel* model : models.models()) {
-    PORTICO_RETURN_IF_ERROR(call(*model->engine));
-  }
-  return OkStatus();
-}
-
-}  // namespace
 
 StatusOr<PauseMode> ParsePauseMode(std::string_view mode) {
   if (mode == "abort") return PauseMode::kAbort;
@@ -26,12 +16,12 @@ StatusOr<PauseMode> ParsePauseMode(std::string_view mode) {
       "mode", fmt::format("mode must be abort, retract or in_place, got \"{:.48}\"", mode));
 }
 
-Status PauseEngines(const ModelRegistry& models, PauseMode mode) {
-  return ForEachEngine(models, [mode](Engine& engine) { return engine.Pause(mode); });
+Status PauseEngines(const ModelRegistry& models, std::string_view model, PauseMode mode) {
+  return ForEachEngine(models, model, [mode](Engine& engine) { return engine.Pause(mode); });
 }
 
-Status ContinueEngines(const ModelRegistry& models) {
-  return ForEachEngine(models, [](Engine& engine) { return engine.Continue(); });
+Status ContinueEngines(const ModelRegistry& models, std::string_view model) {
+  return ForEachEngine(models, model, [](Engine& engine) { return engine.Continue(); });
 }
 
 bool AnyPaused(const ModelRegistry& models) {

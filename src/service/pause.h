@@ -1,4 +1,4 @@
-// Pausing and continuing every engine, for POST /pause_generation and gRPC alike. Pure calls into the
+// Pausing and continuing engines, for POST /pause_generation and gRPC alike. Pure calls into the
 // engines; any thread.
 #pragma once
 
@@ -14,9 +14,9 @@ namespace portico {
 // none.
 StatusOr<PauseMode> ParsePauseMode(std::string_view mode);
 
-// UNAVAILABLE while loading, else as Engine::Pause and Engine::Continue.
-Status PauseEngines(const ModelRegistry& models, PauseMode mode);
-Status ContinueEngines(const ModelRegistry& models);
+// Of that model, or of all for "" (each_engine.h). Errors as Engine::Pause and Engine::Continue.
+Status PauseEngines(const ModelRegistry& models, std::string_view model, PauseMode mode);
+Status ContinueEngines(const ModelRegistry& models, std::string_view model);
 
 // True while an engine is paused.
 bool AnyPaused(const ModelRegistry& models);

@@ -1,102 +1,119 @@
 #include "service/service_metrics.h"
 
+#include <algorithm>
+#include <functional>
 #include <string>
+#include <string_view>
 
 namespace portico {
 namespace {
 
-// Sums a count over the models' engines; 0 while they load.
-template <typename Field>
-std::function<double()> Sum(const ModelRegistry& models, Field EngineLoad::* field) {
-  return [&models, field] {
-    double sum = 0;
-    for (const ServingModel* model : models.models()) {
-      sum += static_cast<double>(model->engine->load().*field);
-    }
-    return sum;
+MetricLabels LabelsOf(const std::string& model_id) { return {{"model_name", model_id}}; }
+
+// What `read` makes of the model; 0 while it loads.
+template <typename Read>
+std::function<double()> Reading(const ModelRegistry& models, const std::string& id, Read read) {
+  return [&models, id, read] {
+    const auto model = models.Find(id);
+    return model.ok() ? static_cast<double>(read(**model)) : 0.0;
   };
 }
 
-double KvUsage(const ModelRegistry& models) {
-  double used = 0, total = 0;
-  for (const ServingModel* model : models.models()) {
-    EngineLoad load = model->engine->load();
-    used += static_cast<double>(load.kv_cells_used);
-    total += static_cast<double>(load.kv_cells_total);
-  }
-  return total > 0 ? used / total : 0;
+template <typename Field>
+auto LoadOf(Field EngineLoad::* field) {
+  return [field](const ServingModel& model) { return model.engine->load().*field; };
 }
 
-double ReusedTokens(const ModelRegistry& models) {
-  double sum = 0;
-  for (const ServingModel* model : models.models()) {
-    if (model->conversation_cache) {
-      sum += static_cast<double>(model->conversation_cache->reused_tokens());
-    }
-  }
-  return sum;
+double KvUsage(const ServingModel& model) {
+  const EngineLoad load = model.engine->load();
+  if (load.kv_cells_total == 0) return 0;
+  return static_cast<double>(load.kv_cells_used) / static_cast<double>(load.kv_cells_total);
 }
 
-double ConversationBytes(const ModelRegistry& models) {
-  double sum = 0;
-  for (const ServingModel* model : models.models()) {
-    if (model->conversation_cache) sum += static_cast<double>(model->conversation_cache->bytes());
-  }
-  return sum;
+uint64_t ReusedTokens(const ServingModel& model) {
+  return model.conversation_cache ? model.conversation_cache->reused_tokens() : 0;
 }
 
-Counter& Success(Registry& registry, FinishReason reason) {
+size_t ConversationBytes(const ServingModel& model) {
+  return model.conversation_cache ? model.conversation_cache->bytes() : 0;
+}
+
+Counter& Success(Registry& registry, const std::string& model_id, FinishReason reason) {
+  MetricLabels labels = LabelsOf(model_id);
+  labels.emplace_back("finish_reason", std::string(FinishReasonName(reason)));
   return registry.AddCounter("portico_request_success_total",
-                             "Choices that ended on their own, by finish reason.",
-                             {{"finish_reason", std::string(FinishReasonName(reason))}});
+                             "Choices that ended on their own, by finish reason.", labels);
+}
+
+void AddGauges(Registry& registry, const ModelRegistry& models, const std::string& id) {
+  const auto gauge = [&](std::string_view name, std::string_view help, auto read) {
+    registry.AddCallbackGauge(name, help, Reading(models, id, read), LabelsOf(id));
+  };
+  gauge("portico_model_healthy", "1 once the model is loaded, until its engine dies.",
+        LoadOf(&EngineLoad::healthy));
+  gauge("portico_requests_running", "Streams in the engine's batch.", LoadOf(&EngineLoad::running));
+  gauge("portico_requests_waiting", "Streams in the engine's queue.", LoadOf(&EngineLoad::waiting));
+  gauge("portico_kv_cache_usage_ratio",
+        "Share of the KV cells held by live requests; evictable prefixes do not count.", KvUsage);
+  gauge("portico_conversation_cache_bytes", "Memory of the encoded parts of earlier prompts.",
+        ConversationBytes);
+}
+
+void AddCounters(Registry& registry, const ModelRegistry& models, const std::string& id) {
+  const auto counter = [&](std::string_view name, std::string_view help, auto read) {
+    registry.AddCallbackCounter(name, help, Reading(models, id, read), LabelsOf(id));
+  };
+  counter("portico_prompt_tokens_total", "Prompt tokens of admitted streams.",
+          LoadOf(&EngineLoad::prompt_tokens));
+  counter("portico_cached_prompt_tokens_total", "Prompt tokens that the prefix cache had.",
+          LoadOf(&EngineLoad::cached_tokens));
+  counter("portico_reused_encoded_tokens_total",
+          "Prompt tokens whose text was encoded for an earlier prompt.", ReusedTokens);
+  counter("portico_generation_tokens_total", "Tokens generated.",
+          LoadOf(&EngineLoad::generated_tokens));
+  counter("portico_retractions_total", "Running streams set back because the KV cache was full.",
+          LoadOf(&EngineLoad::retractions));
 }
 
 }  // namespace
 
-ServiceMetrics::ServiceMetrics(Registry& registry, const ModelRegistry& models)
-    : aborted(
-          registry.AddCounter("portico_requests_aborted_total",
-                              "Choices ended early: the client left, or an abort was asked for.")),
+ModelMetrics::ModelMetrics(Registry& registry, const ModelRegistry& models,
+                           const std::string& model_id)
+    : aborted(registry.AddCounter(
+          "portico_requests_aborted_total",
+          "Choices ended early: the client left, or an abort was asked for.", LabelsOf(model_id))),
       failed(registry.AddCounter("portico_requests_failed_total",
-                                 "Choices that an engine ended with an error.")),
-      stopped(Success(registry, FinishReason::kStop)),
-      reached_length(Success(registry, FinishReason::kLength)),
+                                 "Choices that an engine ended with an error.",
+                                 LabelsOf(model_id))),
+      stopped(Success(registry, model_id, FinishReason::kStop)),
+      reached_length(Success(registry, model_id, FinishReason::kLength)),
       time_to_first_token(registry.AddHistogram("portico_time_to_first_token_seconds",
                                                 "From the request's arrival to its first token.",
-                                                RequestSecondsBounds())),
+                                                RequestSecondsBounds(), LabelsOf(model_id))),
       inter_token_latency(registry.AddHistogram("portico_inter_token_latency_seconds",
                                                 "Between a stream's tokens, as they are delivered.",
-                                                TokenSecondsBounds())),
+                                                TokenSecondsBounds(), LabelsOf(model_id))),
       e2e_latency(registry.AddHistogram("portico_e2e_request_latency_seconds",
                                         "From the request's arrival to a choice's end.",
-                                        RequestSecondsBounds())) {
-  registry.AddCallbackGauge("portico_requests_running", "Streams in the engines' batches.",
-                            Sum(models, &EngineLoad::running));
-  registry.AddCallbackGauge("portico_requests_waiting", "Streams in the engines' queues.",
-                            Sum(models, &EngineLoad::waiting));
-  registry.AddCallbackGauge(
-      "portico_kv_cache_usage_ratio",
-      "Share of the KV cells held by live requests; evictable prefixes do not count.",
-      [&models] { return KvUsage(models); });
-  registry.AddCallbackCounter("portico_prompt_tokens_total", "Prompt tokens of admitted streams.",
-                              Sum(models, &EngineLoad::prompt_tokens));
-  registry.AddCallbackCounter("portico_cached_prompt_tokens_total",
-                              "Prompt tokens that the prefix cache had.",
-                              Sum(models, &EngineLoad::cached_tokens));
-  registry.AddCallbackCounter("portico_reused_encoded_tokens_total",
-                              "Prompt tokens whose text was encoded for an earlier prompt.",
-                              [&models] { return ReusedTokens(models); });
-  registry.AddCallbackGauge("portico_conversation_cache_bytes",
-                            "Memory of the encoded parts of earlier prompts.",
-                            [&models] { return ConversationBytes(models); });
-  registry.AddCallbackCounter("portico_generation_tokens_total", "Tokens generated.",
-                              Sum(models, &EngineLoad::generated_tokens));
-  registry.AddCallbackCounter("portico_retractions_total",
-                              "Running streams set back because the KV cache was full.",
-                              Sum(models, &EngineLoad::retractions));
+                                        RequestSecondsBounds(), LabelsOf(model_id))) {
+  AddGauges(registry, models, model_id);
+  AddCounters(registry, models, model_id);
 }
 
-void ServiceMetrics::OnFinished(FinishReason reason, Duration since_arrival) {
+ServiceMetrics::ServiceMetrics(Registry& registry, const ModelRegistry& models,
+                               const std::vector<std::string>& model_ids) {
+  for (const std::string& id : model_ids) {
+    entries_.push_back(std::unique_ptr<Entry>(new Entry{id, ModelMetrics(registry, models, id)}));
+  }
+}
+
+ModelMetrics& ServiceMetrics::Of(const ServingModel& model) {
+  const auto entry = std::find_if(entries_.begin(), entries_.end(),
+                                  [&model](const auto& e) { return e->id == model.id; });
+  return (entry != entries_.end() ? *entry : entries_.front())->metrics;
+}
+
+void ModelMetrics::OnFinished(FinishReason reason, Duration since_arrival) {
   e2e_latency.Observe(Seconds(since_arrival));
   switch (reason) {
     case FinishReason::kStop:

@@ -6,8 +6,9 @@
 
 namespace portico {
 
-Status UpdateWeights(const ModelRegistry& models, const std::string& model_path) {
-  PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, models.Find(""));
+Status UpdateWeights(const ModelRegistry& models, std::string_view name,
+                     const std::string& model_path) {
+  PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, models.Find(name));
   if (model_path.empty()) return InvalidArgument("model_path", "model_path must not be empty");
   std::lock_guard one_by_one(model->weights->replacing);
   const Status status = model->engine->UpdateWeights(model_path);

@@ -3,8 +3,10 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/admin/health_generate.h"
+#include "api/model_name.h"
 #include "api/reply.h"
 #include "text/json_writer.h"
 
@@ -13,28 +15,38 @@ namespace {
 
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
-bool AllHealthy(const ApiContext& api) {
-  for (const ServingModel* model : api.models->models()) {
-    if (!model->engine->load().healthy) return false;
+std::string TheirNames(const std::vector<const ServingModel*>& models) {
+  std::string names;
+  for (const ServingModel* model : models) names += (names.empty() ? "`" : ", `") + model->id + "`";
+  return names;
+}
+
+// What a probe says of the server, or of the model that it names: while an engine lives the server is
+// healthy, so that a dead one does not take the others out of service.
+StatusOr<std::string> Health(const ApiContext& api, const net::HttpRequest& request) {
+  PORTICO_ASSIGN_OR_RETURN(const std::string name, ModelInQuery(request.query));
+  PORTICO_ASSIGN_OR_RETURN(const ServingModel* named, api.models->Find(name));
+  const Status dead = Error(StatusCode::kUnavailable, "the engine has died");
+  if (!name.empty()) return named->engine->load().healthy ? StatusOr<std::string>("ok\n") : dead;
+  const std::vector<const ServingModel*> all = api.models->models();
+  std::vector<const ServingModel*> died;
+  for (const ServingModel* model : all) {
+    if (!model->engine->load().healthy) died.push_back(model);
   }
-  return true;
+  if (died.size() == all.size()) return dead;
+  return died.empty() ? "ok\n" : "ok, but the engine has died of " + TheirNames(died) + "\n";
 }
 
-// 503 while loading and after an engine has died.
-Status Health(const ApiContext& api) {
-  if (!api.models->ready()) return Error(StatusCode::kUnavailable, "the model is still loading");
-  if (!AllHealthy(api)) return Error(StatusCode::kUnavailable, "the engine has died");
-  return OkStatus();
-}
-
-Status Readiness(const ApiContext& api) {
+StatusOr<std::string> Readiness(const ApiContext& api, const net::HttpRequest& request) {
   if (api.draining) return Error(StatusCode::kUnavailable, "the server is draining");
-  return Health(api);
+  return Health(api, request);
 }
 
-void ReplyProbe(ExchangePtr exchange, const ApiContext& api, const Status& status) {
-  if (status.ok()) return ReplyText(*exchange, api, 200, "ok\n");
-  ReplyError(*exchange, api, status);
+template <StatusOr<std::string> (*kProbe)(const ApiContext&, const net::HttpRequest&)>
+void HandleProbe(ExchangePtr exchange, ShardContext& shard) {
+  StatusOr<std::string> answer = kProbe(shard.api, exchange->request);
+  if (!answer.ok()) return ReplyError(*exchange, shard.api, answer.status());
+  ReplyText(*exchange, shard.api, 200, *std::move(answer));
 }
 
 void HandleVersion(ExchangePtr exchange, ShardContext& shard) {
@@ -53,15 +65,9 @@ void HandleMetrics(ExchangePtr exchange, ShardContext& shard) {
 }  // namespace
 
 void AddAdminRoutes(Router& router) {
-  router.Add("GET", "/health", Access::kOpen, [](ExchangePtr exchange, ShardContext& shard) {
-    ReplyProbe(std::move(exchange), shard.api, Health(shard.api));
-  });
-  router.Add("GET", "/readiness", Access::kOpen, [](ExchangePtr exchange, ShardContext& shard) {
-    ReplyProbe(std::move(exchange), shard.api, Readiness(shard.api));
-  });
-  router.Add("GET", "/ping", Access::kOpen, [](ExchangePtr exchange, ShardContext& shard) {
-    ReplyProbe(std::move(exchange), shard.api, Health(shard.api));
-  });
+  router.Add("GET", "/health", Access::kOpen, HandleProbe<Health>);
+  router.Add("GET", "/readiness", Access::kOpen, HandleProbe<Readiness>);
+  router.Add("GET", "/ping", Access::kOpen, HandleProbe<Health>);
   router.Add("GET", "/version", Access::kKey, HandleVersion);
   router.Add("GET", "/metrics", Access::kOpen, HandleMetrics);
   router.Add("GET", "/health_generate", Access::kKey, HandleHealthGenerate);

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "api/model_name.h"
 #include "api/reply.h"
 #include "service/generation.h"
 #include "service/pooling_run.h"
@@ -91,10 +92,21 @@ class HealthCall final : public Call, public TextSink, private PoolingRunSink {
   bool answered_ = false;
 };
 
+// The model that the query names, or else the first that lives.
+StatusOr<const ServingModel*> Probed(const net::HttpRequest& request, const ModelRegistry& models) {
+  PORTICO_ASSIGN_OR_RETURN(const std::string name, ModelInQuery(request.query));
+  PORTICO_ASSIGN_OR_RETURN(const ServingModel* found, models.Find(name));
+  if (!name.empty()) return found;
+  for (const ServingModel* model : models.models()) {
+    if (model->engine->load().healthy) return model;
+  }
+  return found;
+}
+
 }  // namespace
 
 void HandleHealthGenerate(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
-  StatusOr<const ServingModel*> model = shard.api.models->Find("");
+  StatusOr<const ServingModel*> model = Probed(exchange->request, *shard.api.models);
   if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
   // Nothing comes out of a paused engine, which is no illness.
   const EngineLoad load = (*model)->engine->load();

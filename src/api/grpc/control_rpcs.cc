@@ -24,7 +24,7 @@ Status PauseGeneration(RpcContext& context, ShardContext&,
                        const pb::PauseGenerationRequest& request,
                        pb::PauseGenerationResponse* response) {
   PORTICO_ASSIGN_OR_RETURN(const PauseMode mode, ParsePauseMode(request.mode()));
-  PORTICO_RETURN_IF_ERROR(PauseEngines(*context.api.models, mode));
+  PORTICO_RETURN_IF_ERROR(PauseEngines(*context.api.models, "", mode));
   context.state.Refresh();
   response->set_message("Generation is paused.");
   return OkStatus();
@@ -32,7 +32,7 @@ Status PauseGeneration(RpcContext& context, ShardContext&,
 
 Status ContinueGeneration(RpcContext& context, ShardContext&, const pb::ContinueGenerationRequest&,
                           pb::ContinueGenerationResponse* response) {
-  PORTICO_RETURN_IF_ERROR(ContinueEngines(*context.api.models));
+  PORTICO_RETURN_IF_ERROR(ContinueEngines(*context.api.models, ""));
   context.state.Refresh();
   response->set_message("Generation goes on.");
   return OkStatus();

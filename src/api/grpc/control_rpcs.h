@@ -15,7 +15,7 @@ void AddControlRpcs(RpcContext& context);
 // place for it.
 template <typename Request, typename Response>
 Status FlushCache(RpcContext& context, ShardContext&, const Request&, Response* response) {
-  const Status status = FlushCaches(*context.api.models);
+  const Status status = FlushCaches(*context.api.models, "");
   if (!status.ok() && status.code() != StatusCode::kFailedPrecondition) return status;
   response->set_success(status.ok());
   response->set_message(status.ok() ? "Cache flushed." : std::string(MessageOf(status)));

@@ -25,12 +25,13 @@ EngineState::EngineState(ApiContext& context)
 EngineState::Snapshot EngineState::Look() const {
   Snapshot now;
   now.draining = api_.draining;
-  now.healthy = api_.models->ready() && !now.draining && !api_.failed;
+  bool any_lives = false;
   for (const ServingModel* model : api_.models->models()) {
     const EngineLoad load = model->engine->load();
-    now.healthy = now.healthy && load.healthy;
+    any_lives = any_lives || load.healthy;
     now.paused = now.paused || load.paused;
   }
+  now.healthy = any_lives && !now.draining && !api_.failed;
   return now;
 }
 

@@ -18,7 +18,7 @@ class EngineState {
  public:
   struct Snapshot {
     uint64_t revision = 0;  // from 1, grows with every change
-    bool healthy = false;   // loaded, alive, and not draining
+    bool healthy = false;   // loaded, an engine alive, and not draining
     bool paused = false;
     bool draining = false;
   };

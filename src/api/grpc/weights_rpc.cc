@@ -19,7 +19,7 @@ bool BlamesPath(const Status& status) {
 StatusOr<std::string> Update(const RpcContext& context, const std::string& bytes) {
   pb::UpdateWeightsRequest request;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &request));
-  const Status status = UpdateWeights(*context.api.models, request.model_path());
+  const Status status = UpdateWeights(*context.api.models, "", request.model_path());
   if (!status.ok() && !BlamesPath(status)) return status;
   pb::UpdateWeightsResponse response;
   response.set_success(status.ok());

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "api/model_name.h"
 #include "api/query.h"
 #include "api/reply.h"
 #include "service/load_report.h"
@@ -39,7 +40,8 @@ Status Pause(const std::string& body, const ModelRegistry& models) {
     word = mode->as_string();
   }
   PORTICO_ASSIGN_OR_RETURN(const PauseMode parsed, ParsePauseMode(word));
-  return PauseEngines(models, parsed);
+  PORTICO_ASSIGN_OR_RETURN(const std::string model, ModelInBody(request));
+  return PauseEngines(models, model, parsed);
 }
 
 void ReplyPause(net::Exchange& exchange, const ApiContext& api, const Status& status,
@@ -53,8 +55,15 @@ void HandlePause(ExchangePtr exchange, ShardContext& shard) {
              "Generation is paused.");
 }
 
+Status Continue(const std::string& body, const ModelRegistry& models) {
+  PORTICO_ASSIGN_OR_RETURN(const Json request, ReadObject(body));
+  PORTICO_ASSIGN_OR_RETURN(const std::string model, ModelInBody(request));
+  return ContinueEngines(models, model);
+}
+
 void HandleContinue(ExchangePtr exchange, ShardContext& shard) {
-  ReplyPause(*exchange, shard.api, ContinueEngines(*shard.api.models), "Generation goes on.");
+  ReplyPause(*exchange, shard.api, Continue(exchange->request.body, *shard.api.models),
+             "Generation goes on.");
 }
 
 StatusOr<JsonArray> ReadLoads(const net::HttpRequest& request, ApiContext& api) {

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "api/model_facts.h"
+#include "api/model_name.h"
 #include "api/reply.h"
 #include "api/sglang/tokenize_handlers.h"
+#include "service/each_engine.h"
 #include "service/pause.h"
 #include "text/json_writer.h"
 
@@ -16,7 +18,9 @@ namespace {
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
 void HandleModelInfo(ExchangePtr exchange, ShardContext& shard) {
-  StatusOr<const ServingModel*> found = shard.api.models->Find("");
+  const StatusOr<std::string> name = ModelInQuery(exchange->request.query);
+  if (!name.ok()) return ReplyError(*exchange, shard.api, name.status());
+  const StatusOr<const ServingModel*> found = shard.api.models->Find(*name);
   if (!found.ok()) return ReplyError(*exchange, shard.api, found.status());
   ReplyJson(*exchange, shard.api, 200, ModelInfoBody(**found));
 }
@@ -66,7 +70,8 @@ void HandleAbort(ExchangePtr exchange, ShardContext& shard) {
 }
 
 void HandleFlush(ExchangePtr exchange, ShardContext& shard) {
-  const Status status = FlushCaches(*shard.api.models);
+  const StatusOr<std::string> model = ModelInQuery(exchange->request.query);
+  const Status status = model.ok() ? FlushCaches(*shard.api.models, *model) : model.status();
   if (!status.ok()) return ReplyError(*exchange, shard.api, status);
   ReplyText(*exchange, shard.api, 200, "Cache flushed.\n");
 }
@@ -109,12 +114,8 @@ Json ServerInfo(const ApiContext& api) {
   return info;
 }
 
-Status FlushCaches(const ModelRegistry& models) {
-  PORTICO_RETURN_IF_ERROR(models.Find("").status());
-  for (const ServingModel* model : models.models()) {
-    PORTICO_RETURN_IF_ERROR(model->engine->FlushCache());
-  }
-  return OkStatus();
+Status FlushCaches(const ModelRegistry& models, std::string_view model) {
+  return ForEachEngine(models, model, [](Engine& engine) { return engine.FlushCache(); });
 }
 
 void AbortEverywhere(ShardContext& shard, const std::string& rid, bool all) {

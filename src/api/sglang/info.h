@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "api/context.h"
 #include "api/router.h"
@@ -16,8 +17,8 @@ void AddSglangRoutes(Router& router);
 
 std::string ModelInfoBody(const ServingModel& model);
 Json ServerInfo(const ApiContext& api);
-// Of every model. UNAVAILABLE while loading, FAILED_PRECONDITION while requests run or wait.
-Status FlushCaches(const ModelRegistry& models);
+// Of that model, or of all for "" (service/each_engine.h). FAILED_PRECONDITION while requests run or wait.
+Status FlushCaches(const ModelRegistry& models, std::string_view model);
 // Aborts the calls of that rid, or all, on every shard; on `shard` at once.
 void AbortEverywhere(ShardContext& shard, const std::string& rid, bool all);
 

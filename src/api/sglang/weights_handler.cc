@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "api/model_name.h"
 #include "api/openai/errors.h"
 #include "api/planning.h"
 #include "api/reply.h"
@@ -25,7 +26,8 @@ Status Update(const std::string& body, const ModelRegistry& models) {
   if (format != nullptr && !format->is_null() && !format->is_string()) {
     return InvalidArgument("load_format", "load_format must be a string");
   }
-  return UpdateWeights(models, path->as_string());
+  PORTICO_ASSIGN_OR_RETURN(const std::string model, ModelInBody(request));
+  return UpdateWeights(models, model, path->as_string());
 }
 
 // The whole work is done where other routes plan, off the shard.
