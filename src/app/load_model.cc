@@ -115,6 +115,7 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const s
   engine.max_total_tokens = options.max_total_tokens;
   engine.threads = options.threads;
   engine.cores = shared.cores;
+  engine.mapped_bytes = shared.mapped_bytes;
   engine.enable_prefix_cache = !options.disable_radix_cache;
   PORTICO_ASSIGN_OR_RETURN(auto made, llama::NewLlamaEngine(std::move(loaded), engine));
   LogInfo("model `{}`: {}", model->id, made->description());
@@ -156,7 +157,10 @@ SharedResources ShareResources(const ServeOptions& options) {
     cores -= model.threads;
     if (model.threads == 0) ++sharers;
   }
-  return {options.model_cache_bytes, std::max(1, cores / std::max(1, sharers))};
+  SharedResources shared;
+  shared.model_cache_bytes = options.model_cache_bytes;
+  shared.cores = std::max(1, cores / std::max(1, sharers));
+  return shared;
 }
 
 StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& options,

@@ -19,7 +19,8 @@ StatusOr<std::string> DemoModelPath();
 // What the models of a server have together.
 struct SharedResources {
   int64_t model_cache_bytes = 0;
-  int32_t cores = 0;  // for an engine that names no threads
+  int32_t cores = 0;         // for an engine that names no threads
+  int64_t mapped_bytes = 0;  // weights of the models that are loaded
 };
 SharedResources ShareResources(const ServeOptions& options);
 

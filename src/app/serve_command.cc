@@ -52,7 +52,7 @@ int Fail(std::string_view message) {
 // Loads the models one after the other. The name of one that fails, and of one that is loading, is
 // told where there are several.
 Status LoadModels(const ServeOptions& options, ModelRegistry* models) {
-  const SharedResources shared = ShareResources(options);
+  SharedResources shared = ShareResources(options);
   const bool several = options.models.size() > 1;
   ProgressBar bar;
   for (const ModelOptions& model : options.models) {
@@ -65,6 +65,7 @@ Status LoadModels(const ServeOptions& options, ModelRegistry* models) {
       return Error(loaded.status().code(),
                    fmt::format("model `{}`: {}", id, MessageOf(loaded.status())));
     }
+    shared.mapped_bytes += (*loaded)->engine->info().weight_bytes;
     models->Add(*std::move(loaded));
   }
   models->Publish();

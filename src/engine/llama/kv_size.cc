@@ -28,8 +28,8 @@ int64_t MachineFreeBytes() {
 
 }  // namespace
 
-int64_t FreeMemoryBytes() {
-  const int64_t machine = MachineFreeBytes();
+int64_t FreeMemoryBytes(int64_t mapped_bytes) {
+  const int64_t machine = std::max<int64_t>(MachineFreeBytes() - mapped_bytes, 0);
   const int64_t limit = ReadNumber("/sys/fs/cgroup/memory.max");
   if (limit == std::numeric_limits<int64_t>::max()) return machine;
   const int64_t used = ReadNumber("/sys/fs/cgroup/memory.current");

@@ -27,8 +27,8 @@ struct KvSize {
 StatusOr<KvSize> ChooseKvSize(const KvSizeRequest& request);
 
 // Memory that can be had without swapping, in bytes: the machine's (/proc/meminfo) or the control
-// group's.
-int64_t FreeMemoryBytes();
+// group's. The machine's includes the pages of mapped files, of which `mapped_bytes` are in use.
+int64_t FreeMemoryBytes(int64_t mapped_bytes = 0);
 
 // "3.5 GiB", "640 MiB", "12 KiB".
 std::string HumanBytes(int64_t bytes);

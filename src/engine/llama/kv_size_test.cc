@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace portico::llama {
 namespace {
 
@@ -35,6 +37,10 @@ TEST(KvSize, RefusesWhatTheMemoryCannotHoldNamingBothNumbers) {
 }
 
 TEST(KvSize, KnowsTheFreeMemory) { EXPECT_GT(FreeMemoryBytes(), 0); }
+
+TEST(KvSize, DoesNotTakeMappedWeightsForFreeMemory) {
+  EXPECT_EQ(FreeMemoryBytes(std::numeric_limits<int64_t>::max()), 0);
+}
 
 TEST(KvSize, WritesBytesForPeople) {
   EXPECT_EQ(HumanBytes(1536), "1.5 KiB");

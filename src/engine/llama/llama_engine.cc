@@ -72,7 +72,7 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
   PORTICO_ASSIGN_OR_RETURN(
       const KvSize size,
       ChooseKvSize({options.max_total_tokens, m.context_length, options.max_running_requests,
-                    m.kv_bytes_per_cell, FreeMemoryBytes()}));
+                    m.kv_bytes_per_cell, FreeMemoryBytes(options.mapped_bytes)}));
   RunnerOptions run;
   run.cells = size.cells;
   run.max_sequences_a_step = options.max_running_requests;

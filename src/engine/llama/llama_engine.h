@@ -29,6 +29,7 @@ struct LlamaEngineOptions {
   int64_t max_total_tokens = 0;  // KV cells; 0: chosen from the context length and the free memory
   int32_t threads = 0;           // 0: as many as `cores`; one for a small model
   int32_t cores = 0;             // for an engine without a number of threads; 0: all
+  int64_t mapped_bytes = 0;      // weights of other models, which the KV cache must not push out
   bool enable_prefix_cache = true;
 };
 
