@@ -1,4 +1,4 @@
-// GET /health_generate: one token through every engine, within a time limit.
+// GET /health_generate: one token through an engine, within a time limit.
 #pragma once
 
 #include <memory>
