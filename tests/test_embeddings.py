@@ -381,7 +381,7 @@ def test_engine_errors_and_deaths_are_told(start):
 def test_metrics_count_texts(start):
     server = start("--engine", "mock", "--is-embedding")
     answer = post(server, "/v1/embeddings", {"input": ["one two", "three"]}).json()
-    assert server.metric("portico_request_success_total", '{finish_reason="stop"}') == 2
+    assert server.metric("portico_request_success_total", finish_reason="stop") == 2
     assert server.metric("portico_prompt_tokens_total") == answer["usage"]["prompt_tokens"]
     assert server.metric("portico_e2e_request_latency_seconds_count") == 2
 

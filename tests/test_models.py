@@ -241,3 +241,28 @@ def test_a_file_lists_models(start, tmp_path):
                       f"  - model-path: {DEMO}\n    served-model-name: two\n    context-length: 64\n")
     server = start("--config", config)
     assert [card["max_model_len"] for card in get(server, "/v1/models").json()["data"]] == [32768, 64]
+
+
+def test_a_request_without_a_name_finds_the_first_model_that_can_do_it(start):
+    server = start("--engine", "mock", "--model-path", DEMO, "--served-model-name", "chat",
+                   "--model-path", DEMO, "--served-model-name", "vectors", "--is-embedding",
+                   "--model-path", DEMO, "--served-model-name", "classes", "--mock-labels", 3)
+    assert chat(server).json()["model"] == "chat"
+    assert post(server, "/v1/embeddings", {"input": "a"}).json()["model"] == "vectors"
+    assert post(server, "/v1/classify", {"input": "a"}).json()["model"] == "classes"
+    refused = post(server, "/v1/embeddings", {"input": "a", "model": "chat"})
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "model"
+    assert chat(server, "vectors").status_code == 400
+    grpc_client = Client(f"127.0.0.1:{server.port}").sglang
+    assert grpc_client.TextEmbed(text="a").embedding
+    assert len(grpc_client.Classify(text="a").embedding) == 3
+    assert grpc_client.TextGenerate(text="a").next()
+    assert server.metric("portico_request_success_total", model_name="vectors") == 2
+
+
+def test_an_embedding_model_may_stand_first(start):
+    server = start("--engine", "mock", "--model-path", DEMO, "--served-model-name", "vectors", "--is-embedding",
+                   "--model-path", DEMO, "--served-model-name", "chat", "--is-embedding=false")
+    assert chat(server).json()["model"] == "chat"
+    assert post(server, "/v1/embeddings", {"input": "a"}).json()["model"] == "vectors"
+    assert get(server, "/health_generate").status_code == 200

@@ -66,6 +66,22 @@ Status CheckClassifies(const ServingModel& model) {
                 "model_does_not_classify");
 }
 
+Status CheckScores(const ServingModel& model) {
+  return model.engine->info().task == ModelTask::kEmbed ? CheckGenerates(model) : OkStatus();
+}
+
+StatusOr<const ServingModel*> FindAble(const ModelRegistry& models, std::string_view name,
+                                       Status (*check)(const ServingModel& model)) {
+  PORTICO_ASSIGN_OR_RETURN(const ServingModel* found, models.Find(name));
+  if (name.empty()) {
+    for (const ServingModel* model : models.models()) {
+      if (check(*model).ok()) return model;
+    }
+  }
+  PORTICO_RETURN_IF_ERROR(check(*found));
+  return found;
+}
+
 Status CheckRanks(const ServingModel& model) {
   const EngineInfo& engine = model.engine->info();
   if (engine.task != ModelTask::kClassify) {

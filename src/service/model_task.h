@@ -1,7 +1,10 @@
 // Whether a model is of the kind that a request needs. Any thread.
 #pragma once
 
+#include <string_view>
+
 #include "base/status.h"
+#include "service/model_registry.h"
 #include "service/serving_model.h"
 
 namespace portico {
@@ -12,6 +15,15 @@ Status CheckEmbeds(const ServingModel& model);
 Status CheckClassifies(const ServingModel& model);
 // A classifier with one label.
 Status CheckRanks(const ServingModel& model);
+
+// What /v1/score can do: all but to give vectors.
+Status CheckScores(const ServingModel& model);
+
+// The model of that name; for "" the first that `check` accepts, so that a request without a name finds
+// the embedding model behind a chat model. The status of `check` where there is none, and the errors of
+// ModelRegistry::Find.
+StatusOr<const ServingModel*> FindAble(const ModelRegistry& models, std::string_view name,
+                                       Status (*check)(const ServingModel& model));
 
 // "generate", "embed", "classify".
 std::string_view TaskName(ModelTask task);

@@ -18,12 +18,13 @@ Status TakeRids(ActiveRids& rids, PoolingPlan* plan) {
 StatusOr<std::unique_ptr<PoolingRun>> PoolingRun::Start(const ServingModel& model, PoolingHub& hub,
                                                         ServiceMetrics& metrics, PoolingPlan plan,
                                                         PoolingRunSink* sink) {
-  std::unique_ptr<PoolingRun> run(new PoolingRun(model, hub, metrics, std::move(plan), sink));
+  std::unique_ptr<PoolingRun> run(
+      new PoolingRun(model, hub, metrics.Of(model), std::move(plan), sink));
   PORTICO_RETURN_IF_ERROR(run->Submit());
   return run;
 }
 
-PoolingRun::PoolingRun(const ServingModel& model, PoolingHub& hub, ServiceMetrics& metrics,
+PoolingRun::PoolingRun(const ServingModel& model, PoolingHub& hub, ModelMetrics& metrics,
                        PoolingPlan plan, PoolingRunSink* sink)
     : model_(model),
       hub_(hub),

@@ -66,7 +66,7 @@ class PoolingRun final : private PoolingReceiver {
   bool HasRid(std::string_view rid) const;
 
  private:
-  PoolingRun(const ServingModel& model, PoolingHub& hub, ServiceMetrics& metrics, PoolingPlan plan,
+  PoolingRun(const ServingModel& model, PoolingHub& hub, ModelMetrics& metrics, PoolingPlan plan,
              PoolingRunSink* sink);
   Status Submit();
   void OnOutput(PoolingOutput& output, TimePoint now) override;
@@ -74,7 +74,7 @@ class PoolingRun final : private PoolingReceiver {
 
   const ServingModel& model_;
   PoolingHub& hub_;
-  ServiceMetrics& metrics_;
+  ModelMetrics& metrics_;
   PoolingRunSink* sink_;
   std::vector<std::string> rids_;
   std::vector<RidLease> rid_leases_;

@@ -33,7 +33,10 @@ class Recorder final : public PoolingRunSink {
 
 class PoolingRunTest : public testing::Test {
  protected:
-  PoolingRunTest() : metrics_(registry_, models_), shard_(0), hub_(shard_) { shard_.Start(); }
+  PoolingRunTest() : metrics_(registry_, models_, {"tiny"}), shard_(0), hub_(shard_) {
+    model_.id = "tiny";
+    shard_.Start();
+  }
   ~PoolingRunTest() override {
     OnShard([this] { run_.reset(); });
     model_.engine->Stop();
@@ -104,7 +107,7 @@ TEST_F(PoolingRunTest, OutputsComeInTheOrderOfTheTexts) {
     tokens += result->outputs[i].prompt_tokens;
   }
   EXPECT_EQ(result->prompt_tokens, tokens);
-  EXPECT_EQ(metrics_.stopped.Value(), 1000u);
+  EXPECT_EQ(metrics_.Of(model_).stopped.Value(), 1000u);
   OnShard([this] { EXPECT_EQ(hub_.requests(), 0u); });
 }
 
@@ -113,14 +116,14 @@ TEST_F(PoolingRunTest, AnAbortEndsEveryText) {
   ASSERT_TRUE(Start(PlanOf(10)).ok());
   OnShard([this] { run_->Abort(); });
   EXPECT_EQ(sink_.Wait().status().code(), StatusCode::kAborted);
-  EXPECT_EQ(metrics_.aborted.Value(), 10u);
+  EXPECT_EQ(metrics_.Of(model_).aborted.Value(), 10u);
 }
 
 TEST_F(PoolingRunTest, DestroyingItAbortsAndTellsNobody) {
   MakeEngine(1e9);
   ASSERT_TRUE(Start(PlanOf(10)).ok());
   OnShard([this] { run_.reset(); });
-  EXPECT_EQ(metrics_.aborted.Value(), 10u);
+  EXPECT_EQ(metrics_.Of(model_).aborted.Value(), 10u);
   while (model_.engine->load().running + model_.engine->load().waiting > 0) {
   }
 }
@@ -132,7 +135,7 @@ TEST_F(PoolingRunTest, ATextThatFailsEndsTheOthers) {
   MakeEngine(0, faults);
   ASSERT_TRUE(Start(PlanOf(50)).ok());
   EXPECT_EQ(sink_.Wait().status().code(), StatusCode::kInternal);
-  EXPECT_GT(metrics_.failed.Value(), 0u);
+  EXPECT_GT(metrics_.Of(model_).failed.Value(), 0u);
 }
 
 TEST_F(PoolingRunTest, AFullQueueRefusesAllTexts) {

@@ -58,14 +58,13 @@ StatusOr<PlannedPooling> Plan(const RpcContext& context, ModelTask task,
                               StatusOr<EmbeddingRequest> request) {
   if (!request.ok()) return request.status();
   PlannedPooling planned;
-  PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request->model));
+  PORTICO_ASSIGN_OR_RETURN(planned.model,
+                           FindAble(*context.api.models, request->model,
+                                    task == ModelTask::kEmbed ? CheckEmbeds : CheckClassifies));
   const EngineInfo& engine = planned.model->engine->info();
   std::optional<VectorForm> form;
   if (task == ModelTask::kEmbed) {
-    PORTICO_RETURN_IF_ERROR(CheckEmbeds(*planned.model));
     PORTICO_ASSIGN_OR_RETURN(form, VectorForm::Of(engine, std::nullopt, std::nullopt));
-  } else {
-    PORTICO_RETURN_IF_ERROR(CheckClassifies(*planned.model));
   }
   const PoolingPlanner planner{*planned.model, context.api.max_client_batch_size};
   PORTICO_ASSIGN_OR_RETURN(planned.plan,

@@ -7,6 +7,7 @@
 #include "api/grpc/stream_call.h"
 #include "api/reply.h"
 #include "api/stream_form.h"
+#include "service/model_task.h"
 
 namespace portico::api::rpc {
 namespace {
@@ -24,7 +25,8 @@ StatusOr<PlannedRpc> Plan(const RpcContext& context, StatusOr<NativeGenerateRequ
   if (!request.ok()) return request.status();
   PlannedRpc planned;
   planned.form = form;
-  PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request->model));
+  PORTICO_ASSIGN_OR_RETURN(planned.model,
+                           FindAble(*context.api.models, request->model, CheckGenerates));
   PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanNative(*planned.model, *request, NewRequestId));
   return planned;
 }

@@ -45,17 +45,21 @@ StatusOr<EmbeddingRequest> RequestOf(const pb::EmbedRequest& from) {
   return request;
 }
 
+// Vectors or logits, whichever the model gives.
+Status CheckPools(const ServingModel& model) {
+  return model.engine->info().task == ModelTask::kClassify ? OkStatus() : CheckEmbeds(model);
+}
+
 StatusOr<PlannedPooling> Prepare(const RpcContext& context, const std::string& bytes) {
   SmallArena memory;
   auto* message = google::protobuf::Arena::CreateMessage<pb::EmbedRequest>(&memory.arena);
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, message));
   PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, RequestOf(*message));
   PlannedPooling planned;
-  PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(""));
+  PORTICO_ASSIGN_OR_RETURN(planned.model, FindAble(*context.api.models, "", CheckPools));
   const EngineInfo& engine = planned.model->engine->info();
   std::optional<VectorForm> form;
   if (engine.task != ModelTask::kClassify) {
-    PORTICO_RETURN_IF_ERROR(CheckEmbeds(*planned.model));
     PORTICO_ASSIGN_OR_RETURN(form, VectorForm::Of(engine, std::nullopt, std::nullopt));
   }
   const PoolingPlanner planner{*planned.model, context.api.max_client_batch_size};

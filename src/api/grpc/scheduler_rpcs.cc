@@ -17,6 +17,7 @@
 #include "api/reply.h"
 #include "api/sglang/info.h"
 #include "service/load_report.h"
+#include "service/model_task.h"
 #include "service/profiling.h"
 #include "sglang/grpc/scheduler/sglang_scheduler.pb.h"
 
@@ -37,7 +38,7 @@ StatusOr<PlannedIds> Prepare(const RpcContext& context, const std::string& bytes
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, request));
   PORTICO_ASSIGN_OR_RETURN(NativeGenerateRequest native, DecodeScheduler(*request));
   PlannedIds planned;
-  PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(""));
+  PORTICO_ASSIGN_OR_RETURN(planned.model, FindAble(*context.api.models, "", CheckGenerates));
   PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanNative(*planned.model, native, NewRequestId));
   return planned;
 }

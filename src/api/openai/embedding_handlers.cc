@@ -36,8 +36,8 @@ struct EmbeddingsApi : PoolingApi {
                                    const PlanContext& context) {
     Planned planned;
     PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeEmbedding(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request.model));
-    PORTICO_RETURN_IF_ERROR(CheckEmbeds(*planned.model));
+    PORTICO_ASSIGN_OR_RETURN(planned.model,
+                             FindAble(*context.api.models, request.model, CheckEmbeds));
     PORTICO_ASSIGN_OR_RETURN(
         const VectorForm form,
         VectorForm::Of(planned.model->engine->info(), request.dimensions, request.normalize));
@@ -69,8 +69,8 @@ struct ClassifyApi : PoolingApi {
   static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
                                    const PlanContext& context) {
     PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeClassify(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(request.model));
-    PORTICO_RETURN_IF_ERROR(CheckClassifies(*model));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                             FindAble(*context.api.models, request.model, CheckClassifies));
     return PlanClasses(std::move(request), *model, context);
   }
 };
@@ -93,8 +93,8 @@ struct EncodeApi : PoolingApi {
   static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
                                    const PlanContext& context) {
     PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeEncode(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(request.model));
-    PORTICO_RETURN_IF_ERROR(CheckEmbeds(*model));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                             FindAble(*context.api.models, request.model, CheckEmbeds));
     PORTICO_ASSIGN_OR_RETURN(
         const VectorForm form,
         VectorForm::Of(model->engine->info(), request.dimensions, request.normalize));
@@ -106,8 +106,8 @@ struct NativeClassifyApi : PoolingApi {
   static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
                                    const PlanContext& context) {
     PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeNativeClassify(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(request.model));
-    PORTICO_RETURN_IF_ERROR(CheckClassifies(*model));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                             FindAble(*context.api.models, request.model, CheckClassifies));
     if (request.input_field == "input") return PlanClasses(std::move(request), *model, context);
     return PlanNative(std::move(request), *model, std::nullopt, context);
   }
@@ -119,8 +119,8 @@ struct RerankApi : PoolingApi {
                                    const PlanContext& context) {
     Planned planned;
     PORTICO_ASSIGN_OR_RETURN(RerankRequest request, DecodeRerank(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request.model));
-    PORTICO_RETURN_IF_ERROR(CheckRanks(*planned.model));
+    PORTICO_ASSIGN_OR_RETURN(planned.model,
+                             FindAble(*context.api.models, request.model, CheckRanks));
     PORTICO_ASSIGN_OR_RETURN(planned.plan, PlannerOf(*planned.model, context).PlanRerank(request));
     RerankForm form;
     form.top_n = request.top_n;

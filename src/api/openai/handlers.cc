@@ -15,6 +15,7 @@
 #include "api/planning.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "service/model_task.h"
 #include "service/plan.h"
 
 namespace portico::api::openai {
@@ -75,7 +76,8 @@ struct TextApi {
     std::vector<std::string> unknown;
     PORTICO_ASSIGN_OR_RETURN(auto request, Form::Decode(body, parser, &unknown));
     LogUnknown(unknown);
-    PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request.options.model));
+    PORTICO_ASSIGN_OR_RETURN(planned.model,
+                             FindAble(*context.api.models, request.options.model, CheckGenerates));
     PORTICO_ASSIGN_OR_RETURN(planned.plan, Form::Plan(*planned.model, request));
     planned.plan.arrival = arrival;
     return planned;

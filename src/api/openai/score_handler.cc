@@ -12,6 +12,7 @@
 #include "api/pooling_call.h"
 #include "api/reply.h"
 #include "base/log.h"
+#include "service/model_task.h"
 #include "service/pooled_values.h"
 #include "service/pooling_plan.h"
 #include "service/score.h"
@@ -124,7 +125,8 @@ struct ScoreApi {
     std::vector<std::string> unknown;
     PORTICO_ASSIGN_OR_RETURN(const ScoreRequest request, DecodeScore(body, parser, &unknown));
     for (const std::string& field : unknown) LogDebug("ignored a field of nobody: {}", field);
-    PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request.model));
+    PORTICO_ASSIGN_OR_RETURN(planned.model,
+                             FindAble(*context.api.models, request.model, CheckScores));
     planned.softmax = request.apply_softmax;
     if (planned.model->engine->info().task == ModelTask::kClassify) {
       PORTICO_ASSIGN_OR_RETURN(planned.pooling, PlanPairs(request, *planned.model, context));

@@ -12,6 +12,7 @@
 #include "api/sglang/generate_answer.h"
 #include "api/stream_form.h"
 #include "base/log.h"
+#include "service/model_task.h"
 #include "service/native_plan.h"
 
 namespace portico::api {
@@ -135,7 +136,8 @@ struct GenerateApi {
     PORTICO_ASSIGN_OR_RETURN(NativeGenerateRequest request,
                              sglang::DecodeGenerate(body, parser, &unknown));
     for (const std::string& field : unknown) LogDebug("ignored a field of nobody: {}", field);
-    PORTICO_ASSIGN_OR_RETURN(planned.model, context.api.models->Find(request.model));
+    PORTICO_ASSIGN_OR_RETURN(planned.model,
+                             FindAble(*context.api.models, request.model, CheckGenerates));
     PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanNative(*planned.model, request, NewRequestId));
     return planned;
   }
