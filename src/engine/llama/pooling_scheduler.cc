@@ -1,6 +1,7 @@
 #include "engine/llama/pooling_scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace portico::llama {
 namespace {
@@ -11,8 +12,9 @@ constexpr int kLookAhead = 512;
 }  // namespace
 
 void PoolingScheduler::Add(std::vector<std::unique_ptr<ScheduledText>> request) {
-  std::stable_sort(request.begin(), request.end(),
-                   [](const auto& a, const auto& b) { return a->size() < b->size(); });
+  std::sort(request.begin(), request.end(), [](const auto& a, const auto& b) {
+    return std::pair(a->size(), a->request.stream) < std::pair(b->size(), b->request.stream);
+  });
   uint64_t tag = clock_;
   for (std::unique_ptr<ScheduledText>& text : request) {
     const auto size = static_cast<uint64_t>(text->size());
