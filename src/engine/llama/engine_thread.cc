@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <random>
+#include <utility>
 
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
@@ -245,7 +246,7 @@ void EngineThread::Consume(const Chunk& chunk, int32_t first_row) {
     scheduler_.Finish(stream->stream, /*keep=*/delta.finish != FinishReason::kError);
     ++ended_;
   }
-  Emit(sink, std::move(delta));
+  outbox_.Add(sink, std::move(delta));
 }
 
 void EngineThread::End(StreamId stream, bool keep, FinishReason reason, const Status& error) {
@@ -255,7 +256,7 @@ void EngineThread::End(StreamId stream, bool keep, FinishReason reason, const St
   TokenDelta delta;
   ended->End(reason, error, &delta);
   ++ended_;
-  Emit(ended->sink, std::move(delta));
+  outbox_.Add(ended->sink, std::move(delta));
 }
 
 void EngineThread::EndAll(FinishReason reason, const Status& error) {
@@ -284,20 +285,11 @@ void EngineThread::Die(const Status& error) {
   EndAll(FinishReason::kError, error);
 }
 
-void EngineThread::Emit(TokenSink* sink, TokenDelta delta) {
-  for (auto& [to, batch] : outbox_) {
-    if (to == sink) return batch.push_back(std::move(delta));
-  }
-  outbox_.emplace_back(sink, std::vector<TokenDelta>{}).second.push_back(std::move(delta));
-}
-
-// One call a sink. The counters come first: who sees a stream end finds its cells free and its
-// place empty.
+// The counters come first: who sees a stream end finds its cells free and its place empty.
 void EngineThread::Deliver() {
   Count();
   in_flight_.fetch_sub(std::exchange(ended_, 0));
-  for (auto& [sink, batch] : outbox_) sink->Deliver(std::move(batch));
-  outbox_.clear();
+  outbox_.Deliver();
 }
 
 void EngineThread::Count() {

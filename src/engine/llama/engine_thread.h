@@ -8,7 +8,6 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "engine/llama/kv_cache.h"
@@ -16,6 +15,7 @@
 #include "engine/llama/model_runner.h"
 #include "engine/llama/scheduler.h"
 #include "engine/llama/stream.h"
+#include "engine/outbox.h"
 
 namespace portico::llama {
 
@@ -82,7 +82,6 @@ class EngineThread final : public LlamaEngine {
   void EndAll(FinishReason reason, const Status& error);
   void FailStep(const Step& step, const Status& error);
   void Die(const Status& error);
-  void Emit(TokenSink* sink, TokenDelta delta);
   void Deliver();
   void Count();
 
@@ -110,7 +109,7 @@ class EngineThread final : public LlamaEngine {
   KvCache cache_;
   Scheduler scheduler_;
   SamplerScratch scratch_;
-  std::vector<std::pair<TokenSink*, std::vector<TokenDelta>>> outbox_;
+  Outbox<TokenSink, TokenDelta> outbox_;
   int64_t ended_ = 0;  // streams whose last delta is in the outbox
   int32_t failures_ = 0;
   bool frozen_ = false;  // a pause has reached the engine's thread

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
@@ -295,19 +296,14 @@ void PoolingEngine::Finish(StreamId stream, PoolingOutput output) {
   output.prompt_tokens = text->size();
   Request& request = *AsText(text.get())->of;
   if (--request.texts_left == 0) ++ended_;
-  for (auto& [to, batch] : outbox_) {
-    if (to == request.sink) return batch.push_back(std::move(output));
-  }
-  outbox_.emplace_back(request.sink, std::vector<PoolingOutput>{})
-      .second.push_back(std::move(output));
+  outbox_.Add(request.sink, std::move(output));
 }
 
-// One call a sink. The counters come first: who sees a request end finds its place empty.
+// The counters come first: who sees a request end finds its place empty.
 void PoolingEngine::Deliver() {
   running_.store(0);
   in_flight_.fetch_sub(std::exchange(ended_, 0));
-  for (auto& [sink, batch] : outbox_) sink->Deliver(std::move(batch));
-  outbox_.clear();
+  outbox_.Deliver();
 }
 
 }  // namespace portico::llama

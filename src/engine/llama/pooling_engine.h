@@ -12,12 +12,12 @@
 #include <mutex>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "engine/llama/llama_engine.h"
 #include "engine/llama/pooling_runner.h"
 #include "engine/llama/pooling_scheduler.h"
+#include "engine/outbox.h"
 
 namespace portico::llama {
 
@@ -105,7 +105,7 @@ class PoolingEngine final : public LlamaEngine {
 
   // The engine's thread only.
   PoolingScheduler scheduler_;
-  std::vector<std::pair<PoolingSink*, std::vector<PoolingOutput>>> outbox_;
+  Outbox<PoolingSink, PoolingOutput> outbox_;
   int64_t ended_ = 0;  // requests whose last output is in the outbox
   int32_t failures_ = 0;
   bool frozen_ = false;  // a pause has reached the engine's thread

@@ -121,7 +121,7 @@ void MockEngine::Run() {
     for (const std::optional<PauseMode>& mode : work.pauses) mode ? Freeze(*mode) : Thaw(now);
     if (frozen_at_) {
       PublishLoad();
-      DeliverAll();
+      outbox_.Deliver();
       continue;
     }
     if (!ServeDue(now)) {
@@ -130,7 +130,7 @@ void MockEngine::Run() {
     }
     AdmitWaiting(now);
     PublishLoad();
-    DeliverAll();
+    outbox_.Deliver();
   }
   EndAll(FinishReason::kAbort, OkStatus());
 }
@@ -165,7 +165,7 @@ void MockEngine::AbortStream(StreamId id) {
     stream = std::move(*waits);
     waiting_.erase(waits);
   }
-  Emit(stream->sink(), stream->Ended(FinishReason::kAbort, OkStatus()));
+  outbox_.Add(stream->sink(), stream->Ended(FinishReason::kAbort, OkStatus()));
 }
 
 void MockEngine::AdmitWaiting(TimePoint now) {
@@ -219,7 +219,7 @@ bool MockEngine::ServeStream(TimePoint now, MockStream* served) {
   now_.kv_cells_used += stream.cells() - cells_before;
   if (!delta.tokens.empty() || !delta.prompt_logprobs.empty() ||
       delta.finish != FinishReason::kNone) {
-    Emit(stream.sink(), std::move(delta));
+    outbox_.Add(stream.sink(), std::move(delta));
   }
   switch (outcome) {
     case MockStream::Outcome::kMore:
@@ -244,25 +244,17 @@ void MockEngine::EndAll(FinishReason reason, const Status& error) {
     for (StreamPtr& stream : inbox_.submits) waiting_.push_back(std::move(stream));
     inbox_.submits.clear();
   }
-  for (const auto& [id, stream] : running_) Emit(stream->sink(), stream->Ended(reason, error));
-  for (const StreamPtr& stream : waiting_) Emit(stream->sink(), stream->Ended(reason, error));
+  for (const auto& [id, stream] : running_)
+    outbox_.Add(stream->sink(), stream->Ended(reason, error));
+  for (const StreamPtr& stream : waiting_)
+    outbox_.Add(stream->sink(), stream->Ended(reason, error));
   running_.clear();
   waiting_.clear();
   timers_ = {};
   now_.kv_cells_used = 0;
   now_.healthy = reason != FinishReason::kError;
   PublishLoad();
-  DeliverAll();
-}
-
-void MockEngine::Emit(TokenSink* sink, TokenDelta delta) {
-  // Linear: there is one sink a shard.
-  auto it = std::find_if(outbox_.begin(), outbox_.end(),
-                         [sink](const auto& entry) { return entry.first == sink; });
-  if (it == outbox_.end()) {
-    it = outbox_.emplace(outbox_.end(), sink, std::vector<TokenDelta>());
-  }
-  it->second.push_back(std::move(delta));
+  outbox_.Deliver();
 }
 
 void MockEngine::PublishLoad() {
@@ -271,11 +263,6 @@ void MockEngine::PublishLoad() {
   std::lock_guard lock(mutex_);
   live_ = held + static_cast<int64_t>(inbox_.submits.size());
   load_ = now_;
-}
-
-void MockEngine::DeliverAll() {
-  for (auto& [sink, deltas] : outbox_) sink->Deliver(std::move(deltas));
-  outbox_.clear();
 }
 
 std::unique_ptr<Engine> NewMockEngine(MockEngineOptions options) {

@@ -36,7 +36,7 @@ void MockEngine::Freeze(PauseMode mode) {
   RetractAll();
   if (mode == PauseMode::kRetract) return;
   for (const StreamPtr& stream : waiting_) {
-    Emit(stream->sink(), stream->Ended(FinishReason::kAbort, OkStatus()));
+    outbox_.Add(stream->sink(), stream->Ended(FinishReason::kAbort, OkStatus()));
   }
   waiting_.clear();
 }

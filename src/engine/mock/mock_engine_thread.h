@@ -9,13 +9,13 @@
 #include <optional>
 #include <queue>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
 #include "engine/mock/mock_engine.h"
 #include "engine/mock/mock_stream.h"
+#include "engine/outbox.h"
 
 namespace portico {
 
@@ -73,9 +73,7 @@ class MockEngine final : public Engine {
   bool ServeStream(TimePoint now, MockStream* stream);
   void Schedule(TimePoint now, const MockStream& stream);
   void EndAll(FinishReason reason, const Status& error);
-  void Emit(TokenSink* sink, TokenDelta delta);
   void PublishLoad();
-  void DeliverAll();
 
   const MockEngineOptions options_;
   const EngineInfo info_;
@@ -97,7 +95,7 @@ class MockEngine final : public Engine {
   uint64_t next_order_ = 0;
   std::optional<TimePoint> frozen_at_;  // a pause has reached this thread
   EngineLoad now_;                      // what PublishLoad() copies to load_
-  std::vector<std::pair<TokenSink*, std::vector<TokenDelta>>> outbox_;
+  Outbox<TokenSink, TokenDelta> outbox_;
   std::vector<MockStream*> due_;
 
   std::mutex join_mutex_;

@@ -185,7 +185,7 @@ void MockPoolingEngine::AbortTexts(const absl::flat_hash_set<StreamId>& streams,
   for (Group& group : *groups) {
     std::erase_if(group.texts, [&](const Text& text) {
       if (!streams.contains(text.request.stream)) return false;
-      Emit(group.sink, OutputOf(text.request, FinishReason::kAbort, OkStatus()));
+      outbox_.Add(group.sink, OutputOf(text.request, FinishReason::kAbort, OkStatus()));
       return true;
     });
   }
@@ -240,7 +240,7 @@ bool MockPoolingEngine::Compute(Group* group) {
                                 [](const Text& text) { return text.fault == MockFault::kDie; });
   if (dies) return false;
   for (const Text& text : group->texts) {
-    if (text.fault != MockFault::kStall) Emit(group->sink, Answer(text));
+    if (text.fault != MockFault::kStall) outbox_.Add(group->sink, Answer(text));
   }
   std::erase_if(group->texts, [](const Text& text) { return text.fault != MockFault::kStall; });
   group->computed = true;
@@ -277,19 +277,10 @@ void MockPoolingEngine::EndAll(FinishReason reason, const Status& error) {
 void MockPoolingEngine::EndAll(std::deque<Group>* groups, FinishReason reason,
                                const Status& error) {
   for (const Group& group : *groups) {
-    for (const Text& text : group.texts) Emit(group.sink, OutputOf(text.request, reason, error));
+    for (const Text& text : group.texts)
+      outbox_.Add(group.sink, OutputOf(text.request, reason, error));
   }
   groups->clear();
-}
-
-void MockPoolingEngine::Emit(PoolingSink* sink, PoolingOutput output) {
-  // Linear: there is one sink a shard.
-  auto it = std::find_if(outbox_.begin(), outbox_.end(),
-                         [sink](const auto& entry) { return entry.first == sink; });
-  if (it == outbox_.end()) {
-    it = outbox_.emplace(outbox_.end(), sink, std::vector<PoolingOutput>());
-  }
-  it->second.push_back(std::move(output));
 }
 
 void MockPoolingEngine::PublishAndDeliver() {
@@ -299,8 +290,7 @@ void MockPoolingEngine::PublishAndDeliver() {
     live_ = static_cast<int64_t>(running_.size() + waiting_.size() + inbox_.submits.size());
     load_ = now_;
   }
-  for (auto& [sink, outputs] : outbox_) sink->Deliver(std::move(outputs));
-  outbox_.clear();
+  outbox_.Deliver();
 }
 
 }  // namespace portico

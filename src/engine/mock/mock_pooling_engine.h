@@ -20,6 +20,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/clock.h"
 #include "engine/mock/mock_engine.h"
+#include "engine/outbox.h"
 
 namespace portico {
 
@@ -78,7 +79,6 @@ class MockPoolingEngine final : public Engine {
   PoolingOutput Answer(const Text& text);
   void EndAll(FinishReason reason, const Status& error);
   void EndAll(std::deque<Group>* groups, FinishReason reason, const Status& error);
-  void Emit(PoolingSink* sink, PoolingOutput output);
   void PublishAndDeliver();
 
   const MockEngineOptions options_;
@@ -98,7 +98,7 @@ class MockPoolingEngine final : public Engine {
   std::deque<Group> waiting_;
   std::optional<TimePoint> frozen_at_;  // a pause has reached this thread
   EngineLoad now_;                      // what is copied to load_
-  std::vector<std::pair<PoolingSink*, std::vector<PoolingOutput>>> outbox_;
+  Outbox<PoolingSink, PoolingOutput> outbox_;
 
   std::mutex join_mutex_;
   std::thread thread_;  // joined under join_mutex_
