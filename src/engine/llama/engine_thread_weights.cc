@@ -45,11 +45,7 @@ Status EngineThread::UpdateWeights(const std::string& path) {
   std::lock_guard one(update_mutex_);
   PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<Weights> weights, LoadWeights(path));
   std::future<void> swapped = weights->swapped.get_future();
-  {
-    std::lock_guard lock(mutex_);
-    if (stopping_ || dead_) return Gone();
-    Post({.kind = Command::Kind::kSwap, .swap = weights});
-  }
+  PORTICO_RETURN_IF_ERROR(BetweenSteps([this, weights] { Swap(weights.get()); }));
   swapped.wait();
   return OkStatus();
 }
