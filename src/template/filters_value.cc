@@ -8,6 +8,7 @@
 #include "template/interpreter.h"
 #include "template/json_filter.h"
 #include "template/number_text.h"
+#include "template/pretty.h"
 #include "template/unicode.h"
 
 namespace portico::jinja {
@@ -172,7 +173,7 @@ Value FilterXmlAttr(Interpreter& in, Value v, const CallArguments& arguments) {
 
 Value FilterPprint(Interpreter& in, Value v, const CallArguments& arguments) {
   Parameters p(arguments, "pprint", {});
-  return in.NewString(Repr(in, v));
+  return in.NewString(Pretty(in, v));
 }
 
 Value FilterRandom(Interpreter& in, Value v, const CallArguments& arguments) {
