@@ -45,6 +45,11 @@ void Interpreter::EmitValue(Value value) {
   }
 }
 
+void Interpreter::EmitString(Value value) {
+  if (!value.is_string()) Fail("expected a string, not ", TypeName(value));
+  out_->append(value.s, value.size);
+}
+
 void Interpreter::Emit(const Expr* expr) {
   // Spans are counted from whole statements, so nothing may be written before its time.
   if (track_spans_) return EmitValue(Eval(expr));

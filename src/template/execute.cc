@@ -298,7 +298,7 @@ void Interpreter::ExecuteFilterBlock(const FilterBlockStmt& stmt) {
   Capture capture(this);
   Execute(stmt.body);
   captured_ = capture.Take();
-  EmitValue(Eval(stmt.filter));
+  EmitString(Eval(stmt.filter));
 }
 
 void Interpreter::ExecuteMacro(const MacroStmt& stmt) {
@@ -310,7 +310,7 @@ void Interpreter::ExecuteMacro(const MacroStmt& stmt) {
 void Interpreter::ExecuteCallBlock(const CallBlockStmt& stmt) {
   Value caller(Kind::kMacro);
   caller.macro = arena_->New<Macro>(&stmt.code, frame_);
-  EmitValue(EvalCall(*stmt.call, caller));
+  EmitString(EvalCall(*stmt.call, caller));
 }
 
 void Interpreter::ExecuteWith(const WithStmt& stmt) {

@@ -150,8 +150,8 @@ Value FilterTruncate(Interpreter& in, Value v, const CallArguments& arguments) {
   if (length < end_length) Fail("expected length >= ", std::to_string(end_length));
   if (leeway < 0) Fail("expected leeway >= 0");
   if (v.is_undefined()) return v;
+  if (static_cast<int64_t>(LengthOf(in, v)) <= length + leeway) return v;
   std::string_view text = NeedText(v);
-  if (static_cast<int64_t>(Length(text)) <= length + leeway) return v;
   std::string_view cut = text.substr(0, ByteOffset(text, static_cast<size_t>(length - end_length)));
   if (!IsTrue(p.Get(1, Value::Bool(false)))) cut = cut.substr(0, cut.rfind(' '));
   return in.NewString(std::string(cut).append(end.str()), v.flags);

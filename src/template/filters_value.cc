@@ -109,12 +109,12 @@ Value FilterAttr(Interpreter& in, Value v, const CallArguments& arguments) {
   Parameters p(arguments, "attr", {"name"}, 1);
   Value name = p.Get(0);
   if (!name.is_string()) Fail("attribute name must be string");
-  if (v.is_undefined()) FailUndefined(v);
   Member member = FindMember(name.str());
   // Attributes only: an item of a dict is none.
   if (v.is(Kind::kNamespace) || HasMember(v, member, name.str())) {
     return in.GetAttr(v, in.arena().New<std::string_view>(name.str()), member);
   }
+  if (v.is_undefined()) FailUndefined(v);
   return in.UndefinedItem(v, name);
 }
 

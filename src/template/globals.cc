@@ -49,7 +49,7 @@ Value MakeRange(Interpreter& in, const CallArguments& arguments) {
     Fail("Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000).");
   }
   Value v(Kind::kRange);
-  v.range = in.arena().New<Range>(start, step, static_cast<int64_t>(count));
+  v.range = in.arena().New<Range>(start, step, static_cast<int64_t>(count), stop);
   return v;
 }
 

@@ -119,6 +119,8 @@ class Interpreter {
   // Expressions (evaluate.cc)
   void Emit(const Expr* expr);
   void EmitValue(Value value);
+  // Where Jinja does not ask for str(value), so that nothing else will do.
+  void EmitString(Value value);
   Value EvalName(const NameExpr& name);
   Value EvalGetAttr(const GetAttrExpr& expr);
   Value EvalGetItem(const GetItemExpr& expr);

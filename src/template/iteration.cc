@@ -64,7 +64,7 @@ bool Iterator::Next(Interpreter& in, Value* out) {
     case Kind::kString: {
       size_t length;
       CodePointAt(source_.str(), position_, &length);
-      *out = Value::String(source_.str().substr(position_, length), source_.flags);
+      *out = Value::String(source_.str().substr(position_, length));  // of marked-up text too
       position_ += length;
       return true;
     }

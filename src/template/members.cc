@@ -19,6 +19,7 @@ enum TypeMask : uint16_t {
   kCycler = 256,
   kMacro = 512,
   kDictType = 1024,
+  kUndefinedType = 2048,
 };
 
 struct Entry {
@@ -29,6 +30,66 @@ struct Entry {
 
 // Sorted by name.
 constexpr Entry kEntries[] = {
+    {"__add__", Member::kUnsafe, kUndefinedType},
+    {"__aiter__", Member::kUnsafe, kUndefinedType},
+    {"__bool__", Member::kUnsafe, kUndefinedType},
+    {"__call__", Member::kUnsafe, kUndefinedType},
+    {"__class__", Member::kUnsafe, kUndefinedType},
+    {"__complex__", Member::kUnsafe, kUndefinedType},
+    {"__delattr__", Member::kUnsafe, kUndefinedType},
+    {"__dir__", Member::kUnsafe, kUndefinedType},
+    {"__div__", Member::kUnsafe, kUndefinedType},
+    {"__doc__", Member::kUnsafe, kUndefinedType},
+    {"__eq__", Member::kUnsafe, kUndefinedType},
+    {"__float__", Member::kUnsafe, kUndefinedType},
+    {"__floordiv__", Member::kUnsafe, kUndefinedType},
+    {"__format__", Member::kUnsafe, kUndefinedType},
+    {"__ge__", Member::kUnsafe, kUndefinedType},
+    {"__getattr__", Member::kUnsafe, kUndefinedType},
+    {"__getattribute__", Member::kUnsafe, kUndefinedType},
+    {"__getitem__", Member::kUnsafe, kUndefinedType},
+    {"__getstate__", Member::kUnsafe, kUndefinedType},
+    {"__gt__", Member::kUnsafe, kUndefinedType},
+    {"__hash__", Member::kUnsafe, kUndefinedType},
+    {"__init__", Member::kUnsafe, kUndefinedType},
+    {"__init_subclass__", Member::kUnsafe, kUndefinedType},
+    {"__int__", Member::kUnsafe, kUndefinedType},
+    {"__iter__", Member::kUnsafe, kUndefinedType},
+    {"__le__", Member::kUnsafe, kUndefinedType},
+    {"__len__", Member::kUnsafe, kUndefinedType},
+    {"__lt__", Member::kUnsafe, kUndefinedType},
+    {"__mod__", Member::kUnsafe, kUndefinedType},
+    {"__module__", Member::kUnsafe, kUndefinedType},
+    {"__mul__", Member::kUnsafe, kUndefinedType},
+    {"__ne__", Member::kUnsafe, kUndefinedType},
+    {"__neg__", Member::kUnsafe, kUndefinedType},
+    {"__new__", Member::kUnsafe, kUndefinedType},
+    {"__pos__", Member::kUnsafe, kUndefinedType},
+    {"__pow__", Member::kUnsafe, kUndefinedType},
+    {"__radd__", Member::kUnsafe, kUndefinedType},
+    {"__rdiv__", Member::kUnsafe, kUndefinedType},
+    {"__reduce__", Member::kUnsafe, kUndefinedType},
+    {"__reduce_ex__", Member::kUnsafe, kUndefinedType},
+    {"__repr__", Member::kUnsafe, kUndefinedType},
+    {"__rfloordiv__", Member::kUnsafe, kUndefinedType},
+    {"__rmod__", Member::kUnsafe, kUndefinedType},
+    {"__rmul__", Member::kUnsafe, kUndefinedType},
+    {"__rpow__", Member::kUnsafe, kUndefinedType},
+    {"__rsub__", Member::kUnsafe, kUndefinedType},
+    {"__rtruediv__", Member::kUnsafe, kUndefinedType},
+    {"__setattr__", Member::kUnsafe, kUndefinedType},
+    {"__sizeof__", Member::kUnsafe, kUndefinedType},
+    {"__slots__", Member::kUnsafe, kUndefinedType},
+    {"__str__", Member::kUnsafe, kUndefinedType},
+    {"__sub__", Member::kUnsafe, kUndefinedType},
+    {"__subclasshook__", Member::kUnsafe, kUndefinedType},
+    {"__truediv__", Member::kUnsafe, kUndefinedType},
+    {"_fail_with_undefined_error", Member::kUnsafe, kUndefinedType},
+    {"_undefined_exception", Member::kUnsafe, kUndefinedType},
+    {"_undefined_hint", Member::kUnsafe, kUndefinedType},
+    {"_undefined_message", Member::kUnsafe, kUndefinedType},
+    {"_undefined_name", Member::kUnsafe, kUndefinedType},
+    {"_undefined_obj", Member::kUnsafe, kUndefinedType},
     {"append", Member::kUnsafe, kList},
     {"arguments", Member::kMacroArguments, kMacro},
     {"as_integer_ratio", Member::kUnsafe, kInt | kFloat},
@@ -172,6 +233,8 @@ uint16_t TypeOf(Kind kind) {
       return kMacro;
     case Kind::kFunction:
       return kDictType;
+    case Kind::kUndefined:
+      return kUndefinedType;
     default:
       return 0;
   }

@@ -120,9 +120,7 @@ Value Interpreter::ReadMember(Value object, Member member, std::string_view) {
     case Kind::kRange:
       if (member == Member::kStart) return Value::Int(object.range->start);
       if (member == Member::kStep) return Value::Int(object.range->step);
-      if (member == Member::kStop) {
-        return Value::Int(object.range->start + object.range->count * object.range->step);
-      }
+      if (member == Member::kStop) return Value::Int(object.range->stop);
       break;
     case Kind::kMacro:
       return MacroProperty(*this, *object.macro, member);

@@ -143,9 +143,16 @@ Value Slice(Interpreter& in, Value v, Value start, Value stop, Value step) {
   if (v.is_undefined()) FailUndefined(v);
   if (v.is(Kind::kRange)) {
     Bounds b = Clip(start, stop, step, v.range->count);
+    // Without overflow; Python's integers have no end.
+    auto times = [](int64_t i, int64_t factor) {
+      return static_cast<uint64_t>(i) * static_cast<uint64_t>(factor);
+    };
+    auto at = [&](int64_t i) {
+      return static_cast<int64_t>(static_cast<uint64_t>(v.range->start) + times(i, v.range->step));
+    };
     Value out(Kind::kRange);
-    out.range = in.arena().New<Range>(v.range->start + b.start * v.range->step,
-                                      v.range->step * b.step, b.count);
+    out.range = in.arena().New<Range>(
+        at(b.start), static_cast<int64_t>(times(v.range->step, b.step)), b.count, at(b.stop));
     return out;
   }
   if (!v.is_sequence()) {

@@ -203,6 +203,49 @@ TEST(TemplateTest, RareCornersAreAsInPython) {
   EXPECT_THAT(Render("{{ '%(a)s' % missing }}"), HasSubstr("'missing' is undefined"));
 }
 
+TEST(TemplateTest, ARangeRemembersTheEndItWasGiven) {
+  EXPECT_EQ(Render("{{ range(5)[::2] }} {{ range(5)[::-1] }} {{ range(5, 1) }}"),
+            "range(0, 5, 2) range(4, -1, -1) range(5, 1)");
+  EXPECT_EQ(Render("{{ range(0, 10, 3).stop }} {{ range(1, 10, 3)[1:] }}"), "10 range(4, 10, 3)");
+  // The products of such steps have no room in 64 bits.
+  EXPECT_EQ(Render("{{ range(1, 9, 3)[::4611686018427387904]|length }}"), "1");
+}
+
+TEST(TemplateTest, CharactersOfMarkedUpTextArePlainUnlessTakenByIndex) {
+  EXPECT_EQ(Render("{{ 'a<'|e|list }}{{ ('a'|e)|first is escaped }}{{ ('a'|e)[0] is escaped }}"),
+            "['a', '&', 'l', 't', ';']FalseTrue");
+  EXPECT_EQ(Render("{% for c in 'a'|e %}{{ c is escaped }}{% endfor %}"), "False");
+}
+
+TEST(TemplateTest, TruncateLeavesWhatIsShortAsItIs) {
+  EXPECT_EQ(Render("{{ [3, 1, 2]|truncate(8) }}{{ {'a': 1}|truncate }}"), "[3, 1, 2]{'a': 1}");
+  EXPECT_EQ(Render("{{ missing|truncate(3) }}"), "");
+  EXPECT_FALSE(TryRender("{{ ([1] * 20)|truncate(8) }}").ok());
+  EXPECT_FALSE(TryRender("{{ 5|truncate(8) }}").ok());
+}
+
+TEST(TemplateTest, OnlyWhatCanBeAKeyIsAskedForAsAFilterOrTest) {
+  EXPECT_EQ(Render("{{ 'upper' is filter }}{{ 1 is filter }}{{ none is test }}"), "TrueFalseFalse");
+  for (const char* source : {"{{ {} is filter }}", "{{ [] is test }}", "{{ (1, []) is filter }}"}) {
+    EXPECT_THAT(Render(source), HasSubstr("unhashable type")) << source;
+  }
+}
+
+TEST(TemplateTest, HiddenAttributesOfAnUndefinedValueAreUnsafeNotAnError) {
+  EXPECT_EQ(Render("{{ missing.__class__ }}{{ missing|attr('__init__') }}"), "");
+  EXPECT_THAT(Render("{{ missing.__class__.x }}"), HasSubstr("is unsafe"));
+  EXPECT_THAT(Render("{{ missing.__foo__ }}"), HasSubstr("'missing' is undefined"));
+}
+
+TEST(TemplateTest, AFilterOrCallBlockMustGiveAString) {
+  EXPECT_EQ(Render("{% filter upper %}a{% endfilter %}{% filter first %}bc{% endfilter %}"), "Ab");
+  for (const char* source :
+       {"{% filter length %}abc{% endfilter %}", "{% filter last %}{% endfilter %}",
+        "{% call(x) dict(a=1) %}x{% endcall %}"}) {
+    EXPECT_THAT(Render(source), HasSubstr("expected a string")) << source;
+  }
+}
+
 TEST(TemplateTest, NothingOfTheContextCanBeChanged) {
   for (const char* source :
        {"{{ l.append(1) }}", "{{ l.pop() }}", "{{ d.update({'a': 1}) }}", "{% set l.x = 1 %}",

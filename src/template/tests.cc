@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "template/bigint.h"
+#include "template/dict.h"
 #include "template/filters.h"
 #include "template/interpreter.h"
 #include "template/methods.h"
@@ -129,10 +130,12 @@ bool IsOrdered(Interpreter& in, Value v, const CallArguments& a) {
 }
 bool IsFilter(Interpreter&, Value v, const CallArguments& a) {
   NoArguments(a);
+  HashKey(v);  // fails for what cannot be a key
   return v.is_string() && FindFilter(v.str()) != nullptr;
 }
 bool IsTest(Interpreter&, Value v, const CallArguments& a) {
   NoArguments(a);
+  HashKey(v);
   return v.is_string() && FindTest(v.str()) != nullptr;
 }
 

@@ -41,9 +41,8 @@ void AppendView(Interpreter& in, Value view, std::string* out, int depth) {
 }
 
 void AppendRange(const Range& range, std::string* out) {
-  int64_t stop = range.start + range.count * range.step;
   out->append("range(").append(std::to_string(range.start)).append(", ");
-  out->append(std::to_string(stop));
+  out->append(std::to_string(range.stop));
   if (range.step != 1) out->append(", ").append(std::to_string(range.step));
   out->push_back(')');
 }

@@ -56,6 +56,7 @@ struct Items {
 
 struct Range {
   int64_t start, step, count;
+  int64_t stop;  // as it was given
 };
 
 // Why a value is undefined, for the message when it is used.
