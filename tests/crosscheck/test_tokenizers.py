@@ -1,7 +1,9 @@
 """portico against the packages tokenizers, tiktoken and sentencepiece on generated texts."""
 import base64
+import gzip
 import io
 import json
+import os
 import pathlib
 
 import pytest
@@ -17,6 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAMILIES = ["byte_level", "byte_fallback", "bpe", "unigram", "wordpiece", "wordlevel"]
 TOKENIZERS_A_FAMILY = 5
 TEXTS = 700  # for each: 21,000 and more in all
+RECORDED = pathlib.Path(os.environ.get("PORTICO_SHARED") or ROOT.parent / "shared") / "data/tokenizers"
+RECORDED_A_RUN = 5  # a large one takes the reference seconds to load
 
 
 def compare_encodes(differences, reference, ours, sample, show):
@@ -70,6 +74,19 @@ def test_trained_tokenizers_agree_on_generated_texts(family, number, seeded):
     same(differences, "encode_batch", batch, answer(lambda: [fields(e) for e in reference.encode_batch(batch)]),
          answer(lambda: [fields(e) for e in ours.encode_batch(batch)]), show)
     differences.check()
+
+
+def test_tokenizers_of_real_models_agree_on_generated_texts(seeded):
+    files = sorted(RECORDED.glob("*/tokenizer.json.gz"))
+    if not files:
+        pytest.skip(f"the recorded tokenizers are not at hand: {RECORDED} (PORTICO_SHARED)")
+    for path in seeded.sample(files, min(RECORDED_A_RUN, len(files))):
+        source = gzip.decompress(path.read_bytes()).decode()
+        reference, ours = tokenizers.Tokenizer.from_str(source), portico.Tokenizer.from_str(source)
+        differences = Differences()
+        for _ in range(TEXTS):
+            compare_encodes(differences, reference, ours, seeded, path.parent.name)
+        differences.check()
 
 
 def test_the_demo_model_s_tokenizer_agrees(seeded):
