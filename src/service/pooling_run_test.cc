@@ -163,10 +163,14 @@ TEST_F(PoolingRunTest, RidsAreTakenTogetherOrNotAtAll) {
   held->Release();
   EXPECT_TRUE(TakeRids(rids, &plan).ok());
   EXPECT_FALSE(rids.Take("a").ok());
-  MakeEngine(0);
+  MakeEngine(1e9);
   ASSERT_TRUE(Start(std::move(plan)).ok());
-  OnShard([this] { EXPECT_TRUE(run_->HasRid("b")); });
-  ASSERT_TRUE(sink_.Wait().ok());
+  OnShard([this] {
+    EXPECT_TRUE(run_->HasRid("b"));
+    EXPECT_FALSE(run_->HasRid("c"));
+    run_->Abort();
+  });
+  EXPECT_EQ(sink_.Wait().status().code(), StatusCode::kAborted);
   EXPECT_TRUE(rids.Take("a").ok());
 }
 
