@@ -2,22 +2,20 @@
 #
 # The static library portico_NAME from src/NAME/**.cc. Beside x.cc stand x_test.cc (all of a room's tests make
 # the program NAME_test) and x_bench.cc (each its own program NAME_x_bench).
-# With PORTICO_PCH a room and its tests get precompiled headers: the standard library's and Abseil's, and Asio's for
-# the rooms that reach net. Presets that only CI builds use it: objects made with it cannot be shared between
-# folders by ccache, and it would hide an include that a file forgot.
+# With PORTICO_PCH a room and its tests get precompiled headers: the standard library's, Abseil's and those that most
+# of its files include. Presets that only CI builds use it: objects made with it cannot be shared between folders by
+# ccache, and it would hide an include that a file forgot. Tests of a Debug build are not optimized: that costs more
+# than it gives.
 set(portico_pch <algorithm> <atomic> <chrono> <cstdint> <functional> <map> <memory> <mutex> <optional> <span> <string>
                 <string_view> <utility> <vector> <absl/container/flat_hash_map.h> <absl/container/inlined_vector.h>
                 <absl/functional/any_invocable.h> <absl/status/statusor.h> <fmt/format.h>)
 set(portico_pch_net <boost/asio/io_context.hpp> <boost/asio/ip/tcp.hpp> <boost/asio/steady_timer.hpp>)
-function(portico_precompile target rooms)
+set(portico_pch_api <simdjson.h>)
+function(portico_precompile target)
   if(NOT PORTICO_PCH)
     return()
   endif()
-  set(headers ${portico_pch})
-  if("net" IN_LIST rooms)
-    list(APPEND headers ${portico_pch_net})
-  endif()
-  target_precompile_headers(${target} PRIVATE ${headers} ${ARGN})
+  target_precompile_headers(${target} PRIVATE ${portico_pch} ${ARGN})
   # Clang: without the time in it a precompiled header is the same when it is made again, and ccache finds it.
   target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
 endfunction()
@@ -39,7 +37,7 @@ function(portico_room name)
   if(sources)
     add_library(portico_${name} STATIC ${sources})
     target_link_libraries(portico_${name} PUBLIC portico_flags ${libs})
-    portico_precompile(portico_${name} "${name};${ROOM_ROOMS}")
+    portico_precompile(portico_${name} ${portico_pch_${name}})
   else()
     add_library(portico_${name} INTERFACE)
     target_link_libraries(portico_${name} INTERFACE portico_flags ${libs})
@@ -51,7 +49,8 @@ function(portico_room name)
   if(tests)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE portico_${name} GTest::gmock GTest::gtest_main)
-    portico_precompile(${name}_test "${name};${ROOM_ROOMS}" <gmock/gmock.h> <gtest/gtest.h>)
+    portico_precompile(${name}_test <gmock/gmock.h> <gtest/gtest.h>)
+    target_compile_options(${name}_test PRIVATE $<$<CONFIG:Debug>:-O0>)
     target_compile_definitions(${name}_test PRIVATE PORTICO_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     add_test(NAME ${name}_test COMMAND ${name}_test WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   endif()
