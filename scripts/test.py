@@ -3,9 +3,11 @@
 
 Suites: each GoogleTest program of the build; clients, real ones against the real binary (tests/); python, the Python
 module (python/tests); crosscheck, it against the reference packages on generated texts (tests/crosscheck).
+Two run at once where there are two cores, and each GoogleTest program in two halves.
 Exit status 1 if anything failed, or if nothing ran.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -16,13 +18,18 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# How many suites run at once, and in how many parts a GoogleTest program is run.
+WORKERS = min(2, os.cpu_count() or 1)
+# The heavy programs go first, so that none is left to run alone at the end.
+HEAVY = ["tokenizer_test", "engine_test", "net_test", "template_test"]
 
 
-def run_gtest(program, arguments):
-    """(passed, failed, skipped) of one GoogleTest program; its output is shown when it fails."""
+def run_gtest(program, shard):
+    """(passed, failed, skipped) of one part of a GoogleTest program; its output is shown when it fails."""
+    environment = {**os.environ, "GTEST_TOTAL_SHARDS": str(WORKERS), "GTEST_SHARD_INDEX": str(shard)}
     with tempfile.NamedTemporaryFile(suffix=".json") as report:
-        result = subprocess.run([program, f"--gtest_output=json:{report.name}", "--gtest_brief=1", *arguments],
-                                cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        result = subprocess.run([program, f"--gtest_output=json:{report.name}", "--gtest_brief=1"], cwd=ROOT,
+                                env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                 errors="replace")
         try:
             data = json.load(open(report.name))
@@ -61,34 +68,41 @@ def main():
     options = parser.parse_args()
     build = (ROOT / options.build).resolve()
 
-    totals = [0, 0, 0]
-
-    def count(name, counts, seconds):
-        for i, value in enumerate(counts):
-            totals[i] += value
-        print("%-24s %5d passed %4d failed %4d skipped  (%.1f s)" % (name, *counts, seconds), flush=True)
-
     python = ROOT / "build/test-env/bin/python"
-    for program in sorted(build.glob("*_test")):
-        if options.filter in program.name:
-            start = time.time()
-            count(program.name, run_gtest(program, []), time.time() - start)
     # The module is built without a sanitizer, so its own suites run once; the clients take gRPC stubs from it.
     clients = not options.no_clients and options.filter in "clients"
     alone = options.no_clients or "PORTICO_SANITIZED" in os.environ
     module_suites = {"python": "python/tests", "crosscheck": "tests/crosscheck"}
     wanted = [] if alone else [name for name in module_suites if options.filter in name]
+
+    jobs = []  # (suite, what runs a part of it)
     if clients or wanted:
-        start = time.time()
         if subprocess.run([str(ROOT / "scripts/python_module.sh")]).returncode:
-            count("python module", (0, 1, 0), time.time() - start)
+            jobs.append(("python module", lambda: (0, 1, 0)))
             wanted = []
     if clients:
-        start = time.time()
-        count("clients", run_pytest(python, build / "portico", "tests", ["--ignore=tests/crosscheck"]), time.time() - start)
+        jobs.append(("clients", lambda: run_pytest(python, build / "portico", "tests", ["--ignore=tests/crosscheck"])))
+    programs = sorted(build.glob("*_test"), key=lambda p: ((HEAVY + [p.name]).index(p.name), p.name))
+    for program in programs:
+        if options.filter in program.name:
+            jobs += [(program.name, lambda program=program, shard=shard: run_gtest(program, shard))
+                     for shard in range(WORKERS)]
     for name in wanted:
+        jobs.append((name, lambda name=name: run_pytest(python, build / "portico", module_suites[name], [])))
+
+    def timed(run):
         start = time.time()
-        count(name, run_pytest(python, build / "portico", module_suites[name], []), time.time() - start)
+        return *run(), time.time() - start
+
+    totals = [0, 0, 0]
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        parts = {}  # of each suite, in the order of `jobs`
+        for name, run in jobs:
+            parts.setdefault(name, []).append(pool.submit(timed, run))
+        for name, running in parts.items():
+            *counts, seconds = map(sum, zip(*(part.result() for part in running)))
+            totals = [total + count for total, count in zip(totals, counts)]
+            print("%-24s %5d passed %4d failed %4d skipped  (%.1f s)" % (name, *counts, seconds), flush=True)
 
     print("%d passed, %d failed, %d skipped" % tuple(totals))
     sys.exit(1 if totals[1] or totals[0] == 0 else 0)

@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import random
 import re
 import socket
 import subprocess
@@ -21,9 +22,12 @@ ENDLESS = 20_000
 
 
 def free_port():
-    with contextlib.closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """A port below those that systems give to sockets that ask for any: nobody else's socket gets it meanwhile."""
+    while True:
+        port = random.randrange(12000, 32000)
+        with contextlib.closing(socket.socket()) as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def wait_until(true, what):

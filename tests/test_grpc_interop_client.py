@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, free_port
 from go_tools import GRPC_GO, go_program
 from test_grpc_interop import CASES
 
@@ -21,9 +21,7 @@ def program():
 
 def serve(program, *flags):
     """The port of a server that runs until the generator is closed."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     with subprocess.Popen([program, f"--port={port}", *flags]) as server:
         while True:
             with socket.socket() as probe:
