@@ -133,6 +133,20 @@ TEST_P(PauseTest, ModeAbortEndsEveryStreamAndNewOnesWait) {
   EXPECT_EQ(sink_.of(waiting).last.finish, FinishReason::kLength);
 }
 
+TEST_P(PauseTest, ModeAbortSparesWhatComesRightBehindIt) {
+  // The mock engine took the pause and what had come after it in one go, and aborted both.
+  const StreamId running = Submit(200, 3);
+  sink_.WaitForTokens(running, 3);
+  ASSERT_TRUE(engine_->Pause(PauseMode::kAbort).ok());
+  const StreamId waiting = Submit(4);
+  ASSERT_TRUE(engine_->Continue().ok());
+  sink_.Release();
+  sink_.WaitForEnds(2);
+  EXPECT_EQ(sink_.of(running).last.finish, FinishReason::kAbort);
+  EXPECT_EQ(sink_.of(waiting).tokens.size(), 4u);
+  EXPECT_EQ(sink_.of(waiting).last.finish, FinishReason::kLength);
+}
+
 TEST_P(PauseTest, AbortedStreamsEndAtOnceInEveryMode) {
   for (const PauseMode mode : {PauseMode::kInPlace, PauseMode::kRetract}) {
     CollectingSink sink;

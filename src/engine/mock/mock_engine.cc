@@ -72,7 +72,7 @@ Status MockEngine::Submit(GenerateRequest request, TokenSink* sink) {
     const MockFaultPlan fault = PlanMockFault(options_.faults, options_.seed, submitted_++,
                                               request.sampling.max_new_tokens);
     ++live_;
-    inbox_.submits.push_back(std::make_unique<MockStream>(std::move(request), sink, fault));
+    inbox_.Submit(std::make_unique<MockStream>(std::move(request), sink, fault));
   }
   wake_.notify_one();
   return OkStatus();
@@ -81,7 +81,7 @@ Status MockEngine::Submit(GenerateRequest request, TokenSink* sink) {
 void MockEngine::Abort(StreamId stream) {
   {
     std::lock_guard lock(mutex_);
-    inbox_.aborts.push_back(stream);
+    inbox_.Abort(stream);
   }
   wake_.notify_one();
 }
@@ -115,10 +115,8 @@ void MockEngine::Stop() {
 void MockEngine::Run() {
   Inbox work;
   while (WaitForWork(&work)) {
-    for (StreamPtr& stream : work.submits) waiting_.push_back(std::move(stream));
-    for (const StreamId id : work.aborts) AbortStream(id);
     const TimePoint now = Clock::now();
-    for (const std::optional<PauseMode>& mode : work.pauses) mode ? Freeze(*mode) : Thaw(now);
+    Handle(&work, now);
     if (frozen_at_) {
       PublishLoad();
       outbox_.Deliver();
@@ -136,9 +134,6 @@ void MockEngine::Run() {
 }
 
 bool MockEngine::WaitForWork(Inbox* work) {
-  work->submits.clear();
-  work->aborts.clear();
-  work->pauses.clear();
   std::unique_lock lock(mutex_);
   const auto called = [this] { return state_ != State::kServing || !inbox_.empty(); };
   if (timers_.empty() || frozen_at_) {
@@ -146,10 +141,17 @@ bool MockEngine::WaitForWork(Inbox* work) {
   } else {
     wake_.wait_until(lock, timers_.top().due, called);
   }
+  if (state_ != State::kServing) return false;
   std::swap(*work, inbox_);
-  if (state_ == State::kServing) return true;
-  for (StreamPtr& stream : work->submits) waiting_.push_back(std::move(stream));
-  return false;
+  return true;
+}
+
+void MockEngine::Handle(Inbox* work, TimePoint now) {
+  work->Take([&](StreamPtr stream) { waiting_.push_back(std::move(stream)); },
+             [&](std::optional<PauseMode> mode) { mode ? Freeze(*mode) : Thaw(now); },
+             [&](const std::vector<StreamId>& ids) {
+               for (const StreamId id : ids) AbortStream(id);
+             });
 }
 
 void MockEngine::AbortStream(StreamId id) {
@@ -241,8 +243,8 @@ void MockEngine::EndAll(FinishReason reason, const Status& error) {
     // From here on nothing is submitted, so nothing is left behind in the inbox.
     std::lock_guard lock(mutex_);
     if (reason == FinishReason::kError) state_ = State::kDead;
-    for (StreamPtr& stream : inbox_.submits) waiting_.push_back(std::move(stream));
-    inbox_.submits.clear();
+    inbox_.Take([&](StreamPtr stream) { waiting_.push_back(std::move(stream)); }, [](auto) {},
+                [](const auto&) {});
   }
   for (const auto& [id, stream] : running_)
     outbox_.Add(stream->sink(), stream->Ended(reason, error));
@@ -261,7 +263,7 @@ void MockEngine::PublishLoad() {
   now_.running = static_cast<int64_t>(running_.size());
   const auto held = static_cast<int64_t>(running_.size() + waiting_.size());
   std::lock_guard lock(mutex_);
-  live_ = held + static_cast<int64_t>(inbox_.submits.size());
+  live_ = held + static_cast<int64_t>(inbox_.submits());
   load_ = now_;
 }
 

@@ -12,7 +12,7 @@ Status MockEngine::Pause(PauseMode mode) {
     PORTICO_RETURN_IF_ERROR(CheckServing());
     paused_ = true;
     if (mode != PauseMode::kInPlace) holds_no_cells_ = true;
-    inbox_.pauses.push_back(mode);
+    inbox_.Pause(mode);
   }
   wake_.notify_one();
   return OkStatus();
@@ -23,7 +23,7 @@ Status MockEngine::Continue() {
     std::lock_guard lock(mutex_);
     PORTICO_RETURN_IF_ERROR(CheckServing());
     paused_ = holds_no_cells_ = false;
-    inbox_.pauses.push_back(std::nullopt);
+    inbox_.Pause(std::nullopt);
   }
   wake_.notify_one();
   return OkStatus();

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
 #include "engine/mock/mock_engine.h"
+#include "engine/mock/mock_inbox.h"
 #include "engine/mock/mock_stream.h"
 #include "engine/outbox.h"
 
@@ -48,14 +49,7 @@ class MockEngine final : public Engine {
 
   enum class State { kServing, kStopping, kDead };
 
-  // What other threads ask of the engine's thread. Guarded by mutex_.
-  struct Inbox {
-    std::vector<StreamPtr> submits;
-    std::vector<StreamId> aborts;
-    // In their order; without a mode: continue.
-    std::vector<std::optional<PauseMode>> pauses;
-    bool empty() const { return submits.empty() && aborts.empty() && pauses.empty(); }
-  };
+  using Inbox = MockInbox<StreamPtr>;
 
   Status CheckServing() const;
 
@@ -63,6 +57,7 @@ class MockEngine final : public Engine {
   void Run();
   // Sleeps until a stream is due or the inbox has something, then takes the inbox. False: stop.
   bool WaitForWork(Inbox* work);
+  void Handle(Inbox* work, TimePoint now);
   void AbortStream(StreamId id);
   void Freeze(PauseMode mode);
   void Thaw(TimePoint now);

@@ -96,7 +96,7 @@ Status MockPoolingEngine::SubmitPooling(std::vector<PoolingRequest> requests, Po
       group.texts.push_back({std::move(request), plan.fault});
     }
     ++live_;
-    inbox_.submits.push_back(std::move(group));
+    inbox_.Submit(std::move(group));
   }
   wake_.notify_one();
   return OkStatus();
@@ -105,7 +105,7 @@ Status MockPoolingEngine::SubmitPooling(std::vector<PoolingRequest> requests, Po
 void MockPoolingEngine::Abort(StreamId stream) {
   {
     std::lock_guard lock(mutex_);
-    inbox_.aborts.insert(stream);
+    inbox_.Abort(stream);
   }
   wake_.notify_one();
 }
@@ -127,7 +127,7 @@ Status MockPoolingEngine::PostPause(std::optional<PauseMode> mode) {
     std::lock_guard lock(mutex_);
     PORTICO_RETURN_IF_ERROR(CheckServing());
     paused_ = mode.has_value();
-    inbox_.pauses.push_back(mode);
+    inbox_.Pause(mode);
   }
   wake_.notify_one();
   return OkStatus();
@@ -146,10 +146,7 @@ void MockPoolingEngine::Stop() {
 void MockPoolingEngine::Run() {
   Inbox work;
   while (WaitForWork(&work)) {
-    std::move(work.submits.begin(), work.submits.end(), std::back_inserter(waiting_));
-    AbortTexts(work.aborts, &running_);
-    AbortTexts(work.aborts, &waiting_);
-    for (const std::optional<PauseMode>& mode : work.pauses) mode ? Freeze(*mode) : Thaw();
+    Handle(&work);
     if (!frozen_at_) {
       const TimePoint now = Clock::now();
       if (!ComputeDue(now)) {
@@ -166,7 +163,6 @@ void MockPoolingEngine::Run() {
 bool MockPoolingEngine::WaitForWork(Inbox* work) {
   const auto next = std::find_if(running_.begin(), running_.end(),
                                  [](const Group& group) { return !group.computed; });
-  *work = Inbox();
   std::unique_lock lock(mutex_);
   const auto called = [this] { return state_ != State::kServing || !inbox_.empty(); };
   if (next == running_.end() || frozen_at_) {
@@ -179,9 +175,18 @@ bool MockPoolingEngine::WaitForWork(Inbox* work) {
   return true;
 }
 
+void MockPoolingEngine::Handle(Inbox* work) {
+  work->Take([&](Group group) { waiting_.push_back(std::move(group)); },
+             [&](std::optional<PauseMode> mode) { mode ? Freeze(*mode) : Thaw(); },
+             [&](const std::vector<StreamId>& ids) {
+               const absl::flat_hash_set<StreamId> streams(ids.begin(), ids.end());
+               AbortTexts(streams, &running_);
+               AbortTexts(streams, &waiting_);
+             });
+}
+
 void MockPoolingEngine::AbortTexts(const absl::flat_hash_set<StreamId>& streams,
                                    std::deque<Group>* groups) {
-  if (streams.empty()) return;
   for (Group& group : *groups) {
     std::erase_if(group.texts, [&](const Text& text) {
       if (!streams.contains(text.request.stream)) return false;
@@ -265,8 +270,8 @@ void MockPoolingEngine::EndAll(FinishReason reason, const Status& error) {
     // From here on nothing is submitted, so nothing is left behind in the inbox.
     std::lock_guard lock(mutex_);
     if (reason == FinishReason::kError) state_ = State::kDead;
-    std::move(inbox_.submits.begin(), inbox_.submits.end(), std::back_inserter(waiting_));
-    inbox_.submits.clear();
+    inbox_.Take([&](Group group) { waiting_.push_back(std::move(group)); }, [](auto) {},
+                [](const auto&) {});
   }
   EndAll(&running_, reason, error);
   EndAll(&waiting_, reason, error);
@@ -287,7 +292,7 @@ void MockPoolingEngine::PublishAndDeliver() {
   now_.running = static_cast<int64_t>(running_.size());
   {
     std::lock_guard lock(mutex_);
-    live_ = static_cast<int64_t>(running_.size() + waiting_.size() + inbox_.submits.size());
+    live_ = static_cast<int64_t>(running_.size() + waiting_.size() + inbox_.submits());
     load_ = now_;
   }
   outbox_.Deliver();

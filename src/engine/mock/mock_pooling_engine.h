@@ -20,6 +20,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/clock.h"
 #include "engine/mock/mock_engine.h"
+#include "engine/mock/mock_inbox.h"
 #include "engine/outbox.h"
 
 namespace portico {
@@ -54,13 +55,7 @@ class MockPoolingEngine final : public Engine {
   };
   enum class State { kServing, kStopping, kDead };
 
-  // What other threads ask of the engine's thread. Guarded by mutex_.
-  struct Inbox {
-    std::vector<Group> submits;
-    absl::flat_hash_set<StreamId> aborts;
-    std::vector<std::optional<PauseMode>> pauses;  // in their order; without a mode: continue
-    bool empty() const { return submits.empty() && aborts.empty() && pauses.empty(); }
-  };
+  using Inbox = MockInbox<Group>;
 
   Status CheckServing() const;
   Status PostPause(std::optional<PauseMode> mode);
@@ -69,6 +64,7 @@ class MockPoolingEngine final : public Engine {
   void Run();
   // Sleeps until a request is due or the inbox has something, then takes the inbox. False: stop.
   bool WaitForWork(Inbox* work);
+  void Handle(Inbox* work);
   void AbortTexts(const absl::flat_hash_set<StreamId>& streams, std::deque<Group>* groups);
   void Freeze(PauseMode mode);
   void Thaw();

@@ -14,8 +14,15 @@ using ::testing::SizeIs;
 class CollectingSink : public PoolingSink {
  public:
   void Deliver(std::vector<PoolingOutput> batch) override {
-    std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     for (PoolingOutput& output : batch) outputs_[output.stream].push_back(std::move(output));
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !held_; });
+  }
+  // The engine's thread stands in its next delivery until it is released.
+  void Hold(bool held) {
+    std::lock_guard lock(mutex_);
+    held_ = held;
     changed_.notify_all();
   }
 
@@ -34,6 +41,7 @@ class CollectingSink : public PoolingSink {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<StreamId, std::vector<PoolingOutput>> outputs_;
+  bool held_ = false;
 };
 
 constexpr double kNever = 3'600'000;
@@ -209,6 +217,21 @@ TEST(MockPoolingEngine, APauseAbortsOrRetractsWhatItsModeSays) {
   EXPECT_TRUE(sink.empty());
   ASSERT_TRUE(engine->Pause(PauseMode::kAbort).ok());
   EXPECT_EQ(sink.WaitFor(1)[stream].front().finish, FinishReason::kAbort);
+}
+
+TEST(MockPoolingEngine, APauseSparesWhatComesRightBehindIt) {
+  // It took the pause and what had come after it in one go, and aborted both.
+  CollectingSink sink;
+  const auto engine = NewMockEngine(Options());
+  sink.Hold(true);
+  ASSERT_TRUE(SubmitOne(engine.get(), &sink).ok());
+  sink.WaitFor(1);
+  StreamId stream = 0;
+  ASSERT_TRUE(engine->Pause(PauseMode::kAbort).ok());
+  ASSERT_TRUE(SubmitOne(engine.get(), &sink, &stream).ok());
+  ASSERT_TRUE(engine->Continue().ok());
+  sink.Hold(false);
+  EXPECT_EQ(sink.WaitFor(2)[stream].front().finish, FinishReason::kStop);
 }
 
 }  // namespace
