@@ -25,6 +25,9 @@ constexpr JsonMethod kMethods[] = {
     {"Rerank", "/v1/rerank", Envelope::kResponse},
 };
 
+// W3C's. Any other of a message's trace_headers would be taken for one of the request's own.
+constexpr std::string_view kTraceHeaders[] = {"traceparent", "tracestate", "baggage"};
+
 // simdjson reads this far behind a body.
 constexpr size_t kPadding = 64;
 
@@ -38,7 +41,10 @@ void PassThrough(RpcContext& context, const JsonMethod& method, CallPtr call,
   http.method = "POST";
   http.path = method.path;
   http.headers = call->metadata();
-  for (auto& [name, value] : request.trace_headers()) http.headers.emplace_back(name, value);
+  for (const std::string_view name : kTraceHeaders) {
+    const auto found = request.trace_headers().find(name);
+    if (found != request.trace_headers().end()) http.headers.emplace_back(name, found->second);
+  }
   http.peer = call->peer();
   http.client = call->client();
   http.body = std::move(*request.mutable_json_body());
