@@ -55,38 +55,6 @@ std::unique_ptr<const Model> ReadBpe(CompiledReader* in) {
   return std::make_unique<Bpe>(*std::move(vocabulary), std::move(merges), std::move(o));
 }
 
-// The ids are those of the places in the list.
-bool IsList(const Vocabulary& vocabulary, size_t scores) {
-  TokenId next = 0;
-  bool ordered = vocabulary.size() == scores;
-  vocabulary.ForEach([&](std::string_view, TokenId id) { ordered &= id == next++; });
-  return ordered;
-}
-
-bool WriteUnigram(const Unigram& model, CompiledWriter* out) {
-  if (!IsList(model.vocabulary(), model.scores().size())) return false;
-  out->Number<TokenId>(model.unk_id().value_or(-1));
-  out->Number<uint8_t>(model.byte_fallback());
-  model.vocabulary().Save(out);
-  out->Rows(model.scores());
-  return true;
-}
-
-std::unique_ptr<const Model> ReadUnigram(CompiledReader* in) {
-  TokenId unk = -1;
-  bool byte_fallback = false;
-  std::optional<Vocabulary> vocabulary;
-  std::vector<double> scores;
-  if (!in->Number(&unk) || !in->Flag(&byte_fallback) || !(vocabulary = Vocabulary::Restore(in)) ||
-      !in->Rows(&scores) || !in->AtEnd() || !IsList(*vocabulary, scores.size())) {
-    return nullptr;
-  }
-  std::optional<TokenId> unk_id;
-  if (unk >= 0) unk_id = unk;
-  auto model = Unigram::Make(*std::move(vocabulary), std::move(scores), unk_id, byte_fallback);
-  return model.ok() ? *std::move(model) : nullptr;
-}
-
 std::unique_ptr<const Model> ReadWordPiece(CompiledReader* in) {
   WordPieceOptions o;
   std::string_view unk;
@@ -120,7 +88,7 @@ std::optional<std::string> CompileModel(const Model& model) {
     WriteBpe(*bpe, &out);
   } else if (const auto* unigram = dynamic_cast<const Unigram*>(&model)) {
     kind(Kind::kUnigram);
-    if (!WriteUnigram(*unigram, &out)) return std::nullopt;
+    if (!unigram->Save(&out)) return std::nullopt;
   } else if (const auto* pieces = dynamic_cast<const WordPiece*>(&model)) {
     kind(Kind::kWordPiece);
     out.Text(pieces->options().unk_token);
@@ -145,7 +113,7 @@ std::unique_ptr<const Model> RestoreModel(std::string_view bytes) {
     case Kind::kBpe:
       return ReadBpe(&in);
     case Kind::kUnigram:
-      return ReadUnigram(&in);
+      return Unigram::Restore(&in);
     case Kind::kWordPiece:
       return ReadWordPiece(&in);
     case Kind::kWordLevel:

@@ -135,11 +135,11 @@ TEST(CompiledModel, ChangesOnlyWithItsFormatNumber) {
     checks.push_back(KeyOfContent(*CompileModel(*parts->model) + frame, "").Hex());
   }
   checks.push_back(KeyOfContent(SavedMerger(), "").Hex());
-  EXPECT_EQ(kCompiledFormat, 3u);
+  EXPECT_EQ(kCompiledFormat, 4u);
   EXPECT_THAT(checks, ::testing::ElementsAre(
-                          "8cda8913d42dc55bf1db28ff23e4b668", "c627e6f8c59d93f248c8b9cb83a3d535",
-                          "03ab3929cb08e571ce2d11acb3618eec", "99ab613dde8e83597ed13856df70e13c",
-                          "fda9b42c489f8d6b681b7a0cfd271508", "52f72b0d76d1321f2f474273c049dd87"));
+                          "1a8ae91dba06422a39f91df368bf885a", "2344a09f455ca12019b3217b6c68761d",
+                          "dcb3a455976c9d9db33d2b622fd1c036", "e2e679914f7582a8bd4c0cb670eb9871",
+                          "fe60466f42a867aeac9b353c3d1c4e20", "cb8cd7a3551add82b04373dba3c21126"));
 }
 
 TEST(CompiledModel, SurvivesAnyBytes) {

@@ -127,7 +127,6 @@ class DoubleArray::Builder {
     }
   }
 
-  static constexpr uint32_t kBlock = 256;
   static constexpr uint8_t kMostRefusals = 4;
 
   const Keys& keys_;
@@ -140,7 +139,26 @@ class DoubleArray::Builder {
 
 DoubleArray::DoubleArray(std::vector<std::pair<std::string_view, TokenId>> keys) {
   std::sort(keys.begin(), keys.end());
-  Builder(keys, &units_).Build();
+  std::vector<Unit> units;
+  Builder(keys, &units).Build();
+  units_ = {};
+  units_.append(units.data(), units.size());
+}
+
+std::optional<DoubleArray> DoubleArray::Restore(CompiledReader* in, TokenId limit) {
+  DoubleArray out;
+  if (!in->Rows(&out.units_) || out.units_.empty() || out.units_.size() % kBlock != 0 ||
+      out.units_.size() >= kNoNode) {
+    return std::nullopt;
+  }
+  const auto size = static_cast<uint32_t>(out.units_.size());
+  bool known = true;
+  for (const Unit& unit : out.units_) {
+    known &= unit.base < size;
+    known &= unit.value >= -1 && unit.value < limit;
+  }
+  if (!known) return std::nullopt;
+  return out;
 }
 
 }  // namespace portico::tokenizer

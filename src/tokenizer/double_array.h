@@ -4,10 +4,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "tokenizer/compiled_file.h"
+#include "tokenizer/stored_rows.h"
 #include "tokenizer/token_id.h"
 
 namespace portico::tokenizer {
@@ -24,6 +27,11 @@ class DoubleArray {
   // Keys are not empty, at most kMaxBytes of them in all; of one key twice, either value may stay.
   explicit DoubleArray(std::vector<std::pair<std::string_view, TokenId>> keys);
 
+  // As bytes, and back for values below `limit`; nothing where these are not such bytes. Of any bytes, walking the
+  // result is safe. They are used where they lie, so they must outlive it.
+  void Save(CompiledWriter* out) const { out->Rows(units_); }
+  static std::optional<DoubleArray> Restore(CompiledReader* in, TokenId limit);
+
   uint32_t Child(uint32_t node, unsigned char label) const {
     uint32_t at = units_[node].base ^ label;
     return units_[at].parent == node ? at : kNoNode;
@@ -39,7 +47,10 @@ class DoubleArray {
   };
   class Builder;
 
-  std::vector<Unit> units_ = std::vector<Unit>(256);
+  // The units that a base reaches: whole blocks, so that no label leads out of the array.
+  static constexpr uint32_t kBlock = 256;
+
+  StoredRows<Unit> units_ = StoredRows<Unit>(kBlock);
 };
 
 }  // namespace portico::tokenizer

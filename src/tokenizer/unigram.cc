@@ -69,6 +69,45 @@ Unigram::Unigram(Vocabulary vocabulary, std::vector<double> scores, std::optiona
   }
 }
 
+// The ids are those of the places in the list.
+bool Unigram::IsList() const {
+  TokenId next = 0;
+  bool ordered = vocabulary_.size() == scores_.size();
+  vocabulary_.ForEach([&](std::string_view, TokenId id) { ordered &= id == next++; });
+  return ordered;
+}
+
+bool Unigram::Save(CompiledWriter* out) const {
+  if (!IsList()) return false;
+  out->Number<TokenId>(unk_id_.value_or(-1));
+  out->Number<uint8_t>(has_bytes_);
+  vocabulary_.Save(out);
+  out->Rows(scores_);
+  trie_.Save(out);
+  return true;
+}
+
+std::unique_ptr<const Model> Unigram::Restore(CompiledReader* in) {
+  TokenId unk = -1;
+  bool byte_fallback = false;
+  std::optional<Vocabulary> vocabulary;
+  std::vector<double> scores;
+  if (!in->Number(&unk) || !in->Flag(&byte_fallback) || !(vocabulary = Vocabulary::Restore(in)) ||
+      !in->Rows(&scores)) {
+    return nullptr;
+  }
+  const auto limit = static_cast<TokenId>(scores.size());
+  std::optional<DoubleArray> trie = DoubleArray::Restore(in, limit);
+  if (!trie || !in->AtEnd() || unk < -1 || unk >= limit) return nullptr;
+  std::optional<TokenId> unk_id;
+  if (unk >= 0) unk_id = unk;
+  auto model = std::unique_ptr<Unigram>(
+      new Unigram(*std::move(vocabulary), std::move(scores), unk_id, byte_fallback));
+  if (!model->IsList()) return nullptr;
+  model->trie_ = *std::move(trie);
+  return model;
+}
+
 void Unigram::AppendPart(std::string_view piece, Token part, std::vector<Token>* out) const {
   // Only unknown parts, which may be several characters, can spell another token than theirs.
   if (!unk_id_ || part.id != *unk_id_) {

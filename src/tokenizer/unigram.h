@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "tokenizer/compiled_file.h"
 #include "tokenizer/double_array.h"
 #include "tokenizer/model.h"
 
@@ -17,17 +18,19 @@ class Unigram : public Model {
                                                      std::optional<TokenId> unk_id,
                                                      bool byte_fallback);
 
+  // As bytes, and back; nothing where the tokens are no list of ids from 0 on, or these are not such bytes. Any bytes are
+  // safe. They are used where they lie, so they must outlive the model.
+  bool Save(CompiledWriter* out) const;
+  static std::unique_ptr<const Model> Restore(CompiledReader* in);
+
   Status Tokenize(std::string_view piece, std::vector<Token>* out) const override;
   std::string TokenText(std::string_view piece, const Token& token) const override;
   std::string_view Name() const override { return "Unigram"; }
 
-  const std::vector<double>& scores() const { return scores_; }
-  std::optional<TokenId> unk_id() const { return unk_id_; }
-  bool byte_fallback() const { return has_bytes_; }
-
  private:
   Unigram(Vocabulary vocabulary, std::vector<double> scores, std::optional<TokenId> unk_id,
           bool byte_fallback);
+  bool IsList() const;
   void AppendPart(std::string_view piece, Token part, std::vector<Token>* out) const;
 
   std::vector<double> scores_;
