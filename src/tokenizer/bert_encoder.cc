@@ -27,10 +27,11 @@ std::string Normalized(const Normalizer& normalizer, std::string_view text) {
 }  // namespace
 
 std::unique_ptr<const FusedEncoder> BertEncoder::Make(const Normalizer& normalizer,
-                                                      bool strips_accents, const WordPiece& model) {
+                                                      bool strips_accents, const WordPiece& model,
+                                                      std::string_view stored) {
   std::unique_ptr<BertEncoder> encoder(new BertEncoder(normalizer, strips_accents, model));
   std::optional<TokenId> unk = model.vocabulary().Find(model.options().unk_token);
-  if (!unk || !encoder->FillTries()) return nullptr;
+  if (!unk || !(encoder->RestoreTries(stored) || encoder->FillTries())) return nullptr;
   encoder->unk_id_ = *unk;
   for (uint32_t c = 0; c < 128; ++c) encoder->ascii_[c] = encoder->EntryOf(c);
   return encoder;
@@ -38,6 +39,22 @@ std::unique_ptr<const FusedEncoder> BertEncoder::Make(const Normalizer& normaliz
 
 BertEncoder::BertEncoder(const Normalizer& normalizer, bool strips_accents, const WordPiece& model)
     : normalizer_(normalizer), strips_accents_(strips_accents), model_(model) {}
+
+void BertEncoder::Save(CompiledWriter* out) const {
+  begins_.Save(out);
+  continues_.Save(out);
+}
+
+bool BertEncoder::RestoreTries(std::string_view stored) {
+  CompiledReader in(stored);
+  const TokenId limit = model_.vocabulary().max_id() + 1;
+  std::optional<DoubleArray> begins = DoubleArray::Restore(&in, limit);
+  std::optional<DoubleArray> continues = DoubleArray::Restore(&in, limit);
+  if (!begins || !continues || !in.AtEnd()) return false;
+  begins_ = *std::move(begins);
+  continues_ = *std::move(continues);
+  return true;
+}
 
 bool BertEncoder::FillTries() {
   const Vocabulary& vocabulary = model_.vocabulary();
@@ -227,8 +244,10 @@ void BertEncoder::PlaceWord(std::string_view text, const char* p, const char* q,
   size_t at = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
     std::string_view spelling = model_.vocabulary().Spelling(ids[i]);
-    if (i > 0) spelling.remove_prefix(prefix.size());
-    size_t next = ids.size() == 1 ? spans.size() : at + CountCodePoints(spelling);
+    if (i > 0) spelling.remove_prefix(std::min(prefix.size(), spelling.size()));
+    size_t next = at + CountCodePoints(spelling);
+    if (ids.size() == 1 || next > spans.size()) next = spans.size();
+    if (next <= at) break;  // of damaged tables
     out->push_back({ids[i], spans[at].begin, spans[next - 1].end, word});
     at = next;
   }

@@ -25,11 +25,12 @@ class BertEncoder : public FusedEncoder {
  public:
   // `normalizer` is a BertNormalizer that strips accents or not. Null where the model is not one that this equals.
   static std::unique_ptr<const FusedEncoder> Make(const Normalizer& normalizer, bool strips_accents,
-                                                  const WordPiece& model);
+                                                  const WordPiece& model, std::string_view stored);
 
   bool Encode(std::string_view text, bool at_start, IdSink* out) const override;
   bool EncodeTokens(std::string_view text, bool at_start, std::vector<PlacedToken>* out,
                     uint32_t* words) const override;
+  void Save(CompiledWriter* out) const override;
   std::string_view Name() const override { return "fused BERT path"; }
 
  private:
@@ -51,6 +52,7 @@ class BertEncoder : public FusedEncoder {
   };
 
   BertEncoder(const Normalizer& normalizer, bool strips_accents, const WordPiece& model);
+  bool RestoreTries(std::string_view stored);
   bool FillTries();
   const Page& PageOf(uint32_t c) const {
     return pages_.Get(c, [this](uint32_t first) { return MakePage(first); });

@@ -113,8 +113,8 @@ std::optional<CompiledTokenizer> CompiledCache::Find(const ContentKey& key) cons
   std::string_view model;
   std::string_view merger;
   CompiledTokenizer out;
-  if (!in.Text(&frame) || !in.Part(&model) || !in.Part(&merger) || !in.Part(&out.decode_table) ||
-      !in.AtEnd()) {
+  if (!in.Text(&frame) || !in.Part(&model) || !in.Part(&merger) || !in.Part(&out.fused) ||
+      !in.Part(&out.decode_table) || !in.AtEnd()) {
     return std::nullopt;
   }
   out.frame = std::string(frame);
@@ -130,7 +130,8 @@ std::optional<CompiledTokenizer> CompiledCache::Find(const ContentKey& key) cons
 }
 
 void CompiledCache::Store(const ContentKey& key, std::string_view frame, const Model& model,
-                          const PieceMerger* merger, const DecodeTable* decode) const {
+                          const PieceMerger* merger, const FusedEncoder* fused,
+                          const DecodeTable* decode) const {
   std::optional<std::string> compiled = CompileModel(model);
   if (!compiled) return;
   CompiledWriter out;
@@ -142,6 +143,7 @@ void CompiledCache::Store(const ContentKey& key, std::string_view frame, const M
     out.Part(bytes.Take());
   };
   part(merger);
+  part(fused);
   part(decode);
   std::string file = SealCompiled(key, out.Take());
   if (file.size() > max_bytes_) return;

@@ -13,6 +13,7 @@
 #include "tokenizer/compiled_file.h"
 #include "tokenizer/compiled_image.h"
 #include "tokenizer/decode_table.h"
+#include "tokenizer/fused_encoder.h"
 #include "tokenizer/model.h"
 #include "tokenizer/piece_merger.h"
 
@@ -23,6 +24,7 @@ struct CompiledTokenizer {
   std::string frame;  // for PartsFromFrame(); empty for sources that keep it elsewhere
   std::unique_ptr<const Model> model;
   std::unique_ptr<const PieceMerger> merger;  // of a byte-level model
+  std::string_view fused;                     // for FusedEncoder::Make()
   std::string_view decode_table;              // for DecodeTable::Restore()
 };
 
@@ -42,7 +44,8 @@ class CompiledCache {
   std::optional<CompiledTokenizer> Find(const ContentKey& key) const;
   // Writes it under a temporary name and renames; does nothing where that fails.
   void Store(const ContentKey& key, std::string_view frame, const Model& model,
-             const PieceMerger* merger = nullptr, const DecodeTable* decode = nullptr) const;
+             const PieceMerger* merger = nullptr, const FusedEncoder* fused = nullptr,
+             const DecodeTable* decode = nullptr) const;
 
   std::string PathOf(const ContentKey& key) const;
 

@@ -211,6 +211,14 @@ TEST_P(CompiledFamilies, EncodeTheRecordedTextsAsRecorded) {
   CompiledImage image(*compiled);
   auto again = PartsFromFrame(frame, RestoreModel(image.text()));
   ASSERT_TRUE(again.ok()) << again.status();
+  CompiledWriter tables;
+  if (auto encoder =
+          FusedEncoder::Make(parts->normalizer.get(), parts->pre_tokenizer.get(), *parts->model)) {
+    encoder->Save(&tables);
+  }
+  CompiledImage stored(tables.Take());
+  again->fused = FusedEncoder::Make(again->normalizer.get(), again->pre_tokenizer.get(),
+                                    *again->model, stored.text());
   auto pipeline = Pipeline::Make(*std::move(again));
   ASSERT_TRUE(pipeline.ok());
   Tokenizer tokenizer(*std::move(pipeline));

@@ -68,13 +68,14 @@ FusedEncoder::FusedEncoder() {
 
 std::unique_ptr<const FusedEncoder> FusedEncoder::Make(const Normalizer* normalizer,
                                                        const PreTokenizer* pre_tokenizer,
-                                                       const Model& model) {
+                                                       const Model& model,
+                                                       std::string_view stored) {
   Steps steps;
   if (normalizer != nullptr) normalizer->AppendSteps(&steps.normalizer);
   if (pre_tokenizer != nullptr) pre_tokenizer->AppendSteps(&steps.pre_tokenizer);
   if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) {
     std::optional<SpmBpePlan> plan = PlanSpmBpe(steps);
-    return plan ? SpmBpeEncoder::Make(*bpe, *plan) : nullptr;
+    return plan ? SpmBpeEncoder::Make(*bpe, *plan, stored) : nullptr;
   }
   const std::vector<NormalizerStep>& n = steps.normalizer;
   const std::vector<PreTokenizerStep>& p = steps.pre_tokenizer;
@@ -82,7 +83,7 @@ std::unique_ptr<const FusedEncoder> FusedEncoder::Make(const Normalizer* normali
     if (n.size() != 1 || n[0].kind != N::kBert || p.size() != 1 || p[0].kind != P::kBert) {
       return nullptr;
     }
-    return BertEncoder::Make(*normalizer, n[0].accents, *word_piece);
+    return BertEncoder::Make(*normalizer, n[0].accents, *word_piece, stored);
   }
   if (const auto* unigram = dynamic_cast<const Unigram*>(&model)) {
     bool words = n.size() == 1 && n[0].kind == N::kPrecompiled && p.size() == 2 &&

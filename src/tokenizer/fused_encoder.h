@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/compiled_file.h"
 #include "tokenizer/model.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/placed_token.h"
@@ -25,10 +26,13 @@ class FusedEncoder {
   virtual ~FusedEncoder() = default;
 
   // Null unless the ids are those of the parts, which must live as long as the encoder; `normalizer` and
-  // `pre_tokenizer` may be null.
+  // `pre_tokenizer` may be null. `stored` spares the work if it is what an encoder of the same parts saved; anything else
+  // is safe. It is used where it lies, so it must outlive the encoder too.
   static std::unique_ptr<const FusedEncoder> Make(const Normalizer* normalizer,
                                                   const PreTokenizer* pre_tokenizer,
-                                                  const Model& model);
+                                                  const Model& model, std::string_view stored = {});
+  // Appends the tables that take long to make, if any.
+  virtual void Save(CompiledWriter* out) const { static_cast<void>(out); }
 
   // Appends the ids of `text`: valid UTF-8, not empty, not normalized, without added tokens. `at_start`: nothing is
   // in front of it. False where this text needs the general way; what was appended counts for nothing then.

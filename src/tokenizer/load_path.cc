@@ -48,7 +48,13 @@ Status Named(const std::string& path, const Status& status) {
 }
 
 // Smaller files load about as fast from their source.
-constexpr size_t kWorthCompiling = size_t{1} << 20;
+constexpr size_t kWorthCompiling = size_t{256} << 10;
+
+std::unique_ptr<const FusedEncoder> FusedOf(const PipelineParts& parts, std::string_view stored) {
+  if (parts.byte_level.kind != ByteLevelPlan::Kind::kNone) return nullptr;
+  return FusedEncoder::Make(parts.normalizer.get(), parts.pre_tokenizer.get(), *parts.model,
+                            stored);
+}
 
 // `from_source(frame)` loads, and says in `*frame` what CompiledTokenizer::frame keeps; `from_compiled` takes what it
 // has kept.
@@ -63,10 +69,12 @@ StatusOr<PipelineParts> ThroughCache(std::string_view kind, std::string_view byt
   if (std::optional<CompiledTokenizer> found = cache.Find(*key)) {
     TokenId size = found->model->vocabulary().max_id() + 1;
     std::string_view table = found->decode_table;
+    std::string_view fused = found->fused;
     std::unique_ptr<const PieceMerger> merger = std::move(found->merger);
     std::shared_ptr<const CompiledImage> image = found->image;
     StatusOr<PipelineParts> parts = from_compiled(*std::move(found));
     if (parts.ok() && (parts->decode = DecodeTable::Restore(table, size))) {
+      parts->fused = FusedOf(*parts, fused);
       parts->merger = std::move(merger);
       parts->image = std::move(image);
       return parts;
@@ -81,7 +89,8 @@ StatusOr<PipelineParts> ThroughCache(std::string_view kind, std::string_view byt
       [&] {
         if (byte_level) parts->merger = PieceMerger::Make(*bpe);
       });
-  cache.Store(*key, frame, *parts->model, parts->merger.get(), &*parts->decode);
+  parts->fused = FusedOf(*parts, {});
+  cache.Store(*key, frame, *parts->model, parts->merger.get(), parts->fused.get(), &*parts->decode);
   return parts;
 }
 

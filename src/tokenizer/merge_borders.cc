@@ -1,5 +1,6 @@
 #include "tokenizer/merge_borders.h"
 
+#include <bit>
 #include <string_view>
 #include <unordered_set>
 
@@ -41,8 +42,15 @@ MergeBorders::MergeBorders(const Bpe& model, uint32_t cut_before) : cut_before_(
   bits_.assign(size_t{1} << (log_bits - 6), 0);
   for (uint64_t pair : pairs) {
     uint64_t at = Hash(static_cast<uint32_t>(pair >> 32), static_cast<uint32_t>(pair)) >> shift_;
-    bits_[at >> 6] |= uint64_t{1} << (at & 63);
+    bits_.Edit(at >> 6) |= uint64_t{1} << (at & 63);
   }
+}
+
+std::optional<MergeBorders> MergeBorders::Restore(CompiledReader* in, uint32_t cut_before) {
+  MergeBorders out(cut_before);
+  if (!in->Rows(&out.bits_) || !std::has_single_bit(out.bits_.size())) return std::nullopt;
+  out.shift_ = 64 - 6 - std::countr_zero(out.bits_.size());
+  return out;
 }
 
 }  // namespace portico::tokenizer

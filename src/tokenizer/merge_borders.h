@@ -14,9 +14,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <optional>
 
 #include "tokenizer/bpe.h"
+#include "tokenizer/compiled_file.h"
+#include "tokenizer/stored_rows.h"
 
 namespace portico::tokenizer {
 
@@ -26,6 +28,10 @@ class MergeBorders {
   // `cut_before`: a character that a part always begins with, or 0.
   MergeBorders(const Bpe& model, uint32_t cut_before);
 
+  // The table as bytes, and back; nothing where these are not such bytes. Any such table is safe.
+  void Save(CompiledWriter* out) const { out->Rows(bits_); }
+  static std::optional<MergeBorders> Restore(CompiledReader* in, uint32_t cut_before);
+
   // True where a merge may reach from `a` to the `b` behind it; now and then also where none does.
   bool MayCross(uint32_t a, uint32_t b) const {
     uint64_t at = Hash(a, b) >> shift_;
@@ -33,13 +39,15 @@ class MergeBorders {
   }
 
  private:
+  explicit MergeBorders(uint32_t cut_before) : cut_before_(cut_before) {}
+
   static uint64_t Hash(uint32_t a, uint32_t b) {
     return (uint64_t{a} << 21 | b) * 0x9E3779B97F4A7C15u;
   }
 
   uint32_t cut_before_;
   int shift_ = 64;
-  std::vector<uint64_t> bits_;  // a power of two, at least sixteen bits a pair
+  StoredRows<uint64_t> bits_;  // a power of two, at least sixteen bits a pair
 };
 
 }  // namespace portico::tokenizer

@@ -54,9 +54,12 @@ StatusOr<std::unique_ptr<const Pipeline>> Pipeline::Make(PipelineParts parts) {
         }
       });
   if (!p->fast_ && !p->added_.SearchesNormalized()) {
-    p->fused_ = FusedEncoder::Make(p->parts_.normalizer.get(), p->parts_.pre_tokenizer.get(),
-                                   *p->parts_.model);
+    p->fused_ = p->parts_.fused
+                    ? std::move(p->parts_.fused)
+                    : FusedEncoder::Make(p->parts_.normalizer.get(), p->parts_.pre_tokenizer.get(),
+                                         *p->parts_.model);
   }
+  p->parts_.fused.reset();
   if (p->parts_.post_processor) {
     p->frame_ = p->parts_.post_processor->FrameOfSingle();
     p->adds_special_tokens_ = p->parts_.post_processor->AddedTokens(false) > 0;

@@ -40,6 +40,7 @@ struct PipelineParts {
   DecodePlan decode_plan;
   ByteLevelPlan byte_level;                   // kNone unless the fused way equals the parts above
   std::unique_ptr<const PieceMerger> merger;  // of a byte-level model, if it is made already
+  std::unique_ptr<const FusedEncoder> fused;  // of these parts, likewise
   std::optional<DecodeTable> decode;  // of the model's vocabulary under decode_plan, likewise
   bool nfc_only = false;              // the normalizer is NFC and nothing else
   std::string description;            // where it came from, for a person

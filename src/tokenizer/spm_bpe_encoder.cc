@@ -8,32 +8,69 @@
 #include "tokenizer/char_pages.h"
 
 namespace portico::tokenizer {
-std::unique_ptr<const FusedEncoder> SpmBpeEncoder::Make(const Bpe& model, SpmBpePlan plan) {
+
+std::unique_ptr<const FusedEncoder> SpmBpeEncoder::Make(const Bpe& model, SpmBpePlan plan,
+                                                        std::string_view stored) {
   const BpeOptions& o = model.options();
   if (!o.byte_fallback || o.ignore_merges || !o.continuing_subword_prefix.empty() ||
       !o.end_of_word_suffix.empty()) {
     return nullptr;
   }
-  std::unique_ptr<SpmBpeEncoder> encoder(new SpmBpeEncoder(model, plan));
-  if (!encoder->FillSymbols()) return nullptr;
-  encoder->FillAsciiCuts();
+  if (!stored.empty()) {
+    if (auto restored = Restore(model, plan, stored)) return restored;
+  }
+  MergeBorders borders(model, plan.split ? kSpaceSymbol : 0);
+  std::unique_ptr<SpmBpeEncoder> encoder(new SpmBpeEncoder(model, plan, std::move(borders)));
+  if (!encoder->FillByteIds() || !encoder->FillSymbols() || !encoder->FillAscii()) return nullptr;
   return encoder;
 }
 
-SpmBpeEncoder::SpmBpeEncoder(const Bpe& model, SpmBpePlan plan)
-    : model_(model), plan_(plan), borders_(model, plan.split ? kSpaceSymbol : 0) {}
+SpmBpeEncoder::SpmBpeEncoder(const Bpe& model, SpmBpePlan plan, MergeBorders borders)
+    : model_(model), plan_(plan), borders_(std::move(borders)) {}
+
+void SpmBpeEncoder::Save(CompiledWriter* out) const {
+  borders_.Save(out);
+  out->Number<uint8_t>(makes_bytes_);
+  out->Rows(chars_of_);
+  out->Rows(page_of_);
+  out->Rows(pages_);
+}
+
+std::unique_ptr<SpmBpeEncoder> SpmBpeEncoder::Restore(const Bpe& model, SpmBpePlan plan,
+                                                      std::string_view stored) {
+  CompiledReader in(stored);
+  auto borders = MergeBorders::Restore(&in, plan.split ? kSpaceSymbol : 0);
+  if (!borders) return nullptr;
+  std::unique_ptr<SpmBpeEncoder> out(new SpmBpeEncoder(model, plan, *std::move(borders)));
+  const TokenId limit = model.vocabulary().max_id() + 1;
+  if (!in.Flag(&out->makes_bytes_) || !in.Rows(&out->chars_of_) || !in.Rows(&out->page_of_) ||
+      !in.Rows(&out->pages_) || !in.AtEnd() ||
+      out->chars_of_.size() != static_cast<size_t>(limit) ||
+      out->page_of_.size() != 0x110000 / kPage || out->pages_.size() < kPage) {
+    return nullptr;
+  }
+  bool known = true;
+  for (uint16_t page : out->page_of_) known &= page < out->pages_.size() / kPage;
+  for (TokenId id : out->pages_) known &= id >= -1 && id < limit;
+  if (!known || !out->FillByteIds() || !out->FillAscii()) return nullptr;
+  return out;
+}
+
+bool SpmBpeEncoder::FillByteIds() {
+  constexpr char kDigits[] = "0123456789ABCDEF";
+  for (size_t b = 0; b < 256; ++b) {
+    std::string name = {'<', '0', 'x', kDigits[b >> 4], kDigits[b & 15], '>'};
+    std::optional<TokenId> id = model_.vocabulary().Find(name);
+    if (!id) return false;
+    byte_ids_[b] = *id;
+  }
+  return true;
+}
 
 bool SpmBpeEncoder::FillSymbols() {
   const Vocabulary& vocabulary = model_.vocabulary();
-  constexpr char kDigits[] = "0123456789ABCDEF";
   std::vector<bool> is_byte(static_cast<size_t>(vocabulary.max_id()) + 1);
-  for (size_t b = 0; b < 256; ++b) {
-    std::string name = {'<', '0', 'x', kDigits[b >> 4], kDigits[b & 15], '>'};
-    std::optional<TokenId> id = vocabulary.Find(name);
-    if (!id) return false;
-    byte_ids_[b] = *id;
-    is_byte[static_cast<size_t>(*id)] = true;
-  }
+  for (TokenId id : byte_ids_) is_byte[static_cast<size_t>(id)] = true;
   bool bytes_merge = false;
   model_.ForEachMerge([&](TokenId left, TokenId right, Merge merge) {
     bytes_merge |= is_byte[static_cast<size_t>(left)] || is_byte[static_cast<size_t>(right)];
@@ -47,32 +84,34 @@ bool SpmBpeEncoder::FillSymbols() {
   for (TokenId id = 0; id <= vocabulary.max_id(); ++id) {
     std::string_view spelling = vocabulary.Spelling(id);
     if (!is_byte[static_cast<size_t>(id)]) {
-      chars_of_[static_cast<size_t>(id)] = static_cast<uint16_t>(CountCodePoints(spelling));
+      chars_of_.Edit(static_cast<size_t>(id)) = static_cast<uint16_t>(CountCodePoints(spelling));
     }
     if (spelling.empty() || spelling.size() > 4 ||
         Utf8SequenceLength(spelling) != spelling.size()) {
       continue;
     }
     uint32_t c = Utf8Decode(spelling, spelling.size());
-    uint16_t& page = page_of_[c / kPage];
+    uint16_t& page = page_of_.Edit(c / kPage);
     if (page == 0) {
       page = static_cast<uint16_t>(pages_.size() / kPage);
       pages_.resize(pages_.size() + kPage, -1);
     }
-    pages_[page * kPage + c % kPage] = *vocabulary.Find(spelling);
+    pages_.Edit(page * kPage + c % kPage) = *vocabulary.Find(spelling);
   }
-  for (uint32_t c = 0; c < 128; ++c) ascii_[c] = pages_[page_of_[0] * kPage + c];
-  ascii_[' '] = SymbolOf(kSpaceSymbol);
-  return ascii_[' '] >= 0;
+  return true;
 }
 
-void SpmBpeEncoder::FillAsciiCuts() {
+// What the other tables say of ASCII. False where a space has no token.
+bool SpmBpeEncoder::FillAscii() {
+  for (uint32_t c = 0; c < 128; ++c) ascii_[c] = pages_[page_of_[0] * kPage + c];
+  ascii_[' '] = SymbolOf(kSpaceSymbol);
   for (uint32_t a = 0; a < 128; ++a) {
     for (uint32_t b = 0; b < 128; ++b) {
       ascii_cut_[a << 7 | b] =
           !borders_.MayCross(a == ' ' ? kSpaceSymbol : a, b == ' ' ? kSpaceSymbol : b);
     }
   }
+  return ascii_[' '] >= 0;
 }
 
 // The end of the part that begins at `p`, which is not the end.
@@ -205,6 +244,7 @@ bool SpmBpeEncoder::EncodeTokens(std::string_view text, bool at_start,
     }
     uint32_t bytes_left = 0;  // of the character at `p`
     for (TokenId id : ids) {
+      if (p == q) break;  // of damaged tables
       const char* from = p;
       uint16_t chars = chars_of_[static_cast<size_t>(id)];
       uint32_t length = DecodeChar(p).length;
@@ -215,7 +255,7 @@ bool SpmBpeEncoder::EncodeTokens(std::string_view text, bool at_start,
         if (--bytes_left == 0) p += length;
         continue;
       }
-      for (; chars > 0; --chars) p += DecodeChar(p).length;
+      for (; chars > 0 && p < q; --chars) p += DecodeChar(p).length;
       Span span = place(from, p);
       out->push_back({id, span.begin, span.end, word});
     }

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "tokenizer/bpe.h"
+#include "tokenizer/compiled_file.h"
 #include "tokenizer/fused_encoder.h"
 #include "tokenizer/id_sink.h"
 #include "tokenizer/merge_borders.h"
+#include "tokenizer/stored_rows.h"
 
 namespace portico::tokenizer {
 
@@ -24,20 +26,25 @@ struct SpmBpePlan {
 class SpmBpeEncoder : public FusedEncoder {
  public:
   // Null where the model is not one that this equals.
-  static std::unique_ptr<const FusedEncoder> Make(const Bpe& model, SpmBpePlan plan);
+  static std::unique_ptr<const FusedEncoder> Make(const Bpe& model, SpmBpePlan plan,
+                                                  std::string_view stored);
 
   bool Encode(std::string_view text, bool at_start, IdSink* out) const override;
   bool EncodeTokens(std::string_view text, bool at_start, std::vector<PlacedToken>* out,
                     uint32_t* words) const override;
+  void Save(CompiledWriter* out) const override;
   std::string_view Name() const override { return "fused SentencePiece BPE path"; }
 
  private:
   static constexpr uint32_t kSpaceSymbol = 0x2581;
   static constexpr size_t kPage = 256;
 
-  SpmBpeEncoder(const Bpe& model, SpmBpePlan plan);
+  SpmBpeEncoder(const Bpe& model, SpmBpePlan plan, MergeBorders borders);
+  static std::unique_ptr<SpmBpeEncoder> Restore(const Bpe& model, SpmBpePlan plan,
+                                                std::string_view stored);
+  bool FillByteIds();
   bool FillSymbols();
-  void FillAsciiCuts();
+  bool FillAscii();
   // The token of a character of the text, -1 where it is encoded in bytes.
   TokenId SymbolOf(uint32_t c) const {
     return c < 128 ? ascii_[c] : pages_[page_of_[c / kPage] * kPage + c % kPage];
@@ -57,10 +64,10 @@ class SpmBpeEncoder : public FusedEncoder {
   TokenId byte_ids_[256];
   TokenId ascii_[128];  // a space is "▁"
   bool ascii_cut_[128 * 128];
-  std::vector<uint16_t> chars_of_;  // how many characters a token spells; 0: it is a byte
-  bool makes_bytes_ = false;        // a merge spells out a byte token's name
-  std::vector<uint16_t> page_of_;
-  std::vector<TokenId> pages_;
+  StoredRows<uint16_t> chars_of_;  // how many characters a token spells; 0: it is a byte
+  bool makes_bytes_ = false;       // a merge spells out a byte token's name
+  StoredRows<uint16_t> page_of_;
+  StoredRows<TokenId> pages_;
 };
 
 }  // namespace portico::tokenizer
