@@ -4,7 +4,7 @@
 //
 // Reads lines "PROMPTS IDS". PROMPTS is a file: a line with the number of passes and the prompts' lengths, then the
 // prompts, as many a pass. Every prompt is encoded once, in order (cold), then the first again and again (warm), and
-// both once more with offsets. The ids of all prompts go to IDS (for each: a count, then the ids; 32 bits each). The
+// both once more with all that an Encoding has (offsets), by a second such tokenizer, which has caches of its own. The ids of all prompts go to IDS (for each: a count, then the ids; 32 bits each). The
 // answer is a line of JSON, in microseconds a prompt.
 #include <algorithm>
 #include <cstdint>
@@ -80,7 +80,8 @@ double Warm(const Cell& cell, Encode encode) {
   return Median(std::move(times));
 }
 
-void Measure(const Tokenizer& tokenizer, const std::string& prompts, const std::string& ids_path) {
+void Measure(const Tokenizer& tokenizer, const Tokenizer& full, const std::string& prompts,
+             const std::string& ids_path) {
   Cell cell = ReadCell(prompts);
   std::vector<std::vector<TokenId>> ids(cell.prompts.size());
   double first = 0;
@@ -96,9 +97,11 @@ void Measure(const Tokenizer& tokenizer, const std::string& prompts, const std::
   });
   Tokenizer::EncodeOptions options;
   options.add_special_tokens = false;
-  double offsets = Warm(cell, [&](size_t i) {
-    if (!tokenizer.EncodeFull(cell.prompts[i], nullptr, options).ok()) std::abort();
-  });
+  auto encode_full = [&](size_t i) {
+    if (!full.EncodeFull(cell.prompts[i], nullptr, options).ok()) std::abort();
+  };
+  double cold_offsets = Cold(cell, encode_full);
+  double offsets = Warm(cell, encode_full);
   std::ofstream out(ids_path, std::ios::binary);
   for (const std::vector<TokenId>& list : ids) {
     auto count = static_cast<uint32_t>(list.size());
@@ -107,8 +110,10 @@ void Measure(const Tokenizer& tokenizer, const std::string& prompts, const std::
               static_cast<std::streamsize>(list.size() * sizeof(TokenId)));
   }
   out.close();
-  std::printf("{\"cold\": %.3f, \"warm\": %.3f, \"first\": %.3f, \"offsets\": %.3f}\n", cold, warm,
-              first, offsets);
+  std::printf(
+      "{\"cold\": %.3f, \"warm\": %.3f, \"first\": %.3f, \"cold_offsets\": %.3f, \"offsets\": "
+      "%.3f}\n",
+      cold, warm, first, cold_offsets, offsets);
   std::fflush(stdout);
 }
 
@@ -121,14 +126,15 @@ int main(int argc, char** argv) {
     return 2;
   }
   auto tokenizer = portico::Tokenizer::Load(argv[1]);
-  if (!tokenizer.ok()) {
+  auto full = portico::Tokenizer::Load(argv[1]);
+  if (!tokenizer.ok() || !full.ok()) {
     std::fprintf(stderr, "%s\n", tokenizer.status().ToString().c_str());
     return 1;
   }
   std::printf("{}\n");
   std::fflush(stdout);
   for (std::string prompts, ids; std::cin >> prompts >> ids;) {
-    portico::Measure(**tokenizer, prompts, ids);
+    portico::Measure(**tokenizer, **full, prompts, ids);
   }
   return 0;
 }

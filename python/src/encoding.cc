@@ -114,7 +114,7 @@ void BindEncoding(nb::module_& module) {
                    })
       .def_prop_ro("tokens",
                    [](PyEncoding& e) {
-                     return MakeList(e.full().tokens, [](const std::string& token) {
+                     return MakeList(e.full().tokens, [](std::string_view token) {
                        return ToStr(token).release().ptr();
                      });
                    })

@@ -45,7 +45,7 @@ void WriteOptional(const std::vector<int32_t>& numbers, JsonWriter* w) {
 void WriteEncoding(const Encoding& e, JsonWriter* w) {
   WriteInts(e.ids, &w->Key("ids"));
   w->Key("tokens").BeginArray();
-  for (const std::string& token : e.tokens) w->String(token);
+  for (std::string_view token : e.tokens) w->String(token);
   w->EndArray();
   WriteSpans(e.offsets, &w->Key("offsets"));
   WriteInts(e.type_ids, &w->Key("type_ids"));
@@ -152,7 +152,7 @@ int PrintForPerson(const Tokenizer& tokenizer, const std::string& text, bool add
   for (size_t i = 0; colour && i < encoding->size(); ++i) {
     Span s = encoding->byte_offsets[i];
     std::string part =
-        s.begin < s.end ? text.substr(s.begin, s.end - s.begin) : encoding->tokens[i];
+        s.begin < s.end ? text.substr(s.begin, s.end - s.begin) : std::string(encoding->tokens[i]);
     std::cout << Coloured(Visible(part), i);
   }
   if (colour) std::cout << "\n\n";

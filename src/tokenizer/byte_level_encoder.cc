@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "tokenizer/byte_level_scanners.h"
@@ -100,17 +101,6 @@ class PendingPieces {
     count_ = 0;
   }
 
-  // The same, where `done(first, p, q)` is called for each piece: its ids are those of the output from `first` on.
-  template <typename Done>
-  void Resolve(Done done) {
-    for (size_t i = 0; i < count_; ++i) {
-      size_t first = out_->size();
-      ResolveOne(pending_[i]);
-      done(first, pending_[i].text, pending_[i].text + pending_[i].length);
-    }
-    count_ = 0;
-  }
-
  private:
   struct Pending {
     PieceKey key;
@@ -123,14 +113,6 @@ class PendingPieces {
   // that are lie in the cache like the others.
   static bool MayBeWord(const Pending& piece) {
     return piece.length <= WordTable::kMostBytes && (piece.key.low & 0x8080) == 0;
-  }
-
-  void ResolveOne(const Pending& piece) {
-    TokenId* begin = out_->Room(PieceCache::kShortIds);
-    TokenId* to = begin;
-    const PieceCache::Short* hit = nullptr;
-    if (!ResolveShort(piece, &hit, &to)) return ResolveOther(piece, MayBeMedium(piece, hit));
-    out_->Filled(static_cast<size_t>(to - begin));
   }
 
   // Writes the ids of a piece that the tables of short ones tell, with room for kShortIds of them. Else false; `*hit` is
@@ -224,9 +206,11 @@ ByteLevelEncoder::ByteLevelEncoder(std::unique_ptr<const PieceMerger> merger, By
   number_ = next.fetch_add(1, std::memory_order_relaxed);
 }
 
-template <typename Scanner>
-void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text,
-                                  std::vector<TokenId>* ids) const {
+// Calls `cut` with the end of each piece, in order.
+template <typename Scanner, typename Cut>
+void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::vector<TokenId>* ids,
+                                  Cut cut) const {
+  constexpr bool kCuts = !std::is_empty_v<Cut>;
   const CharClasses& classes = CharClasses::Get();
   PieceCache* cache = PieceCache::OfThread(number_);
   TextCache* texts = cache->texts();
@@ -252,7 +236,12 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text,
     if (keep) {
       hash = TextCache::HashOf(p);
       texts->Prefetch(hash);
-      if (expected && copied()) continue;
+      if (expected && copied()) {
+        if constexpr (kCuts) {
+          for (const char* q = begin; q < p;) cut(q = scanner.Next(q, end));
+        }
+        continue;
+      }
     }
     size_t first = out.size();
     size_t length = 0;
@@ -264,6 +253,7 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text,
         whole = false;
       }
       pieces.Add(p, q);
+      cut(q);
       p = q;
       length = static_cast<size_t>(p - begin);
     } while (p < end && length < TextCache::kMost &&
@@ -279,77 +269,24 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text,
   }
 }
 
-template <typename Scanner>
-void ByteLevelEncoder::EncodeTokensWith(Scanner scanner, std::string_view text,
-                                        std::vector<PlacedToken>* out, uint32_t* words) const {
-  const char* begin = text.data();
-  const char* end = begin + text.size();
-  std::vector<TokenId> ids;
-  Ids sink(&ids, text.size() / 4 + PieceCache::kShortIds);
-  PendingPieces pieces(*merger_, PieceCache::OfThread(number_), end, &sink);
-  const ByteTokens& tokens = merger_->tokens();
-  auto is_tail = [](const char* p) { return (static_cast<unsigned char>(*p) & 0xC0) == 0x80; };
-  uint32_t word = 0;
-  auto place = [&](size_t first, const char* start, const char* q) {
-    const char* p = start;
-    for (TokenId id : sink.From(first)) {
-      const char* behind = p + std::min<size_t>(tokens.LengthOf(id), static_cast<size_t>(q - p));
-      // A token of a part of a character stands for all of it.
-      const char* from = p;
-      const char* to = behind;
-      while (from > start && from < q && is_tail(from)) --from;
-      while (to < q && is_tail(to)) ++to;
-      out->push_back(
-          {id, static_cast<uint32_t>(from - begin), static_cast<uint32_t>(to - begin), word});
-      p = behind;
-    }
-    ++word;
-  };
-  out->reserve(out->size() + text.size() / 4);
-  for (const char* p = begin; p < end;) {
-    const char* q = scanner.Next(p, end);
-    if (pieces.full()) pieces.Resolve(place);
-    pieces.Add(p, q);
-    p = q;
-  }
-  pieces.Resolve(place);
-  *words = word;
+std::string_view ByteLevelEncoder::Prefixed(std::string_view text, std::string* copy) const {
+  if (!TakesPrefix(text)) return text;
+  *copy = " ";
+  copy->append(text);
+  return *copy;
 }
 
-// Calls `use` with the scanner of the plan.
-template <typename Use>
-void ByteLevelEncoder::WithScanner(Use use) const {
-  switch (plan_.kind) {
-    case Kind::kGpt2:
-      return use(Gpt2Scanner{});
-    case Kind::kCl100k:
-      return use(Cl100kScanner<3>{});
-    case Kind::kQwen2:
-      return use(Cl100kScanner<1>{});
-    case Kind::kO200k:
-      return use(O200kScanner{});
-    case Kind::kDeepSeekV3:
-      return use(DeepSeekScanner{});
-    default:
-      return use(WholeScanner{});
-  }
-}
-
-bool ByteLevelEncoder::EncodeTokens(std::string_view text, std::vector<PlacedToken>* out,
-                                    uint32_t* words) const {
-  if (plan_.add_prefix_space) return false;
-  WithScanner([&](auto scanner) { EncodeTokensWith(scanner, text, out, words); });
-  return true;
-}
-
-void ByteLevelEncoder::Encode(std::string_view text, std::vector<TokenId>* ids) const {
+void ByteLevelEncoder::Encode(std::string_view text, std::vector<TokenId>* ids,
+                              std::vector<uint32_t>* piece_ends) const {
   std::string prefixed;
-  if (plan_.add_prefix_space && !text.empty() && !text.starts_with(' ')) {
-    prefixed = " ";
-    prefixed.append(text);
-    text = prefixed;
-  }
-  WithScanner([&](auto scanner) { EncodeWith(scanner, text, ids); });
+  text = Prefixed(text, &prefixed);
+  WithScanner(plan_.kind, [&](auto scanner) {
+    if (piece_ends == nullptr) return EncodeWith(scanner, text, ids, [](const char*) {});
+    const char* begin = text.data();
+    EncodeWith(scanner, text, ids, [piece_ends, begin](const char* end) {
+      piece_ends->push_back(static_cast<uint32_t>(end - begin));
+    });
+  });
 }
 
 }  // namespace portico::tokenizer

@@ -1,4 +1,5 @@
-// Text to ids for the byte-level BPE families, without spelling bytes as characters and without offsets.
+// Text to ids for the byte-level BPE families, without spelling bytes as characters, and where the ids
+// lie in the text.
 //
 // A text goes by in stretches of a hundred bytes and more. A stretch that this thread has encoded before is copied
 // (text_cache.h). Of another, the scanner cuts the pieces first, while the lines of the piece cache that they need are
@@ -6,13 +7,16 @@
 // that this thread has merged before, and merged if it is new (piece_merger.h).
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/bpe.h"
+#include "tokenizer/encoding.h"
 #include "tokenizer/piece_merger.h"
-#include "tokenizer/placed_token.h"
 #include "tokenizer/pre_tokenizer.h"
 
 namespace portico::tokenizer {
@@ -25,22 +29,32 @@ class ByteLevelEncoder {
   static std::unique_ptr<const ByteLevelEncoder> Make(
       const Bpe& model, ByteLevelPlan plan, std::unique_ptr<const PieceMerger> merger = nullptr);
 
-  // Appends the ids of normalized, valid UTF-8 without added tokens.
-  void Encode(std::string_view text, std::vector<TokenId>* ids) const;
-  // The same with their places in `text`, from word 0 on; `*words` is how many there were. False where the encoder puts
-  // something in front of the text: places are not known then.
-  bool EncodeTokens(std::string_view text, std::vector<PlacedToken>* out, uint32_t* words) const;
+  // Appends the ids of normalized, valid UTF-8 without added tokens; to `piece_ends`, where not null, where the pieces
+  // end for NumberWords().
+  void Encode(std::string_view text, std::vector<TokenId>* ids,
+              std::vector<uint32_t>* piece_ends = nullptr) const;
+
+  // Of `ids` as Encode() made them of `text`: what each stands for, in bytes from `base` on. A token of a part of a
+  // character stands for all of it. `spans` has room for one an id.
+  void Place(std::string_view text, std::span<const TokenId> ids, uint32_t base, Span* spans) const;
+  // The number of the piece that each lies in, counted from `word` on; returns the next piece's.
+  int32_t NumberWords(std::span<const TokenId> ids, std::span<const uint32_t> piece_ends,
+                      int32_t word, int32_t* words) const;
+  // Appends their spellings in the vocabulary.
+  void SpellTokens(std::string_view text, std::span<const TokenId> ids, TokenTexts* out) const;
 
  private:
   ByteLevelEncoder(std::unique_ptr<const PieceMerger> merger, ByteLevelPlan plan);
 
-  template <typename Use>
-  void WithScanner(Use use) const;
-  template <typename Scanner>
-  void EncodeTokensWith(Scanner scanner, std::string_view text, std::vector<PlacedToken>* out,
-                        uint32_t* words) const;
-  template <typename Scanner>
-  void EncodeWith(Scanner scanner, std::string_view text, std::vector<TokenId>* ids) const;
+  // Whether a space is put in front of `text`.
+  bool TakesPrefix(std::string_view text) const {
+    return plan_.add_prefix_space && !text.empty() && !text.starts_with(' ');
+  }
+  // The text with that space, in `*copy` if need be.
+  std::string_view Prefixed(std::string_view text, std::string* copy) const;
+
+  template <typename Scanner, typename Cut>
+  void EncodeWith(Scanner scanner, std::string_view text, std::vector<TokenId>* ids, Cut cut) const;
 
   ByteLevelPlan plan_;
   uint64_t number_;  // of this encoder in the process

@@ -2,6 +2,7 @@
 // beginning of any piece; what it says there depends on the text from there on alone.
 #pragma once
 
+#include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/scanner_inline.h"
 
 namespace portico::tokenizer {
@@ -63,5 +64,25 @@ class DeepSeekScanner {
 struct WholeScanner {
   const char* Next(const char*, const char* end) { return end; }
 };
+
+// Calls `use` with the scanner of that kind of plan.
+template <typename Use>
+auto WithScanner(ByteLevelPlan::Kind kind, Use use) {
+  using Kind = ByteLevelPlan::Kind;
+  switch (kind) {
+    case Kind::kGpt2:
+      return use(Gpt2Scanner{});
+    case Kind::kCl100k:
+      return use(Cl100kScanner<3>{});
+    case Kind::kQwen2:
+      return use(Cl100kScanner<1>{});
+    case Kind::kO200k:
+      return use(O200kScanner{});
+    case Kind::kDeepSeekV3:
+      return use(DeepSeekScanner{});
+    default:
+      return use(WholeScanner{});
+  }
+}
 
 }  // namespace portico::tokenizer

@@ -32,6 +32,13 @@ class CharOffsets {
     return {index_[bytes.begin], index_.back() + 1};
   }
 
+  std::vector<Span> Of(const std::vector<Span>& bytes) const {
+    std::vector<Span> out = bytes;
+    if (index_.empty()) return out;
+    for (Span& span : out) span = Of(span);
+    return out;
+  }
+
  private:
   std::vector<uint32_t> index_;  // of each byte; empty for ASCII
 };

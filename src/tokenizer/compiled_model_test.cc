@@ -116,10 +116,15 @@ TEST(CompiledMerger, SurvivesAnyBytes) {
     auto encoder =
         ByteLevelEncoder::Make(bpe, {ByteLevelPlan::Kind::kGpt2, false}, std::move(merger));
     std::vector<TokenId> ids;
-    std::vector<PlacedToken> tokens;
-    uint32_t words = 0;
-    encoder->Encode(kText, &ids);
-    encoder->EncodeTokens(kText, &tokens, &words);
+    std::vector<uint32_t> ends;
+    encoder->Encode(kText, &ids, &ends);
+    std::vector<Span> spans(ids.size());
+    std::vector<int32_t> words(ids.size());
+    encoder->Place(kText, ids, 0, spans.data());
+    encoder->NumberWords(ids, ends, 0, words.data());
+    TokenTexts texts;
+    encoder->SpellTokens(kText, ids, &texts);
+    for (const Span& span : spans) EXPECT_LE(span.end, std::string_view(kText).size());
     for (TokenId id : ids) EXPECT_LE(id, model->vocabulary().max_id());
   }
 }

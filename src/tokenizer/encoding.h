@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "tokenizer/token_id.h"
+#include "tokenizer/token_texts.h"
 
 namespace portico {
 
@@ -21,7 +21,7 @@ struct Encoding {
   static constexpr int32_t kNone = -1;
 
   std::vector<TokenId> ids;
-  std::vector<std::string> tokens;
+  TokenTexts tokens;
   std::vector<Span> offsets;       // in code points of the text that was given
   std::vector<Span> byte_offsets;  // the same in bytes of its UTF-8
   std::vector<uint32_t> type_ids;

@@ -1,7 +1,6 @@
 #include "tokenizer/encoding_ops.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +26,7 @@ std::vector<T> Part(const std::vector<T>& from, size_t begin, size_t end) {
 Encoding Slice(const Encoding& e, size_t begin, size_t end) {
   Encoding out;
   out.ids = Part(e.ids, begin, end);
-  out.tokens = Part(e.tokens, begin, end);
+  out.tokens.Add(e.tokens, begin, end);
   out.offsets = Part(e.offsets, begin, end);
   out.byte_offsets = Part(e.byte_offsets, begin, end);
   out.type_ids = Part(e.type_ids, begin, end);
@@ -186,7 +185,7 @@ void MergeInto(Encoding* encoding, const Encoding& other) {
     encoding->sequence_ranges.push_back({r.sequence, r.begin + shift, r.end + shift});
   }
   Extend(&encoding->ids, other.ids);
-  Extend(&encoding->tokens, other.tokens);
+  encoding->tokens.Add(other.tokens, 0, other.tokens.size());
   Extend(&encoding->offsets, other.offsets);
   Extend(&encoding->byte_offsets, other.byte_offsets);
   Extend(&encoding->type_ids, other.type_ids);
@@ -202,12 +201,7 @@ void MergeInto(Encoding* encoding, Encoding&& other) {
     return;
   }
   const Encoding& rest = other;
-  if (!encoding->overflowing.empty() || !other.overflowing.empty())
-    return MergeInto(encoding, rest);
-  std::vector<std::string> tokens = std::exchange(other.tokens, {});
   MergeInto(encoding, rest);
-  encoding->tokens.insert(encoding->tokens.end(), std::move_iterator(tokens.begin()),
-                          std::move_iterator(tokens.end()));
 }
 
 Status TruncatePair(Encoding* first, Encoding* second, const Truncation& rule,
@@ -243,7 +237,10 @@ void Pad(Encoding* encoding, const Padding& rule, uint64_t longest) {
   if (encoding->size() >= length) return;
   size_t count = length - encoding->size();
   Fill(&encoding->ids, count, rule.id, rule.left);
-  Fill(&encoding->tokens, count, rule.token, rule.left);
+  TokenTexts texts = rule.left ? TokenTexts() : std::move(encoding->tokens);
+  for (size_t i = 0; i < count; ++i) texts.Add(rule.token);
+  if (rule.left) texts.Add(encoding->tokens, 0, encoding->tokens.size());
+  encoding->tokens = std::move(texts);
   Fill(&encoding->offsets, count, Span{}, rule.left);
   Fill(&encoding->byte_offsets, count, Span{}, rule.left);
   Fill(&encoding->type_ids, count, rule.type_id, rule.left);

@@ -10,10 +10,10 @@
 namespace portico::tokenizer {
 namespace {
 
-void AppendToken(TokenId id, std::string text, Span bytes, const CharOffsets& chars,
+void AppendToken(TokenId id, std::string_view text, Span bytes, const CharOffsets& chars,
                  uint32_t type_id, int32_t word, Encoding* out) {
   out->ids.push_back(id);
-  out->tokens.push_back(std::move(text));
+  out->tokens.Add(text);
   out->byte_offsets.push_back(bytes);
   out->offsets.push_back(chars.Of(bytes));
   out->type_ids.push_back(type_id);

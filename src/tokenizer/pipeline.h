@@ -90,6 +90,15 @@ class Pipeline {
   bool AppendIdsFused(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
   // The added tokens and the parts between them, of a text that no normalizer changes.
   std::vector<AddedTokens::Part> PartsAsGiven(std::string_view text, bool parse_special) const;
+  // The tokens of a text that no normalizer changes, and what each stands for.
+  struct Placed {
+    std::vector<TokenId> ids;
+    std::vector<Span> spans;  // in bytes
+    // Only of a `whole` one:
+    std::vector<int32_t> words;
+    TokenTexts texts;
+  };
+  bool PlaceFused(std::string_view text, bool parse_special, bool whole, Placed* out) const;
   bool EncodeSequenceFused(std::string_view text, uint32_t type_id, bool parse_special,
                            Encoding* out) const;
   Status AppendIdsGeneral(std::string_view text, bool parse_special,

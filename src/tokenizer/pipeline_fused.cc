@@ -51,53 +51,61 @@ std::vector<AddedTokens::Part> Pipeline::PartsAsGiven(std::string_view text,
   return all;
 }
 
-bool Pipeline::EncodeSequenceFused(std::string_view text, uint32_t type_id, bool parse_special,
-                                   Encoding* out) const {
+bool Pipeline::PlaceFused(std::string_view text, bool parse_special, bool whole,
+                          Placed* out) const {
   std::vector<PlacedToken> tokens;
-  std::vector<size_t> added;  // those of them that are added tokens
-  uint32_t word = 0;
+  std::vector<uint32_t> ends;
+  int32_t word = 0;
   for (const AddedTokens::Part& part : PartsAsGiven(text, parse_special)) {
     auto begin = static_cast<uint32_t>(part.begin);
-    if (part.id) {
-      added.push_back(tokens.size());
-      tokens.push_back({*part.id, begin, static_cast<uint32_t>(part.end), word++});
-      continue;
-    }
-    size_t first = tokens.size();
+    size_t first = out->ids.size();
     std::string_view piece = text.substr(part.begin, part.end - part.begin);
-    uint32_t words = 0;
-    bool known = fused_ ? fused_->EncodeTokens(piece, begin == 0, &tokens, &words)
-                        : fast_->EncodeTokens(piece, &tokens, &words);
-    if (!known) return false;
-    for (; first < tokens.size(); ++first) {
-      PlacedToken& t = tokens[first];
-      t = {t.id, t.begin + begin, t.end + begin, t.word + word};
+    if (part.id) {
+      out->ids.push_back(*part.id);
+      out->spans.push_back({begin, static_cast<uint32_t>(part.end)});
+      out->words.push_back(word++);
+      // It shows the text that it took, spaces around it too.
+      if (whole) out->texts.Add(piece);
+    } else if (fast_) {
+      ends.clear();
+      if (whole) ends.reserve(piece.size() / 4);
+      fast_->Encode(piece, &out->ids, whole ? &ends : nullptr);
+      auto ids = std::span<const TokenId>(out->ids).subspan(first);
+      out->spans.resize(out->ids.size());
+      fast_->Place(piece, ids, begin, out->spans.data() + first);
+      if (!whole) continue;
+      out->words.resize(out->ids.size());
+      word = fast_->NumberWords(ids, ends, word, out->words.data() + first);
+      fast_->SpellTokens(piece, ids, &out->texts);
+    } else {
+      tokens.clear();
+      uint32_t words = 0;
+      if (!fused_->EncodeTokens(piece, begin == 0, &tokens, &words)) return false;
+      for (const PlacedToken& t : tokens) {
+        out->ids.push_back(t.id);
+        if (whole) out->texts.Add(parts_.model->vocabulary().Spelling(t.id));
+        out->spans.push_back({t.begin + begin, t.end + begin});
+        out->words.push_back(word + static_cast<int32_t>(t.word));
+      }
+      word += static_cast<int32_t>(words);
     }
-    word += words;
   }
-  size_t count = tokens.size();
-  CharOffsets chars(text);
-  out->ids.resize(count);
-  out->tokens.reserve(count);
-  out->offsets.resize(count);
-  out->byte_offsets.resize(count);
-  out->word_ids.resize(count);
+  return true;
+}
+
+bool Pipeline::EncodeSequenceFused(std::string_view text, uint32_t type_id, bool parse_special,
+                                   Encoding* out) const {
+  Placed placed;
+  if (!PlaceFused(text, parse_special, /*whole=*/true, &placed)) return false;
+  size_t count = placed.ids.size();
+  out->ids = std::move(placed.ids);
+  out->byte_offsets = std::move(placed.spans);
+  out->word_ids = std::move(placed.words);
+  out->tokens = std::move(placed.texts);
+  out->offsets = CharOffsets(text).Of(out->byte_offsets);
   out->type_ids.assign(count, type_id);
   out->attention_mask.assign(count, 1);
   out->special_tokens_mask.assign(count, 0);
-  for (size_t i = 0; i < count; ++i) {
-    const PlacedToken& t = tokens[i];
-    Span bytes{t.begin, t.end};
-    out->ids[i] = t.id;
-    out->byte_offsets[i] = bytes;
-    out->offsets[i] = chars.Of(bytes);
-    out->word_ids[i] = static_cast<int32_t>(t.word);
-    out->tokens.emplace_back(parts_.model->vocabulary().Spelling(t.id));
-  }
-  // An added token shows the text that it took, spaces around it too.
-  for (size_t i : added) {
-    out->tokens[i] = text.substr(tokens[i].begin, tokens[i].end - tokens[i].begin);
-  }
   return true;
 }
 

@@ -19,7 +19,7 @@ constexpr uint32_t kByteLevelSpace = 0x120;
 
 struct SpecialToken {
   std::vector<TokenId> ids;
-  std::vector<std::string> tokens;
+  TokenTexts tokens;
 };
 
 Encoding EncodingOf(const SpecialToken& special, uint32_t type_id) {
@@ -46,8 +46,11 @@ void TrimSpan(size_t leading, size_t trailing, Span* span) {
 // Takes the spaces of a token out of its offsets.
 void TrimOffsets(bool add_prefix_space, Encoding* encoding) {
   auto is_space = [](uint32_t c) { return c == kByteLevelSpace || PropertiesOf(c).is_space(); };
+  auto is_plain = [](char c) { return c > 0x20 && c < 0x7F; };  // surely none
   for (size_t i = 0; i < encoding->size(); ++i) {
-    std::vector<uint32_t> chars = CodePointsOf(encoding->tokens[i]);
+    std::string_view token = encoding->tokens[i];
+    if (!token.empty() && is_plain(token.front()) && is_plain(token.back())) continue;
+    std::vector<uint32_t> chars = CodePointsOf(token);
     size_t leading = 0;
     size_t trailing = 0;
     while (leading < chars.size() && is_space(chars[leading])) ++leading;
@@ -288,7 +291,7 @@ StatusOr<PostProcessorPtr> ParseTemplateProcessing(const Json& json) {
     }
     for (const Json& token : tokens->as_array()) {
       if (!token.is_string()) return FieldError(json, "special_tokens", "lists of texts");
-      special.tokens.push_back(token.as_string());
+      special.tokens.Add(token.as_string());
     }
     specials.emplace(name, std::move(special));
   }
@@ -305,7 +308,9 @@ StatusOr<SpecialToken> PairField(const Json& json, std::string_view key) {
     return FieldError(json, key, "[token, id]");
   }
   PORTICO_ASSIGN_OR_RETURN(TokenId id, IdOf(value->as_array()[1]));
-  return SpecialToken{{id}, {value->as_array()[0].as_string()}};
+  SpecialToken special{{id}, {}};
+  special.tokens.Add(value->as_array()[0].as_string());
+  return special;
 }
 
 StatusOr<PostProcessorPtr> ParseClsSep(const Json& json, bool roberta) {
