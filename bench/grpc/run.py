@@ -1,15 +1,16 @@
-"""CPU a gRPC message: Portico's Generate beside its SSE, and its gRPC layer beside grpc++ and a bare nghttp2 loop.
+"""CPU a gRPC message: Portico's Generate beside its SSE, and its gRPC layer beside grpc++, tonic and a bare nghttp2 loop.
 
 All serve one core, h2load on the other is the same light client for all. Mock engine, prompts of 64 token ids, a stream
-of 128 messages, one a step of 5 ms; the layer, grpc++ (callback API) and the raw loop make messages of the same size
-at the same pace. Rounds alternate; medians are printed. SSE is measured over HTTP/1.1, a connection for each stream, and
-over HTTP/2 as the calls are.
-    ./dev bench grpc [--rounds 3] [--secs 3] [--layer]
+of 128 messages, one a step of 5 ms; the layer, grpc++ (callback API), tonic (a runtime of one thread; built where there
+is cargo) and the raw loop make messages of the same size at the same pace. Rounds alternate; medians are printed. SSE is
+measured over HTTP/1.1, a connection for each stream, and over HTTP/2 as the calls are.
+    ./dev bench grpc [--rounds 3] [--secs 3] [--layer] [--row "512 on"]
 """
 import argparse
 import json
 import pathlib
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -24,7 +25,8 @@ MESSAGE_BYTES = 160  # of Generate's messages with the mock engine, about
 GRPC = ("-H", "content-type: application/grpc", "-H", "te: trailers")
 JSON = ("-H", "content-type: application/json")
 SERVICE = "/sglang.runtime.v1.SglangService/"
-LAYERS = {"layer": "grpc_layer_server", "raw": "grpc_raw_server", "grpc++": "grpc_grpcpp_server"}
+PROGRAMS = bench.BUILD / "bench"
+TONIC = pathlib.Path(__file__).resolve().parent / "tonic"
 STREAMS = [(1, 1), (64, 1), (64, 8), (512, 1), (512, 8)]
 PROMPT = list(range(100, 164))
 
@@ -65,12 +67,14 @@ def cpu_a_message(server, messages, requests, **flags):
 class Table:
     """Rows of medians; `measures`: {column: a function that measures once}."""
 
-    def __init__(self, columns, ratios):
-        self.columns, self.ratios = columns, ratios
+    def __init__(self, columns, ratios, only):
+        self.columns, self.ratios, self.only = columns, ratios, only
         print(f"{'CPU us a message':34}" + "".join(f"{name:>11}" for name in columns) +
               "".join(f"{a + '/' + b:>16}" for a, b in ratios), flush=True)
 
     def row(self, title, measures, rounds):
+        if self.only not in title:
+            return
         figures = {name: [] for name in self.columns}
         for _ in range(rounds):
             for name in self.columns:
@@ -84,20 +88,36 @@ def stream_requests(streams, secs):
     return max(1, round(secs * 1000 / (STEP_MS * TOKENS))) * streams
 
 
-def layers(options):
-    servers = {name: program for name, program in LAYERS.items()}
+def layer_servers():
+    """{name: program} of those that can be built here."""
+    servers = {"layer": PROGRAMS / "grpc_layer_server", "raw": PROGRAMS / "grpc_raw_server"}
     bench.build("grpc_layer_server", "grpc_raw_server")
     try:
         bench.build("grpc_grpcpp_server")
+        servers["grpc++"] = PROGRAMS / "grpc_grpcpp_server"
     except subprocess.CalledProcessError:
         print("without grpc++: libgrpc++-dev is not installed")
-        del servers["grpc++"]
-    table = Table(list(servers), [("layer", name) for name in servers if name != "layer"])
+    if shutil.which("cargo") is None:
+        print("without tonic: there is no cargo")
+        return servers
+    target = bench.ROOT / "build/bench/tonic"
+    built = subprocess.run(["cargo", "build", "--release", "--quiet", "--target-dir", target], cwd=TONIC,
+                           capture_output=True, text=True)
+    if built.returncode == 0:
+        servers["tonic"] = target / "release/grpc_tonic_server"
+    else:
+        print(f"without tonic: cargo cannot build it: {built.stderr.strip()[-300:]}")
+    return servers
+
+
+def layers(options):
+    servers = layer_servers()
+    table = Table(list(servers), [("layer", name) for name in servers if name != "layer"], options.row)
     request = body("echo.bin", framed(b"x" * 200))
 
     def measure(program, messages, size, step, requests, connections, streams):
         port = bench.free_port()
-        with bench.Server([bench.BUILD / "bench" / program, port, messages, size, step], port) as server:
+        with bench.Server([program, port, messages, size, step], port) as server:
             return cpu_a_message(server, messages, requests, path="/bench.Echo/Call", file=request, headers=GRPC,
                                  connections=connections, streams=streams)
 
@@ -123,7 +143,7 @@ def portico(options):
     prompt = "Some words to say. " * 50
     tokenize = body("tokenize.bin", encoded("TokenizeRequest", f'text: "{prompt}"'))
     tokenize_json = body("tokenize.json", json.dumps({"text": prompt, "prompt": prompt}).encode())
-    table = Table(["gRPC", "HTTP/1.1", "HTTP/2"], [("gRPC", "HTTP/1.1"), ("gRPC", "HTTP/2")])
+    table = Table(["gRPC", "HTTP/1.1", "HTTP/2"], [("gRPC", "HTTP/1.1"), ("gRPC", "HTTP/2")], options.row)
 
     def measures(server, messages, requests, grpc, http, connections, streams):
         flags = dict(connections=connections, streams=streams)
@@ -153,6 +173,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--secs", type=float, default=3)
+    parser.add_argument("--row", default="", help="only rows whose titles contain this")
     parser.add_argument("--layer", action="store_true", help="the gRPC layer alone")
     options = parser.parse_args()
     WORK.mkdir(parents=True, exist_ok=True)
