@@ -5,13 +5,20 @@
 
 #include "tokenizer/bpe.h"
 #include "tokenizer/compiled_file.h"
+#include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/unigram.h"
 #include "tokenizer/word_models.h"
 
 namespace portico::tokenizer {
 namespace {
 
-enum class Kind : uint8_t { kBpe = 1, kUnigram = 2, kWordPiece = 3, kWordLevel = 4 };
+enum class Kind : uint8_t {
+  kBpe = 1,
+  kUnigram = 2,
+  kWordPiece = 3,
+  kWordLevel = 4,
+  kSentencePiece = 5
+};
 
 void WriteBpe(const Bpe& model, CompiledWriter* out) {
   const BpeOptions& o = model.options();
@@ -100,7 +107,8 @@ std::optional<std::string> CompileModel(const Model& model) {
     out.Text(words->unk_token());
     model.vocabulary().Save(&out);
   } else {
-    return std::nullopt;
+    kind(Kind::kSentencePiece);
+    if (!SaveSentencePieceModel(model, &out)) return std::nullopt;
   }
   return out.Take();
 }
@@ -118,6 +126,8 @@ std::unique_ptr<const Model> RestoreModel(std::string_view bytes) {
       return ReadWordPiece(&in);
     case Kind::kWordLevel:
       return ReadWordLevel(&in);
+    case Kind::kSentencePiece:
+      return RestoreSentencePieceModel(&in);
   }
   return nullptr;
 }

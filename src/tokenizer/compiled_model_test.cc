@@ -13,6 +13,7 @@
 #include "tokenizer/decode_table.h"
 #include "tokenizer/load.h"
 #include "tokenizer/pipeline.h"
+#include "tokenizer/sentencepiece_parts.h"
 #include "tokenizer/shared_data_for_test.h"
 #include "tokenizer/test_tokenizers.h"
 #include "tokenizer/tokenizer.h"
@@ -46,6 +47,51 @@ std::vector<std::string> SmallTokenizers() {
       Frame(R"({"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##",)"
             R"("max_input_chars_per_word":9,"vocab":{"[UNK]":0,"hel":1,"##lo":2,"unknown":5}})"),
       Frame(R"({"type":"WordLevel","unk_token":"?","vocab":{"?":0,"hello":1,"12":9}})")};
+}
+
+std::unique_ptr<const Model> SentencePieceModel(bool unigram) {
+  using K = SentencePieceSource::Kind;
+  SentencePieceSource source;
+  source.unigram = unigram;
+  source.pieces = {{"<unk>", 0, K::kUnknown}, {"<s>", 0, K::kControl},    {"<0x0A>", 0, K::kByte},
+                   {"he", -1, K::kUnused},    {"hel", -2, K::kNormal},    {"lo", -3, K::kNormal},
+                   {"h", -4, K::kNormal},     {"e", -4.5, K::kNormal},    {"l", -5, K::kNormal},
+                   {"o", -6, K::kNormal},     {"##", 0, K::kUserDefined}, {"lo", -7, K::kNormal}};
+  auto parts = PartsOf(std::move(source));
+  EXPECT_TRUE(parts.ok()) << parts.status();
+  return std::move(parts->model);
+}
+
+std::vector<std::unique_ptr<const Model>> SmallModels() {
+  std::vector<std::unique_ptr<const Model>> out;
+  for (const std::string& json : SmallTokenizers()) {
+    auto parts = PartsFromJson(json);
+    EXPECT_TRUE(parts.ok()) << parts.status();
+    out.push_back(std::move(parts->model));
+  }
+  out.push_back(SentencePieceModel(/*unigram=*/false));
+  out.push_back(SentencePieceModel(/*unigram=*/true));
+  return out;
+}
+
+TEST(CompiledModel, KeepsSentencePieceModels) {
+  for (bool unigram : {false, true}) {
+    std::unique_ptr<const Model> model = SentencePieceModel(unigram);
+    std::optional<std::string> compiled = CompileModel(*model);
+    ASSERT_TRUE(compiled);
+    CompiledImage image(*compiled);
+    std::unique_ptr<const Model> restored = RestoreModel(image.text());
+    ASSERT_NE(restored, nullptr);
+    EXPECT_EQ(CompileModel(*restored), compiled);
+    for (std::string_view text : {"hello", "hehel##lo", "x\nhelo", "##h"}) {
+      std::vector<Token> expected;
+      std::vector<Token> got;
+      ASSERT_TRUE(model->Tokenize(text, &expected).ok());
+      ASSERT_TRUE(restored->Tokenize(text, &got).ok());
+      ASSERT_EQ(got.size(), expected.size()) << text;
+      for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].id, expected[i].id) << text;
+    }
+  }
 }
 
 std::vector<TokenId> Ids(PipelineParts parts, std::string_view text) {
@@ -140,19 +186,21 @@ TEST(CompiledModel, ChangesOnlyWithItsFormatNumber) {
     checks.push_back(KeyOfContent(*CompileModel(*parts->model) + frame, "").Hex());
   }
   checks.push_back(KeyOfContent(SavedMerger(), "").Hex());
-  EXPECT_EQ(kCompiledFormat, 4u);
+  for (bool unigram : {false, true}) {
+    checks.push_back(KeyOfContent(*CompileModel(*SentencePieceModel(unigram)), "").Hex());
+  }
+  EXPECT_EQ(kCompiledFormat, 5u);
   EXPECT_THAT(checks, ::testing::ElementsAre(
-                          "1a8ae91dba06422a39f91df368bf885a", "2344a09f455ca12019b3217b6c68761d",
-                          "dcb3a455976c9d9db33d2b622fd1c036", "e2e679914f7582a8bd4c0cb670eb9871",
-                          "fe60466f42a867aeac9b353c3d1c4e20", "cb8cd7a3551add82b04373dba3c21126"));
+                          "a82a0b60d2675b53b944d5d6f58aac34", "c9029e45bc5df1949bd3ae1a7f5c2af3",
+                          "93b5dc274a4d8bcd2d744b63c806fac4", "478bdb1c37596c81ff80972306e436fc",
+                          "687d3eaf0743517541cab780ecb91c1c", "746d711389703b05b6049fe0f04e5f74",
+                          "cedacb512b1344f1bbaa1cbe56cba1f7", "2653adc266d0aeb579d4bf9e3364d016"));
 }
 
 TEST(CompiledModel, SurvivesAnyBytes) {
   std::mt19937 random(20261121);
-  for (const std::string& json : SmallTokenizers()) {
-    auto parts = PartsFromJson(json);
-    ASSERT_TRUE(parts.ok());
-    std::string good = *CompileModel(*parts->model);
+  for (const auto& source : SmallModels()) {
+    std::string good = *CompileModel(*source);
     CompiledImage whole(good);
     for (size_t i = 0; i < 500; ++i) {
       size_t cut = i < 300 ? std::min(i, good.size() - 1) : random() % good.size();
@@ -170,7 +218,9 @@ TEST(CompiledModel, SurvivesAnyBytes) {
       std::unique_ptr<const Model> model = RestoreModel(image.text());
       if (!model) continue;
       std::vector<Token> tokens;
-      model->Tokenize("hello", &tokens).IgnoreError();
+      for (std::string_view piece : {"hello", "he##llo"}) {
+        model->Tokenize(piece, &tokens).IgnoreError();
+      }
     }
   }
 }

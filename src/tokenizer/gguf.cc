@@ -182,6 +182,7 @@ StatusOr<GgufMetadata> GgufMetadata::Parse(std::string_view file) {
     }
     out.values_[key] = value;
   }
+  out.size_ = file.size() - reader.rest().size();
   return out;
 }
 

@@ -27,6 +27,9 @@ class GgufMetadata {
   // Reads the metadata at the start of `file`. Damaged files are errors; nothing is allocated by their claims.
   static StatusOr<GgufMetadata> Parse(std::string_view file);
 
+  // How many bytes of the file it takes.
+  size_t size() const { return size_; }
+
   const Value* Find(std::string_view key) const;
   // The text of a key; "" where there is none.
   std::string_view Text(std::string_view key) const;
@@ -42,6 +45,7 @@ class GgufMetadata {
 
  private:
   std::map<std::string_view, Value> values_;
+  size_t size_ = 0;
 };
 
 }  // namespace portico::tokenizer

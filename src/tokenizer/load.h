@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "tokenizer/gguf.h"
 #include "tokenizer/pipeline.h"
 
 namespace portico::tokenizer {
@@ -14,14 +15,17 @@ namespace portico::tokenizer {
 StatusOr<PipelineParts> PartsFromJson(std::string_view json, std::string* frame = nullptr);
 // The same, of a file whose model is there already.
 StatusOr<PipelineParts> PartsFromFrame(std::string_view frame, std::unique_ptr<const Model> model);
-// The bytes of a GGUF file.
+// The bytes of a GGUF file, or its metadata. `model`, if not null, is what these make.
 StatusOr<PipelineParts> PartsFromGguf(std::string_view file);
+StatusOr<PipelineParts> PartsFromGguf(GgufMetadata metadata,
+                                      std::unique_ptr<const Model> model = nullptr);
 // A tiktoken rank file; `path` names it, its folder may hold tiktoken_spec.json. `model`, if not null, is what the
 // file's ranks make.
 StatusOr<PipelineParts> PartsFromTiktoken(std::string_view file, const std::string& path,
                                           std::unique_ptr<const Model> model = nullptr);
-// A SentencePiece model.
-StatusOr<PipelineParts> PartsFromSentencePiece(std::string_view file);
+// A SentencePiece model's file. `model`, if not null, is what its pieces make.
+StatusOr<PipelineParts> PartsFromSentencePiece(std::string_view file,
+                                               std::unique_ptr<const Model> model = nullptr);
 
 // Whatever `path` is. Large files are compiled into the cache (compiled_cache.h), and read from there the next time.
 StatusOr<PipelineParts> PartsFromPath(const std::string& path);

@@ -119,7 +119,16 @@ StatusOr<MergeTable> MergesOf(const Source& source, const Vocabulary& vocabulary
   return merges;
 }
 
-StatusOr<PipelineParts> ByteLevelParts(const Source& source) {
+StatusOr<std::unique_ptr<const Model>> ByteLevelModel(const Source& source, bool ignore_merges) {
+  Vocabulary vocabulary = VocabularyOf(source);
+  PORTICO_ASSIGN_OR_RETURN(MergeTable merges, MergesOf(source, vocabulary));
+  BpeOptions options;
+  options.ignore_merges = ignore_merges;
+  return std::unique_ptr<const Model>(
+      std::make_unique<Bpe>(std::move(vocabulary), std::move(merges), options));
+}
+
+StatusOr<PipelineParts> ByteLevelParts(const Source& source, std::unique_ptr<const Model> model) {
   std::string_view pre = source.metadata.Text("tokenizer.ggml.pre");
   PORTICO_ASSIGN_OR_RETURN(GgufPreTokenizer kind, FindGgufPreTokenizer(pre));
   PipelineParts parts;
@@ -135,11 +144,10 @@ StatusOr<PipelineParts> ByteLevelParts(const Source& source) {
       {"type", Json("ByteLevel")}, {"add_prefix_space", Json(true)}, {"trim_offsets", Json(true)}});
   PORTICO_ASSIGN_OR_RETURN(parts.decoder, Decoder::FromJson(decoder));
   parts.decode_plan = PlanDecode(decoder);
-  Vocabulary vocabulary = VocabularyOf(source);
-  PORTICO_ASSIGN_OR_RETURN(MergeTable merges, MergesOf(source, vocabulary));
-  BpeOptions options;
-  options.ignore_merges = kind.ignore_merges;
-  parts.model = std::make_unique<Bpe>(std::move(vocabulary), std::move(merges), options);
+  parts.model = std::move(model);
+  if (!parts.model) {
+    PORTICO_ASSIGN_OR_RETURN(parts.model, ByteLevelModel(source, kind.ignore_merges));
+  }
   std::optional<TokenId> bos;
   std::optional<TokenId> eos;
   if (source.Adds("add_bos_token", kind.add_bos)) bos = source.Token("bos_token_id");
@@ -149,22 +157,8 @@ StatusOr<PipelineParts> ByteLevelParts(const Source& source) {
 }
 
 // The vocabulary writes a word's first token with "▁" in front; WordPiece marks the others with "##".
-StatusOr<PipelineParts> BertParts(const Source& source) {
+std::unique_ptr<const Model> BertModel(const Source& source) {
   constexpr std::string_view kWordStart = "\xE2\x96\x81";
-  PipelineParts parts;
-  Json normalizer(JsonObject{{"type", Json("BertNormalizer")},
-                             {"clean_text", Json(true)},
-                             {"handle_chinese_chars", Json(true)},
-                             {"strip_accents", Json(true)},
-                             {"lowercase", Json(true)}});
-  PORTICO_ASSIGN_OR_RETURN(parts.normalizer, Normalizer::FromJson(normalizer));
-  PORTICO_ASSIGN_OR_RETURN(
-      parts.pre_tokenizer,
-      PreTokenizer::FromJson(Json(JsonObject{{"type", Json("BertPreTokenizer")}})));
-  PORTICO_ASSIGN_OR_RETURN(
-      parts.decoder,
-      Decoder::FromJson(Json(JsonObject{
-          {"type", Json("WordPiece")}, {"prefix", Json("##")}, {"cleanup", Json(true)}})));
   Vocabulary vocabulary;
   for (size_t id = 0; id < source.tokens.size(); ++id) {
     std::string token(source.tokens[id]);
@@ -181,7 +175,25 @@ StatusOr<PipelineParts> BertParts(const Source& source) {
   WordPieceOptions options;
   std::optional<TokenId> unk = source.Token("unknown_token_id");
   if (unk) options.unk_token = std::string(source.tokens[static_cast<size_t>(*unk)]);
-  parts.model = std::make_unique<WordPiece>(std::move(vocabulary), std::move(options));
+  return std::make_unique<WordPiece>(std::move(vocabulary), std::move(options));
+}
+
+StatusOr<PipelineParts> BertParts(const Source& source, std::unique_ptr<const Model> model) {
+  PipelineParts parts;
+  Json normalizer(JsonObject{{"type", Json("BertNormalizer")},
+                             {"clean_text", Json(true)},
+                             {"handle_chinese_chars", Json(true)},
+                             {"strip_accents", Json(true)},
+                             {"lowercase", Json(true)}});
+  PORTICO_ASSIGN_OR_RETURN(parts.normalizer, Normalizer::FromJson(normalizer));
+  PORTICO_ASSIGN_OR_RETURN(
+      parts.pre_tokenizer,
+      PreTokenizer::FromJson(Json(JsonObject{{"type", Json("BertPreTokenizer")}})));
+  PORTICO_ASSIGN_OR_RETURN(
+      parts.decoder,
+      Decoder::FromJson(Json(JsonObject{
+          {"type", Json("WordPiece")}, {"prefix", Json("##")}, {"cleanup", Json(true)}})));
+  parts.model = model ? std::move(model) : BertModel(source);
   std::optional<TokenId> cls = source.Token("cls_token_id");
   if (!cls) cls = source.Token("bos_token_id");
   std::optional<TokenId> sep = source.Token("seperator_token_id");  // spelled so in the format
@@ -190,21 +202,23 @@ StatusOr<PipelineParts> BertParts(const Source& source) {
   return parts;
 }
 
-StatusOr<PipelineParts> SentencePieceLike(const Source& source, bool unigram) {
+StatusOr<PipelineParts> SentencePieceLike(const Source& source, bool unigram,
+                                          std::unique_ptr<const Model> made) {
   SentencePieceSource model;
   std::vector<float> scores = source.metadata.Floats("tokenizer.ggml.scores");
   if (scores.size() != source.tokens.size()) {
     return Error(StatusCode::kInvalidArgument, "the GGUF file has no score for each token");
   }
   for (size_t id = 0; id < source.tokens.size(); ++id) {
-    model.pieces.push_back({std::string(source.tokens[id]), scores[id],
-                            static_cast<SentencePieceSource::Kind>(source.TypeOf(id))});
+    auto kind = static_cast<SentencePieceSource::Kind>(source.TypeOf(id));
+    if (made && !IsSpecialPiece(kind)) continue;
+    model.pieces.push_back({std::string(source.tokens[id]), scores[id], kind});
   }
   model.unigram = unigram;
   model.add_dummy_prefix = source.Adds("add_space_prefix", true);
   model.remove_extra_whitespaces = source.Adds("remove_extra_whitespaces", unigram);
   model.charsmap = std::string(source.metadata.Bytes("tokenizer.ggml.precompiled_charsmap"));
-  PORTICO_ASSIGN_OR_RETURN(PipelineParts parts, PartsOf(std::move(model)));
+  PORTICO_ASSIGN_OR_RETURN(PipelineParts parts, PartsOf(std::move(model), std::move(made)));
   std::optional<TokenId> bos;
   std::optional<TokenId> eos;
   if (source.Adds("add_bos_token", !unigram)) bos = source.Token("bos_token_id");
@@ -216,8 +230,13 @@ StatusOr<PipelineParts> SentencePieceLike(const Source& source, bool unigram) {
 }  // namespace
 
 StatusOr<PipelineParts> PartsFromGguf(std::string_view file) {
+  PORTICO_ASSIGN_OR_RETURN(GgufMetadata metadata, GgufMetadata::Parse(file));
+  return PartsFromGguf(std::move(metadata));
+}
+
+StatusOr<PipelineParts> PartsFromGguf(GgufMetadata metadata, std::unique_ptr<const Model> made) {
   Source source;
-  PORTICO_ASSIGN_OR_RETURN(source.metadata, GgufMetadata::Parse(file));
+  source.metadata = std::move(metadata);
   source.tokens = source.metadata.Texts("tokenizer.ggml.tokens");
   source.types = source.metadata.Integers("tokenizer.ggml.token_type");
   std::string model(source.metadata.Text("tokenizer.ggml.model"));
@@ -227,9 +246,11 @@ StatusOr<PipelineParts> PartsFromGguf(std::string_view file) {
   StatusOr<PipelineParts> parts =
       Error(StatusCode::kUnimplemented,
             "GGUF vocabularies of the kind '" + model + "' are not supported");
-  if (model == "gpt2") parts = ByteLevelParts(source);
-  if (model == "bert") parts = BertParts(source);
-  if (model == "llama" || model == "t5") parts = SentencePieceLike(source, model == "t5");
+  if (model == "gpt2") parts = ByteLevelParts(source, std::move(made));
+  if (model == "bert") parts = BertParts(source, std::move(made));
+  if (model == "llama" || model == "t5") {
+    parts = SentencePieceLike(source, model == "t5", std::move(made));
+  }
   if (!parts.ok()) return parts;
   parts->added_tokens = AddedTokensOf(source);
   parts->description = "GGUF vocabulary (" + model + ")";

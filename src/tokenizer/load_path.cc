@@ -95,7 +95,15 @@ StatusOr<PipelineParts> ThroughCache(std::string_view kind, std::string_view byt
 }
 
 StatusOr<PipelineParts> PartsFromBytes(std::string_view bytes, const std::string& file) {
-  if (bytes.starts_with("GGUF")) return PartsFromGguf(bytes);
+  if (bytes.starts_with("GGUF")) {
+    PORTICO_ASSIGN_OR_RETURN(GgufMetadata metadata, GgufMetadata::Parse(bytes));
+    return ThroughCache(
+        "gguf", bytes.substr(0, metadata.size()),
+        [&](std::string*) { return PartsFromGguf(metadata); },
+        [&](CompiledTokenizer compiled) {
+          return PartsFromGguf(metadata, std::move(compiled.model));
+        });
+  }
   if (LooksLikeRanks(bytes)) {
     return ThroughCache(
         "ranks", bytes, [&](std::string*) { return PartsFromTiktoken(bytes, file); },
@@ -103,7 +111,13 @@ StatusOr<PipelineParts> PartsFromBytes(std::string_view bytes, const std::string
           return PartsFromTiktoken(bytes, file, std::move(compiled.model));
         });
   }
-  if (file.ends_with(".model")) return PartsFromSentencePiece(bytes);
+  if (file.ends_with(".model")) {
+    return ThroughCache(
+        "sentencepiece", bytes, [&](std::string*) { return PartsFromSentencePiece(bytes); },
+        [&](CompiledTokenizer compiled) {
+          return PartsFromSentencePiece(bytes, std::move(compiled.model));
+        });
+  }
   return ThroughCache(
       "json", bytes, [&](std::string* frame) { return PartsFromJson(bytes, frame); },
       [&](CompiledTokenizer compiled) {

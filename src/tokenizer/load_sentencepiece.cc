@@ -83,7 +83,8 @@ class Fields {
   bool damaged_ = false;
 };
 
-bool ReadPiece(std::string_view message, SentencePieceSource* source) {
+// Without `all`, only of the special ones.
+bool ReadPiece(std::string_view message, bool all, SentencePieceSource* source) {
   SentencePieceSource::Piece piece;
   Fields fields(message);
   while (fields.Next()) {
@@ -93,7 +94,7 @@ bool ReadPiece(std::string_view message, SentencePieceSource* source) {
       piece.kind = static_cast<Kind>(fields.value());
     }
   }
-  source->pieces.push_back(std::move(piece));
+  if (all || IsSpecialPiece(piece.kind)) source->pieces.push_back(std::move(piece));
   return !fields.damaged();
 }
 
@@ -121,7 +122,8 @@ bool ReadNormalizer(std::string_view message, SentencePieceSource* source) {
 
 }  // namespace
 
-StatusOr<PipelineParts> PartsFromSentencePiece(std::string_view file) {
+StatusOr<PipelineParts> PartsFromSentencePiece(std::string_view file,
+                                               std::unique_ptr<const Model> model) {
   SentencePieceSource source;
   constexpr uint64_t kUnigram = 1;
   constexpr uint64_t kBpe = 2;
@@ -129,11 +131,11 @@ StatusOr<PipelineParts> PartsFromSentencePiece(std::string_view file) {
   bool ok = true;
   Fields fields(file);
   while (ok && fields.Next()) {
-    if (fields.number() == 1) ok = ReadPiece(fields.bytes(), &source);
+    if (fields.number() == 1) ok = ReadPiece(fields.bytes(), !model, &source);
     if (fields.number() == 2) ok = ReadTrainer(fields.bytes(), &model_type, &source);
     if (fields.number() == 3) ok = ReadNormalizer(fields.bytes(), &source);
   }
-  if (!ok || fields.damaged() || source.pieces.empty()) {
+  if (!ok || fields.damaged() || (source.pieces.empty() && !model)) {
     return Error(StatusCode::kInvalidArgument,
                  "this is not a SentencePiece model, or a damaged one");
   }
@@ -142,7 +144,7 @@ StatusOr<PipelineParts> PartsFromSentencePiece(std::string_view file) {
                  "SentencePiece word and character models are not supported");
   }
   source.unigram = model_type == kUnigram;
-  return PartsOf(std::move(source));
+  return PartsOf(std::move(source), std::move(model));
 }
 
 }  // namespace portico::tokenizer

@@ -60,7 +60,7 @@ void PutTexts(std::string_view key, const std::vector<std::string>& texts, std::
 }
 
 // A GPT-2 vocabulary of the bytes, "he" and <s>.
-std::string Gguf() {
+std::string Gguf(std::string_view chat_template = "{{ messages }}") {
   std::string file = "GGUF";
   Put<uint32_t>(3, &file);
   Put<uint64_t>(0, &file);
@@ -72,7 +72,7 @@ std::string Gguf() {
   };
   text("tokenizer.ggml.model", "gpt2");
   text("tokenizer.ggml.pre", "gpt-2");
-  text("tokenizer.chat_template", "{{ messages }}");
+  text("tokenizer.chat_template", chat_template);
   std::vector<std::string> tokens;
   for (int b = 0; b < 256; ++b) tokens.push_back(ToByteLevel(std::string(1, static_cast<char>(b))));
   tokens.insert(tokens.end(), {"he", "<s>"});
@@ -101,6 +101,26 @@ TEST(LoadTest, AGgufFileGivesItsVocabularyAndItsTemplate) {
   ASSERT_TRUE(config.ok());
   EXPECT_EQ(config->bos_token, "<s>");
   EXPECT_EQ(*config->FindChatTemplate("default"), "{{ messages }}");
+}
+
+TEST(LoadTest, AGgufFileIsCompiledByItsMetadataNotByItsWeights) {
+  Folder folder;
+  setenv("PORTICO_CACHE_DIR", folder.path().c_str(), 1);
+  const std::string metadata = Gguf(std::string(size_t{1} << 19, ' '));
+  for (const char* weights : {"", "weights", "others"}) {
+    auto t = Tokenizer::Load(folder.Write("m.gguf", metadata + weights));
+    ASSERT_TRUE(t.ok()) << t.status();
+    std::vector<TokenId> ids;
+    (*t)->Encode("he<s>x", false, &ids);
+    EXPECT_THAT(ids, ElementsAre(256, 257, 'x'));
+    EXPECT_EQ((*t)->Decode(ids, false), "he<s>x");
+    size_t compiled = 0;
+    for (const auto& e : fs::directory_iterator(folder.path() + "/tokenizers")) {
+      compiled += e.path().extension() == ".tokenizer" ? 1 : 0;
+    }
+    EXPECT_EQ(compiled, 1u);
+  }
+  unsetenv("PORTICO_CACHE_DIR");
 }
 
 TEST(LoadTest, AGgufFileCutAnywhereIsRefused) {

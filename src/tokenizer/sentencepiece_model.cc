@@ -2,37 +2,54 @@
 
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
 #include <utility>
 
 #include "text/utf8.h"
 #include "tokenizer/bpe.h"
+#include "tokenizer/double_array.h"
 
 namespace portico::tokenizer {
 namespace {
 
 using Kind = SentencePieceSource::Kind;
 
-constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";
 constexpr float kUnkPenalty = 10.0F;
 
 bool IsOrdinary(Kind kind) {
   return kind == Kind::kNormal || kind == Kind::kUserDefined || kind == Kind::kUnused;
 }
 
-// What both models do with text that no piece covers.
+std::vector<uint8_t> KindsOf(const SentencePieceSource& source) {
+  std::vector<uint8_t> out;
+  for (const auto& piece : source.pieces) out.push_back(static_cast<uint8_t>(piece.kind));
+  return out;
+}
+
+// What both models do with text that no piece covers. A piece's id is its place.
 class SentencePieceBase : public Model {
+ public:
+  void Save(CompiledWriter* out) const {
+    out->Number<uint8_t>(byte_fallback_);
+    out->Rows(kinds_);
+    vocabulary_.Save(out);
+    SaveOwn(out);
+  }
+
  protected:
-  SentencePieceBase(const SentencePieceSource& source, Vocabulary vocabulary)
-      : Model(std::move(vocabulary)), byte_fallback_(source.byte_fallback), byte_ids_(256, -1) {
-    for (size_t id = 0; id < source.pieces.size(); ++id) {
-      const auto& piece = source.pieces[id];
-      kinds_.push_back(piece.kind);
-      if (piece.kind == Kind::kUnknown && unk_id_ < 0) unk_id_ = static_cast<TokenId>(id);
-      int byte = piece.kind == Kind::kByte ? ByteOfFallbackToken(piece.text) : -1;
-      if (byte >= 0) byte_ids_[static_cast<size_t>(byte)] = static_cast<TokenId>(id);
+  SentencePieceBase(bool byte_fallback, std::vector<uint8_t> kinds, Vocabulary vocabulary)
+      : Model(std::move(vocabulary)),
+        kinds_(std::move(kinds)),
+        byte_fallback_(byte_fallback),
+        byte_ids_(256, -1) {
+    for (size_t i = 0; i < kinds_.size(); ++i) {
+      auto id = static_cast<TokenId>(i);
+      if (KindOf(id) == Kind::kUnknown && unk_id_ < 0) unk_id_ = id;
+      int byte = KindOf(id) == Kind::kByte ? ByteOfFallbackToken(vocabulary_.Spelling(id)) : -1;
+      if (byte >= 0) byte_ids_[static_cast<size_t>(byte)] = id;
     }
   }
+
+  virtual void SaveOwn(CompiledWriter* out) const = 0;
 
   // Appends `part`; a run of unknown parts is one token, or its bytes.
   void AppendPart(std::string_view piece, Token part, bool* after_unknown,
@@ -53,9 +70,9 @@ class SentencePieceBase : public Model {
     *after_unknown = unknown && !byte_fallback_;
   }
 
-  Kind KindOf(TokenId id) const { return kinds_[static_cast<size_t>(id)]; }
+  Kind KindOf(TokenId id) const { return static_cast<Kind>(kinds_[static_cast<size_t>(id)]); }
 
-  std::vector<Kind> kinds_;
+  std::vector<uint8_t> kinds_;
   TokenId unk_id_ = -1;
   bool byte_fallback_;
   std::vector<TokenId> byte_ids_;
@@ -63,20 +80,17 @@ class SentencePieceBase : public Model {
 
 class SentencePieceUnigram : public SentencePieceBase {
  public:
-  SentencePieceUnigram(const SentencePieceSource& source, Vocabulary vocabulary)
-      : SentencePieceBase(source, std::move(vocabulary)) {
+  SentencePieceUnigram(bool byte_fallback, std::vector<uint8_t> kinds, Vocabulary vocabulary,
+                       std::vector<float> scores, DoubleArray trie)
+      : SentencePieceBase(byte_fallback, std::move(kinds), std::move(vocabulary)),
+        scores_(std::move(scores)),
+        trie_(std::move(trie)) {
     float least = std::numeric_limits<float>::max();
     most_ = std::numeric_limits<float>::lowest();
-    for (size_t id = 0; id < source.pieces.size(); ++id) {
-      const auto& piece = source.pieces[id];
-      scores_.push_back(piece.score);
-      if (piece.kind == Kind::kNormal) {
-        least = std::min(least, piece.score);
-        most_ = std::max(most_, piece.score);
-      }
-      if (IsOrdinary(piece.kind) && !piece.text.empty()) {
-        trie_.Add(piece.text, static_cast<TokenId>(id));
-      }
+    for (size_t id = 0; id < scores_.size(); ++id) {
+      if (KindOf(static_cast<TokenId>(id)) != Kind::kNormal) continue;
+      least = std::min(least, scores_[id]);
+      most_ = std::max(most_, scores_[id]);
     }
     unk_score_ = least - kUnkPenalty;
   }
@@ -100,10 +114,10 @@ class SentencePieceUnigram : public SentencePieceBase {
           b = {static_cast<float>(score), static_cast<int64_t>(at), id};
         }
       };
-      uint32_t node = ByteTrie::kRoot;
+      uint32_t node = DoubleArray::kRoot;
       for (size_t end = at; end < piece.size();) {
         node = trie_.Child(node, static_cast<unsigned char>(piece[end]));
-        if (node == ByteTrie::kNoNode) break;
+        if (node == DoubleArray::kNoNode) break;
         ++end;
         TokenId id = trie_.Value(node);
         if (id < 0 || KindOf(id) == Kind::kUnused) continue;
@@ -131,10 +145,15 @@ class SentencePieceUnigram : public SentencePieceBase {
   }
 
  private:
+  void SaveOwn(CompiledWriter* out) const override {
+    out->Rows(scores_);
+    trie_.Save(out);
+  }
+
   std::vector<float> scores_;
   float most_;
   float unk_score_;
-  ByteTrie trie_;
+  DoubleArray trie_;
 };
 
 // Merging by score is merging by rank: the ranks are the scores in falling order, equal for equal scores, so that
@@ -144,22 +163,30 @@ class SentencePieceBpe : public SentencePieceBase {
   static constexpr size_t kLongestPiece = 4096;
 
   SentencePieceBpe(const SentencePieceSource& source, Vocabulary vocabulary)
-      : SentencePieceBase(source, std::move(vocabulary)),
-        first_character_(static_cast<TokenId>(source.pieces.size())) {
+      : SentencePieceBase(source.byte_fallback, KindsOf(source), std::move(vocabulary)) {
     for (size_t id = 0; id < source.pieces.size(); ++id) {
       const auto& piece = source.pieces[id];
-      if (IsOrdinary(piece.kind)) symbols_.emplace(piece.text, static_cast<TokenId>(id));
-      if (piece.kind == Kind::kUserDefined) user_defined_.Add(piece.text, static_cast<TokenId>(id));
+      if (IsOrdinary(piece.kind)) AddSymbol(piece.text, static_cast<TokenId>(id));
     }
-    TokenId next = first_character_;
+    TokenId next = first_character();
     for (const auto& piece : source.pieces) {
       for (size_t at = 0; IsOrdinary(piece.kind) && at < piece.text.size();) {
         size_t length = Utf8SequenceLength(std::string_view(piece.text).substr(at));
-        if (symbols_.emplace(piece.text.substr(at, length), next).second) ++next;
+        if (AddSymbol(std::string_view(piece.text).substr(at, length), next)) ++next;
         at += length;
       }
     }
+    symbols_.Seal();
     AddMerges(source);
+    FindUserDefined();
+  }
+
+  SentencePieceBpe(bool byte_fallback, std::vector<uint8_t> kinds, Vocabulary vocabulary,
+                   Vocabulary symbols, MergeTable merges)
+      : SentencePieceBase(byte_fallback, std::move(kinds), std::move(vocabulary)),
+        symbols_(std::move(symbols)),
+        merges_(std::move(merges)) {
+    FindUserDefined();
   }
 
   std::string_view Name() const override { return "BPE"; }
@@ -198,9 +225,25 @@ class SentencePieceBpe : public SentencePieceBase {
     uint32_t middle;
   };
 
-  TokenId SymbolOf(std::string_view text) const {
-    auto it = symbols_.find(std::string(text));
-    return it == symbols_.end() ? -1 : it->second;
+  void SaveOwn(CompiledWriter* out) const override {
+    symbols_.Save(out);
+    merges_.Save(out);
+  }
+
+  TokenId first_character() const { return static_cast<TokenId>(kinds_.size()); }
+  TokenId SymbolOf(std::string_view text) const { return symbols_.Find(text).value_or(-1); }
+  // The first of two wins.
+  bool AddSymbol(std::string_view text, TokenId id) {
+    if (symbols_.Find(text)) return false;
+    symbols_.Add(text, id);
+    return true;
+  }
+
+  void FindUserDefined() {
+    for (size_t id = 0; id < kinds_.size(); ++id) {
+      if (KindOf(static_cast<TokenId>(id)) != Kind::kUserDefined) continue;
+      user_defined_.Add(vocabulary_.Spelling(static_cast<TokenId>(id)), static_cast<TokenId>(id));
+    }
   }
 
   void AddMerges(const SentencePieceSource& source) {
@@ -234,8 +277,9 @@ class SentencePieceBpe : public SentencePieceBase {
   // Pieces that are marked unused are only steps on the way to others: they fall apart again.
   void Resegment(std::string_view piece, Token token, bool* after_unknown,
                  std::vector<Token>* out) const {
-    if (token.id >= first_character_) token.id = unk_id_;
-    if (token.id < 0 || KindOf(token.id) != Kind::kUnused) {
+    if (token.id >= first_character()) token.id = unk_id_;
+    const bool whole = token.id < 0 || KindOf(token.id) != Kind::kUnused;
+    if (whole || token.end - token.begin > kLongestPiece) {
       AppendPart(piece, token, after_unknown, out);
       return;
     }
@@ -276,91 +320,31 @@ class SentencePieceBpe : public SentencePieceBase {
     return Halves{symbols[0].id, symbols[1].id, symbols[0].end};
   }
 
-  TokenId first_character_;
-  std::unordered_map<std::string, TokenId> symbols_;
+  Vocabulary symbols_;
   ByteTrie user_defined_;
   MergeTable merges_;
 };
 
-class SentencePieceDecoder : public Decoder {
- public:
-  explicit SentencePieceDecoder(const SentencePieceSource& source)
-      : unk_surface_(source.unk_surface),
-        strips_space_(source.add_dummy_prefix || source.remove_extra_whitespaces),
-        strips_all_(source.remove_extra_whitespaces) {
-    for (const auto& piece : source.pieces) {
-      if (piece.kind == Kind::kControl || piece.kind == Kind::kUnknown ||
-          piece.kind == Kind::kByte) {
-        special_.emplace(piece.text, piece.kind);
-      }
-    }
-  }
-
-  void Apply(std::vector<std::string>* tokens) const override {
-    std::string out;
-    std::string bytes;
-    bool at_start = true;
-    bool saw_space = false;
-    for (const std::string& token : *tokens) {
-      auto it = special_.find(token);
-      Kind kind = it == special_.end() ? Kind::kNormal : it->second;
-      int byte = kind == Kind::kByte ? ByteOfFallbackToken(token) : -1;
-      if (byte >= 0) {
-        bytes.push_back(static_cast<char>(byte));
-        continue;
-      }
-      AppendBytes(&bytes, &out);
-      if (saw_space || !out.empty()) at_start = false;
-      saw_space = false;
-      if (kind == Kind::kControl) continue;
-      if (kind == Kind::kUnknown) {
-        out.append(unk_surface_);
-        continue;
-      }
-      std::string_view text = token;
-      if (at_start && strips_space_ && text.starts_with(kSpaceSymbol)) {
-        text.remove_prefix(kSpaceSymbol.size());
-        saw_space = !strips_all_;
-      }
-      AppendText(text, &out);
-    }
-    AppendBytes(&bytes, &out);
-    *tokens = {std::move(out)};
-  }
-
- private:
-  static void AppendText(std::string_view text, std::string* out) {
-    while (!text.empty()) {
-      size_t found = text.find(kSpaceSymbol);
-      out->append(text.substr(0, found));
-      if (found == std::string_view::npos) return;
-      out->push_back(' ');
-      text.remove_prefix(found + kSpaceSymbol.size());
-    }
-  }
-
-  // Characters where the bytes are some, U+FFFD for every byte that is not part of one.
-  static void AppendBytes(std::string* bytes, std::string* out) {
-    std::string_view rest = *bytes;
-    while (!rest.empty()) {
-      size_t length = Utf8SequenceLength(rest);
-      out->append(length > 0 ? rest.substr(0, length) : kReplacementCharacter);
-      rest.remove_prefix(std::max<size_t>(length, 1));
-    }
-    bytes->clear();
-  }
-
-  std::string unk_surface_;
-  bool strips_space_;
-  bool strips_all_;
-  std::unordered_map<std::string, Kind> special_;
-};
-
 }  // namespace
 
-std::unique_ptr<const Model> MakeSentencePieceUnigram(const SentencePieceSource& source,
-                                                      Vocabulary vocabulary) {
-  return std::make_unique<SentencePieceUnigram>(source, std::move(vocabulary));
+StatusOr<std::unique_ptr<const Model>> MakeSentencePieceUnigram(const SentencePieceSource& source,
+                                                                Vocabulary vocabulary) {
+  std::vector<float> scores;
+  std::vector<std::pair<std::string_view, TokenId>> keys;
+  size_t bytes = 0;
+  for (size_t id = 0; id < source.pieces.size(); ++id) {
+    const auto& piece = source.pieces[id];
+    scores.push_back(piece.score);
+    if (!IsOrdinary(piece.kind) || piece.text.empty()) continue;
+    keys.emplace_back(piece.text, static_cast<TokenId>(id));
+    bytes += piece.text.size();
+  }
+  if (bytes > DoubleArray::kMaxBytes) {
+    return Error(StatusCode::kResourceExhausted, "the Unigram vocabulary is too large");
+  }
+  return std::unique_ptr<const Model>(std::make_unique<SentencePieceUnigram>(
+      source.byte_fallback, KindsOf(source), std::move(vocabulary), std::move(scores),
+      DoubleArray(std::move(keys))));
 }
 
 StatusOr<std::unique_ptr<const Model>> MakeSentencePieceBpe(const SentencePieceSource& source,
@@ -369,8 +353,40 @@ StatusOr<std::unique_ptr<const Model>> MakeSentencePieceBpe(const SentencePieceS
       std::make_unique<SentencePieceBpe>(source, std::move(vocabulary)));
 }
 
-std::unique_ptr<const Decoder> MakeSentencePieceDecoder(const SentencePieceSource& source) {
-  return std::make_unique<SentencePieceDecoder>(source);
+bool SaveSentencePieceModel(const Model& model, CompiledWriter* out) {
+  const auto* piece_model = dynamic_cast<const SentencePieceBase*>(&model);
+  if (piece_model == nullptr) return false;
+  out->Number<uint8_t>(dynamic_cast<const SentencePieceUnigram*>(&model) != nullptr);
+  piece_model->Save(out);
+  return true;
+}
+
+std::unique_ptr<const Model> RestoreSentencePieceModel(CompiledReader* in) {
+  bool unigram = false;
+  bool byte_fallback = false;
+  std::vector<uint8_t> kinds;
+  std::optional<Vocabulary> vocabulary;
+  if (!in->Flag(&unigram) || !in->Flag(&byte_fallback) || !in->Rows(&kinds) ||
+      !(vocabulary = Vocabulary::Restore(in)) ||
+      static_cast<size_t>(int64_t{vocabulary->max_id()} + 1) != kinds.size()) {
+    return nullptr;
+  }
+  if (unigram) {
+    std::vector<float> scores;
+    if (!in->Rows(&scores) || scores.size() != kinds.size()) return nullptr;
+    auto trie = DoubleArray::Restore(in, static_cast<TokenId>(kinds.size()));
+    if (!trie || !in->AtEnd()) return nullptr;
+    return std::make_unique<SentencePieceUnigram>(byte_fallback, std::move(kinds),
+                                                  *std::move(vocabulary), std::move(scores),
+                                                  *std::move(trie));
+  }
+  std::optional<Vocabulary> symbols = Vocabulary::Restore(in);
+  MergeTable merges;
+  if (!symbols || !merges.Restore(in, std::numeric_limits<TokenId>::max()) || !in->AtEnd()) {
+    return nullptr;
+  }
+  return std::make_unique<SentencePieceBpe>(byte_fallback, std::move(kinds), *std::move(vocabulary),
+                                            *std::move(symbols), std::move(merges));
 }
 
 }  // namespace portico::tokenizer

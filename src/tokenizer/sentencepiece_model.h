@@ -9,6 +9,7 @@
 
 #include "tokenizer/byte_trie.h"
 #include "tokenizer/charsmap.h"
+#include "tokenizer/compiled_file.h"
 #include "tokenizer/decoder.h"
 #include "tokenizer/merge_table.h"
 #include "tokenizer/model.h"
@@ -20,10 +21,14 @@ namespace portico::tokenizer {
 // Text in the form that the pieces are written in.
 std::unique_ptr<const Normalizer> MakeSentencePieceNormalizer(const SentencePieceSource& source,
                                                               std::optional<Charsmap> map);
-std::unique_ptr<const Model> MakeSentencePieceUnigram(const SentencePieceSource& source,
-                                                      Vocabulary vocabulary);
+StatusOr<std::unique_ptr<const Model>> MakeSentencePieceUnigram(const SentencePieceSource& source,
+                                                                Vocabulary vocabulary);
 StatusOr<std::unique_ptr<const Model>> MakeSentencePieceBpe(const SentencePieceSource& source,
                                                             Vocabulary vocabulary);
+// Either model as bytes, and back; false for any other model, null where these are not such bytes. Any bytes are safe.
+// They are used where they lie, so they must outlive the model.
+bool SaveSentencePieceModel(const Model& model, CompiledWriter* out);
+std::unique_ptr<const Model> RestoreSentencePieceModel(CompiledReader* in);
 std::unique_ptr<const Decoder> MakeSentencePieceDecoder(const SentencePieceSource& source);
 
 }  // namespace portico::tokenizer

@@ -116,8 +116,11 @@ std::unique_ptr<const Normalizer> MakeSentencePieceNormalizer(const SentencePiec
   return std::make_unique<SentencePieceNormalizer>(source, std::move(map));
 }
 
-StatusOr<PipelineParts> PartsOf(SentencePieceSource source) {
-  PipelineParts parts;
+bool IsSpecialPiece(Kind kind) { return kind != Kind::kNormal && kind != Kind::kUnused; }
+
+namespace {
+
+StatusOr<std::unique_ptr<const Model>> ModelOf(const SentencePieceSource& source) {
   Vocabulary vocabulary;
   for (size_t id = 0; id < source.pieces.size(); ++id) {
     const SentencePieceSource::Piece& piece = source.pieces[id];
@@ -125,19 +128,28 @@ StatusOr<PipelineParts> PartsOf(SentencePieceSource source) {
       return Error(StatusCode::kInvalidArgument, "a SentencePiece piece is not UTF-8");
     }
     vocabulary.Add(piece.text, static_cast<TokenId>(id), /*keep_old_id=*/true);
-    source.byte_fallback = source.byte_fallback || piece.kind == Kind::kByte;
   }
   vocabulary.Seal();
+  return source.unigram ? MakeSentencePieceUnigram(source, std::move(vocabulary))
+                        : MakeSentencePieceBpe(source, std::move(vocabulary));
+}
+
+}  // namespace
+
+StatusOr<PipelineParts> PartsOf(SentencePieceSource source, std::unique_ptr<const Model> model) {
+  PipelineParts parts;
+  for (const SentencePieceSource::Piece& piece : source.pieces) {
+    source.byte_fallback = source.byte_fallback || piece.kind == Kind::kByte;
+  }
+  parts.model = std::move(model);
+  if (!parts.model) {
+    PORTICO_ASSIGN_OR_RETURN(parts.model, ModelOf(source));
+  }
   std::optional<Charsmap> map;
   if (!source.charsmap.empty()) {
     PORTICO_ASSIGN_OR_RETURN(map, Charsmap::Parse(source.charsmap));
   }
   parts.normalizer = MakeSentencePieceNormalizer(source, std::move(map));
-  if (source.unigram) {
-    parts.model = MakeSentencePieceUnigram(source, std::move(vocabulary));
-  } else {
-    PORTICO_ASSIGN_OR_RETURN(parts.model, MakeSentencePieceBpe(source, std::move(vocabulary)));
-  }
   parts.decoder = MakeSentencePieceDecoder(source);
   parts.description = "SentencePiece model";
   return parts;

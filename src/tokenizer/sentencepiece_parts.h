@@ -36,7 +36,11 @@ struct SentencePieceSource {
   std::string unk_surface = " \xE2\x81\x87 ";  // what the unknown token decodes to
 };
 
-StatusOr<PipelineParts> PartsOf(SentencePieceSource source);
+// `model`, if not null, is what the source makes; of the pieces it needs only the special ones then.
+StatusOr<PipelineParts> PartsOf(SentencePieceSource source,
+                                std::unique_ptr<const Model> model = nullptr);
+// Whether that is one.
+bool IsSpecialPiece(SentencePieceSource::Kind kind);
 
 // The longest user-defined piece at the start of `text`: its length, or 0.
 size_t UserDefinedPrefix(const ByteTrie& user_defined, std::string_view text);
