@@ -7,6 +7,11 @@
 
 namespace portico {
 
+Status TakeRids(ActiveRids& rids, GenerationPlan* plan) {
+  PORTICO_ASSIGN_OR_RETURN(plan->rid_lease, rids.Take(plan->options.rid));
+  return OkStatus();
+}
+
 StatusOr<std::unique_ptr<Generation>> Generation::Start(const ServingModel& model, StreamHub& hub,
                                                         ServiceMetrics& metrics,
                                                         GenerationPlan plan, TextSink* sink) {

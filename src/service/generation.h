@@ -41,6 +41,9 @@ struct GenerationPlan {
   TimePoint arrival = Clock::now();
 };
 
+// Takes the plan's rid: ALREADY_EXISTS where it names a running request.
+Status TakeRids(ActiveRids& rids, GenerationPlan* plan);
+
 class Generation {
  public:
   // Submits every stream; deltas come to `sink` from later turns of the shard on, never from within this call. `model`,

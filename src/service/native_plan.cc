@@ -133,12 +133,10 @@ StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateR
 
 Status TakeRids(ActiveRids& rids, NativePlan* plan) {
   for (GenerationPlan& prompt : plan->prompts) {
-    StatusOr<RidLease> lease = rids.Take(prompt.options.rid);
-    if (!lease.ok()) {
-      for (GenerationPlan& taken : plan->prompts) taken.rid_lease.Release();
-      return lease.status();
-    }
-    prompt.rid_lease = *std::move(lease);
+    const Status status = TakeRids(rids, &prompt);
+    if (status.ok()) continue;
+    for (GenerationPlan& taken : plan->prompts) taken.rid_lease.Release();
+    return status;
   }
   return OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "api/exchange_call.h"
 #include "api/model_name.h"
 #include "api/reply.h"
 #include "service/generation.h"
@@ -15,10 +16,9 @@ namespace {
 constexpr std::chrono::seconds kTimeout{20};
 
 // One token through the engine, or one text that it pools.
-class HealthCall final : public Call, public TextSink, private PoolingRunSink {
+class HealthCall final : public ExchangeCall, public TextSink, private PoolingRunSink {
  public:
-  HealthCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard)
-      : exchange_(std::move(exchange)), shard_(shard) {}
+  using ExchangeCall::ExchangeCall;
 
   Status Start(const ServingModel& model) {
     const bool generates = model.engine->info().task == ModelTask::kGenerate;
@@ -26,11 +26,8 @@ class HealthCall final : public Call, public TextSink, private PoolingRunSink {
     timer_ = shard_.shard.After(kTimeout, [this] {
       Answer(Error(StatusCode::kUnavailable, "the engine gave no answer within 20 seconds"));
     });
-    exchange_->set_on_closed([this] { shard_.calls.Remove(this); });
     return OkStatus();
   }
-
-  std::unique_ptr<net::Exchange> TakeExchange() { return std::move(exchange_); }
 
   void Abort() override {
     if (generation_) generation_->Abort();
@@ -81,11 +78,9 @@ class HealthCall final : public Call, public TextSink, private PoolingRunSink {
       ReplyError(*exchange_, shard_.api,
                  Error(StatusCode::kUnavailable, std::string(MessageOf(status))));
     }
-    shard_.calls.Remove(this);
+    Leave();
   }
 
-  std::unique_ptr<net::Exchange> exchange_;
-  ShardContext& shard_;
   std::unique_ptr<Generation> generation_;
   std::unique_ptr<PoolingRun> run_;
   std::unique_ptr<net::Shard::Timer> timer_;

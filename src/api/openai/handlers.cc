@@ -40,24 +40,6 @@ void LogRequest(const ShardContext& shard, const AnswerHead& head, const Generat
       plan.prompts.front().max_new_tokens, plan.sampling.temperature, plan.options.stream);
 }
 
-// Hands the planned request to a call of the right kind.
-template <typename Call>
-void Launch(std::unique_ptr<Call> call, const ServingModel& model, GenerationPlan plan,
-            ShardContext& shard) {
-  call->rid = plan.options.rid;
-  StatusOr<RidLease> lease = shard.api.rids.Take(plan.options.rid);
-  Status status = lease.status();
-  if (status.ok()) {
-    plan.rid_lease = *std::move(lease);
-    status = call->Start(model, std::move(plan));
-  }
-  if (!status.ok()) {
-    ExchangePtr exchange = call->TakeExchange();
-    return ReplyError(*exchange, shard.api, status);
-  }
-  shard.calls.Add(std::move(call));
-}
-
 // A planned request and the model that answers it.
 struct PlannedText {
   const ServingModel* model = nullptr;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/exchange_call.h"
 #include "api/openai/answer.h"
 #include "api/openai/decode_score.h"
 #include "api/planning.h"
@@ -66,26 +67,17 @@ std::string ScoreBody(PoolingResult result, bool softmax, const std::string& mod
   return ScoreBody(result.outputs.size(), append, model, usage);
 }
 
-class ScoreCall final : public Call, public TextSink {
+class ScoreCall final : public ExchangeCall, public TextSink {
  public:
   ScoreCall(ExchangePtr exchange, ShardContext& shard, size_t items, bool softmax)
-      : exchange_(std::move(exchange)), shard_(shard), board_(items, softmax) {
-    exchange_->set_on_closed([this] { shard_.calls.Remove(this); });
-  }
+      : ExchangeCall(std::move(exchange), shard), board_(items, softmax) {}
 
-  // On failure nothing runs, and the caller answers with TakeExchange().
   Status Start(const ServingModel& model, GenerationPlan plan) {
     model_ = model.id;
     rid = plan.options.rid;
-    PORTICO_ASSIGN_OR_RETURN(plan.rid_lease, shard_.api.rids.Take(rid));
     PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
                                                             std::move(plan), this));
     return OkStatus();
-  }
-
-  ExchangePtr TakeExchange() {
-    exchange_->set_on_closed(nullptr);
-    return std::move(exchange_);
   }
 
   void Abort() override { generation_->Abort(); }
@@ -100,12 +92,10 @@ class ScoreCall final : public Call, public TextSink {
     } else {
       ReplyError(*exchange_, shard_.api, board_.status());
     }
-    shard_.calls.Remove(this);
+    Leave();
   }
 
  private:
-  ExchangePtr exchange_;
-  ShardContext& shard_;
   ScoreBoard board_;
   std::string model_;
   std::unique_ptr<Generation> generation_;
@@ -155,12 +145,7 @@ struct ScoreApi {
     }
     auto call = std::make_unique<ScoreCall>(std::move(exchange), shard, planned.plan.prompts.size(),
                                             planned.softmax);
-    const Status status = call->Start(*planned.model, std::move(planned.plan));
-    if (!status.ok()) {
-      ExchangePtr refused = call->TakeExchange();
-      return ReplyError(*refused, shard.api, status);
-    }
-    shard.calls.Add(std::move(call));
+    Launch(std::move(call), *planned.model, std::move(planned.plan), shard);
   }
 };
 

@@ -6,8 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "api/call.h"
-#include "api/context.h"
+#include "api/exchange_call.h"
 #include "api/openai/answer.h"
 #include "api/reply.h"
 #include "base/prefetch.h"
@@ -17,27 +16,20 @@
 
 namespace portico::api::openai {
 
-// What whole and streamed calls share: they own the exchange and the generation.
-class TextCall : public Call, public TextSink {
+// What whole and streamed calls share: they own the generation.
+class TextCall : public ExchangeCall, public TextSink {
  public:
-  TextCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard)
-      : exchange_(std::move(exchange)), shard_(shard) {
-    exchange_->set_on_closed([this] { shard_.calls.Remove(this); });
-  }
+  using ExchangeCall::ExchangeCall;
 
-  // Submits the plan. On failure nothing runs, and the caller answers with TakeExchange().
+  // Submits the plan; for Launch().
   Status Start(const ServingModel& model, GenerationPlan plan) {
+    rid = plan.options.rid;
     TextSink* sink = this;
     if (plan.options.best_of > plan.options.n) sink = &best_of_.emplace(&plan, this);
     PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
                                                             std::move(plan), sink));
     OnStarted();
     return OkStatus();
-  }
-
-  std::unique_ptr<net::Exchange> TakeExchange() {
-    exchange_->set_on_closed(nullptr);
-    return std::move(exchange_);
   }
 
   void Abort() override {
@@ -59,11 +51,6 @@ class TextCall : public Call, public TextSink {
 
   // Every stream has been submitted.
   virtual void OnStarted() {}
-  // The answer is complete; this call goes away.
-  void Leave() { shard_.calls.Remove(this); }
-
-  std::unique_ptr<net::Exchange> exchange_;
-  ShardContext& shard_;
 
  private:
   std::optional<BestOf> best_of_;
@@ -119,11 +106,7 @@ class StreamCall final : public TextCall {
   }
 
  private:
-  void OnStarted() override {
-    net::HttpResponse head = Head(*exchange_, shard_.api, 200, "text/event-stream");
-    head.headers.emplace_back("cache-control", "no-cache");
-    exchange_->StartStream(std::move(head));
-  }
+  void OnStarted() override { StartEvents(); }
 
   // What the encoder has written to the shard's scratch.
   void Send() {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/exchange_call.h"
 #include "api/openai/answer.h"
 #include "api/planning.h"
 #include "api/reply.h"
@@ -21,17 +22,12 @@ namespace {
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
 // A native request while it is answered: one generation a prompt.
-class GenerateCall final : public Call {
+class GenerateCall final : public ExchangeCall {
  public:
   GenerateCall(ExchangePtr exchange, ShardContext& shard, const NativePlan& plan, bool cumulative)
-      : exchange_(std::move(exchange)),
-        shard_(shard),
-        answer_(plan, cumulative),
-        stream_(plan.stream) {
-    exchange_->set_on_closed([this] { shard_.calls.Remove(this); });
-  }
+      : ExchangeCall(std::move(exchange), shard), answer_(plan, cumulative), stream_(plan.stream) {}
 
-  // Submits every prompt. On failure nothing runs, and the caller answers with TakeExchange().
+  // Submits every prompt; for Launch().
   Status Start(const ServingModel& model, NativePlan plan) {
     for (GenerationPlan& prompt : plan.prompts) {
       auto part = std::make_unique<Part>(*this, parts_.size(), prompt.options.rid);
@@ -41,16 +37,8 @@ class GenerateCall final : public Call {
       parts_.push_back(std::move(part));
     }
     running_ = parts_.size();
-    if (!stream_) return OkStatus();
-    net::HttpResponse head = Head(*exchange_, shard_.api, 200, "text/event-stream");
-    head.headers.emplace_back("cache-control", "no-cache");
-    exchange_->StartStream(std::move(head));
+    if (stream_) StartEvents();
     return OkStatus();
-  }
-
-  ExchangePtr TakeExchange() {
-    exchange_->set_on_closed(nullptr);
-    return std::move(exchange_);
   }
 
   void Abort() override {
@@ -97,7 +85,7 @@ class GenerateCall final : public Call {
     } else {
       ReplyJson(*exchange_, shard_.api, 200, answer_.Body());
     }
-    shard_.calls.Remove(this);
+    Leave();
   }
 
   // The call goes away, and with it the generations that still run.
@@ -111,11 +99,9 @@ class GenerateCall final : public Call {
     } else {
       ReplyError(*exchange_, shard_.api, error);
     }
-    shard_.calls.Remove(this);
+    Leave();
   }
 
-  ExchangePtr exchange_;
-  ShardContext& shard_;
   sglang::GenerateAnswer answer_;
   const bool stream_;
   bool done_ = false;
@@ -148,13 +134,7 @@ struct GenerateApi {
     if (!cumulative.ok()) return ReplyError(*exchange, shard.api, cumulative.status());
     auto call =
         std::make_unique<GenerateCall>(std::move(exchange), shard, planned.plan, *cumulative);
-    Status status = TakeRids(shard.api.rids, &planned.plan);
-    if (status.ok()) status = call->Start(*planned.model, std::move(planned.plan));
-    if (!status.ok()) {
-      ExchangePtr refused = call->TakeExchange();
-      return ReplyError(*refused, shard.api, status);
-    }
-    shard.calls.Add(std::move(call));
+    Launch(std::move(call), *planned.model, std::move(planned.plan), shard);
   }
 };
 
