@@ -1,6 +1,5 @@
 #include "api/openai/answer.h"
 
-#include <charconv>
 #include <cmath>
 
 #include "api/openai/errors.h"
@@ -51,11 +50,7 @@ void AppendLogprob(float logprob, std::string* out) {
     out->append("-9999.0");
     return;
   }
-  char buffer[32];
-  auto result = std::to_chars(buffer, buffer + sizeof buffer, logprob);
-  std::string_view text(buffer, static_cast<size_t>(result.ptr - buffer));
-  out->append(text);
-  if (text.find_first_of(".e") == std::string_view::npos) out->append(".0");
+  AppendJsonFloat(logprob, out);
 }
 
 void AppendErrorEvents(const Status& error, std::string* out) {
