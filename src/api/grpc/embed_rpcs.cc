@@ -73,29 +73,22 @@ StatusOr<PlannedPooling> Plan(const RpcContext& context, ModelTask task,
   return planned;
 }
 
-template <typename Message>
-StatusOr<Message*> Parse(const std::string& bytes, SmallArena* memory) {
-  auto* message = google::protobuf::Arena::CreateMessage<Message>(&memory->arena);
-  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, message));
-  return message;
-}
-
 StatusOr<PlannedPooling> PrepareText(const RpcContext& context, const std::string& bytes) {
   SmallArena memory;
-  PORTICO_ASSIGN_OR_RETURN(const auto* request, Parse<pb::TextEmbedRequest>(bytes, &memory));
+  PORTICO_ASSIGN_OR_RETURN(const auto* request, memory.Parse<pb::TextEmbedRequest>(bytes));
   return Plan(context, ModelTask::kEmbed, RequestOf(&request->text(), nullptr, request->rid()));
 }
 
 StatusOr<PlannedPooling> PrepareIds(const RpcContext& context, const std::string& bytes) {
   SmallArena memory;
-  PORTICO_ASSIGN_OR_RETURN(const auto* request, Parse<pb::EmbedRequest>(bytes, &memory));
+  PORTICO_ASSIGN_OR_RETURN(const auto* request, memory.Parse<pb::EmbedRequest>(bytes));
   return Plan(context, ModelTask::kEmbed,
               RequestOf(nullptr, &request->input_ids(), request->rid()));
 }
 
 StatusOr<PlannedPooling> PrepareClassify(const RpcContext& context, const std::string& bytes) {
   SmallArena memory;
-  PORTICO_ASSIGN_OR_RETURN(const auto* request, Parse<pb::ClassifyRequest>(bytes, &memory));
+  PORTICO_ASSIGN_OR_RETURN(const auto* request, memory.Parse<pb::ClassifyRequest>(bytes));
   return Plan(context, ModelTask::kClassify,
               RequestOf(&request->text(), &request->input_ids(), request->rid()));
 }

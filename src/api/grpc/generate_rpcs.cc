@@ -33,15 +33,13 @@ StatusOr<PlannedRpc> Plan(const RpcContext& context, StatusOr<NativeGenerateRequ
 
 StatusOr<PlannedRpc> PrepareText(const RpcContext& context, const std::string& bytes) {
   SmallArena memory;
-  auto* request = google::protobuf::Arena::CreateMessage<pb::TextGenerateRequest>(&memory.arena);
-  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, request));
+  PORTICO_ASSIGN_OR_RETURN(auto* request, memory.Parse<pb::TextGenerateRequest>(bytes));
   return Plan(context, DecodeTextGenerate(request), NativeMessages::Form::kText);
 }
 
 StatusOr<PlannedRpc> PrepareIds(const RpcContext& context, const std::string& bytes) {
   SmallArena memory;
-  auto* request = google::protobuf::Arena::CreateMessage<pb::GenerateRequest>(&memory.arena);
-  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, request));
+  PORTICO_ASSIGN_OR_RETURN(auto* request, memory.Parse<pb::GenerateRequest>(bytes));
   const auto form =
       request->return_text() ? NativeMessages::Form::kIdsAndText : NativeMessages::Form::kIds;
   return Plan(context, DecodeGenerate(request), form);

@@ -43,6 +43,19 @@ void Reply(net::GrpcCall& call, const google::protobuf::MessageLite& message);
 // Most requests need no other memory.
 struct SmallArena {
   SmallArena() : arena(block, sizeof block) {}
+
+  template <typename Message>
+  Message* Make() {
+    return google::protobuf::Arena::CreateMessage<Message>(&arena);
+  }
+  // Errors as ParseProtobuf().
+  template <typename Message>
+  StatusOr<Message*> Parse(std::string_view bytes) {
+    Message* message = Make<Message>();
+    PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, message));
+    return message;
+  }
+
   alignas(8) char block[1024];
   google::protobuf::Arena arena;
 };
@@ -55,10 +68,10 @@ void AddUnary(RpcContext& context, std::string_view method,
                                Response* response)) {
   context.methods.Add(std::string(method), [&context, answer](CallPtr call, std::string bytes) {
     SmallArena memory;
-    auto* request = google::protobuf::Arena::CreateMessage<Request>(&memory.arena);
-    auto* response = google::protobuf::Arena::CreateMessage<Response>(&memory.arena);
-    Status status = ParseProtobuf(bytes, request);
-    if (status.ok()) status = answer(context, context.ShardOf(*call), *request, response);
+    const StatusOr<Request*> request = memory.Parse<Request>(bytes);
+    if (!request.ok()) return Refuse(*call, request.status());
+    Response* response = memory.Make<Response>();
+    const Status status = answer(context, context.ShardOf(*call), **request, response);
     if (!status.ok()) return Refuse(*call, status);
     Reply(*call, *response);
   });

@@ -52,8 +52,7 @@ Status CheckPools(const ServingModel& model) {
 
 StatusOr<PlannedPooling> Prepare(const RpcContext& context, const std::string& bytes) {
   SmallArena memory;
-  auto* message = google::protobuf::Arena::CreateMessage<pb::EmbedRequest>(&memory.arena);
-  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, message));
+  PORTICO_ASSIGN_OR_RETURN(auto* message, memory.Parse<pb::EmbedRequest>(bytes));
   PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, RequestOf(*message));
   PlannedPooling planned;
   PORTICO_ASSIGN_OR_RETURN(planned.model, FindAble(*context.api.models, "", CheckPools));

@@ -34,8 +34,7 @@ struct PlannedIds {
 
 StatusOr<PlannedIds> Prepare(const RpcContext& context, const std::string& bytes) {
   SmallArena memory;
-  auto* request = google::protobuf::Arena::CreateMessage<pb::GenerateRequest>(&memory.arena);
-  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, request));
+  PORTICO_ASSIGN_OR_RETURN(auto* request, memory.Parse<pb::GenerateRequest>(bytes));
   PORTICO_ASSIGN_OR_RETURN(NativeGenerateRequest native, DecodeScheduler(*request));
   PlannedIds planned;
   PORTICO_ASSIGN_OR_RETURN(planned.model, FindAble(*context.api.models, "", CheckGenerates));

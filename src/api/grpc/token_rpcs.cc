@@ -13,13 +13,12 @@ namespace pb = ::sglang::runtime::v1;
 // Serialized answers.
 StatusOr<std::string> Tokenize(const RpcContext& context, const std::string& bytes) {
   SmallArena memory;
-  auto* request = google::protobuf::Arena::CreateMessage<pb::TokenizeRequest>(&memory.arena);
-  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, request));
+  PORTICO_ASSIGN_OR_RETURN(auto* request, memory.Parse<pb::TokenizeRequest>(bytes));
   PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(""));
   std::vector<TokenId> ids;
   const bool special = !request->has_add_special_tokens() || request->add_special_tokens();
   PORTICO_RETURN_IF_ERROR(model->tokenizer->TryEncode(request->text(), special, &ids));
-  auto* response = google::protobuf::Arena::CreateMessage<pb::TokenizeResponse>(&memory.arena);
+  auto* response = memory.Make<pb::TokenizeResponse>();
   response->mutable_tokens()->Add(ids.begin(), ids.end());
   response->set_count(static_cast<int32_t>(ids.size()));
   response->set_max_model_len(model->engine->info().context_length);
