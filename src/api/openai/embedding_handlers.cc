@@ -1,6 +1,7 @@
 #include "api/openai/embedding_handlers.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,125 +17,99 @@
 namespace portico::api::openai {
 namespace {
 
-using Parser = simdjson::dom::parser;
-using ExchangePtr = std::unique_ptr<net::Exchange>;
-
-PoolingPlanner PlannerOf(const ServingModel& model, const PlanContext& context) {
-  return {model, context.api.max_client_batch_size, context.helpers};
-}
-
-// What the routes below have in common.
+// A route: decodes the body, finds a model that can do it, plans the texts and what becomes of their results.
+template <auto kDecode, auto kCheck, auto kPlan>
 struct PoolingApi {
   using Planned = PlannedPooling;
-  static void Answer(ExchangePtr exchange, ShardContext& shard, Planned planned) {
+
+  static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
+                                   const PlanContext& context) {
+    PORTICO_ASSIGN_OR_RETURN(auto request, kDecode(body, parser));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                             FindAble(*context.api.models, request.model, kCheck));
+    return kPlan(std::move(request),
+                 PoolingPlanner{*model, context.api.max_client_batch_size, context.helpers});
+  }
+
+  static void Answer(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
+                     Planned planned) {
     PoolingCall<JsonAnswer>::Start(std::move(exchange), shard, std::move(planned));
   }
 };
 
-struct EmbeddingsApi : PoolingApi {
-  static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
-                                   const PlanContext& context) {
-    Planned planned;
-    PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeEmbedding(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(planned.model,
-                             FindAble(*context.api.models, request.model, CheckEmbeds));
-    PORTICO_ASSIGN_OR_RETURN(
-        const VectorForm form,
-        VectorForm::Of(planned.model->engine->info(), request.dimensions, request.normalize));
-    const bool base64 = request.base64;
-    PORTICO_ASSIGN_OR_RETURN(planned.plan,
-                             PlannerOf(*planned.model, context).PlanInputs(std::move(request)));
-    planned.encode = [id = planned.model->id, form, base64](PoolingResult result) {
-      return EmbeddingBody(id, form, base64, std::move(result));
-    };
-    return planned;
-  }
-};
-
-StatusOr<PlannedPooling> PlanClasses(EmbeddingRequest request, const ServingModel& model,
-                                     const PlanContext& context) {
-  PlannedPooling planned;
-  planned.model = &model;
-  const bool activation = request.activation;
-  PORTICO_ASSIGN_OR_RETURN(planned.plan, PlannerOf(model, context).PlanInputs(std::move(request)));
-  const std::vector<std::string>& rids = planned.plan.rids;
-  planned.encode = [head = MakeAnswerHead("classify-", rids.size() == 1 ? rids[0] : "", model.id),
-                    &model, activation](PoolingResult result) {
-    return ClassifyBody(head, model.engine->info().labels, activation, std::move(result));
-  };
-  return planned;
+StatusOr<VectorForm> FormOf(const EmbeddingRequest& request, const ServingModel& model) {
+  return VectorForm::Of(model.engine->info(), request.dimensions, request.normalize);
 }
 
-struct ClassifyApi : PoolingApi {
-  static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
-                                   const PlanContext& context) {
-    PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeClassify(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
-                             FindAble(*context.api.models, request.model, CheckClassifies));
-    return PlanClasses(std::move(request), *model, context);
-  }
-};
+StatusOr<PlannedPooling> PlanVectors(EmbeddingRequest request, const PoolingPlanner& planner) {
+  PORTICO_ASSIGN_OR_RETURN(const VectorForm form, FormOf(request, planner.model));
+  const bool base64 = request.base64;
+  PORTICO_ASSIGN_OR_RETURN(PoolingPlan plan, planner.PlanInputs(std::move(request)));
+  auto encode = [id = planner.model.id, form, base64](PoolingResult result) {
+    return EmbeddingBody(id, form, base64, std::move(result));
+  };
+  return PlannedPooling{&planner.model, std::move(plan), std::move(encode)};
+}
+
+StatusOr<PlannedPooling> PlanClasses(EmbeddingRequest request, const PoolingPlanner& planner) {
+  const ServingModel& model = planner.model;
+  const bool activation = request.activation;
+  PORTICO_ASSIGN_OR_RETURN(PoolingPlan plan, planner.PlanInputs(std::move(request)));
+  auto encode =
+      [head = MakeAnswerHead("classify-", plan.rids.size() == 1 ? plan.rids[0] : "", model.id),
+       &model, activation](PoolingResult result) {
+        return ClassifyBody(head, model.engine->info().labels, activation, std::move(result));
+      };
+  return PlannedPooling{&model, std::move(plan), std::move(encode)};
+}
 
 // SGLang's form: every text has a name.
-StatusOr<PlannedPooling> PlanNative(EmbeddingRequest request, const ServingModel& model,
-                                    std::optional<VectorForm> form, const PlanContext& context) {
-  PlannedPooling planned;
-  planned.model = &model;
+StatusOr<PlannedPooling> PlanNative(EmbeddingRequest request, std::optional<VectorForm> form,
+                                    const PoolingPlanner& planner) {
   const bool is_list = request.is_list;
-  PORTICO_ASSIGN_OR_RETURN(
-      planned.plan, PlannerOf(model, context).PlanNamedInputs(std::move(request), NewRequestId));
-  planned.encode = [form, is_list](PoolingResult result) {
+  PORTICO_ASSIGN_OR_RETURN(PoolingPlan plan,
+                           planner.PlanNamedInputs(std::move(request), NewRequestId));
+  auto encode = [form, is_list](PoolingResult result) {
     return sglang::PooledBody(form, is_list, std::move(result));
   };
-  return planned;
+  return PlannedPooling{&planner.model, std::move(plan), std::move(encode)};
 }
 
-struct EncodeApi : PoolingApi {
-  static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
-                                   const PlanContext& context) {
-    PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeEncode(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
-                             FindAble(*context.api.models, request.model, CheckEmbeds));
-    PORTICO_ASSIGN_OR_RETURN(
-        const VectorForm form,
-        VectorForm::Of(model->engine->info(), request.dimensions, request.normalize));
-    return PlanNative(std::move(request), *model, form, context);
-  }
-};
+StatusOr<PlannedPooling> PlanNativeVectors(EmbeddingRequest request,
+                                           const PoolingPlanner& planner) {
+  PORTICO_ASSIGN_OR_RETURN(const VectorForm form, FormOf(request, planner.model));
+  return PlanNative(std::move(request), form, planner);
+}
 
-struct NativeClassifyApi : PoolingApi {
-  static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
-                                   const PlanContext& context) {
-    PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request, DecodeNativeClassify(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
-                             FindAble(*context.api.models, request.model, CheckClassifies));
-    if (request.input_field == "input") return PlanClasses(std::move(request), *model, context);
-    return PlanNative(std::move(request), *model, std::nullopt, context);
-  }
-};
+// Or vLLM's form, whose field is "input".
+StatusOr<PlannedPooling> PlanNativeClasses(EmbeddingRequest request,
+                                           const PoolingPlanner& planner) {
+  if (request.input_field == "input") return PlanClasses(std::move(request), planner);
+  return PlanNative(std::move(request), std::nullopt, planner);
+}
 
 template <bool kCohere>
-struct RerankApi : PoolingApi {
-  static StatusOr<Planned> Prepare(const std::string& body, Parser& parser,
-                                   const PlanContext& context) {
-    Planned planned;
-    PORTICO_ASSIGN_OR_RETURN(RerankRequest request, DecodeRerank(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(planned.model,
-                             FindAble(*context.api.models, request.model, CheckRanks));
-    PORTICO_ASSIGN_OR_RETURN(planned.plan, PlannerOf(*planned.model, context).PlanRerank(request));
-    RerankForm form;
-    form.top_n = request.top_n;
-    // SGLang shows what the model says, Cohere a relevance from 0 to 1.
-    form.sigmoid = request.activation.value_or(kCohere);
-    if (request.return_documents) form.documents = std::move(request.documents);
-    planned.encode = [head = MakeAnswerHead("rerank-", request.rid, planned.model->id),
-                      form = std::move(form)](PoolingResult result) {
-      return kCohere ? CohereRerankBody(head, form, std::move(result))
-                     : RerankBody(head.id, form, std::move(result));
-    };
-    return planned;
-  }
-};
+StatusOr<PlannedPooling> PlanRanks(RerankRequest request, const PoolingPlanner& planner) {
+  PORTICO_ASSIGN_OR_RETURN(PoolingPlan plan, planner.PlanRerank(request));
+  RerankForm form;
+  form.top_n = request.top_n;
+  // SGLang shows what the model says, Cohere a relevance from 0 to 1.
+  form.sigmoid = request.activation.value_or(kCohere);
+  if (request.return_documents) form.documents = std::move(request.documents);
+  auto encode = [head = MakeAnswerHead("rerank-", request.rid, planner.model.id),
+                 form = std::move(form)](PoolingResult result) {
+    return kCohere ? CohereRerankBody(head, form, std::move(result))
+                   : RerankBody(head.id, form, std::move(result));
+  };
+  return PlannedPooling{&planner.model, std::move(plan), std::move(encode)};
+}
+
+using EmbeddingsApi = PoolingApi<DecodeEmbedding, CheckEmbeds, PlanVectors>;
+using ClassifyApi = PoolingApi<DecodeClassify, CheckClassifies, PlanClasses>;
+using EncodeApi = PoolingApi<DecodeEncode, CheckEmbeds, PlanNativeVectors>;
+using NativeClassifyApi = PoolingApi<DecodeNativeClassify, CheckClassifies, PlanNativeClasses>;
+template <bool kCohere>
+using RerankApi = PoolingApi<DecodeRerank, CheckRanks, PlanRanks<kCohere>>;
 
 }  // namespace
 
