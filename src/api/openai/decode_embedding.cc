@@ -71,30 +71,8 @@ Status ReadCount(std::string_view name, Element value, Request* request) {
   return ReadInt32(name, value, {1, kMaxInt32}, &(request->*kMember));
 }
 
-template <typename Request, auto kMember>
-Status ReadFlag(std::string_view name, Element value, Request* request) {
-  bool flag = false;
-  PORTICO_RETURN_IF_ERROR(ReadBool(name, value, &flag));
-  request->*kMember = flag;
-  return OkStatus();
-}
-
-template <typename Request, auto kMember>
-Status ReadText(std::string_view name, Element value, Request* request) {
-  return ReadString(name, value, &(request->*kMember));
-}
-
-template <typename Request>
-Status ReadTruncateField(std::string_view name, Element value, Request* request) {
-  return ReadTruncate(name, value, &request->truncate);
-}
-
 Status ReadRids(std::string_view name, Element value, EmbeddingRequest* request) {
   return ReadOneOrEach(name, value, &request->rid, ReadRequestName);
-}
-
-Status ReadRid(std::string_view name, Element value, RerankRequest* request) {
-  return ReadRequestName(name, value, &request->rid);
 }
 
 template <typename Request>
@@ -178,7 +156,7 @@ constexpr FieldReader<Rerank> kRerank[] = {
     {"model", ReadText<Rerank, &Rerank::model>},
     {"query", ReadText<Rerank, &Rerank::query>},
     {"return_documents", ReadFlag<Rerank, &Rerank::return_documents>},
-    {"rid", ReadRid},
+    {"rid", ReadName<Rerank, &Rerank::rid>},
     {"top_n", ReadCount<Rerank, &Rerank::top_n>},
     {"truncate_prompt_tokens", ReadTruncateField<Rerank>},
     {"use_activation", ReadFlag<Rerank, &Rerank::activation>},

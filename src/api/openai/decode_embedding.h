@@ -24,5 +24,9 @@ StatusOr<RerankRequest> DecodeRerank(const std::string& body, simdjson::dom::par
 // Reads `truncate_prompt_tokens`.
 Status ReadTruncate(std::string_view name, simdjson::dom::element value,
                     std::optional<int32_t>* truncate);
+template <typename Request>
+Status ReadTruncateField(std::string_view name, simdjson::dom::element value, Request* request) {
+  return ReadTruncate(name, value, &request->truncate);
+}
 
 }  // namespace portico::api::openai

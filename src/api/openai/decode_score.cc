@@ -36,32 +36,15 @@ Status ReadLabels(std::string_view name, Element value, ScoreDraft* request) {
   return ReadTokenIds(name, std::string(name), value, &request->label_token_ids);
 }
 
-template <bool ScoreRequest::* kMember>
-Status ReadFlag(std::string_view name, Element value, ScoreDraft* request) {
-  return ReadBool(name, value, &(request->*kMember));
-}
-
-Status ReadRid(std::string_view name, Element value, ScoreDraft* request) {
-  return ReadRequestName(name, value, &request->rid);
-}
-
-Status ReadModel(std::string_view name, Element value, ScoreDraft* request) {
-  return ReadString(name, value, &request->model);
-}
-
-Status ReadTruncateField(std::string_view name, Element value, ScoreDraft* request) {
-  return ReadTruncate(name, value, &request->truncate);
-}
-
 constexpr FieldReader<ScoreDraft> kScore[] = {
-    {"apply_softmax", ReadFlag<&ScoreRequest::apply_softmax>},
-    {"item_first", ReadFlag<&ScoreRequest::item_first>},
+    {"apply_softmax", ReadFlag<ScoreDraft, &ScoreDraft::apply_softmax>},
+    {"item_first", ReadFlag<ScoreDraft, &ScoreDraft::item_first>},
     {"items", ReadItems},
     {"label_token_ids", ReadLabels},
-    {"model", ReadModel},
+    {"model", ReadText<ScoreDraft, &ScoreDraft::model>},
     {"query", ReadQuery},
-    {"rid", ReadRid},
-    {"truncate_prompt_tokens", ReadTruncateField},
+    {"rid", ReadName<ScoreDraft, &ScoreDraft::rid>},
+    {"truncate_prompt_tokens", ReadTruncateField<ScoreDraft>},
 };
 static_assert(IsSortedByName(kScore));
 

@@ -109,6 +109,24 @@ Status ReadTokenIds(std::string_view field, const std::string& place, Element li
                     std::vector<TokenId>* ids);
 // A client's name for its request: at most kMaxRidBytes.
 Status ReadRequestName(std::string_view name, Element value, std::string* out);
+
+// For tables: reads a member of the target.
+template <typename Target, auto kMember>
+Status ReadFlag(std::string_view name, Element value, Target* target) {
+  bool flag = false;
+  PORTICO_RETURN_IF_ERROR(ReadBool(name, value, &flag));
+  target->*kMember = flag;
+  return OkStatus();
+}
+template <typename Target, auto kMember>
+Status ReadText(std::string_view name, Element value, Target* target) {
+  return ReadString(name, value, &(target->*kMember));
+}
+template <typename Target, auto kMember>
+Status ReadName(std::string_view name, Element value, Target* target) {
+  return ReadRequestName(name, value, &(target->*kMember));
+}
+
 // One value, or a list of values, each with `read(place, value, &out)`.
 template <typename T, typename Read>
 Status ReadOneOrEach(std::string_view name, Element value, OneOrEach<T>* out, Read read) {

@@ -139,15 +139,6 @@ Status ReadTokenIdsLogprob(std::string_view name, Element value, Request* reques
   return OkStatus();
 }
 
-template <bool Request::* kMember>
-Status ReadFlag(std::string_view name, Element value, Request* request) {
-  return openai::ReadBool(name, value, &(request->*kMember));
-}
-
-Status ReadModel(std::string_view name, Element value, Request* request) {
-  return openai::ReadString(name, value, &request->model);
-}
-
 Status StartPrompts(std::string_view name, Request* request) {
   if (!request->prompts.empty()) {
     return InvalidArgument(name, "give either text or input_ids, not both");
@@ -233,13 +224,13 @@ static_assert(openai::IsSortedByName(kRefusedNatively));
 constexpr FieldReader<Request> kFields[] = {
     {"input_ids", ReadInputIds},
     {"logprob_start_len", ReadCounts<&Request::logprob_start_len, -1, kMaxInt32>},
-    {"model", ReadModel},
+    {"model", openai::ReadText<Request, &Request::model>},
     {"return_logprob", ReadReturnLogprob},
-    {"return_prompt_token_ids", ReadFlag<&Request::return_prompt_token_ids>},
-    {"return_text_in_logprobs", ReadFlag<&Request::return_text_in_logprobs>},
+    {"return_prompt_token_ids", openai::ReadFlag<Request, &Request::return_prompt_token_ids>},
+    {"return_text_in_logprobs", openai::ReadFlag<Request, &Request::return_text_in_logprobs>},
     {"rid", ReadRid},
     {"sampling_params", ReadSamplingParams},
-    {"stream", ReadFlag<&Request::stream>},
+    {"stream", openai::ReadFlag<Request, &Request::stream>},
     {"text", ReadText},
     {"token_ids_logprob", ReadTokenIdsLogprob},
     {"top_logprobs_num", ReadCounts<&Request::top_logprobs_num, 0, 20>},

@@ -17,10 +17,6 @@ namespace {
 using openai::Element;
 using openai::FieldReader;
 
-Status ReadModel(std::string_view name, Element value, TokenizeRequest* request) {
-  return openai::ReadString(name, value, &request->model);
-}
-
 Status ReadPrompt(std::string_view name, Element value, TokenizeRequest* request) {
   std::string_view text;
   if (!value.get(text)) {
@@ -60,20 +56,16 @@ Status ReadTemplateKwargs(std::string_view name, Element value, TokenizeRequest*
   return OkStatus();
 }
 
-Status ReadAddSpecialTokens(std::string_view name, Element value, TokenizeRequest* request) {
-  return openai::ReadBool(name, value, &request->add_special_tokens);
-}
-
 Status ReadAddGenerationPrompt(std::string_view name, Element value, TokenizeRequest* request) {
   return openai::ReadBool(name, value, &request->chat.add_generation_prompt);
 }
 
 constexpr FieldReader<TokenizeRequest> kTokenize[] = {
     {"add_generation_prompt", ReadAddGenerationPrompt},
-    {"add_special_tokens", ReadAddSpecialTokens},
+    {"add_special_tokens", openai::ReadFlag<TokenizeRequest, &TokenizeRequest::add_special_tokens>},
     {"chat_template_kwargs", ReadTemplateKwargs},
     {"messages", ReadMessages},
-    {"model", ReadModel},
+    {"model", openai::ReadText<TokenizeRequest, &TokenizeRequest::model>},
     {"prompt", ReadPrompt},
     {"tools", ReadTools},
 };
@@ -105,17 +97,10 @@ Status ReadTokens(std::string_view name, Element value, DetokenizeRequest* reque
   return OkStatus();
 }
 
-Status ReadDetokenizeModel(std::string_view name, Element value, DetokenizeRequest* request) {
-  return openai::ReadString(name, value, &request->model);
-}
-
-Status ReadSkipSpecialTokens(std::string_view name, Element value, DetokenizeRequest* request) {
-  return openai::ReadBool(name, value, &request->skip_special_tokens);
-}
-
 constexpr FieldReader<DetokenizeRequest> kDetokenize[] = {
-    {"model", ReadDetokenizeModel},
-    {"skip_special_tokens", ReadSkipSpecialTokens},
+    {"model", openai::ReadText<DetokenizeRequest, &DetokenizeRequest::model>},
+    {"skip_special_tokens",
+     openai::ReadFlag<DetokenizeRequest, &DetokenizeRequest::skip_special_tokens>},
     {"tokens", ReadTokens},
 };
 static_assert(openai::IsSortedByName(kDetokenize));
