@@ -107,18 +107,22 @@ StatusOr<std::vector<std::string>> ReadLabels(const ConfigFields& fields, size_t
   return labels;
 }
 
-// The layers named, one on the other, on vectors of `size`.
+// Puts a layer on the head, which takes vectors of `size`. False: it does not fit what stands before it.
+bool AddLayer(DenseLayer layer, int64_t size, PoolingHead* head) {
+  const bool first_fits = !head->empty() || layer.columns == static_cast<size_t>(size);
+  return first_fits && head->Add(std::move(layer));
+}
+
+// The layers named, one on the other.
 Status AddLayers(const WeightFiles& weights,
                  const std::vector<std::pair<std::string, Activation>>& layers, int64_t size,
                  PoolingHead* head) {
   for (const auto& [name, activation] : layers) {
     PORTICO_ASSIGN_OR_RETURN(DenseLayer layer, ReadDenseLayer(weights, name));
     layer.activation = activation;
-    const bool first_fits = !head->empty() || layer.columns == static_cast<size_t>(size);
-    if (!first_fits || !head->Add(std::move(layer))) {
-      return BadFile(weights.files().front().path(),
-                     fmt::format("tensor {}.weight does not fit what stands before it", name));
-    }
+    if (AddLayer(std::move(layer), size, head)) continue;
+    return BadFile(weights.files().front().path(),
+                   fmt::format("tensor {}.weight does not fit what stands before it", name));
   }
   return OkStatus();
 }
@@ -155,24 +159,25 @@ Status ReadSizes(const ConfigFields& fields, PoolingModel* model) {
   return OkStatus();
 }
 
-// What models for vectors and classes have in common. `usual` is how a folder without pooling files pools.
-Status ReadTop(Family family, Top top, int64_t hidden_size, Pooling usual,
-               const ConfigFields& fields, const WeightFiles& weights,
-               const std::optional<SentenceModules>& modules, std::optional<Pooling> asked,
-               PoolingModel* model) {
-  if (top == Top::kScores) {
-    if (asked) {
-      return InvalidArgument("pooling", fields.path() +
-                                            ": a model for classes pools as its head was trained "
-                                            "to; --pooling is for models that give vectors");
-    }
-    model->task = ModelTask::kClassify;
-    model->pooling = IsEncoder(family) ? Pooling::kCls : Pooling::kLast;
-    PORTICO_RETURN_IF_ERROR(
-        AddLayers(weights, ClassLayers(family, weights), hidden_size, &model->head));
-    PORTICO_ASSIGN_OR_RETURN(model->labels, ReadLabels(fields, model->head.output_size()));
-    return OkStatus();
+Status ReadClasses(Family family, int64_t hidden_size, const ConfigFields& fields,
+                   const WeightFiles& weights, std::optional<Pooling> asked, PoolingModel* model) {
+  if (asked) {
+    return InvalidArgument("pooling", fields.path() +
+                                          ": a model for classes pools as its head was trained "
+                                          "to; --pooling is for models that give vectors");
   }
+  model->task = ModelTask::kClassify;
+  model->pooling = IsEncoder(family) ? Pooling::kCls : Pooling::kLast;
+  PORTICO_RETURN_IF_ERROR(
+      AddLayers(weights, ClassLayers(family, weights), hidden_size, &model->head));
+  PORTICO_ASSIGN_OR_RETURN(model->labels, ReadLabels(fields, model->head.output_size()));
+  return OkStatus();
+}
+
+// `usual` is how a folder without pooling files pools.
+Status ReadVectors(int64_t hidden_size, Pooling usual, const ConfigFields& fields,
+                   const std::optional<SentenceModules>& modules, std::optional<Pooling> asked,
+                   PoolingModel* model) {
   model->task = ModelTask::kEmbed;
   model->normalized = !modules || modules->normalized;
   if (!asked && modules && !modules->pooling && !modules->pooling_fault.empty()) {
@@ -181,11 +186,8 @@ Status ReadTop(Family family, Top top, int64_t hidden_size, Pooling usual,
   model->pooling = asked ? *asked : modules && modules->pooling ? *modules->pooling : usual;
   if (modules) {
     for (const DenseLayer& layer : modules->dense) {
-      const bool first_fits =
-          !model->head.empty() || layer.columns == static_cast<size_t>(hidden_size);
-      if (!first_fits || !model->head.Add(layer)) {
-        return BadFile(fields.path(), "the folder's dense layers do not fit its vectors");
-      }
+      if (AddLayer(layer, hidden_size, &model->head)) continue;
+      return BadFile(fields.path(), "the folder's dense layers do not fit its vectors");
     }
   }
   return ReadSizes(fields, model);
@@ -219,8 +221,10 @@ StatusOr<PoolingModel> ReadPoolingModel(const EncoderConfig& config, Top top,
                                         const std::optional<SentenceModules>& modules,
                                         std::optional<Pooling> pooling) {
   PoolingModel model;
-  PORTICO_RETURN_IF_ERROR(ReadTop(config.family, top, config.hidden_size, Pooling::kMean, fields,
-                                  weights, modules, pooling, &model));
+  PORTICO_RETURN_IF_ERROR(
+      top == Top::kScores
+          ? ReadClasses(config.family, config.hidden_size, fields, weights, pooling, &model)
+          : ReadVectors(config.hidden_size, Pooling::kMean, fields, modules, pooling, &model));
   model.exact_gelu = config.exact_gelu;
   model.first_position = static_cast<int32_t>(config.first_position());
   if (config.family != Family::kBert) model.padding_id = static_cast<TokenId>(config.pad_token_id);
@@ -240,8 +244,10 @@ StatusOr<PoolingModel> ReadPoolingModel(const HfConfig& config, const ConfigFiel
                                         const std::optional<SentenceModules>& modules,
                                         std::optional<Pooling> pooling) {
   PoolingModel model;
-  PORTICO_RETURN_IF_ERROR(ReadTop(config.family, config.top, config.hidden_size, Pooling::kLast,
-                                  fields, weights, modules, pooling, &model));
+  PORTICO_RETURN_IF_ERROR(
+      config.top == Top::kScores
+          ? ReadClasses(config.family, config.hidden_size, fields, weights, pooling, &model)
+          : ReadVectors(config.hidden_size, Pooling::kLast, fields, modules, pooling, &model));
   model.causal = true;
   if (config.top == Top::kScores) {
     model.skips_padding = true;
