@@ -2,8 +2,7 @@
 //
 //     tokenizer_worker TOKENIZER
 //
-// Reads lines "PROMPTS IDS". PROMPTS is a file: a line with the number of passes and the prompts' lengths, then the
-// prompts, as many a pass. Every prompt is encoded once, in order (cold), then the first again and again (warm), and
+// Reads lines "PROMPTS IDS". PROMPTS is a file (prompts.h) with as many prompts a pass. Every prompt is encoded once, in order (cold), then the first again and again (warm), and
 // both once more with all that an Encoding has (offsets), by a second such tokenizer, which has caches of its own. The ids of all prompts go to IDS (for each: a count, then the ids; 32 bits each). The
 // answer is a line of JSON, in microseconds a prompt.
 #include <algorithm>
@@ -13,10 +12,10 @@
 #include <ctime>
 #include <fstream>
 #include <iostream>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "prompts.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico {
@@ -35,23 +34,6 @@ double Median(std::vector<double> values) {
 }
 
 constexpr size_t kTogetherBytes = 20'000;
-
-struct Cell {
-  size_t passes = 0;
-  std::vector<std::string> prompts;
-};
-
-Cell ReadCell(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string head;
-  std::getline(in, head);
-  std::istringstream fields(head);
-  Cell cell;
-  fields >> cell.passes;
-  for (size_t length; fields >> length;) cell.prompts.emplace_back(length, '\0');
-  for (std::string& p : cell.prompts) in.read(p.data(), static_cast<std::streamsize>(p.size()));
-  return cell;
-}
 
 // The median over the passes of the mean time of a prompt.
 template <typename Encode>

@@ -3,7 +3,8 @@
 One thread, CPU time; prompts of 1, 20 and 200 KB; cold (no prompt comes twice) and warm (one prompt again and again). Every
 tokenizer is a process of its own; all measure one cell before the next cell begins. A peer counts as exact in a cell
 if its ids of all prompts equal those of `tokenizers`. "offsets": the speed with all that an Encoding has, cold and warm, as a
-part of that without. A Python module `portico` in the bench's venv is measured too.
+part of that without. "batch": one thread and two on many prompts, wall time. A Python module `portico` in the bench's venv
+is measured too.
     ./dev bench tokenizer [--quick] [--families gpt2 ...] [--kinds english ...] [--sizes 1 20 200] [--out FILE.json]
 Tokenizers: --tokenizers FOLDER of folders with tokenizer.json or .json.gz. Texts: texts.py; --corpora FOLDER.
 """
@@ -145,6 +146,22 @@ def measure_family(family, path, python, peers, cells):
     return rows
 
 
+def measure_batches(family, path, cells):
+    """One thread and two on a batch of each kind of text: wall time, on two cores that should have nothing else to do."""
+    for kind in dict.fromkeys(kind for kind, _ in cells):
+        files = [file for (k, size), (file, _) in cells.items() if k == kind and size > 1]
+        if not files:
+            continue
+        done = subprocess.run([BUILD / "bench/tokenizer_batch_worker", path, *files], capture_output=True, text=True)
+        if done.returncode != 0:
+            print(f"{family:17} {kind:8} batch: {done.stderr.strip()}")
+            continue
+        t = json.loads(done.stdout)
+        print(f"{family:17} {kind:8} batch  " + " ".join(
+            f"{state}: one thread {t['one_' + state] / 1000:.1f} ms, two {t['two_' + state] / 1000:.1f} ms, "
+            f"{t['one_' + state] / t['two_' + state]:.2f} x" for state in ("cold", "warm")), flush=True)
+
+
 def rate(row, state):
     return row["bytes"] / row[state]
 
@@ -207,7 +224,7 @@ def main():
         raise SystemExit(f"there is no folder of tokenizers at {options.tokenizers}: give one with --tokenizers")
     WORK.mkdir(parents=True, exist_ok=True)
     if "PORTICO_BUILD" not in os.environ:
-        subprocess.run(["ninja", "-C", BUILD, "tokenizer_worker"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["ninja", "-C", BUILD, "tokenizer_worker", "tokenizer_batch_worker"], check=True, stdout=subprocess.DEVNULL)
     python = make_venv()
     peers = ["hf", *(p for p in options.peers if p != "hf"), *(["python"] if has_portico(python) else [])]
     cells = write_cells(options)
@@ -218,6 +235,7 @@ def main():
             print(f"{family}: no tokenizer.json in {options.tokenizers / family}")
             continue
         rows += measure_family(family, path, python, peers, cells)
+        measure_batches(family, path, cells)
         if options.out:
             options.out.write_text(json.dumps(rows, indent=1))
     summary(rows)
