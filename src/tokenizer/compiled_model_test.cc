@@ -74,6 +74,14 @@ std::vector<std::unique_ptr<const Model>> SmallModels() {
   return out;
 }
 
+// The fuzzer's find: what was written of such a model was refused when it was read.
+TEST(CompiledModel, KeepsABpeModelWithoutTokens) {
+  auto parts = PartsFromJson(Frame(R"({"type":"BPE","vocab":{},"merges":[]})"));
+  ASSERT_TRUE(parts.ok()) << parts.status();
+  CompiledImage image(*CompileModel(*parts->model));
+  EXPECT_NE(RestoreModel(image.text()), nullptr);
+}
+
 TEST(CompiledModel, KeepsSentencePieceModels) {
   for (bool unigram : {false, true}) {
     std::unique_ptr<const Model> model = SentencePieceModel(unigram);

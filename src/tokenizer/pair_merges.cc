@@ -49,7 +49,8 @@ std::unique_ptr<const PairMerges> PairMerges::Restore(CompiledReader* in, TokenI
   for (uint64_t slot : out->slots_) {
     most = std::max(most, static_cast<uint32_t>(slot) & static_cast<uint32_t>(kIdLimit - 1));
   }
-  return static_cast<TokenId>(most) < limit ? std::move(out) : nullptr;
+  // Free slots say 0, also where there are no ids.
+  return static_cast<TokenId>(most) < std::max(limit, 1) ? std::move(out) : nullptr;
 }
 
 // False where the slots near its place are taken.
