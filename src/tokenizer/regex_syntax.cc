@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "text/unicode.h"
@@ -26,22 +28,39 @@ void AppendHex(uint32_t c, std::string* out) {
   out->push_back('}');
 }
 
+// Where a predicate of this file may change its answer, in order, up to the end of the code points.
+const std::vector<uint32_t>& Borders() {
+  static const auto* const kBorders = [] {
+    auto* out = new std::vector<uint32_t>{0xB2, 0xB4, 0xB9, 0xBA, 0xBC, 0xBF, 0xD800, 0xE000};
+    for (const PropertyRun& run : PropertyRuns()) out->push_back(run.first);
+    uint32_t end = 0;
+    for (size_t i = 0; i + 1 < unicode_tables::kHanRunsSize; i += 2) {
+      end += unicode_tables::kHanRuns[i];
+      out->push_back(end);
+    }
+    out->push_back(0x110000);
+    std::sort(out->begin(), out->end());
+    out->erase(std::unique(out->begin(), out->end()), out->end());
+    return out;
+  }();
+  return *kBorders;
+}
+
 // The members of a character class: every code point (no surrogates) for which `test` is true.
 std::string RangesOf(const Predicate& test) {
   std::string out;
-  constexpr uint32_t kLimit = 0x110000;
-  for (uint32_t c = 0; c < kLimit;) {
-    if (c == 0xD800) c = 0xE000;
-    if (!test(c)) {
-      ++c;
-      continue;
-    }
-    uint32_t begin = c;
-    while (c < kLimit && c != 0xD800 && test(c)) ++c;
+  const std::vector<uint32_t>& borders = Borders();
+  auto is_member = [&](size_t i) {
+    return (borders[i] < 0xD800 || borders[i] >= 0xE000) && test(borders[i]);
+  };
+  for (size_t i = 0; i + 1 < borders.size(); ++i) {
+    if (!is_member(i)) continue;
+    uint32_t begin = borders[i];
+    while (i + 1 < borders.size() && is_member(i)) ++i;
     AppendHex(begin, &out);
-    if (c - begin > 1) {
+    if (borders[i] - begin > 1) {
       out.push_back('-');
-      AppendHex(c - 1, &out);
+      AppendHex(borders[i] - 1, &out);
     }
   }
   return out;
