@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "net/run_on_shard_for_test.h"
 
 namespace portico::api {
 namespace {
@@ -39,14 +40,7 @@ class PlanningTest : public testing::Test {
     shard_.Stop();
   }
 
-  void OnShard(const std::function<void()>& task) {
-    std::promise<void> done;
-    shard_.Post([&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void OnShard(const std::function<void()>& task) { net::RunOnShard(shard_, task); }
 
   // The answer is a call that bears `rid`.
   void Begin(const std::string& rid) {

@@ -1,14 +1,12 @@
 // Several models in one server: which options are whose.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <initializer_list>
 #include <vector>
 
 #include "app/options.h"
+#include "app/options_for_test.h"
 #include "app/options_table.h"
 
 namespace portico {
@@ -17,33 +15,9 @@ namespace {
 using ::testing::HasSubstr;
 
 StatusOr<ServeOptions> Parse(std::initializer_list<const char*> arguments) {
-  std::vector<const char*> argv = {"serve"};
-  argv.insert(argv.end(), arguments.begin(), arguments.end());
-  PORTICO_ASSIGN_OR_RETURN(ParsedOptions parsed,
-                           ParseServeOptions(static_cast<int>(argv.size()), argv.data()));
+  PORTICO_ASSIGN_OR_RETURN(ParsedOptions parsed, ParseServe(arguments));
   return std::move(parsed.options);
 }
-
-std::string ErrorOf(std::initializer_list<const char*> arguments) {
-  const auto parsed = Parse(arguments);
-  return parsed.ok() ? "OK" : std::string(MessageOf(parsed.status()));
-}
-
-// A file that is gone at the end of the test.
-class TempFile {
- public:
-  explicit TempFile(const std::string& text)
-      : path_((std::filesystem::temp_directory_path() /
-               ("portico-models-" + std::to_string(getpid()) + ".yaml"))
-                  .string()) {
-    std::ofstream(path_) << text;
-  }
-  ~TempFile() { std::filesystem::remove(path_); }
-  const char* path() const { return path_.c_str(); }
-
- private:
-  std::string path_;
-};
 
 TEST(OptionsOfModels, FollowTheModelThatTheyAreOf) {
   const auto options = Parse({"--dtype", "float32", "--max-queued-requests=9", "--model-path", "/a",
@@ -115,7 +89,7 @@ TEST(OptionsOfModels, ComeFromAListInTheFile) {
   const TempFile file(
       "models:\n  - model-path: /a\n    served_model_name: chat\n  - model: /b\n"
       "    dtype: bfloat16\ndtype: float32\nthreads: 2\nport: 7\n");
-  const auto options = Parse({"--config", file.path(), "--threads", "3", "--port", "8"});
+  const auto options = Parse({"--config", file.path().c_str(), "--threads", "3", "--port", "8"});
   ASSERT_TRUE(options.ok()) << options.status();
   ASSERT_EQ(options->models.size(), 2u);
   EXPECT_EQ(options->port, 8);
@@ -130,7 +104,7 @@ TEST(OptionsOfModels, ComeFromAListInTheFile) {
 TEST(OptionsOfModels, OfTheFileAreDefaultsForModelsOfTheCommandLine) {
   const TempFile file("model-path: /file\ndtype: float32\n");
   const auto options =
-      Parse({"--model", "/a", "--model", "/b", "--dtype", "auto", "--config", file.path()});
+      Parse({"--model", "/a", "--model", "/b", "--dtype", "auto", "--config", file.path().c_str()});
   ASSERT_TRUE(options.ok()) << options.status();
   ASSERT_EQ(options->models.size(), 2u);
   EXPECT_EQ(options->models[0].model_path, "/a");
@@ -140,7 +114,7 @@ TEST(OptionsOfModels, OfTheFileAreDefaultsForModelsOfTheCommandLine) {
 
 TEST(OptionsOfModels, AreNamedInOnePlaceOnly) {
   const TempFile file("models: [{model: /a}]\n");
-  EXPECT_EQ(ErrorOf({"--config", file.path(), "--model-path", "/b"}),
+  EXPECT_EQ(ErrorOf({"--config", file.path().c_str(), "--model-path", "/b"}),
             std::string("--model-path: ") + file.path() +
                 " lists models too; name all of them in one place");
 }

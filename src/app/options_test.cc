@@ -2,15 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <initializer_list>
 #include <sstream>
-#include <vector>
 
+#include "app/options_for_test.h"
 #include "app/options_table.h"
 
 namespace portico {
@@ -20,35 +17,8 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-StatusOr<ParsedOptions> Parse(std::initializer_list<const char*> arguments) {
-  std::vector<const char*> argv = {"serve"};
-  argv.insert(argv.end(), arguments.begin(), arguments.end());
-  return ParseServeOptions(static_cast<int>(argv.size()), argv.data());
-}
-
-std::string ErrorOf(std::initializer_list<const char*> arguments) {
-  const auto parsed = Parse(arguments);
-  return parsed.ok() ? "OK" : std::string(MessageOf(parsed.status()));
-}
-
-// A file that is gone at the end of the test.
-class TempFile {
- public:
-  explicit TempFile(const std::string& text)
-      : path_((std::filesystem::temp_directory_path() /
-               ("portico-options-" + std::to_string(getpid()) + ".yaml"))
-                  .string()) {
-    std::ofstream(path_) << text;
-  }
-  ~TempFile() { std::filesystem::remove(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 TEST(Options, HaveTheDefaultsOfSglang) {
-  const auto parsed = Parse({});
+  const auto parsed = ParseServe({});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_FALSE(parsed->print_and_exit.has_value());
   EXPECT_EQ(parsed->options.host, "127.0.0.1");
@@ -72,9 +42,9 @@ TEST(Options, AllHaveDefaultsThatTheirOwnChecksAccept) {
 }
 
 TEST(Options, ReadEveryKindOfValue) {
-  const auto parsed =
-      Parse({"--model", "/m", "--port=8000", "--log-requests", "--mock-itl-ms", "2.5",
-             "--max-body-bytes", "8MiB", "--max-total-tokens", "5000000000", "--dtype", "float32"});
+  const auto parsed = ParseServe({"--model", "/m", "--port=8000", "--log-requests", "--mock-itl-ms",
+                                  "2.5", "--max-body-bytes", "8MiB", "--max-total-tokens",
+                                  "5000000000", "--dtype", "float32"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->options.models.front().model_path, "/m");
   EXPECT_EQ(parsed->options.port, 8000);
@@ -87,7 +57,7 @@ TEST(Options, ReadEveryKindOfValue) {
 
 TEST(Options, TakeTheLastOfSeveralValues) {
   const auto parsed =
-      Parse({"--port", "1", "--log-requests", "--port", "2", "--log-requests=false"});
+      ParseServe({"--port", "1", "--log-requests", "--port", "2", "--log-requests=false"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->options.port, 2);
   EXPECT_FALSE(parsed->options.log_requests);
@@ -96,7 +66,7 @@ TEST(Options, TakeTheLastOfSeveralValues) {
 TEST(Options, LeaveTextAsItIs) {
   for (const char* text : {"{{ messages }}", "[a,b]", "\"quoted\"", "{% if x %}\n{% endif %}", "",
                            "a b", "%%", "'x'", "[]", "{}"}) {
-    const auto parsed = Parse({"--chat-template", text});
+    const auto parsed = ParseServe({"--chat-template", text});
     ASSERT_TRUE(parsed.ok()) << parsed.status() << " " << text;
     EXPECT_EQ(parsed->options.models.front().chat_template, text);
   }
@@ -148,7 +118,7 @@ TEST(Options, ComeFromAFileUnlessTheCommandLineNamesThem) {
   const TempFile file(
       "# a comment\nport: 8000\nmodel_path: /from/file\nmock-itl-ms: 3\nlog-requests: true\n"
       "api-key: 12345\nmax-body-bytes: '1MiB'\n");
-  const auto parsed = Parse({"--port", "9000", "--config", file.path().c_str()});
+  const auto parsed = ParseServe({"--port", "9000", "--config", file.path().c_str()});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->options.port, 9000);
   EXPECT_EQ(parsed->options.models.front().model_path, "/from/file");
@@ -183,14 +153,14 @@ TEST(Options, NameTheKeyAndLineOfAnErrorInTheFile) {
 }
 
 TEST(Options, RefuseAFileThatCannotBeRead) {
-  const auto parsed = Parse({"--config", "/no/such/file.yaml"});
+  const auto parsed = ParseServe({"--config", "/no/such/file.yaml"});
   EXPECT_EQ(parsed.status().code(), StatusCode::kNotFound);
   EXPECT_EQ(MessageOf(parsed.status()), "--config: cannot read /no/such/file.yaml");
   EXPECT_EQ(ErrorOf({"--config", "/tmp"}), "--config: cannot read /tmp");
 }
 
 TEST(Options, PrintHelpThatNamesEveryFlagAndItsDefault) {
-  const auto parsed = Parse({"--help"});
+  const auto parsed = ParseServe({"--help"});
   ASSERT_TRUE(parsed.ok());
   ASSERT_TRUE(parsed->print_and_exit.has_value());
   const std::string& help = *parsed->print_and_exit;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/mock/mock_engine.h"
+#include "net/run_on_shard_for_test.h"
 #include "service/model_registry.h"
 
 namespace portico {
@@ -56,14 +57,7 @@ class PoolingRunTest : public testing::Test {
     model_.engine = NewMockEngine(options);
   }
 
-  void OnShard(const std::function<void()>& task) {
-    std::promise<void> done;
-    shard_.Post([&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void OnShard(const std::function<void()>& task) { net::RunOnShard(shard_, task); }
 
   static PoolingPlan PlanOf(size_t texts) {
     PoolingPlan plan;

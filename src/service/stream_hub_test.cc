@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
+#include <functional>
 #include <map>
 #include <thread>
+
+#include "net/run_on_shard_for_test.h"
 
 namespace portico {
 namespace {
@@ -35,15 +37,7 @@ class StreamHubTest : public testing::Test {
     shard_.Stop();
   }
 
-  // Runs `task` on the shard, after everything that was posted before.
-  void OnShard(const std::function<void()>& task) {
-    std::promise<void> done;
-    shard_.Post([&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void OnShard(const std::function<void()>& task) { net::RunOnShard(shard_, task); }
 
   net::Shard shard_;
   StreamHub hub_;
