@@ -1,6 +1,7 @@
-// Load for HTTP servers with chat completions, one thread. Prints one JSON object.
+// Load for HTTP servers with chat completions, or with given bodies, one thread. Prints one JSON object.
 //   http_load --port P [--mode closed] --conns 32 --secs 5 [--stream]     each connection as fast as it goes
 //   http_load --port P --mode streams --conns 2000 --secs 15 --ramp 3     each connection one stream, for their gaps
+//   http_load --port P --conns 8 --path /v1/embeddings --bodies FILE      each line of the file once, in order
 //   common: --model NAME --prompt-bytes 2048 --tokens 32 --ramp 0 (seconds in which connections are opened, evenly)
 #include <signal.h>
 #include <sys/epoll.h>
@@ -30,6 +31,8 @@ struct Options {
   std::string model = "demo";
   size_t prompt_bytes = 2048;
   int tokens = 32;
+  std::string path;
+  std::string bodies;  // a file with a JSON body a line
 };
 
 uint64_t Now() {
@@ -56,6 +59,8 @@ Options Parse(int argc, char** argv) {
     if (name == "--model") options.model = value;
     if (name == "--prompt-bytes") options.prompt_bytes = std::stoul(value);
     if (name == "--tokens") options.tokens = std::stoi(value);
+    if (name == "--path") options.path = value;
+    if (name == "--bodies") options.bodies = value;
   }
   if (options.mode == "streams") options.stream = true;
   return options;
@@ -73,16 +78,17 @@ class Load {
       : options_(options),
         poll_(epoll_create1(0)),
         requests_(options.model, options.prompt_bytes, options.tokens, options.stream),
+        given_(GivenRequests(options.path, options.bodies)),
         clients_(static_cast<size_t>(options.conns)),
         writing_(clients_.size()) {}
 
   void Run() {
     start_ = Now();
-    uint64_t end = start_ + Nanoseconds(options_.secs);
+    uint64_t end = given_.empty() ? start_ + Nanoseconds(options_.secs) : UINT64_MAX;
     bool closed = options_.mode == "closed";
     size_t opened = 0;
     std::vector<epoll_event> events(1024);
-    for (uint64_t now = start_; now < end; now = Now()) {
+    for (uint64_t now = start_; now < end && !AllAnswered(); now = Now()) {
       size_t wanted = clients_.size();
       if (options_.ramp > 0) {
         double share = static_cast<double>(now - start_) / 1e9 / options_.ramp;
@@ -128,12 +134,18 @@ class Load {
     epoll_ctl(poll_, how, client.fd(), &event);
   }
 
+  // Of given requests each is sent once.
+  bool NothingLeft() const { return !given_.empty() && next_ == given_.size(); }
+  bool AllAnswered() const { return !given_.empty() && done_ + lost_ == given_.size(); }
+  std::string NextRequest() { return given_.empty() ? requests_.Next() : given_[next_++]; }
+
   void Start(LoadClient& client) {
+    if (NothingLeft()) return;
     if (!client.Open(options_.port)) {
       ++errors_;
       return;
     }
-    client.Begin(requests_.Next(), Now());
+    client.Begin(NextRequest(), Now());
     writing_[static_cast<size_t>(&client - clients_.data())] = true;
     Watch(client, EPOLL_CTL_ADD, EPOLLIN | EPOLLOUT);
   }
@@ -148,7 +160,8 @@ class Load {
       case LoadClient::Event::kWaiting:
         return;
       case LoadClient::Event::kFailed:
-        ++errors_;
+        if (given_.empty() || client.busy()) ++errors_;
+        if (client.busy()) ++lost_;
         client.Close();
         if (again) Start(client);
         return;
@@ -161,8 +174,12 @@ class Load {
     events_ += client.events();
     bytes_ += client.body_bytes();
     latencies_.push_back(now - client.began());
-    if (!again) return;
-    client.Begin(requests_.Next(), now);
+    if (!again || NothingLeft()) return;
+    if (client.closing()) {
+      client.Close();
+      return Start(client);
+    }
+    client.Begin(NextRequest(), now);
     if (!client.Flush()) return;
     writing_[index] = true;
     Watch(client, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
@@ -171,6 +188,8 @@ class Load {
   Options options_;
   int poll_;
   ChatRequests requests_;
+  const std::vector<std::string> given_;
+  size_t next_ = 0;  // of given_
   std::vector<LoadClient> clients_;
   std::vector<bool> writing_;  // waits for room in its socket
   uint64_t start_ = 0;
@@ -178,6 +197,7 @@ class Load {
   uint64_t done_ = 0;
   uint64_t events_ = 0;
   uint64_t errors_ = 0;
+  uint64_t lost_ = 0;  // requests without an answer
   uint64_t bytes_ = 0;
   std::vector<uint64_t> latencies_;
 };

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -101,6 +102,9 @@ bool LoadClient::ReadHead() {
   size_t end = head_.find("\r\n\r\n");
   if (end == std::string::npos) return false;
   in_head_ = false;
+  std::transform(head_.begin(), head_.begin() + static_cast<ptrdiff_t>(end), head_.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  closing_ = head_.find("connection: close") < end;
   status_ = std::atoi(head_.c_str() + 9);
   chunked_ = head_.find("transfer-encoding: chunked") < end;
   size_t length = head_.find("content-length: ");

@@ -24,6 +24,7 @@ class LoadClient {
 
   bool busy() const { return busy_; }
   int status() const { return status_; }
+  bool closing() const { return closing_; }  // the server ends the connection after this answer
   uint64_t began() const { return began_; }
   uint64_t first() const { return first_; }      // when the first event came; 0: none yet
   uint64_t largest_gap() const { return gap_; }  // between reads that brought events
@@ -42,6 +43,7 @@ class LoadClient {
   bool busy_ = false;
   bool in_head_ = false;
   bool chunked_ = false;
+  bool closing_ = false;
   size_t left_ = 0;
   int status_ = 0;
   uint64_t began_ = 0;

@@ -1,5 +1,6 @@
 #include "load_text.h"
 
+#include <fstream>
 #include <iterator>
 #include <random>
 #include <utility>
@@ -60,6 +61,13 @@ const char* const kWords[] = {
     "whether",   "window",     "winter",     "without",  "wonder",     "word",      "world",
     "write",     "yellow",     "yesterday"};
 
+std::string Request(const std::string& path, const std::string& body) {
+  return "POST " + path +
+         " HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: load/1\r\naccept: */*\r\n"
+         "content-type: application/json\r\ncontent-length: " +
+         std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
 }  // namespace
 
 ChatRequests::ChatRequests(std::string model, size_t prompt_bytes, int max_tokens, bool stream)
@@ -95,13 +103,19 @@ void ChatRequests::AppendPrompt(std::string* out) {
   out->resize(end);
 }
 
+std::vector<std::string> GivenRequests(const std::string& path, const std::string& file) {
+  std::vector<std::string> requests;
+  if (file.empty()) return requests;
+  std::ifstream lines(file);
+  for (std::string body; std::getline(lines, body);) requests.push_back(Request(path, body));
+  return requests;
+}
+
 std::string ChatRequests::Next() {
   std::string body = "{\"model\":\"" + model_ +
                      "\",\"messages\":[{\"role\":\"system\",\"content\":\"You are a helpful "
                      "assistant.\"},{\"role\":\"user\",\"content\":\"";
   AppendPrompt(&body);
   body += tail_;
-  return "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: load/1\r\naccept: "
-         "*/*\r\ncontent-type: application/json\r\ncontent-length: " +
-         std::to_string(body.size()) + "\r\n\r\n" + body;
+  return Request("/v1/chat/completions", body);
 }

@@ -4,6 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
+
+// Whole HTTP/1.1 requests with the lines of a file as their JSON bodies. Empty for no file.
+std::vector<std::string> GivenRequests(const std::string& path, const std::string& file);
 
 class ChatRequests {
  public:
