@@ -8,11 +8,11 @@
 namespace portico::llama {
 
 PoolingEngine::PoolingEngine(std::unique_ptr<LlamaModel> model,
-                             std::unique_ptr<PoolingRunner> runner, EngineInfo info,
+                             std::unique_ptr<PoolingRunners> runners, EngineInfo info,
                              const PoolingSchedulerOptions& scheduling, std::string description)
     : StepEngine(std::move(info), std::move(description)),
       model_(std::move(model)),
-      runner_(std::move(runner)),
+      runners_(std::move(runners)),
       pooling_(*model_->pooling()),
       scheduler_(scheduling) {
   Start();
@@ -50,41 +50,53 @@ void PoolingEngine::Freeze(PauseMode mode) {
   if (mode == PauseMode::kInPlace) return;
   if (mode == PauseMode::kAbort) EndAll(FinishReason::kAbort, OkStatus());
   scheduler_.Restart();
-  runner_->Clear();
+  runners_->Clear();
 }
 
 bool PoolingEngine::RunStep() {
-  const std::vector<Piece> pieces = scheduler_.Next();
-  if (pieces.empty()) return false;
+  const std::vector<Batch> batches = scheduler_.Next();
+  if (batches.empty()) return false;
+  std::vector<Piece> pieces;
+  for (const Batch& batch : batches) {
+    pieces.insert(pieces.end(), batch.pieces.begin(), batch.pieces.end());
+  }
   CountRunning(pieces);
   BeginStep(pieces, [](const Piece& piece) { return piece.text->request.stream; });
-  const Status status = runner_->Run(pieces, cancel_step());
-  EndStep(status);
-  if (status.code() == StatusCode::kCancelled) {
-    for (const Piece& piece : pieces) {
-      End(piece.text->request.stream, FinishReason::kAbort, OkStatus());
-    }
-    scheduler_.Restart();
-    return true;
+  const std::vector<Status> statuses = runners_->Run(batches, cancel_step());
+  Status worst;
+  for (const Status& status : statuses) {
+    if (worst.ok() || worst.code() == StatusCode::kCancelled) worst = status;
   }
-  if (!status.ok()) {
-    for (const Piece& piece : pieces) End(piece.text->request.stream, FinishReason::kError, status);
-    scheduler_.Restart();
-    StepFailed(status);
-    return true;
-  }
+  EndStep(worst);
   steps_.fetch_add(1);
-  int32_t first = 0;
-  for (const Piece& piece : pieces) {
-    Pool(piece, first);
-    first += piece.count;
-  }
-  prompt_tokens_.fetch_add(static_cast<uint64_t>(first));
-  scheduler_.Computed(pieces);
-  for (const Piece& piece : pieces) {
-    if (piece.text->left() == 0) Answer(AsText(piece.text));
+  for (size_t i = 0; i < batches.size(); ++i) EndBatch(batches[i], (*runners_)[i], statuses[i]);
+  if (!worst.ok()) {
+    scheduler_.Restart();
+    if (worst.code() != StatusCode::kCancelled) StepFailed(worst);
   }
   return true;
+}
+
+void PoolingEngine::EndBatch(const Batch& batch, const PoolingRunner& runner,
+                             const Status& status) {
+  const bool cancelled = status.code() == StatusCode::kCancelled;
+  if (!status.ok()) {
+    for (const Piece& piece : batch.pieces) {
+      End(piece.text->request.stream, cancelled ? FinishReason::kAbort : FinishReason::kError,
+          cancelled ? OkStatus() : status);
+    }
+    return;
+  }
+  int32_t first = 0;
+  for (const Piece& piece : batch.pieces) {
+    Pool(piece, runner, first);
+    first += piece.count;
+  }
+  prompt_tokens_.fetch_add(static_cast<uint64_t>(batch.tokens));
+  scheduler_.Computed(batch);
+  for (const Piece& piece : batch.pieces) {
+    if (piece.text->left() == 0) Answer(AsText(piece.text));
+  }
 }
 
 void PoolingEngine::CountRunning(const std::vector<Piece>& pieces) {
@@ -99,12 +111,12 @@ void PoolingEngine::CountRunning(const std::vector<Piece>& pieces) {
 }
 
 // Takes what the piece's hidden states, from `first` on, add to its text's vector.
-void PoolingEngine::Pool(const Piece& piece, int32_t first) {
+void PoolingEngine::Pool(const Piece& piece, const PoolingRunner& runner, int32_t first) {
   Text* text = AsText(piece.text);
   const int32_t begin = text->computed;
   const auto take = [&](int32_t token) {
     if (token < begin || token >= begin + piece.count) return;
-    const std::span<const float> state = runner_->State(first + token - begin);
+    const std::span<const float> state = runner.State(first + token - begin);
     text->pooled.assign(state.begin(), state.end());
   };
   switch (pooling_.pooling) {
@@ -121,9 +133,9 @@ void PoolingEngine::Pool(const Piece& piece, int32_t first) {
       return take(last);
     }
     case Pooling::kMean:
-      if (begin == 0) text->pooled.assign(runner_->state_size(), 0.0f);
+      if (begin == 0) text->pooled.assign(runner.state_size(), 0.0f);
       for (int32_t i = 0; i < piece.count; ++i) {
-        const std::span<const float> state = runner_->State(first + i);
+        const std::span<const float> state = runner.State(first + i);
         for (size_t j = 0; j < state.size(); ++j) text->pooled[j] += state[j];
       }
       return;

@@ -1,7 +1,7 @@
 // The engine of models that give a vector or a row of logits for a text: libllama gives the hidden states of the
 // tokens, pooling and heads are here. Which texts are computed together, see pooling_scheduler.h.
 //
-// A step computes a micro-batch, pools it and delivers each sink its outputs at once.
+// A step computes a micro-batch or several side by side, pools them and delivers each sink its outputs at once.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/llama/pooling_runner.h"
+#include "engine/llama/pooling_runners.h"
 #include "engine/llama/pooling_scheduler.h"
 #include "engine/llama/step_engine.h"
 #include "engine/outbox.h"
@@ -19,7 +19,7 @@ namespace portico::llama {
 
 class PoolingEngine final : public StepEngine {
  public:
-  PoolingEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<PoolingRunner> runner,
+  PoolingEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<PoolingRunners> runners,
                 EngineInfo info, const PoolingSchedulerOptions& scheduling,
                 std::string description);
   ~PoolingEngine() override { Stop(); }
@@ -52,13 +52,14 @@ class PoolingEngine final : public StepEngine {
   void Freeze(PauseMode mode) override;
   void Deliver() override;
   void CountRunning(const std::vector<Piece>& pieces);
-  void Pool(const Piece& piece, int32_t first);
+  void EndBatch(const Batch& batch, const PoolingRunner& runner, const Status& status);
+  void Pool(const Piece& piece, const PoolingRunner& runner, int32_t first);
   void Answer(Text* text);
   void End(StreamId stream, FinishReason reason, const Status& error);
   void Finish(StreamId stream, PoolingOutput output);
 
   const std::unique_ptr<LlamaModel> model_;
-  const std::unique_ptr<PoolingRunner> runner_;
+  const std::unique_ptr<PoolingRunners> runners_;
   const PoolingModel& pooling_;
 
   std::atomic<int64_t> running_{0};  // requests with a text in the step

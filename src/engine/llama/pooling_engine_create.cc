@@ -1,5 +1,6 @@
 // Which context and which steps a pooling engine has.
 #include <algorithm>
+#include <utility>
 
 #include "engine/llama/kv_size.h"
 #include "engine/llama/pooling_engine.h"
@@ -9,14 +10,22 @@ namespace portico::llama {
 namespace {
 
 // Of a decoder, whose attention costs little beside its layers.
-constexpr int32_t kDecoderStep = 256;
+constexpr int32_t kDecoderBatch = 256;
 
-// Of an encoder. A step computes attention between all its tokens, at a cost that grows with them, and its layers, at a
-// cost a token that falls until their matrices are well used. all-MiniLM-L6-v2 (hidden size 384, float32), texts of 10
-// tokens, CPU microseconds a token: 860 (one text a step), 623 (30 tokens), 632 (40), 687 (60), 736 (90), 863 (190),
-// 1051 (250), 1668 (510); of 32 tokens: 607 (one text), 537 (64), 560 (96), 705 (128), 881 (256), 1306 (512). Wider
-// layers shift the balance to more tokens.
-int32_t EncoderStep(const ModelInfo& model) { return std::clamp(model.hidden_size / 6, 64, 256); }
+// Of an encoder. A batch's layers cost less a token the more tokens use a matrix that has been read, until what is
+// between two of them leaves the caches; its attention costs more. all-MiniLM-L6-v2 (hidden size 384), texts of 12
+// tokens, CPU microseconds a token on one thread, with libllama's fast attention and without: 711 and 710 (one text a
+// batch), 516 (48 tokens), 453 (72), 416 and 569 (96), 411 (120), 415 and 744 (192), 469 and 1993 (768). Wider layers
+// shift the balance to more tokens.
+int32_t EncoderBatch(const ModelInfo& model, bool exact) {
+  return std::clamp(model.hidden_size / (exact ? 6 : 4), 64, 256);
+}
+
+// Contexts of an encoder, as there are threads: each has buffers of its own.
+constexpr int32_t kMostContexts = 8;
+// The longest text that all of them take; longer ones, which are few, wait for the first.
+constexpr int32_t kSideTokens = 512;
+
 // libllama knows at most kMaxSequences in one batch; one of them is the text that goes on.
 constexpr int32_t kMaxTexts = kMaxSequences - 1;
 
@@ -50,9 +59,9 @@ EngineInfo InfoOf(const ModelInfo& model, const PoolingModel& pooling, size_t st
 // What --max-total-tokens allows, else as much of the context as a quarter of the free memory holds.
 int32_t LongestText(const ModelInfo& model, const LlamaEngineOptions& options) {
   const int64_t fitting =
-      FreeMemoryBytes() / 4 / std::max<int64_t>(model.kv_bytes_per_cell, 1) - kDecoderStep;
+      FreeMemoryBytes() / 4 / std::max<int64_t>(model.kv_bytes_per_cell, 1) - kDecoderBatch;
   const int64_t cells = options.max_total_tokens > 0 ? options.max_total_tokens
-                                                     : std::max<int64_t>(fitting, kDecoderStep);
+                                                     : std::max<int64_t>(fitting, kDecoderBatch);
   return static_cast<int32_t>(std::min<int64_t>(cells, model.context_length));
 }
 
@@ -64,33 +73,40 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewPoolingEngine(std::unique_ptr<LlamaMod
   const ModelInfo& m = model->info();
   PoolingRunnerOptions run;
   run.threads = threads;
-  run.max_texts_a_step = kMaxSequences;
+  run.max_texts = kMaxSequences;
   int32_t context_length = m.context_length;
-  const int32_t step = model->pooling()->causal ? kDecoderStep : EncoderStep(m);
+  const bool exact = model->options().dtype == "float32";
+  size_t contexts = 1;
+  const int32_t batch = model->pooling()->causal ? kDecoderBatch : EncoderBatch(m, exact);
   if (model->pooling()->causal) {
     context_length = LongestText(m, options);
-    // The longest text's cells, and those of a step beside it.
-    run.cells = int64_t{context_length} + step;
-    run.max_tokens_a_step = step;
+    // The longest text's cells, and those of a batch beside it.
+    run.cells = int64_t{context_length} + batch;
+    run.max_tokens = batch;
   } else {
-    run.max_tokens_a_step = std::max(step, context_length);
+    run.max_tokens = std::max(batch, context_length);
+    run.exact = exact;
+    contexts = static_cast<size_t>(std::clamp(threads, 1, kMostContexts));
   }
-  PORTICO_ASSIGN_OR_RETURN(std::unique_ptr<PoolingRunner> runner,
-                           PoolingRunner::Create(*model, run));
-  if (model->pooling()->causal && !runner->goes_on()) {
+  const int32_t side_tokens = std::min(run.max_tokens, kSideTokens);
+  PORTICO_ASSIGN_OR_RETURN(std::unique_ptr<PoolingRunners> runners,
+                           PoolingRunners::Create(*model, run, contexts, side_tokens));
+  const PoolingRunner& runner = (*runners)[0];
+  if (model->pooling()->causal && !runner.goes_on()) {
     return Error(StatusCode::kUnimplemented,
                  m.file + ": libllama keeps no memory for this causal model");
   }
-  EngineInfo info = InfoOf(m, *model->pooling(), runner->state_size(), options);
+  EngineInfo info = InfoOf(m, *model->pooling(), runner.state_size(), options);
   info.context_length = context_length;
-  const PoolingSchedulerOptions scheduling = {step, kMaxTexts, runner->goes_on()};
+  const PoolingSchedulerOptions scheduling = {batch,     kMaxTexts, runner.goes_on(),
+                                              batch / 4, contexts,  side_tokens};
   const std::string gives = info.task == ModelTask::kClassify
                                 ? fmt::format("{} class logits", info.labels.size())
                                 : fmt::format("vectors of {}", info.embedding_size);
-  std::string description =
-      fmt::format("{}, pooling {}; texts of up to {} tokens, {} tokens a step; {} threads", gives,
-                  PoolingName(info.pooling), info.context_length, step, threads);
-  return std::make_unique<PoolingEngine>(std::move(model), std::move(runner), std::move(info),
+  std::string description = fmt::format(
+      "{}, pooling {}; texts of up to {} tokens, {} tokens a batch, {} batches at once; {} threads",
+      gives, PoolingName(info.pooling), info.context_length, batch, contexts, threads);
+  return std::make_unique<PoolingEngine>(std::move(model), std::move(runners), std::move(info),
                                          scheduling, std::move(description));
 }
 

@@ -76,6 +76,27 @@ TEST_F(PoolingEngineTest, BertEqualsAPlainComputationAloneAndTogether) {
   }
 }
 
+TEST_F(PoolingEngineTest, TextsOfSeveralBatchesSideBySideAreWhatTheyAreAlone) {
+  LlamaEngineOptions options;
+  options.threads = 3;
+  const TestModel model = RandomBert(SmallBertConfig());
+  Start(model, "F32", options);
+  EXPECT_THAT(engine_->description(), HasSubstr("3 batches at once"));
+  const PlainBert plain(model);
+  std::vector<PoolingRequest> texts;
+  std::vector<std::vector<float>> expected;
+  for (uint32_t i = 0; i < 60; ++i) {
+    const std::vector<TokenId> tokens = Tokens(i % 10 == 9 ? 150 : 5 + i % 7, i);
+    texts.push_back(PoolingText(tokens));
+    expected.push_back(Mean(plain.States(tokens)));
+  }
+  const auto together = PoolAll(engine_.get(), std::move(texts));
+  ASSERT_EQ(together.size(), expected.size());
+  for (size_t i = 0; i < together.size(); ++i) {
+    EXPECT_LE(MaxDifference(together[i], expected[i]), 1e-4f) << i;
+  }
+}
+
 TEST_F(PoolingEngineTest, ACrossEncoderTellsTokenTypesApart) {
   TestModel model =
       RandomBert(SmallBertConfig({{"architectures", JsonArray{"BertForSequenceClassification"}},

@@ -1,4 +1,4 @@
-// libllama's half of a pooling step: a context with its threads, and a batch made of the scheduler's pieces.
+// libllama's half of a pooling batch: a context with its threads, and a llama_batch made of the scheduler's pieces.
 //
 // Used by one thread. The model must outlive it.
 #pragma once
@@ -17,10 +17,11 @@
 namespace portico::llama {
 
 struct PoolingRunnerOptions {
-  int32_t max_tokens_a_step = 512;
-  int32_t max_texts_a_step = 256;
-  int64_t cells = 0;  // of a model that can go on with a text: of the longest text and a step
+  int32_t max_tokens = 512;  // a batch
+  int32_t max_texts = 256;   // a batch
+  int64_t cells = 0;  // of a model that can go on with a text: of the longest text and a batch
   int32_t threads = 1;
+  bool exact = false;  // float32 throughout, whatever it costs
 };
 
 class PoolingRunner {
@@ -37,9 +38,9 @@ class PoolingRunner {
   // Of a token's hidden state.
   size_t state_size() const { return state_size_; }
 
-  // Computes the pieces. On an error none of them counts as computed, and a text that had been begun must begin
-  // again. CANCELLED soon after `cancelled` has become true, otherwise INTERNAL.
-  Status Run(const std::vector<Piece>& pieces, const std::atomic<bool>& cancelled);
+  // Computes the pieces with so many threads, at most the options'. On an error none of them counts as computed, and a
+  // text that had been begun must begin again. CANCELLED soon after `cancelled` has become true, otherwise INTERNAL.
+  Status Run(const std::vector<Piece>& pieces, int32_t threads, const std::atomic<bool>& cancelled);
 
   // The hidden state of token `index` of the last Run(), counted over all pieces. Valid until the next Run().
   std::span<const float> State(int32_t index) const;

@@ -19,6 +19,7 @@ void PoolingScheduler::Add(std::vector<std::unique_ptr<ScheduledText>> request) 
   for (std::unique_ptr<ScheduledText>& text : request) {
     const auto size = static_cast<uint64_t>(text->size());
     const auto first = static_cast<uint64_t>(PieceOf(*text));
+    tokens_left_ += text->size();
     Insert(tag + first, std::move(text));
     tag += size;
   }
@@ -31,33 +32,60 @@ void PoolingScheduler::Insert(uint64_t tag, std::unique_ptr<ScheduledText> text)
 }
 
 int32_t PoolingScheduler::PieceOf(const ScheduledText& text) const {
-  return options_.pieces ? std::min(text.left(), options_.step_tokens) : text.left();
+  return options_.pieces ? std::min(text.left(), options_.batch_tokens) : text.left();
 }
 
-std::vector<Piece> PoolingScheduler::Next() {
-  std::vector<Piece> pieces;
-  int32_t left = options_.step_tokens;
+std::vector<Batch> PoolingScheduler::EmptyBatches() const {
+  const int64_t paid = tokens_left_ / options_.min_tokens;
+  const auto most = static_cast<int64_t>(options_.max_batches);
+  return std::vector<Batch>(static_cast<size_t>(std::clamp<int64_t>(paid, 1, most)));
+}
+
+// The emptiest batch that a piece of `count` tokens may go into, if each may have `most`. Null: none.
+Batch* PoolingScheduler::RoomFor(int32_t count, int32_t most, std::vector<Batch>* batches) const {
+  Batch* room = nullptr;
+  for (Batch& batch : *batches) {
+    const bool first = &batch == &batches->front();
+    if (!first && batch.tokens + count > options_.side_tokens) continue;
+    if (batch.tokens > 0 && batch.tokens + count > most) continue;
+    if (static_cast<int32_t>(batch.pieces.size()) >= options_.max_texts) continue;
+    if (room == nullptr || batch.tokens < room->tokens) room = &batch;
+  }
+  return room;
+}
+
+std::vector<Batch> PoolingScheduler::Next() {
+  if (texts_.empty()) return {};
+  std::vector<Batch> batches = EmptyBatches();
+  int32_t most = options_.batch_tokens;
   int looked = 0;
   for (auto& [key, text] : texts_) {
-    const bool in_pieces = options_.pieces && text->size() > options_.step_tokens;
+    const bool in_pieces = options_.pieces && text->size() > options_.batch_tokens;
     if (in_pieces && in_pieces_ != nullptr && in_pieces_ != text.get()) continue;
     const int32_t count = PieceOf(*text);
-    if (pieces.empty()) {
-      clock_ = std::max(clock_, key.first);
-    } else if (count > left) {
-      if (++looked > kLookAhead) break;
+    Batch* batch = RoomFor(count, most, &batches);
+    if (batch == nullptr) {
+      // No room for one token: the step is full.
+      if (RoomFor(1, most, &batches) == nullptr || ++looked > kLookAhead) break;
       continue;
     }
-    pieces.push_back({text.get(), count});
-    left -= count;
+    if (batches[0].tokens == 0) clock_ = std::max(clock_, key.first);
+    batch->pieces.push_back({text.get(), count});
+    batch->tokens += count;
+    most = std::max(most, count);
     if (in_pieces) in_pieces_ = text.get();
-    if (left <= 0 || static_cast<int32_t>(pieces.size()) >= options_.max_texts) break;
   }
-  return pieces;
+  std::erase_if(batches, [](const Batch& batch) { return batch.tokens == 0; });
+  const auto [least, greatest] =
+      std::minmax_element(batches.begin(), batches.end(),
+                          [](const Batch& a, const Batch& b) { return a.tokens < b.tokens; });
+  if (batches.size() > 1 && least->tokens < greatest->tokens / 2) batches.resize(1);
+  return batches;
 }
 
-void PoolingScheduler::Computed(const std::vector<Piece>& pieces) {
-  for (const Piece& piece : pieces) {
+void PoolingScheduler::Computed(const Batch& batch) {
+  tokens_left_ -= batch.tokens;
+  for (const Piece& piece : batch.pieces) {
     piece.text->computed += piece.count;
     if (piece.text->left() == 0) continue;
     auto node = texts_.extract(keys_.at(piece.text->request.stream));
@@ -71,13 +99,17 @@ std::unique_ptr<ScheduledText> PoolingScheduler::Finish(StreamId stream) {
   if (key == keys_.end()) return nullptr;
   auto node = texts_.extract(key->second);
   keys_.erase(key);
+  tokens_left_ -= node.mapped()->left();
   if (in_pieces_ == node.mapped().get()) in_pieces_ = nullptr;
   return std::move(node.mapped());
 }
 
 void PoolingScheduler::Restart() {
   in_pieces_ = nullptr;
-  for (auto& [key, text] : texts_) text->computed = 0;
+  for (auto& [key, text] : texts_) {
+    tokens_left_ += text->computed;
+    text->computed = 0;
+  }
 }
 
 }  // namespace portico::llama

@@ -28,13 +28,24 @@ class PoolingSchedulerTest : public testing::Test {
   // Computes a step: the sizes of its pieces.
   std::vector<int32_t> Step() {
     std::vector<int32_t> sizes;
-    const std::vector<Piece> pieces = scheduler_->Next();
-    for (const Piece& piece : pieces) sizes.push_back(piece.count);
-    scheduler_->Computed(pieces);
-    for (const Piece& piece : pieces) {
-      if (piece.text->left() > 0) continue;
-      ended_.push_back(piece.text->request.stream);
-      scheduler_->Finish(ended_.back());
+    for (const std::vector<int32_t>& batch : Batches()) {
+      sizes.insert(sizes.end(), batch.begin(), batch.end());
+    }
+    return sizes;
+  }
+
+  // Computes a step: the sizes of its pieces, batch by batch.
+  std::vector<std::vector<int32_t>> Batches() {
+    std::vector<std::vector<int32_t>> sizes;
+    for (const Batch& batch : scheduler_->Next()) {
+      sizes.emplace_back();
+      for (const Piece& piece : batch.pieces) sizes.back().push_back(piece.count);
+      scheduler_->Computed(batch);
+      for (const Piece& piece : batch.pieces) {
+        if (piece.text->left() > 0) continue;
+        ended_.push_back(piece.text->request.stream);
+        scheduler_->Finish(ended_.back());
+      }
     }
     return sizes;
   }
@@ -49,13 +60,13 @@ class PoolingSchedulerTest : public testing::Test {
     return steps;
   }
 
-  void Options(int32_t step_tokens, bool pieces) {
-    scheduler_ =
-        std::make_unique<PoolingScheduler>(PoolingSchedulerOptions{step_tokens, 8, pieces});
+  void Options(int32_t batch_tokens, bool pieces, size_t max_batches = 1) {
+    scheduler_ = std::make_unique<PoolingScheduler>(
+        PoolingSchedulerOptions{batch_tokens, 8, pieces, 60, max_batches, 300});
   }
 
   std::unique_ptr<PoolingScheduler> scheduler_ =
-      std::make_unique<PoolingScheduler>(PoolingSchedulerOptions{100, 8, false});
+      std::make_unique<PoolingScheduler>(PoolingSchedulerOptions{100, 8, false, 100, 1, 100});
   StreamId next_ = 1;
   std::vector<StreamId> ended_;
 };
@@ -121,6 +132,57 @@ TEST_F(PoolingSchedulerTest, ATextTakenOutInPiecesMakesRoomForTheNext) {
   EXPECT_NE(scheduler_->Finish(first), nullptr);
   EXPECT_EQ(scheduler_->Finish(first), nullptr);
   EXPECT_EQ(StepsUntil(second), 3);
+}
+
+TEST_F(PoolingSchedulerTest, BatchesSideBySideAreOfLikeSize) {
+  Options(100, false, 2);
+  Add(std::vector<size_t>(4, 30));
+  Add({35});
+  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(30, 30, 30), ElementsAre(35, 30)));
+  Add(std::vector<size_t>(30, 30));
+  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(30, 30, 30), ElementsAre(30, 30, 30)));
+}
+
+TEST_F(PoolingSchedulerTest, WhatDoesNotPayTwoBatchesIsOne) {
+  Options(100, false, 4);
+  Add({20, 30, 50});
+  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(20, 30, 50)));
+  Add({40, 50, 60});
+  EXPECT_EQ(Batches().size(), 2u);
+}
+
+TEST_F(PoolingSchedulerTest, BesideALongTextTheOthersMayBeAsLarge) {
+  Options(100, false, 2);
+  Add({400});
+  Add({350});
+  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(350)));
+  Add(std::vector<size_t>(8, 60));
+  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(400), ElementsAre(60, 60, 60, 60, 60)));
+}
+
+TEST_F(PoolingSchedulerTest, AnUnevenStepIsItsFirstBatchAlone) {
+  Options(100, false, 2);
+  Add({30});
+  Add({200});
+  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(30)));
+  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(200)));
+}
+
+TEST_F(PoolingSchedulerTest, ATextTooLongForTheOtherBatchesIsInTheFirst) {
+  Options(100, false, 2);
+  Add({250});
+  Add({400});
+  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(250)));
+  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(400)));
+}
+
+// Tokens that have left are counted no more: a lone text would else find several batches.
+TEST_F(PoolingSchedulerTest, TextsThatHaveGoneLeaveNoBatches) {
+  Options(100, false, 2);
+  const StreamId first = Add({90, 90, 90});
+  for (StreamId stream = first; stream < first + 3; ++stream) scheduler_->Finish(stream);
+  Add({40, 50});
+  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(40, 50)));
 }
 
 }  // namespace
