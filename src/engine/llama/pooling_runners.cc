@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace portico::llama {
@@ -55,10 +56,20 @@ void PoolingRunners::Help(size_t index) {
   }
 }
 
+Status PoolingRunners::RunAlone(const Batch& batch, const std::atomic<bool>& cancelled) {
+  const auto begin = std::chrono::steady_clock::now();
+  Status result = runners_[0]->Run(batch.pieces, alone_.threads(), cancelled);
+  if (!result.ok()) return result;
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  alone_.Took(taken.count() / batch.tokens);
+  return result;
+}
+
 std::vector<Status> PoolingRunners::Run(const std::vector<Batch>& batches,
                                         const std::atomic<bool>& cancelled) {
+  if (batches.size() == 1) return {RunAlone(batches[0], cancelled)};
   const int32_t threads = std::max(1, threads_ / static_cast<int32_t>(batches.size()));
-  if (batches.size() > 1) {
+  {
     std::lock_guard lock(mutex_);
     for (size_t i = 1; i < batches.size(); ++i) work_[i] = &batches[i];
     helping_ = batches.size() - 1;

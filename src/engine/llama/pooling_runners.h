@@ -1,7 +1,6 @@
 // The contexts of a pooling engine: the batches of a step are computed side by side, each on a context of its own.
 //
-// A batch alone gets all threads. The threads of one context wait for each other, spinning, some hundred times a batch,
-// and one that has been preempted holds up all; so several batches share the threads.
+// Several batches share the threads; a batch alone has what thread_choice.h says.
 //
 // Used by one thread. The model must outlive it.
 #pragma once
@@ -18,6 +17,7 @@
 #include "engine/llama/model.h"
 #include "engine/llama/pooling_runner.h"
 #include "engine/llama/pooling_scheduler.h"
+#include "engine/llama/thread_choice.h"
 
 namespace portico::llama {
 
@@ -41,10 +41,12 @@ class PoolingRunners {
   void Clear();
 
  private:
-  explicit PoolingRunners(int32_t threads) : threads_(threads) {}
+  explicit PoolingRunners(int32_t threads) : threads_(threads), alone_(threads) {}
+  Status RunAlone(const Batch& batch, const std::atomic<bool>& cancelled);
   void Help(size_t index);
 
   const int32_t threads_;
+  ThreadChoice alone_;
   std::vector<std::unique_ptr<PoolingRunner>> runners_;
 
   std::mutex mutex_;
