@@ -12,7 +12,9 @@ void TextCache::Store(const char* text, size_t bytes, uint64_t hash, std::span<c
   entry[1] = static_cast<uint32_t>(ids.size());
   if (!ids.empty()) std::memcpy(entry + 2, ids.data(), ids.size_bytes());
   std::memcpy(entry + 2 + ids.size(), text, bytes + kBehind);
-  slots_[hash % kSlots].stored = head_ << kTagBits | TagOf(hash);
+  Slot* set = SetOf(hash);
+  for (size_t way = kWays - 1; way > 0; --way) set[way].stored = set[way - 1].stored;
+  set[0].stored = head_ << kTagBits | TagOf(hash);
   head_ += words;
 }
 

@@ -24,7 +24,7 @@ class TextCache {
 
   struct Slot {
     uint64_t stored;  // where the entry begins, in words ever written, and a tag
-    uint64_t seen;    // the hash that came last without being found
+    uint64_t seen;    // a hash that came without being found; the latest of a set is its first
   };
   static constexpr size_t kSlots = size_t{1} << 14;
 
@@ -34,7 +34,7 @@ class TextCache {
   static uint64_t HashOf(const char* text) { return HashBytes({text, kReadable}); }
 
   // Find() or Note() comes soon.
-  void Prefetch(uint64_t hash) const { __builtin_prefetch(&slots_[hash % kSlots], 1); }
+  void Prefetch(uint64_t hash) const { __builtin_prefetch(SetOf(hash), 1); }
 
   struct Found {
     size_t bytes = 0;  // 0: nothing
@@ -42,32 +42,40 @@ class TextCache {
   };
   // The stretch that `text` begins with; `readable` bytes of it may be read.
   Found Find(const char* text, size_t readable, uint64_t hash) const {
-    uint64_t stored = slots_[hash % kSlots].stored;
-    if ((stored & kTagMask) != TagOf(hash)) return {};
-    uint64_t at = stored >> kTagBits;
-    if (at >= head_ || head_ - at > kRingWords) return {};
-    const uint32_t* entry = ring_.data() + at % kRingWords;
-    size_t bytes = entry[0];
-    size_t count = entry[1];
-    if (readable < bytes + kBehind) return {};
-    if (std::memcmp(entry + 2 + count, text, bytes + kBehind) != 0) return {};
-    return {bytes, {reinterpret_cast<const TokenId*>(entry + 2), count}};
+    const Slot* set = SetOf(hash);
+    for (size_t way = 0; way < kWays; ++way) {
+      uint64_t stored = set[way].stored;
+      if ((stored & kTagMask) != TagOf(hash)) continue;
+      uint64_t at = stored >> kTagBits;
+      if (at >= head_ || head_ - at > kRingWords) continue;
+      const uint32_t* entry = ring_.data() + at % kRingWords;
+      size_t bytes = entry[0];
+      size_t count = entry[1];
+      if (readable < bytes + kBehind) continue;
+      if (std::memcmp(entry + 2 + count, text, bytes + kBehind) != 0) continue;
+      return {bytes, {reinterpret_cast<const TokenId*>(entry + 2), count}};
+    }
+    return {};
   }
 
   // A stretch that was not found. kBehind bytes behind it can be read.
   void Note(const char* text, size_t bytes, uint64_t hash, std::span<const TokenId> ids) {
-    uint64_t& seen = slots_[hash % kSlots].seen;
-    if (seen == hash) {
-      Store(text, bytes, hash, ids);
-    } else {
-      seen = hash;
+    Slot* set = SetOf(hash);
+    for (size_t way = 0; way < kWays; ++way) {
+      if (set[way].seen == hash) return Store(text, bytes, hash, ids);
     }
+    for (size_t way = kWays - 1; way > 0; --way) set[way].seen = set[way - 1].seen;
+    set[0].seen = hash;
   }
 
  private:
   static constexpr size_t kRingWords = size_t{1} << 20;
   static constexpr int kTagBits = 24;
   static constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
+
+  // A set is a cache line. Stretches that share one, or begin alike, must not keep each other out.
+  static constexpr size_t kWays = 4;
+  Slot* SetOf(uint64_t hash) const { return slots_ + hash % (kSlots / kWays) * kWays; }
 
   // Never 0, so that a free slot matches nothing.
   static uint64_t TagOf(uint64_t hash) { return (hash >> (64 - kTagBits)) | 1; }
