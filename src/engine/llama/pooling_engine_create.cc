@@ -13,10 +13,9 @@ namespace {
 constexpr int32_t kDecoderBatch = 256;
 
 // Of an encoder. A batch's layers cost less a token the more tokens use a matrix that has been read, until what is
-// between two of them leaves the caches; its attention costs more. all-MiniLM-L6-v2 (hidden size 384), texts of 12
-// tokens, CPU microseconds a token on one thread, with libllama's fast attention and without: 711 and 710 (one text a
-// batch), 516 (48 tokens), 453 (72), 416 and 569 (96), 411 (120), 415 and 744 (192), 469 and 1993 (768). Wider layers
-// shift the balance to more tokens.
+// between two of them leaves the caches; its attention costs more, least in libllama's fast form. all-MiniLM-L6-v2
+// (hidden size 384), texts of 12 tokens: the cheapest token was found in batches of about 100, with fast attention
+// hardly dearer at 200. Wider layers shift the balance to more tokens.
 int32_t EncoderBatch(const ModelInfo& model, bool exact) {
   return std::clamp(model.hidden_size / (exact ? 6 : 4), 64, 256);
 }

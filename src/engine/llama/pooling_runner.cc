@@ -30,8 +30,8 @@ llama_context_params ContextParams(const LlamaModel& model, const PoolingRunnerO
   params.pooling_type = LLAMA_POOLING_TYPE_NONE;
   params.offload_kqv = false;
   params.op_offload = false;
-  // An encoder's attention keeps nothing in a cache: libllama's fast form is as exact there as its 16-bit keys and
-  // values, and takes a third of the time where short texts share a batch.
+  // An encoder's attention keeps nothing in a cache. libllama's fast form rounds keys and values to 16 bits, and skips
+  // what one text of a batch has not to do with another.
   if (!model.pooling()->causal && !options.exact) {
     params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_AUTO;
   }
