@@ -58,7 +58,8 @@ EngineInfo InfoOf(const ModelInfo& model, const PoolingModel& pooling, size_t st
 // What --max-total-tokens allows, else as much of the context as a quarter of the free memory holds.
 int32_t LongestText(const ModelInfo& model, const LlamaEngineOptions& options) {
   const int64_t fitting =
-      FreeMemoryBytes() / 4 / std::max<int64_t>(model.kv_bytes_per_cell, 1) - kDecoderBatch;
+      FreeMemoryBytes(options.mapped_bytes) / 4 / std::max<int64_t>(model.kv_bytes_per_cell, 1) -
+      kDecoderBatch;
   const int64_t cells = options.max_total_tokens > 0 ? options.max_total_tokens
                                                      : std::max<int64_t>(fitting, kDecoderBatch);
   return static_cast<int32_t>(std::min<int64_t>(cells, model.context_length));
