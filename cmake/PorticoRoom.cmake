@@ -1,11 +1,11 @@
-# portico_room(NAME [ROOMS lower rooms...] [LIBS libraries...])
+# portico_room(NAME [ROOMS lower rooms...] [LIBS libraries...] [LONG_TESTS])
 #
 # The static library portico_NAME from src/NAME/**.cc. Beside x.cc stand x_test.cc (all of a room's tests make
 # the program NAME_test) and x_bench.cc (each its own program NAME_x_bench).
 # With PORTICO_PCH a room and its tests get precompiled headers: the standard library's, Abseil's and those that most
 # of its files include. Presets that only CI builds use it: objects made with it cannot be shared between folders by
-# ccache, and it would hide an include that a file forgot. Tests are not optimized: that costs more to compile
-# than it saves.
+# ccache, and it would hide an include that a file forgot. Tests are not optimized, which would cost more to
+# compile than it saves, but for LONG_TESTS, which compute much themselves.
 set(portico_pch <algorithm> <atomic> <chrono> <cstdint> <functional> <map> <memory> <mutex> <optional> <span> <string>
                 <string_view> <utility> <vector> <absl/container/flat_hash_map.h> <absl/container/inlined_vector.h>
                 <absl/functional/any_invocable.h> <absl/status/statusor.h> <fmt/format.h>)
@@ -21,7 +21,7 @@ function(portico_precompile target)
 endfunction()
 
 function(portico_room name)
-  cmake_parse_arguments(ROOM "" "" "ROOMS;LIBS" ${ARGN})
+  cmake_parse_arguments(ROOM "LONG_TESTS" "" "ROOMS;LIBS" ${ARGN})
   set(room_dir "${CMAKE_SOURCE_DIR}/src/${name}")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${room_dir}/*.cc")
   set(tests ${sources})
@@ -50,7 +50,9 @@ function(portico_room name)
     add_executable(${name}_test ${tests})
     target_link_libraries(${name}_test PRIVATE portico_${name} GTest::gmock GTest::gtest_main)
     portico_precompile(${name}_test <gmock/gmock.h> <gtest/gtest.h>)
-    target_compile_options(${name}_test PRIVATE -O0)
+    if(NOT ROOM_LONG_TESTS)
+      target_compile_options(${name}_test PRIVATE -O0)
+    endif()
     target_compile_definitions(${name}_test PRIVATE PORTICO_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     add_test(NAME ${name}_test COMMAND ${name}_test WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   endif()
