@@ -3,8 +3,9 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace portico::llama {
 
@@ -57,11 +58,10 @@ void PoolingRunners::Help(size_t index) {
 }
 
 Status PoolingRunners::RunAlone(const Batch& batch, const std::atomic<bool>& cancelled) {
-  const auto begin = std::chrono::steady_clock::now();
+  const TimePoint begin = Clock::now();
   Status result = runners_[0]->Run(batch.pieces, alone_.threads(), cancelled);
   if (!result.ok()) return result;
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  alone_.Took(taken.count() / batch.tokens);
+  alone_.Took(Seconds(Clock::now() - begin) / batch.tokens);
   return result;
 }
 
