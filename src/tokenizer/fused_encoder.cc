@@ -5,6 +5,7 @@
 
 #include "tokenizer/bert_encoder.h"
 #include "tokenizer/piece_cache.h"
+#include "tokenizer/space_symbol.h"
 #include "tokenizer/spm_bpe_encoder.h"
 #include "tokenizer/unigram_encoder.h"
 
@@ -14,7 +15,6 @@ namespace {
 using N = NormalizerStep::Kind;
 using P = PreTokenizerStep::Kind;
 
-constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";
 constexpr uint32_t kSpaceSymbolPoint = 0x2581;
 
 struct Steps {

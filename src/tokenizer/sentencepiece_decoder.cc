@@ -4,13 +4,12 @@
 
 #include "text/utf8.h"
 #include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/space_symbol.h"
 
 namespace portico::tokenizer {
 namespace {
 
 using Kind = SentencePieceSource::Kind;
-
-constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";
 
 class SentencePieceDecoder : public Decoder {
  public:

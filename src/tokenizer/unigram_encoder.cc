@@ -9,11 +9,10 @@
 #include "text/utf8.h"
 #include "tokenizer/cached_pieces.h"
 #include "tokenizer/precompiled.h"
+#include "tokenizer/space_symbol.h"
 
 namespace portico::tokenizer {
 namespace {
-
-constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";
 
 bool IsSurrogate(uint32_t c) { return c >= 0xD800 && c < 0xE000; }
 
