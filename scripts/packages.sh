@@ -19,7 +19,7 @@ case $group in
   build) names="g++ cmake ninja-build ccache mold git ca-certificates curl pkg-config python3 python3-venv
     libssl-dev libnghttp2-dev libfmt-dev libspdlog-dev libabsl-dev libsimdjson-dev libpcre2-dev libutf8proc-dev libxxhash-dev libcli11-dev
     libyaml-cpp-dev libprotobuf-dev protobuf-compiler libgtest-dev libgmock-dev libbenchmark-dev zlib1g-dev libmimalloc-dev" ;;
-  clang) names="clang-19 clang-format-19 libclang-rt-19-dev" ;;
+  clang) names="clang-19 clang-format-19 libclang-rt-19-dev llvm-19" ;; # llvm-19: names in the sanitizers' reports
   test) names="python3-venv python3-dev curl openssl gzip protobuf-compiler-grpc libgrpc++-dev" ;;
   *) echo "scripts/packages.sh: no group $group" >&2; exit 2 ;;
 esac
