@@ -25,7 +25,10 @@ namespace {
 
 using namespace portico::net;  // NOLINT: the whole of it is under test
 
-constexpr std::string_view kSettings("\0\0\0\4\0\0\0\0\0", 9);
+// Its window for a stream is 1,000 bytes.
+constexpr std::string_view kSettings("\0\0\6\4\0\0\0\0\0\0\4\0\0\3\xe8", 15);
+// Each piece of an input is a turn of the loop; more of them show nothing new.
+constexpr size_t kMaxPieces = 12;
 
 void Check(bool condition) {
   if (!condition) std::abort();
@@ -40,7 +43,7 @@ class User final : public GrpcCallEvents {
     GrpcCallOptions options{.path = "/a.B/C", .metadata = {{"k", "v"}}};
     if (way_ == 1) options.encoding = GrpcEncoding::kGzip;
     call_ = channel.Start(std::move(options), *this);
-    call_->Write(std::string(way_ == 2 ? 100 << 10 : 10, 'x'));  // more than a window, or less
+    call_->Write(std::string(way_ == 2 ? 3000 : 10, 'x'));  // more than a window, or less
     if (way_ < 3) call_->End();
   }
   // What a user does later, if there is still something to do it with.
@@ -100,7 +103,7 @@ class Listener {
 
 class Fuzzed {
  public:
-  explicit Fuzzed(const Listener& listener) : listener_(listener) {
+  Fuzzed(const Listener& listener, Shard& shard) : listener_(listener), shard_(shard) {
     GrpcChannelOptions options;
     options.host = "127.0.0.1";
     options.port = listener.port();
@@ -118,6 +121,7 @@ class Fuzzed {
     int server = -1;
     while ((server = listener_.Accept()) < 0) Poll();
     Poll();
+    piece = std::max(piece, input.size() / kMaxPieces);
     while (!input.empty()) {
       const size_t size = std::min(piece, input.size());
       const ssize_t sent = send(server, input.data(), size, MSG_NOSIGNAL);
@@ -158,13 +162,13 @@ class Fuzzed {
     }
   }
   static void Drop(int fd) {
-    char buffer[16 << 10];
-    while (read(fd, buffer, sizeof(buffer)) > 0) {
+    static char buffer[64 << 10];
+    while (read(fd, buffer, sizeof(buffer)) == sizeof(buffer)) {
     }
   }
 
   const Listener& listener_;
-  Shard shard_{0};
+  Shard& shard_;
   std::vector<std::unique_ptr<User>> users_;
   std::unique_ptr<GrpcChannel> channel_;
 };
@@ -175,9 +179,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const auto ignored = signal(SIGPIPE, SIG_IGN);
   (void)ignored;
   static const Listener listener;
+  static auto* const shard = new Shard(0);
   if (size < 2) return 0;
   std::string input(data[0] & 1 ? kSettings : std::string_view());
   input.append(reinterpret_cast<const char*>(data) + 1, size - 1);
-  Fuzzed(listener).Run(input, 1 + size_t{data[0]} * 16);
+  Fuzzed(listener, *shard).Run(input, 1 + size_t{data[0]} * 16);
   return 0;
 }

@@ -1,6 +1,7 @@
 // Any bytes as a stream of gRPC messages, cut in two ways, which must give the same; and as the values of gRPC's
 // headers, which must come back from what they decode to. The first byte seeds the cuts, the second says whether the
-// rest is taken as it is or compressed first, with one bit turned over, so that damaged gzip is met too.
+// rest is taken as it is or (an eighth of the time, for it is slow) compressed first, with one bit turned over, so that
+// damaged gzip is met too.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace {
 
 using namespace portico::net;  // NOLINT: the whole of it is under test
 
-constexpr size_t kMaxMessage = 4096;
+constexpr size_t kMaxMessage = 1024;
+constexpr size_t kMaxPieces = 32;
 
 void Check(bool condition) {
   if (!condition) std::abort();
@@ -25,6 +27,7 @@ void Check(bool condition) {
 // The messages of `bytes`, read in pieces of `piece` bytes, and how it ended.
 std::vector<std::string> Messages(std::string_view bytes, size_t piece) {
   std::vector<std::string> seen;
+  piece = std::max(piece, bytes.size() / kMaxPieces);
   GrpcDeframer deframer(kMaxMessage);
   deframer.SetEncoding(GrpcEncoding::kGzip);
   while (!bytes.empty()) {
@@ -87,11 +90,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view rest(reinterpret_cast<const char*>(data) + 2, size - 2);
   CheckHeaders(rest);
   std::string bytes(rest);
-  if (data[1] % 2 == 1) {
+  if (data[1] % 8 == 7) {
     bytes.clear();
     AppendGrpcMessage(rest, GrpcEncoding::kGzip, &bytes);
-    const size_t damaged = data[1] / 2 % bytes.size();
-    if (data[1] >= 128) bytes[damaged] = static_cast<char>(bytes[damaged] ^ 1 << data[1] % 8);
+    const size_t damaged = data[0] / 8 % bytes.size();
+    if (data[1] >= 128) bytes[damaged] = static_cast<char>(bytes[damaged] ^ 1 << data[0] % 8);
     AppendGrpcMessage(rest, &bytes);
   }
   Check(Messages(bytes, bytes.size()) == Messages(bytes, 1 + data[0] % 64));
