@@ -1,265 +1,15 @@
 #include "tokenizer/pre_tokenizer.h"
 
-#include <functional>
 #include <utility>
 
-#include "text/unicode.h"
 #include "text/utf8.h"
-#include "tokenizer/byte_level.h"
 #include "tokenizer/json_fields.h"
-#include "tokenizer/scripts.h"
-#include "tokenizer/split_pattern.h"
+#include "tokenizer/pre_tokenizer_kinds.h"
 
 namespace portico::tokenizer {
 namespace {
 
-using PreTokenizerPtr = std::unique_ptr<const PreTokenizer>;
 constexpr size_t kMaxDepth = 64;
-
-// Replaces each piece that is no added token by the parts `cut` makes of it; empty parts vanish.
-template <typename Cut>
-void CutPieces(Pieces* pieces, Cut cut) {
-  Pieces out;
-  out.reserve(pieces->size());
-  for (Piece& piece : *pieces) {
-    if (piece.added) {
-      out.push_back(std::move(piece));
-    } else {
-      cut(piece.text, &out);
-    }
-  }
-  std::erase_if(out, [](const Piece& p) { return !p.added && p.text.empty(); });
-  *pieces = std::move(out);
-}
-
-void AppendParts(const NormalizedString& text, const std::vector<Match>& matches,
-                 SplitBehavior behavior, Pieces* out) {
-  for (auto [begin, end] : ApplyBehavior(matches, behavior)) {
-    out->push_back({text.Slice(begin, end), std::nullopt});
-  }
-}
-
-// Matches of single characters.
-std::vector<Match> MatchCharacters(std::string_view text,
-                                   const std::function<bool(uint32_t)>& test) {
-  std::vector<Match> out;
-  size_t previous = 0;
-  for (size_t at = 0; at < text.size();) {
-    size_t length = Utf8SequenceLength(text.substr(at));
-    if (test(Utf8Decode(text.substr(at), length))) {
-      if (previous != at) out.push_back({previous, at, false});
-      out.push_back({at, at + length, true});
-      previous = at + length;
-    }
-    at += length;
-  }
-  if (previous != text.size()) out.push_back({previous, text.size(), false});
-  return out;
-}
-
-class CharacterSplit : public PreTokenizer {
- public:
-  CharacterSplit(std::function<bool(uint32_t)> test, SplitBehavior behavior)
-      : test_(std::move(test)), behavior_(behavior) {}
-  void Apply(Pieces* pieces) const override {
-    CutPieces(pieces, [this](const NormalizedString& text, Pieces* out) {
-      AppendParts(text, MatchCharacters(text.text(), test_), behavior_, out);
-    });
-  }
-
- private:
-  std::function<bool(uint32_t)> test_;
-  SplitBehavior behavior_;
-};
-
-class PatternSplit : public PreTokenizer {
- public:
-  PatternSplit(SplitPattern pattern, SplitBehavior behavior, bool invert)
-      : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
-  void Apply(Pieces* pieces) const override {
-    CutPieces(pieces, [this](const NormalizedString& text, Pieces* out) {
-      std::vector<Match> matches = pattern_.FindMatches(text.text());
-      if (invert_) {
-        for (Match& m : matches) m.is_match = !m.is_match;
-      }
-      AppendParts(text, matches, behavior_, out);
-    });
-  }
-  void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
-    PreTokenizerStep step;
-    if (!pattern_.literal().empty() && !invert_) step.kind = PreTokenizerStep::Kind::kSplitLiteral;
-    step.literal = pattern_.literal();
-    out->push_back(std::move(step));
-  }
-
- private:
-  SplitPattern pattern_;
-  SplitBehavior behavior_;
-  bool invert_;
-};
-
-// \w+|[^\w\s]+
-class WhitespacePreTokenizer : public PreTokenizer {
- public:
-  void Apply(Pieces* pieces) const override {
-    CutPieces(pieces, [](const NormalizedString& text, Pieces* out) {
-      std::string_view s = text.text();
-      size_t begin = 0;
-      int kind = 0;
-      for (size_t at = 0; at <= s.size();) {
-        size_t length = at < s.size() ? Utf8SequenceLength(s.substr(at)) : 1;
-        int next = 0;
-        if (at < s.size()) {
-          CharProperties p = PropertiesOf(Utf8Decode(s.substr(at), length));
-          next = p.is_regex_word() ? 1 : p.is_space() ? 0 : 2;
-        }
-        if (next != kind) {
-          if (kind != 0) out->push_back({text.Slice(begin, at), std::nullopt});
-          begin = at;
-          kind = next;
-        }
-        at += length;
-      }
-    });
-  }
-};
-
-class ByteLevelPreTokenizer : public PreTokenizer {
- public:
-  ByteLevelPreTokenizer(bool add_prefix_space, bool use_regex)
-      : add_prefix_space_(add_prefix_space), use_regex_(use_regex) {}
-  void Apply(Pieces* pieces) const override {
-    CutPieces(pieces, [this](NormalizedString& text, Pieces* out) {
-      if (add_prefix_space_ && !text.text().starts_with(' ')) text.Prepend(" ");
-      if (!use_regex_ || text.empty()) {
-        out->push_back({std::move(text), std::nullopt});
-        return;
-      }
-      std::vector<Match> matches;
-      ScanMatches(KnownPattern::kGpt2, text.text(), &matches);
-      AppendParts(text, matches, SplitBehavior::kIsolated, out);
-    });
-    for (Piece& piece : *pieces) {
-      if (piece.added) continue;
-      std::vector<NormalizedChar> chars;
-      for (char c : piece.text.text()) {
-        auto byte = static_cast<unsigned char>(c);
-        chars.push_back({kByteLevelChars[byte], (byte & 0xC0) == 0x80 ? 1 : 0});
-      }
-      piece.text.Transform(chars, 0);
-    }
-  }
-
- private:
-  bool add_prefix_space_;
-  bool use_regex_;
-};
-
-class MetaspacePreTokenizer : public PreTokenizer {
- public:
-  using Scheme = PreTokenizerStep::Scheme;
-  MetaspacePreTokenizer(uint32_t replacement, Scheme scheme, bool split)
-      : replacement_(replacement), scheme_(scheme), split_(split) {
-    AppendUtf8(replacement, &text_);
-  }
-  void Apply(Pieces* pieces) const override {
-    SplitPattern space = SplitPattern::FromString(" ");
-    CutPieces(pieces, [&](NormalizedString& text, Pieces* out) {
-      text.Replace(space.FindMatches(text.text()), text_);
-      bool wanted =
-          scheme_ == Scheme::kAlways || (scheme_ == Scheme::kFirst && text.original().begin == 0);
-      if (wanted && !text.text().starts_with(text_)) text.Prepend(text_);
-      if (!split_) {
-        out->push_back({std::move(text), std::nullopt});
-        return;
-      }
-      AppendParts(text,
-                  MatchCharacters(text.text(), [this](uint32_t c) { return c == replacement_; }),
-                  SplitBehavior::kMergedWithNext, out);
-    });
-  }
-  void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
-    PreTokenizerStep step;
-    step.kind = PreTokenizerStep::Kind::kMetaspace;
-    step.replacement = replacement_;
-    step.scheme = scheme_;
-    step.split = split_;
-    out->push_back(std::move(step));
-  }
-
- private:
-  uint32_t replacement_;
-  std::string text_;
-  Scheme scheme_;
-  bool split_;
-};
-
-class FixedLengthPreTokenizer : public PreTokenizer {
- public:
-  explicit FixedLengthPreTokenizer(size_t length) : length_(length) {}
-  void Apply(Pieces* pieces) const override {
-    CutPieces(pieces, [this](const NormalizedString& text, Pieces* out) {
-      std::string_view s = text.text();
-      size_t begin = 0;
-      size_t count = 0;
-      for (size_t at = 0; at < s.size();) {
-        at += Utf8SequenceLength(s.substr(at));
-        if (++count == length_ || at == s.size()) {
-          out->push_back({text.Slice(begin, at), std::nullopt});
-          begin = at;
-          count = 0;
-        }
-      }
-    });
-  }
-
- private:
-  size_t length_;
-};
-
-// Cuts where the script changes; a space belongs to the script before it, and is lost in front of the first.
-class UnicodeScriptsPreTokenizer : public PreTokenizer {
- public:
-  void Apply(Pieces* pieces) const override {
-    CutPieces(pieces, [](const NormalizedString& text, Pieces* out) {
-      std::string_view s = text.text();
-      constexpr int kUnset = -2;
-      int last = kUnset;
-      size_t begin = 0;
-      for (size_t at = 0; at < s.size();) {
-        size_t length = Utf8SequenceLength(s.substr(at));
-        int script = SplitScriptOf(Utf8Decode(s.substr(at), length));
-        if (script != kAnyScript && last != script) {
-          if (last != kUnset) out->push_back({text.Slice(begin, at), std::nullopt});
-          begin = at;
-        }
-        if (script != kAnyScript) last = script;
-        at += length;
-      }
-      if (begin < s.size() && last != kUnset) {
-        out->push_back({text.Slice(begin, s.size()), std::nullopt});
-      }
-    });
-  }
-};
-
-class SequencePreTokenizer : public PreTokenizer {
- public:
-  explicit SequencePreTokenizer(std::vector<PreTokenizerPtr> parts) : parts_(std::move(parts)) {}
-  void Apply(Pieces* pieces) const override {
-    for (const PreTokenizerPtr& part : parts_) part->Apply(pieces);
-  }
-  void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
-    for (const PreTokenizerPtr& part : parts_) part->AppendSteps(out);
-  }
-
- private:
-  std::vector<PreTokenizerPtr> parts_;
-};
-
-bool IsSpace(uint32_t c) { return PropertiesOf(c).is_space(); }
-bool IsPunctuation(uint32_t c) { return PropertiesOf(c).is_punctuation(); }
-bool IsNumeric(uint32_t c) { return PropertiesOf(c).is_numeric(); }
 
 StatusOr<SplitBehavior> BehaviorField(const Json& json, std::optional<SplitBehavior> fallback) {
   const Json* value = json.Find("behavior");
@@ -283,7 +33,7 @@ StatusOr<PreTokenizerPtr> ParseSequence(const Json& json, size_t depth) {
     PORTICO_ASSIGN_OR_RETURN(PreTokenizerPtr part, Parse(item, depth + 1));
     parts.push_back(std::move(part));
   }
-  return PreTokenizerPtr(new SequencePreTokenizer(std::move(parts)));
+  return MakeSequence(std::move(parts));
 }
 
 StatusOr<uint32_t> CharacterField(const Json& json, std::string_view key) {
@@ -296,7 +46,7 @@ StatusOr<uint32_t> CharacterField(const Json& json, std::string_view key) {
 }
 
 StatusOr<PreTokenizerPtr> ParseMetaspace(const Json& json) {
-  using Scheme = MetaspacePreTokenizer::Scheme;
+  using Scheme = PreTokenizerStep::Scheme;
   PORTICO_ASSIGN_OR_RETURN(uint32_t replacement, CharacterField(json, "replacement"));
   Scheme scheme = Scheme::kAlways;
   if (const Json* value = json.Find("prepend_scheme")) {
@@ -314,45 +64,22 @@ StatusOr<PreTokenizerPtr> ParseMetaspace(const Json& json) {
     }
   }
   bool split = json.GetBool("split", true);
-  return PreTokenizerPtr(new MetaspacePreTokenizer(replacement, scheme, split));
+  return MakeMetaspace(replacement, scheme, split);
 }
 
 StatusOr<PreTokenizerPtr> ParseSplit(const Json& json) {
   PORTICO_ASSIGN_OR_RETURN(SplitPattern pattern, SplitPattern::FromJson(json.Find("pattern")));
   PORTICO_ASSIGN_OR_RETURN(SplitBehavior behavior, BehaviorField(json, std::nullopt));
   PORTICO_ASSIGN_OR_RETURN(bool invert, BoolField(json, "invert"));
-  return PreTokenizerPtr(new PatternSplit(std::move(pattern), behavior, invert));
+  return MakePatternSplit(std::move(pattern), behavior, invert);
 }
 
 StatusOr<PreTokenizerPtr> ParseByteLevel(const Json& json) {
   PORTICO_ASSIGN_OR_RETURN(bool add_prefix_space, BoolField(json, "add_prefix_space"));
   PORTICO_RETURN_IF_ERROR(BoolField(json, "trim_offsets").status());
   PORTICO_ASSIGN_OR_RETURN(bool use_regex, BoolField(json, "use_regex", true));
-  return PreTokenizerPtr(new ByteLevelPreTokenizer(add_prefix_space, use_regex));
+  return MakeByteLevel(add_prefix_space, use_regex);
 }
-
-class WhitespaceSplitPreTokenizer : public CharacterSplit {
- public:
-  WhitespaceSplitPreTokenizer() : CharacterSplit(IsSpace, SplitBehavior::kRemoved) {}
-  void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
-    out->emplace_back().kind = PreTokenizerStep::Kind::kWhitespaceSplit;
-  }
-};
-
-class BertPreTokenizer : public PreTokenizer {
- public:
-  void Apply(Pieces* pieces) const override {
-    spaces_.Apply(pieces);
-    punctuation_.Apply(pieces);
-  }
-  void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
-    out->emplace_back().kind = PreTokenizerStep::Kind::kBert;
-  }
-
- private:
-  CharacterSplit spaces_{IsSpace, SplitBehavior::kRemoved};
-  CharacterSplit punctuation_{IsPunctuation, SplitBehavior::kIsolated};
-};
 
 StatusOr<PreTokenizerPtr> Parse(const Json& json, size_t depth) {
   if (depth > kMaxDepth) {
@@ -363,34 +90,30 @@ StatusOr<PreTokenizerPtr> Parse(const Json& json, size_t depth) {
   if (type == "ByteLevel") return ParseByteLevel(json);
   if (type == "Split") return ParseSplit(json);
   if (type == "Metaspace") return ParseMetaspace(json);
-  if (type == "BertPreTokenizer") return PreTokenizerPtr(new BertPreTokenizer);
-  if (type == "Whitespace") return PreTokenizerPtr(new WhitespacePreTokenizer);
-  if (type == "WhitespaceSplit") {
-    return PreTokenizerPtr(new WhitespaceSplitPreTokenizer);
-  }
+  if (type == "BertPreTokenizer") return MakeBert();
+  if (type == "Whitespace") return MakeWhitespace();
+  if (type == "WhitespaceSplit") return MakeWhitespaceSplit();
   if (type == "Punctuation") {
     PORTICO_ASSIGN_OR_RETURN(SplitBehavior behavior, BehaviorField(json, SplitBehavior::kIsolated));
-    return PreTokenizerPtr(new CharacterSplit(IsPunctuation, behavior));
+    return MakePunctuation(behavior);
   }
   if (type == "Digits") {
     PORTICO_ASSIGN_OR_RETURN(bool individual, BoolField(json, "individual_digits"));
-    return PreTokenizerPtr(new CharacterSplit(
-        IsNumeric, individual ? SplitBehavior::kIsolated : SplitBehavior::kContiguous));
+    return MakeDigits(individual);
   }
   if (type == "CharDelimiterSplit" || type == "Delimiter" ||
       (type.empty() && json.Find("delimiter") != nullptr)) {
     PORTICO_ASSIGN_OR_RETURN(uint32_t delimiter, CharacterField(json, "delimiter"));
-    return PreTokenizerPtr(new CharacterSplit([delimiter](uint32_t c) { return c == delimiter; },
-                                              SplitBehavior::kRemoved));
+    return MakeDelimiterSplit(delimiter);
   }
-  if (type == "UnicodeScripts") return PreTokenizerPtr(new UnicodeScriptsPreTokenizer);
+  if (type == "UnicodeScripts") return MakeUnicodeScripts();
   if (type == "FixedLength") {
     int64_t length = 5;
     if (json.Find("length") != nullptr) {
       PORTICO_ASSIGN_OR_RETURN(length, CountField(json, "length"));
     }
     if (length == 0) return FieldError(json, "length", "at least 1");
-    return PreTokenizerPtr(new FixedLengthPreTokenizer(static_cast<size_t>(length)));
+    return MakeFixedLength(static_cast<size_t>(length));
   }
   return Error(StatusCode::kInvalidArgument, "unknown pre-tokenizer '" + type + "'");
 }
@@ -399,10 +122,9 @@ StatusOr<PreTokenizerPtr> Parse(const Json& json, size_t depth) {
 
 std::unique_ptr<const PreTokenizer> MakeByteLevelSplit(SplitPattern pattern) {
   std::vector<PreTokenizerPtr> parts;
-  parts.push_back(
-      std::make_unique<PatternSplit>(std::move(pattern), SplitBehavior::kIsolated, false));
-  parts.push_back(std::make_unique<ByteLevelPreTokenizer>(false, false));
-  return std::make_unique<SequencePreTokenizer>(std::move(parts));
+  parts.push_back(MakePatternSplit(std::move(pattern), SplitBehavior::kIsolated, false));
+  parts.push_back(MakeByteLevel(false, false));
+  return MakeSequence(std::move(parts));
 }
 
 StatusOr<std::unique_ptr<const PreTokenizer>> PreTokenizer::FromJson(const Json& json) {

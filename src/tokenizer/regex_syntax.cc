@@ -1,130 +1,14 @@
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
-#include "text/unicode.h"
-#include "text/unicode_tables.h"
 #include "text/utf8.h"
 #include "tokenizer/regex.h"
+#include "tokenizer/regex_classes.h"
 
 namespace portico::tokenizer {
 namespace {
-
-using Predicate = std::function<bool(uint32_t)>;
-
-constexpr std::array<std::string_view, 30> kCategoryNames = {
-    "Cn", "Cc", "Cf", "Co", "Cs", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl",
-    "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp"};
-
-void AppendHex(uint32_t c, std::string* out) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  out->append("\\x{");
-  for (int shift = 20; shift >= 0; shift -= 4) out->push_back(kDigits[c >> shift & 15]);
-  out->push_back('}');
-}
-
-// Where a predicate of this file may change its answer, in order, up to the end of the code points.
-const std::vector<uint32_t>& Borders() {
-  static const auto* const kBorders = [] {
-    auto* out = new std::vector<uint32_t>{0xB2, 0xB4, 0xB9, 0xBA, 0xBC, 0xBF, 0xD800, 0xE000};
-    for (const PropertyRun& run : PropertyRuns()) out->push_back(run.first);
-    uint32_t end = 0;
-    for (size_t i = 0; i + 1 < unicode_tables::kHanRunsSize; i += 2) {
-      end += unicode_tables::kHanRuns[i];
-      out->push_back(end);
-    }
-    out->push_back(0x110000);
-    std::sort(out->begin(), out->end());
-    out->erase(std::unique(out->begin(), out->end()), out->end());
-    return out;
-  }();
-  return *kBorders;
-}
-
-// The members of a character class: every code point (no surrogates) for which `test` is true.
-std::string RangesOf(const Predicate& test) {
-  std::string out;
-  const std::vector<uint32_t>& borders = Borders();
-  auto is_member = [&](size_t i) {
-    return (borders[i] < 0xD800 || borders[i] >= 0xE000) && test(borders[i]);
-  };
-  for (size_t i = 0; i + 1 < borders.size(); ++i) {
-    if (!is_member(i)) continue;
-    uint32_t begin = borders[i];
-    while (i + 1 < borders.size() && is_member(i)) ++i;
-    AppendHex(begin, &out);
-    if (borders[i] - begin > 1) {
-      out.push_back('-');
-      AppendHex(borders[i] - 1, &out);
-    }
-  }
-  return out;
-}
-
-template <typename Test>
-Predicate Of(Test test) {
-  return [test](uint32_t c) { return test(PropertiesOf(c)); };
-}
-
-bool IsHan(uint32_t c) {
-  uint32_t end = 0;
-  for (size_t i = 0; i + 1 < unicode_tables::kHanRunsSize; i += 2) {
-    end += unicode_tables::kHanRuns[i];
-    if (c < end) return unicode_tables::kHanRuns[i + 1] != 0;
-  }
-  return false;
-}
-
-// "L", "Lu", "Han" …; no predicate for a name that is not known here.
-Predicate PropertyPredicate(std::string_view name) {
-  std::string lower;
-  for (char c : name) {
-    if (c == '_' || c == ' ' || c == '-') continue;
-    lower.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
-  }
-  for (size_t i = 0; i < kCategoryNames.size(); ++i) {
-    std::string category(kCategoryNames[i]);
-    category[0] = static_cast<char>(category[0] + 32);
-    auto value = static_cast<GeneralCategory>(i);
-    if (lower == category) return Of([value](CharProperties p) { return p.category() == value; });
-  }
-  if (lower.size() == 1) {
-    char major = static_cast<char>(lower[0] - 32);
-    for (std::string_view n : kCategoryNames) {
-      if (n[0] == major) {
-        return Of([major](CharProperties p) {
-          return kCategoryNames[static_cast<size_t>(p.category())][0] == major;
-        });
-      }
-    }
-  }
-  if (lower == "letter") return Of([](CharProperties p) { return p.is_letter(); });
-  if (lower == "mark") return Of([](CharProperties p) { return p.is_mark(); });
-  if (lower == "number") return Of([](CharProperties p) { return p.is_number(); });
-  if (lower == "punctuation")
-    return Of([](CharProperties p) { return p.is_punctuation_category(); });
-  if (lower == "symbol") return Of([](CharProperties p) { return p.is_symbol(); });
-  if (lower == "space" || lower == "whitespace") {
-    return Of([](CharProperties p) { return p.is_space(); });
-  }
-  if (lower == "han") return IsHan;
-  if (lower == "word") return Of([](CharProperties p) { return p.is_word(); });
-  if (lower == "digit") {
-    return Of([](CharProperties p) { return p.category() == GeneralCategory::kNd; });
-  }
-  return nullptr;
-}
-
-// Oniguruma takes ² ³ ¹ ¼ ½ ¾ for word characters, but not inside a class.
-bool IsWordInClass(uint32_t c) {
-  const bool alone_only = c == 0xB2 || c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE);
-  return !alone_only && PropertiesOf(c).is_word();
-}
 
 class Translator {
  public:
@@ -253,13 +137,13 @@ class Translator {
     char c = Peek(1);
     if (c == '\0') return Refuse("a backslash at its end");
     if (c == 'p' || c == 'P') return Property(in_class);
-    Predicate named;
+    CharacterTest named;
     switch (c | 32) {
       case 's':
-        named = Of([](CharProperties p) { return p.is_space(); });
+        named = IsSpaceCharacter;
         break;
       case 'd':
-        named = PropertyPredicate("Nd");
+        named = PropertyTest("Nd");
         break;
       case 'w':
         named = Word(in_class);
@@ -283,7 +167,7 @@ class Translator {
     if (!in_class && (c == 'b' || c == 'B')) {
       const char* word = "(?:(?<=[%])(?![%])|(?<![%])(?=[%]))";
       const char* inside = "(?:(?<=[%])(?=[%])|(?<![%])(?![%]))";
-      std::string members = RangesOf(Of([](CharProperties p) { return p.is_word(); }));
+      std::string members = RangesOf(IsWord);
       for (const char* i = c == 'b' ? word : inside; *i != '\0'; ++i) {
         *i == '%' ? out_.append(members) : (out_.push_back(*i), out_);
       }
@@ -340,7 +224,7 @@ class Translator {
       name.remove_prefix(1);
     }
     at_ = next;
-    if (Predicate named = PropertyPredicate(name)) {
+    if (CharacterTest named = PropertyTest(name)) {
       if (name == "Word" || name == "word") named = Word(in_class);
       Members(named, negated, in_class);
     } else {
@@ -349,15 +233,12 @@ class Translator {
     return OkStatus();
   }
 
-  Predicate Word(bool in_class) const {
-    if (syntax_ == Regex::Syntax::kFancyRegex) {
-      return Of([](CharProperties p) { return p.is_regex_word(); });
-    }
-    if (in_class) return IsWordInClass;
-    return Of([](CharProperties p) { return p.is_word(); });
+  CharacterTest Word(bool in_class) const {
+    if (syntax_ == Regex::Syntax::kFancyRegex) return IsRegexWord;
+    return in_class ? IsWordInClass : IsWord;
   }
 
-  void Members(const Predicate& test, bool negated, bool in_class) {
+  void Members(const CharacterTest& test, bool negated, bool in_class) {
     std::string members =
         negated && in_class ? RangesOf([&](uint32_t c) { return !test(c); }) : RangesOf(test);
     if (in_class) {
@@ -428,18 +309,7 @@ class Translator {
     std::string_view name = pattern_.substr(at_ + 2, end - at_ - 2);
     bool negated = !name.empty() && name[0] == '^';
     if (negated) name.remove_prefix(1);
-    Predicate named;
-    if (name == "punct") {
-      named = Of([](CharProperties p) { return p.is_punctuation_category() || p.is_symbol(); });
-    } else if (name == "word") {
-      named = IsWordInClass;
-    } else if (name == "space" || name == "digit") {
-      named = PropertyPredicate(name);
-    } else if (name == "upper") {
-      named = PropertyPredicate("Lu");
-    } else if (name == "lower") {
-      named = PropertyPredicate("Ll");
-    }
+    CharacterTest named = PosixTest(name);
     if (!named) return Refuse("[:" + std::string(name) + ":]");
     at_ = end + 2;
     Members(named, negated, /*in_class=*/true);
