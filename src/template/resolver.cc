@@ -336,80 +336,34 @@ class Resolver {
     *expr = Fold(*expr, arena_);
   }
 
-  void VisitArguments(Arguments* arguments, const Place& place) {
-    for (Expr*& argument : arguments->positional) Visit(&argument, place);
-    for (KeywordArgument& keyword : arguments->keywords) Visit(&keyword.value, place);
-    Visit(&arguments->star, place);
-    Visit(&arguments->double_star, place);
-  }
-
   void VisitParts(Expr* expr, const Place& place) {
+    Place inside = place;
     switch (expr->kind) {
-      case ExprKind::kConst:
-        return;
       case ExprKind::kName:
         return VisitName(static_cast<NameExpr*>(expr), place);
       case ExprKind::kNamespaceRef:
         return VisitName(static_cast<NamespaceRefExpr*>(expr)->name, place);
-      case ExprKind::kList:
-      case ExprKind::kTuple:
-      case ExprKind::kAnd:
-      case ExprKind::kOr:
-      case ExprKind::kAdd:
-      case ExprKind::kConcat:
-        for (Expr*& item : static_cast<ListExpr*>(expr)->items) Visit(&item, place);
-        return;
-      case ExprKind::kDict:
-        for (Expr*& key : static_cast<DictExpr*>(expr)->keys) Visit(&key, place);
-        for (Expr*& value : static_cast<DictExpr*>(expr)->values) Visit(&value, place);
-        return;
-      case ExprKind::kGetAttr:
-        return Visit(&static_cast<GetAttrExpr*>(expr)->object, place);
-      case ExprKind::kGetItem:
-        Visit(&static_cast<GetItemExpr*>(expr)->object, place);
-        return Visit(&static_cast<GetItemExpr*>(expr)->index, place);
-      case ExprKind::kSlice:
-        Visit(&static_cast<SliceExpr*>(expr)->start, place);
-        Visit(&static_cast<SliceExpr*>(expr)->stop, place);
-        return Visit(&static_cast<SliceExpr*>(expr)->step, place);
-      case ExprKind::kCall:
-        Visit(&static_cast<CallExpr*>(expr)->callee, place);
-        return VisitArguments(&static_cast<CallExpr*>(expr)->arguments, place);
       case ExprKind::kFilter: {
         auto* filter = static_cast<FilterExpr*>(expr);
         if (filter->function == nullptr && !place.soft) {
           SyntaxError(filter->line, "No filter named '", filter->name, "'.");
         }
-        Visit(&filter->object, place);
-        return VisitArguments(&filter->arguments, place);
+        break;
       }
       case ExprKind::kTest: {
         auto* test = static_cast<TestExpr*>(expr);
         if (test->function == nullptr && !place.soft) {
           SyntaxError(test->line, "No test named '", test->name, "'.");
         }
-        Visit(&test->object, place);
-        return VisitArguments(&test->arguments, place);
+        break;
       }
-      case ExprKind::kNot:
-      case ExprKind::kNegate:
-      case ExprKind::kPlus:
-        return Visit(&static_cast<UnaryExpr*>(expr)->operand, place);
-      case ExprKind::kCompare:
-        Visit(&static_cast<CompareExpr*>(expr)->first, place);
-        for (Expr*& operand : static_cast<CompareExpr*>(expr)->operands) Visit(&operand, place);
-        return;
-      case ExprKind::kBinary:
-        Visit(&static_cast<BinaryExpr*>(expr)->left, place);
-        return Visit(&static_cast<BinaryExpr*>(expr)->right, place);
-      case ExprKind::kConditional: {
-        Place inside = place;
+      case ExprKind::kConditional:
         inside.soft = true;
-        Visit(&static_cast<ConditionalExpr*>(expr)->test, inside);
-        Visit(&static_cast<ConditionalExpr*>(expr)->yes, inside);
-        return Visit(&static_cast<ConditionalExpr*>(expr)->no, inside);
-      }
+        break;
+      default:
+        break;
     }
+    ForEachChild(expr, [&](Expr*& child) { Visit(&child, inside); });
   }
 
   Program* program_;

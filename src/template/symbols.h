@@ -72,8 +72,9 @@ class Symbols {
   std::set<std::string_view> stores_;
 };
 
-// Calls `visit` for the direct parts of a node.
-void ForEachChild(Expr* expr, const std::function<void(Expr*)>& visit);
+// Calls `visit` for the direct parts of a node, some of them null. It may put another node in a part's place, but not in a
+// namespace reference's name.
+void ForEachChild(Expr* expr, const std::function<void(Expr*&)>& visit);
 
 // What a statement is made of, in the order of the text.
 class StmtParts {

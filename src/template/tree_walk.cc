@@ -3,15 +3,15 @@
 namespace portico::jinja {
 namespace {
 
-using Visit = std::function<void(Expr*)>;
+using Visit = std::function<void(Expr*&)>;
 
 void Each(ExprList exprs, const Visit& visit) {
-  for (Expr* expr : exprs) visit(expr);
+  for (Expr*& expr : exprs) visit(expr);
 }
 
-void EachArgument(const Arguments& arguments, const Visit& visit) {
+void EachArgument(Arguments& arguments, const Visit& visit) {
   Each(arguments.positional, visit);
-  for (const KeywordArgument& keyword : arguments.keywords) visit(keyword.value);
+  for (KeywordArgument& keyword : arguments.keywords) visit(keyword.value);
   visit(arguments.star);
   visit(arguments.double_star);
 }
@@ -94,9 +94,11 @@ void ForEachChild(Expr* expr, const Visit& visit) {
     case ExprKind::kConst:
     case ExprKind::kName:
       break;
-    case ExprKind::kNamespaceRef:
-      visit(static_cast<NamespaceRefExpr*>(expr)->name);
+    case ExprKind::kNamespaceRef: {
+      Expr* name = static_cast<NamespaceRefExpr*>(expr)->name;
+      visit(name);
       break;
+    }
     case ExprKind::kList:
     case ExprKind::kTuple:
     case ExprKind::kAnd:
