@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "message/sampling_ranges.h"
@@ -62,6 +63,10 @@ Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) 
 }  // namespace
 
 Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string_view field) {
+  // Nearly always all are known: one comparison of the largest, negative ones being larger than any.
+  uint32_t largest = 0;
+  for (TokenId id : ids) largest = std::max(largest, static_cast<uint32_t>(id));
+  if (largest < static_cast<uint32_t>(vocab_size)) return OkStatus();
   for (TokenId id : ids) {
     if (id < 0 || id >= vocab_size) {
       return InvalidArgument(

@@ -141,6 +141,7 @@ void AddedTokens::Split(std::string_view text, bool normalized, bool parse_speci
   while (!finder.empty() && from < text.size()) {
     std::optional<WordFinder::Found> found = finder.Find(text, from);
     if (!found) break;
+    if (out->empty()) out->reserve(16);  // a short chat's special tokens and what lies between them
     from = found->end;
     const AddedToken& token = by_id_.at(found->id).token;
     if (!parse_special && specials_.contains(token.content)) continue;
