@@ -27,15 +27,8 @@ class LineDetokenizer {
 
   void Answer(std::string_view line, std::string* out) {
     JsonWriter w(out);
-    w.BeginObject();
     simdjson::dom::object request;
-    if (auto error = parser_.parse(line.data(), line.size()).get(request)) {
-      w.Key("id").Null().Key("error").String(simdjson::error_message(error)).EndObject();
-      return;
-    }
-    simdjson::dom::element id;
-    w.Key("id");
-    request["id"].get(id) ? w.Null() : w.Raw(simdjson::minify(id));
+    if (!ReadRequest(line, &parser_, &request, &w)) return;
     if (!ReadIds(request)) {
       w.Key("error").String("the request needs \"ids\", a list of numbers").EndObject();
       return;

@@ -52,4 +52,16 @@ bool ForEachLine(std::FILE* in, std::FILE* out,
   }
 }
 
+bool ReadRequest(std::string_view line, simdjson::dom::parser* parser,
+                 simdjson::dom::object* request, JsonWriter* answer) {
+  answer->BeginObject().Key("id");
+  if (auto error = parser->parse(line.data(), line.size()).get(*request)) {
+    answer->Null().Key("error").String(simdjson::error_message(error)).EndObject();
+    return false;
+  }
+  simdjson::dom::element id;
+  (*request)["id"].get(id) ? answer->Null() : answer->Raw(simdjson::minify(id));
+  return true;
+}
+
 }  // namespace portico

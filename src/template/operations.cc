@@ -306,23 +306,7 @@ bool Contains(Interpreter& in, Value container, Value item) {
   return false;
 }
 
-bool HasLength(Value v) {
-  switch (v.kind) {
-    case Kind::kUndefined:
-    case Kind::kString:
-    case Kind::kList:
-    case Kind::kTuple:
-    case Kind::kJsonList:
-    case Kind::kDict:
-    case Kind::kJsonDict:
-    case Kind::kDictView:
-    case Kind::kRange:
-    case Kind::kLoop:
-      return true;
-    default:
-      return false;
-  }
-}
+bool HasLength(Value v) { return IsIterable(v) && v.kind != Kind::kGenerator; }
 
 size_t LengthOf(Interpreter& in, Value v) {
   switch (v.kind) {
