@@ -7,8 +7,13 @@ import subprocess
 
 import pytest
 
+from conftest import ENDLESS
+from grpc_client import message
+
 RESETS = 1000
 HEADERS, DATA, RST_STREAM, SETTINGS = 1, 0, 3, 4
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+END_STREAM = 1
 
 
 def curl(server, path, body=None, more=()):
@@ -59,9 +64,12 @@ def text_of(value):
     return struct.pack("B", len(value)) + value.encode()
 
 
-# POST and http from HPACK's static table, then path, authority and content type as literals.
-BLOCK = (b"\x83\x86\x04" + text_of("/v1/chat/completions") + b"\x01" + text_of("x")
-         + b"\x0f\x10" + text_of("application/json"))
+def head(path, content_type):
+    """POST and http from HPACK's static table, then path, authority and content type as literals."""
+    return b"\x83\x86\x04" + text_of(path) + b"\x01" + text_of("x") + b"\x0f\x10" + text_of(content_type)
+
+
+BLOCK = head("/v1/chat/completions", "application/json")
 
 
 def test_a_thousand_resets_leave_nothing_running(start):
@@ -69,7 +77,7 @@ def test_a_thousand_resets_leave_nothing_running(start):
     rng = random.Random(11)
     for _ in range(RESETS // 50):
         s = socket.create_connection(("127.0.0.1", server.port))
-        s.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0) + frame(SETTINGS, 1, 0))
+        s.sendall(PREFACE + frame(SETTINGS, 0, 0) + frame(SETTINGS, 1, 0))
         for i in range(50):
             stream = 2 * i + 1
             body = json.dumps(chat(stream=rng.random() < 0.5, max_tokens=400, ignore_eos=True)).encode()
@@ -85,6 +93,48 @@ def test_a_thousand_resets_leave_nothing_running(start):
         s.close()
     server.settle()
     assert curl(server, "/health")[1] == "2 200"
+
+
+def data_of(connection, stream):
+    """All that comes in DATA frames of a stream, until it ends."""
+    data = b""
+    with connection.makefile("rb") as frames:
+        while True:
+            size, kind, flags, of = struct.unpack(">IBBI", b"\0" + frames.read(9))
+            payload = frames.read(size)
+            if of == stream and kind == DATA:
+                data += payload
+            if of == stream and kind in (HEADERS, DATA) and flags & END_STREAM:
+                return data
+
+
+def native_over_http(rid, tokens):
+    body = {"text": "hello", "rid": rid, "sampling_params": {"max_new_tokens": tokens, "ignore_eos": True}}
+    return head("/generate", "application/json"), json.dumps(body).encode()
+
+
+def native_over_grpc(rid, tokens):
+    request = message("sglang.runtime.v1.TextGenerateRequest", text="hello", rid=rid,
+                      sampling_params={"max_new_tokens": tokens, "ignore_eos": True}).SerializeToString()
+    return (head("/sglang.runtime.v1.SglangService/TextGenerate", "application/grpc"),
+            b"\0" + struct.pack(">I", len(request)) + request)
+
+
+@pytest.mark.parametrize("native", [native_over_http, native_over_grpc])
+def test_a_rid_is_free_in_the_same_moment_in_which_its_client_has_reset_the_stream(patient, native):
+    # The reset and the next request came in one read, and the first still had the rid until the end of the turn.
+    patient.settle()
+
+    def request(stream, tokens):
+        block, body = native("one-after-the-other", tokens)
+        return frame(HEADERS, 4, stream, block) + frame(DATA, END_STREAM, stream, body)
+
+    with socket.create_connection(("127.0.0.1", patient.port), timeout=120) as connection:
+        connection.sendall(PREFACE + frame(SETTINGS, 0, 0) + request(1, ENDLESS))
+        patient.wait_for("portico_requests_running", 1)
+        connection.sendall(frame(RST_STREAM, 0, 1, struct.pack(">I", 8)) + request(3, 1))
+        assert b"finish_reason" in data_of(connection, 3)
+    patient.settle()
 
 
 def test_a_drain_finishes_the_streams_that_have_begun(start):

@@ -14,6 +14,7 @@ Call* CallTable::Find(uint64_t serial) {
 }
 
 void CallTable::Remove(Call* call) {
+  call->FreeRids();
   leaving_.push_back(call->serial);
   if (posted_) return;
   posted_ = true;

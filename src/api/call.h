@@ -23,6 +23,8 @@ class Call {
   virtual void AbortRid(std::string_view name) {
     if (rid == name) Abort();
   }
+  // Gives its rids back, for it is about to go away: another request may come within the turn.
+  virtual void FreeRids() {}
 
   // What /abort_request calls it; no two running calls have the same (service/active_rids.h).
   std::string rid;
@@ -45,7 +47,8 @@ class CallTable {
   uint64_t Add(std::unique_ptr<Call> call);
   // Null if that call is gone.
   Call* Find(uint64_t serial);
-  // Destroys the call in a later turn: it may be on the stack now. Twice is once.
+  // Frees the call's rids, and destroys it at the end of the turn: it may be on the stack now.
+  // Twice is once.
   void Remove(Call* call);
   // Every call of that rid, or all.
   void Abort(std::string_view rid, bool all);

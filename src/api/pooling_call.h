@@ -69,6 +69,9 @@ class PoolingCall final : public Call, private PoolingRunSink {
   void AbortRid(std::string_view name) override {
     if (run_->HasRid(name)) Abort();
   }
+  void FreeRids() override {
+    if (run_ != nullptr) run_->FreeRids();
+  }
 
  private:
   // So many numbers are written in half a millisecond.

@@ -58,6 +58,8 @@ class Generation {
 
   // Asks the engine to end every running stream; their last deltas say kAbort.
   void Abort();
+  // Before the end, where the client has left.
+  void FreeRid() { plan_.rid_lease.Release(); }
 
  private:
   class Choice;

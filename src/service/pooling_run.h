@@ -64,6 +64,8 @@ class PoolingRun final : private PoolingReceiver {
   void Abort();
   // Whether the request, or a text of it, has this name.
   bool HasRid(std::string_view rid) const;
+  // Before the end, where the client has left.
+  void FreeRids() { rid_leases_.clear(); }
 
  private:
   PoolingRun(const ServingModel& model, PoolingHub& hub, ModelMetrics& metrics, PoolingPlan plan,

@@ -43,6 +43,10 @@ class StreamRpc final : public Call, public TextSink {
     generation_->Abort();
   }
 
+  void FreeRids() override {
+    if (generation_ != nullptr) generation_->FreeRid();
+  }
+
   void OnPrompt(PromptEcho echo) override { messages_.OnPrompt(echo); }
 
   void OnDelta(TextDelta&& delta) override {

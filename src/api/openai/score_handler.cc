@@ -81,6 +81,9 @@ class ScoreCall final : public ExchangeCall, public TextSink {
   }
 
   void Abort() override { generation_->Abort(); }
+  void FreeRids() override {
+    if (generation_ != nullptr) generation_->FreeRid();
+  }
 
   void OnPrompt(PromptEcho) override {}
   void OnDelta(TextDelta&& delta) override { board_.OnDelta(delta); }

@@ -36,6 +36,9 @@ class TextCall : public ExchangeCall, public TextSink {
     exchange_->NoteAbort();
     generation_->Abort();
   }
+  void FreeRids() override {
+    if (generation_ != nullptr) generation_->FreeRid();
+  }
 
   void Prefetch(int steps) const override {
     if (steps == 1) {

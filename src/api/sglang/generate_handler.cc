@@ -50,6 +50,9 @@ class GenerateCall final : public ExchangeCall {
       if (part->rid == name) part->generation->Abort();
     }
   }
+  void FreeRids() override {
+    for (auto& part : parts_) part->generation->FreeRid();
+  }
 
  private:
   // One prompt.
