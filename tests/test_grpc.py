@@ -68,6 +68,16 @@ def test_get_server_info_says_how_it_streams(sglang):
     assert "api_key" not in info
 
 
+@pytest.mark.parametrize("engine", ["mock", "demo"])
+def test_get_server_info_names_the_model_that_is_served(request, engine):
+    # Both were empty for the model that is served where none is named.
+    server = request.getfixturevalue(engine)
+    info = json.loads(Client(f"127.0.0.1:{server.port}").sglang.GetServerInfo().json_info)
+    model = requests.get(server.url + "/model_info", timeout=60).json()
+    for key in ("model_path", "tokenizer_path", "served_model_name", "weight_version"):
+        assert info[key] == model[key] and info[key], key
+
+
 def test_text_generate(mock, sglang):
     messages = list(sglang.TextGenerate(text=TEXT, sampling_params={"max_new_tokens": 4}))
     assert len(messages) == 1 and messages[0].finished

@@ -106,6 +106,11 @@ Json ServerInfo(const ApiContext& api) {
     states.push_back(LoadAsJson(*model));
     const EngineInfo& engine = model->engine->info();
     if (states.size() > 1) continue;
+    // What the options leave to their defaults, and what an update of the weights changes.
+    info.Set("model_path", model->model_path());
+    info.Set("tokenizer_path", model->tokenizer_path);
+    info.Set("served_model_name", model->id);
+    info.Set("weight_version", "default");
     info.Set("max_total_num_tokens", engine.max_total_tokens);
     info.Set("max_context_length", engine.context_length);
   }
