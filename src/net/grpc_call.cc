@@ -124,7 +124,7 @@ void GrpcCall::Write(std::string_view message) {
   SendInitialMetadata();
   std::string compressed;
   if (compresses_) compressed = Gzip(message);
-  const bool compress = compresses_ && compressed.size() < message.size();
+  const bool compress = !compressed.empty() && compressed.size() < message.size();
   if (compress) message = compressed;
   char prefix[kGrpcPrefix];
   WriteGrpcPrefix(message.size(), compress, prefix);

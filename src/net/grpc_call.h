@@ -71,8 +71,8 @@ class GrpcCall final : private Http2User {
   // sent (a bad name, a value that is not ASCII, more than 32 KiB) makes the call end INTERNAL.
   void SetInitialMetadata(GrpcMetadata metadata) { initial_ = std::move(metadata); }
   void SendInitialMetadata();
-  // Messages are compressed if the client takes that and they get smaller by it. Before the initial
-  // metadata is sent.
+  // Messages are compressed if the client takes that and they get smaller by it; so they are without
+  // being told to where the client compresses its own. Before the initial metadata is sent.
   void CompressMessages() { compresses_ = accepts_gzip_; }
   // One message.
   void Write(std::string_view message);

@@ -59,18 +59,21 @@ Status GrpcCall::ReadHead(HttpRequest& request) {
   method_ = std::move(request.path);
   registered_ = options().methods->Find(method_);
   PORTICO_ASSIGN_OR_RETURN(metadata_, DecodeMetadata(request.headers));
+  GrpcEncoding encoding = GrpcEncoding::kIdentity;
   for (const auto& [name, value] : request.headers) {
     if (name == "grpc-timeout") {
       auto timeout = ParseGrpcTimeout(value);
       if (!timeout) return InvalidArgument(name, "grpc-timeout is malformed");
       StartClock(*timeout);
     } else if (name == "grpc-encoding") {
-      PORTICO_ASSIGN_OR_RETURN(GrpcEncoding encoding, ParseGrpcEncoding(value));
+      PORTICO_ASSIGN_OR_RETURN(encoding, ParseGrpcEncoding(value));
       deframer_.SetEncoding(encoding);
     } else if (name == "grpc-accept-encoding") {
       accepts_gzip_ = GrpcAccepts(value, GrpcEncoding::kGzip);
     }
   }
+  // Nearly all clients say that they take gzip; those that use it wish it.
+  if (encoding == GrpcEncoding::kGzip) CompressMessages();
   if (deadline_ == TimePoint::min()) {
     return Error(StatusCode::kDeadlineExceeded, "the deadline had passed before the call came");
   }

@@ -108,6 +108,24 @@ TEST(GrpcCallInput, GzippedMessagesAreReadAndWrittenWhereBothSidesTakeThem) {
   EXPECT_THAT(MessagesOf(plain), ElementsAre(text, "x"));
 }
 
+// No service asked for compression, so that nobody got it.
+TEST(GrpcCallInput, AClientThatCompressesGetsCompressedAnswers) {
+  GrpcTestServer server;
+  Http2Client client(server.port());
+  const std::string text(10000, 'z');
+  const Headers takes = {{"grpc-accept-encoding", "identity,deflate,gzip"}};
+  const Http2Answer& plain = Send(client, "/test.Echo/Unary", GrpcMessage(text), takes);
+  EXPECT_EQ(plain.Header("grpc-encoding"), "");
+  EXPECT_THAT(MessagesOf(plain), ElementsAre("[" + text + "]"));
+  const Headers uses = {{"grpc-encoding", "gzip"}, takes.front()};
+  for (int i = 0; i < 3; ++i) {  // what compresses is used again
+    const Http2Answer& packed = Send(client, "/test.Echo/Unary", GzippedGrpcMessage(text), uses);
+    EXPECT_EQ(packed.Header("grpc-encoding"), "gzip");
+    EXPECT_LT(packed.body.size(), 200u);
+    EXPECT_THAT(MessagesOf(packed), ElementsAre("[" + text + "]"));
+  }
+}
+
 TEST(GrpcCallInput, AnUnknownEncodingIsUnimplementedAndTheKnownOnesAreNamed) {
   GrpcTestServer server;
   Http2Client client(server.port());

@@ -20,6 +20,37 @@ Bytef* Bytes(std::string_view text) {
   return reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
 }
 
+// A thread's own state of zlib: to make one for each message costs ten times what a short message
+// does. 256 KiB to compress, 40 KiB to decompress, once they have been needed.
+class Deflater {
+ public:
+  Deflater()
+      : ok_(deflateInit2(&stream_, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) ==
+            Z_OK) {}
+  ~Deflater() { deflateEnd(&stream_); }
+  Deflater(const Deflater&) = delete;
+  Deflater& operator=(const Deflater&) = delete;
+  // At the beginning of a message; null without memory.
+  z_stream* Begin() { return ok_ && deflateReset(&stream_) == Z_OK ? &stream_ : nullptr; }
+
+ private:
+  z_stream stream_{};
+  const bool ok_;
+};
+
+class Inflater {
+ public:
+  Inflater() : ok_(inflateInit2(&stream_, kGzipWindow) == Z_OK) {}
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  z_stream* Begin() { return ok_ && inflateReset(&stream_) == Z_OK ? &stream_ : nullptr; }
+
+ private:
+  z_stream stream_{};
+  const bool ok_;
+};
+
 Status TooLarge(size_t size, size_t limit) {
   return Error(StatusCode::kResourceExhausted, "message of " + std::to_string(size) +
                                                    " bytes is larger than the limit of " +
@@ -73,11 +104,11 @@ void AppendGrpcMessage(std::string_view message, GrpcEncoding encoding, std::str
 }
 
 std::string Gzip(std::string_view bytes) {
-  z_stream stream{};
+  thread_local Deflater deflater;
   std::string out;
-  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-    return out;
-  }
+  z_stream* const begun = deflater.Begin();
+  if (begun == nullptr) return out;
+  z_stream& stream = *begun;
   out.resize(deflateBound(&stream, bytes.size()));
   stream.next_in = Bytes(bytes);
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -85,16 +116,17 @@ std::string Gzip(std::string_view bytes) {
   stream.avail_out = static_cast<uInt>(out.size());
   deflate(&stream, Z_FINISH);
   out.resize(stream.total_out);
-  deflateEnd(&stream);
   return out;
 }
 
 Status Gunzip(std::string_view bytes, size_t max_bytes, std::string* out) {
   out->clear();
-  z_stream stream{};
-  if (inflateInit2(&stream, kGzipWindow) != Z_OK) {
+  thread_local Inflater inflater;
+  z_stream* const begun = inflater.Begin();
+  if (begun == nullptr) {
     return Error(StatusCode::kInternal, "no memory to decompress a message");
   }
+  z_stream& stream = *begun;
   stream.next_in = Bytes(bytes);
   stream.avail_in = static_cast<uInt>(bytes.size());
   int result = Z_OK;
@@ -109,7 +141,6 @@ Status Gunzip(std::string_view bytes, size_t max_bytes, std::string* out) {
     out->resize(old + step - stream.avail_out);
   }
   const bool all_used = stream.avail_in == 0;
-  inflateEnd(&stream);
   if (out->size() > max_bytes) {
     out->clear();
     return Error(StatusCode::kResourceExhausted,
