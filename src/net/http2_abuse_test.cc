@@ -152,6 +152,15 @@ TEST(Http2Abuse, EndsFloodsOfFramesThatDoNothing) {
   }
 }
 
+TEST(Http2Abuse, TellsAClientThatItPingsTooOften) {
+  TestServer server;
+  TestClient client(server.port());
+  std::thread sending([&] { client.Send(Opening() + Repeat(Frame(6, 0, 0, "12345678"), 20000)); });
+  const std::string answer = client.ReadToEnd();
+  sending.join();
+  EXPECT_THAT(answer, testing::HasSubstr("too_many_pings"));
+}
+
 TEST(Http2Abuse, LetsAClientPingThatReceives) {
   TestServer server;
   Http2Client client(server.port());

@@ -23,6 +23,8 @@ constexpr size_t kFieldOverhead = 32;
 constexpr size_t kMaxHeaders = 256;
 constexpr size_t kUsualHeaders = 12;
 constexpr size_t kResetsRemembered = 1024;
+constexpr uint8_t kTooManyPings[] = {'t', 'o', 'o', '_', 'm', 'a', 'n',
+                                     'y', '_', 'p', 'i', 'n', 'g', 's'};
 
 }  // namespace
 
@@ -189,7 +191,7 @@ int Http2Session::OnFrame(const nghttp2_frame& frame) {
       return 0;
     }
     case NGHTTP2_PING:
-      if ((frame.hd.flags & NGHTTP2_FLAG_ACK) == 0) return Count(idle_frames_);
+      if ((frame.hd.flags & NGHTTP2_FLAG_ACK) == 0) return OnPing();
       if (shutting_down_) FinishShutdown();
       return 0;
     case NGHTTP2_SETTINGS:
@@ -200,6 +202,15 @@ int Http2Session::OnFrame(const nghttp2_frame& frame) {
     default:
       return 0;
   }
+}
+
+int Http2Session::OnPing() {
+  if (idle_frames_.Take(now_)) return 0;
+  // A gRPC client that reads it pings less often on its next connection (gRPC's keepalive.md).
+  nghttp2_submit_goaway(nghttp2_, NGHTTP2_FLAG_NONE,
+                        nghttp2_session_get_last_proc_stream_id(nghttp2_),
+                        NGHTTP2_ENHANCE_YOUR_CALM, kTooManyPings, sizeof kTooManyPings);
+  return Terminate(Http2Error::kEnhanceYourCalm);
 }
 
 void Http2Session::OnHead(Http2Stream& stream, bool ended) {

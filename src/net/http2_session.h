@@ -62,6 +62,7 @@ class Http2Session final : public Session {
   int OnBeginHeaders(int32_t id, bool of_request);
   int OnHeader(Http2Stream& stream, std::string_view name, std::string_view value);
   int OnFrame(const nghttp2_frame& frame);
+  int OnPing();
   void OnHead(Http2Stream& stream, bool ended);
   void OnRequestEnd(Http2Stream& stream);
   int OnData(Http2Stream& stream, std::string_view bytes);
