@@ -43,6 +43,20 @@ def test_a_message_over_its_limit_is_refused_by_name(start):
     assert code_of(lambda: client.sglang.Tokenize(text="x" * 70000)) == grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
+def test_the_access_log_names_the_trace(start):
+    server = start(*MOCK, "--access-log")
+    client = connect(server.port)
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    for bad in ("", "00-" + "z" * 32 + "-b7ad6b7169203331-01", trace):
+        assert client.sglang.HealthCheck(metadata=[("traceparent", bad)]).healthy
+    parent = f"00-{trace}-b7ad6b7169203331-01"
+    assert client.sglang.HealthCheck(metadata=[("traceparent", parent)]).healthy
+    requests.get(f"{server.url}/v1/models", headers={"traceparent": parent}, timeout=60)
+    wait_until(lambda: server.output().count(f" trace {trace}\n") == 2, server.output)
+    assert server.output().count("SglangService/HealthCheck OK") == 4
+    assert server.output().count(" trace ") == 2
+
+
 def long_stream(client, tokens=300):
     return client.sglang.TextGenerate(text="Say something long", stream=True,
                                       sampling_params={"max_new_tokens": tokens, "ignore_eos": True})

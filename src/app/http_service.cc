@@ -33,6 +33,21 @@ std::string WhoAsks(const std::string& peer, const std::string& client) {
   return client.empty() ? peer : fmt::format("{} ({})", peer, client);
 }
 
+// For the access log: the trace that the request is part of (W3C Trace Context,
+// 00-<trace id>-<parent id>-<flags>), or nothing.
+std::string TraceOf(std::string_view traceparent) {
+  constexpr size_t kVersion = 3;
+  constexpr size_t kId = 32;
+  constexpr size_t kWhole = 55;
+  if (traceparent.size() < kWhole || traceparent[kVersion - 1] != '-' ||
+      traceparent[kVersion + kId] != '-') {
+    return "";
+  }
+  const std::string_view id = traceparent.substr(kVersion, kId);
+  if (id.find_first_not_of("0123456789abcdef") != std::string_view::npos) return "";
+  return fmt::format(" trace {}", id);
+}
+
 net::ServerOptions ListenerOptions(const ServeOptions& options) {
   net::ServerOptions listener;
   listener.host = options.host;
@@ -62,8 +77,9 @@ net::ServerOptions ListenerOptions(const ServeOptions& options) {
   if (options.access_log) {
     listener.on_complete = [](const net::HttpRequest& request, int status, size_t bytes,
                               Duration took) {
-      LogInfo("{} {} {} {} {} bytes {:.1f} ms", WhoAsks(request.peer, request.client),
-              request.method, request.path, status, bytes, Seconds(took) * 1e3);
+      LogInfo("{} {} {} {} {} bytes {:.1f} ms{}", WhoAsks(request.peer, request.client),
+              request.method, request.path, status, bytes, Seconds(took) * 1e3,
+              TraceOf(request.Header("traceparent")));
     };
   }
   return listener;
@@ -76,8 +92,9 @@ net::GrpcOptions GrpcListenerOptions(const ServeOptions& options, api::rpc::Grpc
   grpc.on_complete = [count = std::move(grpc.on_complete)](
                          const net::GrpcCall& call, StatusCode code, size_t bytes, Duration took) {
     count(call, code, bytes, took);
-    LogInfo("{} gRPC {} {} {} bytes {:.1f} ms", WhoAsks(call.peer(), call.client()), call.method(),
-            absl::StatusCodeToString(code), bytes, Seconds(took) * 1e3);
+    LogInfo("{} gRPC {} {} {} bytes {:.1f} ms{}", WhoAsks(call.peer(), call.client()),
+            call.method(), absl::StatusCodeToString(code), bytes, Seconds(took) * 1e3,
+            TraceOf(call.Metadata("traceparent")));
   };
   return grpc;
 }
