@@ -1,4 +1,4 @@
-// Test helper: small random BERT checkpoints, and their hidden states computed plainly in double precision.
+// Test helper: small random BERT and RoBERTa checkpoints, and their hidden states computed plainly in double precision.
 #pragma once
 
 #include <cmath>
@@ -70,9 +70,14 @@ class PlainBert {
   std::vector<Row> States(const std::vector<int32_t>& tokens,
                           const std::vector<uint8_t>& types = {}) const {
     std::vector<Row> states;
+    // RoBERTa's padding has the position of its id, and the other tokens count from behind it.
+    const bool is_bert = model_.config.GetString("model_type") == "bert";
+    const int64_t padding = is_bert ? -1 : model_.Size("pad_token_id");
+    int64_t next = padding + 1;
     for (size_t i = 0; i < tokens.size(); ++i) {
+      const int64_t position = tokens[i] == padding ? padding : next++;
       Row row = RowOf("embeddings.word_embeddings.weight", static_cast<size_t>(tokens[i]));
-      AddTo(RowOf("embeddings.position_embeddings.weight", i), &row);
+      AddTo(RowOf("embeddings.position_embeddings.weight", static_cast<size_t>(position)), &row);
       AddTo(RowOf("embeddings.token_type_embeddings.weight", types.empty() ? 0 : types[i]), &row);
       states.push_back(Norm(row, "embeddings.LayerNorm"));
     }

@@ -85,23 +85,13 @@ void PoolingRunner::Fill(const std::vector<Piece>& pieces) {
   inputs_.clear();
   positions_.clear();
   sequences_.clear();
+  rows_.clear();
   llama_seq_id next = kBegun + 1;
   for (const Piece& piece : pieces) {
-    const PoolingRequest& request = piece.text->request;
-    const auto begin = static_cast<size_t>(piece.text->computed);
-    const size_t end = begin + static_cast<size_t>(piece.count);
-    for (size_t i = begin; i < end; ++i) tokens_.push_back((*request.tokens)[i]);
-    if (!model_.input.empty()) {
-      for (size_t i = begin; i < end; ++i) {
-        const uint8_t type = request.token_types.empty() ? 0 : request.token_types[i];
-        inputs_.resize(inputs_.size() + model_.input.columns);
-        model_.input.LookUp((*request.tokens)[i], type,
-                            inputs_.data() + inputs_.size() - model_.input.columns);
-      }
-    }
-    FillPositions(piece);
-    const bool whole = begin == 0 && piece.last();
-    sequences_.insert(sequences_.end(), end - begin, whole ? next++ : kBegun);
+    FillRows(piece);
+    if (!model_.input.empty()) FillInputs(piece);
+    const bool whole = piece.text->computed == 0 && piece.last();
+    sequences_.insert(sequences_.end(), static_cast<size_t>(piece.count), whole ? next++ : kBegun);
   }
   sequence_counts_.assign(tokens_.size(), 1);
   wanted_.assign(tokens_.size(), 1);
@@ -109,15 +99,40 @@ void PoolingRunner::Fill(const std::vector<Piece>& pieces) {
   for (llama_seq_id& sequence : sequences_) sequence_pointers_.push_back(&sequence);
 }
 
-// RoBERTa counts the tokens that are not padding, and puts padding before them.
-void PoolingRunner::FillPositions(const Piece& piece) {
-  if (model_.first_position == 0) {
-    for (int32_t i = 0; i < piece.count; ++i) positions_.push_back(piece.text->computed + i);
-    return;
+// Tokens, positions and rows of a piece. RoBERTa counts the tokens that are not padding, and all padding has the
+// position before theirs. Within a text libllama wants positions that do not fall, so that padding comes first: an
+// encoder knows a token's place by its position alone.
+void PoolingRunner::FillRows(const Piece& piece) {
+  const std::vector<TokenId>& text = *piece.text->request.tokens;
+  const auto begin = text.begin() + piece.text->computed;
+  const auto first = static_cast<int32_t>(tokens_.size());
+  const auto is_padding = [this](TokenId token) {
+    return model_.first_position > 0 && token == model_.padding_id;
+  };
+  const auto padding = static_cast<int32_t>(std::count_if(begin, begin + piece.count, is_padding));
+  llama_pos next = model_.first_position + piece.text->computed;
+  int32_t padding_row = first, row = first + padding;
+  tokens_.resize(tokens_.size() + static_cast<size_t>(piece.count));
+  positions_.resize(tokens_.size());
+  for (int32_t i = 0; i < piece.count; ++i) {
+    const TokenId token = begin[i];
+    const int32_t at = is_padding(token) ? padding_row++ : row++;
+    tokens_[static_cast<size_t>(at)] = token;
+    positions_[static_cast<size_t>(at)] = is_padding(token) ? model_.first_position - 1 : next++;
+    rows_.push_back(at);
   }
-  llama_pos next = model_.first_position;
-  for (const TokenId token : *piece.text->request.tokens) {
-    positions_.push_back(token == model_.padding_id ? model_.first_position - 1 : next++);
+}
+
+// No model has both a table and padding that moves.
+void PoolingRunner::FillInputs(const Piece& piece) {
+  const PoolingRequest& request = piece.text->request;
+  const size_t columns = model_.input.columns;
+  size_t at = inputs_.size();
+  inputs_.resize(at + static_cast<size_t>(piece.count) * columns);
+  const auto begin = static_cast<size_t>(piece.text->computed);
+  for (size_t i = begin; i < begin + static_cast<size_t>(piece.count); ++i, at += columns) {
+    const uint8_t type = request.token_types.empty() ? 0 : request.token_types[i];
+    model_.input.LookUp((*request.tokens)[i], type, inputs_.data() + at);
   }
 }
 
@@ -169,7 +184,7 @@ void PoolingRunner::ForgetFinished(const std::vector<Piece>& pieces) {
 }
 
 std::span<const float> PoolingRunner::State(int32_t index) const {
-  return {llama_get_embeddings_ith(context_, index), state_size_};
+  return {llama_get_embeddings_ith(context_, rows_[static_cast<size_t>(index)]), state_size_};
 }
 
 void PoolingRunner::Clear() {

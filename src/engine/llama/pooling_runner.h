@@ -51,7 +51,8 @@ class PoolingRunner {
  private:
   explicit PoolingRunner(const PoolingModel& model) : model_(model) {}
   void Fill(const std::vector<Piece>& pieces);
-  void FillPositions(const Piece& piece);
+  void FillRows(const Piece& piece);
+  void FillInputs(const Piece& piece);
   int Compute();
   void ForgetFinished(const std::vector<Piece>& pieces);
 
@@ -63,7 +64,9 @@ class PoolingRunner {
   const std::atomic<bool>* cancelled_ = nullptr;  // within Run()
   ExactGelu gelu_;
 
-  // The batch, one entry a token; the memory is reused.
+  // The row of each token in the batch, in the order of the pieces.
+  std::vector<int32_t> rows_;
+  // The batch, one entry a row; the memory is reused.
   std::vector<llama_token> tokens_;
   std::vector<float> inputs_;  // instead of tokens_, if the model has a table
   std::vector<llama_pos> positions_;
