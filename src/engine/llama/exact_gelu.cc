@@ -23,7 +23,7 @@ inline float ExpMinus(float x) {
 }
 
 // erf by Abramowitz and Stegun, 7.1.26.
-inline float Gelu(float x) {
+inline float ErfGelu(float x) {
   const float z = std::abs(x) * 0.7071067812f;
   const float t = 1.0f / (1.0f + 0.3275911f * z);
   const float series =
@@ -34,6 +34,13 @@ inline float Gelu(float x) {
   return x * (x < 0 ? tail : 1.0f - tail);
 }
 
+// 0.5 * (1 + tanh(y / 2)) is the logistic function of y.
+inline float TanhGelu(float x) {
+  const float y = 1.5957691216f * x * (1.0f + 0.044715f * x * x);
+  const float small = ExpMinus(std::abs(y));
+  return x * (y < 0 ? small : 1.0f) / (1.0f + small);
+}
+
 // "ffn_gelu-3": a layer's tensor, by the name that libllama gives it.
 bool IsLayers(const ggml_tensor* tensor, std::string_view name) {
   const std::string_view full(tensor->name);
@@ -42,20 +49,25 @@ bool IsLayers(const ggml_tensor* tensor, std::string_view name) {
 
 }  // namespace
 
-void GeluInPlace(float* values, size_t count) {
-  for (size_t i = 0; i < count; ++i) values[i] = Gelu(values[i]);
+void GeluInPlace(GeluForm form, float* values, size_t count) {
+  if (form == GeluForm::kErf) {
+    for (size_t i = 0; i < count; ++i) values[i] = ErfGelu(values[i]);
+  } else {
+    for (size_t i = 0; i < count; ++i) values[i] = TanhGelu(values[i]);
+  }
 }
 
 bool ExactGelu::OnTensor(ggml_tensor* tensor, bool ask, void* self) {
   const bool before = IsLayers(tensor, "ffn_up_b"), after = IsLayers(tensor, "ffn_gelu");
   if (ask) return before || after;
   if (tensor->type != GGML_TYPE_F32 || !ggml_is_contiguous(tensor)) return true;
-  std::vector<float>& kept = static_cast<ExactGelu*>(self)->kept_;
+  auto& gelu = *static_cast<ExactGelu*>(self);
+  std::vector<float>& kept = gelu.kept_;
   auto* values = static_cast<float*>(tensor->data);
   const auto count = static_cast<size_t>(ggml_nelements(tensor));
   if (before) {
     kept.assign(values, values + count);
-    GeluInPlace(kept.data(), count);
+    GeluInPlace(gelu.form_, kept.data(), count);
   } else if (after && kept.size() == count) {
     std::memcpy(values, kept.data(), count * sizeof(float));
     kept.clear();

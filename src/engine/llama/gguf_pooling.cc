@@ -109,7 +109,7 @@ StatusOr<std::optional<PoolingModel>> ReadGgufPooling(const std::string& path, c
   }
   PoolingModel result;
   result.causal = !both_ways;
-  result.exact_gelu = gguf.architecture() == "bert";
+  if (gguf.architecture() == "bert") result.gelu = GeluForm::kErf;
   const Pooling usual = both_ways ? Pooling::kMean : Pooling::kLast;
   if (type != LLAMA_POOLING_TYPE_RANK) {
     result.pooling = pooling ? *pooling : FromLlama(type).value_or(usual);

@@ -25,6 +25,9 @@ constexpr int32_t kMostContexts = 8;
 // The longest text that all of them take; longer ones, which are few, wait for the first.
 constexpr int32_t kSideTokens = 512;
 
+// Of a model whose tokens see each other both ways, unless --context-length asks for more: a text is computed at once.
+constexpr int32_t kMostTokensAtOnce = 8192;
+
 // libllama knows at most kMaxSequences in one batch; one of them is the text that goes on.
 constexpr int32_t kMaxTexts = kMaxSequences - 1;
 
@@ -84,6 +87,9 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewPoolingEngine(std::unique_ptr<LlamaMod
     run.cells = int64_t{context_length} + batch;
     run.max_tokens = batch;
   } else {
+    if (model->options().context_length == 0) {
+      context_length = std::min(context_length, kMostTokensAtOnce);
+    }
     run.max_tokens = std::max(batch, context_length);
     run.exact = exact;
     contexts = static_cast<size_t>(std::clamp(threads, 1, kMostContexts));

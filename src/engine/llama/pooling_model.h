@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/llama/exact_gelu.h"
 #include "engine/llama/input_table.h"
 #include "engine/llama/pooling_head.h"
 #include "message/pooling.h"
@@ -25,9 +27,9 @@ struct PoolingModel {
   TokenId padding_id = -1;  // -1: none
   // kLast: of the last token that is not padding_id, as transformers does for classes.
   bool skips_padding = false;
-  bool exact_gelu = false;  // its layers' activation is what exact_gelu.h computes
-  InputTable input;         // empty: libllama looks tokens up
-  PoolingHead head;         // of a kEmbed model too, where it projects its vectors; empty: none
+  std::optional<GeluForm> gelu;  // its layers' activation, if that is what exact_gelu.h computes
+  InputTable input;              // empty: libllama looks tokens up
+  PoolingHead head;  // of a kEmbed model too, where it projects its vectors; empty: none
 };
 
 }  // namespace portico::llama

@@ -28,6 +28,7 @@ llama_context_params ContextParams(const LlamaModel& model, const PoolingRunnerO
   params.n_threads = params.n_threads_batch = options.threads;
   params.embeddings = true;
   params.pooling_type = LLAMA_POOLING_TYPE_NONE;
+  if (!model.pooling()->causal) params.attention_type = LLAMA_ATTENTION_TYPE_NON_CAUSAL;
   params.offload_kqv = false;
   params.op_offload = false;
   // An encoder's attention keeps nothing in a cache. libllama's fast form rounds keys and values to 16 bits, and skips
@@ -50,7 +51,7 @@ StatusOr<std::unique_ptr<PoolingRunner>> PoolingRunner::Create(
     return cancelled != nullptr && cancelled->load(std::memory_order_relaxed);
   };
   params.abort_callback_data = runner.get();
-  if (model.pooling()->exact_gelu && options.exact) {
+  if (model.pooling()->gelu && options.exact) {
     params.cb_eval = ExactGelu::OnTensor;
     params.cb_eval_user_data = &runner->gelu_;
   }

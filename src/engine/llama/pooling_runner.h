@@ -49,7 +49,8 @@ class PoolingRunner {
   void Clear();
 
  private:
-  explicit PoolingRunner(const PoolingModel& model) : model_(model) {}
+  explicit PoolingRunner(const PoolingModel& model)
+      : model_(model), gelu_(model.gelu.value_or(GeluForm::kErf)) {}
   void Fill(const std::vector<Piece>& pieces);
   void FillRows(const Piece& piece);
   void FillInputs(const Piece& piece);

@@ -29,14 +29,14 @@ std::optional<Architecture> FromClass(std::string_view name) {
   // An encoder's language model is there for its pretraining: its hidden states are what is used.
   for (const Ending& ending :
        {Ending{"ForCausalLM", Top::kLanguage}, Ending{"ForMaskedLM", Top::kNothing},
-        Ending{"ForSequenceClassification", Top::kScores}, Ending{"ForRewardModel", Top::kScores},
-        Ending{"Model", Top::kNothing}}) {
+        Ending{"ForPreTraining", Top::kNothing}, Ending{"ForSequenceClassification", Top::kScores},
+        Ending{"ForRewardModel", Top::kScores}, Ending{"Model", Top::kNothing}}) {
     if (!name.ends_with(ending.text)) continue;
     const auto found = ClassNames().find(name.substr(0, name.size() - ending.text.size()));
     if (found == ClassNames().end()) continue;
     const bool encoder = IsEncoder(found->second);
-    const bool masked = ending.text == "ForMaskedLM", causal = ending.top == Top::kLanguage;
-    if ((encoder && causal) || (!encoder && masked)) continue;
+    const bool pretraining = ending.text == "ForMaskedLM" || ending.text == "ForPreTraining";
+    if (encoder ? ending.top == Top::kLanguage : pretraining) continue;
     return Architecture{found->second, ending.top};
   }
   return std::nullopt;

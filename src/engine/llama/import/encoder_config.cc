@@ -18,6 +18,19 @@ EncoderConfig Defaults(Family family) {
   return config;
 }
 
+// GELU under all its names in transformers/activations.py.
+Status ReadActivation(const ConfigFields& fields, GeluForm* gelu) {
+  const std::string name = fields.object().GetString("hidden_act", "gelu");
+  if (name == "gelu" || name == "gelu_python") return OkStatus();
+  *gelu = GeluForm::kTanh;
+  for (const char* tanh :
+       {"gelu_new", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh"}) {
+    if (name == tanh) return OkStatus();
+  }
+  return fields.Bad("hidden_act",
+                    fmt::format("'{}' cannot be imported (gelu and gelu_new can)", name));
+}
+
 Status Check(const ConfigFields& fields, const EncoderConfig& config) {
   if (config.hidden_size % config.heads != 0) {
     return fields.Bad("hidden_size",
@@ -28,10 +41,6 @@ Status Check(const ConfigFields& fields, const EncoderConfig& config) {
     return fields.Bad(
         "max_position_embeddings",
         fmt::format("({}) leaves no position beside the padding's", config.positions));
-  }
-  const std::string activation = fields.object().GetString("hidden_act", "gelu");
-  if (!activation.starts_with("gelu")) {
-    return fields.Bad("hidden_act", fmt::format("'{}' cannot be imported (gelu can)", activation));
   }
   const std::string positions = fields.object().GetString("position_embedding_type", "absolute");
   if (positions != "absolute") {
@@ -62,7 +71,7 @@ StatusOr<EncoderConfig> ParseEncoderConfig(Family family, ConfigFields* fields) 
   fields->Number("layer_norm_eps", &config.layer_norm_eps);
   PORTICO_RETURN_IF_ERROR(fields->status());
   PORTICO_RETURN_IF_ERROR(Check(*fields, config));
-  config.exact_gelu = fields->object().GetString("hidden_act", "gelu") == "gelu";
+  PORTICO_RETURN_IF_ERROR(ReadActivation(*fields, &config.gelu));
   return config;
 }
 

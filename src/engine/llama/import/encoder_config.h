@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/status.h"
+#include "engine/llama/exact_gelu.h"
 #include "engine/llama/import/architecture.h"
 #include "engine/llama/import/config_fields.h"
 
@@ -21,7 +22,7 @@ struct EncoderConfig {
   int64_t token_types = 2;  // rows of the token type table
   double layer_norm_eps = 1e-12;
   int64_t pad_token_id = 0;
-  bool exact_gelu = true;  // not one of GELU's approximations
+  GeluForm gelu = GeluForm::kErf;
 
   // The row of the first token's position. RoBERTa counts from behind its padding's position.
   int64_t first_position() const { return family == Family::kBert ? 0 : pad_token_id + 1; }

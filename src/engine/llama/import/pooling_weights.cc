@@ -225,7 +225,7 @@ StatusOr<PoolingModel> ReadPoolingModel(const EncoderConfig& config, Top top,
       top == Top::kScores
           ? ReadClasses(config.family, config.hidden_size, fields, weights, pooling, &model)
           : ReadVectors(config.hidden_size, Pooling::kMean, fields, modules, pooling, &model));
-  model.exact_gelu = config.exact_gelu;
+  model.gelu = config.gelu;
   model.first_position = static_cast<int32_t>(config.first_position());
   if (config.family != Family::kBert) model.padding_id = static_cast<TokenId>(config.pad_token_id);
   // Texts alone have the type 0, which libllama knows; pairs are for models that judge them.
@@ -248,7 +248,7 @@ StatusOr<PoolingModel> ReadPoolingModel(const HfConfig& config, const ConfigFiel
       config.top == Top::kScores
           ? ReadClasses(config.family, config.hidden_size, fields, weights, pooling, &model)
           : ReadVectors(config.hidden_size, Pooling::kLast, fields, modules, pooling, &model));
-  model.causal = true;
+  model.causal = fields.object().GetBool("is_causal", true);
   if (config.top == Top::kScores) {
     model.skips_padding = true;
     int64_t padding = -1;
