@@ -1,29 +1,11 @@
 #include "engine/llama/model_runner.h"
 
 #include <algorithm>
-#include <exception>
-
-#include "engine/llama/llama_log.h"
-#include "fmt/format.h"
-#include "ggml-cpu.h"
 
 namespace portico::llama {
-namespace {
-
-Status NoContext(const LlamaErrors& errors) {
-  return Error(StatusCode::kInternal,
-               fmt::format("libllama made no context for this model: {}", errors.Text()));
-}
-
-// After a step the helper threads sleep at once instead of spinning: between steps the cores belong
-// to the shards.
-constexpr uint32_t kNoPolling = 0;
-
-}  // namespace
 
 StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& model,
                                                            const RunnerOptions& options) {
-  const LlamaErrors errors;
   std::unique_ptr<ModelRunner> runner(new ModelRunner());
   runner->vocab_size_ = model.info().vocab_size;
   runner->whole_sequences_only_ = llama_model_is_recurrent(model.get()) ||
@@ -39,33 +21,8 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
   params.kv_unified = true;
   params.offload_kqv = false;
   params.op_offload = false;
-  params.no_perf = true;
-  params.abort_callback = [](void* self) {
-    const std::atomic<bool>* cancelled = static_cast<ModelRunner*>(self)->cancelled_;
-    return cancelled != nullptr && cancelled->load(std::memory_order_relaxed);
-  };
-  params.abort_callback_data = runner.get();
-  try {
-    runner->context_ = llama_init_from_model(model.get(), params);
-  } catch (const std::exception&) {
-    return NoContext(errors);
-  }
-  if (runner->context_ == nullptr) return NoContext(errors);
-
-  ggml_threadpool_params pool = ggml_threadpool_params_default(options.threads);
-  pool.poll = kNoPolling;
-  runner->threadpool_ = ggml_threadpool_new(&pool);
-  if (runner->threadpool_ == nullptr) return NoContext(errors);
-  llama_attach_threadpool(runner->context_, runner->threadpool_, runner->threadpool_);
+  PORTICO_ASSIGN_OR_RETURN(runner->context_, LlamaContext::Create(model, params));
   return runner;
-}
-
-ModelRunner::~ModelRunner() {
-  if (context_ != nullptr) {
-    llama_detach_threadpool(context_);
-    llama_free(context_);
-  }
-  if (threadpool_ != nullptr) ggml_threadpool_free(threadpool_);
 }
 
 void ModelRunner::Fill(const Step& step) {
@@ -92,7 +49,6 @@ void ModelRunner::Fill(const Step& step) {
 
 Status ModelRunner::Run(const Step& step, const std::atomic<bool>& cancelled) {
   Fill(step);
-  cancelled_ = &cancelled;
   const llama_batch batch = {static_cast<int32_t>(tokens_.size()),
                              tokens_.data(),
                              nullptr,
@@ -100,30 +56,20 @@ Status ModelRunner::Run(const Step& step, const std::atomic<bool>& cancelled) {
                              sequence_counts_.data(),
                              sequence_pointers_.data(),
                              wants_row_.data()};
-  const LlamaErrors errors;
-  int32_t result = 0;
-  try {
-    result = llama_decode(context_, batch);
-  } catch (const std::exception& e) {
-    return Error(StatusCode::kInternal, fmt::format("the model failed: {}", e.what()));
-  }
-  if (result == 0) return OkStatus();
-  if (result == 2) return Error(StatusCode::kCancelled, "nobody waits for this step");
-  return Error(StatusCode::kInternal,
-               fmt::format("the model failed with code {}: {}", result, errors.Text()));
+  return context_->Run(batch, cancelled);
 }
 
 std::span<const float> ModelRunner::Logits(int32_t index) const {
-  return {llama_get_logits_ith(context_, rows_[static_cast<size_t>(index)]),
+  return {llama_get_logits_ith(context_->get(), rows_[static_cast<size_t>(index)]),
           static_cast<size_t>(vocab_size_)};
 }
 
 void ModelRunner::Share(int32_t from, int32_t to, int32_t begin, int32_t end) {
-  llama_memory_seq_cp(llama_get_memory(context_), from, to, begin, end);
+  llama_memory_seq_cp(context_->memory(), from, to, begin, end);
 }
 
 void ModelRunner::Remove(int32_t sequence, int32_t begin, int32_t end) {
-  llama_memory_seq_rm(llama_get_memory(context_), sequence, begin == 0 ? -1 : begin, end);
+  llama_memory_seq_rm(context_->memory(), sequence, begin == 0 ? -1 : begin, end);
 }
 
 }  // namespace portico::llama

@@ -1,5 +1,4 @@
-// libllama's half of a step: a context with its KV cells and threads, and a batch made of the
-// scheduler's chunks.
+// libllama's half of a step: a context with its KV cells, and a batch made of the scheduler's chunks.
 //
 // Used by one thread. The model must outlive it.
 #pragma once
@@ -12,6 +11,7 @@
 
 #include "base/status.h"
 #include "engine/llama/kv_cache.h"
+#include "engine/llama/llama_context.h"
 #include "engine/llama/model.h"
 #include "engine/llama/scheduler.h"
 
@@ -29,9 +29,6 @@ class ModelRunner : public KvMemory {
  public:
   static StatusOr<std::unique_ptr<ModelRunner>> Create(const LlamaModel& model,
                                                        const RunnerOptions& options);
-  ~ModelRunner() override;
-  ModelRunner(const ModelRunner&) = delete;
-  ModelRunner& operator=(const ModelRunner&) = delete;
 
   // Computes the chunks. On an error none of them counts as computed; their cells must be removed.
   // CANCELLED soon after `cancelled` has become true (after one operation of the model's graph),
@@ -52,11 +49,9 @@ class ModelRunner : public KvMemory {
   ModelRunner() = default;
   void Fill(const Step& step);
 
-  llama_context* context_ = nullptr;
-  ggml_threadpool* threadpool_ = nullptr;
+  std::unique_ptr<LlamaContext> context_;
   int32_t vocab_size_ = 0;
   bool whole_sequences_only_ = false;
-  const std::atomic<bool>* cancelled_ = nullptr;  // within Run()
 
   // The batch, one entry a token; the memory is reused.
   std::vector<llama_token> tokens_;

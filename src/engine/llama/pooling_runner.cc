@@ -1,22 +1,12 @@
 #include "engine/llama/pooling_runner.h"
 
 #include <algorithm>
-#include <exception>
-
-#include "engine/llama/llama_log.h"
-#include "fmt/format.h"
-#include "ggml-cpu.h"
 
 namespace portico::llama {
 namespace {
 
 // Of the one text that goes on in a later step; the others come after it.
 constexpr llama_seq_id kBegun = 0;
-
-Status NoContext(const LlamaErrors& errors) {
-  return Error(StatusCode::kInternal,
-               fmt::format("libllama made no context for this model: {}", errors.Text()));
-}
 
 llama_context_params ContextParams(const LlamaModel& model, const PoolingRunnerOptions& options) {
   llama_context_params params = model.ContextParams();
@@ -43,42 +33,16 @@ llama_context_params ContextParams(const LlamaModel& model, const PoolingRunnerO
 
 StatusOr<std::unique_ptr<PoolingRunner>> PoolingRunner::Create(
     const LlamaModel& model, const PoolingRunnerOptions& options) {
-  const LlamaErrors errors;
   std::unique_ptr<PoolingRunner> runner(new PoolingRunner(*model.pooling()));
   llama_context_params params = ContextParams(model, options);
-  params.abort_callback = [](void* self) {
-    const std::atomic<bool>* cancelled = static_cast<PoolingRunner*>(self)->cancelled_;
-    return cancelled != nullptr && cancelled->load(std::memory_order_relaxed);
-  };
-  params.abort_callback_data = runner.get();
   if (model.pooling()->gelu && options.exact) {
     params.cb_eval = ExactGelu::OnTensor;
     params.cb_eval_user_data = &runner->gelu_;
   }
-  try {
-    runner->context_ = llama_init_from_model(model.get(), params);
-  } catch (const std::exception&) {
-    return NoContext(errors);
-  }
-  if (runner->context_ == nullptr) return NoContext(errors);
+  PORTICO_ASSIGN_OR_RETURN(runner->context_, LlamaContext::Create(model, params));
   runner->state_size_ = static_cast<size_t>(llama_model_n_embd_out(model.get()));
-  runner->goes_on_ = model.pooling()->causal && llama_get_memory(runner->context_) != nullptr;
-
-  // The helper threads sleep between steps: the cores belong to the shards then.
-  ggml_threadpool_params pool = ggml_threadpool_params_default(options.threads);
-  pool.poll = 0;
-  runner->threadpool_ = ggml_threadpool_new(&pool);
-  if (runner->threadpool_ == nullptr) return NoContext(errors);
-  llama_attach_threadpool(runner->context_, runner->threadpool_, runner->threadpool_);
+  runner->goes_on_ = model.pooling()->causal && runner->context_->memory() != nullptr;
   return runner;
-}
-
-PoolingRunner::~PoolingRunner() {
-  if (context_ != nullptr) {
-    llama_detach_threadpool(context_);
-    llama_free(context_);
-  }
-  if (threadpool_ != nullptr) ggml_threadpool_free(threadpool_);
 }
 
 void PoolingRunner::Fill(const std::vector<Piece>& pieces) {
@@ -137,7 +101,10 @@ void PoolingRunner::FillInputs(const Piece& piece) {
   }
 }
 
-int PoolingRunner::Compute() {
+Status PoolingRunner::Run(const std::vector<Piece>& pieces, int32_t threads,
+                          const std::atomic<bool>& cancelled) {
+  Fill(pieces);
+  llama_set_n_threads(context_->get(), threads, threads);
   const bool embedded = !inputs_.empty();
   const llama_batch batch = {static_cast<int32_t>(tokens_.size()),
                              embedded ? nullptr : tokens_.data(),
@@ -146,36 +113,18 @@ int PoolingRunner::Compute() {
                              sequence_counts_.data(),
                              sequence_pointers_.data(),
                              wanted_.data()};
-  const bool remembers = llama_get_memory(context_) != nullptr;
-  return remembers ? llama_decode(context_, batch) : llama_encode(context_, batch);
-}
-
-Status PoolingRunner::Run(const std::vector<Piece>& pieces, int32_t threads,
-                          const std::atomic<bool>& cancelled) {
-  cancelled_ = &cancelled;
-  const LlamaErrors errors;
-  int result = 0;
-  try {
-    Fill(pieces);
-    llama_set_n_threads(context_, threads, threads);
-    result = Compute();
-  } catch (const std::exception& e) {
-    Clear();
-    return Error(StatusCode::kInternal, fmt::format("the model failed: {}", e.what()));
-  }
-  if (result == 0) {
+  Status status = context_->Run(batch, cancelled);
+  if (status.ok()) {
     ForgetFinished(pieces);
-    return OkStatus();
+  } else {
+    Clear();
   }
-  Clear();
-  if (result == 2) return Error(StatusCode::kCancelled, "nobody waits for this batch");
-  return Error(StatusCode::kInternal,
-               fmt::format("the model failed with code {}: {}", result, errors.Text()));
+  return status;
 }
 
 // The states stay readable: they are copies.
 void PoolingRunner::ForgetFinished(const std::vector<Piece>& pieces) {
-  llama_memory_t memory = llama_get_memory(context_);
+  llama_memory_t memory = context_->memory();
   if (memory == nullptr) return;
   llama_seq_id next = kBegun + 1;
   for (const Piece& piece : pieces) {
@@ -185,11 +134,12 @@ void PoolingRunner::ForgetFinished(const std::vector<Piece>& pieces) {
 }
 
 std::span<const float> PoolingRunner::State(int32_t index) const {
-  return {llama_get_embeddings_ith(context_, rows_[static_cast<size_t>(index)]), state_size_};
+  return {llama_get_embeddings_ith(context_->get(), rows_[static_cast<size_t>(index)]),
+          state_size_};
 }
 
 void PoolingRunner::Clear() {
-  llama_memory_t memory = llama_get_memory(context_);
+  llama_memory_t memory = context_->memory();
   if (memory != nullptr) llama_memory_clear(memory, /*data=*/false);
 }
 

@@ -1,4 +1,4 @@
-// libllama's half of a pooling batch: a context with its threads, and a llama_batch made of the scheduler's pieces.
+// libllama's half of a pooling batch: a context, and a llama_batch made of the scheduler's pieces.
 //
 // Used by one thread. The model must outlive it.
 #pragma once
@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "engine/llama/exact_gelu.h"
+#include "engine/llama/llama_context.h"
 #include "engine/llama/model.h"
 #include "engine/llama/pooling_scheduler.h"
 
@@ -29,9 +30,6 @@ class PoolingRunner {
   // model.pooling() is not null.
   static StatusOr<std::unique_ptr<PoolingRunner>> Create(const LlamaModel& model,
                                                          const PoolingRunnerOptions& options);
-  ~PoolingRunner();
-  PoolingRunner(const PoolingRunner&) = delete;
-  PoolingRunner& operator=(const PoolingRunner&) = delete;
 
   // Whether a text can be computed in several steps: each token sees those before it only.
   bool goes_on() const { return goes_on_; }
@@ -54,15 +52,12 @@ class PoolingRunner {
   void Fill(const std::vector<Piece>& pieces);
   void FillRows(const Piece& piece);
   void FillInputs(const Piece& piece);
-  int Compute();
   void ForgetFinished(const std::vector<Piece>& pieces);
 
   const PoolingModel& model_;
-  llama_context* context_ = nullptr;
-  ggml_threadpool* threadpool_ = nullptr;
+  std::unique_ptr<LlamaContext> context_;
   size_t state_size_ = 0;
   bool goes_on_ = false;
-  const std::atomic<bool>* cancelled_ = nullptr;  // within Run()
   ExactGelu gelu_;
 
   // The row of each token in the batch, in the order of the pieces.
