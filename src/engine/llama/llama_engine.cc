@@ -43,24 +43,22 @@ Status Check(const LlamaEngineOptions& o) {
   return check("threads", o.threads, 0, GGML_MAX_N_THREADS);
 }
 
-EngineInfo InfoOf(const ModelInfo& model, const LlamaEngineOptions& options, int64_t cells) {
+}  // namespace
+
+EngineInfo InfoOf(const ModelInfo& model, const LlamaEngineOptions& options) {
   EngineInfo info;
   info.name = "llama";
   info.model_path = model.path;
   info.architecture = model.architecture;
   info.dtype = model.dtype;
   info.vocab_size = model.vocab_size;
-  info.context_length = static_cast<int32_t>(std::min<int64_t>(model.context_length, cells));
-  info.max_total_tokens = cells;
-  info.kv_bytes_per_cell = model.kv_bytes_per_cell;
+  info.context_length = model.context_length;
   info.weight_bytes = model.size_bytes;
   info.max_running_requests = options.max_running_requests;
   info.max_queued_requests = options.max_queued_requests;
   info.eos_token_ids = model.eos_token_ids;
   return info;
 }
-
-}  // namespace
 
 StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel> model,
                                                       const LlamaEngineOptions& options) {
@@ -89,7 +87,10 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
       "KV cache: {} tokens, {} ({}); prefix cache {}; up to {} running requests; {} threads",
       size.cells, HumanBytes(size.cells * m.kv_bytes_per_cell), size.reason, sharing ? "on" : "off",
       options.max_running_requests, run.threads);
-  EngineInfo info = InfoOf(m, options, size.cells);
+  EngineInfo info = InfoOf(m, options);
+  info.context_length = static_cast<int32_t>(std::min<int64_t>(m.context_length, size.cells));
+  info.max_total_tokens = size.cells;
+  info.kv_bytes_per_cell = m.kv_bytes_per_cell;
   return std::make_unique<EngineThread>(std::move(model), std::move(runner), std::move(info), run,
                                         scheduling, kept, std::move(description));
 }

@@ -33,6 +33,9 @@ struct LlamaEngineOptions {
   bool enable_prefix_cache = true;
 };
 
+// What every engine says of such a model; each adds what it is for.
+EngineInfo InfoOf(const ModelInfo& model, const LlamaEngineOptions& options);
+
 class LlamaEngine : public Engine {
  public:
   // One line for the start: KV cells and bytes and why so many, running requests, threads.

@@ -31,19 +31,9 @@ constexpr int32_t kMostTokensAtOnce = 8192;
 // libllama knows at most kMaxSequences in one batch; one of them is the text that goes on.
 constexpr int32_t kMaxTexts = kMaxSequences - 1;
 
-EngineInfo InfoOf(const ModelInfo& model, const PoolingModel& pooling, size_t state_size,
-                  const LlamaEngineOptions& options) {
-  EngineInfo info;
-  info.name = "llama";
-  info.model_path = model.path;
-  info.architecture = model.architecture;
-  info.dtype = model.dtype;
-  info.vocab_size = model.vocab_size;
-  info.context_length = model.context_length;
-  info.weight_bytes = model.size_bytes;
-  info.max_running_requests = options.max_running_requests;
-  info.max_queued_requests = options.max_queued_requests;
-  info.eos_token_ids = model.eos_token_ids;
+EngineInfo PoolingInfo(const ModelInfo& model, const PoolingModel& pooling, size_t state_size,
+                       const LlamaEngineOptions& options) {
+  EngineInfo info = InfoOf(model, options);
   info.task = pooling.task;
   info.pooling = pooling.pooling;
   info.normalized = pooling.normalized;
@@ -102,7 +92,7 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewPoolingEngine(std::unique_ptr<LlamaMod
     return Error(StatusCode::kUnimplemented,
                  m.file + ": libllama keeps no memory for this causal model");
   }
-  EngineInfo info = InfoOf(m, *model->pooling(), runner.state_size(), options);
+  EngineInfo info = PoolingInfo(m, *model->pooling(), runner.state_size(), options);
   info.context_length = context_length;
   const PoolingSchedulerOptions scheduling = {batch,     kMaxTexts, runner.goes_on(),
                                               batch / 4, contexts,  side_tokens};
