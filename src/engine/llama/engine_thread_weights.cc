@@ -59,7 +59,7 @@ StatusOr<std::shared_ptr<EngineThread::Weights>> EngineThread::LoadWeights(
   const ModelInfo& theirs = weights->model->info();
   PORTICO_RETURN_IF_ERROR(CheckSame(theirs, model_->info(), info_.context_length));
   const int64_t needed = runner_options_.cells * theirs.kv_bytes_per_cell;
-  if (needed > FreeMemoryBytes()) {
+  if (needed > FreeMemoryBytes(LlamaModel::LoadedBytes())) {
     return Error(
         StatusCode::kResourceExhausted,
         fmt::format("a second KV cache of {} does not fit beside the old one", HumanBytes(needed)));

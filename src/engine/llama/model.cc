@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <optional>
 #include <thread>
@@ -17,6 +18,8 @@
 
 namespace portico::llama {
 namespace {
+
+std::atomic<int64_t> loaded_bytes{0};
 
 StatusOr<ImportDtype> ParseDtype(const std::string& name) {
   if (name == "auto") return ImportDtype::kAuto;
@@ -175,7 +178,16 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
   return model;
 }
 
-LlamaModel::~LlamaModel() { llama_model_free(model_); }
+LlamaModel::LlamaModel(llama_model* model) : model_(model) {
+  loaded_bytes += static_cast<int64_t>(llama_model_size(model_));
+}
+
+LlamaModel::~LlamaModel() {
+  loaded_bytes -= static_cast<int64_t>(llama_model_size(model_));
+  llama_model_free(model_);
+}
+
+int64_t LlamaModel::LoadedBytes() { return loaded_bytes; }
 
 Status LlamaModel::Describe(const ModelOptions& options, const GgufInfo& gguf) {
   if (!pooling_) PORTICO_RETURN_IF_ERROR(CheckGenerates(info_.file, model_, gguf));

@@ -78,6 +78,8 @@ class LlamaModel {
   const ModelInfo& info() const { return info_; }
   // Null for a model that generates.
   const PoolingModel* pooling() const { return pooling_ ? &*pooling_ : nullptr; }
+  // Of all models of the process, in bytes: mapped, and in use.
+  static int64_t LoadedBytes();
   // What it was loaded with.
   const ModelOptions& options() const { return options_; }
 
@@ -89,7 +91,7 @@ class LlamaModel {
   llama_context_params ContextParams() const;
 
  private:
-  explicit LlamaModel(llama_model* model) : model_(model) {}
+  explicit LlamaModel(llama_model* model);
   Status Describe(const ModelOptions& options, const GgufInfo& gguf);
   // max_context and usual_context as ImportedModel's.
   Status ChooseContext(const ModelOptions& options, const GgufInfo& gguf, int64_t max_context,
