@@ -7,6 +7,10 @@
 #include <memory>
 #include <string_view>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "tokenizer/byte_tokens.h"
 #include "tokenizer/compiled_file.h"
 #include "tokenizer/piece_key.h"
@@ -40,13 +44,9 @@ class WordTable {
   // The token that the piece is, or -1.
   TokenId Find(const PieceKey& key, size_t line) const {
     const Line& at = lines_[line];
-    unsigned found = 0;
-    for (unsigned i = 0; i < kSlots; ++i) {
-      uint64_t differs = (at.slots[i].low ^ key.low) | ((at.slots[i].high ^ key.high) & ~kIdMask);
-      found |= static_cast<unsigned>(differs == 0) << i;
-    }
+    unsigned found = Matching(at, key);
     if (found == 0) return -1;
-    return static_cast<TokenId>((at.slots[std::countr_zero(found)].high & kIdMask) >> kIdShift);
+    return static_cast<TokenId>((at.slots[std::countr_zero(found) / 2].high & kIdMask) >> kIdShift);
   }
 
  private:
@@ -59,6 +59,33 @@ class WordTable {
   struct alignas(64) Line {
     PieceKey slots[kSlots];
   };
+
+  // Two bits for each slot, the lower one set where it has the key.
+  [[gnu::always_inline]] static unsigned Matching(const Line& line, const PieceKey& key) {
+#if defined(__AVX2__)
+    auto high = static_cast<int64_t>(key.high & ~kIdMask);
+    auto low = static_cast<int64_t>(key.low);
+    __m256i wanted = _mm256_set_epi64x(high, low, high, low);
+    constexpr auto kCompared = static_cast<int64_t>(~kIdMask);
+    const __m256i compared = _mm256_set_epi64x(kCompared, -1, kCompared, -1);
+    const auto* slots = reinterpret_cast<const __m256i*>(line.slots);
+    auto equal = [&](const __m256i* two) {
+      __m256i words = _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_load_si256(two), compared), wanted);
+      return static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(words)));
+    };
+    unsigned words = equal(slots) | equal(slots + 1) << 4;
+    // A slot matches if both of its words do.
+    return words & words >> 1 & 0b01010101;
+#else
+    unsigned found = 0;
+    for (unsigned i = 0; i < kSlots; ++i) {
+      uint64_t differs =
+          (line.slots[i].low ^ key.low) | ((line.slots[i].high ^ key.high) & ~kIdMask);
+      found |= static_cast<unsigned>(differs == 0) << 2 * i;
+    }
+    return found;
+#endif
+  }
 
   WordTable() = default;
   static size_t LinesFor(const ByteTokens& tokens);
