@@ -70,7 +70,8 @@ class WordTable {
     const __m256i compared = _mm256_set_epi64x(kCompared, -1, kCompared, -1);
     const auto* slots = reinterpret_cast<const __m256i*>(line.slots);
     auto equal = [&](const __m256i* two) {
-      __m256i words = _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_load_si256(two), compared), wanted);
+      __m256i words =
+          _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_load_si256(two), compared), wanted);
       return static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(words)));
     };
     unsigned words = equal(slots) | equal(slots + 1) << 4;
