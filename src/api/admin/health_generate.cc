@@ -5,6 +5,7 @@
 
 #include "api/exchange_call.h"
 #include "api/model_name.h"
+#include "api/openai/answer.h"
 #include "api/reply.h"
 #include "service/generation.h"
 #include "service/pooling_run.h"
@@ -35,7 +36,7 @@ class HealthCall final : public ExchangeCall, public TextSink, private PoolingRu
   }
   void OnPrompt(PromptEcho) override {}
   void OnDelta(TextDelta&& delta) override {
-    if (delta.finish == FinishReason::kError) Answer(delta.error);
+    if (delta.finish == FinishReason::kError) Answer(openai::ErrorOf(delta));
   }
   void OnEnd(const TokenUsage&) override { Answer(OkStatus()); }
 
