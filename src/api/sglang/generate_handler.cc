@@ -42,12 +42,15 @@ class GenerateCall final : public ExchangeCall {
   }
 
   void Abort() override {
+    exchange_->NoteAbort();
     for (auto& part : parts_) part->generation->Abort();
   }
 
   void AbortRid(std::string_view name) override {
     for (auto& part : parts_) {
-      if (part->rid == name) part->generation->Abort();
+      if (part->rid != name) continue;
+      if (parts_.size() == 1) exchange_->NoteAbort();
+      part->generation->Abort();
     }
   }
   void FreeRids() override {
