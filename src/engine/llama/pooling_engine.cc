@@ -1,8 +1,11 @@
 #include "engine/llama/pooling_engine.h"
 
+#include <algorithm>
+#include <chrono>
 #include <span>
 #include <utility>
 
+#include "base/clock.h"
 #include "fmt/format.h"
 
 namespace portico::llama {
@@ -61,6 +64,8 @@ bool PoolingEngine::RunStep() {
     pieces.insert(pieces.end(), batch.pieces.begin(), batch.pieces.end());
   }
   CountRunning(pieces);
+  const TimePoint began = Clock::now();
+  ended_requests_ = 0;
   BeginStep(pieces, [](const Piece& piece) { return piece.text->request.stream; });
   const std::vector<Status> statuses = runners_->Run(batches, cancel_step());
   Status worst;
@@ -74,7 +79,20 @@ bool PoolingEngine::RunStep() {
     scheduler_.Restart();
     if (worst.code() != StatusCode::kCancelled) StepFailed(worst);
   }
+  ExpectAnswersToStep(began);
   return true;
+}
+
+// Clients that have their answer send the next text at once, or do not. Whoever is first would be computed alone, at a
+// price a token that is several times that of a batch, while the others wait for it: the next step gives them a small
+// part of the last one's time to come, unless what waits already fills it.
+void PoolingEngine::ExpectAnswersToStep(TimePoint began) {
+  constexpr int kPart = 16;
+  constexpr std::chrono::milliseconds kMost{2};
+  gathering_ = {};
+  if (scheduler_.fills_step()) return;
+  const TimePoint now = Clock::now();
+  gathering_ = {ended_requests_, now + std::min<Duration>((now - began) / kPart, kMost)};
 }
 
 void PoolingEngine::EndBatch(const Batch& batch, const PoolingRunner& runner,
@@ -172,7 +190,10 @@ void PoolingEngine::Finish(StreamId stream, PoolingOutput output) {
   output.stream = stream;
   output.prompt_tokens = text->size();
   Request& request = *AsText(text.get())->of;
-  if (--request.texts_left == 0) CountEnded();
+  if (--request.texts_left == 0) {
+    CountEnded();
+    ++ended_requests_;
+  }
   outbox_.Add(request.sink, std::move(output));
 }
 

@@ -46,12 +46,14 @@ class PoolingEngine final : public StepEngine {
 
   // The rest is called on the engine's thread.
   bool idle() const override { return scheduler_.empty(); }
+  Gathering gathering() const override { return gathering_; }
   bool RunStep() override;
   void EndAborted(StreamId stream) override;
   void EndAll(FinishReason reason, const Status& error) override;
   void Freeze(PauseMode mode) override;
   void Deliver() override;
   void CountRunning(const std::vector<Piece>& pieces);
+  void ExpectAnswersToStep(TimePoint began);
   void EndBatch(const Batch& batch, const PoolingRunner& runner, const Status& status);
   void Pool(const Piece& piece, const PoolingRunner& runner, int32_t first);
   void Answer(Text* text);
@@ -68,6 +70,8 @@ class PoolingEngine final : public StepEngine {
 
   // The engine's thread only.
   PoolingScheduler scheduler_;
+  Gathering gathering_;
+  size_t ended_requests_ = 0;  // by the step that runs
   Outbox<PoolingSink, PoolingOutput> outbox_;
 };
 

@@ -85,6 +85,11 @@ class PoolingScheduler {
     return texts_.empty() ? nullptr : texts_.begin()->second.get();
   }
   bool empty() const { return texts_.empty(); }
+  // Whether what waits is enough for every batch of a step.
+  bool fills_step() const {
+    return tokens_left_ >=
+           int64_t{options_.batch_tokens} * static_cast<int64_t>(options_.max_batches);
+  }
 
  private:
   // Tag, and order of arrival among equals.

@@ -71,6 +71,16 @@ class PoolingSchedulerTest : public testing::Test {
   std::vector<StreamId> ended_;
 };
 
+TEST_F(PoolingSchedulerTest, SaysWhetherWhatWaitsFillsAStep) {
+  Options(100, false, 2);
+  Add({90, 60});
+  EXPECT_FALSE(scheduler_->fills_step());
+  Add({50});
+  EXPECT_TRUE(scheduler_->fills_step());
+  Step();
+  EXPECT_FALSE(scheduler_->fills_step());
+}
+
 TEST_F(PoolingSchedulerTest, FillsAStepWithTheShortestTextsFirst) {
   Add({60, 10, 90, 20});
   EXPECT_THAT(Step(), ElementsAre(10, 20, 60));

@@ -96,7 +96,7 @@ EngineLoad StepEngine::LoadWith(int64_t running) const {
 
 void StepEngine::Enqueue(Command command) {
   commands_.push_back(std::move(command));
-  if (commands_.size() == 1) wake_.notify_one();
+  if (commands_.size() == enough_) wake_.notify_one();
 }
 
 void StepEngine::Loop() {
@@ -122,6 +122,11 @@ bool StepEngine::TakeCommands(std::vector<Command>* commands) {
   std::unique_lock lock(mutex_);
   if (frozen_ || idle()) {
     wake_.wait(lock, [this] { return stopping_ || !commands_.empty(); });
+  }
+  if (const Gathering more = gathering(); !frozen_ && commands_.size() < more.commands) {
+    enough_ = more.commands;
+    wake_.wait_until(lock, more.until, [this] { return stopping_ || commands_.size() >= enough_; });
+    enough_ = 1;
   }
   commands->swap(commands_);
   return !stopping_;

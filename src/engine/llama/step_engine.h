@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "base/clock.h"
 #include "engine/llama/llama_engine.h"
 
 namespace portico::llama {
@@ -67,6 +68,13 @@ class StepEngine : public LlamaEngine {
   // … and about to be delivered.
   void ReleaseEnded();
 
+  // What the thread waits for before it goes on: so many commands, or that it is so late.
+  struct Gathering {
+    size_t commands = 0;
+    TimePoint until;
+  };
+  virtual Gathering gathering() const { return {}; }
+
   virtual bool idle() const = 0;
   // False: there was nothing to do.
   virtual bool RunStep() = 0;
@@ -98,6 +106,7 @@ class StepEngine : public LlamaEngine {
 
   std::condition_variable wake_;
   std::vector<Command> commands_;    // guarded by mutex_
+  size_t enough_ = 1;                // commands for which the thread is woken; guarded by mutex_
   bool stopping_ = false;            // guarded by mutex_
   bool holds_no_cells_ = false;      // guarded by mutex_: a pause has taken all requests' cells
   std::vector<StreamId> awaited_;    // of the step that runs, not aborted; guarded by mutex_
