@@ -138,6 +138,15 @@ TEST_F(PlanNativeTest, ListsOfLogprobValuesDoNotGoWithSeveralChoices) {
   EXPECT_EQ(FieldAtFault(request), "return_logprob");
 }
 
+TEST_F(PlanNativeTest, PromptsTimesChoicesAreBounded) {
+  NativeGenerateRequest request = Texts(std::vector<std::string>(64, "a"));
+  NativeSampling& sampling = request.sampling.values.emplace_back();
+  sampling.options.n = 64;
+  EXPECT_TRUE(Plan(request).ok());
+  sampling.options.n = 65;
+  EXPECT_EQ(FieldAtFault(request), "sampling_params");
+}
+
 TEST_F(PlanNativeTest, ALogprobStartBehindThePromptIsRefused) {
   NativeGenerateRequest request = Text("a b");
   request.return_logprob.values = {true};
