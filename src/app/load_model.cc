@@ -106,6 +106,7 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const s
   for (const std::string& note : loaded->info().notes)
     LogWarning("model `{}`: {}", model->id, note);
   *tokenizer_path = loaded->info().tokenizer_path;
+  model->prompts = loaded->info().prompts;
   if (options.sampling_defaults == "model") model->defaults = loaded->info().defaults;
 
   llama::LlamaEngineOptions engine;

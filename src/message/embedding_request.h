@@ -23,6 +23,8 @@ struct EmbeddingRequest {
   bool is_list = false;     // they came in a list
   std::optional<int32_t>
       truncate;  // cut to so many tokens, >= 1, or kTruncateToLimit; absent: refuse
+  // Of the model's prompts, put before each text; empty: none, absent: the model's default.
+  std::optional<std::string> prompt_name;
   std::optional<int32_t> dimensions;  // >= 1
   std::optional<bool> normalize;      // absent: as the model is meant
   bool activation = true;             // of classes: probabilities, else the logits

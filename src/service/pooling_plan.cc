@@ -1,6 +1,7 @@
 #include "service/pooling_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -33,6 +34,30 @@ Status CheckTypes(const EmbeddingRequest& request, int32_t types) {
     if (highest < types) continue;
     return InvalidArgument(
         kTypesField, fmt::format("token_type_ids must be in 0 to {}, got {}", types - 1, highest));
+  }
+  return OkStatus();
+}
+
+// Puts the prompt that the request asks for, or the model's default, before each text.
+Status AddPrompt(const EmbeddingPrompts& prompts, EmbeddingRequest* request) {
+  constexpr std::string_view kField = "prompt_name";
+  const std::string& name = request->prompt_name ? *request->prompt_name : prompts.default_name;
+  if (name.empty()) return OkStatus();
+  const std::string* prompt = prompts.Find(name);
+  if (prompt == nullptr) {
+    std::vector<std::string_view> known;
+    for (const auto& [one, text] : prompts.texts) known.push_back(one);
+    return InvalidArgument(
+        kField, known.empty() ? fmt::format("the model has no prompts, so none named '{}'", name)
+                              : fmt::format("the model has no prompt '{}'; it has {}", name,
+                                            fmt::join(known, ", ")));
+  }
+  for (CompletionRequest::Prompt& input : request->inputs) {
+    if (!input.is_ids) {
+      input.text.insert(0, *prompt);
+    } else if (request->prompt_name) {
+      return InvalidArgument(kField, "prompt_name is for texts, not for token ids");
+    }
   }
   return OkStatus();
 }
@@ -91,6 +116,7 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanInputs(EmbeddingRequest request) const
   PORTICO_RETURN_IF_ERROR(CheckLength(request.rid, count, "rid"));
   PORTICO_RETURN_IF_ERROR(CheckTypes(request, engine.token_types));
   PORTICO_ASSIGN_OR_RETURN(const TokenLimit limit, TokenLimit::Of(engine, request.truncate));
+  PORTICO_RETURN_IF_ERROR(AddPrompt(model.prompts, &request));
   PORTICO_RETURN_IF_ERROR(Tokenize(*this, limit, &request));
 
   PoolingPlan plan;

@@ -69,6 +69,24 @@ class PoolingPlanTest : public testing::Test {
   EmbeddingRequest request_;
 };
 
+TEST_F(PoolingPlanTest, APromptStandsBeforeEachTextThatAsksForItOrNamesNone) {
+  model_.prompts.texts = {{"query", "a "}, {"document", ""}};
+  request_.inputs = {Text("b"), List({6, 6})};
+  EXPECT_EQ(IdsOf(0), (Ids{2, 5, 3}));
+  model_.prompts.default_name = "query";
+  EXPECT_EQ(IdsOf(0), (Ids{2, 4, 5, 3}));
+  EXPECT_EQ(IdsOf(1), (Ids{6, 6}));
+  request_.prompt_name = "query";
+  EXPECT_EQ(FieldAtFault(), "prompt_name");  // the ids cannot have one
+  request_.inputs = {Text("b")};
+  EXPECT_EQ(IdsOf(0), (Ids{2, 4, 5, 3}));
+  request_.prompt_name = "";
+  EXPECT_EQ(IdsOf(0), (Ids{2, 5, 3}));
+  request_.prompt_name = "passage";
+  EXPECT_EQ(FieldAtFault(), "prompt_name");
+  EXPECT_EQ(Message(), "the model has no prompt 'passage'; it has query, document");
+}
+
 TEST_F(PoolingPlanTest, TextsGetSpecialTokensAndIdsStayAsTheyAre) {
   request_.inputs = {Text("a b"), List({6, 6})};
   EXPECT_EQ(IdsOf(0), (Ids{2, 4, 5, 3}));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/engine.h"
+#include "message/embedding_prompts.h"
 #include "message/generation_defaults.h"
 #include "template/chat_template.h"
 #include "tokenizer/conversation_cache.h"
@@ -51,6 +52,7 @@ struct ServingModel {
   std::shared_ptr<const ChatTemplate> chat_template;      // null: the model has none
   std::string chat_template_error;                        // why there is none, for the refusal
   GenerationDefaults defaults;
+  EmbeddingPrompts prompts;
   std::unique_ptr<WeightsPath> weights = std::make_unique<WeightsPath>();
 };
 

@@ -81,6 +81,10 @@ Status CheckString(std::string_view name, Element value, Request*) {
   return ReadString(name, value, &text);
 }
 
+Status ReadPromptName(std::string_view name, Element value, EmbeddingRequest* request) {
+  return ReadString(name, value, &request->prompt_name.emplace());
+}
+
 using Embedding = EmbeddingRequest;
 using Rerank = RerankRequest;
 
@@ -90,6 +94,7 @@ constexpr FieldReader<Embedding> kEmbedding[] = {
     {"input", ReadInputs<PromptForms::kAny>},
     {"model", ReadText<Embedding, &Embedding::model>},
     {"normalize", ReadFlag<Embedding, &Embedding::normalize>},
+    {"prompt_name", ReadPromptName},
     {"rid", ReadRids},
     {"token_type_ids", ReadTokenTypes},
     {"truncate_prompt_tokens", ReadTruncateField<Embedding>},
@@ -113,6 +118,7 @@ constexpr FieldReader<Embedding> kEncode[] = {
     {"input_ids", ReadInputs<PromptForms::kIds>},
     {"model", ReadText<Embedding, &Embedding::model>},
     {"normalize", ReadFlag<Embedding, &Embedding::normalize>},
+    {"prompt_name", ReadPromptName},
     {"rid", ReadRids},
     {"text", ReadInputs<PromptForms::kTexts>},
     {"token_type_ids", ReadTokenTypes},

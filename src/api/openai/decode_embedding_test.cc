@@ -45,6 +45,7 @@ TEST(DecodeEmbeddingTest, WhatIsWrongIsNamed) {
       {R"({"input":"a","truncate_prompt_tokens":0})", "truncate_prompt_tokens"},
       {R"({"input":"a","truncate_prompt_tokens":-2})", "truncate_prompt_tokens"},
       {R"({"input":"a","normalize":1})", "normalize"},
+      {R"({"input":"a","prompt_name":1})", "prompt_name"},
       {R"({"input":[1],"token_type_ids":[256]})", "token_type_ids"},
       {R"({"input":[1],"token_type_ids":[]})", "token_type_ids"},
       {R"({"input":"a","embed_overrides":[]})", "embed_overrides"},
@@ -66,12 +67,13 @@ TEST(DecodeEmbeddingTest, OptionsAreRead) {
   simdjson::dom::parser parser;
   auto request = DecodeEmbedding(
       R"({"input":[[1],[2]],"token_type_ids":[[0],[1]],"truncate_prompt_tokens":-1,)"
-      R"("normalize":false,"rid":["a","b"],"user":"u"})",
+      R"("normalize":false,"prompt_name":"query","rid":["a","b"],"user":"u"})",
       parser);
   ASSERT_TRUE(request.ok()) << MessageOf(request.status());
   EXPECT_EQ(request->token_types[1], std::vector<uint8_t>{1});
   EXPECT_EQ(request->truncate, kTruncateToLimit);
   EXPECT_EQ(request->normalize, false);
+  EXPECT_EQ(request->prompt_name, "query");
   EXPECT_EQ(request->rid.Of(1, ""), "b");
 }
 

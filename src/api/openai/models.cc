@@ -6,6 +6,14 @@
 namespace portico::api::openai {
 namespace {
 
+void AppendPrompts(const EmbeddingPrompts& prompts, JsonWriter* w) {
+  if (prompts.texts.empty()) return;
+  w->Key("prompts").BeginObject();
+  for (const auto& [name, text] : prompts.texts) w->Key(name).String(text);
+  w->EndObject();
+  if (!prompts.default_name.empty()) w->Key("default_prompt_name").String(prompts.default_name);
+}
+
 void AppendCard(const ServingModel& model, JsonWriter* w) {
   w->BeginObject();
   w->Key("id").String(model.id);
@@ -16,6 +24,7 @@ void AppendCard(const ServingModel& model, JsonWriter* w) {
   w->Key("parent").Null();
   w->Key("max_model_len").Int(model.engine->info().context_length);
   AppendTaskFacts(model.engine->info(), w);
+  AppendPrompts(model.prompts, w);
   w->EndObject();
 }
 

@@ -14,6 +14,7 @@
 #include "engine/llama/import/import_cache.h"
 #include "engine/llama/pooling_model.h"
 #include "llama.h"
+#include "message/embedding_prompts.h"
 #include "message/generation_defaults.h"
 #include "message/sampling.h"
 
@@ -57,6 +58,7 @@ struct ModelInfo {
   std::vector<TokenId>
       eos_token_ids;  // generation_config.json, else config.json, else the GGUF's own
   GenerationDefaults defaults;
+  EmbeddingPrompts prompts;
   std::vector<std::string>
       notes;  // sentences to print at the start, e.g. that the context is capped
 };

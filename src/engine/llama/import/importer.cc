@@ -180,6 +180,7 @@ Status Describe(const std::string& folder, const ConfigFields& config_json,
   PORTICO_ASSIGN_OR_RETURN(const std::optional<SentenceModules> modules,
                            ReadSentenceModules(folder));
   if (modules) model->usual_context = modules->max_tokens;
+  if (modules && architecture.top != Top::kScores) model->prompts = modules->prompts;
   if (IsEncoder(architecture.family)) {
     PORTICO_ASSIGN_OR_RETURN(const EncoderConfig config,
                              ParseEncoderConfig(architecture.family, &fields));

@@ -12,6 +12,7 @@
 #include "engine/llama/import/import_cache.h"
 #include "engine/llama/import/import_plan.h"
 #include "engine/llama/pooling_model.h"
+#include "message/embedding_prompts.h"
 #include "message/pooling.h"
 
 namespace portico::llama {
@@ -35,6 +36,7 @@ struct ImportedModel {
   int64_t max_context = 0;              // of the rotation or the positions; 0: no such bound
   int64_t usual_context = 0;            // what texts are meant to have at most; 0: it does not say
   std::optional<PoolingModel> pooling;  // unless it generates
+  EmbeddingPrompts prompts;             // of one that gives vectors
   std::vector<std::string> notes;
 };
 

@@ -87,6 +87,8 @@ TEST_F(PoolingImportTest, RefusesLabelsThatDoNotFitTheHead) {
 TEST_F(PoolingImportTest, RefusesWhatLibllamaWouldComputeOtherwise) {
   model_.config.Set("hidden_act", "relu");
   EXPECT_THAT(Complaint(), HasSubstr("'relu'"));
+  model_.config.Set("hidden_act", "gelu_10");
+  EXPECT_THAT(Complaint(), HasSubstr("'gelu_10'"));
   model_.config.Set("hidden_act", "gelu");
   model_.config.Set("position_embedding_type", "relative_key");
   EXPECT_THAT(Complaint(), HasSubstr("'relative_key'"));
@@ -100,6 +102,26 @@ TEST_F(PoolingImportTest, FollowsSentenceTransformersFiles) {
   EXPECT_EQ(model->pooling->pooling, Pooling::kCls);
   EXPECT_TRUE(model->pooling->normalized);
   EXPECT_EQ(model->usual_context, 77);
+}
+
+TEST_F(PoolingImportTest, ReadsPromptsAndTheirDefault) {
+  const std::string prompts = folder_.File("config_sentence_transformers.json");
+  const std::string mean = R"({"pooling_mode_mean_tokens": true})";
+  WriteModules(kModules, mean);
+  WriteFile(prompts, R"({"prompts": {"query": "find: ", "document": ""},
+                         "default_prompt_name": "query"})");
+  const auto model = Import();
+  ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+  ASSERT_NE(model->prompts.Find("query"), nullptr);
+  EXPECT_EQ(*model->prompts.Find("query"), "find: ");
+  EXPECT_EQ(model->prompts.default_name, "query");
+  WriteFile(prompts, R"({"prompts": {"query": "find: "}, "default_prompt_name": "passage"})");
+  EXPECT_THAT(Complaint(), HasSubstr("'passage'"));
+  WriteFile(prompts, R"({"prompts": {"query": 7}})");
+  EXPECT_THAT(Complaint(), HasSubstr("query is no text"));
+  WriteFile(prompts, R"({"prompts": {"query": "find: "}})");
+  WriteModules(kModules, R"({"pooling_mode_mean_tokens": true, "include_prompt": false})");
+  EXPECT_THAT(Complaint(), HasSubstr("include_prompt"));
 }
 
 TEST_F(PoolingImportTest, RefusesPoolingThatItDoesNotKnowUnlessToldAnother) {

@@ -32,6 +32,7 @@ StatusOr<Json> ReadObject(const std::string& path) {
 Status ReadPooling(const std::string& folder, SentenceModules* modules) {
   const std::string path = Join(folder, "config.json");
   PORTICO_ASSIGN_OR_RETURN(Json json, ReadObject(path));
+  modules->pools_prompt = json.GetBool("include_prompt", true);
   std::string modes;
   int count = 0;
   const auto use = [&](const std::string& name) {
@@ -77,6 +78,34 @@ StatusOr<DenseLayer> ReadDense(const std::string& folder) {
   return layer;
 }
 
+// config_sentence_transformers.json.
+Status ReadPrompts(const std::string& folder, SentenceModules* modules) {
+  const std::string path = Join(folder, "config_sentence_transformers.json");
+  if (!Exists(path)) return OkStatus();
+  PORTICO_ASSIGN_OR_RETURN(Json json, ReadObject(path));
+  ConfigFields fields(json, path);
+  EmbeddingPrompts& prompts = modules->prompts;
+  if (const Json* named = fields.Find("prompts"); named != nullptr) {
+    if (!named->is_object()) return fields.Bad("prompts", "must be an object");
+    for (const auto& [name, text] : named->as_object()) {
+      if (!text.is_string()) return fields.Bad("prompts", fmt::format("{} is no text", name));
+      if (text.as_string().empty() || modules->pools_prompt) {
+        prompts.texts.emplace_back(name, text.as_string());
+        continue;
+      }
+      return fields.Bad(
+          "prompts", "are to be left out of the vector (include_prompt), which is not known here");
+    }
+  }
+  fields.Text("default_prompt_name", &prompts.default_name);
+  PORTICO_RETURN_IF_ERROR(fields.status());
+  if (prompts.default_name.empty() || prompts.Find(prompts.default_name) != nullptr) {
+    return OkStatus();
+  }
+  return fields.Bad("default_prompt_name",
+                    fmt::format("('{}') is none of the prompts", prompts.default_name));
+}
+
 Status ReadModule(const std::string& folder, const Json& module, const std::string& list,
                   SentenceModules* modules) {
   const std::string type = module.GetString("type");
@@ -110,6 +139,7 @@ StatusOr<std::optional<SentenceModules>> ReadSentenceModules(const std::string& 
     if (!module.is_object()) return BadFile(list, "has a module that is not a JSON object");
     PORTICO_RETURN_IF_ERROR(ReadModule(folder, module, list, &modules));
   }
+  PORTICO_RETURN_IF_ERROR(ReadPrompts(folder, &modules));
   const std::string limits = Join(folder, "sentence_bert_config.json");
   if (Exists(limits)) {
     PORTICO_ASSIGN_OR_RETURN(Json object, ReadObject(limits));

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "engine/llama/pooling_head.h"
+#include "message/embedding_prompts.h"
 #include "message/pooling.h"
 
 namespace portico::llama {
@@ -18,6 +19,8 @@ struct SentenceModules {
   bool normalized = false;
   std::vector<DenseLayer> dense;
   int64_t max_tokens = 0;  // of a text; 0: it does not say
+  EmbeddingPrompts prompts;
+  bool pools_prompt = true;  // a prompt's tokens count in the vector
 };
 
 // modules.json and the files that it names. Nothing if the folder has none. INVALID_ARGUMENT for files that
