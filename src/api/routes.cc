@@ -1,6 +1,7 @@
 #include "api/admin/health.h"
 #include "api/openai/embedding_handlers.h"
 #include "api/openai/handlers.h"
+#include "api/openai/rerank_handlers.h"
 #include "api/openai/score_handler.h"
 #include "api/router.h"
 #include "api/sglang/control_handlers.h"
@@ -15,6 +16,7 @@ Router MakeRouter() {
   openai::AddOpenAiRoutes(router);
   openai::AddScoreRoute(router);
   openai::AddEmbeddingRoutes(router);
+  openai::AddRerankRoutes(router);
   AddSglangRoutes(router);
   AddGenerateRoute(router);
   AddControlRoutes(router);

@@ -13,6 +13,7 @@
 #include "engine/llama/llama_engine.h"
 #include "engine/llama/model.h"
 #include "engine/mock/mock_engine.h"
+#include "template/pair_template.h"
 #include "tokenizer/tokenizer_config.h"
 
 namespace portico {
@@ -23,13 +24,18 @@ namespace fs = std::filesystem;
 constexpr int32_t kMockContextLength = 32768;
 
 // --chat-template is a file, or the template itself (SGLang takes both).
-StatusOr<std::shared_ptr<const ChatTemplate>> GivenTemplate(const std::string& given,
-                                                            NamedTexts special_tokens) {
-  std::string source = given;
-  if (given.find("{%") == std::string::npos && given.find("{{") == std::string::npos) {
-    PORTICO_ASSIGN_OR_RETURN(source, ReadFile(given));
-  }
-  return ChatTemplate::FromSource(std::move(source), std::move(special_tokens));
+StatusOr<std::string> GivenTemplate(const std::string& given) {
+  if (given.find("{%") != std::string::npos || given.find("{{") != std::string::npos) return given;
+  return ReadFile(given);
+}
+
+// What a model with this template, which may be a reranker's, makes of pairs.
+void ReadPairs(std::string_view source, ServingModel* model) {
+  model->joins_pairs = IsPairTemplate(source);
+  if (model->judge || !AsksForYesOrNo(source)) return;
+  const std::optional<TokenId> yes = model->tokenizer->TokenToId("yes");
+  const std::optional<TokenId> no = model->tokenizer->TokenToId("no");
+  if (yes && no) model->judge = JudgeTokens{*yes, *no};
 }
 
 Status LoadText(const ModelOptions& options, const std::string& path, ServingModel* model) {
@@ -45,14 +51,18 @@ Status LoadText(const ModelOptions& options, const std::string& path, ServingMod
   model->conversation_cache = std::make_shared<ConversationCache>(model->tokenizer);
   PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(path));
   if (!options.chat_template.empty()) {
-    PORTICO_ASSIGN_OR_RETURN(model->chat_template,
-                             GivenTemplate(options.chat_template, config.NamedSpecialTokens()));
+    PORTICO_ASSIGN_OR_RETURN(std::string source, GivenTemplate(options.chat_template));
+    ReadPairs(source, model);
+    PORTICO_ASSIGN_OR_RETURN(
+        model->chat_template,
+        ChatTemplate::FromSource(std::move(source), config.NamedSpecialTokens()));
     return OkStatus();
   }
   if (config.chat_templates.empty()) {
     model->chat_template_error = "none is beside its tokenizer";
     return OkStatus();
   }
+  if (config.chat_templates.size() == 1) ReadPairs(config.chat_templates.front().second, model);
   auto parsed = ChatTemplate::FromTemplates(config.chat_templates, config.NamedSpecialTokens());
   if (parsed.ok()) {
     model->chat_template = *std::move(parsed);
@@ -107,6 +117,7 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const s
     LogWarning("model `{}`: {}", model->id, note);
   *tokenizer_path = loaded->info().tokenizer_path;
   model->prompts = loaded->info().prompts;
+  model->judge = loaded->info().judge;
   if (options.sampling_defaults == "model") model->defaults = loaded->info().defaults;
 
   llama::LlamaEngineOptions engine;

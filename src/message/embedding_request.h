@@ -35,6 +35,7 @@ struct EmbeddingRequest {
 
 struct RerankRequest {
   std::string query;
+  std::string instruction;  // of models whose template takes one; empty: their own
   std::vector<std::string> documents;
   std::optional<int32_t> top_n;     // >= 1
   std::optional<int32_t> truncate;  // as above

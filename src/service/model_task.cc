@@ -84,8 +84,13 @@ StatusOr<const ServingModel*> FindAble(const ModelRegistry& models, std::string_
 
 Status CheckRanks(const ServingModel& model) {
   const EngineInfo& engine = model.engine->info();
+  if (engine.task == ModelTask::kGenerate && model.joins_pairs && model.judge) return OkStatus();
   if (engine.task != ModelTask::kClassify) {
-    return Refuse(model, "it does not rank documents; serve a reranking model for that",
+    return Refuse(model,
+                  engine.task == ModelTask::kGenerate
+                      ? "it does not rank documents; serve a reranking model for that, with the "
+                        "template that it judges pairs by (--chat-template) if it generates"
+                      : "it does not rank documents; serve a reranking model for that",
                   "model_does_not_rank");
   }
   if (engine.labels.size() == 1) return OkStatus();

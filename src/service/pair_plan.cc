@@ -4,6 +4,7 @@
 
 #include "service/pair_frame.h"
 #include "service/pooling_plan.h"
+#include "service/rendered_pairs.h"
 #include "service/token_limit.h"
 #include "tokenizer/batch.h"
 
@@ -154,6 +155,10 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanPairs(const Pairs& pairs) const {
 }
 
 StatusOr<PoolingPlan> PoolingPlanner::PlanRerank(const RerankRequest& request) const {
+  if (model.joins_pairs) return PlanRenderedPairs(request);
+  if (!request.instruction.empty()) {
+    return InvalidArgument("instruct", "this model's template takes no instruction");
+  }
   Prompt query;
   query.text = request.query;
   std::vector<Prompt> documents(request.documents.size());
@@ -163,6 +168,22 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanRerank(const RerankRequest& request) c
                     .item_field = "documents",
                     .truncate = request.truncate,
                     .rid = request.rid});
+}
+
+StatusOr<PoolingPlan> PoolingPlanner::PlanRenderedPairs(const RerankRequest& request) const {
+  EmbeddingRequest rendered;
+  rendered.input_field = "documents";
+  rendered.is_list = true;
+  if (!request.rid.empty()) rendered.rid.values = {request.rid};
+  PORTICO_RETURN_IF_ERROR(CheckCount(request.documents.size(), rendered.input_field));
+  PORTICO_ASSIGN_OR_RETURN(std::vector<std::vector<TokenId>> pairs,
+                           EncodeRenderedPairs(model, request));
+  for (std::vector<TokenId>& ids : pairs) {
+    Prompt& input = rendered.inputs.emplace_back();
+    input.ids = std::move(ids);
+    input.is_ids = true;
+  }
+  return PlanInputs(std::move(rendered));
 }
 
 StatusOr<PoolingPlan> PoolingPlanner::PlanScores(const ScoreRequest& request) const {

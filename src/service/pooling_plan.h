@@ -43,12 +43,14 @@ struct PoolingPlanner {
   // One text an item. Texts are put together by the tokenizer's template for pairs; ids follow each other as they
   // are, with type 0 and type 1.
   StatusOr<PoolingPlan> PlanPairs(const Pairs& pairs) const;
-  // The query with each document, and with each item.
+  // The query with each document, by the model's template where it has one for that, and with each item.
   StatusOr<PoolingPlan> PlanRerank(const RerankRequest& request) const;
   StatusOr<PoolingPlan> PlanScores(const ScoreRequest& request) const;
 
- private:
   Status CheckCount(size_t count, std::string_view field) const;
+
+ private:
+  StatusOr<PoolingPlan> PlanRenderedPairs(const RerankRequest& request) const;
 };
 
 }  // namespace portico

@@ -203,6 +203,20 @@ TEST_F(PairPlanTest, TheLongerOfAPairIsCutFirst) {
   EXPECT_EQ(*PlanOf()->texts[0].tokens, (Ids{2, 4, 3, 5, 6, 3}));
 }
 
+TEST_F(PairPlanTest, AModelsTemplateForPairsIsUsed) {
+  model_.chat_template = *ChatTemplate::FromSource(
+      "{{ messages[1].content }} {{ instruct }} {{ messages[0].content }}", {});
+  RerankRequest rerank;
+  rerank.query = "a";
+  rerank.documents = {"b", "c"};
+  rerank.instruction = "b";
+  const PoolingPlanner planner{model_, 4}, small{model_, 1};
+  EXPECT_EQ(FieldOf(planner.PlanRerank(rerank).status()), "instruct");
+  model_.joins_pairs = true;
+  EXPECT_EQ(*planner.PlanRerank(rerank)->texts[1].tokens, (Ids{6, 5, 4}));
+  EXPECT_EQ(FieldOf(small.PlanRerank(rerank).status()), "documents");
+}
+
 TEST_F(PairPlanTest, EmptyTextsAreRefused) {
   RerankRequest rerank;
   rerank.query = "a";

@@ -10,6 +10,7 @@
 
 #include "service/model_task.h"
 #include "service/plan.h"
+#include "service/rendered_pairs.h"
 #include "service/sampling_rules.h"
 
 namespace portico {
@@ -21,6 +22,29 @@ CompletionRequest::Prompt Join(const CompletionRequest::Prompt& first,
   joined.text += second.text;
   joined.ids.insert(joined.ids.end(), second.ids.begin(), second.ids.end());
   return joined;
+}
+
+// A plan that says of each prompt how likely each label is next.
+StatusOr<GenerationPlan> NewPlan(const std::string& rid, std::vector<TokenId> labels,
+                                 const EngineInfo& engine) {
+  GenerationPlan plan;
+  plan.options.rid = rid;
+  plan.options.max_tokens = 1;
+  plan.options.temperature = 0.0f;
+  plan.options.logprobs = true;
+  plan.logprob_ids = std::make_shared<const std::vector<TokenId>>(std::move(labels));
+  PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(plan.options, {}, engine));
+  return plan;
+}
+
+Status AddPrompt(std::vector<TokenId> ids, const EngineInfo& engine, const std::string& place,
+                 GenerationPlan* plan) {
+  GenerationPlan::Prompt prompt;
+  PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitContext(static_cast<int64_t>(ids.size()),
+                                                             plan->options, engine, place));
+  prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
+  plan->prompts.push_back(std::move(prompt));
+  return OkStatus();
 }
 
 }  // namespace
@@ -40,13 +64,8 @@ StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest
   if (request.query.is_ids) {
     PORTICO_RETURN_IF_ERROR(CheckIds(request.query.ids, engine.vocab_size, "query"));
   }
-  GenerationPlan plan;
-  plan.options.rid = request.rid;
-  plan.options.max_tokens = 1;
-  plan.options.temperature = 0.0f;
-  plan.options.logprobs = true;
-  plan.logprob_ids = std::make_shared<const std::vector<TokenId>>(request.label_token_ids);
-  PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(plan.options, {}, engine));
+  PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan,
+                           NewPlan(request.rid, request.label_token_ids, engine));
   for (size_t i = 0; i < request.items.size(); ++i) {
     const CompletionRequest::Prompt& item = request.items[i];
     const std::string place = fmt::format("items[{}]", i);
@@ -55,13 +74,32 @@ StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest
         EncodePrompt(model,
                      request.item_first ? Join(item, request.query) : Join(request.query, item),
                      place));
-    GenerationPlan::Prompt prompt;
-    PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitContext(static_cast<int64_t>(ids.size()),
-                                                               plan.options, engine, place));
-    prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
-    plan.prompts.push_back(std::move(prompt));
+    PORTICO_RETURN_IF_ERROR(AddPrompt(std::move(ids), engine, place, &plan));
   }
   return plan;
+}
+
+StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankRequest& request) {
+  const EngineInfo& engine = model.engine->info();
+  PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan,
+                           NewPlan(request.rid, {model.judge->yes, model.judge->no}, engine));
+  PORTICO_ASSIGN_OR_RETURN(std::vector<std::vector<TokenId>> pairs,
+                           EncodeRenderedPairs(model, request));
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    PORTICO_RETURN_IF_ERROR(
+        AddPrompt(std::move(pairs[i]), engine, fmt::format("documents[{}]", i), &plan));
+  }
+  return plan;
+}
+
+std::vector<float> LogOdds(const std::vector<std::vector<double>>& softmax_scores) {
+  constexpr double kTiny = 1e-300;  // what is impossible has odds all the same
+  std::vector<float> odds;
+  for (const std::vector<double>& row : softmax_scores) {
+    odds.push_back(static_cast<float>(std::log(std::max(row.at(0), kTiny)) -
+                                      std::log(std::max(row.at(1), kTiny))));
+  }
+  return odds;
 }
 
 std::vector<double> ScoresOf(std::span<const float> logprobs, bool softmax) {

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "message/embedding_request.h"
 #include "message/score_request.h"
 #include "message/text_delta.h"
 #include "service/generation.h"
@@ -17,6 +19,13 @@ namespace portico {
 
 // One prompt an item. INVALID_ARGUMENT naming the field, as PlanCompletion. Pure; any thread.
 StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest& request);
+
+// One prompt a document, by the model's template; what is likely next is judge->yes or judge->no. Requires a model for
+// which CheckRanks() is OK and that generates. As PlanScore.
+StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankRequest& request);
+
+// How much likelier "yes" is than "no" for each document: the logarithm of its odds.
+std::vector<float> LogOdds(const std::vector<std::vector<double>>& softmax_scores);
 
 // exp() of each log-probability, or their softmax. A label that is impossible has 0.
 std::vector<double> ScoresOf(std::span<const float> logprobs, bool softmax);

@@ -85,6 +85,36 @@ TEST_F(PlanScoreTest, WhatDoesNotFitTheModelIsNamed) {
   EXPECT_EQ(FieldAtFault(), "items[1]");
 }
 
+TEST_F(PlanScoreTest, AJudgeReadsEachPairInItsTemplate) {
+  model_.chat_template = *ChatTemplate::FromSource(
+      "{{ instruct }} {{ messages[0].content }} {{ messages[1].content }}", {});
+  model_.joins_pairs = true;
+  model_.judge = JudgeTokens{5, 4};
+  RerankRequest request;
+  request.query = "a";
+  request.documents = {"b", "c c"};
+  const auto plan = PlanJudgements(model_, request);
+  ASSERT_TRUE(plan.ok()) << MessageOf(plan.status());
+  EXPECT_EQ(*plan->logprob_ids, (std::vector<TokenId>{5, 4}));
+  ASSERT_EQ(plan->prompts.size(), 2u);
+  EXPECT_EQ(*plan->prompts[1].ids, (std::vector<TokenId>{1, 3, 3}));
+  request.instruction = "b";
+  EXPECT_EQ(*PlanJudgements(model_, request)->prompts[1].ids, (std::vector<TokenId>{2, 1, 3, 3}));
+
+  request.documents = {"b", ""};
+  EXPECT_EQ(FieldOf(PlanJudgements(model_, request).status()), "documents");
+  request.documents = {"b", "c c c c c"};
+  EXPECT_EQ(FieldOf(PlanJudgements(model_, request).status()), "documents[1]");
+  request.truncate = 3;
+  EXPECT_EQ(FieldOf(PlanJudgements(model_, request).status()), "truncate_prompt_tokens");
+}
+
+TEST(LogOddsTest, AreTheDifferenceOfTheLogarithms) {
+  EXPECT_NEAR(LogOdds({{0.75, 0.25}})[0], std::log(3.0f), 1e-6);
+  EXPECT_NEAR(LogOdds({{1.0, 0.0}})[0], 690.8, 0.1);
+  EXPECT_EQ(LogOdds({{0.0, 0.0}})[0], 0.0f);
+}
+
 TEST(ScoresOfTest, ScoresAreProbabilitiesOrTheLabelsSoftmax) {
   const std::vector<float> logprobs = {std::log(0.1f), std::log(0.3f)};
   EXPECT_NEAR(ScoresOf(logprobs, false)[1], 0.3, 1e-6);

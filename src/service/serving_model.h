@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "engine/engine.h"
 #include "message/embedding_prompts.h"
 #include "message/generation_defaults.h"
+#include "message/judge_tokens.h"
 #include "template/chat_template.h"
 #include "tokenizer/conversation_cache.h"
 #include "tokenizer/tokenizer.h"
@@ -53,6 +55,8 @@ struct ServingModel {
   std::string chat_template_error;                        // why there is none, for the refusal
   GenerationDefaults defaults;
   EmbeddingPrompts prompts;
+  bool joins_pairs = false;          // its template puts a query and a document together
+  std::optional<JudgeTokens> judge;  // of a generating model that ranks documents, with joins_pairs
   std::unique_ptr<WeightsPath> weights = std::make_unique<WeightsPath>();
 };
 

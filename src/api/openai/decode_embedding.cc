@@ -159,6 +159,8 @@ Status ReadDocuments(std::string_view name, Element value, RerankRequest* reques
 
 constexpr FieldReader<Rerank> kRerank[] = {
     {"documents", ReadDocuments},
+    {"instruct", ReadText<Rerank, &Rerank::instruction>},
+    {"instruction", ReadText<Rerank, &Rerank::instruction>},
     {"model", ReadText<Rerank, &Rerank::model>},
     {"query", ReadText<Rerank, &Rerank::query>},
     {"return_documents", ReadFlag<Rerank, &Rerank::return_documents>},
@@ -179,8 +181,6 @@ constexpr RefusedField kRefused[] = {
     {"embed_overrides", ""},
     {"external_trace_header", "*"},
     {"image_data", "[]"},
-    {"instruct", R"("")"},
-    {"instruction", R"("")"},
     {"is_cross_encoder_request", "false"},
     {"log_metrics", "*"},
     {"max_chunks_per_doc", ""},

@@ -88,28 +88,10 @@ StatusOr<PlannedPooling> PlanNativeClasses(EmbeddingRequest request,
   return PlanNative(std::move(request), std::nullopt, planner);
 }
 
-template <bool kCohere>
-StatusOr<PlannedPooling> PlanRanks(RerankRequest request, const PoolingPlanner& planner) {
-  PORTICO_ASSIGN_OR_RETURN(PoolingPlan plan, planner.PlanRerank(request));
-  RerankForm form;
-  form.top_n = request.top_n;
-  // SGLang shows what the model says, Cohere a relevance from 0 to 1.
-  form.sigmoid = request.activation.value_or(kCohere);
-  if (request.return_documents) form.documents = std::move(request.documents);
-  auto encode = [head = MakeAnswerHead("rerank-", request.rid, planner.model.id),
-                 form = std::move(form)](PoolingResult result) {
-    return kCohere ? CohereRerankBody(head, form, std::move(result))
-                   : RerankBody(head.id, form, std::move(result));
-  };
-  return PlannedPooling{&planner.model, std::move(plan), std::move(encode)};
-}
-
 using EmbeddingsApi = PoolingApi<DecodeEmbedding, CheckEmbeds, PlanVectors>;
 using ClassifyApi = PoolingApi<DecodeClassify, CheckClassifies, PlanClasses>;
 using EncodeApi = PoolingApi<DecodeEncode, CheckEmbeds, PlanNativeVectors>;
 using NativeClassifyApi = PoolingApi<DecodeNativeClassify, CheckClassifies, PlanNativeClasses>;
-template <bool kCohere>
-using RerankApi = PoolingApi<DecodeRerank, CheckRanks, PlanRanks<kCohere>>;
 
 }  // namespace
 
@@ -117,12 +99,8 @@ void AddEmbeddingRoutes(Router& router) {
   router.Add("POST", "/v1/embeddings", Access::kKey, HandlePlanned<EmbeddingsApi>);
   router.Add("POST", "/v1/classify", Access::kKey, HandlePlanned<ClassifyApi>);
   for (const char* method : {"POST", "PUT"}) {
-    router.Add(method, "/v1/rerank", Access::kKey, HandlePlanned<RerankApi<false>>);
     router.Add(method, "/encode", Access::kKey, HandlePlanned<EncodeApi>);
     router.Add(method, "/classify", Access::kKey, HandlePlanned<NativeClassifyApi>);
-  }
-  for (const char* path : {"/rerank", "/v2/rerank"}) {
-    router.Add("POST", path, Access::kKey, HandlePlanned<RerankApi<true>>);
   }
 }
 

@@ -1,4 +1,4 @@
-// POST /v1/embeddings, /v1/classify, /v1/rerank, /rerank, /encode and /classify.
+// POST /v1/embeddings, /v1/classify, /encode and /classify.
 #pragma once
 
 #include "api/router.h"

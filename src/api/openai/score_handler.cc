@@ -6,12 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "api/exchange_call.h"
 #include "api/openai/answer.h"
 #include "api/openai/decode_score.h"
+#include "api/openai/label_call.h"
 #include "api/planning.h"
 #include "api/pooling_call.h"
-#include "api/reply.h"
 #include "base/log.h"
 #include "service/model_task.h"
 #include "service/pooled_values.h"
@@ -67,43 +66,6 @@ std::string ScoreBody(PoolingResult result, bool softmax, const std::string& mod
   return ScoreBody(result.outputs.size(), append, model, usage);
 }
 
-class ScoreCall final : public ExchangeCall, public TextSink {
- public:
-  ScoreCall(ExchangePtr exchange, ShardContext& shard, size_t items, bool softmax)
-      : ExchangeCall(std::move(exchange), shard), board_(items, softmax) {}
-
-  Status Start(const ServingModel& model, GenerationPlan plan) {
-    model_ = model.id;
-    rid = plan.options.rid;
-    PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
-                                                            std::move(plan), this));
-    return OkStatus();
-  }
-
-  void Abort() override { generation_->Abort(); }
-  void FreeRids() override {
-    if (generation_ != nullptr) generation_->FreeRid();
-  }
-
-  void OnPrompt(PromptEcho) override {}
-  void OnDelta(TextDelta&& delta) override { board_.OnDelta(delta); }
-  void OnEnd(const TokenUsage& total) override {
-    if (board_.status().ok()) {
-      TokenUsage usage = total;
-      usage.completion_tokens = 0;  // the one token that was drawn is nobody's
-      ReplyJson(*exchange_, shard_.api, 200, ScoreBody(board_, model_, usage));
-    } else {
-      ReplyError(*exchange_, shard_.api, board_.status());
-    }
-    Leave();
-  }
-
- private:
-  ScoreBoard board_;
-  std::string model_;
-  std::unique_ptr<Generation> generation_;
-};
-
 struct ScoreApi {
   struct Planned {
     const ServingModel* model = nullptr;
@@ -146,8 +108,12 @@ struct ScoreApi {
       return PoolingCall<JsonAnswer>::Start(std::move(exchange), shard,
                                             *std::move(planned.pooling));
     }
-    auto call = std::make_unique<ScoreCall>(std::move(exchange), shard, planned.plan.prompts.size(),
-                                            planned.softmax);
+    auto encode = [id = planned.model->id](const ScoreBoard& board, TokenUsage usage) {
+      usage.completion_tokens = 0;  // the one token that was drawn is nobody's
+      return ScoreBody(board, id, usage);
+    };
+    auto call = std::make_unique<LabelCall>(std::move(exchange), shard, planned.plan.prompts.size(),
+                                            planned.softmax, std::move(encode));
     Launch(std::move(call), *planned.model, std::move(planned.plan), shard);
   }
 };

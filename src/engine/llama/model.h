@@ -16,6 +16,7 @@
 #include "llama.h"
 #include "message/embedding_prompts.h"
 #include "message/generation_defaults.h"
+#include "message/judge_tokens.h"
 #include "message/sampling.h"
 
 namespace portico::llama {
@@ -59,6 +60,7 @@ struct ModelInfo {
       eos_token_ids;  // generation_config.json, else config.json, else the GGUF's own
   GenerationDefaults defaults;
   EmbeddingPrompts prompts;
+  std::optional<JudgeTokens> judge;  // of a model that ranks documents by its next token
   std::vector<std::string>
       notes;  // sentences to print at the start, e.g. that the context is capped
 };

@@ -191,8 +191,10 @@ Status Describe(const std::string& folder, const ConfigFields& config_json,
     model->max_context = config.context_length();
     return OkStatus();
   }
-  if (architecture.top == Top::kLanguage && (modules || options.is_embedding)) {
-    architecture.top = Top::kNothing;
+  if (architecture.top == Top::kLanguage) {
+    if (modules) model->judge = modules->judge;
+    const bool embeds = modules && !modules->judge;
+    if (embeds || options.is_embedding) architecture.top = Top::kNothing;
   }
   PORTICO_ASSIGN_OR_RETURN(const HfConfig config, ParseHfConfig(architecture, &fields));
   PORTICO_ASSIGN_OR_RETURN(*plan, PlanImport(config, weights, options.dtype));

@@ -13,6 +13,7 @@
 #include "engine/llama/import/import_plan.h"
 #include "engine/llama/pooling_model.h"
 #include "message/embedding_prompts.h"
+#include "message/judge_tokens.h"
 #include "message/pooling.h"
 
 namespace portico::llama {
@@ -37,6 +38,7 @@ struct ImportedModel {
   int64_t usual_context = 0;            // what texts are meant to have at most; 0: it does not say
   std::optional<PoolingModel> pooling;  // unless it generates
   EmbeddingPrompts prompts;             // of one that gives vectors
+  std::optional<JudgeTokens> judge;     // of one that ranks by its next token
   std::vector<std::string> notes;
 };
 

@@ -78,6 +78,21 @@ StatusOr<DenseLayer> ReadDense(const std::string& folder) {
   return layer;
 }
 
+Status ReadLogitScore(const std::string& folder, SentenceModules* modules) {
+  const std::string path = Join(folder, "config.json");
+  PORTICO_ASSIGN_OR_RETURN(Json json, ReadObject(path));
+  ConfigFields fields(json, path);
+  int64_t yes = -1, no = -1;
+  fields.Int("true_token_id", &yes, 0);
+  fields.Int("false_token_id", &no, 0);
+  PORTICO_RETURN_IF_ERROR(fields.status());
+  if (yes < 0 || no < 0) {
+    return BadFile(path, "must name both true_token_id and false_token_id");
+  }
+  modules->judge = JudgeTokens{static_cast<TokenId>(yes), static_cast<TokenId>(no)};
+  return OkStatus();
+}
+
 // config_sentence_transformers.json.
 Status ReadPrompts(const std::string& folder, SentenceModules* modules) {
   const std::string path = Join(folder, "config_sentence_transformers.json");
@@ -111,6 +126,7 @@ Status ReadModule(const std::string& folder, const Json& module, const std::stri
   const std::string type = module.GetString("type");
   const std::string path = Join(folder, module.GetString("path"));
   if (type.ends_with(".Transformer")) return OkStatus();
+  if (type.ends_with(".LogitScore")) return ReadLogitScore(path, modules);
   if (type.ends_with(".Pooling")) return ReadPooling(path, modules);
   if (type.ends_with(".Normalize")) {
     modules->normalized = true;
@@ -121,8 +137,8 @@ Status ReadModule(const std::string& folder, const Json& module, const std::stri
     modules->dense.push_back(std::move(layer));
     return OkStatus();
   }
-  return BadFile(list, fmt::format("the module '{}' is not known: Transformer, Pooling, Dense and "
-                                   "Normalize are",
+  return BadFile(list, fmt::format("the module '{}' is not known: Transformer, Pooling, Dense, "
+                                   "Normalize and LogitScore are",
                                    type));
 }
 

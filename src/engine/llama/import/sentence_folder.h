@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "engine/llama/pooling_head.h"
 #include "message/embedding_prompts.h"
+#include "message/judge_tokens.h"
 #include "message/pooling.h"
 
 namespace portico::llama {
@@ -20,7 +21,8 @@ struct SentenceModules {
   std::vector<DenseLayer> dense;
   int64_t max_tokens = 0;  // of a text; 0: it does not say
   EmbeddingPrompts prompts;
-  bool pools_prompt = true;  // a prompt's tokens count in the vector
+  std::optional<JudgeTokens> judge;  // it generates, and ranks documents by what it would say next
+  bool pools_prompt = true;          // a prompt's tokens count in the vector
 };
 
 // modules.json and the files that it names. Nothing if the folder has none. INVALID_ARGUMENT for files that

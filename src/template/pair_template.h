@@ -1,0 +1,16 @@
+// Templates of rerankers, which put a query and a document together: messages of the roles "query" and "document", in
+// this order, and of "system" with an instruction, which SGLang's call `instruct`.
+#pragma once
+
+#include <string_view>
+
+namespace portico {
+
+// Whether the template picks its messages by these roles, as sentence-transformers and vLLM have them, or asks for "yes"
+// or "no".
+bool IsPairTemplate(std::string_view source);
+
+// Whether the answer that it asks for is "yes" or "no"; SGLang tells by the same words.
+bool AsksForYesOrNo(std::string_view source);
+
+}  // namespace portico

@@ -1,0 +1,26 @@
+#include "template/pair_template.h"
+
+#include <gtest/gtest.h>
+
+namespace portico {
+namespace {
+
+TEST(PairTemplateTest, IsToldByRolesOrByTheAnswer) {
+  constexpr std::string_view kRoles =
+      R"({{ messages | selectattr('role', 'eq', 'query') | first }} {{ messages | selectattr("role", "==", "document") }})";
+  EXPECT_TRUE(IsPairTemplate(kRoles));
+  EXPECT_FALSE(AsksForYesOrNo(kRoles));
+  constexpr std::string_view kAnswer =
+      R"(Note that the answer can only be "yes" or "no". {{ messages[0]["content"] }})";
+  EXPECT_TRUE(IsPairTemplate(kAnswer));
+  EXPECT_TRUE(AsksForYesOrNo(kAnswer));
+}
+
+TEST(PairTemplateTest, ChatTemplatesAreNone) {
+  EXPECT_FALSE(
+      IsPairTemplate(R"({% if message.role == "user" %}{{ documents }} query{% endif %})"));
+  EXPECT_FALSE(IsPairTemplate(""));
+}
+
+}  // namespace
+}  // namespace portico
