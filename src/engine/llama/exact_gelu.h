@@ -1,8 +1,8 @@
 // The activation of BERT's layers, x * Phi(x) or its approximation by tanh, to float32's precision.
 //
 // libllama computes the latter for both, from a table of 16-bit values: after two layers that is 1.4e-3 off in a hidden
-// state of size 1, and 0.9e-3 where the model was trained with tanh. That serves most uses, and llama.cpp's users; where float32 was asked for, this watches
-// the graph, keeps what goes into each GELU and writes over what comes out.
+// state of size 1, and 0.9e-3 where the model was trained with tanh. That serves most uses, and llama.cpp's users; where
+// float32 was asked for, this watches the graph, keeps what goes into each GELU and writes over what comes out.
 #pragma once
 
 #include <vector>
