@@ -6,38 +6,20 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
-#include "api/exchange_call.h"
+#include "api/openai/text_call.h"
 #include "api/reply.h"
-#include "service/generation.h"
 #include "service/score.h"
 
 namespace portico::api::openai {
 
-class LabelCall final : public ExchangeCall, public TextSink {
+class LabelCall final : public TextCall {
  public:
   // The bytes of the answer. At most once.
   using Encode = absl::AnyInvocable<std::string(const ScoreBoard&, TokenUsage)>;
 
   LabelCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, size_t items,
             bool softmax, Encode encode)
-      : ExchangeCall(std::move(exchange), shard),
-        board_(items, softmax),
-        encode_(std::move(encode)) {}
-
-  Status Start(const ServingModel& model, GenerationPlan plan) {
-    rid = plan.options.rid;
-    PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
-                                                            std::move(plan), this));
-    return OkStatus();
-  }
-
-  void Abort() override {
-    exchange_->NoteAbort();
-    generation_->Abort();
-  }
-  void FreeRids() override {
-    if (generation_ != nullptr) generation_->FreeRid();
-  }
+      : TextCall(std::move(exchange), shard), board_(items, softmax), encode_(std::move(encode)) {}
 
   void OnPrompt(PromptEcho) override {}
   void OnDelta(TextDelta&& delta) override { board_.OnDelta(delta); }
@@ -53,7 +35,6 @@ class LabelCall final : public ExchangeCall, public TextSink {
  private:
   ScoreBoard board_;
   Encode encode_;
-  std::unique_ptr<Generation> generation_;
 };
 
 }  // namespace portico::api::openai
