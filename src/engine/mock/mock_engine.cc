@@ -122,11 +122,12 @@ void MockEngine::Run() {
       outbox_.Deliver();
       continue;
     }
+    AdmitWaiting(now);
     if (!ServeDue(now)) {
       EndAll(FinishReason::kError, Error(StatusCode::kUnavailable, "the mock engine has died"));
       return;
     }
-    AdmitWaiting(now);
+    AdmitWaiting(now);  // to the slots of those that have just ended
     PublishLoad();
     outbox_.Deliver();
   }
@@ -137,8 +138,14 @@ bool MockEngine::WaitForWork(Inbox* work) {
   std::unique_lock lock(mutex_);
   const auto called = [this] { return state_ != State::kServing || !inbox_.empty(); };
   if (timers_.empty() || frozen_at_) {
+    if (!called()) {
+      // Threads that share this one's core may be about to submit more, and to be woken for each costs more.
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
     wake_.wait(lock, called);
-  } else {
+  } else if (timers_.top().due > Clock::now()) {  // else a wait costs two system calls for nothing
     wake_.wait_until(lock, timers_.top().due, called);
   }
   if (state_ != State::kServing) return false;
