@@ -15,12 +15,12 @@ namespace portico::tokenizer {
 struct PieceKey {
   static constexpr size_t kMostBytes = 15;
 
-  uint64_t low = 0;
-  uint64_t high = 0;
+  uint64_t low;
+  uint64_t high;
   friend bool operator==(const PieceKey&, const PieceKey&) = default;
 
   static PieceKey Of(std::string_view piece) {
-    PieceKey key;
+    PieceKey key{};
     std::memcpy(&key, piece.data(), piece.size());
     key.high |= uint64_t{piece.size()} << 56;
     return key;
