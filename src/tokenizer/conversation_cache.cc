@@ -75,8 +75,9 @@ struct ConversationCache::Shard {
   }
 };
 
-ConversationCache::ConversationCache(std::shared_ptr<const Tokenizer> tokenizer, size_t max_bytes)
-    : tokenizer_(std::move(tokenizer)) {
+ConversationCache::ConversationCache(std::shared_ptr<const Tokenizer> tokenizer, size_t max_bytes,
+                                     size_t least_text)
+    : tokenizer_(std::move(tokenizer)), least_text_(std::max(least_text, kLeastPart + 1)) {
   for (const auto& [id, entry] : tokenizer_->pipeline().added_tokens().entries()) {
     has_cuts_ = has_cuts_ || portico::Cuts(entry.token);
   }
@@ -134,7 +135,7 @@ size_t ConversationCache::Encode(std::string_view text, std::vector<TokenId>* id
   size_t before = ids->size();
   std::vector<size_t> cuts;
   // Bytes that are no text are replaced by the tokenizer, which may move what lies behind them.
-  if (has_cuts_ && text.size() > kLeastPart && IsValidUtf8(text)) cuts = Cuts(text);
+  if (has_cuts_ && text.size() >= least_text_ && IsValidUtf8(text)) cuts = Cuts(text);
   size_t at = 0;
   size_t reused = 0;
   bool failed = false;

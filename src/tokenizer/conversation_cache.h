@@ -27,10 +27,12 @@ namespace portico {
 class ConversationCache {
  public:
   static constexpr size_t kMaxBytes = size_t{64} << 20;
+  // To keep the parts of a shorter text costs more than to encode them again.
+  static constexpr size_t kLeastText = size_t{4} << 10;
 
-  // At the bound the parts go that were not used for longest.
+  // At the bound the parts go that were not used for longest. Texts of less than `least_text` bytes are encoded whole.
   explicit ConversationCache(std::shared_ptr<const Tokenizer> tokenizer,
-                             size_t max_bytes = kMaxBytes);
+                             size_t max_bytes = kMaxBytes, size_t least_text = kLeastText);
   ~ConversationCache();
 
   // Appends what Tokenizer::Encode(text, false, ids) appends. Returns how many of the ids it had.
@@ -49,6 +51,7 @@ class ConversationCache {
   size_t EncodePart(std::string_view part, std::vector<TokenId>* ids, bool* failed);
 
   std::shared_ptr<const Tokenizer> tokenizer_;
+  const size_t least_text_;
   bool has_cuts_ = false;  // the vocabulary has tokens that cut
   std::vector<std::unique_ptr<Shard>> shards_;
   std::atomic<uint64_t> reused_tokens_{0};

@@ -17,6 +17,8 @@ namespace {
 
 using tokenizer::ByteLevelJson;
 
+constexpr size_t kAnyText = 0;  // texts of any length are looked up
+
 std::shared_ptr<const Tokenizer> Make(const std::string& json) {
   auto made = Tokenizer::FromJson(json);
   EXPECT_TRUE(made.ok()) << made.status();
@@ -40,7 +42,7 @@ std::string Turn(int i) {
 
 TEST(ConversationCache, EncodesOnlyWhatIsNewOfAGrowingConversation) {
   auto tokenizer = Small();
-  ConversationCache cache(tokenizer);
+  ConversationCache cache(tokenizer, ConversationCache::kMaxBytes, kAnyText);
   std::string text;
   size_t before = 0;
   for (int turn = 0; turn < 20; ++turn) {
@@ -59,10 +61,23 @@ TEST(ConversationCache, EncodesOnlyWhatIsNewOfAGrowingConversation) {
   EXPECT_GT(cache.bytes(), text.size());
 }
 
+TEST(ConversationCache, EncodesAShortTextWhole) {
+  auto tokenizer = Small();
+  ConversationCache cache(tokenizer);
+  std::string text = Turn(1) + Turn(2);
+  ASSERT_LT(text.size(), ConversationCache::kLeastText);
+  for (int round = 0; round < 2; ++round) {
+    std::vector<TokenId> ids;
+    EXPECT_EQ(cache.Encode(text, &ids), 0u);
+    EXPECT_EQ(ids, Whole(*tokenizer, text));
+  }
+  EXPECT_EQ(cache.bytes(), 0u);
+}
+
 TEST(ConversationCache, StaysWithinItsBytes) {
   auto tokenizer = Small();
   constexpr size_t kBytes = 64 << 10;
-  ConversationCache cache(tokenizer, kBytes);
+  ConversationCache cache(tokenizer, kBytes, kAnyText);
   for (int i = 0; i < 500; ++i) {
     std::vector<TokenId> ids;
     std::string text = Turn(i) + Turn(i + 1000) + Turn(i + 2000);
@@ -75,7 +90,7 @@ TEST(ConversationCache, StaysWithinItsBytes) {
 
 TEST(ConversationCache, TakesBytesThatAreNoTextAndTextWithoutTokens) {
   auto tokenizer = Small();
-  ConversationCache cache(tokenizer);
+  ConversationCache cache(tokenizer, ConversationCache::kMaxBytes, kAnyText);
   for (const std::string& text : {std::string(), std::string("hello"), std::string(5000, 'x'),
                                   Turn(1) + "\xFF\xC3" + Turn(2), Turn(1) + "\xE4\xBD"}) {
     for (int round = 0; round < 2; ++round) {
@@ -91,7 +106,7 @@ TEST(ConversationCache, AppendsNothingWhereTheTextCannotBeEncoded) {
       R"({"added_tokens":[{"id":9,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,)"
       R"("normalized":false,"special":true}],"pre_tokenizer":{"type":"Whitespace"},)"
       R"("model":{"type":"WordLevel","unk_token":"?","vocab":{"a":1}}})");
-  ConversationCache cache(tokenizer);
+  ConversationCache cache(tokenizer, ConversationCache::kMaxBytes, kAnyText);
   std::string text = "<s>";
   for (int i = 0; i < 300; ++i) text += " a";
   std::vector<TokenId> ids = {5};
@@ -103,7 +118,7 @@ TEST(ConversationCache, AppendsNothingWhereTheTextCannotBeEncoded) {
 
 TEST(ConversationCache, ServesManyThreads) {
   auto tokenizer = Small();
-  ConversationCache cache(tokenizer, 256 << 10);
+  ConversationCache cache(tokenizer, 256 << 10, kAnyText);
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -141,7 +156,7 @@ TEST_P(ConversationFamilies, EncodeAsWithoutACache) {
                                             "a", "_", "\xCC\x81", "<",  "\xE2\x96\x81"};
   std::mt19937 random(20261121);
   auto any = [&](const std::vector<std::string>& list) { return list[random() % list.size()]; };
-  ConversationCache cache(model);
+  ConversationCache cache(model, ConversationCache::kMaxBytes, kAnyText);
   for (int conversation = 0; conversation < 25; ++conversation) {
     std::string text;
     for (int turn = 0; turn < 12; ++turn) {
