@@ -2,6 +2,11 @@
 // beginning of any piece; what it says there depends on the text from there on alone.
 #pragma once
 
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "tokenizer/ascii_block.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/scanner_inline.h"
 
@@ -60,6 +65,51 @@ class DeepSeekScanner {
   const char* part_end_ = nullptr;
 };
 
+#if defined(PORTICO_HAS_ASCII_BLOCK)
+
+// A scanner for text of any kind that takes ASCII a block at a time; `Scanner` does the rest.
+template <scan::SplitRules kRules, typename Scanner>
+class BlockScanner {
+ public:
+  [[gnu::always_inline]] const char* Next(const char* p, const char* end) {
+    if (p != at_) starts_ = 0;  // the caller has gone on by itself
+    if (starts_ == 0 && !Look(p, end)) return at_ = scanner_.Next(p, end);
+    at_ = block_ + std::countr_zero(starts_);
+    starts_ &= starts_ - 1;
+    return at_;
+  }
+
+ private:
+  // Of text that blocks do not help with, so much is left to the scanner.
+  static constexpr unsigned kLeftBytes = 48;
+
+  bool Look(const char* p, const char* end) {
+    if (p < left_until_ || static_cast<size_t>(end - p) < scan::kBlockBytes) return false;
+    const scan::BlockStarts found = scan::StartsOf<kRules>(p);
+    block_ = p;
+    starts_ = found.starts;
+    if (starts_ == 0) {
+      left_until_ = p + std::max(found.known, kLeftBytes);
+      return false;
+    }
+    if (found.known < scan::kBlockBytes) left_until_ = p + found.known + 1;
+    return true;
+  }
+
+  Scanner scanner_;
+  const char* at_ = nullptr;     // where the last piece ended
+  const char* block_ = nullptr;  // its first byte
+  uint64_t starts_ = 0;          // of the block, those behind at_
+  const char* left_until_ = nullptr;
+};
+
+#else
+
+template <auto, typename Scanner>
+using BlockScanner = Scanner;
+
+#endif
+
 // No pattern: the text is one piece.
 struct WholeScanner {
   const char* Next(const char*, const char* end) { return end; }
@@ -71,15 +121,15 @@ auto WithScanner(ByteLevelPlan::Kind kind, Use use) {
   using Kind = ByteLevelPlan::Kind;
   switch (kind) {
     case Kind::kGpt2:
-      return use(Gpt2Scanner{});
+      return use(BlockScanner<scan::kGpt2Rules, Gpt2Scanner>{});
     case Kind::kCl100k:
-      return use(Cl100kScanner<3>{});
+      return use(BlockScanner<scan::kCl100kRules<3>, Cl100kScanner<3>>{});
     case Kind::kQwen2:
-      return use(Cl100kScanner<1>{});
+      return use(BlockScanner<scan::kCl100kRules<1>, Cl100kScanner<1>>{});
     case Kind::kO200k:
-      return use(O200kScanner{});
+      return use(BlockScanner<scan::kO200kRules, O200kScanner>{});
     case Kind::kDeepSeekV3:
-      return use(DeepSeekScanner{});
+      return use(BlockScanner<scan::kDeepSeekRules, DeepSeekScanner>{});
     default:
       return use(WholeScanner{});
   }
