@@ -85,6 +85,8 @@ class BlockScanner {
 
   bool Look(const char* p, const char* end) {
     if (p < left_until_ || static_cast<size_t>(end - p) < scan::kBlockBytes) return false;
+    if (!scan::IsAscii(p[0]) || !scan::IsAscii(p[1]))
+      return false;  // as most words of other scripts
     const scan::BlockStarts found = scan::StartsOf<kRules>(p);
     block_ = p;
     starts_ = found.starts;
