@@ -90,14 +90,8 @@ class PendingPieces {
   void Drop() { count_ = 0; }
 
   void Resolve() {
-    for (size_t i = 0; i < count_; ++i) {
-      TokenId* begin = out_->Room((count_ - i) * PieceCache::kShortIds);
-      TokenId* to = begin;
-      const PieceCache::Short* hit = nullptr;
-      while (i < count_ && ResolveShort(pending_[i], &hit, &to)) ++i;
-      out_->Filled(static_cast<size_t>(to - begin));
-      if (i < count_) ResolveOther(pending_[i], MayBeMedium(pending_[i], hit));
-    }
+    size_t of_several = cache_->first() ? ResolveAll<true>() : ResolveAll<false>();
+    cache_->set_first(of_several * 5 > count_ * 2);
     count_ = 0;
   }
 
@@ -115,23 +109,51 @@ class PendingPieces {
     return piece.length <= WordTable::kMostBytes && (piece.key.low & 0x8080) == 0;
   }
 
+  // Returns how many of the pieces are several tokens. `kCacheFirst`: whether the cache is asked before the table of
+  // words, and is given the words. Where nearly all pieces are words that costs more, but where many are not, the
+  // processor cannot guess which of the two tables has the next one.
+  template <bool kCacheFirst>
+  [[gnu::always_inline]] size_t ResolveAll() {
+    size_t of_several = 0;
+    for (size_t i = 0; i < count_; ++i) {
+      TokenId* begin = out_->Room((count_ - i) * PieceCache::kShortIds);
+      TokenId* to = begin;
+      const PieceCache::Short* hit = nullptr;
+      while (i < count_ && ResolveShort<kCacheFirst>(pending_[i], &hit, &to, &of_several)) ++i;
+      out_->Filled(static_cast<size_t>(to - begin));
+      if (i == count_) break;
+      ResolveOther(pending_[i], MayBeMedium(pending_[i], hit));
+      ++of_several;
+    }
+    return of_several;
+  }
+
   // Writes the ids of a piece that the tables of short ones tell, with room for kShortIds of them. Else false; `*hit` is
   // then what the cache says.
+  template <bool kCacheFirst>
   [[gnu::always_inline]] bool ResolveShort(const Pending& piece, const PieceCache::Short** hit,
-                                           TokenId** to) const {
+                                           TokenId** to, size_t* of_several) {
     if (piece.length > PieceCache::kShortBytes) [[unlikely]]
       return false;
-    if (MayBeWord(piece)) [[likely]] {
-      TokenId id = words_.Find(piece.key, words_.LineOf(piece.hash));
-      if (id >= 0) [[likely]] {
-        *(*to)++ = id;
-        return true;
-      }
-    }
+    if (!kCacheFirst && ResolveWord(piece, to)) [[likely]]
+      return true;
     *hit = cache_->FindShort(piece.key, piece.hash);
-    if (*hit == nullptr || (*hit)->count == PieceCache::kInMedium) return false;
+    if (*hit == nullptr) {
+      if (!kCacheFirst || !ResolveWord(piece, to)) return false;
+      cache_->AddShort(piece.key, piece.hash, *to - 1, 1);
+      return true;
+    }
+    if ((*hit)->count == PieceCache::kInMedium) return false;
     std::memcpy(*to, (*hit)->ids, sizeof(*hit)->ids);
     *to += (*hit)->count;
+    *of_several += (*hit)->count > 1;
+    return true;
+  }
+  [[gnu::always_inline]] bool ResolveWord(const Pending& piece, TokenId** to) const {
+    if (!MayBeWord(piece)) return false;
+    TokenId id = words_.Find(piece.key, words_.LineOf(piece.hash));
+    if (id < 0) return false;
+    *(*to)++ = id;
     return true;
   }
   static bool MayBeMedium(const Pending& piece, const PieceCache::Short* hit) {

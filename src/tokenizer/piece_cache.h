@@ -141,6 +141,10 @@ class PieceCache {
 
   TextCache* texts() { return &texts_; }
 
+  // Whether the encoder asks here before it asks its own table of words.
+  bool first() const { return first_; }
+  void set_first(bool first) { first_ = first; }
+
  private:
   static constexpr size_t kLines = size_t{1} << 15;
   static constexpr size_t kMediums = size_t{1} << 14;
@@ -187,6 +191,7 @@ class PieceCache {
   LongSlot* long_;
   std::vector<TokenId> block_;
   TextCache texts_;
+  bool first_ = false;
 };
 
 }  // namespace portico::tokenizer
