@@ -17,18 +17,19 @@ namespace portico::tokenizer::scan {
 
 // In what the split patterns differ, where text is ASCII.
 struct SplitRules {
-  bool contractions;       // 's, 't, 're … are pieces, or ends of pieces
-  bool punctuation_leads;  // one character of punctuation, or a space, goes with the word behind it
-  bool lines;              // \s*[\r\n]+, and [\r\n]* goes with the punctuation before it
-  bool slashes;            // … as does a slash
-  bool cased;              // a capital behind a small letter begins a piece
-  int digits;              // at most so many in a piece; 0: any number
+  bool contractions;  // 's, 't, 're … are pieces, or ends of pieces
+  bool
+      any_leads;  // a tab or one character of punctuation goes with the word behind it, as a space does
+  bool lines;               // \s*[\r\n]+, and [\r\n]* goes with the punctuation before it
+  bool slashes;             // … as does a slash
+  bool cased;               // a capital behind a small letter begins a piece
+  int digits;               // at most so many in a piece; 0: any number
   bool space_leads_digits;  // a space goes with the number behind it
   bool numbers_cut;         // numbers are cut out first: text before one ends there
 };
 
 inline constexpr SplitRules kGpt2Rules = {.contractions = true,
-                                          .punctuation_leads = false,
+                                          .any_leads = false,
                                           .lines = false,
                                           .slashes = false,
                                           .cased = false,
@@ -37,7 +38,7 @@ inline constexpr SplitRules kGpt2Rules = {.contractions = true,
                                           .numbers_cut = false};
 template <int kDigits>
 inline constexpr SplitRules kCl100kRules = {.contractions = true,
-                                            .punctuation_leads = true,
+                                            .any_leads = true,
                                             .lines = true,
                                             .slashes = false,
                                             .cased = false,
@@ -45,7 +46,7 @@ inline constexpr SplitRules kCl100kRules = {.contractions = true,
                                             .space_leads_digits = false,
                                             .numbers_cut = false};
 inline constexpr SplitRules kO200kRules = {.contractions = true,
-                                           .punctuation_leads = true,
+                                           .any_leads = true,
                                            .lines = true,
                                            .slashes = true,
                                            .cased = true,
@@ -53,7 +54,7 @@ inline constexpr SplitRules kO200kRules = {.contractions = true,
                                            .space_leads_digits = false,
                                            .numbers_cut = false};
 inline constexpr SplitRules kDeepSeekRules = {.contractions = false,
-                                              .punctuation_leads = true,
+                                              .any_leads = true,
                                               .lines = true,
                                               .slashes = false,
                                               .cased = false,
@@ -78,6 +79,7 @@ struct AsciiBlock {
   uint64_t lower = 0;
   uint64_t digits = 0;
   uint64_t spaces = 0;
+  uint64_t tabs = 0;
   uint64_t newlines = 0;  // line feeds
   uint64_t visible = 0;   // letters, digits and punctuation
   uint64_t apostrophes = 0;
@@ -90,6 +92,7 @@ struct AsciiBlock {
       lower |= Bits(Within(bytes, 'a', 26), at);
       digits |= Bits(Within(bytes, '0', 10), at);
       spaces |= Bits(Equal(bytes, ' '), at);
+      tabs |= Bits(Equal(bytes, '\t'), at);
       newlines |= Bits(Equal(bytes, '\n'), at);
       visible |= Bits(Within(bytes, '!', 94), at);
       apostrophes |= Bits(Equal(bytes, '\''), at);
@@ -140,7 +143,8 @@ template <SplitRules kRules>
   const uint64_t digits = block.digits;
   const uint64_t spaces = block.spaces;
   const uint64_t newlines = block.newlines;
-  const uint64_t white = spaces | newlines;
+  const uint64_t blanks = spaces | block.tabs;
+  const uint64_t white = blanks | newlines;
   const uint64_t marks = block.visible & ~(letters | digits);
   const auto before = [](uint64_t bits) { return bits << 1; };  // bytes that have such a one before
   const auto behind = [](uint64_t bits) { return bits >> 1; };  // … behind
@@ -149,13 +153,13 @@ template <SplitRules kRules>
   // before a line's end.
   uint64_t unknown = ~(block.visible | white);
   if (kRules.contractions) unknown |= block.apostrophes & ~before(marks | spaces);
-  if (kRules.lines) unknown |= newlines & before(spaces);
+  if (kRules.lines) unknown |= newlines & before(blanks);
   if (kRules.slashes) unknown |= block.slashes & before(newlines);
   const auto known = static_cast<unsigned>(std::countr_zero(unknown));
 
   uint64_t mark_starts = marks & ~before(marks | spaces);
-  uint64_t word_starts = letters & ~before(letters | spaces);
-  if (kRules.punctuation_leads) {
+  uint64_t word_starts = letters & ~before(letters | (kRules.any_leads ? blanks : spaces));
+  if (kRules.any_leads) {
     word_starts &= ~before(mark_starts & ~behind(marks) & behind(letters));
   }
   if (kRules.cased) word_starts |= block.upper & before(block.lower);
@@ -179,8 +183,8 @@ template <SplitRules kRules>
     // Line feeds right behind punctuation go with it: the sum carries through such a run.
     apart &= ~newlines | (newlines + (newlines & before(marks)));
     // Else they are a piece, and the spaces behind them begin another.
-    last &= spaces;
-    last |= spaces & before(newlines);
+    last &= blanks;
+    last |= blanks & before(newlines);
   }
   const uint64_t white_starts = (apart & ~before(apart)) | last;
 
