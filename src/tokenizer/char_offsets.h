@@ -1,6 +1,7 @@
 // Offsets in bytes of a text to offsets in its code points.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -18,29 +19,54 @@ class CharOffsets {
     unsigned char bits = 0;
     for (char c : text) bits |= static_cast<unsigned char>(c);
     if (bits < 0x80) return;
-    index_.resize(text.size());
+    size_ = text.size();
+    blocks_.resize((size_ + kBytes - 1) / kBytes);
     uint32_t count = 0;
-    for (size_t i = 0; i < text.size(); ++i) {
-      count += (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80 ? 1 : 0;
-      index_[i] = count - 1;
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      const Block& block = blocks_[i] = {BeginsIn(text.substr(i * kBytes, kBytes)), count};
+      count += static_cast<uint32_t>(std::popcount(block.begins));
     }
+    count_ = count;
   }
 
   Span Of(Span bytes) const {
-    if (index_.empty() || bytes.begin >= index_.size()) return bytes;
-    if (bytes.end < index_.size()) return {index_[bytes.begin], index_[bytes.end]};
-    return {index_[bytes.begin], index_.back() + 1};
+    if (bytes.begin >= size_) return bytes;
+    return {At(bytes.begin), bytes.end < size_ ? At(bytes.end) : count_};
   }
 
   std::vector<Span> Of(const std::vector<Span>& bytes) const {
     std::vector<Span> out = bytes;
-    if (index_.empty()) return out;
+    if (blocks_.empty()) return out;
     for (Span& span : out) span = Of(span);
     return out;
   }
 
  private:
-  std::vector<uint32_t> index_;  // of each byte; empty for ASCII
+  static constexpr size_t kBytes = 64;
+
+  struct Block {
+    uint64_t begins = 0;  // a bit for each byte that a character begins with
+    uint32_t before = 0;  // characters that begin before the block
+  };
+
+  static uint64_t BeginsIn(std::string_view bytes) {
+    uint64_t begins = 0;
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      begins |= uint64_t{(static_cast<unsigned char>(bytes[i]) & 0xC0) != 0x80} << i;
+    }
+    return begins;
+  }
+
+  // The character that the byte is part of.
+  uint32_t At(uint32_t byte) const {
+    const Block& block = blocks_[byte / kBytes];
+    uint64_t up_to = ~uint64_t{0} >> (kBytes - 1 - byte % kBytes);
+    return block.before + static_cast<uint32_t>(std::popcount(block.begins & up_to)) - 1;
+  }
+
+  std::vector<Block> blocks_;  // empty for ASCII
+  size_t size_ = 0;            // 0 for ASCII
+  uint32_t count_ = 0;         // characters of the text
 };
 
 }  // namespace portico::tokenizer
