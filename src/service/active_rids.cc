@@ -34,13 +34,11 @@ StatusOr<RidLease> ActiveRids::Take(std::string_view rid) {
   if (rid.empty()) return RidLease();
   Stripe& stripe = StripeOf(rid);
   std::lock_guard lock(stripe.mutex);
-  if (!stripe.rids.emplace(rid).second) return DuplicateRid(rid);
+  if (!stripe.rids.emplace(rid).second) {
+    return Error(StatusCode::kAlreadyExists,
+                 fmt::format("rid {} names a request that is still running", rid), "rid");
+  }
   return RidLease(this, std::string(rid));
-}
-
-Status DuplicateRid(std::string_view rid) {
-  return Error(StatusCode::kAlreadyExists,
-               fmt::format("rid {} names a request that is still running", rid), "rid");
 }
 
 }  // namespace portico

@@ -53,7 +53,4 @@ class ActiveRids {
   std::array<Stripe, 64> stripes_;
 };
 
-// The refusal of a rid that is in use, or that a batch names twice.
-Status DuplicateRid(std::string_view rid);
-
 }  // namespace portico

@@ -121,6 +121,7 @@ TEST_F(PlanNativeTest, NamesMustDiffer) {
   request.rid = {{"r", "r"}, true};
   EXPECT_EQ(FieldAtFault(request), "rid");
   EXPECT_EQ(Plan(request).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(Plan(request).status().message(), "rid r is given to two prompts of this request");
 }
 
 TEST_F(PlanNativeTest, AllPromptsOfABatchHaveTheSameN) {

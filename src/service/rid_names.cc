@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "service/active_rids.h"
 
 namespace portico {
 
@@ -32,7 +31,10 @@ StatusOr<std::vector<std::string>> NamePrompts(const OneOrEach<std::string>& rid
     } else if (is_batch && !rid.is_list) {
       name += fmt::format("_{}", i);
     }
-    if (!seen.insert(name).second) return DuplicateRid(name);
+    if (!seen.insert(name).second) {
+      return Error(StatusCode::kAlreadyExists,
+                   fmt::format("rid {} is given to two prompts of this request", name), "rid");
+    }
     names.push_back(std::move(name));
   }
   return names;
