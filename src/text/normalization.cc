@@ -1,6 +1,7 @@
 #include "text/normalization.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <unordered_map>
@@ -42,7 +43,7 @@ class Tables {
 
   // [n, n characters], or null.
   const uint32_t* Decomposition(uint32_t c, bool compatible) const {
-    if (!(mark_[c >> 8] & kDecomposes)) return nullptr;
+    if (!decomposes_[c / kPage]) return nullptr;
     if (compatible) {
       if (auto it = compatible_.find(c); it != compatible_.end()) return it->second;
     }
@@ -51,9 +52,7 @@ class Tables {
   }
 
   uint8_t CombiningClass(uint32_t c) const {
-    if (!(mark_[c >> 8] & kCombines)) return 0;
-    auto it = classes_.find(c);
-    return it == classes_.end() ? 0 : it->second;
+    return class_pages_[class_page_of_[c / kPage]][c % kPage];
   }
 
   // 0 if they do not compose.
@@ -71,23 +70,24 @@ class Tables {
 
   // What NFC may do with the character: nothing, or it decomposes for good or may join the one before it.
   bool MayChangeInNfc(uint32_t c) const { return (nfc_unsure_[c >> 6] >> (c & 63) & 1) != 0; }
+  // Whether all 64 characters from c on, a multiple of 64, are starters that NFC leaves alone.
+  bool ArePlainInNfc(uint32_t c) const { return plain_[c >> 6]; }
 
  private:
-  static constexpr uint8_t kDecomposes = 1;
-  static constexpr uint8_t kCombines = 2;
+  static constexpr size_t kPage = 256;
+  using Page = std::array<uint8_t, kPage>;
 
-  Tables() : nfc_unsure_(kLimit / 64) {
+  Tables() : class_pages_(1), nfc_unsure_(kLimit / 64), plain_(kLimit / 64) {
     canonical_ = IndexOf(kCanonical, kCanonicalSize);
     compatible_ = IndexOf(kCompatible, kCompatibleSize);
     for (const auto* index : {&canonical_, &compatible_}) {
-      for (const auto& entry : *index) mark_[entry.first >> 8] |= kDecomposes;
+      for (const auto& entry : *index) decomposes_[entry.first / kPage] = true;
     }
     uint32_t at = 0;
     for (size_t i = 0; i + 1 < kCombiningRunsSize; i += 2) {
       uint32_t end = at + kCombiningRuns[i];
       for (uint32_t c = at; c < end && kCombiningRuns[i + 1] != 0; ++c) {
-        classes_.emplace(c, static_cast<uint8_t>(kCombiningRuns[i + 1]));
-        mark_[c >> 8] |= kCombines;
+        SetClass(c, static_cast<uint8_t>(kCombiningRuns[i + 1]));
       }
       at = end;
     }
@@ -99,6 +99,19 @@ class Tables {
     }
     for (size_t i = 0; i + 2 < kCompositionsSize; i += 3) SetUnsure(kCompositions[i + 1]);
     for (uint32_t c = kJamoV; c < kJamoT + kJamoTCount; ++c) SetUnsure(c);
+    for (uint32_t c = 0; c < kLimit; c += 64) {
+      const uint8_t* classes = &class_pages_[class_page_of_[c / kPage]][c % kPage];
+      plain_[c >> 6] = nfc_unsure_[c >> 6] == 0 && std::count(classes, classes + 64, 0) == 64;
+    }
+  }
+
+  void SetClass(uint32_t c, uint8_t combining_class) {
+    uint8_t& page = class_page_of_[c / kPage];
+    if (page == 0) {
+      page = static_cast<uint8_t>(class_pages_.size());
+      class_pages_.emplace_back();
+    }
+    class_pages_[page][c % kPage] = combining_class;
   }
 
   void SetUnsure(uint32_t c) { nfc_unsure_[c >> 6] |= uint64_t{1} << (c & 63); }
@@ -106,10 +119,12 @@ class Tables {
 
   DecompositionIndex canonical_;
   DecompositionIndex compatible_;
-  std::unordered_map<uint32_t, uint8_t> classes_;
   std::unordered_map<uint64_t, uint32_t> compositions_;
-  uint8_t mark_[kLimit / 256] = {};
+  bool decomposes_[kLimit / kPage] = {};        // one of the page's characters
+  uint8_t class_page_of_[kLimit / kPage] = {};  // the pages without marks share the first
+  std::vector<Page> class_pages_;
   std::vector<uint64_t> nfc_unsure_;
+  std::vector<uint8_t> plain_;  // by 64 characters
 };
 
 struct Pending {
@@ -206,6 +221,20 @@ size_t FindLeadFrom0300(std::string_view text, size_t at) {
   return at;
 }
 
+// The end of the run of three-byte characters from `at` on that NFC leaves alone, as nearly all of East Asia's; `*last`
+// is then where its last one begins.
+size_t SkipPlain(const Tables& tables, std::string_view text, size_t at, size_t* last) {
+  while (at + 3 <= text.size()) {
+    auto lead = static_cast<unsigned char>(text[at]);
+    if (lead >> 4 != 0xE) break;
+    auto second = static_cast<unsigned char>(text[at + 1]);
+    if (!tables.ArePlainInNfc(uint32_t{lead & 15u} << 12 | uint32_t{second & 63u} << 6)) break;
+    *last = at;
+    at += 3;
+  }
+  return at;
+}
+
 // The end of the first character at or behind `at` that NFC may change or that is out of order, and in `*start` the
 // beginning of the last starter before it; npos if there is none.
 size_t FindUnsure(const Tables& tables, std::string_view text, size_t at, size_t* start) {
@@ -222,6 +251,11 @@ size_t FindUnsure(const Tables& tables, std::string_view text, size_t at, size_t
         starter = back;
       }
       at = next;
+      continue;
+    }
+    if (size_t plain = SkipPlain(tables, text, at, &starter); plain != at) {
+      last_class = 0;
+      at = plain;
       continue;
     }
     size_t length = CharLength(text[at]);
