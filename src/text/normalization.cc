@@ -294,6 +294,8 @@ bool IsSurelyNfc(std::string_view text) {
   return FindUnsure(Tables::Get(), text, 0, &start) == std::string_view::npos;
 }
 
+bool IsNfc(std::string_view text) { return IsSurelyNfc(text) || ToNfc(text) == text; }
+
 std::string ToNfc(std::string_view text) {
   const Tables& tables = Tables::Get();
   std::string out;

@@ -24,6 +24,9 @@ void NormalizeTo(NormalForm form, std::string_view text, std::vector<NormalizedC
 // True if NFC leaves `text` as it is; false may also mean "not known without doing it".
 bool IsSurelyNfc(std::string_view text);
 
+// True if and only if NFC leaves `text`, valid UTF-8, as it is.
+bool IsNfc(std::string_view text);
+
 // NFC of valid UTF-8. Only the parts that may change are worked on.
 std::string ToNfc(std::string_view text);
 

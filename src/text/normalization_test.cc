@@ -44,6 +44,7 @@ TEST(NormalizationTest, TheQuickNfcEqualsTheWholeOne) {
     for (int i = 0; i < 7; ++i) text += parts[random() % parts.size()];
     std::string want = Form(NormalForm::kNfc, text);
     ASSERT_EQ(ToNfc(text), want) << text;
+    ASSERT_EQ(IsNfc(text), text == want) << text;
     if (IsSurelyNfc(text)) {
       ASSERT_EQ(text, want);
     }

@@ -127,7 +127,8 @@ Pieces Pipeline::Cut(std::string_view text, bool parse_special) const {
 StatusOr<Encoding> Pipeline::EncodeSequence(std::string_view text, uint32_t type_id,
                                             bool parse_special) const {
   Encoding out;
-  bool as_it_is = !parts_.normalizer || (parts_.nfc_only && IsSurelyNfc(text));
+  // Then all its parts are left alone too.
+  bool as_it_is = !parts_.normalizer || (parts_.nfc_only && IsNfc(text));
   if ((fused_ || (fast_ && as_it_is)) && EncodeSequenceFused(text, type_id, parse_special, &out))
     return out;
   CharOffsets chars(text);
