@@ -167,7 +167,7 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
   if (!source.is_folder) {
     PORTICO_ASSIGN_OR_RETURN(
         model->pooling_,
-        ReadGgufPooling(info.file, gguf, loaded, options.is_embedding, options.pooling));
+        ReadGgufPooling(source.path, gguf, loaded, options.is_embedding, options.pooling));
   }
   if (options.pooling && !model->pooling_) {
     return InvalidArgument("pooling", options.path +
