@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/llama/bert_for_test.h"
+#include "engine/llama/import/reference_for_test.h"
 #include "engine/llama/logits_for_test.h"
 #include "engine/llama/pooling_for_test.h"
 
@@ -75,6 +76,27 @@ TEST_F(PoolingEngineTest, BertEqualsAPlainComputationAloneAndTogether) {
   const auto together = PoolAll(engine_.get(), std::move(texts));
   for (size_t i = 0; i < together.size(); ++i) {
     EXPECT_LE(MaxDifference(together[i], expected[i]), 1e-4f) << i;
+  }
+}
+
+TEST_F(PoolingEngineTest, ADecodersTokensSeeOneAnotherOnlyWhereItsFolderSaysSo) {
+  pooling_ = Pooling::kMean;
+  for (const bool causal : {false, true}) {
+    const TestModel model = RandomModel(
+        SmallConfig("qwen3", {{"architectures", JsonArray{"Qwen3Model"}}, {"is_causal", causal}}));
+    Start(model);
+    const ReferenceModel plain(model);
+    std::vector<PoolingRequest> texts;
+    std::vector<std::vector<float>> expected;
+    for (const size_t size : {1, 2, 7, 40, 3}) {
+      const std::vector<TokenId> tokens = Tokens(size, static_cast<uint32_t>(size));
+      texts.push_back(PoolingText(tokens));
+      expected.push_back(Mean(plain.States(tokens)));
+    }
+    const auto together = PoolAll(engine_.get(), std::move(texts));
+    for (size_t i = 0; i < together.size(); ++i) {
+      EXPECT_LE(MaxDifference(together[i], expected[i]), 1e-4f) << causal << i;
+    }
   }
 }
 
@@ -168,9 +190,13 @@ TEST_F(PoolingEngineTest, TakesOldNamesAndPrefixes) {
   std::mt19937 random(5);
   old.tensors["cls.predictions.bias"] = RandomTensor({101}, &random);
   old.tensors["bert.pooler.dense.bias"] = RandomTensor({32}, &random);
-  old.config.Set("architectures", JsonArray{"BertForMaskedLM"});
-  Start(old);
-  EXPECT_EQ(PoolOne(PoolingText({1, 2, 3})), expected);
+  old.tensors["cls.seq_relationship.weight"] = RandomTensor({2, 32}, &random);
+  for (const char* name : {"BertForMaskedLM", "BertForPreTraining"}) {
+    old.config.Set("architectures", JsonArray{name});
+    Start(old);
+    EXPECT_EQ(engine_->info().task, ModelTask::kEmbed);
+    EXPECT_EQ(PoolOne(PoolingText({1, 2, 3})), expected) << name;
+  }
 }
 
 // libllama once ended the process: it cannot add a token type that is not float32.

@@ -19,8 +19,8 @@ class ReferenceModel {
   explicit ReferenceModel(const TestModel& model)
       : model_(model), config_(*ParseHfConfig(model.config.Dump(), "config.json")) {}
 
-  // Row t: the logits after tokens[0..t].
-  std::vector<std::vector<float>> Logits(const std::vector<int32_t>& tokens) {
+  // Row t: what the last layer makes of token t, normed.
+  std::vector<Row> States(const std::vector<int32_t>& tokens) const {
     std::vector<Row> states;
     const TestTensor& embeddings = model_.tensors.at("model.embed_tokens.weight");
     const size_t hidden = static_cast<size_t>(config_.hidden_size);
@@ -29,11 +29,16 @@ class ReferenceModel {
       states.emplace_back(begin, begin + static_cast<ptrdiff_t>(hidden));
     }
     for (int64_t layer = 0; layer < config_.layers; ++layer) RunLayer(layer, &states);
+    for (Row& state : states) state = Norm(state, "model.norm.weight");
+    return states;
+  }
+
+  // Row t: the logits after tokens[0..t].
+  std::vector<std::vector<float>> Logits(const std::vector<int32_t>& tokens) const {
     bool own_output = model_.tensors.count("lm_head.weight") > 0;
     std::vector<std::vector<float>> logits;
-    for (const Row& state : states) {
-      Row row =
-          Linear(own_output ? "lm_head" : "model.embed_tokens", Norm(state, "model.norm.weight"));
+    for (const Row& state : States(tokens)) {
+      Row row = Linear(own_output ? "lm_head" : "model.embed_tokens", state);
       logits.emplace_back(row.begin(), row.end());
     }
     return logits;
@@ -92,9 +97,9 @@ class ReferenceModel {
     for (size_t head = 0; head < static_cast<size_t>(config_.heads); ++head) {
       const size_t kv_head = head / group;
       Row query = Head(queries[t], head, t, prefix + "q_norm.weight");
-      Row weights(t + 1);
+      Row weights(model_.config.GetBool("is_causal", true) ? t + 1 : keys.size());
       double total = 0;
-      for (size_t s = 0; s <= t; ++s) {
+      for (size_t s = 0; s < weights.size(); ++s) {
         Row key = Head(keys[s], kv_head, s, prefix + "k_norm.weight");
         double score = 0;
         for (size_t i = 0; i < size; ++i) score += query[i] * key[i];
@@ -102,7 +107,7 @@ class ReferenceModel {
         total += weights[s];
       }
       Row mixed(size);
-      for (size_t s = 0; s <= t; ++s) {
+      for (size_t s = 0; s < weights.size(); ++s) {
         for (size_t i = 0; i < size; ++i) {
           mixed[i] += weights[s] / total * values[s][kv_head * size + i];
         }
