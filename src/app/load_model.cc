@@ -38,6 +38,37 @@ void ReadPairs(std::string_view source, ServingModel* model) {
   if (yes && no) model->judge = JudgeTokens{*yes, *no};
 }
 
+// Takes a GGUF file's own template for pairs, which is no chat template, out of them; empty if there is none.
+std::string TakePlainPairTemplate(TokenizerConfig* config) {
+  std::string plain;
+  std::erase_if(config->chat_templates, [&](const auto& named) {
+    if (named.first != "rerank" || !IsPlainPairTemplate(named.second)) return false;
+    plain = named.second;
+    return true;
+  });
+  return plain;
+}
+
+void LoadTemplates(TokenizerConfig config, ServingModel* model) {
+  std::string plain = TakePlainPairTemplate(&config);
+  const std::vector<std::pair<std::string, std::string>>& templates = config.chat_templates;
+  if (templates.empty()) {
+    model->chat_template_error = "none is beside its tokenizer";
+  } else if (auto parsed = ChatTemplate::FromTemplates(templates, config.NamedSpecialTokens());
+             parsed.ok()) {
+    model->chat_template = *std::move(parsed);
+    if (templates.size() == 1) ReadPairs(templates.front().second, model);
+  } else {
+    model->chat_template_error = std::string(MessageOf(parsed.status()));
+    LogWarning("the chat template cannot be used: {}", model->chat_template_error);
+  }
+  // A chat template for pairs goes first: it takes instructions.
+  if (plain.empty() || model->joins_pairs) return;
+  ReadPairs(plain, model);
+  model->joins_pairs = true;
+  model->plain_pair_template = std::move(plain);
+}
+
 Status LoadText(const ModelOptions& options, const std::string& path, ServingModel* model) {
   model->tokenizer_path = path;
   auto tokenizer = Tokenizer::Load(path);
@@ -50,26 +81,15 @@ Status LoadText(const ModelOptions& options, const std::string& path, ServingMod
   model->tokenizer = *std::move(tokenizer);
   model->conversation_cache = std::make_shared<ConversationCache>(model->tokenizer);
   PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(path));
-  if (!options.chat_template.empty()) {
-    PORTICO_ASSIGN_OR_RETURN(std::string source, GivenTemplate(options.chat_template));
-    ReadPairs(source, model);
-    PORTICO_ASSIGN_OR_RETURN(
-        model->chat_template,
-        ChatTemplate::FromSource(std::move(source), config.NamedSpecialTokens()));
+  if (options.chat_template.empty()) {
+    LoadTemplates(std::move(config), model);
     return OkStatus();
   }
-  if (config.chat_templates.empty()) {
-    model->chat_template_error = "none is beside its tokenizer";
-    return OkStatus();
-  }
-  if (config.chat_templates.size() == 1) ReadPairs(config.chat_templates.front().second, model);
-  auto parsed = ChatTemplate::FromTemplates(config.chat_templates, config.NamedSpecialTokens());
-  if (parsed.ok()) {
-    model->chat_template = *std::move(parsed);
-  } else {
-    model->chat_template_error = std::string(MessageOf(parsed.status()));
-    LogWarning("the chat template cannot be used: {}", model->chat_template_error);
-  }
+  PORTICO_ASSIGN_OR_RETURN(std::string source, GivenTemplate(options.chat_template));
+  ReadPairs(source, model);
+  PORTICO_ASSIGN_OR_RETURN(
+      model->chat_template,
+      ChatTemplate::FromSource(std::move(source), config.NamedSpecialTokens()));
   return OkStatus();
 }
 

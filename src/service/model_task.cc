@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "service/rerank.h"
+
 namespace portico {
 namespace {
 
@@ -93,10 +95,10 @@ Status CheckRanks(const ServingModel& model) {
                       : "it does not rank documents; serve a reranking model for that",
                   "model_does_not_rank");
   }
-  if (engine.labels.size() == 1) return OkStatus();
+  if (RelevanceLabels::Among(engine.labels)) return OkStatus();
   return Refuse(model,
-                fmt::format("it has {} labels, and ranking needs a model with one; use /v1/score "
-                            "for the scores of each",
+                fmt::format("it has {} labels, and ranking needs a model with one, or with yes and "
+                            "no; use /v1/score for the scores of each",
                             engine.labels.size()),
                 "model_does_not_rank");
 }

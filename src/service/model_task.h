@@ -13,7 +13,7 @@ namespace portico {
 Status CheckGenerates(const ServingModel& model);
 Status CheckEmbeds(const ServingModel& model);
 Status CheckClassifies(const ServingModel& model);
-// A classifier with one label.
+// A classifier with one label, or with "yes" and "no"; a judge.
 Status CheckRanks(const ServingModel& model);
 
 // What /v1/score can do: all but to give vectors.

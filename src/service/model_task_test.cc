@@ -49,8 +49,9 @@ TEST(ModelTaskTest, EveryModelDoesWhatItIsMadeForAndSaysSoElse) {
   ExpectRefused(CheckEmbeds(*ranker), "/v1/classify");
 }
 
-TEST(ModelTaskTest, RankingNeedsOneLabel) {
+TEST(ModelTaskTest, RankingNeedsOneLabelOrAYesAndANo) {
   ExpectRefused(CheckRanks(*ModelOf(ModelTask::kClassify, 3)), "3 labels");
+  ExpectRefused(CheckRanks(*ModelOf(ModelTask::kClassify, 2)), "yes and no");
 }
 
 TEST(ModelTaskTest, TextIsNotAskedOfAModelThatGivesNone) {

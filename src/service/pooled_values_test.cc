@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+#include <string>
 #include <vector>
 
 #include "service/rerank.h"
@@ -57,6 +59,18 @@ TEST(ProbabilitiesTest, SeveralLabelsShareOneAndASingleOneHasItsOwn) {
   std::vector<float> single = {0};
   ToProbabilities(single);
   EXPECT_EQ(single[0], 0.5f);
+}
+
+TEST(RelevanceLabelsTest, OneLabelOrAYesAgainstANo) {
+  using Labels = std::vector<std::string>;
+  const std::vector<float> logits = {1, 4};
+  EXPECT_EQ(RelevanceLabels::Among(Labels{"LABEL_0"})->Of(std::span(logits).first(1)), 1);
+  EXPECT_EQ(RelevanceLabels::Among(Labels{"yes", "no"})->Of(logits), -3);
+  EXPECT_EQ(RelevanceLabels::Among(Labels{"no", "yes"})->Of(logits), 3);
+  for (const Labels& labels :
+       {Labels{}, {"yes", "yes"}, {"LABEL_0", "LABEL_1"}, {"yes", "no", "maybe"}}) {
+    EXPECT_FALSE(RelevanceLabels::Among(labels)) << labels.size();
+  }
 }
 
 TEST(RankTest, TheBestComeFirstAndEqualOnesKeepTheirOrder) {

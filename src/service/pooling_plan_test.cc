@@ -217,6 +217,19 @@ TEST_F(PairPlanTest, AModelsTemplateForPairsIsUsed) {
   EXPECT_EQ(FieldOf(small.PlanRerank(rerank).status()), "documents");
 }
 
+TEST_F(PairPlanTest, APlainTemplateIsUsedInPlaceOfTheChatTemplate) {
+  model_.chat_template = *ChatTemplate::FromSource("{{ messages[0].content }}", {});
+  model_.joins_pairs = true;
+  model_.plain_pair_template = "a {query} {document}";
+  RerankRequest rerank;
+  rerank.query = "b";
+  rerank.documents = {"c"};
+  const PoolingPlanner planner{model_, 4};
+  EXPECT_EQ(*planner.PlanRerank(rerank)->texts[0].tokens, (Ids{4, 5, 6}));
+  rerank.instruction = "b";
+  EXPECT_EQ(FieldOf(planner.PlanRerank(rerank).status()), "instruct");
+}
+
 TEST_F(PairPlanTest, EmptyTextsAreRefused) {
   RerankRequest rerank;
   rerank.query = "a";

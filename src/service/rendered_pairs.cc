@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "service/plan.h"
+#include "template/pair_template.h"
 #include "text/json.h"
 
 namespace portico {
@@ -18,6 +19,9 @@ Json Message(const char* role, const std::string& content) {
 // The instruction comes last: SGLang's templates take the query and the document by their places.
 StatusOr<std::string> Render(const ServingModel& model, const RerankRequest& request,
                              const std::string& document) {
+  if (!model.plain_pair_template.empty()) {
+    return FillPlainPairTemplate(model.plain_pair_template, request.query, document);
+  }
   JsonArray messages = {Message("query", request.query), Message("document", document)};
   JsonObject variables;
   if (!request.instruction.empty()) {
@@ -40,6 +44,12 @@ StatusOr<std::vector<std::vector<TokenId>>> EncodeRenderedPairs(const ServingMod
   if (request.truncate) {
     return InvalidArgument("truncate_prompt_tokens",
                            "truncate_prompt_tokens would cut this model's template: leave it out");
+  }
+  if (!model.plain_pair_template.empty() && !request.instruction.empty()) {
+    return InvalidArgument(
+        "instruct",
+        "this model's template has an instruction of its own and takes no other; "
+        "--chat-template names another template");
   }
   std::vector<std::vector<TokenId>> pairs(request.documents.size());
   for (size_t i = 0; i < pairs.size(); ++i) {

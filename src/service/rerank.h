@@ -1,13 +1,26 @@
-// The order of documents by their relevance.
+// How relevant documents are, and their order by it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace portico {
+
+// Where a classifier's logits tell the relevance of a document: one label alone, or "yes" against "no".
+struct RelevanceLabels {
+  size_t yes = 0;
+  std::optional<size_t> no;
+
+  // Nothing for labels that tell something else.
+  static std::optional<RelevanceLabels> Among(std::span<const std::string> labels);
+
+  // The logit of the one label; of two the logarithm of the odds, whose sigmoid is the softmax's "yes".
+  float Of(std::span<const float> logits) const;
+};
 
 struct RankedDocument {
   size_t index = 0;  // in the request

@@ -56,6 +56,7 @@ struct ServingModel {
   GenerationDefaults defaults;
   EmbeddingPrompts prompts;
   bool joins_pairs = false;          // its template puts a query and a document together
+  std::string plain_pair_template;   // with joins_pairs: it does so, not the chat template
   std::optional<JudgeTokens> judge;  // of a generating model that ranks documents, with joins_pairs
   std::unique_ptr<WeightsPath> weights = std::make_unique<WeightsPath>();
 };

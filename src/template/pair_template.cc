@@ -1,9 +1,9 @@
 #include "template/pair_template.h"
 
-#include <string>
-
 namespace portico {
 namespace {
+
+constexpr std::string_view kQuery = "{query}", kDocument = "{document}";
 
 // Without spaces, and with one kind of quotes.
 std::string Bare(std::string_view source) {
@@ -31,6 +31,32 @@ bool IsPairTemplate(std::string_view source) {
 
 bool AsksForYesOrNo(std::string_view source) {
   return Bare(source).find("answercanonlybe\"yes\"or\"no\"") != std::string::npos;
+}
+
+bool IsPlainPairTemplate(std::string_view source) {
+  for (const std::string_view jinja : {"{{", "{%"}) {
+    if (source.find(jinja) != std::string_view::npos) return false;
+  }
+  return source.find(kQuery) != std::string_view::npos &&
+         source.find(kDocument) != std::string_view::npos;
+}
+
+std::string FillPlainPairTemplate(std::string_view source, std::string_view query,
+                                  std::string_view document) {
+  std::string text;
+  while (!source.empty()) {
+    if (source.starts_with(kQuery)) {
+      text += query;
+      source.remove_prefix(kQuery.size());
+    } else if (source.starts_with(kDocument)) {
+      text += document;
+      source.remove_prefix(kDocument.size());
+    } else {
+      text += source.front();
+      source.remove_prefix(1);
+    }
+  }
+  return text;
 }
 
 }  // namespace portico

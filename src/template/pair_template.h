@@ -2,6 +2,7 @@
 // this order, and of "system" with an instruction, which SGLang's call `instruct`.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace portico {
@@ -12,5 +13,13 @@ bool IsPairTemplate(std::string_view source);
 
 // Whether the answer that it asks for is "yes" or "no"; SGLang tells by the same words.
 bool AsksForYesOrNo(std::string_view source);
+
+// Whether it is one of llama.cpp's, which its GGUF files name "rerank": a text with "{query}" and "{document}" in it,
+// not Jinja.
+bool IsPlainPairTemplate(std::string_view source);
+
+// That text with both put in. What they contain is not looked at.
+std::string FillPlainPairTemplate(std::string_view source, std::string_view query,
+                                  std::string_view document);
 
 }  // namespace portico

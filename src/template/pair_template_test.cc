@@ -22,5 +22,15 @@ TEST(PairTemplateTest, ChatTemplatesAreNone) {
   EXPECT_FALSE(IsPairTemplate(""));
 }
 
+TEST(PairTemplateTest, APlainOneIsFilledOnce) {
+  constexpr std::string_view kPlain = "<q>{query}</q> {document}{x}";
+  EXPECT_TRUE(IsPlainPairTemplate(kPlain));
+  EXPECT_EQ(FillPlainPairTemplate(kPlain, "{document}", "{query}"), "<q>{document}</q> {query}{x}");
+  for (const char* other :
+       {"", "{query}", "{{query}} {document}", "{query} {document} {% if a %}"}) {
+    EXPECT_FALSE(IsPlainPairTemplate(other)) << other;
+  }
+}
+
 }  // namespace
 }  // namespace portico

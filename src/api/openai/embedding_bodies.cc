@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "api/sglang/pooling_meta.h"
-#include "service/rerank.h"
 #include "text/json_writer.h"
 
 namespace portico::api::openai {
@@ -42,7 +41,7 @@ std::vector<RankedDocument> Ranked(const RerankForm& form, const PoolingResult& 
   std::vector<float> scores;
   scores.reserve(result.outputs.size());
   for (const PoolingOutput& output : result.outputs) {
-    float score = output.values.front();
+    float score = form.labels.Of(output.values);
     if (form.sigmoid) ToProbabilities(std::span<float>(&score, 1));
     scores.push_back(score);
   }

@@ -9,6 +9,7 @@
 #include "api/openai/answer.h"
 #include "service/pooled_values.h"
 #include "service/pooling_run.h"
+#include "service/rerank.h"
 
 namespace portico::api::openai {
 
@@ -21,6 +22,7 @@ std::string ClassifyBody(const AnswerHead& head, const std::vector<std::string>&
                          bool activation, PoolingResult result);
 
 struct RerankForm {
+  RelevanceLabels labels;
   std::vector<std::string> documents;  // as they are returned; empty: they are not
   std::optional<int32_t> top_n;
   bool sigmoid = false;  // of the scores

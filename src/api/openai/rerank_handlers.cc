@@ -22,8 +22,11 @@ template <bool kCohere>
 EncodeRanks EncoderOf(RerankRequest request, const ServingModel& model) {
   RerankForm form;
   form.top_n = request.top_n;
-  // SGLang shows what a classifier says, and of a judge the probability of "yes"; Cohere a relevance from 0 to 1.
-  form.sigmoid = request.activation.value_or(kCohere || model.judge.has_value());
+  const EngineInfo& engine = model.engine->info();
+  if (engine.task == ModelTask::kClassify) form.labels = *RelevanceLabels::Among(engine.labels);
+  // SGLang shows what a classifier says, but where it says "yes" or "no" the probability of "yes"; Cohere a relevance
+  // from 0 to 1.
+  form.sigmoid = request.activation.value_or(kCohere || model.judge || form.labels.no);
   if (request.return_documents) form.documents = std::move(request.documents);
   return [head = MakeAnswerHead("rerank-", request.rid, model.id),
           form = std::move(form)](PoolingResult result) {
