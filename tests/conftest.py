@@ -133,6 +133,36 @@ def patient():
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def serve():
+    """serve(*flags): one server with a mock engine for all tests of a file that want these flags."""
+    servers = {}
+
+    def get(*flags):
+        if flags not in servers:
+            servers[flags] = Server("--engine", "mock", *flags)
+        return servers[flags]
+
+    yield get
+    for server in servers.values():
+        server.stop()
+
+
+@pytest.fixture
+def embedder(serve):
+    return serve("--is-embedding")
+
+
+@pytest.fixture
+def ranker(serve):
+    return serve("--mock-labels", "1")
+
+
+@pytest.fixture
+def classifier(serve):
+    return serve("--mock-labels", "3")
+
+
 @pytest.fixture(scope="session")
 def demo():
     server = Server()
