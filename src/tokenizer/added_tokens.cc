@@ -83,18 +83,21 @@ size_t WordFinder::NextCandidate(std::string_view text, size_t from) const {
   return from;
 }
 
-std::optional<WordFinder::Found> WordFinder::Find(std::string_view text, size_t from) const {
+std::optional<WordFinder::Found> WordFinder::Find(std::string_view text, size_t from,
+                                                  size_t* looked) const {
   for (size_t at = NextCandidate(text, from); at < text.size(); at = NextCandidate(text, at + 1)) {
     bool last = at + 1 == text.size();
     if (last ? !has_single_ : !is_pair_[PairIndex(text[at], text[at + 1])]) continue;
     std::optional<Found> longest;
     uint32_t node = ByteTrie::kRoot;
-    for (size_t end = at; end < text.size();) {
+    size_t end = at;
+    while (end < text.size()) {
       node = trie_.Child(node, static_cast<unsigned char>(text[end]));
-      if (node == ByteTrie::kNoNode) break;
       ++end;
+      if (node == ByteTrie::kNoNode) break;
       if (TokenId id = trie_.Value(node); id >= 0) longest = Found{at, end, id};
     }
+    *looked = std::max(*looked, node == ByteTrie::kNoNode ? end : end + 1);
     if (longest) return longest;
   }
   return std::nullopt;
@@ -123,7 +126,11 @@ void AddedTokens::Add(AddedToken token, std::optional<TokenId> model_id, size_t 
 
 Status AddedTokens::Seal() {
   for (const auto& [id, entry] : by_id_) {
-    WordFinder& finder = entry.token.normalized ? normalized_finder_ : raw_finder_;
+    const AddedToken& token = entry.token;
+    WordFinder& finder = token.normalized ? normalized_finder_ : raw_finder_;
+    if (!token.normalized && (token.single_word || token.lstrip || token.rstrip)) {
+      are_raw_words_ = false;
+    }
     if (!finder.Add(entry.text, id)) {
       return Error(StatusCode::kInvalidArgument,
                    "the added token '" + entry.token.content +
@@ -138,8 +145,9 @@ void AddedTokens::Split(std::string_view text, bool normalized, bool parse_speci
   const WordFinder& finder = normalized ? normalized_finder_ : raw_finder_;
   size_t done = 0;
   size_t from = 0;
+  size_t looked = 0;
   while (!finder.empty() && from < text.size()) {
-    std::optional<WordFinder::Found> found = finder.Find(text, from);
+    std::optional<WordFinder::Found> found = finder.Find(text, from, &looked);
     if (!found) break;
     if (out->empty()) out->reserve(16);  // a short chat's special tokens and what lies between them
     from = found->end;

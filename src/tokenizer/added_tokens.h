@@ -38,8 +38,8 @@ class WordFinder {
   // False for an empty word, one that is there already, or too many of them.
   bool Add(std::string_view word, TokenId id);
   bool empty() const { return count_ == 0; }
-  // The first word at or behind `from`.
-  std::optional<Found> Find(std::string_view text, size_t from) const;
+  // The first word at or behind `from`. `*looked` becomes the end of what decided it, if that is further.
+  std::optional<Found> Find(std::string_view text, size_t from, size_t* looked) const;
 
  private:
   size_t NextCandidate(std::string_view text, size_t from) const;
@@ -72,6 +72,13 @@ class AddedTokens {
   // text, else for the others. Without `parse_special`, special tokens stay plain text.
   void Split(std::string_view text, bool normalized, bool parse_special,
              std::vector<Part>* out) const;
+  // Whether a raw text's tokens are found by nothing but their words, special ones too: none takes spaces or must stand
+  // alone. Then FindRaw() from the end of one to the next does as Split().
+  bool AreRawWords() const { return are_raw_words_ && SearchesRaw(); }
+  std::optional<WordFinder::Found> FindRaw(std::string_view text, size_t from,
+                                           size_t* looked) const {
+    return raw_finder_.Find(text, from, looked);
+  }
   bool SearchesNormalized() const { return !normalized_finder_.empty(); }
   bool SearchesRaw() const { return !raw_finder_.empty(); }
 
@@ -98,6 +105,7 @@ class AddedTokens {
   std::unordered_map<TokenId, Entry> by_id_;
   std::unordered_set<std::string> specials_;
   bool special_first_[256] = {};  // by first byte: every token of a vocabulary is looked up
+  bool are_raw_words_ = true;
   WordFinder raw_finder_;
   WordFinder normalized_finder_;
   TokenId next_id_ = -1;

@@ -97,4 +97,6 @@ std::unique_ptr<const FusedEncoder> FusedEncoder::Make(const Normalizer* normali
 
 PieceCache* FusedEncoder::Cache() const { return PieceCache::OfThread(number_); }
 
+TextCache* FusedEncoder::raw_texts() const { return Cache()->raw_texts(); }
+
 }  // namespace portico::tokenizer

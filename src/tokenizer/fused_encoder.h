@@ -19,6 +19,7 @@ namespace portico::tokenizer {
 
 class IdSink;
 class PieceCache;
+class TextCache;
 
 // Immutable, safe to use from many threads.
 class FusedEncoder {
@@ -45,6 +46,8 @@ class FusedEncoder {
     return false;
   }
   virtual std::string_view Name() const = 0;
+  // This thread's memory of stretches with added tokens in them.
+  TextCache* raw_texts() const;
 
  protected:
   FusedEncoder();

@@ -140,6 +140,11 @@ class PieceCache {
   static PieceCache* OfThread(uint64_t encoder);
 
   TextCache* texts() { return &texts_; }
+  // Of stretches with added tokens in them. Made when first asked for.
+  TextCache* raw_texts() {
+    if (raw_texts_ == nullptr) raw_texts_ = std::make_unique<RawTexts>();
+    return &raw_texts_->texts;
+  }
 
   // Whether the encoder asks here before it asks its own table of words.
   bool first() const { return first_; }
@@ -189,8 +194,14 @@ class PieceCache {
   Line* lines_;
   Medium* mediums_;
   LongSlot* long_;
+  struct RawTexts {
+    ZeroedArray<TextCache::Slot> slots{TextCache::kSlots};
+    TextCache texts{slots.data()};
+  };
+
   std::vector<TokenId> block_;
   TextCache texts_;
+  std::unique_ptr<RawTexts> raw_texts_;
   bool first_ = false;
 };
 

@@ -25,6 +25,8 @@
 
 namespace portico::tokenizer {
 
+class IdSink;
+
 // What a loader fills in.
 struct PipelineParts {
   std::shared_ptr<const CompiledImage>
@@ -88,6 +90,7 @@ class Pipeline {
   Status AppendIds(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
   // False where the text needs the general way; nothing is appended then.
   bool AppendIdsFused(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
+  bool AppendStretches(std::string_view text, IdSink* out) const;
   // The added tokens and the parts between them, of a text that no normalizer changes.
   std::vector<AddedTokens::Part> PartsAsGiven(std::string_view text, bool parse_special) const;
   // The tokens of a text that no normalizer changes, and what each stands for.

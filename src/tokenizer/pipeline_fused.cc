@@ -7,9 +7,61 @@
 
 namespace portico::tokenizer {
 
+// As a text goes by in stretches inside of an encoder (text_cache.h), so it does here where its lines or words are
+// added tokens and what lies between them is too short to be kept. A stretch begins and ends behind an added token, and
+// what decided its tokens ends within TextCache::kBehind bytes behind it.
+bool Pipeline::AppendStretches(std::string_view text, IdSink* out) const {
+  TextCache& texts = *fused_->raw_texts();
+  for (size_t at = 0; at < text.size();) {
+    const size_t readable = text.size() - at;
+    // The text's own beginning may be encoded otherwise.
+    const bool keep = at > 0 && readable >= TextCache::kLeast + TextCache::kBehind;
+    uint64_t hash = 0;
+    if (keep) {
+      hash = TextCache::HashOf(text.data() + at);
+      const TextCache::Found found = texts.Find(text.data() + at, readable, hash);
+      if (found.bytes > 0) {
+        out->Append(found.ids.data(), found.ids.size());
+        at += found.bytes;
+        continue;
+      }
+    }
+    const size_t first = out->size();
+    size_t end = at;
+    size_t looked = at;
+    bool firm = false;
+    do {
+      const std::optional<WordFinder::Found> token = added_.FindRaw(text, end, &looked);
+      const size_t part_end = token ? token->begin : text.size();
+      if (part_end > end && !fused_->Encode(text.substr(end, part_end - end), end == 0, out)) {
+        return false;
+      }
+      if (token) out->Append(token->id);
+      end = token ? token->end : text.size();
+      firm = token && looked <= end + TextCache::kBehind;
+    } while (end < text.size() && end - at < TextCache::kMost &&
+             (end - at < TextCache::kLeast || !firm));
+    const size_t length = end - at;
+    if (keep && firm && length < TextCache::kMost && readable >= length + TextCache::kBehind) {
+      texts.Note(text.data() + at, length, hash, out->From(first));
+    }
+    at = end;
+  }
+  return true;
+}
+
 bool Pipeline::AppendIdsFused(std::string_view text, bool parse_special,
                               std::vector<TokenId>* ids) const {
   size_t before = ids->size();
+  if (parse_special && added_.AreRawWords()) {
+    bool ok = false;
+    {
+      IdSink out(ids);
+      ok = AppendStretches(text, &out);
+    }
+    if (!ok) ids->resize(before);
+    return ok;
+  }
   std::vector<AddedTokens::Part> parts;
   added_.Split(text, /*normalized=*/false, parse_special, &parts);
   bool ok = true;
