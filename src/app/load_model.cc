@@ -69,9 +69,15 @@ void LoadTemplates(TokenizerConfig config, ServingModel* model) {
   model->plain_pair_template = std::move(plain);
 }
 
-Status LoadText(const ModelOptions& options, const std::string& path, ServingModel* model) {
-  model->tokenizer_path = path;
-  auto tokenizer = Tokenizer::Load(path);
+// Where a model's tokenizer is, and what its folder says of it.
+struct TokenizerSource {
+  std::string path;
+  bool lower_case = false;
+};
+
+Status LoadText(const ModelOptions& options, const TokenizerSource& source, ServingModel* model) {
+  model->tokenizer_path = source.path;
+  auto tokenizer = Tokenizer::Load(source.path, source.lower_case);
   if (!tokenizer.ok()) {
     return Error(
         tokenizer.status().code(),
@@ -80,16 +86,15 @@ Status LoadText(const ModelOptions& options, const std::string& path, ServingMod
   }
   model->tokenizer = *std::move(tokenizer);
   model->conversation_cache = std::make_shared<ConversationCache>(model->tokenizer);
-  PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(path));
+  PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(source.path));
   if (options.chat_template.empty()) {
     LoadTemplates(std::move(config), model);
     return OkStatus();
   }
-  PORTICO_ASSIGN_OR_RETURN(std::string source, GivenTemplate(options.chat_template));
-  ReadPairs(source, model);
-  PORTICO_ASSIGN_OR_RETURN(
-      model->chat_template,
-      ChatTemplate::FromSource(std::move(source), config.NamedSpecialTokens()));
+  PORTICO_ASSIGN_OR_RETURN(std::string given, GivenTemplate(options.chat_template));
+  ReadPairs(given, model);
+  PORTICO_ASSIGN_OR_RETURN(model->chat_template,
+                           ChatTemplate::FromSource(std::move(given), config.NamedSpecialTokens()));
   return OkStatus();
 }
 
@@ -120,7 +125,7 @@ StatusOr<std::unique_ptr<Engine>> MakeMock(const ModelOptions& options, const st
 StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const std::string& path,
                                             const SharedResources& shared,
                                             const LoadProgress& progress, ServingModel* model,
-                                            std::string* tokenizer_path) {
+                                            TokenizerSource* tokenizer) {
   llama::ModelOptions wanted;
   wanted.path = path;
   wanted.dtype = options.dtype;
@@ -135,7 +140,7 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const s
   PORTICO_ASSIGN_OR_RETURN(auto loaded, llama::LlamaModel::Load(wanted, progress));
   for (const std::string& note : loaded->info().notes)
     LogWarning("model `{}`: {}", model->id, note);
-  *tokenizer_path = loaded->info().tokenizer_path;
+  *tokenizer = {loaded->info().tokenizer_path, loaded->info().lower_case};
   model->prompts = loaded->info().prompts;
   model->judge = loaded->info().judge;
   if (options.sampling_defaults == "model") model->defaults = loaded->info().defaults;
@@ -210,13 +215,13 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& opt
   }
   model->id = ModelId(options);
 
-  std::string tokenizer_path = path;
+  TokenizerSource tokenizer{path};
   if (!mock) {
-    PORTICO_ASSIGN_OR_RETURN(
-        model->engine, MakeLlama(options, path, shared, progress, model.get(), &tokenizer_path));
+    PORTICO_ASSIGN_OR_RETURN(model->engine,
+                             MakeLlama(options, path, shared, progress, model.get(), &tokenizer));
   }
-  if (!options.tokenizer_path.empty()) tokenizer_path = options.tokenizer_path;
-  PORTICO_RETURN_IF_ERROR(LoadText(options, tokenizer_path, model.get()));
+  if (!options.tokenizer_path.empty()) tokenizer.path = options.tokenizer_path;
+  PORTICO_RETURN_IF_ERROR(LoadText(options, tokenizer, model.get()));
   if (mock) {
     PORTICO_ASSIGN_OR_RETURN(model->engine, MakeMock(options, path, *model->tokenizer));
   }

@@ -27,7 +27,13 @@ StatusOr<PipelineParts> PartsFromTiktoken(std::string_view file, const std::stri
 StatusOr<PipelineParts> PartsFromSentencePiece(std::string_view file,
                                                std::unique_ptr<const Model> model = nullptr);
 
+// The text of a tokenizer.json that makes texts lower case before all else; the same text if its normalizer does so.
+// Added tokens are found before that or after it, as the file says.
+StatusOr<std::string> WithLowercase(std::string_view json);
+
 // Whatever `path` is. Large files are compiled into the cache (compiled_cache.h), and read from there the next time.
-StatusOr<PipelineParts> PartsFromPath(const std::string& path);
+//
+// `lower_case`: WithLowercase(); UNIMPLEMENTED for files of other kinds.
+StatusOr<PipelineParts> PartsFromPath(const std::string& path, bool lower_case = false);
 
 }  // namespace portico::tokenizer

@@ -1,5 +1,6 @@
 #include <simdjson.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -123,7 +124,35 @@ std::string FrameJson(const Sections& sections) {
   return out + "}";
 }
 
+// Whether Lowercase before it changes nothing, or sentence-transformers leaves it out. With BertNormalizer no character
+// of Unicode comes out otherwise.
+bool LowersAnyway(const Json& normalizer) {
+  const std::string type = normalizer.GetString("type");
+  if (type == "Lowercase") return true;
+  if (type == "BertNormalizer") return normalizer.GetBool("lowercase", false);
+  const Json* list = normalizer.Find("normalizers");
+  if (list == nullptr || !list->is_array()) return false;
+  return std::any_of(list->as_array().begin(), list->as_array().end(),
+                     [](const Json& one) { return one.GetString("type") == "Lowercase"; });
+}
+
 }  // namespace
+
+StatusOr<std::string> WithLowercase(std::string_view text) {
+  simdjson::padded_string padded(text);
+  PORTICO_ASSIGN_OR_RETURN(Sections sections, SplitSections(padded));
+  PORTICO_ASSIGN_OR_RETURN(Json normalizer, ParseSection(sections.normalizer, "normalizer"));
+  if (LowersAnyway(normalizer)) return std::string(text);
+  JsonArray all = {JsonObject{{"type", "Lowercase"}}};
+  if (!normalizer.is_null()) all.push_back(std::move(normalizer));
+  const std::string changed =
+      Json(JsonObject{{"type", "Sequence"}, {"normalizers", std::move(all)}}).Dump();
+  sections.normalizer = changed;
+  std::string json = FrameJson(sections);
+  if (sections.model.empty()) return json;
+  json.back() = ',';
+  return json.append("\"model\":").append(sections.model).append("}");
+}
 
 StatusOr<PipelineParts> PartsFromJson(std::string_view text, std::string* frame) {
   simdjson::padded_string padded(text);

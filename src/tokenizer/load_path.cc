@@ -94,6 +94,10 @@ StatusOr<PipelineParts> ThroughCache(std::string_view kind, std::string_view byt
   return parts;
 }
 
+bool IsJson(std::string_view bytes, const std::string& file) {
+  return !bytes.starts_with("GGUF") && !LooksLikeRanks(bytes) && !file.ends_with(".model");
+}
+
 StatusOr<PipelineParts> PartsFromBytes(std::string_view bytes, const std::string& file) {
   if (bytes.starts_with("GGUF")) {
     PORTICO_ASSIGN_OR_RETURN(GgufMetadata metadata, GgufMetadata::Parse(bytes));
@@ -125,16 +129,26 @@ StatusOr<PipelineParts> PartsFromBytes(std::string_view bytes, const std::string
       });
 }
 
+StatusOr<PipelineParts> LowerCasePartsFromBytes(std::string_view bytes, const std::string& file) {
+  if (!IsJson(bytes, file)) {
+    return Error(StatusCode::kUnimplemented,
+                 "only a tokenizer.json can be told here to make texts lower case");
+  }
+  PORTICO_ASSIGN_OR_RETURN(const std::string lower_case, WithLowercase(bytes));
+  return PartsFromBytes(lower_case, file);
+}
+
 }  // namespace
 
-StatusOr<PipelineParts> PartsFromPath(const std::string& path) {
+StatusOr<PipelineParts> PartsFromPath(const std::string& path, bool lower_case) {
   std::string file = path;
   std::error_code error;
   if (fs::is_directory(path, error)) {
     PORTICO_ASSIGN_OR_RETURN(file, FileInFolder(path));
   }
   PORTICO_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(file));
-  StatusOr<PipelineParts> parts = PartsFromBytes(mapped.text(), file);
+  StatusOr<PipelineParts> parts = lower_case ? LowerCasePartsFromBytes(mapped.text(), file)
+                                             : PartsFromBytes(mapped.text(), file);
   if (!parts.ok()) return Named(file, parts.status());
   return parts;
 }

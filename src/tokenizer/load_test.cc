@@ -103,6 +103,34 @@ TEST(LoadTest, AGgufFileGivesItsVocabularyAndItsTemplate) {
   EXPECT_EQ(*config->FindChatTemplate("default"), "{{ messages }}");
 }
 
+TEST(LoadTest, TextsAreMadeLowerCaseFirstWhereTheCallerSaysSo) {
+  Folder folder;
+  constexpr std::string_view kJson =
+      R"({"version":"1.0","normalizer":null,"pre_tokenizer":{"type":"Whitespace"},"added_tokens":)"
+      R"([{"id":2,"content":"S","single_word":false,"lstrip":false,"rstrip":false,)"
+      R"("normalized":false,"special":true}],"model":{"type":"WordLevel","unk_token":"u",)"
+      R"("vocab":{"u":0,"a":1}}})";
+  const std::string path = folder.Write("tokenizer.json", kJson);
+  std::vector<TokenId> as_it_is, lower;
+  (*Tokenizer::Load(path))->Encode("A S a", false, &as_it_is);
+  EXPECT_THAT(as_it_is, ElementsAre(0, 2, 1));
+  (*Tokenizer::Load(path, /*lower_case=*/true))->Encode("A S a", false, &lower);
+  EXPECT_THAT(lower, ElementsAre(1, 2, 1));
+  const auto refused = Tokenizer::Load(folder.Write("m.gguf", Gguf()), /*lower_case=*/true);
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnimplemented);
+}
+
+TEST(LoadTest, LowerCaseComesBeforeTheFilesOwnNormalizerAndOnlyOnce) {
+  for (const std::string json :
+       {R"({"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Lowercase"}]}})",
+        R"({"normalizer":{"type":"BertNormalizer","lowercase":true}})"}) {
+    EXPECT_EQ(*WithLowercase(json), json);
+  }
+  EXPECT_EQ(
+      *WithLowercase(R"({"normalizer":{"type":"NFC"},"model":{"type":"BPE"}})"),
+      R"({"normalizer":{"type":"Sequence","normalizers":[{"type":"Lowercase"},{"type":"NFC"}]},"model":{"type":"BPE"}})");
+}
+
 TEST(LoadTest, AGgufFileIsCompiledByItsMetadataNotByItsWeights) {
   Folder folder;
   setenv("PORTICO_CACHE_DIR", folder.path().c_str(), 1);

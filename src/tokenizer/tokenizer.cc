@@ -34,8 +34,9 @@ Status CheckLength(std::string_view text) {
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::Load(const std::string& path) {
-  return Build(tokenizer::PartsFromPath(path));
+StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::Load(const std::string& path,
+                                                           bool lower_case) {
+  return Build(tokenizer::PartsFromPath(path, lower_case));
 }
 
 StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::FromJson(std::string_view json) {

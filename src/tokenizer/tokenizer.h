@@ -29,8 +29,10 @@ class Tokenizer {
  public:
   // `path` is a folder with tokenizer.json (or a tiktoken rank file, or a SentencePiece model), one
   // of these files itself, or a GGUF file. What the file asks for and is not supported is an error
-  // that names it; nothing degrades.
-  static StatusOr<std::shared_ptr<const Tokenizer>> Load(const std::string& path);
+  // that names it; nothing degrades. `lower_case`: texts are made lower case first, whether the file says so or not;
+  // UNIMPLEMENTED where the file is no tokenizer.json.
+  static StatusOr<std::shared_ptr<const Tokenizer>> Load(const std::string& path,
+                                                         bool lower_case = false);
   // The same for the text of a tokenizer.json.
   static StatusOr<std::shared_ptr<const Tokenizer>> FromJson(std::string_view json);
 

@@ -149,6 +149,7 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
     info.notes = std::move(imported.notes);
     info.prompts = std::move(imported.prompts);
     info.judge = imported.judge;
+    info.lower_case = imported.lower_case;
     info.vocab_size = imported.vocab_size;
   } else if (!import.quantization.empty() || import.dtype == ImportDtype::kBfloat16) {
     return InvalidArgument(import.quantization.empty() ? "dtype" : "quantization",

@@ -60,6 +60,7 @@ struct ModelInfo {
       eos_token_ids;  // generation_config.json, else config.json, else the GGUF's own
   GenerationDefaults defaults;
   EmbeddingPrompts prompts;
+  bool lower_case = false;           // texts are made lower case before they are tokenized
   std::optional<JudgeTokens> judge;  // of a model that ranks documents by its next token
   std::vector<std::string>
       notes;  // sentences to print at the start, e.g. that the context is capped

@@ -179,7 +179,10 @@ Status Describe(const std::string& folder, const ConfigFields& config_json,
   PORTICO_ASSIGN_OR_RETURN(Architecture architecture, ParseArchitecture(fields));
   PORTICO_ASSIGN_OR_RETURN(const std::optional<SentenceModules> modules,
                            ReadSentenceModules(folder));
-  if (modules) model->usual_context = modules->max_tokens;
+  if (modules) {
+    model->usual_context = modules->max_tokens;
+    model->lower_case = modules->lower_case;
+  }
   if (modules && architecture.top != Top::kScores) model->prompts = modules->prompts;
   if (IsEncoder(architecture.family)) {
     PORTICO_ASSIGN_OR_RETURN(const EncoderConfig config,

@@ -38,6 +38,7 @@ struct ImportedModel {
   int64_t usual_context = 0;            // what texts are meant to have at most; 0: it does not say
   std::optional<PoolingModel> pooling;  // unless it generates
   EmbeddingPrompts prompts;             // of one that gives vectors
+  bool lower_case = false;              // its tokenizer makes texts lower case first
   std::optional<JudgeTokens> judge;     // of one that ranks by its next token
   std::vector<std::string> notes;
 };

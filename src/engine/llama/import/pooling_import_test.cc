@@ -96,12 +96,14 @@ TEST_F(PoolingImportTest, RefusesWhatLibllamaWouldComputeOtherwise) {
 
 TEST_F(PoolingImportTest, FollowsSentenceTransformersFiles) {
   WriteModules(kModules, R"({"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false})");
-  WriteFile(folder_.File("sentence_bert_config.json"), R"({"max_seq_length": 77})");
+  WriteFile(folder_.File("sentence_bert_config.json"),
+            R"({"max_seq_length": 77, "do_lower_case": true})");
   const auto model = Import();
   ASSERT_TRUE(model.ok()) << MessageOf(model.status());
   EXPECT_EQ(model->pooling->pooling, Pooling::kCls);
   EXPECT_TRUE(model->pooling->normalized);
   EXPECT_EQ(model->usual_context, 77);
+  EXPECT_TRUE(model->lower_case);
 }
 
 TEST_F(PoolingImportTest, ReadsPromptsAndTheirDefault) {

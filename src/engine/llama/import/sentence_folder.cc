@@ -161,6 +161,7 @@ StatusOr<std::optional<SentenceModules>> ReadSentenceModules(const std::string& 
     PORTICO_ASSIGN_OR_RETURN(Json object, ReadObject(limits));
     ConfigFields fields(object, limits);
     fields.Int("max_seq_length", &modules.max_tokens);
+    fields.Bool("do_lower_case", &modules.lower_case);
     PORTICO_RETURN_IF_ERROR(fields.status());
   }
   return std::optional(std::move(modules));

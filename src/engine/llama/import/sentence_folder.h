@@ -19,7 +19,8 @@ struct SentenceModules {
   std::string pooling_fault;  // why there is none: a way of pooling that is not known here
   bool normalized = false;
   std::vector<DenseLayer> dense;
-  int64_t max_tokens = 0;  // of a text; 0: it does not say
+  int64_t max_tokens = 0;   // of a text; 0: it does not say
+  bool lower_case = false;  // texts are made lower case before they are tokenized
   EmbeddingPrompts prompts;
   std::optional<JudgeTokens> judge;  // it generates, and ranks documents by what it would say next
   bool pools_prompt = true;          // a prompt's tokens count in the vector
