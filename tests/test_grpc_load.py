@@ -56,7 +56,8 @@ def test_ten_thousand_streams_over_a_hundred_connections(start):
 
 
 def test_a_client_that_does_not_read_stalls_only_itself_and_is_cut_off(start):
-    server = start("--engine", "mock", "--max-unsent-bytes", "256KiB")
+    # Slow enough that the stream does not end before the shard sees that nobody reads.
+    server = start("--engine", "mock", "--mock-itl-ms", 1, "--max-unsent-bytes", "256KiB")
     client = Client(f"127.0.0.1:{server.port}")
     # The cumulative form makes megabytes of a few thousand tokens.
     stalled = client.sglang.TextGenerate(text="word " * 50, stream=True, metadata=[("x-portico-stream", "cumulative")],
