@@ -94,34 +94,25 @@ StatusOr<PipelineParts> ThroughCache(std::string_view kind, std::string_view byt
   return parts;
 }
 
-bool IsJson(std::string_view bytes, const std::string& file) {
-  return !bytes.starts_with("GGUF") && !LooksLikeRanks(bytes) && !file.ends_with(".model");
+enum class FileKind { kGguf, kRanks, kSentencePiece, kJson };
+
+FileKind KindOf(std::string_view bytes, const std::string& file) {
+  if (bytes.starts_with("GGUF")) return FileKind::kGguf;
+  if (LooksLikeRanks(bytes)) return FileKind::kRanks;
+  return file.ends_with(".model") ? FileKind::kSentencePiece : FileKind::kJson;
 }
 
-StatusOr<PipelineParts> PartsFromBytes(std::string_view bytes, const std::string& file) {
-  if (bytes.starts_with("GGUF")) {
-    PORTICO_ASSIGN_OR_RETURN(GgufMetadata metadata, GgufMetadata::Parse(bytes));
-    return ThroughCache(
-        "gguf", bytes.substr(0, metadata.size()),
-        [&](std::string*) { return PartsFromGguf(metadata); },
-        [&](CompiledTokenizer compiled) {
-          return PartsFromGguf(metadata, std::move(compiled.model));
-        });
-  }
-  if (LooksLikeRanks(bytes)) {
-    return ThroughCache(
-        "ranks", bytes, [&](std::string*) { return PartsFromTiktoken(bytes, file); },
-        [&](CompiledTokenizer compiled) {
-          return PartsFromTiktoken(bytes, file, std::move(compiled.model));
-        });
-  }
-  if (file.ends_with(".model")) {
-    return ThroughCache(
-        "sentencepiece", bytes, [&](std::string*) { return PartsFromSentencePiece(bytes); },
-        [&](CompiledTokenizer compiled) {
-          return PartsFromSentencePiece(bytes, std::move(compiled.model));
-        });
-  }
+StatusOr<PipelineParts> PartsFromGgufBytes(std::string_view bytes) {
+  PORTICO_ASSIGN_OR_RETURN(GgufMetadata metadata, GgufMetadata::Parse(bytes));
+  return ThroughCache(
+      "gguf", bytes.substr(0, metadata.size()),
+      [&](std::string*) { return PartsFromGguf(metadata); },
+      [&](CompiledTokenizer compiled) {
+        return PartsFromGguf(metadata, std::move(compiled.model));
+      });
+}
+
+StatusOr<PipelineParts> PartsFromJsonBytes(std::string_view bytes) {
   return ThroughCache(
       "json", bytes, [&](std::string* frame) { return PartsFromJson(bytes, frame); },
       [&](CompiledTokenizer compiled) {
@@ -129,13 +120,34 @@ StatusOr<PipelineParts> PartsFromBytes(std::string_view bytes, const std::string
       });
 }
 
-StatusOr<PipelineParts> LowerCasePartsFromBytes(std::string_view bytes, const std::string& file) {
-  if (!IsJson(bytes, file)) {
+StatusOr<PipelineParts> PartsFromBytes(std::string_view bytes, const std::string& file,
+                                       bool lower_case) {
+  const FileKind kind = KindOf(bytes, file);
+  if (lower_case && kind != FileKind::kJson) {
     return Error(StatusCode::kUnimplemented,
                  "only a tokenizer.json can be told here to make texts lower case");
   }
-  PORTICO_ASSIGN_OR_RETURN(const std::string lower_case, WithLowercase(bytes));
-  return PartsFromBytes(lower_case, file);
+  switch (kind) {
+    case FileKind::kGguf:
+      return PartsFromGgufBytes(bytes);
+    case FileKind::kRanks:
+      return ThroughCache(
+          "ranks", bytes, [&](std::string*) { return PartsFromTiktoken(bytes, file); },
+          [&](CompiledTokenizer compiled) {
+            return PartsFromTiktoken(bytes, file, std::move(compiled.model));
+          });
+    case FileKind::kSentencePiece:
+      return ThroughCache(
+          "sentencepiece", bytes, [&](std::string*) { return PartsFromSentencePiece(bytes); },
+          [&](CompiledTokenizer compiled) {
+            return PartsFromSentencePiece(bytes, std::move(compiled.model));
+          });
+    case FileKind::kJson:
+      break;
+  }
+  if (!lower_case) return PartsFromJsonBytes(bytes);
+  PORTICO_ASSIGN_OR_RETURN(const std::string lowering, WithLowercase(bytes));
+  return PartsFromJsonBytes(lowering);
 }
 
 }  // namespace
@@ -147,8 +159,7 @@ StatusOr<PipelineParts> PartsFromPath(const std::string& path, bool lower_case) 
     PORTICO_ASSIGN_OR_RETURN(file, FileInFolder(path));
   }
   PORTICO_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(file));
-  StatusOr<PipelineParts> parts = lower_case ? LowerCasePartsFromBytes(mapped.text(), file)
-                                             : PartsFromBytes(mapped.text(), file);
+  StatusOr<PipelineParts> parts = PartsFromBytes(mapped.text(), file, lower_case);
   if (!parts.ok()) return Named(file, parts.status());
   return parts;
 }
