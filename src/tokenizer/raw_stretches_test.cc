@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -45,11 +46,18 @@ std::vector<TokenId> Ids(const Tokenizer& tokenizer, const std::string& text) {
   return ids;
 }
 
-TEST(RawStretchesTest, RememberedLinesHaveTheSameIdsWhateverFollows) {
-  auto tokenizer = Make(false);
-  auto reference = Make(true);
-  ASSERT_NE(tokenizer, nullptr);
-  ASSERT_NE(reference, nullptr);
+class RawStretchesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(tokenizer_, nullptr);
+    ASSERT_NE(reference_, nullptr);
+  }
+
+  const std::shared_ptr<const Tokenizer> tokenizer_ = Make(false);
+  const std::shared_ptr<const Tokenizer> reference_ = Make(true);
+};
+
+TEST_F(RawStretchesTest, RememberedLinesHaveTheSameIdsWhateverFollows) {
   const std::vector<std::string> parts = {"a",    " ab", "c",       " ", "\n",
                                           "\n\n", "<b>", "<b></b>", "<", "e"};
   std::mt19937 random(20261124);
@@ -69,30 +77,22 @@ TEST(RawStretchesTest, RememberedLinesHaveTheSameIdsWhateverFollows) {
       text += paragraph.substr(random() % 3 == 0 ? random() % 100 : 0) +
               between[random() % between.size()];
     }
-    ASSERT_EQ(Ids(*tokenizer, text), Ids(*reference, text)) << text;
+    ASSERT_EQ(Ids(*tokenizer_, text), Ids(*reference_, text)) << text;
   }
 }
 
-TEST(RawStretchesTest, AStretchIsNotCutWhereALongerTokenMayFollow) {
-  auto tokenizer = Make(false);
-  auto reference = Make(true);
-  ASSERT_NE(tokenizer, nullptr);
-  ASSERT_NE(reference, nullptr);
+TEST_F(RawStretchesTest, AStretchIsNotCutWhereALongerTokenMayFollow) {
   // What is remembered begins behind a token: the second stretch.
   const std::string common =
       std::string(130, 'c') + "\n" + std::string(130, 'a') + "<b></b>\n\n\n\n\n";
   const std::string more(40, 'c');
   for (const std::string& text : {common + "xyz" + more, common + "xyz" + more,
                                   common + "xyz" + more, common + "end" + more}) {
-    EXPECT_EQ(Ids(*tokenizer, text), Ids(*reference, text)) << text;
+    EXPECT_EQ(Ids(*tokenizer_, text), Ids(*reference_, text)) << text;
   }
 }
 
-TEST(RawStretchesTest, SpecialTokensLeftAsTextAreNotMixedUpWithThoseFound) {
-  auto tokenizer = Make(false);
-  auto reference = Make(true);
-  ASSERT_NE(tokenizer, nullptr);
-  ASSERT_NE(reference, nullptr);
+TEST_F(RawStretchesTest, SpecialTokensLeftAsTextAreNotMixedUpWithThoseFound) {
   std::string text;
   for (int i = 0; i < 60; ++i) text += " ab c\n";
   for (int round = 0; round < 8; ++round) {
@@ -101,8 +101,8 @@ TEST(RawStretchesTest, SpecialTokensLeftAsTextAreNotMixedUpWithThoseFound) {
     options.parse_special = round % 2 == 0;
     std::vector<TokenId> ids;
     std::vector<TokenId> want;
-    ASSERT_TRUE(tokenizer->EncodeWith(text, options, &ids).ok());
-    ASSERT_TRUE(reference->EncodeWith(text, options, &want).ok());
+    ASSERT_TRUE(tokenizer_->EncodeWith(text, options, &ids).ok());
+    ASSERT_TRUE(reference_->EncodeWith(text, options, &want).ok());
     EXPECT_EQ(ids, want) << round;
   }
 }
