@@ -17,50 +17,28 @@ namespace portico::tokenizer::scan {
 
 // In what the split patterns differ, where text is ASCII.
 struct SplitRules {
-  bool contractions;  // 's, 't, 're … are pieces, or ends of pieces
-  bool
-      any_leads;  // a tab or one character of punctuation goes with the word behind it, as a space does
-  bool lines;               // \s*[\r\n]+, and [\r\n]* goes with the punctuation before it
-  bool slashes;             // … as does a slash
-  bool cased;               // a capital behind a small letter begins a piece
-  int digits;               // at most so many in a piece; 0: any number
-  bool space_leads_digits;  // a space goes with the number behind it
-  bool numbers_cut;         // numbers are cut out first: text before one ends there
+  bool contractions = false;  // 's, 't, 're … are pieces, or ends of pieces
+  bool any_leads = false;  // not only a space, a tab or one mark too goes with the word behind it
+  bool lines = false;      // \s*[\r\n]+, and [\r\n]* goes with the punctuation before it
+  bool slashes = false;    // … as does a slash
+  bool cased = false;      // a capital behind a small letter begins a piece
+  int digits = 0;          // at most so many in a piece; 0: any number
+  bool space_leads_digits = false;  // a space goes with the number behind it
+  bool numbers_cut = false;         // numbers are cut out first: text before one ends there
 };
 
-inline constexpr SplitRules kGpt2Rules = {.contractions = true,
-                                          .any_leads = false,
-                                          .lines = false,
-                                          .slashes = false,
-                                          .cased = false,
-                                          .digits = 0,
-                                          .space_leads_digits = true,
-                                          .numbers_cut = false};
+inline constexpr SplitRules kGpt2Rules = {.contractions = true, .space_leads_digits = true};
 template <int kDigits>
-inline constexpr SplitRules kCl100kRules = {.contractions = true,
-                                            .any_leads = true,
-                                            .lines = true,
-                                            .slashes = false,
-                                            .cased = false,
-                                            .digits = kDigits,
-                                            .space_leads_digits = false,
-                                            .numbers_cut = false};
+inline constexpr SplitRules kCl100kRules = {
+    .contractions = true, .any_leads = true, .lines = true, .digits = kDigits};
 inline constexpr SplitRules kO200kRules = {.contractions = true,
                                            .any_leads = true,
                                            .lines = true,
                                            .slashes = true,
                                            .cased = true,
-                                           .digits = 3,
-                                           .space_leads_digits = false,
-                                           .numbers_cut = false};
-inline constexpr SplitRules kDeepSeekRules = {.contractions = false,
-                                              .any_leads = true,
-                                              .lines = true,
-                                              .slashes = false,
-                                              .cased = false,
-                                              .digits = 3,
-                                              .space_leads_digits = false,
-                                              .numbers_cut = true};
+                                           .digits = 3};
+inline constexpr SplitRules kDeepSeekRules = {
+    .any_leads = true, .lines = true, .digits = 3, .numbers_cut = true};
 
 #if defined(__SSE2__)
 
@@ -85,7 +63,8 @@ struct AsciiBlock {
   uint64_t apostrophes = 0;
   uint64_t slashes = 0;
 
-  explicit AsciiBlock(const char* text) {
+  // Inlined, so that classes that nobody asks for are not found.
+  [[gnu::always_inline]] explicit AsciiBlock(const char* text) {
     for (unsigned at = 0; at < kBlockBytes; at += kLanes) {
       Bytes bytes = Load(text + at);
       upper |= Bits(Within(bytes, 'A', 26), at);

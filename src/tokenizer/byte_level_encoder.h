@@ -3,8 +3,8 @@
 //
 // A text goes by in stretches of a hundred bytes and more. A stretch that this thread has encoded before is copied
 // (text_cache.h). Of another, the scanner cuts the pieces first, while the lines of the piece cache that they need are
-// on their way; then each piece is looked up, first among the words that are one token (word_table.h), then among those
-// that this thread has merged before, and merged if it is new (piece_merger.h).
+// on their way; then each piece is looked up among the words that are one token (word_table.h) and those that this thread
+// has merged before, whichever is likelier first, and merged if it is new (piece_merger.h).
 #pragma once
 
 #include <cstdint>

@@ -190,15 +190,15 @@ class PieceCache {
     TextCache::Slot texts[TextCache::kSlots];
   };
 
-  ZeroedArray<Tables> tables_;
-  Line* lines_;
-  Medium* mediums_;
-  LongSlot* long_;
   struct RawTexts {
     ZeroedArray<TextCache::Slot> slots{TextCache::kSlots};
     TextCache texts{slots.data()};
   };
 
+  ZeroedArray<Tables> tables_;
+  Line* lines_;
+  Medium* mediums_;
+  LongSlot* long_;
   std::vector<TokenId> block_;
   TextCache texts_;
   std::unique_ptr<RawTexts> raw_texts_;
