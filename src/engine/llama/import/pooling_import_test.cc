@@ -106,6 +106,24 @@ TEST_F(PoolingImportTest, FollowsSentenceTransformersFiles) {
   EXPECT_TRUE(model->lower_case);
 }
 
+TEST_F(PoolingImportTest, ReadsTheFirstOfSentenceTransformersOldFilesThatSaysAnything) {
+  WriteModules(kModules, R"({"pooling_mode_cls_token": true})");
+  WriteFile(folder_.File("sentence_xlm-roberta_config.json"),
+            R"({"max_seq_length": 77, "do_lower_case": true})");
+  const auto model = Import();
+  ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+  EXPECT_EQ(model->usual_context, 77);
+  EXPECT_TRUE(model->lower_case);
+  WriteFile(folder_.File("sentence_roberta_config.json"), R"({"max_seq_length": 66})");
+  WriteFile(folder_.File("sentence_bert_config.json"), "{}");
+  const auto first = Import();
+  ASSERT_TRUE(first.ok()) << MessageOf(first.status());
+  EXPECT_EQ(first->usual_context, 66);
+  EXPECT_FALSE(first->lower_case);
+  WriteFile(folder_.File("sentence_roberta_config.json"), R"({"max_seq_length": "long"})");
+  EXPECT_THAT(Complaint(), HasSubstr("sentence_roberta_config.json"));
+}
+
 TEST_F(PoolingImportTest, ReadsPromptsAndTheirDefault) {
   const std::string prompts = folder_.File("config_sentence_transformers.json");
   const std::string mean = R"({"pooling_mode_mean_tokens": true})";

@@ -121,6 +121,24 @@ Status ReadPrompts(const std::string& folder, SentenceModules* modules) {
                     fmt::format("('{}') is none of the prompts", prompts.default_name));
 }
 
+// What the Transformer module says of its texts, in today's file or in one that older versions named after the
+// model. As sentence-transformers reads them: the first that says anything.
+Status ReadTextConfig(const std::string& folder, SentenceModules* modules) {
+  constexpr std::string_view kModels[] = {"bert",   "roberta",     "distilbert", "camembert",
+                                          "albert", "xlm-roberta", "xlnet"};
+  for (const std::string_view model : kModels) {
+    const std::string path = Join(folder, fmt::format("sentence_{}_config.json", model));
+    if (!Exists(path)) continue;
+    PORTICO_ASSIGN_OR_RETURN(Json json, ReadObject(path));
+    if (json.as_object().empty()) continue;
+    ConfigFields fields(json, path);
+    fields.Int("max_seq_length", &modules->max_tokens);
+    fields.Bool("do_lower_case", &modules->lower_case);
+    return fields.status();
+  }
+  return OkStatus();
+}
+
 Status ReadModule(const std::string& folder, const Json& module, const std::string& list,
                   SentenceModules* modules) {
   const std::string type = module.GetString("type");
@@ -156,14 +174,7 @@ StatusOr<std::optional<SentenceModules>> ReadSentenceModules(const std::string& 
     PORTICO_RETURN_IF_ERROR(ReadModule(folder, module, list, &modules));
   }
   PORTICO_RETURN_IF_ERROR(ReadPrompts(folder, &modules));
-  const std::string limits = Join(folder, "sentence_bert_config.json");
-  if (Exists(limits)) {
-    PORTICO_ASSIGN_OR_RETURN(Json object, ReadObject(limits));
-    ConfigFields fields(object, limits);
-    fields.Int("max_seq_length", &modules.max_tokens);
-    fields.Bool("do_lower_case", &modules.lower_case);
-    PORTICO_RETURN_IF_ERROR(fields.status());
-  }
+  PORTICO_RETURN_IF_ERROR(ReadTextConfig(folder, &modules));
   return std::optional(std::move(modules));
 }
 
