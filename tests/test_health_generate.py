@@ -1,6 +1,11 @@
 """GET /health_generate has the engine make a token, or a vector or logits of one, and answers by how that ends."""
+import threading
+
 import pytest
 import requests
+
+from conftest import ENDLESS
+from pooling_client import SLOW, leave, post
 
 KINDS = [(), ("--is-embedding",), ("--mock-labels", "2")]
 
@@ -25,3 +30,53 @@ def test_an_engine_that_dies_of_its_probe_is_unhealthy(start, flags):
     for _ in range(2):
         assert probe(server).status_code == 503
     assert requests.get(server.url + "/health", timeout=60).status_code == 503
+
+
+def probe_beside(server):
+    """Starts a probe in a thread of its own; the list has its status once the thread has ended."""
+    answers = []
+
+    def ask():
+        try:
+            answers.append(probe(server).status_code)
+        except requests.ConnectionError:
+            answers.append(0)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    server.wait_for("portico_requests_running", 1)
+    return thread, answers
+
+
+@pytest.mark.parametrize("flags", KINDS)
+def test_a_probe_that_is_aborted_shows_that_the_engine_lives(serve, flags):
+    server = serve(*flags, *SLOW)
+    thread, answers = probe_beside(server)
+    assert post(server, "/abort_request", {"abort_all": True}).status_code == 200
+    thread.join(60)
+    assert answers == [200]
+    server.settle()
+
+
+@pytest.mark.parametrize("flags", KINDS)
+def test_a_probe_that_a_drain_aborts_is_not_healthy(start, flags):
+    server = start("--engine", "mock", *flags, *SLOW, "--drain-timeout", "0.2")
+    thread, answers = probe_beside(server)
+    server.process.terminate()
+    thread.join(60)
+    assert answers[0] in (503, 0)  # a slow machine does not answer before the end
+
+
+def test_an_engine_that_is_busy_is_healthy_though_its_queue_is_full(start):
+    server = start("--engine", "mock", "--mock-itl-ms", "100", "--max-running-requests", "1",
+                   "--max-queued-requests", "1")
+    body = {"messages": [{"role": "user", "content": "Count"}], "max_tokens": ENDLESS, "ignore_eos": True}
+    sockets = []
+    for name in ("running", "waiting"):
+        sockets.append(leave(server, "/v1/chat/completions", body))
+        server.wait_for("portico_requests_" + name, 1)
+    assert server.chat("Count").status_code == 429
+    assert probe(server).status_code == 200
+    for s in sockets:
+        s.close()
+    server.settle()

@@ -13,20 +13,27 @@
 namespace portico::api {
 namespace {
 
-// SGLang's default.
+// SGLang's defaults.
 constexpr std::chrono::seconds kTimeout{20};
+constexpr std::chrono::seconds kLook{1};
 
-// One token through the engine, or one text that it pools.
+// One token through the engine, or one text that it pools. As with SGLang, whatever comes out of the engine meanwhile
+// shows that it lives: the steps of others, before which a busy engine may not come to the probe or not even take it, and
+// an abort of the probe.
 class HealthCall final : public ExchangeCall, public TextSink, private PoolingRunSink {
  public:
-  using ExchangeCall::ExchangeCall;
+  HealthCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
+             const ServingModel& model)
+      : ExchangeCall(std::move(exchange), shard),
+        engine_(*model.engine),
+        steps_(engine_.load().steps),
+        deadline_(Clock::now() + kTimeout) {}
 
   Status Start(const ServingModel& model) {
-    const bool generates = model.engine->info().task == ModelTask::kGenerate;
-    PORTICO_RETURN_IF_ERROR(generates ? Generate(model) : Pool(model));
-    timer_ = shard_.shard.After(kTimeout, [this] {
-      Answer(Error(StatusCode::kUnavailable, "the engine gave no answer within 20 seconds"));
-    });
+    const bool generates = engine_.info().task == ModelTask::kGenerate;
+    const Status status = generates ? Generate(model) : Pool(model);
+    if (!status.ok() && status.code() != StatusCode::kResourceExhausted) return status;
+    Watch();
     return OkStatus();
   }
 
@@ -37,6 +44,7 @@ class HealthCall final : public ExchangeCall, public TextSink, private PoolingRu
   void OnPrompt(PromptEcho) override {}
   void OnDelta(TextDelta&& delta) override {
     if (delta.finish == FinishReason::kError) Answer(openai::ErrorOf(delta));
+    if (delta.finish == FinishReason::kAbort) AnswerAborted();
   }
   void OnEnd(const TokenUsage&) override { Answer(OkStatus()); }
 
@@ -68,7 +76,27 @@ class HealthCall final : public ExchangeCall, public TextSink, private PoolingRu
     return OkStatus();
   }
 
-  void OnPooled(StatusOr<PoolingResult> result) override { Answer(result.status()); }
+  void OnPooled(StatusOr<PoolingResult> result) override {
+    if (result.status().code() == StatusCode::kAborted) return AnswerAborted();
+    Answer(result.status());
+  }
+
+  void Watch() {
+    timer_ = shard_.shard.After(kLook, [this] { Look(); });
+  }
+
+  void Look() {
+    const EngineLoad load = engine_.load();
+    if (!load.healthy) return Answer(Error(StatusCode::kUnavailable, "the engine has died"));
+    if (load.steps != steps_) return Answer(OkStatus());
+    if (Clock::now() < deadline_) return Watch();
+    Answer(Error(StatusCode::kUnavailable, "the engine gave no answer within 20 seconds"));
+  }
+
+  void AnswerAborted() {
+    Answer(shard_.api.draining ? Error(StatusCode::kUnavailable, "the server is draining")
+                               : OkStatus());
+  }
 
   void Answer(const Status& status) {
     if (answered_) return;
@@ -82,6 +110,9 @@ class HealthCall final : public ExchangeCall, public TextSink, private PoolingRu
     Leave();
   }
 
+  Engine& engine_;
+  const uint64_t steps_;  // the engine's when the probe began
+  const TimePoint deadline_;
   std::unique_ptr<Generation> generation_;
   std::unique_ptr<PoolingRun> run_;
   std::unique_ptr<net::Shard::Timer> timer_;
@@ -107,7 +138,7 @@ void HandleHealthGenerate(std::unique_ptr<net::Exchange> exchange, ShardContext&
   // Nothing comes out of a paused engine, which is no illness.
   const EngineLoad load = (*model)->engine->load();
   if (load.paused && load.healthy) return ReplyText(*exchange, shard.api, 200, "paused\n");
-  auto call = std::make_unique<HealthCall>(std::move(exchange), shard);
+  auto call = std::make_unique<HealthCall>(std::move(exchange), shard, **model);
   Status status = call->Start(**model);
   if (!status.ok()) return ReplyError(*call->TakeExchange(), shard.api, status);
   shard.calls.Add(std::move(call));
