@@ -175,12 +175,12 @@ static_assert(IsSortedByName(kRerank));
 // Fields of these requests alone that cannot be honoured, or have no effect on the answer.
 constexpr RefusedField kRefused[] = {
     {"add_special_tokens", "true"},
-    {"audio_data", "[]"},
+    {"audio_data", "", kPerPrompt},
     {"background", "false"},
     {"embed_override_token_id", ""},
     {"embed_overrides", ""},
     {"external_trace_header", "*"},
-    {"image_data", "[]"},
+    {"image_data", "", kPerPrompt},
     {"is_cross_encoder_request", "false"},
     {"log_metrics", "*"},
     {"max_chunks_per_doc", ""},
@@ -192,7 +192,7 @@ constexpr RefusedField kRefused[] = {
     {"return_pooled_hidden_states", "false"},
     {"routing_key", "*"},
     {"sampling_params", "*"},
-    {"video_data", "[]"},
+    {"video_data", "", kPerPrompt},
 };
 static_assert(IsSortedByName(kRefused));
 

@@ -13,18 +13,18 @@ constexpr RefusedField kRefused[] = {
     {"audio", ""},
     {"bad_words", "[]"},
     {"beam_width", "1"},
-    {"bootstrap_host", ""},
-    {"bootstrap_port", ""},
-    {"bootstrap_room", ""},
-    {"cache_salt", ""},
+    {"bootstrap_host", "", kPerPrompt},
+    {"bootstrap_port", "", kPerPrompt},
+    {"bootstrap_room", "", kPerPrompt},
+    {"cache_salt", "", kPerPrompt},
     {"chat_template", ""},
     {"custom_labels", ""},
-    {"custom_logit_processor", ""},
+    {"custom_logit_processor", "", kPerPrompt},
     {"custom_params", ""},
     {"data_parallel_rank", "0"},
     {"disagg_prefill_dp_rank", ""},
     {"ebnf", ""},
-    {"extra_key", ""},
+    {"extra_key", "", kPerPrompt},
     {"function_call", R"("none" "auto")"},
     {"functions", "[]"},
     {"guided_choice", ""},
@@ -36,7 +36,7 @@ constexpr RefusedField kRefused[] = {
     {"input_embeds", ""},
     {"input_ids", ""},
     {"json_schema", ""},
-    {"lora_path", ""},
+    {"lora_path", "", kPerPrompt},
     {"max_dynamic_patch", ""},
     {"min_dynamic_patch", ""},
     {"modalities", R"(["text"])"},
@@ -49,7 +49,7 @@ constexpr RefusedField kRefused[] = {
     {"regex", ""},
     {"response_format", R"({"type":"text"})"},
     {"return_cached_tokens_details", "false"},
-    {"return_hidden_states", "false"},
+    {"return_hidden_states", "false", kPerPrompt},
     {"return_meta_info", "false"},
     {"return_prompt_token_ids", "false"},
     {"return_routed_experts", "false"},
@@ -75,11 +75,18 @@ constexpr RefusedField kRefused[] = {
 };
 static_assert(IsSortedByName(kRefused));
 
-bool IsDefault(std::string_view value, std::string_view defaults) {
-  if (defaults == "*") return true;
+bool IsDefault(Element value, const RefusedField& field) {
+  if (field.defaults == "*" || value.is_null()) return true;
+  if (field.per_prompt && value.is_array()) {
+    const simdjson::dom::array items(value);
+    return std::all_of(items.begin(), items.end(),
+                       [&field](Element item) { return IsDefault(item, field); });
+  }
+  const std::string text = simdjson::minify(value);
+  std::string_view defaults = field.defaults;
   while (!defaults.empty()) {
     size_t end = std::min(defaults.find(' '), defaults.size());
-    if (value == defaults.substr(0, end)) return true;
+    if (text == defaults.substr(0, end)) return true;
     defaults.remove_prefix(std::min(end + 1, defaults.size()));
   }
   return false;
@@ -106,7 +113,7 @@ bool IsRefusedField(std::span<const RefusedField> fields, std::string_view name,
       fields.begin(), fields.end(), name,
       [](const RefusedField& field, std::string_view wanted) { return field.name < wanted; });
   if (found == fields.end() || found->name != name) return false;
-  bool is_default = !found->defaults.empty() && IsDefault(simdjson::minify(value), found->defaults);
+  const bool is_default = IsDefault(value, *found);
   *status = is_default ? OkStatus()
                        : InvalidArgument(name, fmt::format("{} is not supported by this server: {}",
                                                            name, Advice(found->defaults)));

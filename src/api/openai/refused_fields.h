@@ -17,7 +17,10 @@ struct RefusedField {
   // JSON texts of the values that mean "not used", separated by spaces; "*" for every value. Null
   // always does.
   std::string_view defaults;
+  // A batch may have a list of such values, or lists of them, one for each prompt.
+  bool per_prompt = false;
 };
+inline constexpr bool kPerPrompt = true;
 
 // Whether `name` is in `fields`, which are sorted by name; then `status` says whether its value is
 // a default.

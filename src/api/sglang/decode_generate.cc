@@ -199,11 +199,11 @@ Status ReadInputIds(std::string_view name, Element value, Request* request) {
 
 // Fields of the native body alone that cannot be honoured, or have no effect on the answer.
 constexpr openai::RefusedField kRefusedNatively[] = {
-    {"audio_data", "[]"},
+    {"audio_data", "", openai::kPerPrompt},
     {"background", "false"},
     {"encoder_urls", "[]"},
     {"external_trace_header", "*"},
-    {"image_data", "[]"},
+    {"image_data", "", openai::kPerPrompt},
     {"kv_router_hint", "*"},
     {"log_metrics", "*"},
     {"max_thinking_tokens", ""},
@@ -217,7 +217,7 @@ constexpr openai::RefusedField kRefusedNatively[] = {
     {"return_indexer_topk", "false"},
     {"return_sampling_mask", "false"},
     {"routing_key", "*"},
-    {"video_data", "[]"},
+    {"video_data", "", openai::kPerPrompt},
 };
 static_assert(openai::IsSortedByName(kRefusedNatively));
 

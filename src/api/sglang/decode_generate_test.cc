@@ -1,5 +1,6 @@
 #include "api/sglang/decode_generate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -75,6 +76,22 @@ TEST(DecodeGenerate, WhatCannotBeHonouredIsRefusedUnlessItIsIdle) {
   EXPECT_EQ(FieldAtFault(R"({"text":"a","return_hidden_states":true})"), "return_hidden_states");
   EXPECT_EQ(FieldAtFault(R"({"text":"a","sampling_params":{"regex":"a*"}})"), "regex");
   EXPECT_EQ(FieldAtFault(R"({"text":"a","log_metrics":false,"whatever":1})"), "nothing");
+}
+
+// Clients that put media beside some prompts send null for the others, and SGLang's models of text take a batch
+// without any. It was refused once.
+TEST(DecodeGenerate, AListThatSaysOfEachPromptThatItHasNoneIsIdle) {
+  for (const char* field :
+       {R"("image_data":[null,null])", R"("image_data":[[],[null]])", R"("image_data":[])",
+        R"("video_data":[null])", R"("audio_data":[null,null])", R"("lora_path":[null,null])",
+        R"("return_hidden_states":[false,null])", R"("custom_logit_processor":[null])"}) {
+    EXPECT_EQ(FieldAtFault(fmt::format(R"({{"text":["a","b"],{}}})", field)), "nothing") << field;
+  }
+  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"image_data":[null,"x"]})"), "image_data");
+  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"image_data":[[null],[""]]})"), "image_data");
+  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"lora_path":["x",null]})"), "lora_path");
+  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"return_hidden_states":[false,true]})"),
+            "return_hidden_states");
 }
 
 TEST(DecodeGenerate, ValuesComeOnceOrOnceAPrompt) {
