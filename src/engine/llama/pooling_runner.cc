@@ -14,7 +14,8 @@ llama_context_params ContextParams(const LlamaModel& model, const PoolingRunnerO
   params.n_ubatch = params.n_batch;
   params.n_ctx = std::max(static_cast<uint32_t>(options.cells), params.n_batch);
   params.n_seq_max = static_cast<uint32_t>(options.max_texts);
-  params.n_outputs_max = params.n_batch;
+  // libllama wants room for a row of each sequence, even if their tokens fit no batch.
+  params.n_outputs_max = std::max(params.n_batch, params.n_seq_max);
   params.n_threads = params.n_threads_batch = options.threads;
   params.embeddings = true;
   params.pooling_type = LLAMA_POOLING_TYPE_NONE;
