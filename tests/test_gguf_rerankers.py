@@ -78,6 +78,18 @@ def test_documents_rank_by_the_probability_of_yes_in_the_files_own_template(serv
         assert (bare["index"], bare["score"]) == (i, pytest.approx(rows[i][0] - rows[i][1], abs=1e-4))
 
 
+@pytest.mark.parametrize("model", ["yes-no", "chat"])
+def test_scores_are_the_logits_in_the_files_own_template(server, model):
+    wanted = logits(server, model, filled("capital"))
+    body = {"model": model, "query": "capital", "items": DOCUMENTS}
+    for row, logit in zip(post(server, "/v1/score", **body).json()["scores"], wanted):
+        assert row == pytest.approx(logit, abs=1e-4)
+    shares = post(server, "/v1/score", **body, apply_softmax=True).json()["scores"]
+    assert [row[0] for row in shares] == pytest.approx(probabilities(wanted), abs=1e-5)
+    turned = post(server, "/v1/score", **body, item_first=True)
+    assert turned.status_code == 400 and turned.json()["error"]["param"] == "item_first"
+
+
 def test_an_instruction_is_refused_where_the_template_has_one(server):
     answer = post(server, "/v1/rerank", model="yes-no", query="a", documents=["b"], instruct="towns")
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "instruct"

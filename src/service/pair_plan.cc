@@ -135,6 +135,24 @@ class Joiner {
   const TokenLimit& limit_;
 };
 
+StatusOr<std::vector<Joined>> RenderPairs(const ServingModel& model, const Pairs& pairs) {
+  if (pairs.item_first) {
+    return InvalidArgument("item_first",
+                           "this model's template has places of its own for query and item");
+  }
+  TextPairs texts{.query = pairs.query.text,
+                  .items = {},
+                  .item_field = pairs.item_field,
+                  .instruction = pairs.instruction,
+                  .truncate = pairs.truncate};
+  for (const Prompt& item : pairs.items) texts.items.push_back(item.text);
+  PORTICO_ASSIGN_OR_RETURN(std::vector<std::vector<TokenId>> rendered,
+                           EncodeRenderedPairs(model, texts));
+  std::vector<Joined> joined(rendered.size());
+  for (size_t i = 0; i < joined.size(); ++i) joined[i].ids = std::move(rendered[i]);
+  return joined;
+}
+
 }  // namespace
 
 StatusOr<PoolingPlan> PoolingPlanner::PlanPairs(const Pairs& pairs) const {
@@ -142,7 +160,10 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanPairs(const Pairs& pairs) const {
   PORTICO_RETURN_IF_ERROR(CheckCount(pairs.items.size(), pairs.item_field));
   PORTICO_RETURN_IF_ERROR(CheckNotEmpty(pairs));
   PORTICO_ASSIGN_OR_RETURN(const TokenLimit limit, TokenLimit::Of(engine, pairs.truncate));
-  PORTICO_ASSIGN_OR_RETURN(std::vector<Joined> joined, Joiner(*this, pairs, limit).Run());
+  const bool rendered = model.joins_pairs && !pairs.query.is_ids;
+  PORTICO_ASSIGN_OR_RETURN(std::vector<Joined> joined, rendered
+                                                           ? RenderPairs(model, pairs)
+                                                           : Joiner(*this, pairs, limit).Run());
   PoolingPlan plan;
   plan.texts.resize(joined.size());
   for (size_t i = 0; i < joined.size(); ++i) {
@@ -155,8 +176,7 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanPairs(const Pairs& pairs) const {
 }
 
 StatusOr<PoolingPlan> PoolingPlanner::PlanRerank(const RerankRequest& request) const {
-  if (model.joins_pairs) return PlanRenderedPairs(request);
-  if (!request.instruction.empty()) {
+  if (!model.joins_pairs && !request.instruction.empty()) {
     return InvalidArgument("instruct", "this model's template takes no instruction");
   }
   Prompt query;
@@ -167,23 +187,8 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanRerank(const RerankRequest& request) c
                     .items = documents,
                     .item_field = "documents",
                     .truncate = request.truncate,
+                    .instruction = request.instruction,
                     .rid = request.rid});
-}
-
-StatusOr<PoolingPlan> PoolingPlanner::PlanRenderedPairs(const RerankRequest& request) const {
-  EmbeddingRequest rendered;
-  rendered.input_field = "documents";
-  rendered.is_list = true;
-  if (!request.rid.empty()) rendered.rid.values = {request.rid};
-  PORTICO_RETURN_IF_ERROR(CheckCount(request.documents.size(), rendered.input_field));
-  PORTICO_ASSIGN_OR_RETURN(std::vector<std::vector<TokenId>> pairs,
-                           EncodeRenderedPairs(model, request));
-  for (std::vector<TokenId>& ids : pairs) {
-    Prompt& input = rendered.inputs.emplace_back();
-    input.ids = std::move(ids);
-    input.is_ids = true;
-  }
-  return PlanInputs(std::move(rendered));
 }
 
 StatusOr<PoolingPlan> PoolingPlanner::PlanScores(const ScoreRequest& request) const {
@@ -192,6 +197,7 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanScores(const ScoreRequest& request) co
                     .item_field = "items",
                     .item_first = request.item_first,
                     .truncate = request.truncate,
+                    .instruction = {},
                     .rid = request.rid});
 }
 

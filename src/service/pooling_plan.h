@@ -38,19 +38,17 @@ struct PoolingPlanner {
     std::string_view item_field;                       // the query's is "query"
     bool item_first = false;
     std::optional<int32_t> truncate;
+    std::string_view instruction;  // for the model's template; empty: its own
     const std::string& rid;
   };
-  // One text an item. Texts are put together by the tokenizer's template for pairs; ids follow each other as they
-  // are, with type 0 and type 1.
+  // One text an item. Texts are put together by the model's template where it has one for that, else by the tokenizer's
+  // for pairs; ids follow each other as they are, with type 0 and type 1.
   StatusOr<PoolingPlan> PlanPairs(const Pairs& pairs) const;
-  // The query with each document, by the model's template where it has one for that, and with each item.
+  // The query with each document, and with each item.
   StatusOr<PoolingPlan> PlanRerank(const RerankRequest& request) const;
   StatusOr<PoolingPlan> PlanScores(const ScoreRequest& request) const;
 
   Status CheckCount(size_t count, std::string_view field) const;
-
- private:
-  StatusOr<PoolingPlan> PlanRenderedPairs(const RerankRequest& request) const;
 };
 
 }  // namespace portico

@@ -230,6 +230,28 @@ TEST_F(PairPlanTest, APlainTemplateIsUsedInPlaceOfTheChatTemplate) {
   EXPECT_EQ(FieldOf(planner.PlanRerank(rerank).status()), "instruct");
 }
 
+// Scores of a reranker once meant what it says of both texts side by side, which it was never shown in training.
+TEST_F(PairPlanTest, ScoresReadPairsInTheModelsTemplateButIdsAsTheyAre) {
+  model_.joins_pairs = true;
+  model_.plain_pair_template = "a {query} {document}";
+  scores_.query = Text("b");
+  scores_.items = {Text("c"), Text("a")};
+  ASSERT_TRUE(PlanOf().ok()) << MessageOf(PlanOf().status());
+  EXPECT_EQ(*PlanOf()->texts[0].tokens, (Ids{4, 5, 6}));
+  EXPECT_EQ(*PlanOf()->texts[1].tokens, (Ids{4, 5, 4}));
+  scores_.item_first = true;
+  EXPECT_EQ(FieldOf(PlanOf().status()), "item_first");
+  scores_.item_first = false;
+  scores_.truncate = 3;
+  EXPECT_EQ(FieldOf(PlanOf().status()), "truncate_prompt_tokens");
+  scores_.truncate.reset();
+  scores_.items = {Text("a b c a b c")};
+  EXPECT_EQ(FieldOf(PlanOf().status()), "items");
+  scores_.query = List({5});
+  scores_.items = {List({6})};
+  EXPECT_EQ(*PlanOf()->texts[0].tokens, (Ids{5, 6}));
+}
+
 TEST_F(PairPlanTest, EmptyTextsAreRefused) {
   RerankRequest rerank;
   rerank.query = "a";

@@ -1,17 +1,28 @@
-// A query with each document, put together by a reranker's template.
+// A query with each of several texts, put together by a reranker's template.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
-#include "message/embedding_request.h"
 #include "service/serving_model.h"
 
 namespace portico {
 
+struct TextPairs {
+  const std::string& query;
+  std::vector<std::string_view> items;
+  std::string_view item_field;           // of the request; the query's is "query"
+  std::string_view instruction;          // empty: the template's own
+  std::optional<int32_t> truncate = {};  // the request's
+};
+
 // The token ids of each pair. Requires model.joins_pairs. INVALID_ARGUMENT names the field; whether a pair fits the
 // context is left to the caller. Pure; any thread.
 StatusOr<std::vector<std::vector<TokenId>>> EncodeRenderedPairs(const ServingModel& model,
-                                                                const RerankRequest& request);
+                                                                const TextPairs& texts);
 
 }  // namespace portico

@@ -83,8 +83,13 @@ StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankR
   const EngineInfo& engine = model.engine->info();
   PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan,
                            NewPlan(request.rid, {model.judge->yes, model.judge->no}, engine));
+  const TextPairs texts{.query = request.query,
+                        .items = {request.documents.begin(), request.documents.end()},
+                        .item_field = "documents",
+                        .instruction = request.instruction,
+                        .truncate = request.truncate};
   PORTICO_ASSIGN_OR_RETURN(std::vector<std::vector<TokenId>> pairs,
-                           EncodeRenderedPairs(model, request));
+                           EncodeRenderedPairs(model, texts));
   for (size_t i = 0; i < pairs.size(); ++i) {
     PORTICO_RETURN_IF_ERROR(
         AddPrompt(std::move(pairs[i]), engine, fmt::format("documents[{}]", i), &plan));
