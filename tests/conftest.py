@@ -19,6 +19,8 @@ START_SECONDS = 120
 # How long a test waits for what must happen. Only a test that fails takes that long, even on a busy machine.
 WAIT_SECONDS = 120
 ENDLESS = 20_000
+# A sanitizer keeps freed memory for a while, so that its use is noticed.
+SANITIZED = "PORTICO_SANITIZED" in os.environ
 
 
 def free_port():

@@ -1,6 +1,5 @@
 """Clients that vanish: the engine's work stops, nothing is left behind."""
 import json
-import os
 import random
 import socket
 import struct
@@ -8,11 +7,9 @@ import time
 
 import pytest
 
-from conftest import ENDLESS
+from conftest import ENDLESS, SANITIZED
 
 DISCONNECTS = 1000
-# A sanitizer keeps freed memory for a while, so that its use is noticed.
-SANITIZED = "PORTICO_SANITIZED" in os.environ
 
 
 def request_bytes(body):
