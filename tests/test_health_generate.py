@@ -5,7 +5,8 @@ import pytest
 import requests
 
 from conftest import ENDLESS
-from pooling_client import SLOW, leave, post
+from leaving import leave
+from pooling_client import SLOW, post
 
 KINDS = [(), ("--is-embedding",), ("--mock-labels", "2")]
 
