@@ -36,8 +36,8 @@ StatusOr<std::unique_ptr<PoolingRunner>> PoolingRunner::Create(
     const LlamaModel& model, const PoolingRunnerOptions& options) {
   std::unique_ptr<PoolingRunner> runner(new PoolingRunner(*model.pooling()));
   llama_context_params params = ContextParams(model, options);
-  if (model.pooling()->gelu && options.exact) {
-    params.cb_eval = ExactGelu::OnTensor;
+  if (model.pooling()->gelu) {
+    params.cb_eval = ReplaceGelu;
     params.cb_eval_user_data = &runner->gelu_;
   }
   PORTICO_ASSIGN_OR_RETURN(runner->context_, LlamaContext::Create(model, params));

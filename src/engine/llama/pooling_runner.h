@@ -58,7 +58,7 @@ class PoolingRunner {
   std::unique_ptr<LlamaContext> context_;
   size_t state_size_ = 0;
   bool goes_on_ = false;
-  ExactGelu gelu_;
+  GeluForm gelu_;  // the context refers to it
 
   // The row of each token in the batch, in the order of the pieces.
   std::vector<int32_t> rows_;
