@@ -10,14 +10,16 @@
 
 namespace portico::llama {
 
-PoolingEngine::PoolingEngine(std::unique_ptr<LlamaModel> model,
-                             std::unique_ptr<PoolingRunners> runners, EngineInfo info,
-                             const PoolingSchedulerOptions& scheduling, std::string description)
+PoolingEngine::PoolingEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<PoolingLanes> lanes,
+                             EngineInfo info, const PoolingSchedulerOptions& scheduling,
+                             std::string description)
     : StepEngine(std::move(info), std::move(description)),
       model_(std::move(model)),
-      runners_(std::move(runners)),
       pooling_(*model_->pooling()),
-      scheduler_(scheduling) {
+      scheduler_(scheduling),
+      awaited_(lanes->size()),
+      lanes_(std::move(lanes)) {
+  lanes_->set_on_end([this] { PostAtOnce([this] { TakeEnded(); }); });
   Start();
 }
 
@@ -39,93 +41,120 @@ Status PoolingEngine::SubmitPooling(std::vector<PoolingRequest> requests, Poolin
     text->of = request;
     texts.push_back(std::move(text));
   }
-  return Accept([this, texts = std::move(texts)]() mutable { scheduler_.Add(std::move(texts)); });
+  return Accept([this, texts = std::move(texts)]() mutable {
+    nothing_fits_ = false;
+    scheduler_.Add(std::move(texts));
+  });
 }
 
 EngineLoad PoolingEngine::load() const {
   EngineLoad load = LoadWith(running_.load());
   load.prompt_tokens = prompt_tokens_.load();
-  load.steps = steps_.load();
+  load.steps = batches_.load();
   return load;
 }
 
 void PoolingEngine::Freeze(PauseMode mode) {
-  if (mode == PauseMode::kInPlace) return;
   if (mode == PauseMode::kAbort) EndAll(FinishReason::kAbort, OkStatus());
+  lanes_->Wait();
+  TakeEnded();
+  Deliver();
+  if (mode == PauseMode::kInPlace) return;
   scheduler_.Restart();
-  runners_->Clear();
+  lanes_->Clear();
 }
 
+bool PoolingEngine::idle() const {
+  return nothing_fits_ || scheduler_.Any() == nullptr || lanes_->room() == 0;
+}
+
+// Begins batches on the lanes that are free.
 bool PoolingEngine::RunStep() {
-  const std::vector<Batch> batches = scheduler_.Next();
-  if (batches.empty()) return false;
-  std::vector<Piece> pieces;
-  for (const Batch& batch : batches) {
-    pieces.insert(pieces.end(), batch.pieces.begin(), batch.pieces.end());
+  gathering_ = {};
+  if (std::exchange(batches_ended_, false)) {
+    ExpectAnswers();
+    if (gathering_.commands > 0) return false;
   }
-  CountRunning(pieces);
-  const TimePoint began = Clock::now();
-  ended_requests_ = 0;
-  BeginStep(pieces, [](const Piece& piece) { return piece.text->request.stream; });
-  const std::vector<Status> statuses = runners_->Run(batches, cancel_step());
-  Status worst;
-  for (const Status& status : statuses) {
-    if (worst.ok() || worst.code() == StatusCode::kCancelled) worst = status;
+  while (const size_t batches = scheduler_.Batches(lanes_->room())) {
+    Batch batch = scheduler_.Next(batches, lanes_->most_tokens());
+    nothing_fits_ = batch.pieces.empty();
+    if (nothing_fits_) break;
+    Begin(std::move(batch), batches - 1);
   }
-  EndStep(worst);
-  steps_.fetch_add(1);
-  for (size_t i = 0; i < batches.size(); ++i) EndBatch(batches[i], (*runners_)[i], statuses[i]);
-  if (!worst.ok()) {
-    scheduler_.Restart();
-    if (worst.code() != StatusCode::kCancelled) StepFailed(worst);
-  }
-  ExpectAnswersToStep(began);
   return true;
 }
 
-// Clients that have their answer send the next text at once, or do not. Whoever is first would be computed alone, at a
-// price a token that is several times that of a batch, while the others wait for it: the next step gives them a small
-// part of the last one's time to come, unless what waits already fills it.
-void PoolingEngine::ExpectAnswersToStep(TimePoint began) {
-  constexpr int kPart = 16;
-  constexpr std::chrono::milliseconds kMost{2};
-  gathering_ = {};
-  if (scheduler_.fills_step()) return;
-  const TimePoint now = Clock::now();
-  gathering_ = {ended_requests_, now + std::min<Duration>((now - began) / kPart, kMost)};
+void PoolingEngine::Begin(Batch batch, size_t more) {
+  const size_t lane = lanes_->next();
+  for (const Piece& piece : batch.pieces) {
+    Text* text = AsText(piece.text);
+    text->lane = lane;
+    if (text->of->texts_in_batches++ == 0) running_.fetch_add(1);
+  }
+  awaited_[lane] = batch.pieces.size();
+  lanes_->Begin(std::move(batch), more);
 }
 
-void PoolingEngine::EndBatch(const Batch& batch, const PoolingRunner& runner,
-                             const Status& status) {
-  const bool cancelled = status.code() == StatusCode::kCancelled;
-  if (!status.ok()) {
+// Clients that have their answer send the next text at once, or do not. Whoever is first would be computed alone, at a
+// price a token that is several times that of a batch, while the others wait for it: the next batch gives them a small
+// part of the last one's time to come, unless what waits already fills the lanes that are free.
+void PoolingEngine::ExpectAnswers() {
+  constexpr int kPart = 16;
+  constexpr std::chrono::milliseconds kMost{2};
+  const size_t answered = std::exchange(ended_requests_, 0);
+  if (scheduler_.Fills(lanes_->room())) return;
+  gathering_ = {answered, Clock::now() + std::min<Duration>(ended_took_ / kPart, kMost)};
+}
+
+// Pools the batches that have ended.
+void PoolingEngine::TakeEnded() {
+  const std::vector<PoolingLanes::Ended> all = lanes_->TakeEnded();
+  if (all.empty()) return;
+  Status worst;
+  for (const PoolingLanes::Ended& ended : all) {
+    EndBatch(ended, FinishReason::kAbort, OkStatus());
+    if (worst.ok() || worst.code() == StatusCode::kCancelled) worst = ended.status;
+  }
+  nothing_fits_ = false;
+  batches_ended_ = true;
+  ended_took_ = all.back().took;
+  EndStep(worst);
+  if (worst.ok()) return;
+  scheduler_.Restart();
+  if (worst.code() != StatusCode::kCancelled) StepFailed(worst);
+}
+
+// `reason` and `error`: of the texts, if the batch was cancelled.
+void PoolingEngine::EndBatch(const PoolingLanes::Ended& ended, FinishReason reason,
+                             const Status& error) {
+  const Batch& batch = ended.batch;
+  batches_.fetch_add(1);
+  for (const Piece& piece : batch.pieces) {
+    if (--AsText(piece.text)->of->texts_in_batches == 0) running_.fetch_sub(1);
+  }
+  if (!ended.status.ok()) {
+    const bool cancelled = ended.status.code() == StatusCode::kCancelled;
     for (const Piece& piece : batch.pieces) {
-      End(piece.text->request.stream, cancelled ? FinishReason::kAbort : FinishReason::kError,
-          cancelled ? OkStatus() : status);
+      End(piece.text->request.stream, cancelled ? reason : FinishReason::kError,
+          cancelled ? error : ended.status);
     }
     return;
   }
   int32_t first = 0;
   for (const Piece& piece : batch.pieces) {
-    Pool(piece, runner, first);
+    Pool(piece, lanes_->runner(ended.lane), first);
     first += piece.count;
   }
   prompt_tokens_.fetch_add(static_cast<uint64_t>(batch.tokens));
   scheduler_.Computed(batch);
   for (const Piece& piece : batch.pieces) {
-    if (piece.text->left() == 0) Answer(AsText(piece.text));
+    Text* text = AsText(piece.text);
+    if (text->aborted) {
+      End(text->request.stream, FinishReason::kAbort, OkStatus());
+    } else if (text->left() == 0) {
+      Answer(text);
+    }
   }
-}
-
-void PoolingEngine::CountRunning(const std::vector<Piece>& pieces) {
-  const uint64_t step = steps_.load() + 1;
-  int64_t running = 0;
-  for (const Piece& piece : pieces) {
-    Request& request = *AsText(piece.text)->of;
-    running += request.step != step ? 1 : 0;
-    request.step = step;
-  }
-  running_.store(running);
 }
 
 // Takes what the piece's hidden states, from `first` on, add to its text's vector.
@@ -170,7 +199,13 @@ void PoolingEngine::Answer(Text* text) {
   Finish(text->request.stream, std::move(output));
 }
 
-void PoolingEngine::EndAborted(StreamId stream) { End(stream, FinishReason::kAbort, OkStatus()); }
+void PoolingEngine::EndAborted(StreamId stream) {
+  ScheduledText* in_batch = scheduler_.InBatch(stream);
+  if (in_batch == nullptr) return End(stream, FinishReason::kAbort, OkStatus());
+  Text* text = AsText(in_batch);
+  if (std::exchange(text->aborted, true)) return;
+  if (--awaited_[text->lane] == 0) lanes_->Cancel(text->lane);
+}
 
 void PoolingEngine::End(StreamId stream, FinishReason reason, const Status& error) {
   PoolingOutput output;
@@ -180,6 +215,9 @@ void PoolingEngine::End(StreamId stream, FinishReason reason, const Status& erro
 }
 
 void PoolingEngine::EndAll(FinishReason reason, const Status& error) {
+  lanes_->CancelAll();
+  lanes_->Wait();
+  for (const PoolingLanes::Ended& ended : lanes_->TakeEnded()) EndBatch(ended, reason, error);
   while (const ScheduledText* any = scheduler_.Any()) End(any->request.stream, reason, error);
   Deliver();
 }
@@ -197,9 +235,8 @@ void PoolingEngine::Finish(StreamId stream, PoolingOutput output) {
   outbox_.Add(request.sink, std::move(output));
 }
 
-// The counters come first: who sees a request end finds its place empty.
+// The counter comes first: who sees a request end finds its place empty.
 void PoolingEngine::Deliver() {
-  running_.store(0);
   ReleaseEnded();
   outbox_.Deliver();
 }

@@ -1,7 +1,8 @@
 // The engine of models that give a vector or a row of logits for a text: libllama gives the hidden states of the
 // tokens, pooling and heads are here. Which texts are computed together, see pooling_scheduler.h.
 //
-// A step computes a micro-batch or several side by side, pools them and delivers each sink its outputs at once.
+// The lanes compute; the engine's thread gives a lane that is free its next batch, pools the hidden states of those that
+// have ended and delivers each sink its outputs. Lanes do not wait for each other.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/llama/pooling_runners.h"
+#include "engine/llama/pooling_lanes.h"
 #include "engine/llama/pooling_scheduler.h"
 #include "engine/llama/step_engine.h"
 #include "engine/outbox.h"
@@ -19,7 +20,7 @@ namespace portico::llama {
 
 class PoolingEngine final : public StepEngine {
  public:
-  PoolingEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<PoolingRunners> runners,
+  PoolingEngine(std::unique_ptr<LlamaModel> model, std::unique_ptr<PoolingLanes> lanes,
                 EngineInfo info, const PoolingSchedulerOptions& scheduling,
                 std::string description);
   ~PoolingEngine() override { Stop(); }
@@ -34,45 +35,53 @@ class PoolingEngine final : public StepEngine {
   struct Request {
     PoolingSink* sink = nullptr;
     size_t texts_left = 0;
-    uint64_t step = 0;  // the last one that it was in
+    size_t texts_in_batches = 0;
   };
   struct Text final : ScheduledText {
     std::shared_ptr<Request> of;
     std::vector<float> pooled;  // kMean: the sum so far
+    size_t lane = 0;            // of the batch that it is in
+    bool aborted = false;       // while it was in a batch
   };
   using Texts = std::vector<std::unique_ptr<ScheduledText>>;
 
   static Text* AsText(ScheduledText* text) { return static_cast<Text*>(text); }
 
   // The rest is called on the engine's thread.
-  bool idle() const override { return scheduler_.empty(); }
+  bool idle() const override;
   Gathering gathering() const override { return gathering_; }
   bool RunStep() override;
   void EndAborted(StreamId stream) override;
   void EndAll(FinishReason reason, const Status& error) override;
   void Freeze(PauseMode mode) override;
   void Deliver() override;
-  void CountRunning(const std::vector<Piece>& pieces);
-  void ExpectAnswersToStep(TimePoint began);
-  void EndBatch(const Batch& batch, const PoolingRunner& runner, const Status& status);
+  void Begin(Batch batch, size_t more);
+  void TakeEnded();
+  void ExpectAnswers();
+  void EndBatch(const PoolingLanes::Ended& ended, FinishReason reason, const Status& error);
   void Pool(const Piece& piece, const PoolingRunner& runner, int32_t first);
   void Answer(Text* text);
   void End(StreamId stream, FinishReason reason, const Status& error);
   void Finish(StreamId stream, PoolingOutput output);
 
   const std::unique_ptr<LlamaModel> model_;
-  const std::unique_ptr<PoolingRunners> runners_;
   const PoolingModel& pooling_;
 
-  std::atomic<int64_t> running_{0};  // requests with a text in the step
+  std::atomic<int64_t> running_{0};  // requests with a text in a batch
   std::atomic<uint64_t> prompt_tokens_{0};
-  std::atomic<uint64_t> steps_{0};
+  std::atomic<uint64_t> batches_{0};
 
   // The engine's thread only.
   PoolingScheduler scheduler_;
+  std::vector<size_t> awaited_;  // by lane: texts of its batch that are not aborted
+  bool nothing_fits_ = false;    // what waits is too long for the lanes that are free
+  bool batches_ended_ = false;   // since the last RunStep()
+  Duration ended_took_{};        // the last of them
+  size_t ended_requests_ = 0;    // of whose clients nothing has been expected yet
   Gathering gathering_;
-  size_t ended_requests_ = 0;  // by the step that runs
   Outbox<PoolingSink, PoolingOutput> outbox_;
+
+  const std::unique_ptr<PoolingLanes> lanes_;  // gone first: its threads call the engine
 };
 
 // As NewLlamaEngine(), for a model with pooling(). Of the options those of requests and threads count.

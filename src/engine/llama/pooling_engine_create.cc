@@ -85,24 +85,23 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewPoolingEngine(std::unique_ptr<LlamaMod
     contexts = static_cast<size_t>(std::clamp(threads, 1, kMostContexts));
   }
   const int32_t side_tokens = std::min(run.max_tokens, kSideTokens);
-  PORTICO_ASSIGN_OR_RETURN(std::unique_ptr<PoolingRunners> runners,
-                           PoolingRunners::Create(*model, run, contexts, side_tokens));
-  const PoolingRunner& runner = (*runners)[0];
+  PORTICO_ASSIGN_OR_RETURN(std::unique_ptr<PoolingLanes> lanes,
+                           PoolingLanes::Create(*model, run, contexts, side_tokens));
+  const PoolingRunner& runner = lanes->runner(0);
   if (model->pooling()->causal && !runner.goes_on()) {
     return Error(StatusCode::kUnimplemented,
                  m.file + ": libllama keeps no memory for this causal model");
   }
   EngineInfo info = PoolingInfo(m, *model->pooling(), runner.state_size(), options);
   info.context_length = context_length;
-  const PoolingSchedulerOptions scheduling = {batch,     kMaxTexts, runner.goes_on(),
-                                              batch / 4, contexts,  side_tokens};
+  const PoolingSchedulerOptions scheduling = {batch, kMaxTexts, runner.goes_on(), batch / 4};
   const std::string gives = info.task == ModelTask::kClassify
                                 ? fmt::format("{} class logits", info.labels.size())
                                 : fmt::format("vectors of {}", info.embedding_size);
   std::string description = fmt::format(
       "{}, pooling {}; texts of up to {} tokens, {} tokens a batch, {} batches at once; {} threads",
       gives, PoolingName(info.pooling), info.context_length, batch, contexts, threads);
-  return std::make_unique<PoolingEngine>(std::move(model), std::move(runners), std::move(info),
+  return std::make_unique<PoolingEngine>(std::move(model), std::move(lanes), std::move(info),
                                          scheduling, std::move(description));
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "engine/llama/bert_for_test.h"
 #include "engine/llama/import/reference_for_test.h"
 #include "engine/llama/logits_for_test.h"
@@ -264,6 +266,71 @@ TEST_F(PoolingEngineTest, HoldsItsQueueAndAbortsAndGoesOnAfterAPause) {
   EXPECT_EQ(sink.of(b).prompt_tokens, 3);
   EXPECT_EQ(engine_->load().running + engine_->load().waiting, 0);
   EXPECT_EQ(engine_->load().prompt_tokens, 3u);
+}
+
+TEST_F(PoolingEngineTest, WhatIsAbortedWhileItIsComputedLeavesTheOthersAlone) {
+  LlamaEngineOptions options;
+  options.threads = 2;
+  Start(RandomBert(SmallBertConfig()), "F32", options);
+  const std::vector<float> expected = PoolOne(PoolingText(Tokens(300, 1)));
+  for (int round = 0; round < 20; ++round) {
+    CollectingPoolingSink sink;
+    std::vector<StreamId> streams;
+    for (int i = 0; i < 6; ++i) {
+      std::vector<PoolingRequest> texts;
+      texts.push_back(PoolingText(Tokens(300, 1)));
+      streams.push_back(texts[0].stream);
+      ASSERT_TRUE(engine_->SubmitPooling(std::move(texts), &sink).ok());
+      if (i % 2 == 1) engine_->Abort(streams[static_cast<size_t>(i - round % 2)]);
+    }
+    sink.WaitFor(streams.size());
+    for (const StreamId stream : streams) {
+      const PoolingOutput output = sink.of(stream);
+      if (output.finish == FinishReason::kAbort) continue;
+      EXPECT_EQ(output.finish, FinishReason::kStop);
+      EXPECT_LE(MaxDifference(output.values, expected), 1e-5f);
+    }
+  }
+  EXPECT_EQ(engine_->load().running + engine_->load().waiting, 0);
+}
+
+// libllama once refused the next text: the tokens of the one before it were still there.
+TEST_F(PoolingEngineTest, ATextInPiecesThatIsAbortedLeavesNothingToTheNext) {
+  RandomModel(SmallConfig("llama", {{"max_position_embeddings", 1500}})).Write(folder_.path());
+  ModelOptions options = Options();
+  options.is_embedding = true;
+  auto engine = LoadPoolingEngine(options);
+  ASSERT_TRUE(engine.ok()) << MessageOf(engine.status());
+  engine_ = *std::move(engine);
+  const auto longest = static_cast<size_t>(engine_->info().context_length);
+  const std::vector<float> expected = PoolOne(PoolingText(Tokens(longest, 2)));
+  for (int round = 0; round < 5; ++round) {
+    CollectingPoolingSink sink;
+    std::vector<PoolingRequest> texts;
+    texts.push_back(PoolingText(Tokens(longest, 1)));
+    const StreamId stream = texts[0].stream;
+    const uint64_t before = engine_->load().prompt_tokens;
+    ASSERT_TRUE(engine_->SubmitPooling(std::move(texts), &sink).ok());
+    while (engine_->load().prompt_tokens == before) std::this_thread::yield();
+    ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());
+    engine_->Abort(stream);
+    ASSERT_TRUE(engine_->Continue().ok());
+    EXPECT_LE(MaxDifference(PoolOne(PoolingText(Tokens(longest, 2))), expected), 1e-5f) << round;
+  }
+}
+
+TEST_F(PoolingEngineTest, APauseThatAbortsEndsWhatIsComputedAndWhatWaits) {
+  LlamaEngineOptions options;
+  options.threads = 2;
+  Start(RandomBert(SmallBertConfig()), "F32", options);
+  CollectingPoolingSink sink;
+  std::vector<PoolingRequest> texts;
+  for (uint32_t i = 0; i < 200; ++i) texts.push_back(PoolingText(Tokens(300, i)));
+  ASSERT_TRUE(engine_->SubmitPooling(std::move(texts), &sink).ok());
+  ASSERT_TRUE(engine_->Pause(PauseMode::kAbort).ok());
+  sink.WaitFor(200);
+  ASSERT_TRUE(engine_->Continue().ok());
+  EXPECT_EQ(PoolOne(PoolingText({1, 2, 3})).size(), 32u);
 }
 
 TEST_F(PoolingEngineTest, StopEndsWhatWaits) {

@@ -105,6 +105,7 @@ void PoolingRunner::FillInputs(const Piece& piece) {
 Status PoolingRunner::Run(const std::vector<Piece>& pieces, int32_t threads,
                           const std::atomic<bool>& cancelled) {
   Fill(pieces);
+  ForgetAbandoned(pieces);
   llama_set_n_threads(context_->get(), threads, threads);
   const bool embedded = !inputs_.empty();
   const llama_batch batch = {static_cast<int32_t>(tokens_.size()),
@@ -121,6 +122,15 @@ Status PoolingRunner::Run(const std::vector<Piece>& pieces, int32_t threads,
     Clear();
   }
   return status;
+}
+
+// Where a text begins that goes on later, the one before it may have been aborted half-way.
+void PoolingRunner::ForgetAbandoned(const std::vector<Piece>& pieces) {
+  llama_memory_t memory = context_->memory();
+  if (memory == nullptr) return;
+  for (const Piece& piece : pieces) {
+    if (piece.text->computed == 0 && !piece.last()) llama_memory_seq_rm(memory, kBegun, -1, -1);
+  }
 }
 
 // The states stay readable: they are copies.

@@ -52,6 +52,7 @@ class PoolingRunner {
   void Fill(const std::vector<Piece>& pieces);
   void FillRows(const Piece& piece);
   void FillInputs(const Piece& piece);
+  void ForgetAbandoned(const std::vector<Piece>& pieces);
   void ForgetFinished(const std::vector<Piece>& pieces);
 
   const PoolingModel& model_;

@@ -9,12 +9,11 @@
 // A batch is the text with the least tag and, in the order of tags, those behind it that fit into batch_tokens with it.
 // libllama's attention is computed between all tokens of a batch, of one text or not, and its layers use the caches
 // worse the more tokens there are, so that a larger batch costs more a token. A text longer than a batch is computed
-// alone; with `pieces` in several steps, each with a tag of its own so that others come between, and one such text at
+// alone; with `pieces` in several batches, each with a tag of its own so that others come between, and one such text at
 // a time.
 //
-// A step has several batches, of min_tokens each, where so much waits; they are computed side by side and end together,
-// so they are of like size: each text goes into the emptiest, and beside a long text the others may be as large. Where
-// that fails the step is the first batch alone.
+// Several batches may be computed side by side. Where less waits than would fill those that may begin, it is divided
+// among them, as long as each has min_tokens.
 #pragma once
 
 #include <cstdint>
@@ -55,11 +54,9 @@ struct Batch {
 
 struct PoolingSchedulerOptions {
   int32_t batch_tokens = 256;
-  int32_t max_texts = 256;    // a batch
-  bool pieces = false;        // the model can go on with a text in a later step
-  int32_t min_tokens = 64;    // what pays a batch beside others
-  size_t max_batches = 1;     // a step; 1 with `pieces`
-  int32_t side_tokens = 256;  // the most that batches other than a step's first may have
+  int32_t max_texts = 256;  // a batch
+  bool pieces = false;      // the model can go on with a text in a later step
+  int32_t min_tokens = 64;  // what pays a batch beside others
 };
 
 class PoolingScheduler {
@@ -69,26 +66,30 @@ class PoolingScheduler {
   // The texts of one request. Their streams are unlike all others here.
   void Add(std::vector<std::unique_ptr<ScheduledText>> request);
 
-  // Empty if there is no text, and no batch is. The texts stay here until Finish().
-  std::vector<Batch> Next();
-  // The batch has been computed: moves its texts on. The complete ones are to be finished then.
+  // Into how many batches what waits is worth dividing, of at most `room`; 0: into none.
+  size_t Batches(size_t room) const;
+  // The first of so many batches that begin now; none of its texts is longer than most_tokens. Without pieces, no text
+  // that waits is that short. Its texts wait no more.
+  Batch Next(size_t batches, int32_t most_tokens);
+  // The batch has been computed: moves its texts on. Those that have tokens left wait again; the complete ones are to be
+  // finished then.
   void Computed(const Batch& batch);
 
-  // Takes a text out; null if it is unknown.
+  // The text, if it is in a batch; else null.
+  ScheduledText* InBatch(StreamId stream) const;
+  // Takes a text out; null if it is unknown. One that is in a batch must not be computed any more.
   std::unique_ptr<ScheduledText> Finish(StreamId stream);
 
-  // Texts that are computed in part start again.
+  // Texts that wait and are computed in part start again.
   void Restart();
 
-  // Any text, or null if there is none.
+  // Any text that waits, or null if there is none.
   const ScheduledText* Any() const {
-    return texts_.empty() ? nullptr : texts_.begin()->second.get();
+    return waiting_.empty() ? nullptr : waiting_.begin()->second.get();
   }
-  bool empty() const { return texts_.empty(); }
-  // Whether what waits is enough for every batch of a step.
-  bool fills_step() const {
-    return tokens_left_ >=
-           int64_t{options_.batch_tokens} * static_cast<int64_t>(options_.max_batches);
+  // Whether what waits fills so many batches.
+  bool Fills(size_t batches) const {
+    return tokens_waiting_ >= int64_t{options_.batch_tokens} * static_cast<int64_t>(batches);
   }
 
  private:
@@ -96,17 +97,18 @@ class PoolingScheduler {
   using Key = std::pair<uint64_t, uint64_t>;
 
   int32_t PieceOf(const ScheduledText& text) const;
-  void Insert(uint64_t tag, std::unique_ptr<ScheduledText> text);
-  std::vector<Batch> EmptyBatches() const;
-  Batch* RoomFor(int32_t count, int32_t most, std::vector<Batch>* batches) const;
+  void Wait(uint64_t tag, std::unique_ptr<ScheduledText> text);
+  bool Fits(const Batch& batch, int32_t count, int32_t most) const;
 
   const PoolingSchedulerOptions options_;
-  std::map<Key, std::unique_ptr<ScheduledText>> texts_;
-  absl::flat_hash_map<StreamId, Key> keys_;
+  std::map<Key, std::unique_ptr<ScheduledText>> waiting_;
+  absl::flat_hash_map<StreamId, Key> keys_;  // of what waits
+  // With the tag that its batch gave it.
+  absl::flat_hash_map<StreamId, std::pair<uint64_t, std::unique_ptr<ScheduledText>>> in_batch_;
   const ScheduledText* in_pieces_ = nullptr;  // the one that has been begun
-  uint64_t clock_ = 0;                        // the greatest tag that a step has begun with
+  uint64_t clock_ = 0;                        // the greatest tag that a batch has begun with
   uint64_t order_ = 0;
-  int64_t tokens_left_ = 0;  // of all texts
+  int64_t tokens_waiting_ = 0;
 };
 
 }  // namespace portico::llama

@@ -25,27 +25,44 @@ class PoolingSchedulerTest : public testing::Test {
     return first;
   }
 
-  // Computes a step: the sizes of its pieces.
-  std::vector<int32_t> Step() {
+  // A batch that begins, one of so many.
+  Batch Begin(size_t batches = 1, int32_t most_tokens = 1000) {
+    return scheduler_->Next(batches, most_tokens);
+  }
+
+  static std::vector<int32_t> Sizes(const Batch& batch) {
     std::vector<int32_t> sizes;
-    for (const std::vector<int32_t>& batch : Batches()) {
-      sizes.insert(sizes.end(), batch.begin(), batch.end());
-    }
+    for (const Piece& piece : batch.pieces) sizes.push_back(piece.count);
     return sizes;
   }
 
-  // Computes a step: the sizes of its pieces, batch by batch.
-  std::vector<std::vector<int32_t>> Batches() {
+  void End(const Batch& batch) {
+    scheduler_->Computed(batch);
+    for (const Piece& piece : batch.pieces) {
+      if (piece.text->left() > 0) continue;
+      ended_.push_back(piece.text->request.stream);
+      scheduler_->Finish(ended_.back());
+    }
+  }
+
+  // Computes a batch alone: the sizes of its pieces.
+  std::vector<int32_t> Step() {
+    const Batch batch = Begin();
+    const std::vector<int32_t> sizes = Sizes(batch);
+    End(batch);
+    return sizes;
+  }
+
+  // The sizes of batches that begin together, of at most `room`. They end later, all together.
+  std::vector<std::vector<int32_t>> Together(size_t room) {
+    std::vector<Batch> batches;
+    while (const size_t count = scheduler_->Batches(room - batches.size())) {
+      batches.push_back(Begin(count));
+    }
     std::vector<std::vector<int32_t>> sizes;
-    for (const Batch& batch : scheduler_->Next()) {
-      sizes.emplace_back();
-      for (const Piece& piece : batch.pieces) sizes.back().push_back(piece.count);
-      scheduler_->Computed(batch);
-      for (const Piece& piece : batch.pieces) {
-        if (piece.text->left() > 0) continue;
-        ended_.push_back(piece.text->request.stream);
-        scheduler_->Finish(ended_.back());
-      }
+    for (const Batch& batch : batches) {
+      sizes.push_back(Sizes(batch));
+      End(batch);
     }
     return sizes;
   }
@@ -60,35 +77,35 @@ class PoolingSchedulerTest : public testing::Test {
     return steps;
   }
 
-  void Options(int32_t batch_tokens, bool pieces, size_t max_batches = 1) {
-    scheduler_ = std::make_unique<PoolingScheduler>(
-        PoolingSchedulerOptions{batch_tokens, 8, pieces, 60, max_batches, 300});
+  void TakePieces() {
+    scheduler_ =
+        std::make_unique<PoolingScheduler>(PoolingSchedulerOptions{100, 8, /*pieces=*/true, 60});
   }
 
   std::unique_ptr<PoolingScheduler> scheduler_ =
-      std::make_unique<PoolingScheduler>(PoolingSchedulerOptions{100, 8, false, 100, 1, 100});
+      std::make_unique<PoolingScheduler>(PoolingSchedulerOptions{100, 8, /*pieces=*/false, 60});
   StreamId next_ = 1;
   std::vector<StreamId> ended_;
 };
 
-TEST_F(PoolingSchedulerTest, SaysWhetherWhatWaitsFillsAStep) {
-  Options(100, false, 2);
+TEST_F(PoolingSchedulerTest, SaysWhetherWhatWaitsFillsBatches) {
   Add({90, 60});
-  EXPECT_FALSE(scheduler_->fills_step());
+  EXPECT_TRUE(scheduler_->Fills(1));
+  EXPECT_FALSE(scheduler_->Fills(2));
   Add({50});
-  EXPECT_TRUE(scheduler_->fills_step());
-  Step();
-  EXPECT_FALSE(scheduler_->fills_step());
+  EXPECT_TRUE(scheduler_->Fills(2));
+  Begin();
+  EXPECT_FALSE(scheduler_->Fills(2));
 }
 
-TEST_F(PoolingSchedulerTest, FillsAStepWithTheShortestTextsFirst) {
+TEST_F(PoolingSchedulerTest, FillsABatchWithTheShortestTextsFirst) {
   Add({60, 10, 90, 20});
   EXPECT_THAT(Step(), ElementsAre(10, 20, 60));
   EXPECT_THAT(Step(), ElementsAre(90));
-  EXPECT_TRUE(scheduler_->empty());
+  EXPECT_EQ(scheduler_->Any(), nullptr);
 }
 
-TEST_F(PoolingSchedulerTest, AStepTakesNoMoreTextsThanItMay) {
+TEST_F(PoolingSchedulerTest, ABatchTakesNoMoreTextsThanItMay) {
   Add(std::vector<size_t>(20, 1));
   EXPECT_EQ(Step().size(), 8u);
 }
@@ -118,7 +135,7 @@ TEST_F(PoolingSchedulerTest, ALongTextIsNotOvertakenForever) {
 }
 
 TEST_F(PoolingSchedulerTest, ALongTextInPiecesLetsOthersBetween) {
-  Options(100, true);
+  TakePieces();
   const StreamId long_text = Add({1000});
   Step();
   const StreamId short_text = Add({30});
@@ -127,7 +144,7 @@ TEST_F(PoolingSchedulerTest, ALongTextInPiecesLetsOthersBetween) {
 }
 
 TEST_F(PoolingSchedulerTest, OnlyOneTextIsInPiecesAtATime) {
-  Options(100, true);
+  TakePieces();
   const StreamId first = Add({250}), second = Add({260});
   Step();
   const int steps = StepsUntil(first);
@@ -136,7 +153,7 @@ TEST_F(PoolingSchedulerTest, OnlyOneTextIsInPiecesAtATime) {
 }
 
 TEST_F(PoolingSchedulerTest, ATextTakenOutInPiecesMakesRoomForTheNext) {
-  Options(100, true);
+  TakePieces();
   const StreamId first = Add({250}), second = Add({260});
   Step();
   EXPECT_NE(scheduler_->Finish(first), nullptr);
@@ -144,55 +161,57 @@ TEST_F(PoolingSchedulerTest, ATextTakenOutInPiecesMakesRoomForTheNext) {
   EXPECT_EQ(StepsUntil(second), 3);
 }
 
-TEST_F(PoolingSchedulerTest, BatchesSideBySideAreOfLikeSize) {
-  Options(100, false, 2);
-  Add(std::vector<size_t>(4, 30));
-  Add({35});
-  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(30, 30, 30), ElementsAre(35, 30)));
+TEST_F(PoolingSchedulerTest, WhatWaitsIsDividedAmongTheBatchesThatBegin) {
+  Add(std::vector<size_t>(5, 30));
+  EXPECT_THAT(Together(2), ElementsAre(ElementsAre(30, 30), ElementsAre(30, 30, 30)));
   Add(std::vector<size_t>(30, 30));
-  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(30, 30, 30), ElementsAre(30, 30, 30)));
+  EXPECT_THAT(Together(2), ElementsAre(ElementsAre(30, 30, 30), ElementsAre(30, 30, 30)));
 }
 
 TEST_F(PoolingSchedulerTest, WhatDoesNotPayTwoBatchesIsOne) {
-  Options(100, false, 4);
-  Add({20, 30, 50});
-  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(20, 30, 50)));
-  Add({40, 50, 60});
-  EXPECT_EQ(Batches().size(), 2u);
+  Add({20, 30, 40});
+  EXPECT_THAT(Together(4), ElementsAre(ElementsAre(20, 30, 40)));
+  Add({30, 40, 50});
+  EXPECT_THAT(Together(4), ElementsAre(ElementsAre(30), ElementsAre(40, 50)));
+  EXPECT_EQ(scheduler_->Batches(0), 0u);
 }
 
-TEST_F(PoolingSchedulerTest, BesideALongTextTheOthersMayBeAsLarge) {
-  Options(100, false, 2);
-  Add({400});
-  Add({350});
-  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(350)));
-  Add(std::vector<size_t>(8, 60));
-  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(400), ElementsAre(60, 60, 60, 60, 60)));
+TEST_F(PoolingSchedulerTest, ALoneTextIsOneBatchHoweverLong) {
+  Add({500});
+  EXPECT_EQ(scheduler_->Batches(4), 1u);
 }
 
-TEST_F(PoolingSchedulerTest, AnUnevenStepIsItsFirstBatchAlone) {
-  Options(100, false, 2);
-  Add({30});
-  Add({200});
-  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(30)));
-  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(200)));
+TEST_F(PoolingSchedulerTest, WhatIsInABatchWaitsNoMore) {
+  const StreamId first = Add({90, 90});
+  const Batch batch = Begin();
+  EXPECT_NE(scheduler_->InBatch(first), nullptr);
+  EXPECT_EQ(scheduler_->InBatch(first + 1), nullptr);
+  EXPECT_EQ(scheduler_->Batches(4), 1u);
+  EXPECT_THAT(Sizes(Begin()), ElementsAre(90));
+  EXPECT_EQ(scheduler_->Batches(4), 0u);
+  End(batch);
+  EXPECT_EQ(scheduler_->InBatch(first), nullptr);
 }
 
-TEST_F(PoolingSchedulerTest, ATextTooLongForTheOtherBatchesIsInTheFirst) {
-  Options(100, false, 2);
+TEST_F(PoolingSchedulerTest, ABatchMayBeTooSmallForLongTexts) {
   Add({250});
-  Add({400});
-  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(250)));
-  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(400)));
+  Add({300});
+  Add({20});
+  EXPECT_THAT(Sizes(Begin(1, 200)), ElementsAre(20));
+  EXPECT_THAT(Sizes(Begin(1, 200)), ElementsAre());
+  EXPECT_THAT(Sizes(Begin(1, 250)), ElementsAre(250));
+  EXPECT_THAT(Sizes(Begin(1, 300)), ElementsAre(300));
 }
 
 // Tokens that have left are counted no more: a lone text would else find several batches.
 TEST_F(PoolingSchedulerTest, TextsThatHaveGoneLeaveNoBatches) {
-  Options(100, false, 2);
   const StreamId first = Add({90, 90, 90});
-  for (StreamId stream = first; stream < first + 3; ++stream) scheduler_->Finish(stream);
+  const Batch batch = Begin();
+  for (StreamId stream = first; stream < first + 3; ++stream) {
+    EXPECT_NE(scheduler_->Finish(stream), nullptr);
+  }
   Add({40, 50});
-  EXPECT_THAT(Batches(), ElementsAre(ElementsAre(40, 50)));
+  EXPECT_THAT(Together(2), ElementsAre(ElementsAre(40, 50)));
 }
 
 }  // namespace

@@ -99,6 +99,13 @@ void StepEngine::Enqueue(Command command) {
   if (commands_.size() == enough_) wake_.notify_one();
 }
 
+void StepEngine::PostAtOnce(Action action) {
+  std::lock_guard lock(mutex_);
+  commands_.push_back({std::move(action), std::nullopt});
+  enough_ = 1;
+  wake_.notify_one();
+}
+
 void StepEngine::Loop() {
   pthread_setname_np(pthread_self(), "llama");
   std::vector<Command> commands;

@@ -44,6 +44,8 @@ class StepEngine : public LlamaEngine {
   Status BetweenSteps(Action action);
   // Any thread, with mutex_ held.
   void Post(Action action) { Enqueue({std::move(action), std::nullopt}); }
+  // Any thread. The engine's thread does it without waiting for what it gathers.
+  void PostAtOnce(Action action);
   bool cells_are_held() const { return in_flight_.load() > 0 && !holds_no_cells_; }
   // What every engine counts, with so many requests in the step.
   EngineLoad LoadWith(int64_t running) const;
