@@ -3,7 +3,7 @@
 10,000 texts of 10 words and 1,000 of 200 tokens, one a request, from 1, 8 and 64 clients. Both servers stand for the
 whole run and answer the same texts in turn; every server begins every other round. Medians are printed; the ratio is
 the median of the rounds' own. The load generator is bench/http's, so that no client in Python is measured.
-    ./dev bench embed [--quick] [--rounds 3] [--kind f32] [--threads N]
+    ./dev bench embed [--quick] [--rounds 3] [--row '10 words, 64 clients'] [--kind f32] [--threads N]
 """
 import argparse
 import json
@@ -114,6 +114,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a tenth of the texts, one round")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--row", default="", help="only the rows whose name (length, clients) has this in it")
     parser.add_argument("--kind", choices=["f32", "f16", "q8_0"], default="f32")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     options = parser.parse_args()
@@ -141,6 +142,8 @@ def main():
         print(f"all-MiniLM-L6-v2 {options.kind}, {options.threads} threads, {rounds} rounds; Portico first, then llama-server")
         for name, file in bodies.items():
             for clients, target in CLIENTS.items():
+                if options.row not in f"{name}, {clients} clients":
+                    continue
                 results = {server: [] for server in servers}
                 for number in range(rounds):
                     for server in sorted(servers, reverse=number % 2 == 1):
