@@ -1,14 +1,12 @@
 """The example clients of examples/grpc, as a user would build and run them."""
 import json
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
 
-import pytest
+from conftest import ROOT
+from go_tools import go_with_stubs
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples/grpc"
 PROMPT = "<|im_start|>user\nWhat is 7 plus 5?<|im_end|>\n<|im_start|>assistant\n"
 
@@ -30,17 +28,6 @@ def check(run_client, server):
     assert json.loads(last.removeprefix("finish_reason: ")) == answer["meta_info"]["finish_reason"]
 
 
-@pytest.fixture(scope="session")
-def go():
-    program = shutil.which("go")
-    if program is None:
-        pytest.skip("Go is not installed")
-    version = subprocess.run([program, "env", "GOVERSION"], capture_output=True, text=True).stdout.strip()
-    if tuple(int(part) for part in version.removeprefix("go").split(".")[:2]) < (1, 25):
-        pytest.skip(f"the gRPC package for Go needs Go 1.25 or newer, this is {version}")
-    return program
-
-
 def test_python_streams_an_answer(demo):
     check(lambda *arguments: run([sys.executable, EXAMPLES / "python/generate.py", *arguments]), demo)
 
@@ -57,14 +44,9 @@ def test_javascript_streams_an_answer(demo, node):
     check(lambda *arguments: run([node, EXAMPLES / "javascript/generate.mjs", *arguments], cwd=modules), demo)
 
 
-def test_go_streams_an_answer(demo, go, tmp_path):
-    folder = tmp_path / "examples/grpc/go"  # stubs and tools are made beside the sources
-    shutil.copytree(EXAMPLES / "go", folder, ignore=shutil.ignore_patterns("bin", "sglang"))
-    (tmp_path / "proto").symlink_to(ROOT / "proto")
-    environment = {**os.environ, "GOBIN": str(ROOT / "build/go/bin")}
-    run([folder / "generate_stubs.sh"], env=environment)
-    run([go, "build", "-o", "generate", "."], cwd=folder)
-    check(lambda *arguments: run([folder / "generate", *arguments]), demo)
+def test_go_streams_an_answer(demo, tmp_path):
+    program = go_with_stubs(EXAMPLES / "go/main.go", tmp_path)
+    check(lambda *arguments: run([program, *arguments]), demo)
 
 
 def test_cpp_streams_an_answer(demo):
