@@ -6,6 +6,7 @@ namespace portico::net {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 const Http2Answer& Send(Http2Client& client, std::string_view method, std::string body,
@@ -197,6 +198,40 @@ TEST(GrpcCallInput, APausedReaderHoldsItsClientUpAndLosesNothing) {
     client.ReadUntil([&] { return client.pongs() > pongs || client.answer(id).closed; });
   }
   EXPECT_THAT(MessagesOf(client.answer(id)), ElementsAre(std::to_string(kMessages)));
+}
+
+// A header field as a literal of HPACK; both parts are short.
+std::string Field(std::string_view name, std::string_view value) {
+  std::string field(1, '\0');
+  for (std::string_view part : {name, value}) {
+    field.append(1, static_cast<char>(part.size())).append(part);
+  }
+  return field;
+}
+
+TEST(GrpcCallInput, AStreamThatOverrunsItsWindowIsResetAloneWithFlowControlError) {
+  SteppingReader reader;
+  GrpcMethods methods;
+  methods.AddStreaming("/test.Step/Read",
+                       [&](std::unique_ptr<GrpcCall> call) { reader.Serve(std::move(call)); });
+  ServerOptions options;
+  options.http2.stream_window = 65535;
+  GrpcTestServer server(std::move(methods), std::move(options));
+  TestClient client(server.port());
+  const std::string head = Field(":method", "POST") + Field(":scheme", "http") +
+                           Field(":path", "/test.Step/Read") + Field(":authority", "x") +
+                           Field("content-type", "application/grpc") + Field("te", "trailers");
+  std::string bytes = std::string(kPreface) + Frame(4, 0, 0, "") + Frame(1, 4, 1, head);
+  const std::string messages = GrpcMessage("x") + GrpcMessage(std::string(100000, 'x'));
+  for (size_t at = 0; at < messages.size(); at += 16384) {
+    bytes += Frame(0, 0, 1, messages.substr(at, 16384));
+  }
+  client.Send(bytes);
+  const std::string reset = Frame(3, 0, 1, std::string("\0\0\0\x03", 4));
+  EXPECT_THAT(client.ReadUntil(reset), EndsWith(reset));
+  client.Send(Frame(6, 0, 0, "answered"));
+  const std::string pong = Frame(6, 1, 0, "answered");
+  EXPECT_THAT(client.ReadUntil(pong), EndsWith(pong));
 }
 
 TEST(GrpcCallInput, MessagesOfAConnectionThatAreTooLargeTogetherAreRefused) {

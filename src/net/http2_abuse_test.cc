@@ -171,12 +171,27 @@ TEST(Http2Abuse, LetsAClientPingThatReceives) {
   EXPECT_EQ(client.pongs(), 3000);
 }
 
+std::string RapidReset() {
+  std::string flood;
+  for (uint32_t id = 1; id < 20000; id += 2) flood += Get(id) + Frame(3, 0, id, Number(8));
+  return flood;
+}
+
+// One field of 3,900 bytes goes into HPACK's table; then it is named again with one byte each.
+std::string HpackBomb() {
+  std::string block =
+      std::string("\x40\x01x\x7f\xbd\x1d", 6) + std::string(127 + 0x3d + (0x1d << 7), 'v');
+  return Frame(1, 5, 1, GetBlock() + block + std::string(10000, '\xbe'));
+}
+
+std::string ContinuationFlood() {
+  return Frame(1, 1, 1, GetBlock()) + Repeat(Frame(9, 0, 1, ""), 100000);
+}
+
 TEST(Http2Abuse, EndsARapidResetOfRequests) {
   Held held;
   TestServer server(held.handler());
-  std::string flood;
-  for (uint32_t id = 1; id < 20000; id += 2) flood += Get(id) + Frame(3, 0, id, Number(8));
-  EXPECT_NE(GoawayAfter(server, Opening() + flood), std::nullopt);
+  EXPECT_NE(GoawayAfter(server, Opening() + RapidReset()), std::nullopt);
   TestServer::WaitFor([&] { return server.open() == 0; });
   EXPECT_EQ(held.came, held.closed);
   EXPECT_LT(held.came, 2000);
@@ -185,9 +200,8 @@ TEST(Http2Abuse, EndsARapidResetOfRequests) {
 
 TEST(Http2Abuse, EndsAFloodOfContinuations) {
   TestServer server;
+  EXPECT_NE(GoawayAfter(server, Opening() + ContinuationFlood()), std::nullopt);
   std::string begin = Frame(1, 1, 1, GetBlock());
-  EXPECT_NE(GoawayAfter(server, Opening() + begin + Repeat(Frame(9, 0, 1, ""), 100000)),
-            std::nullopt);
   std::string field = std::string("\x40\x01x\x7f\x80\x3f", 6) + std::string(8191 - 64, 'v');
   EXPECT_NE(GoawayAfter(server, Opening() + begin + Repeat(Frame(9, 0, 1, field), 1000)),
             std::nullopt);
@@ -195,12 +209,24 @@ TEST(Http2Abuse, EndsAFloodOfContinuations) {
 
 TEST(Http2Abuse, EndsAHeadThatUnpacksToFarMoreThanItsBytes) {
   TestServer server;
-  // One field of 3,900 bytes goes into the table; then it is named again with one byte each.
-  std::string block =
-      std::string("\x40\x01x\x7f\xbd\x1d", 6) + std::string(127 + 0x3d + (0x1d << 7), 'v');
-  block += std::string(10000, '\xbe');
-  EXPECT_EQ(GoawayAfter(server, Opening() + Frame(1, 5, 1, GetBlock() + block)),
-            NGHTTP2_ENHANCE_YOUR_CALM);
+  EXPECT_EQ(GoawayAfter(server, Opening() + HpackBomb()), NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+TEST(Http2Abuse, DoesNotDisturbOtherConnections) {
+  Held held;
+  TestServer server(held.handler());
+  Http2Client bystander(server.port());
+  const int id = bystander.Send("GET", "/");
+  bystander.ReadSettings();
+  TestServer::WaitFor([&] { return held.came == 1; });
+  for (const std::string& attack :
+       {Frame(6, 0, 0, "short"), HpackBomb(), ContinuationFlood(), RapidReset()}) {
+    EXPECT_NE(GoawayAfter(server, Opening() + attack), std::nullopt);
+  }
+  TestServer::WaitFor([&] { return server.open() == 1; });
+  server.OnShard([&] { held.exchanges.front()->Respond({}); });
+  EXPECT_EQ(bystander.Wait(id).status, 200);
+  server.OnShard([&] { held.exchanges.clear(); });
 }
 
 TEST(Http2Abuse, RefusesStreamsBeyondTheAllowedNumber) {
