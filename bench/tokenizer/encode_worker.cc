@@ -3,7 +3,7 @@
 //     tokenizer_worker TOKENIZER
 //
 // Reads lines "PROMPTS IDS". PROMPTS is a file (prompts.h) with as many prompts a pass. Every prompt is encoded once, in order (cold), then the first again and again (warm), and
-// both once more with all that an Encoding has (offsets), by a second such tokenizer, which has caches of its own. The ids of all prompts go to IDS (for each: a count, then the ids; 32 bits each). The
+// both once more with offsets, and with all that an Encoding has, by two more such tokenizers, which have caches of their own. The ids of all prompts go to IDS (for each: a count, then the ids; 32 bits each). The
 // answer is a line of JSON, in microseconds a prompt.
 #include <algorithm>
 #include <cstdint>
@@ -62,8 +62,8 @@ double Warm(const Cell& cell, Encode encode) {
   return Median(std::move(times));
 }
 
-void Measure(const Tokenizer& tokenizer, const Tokenizer& full, const std::string& prompts,
-             const std::string& ids_path) {
+void Measure(const Tokenizer& tokenizer, const Tokenizer& placing, const Tokenizer& full,
+             const std::string& prompts, const std::string& ids_path) {
   Cell cell = ReadCell(prompts);
   std::vector<std::vector<TokenId>> ids(cell.prompts.size());
   double first = 0;
@@ -79,11 +79,26 @@ void Measure(const Tokenizer& tokenizer, const Tokenizer& full, const std::strin
   });
   Tokenizer::EncodeOptions options;
   options.add_special_tokens = false;
+  auto encode_offsets = [&](size_t i, std::vector<TokenId>* list, std::vector<Span>* offsets) {
+    const Status status =
+        placing.EncodeOffsets(cell.prompts[i], options, OffsetUnit::kCodePoints, list, offsets);
+    if (!status.ok()) std::abort();
+  };
+  std::vector<std::vector<TokenId>> placed(cell.prompts.size());
+  std::vector<std::vector<Span>> places(cell.prompts.size());
+  double cold_offsets = Cold(cell, [&](size_t i) { encode_offsets(i, &placed[i], &places[i]); });
+  if (placed != ids) std::abort();
+  std::vector<Span> again_offsets;
+  double offsets = Warm(cell, [&](size_t i) {
+    again.clear();
+    again_offsets.clear();
+    encode_offsets(i, &again, &again_offsets);
+  });
   auto encode_full = [&](size_t i) {
     if (!full.EncodeFull(cell.prompts[i], nullptr, options).ok()) std::abort();
   };
-  double cold_offsets = Cold(cell, encode_full);
-  double offsets = Warm(cell, encode_full);
+  double cold_whole = Cold(cell, encode_full);
+  double whole = Warm(cell, encode_full);
   std::ofstream out(ids_path, std::ios::binary);
   for (const std::vector<TokenId>& list : ids) {
     auto count = static_cast<uint32_t>(list.size());
@@ -94,8 +109,8 @@ void Measure(const Tokenizer& tokenizer, const Tokenizer& full, const std::strin
   out.close();
   std::printf(
       "{\"cold\": %.3f, \"warm\": %.3f, \"first\": %.3f, \"cold_offsets\": %.3f, \"offsets\": "
-      "%.3f}\n",
-      cold, warm, first, cold_offsets, offsets);
+      "%.3f, \"cold_whole\": %.3f, \"whole\": %.3f}\n",
+      cold, warm, first, cold_offsets, offsets, cold_whole, whole);
   std::fflush(stdout);
 }
 
@@ -108,15 +123,16 @@ int main(int argc, char** argv) {
     return 2;
   }
   auto tokenizer = portico::Tokenizer::Load(argv[1]);
+  auto placing = portico::Tokenizer::Load(argv[1]);
   auto full = portico::Tokenizer::Load(argv[1]);
-  if (!tokenizer.ok() || !full.ok()) {
+  if (!tokenizer.ok() || !placing.ok() || !full.ok()) {
     std::fprintf(stderr, "%s\n", tokenizer.status().ToString().c_str());
     return 1;
   }
   std::printf("{}\n");
   std::fflush(stdout);
   for (std::string prompts, ids; std::cin >> prompts >> ids;) {
-    portico::Measure(**tokenizer, **full, prompts, ids);
+    portico::Measure(**tokenizer, **placing, **full, prompts, ids);
   }
   return 0;
 }

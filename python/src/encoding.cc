@@ -98,6 +98,22 @@ const Encoding& PyEncoding::full() {
   return *full_;
 }
 
+const std::vector<Span>& PyEncoding::offsets() {
+  if (full_) return full_->offsets;
+  if (!offsets_) {
+    std::string_view text = TextOf(text_, "a text");
+    auto made = std::make_shared<std::vector<Span>>();
+    Status status;
+    Unlocked(text.size(), [&] {
+      std::vector<TokenId> ids;
+      status = tokenizer_->EncodeOffsets(text, options_, OffsetUnit::kCodePoints, &ids, made.get());
+    });
+    Check(status);
+    offsets_ = std::move(made);
+  }
+  return *offsets_;
+}
+
 void BindEncoding(nb::module_& module) {
   nb::class_<PyEncoding>(module, "Encoding")
       .def("__len__", &PyEncoding::size)
@@ -118,7 +134,7 @@ void BindEncoding(nb::module_& module) {
                        return ToStr(token).release().ptr();
                      });
                    })
-      .def_prop_ro("offsets", [](PyEncoding& e) { return MakeList(e.full().offsets, SpanTuple); })
+      .def_prop_ro("offsets", [](PyEncoding& e) { return MakeList(e.offsets(), SpanTuple); })
       .def_prop_ro(
           "type_ids",
           [](PyEncoding& e) { return MakeList(e.full().type_ids, PyLong_FromUnsignedLong); })

@@ -61,6 +61,7 @@ class PyEncoding {
   size_t size() const { return full_ ? full_->size() : ids_.size(); }
   std::span<const TokenId> ids() const { return full_ ? std::span(full_->ids) : std::span(ids_); }
   const Encoding& full();
+  const std::vector<Span>& offsets();
 
  private:
   std::vector<TokenId> ids_;
@@ -69,6 +70,7 @@ class PyEncoding {
   Tokenizer::EncodeOptions options_;
   nb::object text_;
   std::shared_ptr<const Encoding> full_;
+  std::shared_ptr<const std::vector<Span>> offsets_;
 };
 
 // The threads for batches and long texts: as many as PORTICO_THREADS says, or as the machine has, the caller

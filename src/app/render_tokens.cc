@@ -1,6 +1,7 @@
 #include "app/render_tokens.h"
 
 #include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "base/stable_sort.h"
@@ -44,22 +45,23 @@ StatusOr<TextOptions> ReadOptions(const Json* kwargs) {
 }
 
 // The first token that covers the character, or -1.
-int64_t TokenOfCharacter(const Encoding& encoding, size_t count, size_t character) {
-  for (size_t i = 0; i < count; ++i) {
-    if (encoding.offsets[i].begin <= character && character < encoding.offsets[i].end) {
+int64_t TokenOfCharacter(std::span<const Span> offsets, size_t character) {
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    if (offsets[i].begin <= character && character < offsets[i].end) {
       return static_cast<int64_t>(i);
     }
   }
   return -1;
 }
 
-std::vector<int> AssistantMask(const Encoding& encoding, size_t count,
+std::vector<int> AssistantMask(std::span<const Span> offsets,
                                const std::vector<std::pair<size_t, size_t>>& spans) {
+  const size_t count = offsets.size();
   std::vector<int> mask(count, 0);
   for (auto [from, to] : spans) {
-    int64_t start = TokenOfCharacter(encoding, count, from);
+    int64_t start = TokenOfCharacter(offsets, from);
     if (start < 0) break;
-    int64_t end = to == 0 ? -1 : TokenOfCharacter(encoding, count, to - 1);
+    int64_t end = to == 0 ? -1 : TokenOfCharacter(offsets, to - 1);
     // An end that no token covers, or the very first token, means the rest of the text.
     size_t stop = end > 0 ? static_cast<size_t>(end) + 1 : count;
     for (size_t i = static_cast<size_t>(start); i < stop; ++i) mask[i] = 1;
@@ -85,16 +87,19 @@ StatusOr<RenderedTokens> TokenizeRendered(const Tokenizer& tokenizer, const Toke
   encode.add_special_tokens = false;
   encode.parse_special = !options.split_special;
   RenderedTokens out;
-  Encoding encoding;
+  std::vector<Span> offsets;
   if (spans != nullptr) {
-    PORTICO_ASSIGN_OR_RETURN(encoding, tokenizer.EncodeFull(text, nullptr, encode));
-    out.ids = encoding.ids;
+    PORTICO_RETURN_IF_ERROR(
+        tokenizer.EncodeOffsets(text, encode, OffsetUnit::kCodePoints, &out.ids, &offsets));
   } else {
     PORTICO_RETURN_IF_ERROR(tokenizer.EncodeWith(text, encode, &out.ids));
   }
   const size_t limit = static_cast<size_t>(std::max<int64_t>(0, options.max_length));
   if (options.truncate && out.ids.size() > limit) out.ids.resize(limit);
-  if (spans != nullptr) out.assistant_mask = AssistantMask(encoding, out.ids.size(), *spans);
+  if (spans != nullptr) {
+    out.assistant_mask =
+        AssistantMask(std::span<const Span>(offsets).first(out.ids.size()), *spans);
+  }
   if (options.pad && options.max_length >= 0) {
     while (out.ids.size() < limit) out.ids.push_back(*pad);
     if (spans != nullptr) out.assistant_mask.resize(out.ids.size(), 0);

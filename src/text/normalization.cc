@@ -296,13 +296,10 @@ bool IsSurelyNfc(std::string_view text) {
 
 bool IsNfc(std::string_view text) { return IsSurelyNfc(text) || ToNfc(text) == text; }
 
-std::string ToNfc(std::string_view text) {
+std::vector<NfcPart> NfcPartsOf(std::string_view text, std::vector<NormalizedChar>* chars) {
   const Tables& tables = Tables::Get();
-  std::string out;
-  out.reserve(text.size() + 16);
-  size_t done = 0;
-  std::vector<NormalizedChar> chars;
-  while (done < text.size()) {
+  std::vector<NfcPart> parts;
+  for (size_t done = 0; done < text.size();) {
     size_t start = 0;
     size_t end = FindUnsure(tables, text, done, &start);
     if (end == std::string_view::npos) break;
@@ -313,11 +310,25 @@ std::string ToNfc(std::string_view text) {
       if (tables.CombiningClass(c) == 0 && !tables.MayChangeInNfc(c)) break;
       end += length;
     }
-    out.append(text.substr(done, start - done));
-    chars.clear();
-    NormalizeTo(NormalForm::kNfc, text.substr(start, end - start), &chars);
-    for (const NormalizedChar& c : chars) AppendUtf8(c.code_point, &out);
+    const size_t before = chars->size();
+    NormalizeTo(NormalForm::kNfc, text.substr(start, end - start), chars);
+    parts.push_back({start, end, chars->size() - before});
     done = end;
+  }
+  return parts;
+}
+
+std::string ToNfc(std::string_view text) {
+  std::vector<NormalizedChar> chars;
+  std::string out;
+  out.reserve(text.size() + 16);
+  size_t done = 0;
+  const std::vector<NfcPart> parts = NfcPartsOf(text, &chars);
+  const NormalizedChar* next = chars.data();
+  for (const NfcPart& part : parts) {
+    out.append(text.substr(done, part.begin - done));
+    for (size_t i = 0; i < part.chars; ++i) AppendUtf8((next++)->code_point, &out);
+    done = part.end;
   }
   out.append(text.substr(done));
   return out;

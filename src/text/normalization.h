@@ -21,6 +21,16 @@ struct NormalizedChar {
 // `text` is valid UTF-8. Appends the characters of its normal form.
 void NormalizeTo(NormalForm form, std::string_view text, std::vector<NormalizedChar>* out);
 
+// A part of a text that NFC may change, in bytes, and how many characters it becomes. Its two sides are independent of it.
+struct NfcPart {
+  size_t begin;
+  size_t end;
+  size_t chars;
+};
+
+// All these parts of valid UTF-8, in order; appends the characters that they become.
+std::vector<NfcPart> NfcPartsOf(std::string_view text, std::vector<NormalizedChar>* chars);
+
 // True if NFC leaves `text` as it is; false may also mean "not known without doing it".
 bool IsSurelyNfc(std::string_view text);
 

@@ -3,12 +3,14 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
 #include "text/unicode.h"
 #include "text/utf8.h"
 #include "tokenizer/cached_pieces.h"
+#include "tokenizer/place_sink.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -34,6 +36,11 @@ std::unique_ptr<const FusedEncoder> BertEncoder::Make(const Normalizer& normaliz
   if (!unk || !(encoder->RestoreTries(stored) || encoder->FillTries())) return nullptr;
   encoder->unk_id_ = *unk;
   for (uint32_t c = 0; c < 128; ++c) encoder->ascii_[c] = encoder->EntryOf(c);
+  encoder->prefix_chars_ = CountCodePoints(model.options().continuing_subword_prefix);
+  for (TokenId id = 0; id <= model.vocabulary().max_id(); ++id) {
+    encoder->chars_of_.push_back(
+        static_cast<uint32_t>(CountCodePoints(model.vocabulary().Spelling(id))));
+  }
   return encoder;
 }
 
@@ -140,13 +147,15 @@ std::unique_ptr<const BertEncoder::Page> BertEncoder::MakePage(uint32_t first) c
   return page;
 }
 
-// The end of the word at `p`, which begins with a part of a word.
-[[gnu::always_inline]] inline const char* BertEncoder::WordEnd(const char* p,
-                                                               const char* end) const {
+// The end of the word at `p`, which begins with a part of a word. `*plain` stays true if every character of it is kept as
+// one.
+[[gnu::always_inline]] inline const char* BertEncoder::WordEnd(const char* p, const char* end,
+                                                               bool* plain) const {
   while (p < end) {
     DecodedChar c = DecodeChar(p);
     Kind kind = c.length == 1 ? ascii_[c.code_point].kind : EntryOf(c.code_point).kind;
     if (kind > Kind::kDropped) break;
+    if (plain != nullptr) *plain = *plain && kind == Kind::kWord;
     p += c.length;
   }
   return p;
@@ -205,81 +214,95 @@ void BertEncoder::EncodeWord(std::string_view word, std::vector<TokenId>* ids) c
                });
 }
 
-bool BertEncoder::Encode(std::string_view text, bool, IdSink* out) const {
+size_t BertEncoder::KeptOf(DecodedChar c) const {
+  const Entry& entry = c.length == 1 ? ascii_[c.code_point] : EntryOf(c.code_point);
+  if (entry.kind == Kind::kWord) return 1;
+  if (entry.kind != Kind::kMany) return 0;
+  return CountCodePoints(PageOf(c.code_point).text.c_str() + entry.value);
+}
+
+// Places the ids of the word [p, q), whose characters are all kept, each as one.
+void BertEncoder::PlacePlainWord(const char* p, const char* q, std::span<const TokenId> ids,
+                                 PlaceSink* places) const {
+  for (size_t i = 0; i + 1 < ids.size(); ++i) {
+    const char* from = p;
+    for (size_t n = CharsOf(ids[i], i == 0); n > 0 && p < q; --n) p += DecodeChar(p).length;
+    places->Add(from, p);
+  }
+  if (!ids.empty()) places->Add(p, q);
+}
+
+// The same for any word: what is dropped stands for nothing.
+void BertEncoder::PlaceWord(const char* p, const char* q, std::span<const TokenId> ids,
+                            PlaceSink* places) const {
+  const char* begin =
+      p;             // of the character in front of `p`, a part of which may be another token's
+  size_t kept = 0;   // of that character, not told of
+  auto next = [&] {  // to the first character that is kept
+    while (kept == 0 && p < q) {
+      begin = p;
+      const DecodedChar c = DecodeChar(p);
+      kept = KeptOf(c);
+      p += c.length;
+    }
+  };
+  for (size_t i = 0; i < ids.size(); ++i) {
+    next();
+    const char* from = begin;
+    const char* to = p;
+    // The last one has all that is left.
+    size_t wanted = i + 1 < ids.size() ? CharsOf(ids[i], i == 0) : SIZE_MAX;
+    while (wanted > 0 && kept > 0) {
+      to = p;
+      const size_t taken = std::min(wanted, kept);
+      wanted -= taken;
+      kept -= taken;
+      if (wanted > 0) next();
+    }
+    places->Add(from, to);
+  }
+}
+
+template <typename Places>
+bool BertEncoder::EncodeText(std::string_view text, IdSink* out, Places* places) const {
   PieceCache* cache = Cache();
   const char* end = text.data() + text.size();
-  return AppendStretches(text, cache, out, [&](const char* p) -> const char* {
+  return AppendStretches(text, cache, out, places, [&](const char* p) -> const char* {
     DecodedChar c = DecodeChar(p);
     const Entry& entry = c.length == 1 ? ascii_[c.code_point] : EntryOf(c.code_point);
     const char* q = p + c.length;
     if (entry.kind == Kind::kComplex) return nullptr;
     if (entry.kind <= Kind::kMany) {
-      q = WordEnd(q, end);
-      AppendWord(p, q, end, cache, out);
+      if constexpr (Places::kWanted) {
+        bool plain = entry.kind == Kind::kWord;
+        q = WordEnd(q, end, &plain);
+        const size_t first = out->size();
+        AppendWord(p, q, end, cache, out);
+        places->BeginWord();
+        plain ? PlacePlainWord(p, q, out->From(first), places)
+              : PlaceWord(p, q, out->From(first), places);
+      } else {
+        q = WordEnd(q, end);
+        AppendWord(p, q, end, cache, out);
+      }
     } else if (entry.kind == Kind::kIsolated) {
       out->Append(static_cast<TokenId>(entry.value));
+      if constexpr (Places::kWanted) {
+        places->BeginWord();
+        places->Add(p, q);
+      }
     }
     return q;
   });
 }
 
-// Places the ids of the word [p, q): each character that is kept stands for itself, what is dropped for nothing.
-void BertEncoder::PlaceWord(std::string_view text, const char* p, const char* q,
-                            const std::vector<TokenId>& ids, uint32_t word,
-                            std::vector<PlacedToken>* out) const {
-  thread_local std::vector<Span> spans;  // of each normalized character
-  spans.clear();
-  while (p < q) {
-    DecodedChar c = DecodeChar(p);
-    const Entry& entry = c.length == 1 ? ascii_[c.code_point] : EntryOf(c.code_point);
-    auto at = static_cast<uint32_t>(p - text.data());
-    size_t count = entry.kind == Kind::kWord ? 1
-                   : entry.kind == Kind::kMany
-                       ? CountCodePoints(PageOf(c.code_point).text.c_str() + entry.value)
-                       : 0;
-    spans.resize(spans.size() + count, {at, at + c.length});
-    p += c.length;
-  }
-  const std::string& prefix = model_.options().continuing_subword_prefix;
-  size_t at = 0;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    std::string_view spelling = model_.vocabulary().Spelling(ids[i]);
-    if (i > 0) spelling.remove_prefix(std::min(prefix.size(), spelling.size()));
-    size_t next = at + CountCodePoints(spelling);
-    if (ids.size() == 1 || next > spans.size()) next = spans.size();
-    if (next <= at) break;  // of damaged tables
-    out->push_back({ids[i], spans[at].begin, spans[next - 1].end, word});
-    at = next;
-  }
+bool BertEncoder::Encode(std::string_view text, bool, IdSink* out) const {
+  NoPlaces places;
+  return EncodeText(text, out, &places);
 }
 
-bool BertEncoder::EncodeTokens(std::string_view text, bool, std::vector<PlacedToken>* out,
-                               uint32_t* words) const {
-  PieceCache* cache = Cache();
-  thread_local std::vector<TokenId> ids;
-  const char* end = text.data() + text.size();
-  uint32_t word = 0;
-  for (const char* p = text.data(); p < end;) {
-    DecodedChar c = DecodeChar(p);
-    const Entry& entry = c.length == 1 ? ascii_[c.code_point] : EntryOf(c.code_point);
-    const char* q = p + c.length;
-    if (entry.kind == Kind::kComplex) return false;
-    if (entry.kind <= Kind::kMany) {
-      q = WordEnd(q, end);
-      ids.clear();
-      {
-        IdSink sink(&ids);
-        AppendWord(p, q, end, cache, &sink);
-      }
-      PlaceWord(text, p, q, ids, word++, out);
-    } else if (entry.kind == Kind::kIsolated) {
-      auto at = static_cast<uint32_t>(p - text.data());
-      out->push_back({static_cast<TokenId>(entry.value), at, at + c.length, word++});
-    }
-    p = q;
-  }
-  *words = word;
-  return true;
+bool BertEncoder::EncodePlaced(std::string_view text, bool, IdSink* out, PlaceSink* places) const {
+  return EncodeText(text, out, places);
 }
 
 }  // namespace portico::tokenizer

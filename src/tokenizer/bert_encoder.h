@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +29,8 @@ class BertEncoder : public FusedEncoder {
                                                   const WordPiece& model, std::string_view stored);
 
   bool Encode(std::string_view text, bool at_start, IdSink* out) const override;
-  bool EncodeTokens(std::string_view text, bool at_start, std::vector<PlacedToken>* out,
-                    uint32_t* words) const override;
+  bool EncodePlaced(std::string_view text, bool at_start, IdSink* out,
+                    PlaceSink* places) const override;
   void Save(CompiledWriter* out) const override;
   std::string_view Name() const override { return "fused BERT path"; }
 
@@ -61,20 +62,30 @@ class BertEncoder : public FusedEncoder {
   std::unique_ptr<const Page> MakePage(uint32_t first) const;
   Entry MakeEntry(std::string_view normalized, std::string* page_text) const;
   Entry Isolated(std::string_view piece) const;
-  const char* WordEnd(const char* p, const char* end) const;
+  const char* WordEnd(const char* p, const char* end, bool* plain = nullptr) const;
   void EncodeWord(std::string_view word, std::vector<TokenId>* ids) const;
   void AppendWord(const char* p, const char* q, const char* end, PieceCache* cache,
                   IdSink* out) const;
-  void PlaceWord(std::string_view text, const char* p, const char* q,
-                 const std::vector<TokenId>& ids, uint32_t word,
-                 std::vector<PlacedToken>* out) const;
+  template <typename Places>
+  bool EncodeText(std::string_view text, IdSink* out, Places* places) const;
+  // The text that normalizing a character of a word leaves, in characters.
+  size_t KeptOf(DecodedChar c) const;
+  size_t CharsOf(TokenId id, bool first) const {
+    return chars_of_[static_cast<size_t>(id)] - (first ? 0 : prefix_chars_);
+  }
+  void PlacePlainWord(const char* p, const char* q, std::span<const TokenId> ids,
+                      PlaceSink* places) const;
+  void PlaceWord(const char* p, const char* q, std::span<const TokenId> ids,
+                 PlaceSink* places) const;
 
   const Normalizer& normalizer_;
   bool strips_accents_;
   const WordPiece& model_;
   TokenId unk_id_ = -1;
-  DoubleArray begins_;     // words, and tokens that words begin with
-  DoubleArray continues_;  // tokens inside words, without their prefix
+  DoubleArray begins_;              // words, and tokens that words begin with
+  DoubleArray continues_;           // tokens inside words, without their prefix
+  std::vector<uint32_t> chars_of_;  // that a token spells
+  size_t prefix_chars_ = 0;         // of those, the prefix of one inside a word
   CharPages<Page> pages_;
   Entry ascii_[128];
 };

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <type_traits>
 #include <utility>
 
 #include "tokenizer/byte_level_scanners.h"
+#include "tokenizer/id_sink.h"
 #include "tokenizer/piece_cache.h"
+#include "tokenizer/place_sink.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -17,35 +18,6 @@ using Kind = ByteLevelPlan::Kind;
 constexpr std::string_view kFirstText =
     "The quick brown fox jumps over the lazy dog, and then it's 12:45; what else? \n\n"
     "def f(x):\n    return {\"key\": [x + 1]}  # \xE4\xB8\xAD\xE6\x96\x87\xE3\x81\x82 \xC3\xA9\n";
-
-// Appends to a vector with room to spare, so that an id costs a store.
-class Ids {
- public:
-  Ids(std::vector<TokenId>* ids, size_t expected) : ids_(ids), size_(ids->size()) {
-    ids_->resize(size_ + expected);
-  }
-  ~Ids() { ids_->resize(size_); }
-  Ids(const Ids&) = delete;
-  Ids& operator=(const Ids&) = delete;
-
-  size_t size() const { return size_; }
-  std::span<const TokenId> From(size_t at) const { return {ids_->data() + at, size_ - at}; }
-  // Room for `count` more, to be filled and then counted by Filled().
-  TokenId* Room(size_t count) {
-    if (ids_->size() - size_ < count) ids_->resize(size_ + std::max(count, size_ / 2 + 1024));
-    return ids_->data() + size_;
-  }
-  void Filled(size_t count) { size_ += count; }
-  void Append(const TokenId* from, size_t count) {
-    if (count == 0) return;  // `from` may then be null
-    std::memcpy(Room(count), from, count * sizeof(TokenId));
-    size_ += count;
-  }
-
- private:
-  std::vector<TokenId>* ids_;
-  size_t size_;
-};
 
 bool IsSpaceAt(const CharClasses& classes, const char* p) {
   return (ClassAt(classes, p).char_class & kSpace) != 0;
@@ -66,7 +38,7 @@ class PendingPieces {
  public:
   static constexpr size_t kMost = 64;
 
-  PendingPieces(const PieceMerger& merger, PieceCache* cache, const char* end, Ids* out)
+  PendingPieces(const PieceMerger& merger, PieceCache* cache, const char* end, IdSink* out)
       : merger_(merger), words_(merger.words()), cache_(cache), end_(end), out_(out) {}
 
   bool full() const { return count_ == kMost; }
@@ -203,7 +175,7 @@ class PendingPieces {
   const WordTable& words_;
   PieceCache* cache_;
   const char* end_;
-  Ids* out_;
+  IdSink* out_;
   size_t count_ = 0;
   Pending pending_[kMost];
 };
@@ -228,18 +200,17 @@ ByteLevelEncoder::ByteLevelEncoder(std::unique_ptr<const PieceMerger> merger, By
   number_ = next.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Calls `cut` with the end of each piece, in order.
-template <typename Scanner, typename Cut>
+template <typename Scanner, typename Places>
 void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::vector<TokenId>* ids,
-                                  Cut cut) const {
-  constexpr bool kCuts = !std::is_empty_v<Cut>;
+                                  Places* places) const {
   const CharClasses& classes = CharClasses::Get();
   PieceCache* cache = PieceCache::OfThread(number_);
   TextCache* texts = cache->texts();
   const char* p = text.data();
   const char* end = p + text.size();
-  Ids out(ids, text.size() / 4 + PendingPieces::kMost * PieceCache::kShortIds);
+  IdSink out(ids, text.size() / 4 + PendingPieces::kMost * PieceCache::kShortIds);
   PendingPieces pieces(*merger_, cache, end, &out);
+  [[maybe_unused]] std::vector<const char*> piece_ends;  // of the stretch
   // Looking for a stretch waits for memory. While they are found one after the other that is all there is to do;
   // else the pieces of the stretch are cut in the meantime, in vain where it is found after all.
   bool expected = true;
@@ -250,24 +221,21 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
     uint64_t hash = 0;
     auto copied = [&] {
       TextCache::Found found = texts->Find(begin, readable, hash);
+      expected = found.bytes > 0 && places->Copy(begin, found);
+      if (!expected) return false;
       out.Append(found.ids.data(), found.ids.size());
-      expected = found.bytes > 0;
-      if (expected) p = begin + found.bytes;
-      return expected;
+      p = begin + found.bytes;
+      return true;
     };
     if (keep) {
       hash = TextCache::HashOf(p);
       texts->Prefetch(hash);
-      if (expected && copied()) {
-        if constexpr (kCuts) {
-          for (const char* q = begin; q < p;) cut(q = scanner.Next(q, end));
-        }
-        continue;
-      }
+      if (expected && copied()) continue;
     }
     size_t first = out.size();
     size_t length = 0;
     bool whole = true;  // nothing of the stretch is looked up yet
+    if constexpr (Places::kWanted) piece_ends.clear();
     do {
       const char* q = scanner.Next(p, end);
       if (pieces.full()) {
@@ -275,7 +243,7 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
         whole = false;
       }
       pieces.Add(p, q);
-      cut(q);
+      if constexpr (Places::kWanted) piece_ends.push_back(q);
       p = q;
       length = static_cast<size_t>(p - begin);
     } while (p < end && length < TextCache::kMost &&
@@ -286,8 +254,13 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
       continue;
     }
     pieces.Resolve();
+    const auto mark = places->BeginStretch(begin);
+    if constexpr (Places::kWanted) Place(begin, p, out.From(first), piece_ends, places);
+    places->EndStretch(begin, p);
     keep = keep && readable >= length + TextCache::kBehind && length < TextCache::kMost;
-    if (keep) texts->Note(begin, length, hash, out.From(first));
+    if (keep && texts->Seen(hash)) {
+      texts->Store(begin, length, hash, out.From(first), places->Pack(mark, length));
+    }
   }
 }
 
@@ -299,15 +272,18 @@ std::string_view ByteLevelEncoder::Prefixed(std::string_view text, std::string* 
 }
 
 void ByteLevelEncoder::Encode(std::string_view text, std::vector<TokenId>* ids,
-                              std::vector<uint32_t>* piece_ends) const {
+                              PlaceSink* places) const {
   std::string prefixed;
-  text = Prefixed(text, &prefixed);
+  const std::string_view whole = Prefixed(text, &prefixed);
   WithScanner(plan_.kind, [&](auto scanner) {
-    if (piece_ends == nullptr) return EncodeWith(scanner, text, ids, [](const char*) {});
-    const char* begin = text.data();
-    EncodeWith(scanner, text, ids, [piece_ends, begin](const char* end) {
-      piece_ends->push_back(static_cast<uint32_t>(end - begin));
-    });
+    if (places == nullptr) {
+      NoPlaces none;
+      return EncodeWith(scanner, whole, ids, &none);
+    }
+    if (whole.size() == text.size()) return EncodeWith(scanner, text, ids, places);
+    places->BeginPrefixed(whole.data(), text.data());
+    EncodeWith(scanner, whole, ids, places);
+    places->EndPrefixed();
   });
 }
 

@@ -15,11 +15,13 @@
 #include <vector>
 
 #include "tokenizer/bpe.h"
-#include "tokenizer/encoding.h"
 #include "tokenizer/piece_merger.h"
 #include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/token_texts.h"
 
 namespace portico::tokenizer {
+
+class PlaceSink;
 
 // Immutable, safe to use from many threads.
 class ByteLevelEncoder {
@@ -29,18 +31,10 @@ class ByteLevelEncoder {
   static std::unique_ptr<const ByteLevelEncoder> Make(
       const Bpe& model, ByteLevelPlan plan, std::unique_ptr<const PieceMerger> merger = nullptr);
 
-  // Appends the ids of normalized, valid UTF-8 without added tokens; to `piece_ends`, where not null, where the pieces
-  // end for NumberWords().
-  void Encode(std::string_view text, std::vector<TokenId>* ids,
-              std::vector<uint32_t>* piece_ends = nullptr) const;
-
-  // Of `ids` as Encode() made them of `text`: what each stands for, in bytes from `base` on. A token of a part of a
-  // character stands for all of it. `spans` has room for one an id.
-  void Place(std::string_view text, std::span<const TokenId> ids, uint32_t base, Span* spans) const;
-  // The number of the piece that each lies in, counted from `word` on; returns the next piece's.
-  int32_t NumberWords(std::span<const TokenId> ids, std::span<const uint32_t> piece_ends,
-                      int32_t word, int32_t* words) const;
-  // Appends their spellings in the vocabulary.
+  // Appends the ids of normalized, valid UTF-8 without added tokens; where `places` is not null, `text` is a part of the
+  // sink's, and every piece a word. A token of a part of a character stands for all of it.
+  void Encode(std::string_view text, std::vector<TokenId>* ids, PlaceSink* places = nullptr) const;
+  // Appends the spellings in the vocabulary of `ids` as Encode() made them of `text`.
   void SpellTokens(std::string_view text, std::span<const TokenId> ids, TokenTexts* out) const;
 
  private:
@@ -53,8 +47,12 @@ class ByteLevelEncoder {
   // The text with that space, in `*copy` if need be.
   std::string_view Prefixed(std::string_view text, std::string* copy) const;
 
-  template <typename Scanner, typename Cut>
-  void EncodeWith(Scanner scanner, std::string_view text, std::vector<TokenId>* ids, Cut cut) const;
+  template <typename Scanner, typename Places>
+  void EncodeWith(Scanner scanner, std::string_view text, std::vector<TokenId>* ids,
+                  Places* places) const;
+  // Tells `places` of the ids of the stretch [begin, end).
+  void Place(const char* begin, const char* end, std::span<const TokenId> ids,
+             std::span<const char* const> piece_ends, PlaceSink* places) const;
 
   ByteLevelPlan plan_;
   uint64_t number_;  // of this encoder in the process

@@ -11,6 +11,7 @@
 
 #include "tokenizer/byte_level.h"
 #include "tokenizer/byte_level_encoder.h"
+#include "tokenizer/place_sink.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -68,37 +69,25 @@ char* Spell(const char* p, size_t length, size_t readable, char* out) {
 
 }  // namespace
 
-void ByteLevelEncoder::Place(std::string_view text, std::span<const TokenId> ids, uint32_t base,
-                             Span* spans) const {
+void ByteLevelEncoder::Place(const char* begin, const char* end, std::span<const TokenId> ids,
+                             std::span<const char* const> piece_ends, PlaceSink* places) const {
   const ByteTokens& tokens = merger_->tokens();
-  const size_t size = text.size();
-  // The space in front stands for the first character, as in the reference.
-  const size_t prefix = TakesPrefix(text) ? 1 : 0;
-  size_t at = 0;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    size_t from = at - std::min(at, prefix);
-    at += tokens.LengthOf(ids[i]);
-    size_t to = std::min(std::max<size_t>(at, 1 + prefix) - prefix, size);
-    while (from > 0 && from < size && IsTail(text[from])) --from;
-    while (to < size && IsTail(text[to])) ++to;
-    spans[i] = {base + static_cast<uint32_t>(std::min(from, size)),
-                base + static_cast<uint32_t>(to)};
-  }
-}
-
-int32_t ByteLevelEncoder::NumberWords(std::span<const TokenId> ids,
-                                      std::span<const uint32_t> piece_ends, int32_t word,
-                                      int32_t* words) const {
-  const ByteTokens& tokens = merger_->tokens();
-  size_t at = 0;
+  const char* at = begin;
   size_t piece = 0;
-  for (size_t i = 0; i < ids.size(); ++i) {
+  places->BeginWord();
+  for (TokenId id : ids) {
     // Every piece has a token.
-    if (piece + 1 < piece_ends.size() && at >= piece_ends[piece]) ++piece;
-    words[i] = word + static_cast<int32_t>(piece);
-    at += tokens.LengthOf(ids[i]);
+    if (piece + 1 < piece_ends.size() && at >= piece_ends[piece]) {
+      ++piece;
+      places->BeginWord();
+    }
+    const char* from = at;
+    at += std::min<size_t>(tokens.LengthOf(id), static_cast<size_t>(end - at));
+    const char* to = at;
+    while (from > begin && from < end && IsTail(*from)) --from;
+    while (to < end && IsTail(*to)) ++to;
+    places->Add(from, to);
   }
-  return word + static_cast<int32_t>(piece_ends.size());
 }
 
 void ByteLevelEncoder::SpellTokens(std::string_view text, std::span<const TokenId> ids,

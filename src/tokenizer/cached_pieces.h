@@ -64,12 +64,12 @@ template <typename Encode>
   return true;
 }
 
-// Appends the ids of `text`, stretch by stretch. `part(p)` appends those of the part that begins at `p` and returns its
-// end, or null, on which this returns false. A part's end must depend on no more than what is in it and the
-// TextCache::kBehind bytes behind it, its ids on nothing outside it.
-template <typename Part>
+// Appends the ids of `text`, stretch by stretch, and tells `places` of them. `part(p)` does so for the part that begins at
+// `p` and returns its end, or null, on which this returns false. A part's end must depend on no more than what is in it
+// and the TextCache::kBehind bytes behind it, its ids and places on nothing outside it.
+template <typename Places, typename Part>
 [[gnu::always_inline]] inline bool AppendStretches(std::string_view text, PieceCache* cache,
-                                                   IdSink* out, Part part) {
+                                                   IdSink* out, Places* places, Part part) {
   TextCache* texts = cache->texts();
   const char* p = text.data();
   const char* end = p + text.size();
@@ -77,25 +77,31 @@ template <typename Part>
     const char* begin = p;
     uint64_t hash = TextCache::HashOf(p);
     TextCache::Found found = texts->Find(p, static_cast<size_t>(end - p), hash);
-    if (found.bytes > 0) {
+    if (found.bytes > 0 && places->Copy(begin, found)) {
       out->Append(found.ids.data(), found.ids.size());
       p += found.bytes;
       continue;
     }
+    const auto mark = places->BeginStretch(begin);
     size_t first = out->size();
     while (p < end && static_cast<size_t>(p - begin) < TextCache::kLeast) {
       p = part(p);
       if (p == nullptr) return false;
     }
+    places->EndStretch(begin, p);
     auto bytes = static_cast<size_t>(p - begin);
-    if (bytes <= TextCache::kMost && static_cast<size_t>(end - p) >= TextCache::kBehind) {
-      texts->Note(begin, bytes, hash, out->From(first));
+    if (bytes <= TextCache::kMost && static_cast<size_t>(end - p) >= TextCache::kBehind &&
+        texts->Seen(hash)) {
+      texts->Store(begin, bytes, hash, out->From(first), places->Pack(mark, bytes));
     }
   }
+  const char* begin = p;
+  places->BeginStretch(begin);
   while (p < end) {
     p = part(p);
     if (p == nullptr) return false;
   }
+  places->EndStretch(begin, end);
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/char_begins.h"
 #include "tokenizer/encoding.h"
 
 namespace portico::tokenizer {
@@ -16,14 +17,12 @@ namespace portico::tokenizer {
 class CharOffsets {
  public:
   explicit CharOffsets(std::string_view text) {
-    unsigned char bits = 0;
-    for (char c : text) bits |= static_cast<unsigned char>(c);
-    if (bits < 0x80) return;
+    if (IsAscii(text)) return;
     size_ = text.size();
     blocks_.resize((size_ + kBytes - 1) / kBytes);
     uint32_t count = 0;
     for (size_t i = 0; i < blocks_.size(); ++i) {
-      const Block& block = blocks_[i] = {BeginsIn(text.substr(i * kBytes, kBytes)), count};
+      const Block& block = blocks_[i] = {CharBeginsIn(text.substr(i * kBytes, kBytes)), count};
       count += static_cast<uint32_t>(std::popcount(block.begins));
     }
     count_ = count;
@@ -48,14 +47,6 @@ class CharOffsets {
     uint64_t begins = 0;  // a bit for each byte that a character begins with
     uint32_t before = 0;  // characters that begin before the block
   };
-
-  static uint64_t BeginsIn(std::string_view bytes) {
-    uint64_t begins = 0;
-    for (size_t i = 0; i < bytes.size(); ++i) {
-      begins |= uint64_t{(static_cast<unsigned char>(bytes[i]) & 0xC0) != 0x80} << i;
-    }
-    return begins;
-  }
 
   // The character that the byte is part of.
   uint32_t At(uint32_t byte) const {

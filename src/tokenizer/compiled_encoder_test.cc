@@ -11,6 +11,7 @@
 #include "tokenizer/fused_encoder.h"
 #include "tokenizer/id_sink.h"
 #include "tokenizer/load.h"
+#include "tokenizer/place_sink.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -69,11 +70,16 @@ std::vector<TokenId> Ids(const FusedEncoder& encoder) {
   return ids;
 }
 
-std::vector<PlacedToken> Placed(const FusedEncoder& encoder) {
-  std::vector<PlacedToken> tokens;
-  uint32_t words = 0;
-  EXPECT_TRUE(encoder.EncodeTokens(kText, true, &tokens, &words));
-  return tokens;
+std::vector<Span> Places(const FusedEncoder& encoder) {
+  std::vector<TokenId> ids;
+  std::vector<Span> bytes;
+  {
+    IdSink sink(&ids);
+    PlaceSink places(kText, {.bytes = &bytes}, /*trims=*/false);
+    EXPECT_TRUE(encoder.EncodePlaced(kText, true, &sink, &places));
+  }
+  EXPECT_EQ(bytes.size(), ids.size());
+  return bytes;
 }
 
 TEST(CompiledEncoder, IsRestoredAsItWas) {
@@ -89,7 +95,7 @@ TEST(CompiledEncoder, IsRestoredAsItWas) {
     ASSERT_NE(restored, nullptr);
     EXPECT_EQ(Saved(*restored), saved);
     EXPECT_EQ(Ids(*restored), Ids(*encoder));
-    EXPECT_EQ(Placed(*restored).size(), Placed(*encoder).size());
+    EXPECT_EQ(Places(*restored), Places(*encoder));
   }
 }
 
@@ -123,10 +129,7 @@ TEST(CompiledEncoder, SurvivesAnyBytes) {
       ASSERT_NE(encoder, nullptr);
       const TokenId most = parts->model->vocabulary().max_id();
       for (TokenId id : Ids(*encoder)) ASSERT_LE(id, most);
-      std::vector<PlacedToken> tokens;
-      uint32_t words = 0;
-      encoder->EncodeTokens(kText, true, &tokens, &words);
-      for (const PlacedToken& t : tokens) ASSERT_LE(t.end, kText.size());
+      for (const Span& span : Places(*encoder)) ASSERT_LE(span.end, kText.size());
     }
   }
 }

@@ -13,6 +13,7 @@
 #include "tokenizer/decode_table.h"
 #include "tokenizer/load.h"
 #include "tokenizer/pipeline.h"
+#include "tokenizer/place_sink.h"
 #include "tokenizer/sentencepiece_parts.h"
 #include "tokenizer/shared_data_for_test.h"
 #include "tokenizer/test_tokenizers.h"
@@ -170,12 +171,12 @@ TEST(CompiledMerger, SurvivesAnyBytes) {
     auto encoder =
         ByteLevelEncoder::Make(bpe, {ByteLevelPlan::Kind::kGpt2, false}, std::move(merger));
     std::vector<TokenId> ids;
-    std::vector<uint32_t> ends;
-    encoder->Encode(kText, &ids, &ends);
-    std::vector<Span> spans(ids.size());
-    std::vector<int32_t> words(ids.size());
-    encoder->Place(kText, ids, 0, spans.data());
-    encoder->NumberWords(ids, ends, 0, words.data());
+    std::vector<Span> spans;
+    {
+      PlaceSink places(kText, {.bytes = &spans}, /*trims=*/false);
+      encoder->Encode(kText, &ids, &places);
+    }
+    EXPECT_EQ(spans.size(), ids.size());
     TokenTexts texts;
     encoder->SpellTokens(kText, ids, &texts);
     for (const Span& span : spans) EXPECT_LE(span.end, std::string_view(kText).size());

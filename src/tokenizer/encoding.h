@@ -15,6 +15,8 @@ struct Span {
   friend bool operator==(const Span&, const Span&) = default;
 };
 
+enum class OffsetUnit { kCodePoints, kBytes };
+
 // One entry a token in each list. A token that stands for no text (a special token put around it,
 // padding) has offsets {0, 0}, and word and sequence kNone.
 struct Encoding {
@@ -38,6 +40,7 @@ struct Encoding {
     uint32_t end;
   };
   std::vector<Range> sequence_ranges;
+  bool trimmed = false;  // the post-processor need not leave spaces out of offsets any more
 
   size_t size() const { return ids.size(); }
 };

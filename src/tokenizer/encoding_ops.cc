@@ -33,6 +33,7 @@ Encoding Slice(const Encoding& e, size_t begin, size_t end) {
   out.attention_mask = Part(e.attention_mask, begin, end);
   out.special_tokens_mask = Part(e.special_tokens_mask, begin, end);
   out.word_ids = Part(e.word_ids, begin, end);
+  out.trimmed = e.trimmed;
   return out;
 }
 

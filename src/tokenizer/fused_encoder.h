@@ -1,6 +1,5 @@
 // Text to ids in one go, for the families whose normalizer, pre-tokenizer and model go together so that nothing
-// between them has to be written down: no copies of the text, no offsets, and words that were seen before cost a
-// look-up. Byte-level BPE has an encoder of its own (byte_level_encoder.h).
+// between them has to be written down: no copies of the text, and words that were seen before cost a look-up. Byte-level BPE has an encoder of its own (byte_level_encoder.h).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,6 @@
 #include "tokenizer/compiled_file.h"
 #include "tokenizer/model.h"
 #include "tokenizer/normalizer.h"
-#include "tokenizer/placed_token.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/token_id.h"
 
@@ -19,6 +17,7 @@ namespace portico::tokenizer {
 
 class IdSink;
 class PieceCache;
+class PlaceSink;
 class TextCache;
 
 // Immutable, safe to use from many threads.
@@ -38,13 +37,9 @@ class FusedEncoder {
   // Appends the ids of `text`: valid UTF-8, not empty, not normalized, without added tokens. `at_start`: nothing is
   // in front of it. False where this text needs the general way; what was appended counts for nothing then.
   virtual bool Encode(std::string_view text, bool at_start, IdSink* out) const = 0;
-  // The same with their places, from word 0 on; `*words` is how many there were. The tokens' texts are the vocabulary's.
-  virtual bool EncodeTokens(std::string_view text, bool at_start, std::vector<PlacedToken>* out,
-                            uint32_t* words) const {
-    static_cast<void>(text), static_cast<void>(at_start), static_cast<void>(out);
-    static_cast<void>(words);
-    return false;
-  }
+  // The same with their places, one for each id, in words of their own. `text` is a part of the sink's.
+  virtual bool EncodePlaced(std::string_view text, bool at_start, IdSink* out,
+                            PlaceSink* places) const = 0;
   virtual std::string_view Name() const = 0;
   // This thread's memory of stretches with added tokens in them.
   TextCache* raw_texts() const;

@@ -241,6 +241,17 @@ void ExpectSame(const Encoding& fused, const Encoding& general, const std::strin
   ASSERT_EQ(fused.type_ids, general.type_ids) << text;
 }
 
+// Ids with offsets are those of the whole encoding, whether they were remembered by one or the other.
+void ExpectSameOffsets(const Tokenizer& fused, const Encoding& want, const std::string& text) {
+  for (OffsetUnit unit : {OffsetUnit::kCodePoints, OffsetUnit::kBytes}) {
+    std::vector<TokenId> ids;
+    std::vector<Span> offsets;
+    ASSERT_TRUE(fused.EncodeOffsets(text, {}, unit, &ids, &offsets).ok());
+    ASSERT_EQ(ids, want.ids) << text;
+    ASSERT_EQ(offsets, unit == OffsetUnit::kBytes ? want.byte_offsets : want.offsets) << text;
+  }
+}
+
 void ExpectEqualToItsParts(const Family& family, std::string_view path) {
   auto fused = Tokenizer::FromJson(FileOf(family.normalizer, family.pre_tokenizer, family.model,
                                           /*general=*/false));
@@ -266,6 +277,7 @@ void ExpectEqualToItsParts(const Family& family, std::string_view path) {
     (*fused)->Encode(text, true, &ids);
     ASSERT_EQ(ids, want->ids) << text;
     ExpectSame(*full, *want, text);
+    ExpectSameOffsets(**fused, *want, text);
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
@@ -291,7 +303,7 @@ TEST(FusedEncoderTest, SentencePieceBpeWhoseByteTokensMergeTakesTheGeneralWay) {
 
 // The general pre-tokenizer means the same, but nobody recognizes it.
 void ExpectByteLevelEqual(const std::string& fast_pre, const std::string& general_pre,
-                          const char* normalizer) {
+                          const char* normalizer, const std::string& post_processor = "") {
   std::vector<std::pair<std::string, std::string>> merges = {
       {"l", "l"},       {"h", "e"},    {"he", "ll"},         {" ", "w"},           {" w", "o"},
       {"\xE4", "\xBD"}, {"\xBD", " "}, {"\xE4\xBD", "\xA0"}, {"\xA0", "\xE4\xBD"}, {"a", "b"}};
@@ -301,6 +313,9 @@ void ExpectByteLevelEqual(const std::string& fast_pre, const std::string& genera
   for (std::string* json : {&fast_json, &general_json}) {
     size_t at = json->find(R"("normalized":false)", json->find("<tool>"));
     json->replace(at, 18, R"("normalized":true)");
+    if (post_processor.empty()) continue;
+    at = json->find(R"("post_processor":)") + 17;
+    json->replace(at, json->find(R"(,"decoder")") - at, post_processor);
   }
   auto fast = Tokenizer::FromJson(fast_json);
   auto general = Tokenizer::FromJson(general_json);
@@ -310,7 +325,7 @@ void ExpectByteLevelEqual(const std::string& fast_pre, const std::string& genera
   std::mt19937 random(20261121);
   const std::vector<std::string> more = {"<tool>",       "<|end|>", "hello",
                                          "\xE4\xBD\xA0", " wo",     "e\xCC\x81"};
-  for (int round = 0; round < 1000; ++round) {
+  for (int round = 0; round < 500; ++round) {
     std::string text;
     for (size_t i = random() % 4; i > 0; --i)
       text += RandomText(&random) + more[random() % more.size()];
@@ -324,6 +339,7 @@ void ExpectByteLevelEqual(const std::string& fast_pre, const std::string& genera
     again = (*fast)->EncodeFull(text, nullptr, {});
     ASSERT_TRUE(again.ok());
     ExpectSame(*again, *want, text);
+    ExpectSameOffsets(**fast, *want, text);
     if (::testing::Test::HasFatalFailure()) return;
   }
 }
@@ -337,8 +353,15 @@ TEST(FusedEncoderTest, ByteLevelBpeEqualsItsPartsWithTheirPlaces) {
   };
   std::string pattern =
       R"('s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+)";
+  const std::string trim =
+      R"({"type":"ByteLevel","add_prefix_space":false,"trim_offsets":true,"use_regex":true})";
+  const std::string trim_twice = R"({"type":"Sequence","processors":[)" + trim + "," + trim + "]}";
+  const std::string trim_prefixed =
+      R"({"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":true})";
   for (const char* normalizer : {"null", R"({"type":"NFC"})"}) {
-    ExpectByteLevelEqual(split(pattern), split("(?:" + pattern + ")"), normalizer);
+    for (const std::string& post : {std::string(), trim, trim_twice, trim_prefixed}) {
+      ExpectByteLevelEqual(split(pattern), split("(?:" + pattern + ")"), normalizer, post);
+    }
   }
 }
 

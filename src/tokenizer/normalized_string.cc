@@ -77,6 +77,30 @@ std::vector<uint32_t> CodePointsOf(std::string_view text) {
   return out;
 }
 
+bool AppendAligned(std::string_view source, std::span<const NormalizedChar> chars, uint32_t base,
+                   std::string* text, std::vector<Span>* origin) {
+  size_t at = 0;
+  Span last{0, 0};  // the character of the source that was taken last
+  bool all = true;
+  auto take = [&] {
+    all = all && at < source.size();
+    if (!all) return;
+    const size_t length = LengthAt(source, at);
+    last = {base + static_cast<uint32_t>(at), base + static_cast<uint32_t>(at + length)};
+    at += length;
+  };
+  for (const NormalizedChar& c : chars) {
+    if (c.change <= 0) take();
+    if (at == 0) return false;
+    const Span span = last;
+    for (int32_t gone = c.change; gone < 0; ++gone) take();
+    const size_t size = text->size();
+    AppendUtf8(c.code_point, text);
+    origin->insert(origin->end(), text->size() - size, span);
+  }
+  return all && at == source.size();
+}
+
 NormalizedString::NormalizedString(std::string_view original)
     : text_(original), original_{0, static_cast<uint32_t>(original.size())} {
   alignment_.reserve(original.size());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -70,6 +71,12 @@ class NormalizedString {
   std::vector<Span> alignment_;  // of each byte of text_
   Span original_;
 };
+
+// Appends to `text` what `chars` make of `source`, and to `origin`, for each byte, the part of `source` that it stands for,
+// counted from `base`. The rules are those of Transform(). False where these do not say of just `source` what becomes of
+// it; what was appended counts for nothing then.
+bool AppendAligned(std::string_view source, std::span<const NormalizedChar> chars, uint32_t base,
+                   std::string* text, std::vector<Span>* origin);
 
 // The characters of valid UTF-8.
 std::vector<uint32_t> CodePointsOf(std::string_view text);

@@ -127,10 +127,8 @@ Pieces Pipeline::Cut(std::string_view text, bool parse_special) const {
 StatusOr<Encoding> Pipeline::EncodeSequence(std::string_view text, uint32_t type_id,
                                             bool parse_special) const {
   Encoding out;
-  // Then all its parts are left alone too.
-  bool as_it_is = !parts_.normalizer || (parts_.nfc_only && IsNfc(text));
-  if ((fused_ || (fast_ && as_it_is)) && EncodeSequenceFused(text, type_id, parse_special, &out))
-    return out;
+  if (MayPlace() && EncodeSequenceFused(text, type_id, parse_special, &out)) return out;
+  out = Encoding();
   CharOffsets chars(text);
   std::vector<Token> tokens;
   int32_t word = 0;

@@ -26,6 +26,7 @@
 namespace portico::tokenizer {
 
 class IdSink;
+class PlaceSink;
 
 // What a loader fills in.
 struct PipelineParts {
@@ -56,6 +57,9 @@ class Pipeline {
   // `text` is valid UTF-8 in all of these.
   Status EncodeIds(std::string_view text, const Tokenizer::EncodeOptions& options,
                    std::vector<TokenId>* ids) const;
+  Status EncodeOffsets(std::string_view text, const Tokenizer::EncodeOptions& options,
+                       OffsetUnit unit, std::vector<TokenId>* ids,
+                       std::vector<Span>* offsets) const;
   StatusOr<Encoding> EncodeFull(std::string_view text, const std::string_view* pair,
                                 const Tokenizer::EncodeOptions& options) const;
 
@@ -90,18 +94,23 @@ class Pipeline {
   Status AppendIds(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
   // False where the text needs the general way; nothing is appended then.
   bool AppendIdsFused(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;
-  bool AppendStretches(std::string_view text, IdSink* out) const;
-  // The added tokens and the parts between them, of a text that no normalizer changes.
-  std::vector<AddedTokens::Part> PartsAsGiven(std::string_view text, bool parse_special) const;
-  // The tokens of a text that no normalizer changes, and what each stands for.
-  struct Placed {
-    std::vector<TokenId> ids;
-    std::vector<Span> spans;  // in bytes
-    // Only of a `whole` one:
-    std::vector<int32_t> words;
-    TokenTexts texts;
-  };
-  bool PlaceFused(std::string_view text, bool parse_special, bool whole, Placed* out) const;
+  template <typename Places>
+  bool AppendStretches(std::string_view text, IdSink* out, Places* places) const;
+  // Whether the fused ways may tell the places of this text's tokens.
+  bool MayPlace() const;
+  // Whether they leave spaces out of them, so that the post-processor need not.
+  bool MayTrim(std::string_view text) const;
+  // Appends the ids of `text`, which is the sink's, and tells of their places; the tokens' texts where `texts` is not
+  // null. False where the text needs the general way; what was appended counts for nothing then.
+  bool PlaceText(std::string_view text, bool parse_special, PlaceSink* places,
+                 std::vector<TokenId>* ids, TokenTexts* texts) const;
+  bool PlaceStretches(std::string_view text, PlaceSink* places, std::vector<TokenId>* ids) const;
+  bool PlacePart(std::string_view part, bool at_start, PlaceSink* places, std::vector<TokenId>* ids,
+                 TokenTexts* texts) const;
+  bool PlaceByteLevel(std::string_view part, bool parse_special, PlaceSink* places,
+                      std::vector<TokenId>* ids, TokenTexts* texts) const;
+  bool PlaceNormalized(std::string_view part, bool parse_special, PlaceSink* places,
+                       std::vector<TokenId>* ids, TokenTexts* texts) const;
   bool EncodeSequenceFused(std::string_view text, uint32_t type_id, bool parse_special,
                            Encoding* out) const;
   Status AppendIdsGeneral(std::string_view text, bool parse_special,

@@ -5,17 +5,15 @@
 #include <string>
 #include <utility>
 
-#include "text/unicode.h"
 #include "tokenizer/encoding_ops.h"
 #include "tokenizer/json_fields.h"
-#include "tokenizer/normalized_string.h"
+#include "tokenizer/offset_trim.h"
 
 namespace portico::tokenizer {
 namespace {
 
 using PostProcessorPtr = std::unique_ptr<const PostProcessor>;
 constexpr size_t kMaxDepth = 64;
-constexpr uint32_t kByteLevelSpace = 0x120;
 
 struct SpecialToken {
   std::vector<TokenId> ids;
@@ -36,32 +34,23 @@ Encoding EncodingOf(const SpecialToken& special, uint32_t type_id) {
   return out;
 }
 
-void TrimSpan(size_t leading, size_t trailing, Span* span) {
-  span->begin = static_cast<uint32_t>(std::min<size_t>(span->begin + leading, span->end));
-  if (trailing > 0 && span->end >= trailing) {
-    span->end = std::max(span->end - static_cast<uint32_t>(trailing), span->begin);
+// Takes the spaces of a token out of its offsets.
+void TrimOffsets(bool add_prefix_space, Encoding* encoding) {
+  for (Encoding& part : encoding->overflowing) TrimOffsets(add_prefix_space, &part);
+  if (encoding->trimmed) return;
+  for (size_t i = 0; i < encoding->size(); ++i) {
+    OuterSpaces spaces = OuterSpacesOf(encoding->tokens[i]);
+    // One space in front of the text is the one that was put there.
+    bool first = i == 0 || encoding->offsets[i].begin == 0;
+    if (first && add_prefix_space && spaces.leading == 1) spaces.leading = 0;
+    TrimSpan(spaces, &encoding->offsets[i]);
+    TrimSpan(spaces, &encoding->byte_offsets[i]);
   }
 }
 
-// Takes the spaces of a token out of its offsets.
-void TrimOffsets(bool add_prefix_space, Encoding* encoding) {
-  auto is_space = [](uint32_t c) { return c == kByteLevelSpace || PropertiesOf(c).is_space(); };
-  auto is_plain = [](char c) { return c > 0x20 && c < 0x7F; };  // surely none
-  for (size_t i = 0; i < encoding->size(); ++i) {
-    std::string_view token = encoding->tokens[i];
-    if (!token.empty() && is_plain(token.front()) && is_plain(token.back())) continue;
-    std::vector<uint32_t> chars = CodePointsOf(token);
-    size_t leading = 0;
-    size_t trailing = 0;
-    while (leading < chars.size() && is_space(chars[leading])) ++leading;
-    while (trailing < chars.size() && is_space(chars[chars.size() - 1 - trailing])) ++trailing;
-    // One space in front of the text is the one that was put there.
-    bool first = i == 0 || encoding->offsets[i].begin == 0;
-    if (first && add_prefix_space && leading == 1) leading = 0;
-    TrimSpan(leading, trailing, &encoding->offsets[i]);
-    TrimSpan(leading, trailing, &encoding->byte_offsets[i]);
-  }
-  for (Encoding& part : encoding->overflowing) TrimOffsets(add_prefix_space, &part);
+OffsetTrim TrimOf(bool trims, bool add_prefix_space) {
+  if (!trims) return OffsetTrim::kNone;
+  return add_prefix_space ? OffsetTrim::kOther : OffsetTrim::kSpaces;
 }
 
 class ByteLevelProcessor : public PostProcessor {
@@ -76,6 +65,7 @@ class ByteLevelProcessor : public PostProcessor {
     }
   }
   SpecialFrame FrameOfSingle() const override { return {true, {}, {}}; }
+  OffsetTrim trim() const override { return TrimOf(trim_offsets_, add_prefix_space_); }
 
  private:
   bool trim_offsets_;
@@ -178,6 +168,7 @@ class ClsSepProcessor : public PostProcessor {
   }
 
   SpecialFrame FrameOfSingle() const override { return {true, cls_.ids, sep_.ids}; }
+  OffsetTrim trim() const override { return TrimOf(roberta_ && trim_offsets_, add_prefix_space_); }
 
  private:
   Encoding Frame(size_t index, const Encoding& part) const {
@@ -229,6 +220,14 @@ class SequenceProcessor : public PostProcessor {
       if (adds) frame = std::move(next);
     }
     return frame;
+  }
+  OffsetTrim trim() const override {
+    OffsetTrim trim = OffsetTrim::kNone;
+    for (const PostProcessorPtr& step : steps_) {
+      if (step->trim() == OffsetTrim::kNone) continue;
+      trim = trim == OffsetTrim::kNone ? step->trim() : OffsetTrim::kOther;
+    }
+    return trim;
   }
 
  private:

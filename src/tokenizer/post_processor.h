@@ -17,6 +17,9 @@ struct SpecialFrame {
   std::vector<TokenId> after;
 };
 
+// What it does to offsets: nothing; spaces at the ends of tokens are left out, everywhere alike; or something else.
+enum class OffsetTrim { kNone, kSpaces, kOther };
+
 // Immutable, safe to use from many threads.
 class PostProcessor {
  public:
@@ -28,6 +31,7 @@ class PostProcessor {
   virtual void Apply(bool add_special_tokens, std::vector<Encoding>* parts) const = 0;
   // What it puts around a single text.
   virtual SpecialFrame FrameOfSingle() const { return {}; }
+  virtual OffsetTrim trim() const { return OffsetTrim::kNone; }
 
   // From the object in the file; null becomes a null pointer.
   static StatusOr<std::unique_ptr<const PostProcessor>> FromJson(const Json& json);

@@ -13,8 +13,21 @@
 namespace portico::tokenizer {
 namespace {
 
-// Only clusters shorter than this are looked up whole.
-constexpr size_t kMaxCluster = 6;
+bool Replace(const Charsmap& map, std::string_view part, std::vector<NormalizedChar>* chars) {
+  std::optional<std::string_view> found = map.Shortest(part);
+  if (!found) return false;
+  std::vector<uint32_t> replacement = CodePointsOf(*found);
+  auto difference =
+      static_cast<ptrdiff_t>(replacement.size()) - static_cast<ptrdiff_t>(CountCodePoints(part));
+  for (uint32_t c : replacement) chars->push_back({c, 0});
+  if (difference > 0) {
+    auto count = static_cast<size_t>(difference);
+    for (size_t i = chars->size() - count; i < chars->size(); ++i) (*chars)[i].change = 1;
+  } else if (difference < 0 && !chars->empty()) {
+    chars->back().change += static_cast<int32_t>(difference);
+  }
+  return true;
+}
 
 class PrecompiledNormalizer : public Normalizer {
  public:
@@ -26,21 +39,8 @@ class PrecompiledNormalizer : public Normalizer {
     bool changed = false;
     for (size_t at = 0; at < source.size();) {
       size_t length = GraphemeLength(source.substr(at));
-      std::string_view cluster = source.substr(at, length);
+      changed |= AppendPrecompiled(map_, source.substr(at, length), &chars);
       at += length;
-      if (length < kMaxCluster && Replace(cluster, &chars)) {
-        changed = true;
-        continue;
-      }
-      while (!cluster.empty()) {
-        size_t one = Utf8SequenceLength(cluster);
-        if (Replace(cluster.substr(0, one), &chars)) {
-          changed = true;
-        } else {
-          chars.push_back({Utf8Decode(cluster, one), 0});
-        }
-        cluster.remove_prefix(one);
-      }
     }
     if (changed) text->Transform(chars, 0);
   }
@@ -52,22 +52,6 @@ class PrecompiledNormalizer : public Normalizer {
   }
 
  private:
-  bool Replace(std::string_view part, std::vector<NormalizedChar>* chars) const {
-    std::optional<std::string_view> found = map_.Shortest(part);
-    if (!found) return false;
-    std::vector<uint32_t> replacement = CodePointsOf(*found);
-    auto difference =
-        static_cast<ptrdiff_t>(replacement.size()) - static_cast<ptrdiff_t>(CountCodePoints(part));
-    for (uint32_t c : replacement) chars->push_back({c, 0});
-    if (difference > 0) {
-      auto count = static_cast<size_t>(difference);
-      for (size_t i = chars->size() - count; i < chars->size(); ++i) (*chars)[i].change = 1;
-    } else if (difference < 0 && !chars->empty()) {
-      chars->back().change += static_cast<int32_t>(difference);
-    }
-    return true;
-  }
-
   Charsmap map_;
 };
 
@@ -106,6 +90,22 @@ void AppendPrecompiled(const Charsmap& map, std::string_view grapheme, std::stri
     out->append(map.Shortest(one).value_or(one));
     grapheme.remove_prefix(one.size());
   }
+}
+
+bool AppendPrecompiled(const Charsmap& map, std::string_view grapheme,
+                       std::vector<NormalizedChar>* chars) {
+  if (grapheme.size() < kMaxCluster && Replace(map, grapheme, chars)) return true;
+  bool changed = false;
+  while (!grapheme.empty()) {
+    const size_t length = Utf8SequenceLength(grapheme);
+    if (Replace(map, grapheme.substr(0, length), chars)) {
+      changed = true;
+    } else {
+      chars->push_back({Utf8Decode(grapheme, length), 0});
+    }
+    grapheme.remove_prefix(length);
+  }
+  return changed;
 }
 
 StatusOr<std::unique_ptr<const Normalizer>> ParsePrecompiled(const Json& json) {

@@ -53,13 +53,23 @@ class RawStretchesTest : public ::testing::Test {
     ASSERT_NE(reference_, nullptr);
   }
 
+  void ExpectSameOffsets(const std::string& text) {
+    const auto want = reference_->EncodeFull(text, nullptr, {});
+    std::vector<TokenId> ids;
+    std::vector<Span> offsets;
+    ASSERT_TRUE(want.ok());
+    ASSERT_TRUE(tokenizer_->EncodeOffsets(text, {}, OffsetUnit::kCodePoints, &ids, &offsets).ok());
+    ASSERT_EQ(ids, want->ids) << text;
+    ASSERT_EQ(offsets, want->offsets) << text;
+  }
+
   const std::shared_ptr<const Tokenizer> tokenizer_ = Make(false);
   const std::shared_ptr<const Tokenizer> reference_ = Make(true);
 };
 
 TEST_F(RawStretchesTest, RememberedLinesHaveTheSameIdsWhateverFollows) {
-  const std::vector<std::string> parts = {"a",    " ab", "c",       " ", "\n",
-                                          "\n\n", "<b>", "<b></b>", "<", "e"};
+  const std::vector<std::string> parts = {"a",   " ab",     "c", " ", "\n",     "\n\n",
+                                          "<b>", "<b></b>", "<", "e", "\u00E9", "\u4E2D"};
   std::mt19937 random(20261124);
   std::vector<std::string> paragraphs;
   for (int i = 0; i < 12; ++i) {
@@ -78,6 +88,8 @@ TEST_F(RawStretchesTest, RememberedLinesHaveTheSameIdsWhateverFollows) {
               between[random() % between.size()];
     }
     ASSERT_EQ(Ids(*tokenizer_, text), Ids(*reference_, text)) << text;
+    if (round % 4 == 0) ExpectSameOffsets(text);
+    if (HasFatalFailure()) return;
   }
 }
 

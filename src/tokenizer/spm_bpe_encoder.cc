@@ -6,6 +6,7 @@
 #include "text/utf8.h"
 #include "tokenizer/cached_pieces.h"
 #include "tokenizer/char_pages.h"
+#include "tokenizer/place_sink.h"
 
 namespace portico::tokenizer {
 
@@ -193,6 +194,51 @@ bool SpmBpeEncoder::NeedsPrefix(std::string_view text, bool at_start) const {
   }
 }
 
+// With `split` a part that begins with a space begins a word.
+bool SpmBpeEncoder::BeginsWord(const char* p) const {
+  if (!plan_.split) return false;
+  uint32_t c = DecodeChar(p).code_point;
+  return c == ' ' || c == kSpaceSymbol;
+}
+
+void SpmBpeEncoder::PlacePart(const char* p, const char* q, std::span<const TokenId> ids,
+                              PlaceSink* places) const {
+  if (ids.size() == 1) return places->Add(p, q);
+  uint32_t bytes_left = 0;  // of the character at `p`
+  for (TokenId id : ids) {
+    const char* from = p;
+    size_t chars = chars_of_[static_cast<size_t>(id)];
+    if (chars == 0) {
+      // One of the bytes of a character, which stands for all of it.
+      const uint32_t length = p < q ? DecodeChar(p).length : 0;
+      if (bytes_left == 0) bytes_left = length;
+      places->Add(p, p + length);
+      if (bytes_left > 0 && --bytes_left == 0) p += length;
+      continue;
+    }
+    for (; chars > 0 && p < q; --chars) p += DecodeChar(p).length;
+    places->Add(from, p);
+  }
+}
+
+template <typename Places>
+void SpmBpeEncoder::EncodeParts(std::string_view text, IdSink* out, Places* places) const {
+  const char* end = text.data() + text.size();
+  PieceCache* cache = Cache();
+  AppendStretches(text, cache, out, places, [&](const char* p) {
+    const char* q = NextCut(p, end);
+    if constexpr (Places::kWanted) {
+      const size_t first = out->size();
+      AppendPart(p, q, end, cache, out);
+      if (BeginsWord(p)) places->BeginWord();
+      PlacePart(p, q, out->From(first), places);
+    } else {
+      AppendPart(p, q, end, cache, out);
+    }
+    return q;
+  });
+}
+
 bool SpmBpeEncoder::Encode(std::string_view text, bool at_start, IdSink* out) const {
   std::string prefixed;
   if (NeedsPrefix(text, at_start)) {
@@ -200,68 +246,26 @@ bool SpmBpeEncoder::Encode(std::string_view text, bool at_start, IdSink* out) co
     prefixed.append(" ").append(text);
     text = prefixed;
   }
-  const char* end = text.data() + text.size();
-  PieceCache* cache = Cache();
-  return AppendStretches(text, cache, out, [&](const char* p) {
-    const char* q = NextCut(p, end);
-    AppendPart(p, q, end, cache, out);
-    return q;
-  });
+  NoPlaces places;
+  EncodeParts(text, out, &places);
+  return true;
 }
 
-bool SpmBpeEncoder::EncodeTokens(std::string_view text, bool at_start,
-                                 std::vector<PlacedToken>* out, uint32_t* words) const {
+bool SpmBpeEncoder::EncodePlaced(std::string_view text, bool at_start, IdSink* out,
+                                 PlaceSink* places) const {
   if (makes_bytes_) return false;
+  if (!NeedsPrefix(text, at_start)) {
+    if (!BeginsWord(text.data())) places->BeginWord();
+    EncodeParts(text, out, places);
+    return true;
+  }
   std::string prefixed;
-  uint32_t shift = NeedsPrefix(text, at_start) ? 1 : 0;
-  uint32_t first_length = DecodeChar(text.data()).length;
-  if (shift == 1) {
-    prefixed.append(" ").append(text);
-    text = prefixed;
-  }
-  const char* begin = text.data();
-  const char* end = begin + text.size();
-  PieceCache* cache = Cache();
-  thread_local std::vector<TokenId> ids;
-  uint32_t word = 0;
-  auto place = [&](const char* from, const char* to) {
-    auto a = static_cast<uint32_t>(from - begin);
-    auto b = static_cast<uint32_t>(to - begin);
-    if (shift == 0) return Span{a, b};
-    // What was put in front stands for the first character of the text.
-    return Span{a == 0 ? 0 : a - 1, b == 1 ? first_length : b - 1};
-  };
-  for (const char* p = begin; p < end;) {
-    const char* q = NextCut(p, end);
-    if (plan_.split && p > begin) {
-      uint32_t c = DecodeChar(p).code_point;
-      word += c == ' ' || c == kSpaceSymbol ? 1 : 0;
-    }
-    ids.clear();
-    {
-      IdSink sink(&ids);
-      AppendPart(p, q, end, cache, &sink);
-    }
-    uint32_t bytes_left = 0;  // of the character at `p`
-    for (TokenId id : ids) {
-      if (p == q) break;  // of damaged tables
-      const char* from = p;
-      uint16_t chars = chars_of_[static_cast<size_t>(id)];
-      uint32_t length = DecodeChar(p).length;
-      if (chars == 0) {
-        if (bytes_left == 0) bytes_left = length;
-        Span span = place(p, p + length);
-        out->push_back({id, span.begin, span.end, word});
-        if (--bytes_left == 0) p += length;
-        continue;
-      }
-      for (; chars > 0 && p < q; --chars) p += DecodeChar(p).length;
-      Span span = place(from, p);
-      out->push_back({id, span.begin, span.end, word});
-    }
-    p = q;
-  }
-  *words = word + 1;
+  prefixed.reserve(text.size() + 1);
+  prefixed.append(" ").append(text);
+  places->BeginPrefixed(prefixed.data(), text.data());
+  if (!BeginsWord(prefixed.data())) places->BeginWord();
+  EncodeParts(prefixed, out, places);
+  places->EndPrefixed();
   return true;
 }
 

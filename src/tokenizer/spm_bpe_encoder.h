@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -30,8 +31,8 @@ class SpmBpeEncoder : public FusedEncoder {
                                                   std::string_view stored);
 
   bool Encode(std::string_view text, bool at_start, IdSink* out) const override;
-  bool EncodeTokens(std::string_view text, bool at_start, std::vector<PlacedToken>* out,
-                    uint32_t* words) const override;
+  bool EncodePlaced(std::string_view text, bool at_start, IdSink* out,
+                    PlaceSink* places) const override;
   void Save(CompiledWriter* out) const override;
   std::string_view Name() const override { return "fused SentencePiece BPE path"; }
 
@@ -53,9 +54,15 @@ class SpmBpeEncoder : public FusedEncoder {
   void AppendSymbol(std::string_view character, uint32_t code_point, uint32_t at,
                     std::vector<Token>* out) const;
   bool NeedsPrefix(std::string_view text, bool at_start) const;
+  bool BeginsWord(const char* p) const;
   // Appends the ids of the part [p, q) of a text that ends at `end`.
   void AppendPart(const char* p, const char* q, const char* end, PieceCache* cache,
                   IdSink* out) const;
+  template <typename Places>
+  void EncodeParts(std::string_view text, IdSink* out, Places* places) const;
+  // Tells `places` of the ids of the part [p, q).
+  void PlacePart(const char* p, const char* q, std::span<const TokenId> ids,
+                 PlaceSink* places) const;
   void EncodeNewPiece(std::string_view piece, std::vector<TokenId>* ids) const;
 
   const Bpe& model_;

@@ -14,7 +14,8 @@ namespace portico::tokenizer {
 
 // A stretch is stored with the few bytes behind it, which decided where its last piece ends: it is found only where
 // they follow again. It is stored when it comes for the second time, so that text that does not come again costs a
-// note of eight bytes. 4 MB of stretches in a ring, the oldest overwritten first, and a table of 256 KB. One thread.
+// note of eight bytes. With its ids, where their tokens lie may be kept (place_sink.h); what is kept later takes the place of
+// what lacked it. 4 MB of stretches in a ring, the oldest overwritten first, and a table of 256 KB. One thread.
 class TextCache {
  public:
   static constexpr size_t kLeast = 128;  // bytes of a stretch
@@ -39,6 +40,7 @@ class TextCache {
   struct Found {
     size_t bytes = 0;  // 0: nothing
     std::span<const TokenId> ids;
+    std::span<const uint32_t> places;  // as they were kept
   };
   // The stretch that `text` begins with; `readable` bytes of it may be read.
   Found Find(const char* text, size_t readable, uint64_t hash) const {
@@ -52,23 +54,31 @@ class TextCache {
       size_t bytes = entry[0];
       size_t count = entry[1];
       if (readable < bytes + kBehind) continue;
-      if (std::memcmp(entry + 2 + count, text, bytes + kBehind) != 0) continue;
-      return {bytes, {reinterpret_cast<const TokenId*>(entry + 2), count}};
+      const uint32_t* ids = entry + kHeadWords;
+      if (std::memcmp(ids + count, text, bytes + kBehind) != 0) continue;
+      return {bytes,
+              {reinterpret_cast<const TokenId*>(ids), count},
+              {ids + count + TextWords(bytes), entry[2]}};
     }
     return {};
   }
 
-  // A stretch that was not found. kBehind bytes behind it can be read.
-  void Note(const char* text, size_t bytes, uint64_t hash, std::span<const TokenId> ids) {
+  // Whether a stretch that was not found came before; it is remembered that it did.
+  bool Seen(uint64_t hash) {
     Slot* set = SetOf(hash);
     for (size_t way = 0; way < kWays; ++way) {
-      if (set[way].seen == hash) return Store(text, bytes, hash, ids);
+      if (set[way].seen == hash) return true;
     }
     for (size_t way = kWays - 1; way > 0; --way) set[way].seen = set[way - 1].seen;
     set[0].seen = hash;
+    return false;
   }
+  // Keeps a stretch. kBehind bytes behind it can be read.
+  void Store(const char* text, size_t bytes, uint64_t hash, std::span<const TokenId> ids,
+             std::span<const uint32_t> places = {});
 
  private:
+  static constexpr size_t kHeadWords = 3;
   static constexpr size_t kRingWords = size_t{1} << 20;
   static constexpr int kTagBits = 24;
   static constexpr uint64_t kTagMask = (uint64_t{1} << kTagBits) - 1;
@@ -79,10 +89,13 @@ class TextCache {
 
   // Never 0, so that a free slot matches nothing.
   static uint64_t TagOf(uint64_t hash) { return (hash >> (64 - kTagBits)) | 1; }
-  void Store(const char* text, size_t bytes, uint64_t hash, std::span<const TokenId> ids);
+  // Words that the text of a stretch takes with what is behind it.
+  static constexpr size_t TextWords(size_t bytes) {
+    return (bytes + kBehind + sizeof(uint32_t) - 1) / sizeof(uint32_t);
+  }
 
-  ZeroedArray<uint32_t>
-      ring_;  // entries: bytes, ids, then the ids and the text with what is behind it
+  // Entries: the numbers of bytes, ids and places, then the ids, the text with what is behind it, and the places.
+  ZeroedArray<uint32_t> ring_;
   Slot* slots_;
   uint64_t head_ = 0;  // words ever written, those left out at the ring's end included
 };

@@ -13,7 +13,8 @@ std::string Numbered(int n) {
 }
 
 void Note(TextCache* cache, const std::string& text, size_t bytes, std::vector<TokenId> ids) {
-  cache->Note(text.data(), bytes, TextCache::HashOf(text.data()), ids);
+  const uint64_t hash = TextCache::HashOf(text.data());
+  if (cache->Seen(hash)) cache->Store(text.data(), bytes, hash, ids);
 }
 
 TextCache::Found Find(const TextCache& cache, const std::string& text) {
@@ -32,6 +33,22 @@ TEST(TextCache, FindsAStretchOnceItHasComeTwice) {
   ASSERT_EQ(found.bytes, 160u);
   EXPECT_EQ(std::vector<TokenId>(found.ids.begin(), found.ids.end()),
             (std::vector<TokenId>{1, 2, 3}));
+}
+
+TEST(TextCache, GivesBackThePlacesThatWereKeptLast) {
+  ZeroedArray<TextCache::Slot> slots(TextCache::kSlots);
+  TextCache cache(slots.data());
+  std::string text = Numbered(1);
+  const std::vector<TokenId> ids = {1, 2, 3};
+  const uint64_t hash = TextCache::HashOf(text.data());
+  cache.Store(text.data(), 161, hash, ids);
+  EXPECT_TRUE(Find(cache, text).places.empty());
+  const std::vector<uint32_t> places = {7, 8, 9, 10};
+  cache.Store(text.data(), 161, hash, ids, places);
+  TextCache::Found found = Find(cache, text);
+  ASSERT_EQ(found.bytes, 161u);
+  EXPECT_EQ(std::vector<TokenId>(found.ids.begin(), found.ids.end()), ids);
+  EXPECT_EQ(std::vector<uint32_t>(found.places.begin(), found.places.end()), places);
 }
 
 TEST(TextCache, WantsTheSameBytesInAndBehindTheStretch) {

@@ -65,6 +65,14 @@ Status Tokenizer::EncodeWith(std::string_view text, const EncodeOptions& options
   return pipeline_->EncodeIds(Valid(text, &copy), options, ids);
 }
 
+Status Tokenizer::EncodeOffsets(std::string_view text, const EncodeOptions& options,
+                                OffsetUnit unit, std::vector<TokenId>* ids,
+                                std::vector<Span>* offsets) const {
+  PORTICO_RETURN_IF_ERROR(CheckLength(text));
+  std::string copy;
+  return pipeline_->EncodeOffsets(Valid(text, &copy), options, unit, ids, offsets);
+}
+
 StatusOr<Encoding> Tokenizer::EncodeFull(std::string_view text, const std::string_view* pair,
                                          const EncodeOptions& options) const {
   PORTICO_RETURN_IF_ERROR(CheckLength(text));

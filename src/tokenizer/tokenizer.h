@@ -56,6 +56,10 @@ class Tokenizer {
     const std::optional<tokenizer::Truncation>* truncation = nullptr;
     const std::optional<tokenizer::Padding>* padding = nullptr;
   };
+  // Appends the ids of `text` and the part of it that each stands for, the offsets of EncodeFull(): a third of its time
+  // and memory.
+  Status EncodeOffsets(std::string_view text, const EncodeOptions& options, OffsetUnit unit,
+                       std::vector<TokenId>* ids, std::vector<Span>* offsets) const;
   // `pair` is the second sequence of a pair, or null.
   StatusOr<Encoding> EncodeFull(std::string_view text, const std::string_view* pair,
                                 const EncodeOptions& options) const;

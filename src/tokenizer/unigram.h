@@ -26,6 +26,9 @@ class Unigram : public Model {
   Status Tokenize(std::string_view piece, std::vector<Token>* out) const override;
   std::string TokenText(std::string_view piece, const Token& token) const override;
   std::string_view Name() const override { return "Unigram"; }
+  // Of unknown text; tokens of it show the text.
+  std::optional<TokenId> unk_id() const { return unk_id_; }
+  bool has_bytes() const { return has_bytes_; }
 
  private:
   Unigram(Vocabulary vocabulary, std::vector<double> scores, std::optional<TokenId> unk_id,

@@ -8,12 +8,14 @@
 
 #include <bitset>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tokenizer/char_pages.h"
 #include "tokenizer/charsmap.h"
+#include "tokenizer/encoding.h"
 #include "tokenizer/fused_encoder.h"
 #include "tokenizer/unigram.h"
 
@@ -25,28 +27,49 @@ class UnigramEncoder : public FusedEncoder {
   static std::unique_ptr<const FusedEncoder> Make(const Charsmap& map, const Unigram& model);
 
   bool Encode(std::string_view text, bool at_start, IdSink* out) const override;
+  bool EncodePlaced(std::string_view text, bool at_start, IdSink* out,
+                    PlaceSink* places) const override;
   std::string_view Name() const override { return "fused Unigram path"; }
 
  private:
-  using Page = std::bitset<CharPages<int>::kPage>;
-
+  struct Page {
+    using Bits = std::bitset<CharPages<int>::kPage>;
+    Bits plain;
+    Bits kept;  // no replacement of its own, and no space that words end at, nor "▁"
+  };
   UnigramEncoder(const Charsmap& map, const Unigram& model) : map_(map), model_(model) {}
   void FillAscii();
-  bool IsPlain(uint32_t c) const {
-    return pages_.Get(c, [this](uint32_t first) { return MakePage(first); })[c % 256];
+  const Page& PageOf(uint32_t c) const {
+    return pages_.Get(c, [this](uint32_t first) { return MakePage(first); });
   }
+  bool IsPlain(uint32_t c) const { return PageOf(c).plain[c % CharPages<int>::kPage]; }
   std::unique_ptr<const Page> MakePage(uint32_t first) const;
   const char* ChunkEnd(const char* p, const char* begin, const char* end) const;
   bool IsCut(const char* p, const char* begin, const char* end) const;
   void AppendNormalized(std::string_view chunk, std::string* out) const;
   bool EncodeChunk(std::string_view chunk, std::vector<TokenId>* ids) const;
   bool EncodeWord(std::string_view word, std::vector<TokenId>* ids) const;
+  template <typename Places>
+  bool EncodeChunks(std::string_view text, IdSink* out, Places* places) const;
+  template <typename Plain, typename Other>
+  void ForEachRun(std::string_view chunk, Plain plain, Other other) const;
+  bool IsKeptWord(std::string_view chunk) const;
+  bool EncodeKept(std::string_view word, IdSink* out, PlaceSink* places) const;
+  void PlaceKept(std::string_view word, std::string_view piece, std::span<const Token> tokens,
+                 PlaceSink* places) const;
+  bool PlaceIds(std::string_view word, std::span<const TokenId> ids, PlaceSink* places) const;
+  bool EncodeAligned(std::string_view chunk, bool at_start, IdSink* out, PlaceSink* places) const;
+  bool EncodeAlignedWord(const char* chunk, std::string_view word, const Span* origin, IdSink* out,
+                         PlaceSink* places) const;
+  void Place(const char* begin, const char* end, std::string_view piece, const Token& token,
+             PlaceSink* places) const;
 
   const Charsmap& map_;
   const Unigram& model_;
-  CharPages<Page> pages_;  // whether a character is plain
+  CharPages<Page> pages_;
   bool ascii_plain_[128] = {};
   bool ascii_space_[128] = {};  // becomes spaces, or is one
+  bool ascii_word_[128] = {};   // plain, and no space
 };
 
 }  // namespace portico::tokenizer

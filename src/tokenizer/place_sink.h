@@ -1,0 +1,144 @@
+// Where the tokens of an encode lie in its text. An encoder tells the bytes of each token, stretch by stretch; characters
+// are counted, and spaces left out, a stretch at a time. What a stretch that is remembered (text_cache.h) tells about its
+// places is kept with it: sixteen bits a number, counted from where it begins.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tokenizer/appender.h"
+#include "tokenizer/encoding.h"
+#include "tokenizer/text_cache.h"
+
+namespace portico::tokenizer {
+
+// What is wanted of each token; null where it is not.
+struct PlaceLists {
+  std::vector<Span>* bytes = nullptr;
+  std::vector<Span>* chars = nullptr;
+  std::vector<int32_t>* words = nullptr;
+  bool texts = false;  // of the tokens that do not show what the vocabulary has
+};
+
+// The encoder's view where places are not wanted.
+struct NoPlaces {
+  static constexpr bool kWanted = false;
+  struct Mark {};
+  Mark BeginStretch(const char*) { return {}; }
+  void Hold() {}
+  void Release() {}
+  void AddWhole(const char*, const char*) {}
+  void EndStretch(const char*, const char*) {}
+  bool Copy(const char*, const TextCache::Found&) { return true; }
+  std::span<const uint32_t> Pack(const Mark&, size_t) { return {}; }
+};
+
+class PlaceSink {
+ public:
+  static constexpr bool kWanted = true;
+
+  // `trims`: spaces are no part of a token's place.
+  PlaceSink(std::string_view text, const PlaceLists& lists, bool trims);
+
+  // In each of these the pointers are into the text, or into the copy of BeginPrefixed().
+
+  // A stretch, or all that is left, goes from BeginStretch() to EndStretch(); stretches follow one another without gaps.
+  struct Mark {
+    size_t place;
+    uint32_t byte;
+    uint32_t character;
+    uint32_t words;
+  };
+  Mark BeginStretch(const char* begin) {
+    if (!held_) Drop();
+    return {bytes_.size(), ByteAt(begin), chars_, words_};
+  }
+  // What follows belongs to a word of its own.
+  void BeginWord() { ++words_; }
+  // The next token stands for [begin, end), whole characters.
+  void Add(const char* begin, const char* end) {
+    bytes_.push_back({ByteAt(begin), ByteAt(end)});
+    word_of_.push_back(words_);
+  }
+  // The last token added shows `text`, not what the vocabulary has.
+  void SetText(std::string_view text) {
+    has_texts_ = true;
+    if (wants_texts_) texts_.emplace_back(told_ + bytes_.size() - done_ - 1, text);
+  }
+  void EndStretch(const char* begin, const char* end);
+
+  // A stretch that is one token, the spaces around it no part of its place where this trims.
+  void AddWhole(const char* begin, const char* end);
+  // A stretch [begin, end) whose tokens stand for these bytes of the whole text, in `count` words from 0 on.
+  void AddStretch(const char* begin, const char* end, std::span<const Span> bytes,
+                  std::span<const int32_t> words, uint32_t count);
+
+  // The places of the `bytes` since the mark, at most TextCache::kMost; valid until the next Pack().
+  std::span<const uint32_t> Pack(const Mark& mark, size_t bytes);
+  // A stretch that is remembered, instead of telling it. False, and nothing, where it lacks what is wanted.
+  bool Copy(const char* begin, const TextCache::Found& found);
+
+  // The stretch that begins is made of stretches: what they tell is kept for a Pack() of all of them before Release().
+  void Hold() { held_ = true; }
+  void Release() { held_ = false; }
+
+  // `copy` is the text from `original` on with a space in front, which stands for the first character.
+  void BeginPrefixed(const char* copy, const char* original);
+  void EndPrefixed();
+
+  // Where `p` is in the whole text. The space in front, where there is one, is the byte before the first, which may wrap
+  // around.
+  uint32_t ByteAt(const char* p) const { return base_ + static_cast<uint32_t>(p - origin_); }
+  // How many tokens were told of, and the texts of some by their number.
+  size_t size() const { return told_; }
+  uint32_t words() const { return words_; }
+  const std::vector<std::pair<size_t, std::string>>& texts() const { return texts_; }
+
+ private:
+  void Drop();
+  void CountChars(std::string_view stretch, uint32_t from);
+  void Emit();
+
+  const char* origin_;
+  uint32_t base_ = 0;   // of the origin, in bytes of the whole text
+  uint32_t chars_ = 0;  // before the stretch
+  uint32_t words_ = 0;  // begun so far
+  size_t told_ = 0;
+  std::optional<Appender<Span>> out_bytes_;
+  std::optional<Appender<Span>> out_chars_;
+  std::optional<Appender<int32_t>> out_words_;
+  const bool wants_texts_;
+  const bool trims_;
+  std::vector<std::pair<size_t, std::string>> texts_;
+
+  // Of the stretch, or of all since Hold().
+  bool held_ = false;
+  bool has_texts_ = false;
+  size_t done_ = 0;  // so many are told of
+  std::vector<Span> bytes_;
+  std::vector<Span> char_spans_;
+  std::vector<uint32_t> word_of_;  // words begun with it
+
+  // What BeginPrefixed() found.
+  struct Outer {
+    const char* origin;
+    uint32_t base;
+    size_t told;
+    size_t bytes;  // in the lists that are wanted
+    size_t chars;
+    size_t place;
+    uint32_t first_length;  // of the first character
+  };
+  Outer outer_{};
+  std::vector<uint64_t> begins_;  // a bit a byte of the stretch: a character begins there
+  std::vector<uint32_t> before_;  // by 64 bytes: characters in front
+  std::vector<uint32_t> packed_;
+};
+
+}  // namespace portico::tokenizer
