@@ -1,5 +1,5 @@
-"""The seed of the generated texts and templates: the same each run, so that a change is judged by what it changed.
-PORTICO_SEED=new searches where no run has been; PORTICO_SEED=n repeats what it found."""
+"""The seed of the generated texts and templates: a new one each run, so that every run searches where none has been.
+It is printed at the begin and the end of a run and with each failure; PORTICO_SEED=n repeats what it found."""
 import os
 import pathlib
 import random
@@ -8,16 +8,23 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-WANTED = os.environ.get("PORTICO_SEED") or "1"
-SEED = random.SystemRandom().randrange(1 << 32) if WANTED == "new" else int(WANTED)
+SEED = int(os.environ.get("PORTICO_SEED") or random.SystemRandom().randrange(1 << 32))
+REPEAT = f"crosscheck: PORTICO_SEED={SEED} repeats this run"
 
 
 def pytest_report_header():
-    return f"crosscheck: PORTICO_SEED={SEED} repeats this run"
+    return REPEAT
 
 
 def pytest_terminal_summary(terminalreporter):
-    terminalreporter.write_line(f"crosscheck: PORTICO_SEED={SEED} repeats this run")
+    terminalreporter.write_line(REPEAT)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport():
+    report = (yield).get_result()
+    if report.failed:
+        report.sections.append(("seed", REPEAT))
 
 
 @pytest.fixture
