@@ -21,6 +21,12 @@ TEST(ThreadChoice, AnIdleMachineUsesAllThreads) {
   EXPECT_LT(ByOne(&choice, 1000, 8, 3), 20);
 }
 
+TEST(ThreadChoice, TriesOneThreadEverMoreSeldomOnAnIdleMachine) {
+  ThreadChoice choice(4);
+  ByOne(&choice, 1000, 8, 3);
+  EXPECT_LE(ByOne(&choice, 10'000, 8, 3), 5);
+}
+
 TEST(ThreadChoice, ABusyMachineUsesOne) {
   ThreadChoice choice(2);
   EXPECT_GT(ByOne(&choice, 1000, 20, 100), 980);
@@ -32,6 +38,7 @@ TEST(ThreadChoice, FollowsAMachineThatBecomesBusyAndIdle) {
   EXPECT_GT(ByOne(&choice, 100, 17, 100), 90);
   ByOne(&choice, 2000, 17, 100);
   EXPECT_LT(ByOne(&choice, 5000, 8, 4.5), 2000);
+  EXPECT_GT(ByOne(&choice, 100, 17, 60), 90);
 }
 
 TEST(ThreadChoice, OneLuckyBatchDecidesNothing) {
