@@ -37,8 +37,8 @@ StatusOr<std::unique_ptr<PoolingRunner>> PoolingRunner::Create(
   std::unique_ptr<PoolingRunner> runner(new PoolingRunner(*model.pooling()));
   llama_context_params params = ContextParams(model, options);
   if (model.pooling()->gelu) {
-    params.cb_eval = ReplaceGelu;
-    params.cb_eval_user_data = &runner->gelu_;
+    params.cb_eval = EncoderGraph::OnTensor;
+    params.cb_eval_user_data = &runner->graph_;
   }
   PORTICO_ASSIGN_OR_RETURN(runner->context_, LlamaContext::Create(model, params));
   runner->state_size_ = static_cast<size_t>(llama_model_n_embd_out(model.get()));
@@ -52,12 +52,14 @@ void PoolingRunner::Fill(const std::vector<Piece>& pieces) {
   positions_.clear();
   sequences_.clear();
   rows_.clear();
+  graph_.text_begins.assign(1, 0);
   llama_seq_id next = kBegun + 1;
   for (const Piece& piece : pieces) {
     FillRows(piece);
     if (!model_.input.empty()) FillInputs(piece);
     const bool whole = piece.text->computed == 0 && piece.last();
     sequences_.insert(sequences_.end(), static_cast<size_t>(piece.count), whole ? next++ : kBegun);
+    graph_.text_begins.push_back(static_cast<int32_t>(rows_.size()));
   }
   sequence_counts_.assign(tokens_.size(), 1);
   wanted_.assign(tokens_.size(), 1);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/llama/exact_gelu.h"
+#include "engine/llama/encoder_graph.h"
 #include "engine/llama/llama_context.h"
 #include "engine/llama/model.h"
 #include "engine/llama/pooling_scheduler.h"
@@ -48,7 +48,7 @@ class PoolingRunner {
 
  private:
   explicit PoolingRunner(const PoolingModel& model)
-      : model_(model), gelu_(model.gelu.value_or(GeluForm::kErf)) {}
+      : model_(model), graph_(model.gelu.value_or(GeluForm::kErf)) {}
   void Fill(const std::vector<Piece>& pieces);
   void FillRows(const Piece& piece);
   void FillInputs(const Piece& piece);
@@ -56,10 +56,10 @@ class PoolingRunner {
   void ForgetFinished(const std::vector<Piece>& pieces);
 
   const PoolingModel& model_;
+  EncoderGraph graph_;
   std::unique_ptr<LlamaContext> context_;
   size_t state_size_ = 0;
   bool goes_on_ = false;
-  GeluForm gelu_;  // the context refers to it
 
   // The row of each token in the batch, in the order of the pieces.
   std::vector<int32_t> rows_;
