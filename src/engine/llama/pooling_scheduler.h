@@ -7,8 +7,8 @@
 // later ones start from a later clock.
 //
 // A batch is the text with the least tag and, in the order of tags, those behind it that fit into batch_tokens with it.
-// libllama's attention is computed between all tokens of a batch, of one text or not, and its layers use the caches
-// worse the more tokens there are, so that a larger batch costs more a token. A text longer than a batch is computed
+// A larger batch gains nothing: what is between two layers leaves the caches, and libllama's own attention is computed
+// between all tokens of a batch, of one text or not. A text longer than a batch is computed
 // alone; with `pieces` in several batches, each with a tag of its own so that others come between, and one such text at
 // a time.
 //
