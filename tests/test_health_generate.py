@@ -66,6 +66,7 @@ def test_a_probe_that_a_drain_aborts_is_not_healthy(start, flags):
     server.process.terminate()
     thread.join(60)
     assert answers[0] in (503, 0)  # a slow machine does not answer before the end
+    assert server.process.wait(60) == 0
 
 
 def test_an_engine_that_is_busy_is_healthy_though_its_queue_is_full(start):
