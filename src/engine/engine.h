@@ -55,7 +55,8 @@ struct EngineInfo {
   std::vector<int32_t>
       embedding_sizes;  // shorter vectors that the model was trained for; empty: it does not say
   std::vector<std::string> labels;  // kClassify: one a logit, id2label's order
-  int32_t token_types = 1;          // type ids below it can be told apart
+  ProblemType problem_type = ProblemType::kSingleLabel;
+  int32_t token_types = 1;  // type ids below it can be told apart
 };
 
 // A snapshot of counters; cheap to take, exact when the engine is idle.

@@ -19,6 +19,13 @@ enum class ModelTask {
   kClassify,  // a logit for each label: sequence classes, a reward, the relevance of a pair
 };
 
+// What a classifier's logits say of its labels; transformers' problem_type.
+enum class ProblemType {
+  kSingleLabel,  // one of them holds: probabilities by softmax, of one label alone by sigmoid
+  kMultiLabel,   // each holds or does not: a sigmoid each
+  kRegression,   // they are numbers, and no probabilities
+};
+
 // How the hidden states of a text's tokens become one vector.
 enum class Pooling { kMean, kCls, kLast };
 // "mean", "cls", "last": the names of --pooling and of /v1/models.

@@ -52,9 +52,10 @@ void Softmax(std::span<float> logits) {
   for (float& value : logits) value /= sum;
 }
 
-void ToProbabilities(std::span<float> logits) {
-  if (logits.size() != 1) return Softmax(logits);
-  logits[0] = 1 / (1 + std::exp(-logits[0]));
+void ToProbabilities(std::span<float> logits, ProblemType type) {
+  if (type == ProblemType::kRegression) return;
+  if (type == ProblemType::kSingleLabel && logits.size() > 1) return Softmax(logits);
+  for (float& value : logits) value = 1 / (1 + std::exp(-value));
 }
 
 }  // namespace portico

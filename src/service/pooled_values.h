@@ -27,7 +27,7 @@ struct VectorForm {
 void Normalize(std::span<float> vector);
 
 void Softmax(std::span<float> logits);
-// What the labels' logits say: their softmax, or the sigmoid of a single one.
-void ToProbabilities(std::span<float> logits);
+// Where the logits say how probable the labels are.
+void ToProbabilities(std::span<float> logits, ProblemType type);
 
 }  // namespace portico

@@ -54,11 +54,21 @@ TEST(VectorFormTest, SizesThatTheModelDoesNotHaveAreRefused) {
 
 TEST(ProbabilitiesTest, SeveralLabelsShareOneAndASingleOneHasItsOwn) {
   std::vector<float> several = {1000, 1000, -1000};
-  ToProbabilities(several);
+  ToProbabilities(several, ProblemType::kSingleLabel);
   EXPECT_EQ(several, (std::vector<float>{0.5, 0.5, 0}));
   std::vector<float> single = {0};
-  ToProbabilities(single);
+  ToProbabilities(single, ProblemType::kSingleLabel);
   EXPECT_EQ(single[0], 0.5f);
+}
+
+// Moderation models, where several labels hold of one text, were shown as if the likeliest took from the others.
+TEST(ProbabilitiesTest, LabelsThatDoNotExcludeOneAnotherHaveTheirOwnAndNumbersStayAsTheyAre) {
+  std::vector<float> each = {0, 1000, -1000};
+  ToProbabilities(each, ProblemType::kMultiLabel);
+  EXPECT_EQ(each, (std::vector<float>{0.5, 1, 0}));
+  std::vector<float> numbers = {3.5};
+  ToProbabilities(numbers, ProblemType::kRegression);
+  EXPECT_EQ(numbers[0], 3.5f);
 }
 
 TEST(RelevanceLabelsTest, OneLabelOrAYesAgainstANo) {

@@ -42,7 +42,7 @@ std::vector<RankedDocument> Ranked(const RerankForm& form, const PoolingResult& 
   scores.reserve(result.outputs.size());
   for (const PoolingOutput& output : result.outputs) {
     float score = form.labels.Of(output.values);
-    if (form.sigmoid) ToProbabilities(std::span<float>(&score, 1));
+    if (form.sigmoid) ToProbabilities({&score, 1}, ProblemType::kSingleLabel);
     scores.push_back(score);
   }
   return Rank(scores, form.top_n);
@@ -76,8 +76,8 @@ std::string EmbeddingBody(const std::string& model, const VectorForm& form, bool
   return body;
 }
 
-std::string ClassifyBody(const AnswerHead& head, const std::vector<std::string>& labels,
-                         bool activation, PoolingResult result) {
+std::string ClassifyBody(const AnswerHead& head, const EngineInfo& engine, bool activation,
+                         PoolingResult result) {
   std::string body = "{\"id\":";
   AppendJsonString(head.id, &body);
   body.append(",\"object\":\"list\",\"created\":");
@@ -88,11 +88,11 @@ std::string ClassifyBody(const AnswerHead& head, const std::vector<std::string>&
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     std::vector<float>& row = result.outputs[i].values;
     const auto best = static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());
-    if (activation) ToProbabilities(row);
+    if (activation) ToProbabilities(row, engine.problem_type);
     body.append(i > 0 ? "," : "").append("{\"index\":");
     AppendJsonInt(static_cast<int64_t>(i), &body);
     body.append(",\"label\":");
-    AppendJsonString(best < labels.size() ? labels[best] : "", &body);
+    AppendJsonString(best < engine.labels.size() ? engine.labels[best] : "", &body);
     body.append(",\"probs\":");
     AppendJsonFloats(row, &body);
     body.append(",\"num_classes\":");

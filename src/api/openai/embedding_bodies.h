@@ -17,9 +17,9 @@ namespace portico::api::openai {
 std::string EmbeddingBody(const std::string& model, const VectorForm& form, bool base64,
                           PoolingResult result);
 
-// The likeliest of `labels` and the probabilities of all, or with `activation` false their logits.
-std::string ClassifyBody(const AnswerHead& head, const std::vector<std::string>& labels,
-                         bool activation, PoolingResult result);
+// The likeliest of the labels and the probabilities of all, or with `activation` false their logits.
+std::string ClassifyBody(const AnswerHead& head, const EngineInfo& engine, bool activation,
+                         PoolingResult result);
 
 struct RerankForm {
   RelevanceLabels labels;

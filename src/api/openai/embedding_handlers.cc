@@ -58,7 +58,7 @@ StatusOr<PlannedPooling> PlanClasses(EmbeddingRequest request, const PoolingPlan
   auto encode =
       [head = MakeAnswerHead("classify-", plan.rids.size() == 1 ? plan.rids[0] : "", model.id),
        &model, activation](PoolingResult result) {
-        return ClassifyBody(head, model.engine->info().labels, activation, std::move(result));
+        return ClassifyBody(head, model.engine->info(), activation, std::move(result));
       };
   return PlannedPooling{&model, std::move(plan), std::move(encode)};
 }

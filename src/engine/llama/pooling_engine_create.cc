@@ -38,6 +38,7 @@ EngineInfo PoolingInfo(const ModelInfo& model, const PoolingModel& pooling, size
   info.pooling = pooling.pooling;
   info.normalized = pooling.normalized;
   info.labels = pooling.labels;
+  info.problem_type = pooling.problem_type;
   info.token_types = 1 + static_cast<int32_t>(pooling.input.types.size());
   if (pooling.task == ModelTask::kClassify) return info;
   info.embedding_size =

@@ -20,6 +20,7 @@ struct PoolingModel {
   bool normalized = true;
   std::vector<int32_t> embedding_sizes;  // matryoshka_dimensions
   std::vector<std::string> labels;       // kClassify
+  ProblemType problem_type = ProblemType::kSingleLabel;
   // Whether a token sees those before it only.
   bool causal = false;
   // Of the first token. With RoBERTa's table tokens that are padding_id have the position before it.

@@ -58,6 +58,23 @@ TEST_F(PoolingImportTest, ReadsTheHeadAndItsLabels) {
   EXPECT_TRUE(model->notes.empty());
 }
 
+TEST_F(PoolingImportTest, ReadsWhatTheLogitsSay) {
+  const std::pair<Json, ProblemType> types[] = {
+      {Json(), ProblemType::kSingleLabel},
+      {"single_label_classification", ProblemType::kSingleLabel},
+      {"multi_label_classification", ProblemType::kMultiLabel},
+      {"regression", ProblemType::kRegression}};
+  for (const auto& [named, type] : types) {
+    Classifies();
+    model_.config.Set("problem_type", named);
+    const auto model = Import();
+    ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+    EXPECT_EQ(model->pooling->problem_type, type);
+  }
+  model_.config.Set("problem_type", "riddle");
+  EXPECT_THAT(Complaint(), HasSubstr("'riddle'"));
+}
+
 TEST_F(PoolingImportTest, RefusesAHeadThatIsNotWhole) {
   Classifies();
   const TestModel whole = model_;

@@ -107,6 +107,16 @@ StatusOr<std::vector<std::string>> ReadLabels(const ConfigFields& fields, size_t
   return labels;
 }
 
+StatusOr<ProblemType> ReadProblemType(ConfigFields fields) {
+  std::string name = "single_label_classification";
+  fields.Text("problem_type", &name);
+  PORTICO_RETURN_IF_ERROR(fields.status());
+  if (name == "single_label_classification") return ProblemType::kSingleLabel;
+  if (name == "multi_label_classification") return ProblemType::kMultiLabel;
+  if (name == "regression") return ProblemType::kRegression;
+  return fields.Bad("problem_type", fmt::format("'{}' is not known", name));
+}
+
 // Puts a layer on the head, which takes vectors of `size`. False: it does not fit what stands before it.
 bool AddLayer(DenseLayer layer, int64_t size, PoolingHead* head) {
   const bool first_fits = !head->empty() || layer.columns == static_cast<size_t>(size);
@@ -171,6 +181,7 @@ Status ReadClasses(Family family, int64_t hidden_size, const ConfigFields& field
   PORTICO_RETURN_IF_ERROR(
       AddLayers(weights, ClassLayers(family, weights), hidden_size, &model->head));
   PORTICO_ASSIGN_OR_RETURN(model->labels, ReadLabels(fields, model->head.output_size()));
+  PORTICO_ASSIGN_OR_RETURN(model->problem_type, ReadProblemType(fields));
   return OkStatus();
 }
 
