@@ -23,7 +23,17 @@ def go(tmp_path_factory):
     return [go_with_stubs(ROOT / "tests/go/grpc_client.go", tmp_path_factory.mktemp("go"))]
 
 
-@pytest.fixture(params=["javascript", "go"])
+@pytest.fixture(scope="module")
+def cpp():
+    build = ROOT / "build/grpc-client"
+    for command in (["-S", ROOT / "tests/cpp", "-B", build, "-G", "Ninja", "-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"],
+                    ["--build", build]):
+        made = subprocess.run(["cmake", *map(str, command)], capture_output=True, text=True, timeout=900)
+        assert made.returncode == 0, made.stdout + made.stderr
+    return [build / "grpc_client"]
+
+
+@pytest.fixture(params=["javascript", "go", "cpp"])
 def client(request):
     """client(server, case, *files): the program, started."""
     if SANITIZED and request.param != "javascript":
