@@ -95,6 +95,10 @@ Status Pipeline::AddTokens() {
     added_.Add(std::move(token), known, vocabulary.size(), std::move(normalized));
   }
   parts_.added_tokens.clear();
+  for (const auto& [id, entry] : added_.entries()) {
+    std::string_view spelling = vocabulary.Spelling(id);
+    ids_tell_added_ = ids_tell_added_ && (spelling.empty() || spelling == entry.token.content);
+  }
   return added_.Seal();
 }
 

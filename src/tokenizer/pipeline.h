@@ -105,6 +105,8 @@ class Pipeline {
   bool PlaceText(std::string_view text, bool parse_special, PlaceSink* places,
                  std::vector<TokenId>* ids, TokenTexts* texts) const;
   bool PlaceStretches(std::string_view text, PlaceSink* places, std::vector<TokenId>* ids) const;
+  void SpellTokens(std::span<const TokenId> ids, size_t told, const PlaceSink& places,
+                   TokenTexts* texts) const;
   bool PlacePart(std::string_view part, bool at_start, PlaceSink* places, std::vector<TokenId>* ids,
                  TokenTexts* texts) const;
   bool PlaceByteLevel(std::string_view part, bool parse_special, PlaceSink* places,
@@ -125,6 +127,7 @@ class Pipeline {
   std::unique_ptr<const FusedEncoder> fused_;     // the same for the other families
   SpecialFrame frame_;
   bool adds_special_tokens_ = false;
+  bool ids_tell_added_ = true;  // no added token has an id by which the vocabulary has another text
 };
 
 }  // namespace portico::tokenizer

@@ -31,21 +31,28 @@ bool Pipeline::PlacePart(std::string_view part, bool at_start, PlaceSink* places
     if (texts) fast_->SpellTokens(part, std::span<const TokenId>(*ids).subspan(first), texts);
     return true;
   }
-  const size_t own = places->texts().size();
   {
     IdSink out(ids, part.size() / 4);
     if (!fused_->EncodePlaced(part, at_start, &out, places)) return false;
   }
-  if (texts == nullptr) return true;
-  auto next = places->texts().begin() + static_cast<ptrdiff_t>(own);
-  for (size_t i = 0; first + i < ids->size(); ++i) {
-    if (next != places->texts().end() && next->first == told + i) {
-      texts->Add((next++)->second);
-    } else {
-      texts->Add(parts_.model->vocabulary().Spelling((*ids)[first + i]));
-    }
-  }
+  if (texts) SpellTokens(std::span<const TokenId>(*ids).subspan(first), told, *places, texts);
   return true;
+}
+
+// Appends what tokens of a fused encoder and the added ones between them show; the first is the sink's token `told`.
+void Pipeline::SpellTokens(std::span<const TokenId> ids, size_t told, const PlaceSink& places,
+                           TokenTexts* texts) const {
+  auto own = std::lower_bound(places.texts().begin(), places.texts().end(), told,
+                              [](const auto& text, size_t number) { return text.first < number; });
+  for (TokenId id : ids) {
+    if (own != places.texts().end() && own->first == told) {
+      texts->Add((own++)->second);
+    } else {
+      std::string_view spelling = parts_.model->vocabulary().Spelling(id);
+      texts->Add(spelling.empty() ? IdToToken(id) : spelling);
+    }
+    ++told;
+  }
 }
 
 // A part of a text without the added tokens that are looked for in the text as it is given.
@@ -90,8 +97,12 @@ bool Pipeline::PlaceNormalized(std::string_view part, bool parse_special, PlaceS
 
 bool Pipeline::PlaceText(std::string_view text, bool parse_special, PlaceSink* places,
                          std::vector<TokenId>* ids, TokenTexts* texts) const {
-  if (fused_ && texts == nullptr && parse_special && added_.AreRawWords()) {
-    return PlaceStretches(text, places, ids);
+  if (fused_ && parse_special && added_.AreRawWords() && (texts == nullptr || ids_tell_added_)) {
+    const size_t first = ids->size();
+    const size_t told = places->size();
+    if (!PlaceStretches(text, places, ids)) return false;
+    if (texts) SpellTokens(std::span<const TokenId>(*ids).subspan(first), told, *places, texts);
+    return true;
   }
   std::vector<AddedTokens::Part> parts;
   added_.Split(text, /*normalized=*/false, parse_special, &parts);

@@ -86,8 +86,15 @@ void PlaceSink::CountChars(std::string_view stretch, uint32_t from) {
     uint64_t in_front = begins_[at / 64] & ((uint64_t{1} << at % 64) - 1);
     return before_[at / 64] + static_cast<uint32_t>(std::popcount(in_front));
   };
+  // Most begin where the one before ends.
+  uint32_t last_end = from;
+  uint32_t last_chars = chars_;
   for (size_t i = first; i < bytes_.size(); ++i) {
-    char_spans_[i] = {chars_before(bytes_[i].begin - from), chars_before(bytes_[i].end - from)};
+    const Span& span = bytes_[i];
+    const uint32_t begin = span.begin == last_end ? last_chars : chars_before(span.begin - from);
+    last_chars = chars_before(span.end - from);
+    char_spans_[i] = {begin, last_chars};
+    last_end = span.end;
   }
   chars_ = count;
 }

@@ -61,6 +61,11 @@ class RawStretchesTest : public ::testing::Test {
     ASSERT_TRUE(tokenizer_->EncodeOffsets(text, {}, OffsetUnit::kCodePoints, &ids, &offsets).ok());
     ASSERT_EQ(ids, want->ids) << text;
     ASSERT_EQ(offsets, want->offsets) << text;
+    const auto whole = tokenizer_->EncodeFull(text, nullptr, {});
+    ASSERT_TRUE(whole.ok());
+    ASSERT_EQ(whole->offsets, want->offsets) << text;
+    ASSERT_EQ(whole->tokens, want->tokens) << text;
+    ASSERT_EQ(whole->word_ids, want->word_ids) << text;
   }
 
   const std::shared_ptr<const Tokenizer> tokenizer_ = Make(false);

@@ -58,6 +58,9 @@ class UnigramEncoder : public FusedEncoder {
   void PlaceKept(std::string_view word, std::string_view piece, std::span<const Token> tokens,
                  PlaceSink* places) const;
   bool PlaceIds(std::string_view word, std::span<const TokenId> ids, PlaceSink* places) const;
+  bool AlignRuns(std::string_view chunk, std::string* text, std::vector<Span>* origin) const;
+  bool AlignWhole(std::string_view chunk, bool at_start, std::string* text,
+                  std::vector<Span>* origin, const char** begin) const;
   bool EncodeAligned(std::string_view chunk, bool at_start, IdSink* out, PlaceSink* places) const;
   bool EncodeAlignedWord(const char* chunk, std::string_view word, const Span* origin, IdSink* out,
                          PlaceSink* places) const;
