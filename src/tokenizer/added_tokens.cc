@@ -57,7 +57,7 @@ bool WordFinder::Add(std::string_view word, TokenId id) {
     node = trie_.Child(node, static_cast<unsigned char>(c));
     if (node == ByteTrie::kNoNode) break;
   }
-  if (node != ByteTrie::kNoNode && trie_.Value(node) >= 0) return false;
+  if (node != ByteTrie::kNoNode && trie_.Value(node) >= 0) return true;
   if (!trie_.Add(word, id)) return false;
   ++count_;
   auto first = static_cast<unsigned char>(word[0]);
@@ -125,16 +125,18 @@ void AddedTokens::Add(AddedToken token, std::optional<TokenId> model_id, size_t 
 }
 
 Status AddedTokens::Seal() {
-  for (const auto& [id, entry] : by_id_) {
-    const AddedToken& token = entry.token;
+  std::vector<std::pair<bool, TokenId>> order;
+  for (const auto& [id, entry] : by_id_) order.emplace_back(!entry.token.special, id);
+  std::sort(order.begin(), order.end());
+  for (const auto& [plain, id] : order) {
+    const auto& [token, text] = by_id_.at(id);
     WordFinder& finder = token.normalized ? normalized_finder_ : raw_finder_;
     if (!token.normalized && (token.single_word || token.lstrip || token.rstrip)) {
       are_raw_words_ = false;
     }
-    if (!finder.Add(entry.text, id)) {
+    if (!finder.Add(text, id)) {
       return Error(StatusCode::kInvalidArgument,
-                   "the added token '" + entry.token.content +
-                       "' is empty, or the same as another one, once it is normalized");
+                   "the added token '" + token.content + "' is nothing once it is normalized");
     }
   }
   return OkStatus();

@@ -35,7 +35,7 @@ class WordFinder {
     TokenId id;
   };
 
-  // False for an empty word, one that is there already, or too many of them.
+  // Of a word that is there already the first id stays. False for an empty word, or too many of them.
   bool Add(std::string_view word, TokenId id);
   bool empty() const { return count_ == 0; }
   // The first word at or behind `from`. `*looked` becomes the end of what decided it, if that is further.
@@ -60,7 +60,8 @@ class AddedTokens {
   // `normalized` is its content in normal form.
   void Add(AddedToken token, std::optional<TokenId> model_id, size_t model_size,
            std::string normalized);
-  // Builds the search; fails as the reference does where two tokens look the same.
+  // Builds the search. Of tokens that look the same once they are normalized a special one is found, then the one with
+  // the least id; the reference finds now the one, now the other. INVALID_ARGUMENT where nothing is left of a token.
   Status Seal();
 
   struct Part {

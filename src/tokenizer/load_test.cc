@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "fmt/format.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/gguf.h"
 #include "tokenizer/test_tokenizers.h"
@@ -118,6 +119,32 @@ TEST(LoadTest, TextsAreMadeLowerCaseFirstWhereTheCallerSaysSo) {
   EXPECT_THAT(lower, ElementsAre(1, 2, 1));
   const auto refused = Tokenizer::Load(folder.Write("m.gguf", Gguf()), /*lower_case=*/true);
   EXPECT_EQ(refused.status().code(), StatusCode::kUnimplemented);
+}
+
+// People add COVID and covid to a model that makes all text lower case. Such files were once refused.
+TEST(LoadTest, OfAddedTokensThatLookTheSameSpecialOnesAreFoundThenTheFirst) {
+  const auto ids_of = [](std::string_view first_is_special, std::string_view second_is_special) {
+    Folder folder;
+    const auto token = [](int id, std::string_view content, std::string_view special) {
+      return fmt::format(R"({{"id":{},"content":"{}","single_word":false,"lstrip":false,)"
+                         R"("rstrip":false,"normalized":true,"special":{}}})",
+                         id, content, special);
+    };
+    const std::string path = folder.Write(
+        "tokenizer.json",
+        R"({"version":"1.0","normalizer":{"type":"Lowercase"},"pre_tokenizer":{"type":"Whitespace"},)"
+        R"("added_tokens":[)" +
+            token(2, "COVID", first_is_special) + "," + token(3, "covid", second_is_special) +
+            R"(],"model":{"type":"WordLevel","unk_token":"u","vocab":{"u":0,"a":1}}})");
+    const auto tokenizer = Tokenizer::Load(path);
+    EXPECT_TRUE(tokenizer.ok()) << tokenizer.status();
+    std::vector<TokenId> ids;
+    if (tokenizer.ok()) (*tokenizer)->Encode("a Covid", false, &ids);
+    return ids;
+  };
+  EXPECT_THAT(ids_of("false", "false"), ElementsAre(1, 2));
+  EXPECT_THAT(ids_of("false", "true"), ElementsAre(1, 3));
+  EXPECT_THAT(ids_of("true", "true"), ElementsAre(1, 2));
 }
 
 TEST(LoadTest, LowerCaseComesBeforeTheFilesOwnNormalizerAndOnlyOnce) {
