@@ -10,6 +10,18 @@
 #include "tokenizer/place_sink.h"
 
 namespace portico::tokenizer {
+namespace {
+
+// A token that takes the spaces behind it may take those of the next one, which is still found, as in the reference.
+// Such places do not follow one another.
+bool Overlap(const std::vector<AddedTokens::Part>& parts) {
+  for (size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i].begin < parts[i - 1].end) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 bool Pipeline::MayPlace() const {
   return fused_ || (fast_ && (!parts_.normalizer || parts_.nfc_only));
@@ -61,6 +73,7 @@ bool Pipeline::PlaceByteLevel(std::string_view part, bool parse_special, PlaceSi
   if (!added_.SearchesNormalized()) return PlacePart(part, false, places, ids, texts);
   std::vector<AddedTokens::Part> inner;
   added_.Split(part, /*normalized=*/true, parse_special, &inner);
+  if (Overlap(inner)) return false;
   for (const AddedTokens::Part& p : inner) {
     if (p.begin == p.end) continue;
     std::string_view text = part.substr(p.begin, p.end - p.begin);
@@ -106,6 +119,7 @@ bool Pipeline::PlaceText(std::string_view text, bool parse_special, PlaceSink* p
   }
   std::vector<AddedTokens::Part> parts;
   added_.Split(text, /*normalized=*/false, parse_special, &parts);
+  if (Overlap(parts)) return false;
   for (const AddedTokens::Part& p : parts) {
     if (p.begin == p.end) continue;
     std::string_view part = text.substr(p.begin, p.end - p.begin);

@@ -193,5 +193,28 @@ TEST(TokenizerTest, ATokenWithRstripTakesTheSpacesBehindIt) {
   EXPECT_THAT(Ids(*t, "<s>  he"), ElementsAre(263, 257));
 }
 
+// Found by the cross-check: each was said to begin where the one before ends.
+TEST(TokenizerTest, TokensThatTakeTheSpacesBehindThemMayOverlap) {
+  for (const std::string normalized : {"true", "false"}) {
+    std::string json = ByteLevelJson(kMerges);
+    json.insert(json.find(R"("added_tokens":[)") + 16,
+                R"({"id":266,"content":"  ","single_word":false,"lstrip":false,"rstrip":true,)"
+                R"("normalized":)" +
+                    normalized + R"(,"special":false},)");
+    const auto t = Make(json);
+    const auto encoding =
+        t->EncodeFull("\xC3\xA9        h", nullptr, {.add_special_tokens = false});
+    ASSERT_TRUE(encoding.ok()) << encoding.status();
+    std::vector<Span> offsets;
+    std::vector<TokenId> ids;
+    ASSERT_TRUE(t->EncodeOffsets("\xC3\xA9        h", {.add_special_tokens = false},
+                                 OffsetUnit::kCodePoints, &ids, &offsets)
+                    .ok());
+    const std::vector<Span> expected = {{0, 1}, {0, 1}, {1, 9}, {3, 9}, {5, 9}, {7, 9}, {9, 10}};
+    EXPECT_EQ(encoding->offsets, expected);
+    EXPECT_EQ(offsets, expected);
+  }
+}
+
 }  // namespace
 }  // namespace portico
