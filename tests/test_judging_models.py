@@ -13,6 +13,9 @@ TEMPLATE = ("Find: {{ messages | selectattr('role', 'eq', 'system') | map(attrib
             "{{ (messages | selectattr('role', 'eq', 'query') | first).content }} | "
             "{{ (messages | selectattr('role', 'eq', 'document') | first).content }} ?")
 DOCUMENTS = ["Paris is a city", "a dog barks", "the sky"]
+# Which prompts are computed together, and from which cached prefix, decides how the model's weights of 16 bits are
+# multiplied: a slow machine once made 0.729 of 0.725. The documents are 0.1 apart.
+NEAR = 0.02
 
 
 @pytest.fixture(scope="module")
@@ -54,20 +57,20 @@ def test_a_judge_ranks_by_the_probability_of_its_yes(judge):
     ranked = post(judge, "/v1/rerank", query="capital", documents=DOCUMENTS).json()
     assert [item["index"] for item in ranked] == sorted(range(3), key=lambda i: -wanted[i])
     for item in ranked:
-        assert item["score"] == pytest.approx(wanted[item["index"]], abs=1e-5)
+        assert item["score"] == pytest.approx(wanted[item["index"]], abs=NEAR)
         assert item["meta_info"]["prompt_tokens"] > 10
     cohere = post(judge, "/v2/rerank", query="capital", documents=DOCUMENTS, top_n=1).json()
-    assert cohere["results"][0]["relevance_score"] == pytest.approx(max(wanted), abs=1e-5)
+    assert cohere["results"][0]["relevance_score"] == pytest.approx(max(wanted), abs=NEAR)
     raw = post(judge, "/v1/rerank", query="capital", documents=DOCUMENTS, use_activation=False).json()
     best = max(wanted)
-    assert raw[0]["score"] == pytest.approx(math.log(best / (1 - best)), abs=1e-4)
+    assert raw[0]["score"] == pytest.approx(math.log(best / (1 - best)), abs=8 * NEAR)
 
 
 def test_an_instruction_reaches_the_template(judge):
     wanted = expected(judge, "capital", "towns")
     ranked = post(judge, "/v1/rerank", query="capital", documents=DOCUMENTS, instruct="towns").json()
     for item in ranked:
-        assert item["score"] == pytest.approx(wanted[item["index"]], abs=1e-5)
+        assert item["score"] == pytest.approx(wanted[item["index"]], abs=NEAR)
 
 
 def test_a_judge_generates_too_and_a_chat_model_does_not_rank(judge, chat_model):
