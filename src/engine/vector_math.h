@@ -34,6 +34,18 @@ using Ints = int32_t __attribute__((vector_size(kLanes * sizeof(int32_t))));
 PORTICO_INLINE void Load(const float* from, Floats* to) { std::memcpy(to, from, sizeof(*to)); }
 PORTICO_INLINE void Store(const Floats& from, float* to) { std::memcpy(to, &from, sizeof(from)); }
 
+PORTICO_INLINE float SumOf(const Floats& v) {
+  float sum = 0;
+  for (size_t i = 0; i < kLanes; ++i) sum += v[i];
+  return sum;
+}
+
+PORTICO_INLINE float GreatestOf(const Floats& v) {
+  float greatest = v[0];
+  for (size_t i = 1; i < kLanes; ++i) greatest = greatest < v[i] ? v[i] : greatest;
+  return greatest;
+}
+
 // exp(x) for x <= 0, relative error below 3e-7 (a degree 7 polynomial on [-ln2/2, ln2/2]); 0 below
 // -87.
 PORTICO_INLINE void Exp(Floats* v) {

@@ -41,8 +41,7 @@ PORTICO_INLINE void Softmax(float* scores, size_t count, size_t padded, float sc
     Load(scores + i, &v);
     most = v > most ? v : most;
   }
-  float max = kLowest;
-  for (size_t i = 0; i < kLanes; ++i) max = std::max(max, most[i]);
+  const float max = GreatestOf(most);
   Floats sums = {};
   for (size_t i = 0; i < padded; i += kLanes) {
     Load(scores + i, &v);
@@ -51,9 +50,7 @@ PORTICO_INLINE void Softmax(float* scores, size_t count, size_t padded, float sc
     Store(v, scores + i);
     sums += v;
   }
-  float sum = 0;
-  for (size_t i = 0; i < kLanes; ++i) sum += sums[i];
-  const float share = 1.0f / sum;
+  const float share = 1.0f / SumOf(sums);
   for (size_t i = 0; i < padded; i += kLanes) {
     Load(scores + i, &v);
     v *= share;

@@ -8,12 +8,6 @@
 namespace portico {
 namespace {
 
-PORTICO_INLINE float SumOf(const Floats& v) {
-  float sum = 0;
-  for (size_t i = 0; i < kLanes; ++i) sum += v[i];
-  return sum;
-}
-
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
 }  // namespace
@@ -30,9 +24,7 @@ PORTICO_VECTOR_CLONES float MaxOf(std::span<const float> row) {
     LoadTail(&row[whole], row.size() - whole, kLowest, &v);
     max = v > max ? v : max;
   }
-  float best = kLowest;
-  for (size_t i = 0; i < kLanes; ++i) best = std::max(best, max[i]);
-  return best;
+  return GreatestOf(max);
 }
 
 PORTICO_VECTOR_CLONES TokenId ArgMax(std::span<const float> row, float max) {
