@@ -12,13 +12,17 @@
 namespace portico::tokenizer {
 namespace {
 
-// A token that takes the spaces behind it may take those of the next one, which is still found, as in the reference.
-// Such places do not follow one another.
-bool Overlap(const std::vector<AddedTokens::Part>& parts) {
+// AddedTokens::Split(), or nothing where parts overlap: a token that takes the spaces behind it may take those of the
+// next one, which is still found, as in the reference. Such places do not follow one another.
+std::optional<std::vector<AddedTokens::Part>> SplitInOrder(const AddedTokens& added,
+                                                           std::string_view text, bool normalized,
+                                                           bool parse_special) {
+  std::vector<AddedTokens::Part> parts;
+  added.Split(text, normalized, parse_special, &parts);
   for (size_t i = 1; i < parts.size(); ++i) {
-    if (parts[i].begin < parts[i - 1].end) return true;
+    if (parts[i].begin < parts[i - 1].end) return std::nullopt;
   }
-  return false;
+  return parts;
 }
 
 }  // namespace
@@ -71,10 +75,9 @@ void Pipeline::SpellTokens(std::span<const TokenId> ids, size_t told, const Plac
 bool Pipeline::PlaceByteLevel(std::string_view part, bool parse_special, PlaceSink* places,
                               std::vector<TokenId>* ids, TokenTexts* texts) const {
   if (!added_.SearchesNormalized()) return PlacePart(part, false, places, ids, texts);
-  std::vector<AddedTokens::Part> inner;
-  added_.Split(part, /*normalized=*/true, parse_special, &inner);
-  if (Overlap(inner)) return false;
-  for (const AddedTokens::Part& p : inner) {
+  const auto inner = SplitInOrder(added_, part, /*normalized=*/true, parse_special);
+  if (!inner) return false;
+  for (const AddedTokens::Part& p : *inner) {
     if (p.begin == p.end) continue;
     std::string_view text = part.substr(p.begin, p.end - p.begin);
     if (!p.id) {
@@ -117,10 +120,9 @@ bool Pipeline::PlaceText(std::string_view text, bool parse_special, PlaceSink* p
     if (texts) SpellTokens(std::span<const TokenId>(*ids).subspan(first), told, *places, texts);
     return true;
   }
-  std::vector<AddedTokens::Part> parts;
-  added_.Split(text, /*normalized=*/false, parse_special, &parts);
-  if (Overlap(parts)) return false;
-  for (const AddedTokens::Part& p : parts) {
+  const auto parts = SplitInOrder(added_, text, /*normalized=*/false, parse_special);
+  if (!parts) return false;
+  for (const AddedTokens::Part& p : *parts) {
     if (p.begin == p.end) continue;
     std::string_view part = text.substr(p.begin, p.end - p.begin);
     bool ok = true;
