@@ -169,14 +169,21 @@ class SteppingReader {
   std::vector<std::string> read_;
 };
 
-TEST(GrpcCallInput, APausedReaderHoldsItsClientUpAndLosesNothing) {
-  SteppingReader reader;
+// Calls of /test.Step/Read go to the reader, with the least window that a stream has.
+std::unique_ptr<GrpcTestServer> ServerOf(SteppingReader* reader) {
   GrpcMethods methods;
-  methods.AddStreaming("/test.Step/Read",
-                       [&](std::unique_ptr<GrpcCall> call) { reader.Serve(std::move(call)); });
+  methods.AddStreaming("/test.Step/Read", [reader](std::unique_ptr<GrpcCall> call) {
+    reader->Serve(std::move(call));
+  });
   ServerOptions options;
   options.http2.stream_window = 65535;
-  GrpcTestServer server(std::move(methods), std::move(options));
+  return std::make_unique<GrpcTestServer>(std::move(methods), std::move(options));
+}
+
+TEST(GrpcCallInput, APausedReaderHoldsItsClientUpAndLosesNothing) {
+  SteppingReader reader;
+  const std::unique_ptr<GrpcTestServer> started = ServerOf(&reader);
+  GrpcTestServer& server = *started;
   Http2Client client(server.port());
   client.ReadSettings();
   constexpr size_t kMessages = 50;
@@ -211,12 +218,8 @@ std::string Field(std::string_view name, std::string_view value) {
 
 TEST(GrpcCallInput, AStreamThatOverrunsItsWindowIsResetAloneWithFlowControlError) {
   SteppingReader reader;
-  GrpcMethods methods;
-  methods.AddStreaming("/test.Step/Read",
-                       [&](std::unique_ptr<GrpcCall> call) { reader.Serve(std::move(call)); });
-  ServerOptions options;
-  options.http2.stream_window = 65535;
-  GrpcTestServer server(std::move(methods), std::move(options));
+  const std::unique_ptr<GrpcTestServer> started = ServerOf(&reader);
+  GrpcTestServer& server = *started;
   TestClient client(server.port());
   const std::string head = Field(":method", "POST") + Field(":scheme", "http") +
                            Field(":path", "/test.Step/Read") + Field(":authority", "x") +
