@@ -63,6 +63,31 @@ bool IdsOfBuffer(PyObject* ids, std::vector<TokenId>* out) {
   return known;
 }
 
+// An int of each id, made when it is first asked for. Most of what an encode from Python costs would else be the making of
+// thousands of ints, and to free them again.
+class SharedInts {
+ public:
+  // A new reference.
+  PyObject* Of(TokenId id) {
+    if (id < 0 || id >= kIds) return Made(id);
+    PyObject*& shared = ints_[static_cast<size_t>(id)];
+    if (shared == nullptr) [[unlikely]]
+      shared = Made(id);
+    return Py_NewRef(shared);
+  }
+
+ private:
+  static constexpr TokenId kIds = 1 << 18;
+
+  static PyObject* Made(TokenId id) {
+    PyObject* made = PyLong_FromLong(id);
+    if (made == nullptr) throw nb::python_error();
+    return made;
+  }
+
+  std::vector<PyObject*> ints_ = std::vector<PyObject*>(kIds);
+};
+
 Json Convert(PyObject* value, int depth);
 
 Json ConvertInt(PyObject* value) {
@@ -150,12 +175,13 @@ nb::object ToStr(std::string_view text) {
 Json JsonOf(nb::handle value) { return Convert(value.ptr(), 0); }
 
 nb::list ToList(std::span<const TokenId> ids) {
-  PyObject* list = PyList_New(static_cast<Py_ssize_t>(ids.size()));
-  if (list == nullptr) throw nb::python_error();
+  static SharedInts* ints = new SharedInts;  // as long as the process
+  nb::list list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(ids.size())));
+  if (!list.is_valid()) throw nb::python_error();
   for (size_t i = 0; i < ids.size(); ++i) {
-    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyLong_FromLong(ids[i]));
+    PyList_SET_ITEM(list.ptr(), static_cast<Py_ssize_t>(i), ints->Of(ids[i]));
   }
-  return nb::steal<nb::list>(list);
+  return list;
 }
 
 nb::object ToNumpy(std::vector<TokenId> ids) {
