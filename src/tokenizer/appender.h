@@ -50,7 +50,7 @@ class Appender {
   // A vector clears what it grows by, so that is a little at a time, which is still in the nearest cache when it is
   // written.
   [[gnu::noinline]] void Grow(size_t count) {
-    constexpr size_t kStep = 1024;
+    constexpr size_t kStep = 2048 / sizeof(T);
     const size_t needed = size_ + count + kStep;
     Reserve(needed);
     list_->resize(needed);

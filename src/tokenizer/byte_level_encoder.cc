@@ -1,6 +1,7 @@
 #include "tokenizer/byte_level_encoder.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <utility>
@@ -210,7 +211,8 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
   const char* end = p + text.size();
   IdSink out(ids, text.size() / 4 + PendingPieces::kMost * PieceCache::kShortIds);
   PendingPieces pieces(*merger_, cache, end, &out);
-  [[maybe_unused]] std::vector<const char*> piece_ends;  // of the stretch
+  [[maybe_unused]] std::array<const char*, Places::kWanted ? TextCache::kMost : 0> piece_ends;
+  [[maybe_unused]] size_t piece_count = 0;  // of the stretch
   // Looking for a stretch waits for memory. While they are found one after the other that is all there is to do;
   // else the pieces of the stretch are cut in the meantime, in vain where it is found after all.
   bool expected = true;
@@ -235,7 +237,7 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
     size_t first = out.size();
     size_t length = 0;
     bool whole = true;  // nothing of the stretch is looked up yet
-    if constexpr (Places::kWanted) piece_ends.clear();
+    if constexpr (Places::kWanted) piece_count = 0;
     do {
       const char* q = scanner.Next(p, end);
       if (pieces.full()) {
@@ -243,7 +245,7 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
         whole = false;
       }
       pieces.Add(p, q);
-      if constexpr (Places::kWanted) piece_ends.push_back(q);
+      if constexpr (Places::kWanted) piece_ends[piece_count++] = q;
       p = q;
       length = static_cast<size_t>(p - begin);
     } while (p < end && length < TextCache::kMost &&
@@ -255,7 +257,9 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
     }
     pieces.Resolve();
     const auto mark = places->BeginStretch(begin);
-    if constexpr (Places::kWanted) Place(begin, p, out.From(first), piece_ends, places);
+    if constexpr (Places::kWanted) {
+      Place(begin, p, out.From(first), std::span(piece_ends).first(piece_count), places);
+    }
     places->EndStretch(begin, p);
     keep = keep && readable >= length + TextCache::kBehind && length < TextCache::kMost;
     if (keep && texts->Seen(hash)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "tokenizer/char_begins.h"
 #include "tokenizer/char_pages.h"
@@ -46,54 +47,68 @@ void UnpackSpans(const uint16_t* from, size_t count, uint32_t base, std::vector<
 }  // namespace
 
 PlaceSink::PlaceSink(std::string_view text, const PlaceLists& lists, bool trims)
-    : origin_(text.data()), wants_texts_(lists.texts), trims_(trims) {
+    : origin_(text.data()),
+      wants_texts_(lists.texts),
+      trims_(trims),
+      own_(std::exchange(Spare(), {})) {
   const size_t expected = text.size() / 4;
   if (lists.bytes != nullptr) out_bytes_.emplace(lists.bytes, expected);
   if (lists.chars != nullptr) out_chars_.emplace(lists.chars, expected);
   if (lists.words != nullptr) out_words_.emplace(lists.words, expected);
 }
 
+PlaceSink::~PlaceSink() {
+  if (own_.bytes.capacity() > kMostKept || own_.begins.capacity() > kMostKept) return;
+  Drop();
+  Spare() = std::move(own_);
+}
+
+PlaceSink::Lists& PlaceSink::Spare() {
+  thread_local Lists spare;
+  return spare;
+}
+
 void PlaceSink::Drop() {
-  bytes_.clear();
-  char_spans_.clear();
-  word_of_.clear();
+  own_.bytes.clear();
+  own_.chars.clear();
+  own_.words.clear();
   done_ = 0;
   has_texts_ = false;
 }
 
 void PlaceSink::CountChars(std::string_view stretch, uint32_t from) {
-  const size_t first = char_spans_.size();
-  char_spans_.resize(bytes_.size());
+  const size_t first = own_.chars.size();
+  own_.chars.resize(own_.bytes.size());
   if (IsAscii(stretch)) {
     const uint32_t ahead = from - chars_;
-    for (size_t i = first; i < bytes_.size(); ++i) {
-      char_spans_[i] = {bytes_[i].begin - ahead, bytes_[i].end - ahead};
+    for (size_t i = first; i < own_.bytes.size(); ++i) {
+      own_.chars[i] = {own_.bytes[i].begin - ahead, own_.bytes[i].end - ahead};
     }
     chars_ += static_cast<uint32_t>(stretch.size());
     return;
   }
   // A place may be the stretch's end.
   const size_t blocks = stretch.size() / 64 + 1;
-  begins_.resize(blocks);
-  before_.resize(blocks);
+  own_.begins.resize(blocks);
+  own_.before.resize(blocks);
   uint32_t count = chars_;
   for (size_t i = 0; i < blocks; ++i) {
-    begins_[i] = CharBeginsIn(stretch.substr(i * 64, 64));
-    before_[i] = count;
-    count += static_cast<uint32_t>(std::popcount(begins_[i]));
+    own_.begins[i] = CharBeginsIn(stretch.substr(i * 64, 64));
+    own_.before[i] = count;
+    count += static_cast<uint32_t>(std::popcount(own_.begins[i]));
   }
   auto chars_before = [this](uint32_t at) {
-    uint64_t in_front = begins_[at / 64] & ((uint64_t{1} << at % 64) - 1);
-    return before_[at / 64] + static_cast<uint32_t>(std::popcount(in_front));
+    uint64_t in_front = own_.begins[at / 64] & ((uint64_t{1} << at % 64) - 1);
+    return own_.before[at / 64] + static_cast<uint32_t>(std::popcount(in_front));
   };
   // Most begin where the one before ends.
   uint32_t last_end = from;
   uint32_t last_chars = chars_;
-  for (size_t i = first; i < bytes_.size(); ++i) {
-    const Span& span = bytes_[i];
+  for (size_t i = first; i < own_.bytes.size(); ++i) {
+    const Span& span = own_.bytes[i];
     const uint32_t begin = span.begin == last_end ? last_chars : chars_before(span.begin - from);
     last_chars = chars_before(span.end - from);
-    char_spans_[i] = {begin, last_chars};
+    own_.chars[i] = {begin, last_chars};
     last_end = span.end;
   }
   chars_ = count;
@@ -103,7 +118,7 @@ void PlaceSink::EndStretch(const char* begin, const char* end) {
   const std::string_view stretch(begin, static_cast<size_t>(end - begin));
   const uint32_t from = ByteAt(begin);
   if (trims_) {
-    for (size_t i = done_; i < bytes_.size(); ++i) Trim(stretch, from, &bytes_[i]);
+    for (size_t i = done_; i < own_.bytes.size(); ++i) Trim(stretch, from, &own_.bytes[i]);
   }
   CountChars(stretch, from);
   Emit();
@@ -117,8 +132,8 @@ void PlaceSink::AddWhole(const char* begin, const char* end) {
   CountChars(token, ByteAt(begin));
   if (trims_) {
     const OuterSpaces spaces = OuterSpacesOf(token);
-    TrimSpan(spaces, &bytes_.back());
-    TrimSpan(spaces, &char_spans_.back());
+    TrimSpan(spaces, &own_.bytes.back());
+    TrimSpan(spaces, &own_.chars.back());
   }
   Emit();
 }
@@ -126,40 +141,40 @@ void PlaceSink::AddWhole(const char* begin, const char* end) {
 void PlaceSink::AddStretch(const char* begin, const char* end, std::span<const Span> bytes,
                            std::span<const int32_t> words, uint32_t count) {
   BeginStretch(begin);
-  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
-  for (int32_t word : words) word_of_.push_back(words_ + static_cast<uint32_t>(word) + 1);
+  own_.bytes.insert(own_.bytes.end(), bytes.begin(), bytes.end());
+  for (int32_t word : words) own_.words.push_back(words_ + static_cast<uint32_t>(word) + 1);
   words_ += count;
   EndStretch(begin, end);
 }
 
 void PlaceSink::Emit() {
-  const size_t count = bytes_.size() - done_;
-  if (out_bytes_) out_bytes_->Append(bytes_.data() + done_, count);
-  if (out_chars_) out_chars_->Append(char_spans_.data() + done_, count);
+  const size_t count = own_.bytes.size() - done_;
+  if (out_bytes_) out_bytes_->Append(own_.bytes.data() + done_, count);
+  if (out_chars_) out_chars_->Append(own_.chars.data() + done_, count);
   if (out_words_) {
     int32_t* to = out_words_->Room(count);
-    for (size_t i = 0; i < count; ++i) to[i] = static_cast<int32_t>(word_of_[done_ + i]) - 1;
+    for (size_t i = 0; i < count; ++i) to[i] = static_cast<int32_t>(own_.words[done_ + i]) - 1;
     out_words_->Filled(count);
   }
   told_ += count;
-  done_ = bytes_.size();
+  done_ = own_.bytes.size();
 }
 
 std::span<const uint32_t> PlaceSink::Pack(const Mark& mark, size_t bytes) {
-  const size_t count = bytes_.size() - mark.place;
+  const size_t count = own_.bytes.size() - mark.place;
   const uint32_t chars = chars_ - mark.character;
   const bool ascii = chars == bytes;
-  packed_.resize(kHeadWords + ((ascii ? 3 : 5) * count + 1) / 2);
-  packed_[0] = chars;
-  packed_[1] = words_ - mark.words;
-  packed_[2] = (trims_ ? kTrimmed : 0) | (ascii ? kAscii : 0) | (has_texts_ ? kHasTexts : 0);
-  auto* at = reinterpret_cast<uint16_t*>(packed_.data() + kHeadWords);
-  at = PackSpans(bytes_.data() + mark.place, count, mark.byte, at);
+  own_.packed.resize(kHeadWords + ((ascii ? 3 : 5) * count + 1) / 2);
+  own_.packed[0] = chars;
+  own_.packed[1] = words_ - mark.words;
+  own_.packed[2] = (trims_ ? kTrimmed : 0) | (ascii ? kAscii : 0) | (has_texts_ ? kHasTexts : 0);
+  auto* at = reinterpret_cast<uint16_t*>(own_.packed.data() + kHeadWords);
+  at = PackSpans(own_.bytes.data() + mark.place, count, mark.byte, at);
   for (size_t i = 0; i < count; ++i) {
-    *at++ = static_cast<uint16_t>(word_of_[mark.place + i] - mark.words);
+    *at++ = static_cast<uint16_t>(own_.words[mark.place + i] - mark.words);
   }
-  if (!ascii) PackSpans(char_spans_.data() + mark.place, count, mark.character, at);
-  return packed_;
+  if (!ascii) PackSpans(own_.chars.data() + mark.place, count, mark.character, at);
+  return own_.packed;
 }
 
 bool PlaceSink::Copy(const char* begin, const TextCache::Found& found) {
@@ -180,11 +195,11 @@ bool PlaceSink::Copy(const char* begin, const TextCache::Found& found) {
     out_words_->Filled(count);
   }
   if (held_) {
-    UnpackSpans(bytes, count, ByteAt(begin), &bytes_);
-    UnpackSpans(chars, count, chars_, &char_spans_);
-    for (size_t i = 0; i < count; ++i) word_of_.push_back(words_ + words[i]);
+    UnpackSpans(bytes, count, ByteAt(begin), &own_.bytes);
+    UnpackSpans(chars, count, chars_, &own_.chars);
+    for (size_t i = 0; i < count; ++i) own_.words.push_back(words_ + words[i]);
     has_texts_ |= (kind & kHasTexts) != 0;
-    done_ = bytes_.size();
+    done_ = own_.bytes.size();
   }
   chars_ += head[0];
   words_ += head[1];
@@ -198,7 +213,7 @@ void PlaceSink::BeginPrefixed(const char* copy, const char* original) {
             told_,
             out_bytes_ ? out_bytes_->size() : 0,
             out_chars_ ? out_chars_->size() : 0,
-            bytes_.size(),
+            own_.bytes.size(),
             DecodeChar(original).length};
   base_ = ByteAt(original) - 1;
   origin_ = copy;
@@ -217,8 +232,8 @@ void PlaceSink::EndPrefixed() {
       mend(first.begin + 1, 1, &first);
     }
     if (held_) {
-      mend(at, outer_.first_length, &bytes_[outer_.place]);
-      Span& first = char_spans_[outer_.place];
+      mend(at, outer_.first_length, &own_.bytes[outer_.place]);
+      Span& first = own_.chars[outer_.place];
       mend(first.begin + 1, 1, &first);
     }
   }

@@ -45,6 +45,9 @@ class PlaceSink {
 
   // `trims`: spaces are no part of a token's place.
   PlaceSink(std::string_view text, const PlaceLists& lists, bool trims);
+  ~PlaceSink();
+  PlaceSink(const PlaceSink&) = delete;
+  PlaceSink& operator=(const PlaceSink&) = delete;
 
   // In each of these the pointers are into the text, or into the copy of BeginPrefixed().
 
@@ -57,19 +60,19 @@ class PlaceSink {
   };
   Mark BeginStretch(const char* begin) {
     if (!held_) Drop();
-    return {bytes_.size(), ByteAt(begin), chars_, words_};
+    return {own_.bytes.size(), ByteAt(begin), chars_, words_};
   }
   // What follows belongs to a word of its own.
   void BeginWord() { ++words_; }
   // The next token stands for [begin, end), whole characters.
   void Add(const char* begin, const char* end) {
-    bytes_.push_back({ByteAt(begin), ByteAt(end)});
-    word_of_.push_back(words_);
+    own_.bytes.push_back({ByteAt(begin), ByteAt(end)});
+    own_.words.push_back(words_);
   }
   // The last token added shows `text`, not what the vocabulary has.
   void SetText(std::string_view text) {
     has_texts_ = true;
-    if (wants_texts_) texts_.emplace_back(told_ + bytes_.size() - done_ - 1, text);
+    if (wants_texts_) texts_.emplace_back(told_ + own_.bytes.size() - done_ - 1, text);
   }
   void EndStretch(const char* begin, const char* end);
 
@@ -101,6 +104,18 @@ class PlaceSink {
   const std::vector<std::pair<size_t, std::string>>& texts() const { return texts_; }
 
  private:
+  // Handed on to the thread's next sink, so that a short text does not wait for a dozen allocations.
+  struct Lists {
+    std::vector<Span> bytes;
+    std::vector<Span> chars;
+    std::vector<uint32_t> words;   // begun with the token
+    std::vector<uint64_t> begins;  // a bit a byte of the stretch: a character begins there
+    std::vector<uint32_t> before;  // by 64 bytes: characters in front
+    std::vector<uint32_t> packed;
+  };
+  static constexpr size_t kMostKept = 4096;  // tokens
+  static Lists& Spare();
+
   void Drop();
   void CountChars(std::string_view stretch, uint32_t from);
   void Emit();
@@ -121,9 +136,7 @@ class PlaceSink {
   bool held_ = false;
   bool has_texts_ = false;
   size_t done_ = 0;  // so many are told of
-  std::vector<Span> bytes_;
-  std::vector<Span> char_spans_;
-  std::vector<uint32_t> word_of_;  // words begun with it
+  Lists own_;
 
   // What BeginPrefixed() found.
   struct Outer {
@@ -136,9 +149,6 @@ class PlaceSink {
     uint32_t first_length;  // of the first character
   };
   Outer outer_{};
-  std::vector<uint64_t> begins_;  // a bit a byte of the stretch: a character begins there
-  std::vector<uint32_t> before_;  // by 64 bytes: characters in front
-  std::vector<uint32_t> packed_;
 };
 
 }  // namespace portico::tokenizer
