@@ -25,6 +25,13 @@ int64_t IntOf(PyObject* value) {
   return out;
 }
 
+// Of what counts as an int.
+TokenId IdOfIndex(PyObject* value) {
+  nb::object index = nb::steal(PyNumber_Index(value));
+  if (!index.is_valid()) throw nb::python_error();
+  return IdOf(IntOf(index.ptr()));
+}
+
 template <typename T>
 void AppendIds(const Py_buffer& view, std::vector<TokenId>* out) {
   auto count = static_cast<size_t>(view.len) / sizeof(T);
@@ -194,11 +201,14 @@ nb::object ToNumpy(std::vector<TokenId> ids) {
   return nb::cast(nb::ndarray<nb::numpy, TokenId, nb::ndim<1>>(data, {size}, owner));
 }
 
+TokenId IdOf(nb::handle id) { return IdOf(IntOf(id.ptr())); }
+
 std::vector<TokenId> IdsOf(nb::handle ids) {
   std::vector<TokenId> out;
   PyObject* object = ids.ptr();
   if (PyLong_Check(object)) return {IdOf(IntOf(object))};
   if (IdsOfBuffer(object, &out)) return out;
+  if (PyIndex_Check(object) && !PySequence_Check(object)) return {IdOfIndex(object)};  // of NumPy
   nb::object fast = nb::steal(PySequence_Fast(object, "ids must be a list of ints or an array"));
   if (!fast.is_valid()) throw nb::python_error();
   Py_ssize_t size = PySequence_Fast_GET_SIZE(fast.ptr());
@@ -209,9 +219,7 @@ std::vector<TokenId> IdsOf(nb::handle ids) {
       out.push_back(IdOf(IntOf(item)));
       continue;
     }
-    nb::object index = nb::steal(PyNumber_Index(item));
-    if (!index.is_valid()) throw nb::python_error();
-    out.push_back(IdOf(IntOf(index.ptr())));
+    out.push_back(IdOfIndex(item));
   }
   return out;
 }

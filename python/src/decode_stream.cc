@@ -20,7 +20,11 @@ class PyDecodeStream {
       throw nb::value_error("a stream is decoded by the tokenizer of its first step");
     }
     std::string text;
-    for (TokenId id : IdsOf(ids)) decoder_->Push(id, &text);
+    if (PyLong_Check(ids.ptr())) [[likely]] {
+      decoder_->Push(IdOf(ids), &text);
+    } else {
+      for (TokenId id : IdsOf(ids)) decoder_->Push(id, &text);
+    }
     return text.empty() ? nb::none() : ToStr(text);
   }
 

@@ -39,6 +39,25 @@ def test_ids_come_as_lists_or_arrays(tokenizer):
         assert tokenizer.decode(kind(ids)) == TEXT
 
 
+def test_ids_are_as_large_as_the_file_says():
+    vocab = {"a": 0, "b": 70_000, "c": 300_000, "[UNK]": 1}
+    model = {"type": "WordLevel", "vocab": vocab, "unk_token": "[UNK]"}
+    tokenizer = Tokenizer.from_str(json.dumps({"version": "1.0", "added_tokens": [], "pre_tokenizer": {"type": "Whitespace"}, "model": model}))
+    first = tokenizer.encode("a b c a c d").ids
+    assert first == [0, 70_000, 300_000, 0, 300_000, 1] == tokenizer.encode_ids("a b c a c d")
+    first[0] = 5
+    assert tokenizer.encode("a").ids == [0]
+
+
+def test_a_stream_takes_any_int(tokenizer):
+    ids = tokenizer.encode("plain").ids
+    for kind in (int, numpy.int32, numpy.int64, lambda i: [i]):
+        stream = DecodeStream()
+        assert "".join(stream.step(tokenizer, kind(i)) or "" for i in ids) + (stream.flush() or "") == "plain"
+    with pytest.raises(TypeError):
+        DecodeStream().step(tokenizer, 1.5)
+
+
 def test_batches_keep_their_order(tokenizer):
     texts = [f"{i} {TEXT}" * (i % 7) for i in range(100)]
     encodings = tokenizer.encode_batch(texts)
