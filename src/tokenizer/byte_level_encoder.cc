@@ -220,6 +220,7 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
     const char* begin = p;
     auto readable = static_cast<size_t>(end - p);
     bool keep = readable >= TextCache::kLeast + TextCache::kBehind;
+    const size_t least = TextCache::LeastOf(readable);
     uint64_t hash = 0;
     auto copied = [&] {
       TextCache::Found found = texts->Find(begin, readable, hash);
@@ -249,7 +250,7 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
       p = q;
       length = static_cast<size_t>(p - begin);
     } while (p < end && length < TextCache::kMost &&
-             (length < TextCache::kLeast || readable < length + TextCache::kBehind ||
+             (length < least || readable < length + TextCache::kBehind ||
               !IsFirmBorder(classes, begin, p)));
     if (keep && whole && copied()) {
       pieces.Drop();

@@ -84,7 +84,8 @@ template <typename Places, typename Part>
     }
     const auto mark = places->BeginStretch(begin);
     size_t first = out->size();
-    while (p < end && static_cast<size_t>(p - begin) < TextCache::kLeast) {
+    const size_t least = TextCache::LeastOf(static_cast<size_t>(end - p));
+    while (p < end && static_cast<size_t>(p - begin) < least) {
       p = part(p);
       if (p == nullptr) return false;
     }

@@ -20,6 +20,9 @@ class TextCache {
  public:
   static constexpr size_t kLeast = 128;  // bytes of a stretch
   static constexpr size_t kMost = 1024;
+  // The least bytes of a stretch where so many are left. Each stretch costs a look at memory that is far away, so those of
+  // long texts are longer.
+  static constexpr size_t LeastOf(size_t readable) { return readable < 4096 ? kLeast : 512; }
   static constexpr size_t kBehind = 8;     // bytes behind it
   static constexpr size_t kReadable = 64;  // what HashOf() reads
 
