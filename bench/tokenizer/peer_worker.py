@@ -72,6 +72,13 @@ def python(path):
     return lambda text: t.encode(text, add_special_tokens=False).ids
 
 
+def numpy(path):
+    """Portico's module, ids as an array: as gigatoken returns them."""
+    import portico as package
+    t = package.Tokenizer.from_file(path)
+    return lambda text: t.encode_ids(text, add_special_tokens=False, as_numpy=True)
+
+
 def read_cell(path):
     with open(path, "rb") as file:
         passes, *lengths = map(int, file.readline().split())

@@ -4,7 +4,7 @@ One thread, CPU time; prompts of 1, 20 and 200 KB; cold (no prompt comes twice) 
 tokenizer is a process of its own; all measure one cell before the next cell begins. A peer counts as exact in a cell
 if its ids of all prompts equal those of `tokenizers`. "offsets": the speed with offsets, cold and warm, as a part of that
 without; "whole": the same with all that an Encoding has (tokens, words, masks too). "batch": one thread and two on many prompts, wall time. A Python module `portico` in the bench's venv
-is measured too.
+is measured too: "python" with ids as a list, "numpy" with an array.
     ./dev bench tokenizer [--quick] [--families gpt2 ...] [--kinds english ...] [--sizes 1 20 200] [--out FILE.json]
 Tokenizers: --tokenizers FOLDER of folders with tokenizer.json or .json.gz. Texts: texts.py; --corpora FOLDER.
 """
@@ -27,6 +27,7 @@ WORK = ROOT / "build/bench/tokenizer"
 PACKAGES = {"hf": "tokenizers==0.23.3", "tiktoken": "tiktoken==0.14.0", "gigatoken": "gigatoken==0.10.0",
             "fastokens": "fastokens==0.3.5", "iree": "iree-tokenizer==0.3.0", "tokie": "tokie==0.1.4"}
 FAMILIES = "gpt2 llama-3.2 qwen3 deepseek-v3 gpt-oss llama-2 gemma-3 t5-small bert-base-uncased".split()
+OURS = "portico python numpy".split()
 QUICK = "llama-3.2 qwen3".split()
 SIZES = {1: 100, 20: 12, 200: 2}  # KB: prompts a pass
 PASSES = 3
@@ -39,7 +40,7 @@ class Worker:
 
     def __init__(self, name, command):
         self.name, self.error = name, None
-        single = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"}
+        single = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "PORTICO_THREADS": "1"}
         self.log = open(WORK / f"{name}.log", "w+")
         self.process = subprocess.Popen(["taskset", "-c", CORE, *map(str, command)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.log, text=True, env={**os.environ, **single})
@@ -168,7 +169,7 @@ def rate(row, state):
 
 def best_peer(found, state):
     """The fastest peer of a cell that gave the ids of `tokenizers` for all its prompts."""
-    exact = [r for name, r in found.items() if name not in ("portico", "python") and r["exact"]]
+    exact = [r for name, r in found.items() if name not in OURS and r["exact"]]
     return max(exact, key=lambda r: rate(r, state), default=None)
 
 
@@ -227,7 +228,7 @@ def main():
     if "PORTICO_BUILD" not in os.environ:
         subprocess.run(["ninja", "-C", BUILD, "tokenizer_worker", "tokenizer_batch_worker"], check=True, stdout=subprocess.DEVNULL)
     python = make_venv()
-    peers = ["hf", *(p for p in options.peers if p != "hf"), *(["python"] if has_portico(python) else [])]
+    peers = ["hf", *(p for p in options.peers if p != "hf"), *(OURS[1:] if has_portico(python) else [])]
     cells = write_cells(options)
     rows = []
     for family in options.families:
