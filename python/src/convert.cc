@@ -70,8 +70,8 @@ bool IdsOfBuffer(PyObject* ids, std::vector<TokenId>* out) {
   return known;
 }
 
-// An int of each id, made when it is first asked for. Most of what an encode from Python costs would else be the making of
-// thousands of ints, and to free them again.
+// An int of each id, made when it is first asked for and kept as long as the process, 10 MB at most. Most of what an encode
+// from Python costs would else be the making of thousands of ints, and to free them again.
 class SharedInts {
  public:
   // A new reference.
@@ -182,7 +182,7 @@ nb::object ToStr(std::string_view text) {
 Json JsonOf(nb::handle value) { return Convert(value.ptr(), 0); }
 
 nb::list ToList(std::span<const TokenId> ids) {
-  static SharedInts* ints = new SharedInts;  // as long as the process
+  static SharedInts* ints = new SharedInts;
   nb::list list = nb::steal<nb::list>(PyList_New(static_cast<Py_ssize_t>(ids.size())));
   if (!list.is_valid()) throw nb::python_error();
   for (size_t i = 0; i < ids.size(); ++i) {
