@@ -25,13 +25,6 @@ int64_t IntOf(PyObject* value) {
   return out;
 }
 
-// Of what counts as an int.
-TokenId IdOfIndex(PyObject* value) {
-  nb::object index = nb::steal(PyNumber_Index(value));
-  if (!index.is_valid()) throw nb::python_error();
-  return IdOf(IntOf(index.ptr()));
-}
-
 template <typename T>
 void AppendIds(const Py_buffer& view, std::vector<TokenId>* out) {
   auto count = static_cast<size_t>(view.len) / sizeof(T);
@@ -201,25 +194,26 @@ nb::object ToNumpy(std::vector<TokenId> ids) {
   return nb::cast(nb::ndarray<nb::numpy, TokenId, nb::ndim<1>>(data, {size}, owner));
 }
 
-TokenId IdOf(nb::handle id) { return IdOf(IntOf(id.ptr())); }
+TokenId IdOf(nb::handle id) {
+  if (PyLong_Check(id.ptr())) [[likely]]
+    return IdOf(IntOf(id.ptr()));
+  nb::object index = nb::steal(PyNumber_Index(id.ptr()));
+  if (!index.is_valid()) throw nb::python_error();
+  return IdOf(IntOf(index.ptr()));
+}
 
 std::vector<TokenId> IdsOf(nb::handle ids) {
   std::vector<TokenId> out;
   PyObject* object = ids.ptr();
-  if (PyLong_Check(object)) return {IdOf(IntOf(object))};
+  if (PyLong_Check(object)) return {IdOf(ids)};
   if (IdsOfBuffer(object, &out)) return out;
-  if (PyIndex_Check(object) && !PySequence_Check(object)) return {IdOfIndex(object)};  // of NumPy
+  if (PyIndex_Check(object) && !PySequence_Check(object)) return {IdOf(ids)};  // of NumPy
   nb::object fast = nb::steal(PySequence_Fast(object, "ids must be a list of ints or an array"));
   if (!fast.is_valid()) throw nb::python_error();
-  Py_ssize_t size = PySequence_Fast_GET_SIZE(fast.ptr());
-  out.reserve(static_cast<size_t>(size));
-  for (Py_ssize_t i = 0; i < size; ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(fast.ptr(), i);
-    if (PyLong_Check(item)) [[likely]] {
-      out.push_back(IdOf(IntOf(item)));
-      continue;
-    }
-    out.push_back(IdOfIndex(item));
+  out.reserve(static_cast<size_t>(PySequence_Fast_GET_SIZE(fast.ptr())));
+  // What counts as an int may change the list while it is asked.
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.ptr()); ++i) {
+    out.push_back(IdOf(nb::handle(PySequence_Fast_GET_ITEM(fast.ptr(), i))));
   }
   return out;
 }

@@ -44,7 +44,8 @@ Json JsonOf(nb::handle value);
 nb::list ToList(std::span<const TokenId> ids);
 // A NumPy array (int32) that owns the ids.
 nb::object ToNumpy(std::vector<TokenId> ids);
-// From an int; OverflowError for one that no id of 32 bits can be. An id that no token can have becomes -1.
+// From an int, or what counts as one; OverflowError for one that no id of 32 bits can be. An id that no token can have
+// becomes -1.
 TokenId IdOf(nb::handle id);
 // The same of a list, a tuple, an array of integers, anything that yields ints, or an int alone.
 std::vector<TokenId> IdsOf(nb::handle ids);

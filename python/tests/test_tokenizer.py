@@ -58,6 +58,17 @@ def test_a_stream_takes_any_int(tokenizer):
         DecodeStream().step(tokenizer, 1.5)
 
 
+def test_ids_that_shorten_their_list_end_it(tokenizer):
+    class Emptying:
+        def __index__(self):
+            del ids[1:]
+            return first
+
+    first, *rest = tokenizer.encode("plain words").ids
+    ids = [Emptying(), *rest * 1000]
+    assert tokenizer.decode(ids) == tokenizer.decode([first])
+
+
 def test_batches_keep_their_order(tokenizer):
     texts = [f"{i} {TEXT}" * (i % 7) for i in range(100)]
     encodings = tokenizer.encode_batch(texts)
