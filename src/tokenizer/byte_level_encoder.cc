@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <utility>
 
@@ -196,16 +195,13 @@ std::unique_ptr<const ByteLevelEncoder> ByteLevelEncoder::Make(
 }
 
 ByteLevelEncoder::ByteLevelEncoder(std::unique_ptr<const PieceMerger> merger, ByteLevelPlan plan)
-    : plan_(plan), merger_(std::move(merger)) {
-  static std::atomic<uint64_t> next{1};
-  number_ = next.fetch_add(1, std::memory_order_relaxed);
-}
+    : plan_(plan), merger_(std::move(merger)) {}
 
 template <typename Scanner, typename Places>
 void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::vector<TokenId>* ids,
                                   Places* places) const {
   const CharClasses& classes = CharClasses::Get();
-  PieceCache* cache = PieceCache::OfThread(number_);
+  PieceCache* cache = caches_.OfThread();
   TextCache* texts = cache->texts();
   const char* p = text.data();
   const char* end = p + text.size();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tokenizer/bpe.h"
+#include "tokenizer/piece_cache.h"
 #include "tokenizer/piece_merger.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/token_texts.h"
@@ -55,7 +56,7 @@ class ByteLevelEncoder {
              std::span<const char* const> piece_ends, PlaceSink* places) const;
 
   ByteLevelPlan plan_;
-  uint64_t number_;  // of this encoder in the process
+  PieceCaches caches_;
   std::unique_ptr<const PieceMerger> merger_;
 };
 

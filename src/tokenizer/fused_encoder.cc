@@ -1,6 +1,5 @@
 #include "tokenizer/fused_encoder.h"
 
-#include <atomic>
 #include <optional>
 
 #include "tokenizer/bert_encoder.h"
@@ -60,12 +59,6 @@ std::optional<SpmBpePlan> PlanSpmBpe(const Steps& steps) {
 
 }  // namespace
 
-FusedEncoder::FusedEncoder() {
-  // Byte-level encoders, whose caches lie in the same table, count up from 1.
-  static std::atomic<uint64_t> next{uint64_t{1} << 63};
-  number_ = next.fetch_add(1, std::memory_order_relaxed);
-}
-
 std::unique_ptr<const FusedEncoder> FusedEncoder::Make(const Normalizer* normalizer,
                                                        const PreTokenizer* pre_tokenizer,
                                                        const Model& model,
@@ -94,8 +87,6 @@ std::unique_ptr<const FusedEncoder> FusedEncoder::Make(const Normalizer* normali
   }
   return nullptr;
 }
-
-PieceCache* FusedEncoder::Cache() const { return PieceCache::OfThread(number_); }
 
 TextCache* FusedEncoder::raw_texts() const { return Cache()->raw_texts(); }
 

@@ -10,15 +10,14 @@
 #include "tokenizer/compiled_file.h"
 #include "tokenizer/model.h"
 #include "tokenizer/normalizer.h"
+#include "tokenizer/piece_cache.h"
 #include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/token_id.h"
 
 namespace portico::tokenizer {
 
 class IdSink;
-class PieceCache;
 class PlaceSink;
-class TextCache;
 
 // Immutable, safe to use from many threads.
 class FusedEncoder {
@@ -45,12 +44,11 @@ class FusedEncoder {
   TextCache* raw_texts() const;
 
  protected:
-  FusedEncoder();
   // This thread's cache for this encoder.
-  PieceCache* Cache() const;
+  PieceCache* Cache() const { return caches_.OfThread(); }
 
  private:
-  uint64_t number_;
+  PieceCaches caches_;
 };
 
 }  // namespace portico::tokenizer

@@ -1,6 +1,7 @@
 #include "tokenizer/piece_cache.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace portico::tokenizer {
 
@@ -18,7 +19,12 @@ PieceCache::PieceCache()
   }
 }
 
-PieceCache* PieceCache::OfThread(uint64_t encoder) {
+PieceCaches::PieceCaches() {
+  static std::atomic<uint64_t> next{1};
+  number_ = next.fetch_add(1, std::memory_order_relaxed);
+}
+
+PieceCache* PieceCaches::OfThread() const {
   struct Entry {
     uint64_t encoder;
     std::unique_ptr<PieceCache> cache;
@@ -26,14 +32,14 @@ PieceCache* PieceCache::OfThread(uint64_t encoder) {
   constexpr size_t kKept = 3;
   thread_local std::vector<Entry> entries;  // the one used last in front
   for (size_t i = 0; i < entries.size(); ++i) {
-    if (entries[i].encoder != encoder) continue;
+    if (entries[i].encoder != number_) continue;
     if (i > 0)
       std::rotate(entries.begin(), entries.begin() + static_cast<ptrdiff_t>(i),
                   entries.begin() + static_cast<ptrdiff_t>(i) + 1);
     return entries[0].cache.get();
   }
   if (entries.size() == kKept) entries.pop_back();
-  entries.insert(entries.begin(), Entry{encoder, std::make_unique<PieceCache>()});
+  entries.insert(entries.begin(), Entry{number_, std::make_unique<PieceCache>()});
   return entries[0].cache.get();
 }
 

@@ -136,9 +136,6 @@ class PieceCache {
             static_cast<uint16_t>(count)};
   }
 
-  // This thread's cache for the encoder of that number. A thread keeps those of the few encoders it used last.
-  static PieceCache* OfThread(uint64_t encoder);
-
   TextCache* texts() { return &texts_; }
   // Of stretches with added tokens in them. Made when first asked for.
   TextCache* raw_texts() {
@@ -203,6 +200,19 @@ class PieceCache {
   TextCache texts_;
   std::unique_ptr<RawTexts> raw_texts_;
   bool first_ = false;
+};
+
+// The caches of one encoder, one a thread. Any thread.
+class PieceCaches {
+ public:
+  PieceCaches();
+  PieceCaches(const PieceCaches&) = delete;
+  PieceCaches& operator=(const PieceCaches&) = delete;
+  // This thread's. A thread keeps those of the few encoders it used last.
+  PieceCache* OfThread() const;
+
+ private:
+  uint64_t number_;  // of the encoder in the process
 };
 
 }  // namespace portico::tokenizer
