@@ -25,20 +25,31 @@ struct BatchTokenizer::Unit {
 
 namespace {
 
-constexpr size_t kUnitsPerThread = 4;  // so that the last one does not keep the others waiting long
+constexpr size_t kPartsPerThread = 4;  // of a long text
+constexpr size_t kGroupsPerThread =
+    16;  // so that the last one does not keep the others waiting long
 
+// Neighbours that a thread takes together: [begin, end).
+struct Group {
+  size_t begin;
+  size_t end;
+  size_t bytes;
+};
+
+// A text of so many bytes is one part.
+size_t LeastToCut(size_t part_bytes) { return part_bytes + part_bytes / 2; }
+
+// Groups of at least `bytes`, but for the last, the largest first.
 template <typename Size>
-std::vector<std::pair<size_t, size_t>> GroupByBytes(size_t count, size_t bytes, Size size) {
-  std::vector<std::pair<size_t, size_t>> groups;
-  size_t sum = bytes;
+std::vector<Group> GroupByBytes(size_t count, size_t bytes, Size size) {
+  std::vector<Group> groups;
   for (size_t i = 0; i < count; ++i) {
-    if (sum >= bytes) {
-      groups.push_back({i, i});
-      sum = 0;
-    }
-    groups.back().second = i + 1;
-    sum += size(i);
+    if (groups.empty() || groups.back().bytes >= bytes) groups.push_back({i, i, 0});
+    groups.back().end = i + 1;
+    groups.back().bytes += size(i);
   }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const Group& a, const Group& b) { return a.bytes > b.bytes; });
   return groups;
 }
 
@@ -55,9 +66,9 @@ BatchTokenizer::BatchTokenizer(std::shared_ptr<const Tokenizer> tokenizer, CpuPo
 
 BatchTokenizer::~BatchTokenizer() = default;
 
-size_t BatchTokenizer::UnitBytes(size_t total) const {
+size_t BatchTokenizer::ShareOf(size_t total, size_t per_thread) const {
   size_t threads = pool_ == nullptr ? 1 : pool_->threads() + 1;
-  return std::max(sizes_.unit, total / (threads * kUnitsPerThread));
+  return std::max(sizes_.unit, total / (threads * per_thread));
 }
 
 bool BatchTokenizer::MayCut(const Options& options) const {
@@ -75,7 +86,7 @@ bool BatchTokenizer::PadsToLongest(const Options& options) const {
 void BatchTokenizer::CutText(size_t index, std::string_view text, size_t unit_bytes,
                              std::vector<Unit>* units) const {
   size_t begin = 0;
-  while (text.size() - begin > unit_bytes + unit_bytes / 2) {
+  while (text.size() - begin > LeastToCut(unit_bytes)) {
     size_t seam = seams_->Find(text, begin + unit_bytes, text.size());
     if (seam == text.size()) break;
     units->push_back({index, begin, seam, false, {}, {}});
@@ -119,7 +130,7 @@ StatusOr<std::vector<std::vector<TokenId>>> BatchTokenizer::EncodeIds(
   }
   size_t total = 0;
   for (std::string_view text : texts) total += text.size();
-  size_t unit_bytes = UnitBytes(total);
+  size_t unit_bytes = ShareOf(total, kPartsPerThread);
   std::vector<Unit> units;
   bool may_cut = MayCut(options);
   // A cut text is made valid first: what is no UTF-8 could lie across a seam.
@@ -127,17 +138,17 @@ StatusOr<std::vector<std::vector<TokenId>>> BatchTokenizer::EncodeIds(
   std::vector<std::string> copies;
   copies.reserve(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    if (!may_cut || texts[i].size() <= sizes_.long_text) {
+    if (!may_cut || texts[i].size() <= std::max(sizes_.long_text, LeastToCut(unit_bytes))) {
       units.push_back({i, 0, texts[i].size(), true, {}, {}});
       continue;
     }
     if (!IsValidUtf8(texts[i])) valid[i] = copies.emplace_back(ToValidUtf8(texts[i]));
     CutText(i, valid[i], unit_bytes, &units);
   }
-  auto groups = GroupByBytes(units.size(), unit_bytes,
+  auto groups = GroupByBytes(units.size(), ShareOf(total, kGroupsPerThread),
                              [&](size_t i) { return units[i].end - units[i].begin; });
   ParallelFor(pool_, groups.size(), [&](size_t g) {
-    for (size_t i = groups[g].first; i < groups[g].second; ++i) Run(valid, options, &units[i]);
+    for (size_t i = groups[g].begin; i < groups[g].end; ++i) Run(valid, options, &units[i]);
   });
   const tokenizer::SpecialFrame& frame = tokenizer_->pipeline().frame();
   auto append = [](const std::vector<TokenId>& from, std::vector<TokenId>* to) {
@@ -183,9 +194,9 @@ StatusOr<std::vector<Encoding>> BatchTokenizer::Encode(std::span<const Input> in
   for (size_t i = 0; i < inputs.size(); ++i) total += size(i);
   std::vector<Encoding> out(inputs.size());
   std::vector<Status> failed(inputs.size());
-  auto groups = GroupByBytes(inputs.size(), UnitBytes(total), size);
+  auto groups = GroupByBytes(inputs.size(), ShareOf(total, kGroupsPerThread), size);
   ParallelFor(pool_, groups.size(), [&](size_t g) {
-    for (size_t i = groups[g].first; i < groups[g].second; ++i) {
+    for (size_t i = groups[g].begin; i < groups[g].end; ++i) {
       const Input& in = inputs[i];
       StatusOr<Encoding> made =
           tokenizer_->EncodeFull(in.text, in.pair ? &*in.pair : nullptr, options);
@@ -215,10 +226,10 @@ std::vector<std::string> BatchTokenizer::Decode(std::span<const std::span<const 
   size_t total = 0;
   for (std::span<const TokenId> ids : lists) total += ids.size();
   std::vector<std::string> out(lists.size());
-  auto groups =
-      GroupByBytes(lists.size(), UnitBytes(total), [&](size_t i) { return lists[i].size(); });
+  auto groups = GroupByBytes(lists.size(), ShareOf(total, kGroupsPerThread),
+                             [&](size_t i) { return lists[i].size(); });
   ParallelFor(pool_, groups.size(), [&](size_t g) {
-    for (size_t i = groups[g].first; i < groups[g].second; ++i) {
+    for (size_t i = groups[g].begin; i < groups[g].end; ++i) {
       out[i] = tokenizer_->Decode(lists[i], skip_special_tokens);
     }
   });

@@ -60,7 +60,8 @@ class BatchTokenizer {
  private:
   struct Unit;
 
-  size_t UnitBytes(size_t total) const;
+  // The bytes of a share of `total`, of which each thread gets `per_thread`.
+  size_t ShareOf(size_t total, size_t per_thread) const;
   void CutText(size_t index, std::string_view text, size_t unit_bytes,
                std::vector<Unit>* units) const;
   void Run(std::span<const std::string_view> texts, const Options& options, Unit* unit) const;
