@@ -55,7 +55,7 @@ class PendingPieces {
     }
     piece.key = PieceKey::Of(p, length, static_cast<size_t>(end_ - p));
     piece.hash = piece.key.Hash();
-    if (MayBeWord(piece)) words_.Prefetch(words_.LineOf(piece.hash));
+    if (WordTable::MayHave(piece.key, length)) words_.Prefetch(words_.LineOf(piece.hash));
     cache_->PrefetchShort(piece.hash);
   }
 
@@ -74,12 +74,6 @@ class PendingPieces {
     const char* text;
     size_t length;
   };
-
-  // Whether the piece is looked for in the table of words. Of scripts beyond ASCII few pieces are one token, and those
-  // that are lie in the cache like the others.
-  static bool MayBeWord(const Pending& piece) {
-    return piece.length <= WordTable::kMostBytes && (piece.key.low & 0x8080) == 0;
-  }
 
   // Returns how many of the pieces are several tokens. `kCacheFirst`: whether the cache is asked before the table of
   // words, and is given the words. Where nearly all pieces are words that costs more, but where many are not, the
@@ -122,7 +116,7 @@ class PendingPieces {
     return true;
   }
   [[gnu::always_inline]] bool ResolveWord(const Pending& piece, TokenId** to) const {
-    if (!MayBeWord(piece)) return false;
+    if (!WordTable::MayHave(piece.key, piece.length)) return false;
     TokenId id = words_.Find(piece.key, words_.LineOf(piece.hash));
     if (id < 0) return false;
     *(*to)++ = id;

@@ -198,12 +198,12 @@ TEST(CompiledModel, ChangesOnlyWithItsFormatNumber) {
   for (bool unigram : {false, true}) {
     checks.push_back(KeyOfContent(*CompileModel(*SentencePieceModel(unigram)), "").Hex());
   }
-  EXPECT_EQ(kCompiledFormat, 5u);
+  EXPECT_EQ(kCompiledFormat, 6u);
   EXPECT_THAT(checks, ::testing::ElementsAre(
-                          "a82a0b60d2675b53b944d5d6f58aac34", "c9029e45bc5df1949bd3ae1a7f5c2af3",
-                          "93b5dc274a4d8bcd2d744b63c806fac4", "478bdb1c37596c81ff80972306e436fc",
-                          "687d3eaf0743517541cab780ecb91c1c", "746d711389703b05b6049fe0f04e5f74",
-                          "cedacb512b1344f1bbaa1cbe56cba1f7", "2653adc266d0aeb579d4bf9e3364d016"));
+                          "9b7a47706bb6ab4d1fb2b18cd5908578", "80e463d5489e001583cf4bf49dcb78e6",
+                          "f860d047ac662a37b2ec987719bfd0aa", "6b63c75dc44203033c76b462a1206bd8",
+                          "5b6ab7680e4a1f8a15093a9e861fe9dc", "a0458b363216bfb3769ea9b6166de32c",
+                          "7217b5d07ede9f7b0530875015d00dd5", "aee2cca562079298d4203303cf664a40"));
 }
 
 TEST(CompiledModel, SurvivesAnyBytes) {

@@ -6,8 +6,9 @@ namespace portico::tokenizer {
 
 size_t WordTable::LinesFor(const ByteTokens& tokens) {
   size_t count = 0;
-  for (TokenId id = 0; id < tokens.limit(); ++id) count += tokens.LengthOf(id) - 1 < kMostBytes;
-  return count / 3 + 1;
+  for (TokenId id = 0; id < tokens.limit(); ++id) count += MayBeAsked(tokens.Of(id));
+  // Two and a half words a line: one in fifteen does not fit, and they are the rarest.
+  return std::max<size_t>(kLeastLines, count * 2 / 5);
 }
 
 std::unique_ptr<const WordTable> WordTable::Restore(CompiledReader* in, TokenId limit) {

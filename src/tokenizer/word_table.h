@@ -19,8 +19,9 @@
 
 namespace portico::tokenizer {
 
-// Four pieces of up to twelve bytes to a line, so that a look-up costs one cache line, found or not. Where a line is
-// full, the pieces of the largest ids are left out. Immutable once made.
+// Pieces of up to twelve bytes that begin with ASCII, four to a line, so that a look-up costs one cache line, found or
+// not. Where a line is full, the pieces of the largest ids are left out. Of other scripts few pieces are one token.
+// Immutable once made.
 class WordTable {
  public:
   static constexpr size_t kMostBytes = 12;
@@ -30,13 +31,18 @@ class WordTable {
   WordTable(const ByteTokens& tokens, IsWhole is_whole) : lines_(LinesFor(tokens)) {
     if (tokens.limit() > kIds) return;
     for (TokenId id = 0; id < tokens.limit(); ++id) {
-      if (tokens.LengthOf(id) - 1 < kMostBytes && is_whole(id)) Add(tokens.Of(id), id);
+      if (MayBeAsked(tokens.Of(id)) && is_whole(id)) Add(tokens.Of(id), id);
     }
   }
 
   // The table as bytes, and back for ids below `limit`; null where these are not such bytes.
   void Save(CompiledWriter* out) const { out->Rows(lines_); }
   static std::unique_ptr<const WordTable> Restore(CompiledReader* in, TokenId limit);
+
+  // Whether such a piece may be in the table; `length` are its bytes, of which the first two decide.
+  static bool MayHave(const PieceKey& key, size_t length) {
+    return length <= kMostBytes && (key.low & 0x8080) == 0;
+  }
 
   // Where to look, to be given to Prefetch() and Find(); `hash` is the key's.
   size_t LineOf(uint64_t hash) const { return (hash >> 32) * lines_.size() >> 32; }
@@ -51,6 +57,7 @@ class WordTable {
 
  private:
   static constexpr unsigned kSlots = 4;
+  static constexpr size_t kLeastLines = 128;
   static constexpr int kIdShift = 32;
   static constexpr TokenId kIds = TokenId{1} << 24;
   static constexpr uint64_t kIdMask = uint64_t{kIds - 1} << kIdShift;
@@ -89,6 +96,10 @@ class WordTable {
   }
 
   WordTable() = default;
+  // Of a token's bytes.
+  static bool MayBeAsked(std::string_view bytes) {
+    return bytes.size() - 1 < kMostBytes && MayHave(PieceKey::Of(bytes), bytes.size());
+  }
   static size_t LinesFor(const ByteTokens& tokens);
   void Add(std::string_view piece, TokenId id);
 
