@@ -4,17 +4,12 @@
 #include <utility>
 
 #include "text/utf8.h"
+#include "tokenizer/token_edges.h"
 
 namespace portico::tokenizer {
 namespace {
 
 unsigned char Byte(char c) { return static_cast<unsigned char>(c); }
-bool IsTail(char c) { return (Byte(c) & 0xC0) == 0x80; }
-
-uint32_t CharLength(char lead) {
-  unsigned char b = Byte(lead);
-  return b < 0x80 ? 1 : b < 0xE0 ? 2 : b < 0xF0 ? 3 : 4;
-}
 
 constexpr size_t kTails = 64;  // 0x80 … 0xBF
 constexpr size_t kLeads = 64;  // 0xC0 … 0xFF
@@ -44,30 +39,6 @@ bool MergeAlone(const Bpe& model, std::vector<TokenId> ids, TokenId* whole, uint
   }
   *whole = ids[0];
   return true;
-}
-
-// How a token may touch a border of characters: with a whole character, with a part of one, or not at all.
-struct Edge {
-  enum Kind { kNone, kWhole, kPart } kind = kNone;
-  uint32_t code_point = 0;  // kWhole
-};
-
-Edge FirstOf(std::string_view bytes) {
-  if (bytes.empty() || IsTail(bytes[0])) return {};
-  size_t length = CharLength(bytes[0]);
-  if (length > bytes.size()) return {Edge::kPart, 0};
-  if (Utf8SequenceLength(bytes) != length) return {};
-  return {Edge::kWhole, Utf8Decode(bytes, length)};
-}
-
-Edge LastOf(std::string_view bytes) {
-  if (bytes.empty()) return {};
-  size_t at = bytes.size() - 1;
-  while (at > 0 && IsTail(bytes[at])) --at;
-  if (IsTail(bytes[at])) return {Edge::kPart, 0};
-  std::string_view last = bytes.substr(at);
-  if (Utf8SequenceLength(last) != last.size()) return {};
-  return {Edge::kWhole, Utf8Decode(last, last.size())};
 }
 
 }  // namespace
@@ -136,19 +107,20 @@ void CharAtoms::NoteAtoms(const Bpe& model, const ByteTokens& tokens) {
 
 void CharAtoms::NoteBorders(const Bpe& model, const ByteTokens& tokens) {
   struct Edges {
-    Edge first;
-    Edge last;
+    TokenEdge first;
+    TokenEdge last;
   };
   std::vector<Edges> edges(static_cast<size_t>(tokens.limit()));
   for (TokenId id = 0; id < tokens.limit(); ++id) {
-    edges[static_cast<size_t>(id)] = {FirstOf(tokens.Of(id)), LastOf(tokens.Of(id))};
+    edges[static_cast<size_t>(id)] = {LeftEdge(tokens.Of(id)), RightEdge(tokens.Of(id))};
   }
   auto note = [](uint32_t* earliest, Merge merge) { *earliest = std::min(*earliest, merge.rank); };
   // Files converted from rank files list merges whose parts become tokens later than the whole does.
   auto check_order = [&](TokenId id, Merge merge) {
-    const Edge& e = edges[static_cast<size_t>(id)].first;
+    const TokenEdge& e = edges[static_cast<size_t>(id)].first;
     std::string_view bytes = tokens.Of(id);
-    if (e.kind != Edge::kWhole || e.code_point < kAscii || CharLength(bytes[0]) != bytes.size()) {
+    if (e.kind != TokenEdge::kWhole || e.code_point < kAscii ||
+        CharLengthOf(bytes[0]) != bytes.size()) {
       return;
     }
     if (Atom* atom = Of(e.code_point); merge.rank < atom->rank) atom->id = -1;
@@ -156,26 +128,26 @@ void CharAtoms::NoteBorders(const Bpe& model, const ByteTokens& tokens) {
   model.ForEachMerge([&](TokenId left, TokenId right, Merge merge) {
     check_order(left, merge);
     check_order(right, merge);
-    const Edge& a = edges[static_cast<size_t>(left)].last;
-    const Edge& b = edges[static_cast<size_t>(right)].first;
-    if (a.kind == Edge::kWhole && b.kind == Edge::kPart) {
+    const TokenEdge& a = edges[static_cast<size_t>(left)].last;
+    const TokenEdge& b = edges[static_cast<size_t>(right)].first;
+    if (a.kind == TokenEdge::kWhole && b.kind == TokenEdge::kPart) {
       bool ascii = a.code_point < kAscii;
       note(ascii ? &ascii_part_.Edit(AsciiPart(tokens.Of(left).back(), tokens.Of(right).front()))
                  : &Of(a.code_point)->with_part_after,
            merge);
-    } else if (a.kind == Edge::kPart && b.kind == Edge::kWhole) {
+    } else if (a.kind == TokenEdge::kPart && b.kind == TokenEdge::kWhole) {
       bool ascii = b.code_point < kAscii;
       note(ascii ? &part_ascii_.Edit(PartAscii(tokens.Of(left).back(), tokens.Of(right).front()))
                  : &Of(b.code_point)->with_part_before,
            merge);
-    } else if (a.kind == Edge::kPart && b.kind == Edge::kPart) {
+    } else if (a.kind == TokenEdge::kPart && b.kind == TokenEdge::kPart) {
       note(&part_part_.Edit(PartPart(tokens.Of(left).back(), tokens.Of(right).front())), merge);
     }
   });
 }
 
 CharAtoms::Char CharAtoms::CharAt(const char* p) const {
-  uint32_t length = CharLength(*p);
+  uint32_t length = CharLengthOf(*p);
   uint32_t c = Byte(p[0]);
   if (length == 2) {
     c = (c & 31) << 6 | (Byte(p[1]) & 63);
