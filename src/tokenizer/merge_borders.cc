@@ -1,8 +1,7 @@
 #include "tokenizer/merge_borders.h"
 
-#include <bit>
 #include <string_view>
-#include <unordered_set>
+#include <vector>
 
 #include "text/utf8.h"
 
@@ -30,26 +29,18 @@ MergeBorders::MergeBorders(const Bpe& model, uint32_t cut_before) : cut_before_(
   for (TokenId id = 0; id <= vocabulary.max_id(); ++id) {
     ends[static_cast<size_t>(id)] = EndsOf(vocabulary.Spelling(id));
   }
-  std::unordered_set<uint64_t> pairs;
+  std::vector<uint64_t> pairs;
   model.ForEachMerge([&](TokenId left, TokenId right, Merge) {
     uint32_t a = ends[static_cast<size_t>(left)].last;
     uint32_t b = ends[static_cast<size_t>(right)].first;
-    pairs.insert(uint64_t{a} << 32 | b);
+    pairs.push_back(CharPairs::Of(a, b));
   });
-  int log_bits = 12;
-  while ((size_t{1} << log_bits) < pairs.size() * 16) ++log_bits;
-  shift_ = 64 - log_bits;
-  bits_.assign(size_t{1} << (log_bits - 6), 0);
-  for (uint64_t pair : pairs) {
-    uint64_t at = Hash(static_cast<uint32_t>(pair >> 32), static_cast<uint32_t>(pair)) >> shift_;
-    bits_.Edit(at >> 6) |= uint64_t{1} << (at & 63);
-  }
+  pairs_ = CharPairs(std::move(pairs));
 }
 
 std::optional<MergeBorders> MergeBorders::Restore(CompiledReader* in, uint32_t cut_before) {
   MergeBorders out(cut_before);
-  if (!in->Rows(&out.bits_) || !std::has_single_bit(out.bits_.size())) return std::nullopt;
-  out.shift_ = 64 - 6 - std::countr_zero(out.bits_.size());
+  if (!out.pairs_.Restore(in)) return std::nullopt;
   return out;
 }
 

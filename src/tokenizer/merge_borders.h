@@ -17,8 +17,8 @@
 #include <optional>
 
 #include "tokenizer/bpe.h"
+#include "tokenizer/char_pairs.h"
 #include "tokenizer/compiled_file.h"
-#include "tokenizer/stored_rows.h"
 
 namespace portico::tokenizer {
 
@@ -29,25 +29,17 @@ class MergeBorders {
   MergeBorders(const Bpe& model, uint32_t cut_before);
 
   // The table as bytes, and back; nothing where these are not such bytes. Any such table is safe.
-  void Save(CompiledWriter* out) const { out->Rows(bits_); }
+  void Save(CompiledWriter* out) const { pairs_.Save(out); }
   static std::optional<MergeBorders> Restore(CompiledReader* in, uint32_t cut_before);
 
   // True where a merge may reach from `a` to the `b` behind it; now and then also where none does.
-  bool MayCross(uint32_t a, uint32_t b) const {
-    uint64_t at = Hash(a, b) >> shift_;
-    return b != cut_before_ && (bits_[at >> 6] >> (at & 63) & 1) != 0;
-  }
+  bool MayCross(uint32_t a, uint32_t b) const { return b != cut_before_ && pairs_.MayHave(a, b); }
 
  private:
   explicit MergeBorders(uint32_t cut_before) : cut_before_(cut_before) {}
 
-  static uint64_t Hash(uint32_t a, uint32_t b) {
-    return (uint64_t{a} << 21 | b) * 0x9E3779B97F4A7C15u;
-  }
-
   uint32_t cut_before_;
-  int shift_ = 64;
-  StoredRows<uint64_t> bits_;  // a power of two, at least sixteen bits a pair
+  CharPairs pairs_;
 };
 
 }  // namespace portico::tokenizer
