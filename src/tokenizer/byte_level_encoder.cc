@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -19,6 +20,8 @@ constexpr std::string_view kFirstText =
     "The quick brown fox jumps over the lazy dog, and then it's 12:45; what else? \n\n"
     "def f(x):\n    return {\"key\": [x + 1]}  # \xE4\xB8\xAD\xE6\x96\x87\xE3\x81\x82 \xC3\xA9\n";
 
+constexpr uint64_t kHighBits = 0x8080808080808080u;
+
 bool IsSpaceAt(const CharClasses& classes, const char* p) {
   return (ClassAt(classes, p).char_class & kSpace) != 0;
 }
@@ -33,6 +36,29 @@ bool IsFirmBorder(const CharClasses& classes, const char* begin, const char* p) 
   return *p != '\'' && (ClassAt(classes, p).char_class & (kLetter | kMark | kNumber | kSpace)) == 0;
 }
 
+// Whether a piece is worth a look for borders, by its first character that is not ASCII: the scripts from Thai on, most of
+// which are written without spaces. The words of the others are short, and come again as they are.
+bool MayHaveParts(const char* not_ascii) {
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(not_ascii[i]); };
+  return byte(0) > 0xE0 || (byte(0) == 0xE0 && byte(1) >= 0xB8);
+}
+
+// The first byte that is not ASCII of the piece of that key at `p`, which has one.
+const char* FirstNotAscii(const char* p, const PieceKey& key) {
+  uint64_t low = key.low & kHighBits;
+  return p + (low != 0 ? std::countr_zero(low) : 64 + std::countr_zero(key.high & kHighBits)) / 8;
+}
+
+// The same of a piece of at least eight bytes; null where there is none.
+const char* FirstNotAscii(const char* p, const char* q) {
+  for (;; p = std::min(p + 8, q - 8)) {
+    uint64_t word;
+    std::memcpy(&word, p, 8);
+    if ((word & kHighBits) != 0) return p + std::countr_zero(word & kHighBits) / 8;
+    if (q - p == 8) return nullptr;
+  }
+}
+
 // The pieces of a stretch, before they are looked up.
 class PendingPieces {
  public:
@@ -41,22 +67,20 @@ class PendingPieces {
   PendingPieces(const PieceMerger& merger, PieceCache* cache, const char* end, IdSink* out)
       : merger_(merger), words_(merger.words()), cache_(cache), end_(end), out_(out) {}
 
-  bool full() const { return count_ == kMost; }
+  // Nothing of a new stretch is looked up yet.
+  void BeginStretch() { untouched_ = true; }
+  bool untouched() const { return untouched_; }
 
+  // The next piece.
   void Add(const char* p, const char* q) {
-    Pending& piece = pending_[count_++];
     auto length = static_cast<size_t>(q - p);
-    piece.text = p;
-    piece.length = length;
-    if (length > PieceCache::kShortBytes) {
-      if (length <= PieceCache::kMediumBytes)
-        cache_->Prefetch(PieceCache::MediumKeyOf({p, length}));
-      return;
+    if (length > PieceCache::kShortBytes) return AddLonger(p, length);
+    PieceKey key = PieceKey::Of(p, length, static_cast<size_t>(end_ - p));
+    if (((key.low | key.high) & kHighBits) != 0 && length > kOneChar &&
+        MayHaveParts(FirstNotAscii(p, key))) {
+      return AddParts(p, q);
     }
-    piece.key = PieceKey::Of(p, length, static_cast<size_t>(end_ - p));
-    piece.hash = piece.key.Hash();
-    if (WordTable::MayHave(piece.key, length)) words_.Prefetch(words_.LineOf(piece.hash));
-    cache_->PrefetchShort(piece.hash);
+    AddShort(p, length, key);
   }
 
   void Drop() { count_ = 0; }
@@ -74,6 +98,51 @@ class PendingPieces {
     const char* text;
     size_t length;
   };
+
+  static constexpr size_t kOneChar = 4;
+
+  Pending* Next(const char* p, size_t length) {
+    if (count_ == kMost) {
+      Resolve();
+      untouched_ = false;
+    }
+    Pending* piece = &pending_[count_++];
+    piece->text = p;
+    piece->length = length;
+    return piece;
+  }
+  [[gnu::always_inline]] void AddShort(const char* p, size_t length, const PieceKey& key) {
+    Pending* piece = Next(p, length);
+    piece->key = key;
+    piece->hash = key.Hash();
+    if (WordTable::MayHave(key, length)) words_.Prefetch(words_.LineOf(piece->hash));
+    cache_->PrefetchShort(piece->hash);
+  }
+  void AddLonger(const char* p, size_t length) {
+    const char* not_ascii = FirstNotAscii(p, p + length);
+    if (not_ascii != nullptr && MayHaveParts(not_ascii)) {
+      AddParts(p, p + length);
+    } else {
+      AddWhole(p, length);
+    }
+  }
+  void AddWhole(const char* p, size_t length) {
+    Next(p, length);
+    if (length <= PieceCache::kMediumBytes) cache_->Prefetch(PieceCache::MediumKeyOf({p, length}));
+  }
+  // The parts that are merged each by itself (piece_parts.h).
+  [[gnu::noinline]] void AddParts(const char* p, const char* q) {
+    while (p < q) {
+      const char* part_end = merger_.parts().NextEnd(p, q);
+      auto length = static_cast<size_t>(part_end - p);
+      if (length > PieceCache::kShortBytes) {
+        AddWhole(p, length);
+      } else {
+        AddShort(p, length, PieceKey::Of(p, length, static_cast<size_t>(end_ - p)));
+      }
+      p = part_end;
+    }
+  }
 
   // Returns how many of the pieces are several tokens. `kCacheFirst`: whether the cache is asked before the table of
   // words, and is given the words. Where nearly all pieces are words that costs more, but where many are not, the
@@ -171,6 +240,7 @@ class PendingPieces {
   const char* end_;
   IdSink* out_;
   size_t count_ = 0;
+  bool untouched_ = true;
   Pending pending_[kMost];
 };
 
@@ -227,14 +297,10 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
     }
     size_t first = out.size();
     size_t length = 0;
-    bool whole = true;  // nothing of the stretch is looked up yet
+    pieces.BeginStretch();
     if constexpr (Places::kWanted) piece_count = 0;
     do {
       const char* q = scanner.Next(p, end);
-      if (pieces.full()) {
-        pieces.Resolve();
-        whole = false;
-      }
       pieces.Add(p, q);
       if constexpr (Places::kWanted) piece_ends[piece_count++] = q;
       p = q;
@@ -242,7 +308,7 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
     } while (p < end && length < TextCache::kMost &&
              (length < least || readable < length + TextCache::kBehind ||
               !IsFirmBorder(classes, begin, p)));
-    if (keep && whole && copied()) {
+    if (keep && pieces.untouched() && copied()) {
       pieces.Drop();
       continue;
     }

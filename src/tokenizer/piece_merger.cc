@@ -140,7 +140,9 @@ std::unique_ptr<const PieceMerger> PieceMerger::Make(const Bpe& model) {
   std::copy_n(byte_ids, 256, merger->byte_ids_);
   merger->MakeBytePairs();
   merger->atoms_ = std::make_unique<CharAtoms>(model, merger->tokens_, merger->byte_ids_);
-  merger->MakeWords();
+  std::vector<bool> whole = WholeTokens(*merger->pairs_, merger->tokens_, merger->byte_ids_);
+  merger->MakeWords(whole);
+  merger->parts_ = std::make_unique<PieceParts>(model, merger->tokens_, whole);
   return merger;
 }
 
@@ -149,6 +151,7 @@ void PieceMerger::Save(CompiledWriter* out) const {
   out->Rows(byte_pairs_);
   atoms_->Save(out);
   words_->Save(out);
+  parts_->Save(out);
 }
 
 std::unique_ptr<const PieceMerger> PieceMerger::Restore(const Bpe& model, std::string_view bytes) {
@@ -164,7 +167,8 @@ std::unique_ptr<const PieceMerger> PieceMerger::Restore(const Bpe& model, std::s
   if (merger->pairs_ == nullptr || !in.Rows(&merger->byte_pairs_) ||
       merger->byte_pairs_.size() != kBytePairs ||
       !(merger->atoms_ = CharAtoms::Restore(&in, limit, merger->byte_ids_)) ||
-      !(merger->words_ = WordTable::Restore(&in, limit)) || !in.AtEnd()) {
+      !(merger->words_ = WordTable::Restore(&in, limit)) ||
+      !(merger->parts_ = PieceParts::Restore(&in)) || !in.AtEnd()) {
     return nullptr;
   }
   bool known = true;
@@ -182,13 +186,12 @@ void PieceMerger::MakeBytePairs() {
   }
 }
 
-void PieceMerger::MakeWords() {
+void PieceMerger::MakeWords(const std::vector<bool>& whole) {
   if (model_.options().ignore_merges) {
     words_ = std::make_unique<WordTable>(
         tokens_, [&](TokenId id) { return tokens_.Find(tokens_.Of(id)) == id; });
     return;
   }
-  std::vector<bool> whole = WholeTokens(*pairs_, tokens_, byte_ids_);
   words_ = std::make_unique<WordTable>(tokens_,
                                        [&](TokenId id) { return whole[static_cast<size_t>(id)]; });
 }

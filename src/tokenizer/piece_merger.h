@@ -4,11 +4,13 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tokenizer/bpe.h"
 #include "tokenizer/byte_tokens.h"
 #include "tokenizer/char_atoms.h"
 #include "tokenizer/pair_merges.h"
+#include "tokenizer/piece_parts.h"
 #include "tokenizer/word_table.h"
 
 namespace portico::tokenizer {
@@ -30,12 +32,13 @@ class PieceMerger {
 
   const ByteTokens& tokens() const { return tokens_; }
   const WordTable& words() const { return *words_; }
+  const PieceParts& parts() const { return *parts_; }
 
  private:
   PieceMerger(const Bpe& model, ByteTokens tokens) : model_(model), tokens_(std::move(tokens)) {}
 
   void MakeBytePairs();
-  void MakeWords();
+  void MakeWords(const std::vector<bool>& whole);
   class Keys;
   size_t MergeFew(TokenId* ids, size_t count, Keys* keys) const;
   size_t MergeMany(TokenId* ids, size_t count) const;
@@ -47,6 +50,7 @@ class PieceMerger {
   StoredRows<PairMerges::Pair> byte_pairs_;  // of two bytes, the first the high one
   std::unique_ptr<const CharAtoms> atoms_;
   std::unique_ptr<const WordTable> words_;
+  std::unique_ptr<const PieceParts> parts_;
 };
 
 }  // namespace portico::tokenizer

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <random>
 #include <set>
@@ -57,6 +58,11 @@ std::unique_ptr<Bpe> RandomModel(std::mt19937* random, size_t merges, bool ignor
     }
     table.Add(left, right, {rank++, whole});
   }
+  // Tokens that nothing merges to count where merges are ignored.
+  for (size_t i = 0; ignore_merges && i < 3; ++i) {
+    std::string token = RandomText(random, 2 + i % 2);
+    if (std::find(tokens.begin(), tokens.end(), token) == tokens.end()) tokens.push_back(token);
+  }
   for (size_t id = 0; id < tokens.size(); ++id) {
     vocabulary.Add(ToByteLevel(tokens[id]), static_cast<TokenId>(id));
   }
@@ -83,6 +89,33 @@ TEST(PieceMerger, EqualsTheModelOnRandomMergesAndTexts) {
       for (size_t k = 0; k < ids.size(); ++k) ASSERT_EQ(ids[k], expected[k].id) << text;
     }
   }
+}
+
+TEST(PieceParts, HaveTogetherTheIdsOfThePiece) {
+  std::mt19937 random(9);
+  size_t cut = 0;
+  for (int round = 0; round < 120; ++round) {
+    std::unique_ptr<Bpe> model = RandomModel(&random, 5 + random() % 100, round % 2 == 0);
+    std::unique_ptr<const PieceMerger> merger = PieceMerger::Make(*model);
+    for (int i = 0; i < 200; ++i) {
+      std::string text = RandomText(&random, 1 + random() % 12);
+      std::vector<Token> expected;
+      ASSERT_TRUE(model->Tokenize(ToByteLevel(text), &expected).ok());
+      std::vector<TokenId> ids;
+      const char* end = text.data() + text.size();
+      for (const char* p = text.data(); p < end;) {
+        const char* part_end = merger->parts().NextEnd(p, end);
+        std::vector<TokenId> of_part(static_cast<size_t>(part_end - p));
+        of_part.resize(merger->Encode({p, part_end}, of_part.data()));
+        ids.insert(ids.end(), of_part.begin(), of_part.end());
+        cut += p > text.data() ? 1 : 0;
+        p = part_end;
+      }
+      ASSERT_EQ(ids.size(), expected.size()) << text;
+      for (size_t k = 0; k < ids.size(); ++k) ASSERT_EQ(ids[k], expected[k].id) << text;
+    }
+  }
+  EXPECT_GT(cut, 10000u);
 }
 
 TokenId WordOf(const PieceMerger& merger, std::string_view piece) {
