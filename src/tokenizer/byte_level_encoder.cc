@@ -16,10 +16,6 @@ namespace {
 
 using Kind = ByteLevelPlan::Kind;
 
-constexpr std::string_view kFirstText =
-    "The quick brown fox jumps over the lazy dog, and then it's 12:45; what else? \n\n"
-    "def f(x):\n    return {\"key\": [x + 1]}  # \xE4\xB8\xAD\xE6\x96\x87\xE3\x81\x82 \xC3\xA9\n";
-
 constexpr uint64_t kHighBits = 0x8080808080808080u;
 
 bool IsSpaceAt(const CharClasses& classes, const char* p) {
@@ -251,11 +247,7 @@ std::unique_ptr<const ByteLevelEncoder> ByteLevelEncoder::Make(
   if (plan.kind == Kind::kNone) return nullptr;
   if (!merger) merger = PieceMerger::Make(model);
   if (!merger) return nullptr;
-  std::unique_ptr<const ByteLevelEncoder> encoder(new ByteLevelEncoder(std::move(merger), plan));
-  // The classes of characters and this thread's caches are made now, so that the first text does not wait for them.
-  std::vector<TokenId> ids;
-  encoder->Encode(kFirstText, &ids);
-  return encoder;
+  return std::unique_ptr<const ByteLevelEncoder>(new ByteLevelEncoder(std::move(merger), plan));
 }
 
 ByteLevelEncoder::ByteLevelEncoder(std::unique_ptr<const PieceMerger> merger, ByteLevelPlan plan)

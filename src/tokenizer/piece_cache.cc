@@ -12,11 +12,7 @@ PieceCache::PieceCache()
       long_(tables_[0].longs),
       texts_(tables_[0].texts) {
   block_.reserve(kBlockWords);
-  // The first text does not wait for the pages, where they are huge.
-  char* bytes = reinterpret_cast<char*>(tables_.data());
-  for (size_t at = 0; at < sizeof(Tables); at += kHugePage) {
-    *static_cast<volatile char*>(bytes + at) = 0;
-  }
+  tables_.Touch();
 }
 
 PieceCaches::PieceCaches() {

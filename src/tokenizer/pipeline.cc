@@ -22,6 +22,10 @@ void AppendToken(TokenId id, std::string_view text, Span bytes, const CharOffset
   out->word_ids.push_back(word);
 }
 
+constexpr std::string_view kFirstText =
+    "The quick brown fox jumps over the lazy dog, and then it's 12:45; what else? \n\n"
+    "def f(x):\n    return {\"key\": [x + 1]}  # \xE4\xB8\xAD\xE6\x96\x87\xE3\x81\x82 \xC3\xA9\n";
+
 // From here on a thread more is worth its while.
 constexpr TokenId kManyIds = 1 << 15;
 
@@ -66,7 +70,14 @@ StatusOr<std::unique_ptr<const Pipeline>> Pipeline::Make(PipelineParts parts) {
   } else {
     p->frame_.known = true;
   }
+  p->EncodeFirstText();
   return std::unique_ptr<const Pipeline>(std::move(p));
+}
+
+void Pipeline::EncodeFirstText() const {
+  std::vector<TokenId> ids;
+  // Whether it can be encoded does not matter.
+  AppendIds(kFirstText, /*parse_special=*/true, &ids).IgnoreError();
 }
 
 void Pipeline::FillDecodeTable(TokenId size) {

@@ -87,6 +87,9 @@ class Pipeline {
 
   Status AddTokens();
   void FillDecodeTable(TokenId size);
+  // So that the first text does not wait until the classes of characters, tables that are made when they are needed and
+  // this thread's caches are there.
+  void EncodeFirstText() const;
   // The pieces of `text` that the model works on.
   Pieces Cut(std::string_view text, bool parse_special) const;
   StatusOr<Encoding> EncodeSequence(std::string_view text, uint32_t type_id,

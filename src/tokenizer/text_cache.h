@@ -33,7 +33,7 @@ class TextCache {
   static constexpr size_t kSlots = size_t{1} << 14;
 
   // `slots`: kSlots of them, zeroed, that outlive this.
-  explicit TextCache(Slot* slots) : ring_(kRingWords), slots_(slots) {}
+  explicit TextCache(Slot* slots) : ring_(kRingWords), slots_(slots) { ring_.Touch(); }
 
   static uint64_t HashOf(const char* text) { return HashBytes({text, kReadable}); }
 

@@ -35,4 +35,10 @@ std::unique_ptr<void, FreeZeroed> AllocateZeroed(size_t bytes) {
   return {at, FreeZeroed{bytes}};
 }
 
+void TouchHugePages(void* memory, size_t bytes) {
+  if (bytes < kHugePage) return;
+  auto* at = static_cast<volatile char*>(memory);
+  for (size_t i = 0; i < bytes; i += kHugePage) at[i] = at[i];
+}
+
 }  // namespace portico::tokenizer
