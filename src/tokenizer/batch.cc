@@ -48,8 +48,8 @@ std::vector<Group> GroupByBytes(size_t count, size_t bytes, Size size) {
     groups.back().end = i + 1;
     groups.back().bytes += size(i);
   }
-  std::stable_sort(groups.begin(), groups.end(),
-                   [](const Group& a, const Group& b) { return a.bytes > b.bytes; });
+  std::sort(groups.begin(), groups.end(),
+            [](const Group& a, const Group& b) { return a.bytes > b.bytes; });
   return groups;
 }
 
