@@ -25,9 +25,9 @@ struct BatchTokenizer::Unit {
 
 namespace {
 
-constexpr size_t kPartsPerThread = 4;  // of a long text
-constexpr size_t kGroupsPerThread =
-    16;  // so that the last one does not keep the others waiting long
+// Of a long text, and of a batch: many, so that the last one does not keep the others waiting long.
+constexpr size_t kPartsPerThread = 4;
+constexpr size_t kGroupsPerThread = 16;
 
 // Neighbours that a thread takes together: [begin, end).
 struct Group {
