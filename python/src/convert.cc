@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "tokenizer/zeroed_memory.h"
+
 namespace portico::python {
 namespace {
 
@@ -85,7 +87,7 @@ class SharedInts {
     return made;
   }
 
-  std::vector<PyObject*> ints_ = std::vector<PyObject*>(kIds);
+  tokenizer::ZeroedArray<PyObject*> ints_{kIds};
 };
 
 Json Convert(PyObject* value, int depth);
