@@ -29,6 +29,7 @@ bool Pipeline::AppendStretches(std::string_view text, IdSink* out, Places* place
     const size_t readable = text.size() - at;
     // The text's own beginning may be encoded otherwise.
     const bool keep = at > 0 && readable >= TextCache::kLeast + TextCache::kBehind;
+    const size_t least = TextCache::LeastOf(readable);
     uint64_t hash = 0;
     if (keep) {
       hash = TextCache::HashOf(text.data() + at);
@@ -59,8 +60,7 @@ bool Pipeline::AppendStretches(std::string_view text, IdSink* out, Places* place
       }
       end = token ? token->end : text.size();
       firm = token && looked <= end + TextCache::kBehind;
-    } while (end < text.size() && end - at < TextCache::kMost &&
-             (end - at < TextCache::kLeast || !firm));
+    } while (end < text.size() && end - at < TextCache::kMost && (end - at < least || !firm));
     const size_t length = end - at;
     if (keep && firm && length < TextCache::kMost && readable >= length + TextCache::kBehind &&
         texts.Seen(hash)) {
