@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "text/utf8.h"
-#include "tokenizer/token_edges.h"
+#include "tokenizer/char_pages.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -43,7 +43,8 @@ bool MergeAlone(const Bpe& model, std::vector<TokenId> ids, TokenId* whole, uint
 
 }  // namespace
 
-CharAtoms::CharAtoms(const Bpe& model, const ByteTokens& tokens, const TokenId* byte_ids)
+CharAtoms::CharAtoms(const Bpe& model, const ByteTokens& tokens, std::span<const TokenEdges> edges,
+                     const TokenId* byte_ids)
     : byte_ids_(byte_ids),
       block_of_(0x110000 / kBlock),
       atoms_(kBlock),
@@ -56,7 +57,7 @@ CharAtoms::CharAtoms(const Bpe& model, const ByteTokens& tokens, const TokenId* 
     atom->rank = 0;
   }
   NoteAtoms(model, tokens);
-  NoteBorders(model, tokens);
+  NoteBorders(model, tokens, edges);
 }
 
 void CharAtoms::Save(CompiledWriter* out) const {
@@ -105,19 +106,12 @@ void CharAtoms::NoteAtoms(const Bpe& model, const ByteTokens& tokens) {
   }
 }
 
-void CharAtoms::NoteBorders(const Bpe& model, const ByteTokens& tokens) {
-  struct Edges {
-    TokenEdge first;
-    TokenEdge last;
-  };
-  std::vector<Edges> edges(static_cast<size_t>(tokens.limit()));
-  for (TokenId id = 0; id < tokens.limit(); ++id) {
-    edges[static_cast<size_t>(id)] = {LeftEdge(tokens.Of(id)), RightEdge(tokens.Of(id))};
-  }
+void CharAtoms::NoteBorders(const Bpe& model, const ByteTokens& tokens,
+                            std::span<const TokenEdges> edges) {
   auto note = [](uint32_t* earliest, Merge merge) { *earliest = std::min(*earliest, merge.rank); };
   // Files converted from rank files list merges whose parts become tokens later than the whole does.
   auto check_order = [&](TokenId id, Merge merge) {
-    const TokenEdge& e = edges[static_cast<size_t>(id)].first;
+    const TokenEdge& e = edges[static_cast<size_t>(id)].left;
     std::string_view bytes = tokens.Of(id);
     if (e.kind != TokenEdge::kWhole || e.code_point < kAscii ||
         CharLengthOf(bytes[0]) != bytes.size()) {
@@ -128,8 +122,8 @@ void CharAtoms::NoteBorders(const Bpe& model, const ByteTokens& tokens) {
   model.ForEachMerge([&](TokenId left, TokenId right, Merge merge) {
     check_order(left, merge);
     check_order(right, merge);
-    const TokenEdge& a = edges[static_cast<size_t>(left)].last;
-    const TokenEdge& b = edges[static_cast<size_t>(right)].first;
+    const TokenEdge& a = edges[static_cast<size_t>(left)].right;
+    const TokenEdge& b = edges[static_cast<size_t>(right)].left;
     if (a.kind == TokenEdge::kWhole && b.kind == TokenEdge::kPart) {
       bool ascii = a.code_point < kAscii;
       note(ascii ? &ascii_part_.Edit(AsciiPart(tokens.Of(left).back(), tokens.Of(right).front()))
@@ -147,15 +141,7 @@ void CharAtoms::NoteBorders(const Bpe& model, const ByteTokens& tokens) {
 }
 
 CharAtoms::Char CharAtoms::CharAt(const char* p) const {
-  uint32_t length = CharLengthOf(*p);
-  uint32_t c = Byte(p[0]);
-  if (length == 2) {
-    c = (c & 31) << 6 | (Byte(p[1]) & 63);
-  } else if (length == 3) {
-    c = (c & 15) << 12 | (Byte(p[1]) & 63u) << 6 | (Byte(p[2]) & 63);
-  } else if (length == 4) {
-    c = (c & 7) << 18 | (Byte(p[1]) & 63u) << 12 | (Byte(p[2]) & 63u) << 6 | (Byte(p[3]) & 63);
-  }
+  auto [c, length] = DecodeChar(p);
   return {&atoms_[block_of_[c / kBlock] * size_t{kBlock} + c % kBlock], length};
 }
 

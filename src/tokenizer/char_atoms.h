@@ -14,20 +14,23 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "tokenizer/bpe.h"
 #include "tokenizer/byte_tokens.h"
 #include "tokenizer/compiled_file.h"
 #include "tokenizer/stored_rows.h"
+#include "tokenizer/token_edges.h"
 
 namespace portico::tokenizer {
 
 // Immutable once made.
 class CharAtoms {
  public:
-  // `byte_ids` are the tokens of the 256 bytes.
-  CharAtoms(const Bpe& model, const ByteTokens& tokens, const TokenId* byte_ids);
+  // `edges` are the tokens', `byte_ids` the tokens of the 256 bytes.
+  CharAtoms(const Bpe& model, const ByteTokens& tokens, std::span<const TokenEdges> edges,
+            const TokenId* byte_ids);
 
   // The tables as bytes, and back for ids below `limit`; null where these are not such bytes.
   void Save(CompiledWriter* out) const;
@@ -56,7 +59,7 @@ class CharAtoms {
   void Spell(const char* p, uint32_t length, TokenId** to) const;
   Atom* Of(uint32_t code_point);
   void NoteAtoms(const Bpe& model, const ByteTokens& tokens);
-  void NoteBorders(const Bpe& model, const ByteTokens& tokens);
+  void NoteBorders(const Bpe& model, const ByteTokens& tokens, std::span<const TokenEdges> edges);
 
   const TokenId* byte_ids_;
   StoredRows<uint16_t> block_of_;  // the first block has no atoms

@@ -1,6 +1,7 @@
 #include "tokenizer/merge_borders.h"
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/utf8.h"

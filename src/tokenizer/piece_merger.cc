@@ -139,10 +139,11 @@ std::unique_ptr<const PieceMerger> PieceMerger::Make(const Bpe& model) {
   merger->pairs_ = model.pairs();
   std::copy_n(byte_ids, 256, merger->byte_ids_);
   merger->MakeBytePairs();
-  merger->atoms_ = std::make_unique<CharAtoms>(model, merger->tokens_, merger->byte_ids_);
+  const std::vector<TokenEdges> edges = EdgesOf(merger->tokens_);
+  merger->atoms_ = std::make_unique<CharAtoms>(model, merger->tokens_, edges, merger->byte_ids_);
   std::vector<bool> whole = WholeTokens(*merger->pairs_, merger->tokens_, merger->byte_ids_);
   merger->MakeWords(whole);
-  merger->parts_ = std::make_unique<PieceParts>(model, merger->tokens_, whole);
+  merger->parts_ = std::make_unique<PieceParts>(model, merger->tokens_, edges, whole);
   return merger;
 }
 

@@ -1,31 +1,17 @@
 #include "tokenizer/piece_parts.h"
 
+#include <utility>
+
 #include "text/utf8.h"
-#include "tokenizer/token_edges.h"
+#include "tokenizer/char_pages.h"
 
 namespace portico::tokenizer {
-namespace {
 
-struct Char {
-  uint32_t code_point;
-  uint32_t length;
-};
-
-Char CharAt(const char* p) {
-  auto byte = [&](size_t i) { return uint32_t{static_cast<unsigned char>(p[i])}; };
-  uint32_t c = byte(0);
-  if (c < 0x80) return {c, 1};
-  if (c < 0xE0) return {(c & 31) << 6 | (byte(1) & 63), 2};
-  if (c < 0xF0) return {(c & 15) << 12 | (byte(1) & 63) << 6 | (byte(2) & 63), 3};
-  return {(c & 7) << 18 | (byte(1) & 63) << 12 | (byte(2) & 63) << 6 | (byte(3) & 63), 4};
-}
-
-}  // namespace
-
-PieceParts::PieceParts(const Bpe& model, const ByteTokens& tokens, const std::vector<bool>& whole)
+PieceParts::PieceParts(const Bpe& model, const ByteTokens& tokens,
+                       std::span<const TokenEdges> edges, const std::vector<bool>& whole)
     : holds_(kCodePoints / kPerWord), parts_(kSideBytes * kSideBytes / 64) {
   std::vector<uint64_t> pairs;
-  NoteMerges(model, tokens, &pairs);
+  NoteMerges(model, tokens, edges, &pairs);
   if (model.options().ignore_merges) {
     for (TokenId id = 0; id < tokens.limit(); ++id) {
       if (!whole[static_cast<size_t>(id)]) NoteUnmade(tokens.Of(id), &pairs);
@@ -40,15 +26,7 @@ void PieceParts::Hold(uint32_t code_point, uint64_t side) {
 }
 
 void PieceParts::NoteMerges(const Bpe& model, const ByteTokens& tokens,
-                            std::vector<uint64_t>* pairs) {
-  struct Edges {
-    TokenEdge left;
-    TokenEdge right;
-  };
-  std::vector<Edges> edges(static_cast<size_t>(tokens.limit()));
-  for (TokenId id = 0; id < tokens.limit(); ++id) {
-    edges[static_cast<size_t>(id)] = {LeftEdge(tokens.Of(id)), RightEdge(tokens.Of(id))};
-  }
+                            std::span<const TokenEdges> edges, std::vector<uint64_t>* pairs) {
   model.ForEachMerge([&](TokenId left, TokenId right, Merge) {
     const TokenEdge& a = edges[static_cast<size_t>(left)].right;
     const TokenEdge& b = edges[static_cast<size_t>(right)].left;
@@ -73,10 +51,10 @@ void PieceParts::NoteUnmade(std::string_view token, std::vector<uint64_t>* pairs
   if (token.empty() || !IsValidUtf8(token)) return;  // no piece, and no part of one
   const char* p = token.data();
   const char* end = p + token.size();
-  Char a = CharAt(p);
+  DecodedChar a = DecodeChar(p);
   Hold(a.code_point, kHoldsBefore);
   while ((p += a.length) < end) {
-    Char b = CharAt(p);
+    DecodedChar b = DecodeChar(p);
     pairs->push_back(CharPairs::Of(a.code_point, b.code_point));
     a = b;
   }
@@ -100,10 +78,10 @@ std::unique_ptr<const PieceParts> PieceParts::Restore(CompiledReader* in) {
 }
 
 const char* PieceParts::NextEnd(const char* begin, const char* end) const {
-  Char a = CharAt(begin);
+  DecodedChar a = DecodeChar(begin);
   const char* p = begin + a.length;
   while (p < end) {
-    Char b = CharAt(p);
+    DecodedChar b = DecodeChar(p);
     bool joined = a.length == 1 && b.length == 1;
     if (!joined) {
       uint64_t held =

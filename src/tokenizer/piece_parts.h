@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -23,14 +24,16 @@
 #include "tokenizer/char_pairs.h"
 #include "tokenizer/compiled_file.h"
 #include "tokenizer/stored_rows.h"
+#include "tokenizer/token_edges.h"
 
 namespace portico::tokenizer {
 
 // Immutable once made.
 class PieceParts {
  public:
-  // `whole`, by id, says of each token whether merging its bytes makes it; it is asked only if the model ignores merges.
-  PieceParts(const Bpe& model, const ByteTokens& tokens, const std::vector<bool>& whole);
+  // `edges` are the tokens'. `whole`, by id, says of each token whether merging its bytes makes it; it is asked only if the model ignores merges.
+  PieceParts(const Bpe& model, const ByteTokens& tokens, std::span<const TokenEdges> edges,
+             const std::vector<bool>& whole);
 
   // The tables as bytes, and back; null where these are not such bytes. Any such tables are safe.
   void Save(CompiledWriter* out) const;
@@ -50,7 +53,8 @@ class PieceParts {
 
   PieceParts() = default;
   // These append to `pairs`.
-  void NoteMerges(const Bpe& model, const ByteTokens& tokens, std::vector<uint64_t>* pairs);
+  void NoteMerges(const Bpe& model, const ByteTokens& tokens, std::span<const TokenEdges> edges,
+                  std::vector<uint64_t>* pairs);
   void NoteUnmade(std::string_view token, std::vector<uint64_t>* pairs);
   void Hold(uint32_t code_point, uint64_t side);
   uint64_t HoldsOf(uint32_t code_point) const {

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "text/utf8.h"
+#include "tokenizer/byte_tokens.h"
 
 namespace portico::tokenizer {
 
@@ -41,6 +43,20 @@ inline TokenEdge RightEdge(std::string_view bytes) {
   std::string_view last = bytes.substr(at);
   if (Utf8SequenceLength(last) != last.size()) return {};
   return {TokenEdge::kWhole, Utf8Decode(last, last.size())};
+}
+
+struct TokenEdges {
+  TokenEdge left;
+  TokenEdge right;
+};
+
+// By id.
+inline std::vector<TokenEdges> EdgesOf(const ByteTokens& tokens) {
+  std::vector<TokenEdges> edges(static_cast<size_t>(tokens.limit()));
+  for (TokenId id = 0; id < tokens.limit(); ++id) {
+    edges[static_cast<size_t>(id)] = {LeftEdge(tokens.Of(id)), RightEdge(tokens.Of(id))};
+  }
+  return edges;
 }
 
 }  // namespace portico::tokenizer
