@@ -154,13 +154,14 @@ Value Binary(Interpreter& in, BinaryOp op, Value a, Value b) {
   if (a.is_number() && b.is_number()) {
     if (op == BinaryOp::kPower) return Power(in, a, b);
     const bool integers = IsInteger(a) && IsInteger(b);
-    if (integers && op != BinaryOp::kDivide) return IntegerBinary(in, op, a, b);
+    if (integers && op == BinaryOp::kDivide) return Value::Float(DivideIntegers(a, b));
+    if (integers) return IntegerBinary(in, op, a, b);
     double x = ToDouble(a);
     double y = ToDouble(b);
     if (op == BinaryOp::kSubtract) return Value::Float(x - y);
     if (op == BinaryOp::kMultiply) return Value::Float(x * y);
     if (y == 0) {
-      Fail(op == BinaryOp::kDivide ? (integers ? "division by zero" : "float division by zero")
+      Fail(op == BinaryOp::kDivide ? "float division by zero"
                                    : "float floor division or modulo by zero");
     }
     if (op == BinaryOp::kDivide) return Value::Float(x / y);

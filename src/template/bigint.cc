@@ -1,6 +1,7 @@
 #include "template/bigint.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -143,6 +144,23 @@ void DivideMagnitudes(const Magnitude& a, const Magnitude& b, Magnitude* quotien
   Trim(quotient);
 }
 
+int BitLength(const Magnitude& m) {
+  return static_cast<int>(m.size() * 32) - std::countl_zero(m.back());
+}
+
+void ShiftLeft(Magnitude* m, size_t bits) {
+  uint32_t carry = 0;
+  if (bits % 32 != 0) {
+    for (uint32_t& digit : *m) {
+      const uint32_t next = digit >> (32 - bits % 32);
+      digit = digit << bits % 32 | carry;
+      carry = next;
+    }
+  }
+  if (carry != 0) m->push_back(carry);
+  m->insert(m->begin(), bits / 32, 0);
+}
+
 struct Division {
   Big quotient, remainder;
 };
@@ -270,6 +288,33 @@ double IntegerToDouble(Value a) {
   std::string text;
   AppendInteger(a, &text);
   return ParseDouble(text);
+}
+
+double DivideIntegers(Value av, Value bv) {
+  constexpr int64_t kExact = int64_t{1} << 53;
+  if (av.is_small_int() && bv.is_small_int()) {
+    const int64_t x = av.small_int();
+    const int64_t y = bv.small_int();
+    if (y == 0) Fail("division by zero");
+    if (x >= -kExact && x <= kExact && y >= -kExact && y <= kExact) {
+      return static_cast<double>(x) / static_cast<double>(y);
+    }
+  }
+  Big a = Load(av);
+  Big b = Load(bv);
+  if (b.digits.empty()) Fail("division by zero");
+  if (a.digits.empty()) return 0;
+  // A quotient of about 60 bits, or down to the smallest double; a bit for the rest lets it round as the exact one would.
+  const int shift = std::min(60 - (BitLength(a.digits) - BitLength(b.digits)), 1076);
+  ShiftLeft(shift > 0 ? &a.digits : &b.digits, static_cast<size_t>(std::abs(shift)));
+  Magnitude quotient, remainder;
+  DivideMagnitudes(a.digits, b.digits, &quotient, &remainder);
+  uint64_t bits = 0;
+  for (size_t i = quotient.size(); i-- > 0;) bits = bits << 32 | quotient[i];
+  if (!remainder.empty()) bits |= 1;
+  const double result = std::ldexp(static_cast<double>(bits), -shift);
+  if (std::isinf(result)) Fail("integer division result too large for a float");
+  return a.negative != b.negative ? -result : result;
 }
 
 Value IntegerFromDouble(double value, Arena* arena) {

@@ -27,6 +27,8 @@ Value NegateInteger(Value a, Arena* arena);
 
 int CompareIntegers(Value a, Value b);  // <0, 0, >0
 double IntegerToDouble(Value a);        // infinite beyond the range
+// a / b as the nearest double, as Python divides integers.
+double DivideIntegers(Value a, Value b);
 // `value` is finite; its fraction is dropped.
 Value IntegerFromDouble(double value, Arena* arena);
 // `digits` are valid digits of the base (2-36), at least one.

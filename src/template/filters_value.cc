@@ -43,10 +43,12 @@ bool ToFloat(Value v, double* out) {
 Value FilterInt(Interpreter& in, Value v, const CallArguments& arguments) {
   Parameters p(arguments, "int", {"default", "base"});
   Value fallback = p.Get(0, Value::Int(0));
-  int64_t base = ToIndex(p.Get(1, Value::Int(10)), "base");
   if (IsInteger(v)) return Plus(in, v);
   Value parsed;
-  if (v.is_string() && ParseInt(v.str(), base, &in.arena(), &parsed)) return parsed;
+  if (v.is_string()) {
+    const int64_t base = ToIndex(p.Get(1, Value::Int(10)), "base");
+    if (ParseInt(v.str(), base, &in.arena(), &parsed)) return parsed;
+  }
   double number;
   if (!ToFloat(v, &number) || !std::isfinite(number)) {
     if (v.is(Kind::kFloat) && std::isinf(v.d)) Fail("cannot convert float infinity to integer");
@@ -100,9 +102,12 @@ Value FilterRound(Interpreter& in, Value v, const CallArguments& arguments) {
     return IsInteger(v) ? RoundInteger(in, v, precision)
                         : Value::Float(RoundDigits(v.d, precision));
   }
+  if (IsInteger(v) && precision >= 0) return Value::Float(ToDouble(v));
   const double scale = std::pow(10.0, static_cast<double>(precision));
   double scaled = ToDouble(v) * scale;
-  return Value::Float((name == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / scale);
+  if (!std::isfinite(scaled)) Fail("cannot convert float infinity or NaN to integer");
+  // The numerator is an integer in Python: it has no negative zero.
+  return Value::Float(((name == "ceil" ? std::ceil(scaled) : std::floor(scaled)) + 0.0) / scale);
 }
 
 Value FilterAttr(Interpreter& in, Value v, const CallArguments& arguments) {
@@ -151,7 +156,8 @@ Value FilterXmlAttr(Interpreter& in, Value v, const CallArguments& arguments) {
   for (size_t i = 0; i < DictSize(v); ++i) {
     Value value = DictValueAt(v, i);
     if (value.is_none() || value.is_undefined()) continue;
-    std::string key(StrView(in, DictKeyAt(v, i), &scratch));
+    if (!DictKeyAt(v, i).is_string()) Fail("the name of an attribute must be a string");
+    const std::string key(DictKeyAt(v, i).str());
     if (key.find_first_of(" \t\n\r\f\v/>=") != std::string::npos) {
       Fail("Invalid character in attribute name: '", key, "'");
     }

@@ -17,6 +17,9 @@ Value StrFormatMap(Interpreter& in, Value format, Value mapping);
 // format(v, spec), appended.
 void AppendFormatted(Interpreter& in, Value v, std::string_view spec, std::string* out);
 
+// chr(v) of an integer; throws Failure where there is none.
+void AppendCharacter(Value v, std::string* out);
+
 // A float with a fixed number of digits: `type` is one of "eEfFgG".
 std::string FormatDouble(double value, char type, int precision, bool alternate = false);
 

@@ -1,8 +1,4 @@
 // "{} {name:>10}".format(…)
-#include <charconv>
-#include <cmath>
-
-#include "template/bigint.h"
 #include "template/dict_access.h"
 #include "template/format.h"
 #include "template/interpreter.h"
@@ -11,153 +7,6 @@
 namespace portico::jinja {
 namespace {
 
-constexpr int64_t kMaxWidth = 100'000;
-
-struct Spec {
-  std::string fill = std::string(1, ' ');
-  char align = 0;  // < > = ^
-  char sign = '-';
-  bool alternate = false;
-  char grouping = 0;
-  int64_t width = 0;
-  int64_t precision = -1;
-  char type = 0;
-};
-
-bool IsAlign(char c) { return c == '<' || c == '>' || c == '=' || c == '^'; }
-
-int64_t ReadCount(std::string_view* text) {
-  int64_t count = 0;
-  while (!text->empty() && (*text)[0] >= '0' && (*text)[0] <= '9') {
-    count = count * 10 + ((*text)[0] - '0');
-    if (count > kMaxWidth) LimitReached("the width of a format is too large");
-    text->remove_prefix(1);
-  }
-  return count;
-}
-
-Spec ParseSpec(std::string_view text) {
-  Spec spec;
-  size_t first = 0;
-  if (!text.empty()) CodePointAt(text, 0, &first);
-  auto take = [&](char c) {
-    if (text.empty() || text[0] != c) return false;
-    text.remove_prefix(1);
-    return true;
-  };
-  if (text.size() > first && IsAlign(text[first])) {
-    spec.fill = text.substr(0, first);
-    spec.align = text[first];
-    text.remove_prefix(first + 1);
-  } else if (!text.empty() && IsAlign(text[0])) {
-    spec.align = text[0];
-    text.remove_prefix(1);
-  }
-  if (!text.empty() && (text[0] == '+' || text[0] == '-' || text[0] == ' ')) {
-    spec.sign = text[0];
-    text.remove_prefix(1);
-  }
-  spec.alternate = take('#');
-  if (take('0') && spec.align == 0) {
-    spec.fill.assign(1, '0');
-    spec.align = '=';
-  }
-  spec.width = ReadCount(&text);
-  if (take(',')) spec.grouping = ',';
-  if (take('_')) spec.grouping = '_';
-  if (take('.')) {
-    if (text.empty() || text[0] < '0' || text[0] > '9') Fail("Format specifier missing precision");
-    spec.precision = ReadCount(&text);
-  }
-  if (!text.empty()) {
-    spec.type = text[0];
-    text.remove_prefix(1);
-  }
-  if (!text.empty()) Fail("Invalid format specifier");
-  return spec;
-}
-
-void AppendPadded(const Spec& spec, char fallback, const std::string& sign, const std::string& body,
-                  std::string* out) {
-  int64_t missing = spec.width - static_cast<int64_t>(Length(sign) + Length(body));
-  size_t fill = missing > 0 ? static_cast<size_t>(missing) : 0;
-  char align = spec.align != 0 ? spec.align : fallback;
-  size_t left = align == '>' ? fill : align == '^' ? fill / 2 : 0;
-  auto pad = [&](size_t count) {
-    for (size_t i = 0; i < count; ++i) out->append(spec.fill);
-  };
-  if (align == '=') {
-    out->append(sign);
-    pad(fill);
-    out->append(body);
-    return;
-  }
-  pad(left);
-  out->append(sign).append(body);
-  pad(fill - left);
-}
-
-std::string Grouped(const std::string& digits, char separator, size_t every) {
-  size_t whole = std::min(digits.find_first_not_of("0123456789abcdefABCDEF"), digits.size());
-  std::string out;
-  for (size_t i = 0; i < whole; ++i) {
-    if (i > 0 && (whole - i) % every == 0) out.push_back(separator);
-    out.push_back(digits[i]);
-  }
-  return out + digits.substr(whole);
-}
-
-std::string SignOf(const Spec& spec, std::string* text) {
-  if (text->starts_with('-')) {
-    text->erase(0, 1);
-    return "-";
-  }
-  return spec.sign == '-' ? std::string() : std::string(1, spec.sign);
-}
-
-void FormatInteger(Value v, const Spec& spec, std::string* out) {
-  if (spec.precision >= 0) Fail("Precision not allowed in integer format specifier");
-  std::string text;
-  if (spec.type == 'c') {
-    AppendUtf8(static_cast<uint32_t>(ToIndex(v, "%c")), &text);
-    return AppendPadded(spec, '>', {}, text, out);
-  }
-  int base = spec.type == 'x' || spec.type == 'X' ? 16 : spec.type == 'o' ? 8 : 10;
-  if (spec.type == 'b') base = 2;
-  AppendInteger(v, &text, base);
-  std::string sign = SignOf(spec, &text);
-  if (spec.type == 'X') text = Upper(text);
-  if (spec.alternate && base != 10) sign += std::string("0") + spec.type;
-  if (spec.grouping != 0) text = Grouped(text, spec.grouping, base == 10 ? 3 : 4);
-  AppendPadded(spec, '>', sign, text, out);
-}
-
-void FormatReal(double value, const Spec& spec, std::string* out) {
-  std::string text;
-  int precision = static_cast<int>(std::min<int64_t>(spec.precision, 500));
-  switch (spec.type) {
-    case 0:
-      if (precision < 0) {
-        AppendFloat(value, &text);
-      } else {
-        text = FormatDouble(value, 'g', precision, spec.alternate);
-        if (text.find_first_of(".en") == std::string::npos) text += ".0";
-      }
-      break;
-    case '%':
-      text = FormatDouble(value * 100, 'f', precision < 0 ? 6 : precision) + "%";
-      break;
-    case 'n':
-      text = FormatDouble(value, 'g', precision < 0 ? 6 : precision);
-      break;
-    default:
-      text = FormatDouble(value, spec.type, precision < 0 ? 6 : precision, spec.alternate);
-  }
-  std::string sign = SignOf(spec, &text);
-  if (spec.grouping != 0) text = Grouped(text, spec.grouping, 3);
-  AppendPadded(spec, '>', sign, text, out);
-}
-
 // Replacement fields of a format string.
 class Fields {
  public:
@@ -165,7 +14,6 @@ class Fields {
       : in_(in), escape_(escape), arguments_(arguments), mapping_(mapping) {}
 
   void Format(std::string_view text, int depth, std::string* out) {
-    if (depth > 2) Fail("Max string recursion exceeded");
     for (size_t i = 0; i < text.size();) {
       char c = text[i];
       if (c != '{' && c != '}') {
@@ -185,32 +33,44 @@ class Fields {
   }
 
  private:
+  // Where the field's name ends: at '}', ':' or '!', but not between brackets.
+  static size_t NameEnd(std::string_view text, size_t at) {
+    for (; at < text.size(); ++at) {
+      if (text[at] == '{') Fail("unexpected '{' in field name");
+      if (text[at] == '}' || text[at] == ':' || text[at] == '!') return at;
+      if (text[at] == '[') at = std::min(text.find(']', at), text.size() - 1);
+    }
+    Fail("expected '}' before end of string");
+  }
+
+  // The brace that closes the field.
+  static size_t SpecEnd(std::string_view text, size_t at) {
+    for (int open = 1; at < text.size(); ++at) {
+      if (text[at] == '{') ++open;
+      if (text[at] == '}' && --open == 0) return at;
+    }
+    Fail("unmatched '{' in format spec");
+  }
+
   // `at` is behind the brace; returns the position behind the closing one.
   size_t Field(std::string_view text, size_t at, int depth, std::string* out) {
-    int open = 1;
-    size_t end = at;
-    for (; end < text.size(); ++end) {
-      if (text[end] == '{') ++open;
-      if (text[end] == '}' && --open == 0) break;
-    }
-    if (open != 0) Fail("expected '}' before end of string");
-    std::string_view field = text.substr(at, end - at);
-    size_t name_end = std::min(field.find_first_of(":!"), field.size());
-    Value value = Lookup(field.substr(0, name_end));
-    std::string_view rest = field.substr(name_end);
-    if (rest.starts_with('!')) {
-      char conversion = rest.size() > 1 ? rest[1] : '\0';
-      if (conversion == 's') {
-        value = ToStr(in_, value);
-      } else if (conversion == 'r' || conversion == 'a') {
-        value = in_.NewString(Repr(in_, value));
-      } else {
-        Fail("Unknown conversion specifier");
-      }
-      rest.remove_prefix(2);
+    if (depth > 1) Fail("Max string recursion exceeded");
+    if (at >= text.size()) Fail("Single '{' encountered in format string");
+    size_t end = NameEnd(text, at);
+    Value value = Lookup(text.substr(at, end - at));
+    if (text[end] == '!') {
+      if (end + 1 >= text.size()) Fail("end of string while looking for conversion specifier");
+      const char conversion = text[end + 1];
+      end = std::min(end + 2, text.size() - 1);
+      if (text[end] != ':' && text[end] != '}') Fail("expected ':' after conversion specifier");
+      value = Converted(conversion, value);
     }
     std::string spec;
-    if (rest.starts_with(':')) Format(rest.substr(1), depth + 1, &spec);
+    if (text[end] == ':') {
+      const size_t begin = end + 1;
+      end = SpecEnd(text, begin);
+      Format(text.substr(begin, end - begin), depth + 1, &spec);
+    }
     std::string formatted;
     AppendFormatted(in_, value, spec, &formatted);
     if (escape_ && !value.is_markup()) {
@@ -221,7 +81,22 @@ class Fields {
     return end + 1;
   }
 
+  Value Converted(char conversion, Value value) {
+    if (conversion == 's') return ToStr(in_, value);
+    if (conversion == 'r') return in_.NewString(Repr(in_, value));
+    if (conversion == 'a') return in_.NewString(AsciiRepr(in_, value));
+    Fail("Unknown conversion specifier ", conversion);
+  }
+
+  Value Positional(size_t index) {
+    if (arguments_ == nullptr || index >= arguments_->count) {
+      Fail("Replacement index ", std::to_string(index), " out of range for positional args tuple");
+    }
+    return arguments_->positional[index];
+  }
+
   Value Lookup(std::string_view name) {
+    if (name.empty() || IsNumber(name)) return Positional(Index(name));
     size_t end = std::min(name.find_first_of(".["), name.size());
     Value value = First(name.substr(0, end));
     std::string_view rest = name.substr(end);
@@ -252,13 +127,24 @@ class Fields {
   }
   static int64_t ToNumber(std::string_view text) { return std::stoll(std::string(text)); }
 
+  // "{}" counts by itself, and only where no number was named before.
+  size_t Index(std::string_view name) {
+    if (!name.empty()) {
+      if (numbering_ == Numbering::kCounted && next_ > 0) FailNumbering();
+      numbering_ = Numbering::kNamed;
+      return static_cast<size_t>(ToNumber(name));
+    }
+    if (numbering_ == Numbering::kNamed) FailNumbering();
+    numbering_ = Numbering::kCounted;
+    return next_++;
+  }
+  [[noreturn]] static void FailNumbering() {
+    Fail("cannot switch from manual field specification to automatic field numbering");
+  }
+
   Value First(std::string_view name) {
-    if (arguments_ != nullptr && (name.empty() || IsNumber(name))) {
-      size_t index = name.empty() ? next_++ : static_cast<size_t>(ToNumber(name));
-      if (index >= arguments_->count) {
-        Fail("Replacement index ", std::to_string(index), " out of range for positional args");
-      }
-      return arguments_->positional[index];
+    if (arguments_ != nullptr && IsNumber(name)) {
+      return Positional(static_cast<size_t>(ToNumber(name)));
     }
     Value found;
     if (arguments_ != nullptr) {
@@ -275,56 +161,12 @@ class Fields {
   bool escape_;
   const CallArguments* arguments_;  // null: names come from the mapping
   Value mapping_;
+  enum class Numbering { kNone, kCounted, kNamed };
+  Numbering numbering_ = Numbering::kNone;
   size_t next_ = 0;
 };
 
 }  // namespace
-
-std::string FormatDouble(double value, char type, int precision, bool alternate) {
-  if (!std::isfinite(value)) {
-    std::string text;
-    AppendFloat(value, &text);
-    return type >= 'a' ? text : Upper(text);
-  }
-  char form[8] = {'%'};
-  size_t at = 1;
-  if (alternate) form[at++] = '#';
-  form[at++] = '.';
-  form[at++] = '*';
-  if (std::string_view("eEfFgG").find(type) == std::string_view::npos) {
-    Fail("Unknown format code '", type, "'");
-  }
-  form[at++] = type;
-  form[at] = '\0';
-  std::string out(static_cast<size_t>(precision) + 340, '\0');
-  int size = std::snprintf(out.data(), out.size(), form, precision, value);
-  out.resize(static_cast<size_t>(size));
-  return out;
-}
-
-void AppendFormatted(Interpreter& in, Value v, std::string_view text, std::string* out) {
-  if (text.empty()) return AppendStr(in, v, out);
-  Spec spec = ParseSpec(text);
-  if (v.is_string()) {
-    if (spec.type != 0 && spec.type != 's') Fail("Unknown format code for object of type 'str'");
-    if (spec.align == '=') {
-      if (spec.fill != "0") Fail("'=' alignment not allowed in string format specifier");
-      spec.align = '<';
-    }
-    std::string_view view = v.str();
-    if (spec.precision >= 0) {
-      view = view.substr(0, ByteOffset(view, static_cast<size_t>(spec.precision)));
-    }
-    return AppendPadded(spec, '<', {}, std::string(view), out);
-  }
-  const bool as_float = std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos;
-  if (IsInteger(v) && !(spec.type != 0 && as_float)) {
-    if (spec.type == 's') Fail("Unknown format code 's' for object of type 'int'");
-    return FormatInteger(v, spec, out);
-  }
-  if (v.is_number()) return FormatReal(ToDouble(v), spec, out);
-  Fail("unsupported format string passed to ", TypeName(v), ".__format__");
-}
 
 Value StrFormat(Interpreter& in, Value format, const CallArguments& arguments) {
   std::string out;

@@ -4,13 +4,12 @@
 #include "template/bigint.h"
 #include "template/dict_access.h"
 #include "template/format.h"
+#include "template/format_spec.h"
 #include "template/interpreter.h"
 #include "template/unicode.h"
 
 namespace portico::jinja {
 namespace {
-
-constexpr int64_t kMaxWidth = 100'000;
 
 struct Conversion {
   bool left = false, plus = false, space = false, zero = false, alternate = false;
@@ -22,7 +21,13 @@ struct Conversion {
 class Formatter {
  public:
   Formatter(Interpreter& in, Value format, Value values)
-      : in_(in), format_(format.str()), escape_(format.is_markup()), values_(values) {}
+      : in_(in),
+        format_(format.str()),
+        escape_(format.is_markup()),
+        values_(values),
+        is_row_(values.is(Kind::kTuple)),
+        value_(values),
+        left_(is_row_ ? SequenceSize(values) : 1) {}
 
   std::string Run() {
     for (size_t i = 0; i < format_.size();) {
@@ -34,17 +39,16 @@ class Formatter {
       i = at_;
       in_.CheckSize(out_);
     }
-    const bool all_used = values_.is(Kind::kTuple) ? next_ >= SequenceSize(values_)
-                                                   : next_ > 0 || by_name_ || IsMapping();
-    if (!all_used && !values_.is_list()) {
-      Fail("not all arguments converted during string formatting");
-    }
+    if (!IsMapping() && left_ > 0) Fail("not all arguments converted during string formatting");
     return std::move(out_);
   }
 
  private:
   // Python takes anything that can be indexed for one; an undefined value then fails when it is.
-  bool IsMapping() const { return values_.is_dict() || values_.is_undefined(); }
+  bool IsMapping() const {
+    return values_.is_dict() || values_.is_list() || values_.is(Kind::kRange) ||
+           values_.is_undefined();
+  }
 
   char Peek() const {
     if (at_ >= format_.size()) Fail("incomplete format");
@@ -52,39 +56,44 @@ class Formatter {
   }
 
   Value NextValue() {
-    if (!values_.is(Kind::kTuple)) {
-      if (next_++ > 0) Fail("not enough arguments for format string");
-      return values_;
-    }
-    if (next_ >= SequenceSize(values_)) Fail("not enough arguments for format string");
-    return SequenceItem(values_, next_++);
+    if (left_ == 0) Fail("not enough arguments for format string");
+    --left_;
+    if (!is_row_) return value_;
+    return SequenceItem(values_, SequenceSize(values_) - 1 - left_);
   }
 
   int64_t Count() {
     if (Peek() == '*') {
       ++at_;
-      return Limited(ToIndex(NextValue(), "* wants int"));
+      Value count = NextValue();
+      if (!IsInteger(count)) Fail("* wants int");
+      return LimitedCount(ToIndex(count, "* wants int"));
     }
-    int64_t count = 0;
-    while (Peek() >= '0' && Peek() <= '9') count = Limited(count * 10 + (format_[at_++] - '0'));
-    return count;
-  }
-  static int64_t Limited(int64_t count) {
-    if (count > kMaxWidth) LimitReached("the width of a format is too large");
-    return count;
+    std::string_view rest = format_.substr(at_);
+    const int64_t count = TakeCount(&rest);
+    at_ = format_.size() - rest.size();
+    return std::max<int64_t>(count, 0);
   }
 
   void One() {
+    if (Peek() == '%') {
+      ++at_;
+      out_.push_back('%');
+      return;
+    }
     Conversion c;
-    Value value;
     if (Peek() == '(') {
       size_t end = format_.find(')', at_);
       if (end == std::string_view::npos) Fail("incomplete format key");
       if (values_.is_undefined()) FailUndefined(values_);
       if (!values_.is_dict()) Fail("format requires a mapping");
       Value key = Value::String(format_.substr(at_ + 1, end - at_ - 1));
+      Value value;
       if (!DictLookup(in_, values_, key, &value)) Fail(Repr(in_, key));
-      by_name_ = true;
+      // The value found is the only one from here on.
+      is_row_ = false;
+      value_ = value;
+      left_ = 1;
       at_ = end + 1;
     }
     for (;; ++at_) {
@@ -111,14 +120,10 @@ class Formatter {
       ++at_;
       c.precision = std::max<int64_t>(0, Count());
     }
-    while (Peek() == 'l' || Peek() == 'h' || Peek() == 'L') ++at_;
+    if (Peek() == 'l' || Peek() == 'h' || Peek() == 'L') ++at_;
+    Peek();
     c.type = format_[at_++];
-    if (c.type == '%') {
-      out_.push_back('%');
-      return;
-    }
-    if (value.is(Kind::kMissing)) value = NextValue();
-    Convert(c, value);
+    Convert(c, NextValue());
   }
 
   void Convert(const Conversion& c, Value value) {
@@ -130,13 +135,13 @@ class Formatter {
       case 'c': {
         std::string text;
         if (IsInteger(value)) {
-          AppendUtf8(static_cast<uint32_t>(ToIndex(value, "%c")), &text);
+          AppendCharacter(value, &text);
         } else if (value.is_string() && Length(value.str()) == 1) {
           text = value.str();
         } else {
           Fail("%c requires int or char");
         }
-        return Pad(c, {}, text);
+        return PadText(c, text);
       }
       case 'd':
       case 'i':
@@ -155,6 +160,9 @@ class Formatter {
         if (!value.is_number()) {
           Fail("must be real number, not ", TypeName(value));
         }
+        if (IsInteger(value) && std::isinf(ToDouble(value))) {
+          Fail("int too large to convert to float");
+        }
         int precision = c.precision < 0 ? 6 : static_cast<int>(std::min<int64_t>(c.precision, 500));
         std::string text = FormatDouble(ToDouble(value), c.type, precision, c.alternate);
         return Signed(c, text);
@@ -169,7 +177,7 @@ class Formatter {
     if (c.type == 's') {
       AppendStr(in_, value, &text);
     } else {
-      AppendRepr(in_, value, &text);
+      text = c.type == 'r' ? Repr(in_, value) : AsciiRepr(in_, value);
     }
     if (c.precision >= 0) text.resize(ByteOffset(text, static_cast<size_t>(c.precision)));
     if (escape_ && !value.is_markup()) {
@@ -177,9 +185,7 @@ class Formatter {
       AppendEscaped(text, &escaped);
       text = std::move(escaped);
     }
-    Conversion plain = c;
-    plain.zero = false;
-    Pad(plain, {}, text);
+    PadText(c, text);
   }
 
   void Number(const Conversion& c, Value value) {
@@ -216,6 +222,12 @@ class Formatter {
     Pad(c, sign + prefix, text);
   }
 
+  // Zeros fill up numbers alone.
+  void PadText(Conversion c, const std::string& text) {
+    c.zero = false;
+    Pad(c, {}, text);
+  }
+
   void Pad(const Conversion& c, const std::string& sign, const std::string& text) {
     int64_t fill = c.width - static_cast<int64_t>(Length(sign) + Length(text));
     size_t count = fill > 0 ? static_cast<size_t>(fill) : 0;
@@ -232,9 +244,10 @@ class Formatter {
   std::string_view format_;
   bool escape_;
   Value values_;
+  bool is_row_;  // a tuple of values
+  Value value_;  // else the one value
+  size_t left_;  // values that were not used yet
   size_t at_ = 0;
-  size_t next_ = 0;
-  bool by_name_ = false;
   std::string out_;
 };
 

@@ -16,6 +16,29 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
+// The digit that a decimal digit of any script is: they come in runs of ten.
+char DecimalDigit(uint32_t c) {
+  uint32_t first = c;
+  while (IsA(CharacterClass::kDecimal, first - 1)) --first;
+  return static_cast<char>('0' + (c - first) % 10);
+}
+
+// The text without white space at its ends, decimal digits of other scripts as those of ASCII; `scratch` holds it
+// where there are any.
+std::string_view Plain(std::string_view text, std::string* scratch) {
+  text = Trim(text);
+  if (IsAscii(text)) return text;
+  for (size_t i = 0, length; i < text.size(); i += length) {
+    const uint32_t c = CodePointAt(text, i, &length);
+    if (c >= 0x80 && IsA(CharacterClass::kDecimal, c)) {
+      scratch->push_back(DecimalDigit(c));
+    } else {
+      scratch->append(text.substr(i, length));
+    }
+  }
+  return *scratch;
+}
+
 // Takes a sign off the front; true for minus.
 bool TakeSign(std::string_view* text) {
   if (text->empty() || ((*text)[0] != '-' && (*text)[0] != '+')) return false;
@@ -46,7 +69,8 @@ bool TakeDigits(std::string_view* text, std::string* out, int base) {
 
 bool ParseInt(std::string_view text, int64_t base, Arena* arena, Value* out) {
   if (base != 0 && (base < 2 || base > 36)) return false;
-  text = Trim(text);
+  std::string scratch;
+  text = Plain(text, &scratch);
   const bool negative = TakeSign(&text);
   int64_t prefix = 0;
   if (text.size() > 2 && text[0] == '0') {
@@ -72,7 +96,8 @@ bool ParseInt(std::string_view text, int64_t base, Arena* arena, Value* out) {
 }
 
 bool ParseFloat(std::string_view text, double* out) {
-  text = Trim(text);
+  std::string scratch;
+  text = Plain(text, &scratch);
   const bool negative = TakeSign(&text);
   std::string word = Lower(text);
   if (word == "inf" || word == "infinity" || word == "nan") {

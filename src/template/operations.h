@@ -54,6 +54,7 @@ int64_t ToIndex(Value v, std::string_view what);
 void AppendStr(Interpreter& in, Value v, std::string* out);
 void AppendRepr(Interpreter& in, Value v, std::string* out, int depth = 0);
 std::string Repr(Interpreter& in, Value v);
+std::string AsciiRepr(Interpreter& in, Value v);  // ascii(v)
 void AppendFloat(double value, std::string* out);
 void AppendStringRepr(std::string_view text, std::string* out);
 // str(v) without a copy where v is a string; else `scratch` holds it.

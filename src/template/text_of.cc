@@ -52,6 +52,14 @@ void AppendLoop(Interpreter& in, Loop& loop, std::string* out) {
   out->append(std::to_string(loop.Length(in))).append(">");
 }
 
+// "\\xe9", "\\u200b", "\\U0001f600"
+void AppendEscape(uint32_t c, std::string* out) {
+  char escape[12];
+  const char* form = c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x";
+  std::snprintf(escape, sizeof(escape), form, c);
+  out->append(escape);
+}
+
 }  // namespace
 
 void AppendFloat(double value, std::string* out) {
@@ -96,7 +104,6 @@ void AppendStringRepr(std::string_view text, std::string* out) {
       text.find('\'') != std::string_view::npos && text.find('"') == std::string_view::npos;
   const char quote = double_quotes ? '"' : '\'';
   out->push_back(quote);
-  char escape[12];
   for (size_t i = 0; i < text.size();) {
     size_t length;
     uint32_t c = CodePointAt(text, i, &length);
@@ -112,12 +119,7 @@ void AppendStringRepr(std::string_view text, std::string* out) {
     } else if (c < 0x7F ? c >= 0x20 : IsA(CharacterClass::kPrintable, c)) {
       out->append(text.substr(i, length));
     } else {
-      std::snprintf(escape, sizeof(escape),
-                    c < 0x100     ? "\\x%02x"
-                    : c < 0x10000 ? "\\u%04x"
-                                  : "\\U%08x",
-                    c);
-      out->append(escape);
+      AppendEscape(c, out);
     }
     i += length;
   }
@@ -199,6 +201,20 @@ void AppendRepr(Interpreter& in, Value v, std::string* out, int depth) {
 std::string Repr(Interpreter& in, Value v) {
   std::string out;
   AppendRepr(in, v, &out);
+  return out;
+}
+
+std::string AsciiRepr(Interpreter& in, Value v) {
+  const std::string text = Repr(in, v);
+  std::string out;
+  for (size_t i = 0, length; i < text.size(); i += length) {
+    const uint32_t c = CodePointAt(text, i, &length);
+    if (c < 0x80) {
+      out.push_back(static_cast<char>(c));
+    } else {
+      AppendEscape(c, &out);
+    }
+  }
   return out;
 }
 

@@ -32,13 +32,33 @@ OPERATORS = ["+", "-", "*", "/", "//", "%", "~", "==", "!=", "<", ">", "<=", ">=
 SLICES = ["[0]", "[-1]", "[1:]", "[:2]", "[::-1]", "[1:3]", "[::2]", "[-2:]", "[5:1:-2]", "['a']", "[:n]", "[100]", "['role']"]
 
 
+def spec(random):
+    """What stands behind the colon of a field, often wrong."""
+    maybe = lambda chance, *made: random.choice(made) if random.random() < chance else ""
+    return (maybe(0.4, "*<", "é>", "^", "=", "0=") + maybe(0.3, *"+- ") + maybe(0.15, "#", "z") + maybe(0.5, "0", "7", "012", "3")
+            + maybe(0.2, *",_") + maybe(0.4, ".0", ".3", ".12") + maybe(0.8, *"bcdoxXneEfFgG%sq"))
+
+
+def formatted(random):
+    """A text formatted in one of Python's two ways."""
+    values = random.choices(["n", "neg", "x", "big", "yes", "s", "list", "nil", "65", "missing"], k=3)
+    if random.random() < 0.5:
+        field = lambda: ("{" + random.choice(["", "0", "1", "a", "b[k]", "b.k"]) + random.choice(["", "", "!r", "!s", "!a"])
+                         + (":" + spec(random) if random.random() < 0.7 else "") + "}")
+        return f"'{field()} {field()}'.format({values[0]}, {values[1]}, a={values[2]}, b=d.c)"
+    one = lambda: ("%" + random.choice(["", "", "-", "0", "+", "#", " ", "(a)"]) + random.choice(["", "7", "*", "1"])
+                   + random.choice(["", "", ".3", ".*"]) + random.choice("diuoxXeEfFgGcrsa%q"))
+    made = random.choice([values[0], f"({values[0]}, {values[1]})", f"{{'a': {values[0]}}}"])
+    return f"'{one()} {one()}' % {made}" if random.random() < 0.6 else f"'{one()}' % {made}"
+
+
 def operand(random):
     kind = random.random()
     return random.choice(TEXT if kind < 0.35 else NUMBER if kind < 0.55 else LIST if kind < 0.8 else ANY)
 
 
 def expression(random, depth=0):
-    kind = random.randrange(9)
+    kind = random.randrange(10)
     if depth > 2 or kind == 0:
         return operand(random)
     inner = lambda: expression(random, depth + 1)
@@ -55,6 +75,8 @@ def expression(random, depth=0):
         return f"{random.choice(TEXT + LIST + ['n', 'x', 'nil', *ANY[1:]])}{random.choice(SLICES)}"
     if kind == 7:
         return f"{grouped()} {random.choice(OPERATORS)} {grouped()}"
+    if kind == 8:
+        return formatted(random)
     return f"{inner()} if {grouped()} else {inner()}"
 
 
