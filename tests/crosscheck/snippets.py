@@ -35,8 +35,8 @@ SLICES = ["[0]", "[-1]", "[1:]", "[:2]", "[::-1]", "[1:3]", "[::2]", "[-2:]", "[
 def spec(random):
     """What stands behind the colon of a field, often wrong."""
     maybe = lambda chance, *made: random.choice(made) if random.random() < chance else ""
-    return (maybe(0.4, "*<", "é>", "^", "=", "0=") + maybe(0.3, *"+- ") + maybe(0.15, "#", "z") + maybe(0.5, "0", "7", "012", "3")
-            + maybe(0.2, *",_") + maybe(0.4, ".0", ".3", ".12") + maybe(0.8, *"bcdoxXneEfFgG%sq"))
+    return (maybe(0.4, "*<", "é>", "^", "=", "0=") + maybe(0.2, *"+- ") + maybe(0.1, "#", "z") + maybe(0.5, "0", "7", "012", "3")
+            + maybe(0.15, *",_") + maybe(0.3, ".0", ".3", ".12") + maybe(0.6, *"bcdoxXneEfFgG%sq"))
 
 
 def formatted(random):
@@ -45,11 +45,13 @@ def formatted(random):
     if random.random() < 0.5:
         field = lambda: ("{" + random.choice(["", "0", "1", "a", "b[k]", "b.k"]) + random.choice(["", "", "!r", "!s", "!a"])
                          + (":" + spec(random) if random.random() < 0.7 else "") + "}")
-        return f"'{field()} {field()}'.format({values[0]}, {values[1]}, a={values[2]}, b=d.c)"
-    one = lambda: ("%" + random.choice(["", "", "-", "0", "+", "#", " ", "(a)"]) + random.choice(["", "7", "*", "1"])
-                   + random.choice(["", "", ".3", ".*"]) + random.choice("diuoxXeEfFgGcrsa%q"))
-    made = random.choice([values[0], f"({values[0]}, {values[1]})", f"{{'a': {values[0]}}}"])
-    return f"'{one()} {one()}' % {made}" if random.random() < 0.6 else f"'{one()}' % {made}"
+        fields = field() + (" " + field() if random.random() < 0.3 else "")
+        return f"'{fields}'.format({values[0]}, {values[1]}, a={values[2]}, b=d.c)"
+    one = lambda: ("%" + random.choice(["", "", "-", "0", "+", "#", " ", "(a)"]) + random.choice(["", "7", "12", "*"])
+                   + random.choice(["", "", ".3", ".3", ".*"]) + random.choice("diuoxXeEfFgGcrsa%q"))
+    if random.random() < 0.3:
+        return f"'{one()} {one()}' % ({values[0]}, {values[1]})"
+    return f"'{one()}' % " + random.choice([values[0], f"({values[0]},)", f"{{'a': {values[0]}}}"])
 
 
 def operand(random):
@@ -58,7 +60,7 @@ def operand(random):
 
 
 def expression(random, depth=0):
-    kind = random.randrange(10)
+    kind = random.randrange(9)
     if depth > 2 or kind == 0:
         return operand(random)
     inner = lambda: expression(random, depth + 1)
@@ -70,13 +72,11 @@ def expression(random, depth=0):
     if kind == 4:
         return f"{operand(random)} is {random.choice(['', 'not '])}{random.choice(TESTS)}"
     if kind == 5:
-        return f"{operand(random)}{random.choice(METHODS)}"
+        return f"({operand(random)}){random.choice(METHODS)}"
     if kind == 6:
         return f"{random.choice(TEXT + LIST + ['n', 'x', 'nil', *ANY[1:]])}{random.choice(SLICES)}"
     if kind == 7:
         return f"{grouped()} {random.choice(OPERATORS)} {grouped()}"
-    if kind == 8:
-        return formatted(random)
     return f"{inner()} if {grouped()} else {inner()}"
 
 
