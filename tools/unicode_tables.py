@@ -2,16 +2,26 @@
 """Writes src/text/unicode_tables.cc: what Hugging Face `tokenizers` takes each character for.
 
 The reference mixes several Unicode versions (its regex engine, Rust's own tables and two older crates), so the
-tables are asked from the package itself, one character at a time.  pip install tokenizers==0.23.3, then run.
+tables are asked from the package itself, one character at a time.  pip install tokenizers==0.23.3 fonttools==4.68.0
+(which lists the names of scripts and blocks), then run.
 """
 import pathlib
 import unicodedata
 
+from fontTools.unicodedata import Blocks, Scripts
 from tokenizers import Regex, normalizers, pre_tokenizers
 
 CATEGORIES = ("Cn Cc Cf Co Cs Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp").split()
 POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 FLAGS = ("word", "regex_word", "space", "numeric", "punctuation", "other", "nonspacing", "combining")
+# Properties of a pattern that are no general category.
+BINARY = ("alphabetic alpha uppercase upper lowercase lower alnum blank cntrl graph print xdigit ascii any assigned "
+          "whitespace dash hyphen quotationmark terminalpunctuation sentenceterminal math otheralphabetic hexdigit asciihexdigit "
+          "ideographic unifiedideograph radical diacritic extender cased caseignorable changeswhenlowercased changeswhenuppercased "
+          "changeswhentitlecased changeswhencasefolded changeswhencasemapped idstart idcontinue xidstart xidcontinue "
+          "defaultignorablecodepoint graphemebase graphemeextend graphemelink joincontrol variationselector patternsyntax "
+          "patternwhitespace noncharactercodepoint deprecated softdotted logicalorderexception regionalindicator emoji "
+          "emojipresentation emojimodifier emojimodifierbase emojicomponent extendedpictographic bidicontrol").split()
 HERE = pathlib.Path(__file__).resolve().parent.parent / "src" / "text"
 
 
@@ -120,6 +130,35 @@ def scripts():
     return found
 
 
+def plain(name):
+    return "".join(c for c in name.lower() if c not in " _-")
+
+
+def named_sets():
+    """(name, code points) of what the regex engine knows beside general categories."""
+    names = [*BINARY, *(plain(n) for pair in Scripts.NAMES.items() for n in pair),
+             *("in" + plain(block) for block in Blocks.VALUES)]
+    for name in sorted(set(names)):
+        try:
+            yield name, pattern(r"\p{%s}" % name)
+        except Exception:  # it does not know the name
+            pass
+
+
+def properties():
+    """The lines of two arrays: names with where their runs are, and the runs: a gap and a length, by turns."""
+    numbers, seen, rows = [], {}, []
+    for name, members in named_sets():
+        lengths = [length for length, _ in runs(dict.fromkeys(members, 1))]
+        lengths = tuple(lengths if 0 not in members else [0, *lengths])
+        if lengths not in seen:
+            seen[lengths] = len(numbers)
+            numbers += lengths
+        rows.append('    {"%s", %d, %d},' % (name, seen[lengths], len(lengths)))
+    return [*array("kPropertyGaps", numbers), "const NamedProperty kNamedProperties[] = {", *rows, "};",
+            "const size_t kNamedPropertiesSize = %d;" % len(rows), ""]
+
+
 def main():
     category = {}
     for i, name in enumerate(CATEGORIES):
@@ -177,8 +216,8 @@ def main():
           array("kCompositions", (n for a, b, c in pairs for n in (ord(a), ord(b), c))),
           array("kCombiningRuns", (n for run in runs(dict(classes)) for n in run)))
     write("unicode_compatible.cc", array("kCompatible", flat(compatible)))
-    write("unicode_scripts.cc", array("kScriptRuns", (n for run in runs(scripts()) for n in run)),
-          array("kHanRuns", (n for run in runs(dict.fromkeys(pattern(r"\p{Han}"), 1)) for n in run)))
+    write("unicode_scripts.cc", array("kScriptRuns", (n for run in runs(scripts()) for n in run)))
+    write("unicode_properties.cc", properties())
 
 
 if __name__ == "__main__":

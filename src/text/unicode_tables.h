@@ -13,10 +13,21 @@ extern const uint32_t kFlagRuns[];
 extern const size_t kFlagRunsSize;
 extern const uint32_t kScriptRuns[];
 extern const size_t kScriptRunsSize;
-extern const uint32_t kHanRuns[];
-extern const size_t kHanRunsSize;
 extern const uint32_t kCombiningRuns[];
 extern const size_t kCombiningRunsSize;
+
+// What a pattern may call a set of characters, beside general categories: scripts, blocks ("inhiragana") and
+// properties, in lowercase without ' ', '_' and '-', in order. Its runs are kPropertyGaps[begin, begin + size): a gap
+// and a length, by turns.
+struct NamedProperty {
+  const char* name;
+  uint32_t begin;
+  uint32_t size;
+};
+extern const uint32_t kPropertyGaps[];
+extern const size_t kPropertyGapsSize;
+extern const NamedProperty kNamedProperties[];
+extern const size_t kNamedPropertiesSize;
 
 // (first, count, step, difference): `count` characters from `first` on, `step` apart, whose lowercase is at
 // `difference`.

@@ -52,11 +52,27 @@ class BpeDecoder : public Decoder {
   explicit BpeDecoder(std::string suffix) : suffix_(std::move(suffix)) {}
   void Apply(Tokens* tokens) const override {
     for (size_t i = 0; i < tokens->size(); ++i) {
-      ReplaceAll(suffix_, i + 1 == tokens->size() ? "" : " ", &(*tokens)[i]);
+      const bool last = i + 1 == tokens->size();
+      if (!suffix_.empty()) {
+        ReplaceAll(suffix_, last ? "" : " ", &(*tokens)[i]);
+      } else if (!last) {
+        (*tokens)[i] = Spaced((*tokens)[i]);
+      }
     }
   }
 
  private:
+  // An empty suffix is found around each character, as Rust's str::replace does.
+  static std::string Spaced(std::string_view token) {
+    std::string out(1, ' ');
+    while (!token.empty()) {
+      const size_t length = std::max<size_t>(Utf8SequenceLength(token), 1);
+      out.append(token.substr(0, length)).push_back(' ');
+      token.remove_prefix(length);
+    }
+    return out;
+  }
+
   std::string suffix_;
 };
 

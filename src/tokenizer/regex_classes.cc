@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <span>
+#include <string>
+#include <utility>
 
 #include "text/unicode.h"
 #include "text/unicode_tables.h"
@@ -10,129 +12,174 @@
 namespace portico::tokenizer {
 namespace {
 
-constexpr std::array<std::string_view, 30> kCategoryNames = {
-    "Cn", "Cc", "Cf", "Co", "Cs", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl",
-    "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp"};
+// In the order of GeneralCategory.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 30> kCategories = {{
+    {"cn", "unassigned"},
+    {"cc", "control"},
+    {"cf", "format"},
+    {"co", "privateuse"},
+    {"cs", "surrogate"},
+    {"lu", "uppercaseletter"},
+    {"ll", "lowercaseletter"},
+    {"lt", "titlecaseletter"},
+    {"lm", "modifierletter"},
+    {"lo", "otherletter"},
+    {"mn", "nonspacingmark"},
+    {"mc", "spacingmark"},
+    {"me", "enclosingmark"},
+    {"nd", "decimalnumber"},
+    {"nl", "letternumber"},
+    {"no", "othernumber"},
+    {"pc", "connectorpunctuation"},
+    {"pd", "dashpunctuation"},
+    {"ps", "openpunctuation"},
+    {"pe", "closepunctuation"},
+    {"pi", "initialpunctuation"},
+    {"pf", "finalpunctuation"},
+    {"po", "otherpunctuation"},
+    {"sm", "mathsymbol"},
+    {"sc", "currencysymbol"},
+    {"sk", "modifiersymbol"},
+    {"so", "othersymbol"},
+    {"zs", "spaceseparator"},
+    {"zl", "lineseparator"},
+    {"zp", "paragraphseparator"},
+}};
 
-void AppendHex(uint32_t c, std::string* out) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  out->append("\\x{");
-  for (int shift = 20; shift >= 0; shift -= 4) out->push_back(kDigits[c >> shift & 15]);
-  out->push_back('}');
-}
+// Of several categories: the long name and how the short ones begin.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kGroups = {
+    {{"letter", "l"},
+     {"mark", "m"},
+     {"number", "n"},
+     {"punctuation", "p"},
+     {"punct", "p"},
+     {"symbol", "s"},
+     {"separator", "z"},
+     {"other", "c"},
+     {"digit", "nd"}}};
 
-// Where a predicate of this file may change its answer, in order, up to the end of the code points.
-const std::vector<uint32_t>& Borders() {
-  static const auto* const kBorders = [] {
-    auto* out = new std::vector<uint32_t>{0xB2, 0xB4, 0xB9, 0xBA, 0xBC, 0xBF, 0xD800, 0xE000};
-    for (const PropertyRun& run : PropertyRuns()) out->push_back(run.first);
-    uint32_t end = 0;
-    for (size_t i = 0; i + 1 < unicode_tables::kHanRunsSize; i += 2) {
-      end += unicode_tables::kHanRuns[i];
-      out->push_back(end);
-    }
-    out->push_back(0x110000);
-    std::sort(out->begin(), out->end());
-    out->erase(std::unique(out->begin(), out->end()), out->end());
-    return out;
-  }();
-  return *kBorders;
-}
-
-template <typename Test>
-CharacterTest Of(Test test) {
-  return [test](uint32_t c) { return test(PropertiesOf(c)); };
-}
-
-bool IsHan(uint32_t c) {
-  uint32_t end = 0;
-  for (size_t i = 0; i + 1 < unicode_tables::kHanRunsSize; i += 2) {
-    end += unicode_tables::kHanRuns[i];
-    if (c < end) return unicode_tables::kHanRuns[i + 1] != 0;
-  }
-  return false;
-}
-
-}  // namespace
-
-std::string RangesOf(const CharacterTest& test) {
+std::string Plain(std::string_view name) {
   std::string out;
-  const std::vector<uint32_t>& borders = Borders();
-  auto is_member = [&](size_t i) {
-    return (borders[i] < 0xD800 || borders[i] >= 0xE000) && test(borders[i]);
-  };
-  for (size_t i = 0; i + 1 < borders.size(); ++i) {
-    if (!is_member(i)) continue;
-    uint32_t begin = borders[i];
-    while (i + 1 < borders.size() && is_member(i)) ++i;
-    AppendHex(begin, &out);
-    if (borders[i] - begin > 1) {
-      out.push_back('-');
-      AppendHex(borders[i] - 1, &out);
-    }
+  for (char c : name) {
+    if (c == '_' || c == ' ' || c == '-') continue;
+    out.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
   }
   return out;
 }
 
-CharacterTest PropertyTest(std::string_view name) {
-  std::string lower;
-  for (char c : name) {
-    if (c == '_' || c == ' ' || c == '-') continue;
-    lower.push_back(static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c));
+template <typename Test>
+CodePoints Where(Test test) {
+  std::vector<CodePoints::Range> ranges;
+  for (const PropertyRun& run : PropertyRuns()) {
+    if (test(run.properties)) ranges.push_back({run.first, run.first + run.count});
   }
-  for (size_t i = 0; i < kCategoryNames.size(); ++i) {
-    std::string category(kCategoryNames[i]);
-    category[0] = static_cast<char>(category[0] + 32);
-    auto value = static_cast<GeneralCategory>(i);
-    if (lower == category) return Of([value](CharProperties p) { return p.category() == value; });
-  }
-  if (lower.size() == 1) {
-    char major = static_cast<char>(lower[0] - 32);
-    for (std::string_view n : kCategoryNames) {
-      if (n[0] == major) {
-        return Of([major](CharProperties p) {
-          return kCategoryNames[static_cast<size_t>(p.category())][0] == major;
-        });
-      }
-    }
-  }
-  if (lower == "letter") return Of([](CharProperties p) { return p.is_letter(); });
-  if (lower == "mark") return Of([](CharProperties p) { return p.is_mark(); });
-  if (lower == "number") return Of([](CharProperties p) { return p.is_number(); });
-  if (lower == "punctuation")
-    return Of([](CharProperties p) { return p.is_punctuation_category(); });
-  if (lower == "symbol") return Of([](CharProperties p) { return p.is_symbol(); });
-  if (lower == "space" || lower == "whitespace") {
-    return Of([](CharProperties p) { return p.is_space(); });
-  }
-  if (lower == "han") return IsHan;
-  if (lower == "word") return Of([](CharProperties p) { return p.is_word(); });
-  if (lower == "digit") {
-    return Of([](CharProperties p) { return p.category() == GeneralCategory::kNd; });
-  }
-  return nullptr;
+  return CodePoints(std::move(ranges));
 }
 
-CharacterTest PosixTest(std::string_view name) {
-  if (name == "punct") {
-    return Of([](CharProperties p) { return p.is_punctuation_category() || p.is_symbol(); });
+// All general categories whose short name begins like this.
+CodePoints Categories(std::string_view beginning) {
+  return Where([beginning](CharProperties p) {
+    return kCategories[static_cast<size_t>(p.category())].first.starts_with(beginning);
+  });
+}
+
+std::optional<CodePoints> CategoryNamed(std::string_view plain) {
+  for (const auto& [brief, full] : kCategories) {
+    if (plain == brief || plain == full) return Categories(brief);
   }
-  if (name == "word") return IsWordInClass;
-  if (name == "space" || name == "digit") return PropertyTest(name);
-  if (name == "upper") return PropertyTest("Lu");
-  if (name == "lower") return PropertyTest("Ll");
-  return nullptr;
+  for (const auto& [name, beginning] : kGroups) {
+    if (plain == name || (plain.size() == 1 && plain == beginning)) return Categories(beginning);
+  }
+  if (plain == "lc" || plain == "casedletter") {
+    return Categories("lu") | Categories("ll") | Categories("lt");
+  }
+  return std::nullopt;
 }
 
-bool IsSpaceCharacter(uint32_t c) { return PropertiesOf(c).is_space(); }
-
-bool IsWord(uint32_t c) { return PropertiesOf(c).is_word(); }
-
-bool IsWordInClass(uint32_t c) {
-  const bool alone_only = c == 0xB2 || c == 0xB3 || c == 0xB9 || (c >= 0xBC && c <= 0xBE);
-  return !alone_only && PropertiesOf(c).is_word();
+std::optional<CodePoints> TableNamed(std::string_view plain) {
+  using unicode_tables::kNamedProperties;
+  const std::span names(kNamedProperties, unicode_tables::kNamedPropertiesSize);
+  auto found = std::lower_bound(
+      names.begin(), names.end(), plain,
+      [](const auto& property, std::string_view name) { return property.name < name; });
+  if (found == names.end() || found->name != plain) return std::nullopt;
+  std::vector<CodePoints::Range> ranges;
+  uint32_t at = 0;
+  for (uint32_t i = found->begin; i + 1 < found->begin + found->size; i += 2) {
+    const uint32_t begin = at + unicode_tables::kPropertyGaps[i];
+    at = begin + unicode_tables::kPropertyGaps[i + 1];
+    ranges.push_back({begin, at});
+  }
+  return CodePoints(std::move(ranges));
 }
 
-bool IsRegexWord(uint32_t c) { return PropertiesOf(c).is_regex_word(); }
+CodePoints Word() {
+  return Where([](CharProperties p) { return p.is_word(); });
+}
+
+CodePoints WordInClass() { return Word() - CodePoints({{0xB2, 0xB4}, {0xB9, 0xBA}, {0xBC, 0xBF}}); }
+
+CodePoints Space() {
+  return Where([](CharProperties p) { return p.is_space(); });
+}
+
+CodePoints HexDigits() { return CodePoints({{'0', '9' + 1}, {'A', 'F' + 1}, {'a', 'f' + 1}}); }
+
+std::optional<CodePoints> AsciiClassNamed(std::string_view name) {
+  const CodePoints letters({{'A', 'Z' + 1}, {'a', 'z' + 1}});
+  const CodePoints digits = CodePoints::Between('0', '9');
+  const CodePoints visible = CodePoints::Between('!', '~');
+  if (name == "alpha") return letters;
+  if (name == "digit") return digits;
+  if (name == "alnum") return letters | digits;
+  if (name == "upper") return CodePoints::Between('A', 'Z');
+  if (name == "lower") return CodePoints::Between('a', 'z');
+  if (name == "punct") return visible - (letters | digits);
+  if (name == "space") return CodePoints({{'\t', '\r' + 1}, {' ', ' ' + 1}});
+  if (name == "blank") return CodePoints::One('\t') | CodePoints::One(' ');
+  if (name == "cntrl") return CodePoints({{0, 0x20}, {0x7F, 0x80}});
+  if (name == "graph") return visible;
+  if (name == "print") return CodePoints::Between(' ', '~');
+  if (name == "xdigit") return HexDigits();
+  if (name == "word") return letters | digits | CodePoints::One('_');
+  if (name == "ascii") return CodePoints::Between(0, 0x7F);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<CodePoints> PropertyNamed(std::string_view name) {
+  const std::string plain = Plain(name);
+  if (auto found = CategoryNamed(plain)) return found;
+  if (plain == "space" || plain == "whitespace") return Space();
+  if (plain == "word") return Word();
+  if (plain == "posixpunct") return Categories("p") | Categories("s");
+  return TableNamed(plain);
+}
+
+std::optional<CodePoints> PosixClassNamed(std::string_view name, Regex::Syntax syntax) {
+  const std::optional<CodePoints> ascii = AsciiClassNamed(name);
+  if (!ascii || syntax == Regex::Syntax::kFancyRegex) return ascii;
+  if (name == "word") return WordInClass();
+  return PropertyNamed(name == "punct" ? "posixpunct" : name);
+}
+
+std::optional<CodePoints> LetterClass(char letter, Regex::Syntax syntax, bool in_class) {
+  const bool fancy = syntax == Regex::Syntax::kFancyRegex;
+  switch (letter) {
+    case 's':
+      return Space();
+    case 'd':
+      return Categories("nd");
+    case 'w':
+      if (fancy) return Where([](CharProperties p) { return p.is_regex_word(); });
+      return in_class ? WordInClass() : Word();
+    case 'h':
+      if (fancy) return std::nullopt;
+      return HexDigits();
+    default:
+      return std::nullopt;
+  }
+}
 
 }  // namespace portico::tokenizer

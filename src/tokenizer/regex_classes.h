@@ -1,32 +1,22 @@
-// Character classes of the regex syntaxes that tokenizer files use, over text/unicode.h's tables: names to predicates,
-// predicates to the members of a PCRE2 class.
+// What the regex syntaxes of tokenizer files call sets of characters, over text/unicode.h's tables.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <string>
+#include <optional>
 #include <string_view>
+
+#include "tokenizer/code_points.h"
+#include "tokenizer/regex.h"
 
 namespace portico::tokenizer {
 
-using CharacterTest = std::function<bool(uint32_t)>;
+// \p{name}: a general category ("L", "Lu", "Uppercase_Letter"), a script ("Han", "Hira"), a block ("In_Hiragana") or
+// another property ("Emoji", "Alnum"), in any case, spaces, '_' and '-' left out. Nothing for an unknown name.
+std::optional<CodePoints> PropertyNamed(std::string_view name);
 
-// \p{name}: "L", "Lu", "Letter", "Han" …, in any case, spaces, '_' and '-' left out. Null for a name that is unknown here.
-CharacterTest PropertyTest(std::string_view name);
+// [:name:] inside a class: of ASCII for the regex crate. Nothing for an unknown name.
+std::optional<CodePoints> PosixClassNamed(std::string_view name, Regex::Syntax syntax);
 
-// [:name:] inside a class. Null for a name that is unknown here.
-CharacterTest PosixTest(std::string_view name);
-
-bool IsSpaceCharacter(uint32_t c);
-
-// \w of Oniguruma, which takes ² ³ ¹ ¼ ½ ¾ for word characters, but not inside a class.
-bool IsWord(uint32_t c);
-bool IsWordInClass(uint32_t c);
-
-// \w of the regex crate.
-bool IsRegexWord(uint32_t c);
-
-// The members of a character class, without its brackets: every code point (no surrogates) for which `test` is true.
-std::string RangesOf(const CharacterTest& test);
+// \s, \d, \w and, in Oniguruma, \h; nothing for another letter. Inside a class Oniguruma's \w leaves ² ³ ¹ ¼ ½ ¾ out.
+std::optional<CodePoints> LetterClass(char letter, Regex::Syntax syntax, bool in_class);
 
 }  // namespace portico::tokenizer

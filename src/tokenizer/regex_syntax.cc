@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -5,6 +6,7 @@
 #include "base/status.h"
 #include "text/utf8.h"
 #include "tokenizer/regex.h"
+#include "tokenizer/regex_class.h"
 #include "tokenizer/regex_classes.h"
 
 namespace portico::tokenizer {
@@ -12,58 +14,78 @@ namespace {
 
 class Translator {
  public:
-  Translator(std::string_view pattern, Regex::Syntax syntax) : pattern_(pattern), syntax_(syntax) {}
+  Translator(std::string_view pattern, Regex::Syntax syntax)
+      : pattern_(pattern), onig_(syntax == Regex::Syntax::kOniguruma), syntax_(syntax) {}
 
   StatusOr<std::string> Run() {
     while (at_ < pattern_.size()) PORTICO_RETURN_IF_ERROR(Item());
+    CloseFlagGroups();
     return std::move(out_);
   }
 
  private:
-  Status Refuse(std::string_view what) const {
-    return Error(StatusCode::kUnimplemented, "the pattern '" + std::string(pattern_) + "' uses " +
-                                                 std::string(what) + ", which is not supported");
-  }
+  struct Group {
+    size_t begin;      // in out_
+    bool flags_alone;  // of "(?i)": it ends where the group around it does
+  };
+
+  Status Refuse(std::string_view what) const { return RefusePattern(pattern_, what); }
   char Peek(size_t ahead = 0) const {
     return at_ + ahead < pattern_.size() ? pattern_[at_ + ahead] : '\0';
+  }
+  bool Take(std::string_view text) {
+    if (!pattern_.substr(at_).starts_with(text)) return false;
+    at_ += text.size();
+    return true;
+  }
+
+  // What is written from here on can be repeated.
+  void BeginAtom() {
+    atom_ = out_.size();
+    repeated_ = false;
   }
 
   Status Item() {
     char c = pattern_[at_];
     switch (c) {
       case '\\':
-        atom_ = out_.size();
-        return Escape(/*in_class=*/false);
-      case '[':
-        atom_ = out_.size();
-        return Class();
+        BeginAtom();
+        return Escape();
+      case '[': {
+        BeginAtom();
+        PORTICO_ASSIGN_OR_RETURN(CharacterClass members, ParseClass(pattern_, syntax_, &at_));
+        Append(members);
+        return OkStatus();
+      }
       case '(':
         return Open();
       case ')':
-        if (groups_.empty()) return Refuse("an unbalanced ')'");
-        atom_ = groups_.back();
-        groups_.pop_back();
-        break;
+        return Close();
       case '{':
         return Interval();
       case '*':
       case '+':
       case '?':
+        Repeat(std::string(1, c));
+        ++at_;
+        if (Peek() == '?' || Peek() == '+') out_.push_back(pattern_[at_++]);
+        return OkStatus();
+      case '$':
+        BeginAtom();
+        // Without lines $ is the very end, not also before a last line feed.
+        out_.append(onig_ ? "$" : "\\z");
+        ++at_;
+        return OkStatus();
       case '|':
       case '^':
-        break;
-      case '$':
-        // Without lines $ is the very end, not also before a last line feed.
-        out_.append(syntax_ == Regex::Syntax::kFancyRegex ? "\\z" : "$");
+        BeginAtom();
+        out_.push_back(c);
         ++at_;
         return OkStatus();
       default:
-        atom_ = out_.size();
+        BeginAtom();
         return Literal();
     }
-    out_.push_back(c);
-    ++at_;
-    return OkStatus();
   }
 
   Status Literal() {
@@ -74,48 +96,103 @@ class Translator {
     return OkStatus();
   }
 
+  void CloseFlagGroups() {
+    while (!groups_.empty() && groups_.back().flags_alone) {
+      out_.push_back(')');
+      groups_.pop_back();
+    }
+  }
+
+  Status Close() {
+    CloseFlagGroups();
+    if (groups_.empty()) return Refuse("an unbalanced ')'");
+    atom_ = groups_.back().begin;
+    repeated_ = false;
+    groups_.pop_back();
+    out_.push_back(')');
+    ++at_;
+    return OkStatus();
+  }
+
   Status Open() {
-    groups_.push_back(out_.size());
-    if (Peek(1) != '?') {
-      out_.append("(?:");  // no pattern here refers back to a group
-      ++at_;
+    if (Take("(?#")) {
+      size_t end = pattern_.find(')', at_);
+      if (end == std::string_view::npos) return Refuse("an unfinished comment");
+      at_ = end + 1;
       return OkStatus();
     }
-    size_t end = at_ + 2;
+    groups_.push_back({out_.size(), false});
     for (std::string_view known : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"}) {
-      if (pattern_.substr(at_, known.size()) == known) {
+      if (Take(known)) {
         out_.append(known);
-        at_ += known.size();
         return OkStatus();
       }
     }
-    std::string flags;
-    while (end < pattern_.size() && pattern_[end] != ':' && pattern_[end] != ')') {
-      char f = pattern_[end++];
-      bool multi = syntax_ == Regex::Syntax::kOniguruma && f == 'm';
-      if (f != 'i' && f != '-' && f != 'x' && !multi && f != 's') {
-        return Refuse("the group '" + std::string(pattern_.substr(at_, 4)) + "'");
-      }
-      flags.push_back(multi ? 's' : f);  // Ruby's m lets the dot match line feeds
-    }
-    if (end >= pattern_.size()) return Refuse("an unfinished group");
-    if (pattern_[end] == ')') groups_.pop_back();
-    out_.append("(?" + flags);
-    out_.push_back(pattern_[end]);
-    at_ = end + 1;
+    if (!onig_ && Take("(?P<")) return NamedGroup('>');
+    if (Take("(?<")) return NamedGroup('>');
+    if (onig_ && Take("(?'")) return NamedGroup('\'');
+    if (Peek(1) == '?') return Flags();
+    ++at_;
+    out_.append("(?:");  // no pattern here refers back to a group
     return OkStatus();
+  }
+
+  Status NamedGroup(char end) {
+    while (at_ < pattern_.size() && pattern_[at_] != end) ++at_;
+    if (at_ >= pattern_.size()) return Refuse("an unfinished group");
+    ++at_;
+    out_.append("(?:");
+    return OkStatus();
+  }
+
+  Status Flags() {
+    const size_t begin = at_;
+    at_ += 2;
+    std::string flags;
+    for (char f = Peek(); f != ':' && f != ')'; f = Peek()) {
+      const bool known = f == 'i' || f == '-' || f == 'x' || f == (onig_ ? 'm' : 's');
+      if (!known) return Refuse("the group '" + std::string(pattern_.substr(begin, 4)) + "'");
+      ignores_case_ = ignores_case_ || f == 'i';
+      flags.push_back(f == 'm' ? 's' : f);  // Ruby's m lets the dot match line feeds
+      ++at_;
+    }
+    const bool alone = pattern_[at_++] == ')';
+    if (alone && !onig_) {
+      groups_.pop_back();
+      out_.append("(?" + flags + ")");
+      return OkStatus();
+    }
+    // In Oniguruma what follows "(?i)" is one group up to the end of the one around it: a(?i)b|c is a(?i:b|c).
+    groups_.back().flags_alone = alone;
+    out_.append("(?" + flags + ":");
+    return OkStatus();
+  }
+
+  // Also of what is repeated already: "a**".
+  void Repeat(std::string_view quantifier) {
+    if (repeated_) Enclose();
+    out_.append(quantifier);
+    repeated_ = true;
+  }
+
+  void Enclose() {
+    out_.insert(atom_, "(?:");
+    out_.push_back(')');
   }
 
   Status Interval() {
     size_t end = at_ + 1;
     bool digits = false;
     bool plain = true;
+    bool range = false;
     while (end < pattern_.size() && pattern_[end] != '}') {
       char c = pattern_[end++];
       digits = digits || (c >= '0' && c <= '9');
+      range = range || c == ',';
       plain = plain && ((c >= '0' && c <= '9') || c == ',');
     }
     if (end >= pattern_.size() || !digits || !plain) {
+      BeginAtom();
       out_.append("\\{");  // a brace that is no interval is itself
       ++at_;
       return OkStatus();
@@ -123,204 +200,106 @@ class Translator {
     std::string interval(pattern_.substr(at_, end + 1 - at_));
     if (interval[1] == ',') interval.insert(1, "0");
     at_ = end + 1;
-    out_.append(interval);
-    if (Peek() == '+' && syntax_ == Regex::Syntax::kOniguruma) {
-      out_.insert(atom_, "(?:");
-      out_.append(")+");
-      ++at_;
-    }
+    Repeat(interval);
+    const char next = Peek();
+    if (next != '?' && next != '+') return OkStatus();
+    // Oniguruma repeats what {n,m} repeated with a plus, and makes it optional with a question mark behind {n}.
+    if (onig_ && (next == '+' || !range)) Enclose();
+    out_.push_back(next);
+    ++at_;
     return OkStatus();
   }
 
-  // A class escape or an escaped character, at the backslash.
-  Status Escape(bool in_class) {
-    char c = Peek(1);
-    if (c == '\0') return Refuse("a backslash at its end");
-    if (c == 'p' || c == 'P') return Property(in_class);
-    CharacterTest named;
-    switch (c | 32) {
-      case 's':
-        named = IsSpaceCharacter;
-        break;
-      case 'd':
-        named = PropertyTest("Nd");
-        break;
-      case 'w':
-        named = Word(in_class);
-        break;
+  // At the backslash, outside of classes.
+  Status Escape() {
+    const char c = Peek(1);
+    if (c == 'p' || c == 'P') {
+      PORTICO_ASSIGN_OR_RETURN(CharacterClass property, ParseProperty(pattern_, syntax_, &at_));
+      AppendAsItIs(property);
+      return OkStatus();
+    }
+    const char lower = static_cast<char>(c | 32);
+    if (auto named = LetterClass(lower, syntax_, /*in_class=*/false)) {
+      at_ += 2;
+      AppendAsItIs({*std::move(named), lower != c});
+      return OkStatus();
+    }
+    if (std::string_view same = Same(c); !same.empty()) {
+      out_.append(same);
+      at_ += 2;
+      return OkStatus();
+    }
+    if (c == 'b' || c == 'B') {
+      WordBorder(c == 'b');
+      at_ += 2;
+      return OkStatus();
+    }
+    PORTICO_ASSIGN_OR_RETURN(uint32_t character,
+                             ParseCharacter(pattern_, syntax_, /*in_class=*/false, &at_));
+    out_.append(CodePoints::One(character).ToClassMembers());
+    return OkStatus();
+  }
+
+  // Escapes that PCRE2 has, too, or can say in another way; nothing for others.
+  std::string_view Same(char c) const {
+    switch (c) {
+      case 'A':
+        return "\\A";
+      case 'z':
+        return "\\z";
+      case 'Z':
+        return "\\Z";
+      case 'X':
+        return "\\X";
+      case 'R':
+        return onig_ ? "(?>\\r\\n|[\\n-\\r\\x{85}\\x{2028}\\x{2029}])" : "";
+      case 'N':
+        return onig_ ? "[^\\n]" : "";
+      case 'O':
+        return onig_ ? "(?s:.)" : "";
       default:
-        break;
-    }
-    if (named) {
-      at_ += 2;
-      Members(named, c >= 'A' && c <= 'Z', in_class);
-      return OkStatus();
-    }
-    if (c == 'h' && syntax_ == Regex::Syntax::kOniguruma) {
-      out_.append(in_class ? "0-9a-fA-F" : "[0-9a-fA-F]");
-      at_ += 2;
-      return OkStatus();
-    }
-    if (c == 'u') return CodePoint();
-    bool letter = (c | 32) >= 'a' && (c | 32) <= 'z';
-    constexpr std::string_view kSame = "nrtfaexX";
-    if (!in_class && (c == 'b' || c == 'B')) {
-      const char* word = "(?:(?<=[%])(?![%])|(?<![%])(?=[%]))";
-      const char* inside = "(?:(?<=[%])(?=[%])|(?<![%])(?![%]))";
-      std::string members = RangesOf(IsWord);
-      for (const char* i = c == 'b' ? word : inside; *i != '\0'; ++i) {
-        *i == '%' ? out_.append(members) : (out_.push_back(*i), out_);
-      }
-      at_ += 2;
-      return OkStatus();
-    }
-    if (!in_class && (c == 'A' || c == 'z' || c == 'Z')) {
-      out_.append(pattern_.substr(at_, 2));
-      at_ += 2;
-      return OkStatus();
-    }
-    if (letter && kSame.find(c) == std::string_view::npos && c != 'v') {
-      return Refuse("\\" + std::string(1, c));
-    }
-    if (c >= '1' && c <= '9') return Refuse("a back-reference");
-    if (c == 'v') {
-      out_.append("\\x0B");
-      at_ += 2;
-      return OkStatus();
-    }
-    size_t length = Utf8SequenceLength(pattern_.substr(at_ + 1));
-    if (length == 0) return Refuse("bytes that are not UTF-8");
-    out_.append(pattern_.substr(at_, 1 + length));
-    at_ += 1 + length;
-    return OkStatus();
-  }
-
-  Status CodePoint() {
-    if (at_ + 6 > pattern_.size()) return Refuse("an unfinished \\u");
-    out_.append("\\x{");
-    out_.append(pattern_.substr(at_ + 2, 4));
-    out_.push_back('}');
-    at_ += 6;
-    return OkStatus();
-  }
-
-  Status Property(bool in_class) {
-    bool negated = Peek(1) == 'P';
-    std::string_view name;
-    size_t next = 0;
-    if (Peek(2) == '{') {
-      size_t end = pattern_.find('}', at_);
-      if (end == std::string_view::npos) return Refuse("an unfinished \\p{");
-      name = pattern_.substr(at_ + 3, end - at_ - 3);
-      next = end + 1;
-    } else if (syntax_ == Regex::Syntax::kFancyRegex && Peek(2) != '\0') {
-      name = pattern_.substr(at_ + 2, 1);
-      next = at_ + 3;
-    } else {
-      return Refuse("\\p without braces");
-    }
-    if (!name.empty() && name[0] == '^') {
-      negated = !negated;
-      name.remove_prefix(1);
-    }
-    at_ = next;
-    if (CharacterTest named = PropertyTest(name)) {
-      if (name == "Word" || name == "word") named = Word(in_class);
-      Members(named, negated, in_class);
-    } else {
-      out_.append(negated ? "\\P{" : "\\p{").append(name).push_back('}');  // a script
-    }
-    return OkStatus();
-  }
-
-  CharacterTest Word(bool in_class) const {
-    if (syntax_ == Regex::Syntax::kFancyRegex) return IsRegexWord;
-    return in_class ? IsWordInClass : IsWord;
-  }
-
-  void Members(const CharacterTest& test, bool negated, bool in_class) {
-    std::string members =
-        negated && in_class ? RangesOf([&](uint32_t c) { return !test(c); }) : RangesOf(test);
-    if (in_class) {
-      out_.append(members);
-    } else {
-      out_.append(negated ? "[^" : "[").append(members).push_back(']');
+        return "";
     }
   }
 
-  // [a&&b]: a character of a that is one of b.
-  Status Class() {
-    size_t begin = out_.size();
-    bool negated = Peek(1) == '^';
-    PORTICO_RETURN_IF_ERROR(ClassMembers());
-    while (Peek() == '&') {
-      if (negated) return Refuse("a negated intersection of classes");
-      at_ += 2;
-      std::string left = out_.substr(begin);
-      out_.resize(begin);
-      if (Peek() == '[' && Peek(1) != ':') {
-        PORTICO_RETURN_IF_ERROR(Class());
-        if (Peek() != '&' && Peek() != ']') return Refuse("a class inside a class");
-        if (Peek() == ']') ++at_;
+  void WordBorder(bool is_border) {
+    const char* border = "(?:(?<=[%])(?![%])|(?<![%])(?=[%]))";
+    const char* inside = "(?:(?<=[%])(?=[%])|(?<![%])(?![%]))";
+    const std::string members = LetterClass('w', syntax_, /*in_class=*/false)->ToClassMembers();
+    std::string out;
+    for (const char* i = is_border ? border : inside; *i != '\0'; ++i) {
+      if (*i == '%') {
+        out.append(members);
       } else {
-        return Refuse("an intersection with what is no class");
+        out.push_back(*i);
       }
-      out_.insert(begin, "(?:(?=");
-      out_.append(")" + left + ")");
     }
-    return OkStatus();
+    out_.append(WithCase(std::move(out)));
   }
 
-  // From the bracket to the end of the class, or to the && in it, where the class is closed.
-  Status ClassMembers() {
-    out_.push_back('[');
-    ++at_;
-    if (Peek() == '^') {
-      out_.push_back('^');
-      ++at_;
-    }
-    bool first = true;
-    while (at_ < pattern_.size() && (pattern_[at_] != ']' || first)) {
-      char c = pattern_[at_];
-      if (c == '\\') {
-        PORTICO_RETURN_IF_ERROR(Escape(/*in_class=*/true));
-      } else if (c == '[') {
-        PORTICO_RETURN_IF_ERROR(Posix());
-      } else if (c == '&' && Peek(1) == '&') {
-        out_.push_back(']');
-        return OkStatus();
-      } else if (c == ']') {
-        out_.append("\\]");
-        ++at_;
-      } else {
-        PORTICO_RETURN_IF_ERROR(Literal());
-      }
-      first = false;
-    }
-    if (at_ >= pattern_.size()) return Refuse("an unfinished class");
-    out_.push_back(']');
-    ++at_;
-    return OkStatus();
+  void Append(const CharacterClass& c) { out_.append(ToText(c)); }
+
+  // Oniguruma never ignores case in \p{Lu}, \w and the like outside of brackets.
+  void AppendAsItIs(const CharacterClass& c) { out_.append(WithCase(ToText(c))); }
+
+  std::string WithCase(std::string text) const {
+    return onig_ && ignores_case_ ? "(?-i:" + std::move(text) + ")" : text;
   }
 
-  Status Posix() {
-    size_t end = pattern_.find(":]", at_);
-    if (Peek(1) != ':' || end == std::string_view::npos) return Refuse("a class inside a class");
-    std::string_view name = pattern_.substr(at_ + 2, end - at_ - 2);
-    bool negated = !name.empty() && name[0] == '^';
-    if (negated) name.remove_prefix(1);
-    CharacterTest named = PosixTest(name);
-    if (!named) return Refuse("[:" + std::string(name) + ":]");
-    at_ = end + 2;
-    Members(named, negated, /*in_class=*/true);
-    return OkStatus();
+  static std::string ToText(const CharacterClass& c) {
+    const std::string members = c.members.ToClassMembers();
+    if (members.empty()) return c.negated ? "(?s:.)" : "(?!)";
+    return (c.negated ? "[^" : "[") + members + "]";
   }
 
   std::string_view pattern_;
+  bool onig_;
   Regex::Syntax syntax_;
   size_t at_ = 0;
-  size_t atom_ = 0;  // where the last repeatable thing begins in out_
-  std::vector<size_t> groups_;
+  size_t atom_ = 0;        // where the last repeatable thing begins in out_
+  bool repeated_ = false;  // it has a quantifier
+  bool ignores_case_ = false;
+  std::vector<Group> groups_;
   std::string out_;
 };
 

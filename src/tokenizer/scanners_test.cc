@@ -133,38 +133,5 @@ TEST(ScannersTest, EachScannerKnowsTheClassOfEveryCharacter) {
   }
 }
 
-TEST(RegexTest, ClassesIntersectionsAndRepeatsAreCarriedOver) {
-  auto han = Regex::Compile(R"([\p{Lo}&&[^\p{Han}]]+)", Regex::Syntax::kFancyRegex);
-  ASSERT_TRUE(han.ok()) << han.status();
-  EXPECT_EQ(Describe((*han)->FindMatches("中कख中")), "0-3? 3-9 9-12? ");
-  auto repeat = Regex::Compile("a{1,2}+b");
-  ASSERT_TRUE(repeat.ok());
-  EXPECT_EQ(Describe((*repeat)->FindMatches("aaab")), "0-4 ");
-}
-
-// As Oniguruma: `\w` alone has them, a class does not.
-TEST(RegexTest, FractionsAreWordCharactersOnlyOutsideOfClasses) {
-  auto words = Regex::Compile(R"(\w+|[^\w\s]+)");
-  ASSERT_TRUE(words.ok());
-  EXPECT_EQ(Describe((*words)->FindMatches("½a")), "0-3 ");
-  EXPECT_EQ(Describe((*words)->FindMatches("!½")), "0-3 ");
-  auto in_class = Regex::Compile(R"([\w]+)");
-  ASSERT_TRUE(in_class.ok());
-  EXPECT_EQ(Describe((*in_class)->FindMatches("½a")), "0-2? 2-3 ");
-}
-
-TEST(RegexTest, WhatCannotBeCarriedOverIsRefused) {
-  for (const char* pattern : {R"(\R)", "[a[bc]]", R"((a)\1)", R"(\G)", "(?<name>a)", "[a", "(a"}) {
-    EXPECT_FALSE(Regex::Compile(pattern).ok()) << pattern;
-  }
-}
-
-TEST(RegexTest, APatternThatBacktracksForeverEnds) {
-  auto regex = Regex::Compile("(a+)+b");
-  ASSERT_TRUE(regex.ok());
-  std::vector<Match> matches = (*regex)->FindMatches(std::string(64, 'a'));
-  EXPECT_EQ(matches.back().end, 64u);
-}
-
 }  // namespace
 }  // namespace portico::tokenizer

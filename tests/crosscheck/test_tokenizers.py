@@ -11,6 +11,7 @@ import tokenizers
 from tokenizers.decoders import DecodeStream
 
 import made
+import patterns
 import portico
 import texts
 from compare import Differences, answer, fields, parts, same
@@ -19,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 FAMILIES = ["byte_level", "byte_fallback", "bpe", "unigram", "wordpiece", "wordlevel"]
 TOKENIZERS_A_FAMILY = 5
 TEXTS = 700  # for each: 21,000 and more in all
+PATTERNS = 2000
 RECORDED = pathlib.Path(os.environ.get("PORTICO_SHARED") or ROOT.parent / "shared") / "data/tokenizers"
 RECORDED_A_RUN = 5  # a large one takes the reference seconds to load
 
@@ -87,6 +89,28 @@ def test_tokenizers_of_real_models_agree_on_generated_texts(seeded):
         for _ in range(TEXTS):
             compare_encodes(differences, reference, ours, seeded, path.parent.name)
         differences.check()
+
+
+def test_generated_patterns_cut_alike_or_are_refused(seeded):
+    differences = Differences()
+    compiled = 0
+    for _ in range(PATTERNS):
+        pattern = patterns.pattern(seeded)
+        split = {"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False}
+        data = json.dumps({"version": "1.0", "added_tokens": [], "pre_tokenizer": split,
+                           "model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}})
+        theirs = answer(lambda: tokenizers.Tokenizer.from_str(data))
+        ours = answer(lambda: portico.Tokenizer.from_str(data))
+        # A look behind of no fixed length is refused here.
+        if not theirs[0] or (not ours[0] and "fixed length" in ours[1]):
+            continue
+        compiled += 1
+        same(differences, "from_str", pattern, (True, None), (ours[0], ours[1] if not ours[0] else None))
+        for _ in range(5 if ours[0] else 0):
+            text = texts.text(seeded)
+            same(differences, pattern, text, answer(lambda: theirs[1].encode(text).offsets), answer(lambda: ours[1].encode(text).offsets))
+    assert compiled > PATTERNS / 2
+    differences.check()
 
 
 def test_the_demo_model_s_tokenizer_agrees(seeded):

@@ -1,0 +1,130 @@
+// Patterns mean what they mean to Oniguruma 6.9.10, or, where said, to the regex crate.
+#include "tokenizer/regex.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace portico::tokenizer {
+namespace {
+
+// The text with each match as "<match>".
+std::string Marked(const std::string& pattern, const std::string& text,
+                   Regex::Syntax syntax = Regex::Syntax::kOniguruma) {
+  auto regex = Regex::Compile(pattern, syntax);
+  if (!regex.ok()) return "refused: " + std::string(MessageOf(regex.status()));
+  std::string out;
+  for (const Match& match : (*regex)->FindMatches(text)) {
+    const std::string part = text.substr(match.begin, match.end - match.begin);
+    out += match.is_match ? "<" + part + ">" : part;
+  }
+  return out;
+}
+
+TEST(RegexTest, AScriptIsItsOwnCharactersWithoutThoseThatItShares) {
+  EXPECT_EQ(Marked(R"(\p{Hiragana}+)", "の、カー。の"), "<の>、カー。<の>");
+  EXPECT_EQ(Marked(R"(\p{Katakana}+)", "の、カー。"), "の、<カ>ー。");
+  EXPECT_EQ(Marked(R"(\p{Han}+)", "々中、〇"), "<々中>、<〇>");
+  EXPECT_EQ(Marked(R"(\p{Cyrl}\P{Cyrillic})", "жa"), "<жa>");
+  EXPECT_EQ(Marked(R"(\p{In_Hiragana}\p{^InHiragana})", "゛゠"), "<゛゠>");
+}
+
+TEST(RegexTest, PropertiesHaveLongAndShortNames) {
+  EXPECT_EQ(Marked(R"(\p{Uppercase_Letter}\p{lowercase letter}\p{Nd}\p{Emoji})", "Éa٣😀"),
+            "<Éa٣😀>");
+  EXPECT_EQ(Marked(R"(\p{Punct}+|\p{Alnum}+)", "a+½-٣ⅷ"), "<a>+½<-><٣ⅷ>");
+  EXPECT_THAT(Marked(R"(\p{Klingon})", "a"), testing::HasSubstr(R"(\p{Klingon})"));
+}
+
+TEST(RegexTest, PosixClassesAreOfUnicodeExceptInTheRegexCrate) {
+  EXPECT_EQ(Marked("[[:alpha:]]+", "aéⅷ1"), "<aéⅷ>1");
+  EXPECT_EQ(Marked("[[:punct:][:^print:]]+", "$+-a\x01"), "<$+->a<\x01>");
+  EXPECT_EQ(Marked("[[:alpha:]]+", "aé", Regex::Syntax::kFancyRegex), "<a>é");
+}
+
+TEST(RegexTest, ClassesHoldOtherClassesAndIntersections) {
+  EXPECT_EQ(Marked("[a-c[x-z]]+", "abyd"), "<aby>d");
+  EXPECT_EQ(Marked("[^[a-c]x]+", "abydx"), "ab<yd>x");
+  EXPECT_EQ(Marked(R"([\w&&[^\d]&&[^_]]+)", "a1_b"), "<a>1_<b>");
+  EXPECT_EQ(Marked("[^a-z&&[^aeiou]]+", "abe5"), "<a>b<e5>");
+  EXPECT_EQ(Marked("[a-z&&aeiou]", "ab"), "<a>b");
+  EXPECT_EQ(Marked("[]a]+[^]]", "]ab"), "<]ab>");
+  EXPECT_EQ(Marked(R"([\p{Lo}&&[^\p{Han}]]+)", "中कख中", Regex::Syntax::kFancyRegex), "中<कख>中");
+}
+
+TEST(RegexTest, CaseIsIgnoredInBracketsButNotInProperties) {
+  EXPECT_EQ(Marked(R"((?i:\p{Lu}))", "Aa"), "<A>a");
+  EXPECT_EQ(Marked(R"((?i:[\p{Lu}]))", "Aa"), "<A><a>");
+  EXPECT_EQ(Marked(R"((?i:[^k]))", "kKa"), "kK<a>");
+  EXPECT_EQ(Marked(R"((?i:\p{Lu}))", "Aa", Regex::Syntax::kFancyRegex), "<A><a>");
+}
+
+TEST(RegexTest, FlagsAloneHoldTheAlternativesBehindThem) {
+  EXPECT_EQ(Marked("a(?i)b|c", "aBaCc"), "<aB><aC>c");
+  EXPECT_EQ(Marked("(?:a(?i)b|c)d", "aCdaCD"), "<aCd>aCD");
+  EXPECT_EQ(Marked("a(?i)b|c", "aBC", Regex::Syntax::kFancyRegex), "<aB><C>");
+}
+
+TEST(RegexTest, WhatIsRepeatedCanBeRepeated) {
+  EXPECT_EQ(Marked("a{1,2}+b", "aaab"), "<aaab>");
+  EXPECT_EQ(Marked("a{2}?", "aaa"), "<aa>a<>");
+  EXPECT_EQ(Marked("a{2,3}?", "aaa"), "<aa>a");
+  EXPECT_EQ(Marked("x{1,2}{3}", "xxxxxxx"), "<xxxxxx>x");
+  EXPECT_EQ(Marked("a+*b", "aab"), "<aab>");
+  EXPECT_EQ(Marked("a{,2}b{}", "aab{}"), "<aab{}>");
+}
+
+TEST(RegexTest, CharactersAreNamedByNumberToo) {
+  EXPECT_EQ(Marked(R"(\x41\x{1F600}\u00e9\012[\101\cA\b])", "A😀é\nA"), "<A😀é\nA>");
+  EXPECT_THAT(Marked(R"(\xE9)", "é"), testing::HasSubstr("a number that is no character"));
+  EXPECT_EQ(Marked(R"(\xE9)", "é", Regex::Syntax::kFancyRegex), "<é>");
+}
+
+TEST(RegexTest, LineEndsAreOneAndNamesAndCommentsNothing) {
+  EXPECT_EQ(Marked(R"(\R)", "\r\n\n\r"), "<\r\n><\n><\r>");
+  EXPECT_EQ(Marked(R"((?<name>a)(?#why)(?'n'b)\O\N)", "ab\nc"), "<ab\nc>");
+}
+
+// As Oniguruma: `\w` alone has them, a class does not.
+TEST(RegexTest, FractionsAreWordCharactersOnlyOutsideOfClasses) {
+  EXPECT_EQ(Marked(R"(\w+|[^\w\s]+)", "½a"), "<½a>");
+  EXPECT_EQ(Marked(R"(\w+|[^\w\s]+)", "!½"), "<!½>");
+  EXPECT_EQ(Marked(R"([\w]+)", "½a"), "½<a>");
+}
+
+TEST(RegexTest, WhatCannotBeCarriedOverIsRefused) {
+  for (const char* pattern : {R"((a)\1)",
+                              R"(\G)",
+                              R"(a\Kb)",
+                              "(?~a)",
+                              "[a",
+                              "(a",
+                              "a)",
+                              "[]",
+                              R"([\d-a])",
+                              R"([a-\d])",
+                              "[z-a]",
+                              R"(\pL)",
+                              R"(\x{110000})",
+                              R"(\x{D800})",
+                              R"(\)",
+                              "[[:none:]]",
+                              "(?<n",
+                              "(?i",
+                              "(?#",
+                              R"(\p{)",
+                              "*a"}) {
+    EXPECT_THAT(Marked(pattern, "a"), testing::StartsWith("refused: the pattern")) << pattern;
+  }
+  EXPECT_THAT(Marked(std::string(1000, '['), "a"), testing::HasSubstr("too deeply"));
+}
+
+TEST(RegexTest, APatternThatBacktracksForeverEnds) {
+  auto regex = Regex::Compile("(a+)+b");
+  ASSERT_TRUE(regex.ok());
+  EXPECT_EQ((*regex)->FindMatches(std::string(64, 'a')).back().end, 64u);
+}
+
+}  // namespace
+}  // namespace portico::tokenizer
