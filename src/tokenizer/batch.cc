@@ -75,7 +75,7 @@ bool BatchTokenizer::MayCut(const Options& options) const {
   const Pipeline& pipeline = tokenizer_->pipeline();
   bool limits = pipeline.TruncationOf(options) != nullptr || pipeline.PaddingOf(options) != nullptr;
   return seams_ && seams_->any() && !limits &&
-         (!options.add_special_tokens || pipeline.frame().known);
+         pipeline.frame().known;
 }
 
 bool BatchTokenizer::PadsToLongest(const Options& options) const {

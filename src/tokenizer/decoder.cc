@@ -245,14 +245,19 @@ StatusOr<DecoderPtr> ParseSequence(const Json& json, size_t depth) {
 StatusOr<DecoderPtr> ParseMetaspace(const Json& json) {
   PORTICO_ASSIGN_OR_RETURN(std::string replacement, StringField(json, "replacement"));
   if (CountCodePoints(replacement) != 1) return FieldError(json, "replacement", "one character");
-  std::string scheme = json.GetString("prepend_scheme", "always");
+  std::string scheme = "always";
+  if (json.Find("prepend_scheme") != nullptr) {
+    PORTICO_ASSIGN_OR_RETURN(scheme, StringField(json, "prepend_scheme"));
+  }
   if (scheme != "always" && scheme != "first" && scheme != "never") {
     return FieldError(json, "prepend_scheme", "first, never or always");
   }
-  if (!json.GetBool("add_prefix_space", true) && scheme != "never") {
+  PORTICO_ASSIGN_OR_RETURN(bool prefix, OptionalBoolField(json, "add_prefix_space", true));
+  if (!prefix && scheme != "never") {
     return Error(StatusCode::kInvalidArgument,
                  "add_prefix_space does not match declared prepend_scheme");
   }
+  PORTICO_RETURN_IF_ERROR(OptionalBoolField(json, "split", true).status());
   return DecoderPtr(new MetaspaceDecoder(std::move(replacement), scheme != "never"));
 }
 
@@ -265,11 +270,20 @@ StatusOr<DecoderPtr> ParseStrip(const Json& json) {
       new StripDecoder(std::move(content), static_cast<size_t>(start), static_cast<size_t>(stop)));
 }
 
+// Files of old versions have no "type": the first kind whose fields are all there.
+std::string TypeOf(const Json& json) {
+  std::string type = json.GetString("type");
+  if (!type.empty()) return type;
+  if (json.Find("suffix") != nullptr) return "BPEDecoder";
+  if (json.Find("prefix") != nullptr) return "WordPiece";
+  return json.Find("pad_token") != nullptr ? "CTC" : "";
+}
+
 StatusOr<DecoderPtr> Parse(const Json& json, size_t depth) {
   if (depth > kMaxDepth) {
     return Error(StatusCode::kInvalidArgument, "decoders are nested too deeply");
   }
-  std::string type = json.GetString("type");
+  std::string type = TypeOf(json);
   if (type == "ByteLevel") {
     PORTICO_RETURN_IF_ERROR(BoolField(json, "add_prefix_space").status());
     PORTICO_RETURN_IF_ERROR(BoolField(json, "trim_offsets").status());

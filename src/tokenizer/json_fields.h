@@ -24,6 +24,12 @@ inline StatusOr<bool> BoolField(const Json& json, std::string_view key,
   return value->as_bool();
 }
 
+// The fallback where the field is missing or null.
+inline StatusOr<bool> OptionalBoolField(const Json& json, std::string_view key, bool fallback) {
+  const Json* value = json.Find(key);
+  return value != nullptr && value->is_null() ? fallback : BoolField(json, key, fallback);
+}
+
 inline StatusOr<std::string> StringField(const Json& json, std::string_view key) {
   const Json* value = json.Find(key);
   if (value == nullptr || !value->is_string()) return FieldError(json, key, "a string");

@@ -35,9 +35,11 @@ StatusOr<Sections> SplitSections(const simdjson::padded_string_view& json) {
   }};
   PORTICO_RETURN_IF_ERROR(ForEachField(json, [&](std::string_view key, std::string_view value) {
     for (const auto& [name, section] : known) {
-      if (name == key) *section = value;
+      if (name != key) continue;
+      *section = value;
+      return OkStatus();
     }
-    return OkStatus();
+    return Error(StatusCode::kInvalidArgument, "unknown field '" + std::string(key) + "'");
   }));
   return out;
 }
@@ -54,7 +56,6 @@ StatusOr<Json> ParseSection(std::string_view text, std::string_view name) {
 
 StatusOr<std::vector<AddedToken>> ParseAddedTokens(const Json& json) {
   std::vector<AddedToken> out;
-  if (json.is_null()) return out;
   if (!json.is_array()) {
     return Error(StatusCode::kInvalidArgument, "added_tokens must be a list");
   }
@@ -82,16 +83,20 @@ bool IsNoNormalizer(const Json& json) {
 // Everything but the model.
 StatusOr<PipelineParts> FramePartsOf(const Sections& sections) {
   PipelineParts parts;
-  PORTICO_ASSIGN_OR_RETURN(Json version, ParseSection(sections.version, "version"));
-  if (!version.is_null() && !(version.is_string() && version.as_string() == "1.0")) {
-    return Error(StatusCode::kInvalidArgument, "Unknown tokenizer version " + version.Dump());
+  if (!sections.version.empty()) {
+    PORTICO_ASSIGN_OR_RETURN(Json version, ParseSection(sections.version, "version"));
+    if (!version.is_string() || version.as_string() != "1.0") {
+      return Error(StatusCode::kInvalidArgument, "Unknown tokenizer version " + version.Dump());
+    }
   }
   PORTICO_ASSIGN_OR_RETURN(Json truncation, ParseSection(sections.truncation, "truncation"));
   PORTICO_ASSIGN_OR_RETURN(parts.truncation, Truncation::FromJson(&truncation));
   PORTICO_ASSIGN_OR_RETURN(Json padding, ParseSection(sections.padding, "padding"));
   PORTICO_ASSIGN_OR_RETURN(parts.padding, Padding::FromJson(&padding));
-  PORTICO_ASSIGN_OR_RETURN(Json added, ParseSection(sections.added_tokens, "added_tokens"));
-  PORTICO_ASSIGN_OR_RETURN(parts.added_tokens, ParseAddedTokens(added));
+  if (!sections.added_tokens.empty()) {
+    PORTICO_ASSIGN_OR_RETURN(Json added, ParseSection(sections.added_tokens, "added_tokens"));
+    PORTICO_ASSIGN_OR_RETURN(parts.added_tokens, ParseAddedTokens(added));
+  }
   PORTICO_ASSIGN_OR_RETURN(Json normalizer, ParseSection(sections.normalizer, "normalizer"));
   if (!IsNoNormalizer(normalizer)) {
     PORTICO_ASSIGN_OR_RETURN(parts.normalizer, Normalizer::FromJson(normalizer));

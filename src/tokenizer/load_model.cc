@@ -167,7 +167,7 @@ StatusOr<std::unique_ptr<const Model>> ModelFromJson(std::string_view json) {
         return OkStatus();
       }));
   PORTICO_ASSIGN_OR_RETURN(std::string type, TextField(fields, "type", ""));
-  if (type.empty()) {
+  if (!fields.contains("type")) {
     // Older files name no type: the first whose fields are all there.
     bool list = fields.contains("vocab") && fields["vocab"].starts_with('[');
     type = fields.contains("merges")                     ? "BPE"

@@ -258,7 +258,7 @@ Status Pipeline::AppendIds(std::string_view text, bool parse_special,
 Status Pipeline::EncodeIds(std::string_view text, const Tokenizer::EncodeOptions& options,
                            std::vector<TokenId>* ids) const {
   bool limits = TruncationOf(options) != nullptr || PaddingOf(options) != nullptr;
-  if (limits || (options.add_special_tokens && !frame_.known)) {
+  if (limits || !frame_.known) {
     PORTICO_ASSIGN_OR_RETURN(Encoding whole, EncodeFull(text, nullptr, options));
     ids->insert(ids->end(), whole.ids.begin(), whole.ids.end());
     return OkStatus();

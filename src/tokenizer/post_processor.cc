@@ -278,6 +278,10 @@ StatusOr<PostProcessorPtr> ParseTemplateProcessing(const Json& json) {
   TemplateProcessor::Specials specials;
   for (const auto& [name, value] : list->as_object()) {
     SpecialToken special;
+    const Json* id_text = value.Find("id");
+    if (id_text == nullptr || !id_text->is_string()) {
+      return FieldError(json, "special_tokens", "objects with an id");
+    }
     const Json* ids = value.Find("ids");
     const Json* tokens = value.Find("tokens");
     if (ids == nullptr || !ids->is_array() || tokens == nullptr || !tokens->is_array() ||
@@ -315,14 +319,9 @@ StatusOr<SpecialToken> PairField(const Json& json, std::string_view key) {
 StatusOr<PostProcessorPtr> ParseClsSep(const Json& json, bool roberta) {
   PORTICO_ASSIGN_OR_RETURN(SpecialToken sep, PairField(json, "sep"));
   PORTICO_ASSIGN_OR_RETURN(SpecialToken cls, PairField(json, "cls"));
-  bool trim = false;
-  bool prefix = false;
-  if (roberta) {
-    PORTICO_ASSIGN_OR_RETURN(trim, BoolField(json, "trim_offsets"));
-    PORTICO_ASSIGN_OR_RETURN(prefix, BoolField(json, "add_prefix_space"));
-  }
-  return PostProcessorPtr(
-      new ClsSepProcessor(std::move(cls), std::move(sep), roberta, trim, prefix));
+  return PostProcessorPtr(new ClsSepProcessor(std::move(cls), std::move(sep), roberta,
+                                              roberta && json.GetBool("trim_offsets", false),
+                                              roberta && json.GetBool("add_prefix_space", false)));
 }
 
 StatusOr<PostProcessorPtr> ParseSequence(const Json& json, size_t depth) {
@@ -340,10 +339,18 @@ StatusOr<PostProcessorPtr> Parse(const Json& json, size_t depth) {
   if (depth > kMaxDepth) {
     return Error(StatusCode::kInvalidArgument, "post-processors are nested too deeply");
   }
+  // The reference goes by the fields, and asks for the type only where it needs to.
   std::string type = json.GetString("type");
-  if (type == "RobertaProcessing") return ParseClsSep(json, true);
-  if (type == "BertProcessing") return ParseClsSep(json, false);
-  if (type == "TemplateProcessing") return ParseTemplateProcessing(json);
+  auto is_bool = [&](std::string_view key) {
+    const Json* value = json.Find(key);
+    return value != nullptr && value->is_bool();
+  };
+  if (json.Find("sep") != nullptr || json.Find("cls") != nullptr) {
+    return ParseClsSep(json, is_bool("trim_offsets") && is_bool("add_prefix_space"));
+  }
+  if (json.Find("special_tokens") != nullptr || type == "TemplateProcessing") {
+    return ParseTemplateProcessing(json);
+  }
   if (type == "Sequence") return ParseSequence(json, depth);
   if (type == "ByteLevel") {
     PORTICO_ASSIGN_OR_RETURN(bool prefix, BoolField(json, "add_prefix_space"));

@@ -56,14 +56,13 @@ StatusOr<PreTokenizerPtr> ParseMetaspace(const Json& json) {
     }
     scheme = name == "first" ? Scheme::kFirst : name == "never" ? Scheme::kNever : Scheme::kAlways;
   }
-  if (!json.GetBool("add_prefix_space", true)) {
-    // As the reference has it: prepend_scheme's default contradicts, too.
-    if (scheme != Scheme::kNever) {
-      return Error(StatusCode::kInvalidArgument,
-                   "add_prefix_space does not match declared prepend_scheme");
-    }
+  PORTICO_ASSIGN_OR_RETURN(bool prefix, OptionalBoolField(json, "add_prefix_space", true));
+  // As the reference has it: prepend_scheme's default contradicts, too.
+  if (!prefix && scheme != Scheme::kNever) {
+    return Error(StatusCode::kInvalidArgument,
+                 "add_prefix_space does not match declared prepend_scheme");
   }
-  bool split = json.GetBool("split", true);
+  PORTICO_ASSIGN_OR_RETURN(bool split, OptionalBoolField(json, "split", true));
   return MakeMetaspace(replacement, scheme, split);
 }
 

@@ -65,7 +65,7 @@ def post_processor(random, tokenizer):
         return processors.RobertaProcessing(sep, cls, trim_offsets=flag(), add_prefix_space=flag())
     if kind == 2:
         return processors.ByteLevel(trim_offsets=flag())
-    template = processors.TemplateProcessing(single=random.choice(["<s> $A", "$A </s>", "[CLS] $A [SEP]", "$A"]),
+    template = processors.TemplateProcessing(single=random.choice(["<s> $A", "$A </s>", "[CLS] $A [SEP]", "$A", "$A [SEP] $A:1"]),
                                              pair=random.choice(["<s> $A <s> $B:1", "[CLS] $A [SEP] $B:1 [SEP]:1", "$B $A:1"]),
                                              special_tokens=[(name, ids[name]) for name in SPECIAL])
     if kind == 3:
