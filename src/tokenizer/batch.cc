@@ -74,8 +74,7 @@ size_t BatchTokenizer::ShareOf(size_t total, size_t per_thread) const {
 bool BatchTokenizer::MayCut(const Options& options) const {
   const Pipeline& pipeline = tokenizer_->pipeline();
   bool limits = pipeline.TruncationOf(options) != nullptr || pipeline.PaddingOf(options) != nullptr;
-  return seams_ && seams_->any() && !limits &&
-         pipeline.frame().known;
+  return seams_ && seams_->any() && !limits && pipeline.frame().known;
 }
 
 bool BatchTokenizer::PadsToLongest(const Options& options) const {

@@ -56,8 +56,10 @@ TEST(FrameTest, APostProcessorIsKnownByItsFields) {
   EXPECT_THAT(Ids(Template(kSpecial, "New")), ElementsAre(2));
   EXPECT_THAT(Refusal(R"("post_processor":{"type":"New"},)"), HasSubstr("unknown post-processor"));
   EXPECT_THAT(Refusal(R"("post_processor":{"sep":["a",0]},)"), HasSubstr("needs 'cls'"));
-  EXPECT_THAT(Refusal(R"("post_processor":{"single":[],"pair":[],"special_tokens":{"u":{"ids":[],"tokens":[]}}},)"),
-              HasSubstr("objects with an id"));
+  EXPECT_THAT(
+      Refusal(
+          R"("post_processor":{"single":[],"pair":[],"special_tokens":{"u":{"ids":[],"tokens":[]}}},)"),
+      HasSubstr("objects with an id"));
 }
 
 TEST(FrameTest, ADecoderWithoutATypeIsKnownByItsFields) {
@@ -72,9 +74,11 @@ TEST(FrameTest, FieldsOfAWrongTypeAreRefused) {
   EXPECT_THAT(Refusal(R"("version":null,)"), HasSubstr("version null"));
   EXPECT_THAT(Refusal(R"("added_tokens":null,)"), HasSubstr("added_tokens must be a list"));
   EXPECT_THAT(Refusal(R"("extra":1,)"), HasSubstr("unknown field 'extra'"));
-  EXPECT_THAT(Refusal("", R"({"type":"","vocab":{},"unk_token":"u"})"), HasSubstr("unknown model type"));
+  EXPECT_THAT(Refusal("", R"({"type":"","vocab":{},"unk_token":"u"})"),
+              HasSubstr("unknown model type"));
   for (const char* wrong : {R"("prepend_scheme":1)", R"("split":"x")", R"("add_prefix_space":0)"}) {
-    const std::string metaspace = R"({"type":"Metaspace","replacement":"_",)" + std::string(wrong) + "},";
+    const std::string metaspace =
+        R"({"type":"Metaspace","replacement":"_",)" + std::string(wrong) + "},";
     EXPECT_THAT(Refusal(R"("decoder":)" + metaspace), HasSubstr("Metaspace needs")) << wrong;
   }
 }

@@ -269,6 +269,38 @@ TEST(TokenizerConfigTest, ATemplateFileWinsAndNamedOnesAreAdded) {
               ElementsAre(std::pair<std::string, std::string>("image_token", "<i>")));
 }
 
+TEST(TokenizerConfigTest, NamedTemplateFilesAreInsteadOfTheConfigs) {
+  Folder folder;
+  folder.Write("tokenizer_config.json", R"({"chat_template":"old"})");
+  folder.Write("additional_chat_templates/rag.jinja", "rag");
+  auto config = LoadTokenizerConfig(folder.path());
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->FindChatTemplate("default"), nullptr);
+  EXPECT_EQ(*config->FindChatTemplate("rag"), "rag");
+}
+
+TEST(TokenizerConfigTest, WhatTheConfigDoesNotNameIsTheClasss) {
+  Folder folder;
+  folder.Write("special_tokens_map.json", R"({"unk_token":"<u>"})");
+  folder.Write("tokenizer_config.json",
+               R"({"tokenizer_class":"LlamaTokenizerFast","bos_token":null})");
+  auto config = LoadTokenizerConfig(folder.path());
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->bos_token, "");  // the file says that there is none
+  EXPECT_EQ(config->eos_token, "</s>");
+  EXPECT_EQ(config->unk_token, "<u>");
+
+  folder.Write("tokenizer.json", ByteLevelJson({}));  // for which the class was not made
+  EXPECT_EQ(LoadTokenizerConfig(folder.path())->eos_token, "");
+
+  folder.Write("tokenizer_config.json",
+               R"({"tokenizer_class":"GPT2Tokenizer","added_tokens_decoder":{}})");
+  EXPECT_EQ(LoadTokenizerConfig(folder.path())->bos_token, "<|endoftext|>");
+  EXPECT_EQ(LoadTokenizerConfig(folder.path())->unk_token, "<|endoftext|>");
+  folder.Write("tokenizer_config.json", R"({"tokenizer_class":"OwnTokenizer"})");
+  EXPECT_EQ(LoadTokenizerConfig(folder.path())->eos_token, "");
+}
+
 TEST(TokenizerConfigTest, AListOfTemplatesKeepsItsNames) {
   Folder folder;
   folder.Write(

@@ -8,11 +8,13 @@
 #include "text/utf8.h"
 #include "tokenizer/gguf.h"
 #include "tokenizer/mapped_file.h"
+#include "tokenizer/tokenizer_class.h"
 
 namespace portico {
 namespace {
 
 namespace fs = std::filesystem;
+using tokenizer::DefaultTokensOf;
 using tokenizer::GgufMetadata;
 using tokenizer::MappedFile;
 
@@ -139,16 +141,18 @@ void ReadSettings(const Json& json, TokenizerConfig* config) {
 
 Status ReadTemplateFiles(const fs::path& folder, TokenizerConfig* config) {
   std::error_code error;
-  if (fs::is_regular_file(folder / "chat_template.jinja", error)) {
-    config->chat_templates.clear();
-    PORTICO_ASSIGN_OR_RETURN(std::string text, ReadText(folder / "chat_template.jinja"));
-    SetTemplate(kDefault, std::move(text), config);
-  }
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder / "additional_chat_templates", error)) {
     if (entry.path().extension() == ".jinja") files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
+  const bool has_default = fs::is_regular_file(folder / "chat_template.jinja", error);
+  // Templates of files are instead of those of tokenizer_config.json.
+  if (has_default || !files.empty()) config->chat_templates.clear();
+  if (has_default) {
+    PORTICO_ASSIGN_OR_RETURN(std::string text, ReadText(folder / "chat_template.jinja"));
+    SetTemplate(kDefault, std::move(text), config);
+  }
   for (const fs::path& file : files) {
     PORTICO_ASSIGN_OR_RETURN(std::string text, ReadText(file));
     SetTemplate(file.stem().string(), std::move(text), config);
@@ -156,14 +160,36 @@ Status ReadTemplateFiles(const fs::path& folder, TokenizerConfig* config) {
   return OkStatus();
 }
 
+// Whether the folder's tokenizer.json pre-tokenizes as bytes. Files name pre_tokenizer before the model, the longest.
+bool IsByteLevel(const fs::path& folder) {
+  StatusOr<MappedFile> file = MappedFile::Open((folder / "tokenizer.json").string());
+  if (!file.ok()) return false;
+  const std::string_view text = file->text();
+  const size_t begin = text.find("\"pre_tokenizer\"");
+  const size_t end = text.find("\"model\"", begin == text.npos ? text.size() : begin);
+  return end != text.npos && text.substr(begin, end - begin).find("\"ByteLevel\"") != text.npos;
+}
+
 StatusOr<TokenizerConfig> FromFolder(const fs::path& folder) {
   TokenizerConfig config;
-  // special_tokens_map.json is the older place; tokenizer_config.json says the same or knows better.
-  PORTICO_ASSIGN_OR_RETURN(Json map, ReadJson(folder / "special_tokens_map.json"));
-  ReadTokens(map, &config);
   PORTICO_ASSIGN_OR_RETURN(Json json, ReadJson(folder / "tokenizer_config.json"));
+  // special_tokens_map.json is the older place: tokenizer_config.json says the same or knows better, and where it has
+  // the added tokens too the old one is not asked.
+  Json map;
+  if (json.Find("added_tokens_decoder") == nullptr) {
+    PORTICO_ASSIGN_OR_RETURN(map, ReadJson(folder / "special_tokens_map.json"));
+  }
+  ReadTokens(map, &config);
   ReadTokens(json, &config);
   ReadSettings(json, &config);
+  // transformers takes no class made for SentencePiece-like models for one that works on bytes.
+  const bool is_llama = config.tokenizer_class.find("Llama") != std::string::npos;
+  if (!is_llama || !IsByteLevel(folder)) {
+    for (const auto& [key, text] : DefaultTokensOf(config.tokenizer_class)) {
+      const bool named = json.Find(key) != nullptr || map.Find(key) != nullptr;
+      if (!named) SetToken(key, std::string(text), &config);
+    }
+  }
   PORTICO_RETURN_IF_ERROR(ReadTemplates(json, &config));
   PORTICO_ASSIGN_OR_RETURN(Json chat, ReadJson(folder / "chat_template.json"));
   if (config.chat_templates.empty()) PORTICO_RETURN_IF_ERROR(ReadTemplates(chat, &config));
