@@ -216,6 +216,14 @@ TEST(LoadTest, ARankFileNeedsItsPattern) {
   std::vector<TokenId> ids;
   (*t)->Encode("hi ih<e>", false, &ids);
   EXPECT_THAT(ids, ElementsAre(2, 3, 1, 0, 9));
+
+  // As tiktoken: what no match holds is no token.
+  folder.Write("tiktoken_spec.json", R"({"pat_str":"\\w","special_tokens":{}})");
+  t = Tokenizer::Load(folder.path());
+  ASSERT_TRUE(t.ok()) << t.status();
+  ids.clear();
+  (*t)->Encode("hi ih", false, &ids);
+  EXPECT_THAT(ids, ElementsAre(0, 1, 1, 0));
 }
 
 TEST(LoadTest, RandomBytesAreRefusedByEveryLoader) {

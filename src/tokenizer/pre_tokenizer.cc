@@ -121,7 +121,11 @@ StatusOr<PreTokenizerPtr> Parse(const Json& json, size_t depth) {
 
 std::unique_ptr<const PreTokenizer> MakeByteLevelSplit(SplitPattern pattern) {
   std::vector<PreTokenizerPtr> parts;
-  parts.push_back(MakePatternSplit(std::move(pattern), SplitBehavior::kIsolated, false));
+  // The known patterns leave nothing between their matches.
+  const bool known = pattern.known() != KnownPattern::kNone;
+  parts.push_back(MakePatternSplit(std::move(pattern),
+                                   known ? SplitBehavior::kIsolated : SplitBehavior::kRemoved,
+                                   /*invert=*/!known));
   parts.push_back(MakeByteLevel(false, false));
   return MakeSequence(std::move(parts));
 }

@@ -41,7 +41,7 @@ class PreTokenizer {
   static StatusOr<std::unique_ptr<const PreTokenizer>> FromJson(const Json& json);
 };
 
-// A Split that isolates the pattern's matches, then bytes spelled as characters.
+// A Split that keeps the pattern's matches, each a piece, and nothing else; then bytes spelled as characters.
 std::unique_ptr<const PreTokenizer> MakeByteLevelSplit(SplitPattern pattern);
 
 // The plan for that; kNone for a pattern without a scanner.

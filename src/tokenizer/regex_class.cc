@@ -1,5 +1,7 @@
 #include "tokenizer/regex_class.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 
@@ -31,13 +33,16 @@ class ClassParser {
     CharacterClass out;
     ++at_;
     if (Take("^")) out.negated = true;
-    std::optional<CodePoints> left;  // of &&
+    CodePoints left;
+    char operation = '\0';  // between `left` and what is read now
     bool first = true;
     while (true) {
       if (at_ >= pattern_.size()) return Refuse("an unfinished class");
       if (Peek() == ']' && !first) break;
-      if (Take("&&")) {
-        left = left ? *left & out.members : out.members;
+      if (const char next = Operation()) {
+        at_ += 2;
+        left = Combined(operation, left, out.members);
+        operation = next;
         out.members = CodePoints();
       } else {
         PORTICO_ASSIGN_OR_RETURN(CodePoints item, Item(depth));
@@ -46,7 +51,7 @@ class ClassParser {
       first = false;
     }
     ++at_;
-    if (left) out.members = *left & out.members;
+    out.members = Combined(operation, left, out.members);
     return out;
   }
 
@@ -70,6 +75,15 @@ class ClassParser {
     if (name.starts_with('^')) {
       out.negated = !out.negated;
       name.remove_prefix(1);
+    }
+    // The regex crate's "Script=Greek" and "gc=Lu".
+    const size_t equals = name.find('=');
+    if (syntax_ == Regex::Syntax::kFancyRegex && equals != name.npos) {
+      constexpr std::array<std::string_view, 4> kKeys = {"sc", "Script", "gc", "General_Category"};
+      if (std::find(kKeys.begin(), kKeys.end(), name.substr(0, equals)) == kKeys.end()) {
+        return Refuse(whole);
+      }
+      name.remove_prefix(equals + 1);
     }
     std::optional<CodePoints> named = PropertyNamed(name);
     if (!named) return Refuse(whole);
@@ -106,6 +120,26 @@ class ClassParser {
   }
 
  private:
+  // "&&", and in the regex crate "--" and "~~", told by one character; else 0.
+  char Operation() const {
+    const std::string_view two = pattern_.substr(at_, 2);
+    const bool fancy = syntax_ == Regex::Syntax::kFancyRegex;
+    return two == "&&" || (fancy && (two == "--" || two == "~~")) ? two[0] : '\0';
+  }
+
+  static CodePoints Combined(char operation, const CodePoints& a, const CodePoints& b) {
+    switch (operation) {
+      case '&':
+        return a & b;
+      case '-':
+        return a - b;
+      case '~':
+        return (a | b) - (a & b);
+      default:
+        return b;
+    }
+  }
+
   Status Refuse(std::string_view what) const { return RefusePattern(pattern_, what); }
   char Peek(size_t ahead = 0) const {
     return at_ + ahead < pattern_.size() ? pattern_[at_ + ahead] : '\0';
@@ -165,10 +199,6 @@ class ClassParser {
 
   // One member of a class, a range or a class inside of it.
   StatusOr<CodePoints> Item(size_t depth) {
-    const bool fancy = syntax_ == Regex::Syntax::kFancyRegex;
-    if (fancy && (pattern_.substr(at_, 2) == "--" || pattern_.substr(at_, 2) == "~~")) {
-      return Refuse("a difference of classes");
-    }
     if (Peek() == '[') {
       if (Peek(1) == ':' && pattern_.find(":]", at_) != pattern_.npos) return Posix();
       PORTICO_ASSIGN_OR_RETURN(CharacterClass inner, Class(depth + 1));
@@ -187,9 +217,8 @@ class ClassParser {
       }
     }
     PORTICO_ASSIGN_OR_RETURN(uint32_t first, One());
-    if (Peek() != '-' || Peek(1) == ']' || Peek(1) == '\0' || pattern_.substr(at_ + 1, 2) == "&&") {
-      return CodePoints::One(first);
-    }
+    const bool ends = Peek(1) == ']' || Peek(1) == '\0' || pattern_.substr(at_ + 1, 2) == "&&";
+    if (Peek() != '-' || ends || Operation() != '\0') return CodePoints::One(first);
     ++at_;
     if (Peek() == '[') return CodePoints::One(first) | CodePoints::One('-');
     PORTICO_ASSIGN_OR_RETURN(uint32_t last, One());

@@ -50,7 +50,16 @@ TEST(RegexTest, ClassesHoldOtherClassesAndIntersections) {
   EXPECT_EQ(Marked("[^a-z&&[^aeiou]]+", "abe5"), "<a>b<e5>");
   EXPECT_EQ(Marked("[a-z&&aeiou]", "ab"), "<a>b");
   EXPECT_EQ(Marked("[]a]+[^]]", "]ab"), "<]ab>");
-  EXPECT_EQ(Marked(R"([\p{Lo}&&[^\p{Han}]]+)", "中कख中", Regex::Syntax::kFancyRegex), "中<कख>中");
+}
+
+TEST(RegexTest, TheRegexCrateHasDifferencesAndNamesOfProperties) {
+  constexpr auto kFancy = Regex::Syntax::kFancyRegex;
+  EXPECT_EQ(Marked(R"([\p{Lo}&&[^\p{Han}]]+)", "中कख中", kFancy), "中<कख>中");
+  EXPECT_EQ(Marked("[a-z--[aeiou]--b]+", "abcd", kFancy), "ab<cd>");
+  EXPECT_EQ(Marked("[a-c~~b-d]+", "abcd", kFancy), "<a>bc<d>");
+  EXPECT_EQ(Marked("[--/]+", "a-./"), "a<-./>");
+  EXPECT_EQ(Marked(R"(\p{Script=Greek}\p{gc=Nd}\p{General_Category=Lu})", "α1Z", kFancy), "<α1Z>");
+  EXPECT_THAT(Marked(R"(\p{scx=Greek})", "a", kFancy), testing::StartsWith("refused"));
 }
 
 TEST(RegexTest, CaseIsIgnoredInBracketsButNotInProperties) {
