@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "tokenizer/regex_class.h"
+
 namespace portico::tokenizer {
 namespace {
 
@@ -47,24 +49,39 @@ struct Regex::Code {
 Regex::Regex(std::unique_ptr<Code> code) : code_(std::move(code)) {}
 Regex::~Regex() = default;
 
-StatusOr<std::shared_ptr<const Regex>> Regex::Compile(std::string_view pattern, Syntax syntax) {
-  PORTICO_ASSIGN_OR_RETURN(std::string translated, TranslatePattern(pattern, syntax));
-  int error = 0;
+namespace {
+
+// Null, and PCRE2's number of the error, where the pattern does not compile.
+pcre2_code* CompileTranslated(const std::string& translated, Regex::Syntax syntax, int* error) {
   PCRE2_SIZE where = 0;
   uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK | PCRE2_UCP;
-  if (syntax == Syntax::kOniguruma) options |= PCRE2_MULTILINE;
+  if (syntax == Regex::Syntax::kOniguruma) options |= PCRE2_MULTILINE;
   pcre2_compile_context* context = pcre2_compile_context_create(nullptr);
   pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-  auto code = std::make_unique<Code>();
-  code->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                             options, &error, &where, context);
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()),
+                                   translated.size(), options, error, &where, context);
   pcre2_compile_context_free(context);
+  return code;
+}
+
+}  // namespace
+
+StatusOr<std::shared_ptr<const Regex>> Regex::Compile(std::string_view pattern, Syntax syntax) {
+  auto code = std::make_unique<Code>();
+  int error = 0;
+  for (bool share_classes : {false, true}) {
+    StatusOr<std::string> translated = TranslatePattern(pattern, syntax, share_classes);
+    const bool too_large = translated.status().code() == StatusCode::kResourceExhausted;
+    if (!share_classes && too_large) continue;
+    PORTICO_RETURN_IF_ERROR(translated.status());
+    code->code = CompileTranslated(*translated, syntax, &error);
+    if (code->code != nullptr || error != PCRE2_ERROR_PATTERN_TOO_LARGE) break;
+  }
   if (code->code == nullptr) {
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(error, message, sizeof(message));
-    return Error(StatusCode::kInvalidArgument,
-                 "the pattern '" + std::string(pattern) +
-                     "' does not compile: " + reinterpret_cast<const char*>(message));
+    return Error(StatusCode::kInvalidArgument, PatternText(pattern) + " does not compile: " +
+                                                   reinterpret_cast<const char*>(message));
   }
   // Without JIT support the interpreter answers the same.
   pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE);

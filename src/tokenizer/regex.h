@@ -38,7 +38,9 @@ class Regex {
   std::unique_ptr<Code> code_;
 };
 
-// The pattern in PCRE2's syntax.
-StatusOr<std::string> TranslatePattern(std::string_view pattern, Regex::Syntax syntax);
+// The pattern in PCRE2's syntax. `share_classes`: a class of many characters is written once, at the front, and called
+// where it stands; slower to match, but PCRE2 holds no more than 64 KB of a pattern, about ten such classes.
+StatusOr<std::string> TranslatePattern(std::string_view pattern, Regex::Syntax syntax,
+                                       bool share_classes = false);
 
 }  // namespace portico::tokenizer

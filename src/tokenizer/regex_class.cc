@@ -258,9 +258,21 @@ class ClassParser {
 
 }  // namespace
 
+std::string PatternText(std::string_view pattern) {
+  constexpr size_t kLongest = 200;
+  std::string text(pattern);
+  if (text.size() > kLongest) {
+    size_t end = kLongest;
+    while ((static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+    text.resize(end);
+    text += "…";
+  }
+  return "the pattern '" + text + "'";
+}
+
 Status RefusePattern(std::string_view pattern, std::string_view what) {
-  return Error(StatusCode::kUnimplemented, "the pattern '" + std::string(pattern) + "' uses " +
-                                               std::string(what) + ", which is not supported");
+  return Error(StatusCode::kUnimplemented,
+               PatternText(pattern) + " uses " + std::string(what) + ", which is not supported");
 }
 
 StatusOr<CharacterClass> ParseClass(std::string_view pattern, Regex::Syntax syntax, size_t* at) {

@@ -1,6 +1,7 @@
 // The parts of a pattern that name characters: escapes and [classes], in the syntaxes of tokenizer files.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/status.h"
@@ -14,6 +15,8 @@ struct CharacterClass {
   bool negated = false;  // not yet taken into account, as ignoring case comes first
 };
 
+// "the pattern '…'", its beginning where it is long: for messages.
+std::string PatternText(std::string_view pattern);
 // "the pattern '…' uses `what`, which is not supported"
 Status RefusePattern(std::string_view pattern, std::string_view what);
 

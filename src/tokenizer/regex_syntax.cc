@@ -1,3 +1,4 @@
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,19 +15,35 @@ namespace {
 
 class Translator {
  public:
-  Translator(std::string_view pattern, Regex::Syntax syntax)
-      : pattern_(pattern), onig_(syntax == Regex::Syntax::kOniguruma), syntax_(syntax) {}
+  Translator(std::string_view pattern, Regex::Syntax syntax, bool share_classes)
+      : pattern_(pattern),
+        onig_(syntax == Regex::Syntax::kOniguruma),
+        syntax_(syntax),
+        share_classes_(share_classes) {}
 
   StatusOr<std::string> Run() {
-    while (at_ < pattern_.size()) PORTICO_RETURN_IF_ERROR(Item());
+    while (at_ < pattern_.size()) {
+      PORTICO_RETURN_IF_ERROR(Item());
+      if (classes_ > kMaxClasses || out_.size() + shared_size_ > kMaxSize) {
+        return Error(StatusCode::kResourceExhausted,
+                     PatternText(pattern_) + " has classes of too many characters");
+      }
+    }
     CloseFlagGroups();
-    return std::move(out_);
+    return Definitions() + std::move(out_);
   }
 
  private:
+  // A pattern of any use has a few dozens.
+  static constexpr size_t kMaxClasses = 2000;
+  static constexpr size_t kMaxSize = size_t{4} << 20;
+  // Shorter classes are written where they stand.
+  static constexpr size_t kMinShared = 256;
+
   struct Group {
-    size_t begin;      // in out_
-    bool flags_alone;  // of "(?i)": it ends where the group around it does
+    size_t begin;       // in out_
+    bool flags_alone;   // of "(?i)": it ends where the group around it does
+    bool ignored_case;  // before it, and so again behind it
   };
 
   Status Refuse(std::string_view what) const { return RefusePattern(pattern_, what); }
@@ -99,6 +116,7 @@ class Translator {
   void CloseFlagGroups() {
     while (!groups_.empty() && groups_.back().flags_alone) {
       out_.push_back(')');
+      ignores_case_ = groups_.back().ignored_case;
       groups_.pop_back();
     }
   }
@@ -108,6 +126,7 @@ class Translator {
     if (groups_.empty()) return Refuse("an unbalanced ')'");
     atom_ = groups_.back().begin;
     repeated_ = false;
+    ignores_case_ = groups_.back().ignored_case;
     groups_.pop_back();
     out_.push_back(')');
     ++at_;
@@ -121,7 +140,7 @@ class Translator {
       at_ = end + 1;
       return OkStatus();
     }
-    groups_.push_back({out_.size(), false});
+    groups_.push_back({out_.size(), false, ignores_case_});
     for (std::string_view known : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"}) {
       if (Take(known)) {
         out_.append(known);
@@ -149,10 +168,12 @@ class Translator {
     const size_t begin = at_;
     at_ += 2;
     std::string flags;
+    bool on = true;
     for (char f = Peek(); f != ':' && f != ')'; f = Peek()) {
       const bool known = f == 'i' || f == '-' || f == 'x' || f == (onig_ ? 'm' : 's');
       if (!known) return Refuse("the group '" + std::string(pattern_.substr(begin, 4)) + "'");
-      ignores_case_ = ignores_case_ || f == 'i';
+      on = on && f != '-';
+      if (f == 'i') ignores_case_ = on;
       flags.push_back(f == 'm' ? 's' : f);  // Ruby's m lets the dot match line feeds
       ++at_;
     }
@@ -263,27 +284,44 @@ class Translator {
   }
 
   void WordBorder(bool is_border) {
-    const char* border = "(?:(?<=[%])(?![%])|(?<![%])(?=[%]))";
-    const char* inside = "(?:(?<=[%])(?=[%])|(?<![%])(?![%]))";
-    const std::string members = LetterClass('w', syntax_, /*in_class=*/false)->ToClassMembers();
-    std::string out;
+    const char* border = "(?:(?<=%)(?!%)|(?<!%)(?=%))";
+    const char* inside = "(?:(?<=%)(?=%)|(?<!%)(?!%))";
+    const CharacterClass word{*LetterClass('w', syntax_, /*in_class=*/false)};
     for (const char* i = is_border ? border : inside; *i != '\0'; ++i) {
       if (*i == '%') {
-        out.append(members);
+        AppendAsItIs(word);
       } else {
-        out.push_back(*i);
+        out_.push_back(*i);
       }
     }
-    out_.append(WithCase(std::move(out)));
   }
 
-  void Append(const CharacterClass& c) { out_.append(ToText(c)); }
+  void Append(const CharacterClass& c) { out_.append(Shared(ToText(c), ignores_case_)); }
 
   // Oniguruma never ignores case in \p{Lu}, \w and the like outside of brackets.
-  void AppendAsItIs(const CharacterClass& c) { out_.append(WithCase(ToText(c))); }
+  void AppendAsItIs(const CharacterClass& c) {
+    const bool ignores_case = ignores_case_ && !onig_;
+    out_.append(Shared(ignores_case == ignores_case_ ? ToText(c) : "(?-i:" + ToText(c) + ")",
+                       ignores_case));
+  }
 
-  std::string WithCase(std::string text) const {
-    return onig_ && ignores_case_ ? "(?-i:" + std::move(text) + ")" : text;
+  // A call of the class where it is long and classes are shared, else the class.
+  std::string Shared(std::string text, bool ignores_case) {
+    ++classes_;
+    if (!share_classes_ || text.size() < kMinShared) return text;
+    if (ignores_case) text = "(?i:" + std::move(text) + ")";
+    const auto [found, added] = shared_.try_emplace(std::move(text), shared_.size());
+    if (added) shared_size_ += found->first.size();
+    return "(?&c" + std::to_string(found->second) + ")";
+  }
+
+  std::string Definitions() const {
+    if (shared_.empty()) return {};
+    std::string out = "(?(DEFINE)";
+    for (const auto& [text, number] : shared_) {
+      out += "(?<c" + std::to_string(number) + ">" + text + ")";
+    }
+    return out + ")";
   }
 
   static std::string ToText(const CharacterClass& c) {
@@ -296,17 +334,22 @@ class Translator {
   bool onig_;
   Regex::Syntax syntax_;
   size_t at_ = 0;
-  size_t atom_ = 0;        // where the last repeatable thing begins in out_
-  bool repeated_ = false;  // it has a quantifier
-  bool ignores_case_ = false;
+  size_t atom_ = 0;            // where the last repeatable thing begins in out_
+  bool repeated_ = false;      // it has a quantifier
+  bool ignores_case_ = false;  // here
   std::vector<Group> groups_;
+  bool share_classes_;
+  size_t classes_ = 0;
+  std::map<std::string, size_t> shared_;  // and their numbers
+  size_t shared_size_ = 0;
   std::string out_;
 };
 
 }  // namespace
 
-StatusOr<std::string> TranslatePattern(std::string_view pattern, Regex::Syntax syntax) {
-  return Translator(pattern, syntax).Run();
+StatusOr<std::string> TranslatePattern(std::string_view pattern, Regex::Syntax syntax,
+                                       bool share_classes) {
+  return Translator(pattern, syntax, share_classes).Run();
 }
 
 }  // namespace portico::tokenizer

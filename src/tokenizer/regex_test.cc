@@ -129,6 +129,25 @@ TEST(RegexTest, WhatCannotBeCarriedOverIsRefused) {
   EXPECT_THAT(Marked(std::string(1000, '['), "a"), testing::HasSubstr("too deeply"));
 }
 
+TEST(RegexTest, MoreClassesThanPcre2HoldsAreWrittenOnce) {
+  std::string many = "(?:";
+  for (int i = 0; i < 30; ++i) many += R"(\w[\p{L}x])";
+  many += "){0}";
+  EXPECT_EQ(Marked(many + R"((?i:[\p{Lu}]\p{Lu})[\p{Lu}])", "aBCabC"), "<aBC>abC");
+  EXPECT_EQ(Marked(many + R"((?<=\p{L})\p{N}+|\b\w{2,}\b|[^\w\s])", "a12 bc!"), "<a12> <bc><!>");
+  EXPECT_EQ(Marked(many + R"((?i:[^\p{L}k])+)", "1Ka"), "<1>Ka");
+}
+
+TEST(RegexTest, APatternOfTooManyClassesIsRefusedSoon) {
+  std::string words, sets;
+  for (int i = 0; i < 20000; ++i) words += R"(\w)";
+  for (int i = 0; i < 1500; ++i)
+    sets += "[\\w" + std::string("!\"#$%\'*").substr(i % 8, 1) + "\\x{" + "1F6" +
+            std::to_string(10 + i % 90) + "}]";
+  EXPECT_THAT(Marked(words, "a"), testing::HasSubstr("…' has classes of too many characters"));
+  EXPECT_THAT(Marked(sets, "a"), testing::HasSubstr("too many characters"));
+}
+
 TEST(RegexTest, APatternThatBacktracksForeverEnds) {
   auto regex = Regex::Compile("(a+)+b");
   ASSERT_TRUE(regex.ok());
