@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tokenizer/regex_class.h"
+#include "tokenizer/regex_class_parser.h"
 
 namespace portico::tokenizer {
 namespace {

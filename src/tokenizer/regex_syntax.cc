@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "text/utf8.h"
 #include "tokenizer/regex.h"
-#include "tokenizer/regex_class.h"
+#include "tokenizer/regex_class_parser.h"
 #include "tokenizer/regex_classes.h"
 
 namespace portico::tokenizer {

@@ -1,4 +1,4 @@
-#include "tokenizer/regex_class.h"
+#include "tokenizer/regex_class_parser.h"
 
 #include <algorithm>
 #include <array>
