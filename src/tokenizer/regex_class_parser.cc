@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "text/utf8.h"
-#include "tokenizer/regex_classes.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -20,6 +20,27 @@ int HexValue(char c) {
 }
 
 bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
+
+// What is read of a class: brought into order now and then, so that a long class takes little more than its length.
+class RangeList {
+ public:
+  void Add(uint32_t first, uint32_t last) { ranges_.push_back({first, last + 1}); }
+  void Add(const CodePoints& set, bool negated) {
+    const CodePoints complement = negated ? set.Complement() : CodePoints();
+    const std::vector<CodePoints::Range>& added = negated ? complement.ranges() : set.ranges();
+    ranges_.insert(ranges_.end(), added.begin(), added.end());
+    if (ranges_.size() < next_order_) return;
+    ranges_ = CodePoints(std::move(ranges_)).ranges();
+    next_order_ = std::max(kFirstOrder, ranges_.size() * 2);
+  }
+  CodePoints Take() { return CodePoints(std::exchange(ranges_, {})); }
+
+ private:
+  static constexpr size_t kFirstOrder = 16384;
+
+  std::vector<CodePoints::Range> ranges_;
+  size_t next_order_ = kFirstOrder;
+};
 
 class ClassParser {
  public:
@@ -35,28 +56,27 @@ class ClassParser {
     if (Take("^")) out.negated = true;
     CodePoints left;
     char operation = '\0';  // between `left` and what is read now
+    RangeList read;
     bool first = true;
     while (true) {
       if (at_ >= pattern_.size()) return Refuse("an unfinished class");
       if (Peek() == ']' && !first) break;
       if (const char next = Operation()) {
         at_ += 2;
-        left = Combined(operation, left, out.members);
+        left = Combined(operation, left, read.Take());
         operation = next;
-        out.members = CodePoints();
       } else {
-        PORTICO_ASSIGN_OR_RETURN(CodePoints item, Item(depth));
-        out.members = out.members | item;
+        PORTICO_RETURN_IF_ERROR(Item(depth, &read));
       }
       first = false;
     }
     ++at_;
-    out.members = Combined(operation, left, out.members);
+    out.members = Combined(operation, left, read.Take());
     return out;
   }
 
-  StatusOr<CharacterClass> Property() {
-    CharacterClass out;
+  StatusOr<CharacterProperty> Property() {
+    CharacterProperty out;
     out.negated = Peek(1) == 'P';
     std::string_view name;
     size_t next = 0;
@@ -85,9 +105,8 @@ class ClassParser {
       }
       name.remove_prefix(equals + 1);
     }
-    std::optional<CodePoints> named = PropertyNamed(name);
-    if (!named) return Refuse(whole);
-    out.members = *std::move(named);
+    out.characters = PropertyNamed(name);
+    if (out.characters == nullptr) return Refuse(whole);
     at_ = next;
     return out;
   }
@@ -198,57 +217,64 @@ class ClassParser {
   }
 
   // One member of a class, a range or a class inside of it.
-  StatusOr<CodePoints> Item(size_t depth) {
+  Status Item(size_t depth, RangeList* out) {
     if (Peek() == '[') {
-      if (Peek(1) == ':' && pattern_.find(":]", at_) != pattern_.npos) return Posix();
+      if (Peek(1) == ':' && pattern_.find(":]", at_) != pattern_.npos) return Posix(out);
       PORTICO_ASSIGN_OR_RETURN(CharacterClass inner, Class(depth + 1));
-      return Of(inner);
+      out->Add(inner.members, inner.negated);
+      return OkStatus();
     }
     if (Peek() == '\\') {
       if (Peek(1) == 'p' || Peek(1) == 'P') {
-        PORTICO_ASSIGN_OR_RETURN(CharacterClass property, Property());
-        return AfterSet(Of(property));
+        PORTICO_ASSIGN_OR_RETURN(CharacterProperty property, Property());
+        out->Add(property.characters->members, property.negated);
+        return CheckNoRange();
       }
       const char lower = static_cast<char>(Peek(1) | 32);
-      if (auto named = LetterClass(lower, syntax_, /*in_class=*/true)) {
-        const bool negated = IsUpper(Peek(1));
+      if (const NamedCharacters* named = LetterClass(lower, syntax_, /*in_class=*/true)) {
+        out->Add(named->members, IsUpper(Peek(1)));
         at_ += 2;
-        return AfterSet(negated ? named->Complement() : *named);
+        return CheckNoRange();
       }
     }
     PORTICO_ASSIGN_OR_RETURN(uint32_t first, One());
     const bool ends = Peek(1) == ']' || Peek(1) == '\0' || pattern_.substr(at_ + 1, 2) == "&&";
-    if (Peek() != '-' || ends || Operation() != '\0') return CodePoints::One(first);
+    if (Peek() != '-' || ends || Operation() != '\0') {
+      out->Add(first, first);
+      return OkStatus();
+    }
     ++at_;
-    if (Peek() == '[') return CodePoints::One(first) | CodePoints::One('-');
+    if (Peek() == '[') {
+      out->Add(first, first);
+      out->Add('-', '-');
+      return OkStatus();
+    }
     PORTICO_ASSIGN_OR_RETURN(uint32_t last, One());
     if (last < first) return Refuse("a range that ends before it begins");
-    return CodePoints::Between(first, last);
+    out->Add(first, last);
+    return OkStatus();
   }
 
   // A set cannot begin a range.
-  StatusOr<CodePoints> AfterSet(CodePoints set) const {
+  Status CheckNoRange() const {
     if (Peek() == '-' && Peek(1) != ']' && Peek(1) != '[' && Peek(1) != '\0') {
       return Refuse("a range that begins with a class");
     }
-    return set;
-  }
-
-  static CodePoints Of(const CharacterClass& c) {
-    return c.negated ? c.members.Complement() : c.members;
+    return OkStatus();
   }
 
   StatusOr<uint32_t> One() { return Peek() == '\\' ? Character(/*in_class=*/true) : Plain(); }
 
-  StatusOr<CodePoints> Posix() {
+  Status Posix(RangeList* out) {
     size_t end = pattern_.find(":]", at_);
     std::string_view name = pattern_.substr(at_ + 2, end - at_ - 2);
     const bool negated = name.starts_with('^');
     if (negated) name.remove_prefix(1);
-    std::optional<CodePoints> named = PosixClassNamed(name, syntax_);
-    if (!named) return Refuse("[:" + std::string(name) + ":]");
+    const NamedCharacters* named = PosixClassNamed(name, syntax_);
+    if (named == nullptr) return Refuse("[:" + std::string(name) + ":]");
+    out->Add(named->members, negated);
     at_ = end + 2;
-    return negated ? named->Complement() : *std::move(named);
+    return OkStatus();
   }
 
   std::string_view pattern_;
@@ -282,9 +308,10 @@ StatusOr<CharacterClass> ParseClass(std::string_view pattern, Regex::Syntax synt
   return out;
 }
 
-StatusOr<CharacterClass> ParseProperty(std::string_view pattern, Regex::Syntax syntax, size_t* at) {
+StatusOr<CharacterProperty> ParseProperty(std::string_view pattern, Regex::Syntax syntax,
+                                          size_t* at) {
   ClassParser parser(pattern, syntax, *at);
-  PORTICO_ASSIGN_OR_RETURN(CharacterClass out, parser.Property());
+  PORTICO_ASSIGN_OR_RETURN(CharacterProperty out, parser.Property());
   *at = parser.at();
   return out;
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -146,10 +149,7 @@ std::optional<CodePoints> AsciiClassNamed(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<CodePoints> PropertyNamed(std::string_view name) {
-  const std::string plain = Plain(name);
+std::optional<CodePoints> PropertyOf(const std::string& plain) {
   if (auto found = CategoryNamed(plain)) return found;
   if (plain == "space" || plain == "whitespace") return Space();
   if (plain == "word") return Word();
@@ -157,15 +157,7 @@ std::optional<CodePoints> PropertyNamed(std::string_view name) {
   return TableNamed(plain);
 }
 
-std::optional<CodePoints> PosixClassNamed(std::string_view name, Regex::Syntax syntax) {
-  const std::optional<CodePoints> ascii = AsciiClassNamed(name);
-  if (!ascii || syntax == Regex::Syntax::kFancyRegex) return ascii;
-  if (name == "word") return WordInClass();
-  return PropertyNamed(name == "punct" ? "posixpunct" : name);
-}
-
-std::optional<CodePoints> LetterClass(char letter, Regex::Syntax syntax, bool in_class) {
-  const bool fancy = syntax == Regex::Syntax::kFancyRegex;
+std::optional<CodePoints> LetterOf(char letter, bool fancy, bool in_class) {
   switch (letter) {
     case 's':
       return Space();
@@ -180,6 +172,47 @@ std::optional<CodePoints> LetterClass(char letter, Regex::Syntax syntax, bool in
     default:
       return std::nullopt;
   }
+}
+
+// The set under this key, or what `find` finds; null where that is nothing.
+template <typename Find>
+const NamedCharacters* Kept(const std::string& key, Find find) {
+  static std::mutex* const mutex = new std::mutex;
+  static auto* const kept = new std::map<std::string, NamedCharacters>;
+  std::lock_guard lock(*mutex);
+  auto known = kept->find(key);
+  if (known == kept->end()) {
+    std::optional<CodePoints> found = find();
+    if (!found) return nullptr;
+    std::string text = found->ToClassMembers();
+    known = kept->emplace(key, NamedCharacters{*std::move(found), std::move(text)}).first;
+  }
+  return &known->second;
+}
+
+}  // namespace
+
+const NamedCharacters* PropertyNamed(std::string_view name) {
+  const std::string plain = Plain(name);
+  return Kept(plain, [&] { return PropertyOf(plain); });
+}
+
+const NamedCharacters* PosixClassNamed(std::string_view name, Regex::Syntax syntax) {
+  constexpr std::array<std::string_view, 14> kNames = {"alpha", "digit",  "alnum", "upper", "lower",
+                                                       "punct", "space",  "blank", "cntrl", "graph",
+                                                       "print", "xdigit", "word",  "ascii"};
+  if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) return nullptr;
+  if (syntax == Regex::Syntax::kFancyRegex) {
+    return Kept("[:" + std::string(name), [&] { return AsciiClassNamed(name); });
+  }
+  if (name == "word") return LetterClass('w', syntax, /*in_class=*/true);
+  return PropertyNamed(name == "punct" ? "posixpunct" : name);
+}
+
+const NamedCharacters* LetterClass(char letter, Regex::Syntax syntax, bool in_class) {
+  const bool fancy = syntax == Regex::Syntax::kFancyRegex;
+  std::string key = {'\\', letter, fancy ? 'f' : 'o', in_class ? '[' : ' '};
+  return Kept(key, [&] { return LetterOf(letter, fancy, in_class); });
 }
 
 }  // namespace portico::tokenizer

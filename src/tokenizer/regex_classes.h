@@ -1,7 +1,7 @@
 // What the regex syntaxes of tokenizer files call sets of characters, over text/unicode.h's tables.
 #pragma once
 
-#include <optional>
+#include <string>
 #include <string_view>
 
 #include "tokenizer/code_points.h"
@@ -9,14 +9,21 @@
 
 namespace portico::tokenizer {
 
+// A set that has a name, worked out when it is first asked for and kept for the life of the process: there are at most
+// some 800, of a few KB. Any thread may ask.
+struct NamedCharacters {
+  CodePoints members;
+  std::string text;  // members.ToClassMembers()
+};
+
 // \p{name}: a general category ("L", "Lu", "Uppercase_Letter"), a script ("Han", "Hira"), a block ("In_Hiragana") or
-// another property ("Emoji", "Alnum"), in any case, spaces, '_' and '-' left out. Nothing for an unknown name.
-std::optional<CodePoints> PropertyNamed(std::string_view name);
+// another property ("Emoji", "Alnum"), in any case, spaces, '_' and '-' left out. Null for an unknown name.
+const NamedCharacters* PropertyNamed(std::string_view name);
 
-// [:name:] inside a class: of ASCII for the regex crate. Nothing for an unknown name.
-std::optional<CodePoints> PosixClassNamed(std::string_view name, Regex::Syntax syntax);
+// [:name:] inside a class: of ASCII for the regex crate. Null for an unknown name.
+const NamedCharacters* PosixClassNamed(std::string_view name, Regex::Syntax syntax);
 
-// \s, \d, \w and, in Oniguruma, \h; nothing for another letter. Inside a class Oniguruma's \w leaves ² ³ ¹ ¼ ½ ¾ out.
-std::optional<CodePoints> LetterClass(char letter, Regex::Syntax syntax, bool in_class);
+// \s, \d, \w and, in Oniguruma, \h; null for another letter. Inside a class Oniguruma's \w leaves ² ³ ¹ ¼ ½ ¾ out.
+const NamedCharacters* LetterClass(char letter, Regex::Syntax syntax, bool in_class);
 
 }  // namespace portico::tokenizer

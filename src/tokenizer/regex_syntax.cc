@@ -1,5 +1,4 @@
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,7 +7,6 @@
 #include "text/utf8.h"
 #include "tokenizer/regex.h"
 #include "tokenizer/regex_class_parser.h"
-#include "tokenizer/regex_classes.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -70,8 +68,8 @@ class Translator {
         return Escape();
       case '[': {
         BeginAtom();
-        PORTICO_ASSIGN_OR_RETURN(CharacterClass members, ParseClass(pattern_, syntax_, &at_));
-        Append(members);
+        PORTICO_ASSIGN_OR_RETURN(CharacterClass read, ParseClass(pattern_, syntax_, &at_));
+        out_.append(Shared(InBrackets(read.members.ToClassMembers(), read.negated), ignores_case_));
         return OkStatus();
       }
       case '(':
@@ -235,14 +233,14 @@ class Translator {
   Status Escape() {
     const char c = Peek(1);
     if (c == 'p' || c == 'P') {
-      PORTICO_ASSIGN_OR_RETURN(CharacterClass property, ParseProperty(pattern_, syntax_, &at_));
-      AppendAsItIs(property);
+      PORTICO_ASSIGN_OR_RETURN(CharacterProperty property, ParseProperty(pattern_, syntax_, &at_));
+      AppendAsItIs(*property.characters, property.negated);
       return OkStatus();
     }
     const char lower = static_cast<char>(c | 32);
-    if (auto named = LetterClass(lower, syntax_, /*in_class=*/false)) {
+    if (const NamedCharacters* named = LetterClass(lower, syntax_, /*in_class=*/false)) {
       at_ += 2;
-      AppendAsItIs({*std::move(named), lower != c});
+      AppendAsItIs(*named, lower != c);
       return OkStatus();
     }
     if (std::string_view same = Same(c); !same.empty()) {
@@ -286,23 +284,22 @@ class Translator {
   void WordBorder(bool is_border) {
     const char* border = "(?:(?<=%)(?!%)|(?<!%)(?=%))";
     const char* inside = "(?:(?<=%)(?=%)|(?<!%)(?!%))";
-    const CharacterClass word{*LetterClass('w', syntax_, /*in_class=*/false)};
+    const NamedCharacters* word = LetterClass('w', syntax_, /*in_class=*/false);
     for (const char* i = is_border ? border : inside; *i != '\0'; ++i) {
       if (*i == '%') {
-        AppendAsItIs(word);
+        AppendAsItIs(*word, /*negated=*/false);
       } else {
         out_.push_back(*i);
       }
     }
   }
 
-  void Append(const CharacterClass& c) { out_.append(Shared(ToText(c), ignores_case_)); }
-
   // Oniguruma never ignores case in \p{Lu}, \w and the like outside of brackets.
-  void AppendAsItIs(const CharacterClass& c) {
+  void AppendAsItIs(const NamedCharacters& named, bool negated) {
     const bool ignores_case = ignores_case_ && !onig_;
-    out_.append(Shared(ignores_case == ignores_case_ ? ToText(c) : "(?-i:" + ToText(c) + ")",
-                       ignores_case));
+    std::string text = InBrackets(named.text, negated);
+    if (ignores_case != ignores_case_) text = "(?-i:" + std::move(text) + ")";
+    out_.append(Shared(std::move(text), ignores_case));
   }
 
   // A call of the class where it is long and classes are shared, else the class.
@@ -324,10 +321,9 @@ class Translator {
     return out + ")";
   }
 
-  static std::string ToText(const CharacterClass& c) {
-    const std::string members = c.members.ToClassMembers();
-    if (members.empty()) return c.negated ? "(?s:.)" : "(?!)";
-    return (c.negated ? "[^" : "[") + members + "]";
+  static std::string InBrackets(const std::string& members, bool negated) {
+    if (members.empty()) return negated ? "(?s:.)" : "(?!)";
+    return (negated ? "[^" : "[") + members + "]";
   }
 
   std::string_view pattern_;
