@@ -39,13 +39,14 @@ bool WriteAll(int fd, std::string_view text) {
 }
 
 // A new file beside `path` with this text; its name, or "" where it could not be written.
-std::string WriteTemporary(const std::string& path, std::string_view text) {
+std::string WriteTemporary(const std::string& path, std::string_view head,
+                           std::string_view text = {}) {
   uint64_t number = 0;
   if (getrandom(&number, sizeof(number), 0) != sizeof(number)) return {};
   std::string name = fmt::format("{}.{:016x}{}", path, number, kTemporary);
   int fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return {};
-  bool written = WriteAll(fd, text);
+  bool written = WriteAll(fd, head) && WriteAll(fd, text);
   if (close(fd) == 0 && written) return name;
   unlink(name.c_str());
   return {};
@@ -129,26 +130,27 @@ std::optional<CompiledTokenizer> CompiledCache::Find(const ContentKey& key) cons
   return out;
 }
 
-void CompiledCache::Store(const ContentKey& key, std::string_view frame, const Model& model,
+void CompiledCache::Store(const ContentKey& key, std::string_view frame, std::string_view model,
                           const PieceMerger* merger, const FusedEncoder* fused,
                           const DecodeTable* decode) const {
-  std::optional<std::string> compiled = CompileModel(model);
-  if (!compiled) return;
   CompiledWriter out;
+  constexpr size_t kRoom = size_t{32} << 20;  // more than most tables take
+  out.Reserve(model.size() + kRoom);
   out.Text(frame);
-  out.Part(*compiled);
+  out.Part(model);
   auto part = [&](const auto* tables) {
-    CompiledWriter bytes;
-    if (tables != nullptr) tables->Save(&bytes);
-    out.Part(bytes.Take());
+    out.PartOf([&](CompiledWriter* to) {
+      if (tables != nullptr) tables->Save(to);
+    });
   };
   part(merger);
   part(fused);
   part(decode);
-  std::string file = SealCompiled(key, out.Take());
-  if (file.size() > max_bytes_) return;
+  const std::string payload = out.Take();
+  const std::string header = CompiledHeader(key, payload);
+  if (header.size() + payload.size() > max_bytes_) return;
   const std::string path = PathOf(key);
-  std::string temporary = WriteTemporary(path, file);
+  std::string temporary = WriteTemporary(path, header, payload);
   if (temporary.empty()) return;
   if (rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
   Trim();

@@ -45,11 +45,9 @@ ContentKey KeyOfContent(std::string_view content, std::string_view salt) {
   return {hash.low64, hash.high64};
 }
 
-std::string SealCompiled(const ContentKey& key, std::string_view payload) {
-  Header header = HeaderOf(key, payload);
-  std::string file(reinterpret_cast<const char*>(&header), sizeof(header));
-  file.append(payload);
-  return file;
+std::string CompiledHeader(const ContentKey& key, std::string_view payload) {
+  const Header header = HeaderOf(key, payload);
+  return {reinterpret_cast<const char*>(&header), sizeof(header)};
 }
 
 std::optional<std::string_view> OpenCompiled(const ContentKey& key, std::string_view file) {

@@ -39,8 +39,9 @@ struct ContentKey {
 // The key of `content`. `salt` tells installations apart: without it nobody can make two files of one key.
 ContentKey KeyOfContent(std::string_view content, std::string_view salt);
 
-// The file for a payload, and back; nothing where the file is not wholly the one that was written for `key`.
-std::string SealCompiled(const ContentKey& key, std::string_view payload);
+// What a file has before its payload; and the payload back, nothing where the file is not wholly the one that was
+// written for `key`.
+std::string CompiledHeader(const ContentKey& key, std::string_view payload);
 std::optional<std::string_view> OpenCompiled(const ContentKey& key, std::string_view file);
 
 class CompiledWriter {
@@ -61,6 +62,19 @@ class CompiledWriter {
     Align();
     out_.append(part);
   }
+  // The same of what `save(this)` writes.
+  template <typename Save>
+  void PartOf(Save save) {
+    const size_t size_at = out_.size();
+    Number<uint64_t>(0);
+    Align();
+    const size_t begin = out_.size();
+    save(this);
+    const uint64_t size = out_.size() - begin;
+    std::memcpy(out_.data() + size_at, &size, sizeof(size));
+  }
+  // Room for so many bytes: a system gives pages only when they are written.
+  void Reserve(size_t bytes) { out_.reserve(bytes); }
   // With their number. Rows must have no padding.
   template <typename Row>
   void Rows(const StoredRows<Row>& rows) {

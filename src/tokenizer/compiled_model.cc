@@ -88,7 +88,9 @@ std::unique_ptr<const Model> ReadWordLevel(CompiledReader* in) {
 }  // namespace
 
 std::optional<std::string> CompileModel(const Model& model) {
+  constexpr size_t kRoomOfToken = 128;
   CompiledWriter out;
+  out.Reserve(model.vocabulary().size() * kRoomOfToken);
   auto kind = [&](Kind k) { out.Number(static_cast<uint8_t>(k)); };
   if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) {
     kind(Kind::kBpe);

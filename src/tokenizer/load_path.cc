@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tokenizer/compiled_cache.h"
+#include "tokenizer/compiled_model.h"
 #include "tokenizer/load.h"
 #include "tokenizer/mapped_file.h"
 #include "tokenizer/run_beside.h"
@@ -84,13 +85,20 @@ StatusOr<PipelineParts> ThroughCache(std::string_view kind, std::string_view byt
   if (!parts.ok()) return parts;
   const auto* bpe = dynamic_cast<const Bpe*>(parts->model.get());
   bool byte_level = bpe != nullptr && parts->byte_level.kind != ByteLevelPlan::Kind::kNone;
+  std::optional<std::string> compiled;
   RunBeside(
-      byte_level, [&] { parts->decode.emplace(parts->decode_plan, parts->model->vocabulary()); },
+      byte_level,
+      [&] {
+        parts->decode.emplace(parts->decode_plan, parts->model->vocabulary());
+        compiled = CompileModel(*parts->model);
+      },
       [&] {
         if (byte_level) parts->merger = PieceMerger::Make(*bpe);
       });
   parts->fused = FusedOf(*parts, {});
-  cache.Store(*key, frame, *parts->model, parts->merger.get(), parts->fused.get(), &*parts->decode);
+  if (compiled) {
+    cache.Store(*key, frame, *compiled, parts->merger.get(), parts->fused.get(), &*parts->decode);
+  }
   return parts;
 }
 

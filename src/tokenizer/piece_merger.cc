@@ -132,17 +132,26 @@ std::unique_ptr<const PieceMerger> PieceMerger::Make(const Bpe& model) {
   if (!FindBytes(model, byte_ids)) return nullptr;
   std::unique_ptr<PieceMerger> merger;
   constexpr size_t kManyTokens = size_t{1} << 15;
+  const bool many = model.vocabulary().size() >= kManyTokens;
   RunBeside(
-      model.vocabulary().size() >= kManyTokens, [&] { model.pairs(); },
+      many, [&] { model.pairs(); },
       [&] { merger.reset(new PieceMerger(model, ByteTokens(model.vocabulary()))); });
   if (model.pairs() == nullptr) return nullptr;
   merger->pairs_ = model.pairs();
   std::copy_n(byte_ids, 256, merger->byte_ids_);
   merger->MakeBytePairs();
   const std::vector<TokenEdges> edges = EdgesOf(merger->tokens_);
-  merger->atoms_ = std::make_unique<CharAtoms>(model, merger->tokens_, edges, merger->byte_ids_);
-  std::vector<bool> whole = WholeTokens(*merger->pairs_, merger->tokens_, merger->byte_ids_);
-  merger->MakeWords(whole);
+  std::vector<bool> whole;
+  RunBeside(
+      many,
+      [&] {
+        merger->atoms_ =
+            std::make_unique<CharAtoms>(model, merger->tokens_, edges, merger->byte_ids_);
+      },
+      [&] {
+        whole = WholeTokens(*merger->pairs_, merger->tokens_, merger->byte_ids_);
+        merger->MakeWords(whole);
+      });
   merger->parts_ = std::make_unique<PieceParts>(model, merger->tokens_, edges, whole);
   return merger;
 }
