@@ -8,6 +8,7 @@
 #include "app/line_io.h"
 #include "text/json.h"
 #include "text/json_writer.h"
+#include "text/utf8.h"
 #include "tokenizer/decoder.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/pre_tokenizer.h"
@@ -46,11 +47,7 @@ Status WritePieces(const Json& request, const Json& component, JsonWriter* w) {
   pieces.push_back({NormalizedString(text), std::nullopt});
   if (pre_tokenizer) pre_tokenizer->Apply(&pieces);
   auto chars_before = [&](uint32_t at) {
-    int64_t count = 0;
-    for (size_t i = 0; i < at && i < text.size(); ++i) {
-      count += (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80;
-    }
-    return count;
+    return static_cast<int64_t>(CountCodePoints(std::string_view(text).substr(0, at)));
   };
   w->Key("pieces").BeginArray();
   for (const tokenizer::Piece& piece : pieces) {

@@ -7,6 +7,7 @@
 #include "template/methods.h"
 #include "template/text_tools.h"
 #include "template/unicode.h"
+#include "text/utf8.h"
 
 namespace portico::jinja {
 namespace {
@@ -155,7 +156,7 @@ Value ExpandTabs(Interpreter& in, std::string_view text, int64_t size, uint8_t f
       out.push_back(c);
       if (c == '\n' || c == '\r') {
         column = 0;
-      } else if ((static_cast<unsigned char>(c) & 0xC0) != 0x80) {
+      } else if (!IsTailByte(c)) {
         ++column;
       }
     }

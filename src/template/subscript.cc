@@ -4,6 +4,7 @@
 #include "template/dict_access.h"
 #include "template/interpreter.h"
 #include "template/unicode.h"
+#include "text/utf8.h"
 
 namespace portico::jinja {
 namespace {
@@ -64,7 +65,7 @@ Value SliceString(Interpreter& in, Value v, Value start, Value stop, Value step)
   } else {
     std::vector<size_t> starts;
     for (size_t i = 0; i < text.size(); ++i) {
-      if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) starts.push_back(i);
+      if (!IsTailByte(text[i])) starts.push_back(i);
     }
     starts.push_back(text.size());
     for (int64_t i = 0; i < b.count; ++i) {

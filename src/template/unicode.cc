@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "template/unicode_tables.h"
+#include "text/utf8.h"
 
 namespace portico::jinja {
 namespace {
@@ -187,7 +188,7 @@ uint32_t CodePointAt(std::string_view text, size_t at, size_t* length) {
 
 size_t PreviousCodePoint(std::string_view text, size_t at) {
   size_t start = at - 1;
-  while (start > 0 && at - start < 4 && (static_cast<unsigned char>(text[start]) & 0xC0) == 0x80) {
+  while (start > 0 && at - start < 4 && IsTailByte(text[start])) {
     --start;
   }
   size_t length;
@@ -195,16 +196,12 @@ size_t PreviousCodePoint(std::string_view text, size_t at) {
   return start + length == at ? start : at - 1;
 }
 
-size_t Length(std::string_view text) {
-  size_t count = 0;
-  for (char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  return count;
-}
+size_t Length(std::string_view text) { return CountCodePoints(text); }
 
 size_t ByteOffset(std::string_view text, size_t index) {
   size_t i = 0;
   for (; i < text.size(); ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0) == 0x80) continue;
+    if (IsTailByte(text[i])) continue;
     if (index == 0) return i;
     --index;
   }

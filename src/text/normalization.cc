@@ -247,7 +247,7 @@ size_t FindUnsure(const Tables& tables, std::string_view text, size_t at, size_t
       size_t back = next;
       if (next < text.size()) {
         do --back;
-        while ((static_cast<unsigned char>(text[back]) & 0xC0) == 0x80);
+        while (IsTailByte(text[back]));
         starter = back;
       }
       at = next;

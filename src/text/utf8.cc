@@ -14,7 +14,7 @@ size_t MaximalSubpart(std::string_view text) {
                 : lead >= 0xC2 && lead <= 0xDF ? 2
                                                : 1;
   size_t n = 1;
-  while (n < want && n < text.size() && (byte(n) & 0xC0) == 0x80) {
+  while (n < want && n < text.size() && IsTailByte(text[n])) {
     if (n == 1) {
       unsigned char second = byte(1);
       bool bad = (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ||
@@ -69,7 +69,7 @@ std::string ToValidUtf8(std::string_view text) {
 
 size_t CountCodePoints(std::string_view text) {
   size_t count = 0;
-  for (char c : text) count += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  for (char c : text) count += !IsTailByte(c);
   return count;
 }
 

@@ -10,11 +10,14 @@ namespace portico {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";
 
+// Whether the byte is one of a character and not its first.
+inline bool IsTailByte(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
 // Length (1-4) of the well-formed sequence at the start of `text`, or 0 where there is none.
 inline size_t Utf8SequenceLength(std::string_view text) {
   if (text.empty()) return 0;
   auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  auto tail = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  auto tail = [&](size_t i) { return IsTailByte(text[i]); };
   unsigned char lead = byte(0);
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead <= 0xDF) return text.size() >= 2 && tail(1) ? 2 : 0;

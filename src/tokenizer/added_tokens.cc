@@ -13,7 +13,7 @@ namespace {
 // The character that ends before `at`, which is not 0, and where it begins.
 std::pair<uint32_t, size_t> Before(std::string_view text, size_t at) {
   size_t begin = at - 1;
-  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+  while (begin > 0 && IsTailByte(text[begin])) --begin;
   return {Utf8Decode(text.substr(begin), at - begin), begin};
 }
 

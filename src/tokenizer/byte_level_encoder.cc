@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "text/utf8.h"
 #include "tokenizer/byte_level_scanners.h"
 #include "tokenizer/id_sink.h"
 #include "tokenizer/piece_cache.h"
@@ -26,7 +27,7 @@ bool IsSpaceAt(const CharClasses& classes, const char* p) {
 // it: no run of white space, letters, marks or numbers goes across it. `begin` < p.
 bool IsFirmBorder(const CharClasses& classes, const char* begin, const char* p) {
   const char* before = p - 1;
-  while (before > begin && (static_cast<unsigned char>(*before) & 0xC0) == 0x80) --before;
+  while (before > begin && IsTailByte(*before)) --before;
   if (IsSpaceAt(classes, before)) return false;
   if (*p == ' ') return !IsSpaceAt(classes, p + 1);
   return *p != '\'' && (ClassAt(classes, p).char_class & (kLetter | kMark | kNumber | kSpace)) == 0;

@@ -9,14 +9,13 @@
 #include <emmintrin.h>
 #endif
 
+#include "text/utf8.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/byte_level_encoder.h"
 #include "tokenizer/place_sink.h"
 
 namespace portico::tokenizer {
 namespace {
-
-bool IsTail(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 // The spelling of each byte in UTF-8.
 struct Spelled {
@@ -84,8 +83,8 @@ void ByteLevelEncoder::Place(const char* begin, const char* end, std::span<const
     const char* from = at;
     at += std::min<size_t>(tokens.LengthOf(id), static_cast<size_t>(end - at));
     const char* to = at;
-    while (from > begin && from < end && IsTail(*from)) --from;
-    while (to < end && IsTail(*to)) ++to;
+    while (from > begin && from < end && IsTailByte(*from)) --from;
+    while (to < end && IsTailByte(*to)) ++to;
     places->Add(from, to);
   }
 }

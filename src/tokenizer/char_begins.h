@@ -10,6 +10,8 @@
 #include <emmintrin.h>
 #endif
 
+#include "text/utf8.h"
+
 namespace portico::tokenizer {
 
 inline bool IsAscii(std::string_view text) {
@@ -32,7 +34,7 @@ inline uint64_t CharBeginsIn(std::string_view bytes) {
   }
 #endif
   for (; i < bytes.size(); ++i) {
-    begins |= uint64_t{(static_cast<unsigned char>(bytes[i]) & 0xC0) != 0x80} << i;
+    begins |= uint64_t{!IsTailByte(bytes[i])} << i;
   }
   return begins;
 }

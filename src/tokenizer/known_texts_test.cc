@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "text/utf8.h"
 #include "tokenizer/test_tokenizers.h"
 #include "tokenizer/tokenizer.h"
 
@@ -92,7 +93,7 @@ class KnownTextsTest : public ::testing::TestWithParam<std::string (*)()> {
 
   // The character at `at` or behind it.
   size_t Border(size_t at) const {
-    while (at < base_.size() && (static_cast<unsigned char>(base_[at]) & 0xC0) == 0x80) ++at;
+    while (at < base_.size() && IsTailByte(base_[at])) ++at;
     return at;
   }
 

@@ -17,7 +17,7 @@ struct Ends {
 Ends EndsOf(std::string_view spelling) {
   if (spelling.empty()) return {};
   size_t last = spelling.size() - 1;
-  while (last > 0 && (static_cast<unsigned char>(spelling[last]) & 0xC0) == 0x80) --last;
+  while (last > 0 && IsTailByte(spelling[last])) --last;
   return {Utf8Decode(spelling, Utf8SequenceLength(spelling)),
           Utf8Decode(spelling.substr(last), spelling.size() - last)};
 }

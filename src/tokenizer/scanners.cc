@@ -1,5 +1,6 @@
 #include "tokenizer/scanners.h"
 
+#include "text/utf8.h"
 #include "tokenizer/scanner_inline.h"
 
 namespace portico::tokenizer {
@@ -51,7 +52,7 @@ void Scan(std::string_view text, std::vector<Match>* out, Next next) {
     const char* q = next(p, end);
     if (q == p) {
       do ++p;
-      while (p < end && (static_cast<unsigned char>(*p) & 0xC0) == 0x80);
+      while (p < end && IsTailByte(*p));
       continue;
     }
     auto at = [&](const char* x) { return static_cast<size_t>(x - begin); };

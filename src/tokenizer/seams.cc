@@ -179,7 +179,7 @@ size_t Seams::Find(std::string_view text, size_t from, size_t to) const {
   const CharClasses& classes = CharClasses::Get();
   auto letter_ends_at = [&](size_t at) {
     size_t begin = at - 1;
-    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    while (begin > 0 && IsTailByte(text[begin])) --begin;
     return (ClassAt(classes, text.data() + begin).char_class & kLetter) != 0;
   };
   for (size_t at = std::max<size_t>(from, 1); at < to; ++at) {

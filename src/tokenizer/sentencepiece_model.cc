@@ -263,7 +263,7 @@ class SentencePieceBpe : public SentencePieceBase {
                   scores.begin();
       std::string_view text = piece.text;
       for (size_t cut = 1; cut < text.size(); ++cut) {
-        if ((static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) continue;
+        if (IsTailByte(text[cut])) continue;
         TokenId left = SymbolOf(text.substr(0, cut));
         TokenId right = SymbolOf(text.substr(cut));
         if (left < 0 || right < 0) continue;

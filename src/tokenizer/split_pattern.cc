@@ -1,5 +1,7 @@
 #include "tokenizer/split_pattern.h"
 
+#include "text/utf8.h"
+
 namespace portico::tokenizer {
 
 StatusOr<SplitPattern> SplitPattern::FromJson(const Json* json) {
@@ -42,7 +44,7 @@ std::vector<Match> SplitPattern::FindMatches(std::string_view text) const {
     // An empty pattern matches before every character and at the end.
     for (size_t at = 0; at < text.size();) {
       size_t next = at + 1;
-      while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xC0) == 0x80) ++next;
+      while (next < text.size() && IsTailByte(text[next])) ++next;
       out.push_back({at, at, true});
       out.push_back({at, next, false});
       at = next;

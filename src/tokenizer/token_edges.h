@@ -11,8 +11,6 @@
 
 namespace portico::tokenizer {
 
-inline bool IsTailByte(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
 // Of a character that begins with `lead`, in bytes.
 inline uint32_t CharLengthOf(char lead) {
   auto b = static_cast<unsigned char>(lead);

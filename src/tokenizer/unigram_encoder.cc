@@ -39,7 +39,7 @@ bool Breaks(uint32_t a, uint32_t b) {
 
 uint32_t CharBefore(const char* p) {
   do --p;
-  while ((static_cast<unsigned char>(*p) & 0xC0) == 0x80);
+  while (IsTailByte(*p));
   return DecodeChar(p).code_point;
 }
 

@@ -35,15 +35,14 @@ Status WordPiece::Tokenize(std::string_view piece, std::vector<Token>* out) cons
     size_t prefix = candidate.size();
     size_t most = longest_ > prefix ? longest_ - prefix : 0;
     size_t length = std::min(piece.size() - at, most);
-    while (length > 0 && at + length < piece.size() &&
-           (static_cast<unsigned char>(piece[at + length]) & 0xC0) == 0x80) {
+    while (length > 0 && at + length < piece.size() && IsTailByte(piece[at + length])) {
       --length;
     }
     candidate.append(piece.substr(at, length));
     std::optional<TokenId> id;
     while (length > 0 && !(id = vocabulary_.Find(candidate))) {
       do --length;
-      while (length > 0 && (static_cast<unsigned char>(piece[at + length]) & 0xC0) == 0x80);
+      while (length > 0 && IsTailByte(piece[at + length]));
       candidate.resize(prefix + length);
     }
     if (!id) {

@@ -12,8 +12,7 @@ namespace {
 // Code points that begin in a token's bytes: the sum over a text's tokens is the text's length,
 // also where a character is spread over several tokens.
 int64_t CodePointsBegun(std::string_view bytes) {
-  return std::count_if(bytes.begin(), bytes.end(),
-                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return static_cast<int64_t>(CountCodePoints(bytes));
 }
 
 void Separate(std::string* list) {

@@ -20,7 +20,7 @@ constexpr size_t kMaxUnknown = 16;
 // At most `bytes` of valid UTF-8, without half a character at the end.
 std::string_view Cut(std::string_view text, size_t bytes) {
   if (text.size() <= bytes) return text;
-  while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) --bytes;
+  while (bytes > 0 && IsTailByte(text[bytes])) --bytes;
   return text.substr(0, bytes);
 }
 
