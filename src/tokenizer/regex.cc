@@ -5,7 +5,8 @@
 
 #include <string>
 
-#include "tokenizer/regex_class_parser.h"
+#include "text/utf8.h"
+#include "tokenizer/regex_cursor.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -115,7 +116,7 @@ std::vector<Match> Regex::FindMatches(std::string_view text) const {
     }
     if (begin == end) {
       at = end + 1;
-      while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
+      while (at < text.size() && IsTailByte(text[at])) ++at;
     } else {
       at = end;
     }

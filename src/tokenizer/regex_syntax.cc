@@ -1,4 +1,5 @@
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "text/utf8.h"
 #include "tokenizer/regex.h"
 #include "tokenizer/regex_class_parser.h"
+#include "tokenizer/regex_quantifiers.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -14,21 +16,20 @@ namespace {
 class Translator {
  public:
   Translator(std::string_view pattern, Regex::Syntax syntax, bool share_classes)
-      : pattern_(pattern),
-        onig_(syntax == Regex::Syntax::kOniguruma),
-        syntax_(syntax),
-        share_classes_(share_classes) {}
+      : in_{pattern, syntax}, onig_(in_.is_oniguruma()), share_classes_(share_classes) {}
 
   StatusOr<std::string> Run() {
-    while (at_ < pattern_.size()) {
+    while (!in_.AtEnd()) {
       PORTICO_RETURN_IF_ERROR(Item());
       if (classes_ > kMaxClasses || out_.size() + shared_size_ > kMaxSize) {
         return Error(StatusCode::kResourceExhausted,
-                     PatternText(pattern_) + " has classes of too many characters");
+                     PatternText(in_.pattern) + " has classes of too many characters");
       }
     }
     CloseFlagGroups();
-    return Definitions() + std::move(out_);
+    // PCRE2 10.42's JIT misses matches of (?>.+?)[a-z] when it looks for where one may begin.
+    const std::string_view options = lazy_ && keeps_ ? "(*NO_START_OPT)" : "";
+    return std::string(options) + Definitions() + std::move(out_);
   }
 
  private:
@@ -39,36 +40,35 @@ class Translator {
   static constexpr size_t kMinShared = 256;
 
   struct Group {
+    enum Kind {
+      kPlain,       // it only groups
+      kFlagsAlone,  // "(?i)": it ends where the group around it does
+      kLook,
+      kOther,
+    };
+    Kind kind;
     size_t begin;       // in out_
-    bool flags_alone;   // of "(?i)": it ends where the group around it does
+    size_t inside;      // where it begins
     bool ignored_case;  // before it, and so again behind it
   };
 
-  Status Refuse(std::string_view what) const { return RefusePattern(pattern_, what); }
-  char Peek(size_t ahead = 0) const {
-    return at_ + ahead < pattern_.size() ? pattern_[at_ + ahead] : '\0';
-  }
-  bool Take(std::string_view text) {
-    if (!pattern_.substr(at_).starts_with(text)) return false;
-    at_ += text.size();
-    return true;
-  }
+  // What was written last, for a quantifier behind it.
+  enum class Last { kNothing, kAnchor, kAtom, kRepeated };
 
-  // What is written from here on can be repeated.
-  void BeginAtom() {
-    atom_ = out_.size();
-    repeated_ = false;
+  // What is written from here on.
+  void Begin(Last what) {
+    last_ = what;
+    last_begin_ = out_.size();
   }
 
   Status Item() {
-    char c = pattern_[at_];
+    char c = in_.Peek();
     switch (c) {
       case '\\':
-        BeginAtom();
         return Escape();
       case '[': {
-        BeginAtom();
-        PORTICO_ASSIGN_OR_RETURN(CharacterClass read, ParseClass(pattern_, syntax_, &at_));
+        Begin(Last::kAtom);
+        PORTICO_ASSIGN_OR_RETURN(CharacterClass read, ParseClass(&in_));
         out_.append(Shared(InBrackets(read.members.ToClassMembers(), read.negated), ignores_case_));
         return OkStatus();
       }
@@ -77,184 +77,192 @@ class Translator {
       case ')':
         return Close();
       case '{':
-        return Interval();
       case '*':
       case '+':
       case '?':
-        Repeat(std::string(1, c));
-        ++at_;
-        if (Peek() == '?' || Peek() == '+') out_.push_back(pattern_[at_++]);
+        if (std::optional<Quantifier> quantifier = ReadQuantifier(&in_)) return Repeat(*quantifier);
+        Begin(Last::kAtom);
+        out_.append("\\{");
+        ++in_.at;
         return OkStatus();
       case '$':
-        BeginAtom();
+        Begin(Last::kAnchor);
         // Without lines $ is the very end, not also before a last line feed.
         out_.append(onig_ ? "$" : "\\z");
-        ++at_;
+        ++in_.at;
+        return OkStatus();
+      case '^':
+        Begin(Last::kAnchor);
+        out_.push_back(c);
+        ++in_.at;
         return OkStatus();
       case '|':
-      case '^':
-        BeginAtom();
         out_.push_back(c);
-        ++at_;
+        ++in_.at;
+        Begin(Last::kNothing);
         return OkStatus();
       default:
-        BeginAtom();
+        Begin(Last::kAtom);
         return Literal();
     }
   }
 
   Status Literal() {
-    size_t length = Utf8SequenceLength(pattern_.substr(at_));
-    if (length == 0) return Refuse("bytes that are not UTF-8");
-    out_.append(pattern_.substr(at_, length));
-    at_ += length;
+    const std::string_view character = in_.TakeCharacter();
+    if (character.empty()) return in_.Refuse("bytes that are not UTF-8");
+    out_.append(character);
     return OkStatus();
   }
 
   void CloseFlagGroups() {
-    while (!groups_.empty() && groups_.back().flags_alone) {
-      out_.push_back(')');
-      ignores_case_ = groups_.back().ignored_case;
-      groups_.pop_back();
-    }
+    while (!groups_.empty() && groups_.back().kind == Group::kFlagsAlone) CloseGroup();
+  }
+
+  void CloseGroup() {
+    const Group& group = groups_.back();
+    // A group of nothing but something repeated is that: (a*)+ repeats a* again.
+    const bool is_transparent = group.kind == Group::kPlain && last_begin_ == group.inside;
+    if (last_ != Last::kRepeated || !is_transparent) last_ = Last::kAtom;
+    if (group.kind == Group::kLook) last_ = Last::kAnchor;
+    last_begin_ = group.begin;
+    ignores_case_ = group.ignored_case;
+    out_.push_back(')');
+    groups_.pop_back();
   }
 
   Status Close() {
     CloseFlagGroups();
-    if (groups_.empty()) return Refuse("an unbalanced ')'");
-    atom_ = groups_.back().begin;
-    repeated_ = false;
-    ignores_case_ = groups_.back().ignored_case;
-    groups_.pop_back();
-    out_.push_back(')');
-    ++at_;
+    if (groups_.empty()) return in_.Refuse("an unbalanced ')'");
+    CloseGroup();
+    ++in_.at;
     return OkStatus();
   }
 
   Status Open() {
-    if (Take("(?#")) {
-      size_t end = pattern_.find(')', at_);
-      if (end == std::string_view::npos) return Refuse("an unfinished comment");
-      at_ = end + 1;
+    if (in_.Take("(?#")) {
+      size_t end = in_.pattern.find(')', in_.at);
+      if (end == std::string_view::npos) return in_.Refuse("an unfinished comment");
+      in_.at = end + 1;
       return OkStatus();
     }
-    groups_.push_back({out_.size(), false, ignores_case_});
-    for (std::string_view known : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>"}) {
-      if (Take(known)) {
-        out_.append(known);
-        return OkStatus();
-      }
+    for (std::string_view look : {"(?=", "(?!", "(?<=", "(?<!"}) {
+      if (in_.Take(look)) return OpenGroup(Group::kLook, look);
     }
-    if (!onig_ && Take("(?P<")) return NamedGroup('>');
-    if (Take("(?<")) return NamedGroup('>');
-    if (onig_ && Take("(?'")) return NamedGroup('\'');
-    if (Peek(1) == '?') return Flags();
-    ++at_;
-    out_.append("(?:");  // no pattern here refers back to a group
+    if (in_.Take("(?>")) {
+      keeps_ = true;
+      return OpenGroup(Group::kOther, "(?>");
+    }
+    if (in_.Take("(?:")) return OpenGroup(Group::kPlain, "(?:");
+    if (!onig_ && in_.Take("(?P<")) return NamedGroup('>');
+    if (in_.Take("(?<")) return NamedGroup('>');
+    if (onig_ && in_.Take("(?'")) return NamedGroup('\'');
+    if (in_.Peek(1) == '?') return Flags();
+    ++in_.at;
+    return OpenGroup(Group::kPlain, "(?:");  // no pattern here refers back to a group
+  }
+
+  Status OpenGroup(Group::Kind kind, std::string_view text) {
+    const size_t begin = out_.size();
+    out_.append(text);
+    groups_.push_back({kind, begin, out_.size(), ignores_case_});
+    Begin(Last::kNothing);
     return OkStatus();
   }
 
   Status NamedGroup(char end) {
-    while (at_ < pattern_.size() && pattern_[at_] != end) ++at_;
-    if (at_ >= pattern_.size()) return Refuse("an unfinished group");
-    ++at_;
-    out_.append("(?:");
-    return OkStatus();
+    while (!in_.AtEnd() && in_.pattern[in_.at] != end) ++in_.at;
+    if (in_.AtEnd()) return in_.Refuse("an unfinished group");
+    ++in_.at;
+    return OpenGroup(Group::kPlain, "(?:");
   }
 
   Status Flags() {
-    const size_t begin = at_;
-    at_ += 2;
+    const size_t begin = in_.at;
+    in_.at += 2;
     std::string flags;
     bool on = true;
-    for (char f = Peek(); f != ':' && f != ')'; f = Peek()) {
+    bool ignores_case = ignores_case_;
+    for (char f = in_.Peek(); f != ':' && f != ')'; f = in_.Peek()) {
       const bool known = f == 'i' || f == '-' || f == 'x' || f == (onig_ ? 'm' : 's');
-      if (!known) return Refuse("the group '" + std::string(pattern_.substr(begin, 4)) + "'");
+      if (!known) {
+        return in_.Refuse("the group '" + std::string(in_.pattern.substr(begin, 4)) + "'");
+      }
       on = on && f != '-';
-      if (f == 'i') ignores_case_ = on;
+      if (f == 'i') ignores_case = on;
       flags.push_back(f == 'm' ? 's' : f);  // Ruby's m lets the dot match line feeds
-      ++at_;
+      ++in_.at;
     }
-    const bool alone = pattern_[at_++] == ')';
+    const bool alone = in_.Peek() == ')';
+    ++in_.at;
     if (alone && !onig_) {
-      groups_.pop_back();
       out_.append("(?" + flags + ")");
-      return OkStatus();
+      Begin(Last::kNothing);
+    } else {
+      // In Oniguruma what follows "(?i)" is one group up to the end of the one around it: a(?i)b|c is a(?i:b|c).
+      PORTICO_RETURN_IF_ERROR(
+          OpenGroup(alone ? Group::kFlagsAlone : Group::kOther, "(?" + flags + ":"));
     }
-    // In Oniguruma what follows "(?i)" is one group up to the end of the one around it: a(?i)b|c is a(?i:b|c).
-    groups_.back().flags_alone = alone;
-    out_.append("(?" + flags + ":");
+    ignores_case_ = ignores_case;
     return OkStatus();
   }
 
-  // Also of what is repeated already: "a**".
-  void Repeat(std::string_view quantifier) {
-    if (repeated_) Enclose();
-    out_.append(quantifier);
-    repeated_ = true;
-  }
-
-  void Enclose() {
-    out_.insert(atom_, "(?:");
-    out_.push_back(')');
-  }
-
-  Status Interval() {
-    size_t end = at_ + 1;
-    bool digits = false;
-    bool plain = true;
-    bool range = false;
-    while (end < pattern_.size() && pattern_[end] != '}') {
-      char c = pattern_[end++];
-      digits = digits || (c >= '0' && c <= '9');
-      range = range || c == ',';
-      plain = plain && ((c >= '0' && c <= '9') || c == ',');
-    }
-    if (end >= pattern_.size() || !digits || !plain) {
-      BeginAtom();
-      out_.append("\\{");  // a brace that is no interval is itself
-      ++at_;
+  Status Repeat(const Quantifier& quantifier) {
+    if (last_ == Last::kNothing) return in_.Refuse("a quantifier of nothing");
+    if (last_ == Last::kAnchor) return in_.Refuse("a quantifier of a place in the text");
+    if (last_ != Last::kRepeated) {
+      AppendQuantifier(quantifier);
       return OkStatus();
     }
-    std::string interval(pattern_.substr(at_, end + 1 - at_));
-    if (interval[1] == ',') interval.insert(1, "0");
-    at_ = end + 1;
-    Repeat(interval);
-    const char next = Peek();
-    if (next != '?' && next != '+') return OkStatus();
-    // Oniguruma repeats what {n,m} repeated with a plus, and makes it optional with a question mark behind {n}.
-    if (onig_ && (next == '+' || !range)) Enclose();
-    out_.push_back(next);
-    ++at_;
+    const NestedQuantifiers both = Simplified(quantifier_, quantifier);
+    out_.replace(quantifier_begin_, quantifier_size_, both.inner.ToText());
+    quantifier_ = both.inner;
+    quantifier_size_ = both.inner.ToText().size();
+    if (both.outer) {
+      out_.insert(last_begin_, "(?:");
+      out_.push_back(')');
+      AppendQuantifier(*both.outer);
+    }
     return OkStatus();
+  }
+
+  void AppendQuantifier(const Quantifier& quantifier) {
+    const std::string text = quantifier.ToText();
+    lazy_ = lazy_ || quantifier.taking == Quantifier::Taking::kLeast;
+    keeps_ = keeps_ || quantifier.taking == Quantifier::Taking::kMostAndKeep;
+    quantifier_begin_ = out_.size();
+    quantifier_size_ = text.size();
+    quantifier_ = quantifier;
+    out_.append(text);
+    last_ = Last::kRepeated;
   }
 
   // At the backslash, outside of classes.
   Status Escape() {
-    const char c = Peek(1);
+    const char c = in_.Peek(1);
+    const bool is_anchor = std::string_view("AzZbB").find(c) != std::string_view::npos;
+    Begin(is_anchor ? Last::kAnchor : Last::kAtom);
     if (c == 'p' || c == 'P') {
-      PORTICO_ASSIGN_OR_RETURN(CharacterProperty property, ParseProperty(pattern_, syntax_, &at_));
+      PORTICO_ASSIGN_OR_RETURN(CharacterProperty property, ParseProperty(&in_));
       AppendAsItIs(*property.characters, property.negated);
       return OkStatus();
     }
     const char lower = static_cast<char>(c | 32);
-    if (const NamedCharacters* named = LetterClass(lower, syntax_, /*in_class=*/false)) {
-      at_ += 2;
+    if (const NamedCharacters* named = LetterClass(lower, in_.syntax, /*in_class=*/false)) {
+      in_.at += 2;
       AppendAsItIs(*named, lower != c);
       return OkStatus();
     }
     if (std::string_view same = Same(c); !same.empty()) {
       out_.append(same);
-      at_ += 2;
+      in_.at += 2;
       return OkStatus();
     }
     if (c == 'b' || c == 'B') {
       WordBorder(c == 'b');
-      at_ += 2;
+      in_.at += 2;
       return OkStatus();
     }
-    PORTICO_ASSIGN_OR_RETURN(uint32_t character,
-                             ParseCharacter(pattern_, syntax_, /*in_class=*/false, &at_));
+    PORTICO_ASSIGN_OR_RETURN(uint32_t character, ParseCharacter(&in_, /*in_class=*/false));
     out_.append(CodePoints::One(character).ToClassMembers());
     return OkStatus();
   }
@@ -284,7 +292,7 @@ class Translator {
   void WordBorder(bool is_border) {
     const char* border = "(?:(?<=%)(?!%)|(?<!%)(?=%))";
     const char* inside = "(?:(?<=%)(?=%)|(?<!%)(?!%))";
-    const NamedCharacters* word = LetterClass('w', syntax_, /*in_class=*/false);
+    const NamedCharacters* word = LetterClass('w', in_.syntax, /*in_class=*/false);
     for (const char* i = is_border ? border : inside; *i != '\0'; ++i) {
       if (*i == '%') {
         AppendAsItIs(*word, /*negated=*/false);
@@ -326,13 +334,16 @@ class Translator {
     return (negated ? "[^" : "[") + members + "]";
   }
 
-  std::string_view pattern_;
-  bool onig_;
-  Regex::Syntax syntax_;
-  size_t at_ = 0;
-  size_t atom_ = 0;            // where the last repeatable thing begins in out_
-  bool repeated_ = false;      // it has a quantifier
+  PatternCursor in_;
+  const bool onig_;
+  Last last_ = Last::kNothing;
+  size_t last_begin_ = 0;  // in out_
+  Quantifier quantifier_;  // of the last thing, if it is repeated, and where it stands
+  size_t quantifier_begin_ = 0;
+  size_t quantifier_size_ = 0;
   bool ignores_case_ = false;  // here
+  bool lazy_ = false;          // something takes as little as it can
+  bool keeps_ = false;         // something does not give back what it took
   std::vector<Group> groups_;
   bool share_classes_;
   size_t classes_ = 0;

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 namespace portico::tokenizer {
 namespace {
@@ -82,6 +84,48 @@ TEST(RegexTest, WhatIsRepeatedCanBeRepeated) {
   EXPECT_EQ(Marked("x{1,2}{3}", "xxxxxxx"), "<xxxxxx>x");
   EXPECT_EQ(Marked("a+*b", "aab"), "<aab>");
   EXPECT_EQ(Marked("a{,2}b{}", "aab{}"), "<aab{}>");
+  EXPECT_EQ(Marked("a{2}??b", "aab"), "<aab>");
+  EXPECT_EQ(Marked("a{2}+?b?", "aaaab"), "<aa><aab>");
+  EXPECT_EQ(Marked("a{1}?+b", "aaab"), "aa<ab>");
+  EXPECT_EQ(Marked("a{3,1}b?|b", "aaaab"), "<aaa><ab>");
+  EXPECT_EQ(Marked("a{3,1}?.", "aaaa"), "<aaaa>");
+}
+
+// Of each two of these, around a letter: what (?:a<first>)<second>b? matches first in "aaab".
+TEST(RegexTest, TwoQuantifiersAreReadAsOniguruma) {
+  const std::vector<std::string> kinds = {"?", "*", "+", "??", "*?", "+?"};
+  const std::vector<std::vector<size_t>> lengths = {{1, 4, 4, 0, 0, 1}, {4, 4, 4, 0, 0, 4},
+                                                    {4, 4, 4, 0, 0, 4}, {0, 0, 0, 0, 0, 0},
+                                                    {0, 0, 0, 0, 0, 0}, {1, 4, 4, 0, 0, 1}};
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    for (size_t j = 0; j < kinds.size(); ++j) {
+      for (const char* group : {"(?:a", "(a", "((?<n>(a"}) {
+        std::string pattern = group + kinds[i];
+        pattern.append(static_cast<size_t>(std::count(pattern.begin(), pattern.end(), '(')), ')');
+        pattern += kinds[j] + "b?";
+        auto regex = Regex::Compile(pattern);
+        ASSERT_TRUE(regex.ok()) << pattern;
+        const Match first = (*regex)->FindMatches("aaab")[0];
+        EXPECT_TRUE(first.is_match) << pattern;
+        EXPECT_EQ(first.end, lengths[i][j]) << pattern;
+      }
+    }
+  }
+}
+
+TEST(RegexTest, NothingAndPlacesCannotBeRepeated) {
+  for (const char* pattern : {"*a", "a|+", "(?:*b)", "a*(?:*b)", "(?i)*a", "{2}", "(?#x)*"}) {
+    EXPECT_THAT(Marked(pattern, "a"), testing::HasSubstr("a quantifier of nothing")) << pattern;
+  }
+  for (const char* pattern : {"^*a", "$+", "(?=a)*", "(?<!b)?a", R"(\b+a)", R"(\A{2})"}) {
+    EXPECT_THAT(Marked(pattern, "a"), testing::HasSubstr("a quantifier of a place")) << pattern;
+  }
+  EXPECT_EQ(Marked("(?:^)*a(?#x)+", "aa"), "<aa>");
+}
+
+TEST(RegexTest, LazyRepeatsInAtomicGroupsFindTheirMatches) {
+  EXPECT_EQ(Marked("(?>.+?)[a-z]", "xéab"), "x<éa>b");
+  EXPECT_EQ(Marked("(?:.+?){1}+[a-z]", "xéab", Regex::Syntax::kFancyRegex), "x<éa>b");
 }
 
 TEST(RegexTest, CharactersAreNamedByNumberToo) {
