@@ -17,8 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   auto regex = Regex::Compile(bytes.substr(0, cut), syntax);
   if (!regex.ok()) return 0;
   std::string text = portico::ToValidUtf8(bytes.substr(cut));
+  const auto matches = (*regex)->FindMatches(text);
+  if (!matches.ok()) return 0;
   size_t at = 0;
-  for (const auto& match : (*regex)->FindMatches(text)) {
+  for (const auto& match : *matches) {
     if (match.begin != at || match.end < match.begin) __builtin_trap();
     at = match.end;
   }

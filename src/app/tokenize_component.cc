@@ -21,7 +21,7 @@ using tokenizer::NormalizedString;
 StatusOr<std::string> Normalized(const Json& request, const Json& component) {
   PORTICO_ASSIGN_OR_RETURN(auto normalizer, tokenizer::Normalizer::FromJson(component));
   NormalizedString text(request.GetString("text"));
-  if (normalizer) normalizer->Apply(&text);
+  if (normalizer) PORTICO_RETURN_IF_ERROR(normalizer->Apply(&text));
   return text.text();
 }
 
@@ -45,7 +45,7 @@ Status WritePieces(const Json& request, const Json& component, JsonWriter* w) {
   std::string text = request.GetString("text");
   tokenizer::Pieces pieces;
   pieces.push_back({NormalizedString(text), std::nullopt});
-  if (pre_tokenizer) pre_tokenizer->Apply(&pieces);
+  if (pre_tokenizer) PORTICO_RETURN_IF_ERROR(pre_tokenizer->Apply(&pieces));
   auto chars_before = [&](uint32_t at) {
     return static_cast<int64_t>(CountCodePoints(std::string_view(text).substr(0, at)));
   };

@@ -20,9 +20,10 @@ constexpr char kSeparator = '|';
 
 bool IsSurrogate(uint32_t c) { return c >= 0xD800 && c < 0xE000; }
 
+// It is a BERT normalizer, which has no pattern that can give up.
 std::string Normalized(const Normalizer& normalizer, std::string_view text) {
   NormalizedString out(text);
-  normalizer.Apply(&out);
+  if (!normalizer.Apply(&out).ok()) return {};
   return out.text();
 }
 

@@ -142,8 +142,10 @@ class ReplaceDecoder : public Decoder {
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   void Apply(Tokens* tokens) const override {
     for (std::string& token : *tokens) {
+      const StatusOr<std::vector<Match>> matches = pattern_.FindMatches(token);
+      if (!matches.ok()) continue;  // a decode has no errors: the token stays as it is
       std::string out;
-      for (const Match& m : pattern_.FindMatches(token)) {
+      for (const Match& m : *matches) {
         m.is_match ? out.append(content_) : out.append(token, m.begin, m.end - m.begin);
       }
       token = std::move(out);

@@ -20,7 +20,10 @@ constexpr size_t kMaxDepth = 64;
 class FormNormalizer : public Normalizer {
  public:
   explicit FormNormalizer(NormalForm form) : form_(form) {}
-  void Apply(NormalizedString* text) const override { text->Normalize(form_); }
+  Status Apply(NormalizedString* text) const override {
+    text->Normalize(form_);
+    return OkStatus();
+  }
 
  private:
   NormalForm form_;
@@ -28,13 +31,19 @@ class FormNormalizer : public Normalizer {
 
 class LowercaseNormalizer : public Normalizer {
  public:
-  void Apply(NormalizedString* text) const override { text->Lowercase(); }
+  Status Apply(NormalizedString* text) const override {
+    text->Lowercase();
+    return OkStatus();
+  }
 };
 
 class StripNormalizer : public Normalizer {
  public:
   StripNormalizer(bool left, bool right) : left_(left), right_(right) {}
-  void Apply(NormalizedString* text) const override { text->Strip(left_, right_); }
+  Status Apply(NormalizedString* text) const override {
+    text->Strip(left_, right_);
+    return OkStatus();
+  }
 
  private:
   bool left_;
@@ -43,15 +52,16 @@ class StripNormalizer : public Normalizer {
 
 class StripAccentsNormalizer : public Normalizer {
  public:
-  void Apply(NormalizedString* text) const override {
+  Status Apply(NormalizedString* text) const override {
     text->Filter([](uint32_t c) { return c < 0x80 || !PropertiesOf(c).is_combining(); });
+    return OkStatus();
   }
 };
 
 // SentencePiece's "nmt" rules for control characters and spaces.
 class NmtNormalizer : public Normalizer {
  public:
-  void Apply(NormalizedString* text) const override {
+  Status Apply(NormalizedString* text) const override {
     text->Filter([](uint32_t c) {
       return !((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F ||
                c == 0x8F || c == 0x9F);
@@ -62,25 +72,30 @@ class NmtNormalizer : public Normalizer {
                    c == 0xFEFF || c == 0xFFFD;
       return space ? ' ' : c;
     });
+    return OkStatus();
   }
 };
 
 class ByteLevelNormalizer : public Normalizer {
  public:
-  void Apply(NormalizedString* text) const override {
+  Status Apply(NormalizedString* text) const override {
     std::vector<NormalizedChar> chars;
     for (char c : text->text()) {
       auto byte = static_cast<unsigned char>(c);
       chars.push_back({kByteLevelChars[byte], (byte & 0xC0) == 0x80 ? 1 : 0});
     }
     text->Transform(chars, 0);
+    return OkStatus();
   }
 };
 
 class PrependNormalizer : public Normalizer {
  public:
   explicit PrependNormalizer(std::string text) : text_(std::move(text)) {}
-  void Apply(NormalizedString* text) const override { text->Prepend(text_); }
+  Status Apply(NormalizedString* text) const override {
+    text->Prepend(text_);
+    return OkStatus();
+  }
   void AppendSteps(std::vector<NormalizerStep>* out) const override {
     NormalizerStep step;
     step.kind = NormalizerStep::Kind::kPrepend;
@@ -96,8 +111,11 @@ class ReplaceNormalizer : public Normalizer {
  public:
   ReplaceNormalizer(SplitPattern pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
-  void Apply(NormalizedString* text) const override {
-    if (!text->empty()) text->Replace(pattern_.FindMatches(text->text()), content_);
+  Status Apply(NormalizedString* text) const override {
+    if (text->empty()) return OkStatus();
+    PORTICO_ASSIGN_OR_RETURN(std::vector<Match> matches, pattern_.FindMatches(text->text()));
+    text->Replace(matches, content_);
+    return OkStatus();
   }
   void AppendSteps(std::vector<NormalizerStep>* out) const override {
     NormalizerStep step;
@@ -117,7 +135,7 @@ class BertNormalizer : public Normalizer {
   BertNormalizer(bool clean, bool chinese, bool accents, bool lowercase)
       : clean_(clean), chinese_(chinese), accents_(accents), lowercase_(lowercase) {}
 
-  void Apply(NormalizedString* text) const override {
+  Status Apply(NormalizedString* text) const override {
     if (clean_) {
       text->Filter([](uint32_t c) {
         if (c == '\t' || c == '\n' || c == '\r') return true;
@@ -132,6 +150,7 @@ class BertNormalizer : public Normalizer {
       text->Filter([](uint32_t c) { return c < 0x80 || !PropertiesOf(c).is_nonspacing(); });
     }
     if (lowercase_) text->Lowercase();
+    return OkStatus();
   }
   void AppendSteps(std::vector<NormalizerStep>* out) const override {
     NormalizerStep step;
@@ -172,8 +191,9 @@ class BertNormalizer : public Normalizer {
 class SequenceNormalizer : public Normalizer {
  public:
   explicit SequenceNormalizer(std::vector<NormalizerPtr> parts) : parts_(std::move(parts)) {}
-  void Apply(NormalizedString* text) const override {
-    for (const NormalizerPtr& part : parts_) part->Apply(text);
+  Status Apply(NormalizedString* text) const override {
+    for (const NormalizerPtr& part : parts_) PORTICO_RETURN_IF_ERROR(part->Apply(text));
+    return OkStatus();
   }
   void AppendSteps(std::vector<NormalizerStep>* out) const override {
     for (const NormalizerPtr& part : parts_) part->AppendSteps(out);

@@ -15,7 +15,8 @@ namespace portico::tokenizer {
 class Normalizer {
  public:
   virtual ~Normalizer() = default;
-  virtual void Apply(NormalizedString* text) const = 0;
+  // INVALID_ARGUMENT where a pattern gives up on the text; `text` counts for nothing then.
+  virtual Status Apply(NormalizedString* text) const = 0;
   // Appends what this does, in order; a kOther step stands for anything that has no description.
   virtual void AppendSteps(std::vector<NormalizerStep>* out) const { out->emplace_back(); }
 

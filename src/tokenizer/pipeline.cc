@@ -99,7 +99,7 @@ Status Pipeline::AddTokens() {
     std::string normalized = token.content;
     if (token.normalized && parts_.normalizer && !token.content.empty()) {
       NormalizedString text(token.content);
-      parts_.normalizer->Apply(&text);
+      PORTICO_RETURN_IF_ERROR(parts_.normalizer->Apply(&text));
       normalized = text.text();
     }
     std::optional<TokenId> known = vocabulary.Find(token.content);
@@ -113,7 +113,7 @@ Status Pipeline::AddTokens() {
   return added_.Seal();
 }
 
-Pieces Pipeline::Cut(std::string_view text, bool parse_special) const {
+StatusOr<Pieces> Pipeline::Cut(std::string_view text, bool parse_special) const {
   Pieces raw;
   std::vector<AddedTokens::Part> found;
   NormalizedString whole(text);
@@ -127,7 +127,7 @@ Pieces Pipeline::Cut(std::string_view text, bool parse_special) const {
       pieces.push_back(std::move(piece));
       continue;
     }
-    if (parts_.normalizer) parts_.normalizer->Apply(&piece.text);
+    if (parts_.normalizer) PORTICO_RETURN_IF_ERROR(parts_.normalizer->Apply(&piece.text));
     found.clear();
     added_.Split(piece.text.text(), /*normalized=*/true, parse_special, &found);
     for (const AddedTokens::Part& part : found) {
@@ -135,7 +135,7 @@ Pieces Pipeline::Cut(std::string_view text, bool parse_special) const {
       pieces.push_back({piece.text.Slice(part.begin, part.end), part.id});
     }
   }
-  if (parts_.pre_tokenizer) parts_.pre_tokenizer->Apply(&pieces);
+  if (parts_.pre_tokenizer) PORTICO_RETURN_IF_ERROR(parts_.pre_tokenizer->Apply(&pieces));
   return pieces;
 }
 
@@ -147,7 +147,8 @@ StatusOr<Encoding> Pipeline::EncodeSequence(std::string_view text, uint32_t type
   CharOffsets chars(text);
   std::vector<Token> tokens;
   int32_t word = 0;
-  for (const Piece& piece : Cut(text, parse_special)) {
+  PORTICO_ASSIGN_OR_RETURN(const Pieces pieces, Cut(text, parse_special));
+  for (const Piece& piece : pieces) {
     const std::string& s = piece.text.text();
     if (piece.added) {
       AppendToken(*piece.added, s, piece.text.ToOriginal(0, s.size()), chars, type_id, word, &out);
@@ -206,7 +207,8 @@ StatusOr<Encoding> Pipeline::EncodeFull(std::string_view text, const std::string
 Status Pipeline::AppendIdsGeneral(std::string_view text, bool parse_special,
                                   std::vector<TokenId>* ids) const {
   std::vector<Token> tokens;
-  for (const Piece& piece : Cut(text, parse_special)) {
+  PORTICO_ASSIGN_OR_RETURN(const Pieces pieces, Cut(text, parse_special));
+  for (const Piece& piece : pieces) {
     if (piece.added) {
       ids->push_back(*piece.added);
       continue;

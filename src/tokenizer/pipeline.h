@@ -91,7 +91,7 @@ class Pipeline {
   // this thread's caches are there.
   void EncodeFirstText() const;
   // The pieces of `text` that the model works on.
-  Pieces Cut(std::string_view text, bool parse_special) const;
+  StatusOr<Pieces> Cut(std::string_view text, bool parse_special) const;
   StatusOr<Encoding> EncodeSequence(std::string_view text, uint32_t type_id,
                                     bool parse_special) const;
   Status AppendIds(std::string_view text, bool parse_special, std::vector<TokenId>* ids) const;

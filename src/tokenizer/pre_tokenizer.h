@@ -33,7 +33,8 @@ struct ByteLevelPlan {
 class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
-  virtual void Apply(Pieces* pieces) const = 0;
+  // INVALID_ARGUMENT where a pattern gives up on the text; `pieces` count for nothing then.
+  virtual Status Apply(Pieces* pieces) const = 0;
   // Appends what this does, in order; a kOther step stands for anything that has no description.
   virtual void AppendSteps(std::vector<PreTokenizerStep>* out) const { out->emplace_back(); }
 

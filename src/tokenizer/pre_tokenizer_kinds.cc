@@ -58,10 +58,11 @@ class CharacterSplit : public PreTokenizer {
  public:
   CharacterSplit(std::function<bool(uint32_t)> test, SplitBehavior behavior)
       : test_(std::move(test)), behavior_(behavior) {}
-  void Apply(Pieces* pieces) const override {
+  Status Apply(Pieces* pieces) const override {
     CutPieces(pieces, [this](const NormalizedString& text, Pieces* out) {
       AppendParts(text, MatchCharacters(text.text(), test_), behavior_, out);
     });
+    return OkStatus();
   }
 
  private:
@@ -73,14 +74,19 @@ class PatternSplit : public PreTokenizer {
  public:
   PatternSplit(SplitPattern pattern, SplitBehavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
-  void Apply(Pieces* pieces) const override {
-    CutPieces(pieces, [this](const NormalizedString& text, Pieces* out) {
-      std::vector<Match> matches = pattern_.FindMatches(text.text());
+  Status Apply(Pieces* pieces) const override {
+    Status status;
+    CutPieces(pieces, [&](const NormalizedString& text, Pieces* out) {
+      if (!status.ok()) return;
+      StatusOr<std::vector<Match>> matches = pattern_.FindMatches(text.text());
+      status = matches.status();
+      if (!status.ok()) return;
       if (invert_) {
-        for (Match& m : matches) m.is_match = !m.is_match;
+        for (Match& m : *matches) m.is_match = !m.is_match;
       }
-      AppendParts(text, matches, behavior_, out);
+      AppendParts(text, *matches, behavior_, out);
     });
+    return status;
   }
   void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
     PreTokenizerStep step;
@@ -98,7 +104,7 @@ class PatternSplit : public PreTokenizer {
 // \w+|[^\w\s]+
 class WhitespacePreTokenizer : public PreTokenizer {
  public:
-  void Apply(Pieces* pieces) const override {
+  Status Apply(Pieces* pieces) const override {
     CutPieces(pieces, [](const NormalizedString& text, Pieces* out) {
       std::string_view s = text.text();
       size_t begin = 0;
@@ -118,6 +124,7 @@ class WhitespacePreTokenizer : public PreTokenizer {
         at += length;
       }
     });
+    return OkStatus();
   }
 };
 
@@ -125,7 +132,7 @@ class ByteLevelPreTokenizer : public PreTokenizer {
  public:
   ByteLevelPreTokenizer(bool add_prefix_space, bool use_regex)
       : add_prefix_space_(add_prefix_space), use_regex_(use_regex) {}
-  void Apply(Pieces* pieces) const override {
+  Status Apply(Pieces* pieces) const override {
     CutPieces(pieces, [this](NormalizedString& text, Pieces* out) {
       if (add_prefix_space_ && !text.text().starts_with(' ')) text.Prepend(" ");
       if (!use_regex_ || text.empty()) {
@@ -145,6 +152,7 @@ class ByteLevelPreTokenizer : public PreTokenizer {
       }
       piece.text.Transform(chars, 0);
     }
+    return OkStatus();
   }
 
  private:
@@ -159,10 +167,9 @@ class MetaspacePreTokenizer : public PreTokenizer {
       : replacement_(replacement), scheme_(scheme), split_(split) {
     AppendUtf8(replacement, &text_);
   }
-  void Apply(Pieces* pieces) const override {
-    SplitPattern space = SplitPattern::FromString(" ");
+  Status Apply(Pieces* pieces) const override {
     CutPieces(pieces, [&](NormalizedString& text, Pieces* out) {
-      text.Replace(space.FindMatches(text.text()), text_);
+      text.Replace(FindLiteral(" ", text.text()), text_);
       bool wanted =
           scheme_ == Scheme::kAlways || (scheme_ == Scheme::kFirst && text.original().begin == 0);
       if (wanted && !text.text().starts_with(text_)) text.Prepend(text_);
@@ -174,6 +181,7 @@ class MetaspacePreTokenizer : public PreTokenizer {
                   MatchCharacters(text.text(), [this](uint32_t c) { return c == replacement_; }),
                   SplitBehavior::kMergedWithNext, out);
     });
+    return OkStatus();
   }
   void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
     PreTokenizerStep step;
@@ -194,7 +202,7 @@ class MetaspacePreTokenizer : public PreTokenizer {
 class FixedLengthPreTokenizer : public PreTokenizer {
  public:
   explicit FixedLengthPreTokenizer(size_t length) : length_(length) {}
-  void Apply(Pieces* pieces) const override {
+  Status Apply(Pieces* pieces) const override {
     CutPieces(pieces, [this](const NormalizedString& text, Pieces* out) {
       std::string_view s = text.text();
       size_t begin = 0;
@@ -208,6 +216,7 @@ class FixedLengthPreTokenizer : public PreTokenizer {
         }
       }
     });
+    return OkStatus();
   }
 
  private:
@@ -217,7 +226,7 @@ class FixedLengthPreTokenizer : public PreTokenizer {
 // Cuts where the script changes; a space belongs to the script before it, and is lost in front of the first.
 class UnicodeScriptsPreTokenizer : public PreTokenizer {
  public:
-  void Apply(Pieces* pieces) const override {
+  Status Apply(Pieces* pieces) const override {
     CutPieces(pieces, [](const NormalizedString& text, Pieces* out) {
       std::string_view s = text.text();
       constexpr int kUnset = -2;
@@ -237,14 +246,16 @@ class UnicodeScriptsPreTokenizer : public PreTokenizer {
         out->push_back({text.Slice(begin, s.size()), std::nullopt});
       }
     });
+    return OkStatus();
   }
 };
 
 class SequencePreTokenizer : public PreTokenizer {
  public:
   explicit SequencePreTokenizer(std::vector<PreTokenizerPtr> parts) : parts_(std::move(parts)) {}
-  void Apply(Pieces* pieces) const override {
-    for (const PreTokenizerPtr& part : parts_) part->Apply(pieces);
+  Status Apply(Pieces* pieces) const override {
+    for (const PreTokenizerPtr& part : parts_) PORTICO_RETURN_IF_ERROR(part->Apply(pieces));
+    return OkStatus();
   }
   void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
     for (const PreTokenizerPtr& part : parts_) part->AppendSteps(out);
@@ -268,9 +279,9 @@ class WhitespaceSplitPreTokenizer : public CharacterSplit {
 
 class BertPreTokenizer : public PreTokenizer {
  public:
-  void Apply(Pieces* pieces) const override {
-    spaces_.Apply(pieces);
-    punctuation_.Apply(pieces);
+  Status Apply(Pieces* pieces) const override {
+    PORTICO_RETURN_IF_ERROR(spaces_.Apply(pieces));
+    return punctuation_.Apply(pieces);
   }
   void AppendSteps(std::vector<PreTokenizerStep>* out) const override {
     out->emplace_back().kind = PreTokenizerStep::Kind::kBert;

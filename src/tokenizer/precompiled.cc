@@ -33,7 +33,7 @@ class PrecompiledNormalizer : public Normalizer {
  public:
   explicit PrecompiledNormalizer(Charsmap map) : map_(std::move(map)) {}
 
-  void Apply(NormalizedString* text) const override {
+  Status Apply(NormalizedString* text) const override {
     std::string_view source = text->text();
     std::vector<NormalizedChar> chars;
     bool changed = false;
@@ -43,6 +43,7 @@ class PrecompiledNormalizer : public Normalizer {
       at += length;
     }
     if (changed) text->Transform(chars, 0);
+    return OkStatus();
   }
   void AppendSteps(std::vector<NormalizerStep>* out) const override {
     NormalizerStep step;

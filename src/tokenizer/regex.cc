@@ -3,6 +3,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "text/utf8.h"
@@ -12,9 +14,10 @@ namespace portico::tokenizer {
 namespace {
 
 constexpr size_t kJitStackStart = 64 * 1024;
-constexpr size_t kJitStackLimit = 8 * 1024 * 1024;
+constexpr size_t kJitStackLimit =
+    64 * 1024 * 1024;  // address space: what is not touched is not there
 constexpr uint32_t kHeapLimitKib = 64 * 1024;
-constexpr uint32_t kMatchLimit = 50'000'000;
+constexpr uint32_t kMinMatchLimit = 2'000'000;
 
 // What a thread needs to run a pattern.
 struct MatchState {
@@ -23,7 +26,6 @@ struct MatchState {
     context = pcre2_match_context_create(nullptr);
     pcre2_jit_stack_assign(context, nullptr, stack);
     pcre2_set_heap_limit(context, kHeapLimitKib);
-    pcre2_set_match_limit(context, kMatchLimit);
     // Only the whole match is asked for.
     data = pcre2_match_data_create(1, nullptr);
   }
@@ -39,6 +41,21 @@ struct MatchState {
   pcre2_match_context* context;
   pcre2_match_data* data;
 };
+
+// PCRE2 counts a try for about each repetition of a group, so a long text of one match needs a few for each byte.
+uint32_t MatchLimitOf(std::string_view text) {
+  constexpr size_t kTriesPerByte = 16;
+  return static_cast<uint32_t>(
+      std::clamp<size_t>(text.size() * kTriesPerByte, kMinMatchLimit, UINT32_MAX));
+}
+
+Status GaveUp(int error) {
+  PCRE2_UCHAR message[256] = {};
+  pcre2_get_error_message(error, message, sizeof(message));
+  return Error(StatusCode::kInvalidArgument,
+               std::string("a pattern of the tokenizer gave up on the text: ") +
+                   reinterpret_cast<const char*>(message));
+}
 
 }  // namespace
 
@@ -89,13 +106,14 @@ StatusOr<std::shared_ptr<const Regex>> Regex::Compile(std::string_view pattern, 
   return std::shared_ptr<const Regex>(new Regex(std::move(code)));
 }
 
-std::vector<Match> Regex::FindMatches(std::string_view text) const {
+StatusOr<std::vector<Match>> Regex::FindMatches(std::string_view text) const {
   std::vector<Match> out;
   if (text.empty()) {
     out.push_back({0, 0, false});
     return out;
   }
   thread_local MatchState state;
+  pcre2_set_match_limit(state.context, MatchLimitOf(text));
   const PCRE2_SIZE* found = pcre2_get_ovector_pointer(state.data);
   size_t previous = 0;
   size_t at = 0;
@@ -103,7 +121,8 @@ std::vector<Match> Regex::FindMatches(std::string_view text) const {
   while (at <= text.size()) {
     int rc = pcre2_match(code_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
                          PCRE2_NO_UTF_CHECK, state.data, state.context);
-    if (rc < 0) break;
+    if (rc == PCRE2_ERROR_NOMATCH) break;
+    if (rc < 0) return GaveUp(rc);
     size_t begin = found[0];
     size_t end = found[1];
     if (begin > end || end > text.size()) break;  // \K in a lookbehind

@@ -29,8 +29,9 @@ class Regex {
   Regex(const Regex&) = delete;
   Regex& operator=(const Regex&) = delete;
 
-  // Covers `text` with matches and the parts between them.
-  std::vector<Match> FindMatches(std::string_view text) const;
+  // Covers `text` with matches and the parts between them. INVALID_ARGUMENT where that takes more tries than any pattern
+  // of use needs: (a|aa)+b has exponentially many ways not to match "aaaaa…".
+  StatusOr<std::vector<Match>> FindMatches(std::string_view text) const;
 
  private:
   struct Code;

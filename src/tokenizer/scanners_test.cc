@@ -110,7 +110,8 @@ TEST(ScannersTest, EachScannerCutsRandomTextAsItsPatternDoes) {
       std::string text = RandomText(&random);
       std::vector<Match> scanned;
       ScanMatches(known, text, &scanned);
-      ASSERT_EQ(Describe(scanned), Describe((*regex)->FindMatches(text))) << c.name << ": " << text;
+      ASSERT_EQ(Describe(scanned), Describe(*(*regex)->FindMatches(text)))
+          << c.name << ": " << text;
     }
   }
 }
@@ -128,7 +129,8 @@ TEST(ScannersTest, EachScannerKnowsTheClassOfEveryCharacter) {
       AppendUtf8(point, &text);
       std::vector<Match> scanned;
       ScanMatches(known, text, &scanned);
-      ASSERT_EQ(Describe(scanned), Describe((*regex)->FindMatches(text))) << c.name << " " << point;
+      ASSERT_EQ(Describe(scanned), Describe(*(*regex)->FindMatches(text)))
+          << c.name << " " << point;
     }
   }
 }

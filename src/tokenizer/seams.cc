@@ -48,7 +48,7 @@ std::optional<std::string> ImageOfSpace(const Normalizer* normalizer) {
 
 std::string Normalized(const Normalizer* normalizer, std::string_view text) {
   NormalizedString s(text);
-  if (normalizer != nullptr) normalizer->Apply(&s);
+  if (normalizer != nullptr && !normalizer->Apply(&s).ok()) return {};
   return s.text();
 }
 

@@ -26,7 +26,7 @@ class SentencePieceNormalizer : public Normalizer {
     }
   }
 
-  void Apply(NormalizedString* text) const override {
+  Status Apply(NormalizedString* text) const override {
     std::string_view rest = text->text();
     std::vector<NormalizedChar> chars;
     size_t removed_at_start = 0;
@@ -46,7 +46,7 @@ class SentencePieceNormalizer : public Normalizer {
     }
     if (rest.empty()) {
       text->Transform({}, removed_at_start);
-      return;
+      return OkStatus();
     }
     std::string out;
     std::vector<Span> spans;  // of each byte of `out`, in bytes of the text
@@ -74,6 +74,7 @@ class SentencePieceNormalizer : public Normalizer {
     spans.resize(out.size());
     if (suffix_ && dummy_prefix_) append(space_, at(0));
     text->Assign(std::move(out), spans);
+    return OkStatus();
   }
 
  private:

@@ -29,19 +29,21 @@ SplitPattern SplitPattern::FromString(std::string literal) {
   return out;
 }
 
-std::vector<Match> SplitPattern::FindMatches(std::string_view text) const {
+StatusOr<std::vector<Match>> SplitPattern::FindMatches(std::string_view text) const {
   if (regex_) return regex_->FindMatches(text);
+  if (known_ == KnownPattern::kNone || text.empty()) return FindLiteral(literal_, text);
+  std::vector<Match> out;
+  ScanMatches(known_, text, &out);
+  return out;
+}
+
+std::vector<Match> FindLiteral(std::string_view literal, std::string_view text) {
   std::vector<Match> out;
   if (text.empty()) {
     out.push_back({0, 0, false});
     return out;
   }
-  if (known_ != KnownPattern::kNone) {
-    ScanMatches(known_, text, &out);
-    return out;
-  }
-  if (literal_.empty()) {
-    // An empty pattern matches before every character and at the end.
+  if (literal.empty()) {
     for (size_t at = 0; at < text.size();) {
       size_t next = at + 1;
       while (next < text.size() && IsTailByte(text[next])) ++next;
@@ -53,10 +55,10 @@ std::vector<Match> SplitPattern::FindMatches(std::string_view text) const {
     return out;
   }
   size_t previous = 0;
-  for (size_t found = text.find(literal_); found != std::string_view::npos;
-       found = text.find(literal_, previous)) {
+  for (size_t found = text.find(literal); found != std::string_view::npos;
+       found = text.find(literal, previous)) {
     if (found != previous) out.push_back({previous, found, false});
-    previous = found + literal_.size();
+    previous = found + literal.size();
     out.push_back({found, previous, true});
   }
   if (previous != text.size()) out.push_back({previous, text.size(), false});

@@ -15,6 +15,10 @@
 
 namespace portico::tokenizer {
 
+// Covers `text` with the places of `literal` and the parts between them. An empty one is before every character and at
+// the end.
+std::vector<Match> FindLiteral(std::string_view literal, std::string_view text);
+
 class SplitPattern {
  public:
   // {"String": …} or {"Regex": …}
@@ -23,8 +27,8 @@ class SplitPattern {
                                           Regex::Syntax syntax = Regex::Syntax::kOniguruma);
   static SplitPattern FromString(std::string literal);
 
-  // Covers `text` with matches and the parts between them.
-  std::vector<Match> FindMatches(std::string_view text) const;
+  // Covers `text` with matches and the parts between them. INVALID_ARGUMENT where a regex gives up.
+  StatusOr<std::vector<Match>> FindMatches(std::string_view text) const;
 
   KnownPattern known() const { return known_; }
   // The literal that is looked for; "" if this is none.
