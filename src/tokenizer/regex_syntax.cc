@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "text/utf8.h"
+#include "tokenizer/case_folds.h"
 #include "tokenizer/regex.h"
 #include "tokenizer/regex_class_parser.h"
 #include "tokenizer/regex_quantifiers.h"
@@ -42,14 +43,17 @@ class Translator {
   struct Group {
     enum Kind {
       kPlain,       // it only groups
+      kCapture,     // so, too, as nothing refers back to it
       kFlagsAlone,  // "(?i)": it ends where the group around it does
       kLook,
       kOther,
     };
     Kind kind;
-    size_t begin;       // in out_
-    size_t inside;      // where it begins
-    bool ignored_case;  // before it, and so again behind it
+    size_t begin;             // in out_
+    size_t inside;            // where it begins
+    size_t alternative;       // where the last of its alternatives does
+    bool ignored_case;        // before it, and so again behind it
+    bool has_anchor = false;  // an alternative of it is an anchor and nothing else
   };
 
   // What was written last, for a quantifier behind it.
@@ -69,7 +73,9 @@ class Translator {
       case '[': {
         Begin(Last::kAtom);
         PORTICO_ASSIGN_OR_RETURN(CharacterClass read, ParseClass(&in_));
-        out_.append(Shared(InBrackets(read.members.ToClassMembers(), read.negated), ignores_case_));
+        std::string text = InBrackets(read.members.ToClassMembers(), read.negated);
+        if (!read.negated) text = WithFolds(read.members, std::move(text));
+        out_.append(Shared(std::move(text), ignores_case_));
         return OkStatus();
       }
       case '(':
@@ -97,9 +103,11 @@ class Translator {
         ++in_.at;
         return OkStatus();
       case '|':
+        EndAlternative();
         out_.push_back(c);
         ++in_.at;
         Begin(Last::kNothing);
+        if (!groups_.empty()) groups_.back().alternative = out_.size();
         return OkStatus();
       default:
         Begin(Last::kAtom);
@@ -110,20 +118,39 @@ class Translator {
   Status Literal() {
     const std::string_view character = in_.TakeCharacter();
     if (character.empty()) return in_.Refuse("bytes that are not UTF-8");
-    out_.append(character);
+    const uint32_t code_point = Utf8Decode(character, character.size());
+    out_.append(WithFolds(CodePoints::One(code_point), std::string(character)));
     return OkStatus();
+  }
+
+  // Where case is ignored, Oniguruma's ß matches "ss", also in a class that is not negated.
+  std::string WithFolds(const CodePoints& set, std::string text) const {
+    if (!onig_ || !ignores_case_) return text;
+    const std::string folds = FoldsOfSeveral(set);
+    return folds.empty() ? text : "(?:" + std::move(text) + "|" + folds + ")";
   }
 
   void CloseFlagGroups() {
     while (!groups_.empty() && groups_.back().kind == Group::kFlagsAlone) CloseGroup();
   }
 
+  void EndAlternative() {
+    if (groups_.empty()) return;
+    Group& group = groups_.back();
+    const bool is_anchor = last_ == Last::kAnchor && last_begin_ == group.alternative;
+    group.has_anchor = group.has_anchor || is_anchor;
+  }
+
   void CloseGroup() {
+    EndAlternative();
     const Group& group = groups_.back();
     // A group of nothing but something repeated is that: (a*)+ repeats a* again.
-    const bool is_transparent = group.kind == Group::kPlain && last_begin_ == group.inside;
-    if (last_ != Last::kRepeated || !is_transparent) last_ = Last::kAtom;
-    if (group.kind == Group::kLook) last_ = Last::kAnchor;
+    const bool only_groups = group.kind == Group::kPlain || group.kind == Group::kCapture;
+    if (last_ != Last::kRepeated || !only_groups || last_begin_ != group.inside) {
+      last_ = Last::kAtom;
+    }
+    const bool is_anchor = group.kind == Group::kPlain && group.has_anchor;
+    if (group.kind == Group::kLook || is_anchor) last_ = Last::kAnchor;
     last_begin_ = group.begin;
     ignores_case_ = group.ignored_case;
     out_.push_back(')');
@@ -158,13 +185,13 @@ class Translator {
     if (onig_ && in_.Take("(?'")) return NamedGroup('\'');
     if (in_.Peek(1) == '?') return Flags();
     ++in_.at;
-    return OpenGroup(Group::kPlain, "(?:");  // no pattern here refers back to a group
+    return OpenGroup(Group::kCapture, "(?:");  // no pattern here refers back to a group
   }
 
   Status OpenGroup(Group::Kind kind, std::string_view text) {
     const size_t begin = out_.size();
     out_.append(text);
-    groups_.push_back({kind, begin, out_.size(), ignores_case_});
+    groups_.push_back({kind, begin, out_.size(), out_.size(), ignores_case_});
     Begin(Last::kNothing);
     return OkStatus();
   }
@@ -173,7 +200,7 @@ class Translator {
     while (!in_.AtEnd() && in_.pattern[in_.at] != end) ++in_.at;
     if (in_.AtEnd()) return in_.Refuse("an unfinished group");
     ++in_.at;
-    return OpenGroup(Group::kPlain, "(?:");
+    return OpenGroup(Group::kCapture, "(?:");
   }
 
   Status Flags() {
@@ -263,7 +290,8 @@ class Translator {
       return OkStatus();
     }
     PORTICO_ASSIGN_OR_RETURN(uint32_t character, ParseCharacter(&in_, /*in_class=*/false));
-    out_.append(CodePoints::One(character).ToClassMembers());
+    const CodePoints one = CodePoints::One(character);
+    out_.append(WithFolds(one, one.ToClassMembers()));
     return OkStatus();
   }
 

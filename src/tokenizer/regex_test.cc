@@ -73,6 +73,15 @@ TEST(RegexTest, CaseIsIgnoredInBracketsButNotInProperties) {
   EXPECT_EQ(Marked(R"((?i:\p{Lu}))", "Aa", Regex::Syntax::kFancyRegex), "<A><a>");
 }
 
+TEST(RegexTest, CharactersThatAreSeveralWithoutCaseMatchThem) {
+  EXPECT_EQ(Marked("(?i:[ßa])x", "SSx ẞx ssx sx ax"), "<SSx> <ẞx> <ssx> sx <ax>");
+  EXPECT_EQ(Marked(R"((?i:ß|\x{fb01})x)", "ssx FIx"), "<ssx> <FIx>");
+  EXPECT_EQ(Marked(R"((?i:[\p{L}])x)", "ffix ʼnx ἀιx"), "<ffix> <ʼnx> <ἀιx>");
+  EXPECT_EQ(Marked(R"((?i:[^a]|\p{L}|\w|.)x)", "ssx"), "s<sx>");
+  EXPECT_EQ(Marked("(?i:[ﬀﬃ])", "ffi"), "<ff>i");
+  EXPECT_EQ(Marked("(?i:[ß])x", "ssx", Regex::Syntax::kFancyRegex), "ssx");
+}
+
 TEST(RegexTest, FlagsAloneHoldTheAlternativesBehindThem) {
   EXPECT_EQ(Marked("a(?i)b|c", "aBaCc"), "<aB><aC>c");
   EXPECT_EQ(Marked("(?:a(?i)b|c)d", "aCdaCD"), "<aCd>aCD");
@@ -120,10 +129,10 @@ TEST(RegexTest, NothingAndPlacesCannotBeRepeated) {
     EXPECT_THAT(Marked(pattern, "a"), testing::HasSubstr("a quantifier of nothing")) << pattern;
   }
   for (const char* pattern :
-       {"^*a", "$+", "(?=a)*", "(?<!b)?a", R"(\b+a)", R"(\A{2})"}) {
+       {"^*a", "$+", "(?=a)*", "(?<!b)?a", R"(\b+a)", R"(\A{2})", "(?:^)*a", "(?:a|(?:b|$))+"}) {
     EXPECT_THAT(Marked(pattern, "a"), testing::HasSubstr("a quantifier of a place")) << pattern;
   }
-  EXPECT_EQ(Marked("a(?#x)+", "aa"), "<aa>");
+  EXPECT_EQ(Marked("(^)*(?:^b|a|b$)(?#x)+", "aa"), "<aa>");
 }
 
 TEST(RegexTest, LazyRepeatsInAtomicGroupsFindTheirMatches) {

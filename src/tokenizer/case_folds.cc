@@ -1,0 +1,57 @@
+#include "tokenizer/case_folds.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "text/utf8.h"
+
+namespace portico::tokenizer {
+namespace {
+
+// Where the characters with such folds lie; Unicode promises that none will be added elsewhere.
+const CodePoints& Candidates() {
+  static const CodePoints candidates({{0xDF, 0xE0},
+                                      {0x130, 0x131},
+                                      {0x149, 0x14A},
+                                      {0x1F0, 0x1F1},
+                                      {0x390, 0x391},
+                                      {0x3B0, 0x3B1},
+                                      {0x587, 0x588},
+                                      {0x1E96, 0x1E9F},
+                                      {0x1F50, 0x1FFD},
+                                      {0xFB00, 0xFB18}});
+  return candidates;
+}
+
+}  // namespace
+
+std::string FoldsOfSeveral(const CodePoints& set) {
+  constexpr size_t kLongestFold = 3;
+  std::vector<std::string> folds;
+  const CodePoints candidates = set & Candidates();
+  for (const CodePoints::Range& range : candidates.ranges()) {
+    for (uint32_t c = range.begin; c < range.end; ++c) {
+      std::array<int32_t, kLongestFold + 1> folded;
+      int last = 0;
+      const auto size = utf8proc_decompose_char(static_cast<int32_t>(c), folded.data(),
+                                                folded.size(), UTF8PROC_CASEFOLD, &last);
+      if (size < 2 || size > static_cast<int64_t>(kLongestFold)) continue;
+      std::string fold;
+      for (int64_t i = 0; i < size; ++i) {
+        AppendUtf8(static_cast<uint32_t>(folded[static_cast<size_t>(i)]), &fold);
+      }
+      if (std::find(folds.begin(), folds.end(), fold) == folds.end()) {
+        folds.push_back(std::move(fold));
+      }
+    }
+  }
+  std::string out;
+  for (const std::string& fold : folds) out += (out.empty() ? "" : "|") + fold;
+  return out;
+}
+
+}  // namespace portico::tokenizer
