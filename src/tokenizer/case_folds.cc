@@ -27,7 +27,39 @@ const CodePoints& Candidates() {
   return candidates;
 }
 
+struct CasePairs {
+  uint32_t lower;
+  uint32_t other;
+  uint32_t count;
+};
+
+// Of Unicode 15.1 and 16; the last three fold to the same several characters.
+constexpr std::array<CasePairs, 9> kNewerPairs = {{{0x19B, 0xA7DC, 1},
+                                                   {0x264, 0xA7CB, 1},
+                                                   {0x1C8A, 0x1C89, 1},
+                                                   {0xA7CD, 0xA7CC, 1},
+                                                   {0xA7DB, 0xA7DA, 1},
+                                                   {0x10D70, 0x10D50, 22},
+                                                   {0xFB06, 0xFB05, 1},
+                                                   {0x390, 0x1FD3, 1},
+                                                   {0x3B0, 0x1FE3, 1}}};
+
 }  // namespace
+
+CodePoints WithNewerCase(const CodePoints& set) {
+  CodePoints out = set;
+  auto add = [&](uint32_t from, uint32_t to, uint32_t count) {
+    const CodePoints found = set & CodePoints::Between(from, from + count - 1);
+    for (const CodePoints::Range& range : found.ranges()) {
+      out = out | CodePoints::Between(range.begin - from + to, range.end - 1 - from + to);
+    }
+  };
+  for (const CasePairs& pairs : kNewerPairs) {
+    add(pairs.lower, pairs.other, pairs.count);
+    add(pairs.other, pairs.lower, pairs.count);
+  }
+  return out;
+}
 
 std::string FoldsOfSeveral(const CodePoints& set) {
   constexpr size_t kLongestFold = 3;

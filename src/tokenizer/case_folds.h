@@ -1,4 +1,5 @@
-// Characters that are several where case is ignored: ß is ss.
+// What PCRE2 10.42 does not know of case: characters that are several without it (ß is ss), and those newer than its
+// Unicode.
 #pragma once
 
 #include <string>
@@ -6,6 +7,9 @@
 #include "tokenizer/code_points.h"
 
 namespace portico::tokenizer {
+
+// `set` and the other case of those of its members that PCRE2 takes for characters without case.
+CodePoints WithNewerCase(const CodePoints& set);
 
 // What those of `set` are, as alternatives of a pattern in the order of the characters: "ss|ʼn|…" (the full folds of
 // Unicode's CaseFolding.txt). Nothing if there are none.

@@ -73,9 +73,7 @@ class Translator {
       case '[': {
         Begin(Last::kAtom);
         PORTICO_ASSIGN_OR_RETURN(CharacterClass read, ParseClass(&in_));
-        std::string text = InBrackets(read.members.ToClassMembers(), read.negated);
-        if (!read.negated) text = WithFolds(read.members, std::move(text));
-        out_.append(Shared(std::move(text), ignores_case_));
+        AppendSet(read.members, read.negated);
         return OkStatus();
       }
       case '(':
@@ -118,16 +116,28 @@ class Translator {
   Status Literal() {
     const std::string_view character = in_.TakeCharacter();
     if (character.empty()) return in_.Refuse("bytes that are not UTF-8");
-    const uint32_t code_point = Utf8Decode(character, character.size());
-    out_.append(WithFolds(CodePoints::One(code_point), std::string(character)));
+    AppendCharacter(Utf8Decode(character, character.size()), character);
     return OkStatus();
   }
 
-  // Where case is ignored, Oniguruma's ß matches "ss", also in a class that is not negated.
-  std::string WithFolds(const CodePoints& set, std::string text) const {
-    if (!onig_ || !ignores_case_) return text;
-    const std::string folds = FoldsOfSeveral(set);
-    return folds.empty() ? text : "(?:" + std::move(text) + "|" + folds + ")";
+  // `text`: in PCRE2's syntax.
+  void AppendCharacter(uint32_t character, std::string_view text) {
+    if (ignores_case_ && character >= 0x80) {
+      AppendSet(CodePoints::One(character), /*negated=*/false);
+    } else {
+      out_.append(text);
+    }
+  }
+
+  void AppendSet(const CodePoints& set, bool negated) {
+    const CodePoints all = ignores_case_ ? WithNewerCase(set) : set;
+    std::string text = InBrackets(all.ToClassMembers(), negated);
+    if (onig_ && ignores_case_ && !negated) {
+      // Oniguruma's ß matches "ss" then.
+      const std::string folds = FoldsOfSeveral(set);
+      if (!folds.empty()) text = "(?:" + std::move(text) + "|" + folds + ")";
+    }
+    out_.append(Shared(std::move(text), ignores_case_));
   }
 
   void CloseFlagGroups() {
@@ -290,8 +300,7 @@ class Translator {
       return OkStatus();
     }
     PORTICO_ASSIGN_OR_RETURN(uint32_t character, ParseCharacter(&in_, /*in_class=*/false));
-    const CodePoints one = CodePoints::One(character);
-    out_.append(WithFolds(one, one.ToClassMembers()));
+    AppendCharacter(character, CodePoints::One(character).ToClassMembers());
     return OkStatus();
   }
 

@@ -82,6 +82,16 @@ TEST(RegexTest, CharactersThatAreSeveralWithoutCaseMatchThem) {
   EXPECT_EQ(Marked("(?i:[ß])x", "ssx", Regex::Syntax::kFancyRegex), "ssx");
 }
 
+TEST(RegexTest, LettersNewerThanPcre2HaveCase) {
+  for (auto syntax : {Regex::Syntax::kOniguruma, Regex::Syntax::kFancyRegex}) {
+    EXPECT_EQ(Marked("(?i:ƛ)(?i:[Ɤa])(?i:[^\u1c89])", "\ua7dcɤ\u1c8a\ua7dcɤb", syntax),
+              "\ua7dcɤ\u1c8a<\ua7dcɤb>");
+    EXPECT_EQ(Marked("(?i:[\U00010d50-\U00010d52])+", "\U00010d71\U00010d50\U00010d73", syntax),
+              "<\U00010d71\U00010d50>\U00010d73");
+    EXPECT_EQ(Marked("(?i:ﬅ)", "ﬆ", syntax), "<ﬆ>");
+  }
+}
+
 TEST(RegexTest, FlagsAloneHoldTheAlternativesBehindThem) {
   EXPECT_EQ(Marked("a(?i)b|c", "aBaCc"), "<aB><aC>c");
   EXPECT_EQ(Marked("(?:a(?i)b|c)d", "aCdaCD"), "<aCd>aCD");
