@@ -1,4 +1,3 @@
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "tokenizer/regex.h"
 #include "tokenizer/regex_class_parser.h"
 #include "tokenizer/regex_quantifiers.h"
+#include "tokenizer/regex_shared_classes.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -17,12 +17,12 @@ namespace {
 class Translator {
  public:
   Translator(std::string_view pattern, Regex::Syntax syntax, bool share_classes)
-      : in_{pattern, syntax}, onig_(in_.is_oniguruma()), share_classes_(share_classes) {}
+      : in_{pattern, syntax}, onig_(in_.is_oniguruma()), classes_(share_classes) {}
 
   StatusOr<std::string> Run() {
     while (!in_.AtEnd()) {
       PORTICO_RETURN_IF_ERROR(Item());
-      if (classes_ > kMaxClasses || out_.size() + shared_size_ > kMaxSize) {
+      if (classes_.count() > kMaxClasses || out_.size() + classes_.size() > kMaxSize) {
         return Error(StatusCode::kResourceExhausted,
                      PatternText(in_.pattern) + " has classes of too many characters");
       }
@@ -30,15 +30,13 @@ class Translator {
     CloseFlagGroups();
     // PCRE2 10.42's JIT misses matches of (?>.+?)[a-z] when it looks for where one may begin.
     const std::string_view options = lazy_ && keeps_ ? "(*NO_START_OPT)" : "";
-    return std::string(options) + Definitions() + std::move(out_);
+    return std::string(options) + classes_.Definitions() + std::move(out_);
   }
 
  private:
   // A pattern of any use has a few dozens.
   static constexpr size_t kMaxClasses = 2000;
   static constexpr size_t kMaxSize = size_t{4} << 20;
-  // Shorter classes are written where they stand.
-  static constexpr size_t kMinShared = 256;
 
   struct Group {
     enum Kind {
@@ -137,7 +135,7 @@ class Translator {
       const std::string folds = FoldsOfSeveral(set);
       if (!folds.empty()) text = "(?:" + std::move(text) + "|" + folds + ")";
     }
-    out_.append(Shared(std::move(text), ignores_case_));
+    out_.append(classes_.Use(std::move(text), ignores_case_));
   }
 
   void CloseFlagGroups() {
@@ -344,26 +342,7 @@ class Translator {
     const bool ignores_case = ignores_case_ && !onig_;
     std::string text = InBrackets(named.text, negated);
     if (ignores_case != ignores_case_) text = "(?-i:" + std::move(text) + ")";
-    out_.append(Shared(std::move(text), ignores_case));
-  }
-
-  // A call of the class where it is long and classes are shared, else the class.
-  std::string Shared(std::string text, bool ignores_case) {
-    ++classes_;
-    if (!share_classes_ || text.size() < kMinShared) return text;
-    if (ignores_case) text = "(?i:" + std::move(text) + ")";
-    const auto [found, added] = shared_.try_emplace(std::move(text), shared_.size());
-    if (added) shared_size_ += found->first.size();
-    return "(?&c" + std::to_string(found->second) + ")";
-  }
-
-  std::string Definitions() const {
-    if (shared_.empty()) return {};
-    std::string out = "(?(DEFINE)";
-    for (const auto& [text, number] : shared_) {
-      out += "(?<c" + std::to_string(number) + ">" + text + ")";
-    }
-    return out + ")";
+    out_.append(classes_.Use(std::move(text), ignores_case));
   }
 
   static std::string InBrackets(const std::string& members, bool negated) {
@@ -382,10 +361,7 @@ class Translator {
   bool lazy_ = false;          // something takes as little as it can
   bool keeps_ = false;         // something does not give back what it took
   std::vector<Group> groups_;
-  bool share_classes_;
-  size_t classes_ = 0;
-  std::map<std::string, size_t> shared_;  // and their numbers
-  size_t shared_size_ = 0;
+  SharedClasses classes_;
   std::string out_;
 };
 
