@@ -49,6 +49,11 @@ class MergeTable {
     slots_.Edit(Find(left, right)) = {left, right, merge};
   }
 
+  // Asks for the memory that the pair needs.
+  void Prefetch(TokenId left, TokenId right) const {
+    __builtin_prefetch(&slots_[FirstSlot(left, right)]);
+  }
+
   Merge Get(TokenId left, TokenId right) const {
     const Slot& slot = slots_[Find(left, right)];
     return slot.merge;
@@ -70,10 +75,14 @@ class MergeTable {
     Merge merge;
   };
 
+  size_t FirstSlot(TokenId left, TokenId right) const {
+    uint64_t key = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+    return MixHash(key, 0x9E3779B97F4A7C15u) & mask_;
+  }
+
   // The pair's slot, or the free one where it belongs.
   size_t Find(TokenId left, TokenId right) const {
-    uint64_t key = uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
-    size_t at = MixHash(key, 0x9E3779B97F4A7C15u) & mask_;
+    size_t at = FirstSlot(left, right);
     while (slots_[at].merge.rank != Merge::kNone &&
            (slots_[at].left != left || slots_[at].right != right)) {
       at = (at + 1) & mask_;

@@ -1,11 +1,14 @@
 #include "tokenizer/model_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
-#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace portico::tokenizer {
 namespace {
@@ -20,22 +23,38 @@ StatusOr<TokenId> CheckedId(uint64_t id) {
   return static_cast<TokenId>(id);
 }
 
-// One merge: the pair's two spellings.
+// Fills a table with merges that are told by the pairs' spellings, which must stay until Finish().
 class MergeReader {
  public:
   MergeReader(const Vocabulary& vocabulary, size_t prefix_length, MergeTable* table)
       : vocabulary_(vocabulary), prefix_length_(prefix_length), table_(table) {}
 
+  // An error may be that of an earlier merge.
   Status Add(std::string_view left, std::string_view right) {
-    std::optional<TokenId> a = vocabulary_.Find(left);
-    if (!a) return OutOfVocabulary(left);
-    std::optional<TokenId> b = vocabulary_.Find(right);
-    if (!b) return OutOfVocabulary(right);
-    joined_.assign(left);
-    joined_.append(right.substr(std::min(prefix_length_, right.size())));
-    std::optional<TokenId> whole = vocabulary_.Find(joined_);
-    if (!whole) return OutOfVocabulary(joined_);
-    table_->Add(*a, *b, {rank_++, *whole});
+    const size_t begin = joined_.size();
+    joined_.append(left).append(right.substr(std::min(prefix_length_, right.size())));
+    waiting_.push_back({left, right, begin, joined_.size() - begin});
+    return waiting_.size() < kAtOnce ? OkStatus() : Finish();
+  }
+
+  Status Finish() {
+    std::array<std::string_view, kAtOnce * 3> texts;
+    std::array<TokenId, kAtOnce * 3> ids;
+    for (size_t i = 0; i < waiting_.size(); ++i) {
+      const Pair& pair = waiting_[i];
+      texts[i * 3] = pair.left;
+      texts[i * 3 + 1] = pair.right;
+      texts[i * 3 + 2] = std::string_view(joined_).substr(pair.joined, pair.joined_size);
+    }
+    const size_t count = waiting_.size() * 3;
+    vocabulary_.FindAll(std::span(texts).first(count), std::span(ids).first(count));
+    for (size_t i = 0; i < count; ++i) {
+      if (ids[i] == kNoToken) return OutOfVocabulary(texts[i]);
+      if (i % 3 == 1) table_->Prefetch(ids[i - 1], ids[i]);
+    }
+    for (size_t i = 0; i < count; i += 3) table_->Add(ids[i], ids[i + 1], {rank_++, ids[i + 2]});
+    waiting_.clear();
+    joined_.clear();
     return OkStatus();
   }
 
@@ -57,9 +76,19 @@ class MergeReader {
                  "Token `" + std::string(token) + "` out of vocabulary");
   }
 
+  static constexpr size_t kAtOnce = 64;
+
+  struct Pair {
+    std::string_view left;
+    std::string_view right;
+    size_t joined;  // where both begin in joined_
+    size_t joined_size;
+  };
+
   const Vocabulary& vocabulary_;
   size_t prefix_length_;
   MergeTable* table_;
+  std::vector<Pair> waiting_;
   std::string joined_;
   uint32_t rank_ = 0;
   size_t line_ = 0;
@@ -92,6 +121,17 @@ Status ReadMerge(ondemand::value item, bool* pairs, bool* first, MergeReader* re
   }
   if (count != 2) return mixed();
   return reader->Add(sides[0], sides[1]);
+}
+
+Status ReadMergeList(ondemand::array list, MergeReader* reader) {
+  bool pairs = false;
+  bool first = true;
+  for (auto item : list) {
+    ondemand::value value;
+    if (auto error = std::move(item).get(value)) return BadJson(error, "merges");
+    PORTICO_RETURN_IF_ERROR(ReadMerge(value, &pairs, &first, reader));
+  }
+  return OkStatus();
 }
 
 // A number as the reference's JSON library reads it: the digits as one integer, divided by a power of ten, which may
@@ -191,13 +231,9 @@ StatusOr<MergeTable> ReadMerges(std::string_view json, const Vocabulary& vocabul
   MergeTable table;
   table.Reserve(count);
   MergeReader reader(vocabulary, prefix_length, &table);
-  bool pairs = false;
-  bool first = true;
-  for (auto item : list) {
-    ondemand::value value;
-    if (auto error = std::move(item).get(value)) return BadJson(error, "merges");
-    PORTICO_RETURN_IF_ERROR(ReadMerge(value, &pairs, &first, &reader));
-  }
+  const Status read = ReadMergeList(list, &reader);
+  PORTICO_RETURN_IF_ERROR(reader.Finish());  // its merges came before
+  PORTICO_RETURN_IF_ERROR(read);
   if (!AtEnd(document)) return BadJson(simdjson::TRAILING_CONTENT, "merges");
   return table;
 }

@@ -6,5 +6,6 @@
 namespace portico {
 
 using TokenId = int32_t;
+inline constexpr TokenId kNoToken = -1;
 
 }  // namespace portico

@@ -1,6 +1,7 @@
 #include "tokenizer/vocabulary.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/stable_sort.h"
 #include "tokenizer/hash.h"
@@ -109,6 +110,35 @@ std::optional<TokenId> Vocabulary::Find(std::string_view token) const {
   uint32_t entry = slots_[SlotOf(token, HashBytes(token))].entry;
   if (entry == 0) return std::nullopt;
   return entries_[entry - 1].id;
+}
+
+void Vocabulary::FindAll(std::span<const std::string_view> tokens, std::span<TokenId> ids) const {
+  constexpr size_t kAtOnce = 32;
+  std::array<uint64_t, kAtOnce> hashes;
+  for (size_t begin = 0; begin < tokens.size(); begin += kAtOnce) {
+    const size_t count = std::min(kAtOnce, tokens.size() - begin);
+    if (slots_.empty()) {
+      std::fill_n(ids.begin() + static_cast<ptrdiff_t>(begin), count, kNoToken);
+      continue;
+    }
+    const size_t mask = slots_.size() - 1;
+    for (size_t i = 0; i < count; ++i) {
+      hashes[i] = HashBytes(tokens[begin + i]);
+      __builtin_prefetch(&slots_[hashes[i] & mask]);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const uint32_t entry = slots_[hashes[i] & mask].entry;
+      if (entry != 0) __builtin_prefetch(&entries_[entry - 1]);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const uint32_t entry = slots_[hashes[i] & mask].entry;
+      if (entry != 0) __builtin_prefetch(text_.data() + entries_[entry - 1].offset);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      const uint32_t entry = slots_[SlotOf(tokens[begin + i], hashes[i])].entry;
+      ids[begin + i] = entry == 0 ? kNoToken : entries_[entry - 1].id;
+    }
+  }
 }
 
 const Vocabulary::Entry* Vocabulary::EntryOf(TokenId id) const {

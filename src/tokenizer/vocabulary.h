@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ class Vocabulary {
   static std::optional<Vocabulary> Restore(CompiledReader* in);
 
   std::optional<TokenId> Find(std::string_view token) const;
+  // Of each of many, kNoToken where there is none: memory is asked for many of them before it is needed.
+  void FindAll(std::span<const std::string_view> tokens, std::span<TokenId> ids) const;
   // "" for an id without a token; Has() tells that from an empty token.
   std::string_view Spelling(TokenId id) const;
   bool Has(TokenId id) const { return EntryOf(id) != nullptr; }
