@@ -31,6 +31,13 @@ class Origins {
     if (sound && StayApart(left, right, rank)) Of(id) = {rank, left, right};
   }
 
+  // Asks for the memory that Add() looks at first.
+  void Prefetch(TokenId left, TokenId right, TokenId id) const {
+    __builtin_prefetch(&Of(id));
+    __builtin_prefetch(&Of(left));
+    __builtin_prefetch(&Of(right));
+  }
+
   bool IsWhole(TokenId id) const { return Of(id).rank != Origin::kUnknown; }
 
  private:
@@ -88,7 +95,13 @@ std::vector<bool> WholeTokens(const PairMerges& pairs, const ByteTokens& tokens,
   });
   Origins origins(pairs, tokens);
   for (size_t b = 0; b < 256; ++b) origins.AddByte(byte_ids[b]);
+  constexpr size_t kAhead = 8;
+  auto first_of = [&](size_t rank) { return rank < of_rank.size() ? of_rank[rank] : kNoStep; };
   for (size_t rank = 0; rank < of_rank.size(); ++rank) {
+    if (uint32_t far = first_of(rank + 2 * kAhead); far != kNoStep) __builtin_prefetch(&steps[far]);
+    if (uint32_t near = first_of(rank + kAhead); near != kNoStep) {
+      origins.Prefetch(steps[near].left, steps[near].right, steps[near].id);
+    }
     for (uint32_t at = of_rank[rank]; at != kNoStep; at = steps[at].next) {
       const Step& s = steps[at];
       origins.Add(s.left, s.right, static_cast<int32_t>(rank), s.id);
