@@ -13,6 +13,8 @@ namespace portico::tokenizer {
 
 // The text of a tokenizer.json. `frame`, if not null, gets the JSON of all of it but the model.
 StatusOr<PipelineParts> PartsFromJson(std::string_view json, std::string* frame = nullptr);
+// The same without a copy, where as many readable bytes follow the text as a MappedFile has behind it.
+StatusOr<PipelineParts> PartsFromPaddedJson(std::string_view json, std::string* frame = nullptr);
 // The same, of a file whose model is there already.
 StatusOr<PipelineParts> PartsFromFrame(std::string_view frame, std::unique_ptr<const Model> model);
 // The bytes of a GGUF file, or its metadata. `model`, if not null, is what these make.

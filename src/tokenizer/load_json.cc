@@ -10,6 +10,8 @@
 #include "tokenizer/json_fields.h"
 #include "tokenizer/load.h"
 #include "tokenizer/load_model.h"
+#include "tokenizer/mapped_file.h"
+#include "tokenizer/model_tables.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -160,8 +162,12 @@ StatusOr<std::string> WithLowercase(std::string_view text) {
 }
 
 StatusOr<PipelineParts> PartsFromJson(std::string_view text, std::string* frame) {
-  simdjson::padded_string padded(text);
-  PORTICO_ASSIGN_OR_RETURN(Sections sections, SplitSections(padded));
+  return PartsFromPaddedJson(simdjson::padded_string(text), frame);
+}
+
+StatusOr<PipelineParts> PartsFromPaddedJson(std::string_view text, std::string* frame) {
+  static_assert(MappedFile::kPadding >= simdjson::SIMDJSON_PADDING);
+  PORTICO_ASSIGN_OR_RETURN(Sections sections, SplitSections(Padded(text)));
   PORTICO_ASSIGN_OR_RETURN(PipelineParts parts, FramePartsOf(sections));
   if (sections.model.empty()) {
     return Error(StatusCode::kInvalidArgument, "the file has no model");

@@ -120,9 +120,10 @@ StatusOr<PipelineParts> PartsFromGgufBytes(std::string_view bytes) {
       });
 }
 
+// `bytes`: as PartsFromPaddedJson() wants them.
 StatusOr<PipelineParts> PartsFromJsonBytes(std::string_view bytes) {
   return ThroughCache(
-      "json", bytes, [&](std::string* frame) { return PartsFromJson(bytes, frame); },
+      "json", bytes, [&](std::string* frame) { return PartsFromPaddedJson(bytes, frame); },
       [&](CompiledTokenizer compiled) {
         return PartsFromFrame(compiled.frame, std::move(compiled.model));
       });
@@ -154,8 +155,10 @@ StatusOr<PipelineParts> PartsFromBytes(std::string_view bytes, const std::string
       break;
   }
   if (!lower_case) return PartsFromJsonBytes(bytes);
-  PORTICO_ASSIGN_OR_RETURN(const std::string lowering, WithLowercase(bytes));
-  return PartsFromJsonBytes(lowering);
+  PORTICO_ASSIGN_OR_RETURN(std::string lowering, WithLowercase(bytes));
+  const size_t size = lowering.size();
+  lowering.append(MappedFile::kPadding, '\0');
+  return PartsFromJsonBytes(std::string_view(lowering).substr(0, size));
 }
 
 }  // namespace

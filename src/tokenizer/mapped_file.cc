@@ -27,9 +27,14 @@ StatusOr<MappedFile> MappedFile::Open(const std::string& path) {
     return status;
   }
   auto size = static_cast<size_t>(info.st_size);
-  void* data = nullptr;
-  if (size > 0) data = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  // The file goes over the front of an empty stretch of memory that is longer.
+  void* data = mmap(nullptr, size + kPadding, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   Status status = data == MAP_FAILED ? failed() : OkStatus();
+  if (status.ok() && size > 0 &&
+      mmap(data, size, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == MAP_FAILED) {
+    status = failed();
+    munmap(data, size + kPadding);
+  }
   close(fd);
   PORTICO_RETURN_IF_ERROR(status);
   return MappedFile(static_cast<const char*>(data), size);
@@ -45,7 +50,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 MappedFile::~MappedFile() {
-  if (size_ > 0) munmap(const_cast<char*>(data_), size_);
+  if (data_ != nullptr) munmap(const_cast<char*>(data_), size_ + kPadding);
 }
 
 }  // namespace portico::tokenizer

@@ -8,13 +8,16 @@
 
 namespace portico::tokenizer {
 
-// Movable; unmapped when it goes. The file must not shrink while it is open.
+// Movable; unmapped when it goes. The file must not change while it is open.
 class MappedFile {
  public:
   static StatusOr<MappedFile> Open(const std::string& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
+
+  // Readable bytes behind the text, for readers of many bytes at once.
+  static constexpr size_t kPadding = 64;
 
   std::string_view text() const { return {data_, size_}; }
 
