@@ -22,7 +22,9 @@ struct Sections {
       post_processor, decoder, model;
 };
 
-StatusOr<Sections> SplitSections(const simdjson::padded_string_view& json) {
+// With `model_fields`, the model is told by its members there and not in the sections.
+StatusOr<Sections> SplitSections(const simdjson::padded_string_view& json,
+                                 ModelFields* model_fields = nullptr) {
   Sections out;
   const std::array<std::pair<std::string_view, std::string_view*>, 9> known = {{
       {"version", &out.version},
@@ -35,14 +37,22 @@ StatusOr<Sections> SplitSections(const simdjson::padded_string_view& json) {
       {"decoder", &out.decoder},
       {"model", &out.model},
   }};
-  PORTICO_RETURN_IF_ERROR(ForEachField(json, [&](std::string_view key, std::string_view value) {
+  auto visit = [&](std::string_view key, std::string_view value) {
     for (const auto& [name, section] : known) {
       if (name != key) continue;
       *section = value;
       return OkStatus();
     }
     return Error(StatusCode::kInvalidArgument, "unknown field '" + std::string(key) + "'");
-  }));
+  };
+  FieldVisitor visit_model;
+  if (model_fields != nullptr) {
+    visit_model = [&](std::string_view key, std::string_view value) {
+      (*model_fields)[std::string(key)] = value;
+      return OkStatus();
+    };
+  }
+  PORTICO_RETURN_IF_ERROR(ForEachField(json, visit, visit_model));
   return out;
 }
 
@@ -167,12 +177,13 @@ StatusOr<PipelineParts> PartsFromJson(std::string_view text, std::string* frame)
 
 StatusOr<PipelineParts> PartsFromPaddedJson(std::string_view text, std::string* frame) {
   static_assert(MappedFile::kPadding >= simdjson::SIMDJSON_PADDING);
-  PORTICO_ASSIGN_OR_RETURN(Sections sections, SplitSections(Padded(text)));
+  ModelFields model;
+  PORTICO_ASSIGN_OR_RETURN(Sections sections, SplitSections(Padded(text), &model));
   PORTICO_ASSIGN_OR_RETURN(PipelineParts parts, FramePartsOf(sections));
-  if (sections.model.empty()) {
-    return Error(StatusCode::kInvalidArgument, "the file has no model");
+  if (model.empty()) {
+    return Error(StatusCode::kInvalidArgument, "the file has no model, or an empty one");
   }
-  PORTICO_ASSIGN_OR_RETURN(parts.model, ModelFromJson(sections.model));
+  PORTICO_ASSIGN_OR_RETURN(parts.model, ModelFromFields(model));
   if (frame != nullptr) *frame = FrameJson(sections);
   return parts;
 }

@@ -1,6 +1,6 @@
 #include "tokenizer/load_model.h"
 
-#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +34,7 @@ simdjson::simdjson_result<std::string_view> RawJson(ondemand::value value) {
   return value.raw_json_token();
 }
 
-using Fields = std::map<std::string, std::string_view, std::less<>>;
+using Fields = ModelFields;
 
 StatusOr<Json> FieldValue(const Fields& fields, std::string_view name) {
   auto it = fields.find(name);
@@ -135,41 +135,48 @@ StatusOr<std::unique_ptr<const Model>> MakeWordLevel(const Fields& fields) {
   return std::unique_ptr<const Model>(new WordLevel(std::move(vocabulary), std::move(unk)));
 }
 
+Status VisitMembers(ondemand::object object, const FieldVisitor& visit,
+                    const FieldVisitor& visit_model) {
+  for (auto field : object) {
+    std::string_view key;
+    if (auto error = field.unescaped_key().get(key)) return BadJson(error, "the file");
+    // The key lies in a buffer that the value may reuse.
+    const std::string name(key);
+    ondemand::value value;
+    if (auto error = field.value().get(value)) return BadJson(error, "the file");
+    if (visit_model && name == "model") {
+      ondemand::object model;
+      if (auto error = value.get_object().get(model)) return BadJson(error, "the file");
+      PORTICO_RETURN_IF_ERROR(VisitMembers(model, visit_model, nullptr));
+      continue;
+    }
+    std::string_view raw;
+    if (auto error = RawJson(value).get(raw)) return BadJson(error, "the file");
+    PORTICO_RETURN_IF_ERROR(visit(name, raw));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
-Status ForEachField(const padded_string_view& json,
-                    const std::function<Status(std::string_view, std::string_view)>& visit) {
+Status ForEachField(const padded_string_view& json, const FieldVisitor& visit,
+                    const FieldVisitor& visit_model) {
   ondemand::parser parser;
   ondemand::document document;
   ondemand::object object;
   if (auto error = parser.iterate(json).get(document)) return BadJson(error, "the file");
   if (auto error = document.get_object().get(object)) return BadJson(error, "the file");
-  for (auto field : object) {
-    std::string_view key;
-    std::string_view raw;
-    if (auto error = field.unescaped_key().get(key)) return BadJson(error, "the file");
-    // The key lies in a buffer that the value may reuse.
-    std::string name(key);
-    ondemand::value value;
-    if (auto error = field.value().get(value)) return BadJson(error, "the file");
-    if (auto error = RawJson(value).get(raw)) return BadJson(error, "the file");
-    PORTICO_RETURN_IF_ERROR(visit(name, raw));
-  }
+  PORTICO_RETURN_IF_ERROR(VisitMembers(object, visit, visit_model));
   if (!AtEnd(document)) return BadJson(simdjson::TRAILING_CONTENT, "the file");
   return OkStatus();
 }
 
-StatusOr<std::unique_ptr<const Model>> ModelFromJson(std::string_view json) {
-  Fields fields;
-  PORTICO_RETURN_IF_ERROR(
-      ForEachField(Padded(json), [&](std::string_view key, std::string_view value) {
-        fields[std::string(key)] = value;
-        return OkStatus();
-      }));
+StatusOr<std::unique_ptr<const Model>> ModelFromFields(const ModelFields& fields) {
   PORTICO_ASSIGN_OR_RETURN(std::string type, TextField(fields, "type", ""));
   if (!fields.contains("type")) {
     // Older files name no type: the first whose fields are all there.
-    bool list = fields.contains("vocab") && fields["vocab"].starts_with('[');
+    const auto vocab = fields.find("vocab");
+    const bool list = vocab != fields.end() && vocab->second.starts_with('[');
     type = fields.contains("merges")                     ? "BPE"
            : fields.contains("max_input_chars_per_word") ? "WordPiece"
            : list                                        ? "Unigram"
