@@ -71,6 +71,10 @@ TEST(FrameTest, ADecoderWithoutATypeIsKnownByItsFields) {
 }
 
 TEST(FrameTest, FieldsOfAWrongTypeAreRefused) {
+  EXPECT_THAT(
+      Refusal(
+          R"("post_processor":{"type":"ByteLevel","add_prefix_space":true,"trim_offsets":true,"use_regex":1},)"),
+      HasSubstr("use_regex"));
   EXPECT_THAT(Refusal(R"("version":null,)"), HasSubstr("version null"));
   EXPECT_THAT(Refusal(R"("added_tokens":null,)"), HasSubstr("added_tokens must be a list"));
   EXPECT_THAT(Refusal(R"("extra":1,)"), HasSubstr("unknown field 'extra'"));

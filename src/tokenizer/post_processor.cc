@@ -355,6 +355,7 @@ StatusOr<PostProcessorPtr> Parse(const Json& json, size_t depth) {
   if (type == "ByteLevel") {
     PORTICO_ASSIGN_OR_RETURN(bool prefix, BoolField(json, "add_prefix_space"));
     PORTICO_ASSIGN_OR_RETURN(bool trim, BoolField(json, "trim_offsets"));
+    PORTICO_RETURN_IF_ERROR(BoolField(json, "use_regex", true).status());
     return PostProcessorPtr(new ByteLevelProcessor(trim, prefix));
   }
   return Error(StatusCode::kInvalidArgument, "unknown post-processor '" + type + "'");
