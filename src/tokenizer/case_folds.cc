@@ -61,6 +61,12 @@ CodePoints WithNewerCase(const CodePoints& set) {
   return out;
 }
 
+bool HasNewerCase(uint32_t character) {
+  return std::any_of(kNewerPairs.begin(), kNewerPairs.end(), [&](const CasePairs& pairs) {
+    return character - pairs.lower < pairs.count || character - pairs.other < pairs.count;
+  });
+}
+
 std::string FoldsOfSeveral(const CodePoints& set) {
   constexpr size_t kLongestFold = 3;
   std::vector<std::string> folds;

@@ -2,6 +2,7 @@
 // Unicode.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "tokenizer/code_points.h"
@@ -10,6 +11,7 @@ namespace portico::tokenizer {
 
 // `set` and the other case of those of its members that PCRE2 takes for characters without case.
 CodePoints WithNewerCase(const CodePoints& set);
+bool HasNewerCase(uint32_t character);
 
 // What those of `set` are, as alternatives of a pattern in the order of the characters: "ss|ʼn|…" (the full folds of
 // Unicode's CaseFolding.txt). Nothing if there are none.

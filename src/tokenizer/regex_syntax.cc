@@ -37,6 +37,8 @@ class Translator {
   // A pattern of any use has a few dozens.
   static constexpr size_t kMaxClasses = 2000;
   static constexpr size_t kMaxSize = size_t{4} << 20;
+  // PCRE2's own limit of parentheses.
+  static constexpr size_t kMaxEnclosed = 250;
 
   struct Group {
     enum Kind {
@@ -120,8 +122,9 @@ class Translator {
 
   // `text`: in PCRE2's syntax.
   void AppendCharacter(uint32_t character, std::string_view text) {
-    if (ignores_case_ && character >= 0x80) {
-      AppendSet(CodePoints::One(character), /*negated=*/false);
+    const CodePoints set = CodePoints::One(character);
+    if (ignores_case_ && (HasNewerCase(character) || !FoldsOfSeveral(set).empty())) {
+      AppendSet(set, /*negated=*/false);
     } else {
       out_.append(text);
     }
@@ -245,18 +248,23 @@ class Translator {
     if (last_ == Last::kNothing) return in_.Refuse("a quantifier of nothing");
     if (last_ == Last::kAnchor) return in_.Refuse("a quantifier of a place in the text");
     if (last_ != Last::kRepeated) {
+      enclosed_ = 0;
       AppendQuantifier(quantifier);
       return OkStatus();
     }
     const NestedQuantifiers both = Simplified(quantifier_, quantifier);
-    out_.replace(quantifier_begin_, quantifier_size_, both.inner.ToText());
+    const std::string inner = both.inner.ToText();
+    out_.replace(quantifier_begin_, quantifier_size_, inner);
     quantifier_ = both.inner;
-    quantifier_size_ = both.inner.ToText().size();
-    if (both.outer) {
+    quantifier_size_ = inner.size();
+    if (!both.outer) return OkStatus();
+    const bool in_group = quantifier_begin_ + quantifier_size_ < out_.size();
+    if (!in_group) {
+      if (++enclosed_ > kMaxEnclosed) return in_.Refuse("too many quantifiers of one thing");
       out_.insert(last_begin_, "(?:");
       out_.push_back(')');
-      AppendQuantifier(*both.outer);
     }
+    AppendQuantifier(*both.outer);
     return OkStatus();
   }
 
@@ -357,6 +365,7 @@ class Translator {
   Quantifier quantifier_;  // of the last thing, if it is repeated, and where it stands
   size_t quantifier_begin_ = 0;
   size_t quantifier_size_ = 0;
+  size_t enclosed_ = 0;        // how often, for quantifiers of quantifiers
   bool ignores_case_ = false;  // here
   bool lazy_ = false;          // something takes as little as it can
   bool keeps_ = false;         // something does not give back what it took

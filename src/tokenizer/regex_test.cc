@@ -110,6 +110,10 @@ TEST(RegexTest, WhatIsRepeatedCanBeRepeated) {
   EXPECT_EQ(Marked("a{1}?+b", "aaab"), "aa<ab>");
   EXPECT_EQ(Marked("a{3,1}b?|b", "aaaab"), "<aaa><ab>");
   EXPECT_EQ(Marked("a{3,1}?.", "aaaa"), "<aaaa>");
+  EXPECT_EQ(Marked("(a{2}){2}(b{2}{2}){2}", "aaaabbbbbbbb"), "<aaaabbbbbbbb>");
+  std::string many = "a";
+  for (int i = 0; i < 100'000; ++i) many += "{2}";
+  EXPECT_THAT(Marked(many, "a"), testing::HasSubstr("too many quantifiers of one thing"));
 }
 
 // Of each two of these, around a letter: what (?:a<first>)<second>b? matches first in "aaab".
