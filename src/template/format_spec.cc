@@ -8,6 +8,9 @@
 namespace portico::jinja {
 namespace {
 
+// Types whose digits are bits.
+bool IsPowerOfTwo(char type) { return type == 'b' || type == 'o' || type == 'x' || type == 'X'; }
+
 constexpr int64_t kMaxWidth = 100'000;
 
 bool IsAlign(char c) { return c == '<' || c == '>' || c == '=' || c == '^'; }
@@ -15,9 +18,7 @@ bool IsAlign(char c) { return c == '<' || c == '>' || c == '=' || c == '^'; }
 void CheckGrouping(const FormatSpec& spec) {
   if (spec.grouping == 0 || spec.type == 0) return;
   if (std::string_view("deEfFgG%").find(spec.type) != std::string_view::npos) return;
-  if (spec.grouping == '_' && std::string_view("boxX").find(spec.type) != std::string_view::npos) {
-    return;
-  }
+  if (spec.grouping == '_' && IsPowerOfTwo(spec.type)) return;
   Fail("Cannot specify '", spec.grouping, "' with '", spec.type, "'.");
 }
 
@@ -29,6 +30,28 @@ std::string Grouped(const std::string& digits, char separator, size_t every, siz
     reversed.push_back(i < digits.size() ? digits[digits.size() - 1 - i] : '0');
   }
   return {reversed.rbegin(), reversed.rend()};
+}
+
+// How often to fill, in code points.
+struct Margins {
+  size_t left = 0;
+  size_t inside = 0;  // between a number's sign and its digits
+  size_t right = 0;
+};
+
+Margins MarginsOf(const FormatSpec& spec, size_t size) {
+  const size_t width = static_cast<size_t>(spec.width);
+  const size_t fill = width > size ? width - size : 0;
+  switch (spec.align) {
+    case '>':
+      return {fill, 0, 0};
+    case '=':
+      return {0, fill, 0};
+    case '^':
+      return {fill / 2, 0, fill - fill / 2};
+    default:
+      return {0, 0, fill};
+  }
 }
 
 void AppendFill(const FormatSpec& spec, size_t count, std::string* out) {
@@ -114,32 +137,25 @@ void AppendNumber(const FormatSpec& spec, NumberParts parts, std::string* out) {
   const size_t width = static_cast<size_t>(spec.width);
   if (!parts.digits.empty()) {
     const bool zeros = spec.fill == "0" && spec.align == '=' && width > other;
-    const size_t every =
-        std::string_view("boxX").find(spec.type) != std::string_view::npos && spec.type != 0 ? 4
-                                                                                             : 3;
-    parts.digits = Grouped(parts.digits, spec.grouping, every, zeros ? width - other : 0);
+    parts.digits = Grouped(parts.digits, spec.grouping, IsPowerOfTwo(spec.type) ? 4 : 3,
+                           zeros ? width - other : 0);
   }
-  const size_t size = other + parts.digits.size();
-  const size_t fill = width > size ? width - size : 0;
-  const size_t left = spec.align == '>' ? fill : spec.align == '^' ? fill / 2 : 0;
-  AppendFill(spec, left, out);
+  const Margins margins = MarginsOf(spec, other + parts.digits.size());
+  AppendFill(spec, margins.left, out);
   out->append(parts.sign).append(parts.prefix);
-  if (spec.align == '=') AppendFill(spec, fill, out);
+  AppendFill(spec, margins.inside, out);
   out->append(parts.digits).append(parts.rest);
-  if (spec.align != '=') AppendFill(spec, fill - left, out);
+  AppendFill(spec, margins.right, out);
 }
 
 void AppendText(const FormatSpec& spec, std::string_view text, std::string* out) {
   if (spec.precision >= 0) {
     text = text.substr(0, ByteOffset(text, static_cast<size_t>(spec.precision)));
   }
-  const size_t size = Length(text);
-  const size_t width = static_cast<size_t>(spec.width);
-  const size_t fill = width > size ? width - size : 0;
-  const size_t left = spec.align == '>' ? fill : spec.align == '^' ? fill / 2 : 0;
-  AppendFill(spec, left, out);
+  const Margins margins = MarginsOf(spec, Length(text));
+  AppendFill(spec, margins.left, out);
   out->append(text);
-  AppendFill(spec, fill - left, out);
+  AppendFill(spec, margins.right, out);
 }
 
 }  // namespace portico::jinja
