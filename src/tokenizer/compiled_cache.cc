@@ -130,23 +130,27 @@ std::optional<CompiledTokenizer> CompiledCache::Find(const ContentKey& key) cons
   return out;
 }
 
-void CompiledCache::Store(const ContentKey& key, std::string_view frame, std::string_view model,
-                          const PieceMerger* merger, const FusedEncoder* fused,
-                          const DecodeTable* decode) const {
+std::optional<CompiledWriter> CompiledCache::Begin(std::string_view frame, const Model& model) {
   CompiledWriter out;
-  constexpr size_t kRoom = size_t{32} << 20;  // more than most tables take
-  out.Reserve(model.size() + kRoom);
+  constexpr size_t kRoom = size_t{48} << 20;  // more than most tokenizers take
+  out.Reserve(kRoom);
   out.Text(frame);
-  out.Part(model);
+  bool saved = false;
+  out.PartOf([&](CompiledWriter* to) { saved = SaveModel(model, to); });
+  return saved ? std::optional(std::move(out)) : std::nullopt;
+}
+
+void CompiledCache::Store(const ContentKey& key, CompiledWriter begun, const PieceMerger* merger,
+                          const FusedEncoder* fused, const DecodeTable* decode) const {
   auto part = [&](const auto* tables) {
-    out.PartOf([&](CompiledWriter* to) {
+    begun.PartOf([&](CompiledWriter* to) {
       if (tables != nullptr) tables->Save(to);
     });
   };
   part(merger);
   part(fused);
   part(decode);
-  const std::string payload = out.Take();
+  const std::string payload = begun.Take();
   const std::string header = CompiledHeader(key, payload);
   if (header.size() + payload.size() > max_bytes_) return;
   const std::string path = PathOf(key);

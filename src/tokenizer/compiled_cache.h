@@ -42,10 +42,11 @@ class CompiledCache {
   // `kind` tells sources apart that read the same bytes in different ways. Nothing without a usable folder.
   std::optional<ContentKey> KeyOf(std::string_view kind, std::string_view source) const;
   std::optional<CompiledTokenizer> Find(const ContentKey& key) const;
-  // Writes it under a temporary name and renames; does nothing where that fails. `model`: of CompileModel().
-  void Store(const ContentKey& key, std::string_view frame, std::string_view model,
-             const PieceMerger* merger = nullptr, const FusedEncoder* fused = nullptr,
-             const DecodeTable* decode = nullptr) const;
+  // What Store() goes on with. Nothing for a model that has no compiled form.
+  static std::optional<CompiledWriter> Begin(std::string_view frame, const Model& model);
+  // Writes it under a temporary name and renames; does nothing where that fails.
+  void Store(const ContentKey& key, CompiledWriter begun, const PieceMerger* merger = nullptr,
+             const FusedEncoder* fused = nullptr, const DecodeTable* decode = nullptr) const;
 
   std::string PathOf(const ContentKey& key) const;
 

@@ -83,7 +83,7 @@ class CompiledCacheTest : public ::testing::Test {
   void SetUp() override {
     parts_ = *PartsFromJson(Bpe(), &frame_);
     key_ = *cache_.KeyOf("json", Bpe());
-    cache_.Store(key_, frame_, *CompileModel(*parts_.model));
+    cache_.Store(key_, *CompiledCache::Begin(frame_, *parts_.model));
   }
   std::string Read() const {
     std::ifstream in(cache_.PathOf(key_), std::ios::binary);
@@ -160,14 +160,14 @@ TEST_F(CompiledCacheTest, RemovesTheLeastRecentlyUsed) {
   CompiledCache small(scratch_.path() + "/small", size * 2 + size / 2);
   std::vector<ContentKey> keys;
   for (const char* text : {"a", "b", "c"}) keys.push_back(*small.KeyOf("json", text));
-  small.Store(keys[0], frame_, *CompileModel(*parts_.model));
-  small.Store(keys[1], frame_, *CompileModel(*parts_.model));
+  small.Store(keys[0], *CompiledCache::Begin(frame_, *parts_.model));
+  small.Store(keys[1], *CompiledCache::Begin(frame_, *parts_.model));
   for (size_t i = 0; i < 2; ++i) {
     fs::last_write_time(small.PathOf(keys[i]),
                         fs::file_time_type::clock::now() - std::chrono::hours(3 - i));
   }
   ASSERT_TRUE(small.Find(keys[0]));  // used now: keys[1] is the older one
-  small.Store(keys[2], frame_, *CompileModel(*parts_.model));
+  small.Store(keys[2], *CompiledCache::Begin(frame_, *parts_.model));
   EXPECT_TRUE(small.Find(keys[0]));
   EXPECT_FALSE(small.Find(keys[1]));
   EXPECT_TRUE(small.Find(keys[2]));
@@ -183,7 +183,7 @@ TEST_F(CompiledCacheTest, IsSafeWithManyAtOnce) {
         auto key = cache.KeyOf("json", Bpe());
         if (!key) continue;
         if (cache.Find(*key)) ++found;
-        cache.Store(*key, frame_, *CompileModel(*parts_.model));
+        cache.Store(*key, *CompiledCache::Begin(frame_, *parts_.model));
       }
     });
   }

@@ -56,13 +56,7 @@ class CompiledWriter {
     Number<uint64_t>(text.size());
     out_.append(text);
   }
-  // What another writer made, aligned as it was there.
-  void Part(std::string_view part) {
-    Number<uint64_t>(part.size());
-    Align();
-    out_.append(part);
-  }
-  // The same of what `save(this)` writes.
+  // What `save(this)` writes, with its length, at a multiple of kCompiledAlignment.
   template <typename Save>
   void PartOf(Save save) {
     const size_t size_at = out_.size();

@@ -87,31 +87,34 @@ std::unique_ptr<const Model> ReadWordLevel(CompiledReader* in) {
 
 }  // namespace
 
-std::optional<std::string> CompileModel(const Model& model) {
-  constexpr size_t kRoomOfToken = 128;
-  CompiledWriter out;
-  out.Reserve(model.vocabulary().size() * kRoomOfToken);
-  auto kind = [&](Kind k) { out.Number(static_cast<uint8_t>(k)); };
+bool SaveModel(const Model& model, CompiledWriter* out) {
+  auto kind = [&](Kind k) { out->Number(static_cast<uint8_t>(k)); };
   if (const auto* bpe = dynamic_cast<const Bpe*>(&model)) {
     kind(Kind::kBpe);
-    WriteBpe(*bpe, &out);
+    WriteBpe(*bpe, out);
   } else if (const auto* unigram = dynamic_cast<const Unigram*>(&model)) {
     kind(Kind::kUnigram);
-    if (!unigram->Save(&out)) return std::nullopt;
+    return unigram->Save(out);
   } else if (const auto* pieces = dynamic_cast<const WordPiece*>(&model)) {
     kind(Kind::kWordPiece);
-    out.Text(pieces->options().unk_token);
-    out.Text(pieces->options().continuing_subword_prefix);
-    out.Number(pieces->options().max_input_chars_per_word);
-    model.vocabulary().Save(&out);
+    out->Text(pieces->options().unk_token);
+    out->Text(pieces->options().continuing_subword_prefix);
+    out->Number(pieces->options().max_input_chars_per_word);
+    model.vocabulary().Save(out);
   } else if (const auto* words = dynamic_cast<const WordLevel*>(&model)) {
     kind(Kind::kWordLevel);
-    out.Text(words->unk_token());
-    model.vocabulary().Save(&out);
+    out->Text(words->unk_token());
+    model.vocabulary().Save(out);
   } else {
     kind(Kind::kSentencePiece);
-    if (!SaveSentencePieceModel(model, &out)) return std::nullopt;
+    return SaveSentencePieceModel(model, out);
   }
+  return true;
+}
+
+std::optional<std::string> CompileModel(const Model& model) {
+  CompiledWriter out;
+  if (!SaveModel(model, &out)) return std::nullopt;
   return out.Take();
 }
 

@@ -8,12 +8,15 @@
 #include <string>
 #include <string_view>
 
+#include "tokenizer/compiled_file.h"
 #include "tokenizer/model.h"
 
 namespace portico::tokenizer {
 
 // Nothing for a model that has no such form.
 std::optional<std::string> CompileModel(const Model& model);
+// The same behind what `out` has, at a multiple of kCompiledAlignment; false where the model has no such form.
+bool SaveModel(const Model& model, CompiledWriter* out);
 
 // Null where `bytes` is not what CompileModel() makes, or is not at a multiple of kCompiledAlignment. Any bytes are safe;
 // memory stays within a small multiple of their size. `bytes` must outlive the model and stay as they are.

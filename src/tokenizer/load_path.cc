@@ -85,19 +85,20 @@ StatusOr<PipelineParts> ThroughCache(std::string_view kind, std::string_view byt
   if (!parts.ok()) return parts;
   const auto* bpe = dynamic_cast<const Bpe*>(parts->model.get());
   bool byte_level = bpe != nullptr && parts->byte_level.kind != ByteLevelPlan::Kind::kNone;
-  std::optional<std::string> compiled;
+  std::optional<CompiledWriter> compiled;
   RunBeside(
       byte_level,
       [&] {
         parts->decode.emplace(parts->decode_plan, parts->model->vocabulary());
-        compiled = CompileModel(*parts->model);
+        compiled = CompiledCache::Begin(frame, *parts->model);
       },
       [&] {
         if (byte_level) parts->merger = PieceMerger::Make(*bpe);
       });
   parts->fused = FusedOf(*parts, {});
   if (compiled) {
-    cache.Store(*key, frame, *compiled, parts->merger.get(), parts->fused.get(), &*parts->decode);
+    cache.Store(*key, *std::move(compiled), parts->merger.get(), parts->fused.get(),
+                &*parts->decode);
   }
   return parts;
 }

@@ -39,6 +39,9 @@ class PairMerges {
     return pair.rank == kNone ? Merge{} : Merge{pair.rank, pair.merged};
   }
 
+  // There are no more pairs.
+  size_t room() const { return slots_.size(); }
+
   // Calls `visit(left, right, merge)` for each, in no order.
   template <typename Visit>
   void ForEach(Visit visit) const {

@@ -87,6 +87,7 @@ constexpr uint32_t kNoStep = UINT32_MAX;
 std::vector<bool> WholeTokens(const PairMerges& pairs, const ByteTokens& tokens,
                               const TokenId* byte_ids) {
   std::vector<Step> steps;
+  steps.reserve(pairs.room());
   std::vector<uint32_t> of_rank;  // the first step of a rank
   pairs.ForEach([&](TokenId left, TokenId right, Merge merge) {
     if (merge.rank >= of_rank.size()) of_rank.resize(merge.rank + size_t{1}, kNoStep);
