@@ -63,6 +63,15 @@ class PlanNativeTest : public testing::Test {
   ServingModel model_;
 };
 
+TEST_F(PlanNativeTest, ATextThatTheTokenizerCannotTakeIsRefusedWithItsReason) {
+  model_.tokenizer =
+      *Tokenizer::FromJson(R"({"model":{"type":"WordLevel","unk_token":"u","vocab":{"a":0}}})");
+  const auto plan = Plan(Text("b"));
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(FieldOf(plan.status()), "text");
+  EXPECT_NE(MessageOf(plan.status()).find("UNK"), std::string_view::npos) << plan.status();
+}
+
 TEST_F(PlanNativeTest, ASinglePromptTakesSglangsDefaultsAndNotTheModels) {
   auto plan = Plan(Text("a b"));
   ASSERT_TRUE(plan.ok());

@@ -120,13 +120,12 @@ StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& r
   return InvalidArgument(field.empty() ? "messages" : field, std::string(MessageOf(text.status())));
 }
 
-std::vector<TokenId> EncodeRendered(const ServingModel& model, std::string_view text) {
+StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::string_view text) {
   std::vector<TokenId> ids;
-  if (model.conversation_cache) {
-    model.conversation_cache->Encode(text, &ids);
-  } else {
-    model.tokenizer->Encode(text, /*add_special_tokens=*/false, &ids);
-  }
+  const Status status = model.conversation_cache
+                            ? model.conversation_cache->Encode(text, &ids).status()
+                            : model.tokenizer->TryEncode(text, /*add_special_tokens=*/false, &ids);
+  if (!status.ok()) return InvalidArgument("messages", std::string(MessageOf(status)));
   return ids;
 }
 
@@ -138,7 +137,8 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& 
   PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(request.options, model.defaults, engine));
   PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, request));
   GenerationPlan::Prompt prompt;
-  prompt.ids = std::make_shared<const std::vector<TokenId>>(EncodeRendered(model, text));
+  PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodeRendered(model, text));
+  prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
   PORTICO_RETURN_IF_ERROR(CheckIds(*prompt.ids, engine.vocab_size, "messages"));
   PORTICO_ASSIGN_OR_RETURN(
       prompt.max_new_tokens,
@@ -152,7 +152,11 @@ StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
                                             const CompletionRequest::Prompt& prompt,
                                             std::string_view field) {
   std::vector<TokenId> ids = prompt.ids;
-  if (!prompt.is_ids) model.tokenizer->Encode(prompt.text, /*add_special_tokens=*/true, &ids);
+  if (!prompt.is_ids) {
+    const Status status =
+        model.tokenizer->TryEncode(prompt.text, /*add_special_tokens=*/true, &ids);
+    if (!status.ok()) return InvalidArgument(field, std::string(MessageOf(status)));
+  }
   PORTICO_RETURN_IF_ERROR(CheckIds(ids, model.engine->info().vocab_size, field));
   return ids;
 }

@@ -18,7 +18,7 @@ namespace portico {
 StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& request);
 
 // The tokens of a rendered prompt. Templates write their own special tokens, so none are added.
-std::vector<TokenId> EncodeRendered(const ServingModel& model, std::string_view text);
+StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::string_view text);
 
 // INVALID_ARGUMENT naming `field` unless all ids are in the vocabulary.
 Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string_view field);

@@ -58,7 +58,8 @@ StatusOr<std::vector<std::vector<TokenId>>> EncodeRenderedPairs(const ServingMod
       return InvalidArgument(texts.item_field, place + " must not be empty");
     }
     PORTICO_ASSIGN_OR_RETURN(const std::string text, Render(model, texts, texts.items[i]));
-    model.tokenizer->Encode(text, /*add_special_tokens=*/false, &pairs[i]);
+    const Status status = model.tokenizer->TryEncode(text, /*add_special_tokens=*/false, &pairs[i]);
+    if (!status.ok()) return InvalidArgument(place, std::string(MessageOf(status)));
     PORTICO_RETURN_IF_ERROR(CheckIds(pairs[i], model.engine->info().vocab_size, place));
   }
   return pairs;

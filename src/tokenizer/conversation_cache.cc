@@ -110,8 +110,7 @@ std::vector<size_t> ConversationCache::Cuts(std::string_view text) const {
   return cuts;
 }
 
-size_t ConversationCache::EncodePart(std::string_view part, std::vector<TokenId>* ids,
-                                     bool* failed) {
+StatusOr<size_t> ConversationCache::EncodePart(std::string_view part, std::vector<TokenId>* ids) {
   uint64_t hash = tokenizer::HashBytes(part);
   Shard& shard = *shards_[hash >> 32 & (kShards - 1)];
   if (Shard::Shared found = shard.Find(hash); found != nullptr && found->text == part) {
@@ -119,36 +118,36 @@ size_t ConversationCache::EncodePart(std::string_view part, std::vector<TokenId>
     return found->ids.size();
   }
   size_t before = ids->size();
-  if (!tokenizer_->TryEncode(part, /*add_special_tokens=*/false, ids).ok()) {
-    *failed = true;
-    return 0;
-  }
+  PORTICO_RETURN_IF_ERROR(tokenizer_->TryEncode(part, /*add_special_tokens=*/false, ids));
   auto entry = std::make_shared<Shard::Entry>();
   entry->hash = hash;
   entry->text = part;
   entry->ids.assign(ids->begin() + static_cast<ptrdiff_t>(before), ids->end());
   shard.Add(std::move(entry));
-  return 0;
+  return size_t{0};
 }
 
-size_t ConversationCache::Encode(std::string_view text, std::vector<TokenId>* ids) {
+StatusOr<size_t> ConversationCache::Encode(std::string_view text, std::vector<TokenId>* ids) {
   size_t before = ids->size();
   std::vector<size_t> cuts;
   // Bytes that are no text are replaced by the tokenizer, which may move what lies behind them.
   if (has_cuts_ && text.size() >= least_text_ && IsValidUtf8(text)) cuts = Cuts(text);
   size_t at = 0;
   size_t reused = 0;
-  bool failed = false;
+  Status status;
   for (size_t cut : cuts) {
-    reused += EncodePart(text.substr(at, cut - at), ids, &failed);
+    StatusOr<size_t> part = EncodePart(text.substr(at, cut - at), ids);
+    status = part.status();
+    if (!status.ok()) break;
+    reused += *part;
     at = cut;
   }
   // The last part is what the next prompt will have more of.
-  failed =
-      failed || !tokenizer_->TryEncode(text.substr(at), /*add_special_tokens=*/false, ids).ok();
-  if (failed) {
+  if (status.ok())
+    status = tokenizer_->TryEncode(text.substr(at), /*add_special_tokens=*/false, ids);
+  if (!status.ok()) {
     ids->resize(before);
-    return 0;
+    return status;
   }
   reused_tokens_.fetch_add(reused, std::memory_order_relaxed);
   return reused;

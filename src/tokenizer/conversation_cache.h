@@ -35,8 +35,8 @@ class ConversationCache {
                              size_t max_bytes = kMaxBytes, size_t least_text = kLeastText);
   ~ConversationCache();
 
-  // Appends what Tokenizer::Encode(text, false, ids) appends. Returns how many of the ids it had.
-  size_t Encode(std::string_view text, std::vector<TokenId>* ids);
+  // As Tokenizer::TryEncode(text, false, ids). Returns how many of the ids it had.
+  StatusOr<size_t> Encode(std::string_view text, std::vector<TokenId>* ids);
 
   // Of parts and what keeps them.
   size_t bytes() const;
@@ -48,7 +48,7 @@ class ConversationCache {
 
   // Where `text` may be cut, the ends not included.
   std::vector<size_t> Cuts(std::string_view text) const;
-  size_t EncodePart(std::string_view part, std::vector<TokenId>* ids, bool* failed);
+  StatusOr<size_t> EncodePart(std::string_view part, std::vector<TokenId>* ids);
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   const size_t least_text_;

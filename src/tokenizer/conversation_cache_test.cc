@@ -48,7 +48,7 @@ TEST(ConversationCache, EncodesOnlyWhatIsNewOfAGrowingConversation) {
   for (int turn = 0; turn < 20; ++turn) {
     text += Turn(turn);
     std::vector<TokenId> ids = {7};
-    size_t reused = cache.Encode(text, &ids);
+    const size_t reused = *cache.Encode(text, &ids);
     std::vector<TokenId> whole = Whole(*tokenizer, text);
     ASSERT_EQ(std::vector<TokenId>(ids.begin() + 1, ids.end()), whole);
     EXPECT_EQ(ids[0], 7);
@@ -68,7 +68,7 @@ TEST(ConversationCache, EncodesAShortTextWhole) {
   ASSERT_LT(text.size(), ConversationCache::kLeastText);
   for (int round = 0; round < 2; ++round) {
     std::vector<TokenId> ids;
-    EXPECT_EQ(cache.Encode(text, &ids), 0u);
+    EXPECT_EQ(*cache.Encode(text, &ids), 0u);
     EXPECT_EQ(ids, Whole(*tokenizer, text));
   }
   EXPECT_EQ(cache.bytes(), 0u);
@@ -81,7 +81,7 @@ TEST(ConversationCache, StaysWithinItsBytes) {
   for (int i = 0; i < 500; ++i) {
     std::vector<TokenId> ids;
     std::string text = Turn(i) + Turn(i + 1000) + Turn(i + 2000);
-    cache.Encode(text, &ids);
+    ASSERT_TRUE(cache.Encode(text, &ids).ok());
     ASSERT_EQ(ids, Whole(*tokenizer, text));
     ASSERT_LE(cache.bytes(), kBytes);
   }
@@ -95,7 +95,7 @@ TEST(ConversationCache, TakesBytesThatAreNoTextAndTextWithoutTokens) {
                                   Turn(1) + "\xFF\xC3" + Turn(2), Turn(1) + "\xE4\xBD"}) {
     for (int round = 0; round < 2; ++round) {
       std::vector<TokenId> ids;
-      cache.Encode(text, &ids);
+      ASSERT_TRUE(cache.Encode(text, &ids).ok());
       EXPECT_EQ(ids, Whole(*tokenizer, text));
     }
   }
@@ -110,9 +110,9 @@ TEST(ConversationCache, AppendsNothingWhereTheTextCannotBeEncoded) {
   std::string text = "<s>";
   for (int i = 0; i < 300; ++i) text += " a";
   std::vector<TokenId> ids = {5};
-  EXPECT_EQ(cache.Encode(text + "<s> b", &ids), 0u);
+  EXPECT_FALSE(cache.Encode(text + "<s> b", &ids).ok());
   EXPECT_EQ(ids, std::vector<TokenId>{5});
-  cache.Encode(text + "<s> a", &ids);
+  EXPECT_TRUE(cache.Encode(text + "<s> a", &ids).ok());
   EXPECT_EQ(ids.size(), 304u);
 }
 
@@ -125,7 +125,7 @@ TEST(ConversationCache, ServesManyThreads) {
       for (int i = 0; i < 200; ++i) {
         std::string text = Turn(i % 7) + Turn(i % 5 + t) + Turn(3);
         std::vector<TokenId> ids;
-        cache.Encode(text, &ids);
+        ASSERT_TRUE(cache.Encode(text, &ids).ok());
         ASSERT_EQ(ids, Whole(*tokenizer, text));
       }
     });
@@ -166,7 +166,7 @@ TEST_P(ConversationFamilies, EncodeAsWithoutACache) {
         text += any(between) + any(texts).substr(0, 2000);
       }
       std::vector<TokenId> ids;
-      cache.Encode(text, &ids);
+      ASSERT_TRUE(cache.Encode(text, &ids).ok());
       ASSERT_EQ(ids, Whole(*model, text)) << text;
     }
   }

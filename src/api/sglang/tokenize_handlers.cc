@@ -19,7 +19,7 @@ StatusOr<std::string> Tokenize(const net::HttpRequest& http, ShardContext& shard
   std::vector<std::vector<TokenId>> tokens;
   if (request.is_chat) {
     PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(*model, request.chat));
-    tokens.push_back(EncodeRendered(*model, text));
+    PORTICO_ASSIGN_OR_RETURN(tokens.emplace_back(), EncodeRendered(*model, text));
   }
   for (const std::string& prompt : request.prompts) {
     PORTICO_RETURN_IF_ERROR(
