@@ -70,6 +70,11 @@ TEST(FrameTest, ADecoderWithoutATypeIsKnownByItsFields) {
   EXPECT_THAT(Refusal(R"("decoder":{"content":"x"},)"), HasSubstr("unknown decoder"));
 }
 
+TEST(FrameTest, OfTwoModelsTheLaterCounts) {
+  EXPECT_THAT(Ids(R"("model":{"type":"BPE","vocab":{"x":7},"merges":[],"unk_token":"x"},)"),
+              ElementsAre(0, 1));
+}
+
 TEST(FrameTest, FieldsOfAWrongTypeAreRefused) {
   EXPECT_THAT(
       Refusal(

@@ -45,14 +45,7 @@ StatusOr<Sections> SplitSections(const simdjson::padded_string_view& json,
     }
     return Error(StatusCode::kInvalidArgument, "unknown field '" + std::string(key) + "'");
   };
-  FieldVisitor visit_model;
-  if (model_fields != nullptr) {
-    visit_model = [&](std::string_view key, std::string_view value) {
-      (*model_fields)[std::string(key)] = value;
-      return OkStatus();
-    };
-  }
-  PORTICO_RETURN_IF_ERROR(ForEachField(json, visit, visit_model));
+  PORTICO_RETURN_IF_ERROR(ForEachField(json, visit, model_fields));
   return out;
 }
 

@@ -135,8 +135,7 @@ StatusOr<std::unique_ptr<const Model>> MakeWordLevel(const Fields& fields) {
   return std::unique_ptr<const Model>(new WordLevel(std::move(vocabulary), std::move(unk)));
 }
 
-Status VisitMembers(ondemand::object object, const FieldVisitor& visit,
-                    const FieldVisitor& visit_model) {
+Status VisitMembers(ondemand::object object, const FieldVisitor& visit, ModelFields* model) {
   for (auto field : object) {
     std::string_view key;
     if (auto error = field.unescaped_key().get(key)) return BadJson(error, "the file");
@@ -144,10 +143,15 @@ Status VisitMembers(ondemand::object object, const FieldVisitor& visit,
     const std::string name(key);
     ondemand::value value;
     if (auto error = field.value().get(value)) return BadJson(error, "the file");
-    if (visit_model && name == "model") {
-      ondemand::object model;
-      if (auto error = value.get_object().get(model)) return BadJson(error, "the file");
-      PORTICO_RETURN_IF_ERROR(VisitMembers(model, visit_model, nullptr));
+    if (model != nullptr && name == "model") {
+      ondemand::object members;
+      if (auto error = value.get_object().get(members)) return BadJson(error, "the file");
+      model->clear();  // of two, the later counts
+      auto keep = [&](std::string_view member, std::string_view json) {
+        (*model)[std::string(member)] = json;
+        return OkStatus();
+      };
+      PORTICO_RETURN_IF_ERROR(VisitMembers(members, keep, nullptr));
       continue;
     }
     std::string_view raw;
@@ -159,14 +163,13 @@ Status VisitMembers(ondemand::object object, const FieldVisitor& visit,
 
 }  // namespace
 
-Status ForEachField(const padded_string_view& json, const FieldVisitor& visit,
-                    const FieldVisitor& visit_model) {
+Status ForEachField(const padded_string_view& json, const FieldVisitor& visit, ModelFields* model) {
   ondemand::parser parser;
   ondemand::document document;
   ondemand::object object;
   if (auto error = parser.iterate(json).get(document)) return BadJson(error, "the file");
   if (auto error = document.get_object().get(object)) return BadJson(error, "the file");
-  PORTICO_RETURN_IF_ERROR(VisitMembers(object, visit, visit_model));
+  PORTICO_RETURN_IF_ERROR(VisitMembers(object, visit, model));
   if (!AtEnd(document)) return BadJson(simdjson::TRAILING_CONTENT, "the file");
   return OkStatus();
 }

@@ -15,14 +15,14 @@
 namespace portico::tokenizer {
 
 using FieldVisitor = std::function<Status(std::string_view name, std::string_view json)>;
-
-// Calls `visit` with the name and the JSON text of each member of the object `json`, in order. With `visit_model`, the
-// member "model" is an object, whose members that is called with: a large model is walked once.
-Status ForEachField(const simdjson::padded_string_view& json, const FieldVisitor& visit,
-                    const FieldVisitor& visit_model = nullptr);
-
-// The model's members, each as JSON text with SIMDJSON_PADDING readable bytes behind it.
+// The members of the file's model, each as JSON text with SIMDJSON_PADDING readable bytes behind it.
 using ModelFields = std::map<std::string, std::string_view, std::less<>>;
+
+// Calls `visit` with the name and the JSON text of each member of the object `json`, in order. With `model`, that gets
+// the member "model", which must be an object and is not visited: nearly all of the file is walked once.
+Status ForEachField(const simdjson::padded_string_view& json, const FieldVisitor& visit,
+                    ModelFields* model = nullptr);
+
 StatusOr<std::unique_ptr<const Model>> ModelFromFields(const ModelFields& fields);
 
 }  // namespace portico::tokenizer
