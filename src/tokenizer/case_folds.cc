@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "text/utf8.h"
@@ -47,18 +47,22 @@ constexpr std::array<CasePairs, 9> kNewerPairs = {{{0x19B, 0xA7DC, 1},
 }  // namespace
 
 CodePoints WithNewerCase(const CodePoints& set) {
-  CodePoints out = set;
+  const std::vector<CodePoints::Range>& ranges = set.ranges();
+  std::vector<CodePoints::Range> added;
   auto add = [&](uint32_t from, uint32_t to, uint32_t count) {
-    const CodePoints found = set & CodePoints::Between(from, from + count - 1);
-    for (const CodePoints::Range& range : found.ranges()) {
-      out = out | CodePoints::Between(range.begin - from + to, range.end - 1 - from + to);
+    auto range = std::upper_bound(ranges.begin(), ranges.end(), from,
+                                  [](uint32_t c, const auto& r) { return c < r.end; });
+    for (; range != ranges.end() && range->begin < from + count; ++range) {
+      const uint32_t begin = std::max(range->begin, from);
+      const uint32_t end = std::min(range->end, from + count);
+      added.push_back({begin - from + to, end - from + to});
     }
   };
   for (const CasePairs& pairs : kNewerPairs) {
     add(pairs.lower, pairs.other, pairs.count);
     add(pairs.other, pairs.lower, pairs.count);
   }
-  return out;
+  return added.empty() ? set : set | CodePoints(std::move(added));
 }
 
 bool HasNewerCase(uint32_t character) {
