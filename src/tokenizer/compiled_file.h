@@ -25,7 +25,7 @@ namespace portico::tokenizer {
 static_assert(std::endian::native == std::endian::little);
 
 // Raise it whenever a loader makes something else of the same source, or the payload's layout changes.
-inline constexpr uint32_t kCompiledFormat = 6;
+inline constexpr uint32_t kCompiledFormat = 7;
 // Of rows and parts, from the payload's begin on.
 inline constexpr size_t kCompiledAlignment = 64;
 

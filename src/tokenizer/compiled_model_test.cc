@@ -198,12 +198,12 @@ TEST(CompiledModel, ChangesOnlyWithItsFormatNumber) {
   for (bool unigram : {false, true}) {
     checks.push_back(KeyOfContent(*CompileModel(*SentencePieceModel(unigram)), "").Hex());
   }
-  EXPECT_EQ(kCompiledFormat, 6u);
+  EXPECT_EQ(kCompiledFormat, 7u);
   EXPECT_THAT(checks, ::testing::ElementsAre(
-                          "9b7a47706bb6ab4d1fb2b18cd5908578", "80e463d5489e001583cf4bf49dcb78e6",
-                          "f860d047ac662a37b2ec987719bfd0aa", "6b63c75dc44203033c76b462a1206bd8",
-                          "5b6ab7680e4a1f8a15093a9e861fe9dc", "5abe1ba0d07432203bbed4eeb4d61b2c",
-                          "7217b5d07ede9f7b0530875015d00dd5", "aee2cca562079298d4203303cf664a40"));
+                          "23b12b5b79a3dfd7918aa9976c772bf3", "05eb0fc437356ef779d9f2bc35fc93bc",
+                          "18198389c09e65cc7457ddd5e5cea783", "e53039d2b14d432c3097a0c81d12727c",
+                          "43a1aaa50902f1a16fb2b1fdea32e0ce", "172ebf2f150cda8e89a2c9f57fea750c",
+                          "bc111678b92f7afee3a86cbdac29eae6", "050e389aac0aababf95432616e174d07"));
 }
 
 TEST(CompiledModel, SurvivesAnyBytes) {

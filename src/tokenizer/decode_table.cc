@@ -1,6 +1,9 @@
 #include "tokenizer/decode_table.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "text/utf8.h"
 #include "tokenizer/byte_level.h"
@@ -60,6 +63,10 @@ DecodeTable::Entry DecodeTable::Decoded(const DecodePlan& plan, std::string_view
     bytes.append(text.substr(at));
     byte = ByteOfFallbackToken(bytes);
     if (byte >= 0) bytes.assign(1, static_cast<char>(byte));
+  } else if (plan.kind == DecodePlan::Kind::kTokenwise) {
+    std::vector<std::string> tokens = {"", std::string(text)};
+    plan.each->Apply(&tokens);
+    bytes = std::move(tokens[1]);
   } else {
     bytes = text;
   }
@@ -112,7 +119,7 @@ std::string DecodePlanned(const DecodePlan& plan, const DecodeTable& table,
       run.append(table.Bytes(e));
       continue;
     }
-    AppendRun(run, &out);
+    if (!run.empty()) AppendRun(run, &out);
     run.clear();
     out.append(table.Bytes(e));
   }

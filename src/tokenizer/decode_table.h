@@ -1,4 +1,4 @@
-// For every id the bytes that it stands for in a decode.
+// For every id the bytes that it stands for in a decode; under kTokenwise, those where it is not the first.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +60,7 @@ class DecodeTable {
   StoredRows<char> more_;  // of the tokens that were added
 };
 
-// The text of `ids` under a plan that is not kGeneral: the whole decode in one pass.
+// The text of `ids` under kByteLevel or kFallback: the whole decode in one pass.
 std::string DecodePlanned(const DecodePlan& plan, const DecodeTable& table,
                           std::span<const TokenId> ids, bool skip_special_tokens);
 

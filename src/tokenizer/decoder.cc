@@ -332,6 +332,13 @@ DecodePlan PlanDecode(const Json& json) {
     plan.kind = DecodePlan::Kind::kByteLevel;
     return plan;
   }
+  if (json.GetString("type") == "WordPiece" || json.GetString("type") == "Metaspace") {
+    StatusOr<std::unique_ptr<const Decoder>> each = Decoder::FromJson(json);
+    if (!each.ok()) return plan;
+    plan.kind = DecodePlan::Kind::kTokenwise;
+    plan.each = *std::move(each);
+    return plan;
+  }
   const Json* list = json.Find("decoders");
   if (list == nullptr || !list->is_array()) return plan;
   const JsonArray& steps = list->as_array();

@@ -11,17 +11,21 @@
 namespace portico::tokenizer {
 
 // What a decoder does, where there is a faster way than the general one.
+class Decoder;
+
 struct DecodePlan {
   enum class Kind {
     kGeneral,
     kByteLevel,  // bytes spelled as characters
     kFallback,   // a replaced character, <0x..> bytes, all fused
+    kTokenwise,  // each token by itself, but for the first (WordPiece, Metaspace)
   };
   Kind kind = Kind::kGeneral;
   std::string replaced;     // kFallback: this text …
   std::string replacement;  // … becomes that one
   std::string stripped;     // kFallback: up to strip_count of it are taken from the start
   size_t strip_count = 0;
+  std::shared_ptr<const Decoder> each;  // kTokenwise
 };
 
 // Immutable, safe to use from many threads.

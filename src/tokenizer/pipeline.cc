@@ -310,10 +310,29 @@ std::string Pipeline::DecodeGeneral(std::span<const TokenId> ids, bool skip_spec
 }
 
 std::string Pipeline::Decode(std::span<const TokenId> ids, bool skip_special_tokens) const {
-  if (parts_.decode_plan.kind == DecodePlan::Kind::kGeneral) {
-    return DecodeGeneral(ids, skip_special_tokens);
+  switch (parts_.decode_plan.kind) {
+    case DecodePlan::Kind::kGeneral:
+      return DecodeGeneral(ids, skip_special_tokens);
+    case DecodePlan::Kind::kTokenwise:
+      return DecodeTokenwise(ids, skip_special_tokens);
+    default:
+      return DecodePlanned(parts_.decode_plan, decode_, ids, skip_special_tokens);
   }
-  return DecodePlanned(parts_.decode_plan, decode_, ids, skip_special_tokens);
+}
+
+std::string Pipeline::DecodeTokenwise(std::span<const TokenId> ids,
+                                      bool skip_special_tokens) const {
+  auto left_out = [&](TokenId id) {
+    return !decode_.Has(id) || (skip_special_tokens && decode_.IsSpecial(id));
+  };
+  while (!ids.empty() && left_out(ids.front())) ids = ids.subspan(1);
+  if (ids.empty()) return {};
+  std::string out = DecodeGeneral(ids.first(1), skip_special_tokens);
+  out.reserve(ids.size() * 4);
+  for (TokenId id : ids.subspan(1)) {
+    if (!left_out(id)) out.append(decode_.Bytes(decode_.At(id)));
+  }
+  return out;
 }
 
 std::optional<TokenId> Pipeline::TokenToId(std::string_view token) const {

@@ -67,6 +67,8 @@ class Pipeline {
   // As Decode(), by the decoder's own steps; for short lists.
   std::string DecodeGeneral(std::span<const TokenId> ids, bool skip_special_tokens) const;
 
+  std::string DecodeTokenwise(std::span<const TokenId> ids, bool skip_special_tokens) const;
+
   std::optional<TokenId> TokenToId(std::string_view token) const;
   std::string_view IdToToken(TokenId id) const;
   bool IsSpecial(TokenId id) const { return decode_.IsSpecial(id); }

@@ -53,6 +53,8 @@ void StreamDecoder::Push(TokenId id, std::string* out) {
       return PushByteLevel(id, out);
     case DecodePlan::Kind::kFallback:
       return PushFallback(id, out);
+    case DecodePlan::Kind::kTokenwise:
+      return PushTokenwise(id, out);
     case DecodePlan::Kind::kGeneral:
       return PushGeneral(id, out);
   }
@@ -114,6 +116,16 @@ void StreamDecoder::PushFallback(TokenId id, std::string* out) {
   EmitText(table.Bytes(e), out);
 }
 
+void StreamDecoder::PushTokenwise(TokenId id, std::string* out) {
+  const DecodeTable& table = pipeline_->decode_table();
+  if (at_start_) {
+    out->append(pipeline_->DecodeGeneral({&id, 1}, skip_special_tokens_));
+  } else {
+    out->append(table.Bytes(table.At(id)));
+  }
+  at_start_ = false;
+}
+
 void StreamDecoder::PushGeneral(TokenId id, std::string* out) {
   context_.push_back(id);
   std::string text = pipeline_->DecodeGeneral(context_, skip_special_tokens_);
@@ -134,6 +146,8 @@ void StreamDecoder::Flush(std::string* out) {
     case DecodePlan::Kind::kFallback:
       EmitRun(/*at_end=*/true, out);
       break;
+    case DecodePlan::Kind::kTokenwise:
+      break;
     case DecodePlan::Kind::kGeneral:
       if (context_.size() > context_sent_) {
         std::string text = pipeline_->DecodeGeneral(context_, skip_special_tokens_);
@@ -143,6 +157,7 @@ void StreamDecoder::Flush(std::string* out) {
   }
   pending_.clear();
   run_bad_ = false;
+  at_start_ = true;
   stripped_ = 0;
   stripping_ = true;
   context_.clear();

@@ -30,6 +30,7 @@ class StreamDecoder {
  private:
   void PushByteLevel(TokenId id, std::string* out);
   void PushFallback(TokenId id, std::string* out);
+  void PushTokenwise(TokenId id, std::string* out);
   void PushGeneral(TokenId id, std::string* out);
   void EmitRun(bool at_end, std::string* out);
   void EmitText(std::string_view text, std::string* out);
@@ -37,6 +38,7 @@ class StreamDecoder {
   const tokenizer::Pipeline* pipeline_;
   bool skip_special_tokens_;
   std::string pending_;           // bytes whose text is not certain yet
+  bool at_start_ = true;          // no token yet
   bool run_bad_ = false;          // the run of byte tokens is no text
   size_t stripped_ = 0;           // characters taken off the start so far
   bool stripping_ = true;         // the text's start may still be taken off

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "text/utf8.h"
+#include "tokenizer/pipeline.h"
 #include "tokenizer/stop_matcher.h"
 #include "tokenizer/test_tokenizers.h"
 
@@ -44,6 +45,33 @@ std::string Streamed(const Tokenizer& tokenizer, const std::vector<TokenId>& ids
   }
   decoder.Flush(&out);
   return out;
+}
+
+// Decoders that take each token by itself, over added tokens, too: <s>, "##b" and one with the replaced character.
+TEST(StreamDecoderTest, TokensThatDecodeAloneGiveWhatTheDecoderGives) {
+  std::mt19937 random(3);
+  for (const char* decoder :
+       {R"({"type":"WordPiece","prefix":"##","cleanup":true})",
+        R"({"type":"WordPiece","prefix":"","cleanup":false})",
+        R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true})",
+        R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"never","split":true})"}) {
+    auto made = Tokenizer::FromJson(
+        R"({"added_tokens":[{"id":9,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,)"
+        R"("special":true},{"id":12,"content":"##▁b .","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,)"
+        R"("special":false}],"decoder":)" +
+        std::string(decoder) +
+        R"(,"model":{"type":"WordLevel","unk_token":"u","vocab":{"u":0,"▁a":1,"##ing":2,".":3,"n't":4,)"
+        R"("'":5,"▁▁":6,"":7,"é":8," do not":10}}})");
+    ASSERT_TRUE(made.ok()) << made.status();
+    for (int round = 0; round < 3000; ++round) {
+      std::vector<TokenId> ids(random() % 7);
+      for (TokenId& id : ids) id = static_cast<TokenId>(random() % 14);
+      const std::string expected = (*made)->pipeline().DecodeGeneral(ids, false);
+      ASSERT_EQ((*made)->Decode(ids, false), expected) << decoder;
+      ASSERT_EQ(Streamed(**made, ids), expected) << decoder;
+      ASSERT_EQ((*made)->Decode(ids, true), (*made)->pipeline().DecodeGeneral(ids, true));
+    }
+  }
 }
 
 TEST(StreamDecoderTest, RandomBytesGiveTheSameTextAsOneDecode) {

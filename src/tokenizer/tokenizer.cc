@@ -99,7 +99,9 @@ std::string_view Tokenizer::IdToToken(TokenId id) const { return pipeline_->IdTo
 std::string Tokenizer::TokenBytes(TokenId id) const {
   const tokenizer::DecodeTable& table = pipeline_->decode_table();
   if (!table.Has(id)) return {};
-  if (pipeline_->parts().decode_plan.kind == tokenizer::DecodePlan::Kind::kGeneral) {
+  const auto kind = pipeline_->parts().decode_plan.kind;
+  if (kind == tokenizer::DecodePlan::Kind::kGeneral ||
+      kind == tokenizer::DecodePlan::Kind::kTokenwise) {
     return pipeline_->DecodeGeneral(std::span<const TokenId>(&id, 1), false);
   }
   return std::string(table.Bytes(table.At(id)));
