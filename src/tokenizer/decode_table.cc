@@ -102,18 +102,15 @@ std::string DecodePlanned(const DecodePlan& plan, const DecodeTable& table,
                           std::span<const TokenId> ids, bool skip_special_tokens) {
   std::string out;
   out.reserve(ids.size() * 4);
-  auto wanted = [&](TokenId id) {
-    return table.Has(id) && !(skip_special_tokens && table.At(id).special);
-  };
   if (plan.kind == DecodePlan::Kind::kByteLevel) {
     for (TokenId id : ids) {
-      if (wanted(id)) out.append(table.Bytes(table.At(id)));
+      if (table.Shows(id, skip_special_tokens)) out.append(table.Bytes(table.At(id)));
     }
     return IsValidUtf8(out) ? out : ToValidUtf8(out);
   }
   std::string run;
   for (TokenId id : ids) {
-    if (!wanted(id)) continue;
+    if (!table.Shows(id, skip_special_tokens)) continue;
     const DecodeTable::Entry& e = table.At(id);
     if (e.is_byte) {
       run.append(table.Bytes(e));

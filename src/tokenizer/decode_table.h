@@ -46,6 +46,10 @@ class DecodeTable {
   TokenId size() const { return static_cast<TokenId>(entries_.size()); }
   bool Has(TokenId id) const { return Inside(id) && At(id).has; }
   bool IsSpecial(TokenId id) const { return Inside(id) && At(id).special; }
+  // Whether a decode has it: a token that is there, and is not left out.
+  bool Shows(TokenId id, bool skip_special_tokens) const {
+    return Has(id) && !(skip_special_tokens && At(id).special);
+  }
   bool Inside(TokenId id) const { return id >= 0 && id < size(); }
   const Entry& At(TokenId id) const { return entries_[static_cast<size_t>(id)]; }
   std::string_view Bytes(const Entry& e) const {

@@ -295,7 +295,7 @@ std::string Pipeline::DecodeGeneral(std::span<const TokenId> ids, bool skip_spec
   std::vector<std::string> tokens;
   tokens.reserve(ids.size());
   for (TokenId id : ids) {
-    if (!decode_.Has(id) || (skip_special_tokens && decode_.IsSpecial(id))) continue;
+    if (!decode_.Shows(id, skip_special_tokens)) continue;
     const std::string* added = added_.TextOf(id);
     tokens.emplace_back(added ? std::string_view(*added) : parts_.model->vocabulary().Spelling(id));
   }
@@ -322,15 +322,12 @@ std::string Pipeline::Decode(std::span<const TokenId> ids, bool skip_special_tok
 
 std::string Pipeline::DecodeTokenwise(std::span<const TokenId> ids,
                                       bool skip_special_tokens) const {
-  auto left_out = [&](TokenId id) {
-    return !decode_.Has(id) || (skip_special_tokens && decode_.IsSpecial(id));
-  };
-  while (!ids.empty() && left_out(ids.front())) ids = ids.subspan(1);
+  while (!ids.empty() && !decode_.Shows(ids.front(), skip_special_tokens)) ids = ids.subspan(1);
   if (ids.empty()) return {};
   std::string out = DecodeGeneral(ids.first(1), skip_special_tokens);
   out.reserve(ids.size() * 4);
   for (TokenId id : ids.subspan(1)) {
-    if (!left_out(id)) out.append(decode_.Bytes(decode_.At(id)));
+    if (decode_.Shows(id, skip_special_tokens)) out.append(decode_.Bytes(decode_.At(id)));
   }
   return out;
 }

@@ -67,8 +67,6 @@ class Pipeline {
   // As Decode(), by the decoder's own steps; for short lists.
   std::string DecodeGeneral(std::span<const TokenId> ids, bool skip_special_tokens) const;
 
-  std::string DecodeTokenwise(std::span<const TokenId> ids, bool skip_special_tokens) const;
-
   std::optional<TokenId> TokenToId(std::string_view token) const;
   std::string_view IdToToken(TokenId id) const;
   bool IsSpecial(TokenId id) const { return decode_.IsSpecial(id); }
@@ -92,6 +90,8 @@ class Pipeline {
   // So that the first text does not wait until the classes of characters, tables that are made when they are needed and
   // this thread's caches are there.
   void EncodeFirstText() const;
+  // Decode() under DecodePlan::Kind::kTokenwise.
+  std::string DecodeTokenwise(std::span<const TokenId> ids, bool skip_special_tokens) const;
   // The pieces of `text` that the model works on.
   StatusOr<Pieces> Cut(std::string_view text, bool parse_special) const;
   StatusOr<Encoding> EncodeSequence(std::string_view text, uint32_t type_id,

@@ -49,12 +49,10 @@ uint32_t MatchLimitOf(std::string_view text) {
       std::clamp<size_t>(text.size() * kTriesPerByte, kMinMatchLimit, UINT32_MAX));
 }
 
-Status GaveUp(int error) {
+std::string Pcre2Message(int error) {
   PCRE2_UCHAR message[256] = {};
   pcre2_get_error_message(error, message, sizeof(message));
-  return Error(StatusCode::kInvalidArgument,
-               std::string("a pattern of the tokenizer gave up on the text: ") +
-                   reinterpret_cast<const char*>(message));
+  return reinterpret_cast<const char*>(message);
 }
 
 }  // namespace
@@ -96,10 +94,8 @@ StatusOr<std::shared_ptr<const Regex>> Regex::Compile(std::string_view pattern, 
     if (code->code != nullptr || error != PCRE2_ERROR_PATTERN_TOO_LARGE) break;
   }
   if (code->code == nullptr) {
-    PCRE2_UCHAR message[256] = {};
-    pcre2_get_error_message(error, message, sizeof(message));
-    return Error(StatusCode::kInvalidArgument, PatternText(pattern) + " does not compile: " +
-                                                   reinterpret_cast<const char*>(message));
+    return Error(StatusCode::kInvalidArgument,
+                 PatternText(pattern) + " does not compile: " + Pcre2Message(error));
   }
   // Without JIT support the interpreter answers the same.
   pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE);
@@ -122,7 +118,10 @@ StatusOr<std::vector<Match>> Regex::FindMatches(std::string_view text) const {
     int rc = pcre2_match(code_->code, reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), at,
                          PCRE2_NO_UTF_CHECK, state.data, state.context);
     if (rc == PCRE2_ERROR_NOMATCH) break;
-    if (rc < 0) return GaveUp(rc);
+    if (rc < 0) {
+      return Error(StatusCode::kInvalidArgument,
+                   "a pattern of the tokenizer gave up on the text: " + Pcre2Message(rc));
+    }
     size_t begin = found[0];
     size_t end = found[1];
     if (begin > end || end > text.size()) break;  // \K in a lookbehind

@@ -47,7 +47,7 @@ StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special_token
 
 void StreamDecoder::Push(TokenId id, std::string* out) {
   const DecodeTable& table = pipeline_->decode_table();
-  if (!table.Has(id) || (skip_special_tokens_ && table.At(id).special)) return;
+  if (!table.Shows(id, skip_special_tokens_)) return;
   switch (pipeline_->parts().decode_plan.kind) {
     case DecodePlan::Kind::kByteLevel:
       return PushByteLevel(id, out);
