@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "template/unicode_tables.h"
+#include "text/case_fold.h"
 #include "text/utf8.h"
 
 namespace portico::jinja {
@@ -299,16 +300,7 @@ std::string Lower(std::string_view text) {
 
 std::string CaseFold(std::string_view text) {
   std::string out;
-  ForEach(text, [&](size_t, uint32_t c, size_t) {
-    utf8proc_int32_t folded[4];
-    int last = 0;
-    utf8proc_ssize_t count =
-        utf8proc_decompose_char(static_cast<int32_t>(c), folded, 4, UTF8PROC_CASEFOLD, &last);
-    if (count < 1 || count > 4) return AppendUtf8(c, &out);
-    for (utf8proc_ssize_t i = 0; i < count; ++i) {
-      AppendUtf8(static_cast<uint32_t>(folded[i]), &out);
-    }
-  });
+  ForEach(text, [&](size_t, uint32_t c, size_t) { AppendCaseFold(c, &out); });
   return out;
 }
 

@@ -1,12 +1,11 @@
 #include "tokenizer/case_folds.h"
 
-#include <utf8proc.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
 
+#include "text/case_fold.h"
 #include "text/utf8.h"
 
 namespace portico::tokenizer {
@@ -72,20 +71,13 @@ bool HasNewerCase(uint32_t character) {
 }
 
 std::string FoldsOfSeveral(const CodePoints& set) {
-  constexpr size_t kLongestFold = 3;
   std::vector<std::string> folds;
   const CodePoints candidates = set & Candidates();
   for (const CodePoints::Range& range : candidates.ranges()) {
     for (uint32_t c = range.begin; c < range.end; ++c) {
-      std::array<int32_t, kLongestFold + 1> folded;
-      int last = 0;
-      const auto size = utf8proc_decompose_char(static_cast<int32_t>(c), folded.data(),
-                                                folded.size(), UTF8PROC_CASEFOLD, &last);
-      if (size < 2 || size > static_cast<int64_t>(kLongestFold)) continue;
       std::string fold;
-      for (int64_t i = 0; i < size; ++i) {
-        AppendUtf8(static_cast<uint32_t>(folded[static_cast<size_t>(i)]), &fold);
-      }
+      AppendCaseFold(c, &fold);
+      if (CountCodePoints(fold) < 2) continue;
       if (std::find(folds.begin(), folds.end(), fold) == folds.end()) {
         folds.push_back(std::move(fold));
       }
