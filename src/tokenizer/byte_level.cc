@@ -1,6 +1,9 @@
 #include "tokenizer/byte_level.h"
 
+#include <vector>
+
 #include "text/utf8.h"
+#include "tokenizer/normalized_string.h"
 
 namespace portico::tokenizer {
 namespace {
@@ -50,6 +53,15 @@ std::string ToByteLevel(std::string_view bytes) {
   out.reserve(bytes.size() * 2);
   for (char c : bytes) AppendUtf8(kByteLevelChars[static_cast<unsigned char>(c)], &out);
   return out;
+}
+
+void SpellBytes(NormalizedString* text) {
+  std::vector<NormalizedChar> chars;
+  chars.reserve(text->text().size());
+  for (char c : text->text()) {
+    chars.push_back({kByteLevelChars[static_cast<unsigned char>(c)], IsTailByte(c) ? 1 : 0});
+  }
+  text->Transform(chars, 0);
 }
 
 }  // namespace portico::tokenizer

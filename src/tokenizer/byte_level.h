@@ -8,6 +8,8 @@
 
 namespace portico::tokenizer {
 
+class NormalizedString;
+
 // The character that stands for each byte.
 inline constexpr std::array<uint16_t, 256> kByteLevelChars = [] {
   std::array<uint16_t, 256> chars{};
@@ -30,5 +32,8 @@ void AppendByteLevelBytes(std::string_view token, std::string* out);
 
 // The spelling of `bytes`.
 std::string ToByteLevel(std::string_view bytes);
+
+// Makes of each byte its character; the places stay those of the characters that the bytes are parts of.
+void SpellBytes(NormalizedString* text);
 
 }  // namespace portico::tokenizer

@@ -79,12 +79,7 @@ class NmtNormalizer : public Normalizer {
 class ByteLevelNormalizer : public Normalizer {
  public:
   Status Apply(NormalizedString* text) const override {
-    std::vector<NormalizedChar> chars;
-    for (char c : text->text()) {
-      auto byte = static_cast<unsigned char>(c);
-      chars.push_back({kByteLevelChars[byte], (byte & 0xC0) == 0x80 ? 1 : 0});
-    }
-    text->Transform(chars, 0);
+    SpellBytes(text);
     return OkStatus();
   }
 };

@@ -144,13 +144,7 @@ class ByteLevelPreTokenizer : public PreTokenizer {
       AppendParts(text, matches, SplitBehavior::kIsolated, out);
     });
     for (Piece& piece : *pieces) {
-      if (piece.added) continue;
-      std::vector<NormalizedChar> chars;
-      for (char c : piece.text.text()) {
-        auto byte = static_cast<unsigned char>(c);
-        chars.push_back({kByteLevelChars[byte], (byte & 0xC0) == 0x80 ? 1 : 0});
-      }
-      piece.text.Transform(chars, 0);
+      if (!piece.added) SpellBytes(&piece.text);
     }
     return OkStatus();
   }

@@ -17,9 +17,9 @@ constexpr size_t kMaxHeldIds = 64;
 // How many bytes at the end of `bytes` begin a character that more bytes may finish; 0 … 3.
 size_t UnfinishedTail(std::string_view bytes) {
   for (size_t length = 1; length <= 3 && length <= bytes.size(); ++length) {
-    auto b = static_cast<unsigned char>(bytes[bytes.size() - length]);
-    if ((b & 0xC0) == 0x80) continue;
     std::string_view tail = bytes.substr(bytes.size() - length);
+    if (IsTailByte(tail[0])) continue;
+    auto b = static_cast<unsigned char>(tail[0]);
     size_t want = b >= 0xF0 && b <= 0xF4  ? 4
                   : b >= 0xE0 && b < 0xF0 ? 3
                   : b >= 0xC2 && b < 0xE0 ? 2
