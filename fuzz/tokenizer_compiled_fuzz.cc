@@ -11,6 +11,7 @@
 #include "tokenizer/compiled_file.h"
 #include "tokenizer/compiled_image.h"
 #include "tokenizer/compiled_model.h"
+#include "tokenizer/test_tokenizers.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace portico::tokenizer;

@@ -112,12 +112,6 @@ bool SaveModel(const Model& model, CompiledWriter* out) {
   return true;
 }
 
-std::optional<std::string> CompileModel(const Model& model) {
-  CompiledWriter out;
-  if (!SaveModel(model, &out)) return std::nullopt;
-  return out.Take();
-}
-
 std::unique_ptr<const Model> RestoreModel(std::string_view bytes) {
   CompiledReader in(bytes);
   uint8_t kind = 0;

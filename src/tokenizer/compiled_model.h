@@ -13,12 +13,10 @@
 
 namespace portico::tokenizer {
 
-// Nothing for a model that has no such form.
-std::optional<std::string> CompileModel(const Model& model);
-// The same behind what `out` has, at a multiple of kCompiledAlignment; false where the model has no such form.
+// Puts the form behind what `out` has, at a multiple of kCompiledAlignment; false where the model has no such form.
 bool SaveModel(const Model& model, CompiledWriter* out);
 
-// Null where `bytes` is not what CompileModel() makes, or is not at a multiple of kCompiledAlignment. Any bytes are safe;
+// Null where `bytes` is not what SaveModel() makes, or is not at a multiple of kCompiledAlignment. Any bytes are safe;
 // memory stays within a small multiple of their size. `bytes` must outlive the model and stay as they are.
 std::unique_ptr<const Model> RestoreModel(std::string_view bytes);
 

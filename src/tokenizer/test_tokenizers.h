@@ -1,6 +1,7 @@
 // Small tokenizers for tests and fuzzers.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,9 +10,17 @@
 #include "text/json_writer.h"
 #include "text/utf8.h"
 #include "tokenizer/byte_level.h"
+#include "tokenizer/compiled_model.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico::tokenizer {
+
+// A model's compiled form alone; nothing where it has none.
+inline std::optional<std::string> CompileModel(const Model& model) {
+  CompiledWriter out;
+  if (!SaveModel(model, &out)) return std::nullopt;
+  return out.Take();
+}
 
 // A byte-level BPE: the 256 bytes are ids 0 … 255, the tokens of the merges follow, then <s> and <|end|> (special) and
 // <tool> (not special). `merges` are pairs of byte strings, in order. `pre_tokenizer` is JSON.
