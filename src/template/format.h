@@ -20,6 +20,12 @@ void AppendFormatted(Interpreter& in, Value v, std::string_view spec, std::strin
 // chr(v) of an integer; throws Failure where there is none.
 void AppendCharacter(Value v, std::string* out);
 
+// The digits behind the point that `precision` asks for: 6 where it is negative (none was given), and no more than 500.
+int DigitsOf(int64_t precision);
+
+// The float of a number; throws Failure for an integer that is too large for one.
+double RealOf(Value number);
+
 // A float with a fixed number of digits: `type` is one of "eEfFgG".
 std::string FormatDouble(double value, char type, int precision, bool alternate = false);
 

@@ -160,12 +160,7 @@ class Formatter {
         if (!value.is_number()) {
           Fail("must be real number, not ", TypeName(value));
         }
-        if (IsInteger(value) && std::isinf(ToDouble(value))) {
-          Fail("int too large to convert to float");
-        }
-        int precision = c.precision < 0 ? 6 : static_cast<int>(std::min<int64_t>(c.precision, 500));
-        std::string text = FormatDouble(ToDouble(value), c.type, precision, c.alternate);
-        return Signed(c, text);
+        return Signed(c, FormatDouble(RealOf(value), c.type, DigitsOf(c.precision), c.alternate));
       }
       default:
         Fail("unsupported format character '", c.type, "'");

@@ -11,6 +11,8 @@
 namespace portico::jinja {
 namespace {
 
+constexpr int64_t kMaxDigits = 500;
+
 [[noreturn]] void FailType(const FormatSpec& spec, Value v) {
   Fail("Unknown format code '", spec.type, "' for object of type '", TypeName(v), "'");
 }
@@ -81,7 +83,7 @@ std::string PlainDouble(double value, const FormatSpec& spec) {
     }
     return text;
   }
-  const int digits = static_cast<int>(std::clamp<int64_t>(spec.precision, 1, 500));
+  const int digits = static_cast<int>(std::clamp<int64_t>(spec.precision, 1, kMaxDigits));
   text = FormatDouble(value, 'e', digits - 1);
   const int exponent = std::stoi(text.substr(text.find('e') + 1));
   if (value != 0 && exponent == digits - 1) {
@@ -100,8 +102,7 @@ std::string PlainDouble(double value, const FormatSpec& spec) {
 }
 
 void FormatReal(double value, const FormatSpec& spec, std::string* out) {
-  const int precision =
-      spec.precision < 0 ? 6 : static_cast<int>(std::min<int64_t>(spec.precision, 500));
+  const int precision = DigitsOf(spec.precision);
   std::string text;
   if (spec.type == 0) {
     text = PlainDouble(value, spec);
@@ -125,6 +126,16 @@ void AppendCharacter(Value v, std::string* out) {
   const bool known = v.is_small_int() && v.small_int() >= 0 && v.small_int() < 0x110000;
   if (!known) Fail("%c arg not in range(0x110000)");
   AppendUtf8(static_cast<uint32_t>(v.small_int()), out);
+}
+
+int DigitsOf(int64_t precision) {
+  return precision < 0 ? 6 : static_cast<int>(std::min(precision, kMaxDigits));
+}
+
+double RealOf(Value number) {
+  const double value = ToDouble(number);
+  if (IsInteger(number) && std::isinf(value)) Fail("int too large to convert to float");
+  return value;
 }
 
 std::string FormatDouble(double value, char type, int precision, bool alternate) {
@@ -156,9 +167,7 @@ void AppendFormatted(Interpreter& in, Value v, std::string_view text, std::strin
       return FormatInteger(v, spec, out);
     }
     if (kReal.find(spec.type) == kReal.npos) FailType(spec, v);
-    const double value = ToDouble(v);
-    if (std::isinf(value)) Fail("int too large to convert to float");
-    return FormatReal(value, spec, out);
+    return FormatReal(RealOf(v), spec, out);
   }
   if (v.is(Kind::kFloat)) {
     const FormatSpec spec = ParseFormatSpec(text, 0, '>');

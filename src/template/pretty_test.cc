@@ -2,18 +2,12 @@
 
 #include <string>
 
-#include "template/template.h"
+#include "template/render_for_test.h"
 
 namespace portico {
 namespace {
 
-std::string Pretty(const std::string& expression) {
-  auto parsed = Template::Parse("{{ (" + expression + ")|pprint }}");
-  EXPECT_TRUE(parsed.ok()) << parsed.status();
-  auto text = (*parsed)->Render(Json(JsonObject{}));
-  EXPECT_TRUE(text.ok()) << text.status();
-  return text.ok() ? *text : std::string();
-}
+std::string Pretty(const std::string& expression) { return Printed("(" + expression + ")|pprint"); }
 
 TEST(PrettyTest, DictsComeSortedByKeyAndTypesWithoutAnOrderByName) {
   EXPECT_EQ(Pretty("{'b': 1, 'a': {'d': 2, 'c': 3}}"), "{'a': {'c': 3, 'd': 2}, 'b': 1}");

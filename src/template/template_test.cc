@@ -5,28 +5,12 @@
 
 #include <thread>
 
+#include "template/render_for_test.h"
+
 namespace portico {
 namespace {
 
 using testing::HasSubstr;
-
-Json Parsed(std::string_view text) {
-  auto json = Json::Parse(text);
-  EXPECT_TRUE(json.ok()) << text;
-  return json.ok() ? *json : Json();
-}
-
-StatusOr<std::string> TryRender(std::string source, std::string_view context = "{}",
-                                const RenderOptions& options = {}) {
-  auto parsed = Template::Parse(std::move(source));
-  if (!parsed.ok()) return parsed.status();
-  return (*parsed)->Render(Parsed(context), options);
-}
-
-std::string Render(std::string source, std::string_view context = "{}") {
-  auto text = TryRender(std::move(source), context);
-  return text.ok() ? *text : "error: " + std::string(MessageOf(text.status()));
-}
 
 constexpr char kChatMl[] =
     "{% for message in messages %}"
