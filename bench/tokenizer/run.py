@@ -3,7 +3,7 @@
 One thread, CPU time; prompts of 1, 20 and 200 KB; cold (no prompt comes twice) and warm (one prompt again and again). Every
 tokenizer is a process of its own; all measure one cell before the next cell begins. A peer counts as exact in a cell
 if its ids of all prompts equal those of `tokenizers`. "offsets": the speed with offsets, cold and warm, as a part of that
-without; "whole": the same with all that an Encoding has (tokens, words, masks too). "batch": one thread and two on many prompts, wall time. A Python module `portico` in the bench's venv
+without, both into lists that are used again; "whole": the same with all that an Encoding has (tokens, words, masks too). "batch": one thread and two on many prompts, wall time. A Python module `portico` in the bench's venv
 is measured too: "python" with ids as a list, "numpy" with an array.
     ./dev bench tokenizer [--quick] [--families gpt2 ...] [--kinds english ...] [--sizes 1 20 200] [--out FILE.json]
 Tokenizers: --tokenizers FOLDER of folders with tokenizer.json or .json.gz. Texts: texts.py; --corpora FOLDER.
@@ -182,7 +182,7 @@ def print_cell(found):
         best = best_peer(found, state)
         ratio = f"{rate(ours, state) / rate(best, state):5.2f} x {best['peer']:9}" if best else " " * 17
         line += f" {state} {ours[state]:8.1f} us {rate(ours, state):6.1f} MB/s {ratio}"
-    offsets = (f" offsets {ours['cold'] / ours['cold_offsets']:4.2f} {ours['warm'] / ours['offsets']:4.2f}"
+    offsets = (f" offsets {ours['reused'] / ours['cold_offsets']:4.2f} {ours['warm'] / ours['offsets']:4.2f}"
                f" whole {ours['cold'] / ours['cold_whole']:4.2f} {ours['warm'] / ours['whole']:4.2f}")
     wrong = "" if ours["exact"] else "  NOT EXACT"
     others = " ".join(f"{name} {rate(r, 'cold'):.0f}/{rate(r, 'warm'):.0f}{'' if r['exact'] else '(x)'}"
