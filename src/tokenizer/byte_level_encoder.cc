@@ -306,13 +306,16 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
       continue;
     }
     pieces.Resolve();
+    out.Foresee(static_cast<size_t>(p - text.data()), static_cast<size_t>(end - p));
+    keep = keep && readable >= length + TextCache::kBehind && length < TextCache::kMost &&
+           texts->Seen(hash);
     const auto mark = places->BeginStretch(begin);
     if constexpr (Places::kWanted) {
-      Place(begin, p, out.From(first), std::span(piece_ends).first(piece_count), places);
+      Place(begin, p, out.From(first), std::span(piece_ends).first(piece_count),
+            keep || places->WantsWords(), places);
+      places->EndStretchOfParts(begin, p);
     }
-    places->EndStretch(begin, p);
-    keep = keep && readable >= length + TextCache::kBehind && length < TextCache::kMost;
-    if (keep && texts->Seen(hash)) {
+    if (keep) {
       texts->Store(begin, length, hash, out.From(first), places->Pack(mark, length));
     }
   }

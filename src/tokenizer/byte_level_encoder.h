@@ -51,9 +51,9 @@ class ByteLevelEncoder {
   template <typename Scanner, typename Places>
   void EncodeWith(Scanner scanner, std::string_view text, std::vector<TokenId>* ids,
                   Places* places) const;
-  // Tells `places` of the ids of the stretch [begin, end).
+  // Tells `places` of the ids of the stretch [begin, end), and of their words if these matter.
   void Place(const char* begin, const char* end, std::span<const TokenId> ids,
-             std::span<const char* const> piece_ends, PlaceSink* places) const;
+             std::span<const char* const> piece_ends, bool with_words, PlaceSink* places) const;
 
   ByteLevelPlan plan_;
   PieceCaches caches_;

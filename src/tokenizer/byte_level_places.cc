@@ -69,24 +69,32 @@ char* Spell(const char* p, size_t length, size_t readable, char* out) {
 }  // namespace
 
 void ByteLevelEncoder::Place(const char* begin, const char* end, std::span<const TokenId> ids,
-                             std::span<const char* const> piece_ends, PlaceSink* places) const {
+                             std::span<const char* const> piece_ends, bool with_words,
+                             PlaceSink* places) const {
   const ByteTokens& tokens = merger_->tokens();
-  const char* at = begin;
-  size_t piece = 0;
-  places->BeginWord();
-  for (TokenId id : ids) {
-    // Every piece has a token.
-    if (piece + 1 < piece_ends.size() && at >= piece_ends[piece]) {
-      ++piece;
-      places->BeginWord();
-    }
-    const char* from = at;
-    at += std::min<size_t>(tokens.LengthOf(id), static_cast<size_t>(end - at));
-    const char* to = at;
-    while (from > begin && from < end && IsTailByte(*from)) --from;
-    while (to < end && IsTailByte(*to)) ++to;
-    places->Add(from, to);
+  const auto size = static_cast<uint32_t>(end - begin);
+  const uint32_t from = places->ByteAt(begin);
+  const PlaceSink::Rows rows = places->AddTokens(ids.size());
+  uint32_t at = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const uint32_t token_end = std::min(at + tokens.LengthOf(ids[i]), size);
+    rows.bytes[i] = {from + at, from + token_end};
+    at = token_end;
   }
+  if (with_words) {
+    uint32_t word = places->words() + 1;
+    size_t piece = 0;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      // Every piece has a token.
+      if (piece + 1 < piece_ends.size() &&
+          rows.bytes[i].begin - from >= static_cast<uint32_t>(piece_ends[piece] - begin)) {
+        ++piece;
+        ++word;
+      }
+      rows.words[i] = word;
+    }
+  }
+  places->AddWords(piece_ends.size());
 }
 
 void ByteLevelEncoder::SpellTokens(std::string_view text, std::span<const TokenId> ids,

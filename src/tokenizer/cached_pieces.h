@@ -90,6 +90,7 @@ template <typename Places, typename Part>
       if (p == nullptr) return false;
     }
     places->EndStretch(begin, p);
+    out->Foresee(static_cast<size_t>(p - text.data()), static_cast<size_t>(end - p));
     auto bytes = static_cast<size_t>(p - begin);
     if (bytes <= TextCache::kMost && static_cast<size_t>(end - p) >= TextCache::kBehind &&
         texts->Seen(hash)) {

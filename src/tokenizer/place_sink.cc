@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tokenizer/appender.h"
 #include "tokenizer/char_begins.h"
 #include "tokenizer/char_pages.h"
 #include "tokenizer/offset_trim.h"
@@ -32,29 +33,30 @@ uint16_t* PackSpans(const Span* from, size_t count, uint32_t base, uint16_t* to)
   return to + 2 * count;
 }
 
-void UnpackSpans(const uint16_t* from, size_t count, uint32_t base, Span* to) {
-  for (size_t i = 0; i < count; ++i) to[i] = {from[2 * i] + base, from[2 * i + 1] + base};
-}
-void UnpackSpans(const uint16_t* from, size_t count, uint32_t base, Appender<Span>* to) {
-  UnpackSpans(from, count, base, to->Room(count));
-  to->Filled(count);
-}
-void UnpackSpans(const uint16_t* from, size_t count, uint32_t base, std::vector<Span>* to) {
-  to->resize(to->size() + count);
-  UnpackSpans(from, count, base, to->data() + to->size() - count);
-}
+// The span of that number again.
+struct UnpackedSpan {
+  const uint16_t* from;
+  uint32_t base;
+  Span operator()(size_t i) const { return {from[2 * i] + base, from[2 * i + 1] + base}; }
+};
 
 }  // namespace
 
+template <typename F>
+void PlaceSink::ForEachList(F f) const {
+  if (out_.bytes != nullptr) f(out_.bytes);
+  if (out_.chars != nullptr) f(out_.chars);
+  if (out_.words != nullptr) f(out_.words);
+}
+
 PlaceSink::PlaceSink(std::string_view text, const PlaceLists& lists, bool trims)
-    : origin_(text.data()),
-      wants_texts_(lists.texts),
+    : text_size_(text.size()),
+      origin_(text.data()),
+      out_(lists),
       trims_(trims),
       own_(std::exchange(Spare(), {})) {
   const size_t expected = text.size() / 4;
-  if (lists.bytes != nullptr) out_bytes_.emplace(lists.bytes, expected);
-  if (lists.chars != nullptr) out_chars_.emplace(lists.chars, expected);
-  if (lists.words != nullptr) out_words_.emplace(lists.words, expected);
+  ForEachList([&](auto* list) { MakeRoom(list->size() + expected, list); });
 }
 
 PlaceSink::~PlaceSink() {
@@ -69,19 +71,25 @@ PlaceSink::Lists& PlaceSink::Spare() {
 }
 
 void PlaceSink::Drop() {
-  own_.bytes.clear();
-  own_.chars.clear();
-  own_.words.clear();
+  count_ = 0;
   done_ = 0;
   has_texts_ = false;
 }
 
+void PlaceSink::Grow(size_t count) {
+  constexpr size_t kLeast = 256;
+  const size_t size = std::max(kLeast, count_ + std::max(count_, count));
+  own_.bytes.resize(size);
+  own_.chars.resize(size);
+  own_.words.resize(size);
+}
+
+// `kParts`: the tokens may be parts of characters, and become whole ones.
+template <bool kParts>
 void PlaceSink::CountChars(std::string_view stretch, uint32_t from) {
-  const size_t first = own_.chars.size();
-  own_.chars.resize(own_.bytes.size());
   if (IsAscii(stretch)) {
     const uint32_t ahead = from - chars_;
-    for (size_t i = first; i < own_.bytes.size(); ++i) {
+    for (size_t i = done_; i < count_; ++i) {
       own_.chars[i] = {own_.bytes[i].begin - ahead, own_.bytes[i].end - ahead};
     }
     chars_ += static_cast<uint32_t>(stretch.size());
@@ -89,51 +97,76 @@ void PlaceSink::CountChars(std::string_view stretch, uint32_t from) {
   }
   // A place may be the stretch's end.
   const size_t blocks = stretch.size() / 64 + 1;
-  own_.begins.resize(blocks);
-  own_.before.resize(blocks);
+  if (own_.begins.size() < blocks) {
+    own_.begins.resize(blocks);
+    own_.before.resize(blocks);
+  }
+  uint64_t* begins = own_.begins.data();
+  uint32_t* before = own_.before.data();
   uint32_t count = chars_;
   for (size_t i = 0; i < blocks; ++i) {
-    own_.begins[i] = CharBeginsIn(stretch.substr(i * 64, 64));
-    own_.before[i] = count;
-    count += static_cast<uint32_t>(std::popcount(own_.begins[i]));
+    begins[i] = CharBeginsIn(stretch.substr(i * 64, 64));
+    before[i] = count;
+    count += static_cast<uint32_t>(std::popcount(begins[i]));
   }
-  auto chars_before = [this](uint32_t at) {
-    uint64_t in_front = own_.begins[at / 64] & ((uint64_t{1} << at % 64) - 1);
-    return own_.before[at / 64] + static_cast<uint32_t>(std::popcount(in_front));
+  begins[stretch.size() / 64] |= uint64_t{1} << stretch.size() % 64;
+  auto chars_before = [=](uint32_t at) {
+    uint64_t in_front = begins[at / 64] & ((uint64_t{1} << at % 64) - 1);
+    return before[at / 64] + static_cast<uint32_t>(std::popcount(in_front));
   };
-  // Most begin where the one before ends.
-  uint32_t last_end = from;
-  uint32_t last_chars = chars_;
-  for (size_t i = first; i < own_.bytes.size(); ++i) {
-    const Span& span = own_.bytes[i];
-    const uint32_t begin = span.begin == last_end ? last_chars : chars_before(span.begin - from);
-    last_chars = chars_before(span.end - from);
-    own_.chars[i] = {begin, last_chars};
-    last_end = span.end;
+  auto char_begin = [=](uint32_t at) {
+    const uint64_t in_front = begins[at / 64] << (63 - at % 64);
+    if (in_front != 0) [[likely]]
+      return at - static_cast<uint32_t>(std::countl_zero(in_front));
+    return at / 64 * 64 - 1 - static_cast<uint32_t>(std::countl_zero(begins[at / 64 - 1]));
+  };
+  auto char_end = [=](uint32_t at) {
+    const uint64_t behind = begins[at / 64] >> at % 64;
+    if (behind != 0) [[likely]]
+      return at + static_cast<uint32_t>(std::countr_zero(behind));
+    return at / 64 * 64 + 64 + static_cast<uint32_t>(std::countr_zero(begins[at / 64 + 1]));
+  };
+  for (size_t i = done_; i < count_; ++i) {
+    Span& span = own_.bytes[i];
+    uint32_t begin = span.begin - from;
+    uint32_t end = span.end - from;
+    if constexpr (kParts) {
+      begin = char_begin(begin);
+      end = char_end(end);
+      span = {begin + from, end + from};
+    }
+    own_.chars[i] = {chars_before(begin), chars_before(end)};
   }
   chars_ = count;
 }
 
-void PlaceSink::EndStretch(const char* begin, const char* end) {
+template <bool kParts>
+void PlaceSink::EndStretchOf(const char* begin, const char* end) {
   const std::string_view stretch(begin, static_cast<size_t>(end - begin));
   const uint32_t from = ByteAt(begin);
   if (trims_) {
-    for (size_t i = done_; i < own_.bytes.size(); ++i) Trim(stretch, from, &own_.bytes[i]);
+    for (size_t i = done_; i < count_; ++i) Trim(stretch, from, &own_.bytes[i]);
   }
-  CountChars(stretch, from);
+  CountChars<kParts>(stretch, from);
   Emit();
+  const size_t done = ByteAt(end);
+  if (done == 0 || done >= text_size_) return;
+  ForEachList([&](auto* list) { Foresee(told_, done, text_size_ - done, list->size(), list); });
 }
+
+template void PlaceSink::EndStretchOf<false>(const char* begin, const char* end);
+template void PlaceSink::EndStretchOf<true>(const char* begin, const char* end);
 
 void PlaceSink::AddWhole(const char* begin, const char* end) {
   const std::string_view token(begin, static_cast<size_t>(end - begin));
   BeginStretch(begin);
   BeginWord();
   Add(begin, end);
-  CountChars(token, ByteAt(begin));
+  CountChars<false>(token, ByteAt(begin));
   if (trims_) {
     const OuterSpaces spaces = OuterSpacesOf(token);
-    TrimSpan(spaces, &own_.bytes.back());
-    TrimSpan(spaces, &own_.chars.back());
+    TrimSpan(spaces, &own_.bytes[count_ - 1]);
+    TrimSpan(spaces, &own_.chars[count_ - 1]);
   }
   Emit();
 }
@@ -141,27 +174,33 @@ void PlaceSink::AddWhole(const char* begin, const char* end) {
 void PlaceSink::AddStretch(const char* begin, const char* end, std::span<const Span> bytes,
                            std::span<const int32_t> words, uint32_t count) {
   BeginStretch(begin);
-  own_.bytes.insert(own_.bytes.end(), bytes.begin(), bytes.end());
-  for (int32_t word : words) own_.words.push_back(words_ + static_cast<uint32_t>(word) + 1);
+  const Rows rows = AddTokens(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), rows.bytes);
+  for (size_t i = 0; i < words.size(); ++i) {
+    rows.words[i] = words_ + static_cast<uint32_t>(words[i]) + 1;
+  }
   words_ += count;
   EndStretch(begin, end);
 }
 
 void PlaceSink::Emit() {
-  const size_t count = own_.bytes.size() - done_;
-  if (out_bytes_) out_bytes_->Append(own_.bytes.data() + done_, count);
-  if (out_chars_) out_chars_->Append(own_.chars.data() + done_, count);
-  if (out_words_) {
-    int32_t* to = out_words_->Room(count);
-    for (size_t i = 0; i < count; ++i) to[i] = static_cast<int32_t>(own_.words[done_ + i]) - 1;
-    out_words_->Filled(count);
+  const size_t count = count_ - done_;
+  auto append = [&](const std::vector<Span>& from, std::vector<Span>* to) {
+    const auto begin = from.begin() + static_cast<ptrdiff_t>(done_);
+    to->insert(to->end(), begin, begin + static_cast<ptrdiff_t>(count));
+  };
+  if (out_.bytes != nullptr) append(own_.bytes, out_.bytes);
+  if (out_.chars != nullptr) append(own_.chars, out_.chars);
+  if (out_.words != nullptr) {
+    AppendEach(out_.words, count,
+               [&](size_t i) { return static_cast<int32_t>(own_.words[done_ + i]) - 1; });
   }
   told_ += count;
-  done_ = own_.bytes.size();
+  done_ = count_;
 }
 
 std::span<const uint32_t> PlaceSink::Pack(const Mark& mark, size_t bytes) {
-  const size_t count = own_.bytes.size() - mark.place;
+  const size_t count = count_ - mark.place;
   const uint32_t chars = chars_ - mark.character;
   const bool ascii = chars == bytes;
   own_.packed.resize(kHeadWords + ((ascii ? 3 : 5) * count + 1) / 2);
@@ -181,25 +220,28 @@ bool PlaceSink::Copy(const char* begin, const TextCache::Found& found) {
   if (found.places.empty()) return false;
   const uint32_t* head = found.places.data();
   const uint32_t kind = head[2];
-  if (((kind & kTrimmed) != 0) != trims_ || ((kind & kHasTexts) != 0 && wants_texts_)) return false;
+  if (((kind & kTrimmed) != 0) != trims_ || ((kind & kHasTexts) != 0 && out_.texts)) return false;
   const size_t count = found.ids.size();
   const auto* bytes = reinterpret_cast<const uint16_t*>(head + kHeadWords);
   const uint16_t* words = bytes + 2 * count;
   const uint16_t* chars = (kind & kAscii) != 0 ? bytes : words + count;
-  if (out_bytes_) UnpackSpans(bytes, count, ByteAt(begin), &*out_bytes_);
-  if (out_chars_) UnpackSpans(chars, count, chars_, &*out_chars_);
-  if (out_words_) {
-    int32_t* to = out_words_->Room(count);
+  const UnpackedSpan byte_span{bytes, ByteAt(begin)};
+  const UnpackedSpan char_span{chars, chars_};
+  if (out_.bytes != nullptr) AppendEach(out_.bytes, count, byte_span);
+  if (out_.chars != nullptr) AppendEach(out_.chars, count, char_span);
+  if (out_.words != nullptr) {
     const auto base = static_cast<int32_t>(words_) - 1;
-    for (size_t i = 0; i < count; ++i) to[i] = base + words[i];
-    out_words_->Filled(count);
+    AppendEach(out_.words, count, [=](size_t i) { return base + words[i]; });
   }
   if (held_) {
-    UnpackSpans(bytes, count, ByteAt(begin), &own_.bytes);
-    UnpackSpans(chars, count, chars_, &own_.chars);
-    for (size_t i = 0; i < count; ++i) own_.words.push_back(words_ + words[i]);
+    const Rows rows = AddTokens(count);
+    for (size_t i = 0; i < count; ++i) {
+      rows.bytes[i] = byte_span(i);
+      own_.chars[done_ + i] = char_span(i);
+      rows.words[i] = words_ + words[i];
+    }
     has_texts_ |= (kind & kHasTexts) != 0;
-    done_ = own_.bytes.size();
+    done_ = count_;
   }
   chars_ += head[0];
   words_ += head[1];
@@ -211,9 +253,9 @@ void PlaceSink::BeginPrefixed(const char* copy, const char* original) {
   outer_ = {origin_,
             base_,
             told_,
-            out_bytes_ ? out_bytes_->size() : 0,
-            out_chars_ ? out_chars_->size() : 0,
-            own_.bytes.size(),
+            out_.bytes != nullptr ? out_.bytes->size() : 0,
+            out_.chars != nullptr ? out_.chars->size() : 0,
+            count_,
             DecodeChar(original).length};
   base_ = ByteAt(original) - 1;
   origin_ = copy;
@@ -226,9 +268,9 @@ void PlaceSink::EndPrefixed() {
     *span = {begin, span->end == begin ? begin + length : span->end};
   };
   if (told_ > outer_.told) {
-    if (out_bytes_) mend(at, outer_.first_length, &(*out_bytes_)[outer_.bytes]);
-    if (out_chars_) {
-      Span& first = (*out_chars_)[outer_.chars];
+    if (out_.bytes != nullptr) mend(at, outer_.first_length, &(*out_.bytes)[outer_.bytes]);
+    if (out_.chars != nullptr) {
+      Span& first = (*out_.chars)[outer_.chars];
       mend(first.begin + 1, 1, &first);
     }
     if (held_) {

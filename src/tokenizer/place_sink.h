@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "tokenizer/appender.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/text_cache.h"
 
@@ -60,21 +59,39 @@ class PlaceSink {
   };
   Mark BeginStretch(const char* begin) {
     if (!held_) Drop();
-    return {own_.bytes.size(), ByteAt(begin), chars_, words_};
+    return {count_, ByteAt(begin), chars_, words_};
   }
   // What follows belongs to a word of its own.
   void BeginWord() { ++words_; }
   // The next token stands for [begin, end), whole characters.
   void Add(const char* begin, const char* end) {
-    own_.bytes.push_back({ByteAt(begin), ByteAt(end)});
-    own_.words.push_back(words_);
+    if (count_ == own_.bytes.size()) Grow(1);
+    own_.bytes[count_] = {ByteAt(begin), ByteAt(end)};
+    own_.words[count_] = words_;
+    ++count_;
   }
   // The last token added shows `text`, not what the vocabulary has.
   void SetText(std::string_view text) {
     has_texts_ = true;
-    if (wants_texts_) texts_.emplace_back(told_ + own_.bytes.size() - done_ - 1, text);
+    if (out_.texts) texts_.emplace_back(told_ + count_ - done_ - 1, text);
   }
-  void EndStretch(const char* begin, const char* end);
+  void EndStretch(const char* begin, const char* end) { EndStretchOf<false>(begin, end); }
+
+  // The same for many tokens at once: what `bytes` and `words` point to is to be filled in for each before the next call.
+  // The words count from words() on, and matter only where it is so said; AddWords() counts them. A token may be a part
+  // of a character, and stands for all of it from EndStretchOfParts() on.
+  struct Rows {
+    Span* bytes;
+    uint32_t* words;
+  };
+  Rows AddTokens(size_t count) {
+    if (own_.bytes.size() - count_ < count) Grow(count);
+    count_ += count;
+    return {own_.bytes.data() + count_ - count, own_.words.data() + count_ - count};
+  }
+  bool WantsWords() const { return out_.words != nullptr || held_; }
+  void AddWords(size_t count) { words_ += static_cast<uint32_t>(count); }
+  void EndStretchOfParts(const char* begin, const char* end) { EndStretchOf<true>(begin, end); }
 
   // A stretch that is one token, the spaces around it no part of its place where this trims.
   void AddWhole(const char* begin, const char* end);
@@ -106,6 +123,7 @@ class PlaceSink {
  private:
   // Handed on to the thread's next sink, so that a short text does not wait for a dozen allocations.
   struct Lists {
+    // A token each, and room for more.
     std::vector<Span> bytes;
     std::vector<Span> chars;
     std::vector<uint32_t> words;   // begun with the token
@@ -116,26 +134,31 @@ class PlaceSink {
   static constexpr size_t kMostKept = 4096;  // tokens
   static Lists& Spare();
 
+  template <typename F>
+  void ForEachList(F f) const;
   void Drop();
+  void Grow(size_t count);
+  template <bool kParts>
+  void EndStretchOf(const char* begin, const char* end);
+  template <bool kParts>
   void CountChars(std::string_view stretch, uint32_t from);
   void Emit();
 
+  const size_t text_size_;
   const char* origin_;
   uint32_t base_ = 0;   // of the origin, in bytes of the whole text
   uint32_t chars_ = 0;  // before the stretch
   uint32_t words_ = 0;  // begun so far
   size_t told_ = 0;
-  std::optional<Appender<Span>> out_bytes_;
-  std::optional<Appender<Span>> out_chars_;
-  std::optional<Appender<int32_t>> out_words_;
-  const bool wants_texts_;
+  const PlaceLists out_;
   const bool trims_;
   std::vector<std::pair<size_t, std::string>> texts_;
 
   // Of the stretch, or of all since Hold().
   bool held_ = false;
   bool has_texts_ = false;
-  size_t done_ = 0;  // so many are told of
+  size_t count_ = 0;  // tokens
+  size_t done_ = 0;   // so many are told of
   Lists own_;
 
   // What BeginPrefixed() found.

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "text/utf8.h"
 #include "tokenizer/pipeline.h"
 #include "tokenizer/test_tokenizers.h"
 
@@ -102,6 +103,32 @@ TEST(TokenizerTest, OffsetsCountCodePointsAndBytes) {
   EXPECT_THAT(e->offsets, ElementsAre(Span{0, 0}, Span{0, 1}, Span{1, 2}, Span{2, 7}));
   EXPECT_THAT(e->byte_offsets, ElementsAre(Span{0, 0}, Span{0, 3}, Span{3, 4}, Span{4, 9}));
   EXPECT_THAT(e->special_tokens_mask, ElementsAre(1, 0, 0, 0));
+}
+
+TEST(TokenizerTest, ATokenThatIsAByteOfACharacterStandsForAllOfIt) {
+  auto t = Make(ByteLevelJson({}));
+  Tokenizer::EncodeOptions options;
+  options.add_special_tokens = false;
+  // Characters of every length begin and end at every place of a block.
+  const std::vector<std::string> kChars = {"a", "\xC3\xA9", "\xE4\xBD\xA0", "\xF0\x9F\x98\x80",
+                                           " "};
+  for (size_t shift = 0; shift < 64; ++shift) {
+    std::string text(shift, 'a');
+    for (size_t i = 0; i < 150; ++i) text += kChars[i * i % 23 % kChars.size()];
+    std::vector<Span> bytes;
+    std::vector<Span> chars;
+    uint32_t number = 0;
+    for (size_t at = 0; at < text.size(); ++number) {
+      const size_t end = at + Utf8SequenceLength(std::string_view(text).substr(at));
+      bytes.insert(bytes.end(), end - at, {static_cast<uint32_t>(at), static_cast<uint32_t>(end)});
+      chars.insert(chars.end(), end - at, {number, number + 1});
+      at = end;
+    }
+    auto e = t->EncodeFull(text, nullptr, options);
+    ASSERT_TRUE(e.ok());
+    ASSERT_EQ(e->byte_offsets, bytes);
+    ASSERT_EQ(e->offsets, chars);
+  }
 }
 
 TEST(TokenizerTest, ATokenKnowsItsSpellingItsBytesAndWhetherItIsSpecial) {
