@@ -188,6 +188,7 @@ class PieceCache {
   };
 
   struct RawTexts {
+    RawTexts() { slots.Touch(); }
     ZeroedArray<TextCache::Slot> slots{TextCache::kSlots};
     TextCache texts{slots.data()};
   };

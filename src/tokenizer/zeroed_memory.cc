@@ -8,8 +8,10 @@
 namespace portico::tokenizer {
 namespace {
 
+constexpr size_t kPage = 4096;
+
 size_t RoundedUp(size_t bytes) {
-  size_t align = bytes >= kHugePage ? kHugePage : 4096;
+  size_t align = bytes >= kHugePage ? kHugePage : kPage;
   return (bytes + align - 1) / align * align;
 }
 
@@ -35,10 +37,10 @@ std::unique_ptr<void, FreeZeroed> AllocateZeroed(size_t bytes) {
   return {at, FreeZeroed{bytes}};
 }
 
-void TouchHugePages(void* memory, size_t bytes) {
-  if (bytes < kHugePage) return;
+void TouchPages(void* memory, size_t bytes) {
+  const size_t page = bytes >= kHugePage ? kHugePage : kPage;
   auto* at = static_cast<volatile char*>(memory);
-  for (size_t i = 0; i < bytes; i += kHugePage) at[i] = at[i];
+  for (size_t i = 0; i < bytes; i += page) at[i] = 0;
 }
 
 }  // namespace portico::tokenizer

@@ -19,9 +19,10 @@ std::unique_ptr<void, FreeZeroed> AllocateZeroed(size_t bytes);
 // Of what was released from such a pointer, for as many bytes as it was asked for.
 void FreeZeroedBytes(void* memory, size_t bytes);
 
-// Has the system make the huge pages of such memory now, and nobody wait for them later: one may take as long as encoding
-// a thousand words, and where a virtual machine must first get the memory from its host, ten times that.
-void TouchHugePages(void* memory, size_t bytes);
+// Has the system make the pages of such memory now, and nobody wait for them later: a huge one may take as long as encoding
+// a thousand words, and where a virtual machine must first get the memory from its host, ten times that. One that is read
+// before it is written is made twice, and the second time every processor that runs a thread of this process must be told.
+void TouchPages(void* memory, size_t bytes);
 
 // An array of `count` zeroed objects.
 template <typename T>
@@ -33,7 +34,7 @@ class ZeroedArray {
   const T& operator[](size_t i) const { return static_cast<const T*>(memory_.get())[i]; }
   T* data() { return static_cast<T*>(memory_.get()); }
   const T* data() const { return static_cast<const T*>(memory_.get()); }
-  void Touch() { TouchHugePages(memory_.get(), memory_.get_deleter().bytes); }
+  void Touch() { TouchPages(memory_.get(), memory_.get_deleter().bytes); }
 
  private:
   std::unique_ptr<void, FreeZeroed> memory_;
