@@ -30,6 +30,7 @@ FAMILIES = "gpt2 llama-3.2 qwen3 deepseek-v3 gpt-oss llama-2 gemma-3 t5-small be
 OURS = "portico python numpy".split()
 QUICK = "llama-3.2 qwen3".split()
 SIZES = {1: 100, 20: 12, 200: 2}  # KB: prompts a pass
+BATCH = 150  # prompts of 20 KB for one thread and two, besides those of the cells
 PASSES = 3
 CORE = "1"
 ANSWER_SECONDS = 60
@@ -109,17 +110,22 @@ def unpack(folder, family):
     return path
 
 
+def write_prompts(name, prompts):
+    path = WORK / f"{name}.prompts"
+    path.write_bytes(" ".join(map(str, [PASSES, *map(len, prompts)])).encode() + b"\n" + b"".join(prompts))
+    return path
+
+
 def write_cells(options):
-    """{(kind, size): (file, bytes a prompt)}; no text lies in two of them."""
-    cells = {}
+    """{(kind, size): (file, bytes a prompt)}, and {kind: file} for batches; no text lies in two of them."""
+    cells, batches = {}, {}
     for kind, data in texts.build(options.corpora, options.kinds).items():
         at = 0
         for size in options.sizes:
             prompts, at = texts.prompts(data, size * 1000, PASSES * SIZES[size], at)
-            path = WORK / f"{kind}-{size}.prompts"
-            path.write_bytes(" ".join(map(str, [PASSES, *map(len, prompts)])).encode() + b"\n" + b"".join(prompts))
-            cells[kind, size] = path, sum(map(len, prompts)) / len(prompts)
-    return cells
+            cells[kind, size] = write_prompts(f"{kind}-{size}", prompts), sum(map(len, prompts)) / len(prompts)
+        batches[kind] = write_prompts(f"{kind}-batch", texts.prompts(data, 20_000, BATCH, at)[0])
+    return cells, batches
 
 
 def measure_family(family, path, python, peers, cells):
@@ -147,12 +153,13 @@ def measure_family(family, path, python, peers, cells):
     return rows
 
 
-def measure_batches(family, path, cells):
-    """One thread and two on a batch of each kind of text: wall time, on two cores that should have nothing else to do."""
-    for kind in dict.fromkeys(kind for kind, _ in cells):
-        files = [file for (k, size), (file, _) in cells.items() if k == kind and size > 1]
-        if not files:
-            continue
+def measure_batches(family, path, cells, batches):
+    """One thread and two on a batch of each kind of text: wall time, on two cores that should have nothing else to do.
+
+    The batch is what the longer cells have and as much again, 5 MB in all: each thread has to meet the common words once,
+    and of a small batch that is a tenth. "bare" is what two processors of this machine give for arithmetic alone."""
+    for kind, more in batches.items():
+        files = [file for (k, size), (file, _) in cells.items() if k == kind and size > 1] + [more]
         done = subprocess.run([BUILD / "bench/tokenizer_batch_worker", path, *files], capture_output=True, text=True)
         if done.returncode != 0:
             print(f"{family:17} {kind:8} batch: {done.stderr.strip()}")
@@ -160,7 +167,8 @@ def measure_batches(family, path, cells):
         t = json.loads(done.stdout)
         print(f"{family:17} {kind:8} batch  " + " ".join(
             f"{state}: one thread {t['one_' + state] / 1000:.1f} ms, two {t['two_' + state] / 1000:.1f} ms, "
-            f"{t['one_' + state] / t['two_' + state]:.2f} x" for state in ("cold", "warm")), flush=True)
+            f"{t['one_' + state] / t['two_' + state]:.2f} x" for state in ("cold", "warm")) +
+            f" bare {t['one_bare'] / t['two_bare']:.2f} x", flush=True)
 
 
 def rate(row, state):
@@ -229,7 +237,7 @@ def main():
         subprocess.run(["ninja", "-C", BUILD, "tokenizer_worker", "tokenizer_batch_worker"], check=True, stdout=subprocess.DEVNULL)
     python = make_venv()
     peers = ["hf", *(p for p in options.peers if p != "hf"), *(OURS[1:] if has_portico(python) else [])]
-    cells = write_cells(options)
+    cells, batches = write_cells(options)
     rows = []
     for family in options.families:
         path = unpack(options.tokenizers, family)
@@ -237,7 +245,7 @@ def main():
             print(f"{family}: no tokenizer.json in {options.tokenizers / family}")
             continue
         rows += measure_family(family, path, python, peers, cells)
-        measure_batches(family, path, cells)
+        measure_batches(family, path, cells, batches)
         if options.out:
             options.out.write_text(json.dumps(rows, indent=1))
     summary(rows)
