@@ -1,12 +1,10 @@
 #include "tokenizer/place_sink.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "tokenizer/appender.h"
-#include "tokenizer/char_begins.h"
 #include "tokenizer/char_pages.h"
 #include "tokenizer/offset_trim.h"
 
@@ -60,7 +58,7 @@ PlaceSink::PlaceSink(std::string_view text, const PlaceLists& lists, bool trims)
 }
 
 PlaceSink::~PlaceSink() {
-  if (own_.bytes.capacity() > kMostKept || own_.begins.capacity() > kMostKept) return;
+  if (own_.bytes.capacity() > kMostKept || own_.blocks.capacity() > kMostKeptBytes) return;
   Drop();
   Spare() = std::move(own_);
 }
@@ -95,49 +93,20 @@ void PlaceSink::CountChars(std::string_view stretch, uint32_t from) {
     chars_ += static_cast<uint32_t>(stretch.size());
     return;
   }
-  // A place may be the stretch's end.
-  const size_t blocks = stretch.size() / 64 + 1;
-  if (own_.begins.size() < blocks) {
-    own_.begins.resize(blocks);
-    own_.before.resize(blocks);
-  }
-  uint64_t* begins = own_.begins.data();
-  uint32_t* before = own_.before.data();
-  uint32_t count = chars_;
-  for (size_t i = 0; i < blocks; ++i) {
-    begins[i] = CharBeginsIn(stretch.substr(i * 64, 64));
-    before[i] = count;
-    count += static_cast<uint32_t>(std::popcount(begins[i]));
-  }
-  begins[stretch.size() / 64] |= uint64_t{1} << stretch.size() % 64;
-  auto chars_before = [=](uint32_t at) {
-    uint64_t in_front = begins[at / 64] & ((uint64_t{1} << at % 64) - 1);
-    return before[at / 64] + static_cast<uint32_t>(std::popcount(in_front));
-  };
-  auto char_begin = [=](uint32_t at) {
-    const uint64_t in_front = begins[at / 64] << (63 - at % 64);
-    if (in_front != 0) [[likely]]
-      return at - static_cast<uint32_t>(std::countl_zero(in_front));
-    return at / 64 * 64 - 1 - static_cast<uint32_t>(std::countl_zero(begins[at / 64 - 1]));
-  };
-  auto char_end = [=](uint32_t at) {
-    const uint64_t behind = begins[at / 64] >> at % 64;
-    if (behind != 0) [[likely]]
-      return at + static_cast<uint32_t>(std::countr_zero(behind));
-    return at / 64 * 64 + 64 + static_cast<uint32_t>(std::countr_zero(begins[at / 64 + 1]));
-  };
+  CharBlocks& blocks = own_.blocks;
+  blocks.Count(stretch);
   for (size_t i = done_; i < count_; ++i) {
     Span& span = own_.bytes[i];
     uint32_t begin = span.begin - from;
     uint32_t end = span.end - from;
     if constexpr (kParts) {
-      begin = char_begin(begin);
-      end = char_end(end);
+      begin = blocks.BeginOf(begin);
+      end = blocks.EndOf(end);
       span = {begin + from, end + from};
     }
-    own_.chars[i] = {chars_before(begin), chars_before(end)};
+    own_.chars[i] = {chars_ + blocks.Before(begin), chars_ + blocks.Before(end)};
   }
-  chars_ = count;
+  chars_ += blocks.total();
 }
 
 template <bool kParts>

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tokenizer/char_begins.h"
 #include "tokenizer/encoding.h"
 #include "tokenizer/text_cache.h"
 
@@ -126,12 +127,12 @@ class PlaceSink {
     // A token each, and room for more.
     std::vector<Span> bytes;
     std::vector<Span> chars;
-    std::vector<uint32_t> words;   // begun with the token
-    std::vector<uint64_t> begins;  // a bit a byte of the stretch: a character begins there
-    std::vector<uint32_t> before;  // by 64 bytes: characters in front
+    std::vector<uint32_t> words;  // begun with the token
     std::vector<uint32_t> packed;
+    CharBlocks blocks;
   };
-  static constexpr size_t kMostKept = 4096;  // tokens
+  static constexpr size_t kMostKept = 4096;          // tokens
+  static constexpr size_t kMostKeptBytes = 1 << 18;  // of a stretch
   static Lists& Spare();
 
   template <typename F>
