@@ -1,13 +1,13 @@
 // Measures Portico's encode for bench/tokenizer/run.py: one tokenizer, cells on request.
 //
-//     tokenizer_worker TOKENIZER
+//     tokenizer_worker MODE TOKENIZER
 //
 // Reads lines "PROMPTS IDS". PROMPTS is a file (prompts.h) with as many prompts a pass. Every prompt is encoded once, in
-// order (cold), then the first again and again (warm), and both once more with offsets, and with all that an Encoding has,
-// by more such tokenizers, which have caches of their own. The ids of all prompts are kept and go to IDS (for each: a
-// count, then the ids; 32 bits each). Offsets are set beside ids that are not kept either ("reused"): the kernel takes
-// 2 us and more for a new page of memory, and offsets need two for each of the ids'. The answer is a line of JSON, in
-// microseconds a prompt.
+// order (cold), then the first again and again (warm). MODE says to what: "ids" to lists that are kept, as the peers keep
+// theirs; "reused" to one list that is used again; "offsets" to two such lists, with offsets; "whole" to an Encoding with
+// tokens, words and masks too. The ids of all prompts go to IDS (for each: a count, then the ids; 32 bits each). The answer
+// is a line of JSON, in microseconds a prompt. A process has one tokenizer: another's tables would drive its own from the
+// processor's caches.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -66,63 +66,81 @@ double Warm(const Cell& cell, Encode encode) {
   return Median(std::move(times));
 }
 
-struct Tokenizers {
-  const Tokenizer& keeping;
-  const Tokenizer& reusing;
-  const Tokenizer& placing;
-  const Tokenizer& full;
+// Has the kernel give the pages that the cells' ids will lie in (run.py has malloc keep them): it takes 2 us and more for
+// one, which says nothing of a tokenizer.
+void TouchHeap() {
+  constexpr size_t kBytes = size_t{64} << 20U;
+  std::vector<char> touched(kBytes, 1);
+  asm volatile("" : : "r"(touched.data()) : "memory");
+}
+
+class Encoder {
+ public:
+  Encoder(std::string mode, std::shared_ptr<const Tokenizer> tokenizer)
+      : mode_(std::move(mode)), tokenizer_(std::move(tokenizer)) {
+    options_.add_special_tokens = false;
+  }
+
+  // Encodes as the mode says; all but "ids" to lists of its own.
+  void operator()(const std::string& text, std::vector<TokenId>* ids) {
+    if (mode_ == "ids") return tokenizer_->Encode(text, false, ids);
+    if (mode_ == "whole") {
+      if (!tokenizer_->EncodeFull(text, nullptr, options_).ok()) std::abort();
+      return;
+    }
+    ids_.clear();
+    if (mode_ == "reused") return tokenizer_->Encode(text, false, &ids_);
+    offsets_.clear();
+    const Status status =
+        tokenizer_->EncodeOffsets(text, options_, OffsetUnit::kCodePoints, &ids_, &offsets_);
+    if (!status.ok()) std::abort();
+  }
+
+  // The ids of a text by the mode's own way.
+  std::vector<TokenId> Ids(const std::string& text) {
+    if (mode_ == "ids" || mode_ == "reused") {
+      std::vector<TokenId> ids;
+      tokenizer_->Encode(text, false, &ids);
+      return ids;
+    }
+    if (mode_ == "whole") return tokenizer_->EncodeFull(text, nullptr, options_)->ids;
+    (*this)(text, nullptr);
+    if (offsets_.size() != ids_.size()) std::abort();
+    return ids_;
+  }
+
+ private:
+  std::string mode_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  Tokenizer::EncodeOptions options_;
+  std::vector<TokenId> ids_;
+  std::vector<Span> offsets_;
 };
 
-void Measure(const Tokenizers& tokenizers, const std::string& prompts,
-             const std::string& ids_path) {
+void Measure(Encoder* encoder, const std::string& prompts, const std::string& ids_path) {
   Cell cell = ReadCell(prompts);
-  std::vector<std::vector<TokenId>> ids(cell.prompts.size());
+  std::vector<std::vector<TokenId>> kept(cell.prompts.size());
   double first = 0;
   double begin = MicrosNow();
   double cold = Cold(cell, [&](size_t i) {
-    tokenizers.keeping.Encode(cell.prompts[i], false, &ids[i]);
+    (*encoder)(cell.prompts[i], &kept[i]);
     if (i == 0) first = MicrosNow() - begin;
   });
   std::vector<TokenId> again;
-  auto encode = [&](const Tokenizer& tokenizer, size_t i) {
+  double warm = Warm(cell, [&](size_t i) {
     again.clear();
-    tokenizer.Encode(cell.prompts[i], false, &again);
-  };
-  double warm = Warm(cell, [&](size_t i) { encode(tokenizers.keeping, i); });
-  double reused = Cold(cell, [&](size_t i) { encode(tokenizers.reusing, i); });
-  Tokenizer::EncodeOptions options;
-  options.add_special_tokens = false;
-  std::vector<Span> offsets;
-  auto encode_offsets = [&](size_t i) {
-    again.clear();
-    offsets.clear();
-    const Status status = tokenizers.placing.EncodeOffsets(
-        cell.prompts[i], options, OffsetUnit::kCodePoints, &again, &offsets);
-    if (!status.ok()) std::abort();
-  };
-  double cold_offsets = Cold(cell, encode_offsets);
-  double warm_offsets = Warm(cell, encode_offsets);
-  for (size_t i = 0; i < ids.size(); ++i) {
-    encode_offsets(i);
-    if (again != ids[i] || offsets.size() != again.size()) std::abort();
-  }
-  auto encode_full = [&](size_t i) {
-    if (!tokenizers.full.EncodeFull(cell.prompts[i], nullptr, options).ok()) std::abort();
-  };
-  double cold_whole = Cold(cell, encode_full);
-  double whole = Warm(cell, encode_full);
+    (*encoder)(cell.prompts[i], &again);
+  });
   std::ofstream out(ids_path, std::ios::binary);
-  for (const std::vector<TokenId>& list : ids) {
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const std::vector<TokenId> list = kept[i].empty() ? encoder->Ids(cell.prompts[i]) : kept[i];
     auto count = static_cast<uint32_t>(list.size());
     out.write(reinterpret_cast<const char*>(&count), sizeof count);
     out.write(reinterpret_cast<const char*>(list.data()),
               static_cast<std::streamsize>(list.size() * sizeof(TokenId)));
   }
   out.close();
-  std::printf(
-      "{\"cold\": %.3f, \"warm\": %.3f, \"first\": %.3f, \"reused\": %.3f, "
-      "\"cold_offsets\": %.3f, \"offsets\": %.3f, \"cold_whole\": %.3f, \"whole\": %.3f}\n",
-      cold, warm, first, reused, cold_offsets, warm_offsets, cold_whole, whole);
+  std::printf("{\"cold\": %.3f, \"warm\": %.3f, \"first\": %.3f}\n", cold, warm, first);
   std::fflush(stdout);
 }
 
@@ -130,24 +148,22 @@ void Measure(const Tokenizers& tokenizers, const std::string& prompts,
 }  // namespace portico
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: tokenizer_worker TOKENIZER\n");
+  const std::string mode = argc == 3 ? argv[1] : "";
+  if (mode != "ids" && mode != "reused" && mode != "offsets" && mode != "whole") {
+    std::fprintf(stderr, "usage: tokenizer_worker ids|reused|offsets|whole TOKENIZER\n");
     return 2;
   }
-  std::vector<std::shared_ptr<const portico::Tokenizer>> loaded;
-  for (int i = 0; i < 4; ++i) {
-    auto tokenizer = portico::Tokenizer::Load(argv[1]);
-    if (!tokenizer.ok()) {
-      std::fprintf(stderr, "%s\n", tokenizer.status().ToString().c_str());
-      return 1;
-    }
-    loaded.push_back(*tokenizer);
+  auto tokenizer = portico::Tokenizer::Load(argv[2]);
+  if (!tokenizer.ok()) {
+    std::fprintf(stderr, "%s\n", tokenizer.status().ToString().c_str());
+    return 1;
   }
-  const portico::Tokenizers tokenizers{*loaded[0], *loaded[1], *loaded[2], *loaded[3]};
+  portico::TouchHeap();
+  portico::Encoder encoder(mode, *tokenizer);
   std::printf("{}\n");
   std::fflush(stdout);
   for (std::string prompts, ids; std::cin >> prompts >> ids;) {
-    portico::Measure(tokenizers, prompts, ids);
+    portico::Measure(&encoder, prompts, ids);
   }
   return 0;
 }

@@ -2,9 +2,10 @@
 
 One thread, CPU time; prompts of 1, 20 and 200 KB; cold (no prompt comes twice) and warm (one prompt again and again). Every
 tokenizer is a process of its own; all measure one cell before the next cell begins. A peer counts as exact in a cell
-if its ids of all prompts equal those of `tokenizers`. "offsets": the speed with offsets, cold and warm, as a part of that
-without, both into lists that are used again; "whole": the same with all that an Encoding has (tokens, words, masks too). "batch": one thread and two on many prompts, wall time. A Python module `portico` in the bench's venv
-is measured too: "python" with ids as a list, "numpy" with an array.
+if its ids of all prompts equal those of `tokenizers`. No process takes new pages for what it returns: they were had before.
+"offsets": the speed with offsets, cold and warm, as a part of that without, both into lists that are used again; "whole":
+the same with all that an Encoding has (tokens, words, masks too). "batch": one thread and two on many prompts, wall time.
+A Python module `portico` in the bench's venv is measured too: "python" with ids as a list, "numpy" with an array.
     ./dev bench tokenizer [--quick] [--families gpt2 ...] [--kinds english ...] [--sizes 1 20 200] [--out FILE.json]
 Tokenizers: --tokenizers FOLDER of folders with tokenizer.json or .json.gz. Texts: texts.py; --corpora FOLDER.
 """
@@ -27,7 +28,9 @@ WORK = ROOT / "build/bench/tokenizer"
 PACKAGES = {"hf": "tokenizers==0.23.3", "tiktoken": "tiktoken==0.14.0", "gigatoken": "gigatoken==0.10.0",
             "fastokens": "fastokens==0.3.5", "iree": "iree-tokenizer==0.3.0", "tokie": "tokie==0.1.4"}
 FAMILIES = "gpt2 llama-3.2 qwen3 deepseek-v3 gpt-oss llama-2 gemma-3 t5-small bert-base-uncased".split()
-OURS = "portico python numpy".split()
+MODES = {"portico": "ids", "reused": "reused", "offsets": "offsets", "whole": "whole"}  # encode_worker.cc
+OURS = [*MODES, "python", "numpy"]
+KEEP_PAGES = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TOP_PAD_": str(64 << 20)}
 QUICK = "llama-3.2 qwen3".split()
 SIZES = {1: 100, 20: 12, 200: 2}  # KB: prompts a pass
 BATCH = 150  # prompts of 20 KB for one thread and two, besides those of the cells
@@ -44,7 +47,7 @@ class Worker:
         single = {"RAYON_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "PORTICO_THREADS": "1"}
         self.log = open(WORK / f"{name}.log", "w+")
         self.process = subprocess.Popen(["taskset", "-c", CORE, *map(str, command)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=self.log, text=True, env={**os.environ, **single})
+                                        stdout=subprocess.PIPE, stderr=self.log, text=True, env={**os.environ, **single, **KEEP_PAGES})
         self.answer()
 
     def answer(self):
@@ -130,7 +133,7 @@ def write_cells(options):
 
 def measure_family(family, path, python, peers, cells):
     """Rows of one family: a dict for each cell and tokenizer."""
-    workers = [Worker("portico", [BUILD / "bench/tokenizer_worker", path])]
+    workers = [Worker(name, [BUILD / "bench/tokenizer_worker", mode, path]) for name, mode in MODES.items()]
     workers += [Worker(peer, [python, HERE / "peer_worker.py", peer, path]) for peer in peers]
     rows = []
     for (kind, size), (prompts, length) in cells.items():
@@ -190,11 +193,12 @@ def print_cell(found):
         best = best_peer(found, state)
         ratio = f"{rate(ours, state) / rate(best, state):5.2f} x {best['peer']:9}" if best else " " * 17
         line += f" {state} {ours[state]:8.1f} us {rate(ours, state):6.1f} MB/s {ratio}"
-    offsets = (f" offsets {ours['reused'] / ours['cold_offsets']:4.2f} {ours['warm'] / ours['offsets']:4.2f}"
-               f" whole {ours['cold'] / ours['cold_whole']:4.2f} {ours['warm'] / ours['whole']:4.2f}")
-    wrong = "" if ours["exact"] else "  NOT EXACT"
+    reused, places, whole = (found[name] for name in MODES if name != "portico")
+    offsets = (f" offsets {reused['cold'] / places['cold']:4.2f} {reused['warm'] / places['warm']:4.2f}"
+               f" whole {reused['cold'] / whole['cold']:4.2f} {reused['warm'] / whole['warm']:4.2f}")
+    wrong = "" if all(found[name]["exact"] for name in MODES) else "  NOT EXACT"
     others = " ".join(f"{name} {rate(r, 'cold'):.0f}/{rate(r, 'warm'):.0f}{'' if r['exact'] else '(x)'}"
-                      for name, r in found.items() if name != "portico")
+                      for name, r in found.items() if name not in MODES)
     print(line + offsets + wrong + " | " + others, flush=True)
 
 
@@ -210,7 +214,7 @@ def summary(rows):
                 ratios.append((rate(found["portico"], state) / rate(best, state), key, state))
     ahead = sum(r >= 1 for r, *_ in ratios)
     below = sorted(r for r in ratios if r[0] < 0.8)
-    wrong = sorted({r["family"] for r in rows if r["peer"] == "portico" and not r["exact"]})
+    wrong = sorted({r["family"] for r in rows if r["peer"] in MODES and not r["exact"]})
     print(f"\n{ahead} of {len(ratios)} cells ahead of the best exact peer (target: two thirds), "
           f"{len(below)} below 0.8 of it (target: none); not exact: {', '.join(wrong) or 'none'}")
     for ratio, (family, kind, size), state in below:
