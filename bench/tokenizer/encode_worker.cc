@@ -69,7 +69,7 @@ double Warm(const Cell& cell, Encode encode) {
 // Has the kernel give the pages that the cells' ids will lie in (run.py has malloc keep them): it takes 2 us and more for
 // one, which says nothing of a tokenizer.
 void TouchHeap() {
-  constexpr size_t kBytes = size_t{64} << 20U;
+  constexpr size_t kBytes = size_t{24} << 20U;
   std::vector<char> touched(kBytes, 1);
   asm volatile("" : : "r"(touched.data()) : "memory");
 }
@@ -153,12 +153,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: tokenizer_worker ids|reused|offsets|whole TOKENIZER\n");
     return 2;
   }
+  portico::TouchHeap();
   auto tokenizer = portico::Tokenizer::Load(argv[2]);
   if (!tokenizer.ok()) {
     std::fprintf(stderr, "%s\n", tokenizer.status().ToString().c_str());
     return 1;
   }
-  portico::TouchHeap();
   portico::Encoder encoder(mode, *tokenizer);
   std::printf("{}\n");
   std::fflush(stdout);

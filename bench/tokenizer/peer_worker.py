@@ -8,7 +8,7 @@ import time
 
 WARM_SECONDS = 0.03
 TOGETHER_BYTES = 20_000
-HEAP_BYTES = 64 << 20
+HEAP_BYTES = 24 << 20
 GPT2_PATTERN = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 
 
@@ -117,8 +117,8 @@ def measure(encode, prompts_path, ids_path):
 
 
 def main():
-    encode = globals()[sys.argv[1]](sys.argv[2])
     bytearray(b"\1") * HEAP_BYTES  # as TouchHeap of encode_worker.cc
+    encode = globals()[sys.argv[1]](sys.argv[2])
     print("{}", flush=True)
     for line in sys.stdin:
         print(json.dumps(measure(encode, *line.split())), flush=True)

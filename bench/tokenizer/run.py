@@ -30,7 +30,7 @@ PACKAGES = {"hf": "tokenizers==0.23.3", "tiktoken": "tiktoken==0.14.0", "gigatok
 FAMILIES = "gpt2 llama-3.2 qwen3 deepseek-v3 gpt-oss llama-2 gemma-3 t5-small bert-base-uncased".split()
 MODES = {"portico": "ids", "reused": "reused", "offsets": "offsets", "whole": "whole"}  # encode_worker.cc
 OURS = [*MODES, "python", "numpy"]
-KEEP_PAGES = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TOP_PAD_": str(64 << 20)}
+KEEP_PAGES = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_MMAP_THRESHOLD_": str(1 << 25), "MALLOC_TOP_PAD_": str(64 << 20)}
 QUICK = "llama-3.2 qwen3".split()
 SIZES = {1: 100, 20: 12, 200: 2}  # KB: prompts a pass
 BATCH = 150  # prompts of 20 KB for one thread and two, besides those of the cells
