@@ -97,10 +97,12 @@ bool Pipeline::PlaceNormalized(std::string_view part, bool parse_special, PlaceS
   const std::optional<AlignedNfc> nfc = AlignedNfc::Of(part);
   if (!nfc) return false;
   std::vector<Span> spans;
+  spans.reserve(part.size() / 2);
   std::vector<int32_t> words;
   uint32_t count = 0;
   {
-    PlaceSink inner(nfc->text(), {.bytes = &spans, .words = &words}, /*trims=*/false);
+    const PlaceLists lists{.bytes = &spans, .words = places->WantsWords() ? &words : nullptr};
+    PlaceSink inner(nfc->text(), lists, /*trims=*/false);
     if (!PlaceByteLevel(nfc->text(), parse_special, &inner, ids, texts)) return false;
     count = inner.words();
   }
