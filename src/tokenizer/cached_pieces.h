@@ -19,48 +19,53 @@ template <typename Encode>
 [[gnu::always_inline]] inline bool AppendCached(std::string_view piece, size_t readable,
                                                 PieceCache* cache, IdSink* out, Encode encode) {
   thread_local std::vector<TokenId> ids;
-  if (piece.size() <= PieceCache::kShortBytes) {
-    PieceKey key = PieceKey::Of(piece.data(), piece.size(), readable);
-    uint64_t hash = key.Hash();
-    if (const PieceCache::Short* hit = cache->FindShort(key, hash)) [[likely]] {
-      out->AppendShort(hit->ids, hit->count);
-      return true;
-    }
+  auto append_new = [&] {
     ids.clear();
     if (!encode(piece, &ids)) return false;
     out->Append(ids.data(), ids.size());
-    if (!ids.empty() && ids.size() <= PieceCache::kShortIds) {
-      cache->AddShort(key, hash, ids.data(), ids.size());
-    }
     return true;
-  }
-  if (piece.size() <= PieceCache::kMediumBytes) {
-    PieceCache::MediumKey key = PieceCache::MediumKeyOf(piece);
-    if (const PieceCache::Medium* hit = cache->FindMedium(key)) {
-      out->Append(hit->ids, hit->count);
-      return true;
-    }
-    ids.clear();
-    if (!encode(piece, &ids)) return false;
-    out->Append(ids.data(), ids.size());
-    if (!ids.empty() && ids.size() <= PieceCache::kMediumIds) {
-      cache->AddMedium(key, ids.data(), ids.size());
-    }
-    return true;
-  }
-  uint64_t hash = 0;
-  if (piece.size() <= PieceCache::kLongBytes) {
-    hash = HashBytes(piece);
+  };
+  if (piece.size() > PieceCache::kMediumBytes) {
+    if (piece.size() > PieceCache::kLongBytes) return append_new();
+    const uint64_t hash = HashBytes(piece);
     size_t count = 0;
     if (const TokenId* hit = cache->FindLong(piece, hash, &count)) {
       out->Append(hit, count);
       return true;
     }
+    if (!append_new()) return false;
+    cache->AddLong(piece, hash, ids.data(), ids.size());
+    return true;
   }
-  ids.clear();
-  if (!encode(piece, &ids)) return false;
-  out->Append(ids.data(), ids.size());
-  if (piece.size() <= PieceCache::kLongBytes) cache->AddLong(piece, hash, ids.data(), ids.size());
+  const bool is_short = piece.size() <= PieceCache::kShortBytes;
+  bool may_be_medium = !is_short;
+  PieceKey key{};
+  uint64_t hash = 0;
+  if (is_short) {
+    key = PieceKey::Of(piece.data(), piece.size(), readable);
+    hash = key.Hash();
+    if (const PieceCache::Short* hit = cache->FindShort(key, hash)) [[likely]] {
+      if (hit->count != PieceCache::kInMedium) [[likely]] {
+        out->AppendShort(hit->ids, hit->count);
+        return true;
+      }
+      may_be_medium = true;
+    }
+  }
+  if (may_be_medium) {
+    if (const PieceCache::Medium* hit = cache->FindMedium(PieceCache::MediumKeyOf(piece))) {
+      out->Append(hit->ids, hit->count);
+      return true;
+    }
+  }
+  if (!append_new()) return false;
+  if (ids.empty()) return true;
+  if (is_short && ids.size() <= PieceCache::kShortIds) {
+    cache->AddShort(key, hash, ids.data(), ids.size());
+  } else if (ids.size() <= PieceCache::kMediumIds) {
+    cache->AddMedium(PieceCache::MediumKeyOf(piece), ids.data(), ids.size());
+    if (is_short) cache->AddShortInMedium(key, hash);
+  }
   return true;
 }
 
