@@ -98,7 +98,7 @@ template <typename Places, typename Part>
     out->Foresee(static_cast<size_t>(p - text.data()), static_cast<size_t>(end - p));
     auto bytes = static_cast<size_t>(p - begin);
     if (bytes <= TextCache::kMost && static_cast<size_t>(end - p) >= TextCache::kBehind &&
-        texts->Seen(hash)) {
+        places->MayKeep() && texts->Seen(hash)) {
       texts->Store(begin, bytes, hash, out->From(first), places->Pack(mark, bytes));
     }
   }

@@ -43,6 +43,25 @@ std::string SentencePiece() {
          R"(},"merges":[["t","h"],["th","e"],["▁","the"],["a","b"],["o","n"],["e","h"],["h","h"],["n","h"],["b","h"],["a","h"],["o","h"]]}})";
 }
 
+// U+0001 becomes nothing.
+std::string Unigram() {
+  return R"({"version":"1.0","added_tokens":[],)"
+         R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"IAAAAAAQAAD/AAAA/wAAAP8AAAD/AAAAAQkAAP8AAAAAAACAAA=="},)"
+         R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"WhitespaceSplit"},)"
+         R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true}]},)"
+         R"("model":{"type":"Unigram","unk_id":0,"vocab":[["<unk>",0],["▁",-2],["▁the",-3],["th",-4],["t",-6],["h",-6],["a",-5],)"
+         R"(["ab",-5.5],["b",-6],["on",-4],["o",-6],["n",-6],["1",-5],["2",-5],["中",-7],["ah",-6],["▁a",-5]]}})";
+}
+
+std::string WordPiece() {
+  return R"({"version":"1.0","added_tokens":[],)"
+         R"("normalizer":{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,"lowercase":true},)"
+         R"("pre_tokenizer":{"type":"BertPreTokenizer"},)"
+         R"("model":{"type":"WordPiece","unk_token":"[UNK]","continuing_subword_prefix":"##","max_input_chars_per_word":100,)"
+         R"("vocab":{"[UNK]":0,"the":1,"ab":2,"##ab":3,"on":4,"th":5,"a":6,"##h":7,"o":8,"1":9,"##2":10,"中":11,"?":12,"##the":13,)"
+         R"("##a":14,"##on":15,"2":16,"##th":17,"##o":18,"##1":19,"h":20,"!":21,"e":22}}})";
+}
+
 struct Encoded {
   std::vector<TokenId> ids;
   std::vector<Span> offsets;
@@ -81,8 +100,8 @@ class KnownTextsTest : public ::testing::TestWithParam<std::string (*)()> {
   }
 
   std::string Words(size_t bytes) {
-    constexpr const char* kWords[] = {"the", "abab", "on", "12",   "th", "bat", "a", "o",
-                                      "1",   "\n\n", "é",  "中文", "?!", "'s",  "  "};
+    constexpr const char* kWords[] = {"the", "abab", "on", "12",   "th", "bat", "a",  "o",
+                                      "1",   "\n\n", "é",  "中文", "?!", "'s",  "  ", "\1"};
     std::string text;
     while (text.size() < bytes) {
       text += kWords[random_() % std::size(kWords)];
@@ -128,10 +147,29 @@ TEST_P(KnownTextsTest, WhatFollowsAStretchDecidesWhereItsLastPieceEnds) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, KnownTextsTest, ::testing::Values(&ByteLevel, &SentencePiece),
-                         [](const auto& kind) {
-                           return kind.index == 0 ? "ByteLevel" : "SentencePiece";
-                         });
+TEST_P(KnownTextsTest, WhatIsInFrontOfAStretchDecidesWhatItsFirstTokenStandsFor) {
+  for (int i = 0; i < 3; ++i) {
+    Learn();
+    std::vector<std::string> ends;
+    for (size_t at = base_.find(" \1"); at < base_.size(); at = base_.find(" \1", at + 1)) {
+      ends.push_back(base_.substr(at + 1, 5000));
+    }
+    for (const std::string& end : ends) ExpectAsNew(end, 1);
+    // Now as the first of a text before it is one inside of it.
+    known_ = Fresh();
+    for (const std::string& end : ends) ExpectAsNew(end, 3);
+    ExpectAsNew(base_, 1);
+  }
+}
+
+std::string NameOf(const ::testing::TestParamInfo<std::string (*)()>& kind) {
+  constexpr const char* kNames[] = {"ByteLevel", "SentencePiece", "Unigram", "WordPiece"};
+  return kNames[kind.index];
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, KnownTextsTest,
+                         ::testing::Values(&ByteLevel, &SentencePiece, &Unigram, &WordPiece),
+                         NameOf);
 
 }  // namespace
 }  // namespace portico::tokenizer

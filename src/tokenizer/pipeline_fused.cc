@@ -63,7 +63,7 @@ bool Pipeline::AppendStretches(std::string_view text, IdSink* out, Places* place
     } while (end < text.size() && end - at < TextCache::kMost && (end - at < least || !firm));
     const size_t length = end - at;
     if (keep && firm && length < TextCache::kMost && readable >= length + TextCache::kBehind &&
-        texts.Seen(hash)) {
+        places->MayKeep() && texts.Seen(hash)) {
       texts.Store(text.data() + at, length, hash, out->From(first), places->Pack(mark, length));
     }
     places->Release();

@@ -72,6 +72,7 @@ void PlaceSink::Drop() {
   count_ = 0;
   done_ = 0;
   has_texts_ = false;
+  hang_on_front_ = false;
 }
 
 void PlaceSink::Grow(size_t count) {

@@ -36,6 +36,7 @@ struct NoPlaces {
   void AddWhole(const char*, const char*) {}
   void EndStretch(const char*, const char*) {}
   bool Copy(const char*, const TextCache::Found&) { return true; }
+  bool MayKeep() const { return true; }
   std::span<const uint32_t> Pack(const Mark&, size_t) { return {}; }
 };
 
@@ -76,6 +77,8 @@ class PlaceSink {
     has_texts_ = true;
     if (out_.texts) texts_.emplace_back(told_ + count_ - done_ - 1, text);
   }
+  // The places of the stretch hang on what is in front of it.
+  void HangOnFront() { hang_on_front_ = true; }
   void EndStretch(const char* begin, const char* end) { EndStretchOf<false>(begin, end); }
 
   // The same for many tokens at once: what `bytes` and `words` point to is to be filled in for each before the next call.
@@ -100,6 +103,8 @@ class PlaceSink {
   void AddStretch(const char* begin, const char* end, std::span<const Span> bytes,
                   std::span<const int32_t> words, uint32_t count);
 
+  // Whether the places since the mark may be told of the same bytes elsewhere.
+  bool MayKeep() const { return !hang_on_front_; }
   // The places of the `bytes` since the mark, at most TextCache::kMost; valid until the next Pack().
   std::span<const uint32_t> Pack(const Mark& mark, size_t bytes);
   // A stretch that is remembered, instead of telling it. False, and nothing, where it lacks what is wanted.
@@ -158,6 +163,7 @@ class PlaceSink {
   // Of the stretch, or of all since Hold().
   bool held_ = false;
   bool has_texts_ = false;
+  bool hang_on_front_ = false;
   size_t count_ = 0;  // tokens
   size_t done_ = 0;   // so many are told of
   Lists own_;

@@ -189,6 +189,7 @@ bool UnigramEncoder::EncodeAligned(std::string_view chunk, bool at_start, IdSink
   text.clear();
   origin.clear();
   if (!AlignRuns(chunk, &text, &origin)) {
+    places->HangOnFront();
     text.clear();
     origin.clear();
     if (!AlignWhole(chunk, at_start, &text, &origin, &begin)) return false;
