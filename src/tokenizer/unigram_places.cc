@@ -63,6 +63,11 @@ void UnigramEncoder::PlaceKept(std::string_view word, std::string_view piece,
 // Places the ids of a word that normalizing leaves as it is, by their spellings where these tell.
 bool UnigramEncoder::PlaceIds(std::string_view word, std::span<const TokenId> ids,
                               PlaceSink* places) const {
+  if (ids.size() == 1 && ids[0] != model_.unk_id()) {
+    places->BeginWord();
+    places->Add(word.data(), word.data() + word.size());
+    return true;
+  }
   thread_local std::string piece;
   thread_local std::vector<Token> tokens;
   piece.assign(kSpaceSymbol).append(word);
