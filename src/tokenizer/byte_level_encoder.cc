@@ -272,7 +272,7 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
   while (p < end) {
     const char* begin = p;
     auto readable = static_cast<size_t>(end - p);
-    bool keep = readable >= TextCache::kLeast + TextCache::kBehind;
+    bool keep = readable >= TextCache::kReadable;
     const size_t least = TextCache::LeastOf(readable);
     uint64_t hash = 0;
     auto copied = [&] {
@@ -307,8 +307,7 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
     }
     pieces.Resolve();
     out.Foresee(static_cast<size_t>(p - text.data()), static_cast<size_t>(end - p));
-    keep = keep && readable >= length + TextCache::kBehind && length < TextCache::kMost &&
-           texts->Seen(hash);
+    keep = keep && TextCache::MayStore(length, readable - length) && texts->Seen(hash);
     const auto mark = places->BeginStretch(begin);
     if constexpr (Places::kWanted) {
       Place(begin, p, out.From(first), std::span(piece_ends).first(piece_count),
@@ -316,7 +315,8 @@ void ByteLevelEncoder::EncodeWith(Scanner scanner, std::string_view text, std::v
       places->EndStretchOfParts(begin, p);
     }
     if (keep) {
-      texts->Store(begin, length, hash, out.From(first), places->Pack(mark, length));
+      texts->Store(begin, length, readable - length, hash, out.From(first),
+                   places->Pack(mark, length));
     }
   }
 }

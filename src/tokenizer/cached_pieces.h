@@ -78,10 +78,11 @@ template <typename Places, typename Part>
   TextCache* texts = cache->texts();
   const char* p = text.data();
   const char* end = p + text.size();
-  while (static_cast<size_t>(end - p) >= TextCache::kLeast + TextCache::kBehind) {
+  while (static_cast<size_t>(end - p) >= TextCache::kReadable) {
     const char* begin = p;
+    const auto readable = static_cast<size_t>(end - p);
     uint64_t hash = TextCache::HashOf(p);
-    TextCache::Found found = texts->Find(p, static_cast<size_t>(end - p), hash);
+    TextCache::Found found = texts->Find(p, readable, hash);
     if (found.bytes > 0 && places->Copy(begin, found)) {
       out->Append(found.ids.data(), found.ids.size());
       p += found.bytes;
@@ -89,17 +90,18 @@ template <typename Places, typename Part>
     }
     const auto mark = places->BeginStretch(begin);
     size_t first = out->size();
-    const size_t least = TextCache::LeastOf(static_cast<size_t>(end - p));
-    while (p < end && static_cast<size_t>(p - begin) < least) {
+    const size_t least = TextCache::LeastOf(readable);
+    size_t length = 0;
+    while (p < end && (length < least || readable < length + TextCache::kBehind)) {
       p = part(p);
       if (p == nullptr) return false;
+      length = static_cast<size_t>(p - begin);
     }
     places->EndStretch(begin, p);
-    out->Foresee(static_cast<size_t>(p - text.data()), static_cast<size_t>(end - p));
-    auto bytes = static_cast<size_t>(p - begin);
-    if (bytes <= TextCache::kMost && static_cast<size_t>(end - p) >= TextCache::kBehind &&
-        places->MayKeep() && texts->Seen(hash)) {
-      texts->Store(begin, bytes, hash, out->From(first), places->Pack(mark, bytes));
+    out->Foresee(static_cast<size_t>(p - text.data()), readable - length);
+    if (TextCache::MayStore(length, readable - length) && places->MayKeep() && texts->Seen(hash)) {
+      texts->Store(begin, length, readable - length, hash, out->From(first),
+                   places->Pack(mark, length));
     }
   }
   const char* begin = p;

@@ -21,14 +21,14 @@ bool EncodePart(const FusedEncoder& encoder, std::string_view part, bool at_star
 
 // As a text goes by in stretches inside of an encoder (text_cache.h), so it does here where its lines or words are
 // added tokens and what lies between them is too short to be kept. A stretch begins and ends behind an added token, and
-// what decided its tokens ends within TextCache::kBehind bytes behind it.
+// what decided its tokens ends within TextCache::kBehind bytes behind it, or it ends with the text.
 template <typename Places>
 bool Pipeline::AppendStretches(std::string_view text, IdSink* out, Places* places) const {
   TextCache& texts = *fused_->raw_texts();
   for (size_t at = 0; at < text.size();) {
     const size_t readable = text.size() - at;
     // The text's own beginning may be encoded otherwise.
-    const bool keep = at > 0 && readable >= TextCache::kLeast + TextCache::kBehind;
+    const bool keep = at > 0 && readable >= TextCache::kReadable;
     const size_t least = TextCache::LeastOf(readable);
     uint64_t hash = 0;
     if (keep) {
@@ -59,12 +59,13 @@ bool Pipeline::AppendStretches(std::string_view text, IdSink* out, Places* place
         places->AddWhole(text.data() + token->begin, text.data() + token->end);
       }
       end = token ? token->end : text.size();
-      firm = token && looked <= end + TextCache::kBehind;
+      firm = end == text.size() || (token && looked <= end + TextCache::kBehind);
     } while (end < text.size() && end - at < TextCache::kMost && (end - at < least || !firm));
     const size_t length = end - at;
-    if (keep && firm && length < TextCache::kMost && readable >= length + TextCache::kBehind &&
-        places->MayKeep() && texts.Seen(hash)) {
-      texts.Store(text.data() + at, length, hash, out->From(first), places->Pack(mark, length));
+    if (keep && firm && TextCache::MayStore(length, readable - length) && places->MayKeep() &&
+        texts.Seen(hash)) {
+      texts.Store(text.data() + at, length, readable - length, hash, out->From(first),
+                  places->Pack(mark, length));
     }
     places->Release();
     at = end;

@@ -102,7 +102,7 @@ TEST_F(RawStretchesTest, AStretchIsNotCutWhereALongerTokenMayFollow) {
   // What is remembered begins behind a token: the second stretch.
   const std::string common =
       std::string(130, 'c') + "\n" + std::string(130, 'a') + "<b></b>\n\n\n\n\n";
-  const std::string more(40, 'c');
+  const std::string more(400, 'c');
   for (const std::string& text : {common + "xyz" + more, common + "xyz" + more,
                                   common + "xyz" + more, common + "end" + more}) {
     EXPECT_EQ(Ids(*tokenizer_, text), Ids(*reference_, text)) << text;

@@ -14,7 +14,7 @@ std::string Numbered(int n) {
 
 void Note(TextCache* cache, const std::string& text, size_t bytes, std::vector<TokenId> ids) {
   const uint64_t hash = TextCache::HashOf(text.data());
-  if (cache->Seen(hash)) cache->Store(text.data(), bytes, hash, ids);
+  if (cache->Seen(hash)) cache->Store(text.data(), bytes, text.size() - bytes, hash, ids);
 }
 
 TextCache::Found Find(const TextCache& cache, const std::string& text) {
@@ -41,10 +41,10 @@ TEST(TextCache, GivesBackThePlacesThatWereKeptLast) {
   std::string text = Numbered(1);
   const std::vector<TokenId> ids = {1, 2, 3};
   const uint64_t hash = TextCache::HashOf(text.data());
-  cache.Store(text.data(), 161, hash, ids);
+  cache.Store(text.data(), 161, text.size() - 161, hash, ids);
   EXPECT_TRUE(Find(cache, text).places.empty());
   const std::vector<uint32_t> places = {7, 8, 9, 10};
-  cache.Store(text.data(), 161, hash, ids, places);
+  cache.Store(text.data(), 161, text.size() - 161, hash, ids, places);
   TextCache::Found found = Find(cache, text);
   ASSERT_EQ(found.bytes, 161u);
   EXPECT_EQ(std::vector<TokenId>(found.ids.begin(), found.ids.end()), ids);
@@ -66,6 +66,22 @@ TEST(TextCache, WantsTheSameBytesInAndBehindTheStretch) {
   other[168] = '!';
   EXPECT_EQ(Find(cache, other).bytes, 160u);
   EXPECT_EQ(Find(cache, text.substr(0, 167)).bytes, 0u);
+}
+
+TEST(TextCache, FindsTheEndOfATextOnlyAtAnEnd) {
+  ZeroedArray<TextCache::Slot> slots(TextCache::kSlots);
+  TextCache cache(slots.data());
+  const std::string text = Numbered(1);
+  for (int i = 0; i < 2; ++i) Note(&cache, text, text.size(), {1, 2});
+  EXPECT_EQ(Find(cache, text).bytes, text.size());
+  EXPECT_EQ(Find(cache, text + "!").bytes, 0u);
+  EXPECT_EQ(Find(cache, text + " and more").bytes, 0u);
+  EXPECT_EQ(Find(cache, text.substr(0, text.size() - 1)).bytes, 0u);
+  // Beside it, the beginning of a longer one.
+  const std::string longer = text + " and more";
+  for (int i = 0; i < 2; ++i) Note(&cache, longer, text.size(), {1, 2, 3});
+  EXPECT_EQ(Find(cache, text).ids.size(), 2u);
+  EXPECT_EQ(Find(cache, longer).ids.size(), 3u);
 }
 
 TEST(TextCache, ForgetsTheOldestAtItsBound) {
