@@ -195,7 +195,9 @@ class Lexer {
         open->push_back(c == '(' ? ')' : c == '[' ? ']' : '}');
       } else if (c == ')' || c == ']' || c == '}') {
         if (open->empty() || open->back() != c) {
-          SyntaxError(line_, "unexpected '", op, "'");
+          if (open->empty()) SyntaxError(line_, "unexpected '", op, "'");
+          SyntaxError(line_, "unexpected '", op, "', expected '", open->substr(open->size() - 1),
+                      "'");
         }
         open->pop_back();
       }

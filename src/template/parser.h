@@ -40,7 +40,8 @@ class Parser {
   StmtList Statements(EndTags ends);  // up to the end tag, which stays
   StmtList Body(EndTags ends);        // from the end of the opening tag
   StmtList BodyAndEnd(std::string_view end);
-  Stmt* Statement();
+  Stmt* Statement(EndTags ends);  // which end the body that it is in
+  std::string Unclosed(EndTags ends) const;
   Stmt* For();
   Stmt* If();
   Stmt* Set();
@@ -130,6 +131,11 @@ class Parser {
   std::vector<Token> tokens_;
   size_t at_ = 0;
   int depth_ = 0;
+  struct Opened {
+    std::string_view name;
+    int line;
+  };
+  std::vector<Opened> open_;  // the statements around what is parsed
 };
 
 // Counts nesting while it lives.

@@ -32,13 +32,14 @@ StmtList Parser::Statements(EndTags ends) {
           std::find(ends.begin(), ends.end(), Current().text) != ends.end()) {
         return Span(body);
       }
-      if (Stmt* stmt = Statement()) body.push_back(stmt);
+      open_.push_back({Current().text, token.line});
+      if (Stmt* stmt = Statement(ends)) body.push_back(stmt);
+      open_.pop_back();
       ExpectBlockEnd();
     }
   }
   if (ends.size() != 0) {
-    SyntaxError(Current().line, "Unexpected end of template. Jinja was looking for the tag '",
-                *ends.begin(), "'.");
+    SyntaxError(Current().line, "Unexpected end of template", Unclosed(ends), ".");
   }
   flush();
   return Span(body);
@@ -56,7 +57,20 @@ StmtList Parser::BodyAndEnd(std::string_view end) {
   return body;
 }
 
-Stmt* Parser::Statement() {
+// Says which statement is open, and what may end its body.
+std::string Parser::Unclosed(EndTags ends) const {
+  if (open_.empty()) return {};
+  std::string out = ": the '";
+  out.append(open_.back().name).append("' of line ").append(std::to_string(open_.back().line));
+  out.append(" wants ");
+  for (auto end = ends.begin(); end != ends.end(); ++end) {
+    if (end != ends.begin()) out.append(end + 1 == ends.end() ? " or " : ", ");
+    out.append("'").append(*end).append("'");
+  }
+  return out;
+}
+
+Stmt* Parser::Statement(EndTags ends) {
   DepthGuard guard(this);
   const Token& token = Current();
   if (token.type != TokenType::kName) SyntaxError(token.line, "tag name expected");
@@ -78,7 +92,8 @@ Stmt* Parser::Statement() {
   if (name == "extends") return IncludeOrExtends("extends is not supported");
   if (name == "import") return Import(false);
   if (name == "from") return Import(true);
-  SyntaxError(token.line, "Encountered unknown tag '", name, "'.");
+  open_.pop_back();  // it opens nothing
+  SyntaxError(token.line, "Encountered unknown tag '", name, "'", Unclosed(ends), ".");
 }
 
 Stmt* Parser::For() {

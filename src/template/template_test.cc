@@ -84,6 +84,19 @@ TEST(TemplateTest, WhatCannotCompileIsRefusedWithItsLine) {
   }
 }
 
+TEST(TemplateTest, WhatIsNotClosedIsNamedWithItsLine) {
+  EXPECT_EQ(
+      Render("a\n{% if x %}\n{% for y in x %}b{% endfor %}\n{% set z = 1 %}\n"),
+      "error: template line 4: Unexpected end of template: the 'if' of line 2 wants 'elif', 'else' "
+      "or 'endif'.");
+  EXPECT_EQ(
+      Render("{% macro m() %}{% for y in x %}\n{% endif %}"),
+      "error: template line 2: Encountered unknown tag 'endif': the 'for' of line 1 wants 'endfor' "
+      "or 'else'.");
+  EXPECT_EQ(Render("{% endif %}"), "error: template line 1: Encountered unknown tag 'endif'.");
+  EXPECT_EQ(Render("{{ [(1] }}"), "error: template line 1: unexpected ']', expected ')'");
+}
+
 TEST(TemplateTest, BlocksTrimTheirNewlineAndStripTheirIndent) {
   EXPECT_EQ(Render("  {% if true %}\n  x\n  {% endif %}\n  y"), "  x\n  y");
   EXPECT_EQ(Render("a {%- if true -%} \n b \n {%- endif -%} c"), "abc");
