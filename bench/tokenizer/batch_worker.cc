@@ -6,11 +6,13 @@
 // in microseconds; the least of several rounds that take turns. "bare" is a sum that needs no memory, as much for one
 // thread as for two: where the processors are not all the machine's own, two of them are not always twice one.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,12 +32,19 @@ constexpr int kRounds = 12;
 constexpr size_t kKnown = 4;
 constexpr int kKnownTimes = 10;
 
-// A few milliseconds of arithmetic, each step waiting for the one before.
+// A few milliseconds of arithmetic in which no step waits for the one before, so that it keeps a processor's units busy: two
+// that share them are not much more than one.
 void Sum(size_t seed) {
-  constexpr int kSteps = 2'000'000;
-  uint64_t sum = seed;
-  for (int i = 0; i < kSteps; ++i) sum = (sum ^ sum >> 29) * 0x9E3779B97F4A7C15u;
-  [[maybe_unused]] volatile uint64_t kept = sum;
+  constexpr int kSteps = 1'000'000;
+  std::array<uint64_t, 8> sums;
+  sums.fill(seed);
+  for (int i = 0; i < kSteps; ++i) {
+    for (uint64_t& sum : sums) {
+      sum += sum >> 3 ^ static_cast<uint64_t>(i);
+      asm volatile("" : "+r"(sum));
+    }
+  }
+  [[maybe_unused]] volatile uint64_t kept = std::accumulate(sums.begin(), sums.end(), seed);
 }
 
 template <typename F>
