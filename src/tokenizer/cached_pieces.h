@@ -71,7 +71,8 @@ template <typename Encode>
 
 // Appends the ids of `text`, stretch by stretch, and tells `places` of them. `part(p)` does so for the part that begins at
 // `p` and returns its end, or null, on which this returns false. A part's end must depend on no more than what is in it
-// and the TextCache::kBehind bytes behind it, its ids and places on nothing outside it.
+// and the TextCache::kBehind bytes behind it, or the text's end; its ids on nothing outside it, and so its places, unless
+// `part` tells the PlaceSink that they do.
 template <typename Places, typename Part>
 [[gnu::always_inline]] inline bool AppendStretches(std::string_view text, PieceCache* cache,
                                                    IdSink* out, Places* places, Part part) {

@@ -14,10 +14,14 @@ namespace portico::tokenizer {
 
 // A stretch is stored with the few bytes behind it, which decided where its last piece ends: it is found only where
 // they follow again. One at the end of a text is found only at an end. It is stored when it comes for the second time, so
-// that text that does not come again costs a note of eight bytes. With its ids, where their tokens lie may be kept (place_sink.h); what is kept later takes the place of
-// what lacked it. 4 MB of stretches in a ring, the oldest overwritten first, and a table of 256 KB. One thread.
+// that text that does not come again costs a note of eight bytes. With its ids, where their tokens lie may be kept
+// (place_sink.h); what is kept later takes the place of what lacked it. 4 MB of stretches in a ring, the oldest overwritten
+// first, and a table of 256 KB. One thread.
 class TextCache {
  public:
+  // What HashOf() reads, so the least that a stretch is looked for in.
+  static constexpr size_t kReadable = 64;
+  static constexpr size_t kBehind = 8;   // bytes behind a stretch
   static constexpr size_t kLeast = 128;  // bytes of a stretch, but for the last one of a text
   static constexpr size_t kMost = 1024;
   // The least bytes of a stretch where so many are left. Each stretch costs a look at memory that is far away, so those of
@@ -26,9 +30,6 @@ class TextCache {
     if (readable < kLeast + kReadable) return readable;
     return readable < 4096 ? kLeast : 512;
   }
-  static constexpr size_t kBehind = 8;  // bytes behind it
-  static constexpr size_t kReadable =
-      64;  // what HashOf() reads, so the least that a stretch is looked for in
   // Whether a stretch may be stored that leaves so many of the readable bytes.
   static constexpr bool MayStore(size_t bytes, size_t left) {
     return bytes < kMost && (left == 0 || left >= kBehind);
