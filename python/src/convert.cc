@@ -4,8 +4,10 @@
 
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "text/big_integer.h"
 #include "tokenizer/zeroed_memory.h"
 
 namespace portico::python {
@@ -95,8 +97,14 @@ Json Convert(PyObject* value, int depth);
 Json ConvertInt(PyObject* value) {
   int overflow = 0;
   int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow);
-  if (overflow != 0) return Json(PyLong_AsDouble(value));  // as JSON text would be read
-  return Json(number);
+  if (overflow == 0) return Json(number);
+  const nb::object digits = nb::steal(PyObject_Str(value));
+  if (!digits.is_valid()) throw nb::python_error();
+  const std::string_view text = TextOf(digits.ptr(), "an int");
+  if (text.size() - (text.front() == '-' ? 1 : 0) > JsonBigInteger::kMaxDigits) {
+    throw nb::value_error("an int has too many digits");
+  }
+  return Json(JsonBigInteger::Read(text));
 }
 
 Json ConvertSequence(PyObject* value, int depth) {

@@ -43,6 +43,14 @@ def test_variables_tools_and_documents_reach_the_template():
     assert chat.special_tokens_map == {"bos_token": "<s>"} and list(chat.templates) == ["default"]
 
 
+def test_ints_of_any_size_stay_ints():
+    template = ChatTemplate("{{ messages[0].n }} {{ n | tojson }} {{ n + 1 }}")
+    for n in (2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**30):
+        assert template.render([{"role": "user", "n": n}], variables={"n": n}) == f"{n} {n} {n + 1}"
+    with pytest.raises(ValueError, match="digits"):
+        template.render([{"role": "user", "n": 10**5000}])
+
+
 def test_a_template_is_chosen_by_name():
     chat = ChatTemplate({"default": "d", "tool_use": "t", "rag": "r"})
     assert [chat.render(MESSAGES), chat.render(MESSAGES, tools=[{}]), chat.render(MESSAGES, chat_template="rag")] == ["d", "t", "r"]

@@ -5,13 +5,13 @@ numbers, attributes of Python's objects, errors that Jinja2 makes only of consta
 """
 
 CONTEXT = {
-    "n": 7, "z": 0, "neg": -3, "x": 2.5, "big": 10 ** 12, "yes": True, "no": False, "nil": None, "s": "Hello wörld <&>\n",
+    "n": 7, "z": 0, "neg": -3, "x": 2.5, "big": 10 ** 12, "huge": 3 ** 80, "yes": True, "no": False, "nil": None, "s": "Hello wörld <&>\n",
     "e": "", "w": "  padded\t", "digits": "0123456789", "list": [3, 1, 2], "names": ["b", "A", "c"], "mixed": [1, "a", None, 2.0, True],
     "empty": [], "d": {"a": 1, "b": [1, 2], "c": {"k": "v"}}, "emoji": "👩‍👩‍👧 é",
     "rows": [{"role": "user", "n": 2, "t": "x"}, {"role": "assistant", "n": 1, "t": "y"}, {"role": "user", "n": 3}],
 }
 TEXT = ["s", "e", "w", "digits", "emoji", "'it''s'", '"q\\n"', "s ~ n", "names[0]", "rows[0].role"]
-NUMBER = ["n", "z", "neg", "x", "big", "3", "1.5", "list[0]", "list|length", "n // 2", "n % 3", "2 ** 5", "-n", "n / 2"]
+NUMBER = ["n", "z", "neg", "x", "big", "huge", "3", "1.5", "list[0]", "list|length", "n // 2", "n % 3", "2 ** 5", "-n", "n / 2"]
 LIST = ["list", "names", "mixed", "empty", "rows", "[1, 'a']", "range(5)|list", "d.b", "list + [9]", "s.split()", "(1, 2)", "digits|list"]
 ANY = ["nil", "yes", "no", "missing", "d", "d.c", "d.nope", "rows[1]", "{'k': n}", "rows[0]['n']", "list[9]", "not n"]
 FILTERS = ["upper", "lower", "title", "capitalize", "trim", "length", "first", "last", "list", "string", "int", "float", "abs", "round",
