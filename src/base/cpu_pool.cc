@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/events/recorder.h"
+#include "base/mutex.h"
+
 namespace portico {
 
 CpuPool::CpuPool(size_t threads, size_t max_queued, const std::string& name)
@@ -17,39 +20,42 @@ CpuPool::CpuPool(size_t threads, size_t max_queued, const std::string& name)
 
 CpuPool::~CpuPool() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   for (std::thread& thread : threads_) thread.join();
 }
 
 bool CpuPool::Submit(Task&& task) {
   {
-    std::lock_guard lock(mutex_);
-    if (tasks_.size() >= max_queued_) return false;
-    tasks_.push_back(std::move(task));
+    const MutexLock lock(&mutex_);
+    if (tasks_.size() >= max_queued_) {
+      refused_.fetch_add(1, std::memory_order_relaxed);
+      return false;
+    }
+    tasks_.push_back(events::Carrying(std::move(task)));
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   return true;
 }
 
 size_t CpuPool::queued() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   return tasks_.size();
 }
 
 void CpuPool::Run() {
-  std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
-    if (tasks_.empty()) return;
-    Task task = std::move(tasks_.front());
-    tasks_.pop_front();
-    lock.unlock();
+    Task task;  // what it holds is released outside the lock
+    {
+      const MutexLock lock(&mutex_);
+      while (!stopping_ && tasks_.empty()) wake_.Wait(&mutex_);
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
     task();
-    task = nullptr;  // what it holds is released outside the lock
-    lock.lock();
   }
 }
 

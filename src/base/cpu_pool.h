@@ -2,15 +2,17 @@
 // media.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "base/mutex.h"
 
 namespace portico {
 
@@ -36,16 +38,19 @@ class CpuPool {
   size_t threads() const { return threads_.size(); }
   // Tasks that wait.
   size_t queued() const;
+  // Submit() calls that found the queue full.
+  uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
   void Run();
 
   const size_t max_queued_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Task> tasks_;  // guarded by mutex_
-  bool stopping_ = false;   // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar wake_;
+  std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
+  std::atomic<uint64_t> refused_{0};
 };
 
 }  // namespace portico

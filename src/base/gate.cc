@@ -1,5 +1,7 @@
 #include "base/gate.h"
 
+#include "base/mutex.h"
+
 namespace portico {
 
 Gate::Pass Gate::Enter() {
@@ -17,20 +19,24 @@ void Gate::Leave() {
   }
   // Under the lock, because the one who waits may destroy the gate as soon as it sees the last one
   // leave.
-  std::lock_guard lock(mutex_);
-  if (state_.fetch_sub(kOne, std::memory_order_acq_rel) == kOne + kClosed) empty_.notify_all();
+  const MutexLock lock(&mutex_);
+  if (state_.fetch_sub(kOne, std::memory_order_acq_rel) == kOne + kClosed) empty_.NotifyAll();
 }
 
 void Gate::Close() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   state_.fetch_or(kClosed, std::memory_order_acq_rel);
-  empty_.notify_all();
+  empty_.NotifyAll();
 }
 
 bool Gate::Wait(TimePoint deadline) {
-  std::unique_lock lock(mutex_);
-  return empty_.wait_until(lock, deadline,
-                           [this] { return state_.load(std::memory_order_acquire) == kClosed; });
+  const MutexLock lock(&mutex_);
+  while (state_.load(std::memory_order_acquire) != kClosed) {
+    if (!empty_.WaitUntil(&mutex_, deadline)) {
+      return state_.load(std::memory_order_acquire) == kClosed;
+    }
+  }
+  return true;
 }
 
 }  // namespace portico

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace portico {
 
@@ -63,8 +62,8 @@ class Gate {
   void Leave();
 
   std::atomic<uint64_t> state_{0};
-  std::mutex mutex_;
-  std::condition_variable empty_;
+  Mutex mutex_;
+  CondVar empty_;
 };
 
 }  // namespace portico

@@ -1,15 +1,21 @@
 #include "base/log.h"
 
+#include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "base/log_file.h"
+#include "base/open_line.h"
 
 namespace portico {
 namespace {
@@ -19,6 +25,7 @@ constexpr std::array<std::string_view, 5> kLevelNames = {"debug", "info", "warni
 
 // Kept beside spdlog's own level, so that a dropped message costs one load.
 std::atomic<LogLevel> g_level{LogLevel::kInfo};
+std::atomic<bool> g_line_open{false};
 
 spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   switch (level) {
@@ -83,10 +90,31 @@ void InitLog(LogLevel level) {
   Logger();
 }
 
+void NoteOpenLine(bool open) { g_line_open.store(open, std::memory_order_relaxed); }
+
+Status LogToFolder(const std::string& folder) {
+  constexpr size_t kBytes = 64 << 20;
+  constexpr size_t kFiles = 10;
+  try {
+    std::filesystem::create_directories(folder);
+    auto sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>(folder + "/portico.log",
+                                                                       kBytes, kFiles - 1);
+    sink->set_pattern("[%Y-%m-%d %H:%M:%S.%e] %l %v");
+    Logger().sinks().push_back(std::move(sink));
+    Logger().flush_on(spdlog::level::debug);
+    return OkStatus();
+  } catch (const std::exception& error) {
+    return InvalidArgument("log-dir", error.what());
+  }
+}
+
 bool LogEnabled(LogLevel level) { return level >= g_level.load(std::memory_order_relaxed); }
 
 void LogMessage(LogLevel level, std::string_view message) {
   if (!LogEnabled(level)) return;
+  if (g_line_open.load(std::memory_order_relaxed) && g_line_open.exchange(false)) {
+    std::fputc('\n', stderr);
+  }
   if (std::any_of(message.begin(), message.end(), IsControl)) {
     const std::string line = OneLine(message);
     Logger().log(SpdlogLevel(level), spdlog::string_view_t(line.data(), line.size()));

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/mutex.h"
+
 namespace portico {
 namespace {
 
@@ -182,7 +184,7 @@ Registry::Metric& Registry::Find(Kind kind, std::string_view name, std::string_v
 }
 
 Counter& Registry::AddCounter(std::string_view name, std::string_view help, MetricLabels labels) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   Metric& metric = Find(Kind::kCounter, name, help, std::move(labels));
   if (metric.callback) Misuse(name, "used as a callback and a counter");
   if (!metric.counter) metric.counter = std::make_unique<Counter>();
@@ -190,7 +192,7 @@ Counter& Registry::AddCounter(std::string_view name, std::string_view help, Metr
 }
 
 Gauge& Registry::AddGauge(std::string_view name, std::string_view help, MetricLabels labels) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   Metric& metric = Find(Kind::kGauge, name, help, std::move(labels));
   if (metric.callback) Misuse(name, "used as a callback and a gauge");
   if (!metric.gauge) metric.gauge = std::make_unique<Gauge>();
@@ -199,7 +201,7 @@ Gauge& Registry::AddGauge(std::string_view name, std::string_view help, MetricLa
 
 Histogram& Registry::AddHistogram(std::string_view name, std::string_view help,
                                   std::vector<double> bounds, MetricLabels labels) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   Metric& metric = Find(Kind::kHistogram, name, help, std::move(labels));
   if (!metric.histogram) metric.histogram = std::make_unique<Histogram>(std::move(bounds));
   return *metric.histogram;
@@ -207,7 +209,7 @@ Histogram& Registry::AddHistogram(std::string_view name, std::string_view help,
 
 void Registry::AddCallbackGauge(std::string_view name, std::string_view help,
                                 std::function<double()> value, MetricLabels labels) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   Metric& metric = Find(Kind::kGauge, name, help, std::move(labels));
   if (metric.gauge) Misuse(name, "used as a gauge and a callback");
   metric.callback = std::move(value);
@@ -215,7 +217,7 @@ void Registry::AddCallbackGauge(std::string_view name, std::string_view help,
 
 void Registry::AddCallbackCounter(std::string_view name, std::string_view help,
                                   std::function<double()> value, MetricLabels labels) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   Metric& metric = Find(Kind::kCounter, name, help, std::move(labels));
   if (metric.counter) Misuse(name, "used as a counter and a callback");
   metric.callback = std::move(value);
@@ -223,7 +225,7 @@ void Registry::AddCallbackCounter(std::string_view name, std::string_view help,
 
 void Registry::Render(std::string* out) const {
   static constexpr std::string_view kKindNames[] = {"counter", "gauge", "histogram"};
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   for (const auto& family : families_) {
     out->append("# HELP ").append(family->name).append(" ");
     AppendEscaped(family->help, false, out);

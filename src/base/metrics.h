@@ -12,11 +12,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 
 namespace portico {
 
@@ -114,10 +116,11 @@ class Registry {
   struct Metric;
   struct Family;
 
-  Metric& Find(Kind kind, std::string_view name, std::string_view help, MetricLabels labels);
+  Metric& Find(Kind kind, std::string_view name, std::string_view help, MetricLabels labels)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Family>> families_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<std::unique_ptr<Family>> families_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Bucket bounds in seconds: 1 ms to 10 minutes for whole requests and first tokens, 0.1 ms to 10 s

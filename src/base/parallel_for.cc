@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 
 namespace portico {
 namespace {
@@ -17,17 +18,17 @@ struct Loop {
     size_t finished = 0;
     for (size_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < count; ++finished) body(i);
     if (finished == 0) return;
-    std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     done += finished;
-    if (done == count) all_done.notify_one();
+    if (done == count) all_done.NotifyOne();
   }
 
   const size_t count;
   const absl::FunctionRef<void(size_t)> body;
   std::atomic<size_t> next{0};
-  std::mutex mutex;
-  std::condition_variable all_done;
-  size_t done = 0;  // guarded by mutex
+  Mutex mutex;
+  CondVar all_done;
+  size_t done ABSL_GUARDED_BY(mutex) = 0;
 };
 
 }  // namespace
@@ -42,8 +43,8 @@ void ParallelFor(CpuPool* pool, size_t count, absl::FunctionRef<void(size_t)> bo
     if (!pool->Submit([loop] { loop->Run(); })) break;
   }
   loop->Run();
-  std::unique_lock lock(loop->mutex);
-  loop->all_done.wait(lock, [&] { return loop->done == count; });
+  const MutexLock lock(&loop->mutex);
+  while (loop->done != count) loop->all_done.Wait(&loop->mutex);
 }
 
 }  // namespace portico

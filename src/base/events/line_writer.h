@@ -1,0 +1,66 @@
+// The files of a run: one JSON object a line, as sglang-omni's recorder writes them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/events/event.h"
+#include "base/events/recorder.h"
+#include "base/status.h"
+
+namespace portico::events {
+
+// One event, as it lies in a ring.
+struct Line {
+  Event event{};
+  Label stage = 0;
+  Details details;
+  int64_t nanoseconds = 0;  // CLOCK_MONOTONIC
+};
+
+// Used by one thread. Files:
+//   events_<stage>_<pid>.jsonl  events of requests
+//   steps_<stage>_<pid>.jsonl   what threads did for many of them
+//   run_<stage>_<pid>.json      host, boot, clocks, and at the end what was written and lost
+// They are appended to in whole lines, so that a crash costs at most the last milliseconds.
+class LineWriter {
+ public:
+  static StatusOr<LineWriter> Open(const RunOptions& options);
+  LineWriter(LineWriter&& other) noexcept;
+  LineWriter& operator=(LineWriter&&) = delete;
+  ~LineWriter();
+
+  void Add(const Line& line, std::string_view request_id);
+  // Hands what was added to the system.
+  void Flush();
+  // Flush(), and says in run_*.json that the run has ended.
+  void Close(uint64_t dropped);
+
+  uint64_t written() const { return written_; }
+  uint64_t cut() const { return cut_; }
+
+ private:
+  LineWriter() = default;
+  void WriteFacts(bool ended, uint64_t dropped);
+  void FlushTo(int* fd, const std::string& path, std::string* lines, uint64_t* count);
+
+  RunOptions options_;
+  std::string prefix_;  // "/dir/%s_frontend_123" without the first word
+  int events_ = -1;
+  int steps_ = -1;       // opened with its first line
+  int64_t to_wall_ = 0;  // wall clock - monotonic clock, at the start
+  int64_t started_ = 0;
+  int64_t bytes_ = 0;
+  uint64_t written_ = 0;
+  uint64_t cut_ = 0;
+  bool failed_ = false;
+  std::string event_lines_;
+  std::string step_lines_;
+  uint64_t event_count_ = 0;
+  uint64_t step_count_ = 0;
+  std::string run_id_json_;
+  int pid_ = 0;
+};
+
+}  // namespace portico::events

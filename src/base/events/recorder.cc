@@ -1,0 +1,163 @@
+#include "base/events/recorder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "base/clock.h"
+#include "base/events/rings.h"
+#include "base/mutex.h"
+
+namespace portico::events {
+namespace {
+
+constexpr size_t kMostLabels = 65535;
+constexpr size_t kNamePieces = 8;
+
+class Labels {
+ public:
+  Label Of(std::string_view name) {
+    const MutexLock lock(&mutex_);
+    if (const auto known = by_name_.find(name); known != by_name_.end()) return known->second;
+    if (names_.size() >= kMostLabels) return 1;
+    const auto label = static_cast<Label>(names_.size());
+    by_name_.emplace(names_.emplace_back(name), label);
+    return label;
+  }
+  // Names stay where they are.
+  std::string_view NameOf(Label label) {
+    const MutexLock lock(&mutex_);
+    return label < names_.size() ? names_[label] : std::string_view();
+  }
+
+ private:
+  Mutex mutex_;
+  std::deque<std::string> names_ ABSL_GUARDED_BY(mutex_) = {"", "other"};
+  absl::flat_hash_map<std::string_view, Label> by_name_ ABSL_GUARDED_BY(mutex_);
+};
+
+Labels& AllLabels() {
+  static Labels* const labels = new Labels();
+  return *labels;
+}
+
+thread_local Current current;
+
+// `fill` makes `count` records, one after the other, where a run goes on.
+template <typename Fill>
+void Put(uint64_t count, Fill fill) {
+  internal::Ring* const ring = internal::AllRings().Mine();
+  if (ring == nullptr) {
+    internal::AllRings().homeless.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  // Whoever stops the run sees this, or this thread sees that the run has stopped.
+  ring->inside.store(true, std::memory_order_seq_cst);
+  if (internal::running_now.load(std::memory_order_seq_cst) != 0) {
+    const uint64_t head = ring->head.load(std::memory_order_relaxed);
+    const uint64_t used = head - ring->tail.load(std::memory_order_acquire);
+    if (used + count > internal::Ring::kSize) {
+      ring->dropped.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      for (uint64_t i = 0; i < count; ++i) {
+        internal::Record64& record = ring->records[(head + i) % internal::Ring::kSize];
+        fill(i, &record);
+      }
+      ring->head.store(head + count, std::memory_order_release);
+    }
+  }
+  ring->inside.store(false, std::memory_order_release);
+}
+
+}  // namespace
+
+const Label kFrontend = LabelOf("frontend");
+const Label kEngine = LabelOf("engine");
+const Label kCoordinator = LabelOf("coordinator");
+const Label kGateway = LabelOf("gateway");
+
+Key NextKey() {
+  static std::atomic<Key> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+namespace {
+std::atomic<Label> home{0};
+}  // namespace
+
+Label Home() {
+  const Label set = home.load(std::memory_order_relaxed);
+  return set == 0 ? kFrontend : set;
+}
+void SetHome(Label label) { home.store(label, std::memory_order_relaxed); }
+
+Label LabelOf(std::string_view name) { return AllLabels().Of(name); }
+std::string_view NameOf(Label label) { return AllLabels().NameOf(label); }
+
+void internal::Record(Event event, Key key, Label stage, const Details& details) {
+  const int64_t now = Clock::now().time_since_epoch().count();
+  Put(1, [&](uint64_t, Record64* record) {
+    record->key = key;
+    record->kind = static_cast<uint16_t>(event);
+    record->stage = stage;
+    record->peer = details.peer;
+    record->tag = details.tag;
+    record->numbers = {now, details.a, details.b};
+  });
+}
+
+void internal::Text(uint16_t kind, Key key, std::string_view text) {
+  constexpr size_t kPiece = sizeof(Record64::text);
+  text = text.substr(0, kNamePieces * kPiece);
+  const uint64_t pieces = std::max<uint64_t>(1, (text.size() + kPiece - 1) / kPiece);
+  Put(pieces, [&](uint64_t i, Record64* record) {
+    const std::string_view piece = text.substr(i * kPiece, kPiece);
+    record->key = key;
+    record->kind = kind;
+    record->length = static_cast<uint16_t>(piece.size());
+    record->more = static_cast<uint16_t>(pieces - 1 - i);
+    if (!piece.empty()) std::memcpy(record->text, piece.data(), piece.size());
+  });
+}
+
+void Name(Key key, std::string_view request_id) {
+  if (On() && key != kNoKey) internal::Text(internal::kName, key, request_id);
+}
+
+void LeaveOut(Key key) {
+  if (On() && key != kNoKey) internal::Text(internal::kLeaveOut, key, {});
+}
+
+void Join(Key stream, Key request) {
+  if (!On()) return;
+  Put(1, [&](uint64_t, internal::Record64* record) {
+    record->key = stream;
+    record->kind = internal::kJoin;
+    record->joined = request;
+  });
+}
+
+const Current& OnThread() { return current; }
+
+absl::AnyInvocable<void()> Carrying(absl::AnyInvocable<void()> task) {
+  if (current.key == kNoKey) return task;
+  return [task = std::move(task), mine = current]() mutable {
+    const Scope scope(std::move(mine));
+    task();
+  };
+}
+
+Scope::Scope(Current now) {
+  if (now.key == kNoKey) return;
+  set_ = true;
+  before_ = std::exchange(current, std::move(now));
+}
+
+Scope::~Scope() {
+  if (set_) current = std::move(before_);
+}
+
+}  // namespace portico::events

@@ -1,0 +1,237 @@
+#include "base/events/recorder.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace portico::events {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RecorderTest : public ::testing::Test {
+ protected:
+  RecorderTest() {
+    std::string made = (fs::temp_directory_path() / "events-XXXXXX").string();
+    folder_ = mkdtemp(made.data());
+  }
+  ~RecorderTest() override {
+    StopRun("");
+    fs::remove_all(folder_);
+  }
+
+  Status StartRun(const std::string& run, const std::string& below = "",
+                  int64_t max_bytes = 64 << 20) {
+    RunOptions options;
+    options.run_id = run;
+    options.directory = folder_ + below;
+    options.stage = "test";
+    options.max_bytes = max_bytes;
+    std::promise<Status> done;
+    Start(options, [&done](Status status) { done.set_value(std::move(status)); });
+    return done.get_future().get();
+  }
+  std::string StopRun(const std::string& run) {
+    std::promise<std::string> done;
+    Stop(run, [&done](StatusOr<std::string> stopped) { done.set_value(stopped.value_or("!")); });
+    return done.get_future().get();
+  }
+  std::vector<std::string> Lines(const std::string& prefix, const std::string& below = "") const {
+    std::vector<std::string> lines;
+    for (const auto& entry : fs::directory_iterator(folder_ + below)) {
+      if (!entry.path().filename().string().starts_with(prefix)) continue;
+      std::ifstream file(entry.path());
+      for (std::string line; std::getline(file, line);) lines.push_back(line);
+    }
+    return lines;
+  }
+
+  std::string folder_;
+  const Label stage_ = LabelOf("say");
+};
+
+TEST_F(RecorderTest, NothingIsRecordedWithoutARun) {
+  EXPECT_FALSE(On());
+  Record(Event::kStageDispatch, NextKey(), stage_);
+  ASSERT_TRUE(StartRun("a").ok());
+  EXPECT_TRUE(On());
+  EXPECT_EQ(StopRun(""), "a");
+  EXPECT_FALSE(On());
+  EXPECT_TRUE(Lines("events_").empty());
+}
+
+TEST_F(RecorderTest, ALineHasTheFieldsOfSglangOmni) {
+  ASSERT_TRUE(StartRun("a").ok());
+  const Key key = NextKey();
+  Name(key, "speech-\"1\"");
+  Record(Event::kStageStreamChunkSent, key, stage_,
+         {.peer = LabelOf("encode"), .tag = LabelOf("audio"), .a = 3});
+  EXPECT_EQ(StopRun("a"), "a");
+  const auto lines = Lines("events_test_");
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].starts_with(
+      R"({"request_id":"speech-\"1\"","stage":"say","event_name":"stage_stream_chunk_sent",)"
+      R"("timestamp_ns":)"))
+      << lines[0];
+  EXPECT_NE(lines[0].find(R"("run_id":"a","pid":)" + std::to_string(getpid())), std::string::npos);
+  EXPECT_NE(lines[0].find(R"("metadata":{"to_stage":"encode","modality":"audio","chunk_id":3,)"),
+            std::string::npos);
+  const auto facts = Lines("run_");
+  ASSERT_EQ(facts.size(), 1u);
+  EXPECT_NE(facts[0].find(R"("ended":true)"), std::string::npos);
+  EXPECT_NE(facts[0].find(R"("boot_id":")"), std::string::npos);
+  EXPECT_NE(facts[0].find(R"("written":1,"dropped":0,"cut":0)"), std::string::npos);
+}
+
+TEST_F(RecorderTest, AStreamHasTheNameOfItsRequestWhicheverComesFirst) {
+  ASSERT_TRUE(StartRun("a").ok());
+  const Key key = NextKey();
+  std::thread engine([&] { Record(Event::kSchedulerFirstEmit, StreamKey(7), stage_); });
+  engine.join();
+  Join(StreamKey(7), key);
+  Record(Event::kSocketReceived, key, stage_);
+  const std::string name(200, 'x');
+  Name(key, name);
+  Name(key, "a later one");
+  StopRun("");
+  const auto lines = Lines("events_");
+  ASSERT_EQ(lines.size(), 2u);
+  for (const std::string& line : lines) {
+    EXPECT_TRUE(line.starts_with("{\"request_id\":\"" + name + "\"")) << line;
+  }
+}
+
+TEST_F(RecorderTest, ARequestWithoutANameGetsOne) {
+  ASSERT_TRUE(StartRun("a").ok());
+  Record(Event::kSocketReceived, NextKey(), stage_);
+  StopRun("");
+  const auto lines = Lines("events_");
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].starts_with("{\"request_id\":\"request-")) << lines[0];
+}
+
+TEST_F(RecorderTest, WhatThreadsDoForManyRequestsHasAFileOfItsOwn) {
+  ASSERT_TRUE(StartRun("a").ok());
+  Record(Event::kStep, kNoKey, stage_, {.a = 12, .b = 3400});
+  StopRun("");
+  EXPECT_TRUE(Lines("events_").empty());
+  const auto lines = Lines("steps_");
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_NE(lines[0].find(R"("batch_size":12,"duration_ns":3400)"), std::string::npos);
+}
+
+TEST_F(RecorderTest, TheSameRunGoesOnAnotherOneEndsIt) {
+  ASSERT_TRUE(StartRun("a", "/a").ok());
+  ASSERT_TRUE(StartRun("a", "/elsewhere").ok());
+  Record(Event::kStageDispatch, NextKey(), stage_);
+  EXPECT_EQ(StopRun("other"), "");
+  ASSERT_TRUE(StartRun("b", "/b").ok());
+  Record(Event::kStageDispatch, NextKey(), stage_);
+  EXPECT_EQ(StopRun("b"), "b");
+  EXPECT_EQ(Lines("events_", "/a").size(), 1u);
+  EXPECT_EQ(Lines("events_", "/b").size(), 1u);
+  EXPECT_FALSE(fs::exists(folder_ + "/elsewhere"));
+}
+
+TEST_F(RecorderTest, AFolderThatCannotBeMadeIsRefused) {
+  std::ofstream(folder_ + "/file") << "x";
+  const Status status = StartRun("a", "/file/below");
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(FieldOf(status), "event_dir");
+  EXPECT_FALSE(On());
+}
+
+TEST_F(RecorderTest, FilesStayWithinTheirBound) {
+  ASSERT_TRUE(StartRun("a", "", 100 << 10).ok());
+  const Key key = NextKey();
+  Name(key, "r");
+  for (int i = 0; i < 5000; ++i) Record(Event::kStageDispatch, key, stage_);
+  StopRun("");
+  uintmax_t bytes = 0;
+  for (const auto& entry : fs::directory_iterator(folder_)) bytes += entry.file_size();
+  EXPECT_LE(bytes, uintmax_t{110 << 10});
+  EXPECT_EQ(Lines("run_")[0].find("\"cut\":0}"), std::string::npos);
+}
+
+// Starting the profiler hung a busy stage of sglang-omni (its issue 1779).
+TEST_F(RecorderTest, StartsAndStopsUnderLoadLoseNothing) {
+  constexpr int kRuns = 60;
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&, t] {
+      const Label stage = LabelOf("thread" + std::to_string(t));
+      const Key key = NextKey();
+      for (int64_t i = 0; !over.load(); ++i) {
+        Record(Event::kStageStreamChunkSent, key, stage, {.a = i});
+        if (i % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+    });
+  }
+  const Totals before = Count();
+  for (int i = 0; i < kRuns; ++i) {
+    ASSERT_TRUE(StartRun("r" + std::to_string(i)).ok());
+    EXPECT_EQ(StopRun(""), "r" + std::to_string(i));
+  }
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+  const Totals after = Count();
+  EXPECT_EQ(after.dropped, before.dropped);
+  EXPECT_EQ(after.cut, before.cut);
+  EXPECT_EQ(after.runs - before.runs, uint64_t{kRuns});
+  const auto lines = Lines("events_");
+  EXPECT_EQ(lines.size(), after.written - before.written);
+  // Within a run no number of a thread is missing.
+  std::string run;
+  int64_t next[3] = {-1, -1, -1};
+  for (const std::string& line : lines) {
+    const auto field = [&line](std::string_view name) {
+      const size_t at = line.find(name) + name.size();
+      return line.substr(at, line.find_first_of(",\"}", at) - at);
+    };
+    if (const std::string now = field("\"run_id\":\""); now != run) {
+      run = now;
+      next[0] = next[1] = next[2] = -1;
+    }
+    const size_t thread = static_cast<size_t>(std::stoi(field("\"stage\":\"thread")));
+    const int64_t number = std::stoll(field("\"chunk_id\":"));
+    if (next[thread] >= 0) {
+      ASSERT_EQ(number, next[thread]) << run;
+    }
+    next[thread] = number + 1;
+  }
+}
+
+TEST_F(RecorderTest, ListenersAreToldOfRuns) {
+  std::vector<std::string> told;
+  ASSERT_TRUE(StartRun("a").ok());
+  const uint64_t id = AddListener(
+      [&told](const RunOptions* runs) { told.push_back(runs == nullptr ? "-" : runs->run_id); });
+  StopRun("");
+  ASSERT_TRUE(StartRun("b").ok());
+  RemoveListener(id);
+  StopRun("");
+  EXPECT_EQ(told, (std::vector<std::string>{"a", "-", "b"}));
+}
+
+TEST_F(RecorderTest, AThreadKnowsItsRequest) {
+  EXPECT_EQ(OnThread().key, kNoKey);
+  {
+    const Scope scope({.key = 5, .request_id = "r"});
+    EXPECT_EQ(OnThread().key, 5u);
+    EXPECT_EQ(OnThread().request_id, "r");
+    const Scope none({});
+    EXPECT_EQ(OnThread().key, 5u);
+  }
+  EXPECT_EQ(OnThread().key, kNoKey);
+}
+
+}  // namespace
+}  // namespace portico::events
