@@ -6,7 +6,7 @@
 #include "base/parallel_for.h"
 #include "text/utf8.h"
 #include "tokenizer/pipeline.h"
-#include "tokenizer/seams.h"
+#include "tokenizer/split/seams.h"
 
 namespace portico {
 

@@ -21,7 +21,7 @@ class Seams;
 
 // What Tokenizer does, for many at once: the same results in the same order, the work cut by bytes and shared by the
 // calling thread and those of the pool. A long text is cut itself, where that is known to keep its ids
-// (tokenizer/seams.h); other long texts are one thread's work. Safe to use from many threads.
+// (tokenizer/split/seams.h); other long texts are one thread's work. Safe to use from many threads.
 class BatchTokenizer {
  public:
   struct Sizes {

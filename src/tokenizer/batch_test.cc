@@ -13,8 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "base/source_dir_for_test.h"
 #include "text/utf8.h"
-#include "tokenizer/seams.h"
+#include "tokenizer/split/seams.h"
 #include "tokenizer/test_tokenizers.h"
 #include "tokenizer/tokenizer.h"
 
@@ -214,14 +215,14 @@ TEST(BatchTokenizerTest, RealTokenizersKeepTheIdsOfLongTexts) {
   std::mt19937 random(13);
   std::string text;
   for (const char* file : {"/README.md", "/src/tokenizer/batch_test.cc"}) {
-    std::ifstream in(PORTICO_SOURCE_DIR + std::string(file));
+    std::ifstream in(SourceDir() + std::string(file));
     text.append(std::istreambuf_iterator<char>(in), {});
   }
   text = ToValidUtf8(std::string_view(text).substr(0, 15000));
   text += RandomText(&random, 5000);
-  std::vector<std::string> paths = {PORTICO_SOURCE_DIR "/models/demo"};
+  std::vector<std::string> paths = {SourceDir() + "/models/demo"};
   const char* set = std::getenv("PORTICO_SHARED");
-  fs::path shared = set ? fs::path(set) : fs::path(PORTICO_SOURCE_DIR) / "../shared";
+  fs::path shared = set ? fs::path(set) : fs::path(SourceDir()) / "../shared";
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(shared / "data" / "tokenizers", error)) {
     paths.push_back(entry.path());

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tokenizer/model/token_texts.h"
 #include "tokenizer/token_id.h"
-#include "tokenizer/token_texts.h"
 
 namespace portico {
 

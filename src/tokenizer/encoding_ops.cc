@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tokenizer/json_fields.h"
+#include "tokenizer/load/json_fields.h"
 
 namespace portico::tokenizer {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "text/utf8.h"
-#include "tokenizer/char_offsets.h"
-#include "tokenizer/run_beside.h"
+#include "tokenizer/fused/char_offsets.h"
+#include "tokenizer/load/run_beside.h"
 
 namespace portico::tokenizer {
 namespace {

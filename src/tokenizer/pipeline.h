@@ -10,17 +10,17 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tokenizer/added_tokens.h"
-#include "tokenizer/byte_level_encoder.h"
-#include "tokenizer/compiled_image.h"
-#include "tokenizer/decode_table.h"
-#include "tokenizer/decoder.h"
+#include "tokenizer/compiled/compiled_image.h"
+#include "tokenizer/decode/decode_table.h"
+#include "tokenizer/decode/decoder.h"
 #include "tokenizer/encoding_ops.h"
-#include "tokenizer/fused_encoder.h"
-#include "tokenizer/model.h"
-#include "tokenizer/normalizer.h"
+#include "tokenizer/fused/byte_level_encoder.h"
+#include "tokenizer/fused/fused_encoder.h"
+#include "tokenizer/model/model.h"
+#include "tokenizer/normalize/normalizer.h"
 #include "tokenizer/post_processor.h"
-#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/split/added_tokens.h"
+#include "tokenizer/split/pre_tokenizer.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico::tokenizer {

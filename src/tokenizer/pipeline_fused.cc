@@ -1,9 +1,9 @@
 // The pipeline's ways through a fused encoder.
 #include <utility>
 
-#include "tokenizer/id_sink.h"
+#include "tokenizer/fused/id_sink.h"
+#include "tokenizer/fused/place_sink.h"
 #include "tokenizer/pipeline.h"
-#include "tokenizer/place_sink.h"
 
 namespace portico::tokenizer {
 namespace {

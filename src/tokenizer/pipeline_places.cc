@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "text/normalization.h"
-#include "tokenizer/aligned_nfc.h"
-#include "tokenizer/id_sink.h"
+#include "tokenizer/fused/id_sink.h"
+#include "tokenizer/fused/place_sink.h"
+#include "tokenizer/normalize/aligned_nfc.h"
 #include "tokenizer/pipeline.h"
-#include "tokenizer/place_sink.h"
 
 namespace portico::tokenizer {
 namespace {

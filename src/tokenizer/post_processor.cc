@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "tokenizer/encoding_ops.h"
-#include "tokenizer/json_fields.h"
-#include "tokenizer/offset_trim.h"
+#include "tokenizer/fused/offset_trim.h"
+#include "tokenizer/load/json_fields.h"
 
 namespace portico::tokenizer {
 namespace {

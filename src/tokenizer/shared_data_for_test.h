@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/source_dir_for_test.h"
 #include "text/json.h"
 #include "tokenizer/token_id.h"
 
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 // Where the recorded vectors are; empty if they are not here.
 inline fs::path SharedData() {
   const char* set = std::getenv("PORTICO_SHARED");
-  fs::path shared = set ? fs::path(set) : fs::path(PORTICO_SOURCE_DIR) / "../shared";
+  fs::path shared = set ? fs::path(set) : fs::path(SourceDir()) / "../shared";
   fs::path data = shared / "data" / "tokenizers";
   std::error_code error;
   return fs::is_directory(data, error) ? data : fs::path();

@@ -9,8 +9,8 @@
 
 #include "text/json_writer.h"
 #include "text/utf8.h"
-#include "tokenizer/byte_level.h"
-#include "tokenizer/compiled_model.h"
+#include "tokenizer/compiled/compiled_model.h"
+#include "tokenizer/model/byte_level.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico::tokenizer {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "text/utf8.h"
-#include "tokenizer/load.h"
+#include "tokenizer/load/load.h"
 #include "tokenizer/pipeline.h"
 
 namespace portico {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "text/json.h"
+#include "tokenizer/decode/stream_decoder.h"
 #include "tokenizer/shared_data_for_test.h"
-#include "tokenizer/stream_decoder.h"
 #include "tokenizer/test_tokenizers.h"
 #include "tokenizer/tokenizer.h"
 

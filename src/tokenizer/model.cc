@@ -1,9 +1,0 @@
-#include "tokenizer/model.h"
-
-namespace portico::tokenizer {
-
-std::string Model::TokenText(std::string_view, const Token& token) const {
-  return std::string(vocabulary_.Spelling(token.id));
-}
-
-}  // namespace portico::tokenizer
