@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "template/unicode.h"
+#include "template/value/unicode.h"
 
 namespace portico::jinja {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "template/chat_messages.h"
 #include "template/content_format.h"
-#include "template/program.h"
+#include "template/syntax/program.h"
 
 namespace portico {
 namespace {

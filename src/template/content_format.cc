@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "template/symbols.h"
+#include "template/syntax/symbols.h"
 
 namespace portico::jinja {
 namespace {

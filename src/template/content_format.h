@@ -1,7 +1,7 @@
 // Whether a template reads a message's content as a list of parts.
 #pragma once
 
-#include "template/program.h"
+#include "template/syntax/program.h"
 
 namespace portico::jinja {
 

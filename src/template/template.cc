@@ -1,8 +1,8 @@
 #include "template/template.h"
 
-#include "template/interpreter.h"
-#include "template/lexer.h"
-#include "template/program.h"
+#include "template/run/interpreter.h"
+#include "template/syntax/lexer.h"
+#include "template/syntax/program.h"
 #include "text/utf8.h"
 
 namespace portico {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/source_dir_for_test.h"
 #include "template/template.h"
 
 namespace portico {
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 
 fs::path DataFolder() {
   const char* shared = std::getenv("PORTICO_SHARED");
-  return (shared ? fs::path(shared) : fs::path(PORTICO_SOURCE_DIR) / ".." / "shared") / "data";
+  return (shared ? fs::path(shared) : fs::path(SourceDir()) / ".." / "shared") / "data";
 }
 
 std::string ReadFile(const fs::path& path) {
