@@ -1,0 +1,175 @@
+#include "net/http/http_text.h"
+
+#include <charconv>
+#include <cstdint>
+
+namespace portico::net {
+namespace {
+
+template <typename... Parts>
+void Append(std::string* out, Parts... parts) {
+  (out->append(std::string_view(parts)), ...);
+}
+
+std::string_view Decimal(size_t value, char (&digits)[24]) {
+  char* end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+  return {digits, static_cast<size_t>(end - digits)};
+}
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+}  // namespace
+
+std::string_view ReasonPhrase(int status) {
+  switch (status) {
+    case 100:
+      return "Continue";
+    case 200:
+      return "OK";
+    case 201:
+      return "Created";
+    case 202:
+      return "Accepted";
+    case 204:
+      return "No Content";
+    case 304:
+      return "Not Modified";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 413:
+      return "Payload Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 417:
+      return "Expectation Failed";
+    case 422:
+      return "Unprocessable Entity";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 499:
+      return "Client Closed Request";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 502:
+      return "Bad Gateway";
+    case 503:
+      return "Service Unavailable";
+    case 504:
+      return "Gateway Timeout";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return status < 400 ? "OK" : "Error";
+  }
+}
+
+HttpResponse ErrorResponse(const HttpError& error, const ErrorWriter& write_error) {
+  HttpResponse response;
+  response.status = error.status;
+  if (error.status == 503) response.headers.emplace_back("retry-after", "1");
+  if (write_error != nullptr) {
+    response.body = write_error(error);
+  } else {
+    response.content_type = "text/plain; charset=utf-8";
+    response.body = error.message + "\n";
+  }
+  return response;
+}
+
+std::string_view HttpDate::Now() {
+  std::time_t now = std::time(nullptr);
+  if (now != second_) {
+    second_ = now;
+    std::tm parts;
+    gmtime_r(&now, &parts);
+    size_ = std::strftime(text_, sizeof text_, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+  }
+  return {text_, size_};
+}
+
+void AppendHead(const HttpResponse& response, const HeadFrame& frame, std::string* out) {
+  char digits[24];
+  Append(out, "HTTP/1.1 ", Decimal(static_cast<size_t>(response.status), digits), " ",
+         ReasonPhrase(response.status), "\r\n");
+  if (!frame.server.empty()) Append(out, "server: ", frame.server, "\r\n");
+  Append(out, "date: ", frame.date, "\r\n");
+  if (!response.content_type.empty() && frame.framing != BodyFraming::kNone) {
+    Append(out, "content-type: ", response.content_type, "\r\n");
+  }
+  for (const auto& [name, value] : response.headers) {
+    if (value.find_first_of("\r\n") == std::string::npos) Append(out, name, ": ", value, "\r\n");
+  }
+  if (frame.framing == BodyFraming::kLength) {
+    Append(out, "content-length: ", Decimal(frame.length, digits), "\r\n");
+  } else if (frame.framing == BodyFraming::kChunked) {
+    Append(out, "transfer-encoding: chunked\r\n");
+  }
+  if (frame.close) {
+    Append(out, "connection: close\r\n");
+  } else if (frame.keep_alive) {
+    Append(out, "connection: keep-alive\r\n");
+  }
+  Append(out, "\r\n");
+}
+
+void AppendChunk(std::string_view bytes, std::string* out) {
+  char size[20];
+  char* end = std::to_chars(size, size + 16, bytes.size(), 16).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  out->append(size, end);
+  out->append(bytes);
+  out->append("\r\n");
+}
+
+bool DecodePath(std::string_view text, std::string* out) {
+  out->clear();
+  if (text.find('%') == std::string_view::npos) {
+    out->assign(text);
+    return true;
+  }
+  out->reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out->push_back(text[i]);
+      continue;
+    }
+    if (i + 2 >= text.size()) return false;
+    int high = HexDigit(text[i + 1]);
+    int low = HexDigit(text[i + 2]);
+    if (high < 0 || low < 0) return false;
+    int byte = high * 16 + low;
+    if (byte < 0x20 || byte == 0x7f) return false;
+    if (byte == '/') {
+      out->append("%2F");
+      i += 2;
+      continue;
+    }
+    out->push_back(static_cast<char>(byte));
+    i += 2;
+  }
+  return true;
+}
+
+}  // namespace portico::net

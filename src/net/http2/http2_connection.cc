@@ -1,0 +1,409 @@
+#include "net/http2/http2_connection.h"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <new>
+#include <utility>
+
+namespace portico::net {
+namespace {
+
+// Output that waits for the kernel; the rest waits in the calls.
+constexpr size_t kMaxWaitingOutput = 128 << 10;
+constexpr char kNoHttp2[] = "the server does not speak HTTP/2 as it should";
+
+std::string_view ViewOf(const uint8_t* bytes, size_t size) {
+  return {reinterpret_cast<const char*>(bytes), size};
+}
+
+nghttp2_nv FieldOf(std::string_view name, std::string_view value) {
+  const auto bytes = [](std::string_view text) {
+    return reinterpret_cast<uint8_t*>(const_cast<char*>(text.data()));
+  };
+  return {bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
+}
+
+// Takes what stands before `until` off the front.
+std::string_view TakeUntil(std::string_view until, std::string_view* text) {
+  const size_t at = std::min(text->find(until), text->size());
+  const std::string_view taken = text->substr(0, at);
+  text->remove_prefix(std::min(text->size(), at + until.size()));
+  return taken;
+}
+
+// The fields of a head as HTTP/1.1 writes it, which is how calls have theirs.
+std::vector<nghttp2_nv> FieldsOf(std::string_view head, bool tls) {
+  std::vector<nghttp2_nv> fields(4);
+  std::string_view line = TakeUntil("\r\n", &head);
+  fields[0] = FieldOf(":method", TakeUntil(" ", &line));
+  fields[1] = FieldOf(":scheme", tls ? "https" : "http");
+  fields[2] = FieldOf(":path", TakeUntil(" ", &line));
+  while (!(line = TakeUntil("\r\n", &head)).empty()) {
+    const std::string_view name = TakeUntil(": ", &line);
+    if (name == "host") {
+      fields[3] = FieldOf(":authority", line);
+    } else {
+      fields.push_back(FieldOf(name, line));
+    }
+  }
+  return fields;
+}
+
+}  // namespace
+
+struct Http2ClientCallbacks {
+  static Http2Connection& Of(void* user) { return *static_cast<Http2Connection*>(user); }
+
+  static ssize_t Send(nghttp2_session*, const uint8_t* bytes, size_t size, int, void* user) {
+    Of(user).socket_->Output().append(ViewOf(bytes, size));
+    return static_cast<ssize_t>(size);
+  }
+  static int SendData(nghttp2_session*, nghttp2_frame* frame, const uint8_t* head, size_t size,
+                      nghttp2_data_source*, void* user) {
+    constexpr size_t kFrameHead = 9;
+    Http2Call* call = Of(user).Find(frame->hd.stream_id);
+    if (call == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    return Of(user).SendBody(*call, ViewOf(head, kFrameHead), size);
+  }
+  static ssize_t OfferBody(nghttp2_session*, int32_t stream, uint8_t*, size_t max, uint32_t* flags,
+                           nghttp2_data_source*, void* user) {
+    Http2Call* call = Of(user).Find(stream);
+    return call == nullptr ? ssize_t{NGHTTP2_ERR_DEFERRED} : Of(user).OfferBody(*call, max, flags);
+  }
+  static int OnHeader(nghttp2_session*, const nghttp2_frame* frame, const uint8_t* name,
+                      size_t name_size, const uint8_t* value, size_t value_size, uint8_t,
+                      void* user) {
+    if (Http2Call* call = Of(user).Find(frame->hd.stream_id)) {
+      Of(user).OnHeader(*call, ViewOf(name, name_size), ViewOf(value, value_size));
+    }
+    return 0;
+  }
+  static int OnFrame(nghttp2_session*, const nghttp2_frame* frame, void* user) {
+    Of(user).OnFrame(*frame);
+    return 0;
+  }
+  static int OnData(nghttp2_session*, uint8_t, int32_t stream, const uint8_t* bytes, size_t size,
+                    void* user) {
+    Of(user).OnData(stream, ViewOf(bytes, size));
+    return 0;
+  }
+  static int OnStreamClosed(nghttp2_session*, int32_t stream, uint32_t error, void* user) {
+    if (Http2Call* call = Of(user).Find(stream)) Of(user).OnStreamClosed(*call, error);
+    return 0;
+  }
+  static int OnNotSent(nghttp2_session*, const nghttp2_frame* frame, int, void* user) {
+    if (frame->hd.type != NGHTTP2_HEADERS) return 0;
+    for (Http2Call* call : Of(user).calls_) {
+      if (call->stream_ != frame->hd.stream_id) continue;
+      Of(user).OnStreamClosed(*call, NGHTTP2_REFUSED_STREAM);
+      break;
+    }
+    return 0;
+  }
+
+  static nghttp2_session* NewSession(Http2Connection* connection) {
+    static nghttp2_session_callbacks* const callbacks = [] {
+      nghttp2_session_callbacks* made = nullptr;
+      if (nghttp2_session_callbacks_new(&made) != 0) return made;
+      nghttp2_session_callbacks_set_send_callback(made, Send);
+      nghttp2_session_callbacks_set_send_data_callback(made, SendData);
+      nghttp2_session_callbacks_set_on_header_callback(made, OnHeader);
+      nghttp2_session_callbacks_set_on_frame_recv_callback(made, OnFrame);
+      nghttp2_session_callbacks_set_on_data_chunk_recv_callback(made, OnData);
+      nghttp2_session_callbacks_set_on_stream_close_callback(made, OnStreamClosed);
+      nghttp2_session_callbacks_set_on_frame_not_send_callback(made, OnNotSent);
+      return made;
+    }();
+    static nghttp2_option* const options = [] {
+      nghttp2_option* made = nullptr;
+      if (nghttp2_option_new(&made) != 0) return made;
+      nghttp2_option_set_no_auto_window_update(made, 1);
+      nghttp2_option_set_no_closed_streams(made, 1);
+      return made;
+    }();
+    nghttp2_session* made = nullptr;
+    if (callbacks == nullptr || options == nullptr ||
+        nghttp2_session_client_new2(&made, callbacks, connection, options) != 0) {
+      throw std::bad_alloc();
+    }
+    return made;
+  }
+};
+
+Http2Connection::Http2Connection(std::shared_ptr<Http2Client::Pool> pool)
+    : pool_(std::move(pool)), nghttp2_(Http2ClientCallbacks::NewSession(this)) {
+  const Http2ClientOptions& options = pool_->options;
+  const nghttp2_settings_entry settings[] = {
+      {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+      {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, options.stream_window},
+      {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, static_cast<uint32_t>(options.max_head_bytes)},
+  };
+  nghttp2_submit_settings(nghttp2_, NGHTTP2_FLAG_NONE, settings, std::size(settings));
+  nghttp2_session_set_local_window_size(nghttp2_, NGHTTP2_FLAG_NONE, 0,
+                                        static_cast<int32_t>(options.connection_window));
+}
+
+Http2Connection::~Http2Connection() { nghttp2_session_del(nghttp2_); }
+
+void Http2Connection::Connect() {
+  timer_ = pool_->shard.After(pool_->options.connect_timeout, [this] {
+    const auto self = shared_from_this();
+    Lose("no connection within the time limit");
+  });
+  socket_.reset(new ClientSocket(pool_->shard, pool_->target, *this));
+}
+
+bool Http2Connection::has_room() const {
+  return ready_ && !draining_ &&
+         calls_.size() <
+             nghttp2_session_get_remote_settings(nghttp2_, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+}
+
+bool Http2Connection::Begin(Http2Call& call) {
+  const std::vector<nghttp2_nv> fields = FieldsOf(call.request_.head, pool_->target.tls != nullptr);
+  nghttp2_data_provider body{};
+  body.read_callback = Http2ClientCallbacks::OfferBody;
+  const bool has_body = call.request_.body != nullptr && !call.request_.body->empty();
+  const int32_t stream = nghttp2_submit_request(nghttp2_, nullptr, fields.data(), fields.size(),
+                                                has_body ? &body : nullptr, &call);
+  if (stream < 0) {
+    draining_ = true;  // out of stream ids, mostly
+    socket_->WriteSoon();
+    return false;
+  }
+  call.end_sent_ = !has_body;
+  call.connection_ = shared_from_this();
+  call.stream_ = stream;
+  calls_.push_back(&call);
+  timer_.reset();
+  socket_->WriteSoon();
+  return true;
+}
+
+void Http2Connection::Abandon(Http2Call& call) {
+  const auto self = shared_from_this();
+  Release(call, NGHTTP2_CANCEL);
+}
+
+void Http2Connection::Consume(Http2Call& call, size_t bytes) {
+  if (bytes == 0 || socket_ == nullptr) return;
+  nghttp2_session_consume_stream(nghttp2_, call.stream_, bytes);
+  socket_->WriteSoon();
+}
+
+void Http2Connection::Drain() {
+  draining_ = true;
+  if (!calls_.empty()) return;
+  const auto self = shared_from_this();
+  Lose("the client was closed");
+}
+
+void Http2Connection::OnConnected() {
+  connected_ = true;
+  socket_->WriteSoon();
+}
+
+void Http2Connection::OnBytes(std::string_view bytes) {
+  const auto self = shared_from_this();
+  const ssize_t used = nghttp2_session_mem_recv(
+      nghttp2_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  if (socket_ == nullptr) return;
+  if (used < 0) {
+    return Lose(kNoHttp2, CallFailure::kMalformed);
+  }
+  socket_->WriteSoon();
+}
+
+void Http2Connection::OnWritable() {
+  const auto self = shared_from_this();
+  if (nghttp2_session_send(nghttp2_) != 0) return Lose("HTTP/2: cannot send");
+  if (socket_ != nullptr) CloseIfDone();
+}
+
+void Http2Connection::CloseIfDone() {
+  const bool over =
+      nghttp2_session_want_read(nghttp2_) == 0 && nghttp2_session_want_write(nghttp2_) == 0;
+  if (over) return Lose(kNoHttp2, CallFailure::kMalformed);
+  if (draining_ && calls_.empty()) Lose("");
+}
+
+void Http2Connection::Lose(const std::string& why, CallFailure failure) {
+  socket_.reset();
+  timer_.reset();
+  draining_ = true;
+  const auto self = shared_from_this();
+  while (!calls_.empty()) Fail(*calls_.back(), CallFailure::kLost, why);
+  pool_->Retire(*this, failure, why);
+  pool_->Assign();
+}
+
+void Http2Connection::OnLost(const Status& status) {
+  const auto self = shared_from_this();
+  // One that closes instead of sending its settings; under TLS the handshake may have failed.
+  const bool other = connected_ && !ready_ && pool_->target.tls == nullptr;
+  if (other) return Lose(kNoHttp2, CallFailure::kMalformed);
+  Lose(std::string(MessageOf(status)));
+}
+
+void Http2Connection::OnHeader(Http2Call& call, std::string_view name, std::string_view value) {
+  call.head_bytes_ += name.size() + value.size() + 32;  // RFC 9113, 6.5.2
+  if (call.head_bytes_ > pool_->options.max_head_bytes) {
+    call.malformed_ = true;
+    return;
+  }
+  if (call.head_done_) return;  // trailers
+  if (name == ":status") {
+    std::from_chars(value.data(), value.data() + value.size(), call.head_.status);
+  } else if (!name.starts_with(':')) {
+    call.head_.headers.emplace_back(name, value);
+  }
+}
+
+void Http2Connection::OnFrame(const nghttp2_frame& frame) {
+  const bool ends = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+  Http2Call* const call = Find(frame.hd.stream_id);
+  switch (frame.hd.type) {
+    case NGHTTP2_HEADERS:
+      if (call != nullptr) OnHead(*call, ends);
+      return;
+    case NGHTTP2_DATA:
+      if (call != nullptr && ends) Complete(*call);
+      return;
+    case NGHTTP2_SETTINGS:
+      if ((frame.hd.flags & NGHTTP2_FLAG_ACK) != 0) return;
+      if (!std::exchange(ready_, true)) SetIdleTimer();
+      // Not from within nghttp2: calls begin, and may end, by it.
+      pool_->shard.AtEndOfTurn([pool = pool_] { pool->Assign(); });
+      return;
+    case NGHTTP2_GOAWAY:
+      draining_ = true;
+      return;
+    default:
+      return;
+  }
+}
+
+void Http2Connection::OnHead(Http2Call& call, bool ends) {
+  if (call.malformed_) {
+    return Fail(call, CallFailure::kMalformed, "the answer's head is too large");
+  }
+  if (call.head_done_) {
+    if (ends) Complete(call);
+    return;
+  }
+  if (call.head_.status < 200) {  // interim
+    call.head_ = {};
+    return;
+  }
+  call.head_done_ = true;
+  call.head_.keep_alive = true;
+  const std::string_view length = call.head_.Header("content-length");
+  if (!length.empty()) {
+    std::from_chars(length.data(), length.data() + length.size(), call.head_.length);
+  } else if (ends) {
+    call.head_.length = 0;
+  }
+  const int32_t stream = call.stream_;
+  call.events_.OnHead(call.head_);
+  if (!ends) return;
+  if (Http2Call* still = Find(stream)) Complete(*still);
+}
+
+void Http2Connection::OnData(int32_t stream, std::string_view bytes) {
+  nghttp2_session_consume_connection(nghttp2_, bytes.size());
+  Http2Call* call = Find(stream);
+  if (call == nullptr) {
+    nghttp2_session_consume_stream(nghttp2_, stream, bytes.size());
+    return;
+  }
+  if (bytes.empty()) return;
+  call->events_.OnBody(bytes);
+  call = Find(stream);
+  if (call == nullptr) return;
+  if (call->paused_) {
+    call->unconsumed_ += bytes.size();
+  } else {
+    nghttp2_session_consume_stream(nghttp2_, stream, bytes.size());
+  }
+}
+
+void Http2Connection::OnStreamClosed(Http2Call& call, uint32_t error) {
+  nghttp2_session_set_stream_user_data(nghttp2_, call.stream_, nullptr);
+  Remove(call);
+  HttpCallEvents& events = call.events_;
+  if (error == NGHTTP2_REFUSED_STREAM) {
+    return events.OnFailed(CallFailure::kStale, "the server has refused the request unread");
+  }
+  const bool broken = error == NGHTTP2_PROTOCOL_ERROR;
+  events.OnFailed(broken ? CallFailure::kMalformed : CallFailure::kLost,
+                  broken ? "the answer breaks the protocol"
+                         : std::string("the stream was reset: ") + nghttp2_http2_strerror(error));
+}
+
+ssize_t Http2Connection::OfferBody(Http2Call& call, size_t max, uint32_t* flags) {
+  const size_t left = call.request_.body->size() - call.body_sent_;
+  const size_t size = std::min(left, max);
+  *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+  if (size == left) {
+    *flags |= NGHTTP2_DATA_FLAG_EOF;
+    call.end_sent_ = true;
+  }
+  return static_cast<ssize_t>(size);
+}
+
+int Http2Connection::SendBody(Http2Call& call, std::string_view head, size_t size) {
+  if (socket_->unsent() > kMaxWaitingOutput) {
+    socket_->WriteSoon();
+    return NGHTTP2_ERR_WOULDBLOCK;
+  }
+  socket_->Output().append(head).append(*call.request_.body, call.body_sent_, size);
+  call.body_sent_ += size;
+  return 0;
+}
+
+Http2Call* Http2Connection::Find(int32_t stream) {
+  return static_cast<Http2Call*>(nghttp2_session_get_stream_user_data(nghttp2_, stream));
+}
+
+void Http2Connection::Complete(Http2Call& call) {
+  HttpCallEvents& events = call.events_;
+  const bool answered = call.head_done_;
+  // The rest of a request that is answered before its end is not wanted.
+  Release(call, NGHTTP2_NO_ERROR);
+  answered ? events.OnDone() : events.OnFailed(CallFailure::kMalformed, "the answer has no head");
+}
+
+void Http2Connection::Release(Http2Call& call, uint32_t error) {
+  nghttp2_session_set_stream_user_data(nghttp2_, call.stream_, nullptr);
+  const bool reset = error != NGHTTP2_NO_ERROR || !call.end_sent_;
+  const int32_t stream = call.stream_;
+  Remove(call);
+  if (socket_ == nullptr) return;
+  if (reset) nghttp2_submit_rst_stream(nghttp2_, NGHTTP2_FLAG_NONE, stream, error);
+  socket_->WriteSoon();
+}
+
+void Http2Connection::Remove(Http2Call& call) {
+  std::erase(calls_, &call);
+  // The last that holds it may be the call.
+  pool_->shard.AtEndOfTurn([self = std::exchange(call.connection_, nullptr)] {});
+  if (calls_.empty() && socket_ != nullptr) SetIdleTimer();
+  if (!draining_) pool_->shard.AtEndOfTurn([pool = pool_] { pool->Assign(); });
+}
+
+void Http2Connection::Fail(Http2Call& call, CallFailure failure, const std::string& why) {
+  HttpCallEvents& events = call.events_;
+  Release(call, NGHTTP2_CANCEL);
+  events.OnFailed(failure, why);
+}
+
+void Http2Connection::SetIdleTimer() {
+  timer_ = pool_->shard.After(pool_->options.idle_life, [this] {
+    if (!calls_.empty()) return;
+    const auto self = shared_from_this();
+    Lose("it was idle");
+  });
+}
+
+}  // namespace portico::net

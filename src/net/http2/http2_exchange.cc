@@ -1,0 +1,206 @@
+#include "net/http2/http2_exchange.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "net/http2/http2_session.h"
+#include "net/loop/server_shard.h"
+
+namespace portico::net {
+namespace {
+
+// As for HTTP/1.1: simdjson reads behind the end, and a declared length is not believed at once.
+constexpr size_t kBodyPadding = 64;
+constexpr size_t kFirstReserve = 64 << 10;
+constexpr int kClientClosedRequest = 499;
+
+bool HasNoBody(int status) { return status == 204 || status == 304 || status < 200; }
+
+bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
+
+}  // namespace
+
+Http2Exchange::Http2Exchange(Http2Stream& stream)
+    : stream_(&stream),
+      shard_(stream.connection().shard().shard),
+      max_body_(stream.connection().shard().options.max_body_bytes) {
+  request = std::move(stream.request);
+  is_head_request_ = request.method == "HEAD";
+  if (stream.connection().shard().options.on_complete != nullptr) start_ = Clock::now();
+}
+
+void Http2Exchange::Begin(Http2Stream& stream, bool too_large, bool ended) {
+  std::unique_ptr<Http2Exchange> made(new Http2Exchange(stream));
+  Http2Exchange& exchange = *made;
+  exchange.self_ = std::move(made);
+  stream.SetUser(&exchange);
+  const ServerOptions& options = stream.connection().shard().options;
+  HttpError wrong;
+  if (too_large) {
+    wrong = {431, "the request head is larger than " + std::to_string(options.max_head_bytes) +
+                      " bytes"};
+  } else {
+    wrong = exchange.ReadHead();
+  }
+  if (wrong.status != 0) return exchange.Refuse(wrong);
+  HeadVerdict verdict;
+  if (options.check_head != nullptr) verdict = options.check_head(exchange.request);
+  if (verdict.refusal) return exchange.RefuseWith(*std::move(verdict.refusal));
+  if (!stream.connection().shard().load.bodies->HasRoomFor(exchange.declared_)) {
+    return exchange.Refuse(Full());
+  }
+  exchange.max_body_ = std::min(exchange.max_body_, verdict.max_body_bytes);
+  if (!ended && exchange.request.Header("expect") == "100-continue") {
+    stream.SendContinue();
+  }
+}
+
+HttpError Http2Exchange::TooLarge() const {
+  return {413, "the request body is larger than " + std::to_string(max_body_) + " bytes"};
+}
+
+HttpError Http2Exchange::Full() { return {503, "too many large requests at once; try again"}; }
+
+HttpError Http2Exchange::ReadHead() {
+  if (!std::all_of(request.method.begin(), request.method.end(), IsUpper)) {
+    return {400, "malformed HTTP request: bad method"};
+  }
+  if (request.method == "CONNECT") return {501, "CONNECT is not supported"};
+  std::string target = std::move(request.path);
+  std::string_view path = target;
+  if (path.find('#') != std::string_view::npos) return {400, "bad request target"};
+  if (size_t question = path.find('?'); question != std::string_view::npos) {
+    request.query.assign(path.substr(question + 1));
+    path = path.substr(0, question);
+  }
+  if (path.empty()) path = "/";
+  if (!DecodePath(path, &request.path)) return {400, "bad percent escape in the request target"};
+
+  std::string_view declared = request.Header("content-length");
+  if (declared.empty()) return {};
+  size_t length = 0;
+  auto parsed = std::from_chars(declared.data(), declared.data() + declared.size(), length);
+  if (parsed.ec != std::errc() || length > max_body_) return TooLarge();
+  declared_ = length;
+  if (length > 0) request.body.reserve(std::min(length, kFirstReserve) + kBodyPadding);
+  return {};
+}
+
+void Http2Exchange::OnBody(std::string_view bytes) {
+  stream_->Consume(bytes.size());
+  const size_t size = request.body.size() + bytes.size();
+  if (size > max_body_) return Refuse(TooLarge());
+  if (!stream_->Hold(size)) {
+    Refuse({503, "the requests of this connection are too large together"});
+    return;
+  }
+  if (size + kBodyPadding > request.body.capacity()) {
+    const size_t wanted = std::max(size + kBodyPadding, 2 * request.body.capacity());
+    if (!request.lease.Hold(stream_->connection().shard().load.bodies, wanted))
+      return Refuse(Full());
+    request.body.reserve(wanted);
+  }
+  request.body.append(bytes);
+}
+
+void Http2Exchange::OnRequestEnd() {
+  if (self_ == nullptr) return;
+  stream_->Hold(0);
+  const events::Scope scope(events_.Begin(request));
+  stream_->connection().shard().handler(std::move(self_));
+}
+
+void Http2Exchange::OnSlowBody() { Refuse({408, "the request body took too long"}); }
+
+Http2Exchange::~Http2Exchange() {
+  if (stream_ != nullptr) {
+    EndDropped(streaming_, stream_->connection().shard().options.write_error);
+  }
+}
+
+void Http2Exchange::Refuse(const HttpError& error) {
+  RefuseWith(ErrorResponse(error, stream_->connection().shard().options.write_error));
+}
+
+void Http2Exchange::RefuseWith(HttpResponse response) {
+  std::unique_ptr<Http2Exchange> dying = std::move(self_);
+  request.DropBody();
+  Respond(std::move(response));
+}
+
+void Http2Exchange::SendHead(const HttpResponse& response, bool has_length, bool end) {
+  status_ = response.status;
+  events_.OnHead(status_);
+  Headers headers;
+  headers.reserve(response.headers.size() + 2);
+  if (!response.content_type.empty() && has_body_) {
+    headers.emplace_back("content-type", response.content_type);
+  }
+  for (const auto& header : response.headers) headers.push_back(header);
+  if (has_length) headers.emplace_back("content-length", std::to_string(response.body.size()));
+  stream_->SendHead(response.status, headers, end);
+}
+
+void Http2Exchange::Respond(HttpResponse response) {
+  if (stream_ == nullptr || streaming_) return;
+  has_body_ = !HasNoBody(response.status);
+  bool sends_body = has_body_ && !is_head_request_ && !response.body.empty();
+  SendHead(response, has_body_, !sends_body);
+  if (sends_body) {
+    body_bytes_ = response.body.size();
+    stream_->WriteWhole(std::move(response.body));
+    stream_->End();
+  }
+  Complete();
+}
+
+void Http2Exchange::StartStream(HttpResponse response) {
+  if (stream_ == nullptr || streaming_) return;
+  streaming_ = true;
+  has_body_ = !HasNoBody(response.status);
+  SendHead(response, false, !has_body_);
+  stream_->LimitUnsent(stream_->connection().shard().options.max_unsent_bytes);
+}
+
+void Http2Exchange::Write(std::string_view bytes) {
+  if (stream_ == nullptr || !streaming_ || is_head_request_ || !has_body_) return;
+  body_bytes_ += bytes.size();
+  stream_->Write(bytes);
+}
+
+void Http2Exchange::End() {
+  if (stream_ == nullptr || !streaming_) return;
+  stream_->End();
+  Complete();
+}
+
+size_t Http2Exchange::unsent_bytes() const { return stream_ == nullptr ? 0 : stream_->unsent(); }
+
+void Http2Exchange::Cut() {
+  if (stream_ == nullptr) return;
+  stream_->Reset(Http2Error::kInternal);
+  Complete();
+}
+
+void Http2Exchange::Complete() {
+  Report(status_);
+  events_.OnEnd(body_bytes_);
+  std::exchange(stream_, nullptr)->LetGo();
+}
+
+void Http2Exchange::OnGone(Http2Error) {
+  std::unique_ptr<Http2Exchange> dying = std::move(self_);
+  if (dying == nullptr) Report(kClientClosedRequest);
+  stream_ = nullptr;
+  auto on_closed = std::exchange(on_closed_, nullptr);
+  if (on_closed) on_closed();
+}
+
+void Http2Exchange::Report(int status) {
+  const auto& on_complete = stream_->connection().shard().options.on_complete;
+  if (on_complete != nullptr) on_complete(request, status, body_bytes_, Clock::now() - start_);
+}
+
+}  // namespace portico::net

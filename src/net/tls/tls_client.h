@@ -1,0 +1,45 @@
+// TLS for the connections that we open: HTTP/2 with ALPN h2, or HTTP/1.1.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "net/socket/transport.h"
+
+struct ssl_ctx_st;
+
+namespace portico::net {
+
+enum class TlsProtocol {
+  kHttp2,  // the server must choose h2
+  kHttp1,  // http/1.1 is offered; a server without ALPN is taken to speak it
+};
+
+struct TlsClientOptions {
+  std::string ca_file = {};      // PEM; empty: the system's roots
+  std::string certificate = {};  // PEM with its chain, for servers that ask for it; may be empty
+  std::string key = {};
+  TlsProtocol protocol = TlsProtocol::kHttp2;
+};
+
+class TlsClientContext {
+ public:
+  // Fails with a sentence that names the file.
+  static StatusOr<std::unique_ptr<TlsClientContext>> Load(const TlsClientOptions& options);
+  ~TlsClientContext();
+  TlsClientContext(const TlsClientContext&) = delete;
+  TlsClientContext& operator=(const TlsClientContext&) = delete;
+
+  // The client's side of a connection to a server that must prove to be `name` (a DNS name or an
+  // IP address) and speak the protocol. Null if out of memory. Any thread.
+  std::unique_ptr<Transport> Connect(int fd, const std::string& name) const;
+
+ private:
+  TlsClientContext(ssl_ctx_st* context, TlsProtocol protocol)
+      : context_(context), protocol_(protocol) {}
+  ssl_ctx_st* context_;
+  const TlsProtocol protocol_;
+};
+
+}  // namespace portico::net

@@ -1,0 +1,192 @@
+#include "net/zmq/zmq_socket.h"
+
+#include <fmt/format.h>
+#include <zmq.h>
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+namespace portico::net {
+namespace {
+
+// A step of thousands of streams with log-probabilities is a few MB.
+constexpr int64_t kMaxFrameBytes = int64_t{1} << 30;
+constexpr int kMaxSockets = 16384;  // libzmq's own bound is 1023
+constexpr int kFirstReconnectMs = 100;
+constexpr int kMaxReconnectMs = 2000;
+constexpr int kConnectMs = 5000;
+// A peer that answers no heartbeat is gone, whatever the network says.
+constexpr int kHeartbeatMs = 5000;
+constexpr int kSilenceMs = 15000;
+
+std::atomic<uint64_t> g_next_monitor{1};
+
+zmq_msg_t* MessageIn(void* message) { return static_cast<zmq_msg_t*>(message); }
+
+}  // namespace
+
+ZmqContext::ZmqContext() : context_(zmq_ctx_new()) {
+  zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, kMaxSockets);
+}
+ZmqContext::~ZmqContext() { zmq_ctx_term(context_); }
+
+ZmqSocket& ZmqSocket::operator=(ZmqSocket&& other) noexcept {
+  if (this == &other) return *this;
+  Close();
+  socket_ = std::exchange(other.socket_, nullptr);
+  message_ = std::exchange(other.message_, nullptr);
+  monitored_ = std::exchange(other.monitored_, false);
+  return *this;
+}
+
+void ZmqSocket::Close() {
+  if (message_ != nullptr) {
+    zmq_msg_close(MessageIn(message_));
+    delete MessageIn(message_);
+    message_ = nullptr;
+  }
+  // Else libzmq's thread would wait for a monitor that is closed.
+  if (std::exchange(monitored_, false)) zmq_socket_monitor(socket_, nullptr, 0);
+  if (socket_ != nullptr) zmq_close(socket_);
+  socket_ = nullptr;
+}
+
+void ZmqSocket::Set(int option, int value) {
+  zmq_setsockopt(socket_, option, &value, sizeof(value));
+}
+
+StatusOr<ZmqSocket> ZmqSocket::Bind(const ZmqContext& context, int type,
+                                    const std::string& address) {
+  ZmqSocket socket;
+  socket.socket_ = zmq_socket(context.get(), type);
+  if (socket.socket_ != nullptr) {
+    constexpr int kUnlimited = 0;
+    socket.Set(ZMQ_SNDHWM, kUnlimited);
+    socket.Set(ZMQ_RCVHWM, kUnlimited);
+    socket.Set(ZMQ_LINGER, 0);
+    zmq_setsockopt(socket.socket_, ZMQ_MAXMSGSIZE, &kMaxFrameBytes, sizeof(kMaxFrameBytes));
+    if (zmq_bind(socket.socket_, address.c_str()) == 0) return socket;
+  }
+  return Error(StatusCode::kUnavailable,
+               fmt::format("cannot bind {}: {}", address, zmq_strerror(zmq_errno())));
+}
+
+StatusOr<ZmqSocket> ZmqSocket::BindPush(const ZmqContext& context, const std::string& address) {
+  return Bind(context, ZMQ_PUSH, address);
+}
+
+StatusOr<ZmqSocket> ZmqSocket::BindPull(const ZmqContext& context, const std::string& address) {
+  return Bind(context, ZMQ_PULL, address);
+}
+
+StatusOr<ZmqSocket> ZmqSocket::Make(const ZmqContext& context, int type, const ZmqLimits& limits) {
+  ZmqSocket socket;
+  socket.socket_ = zmq_socket(context.get(), type);
+  if (socket.socket_ == nullptr) {
+    return Error(StatusCode::kUnavailable, fmt::format("no socket: {}", zmq_strerror(zmq_errno())));
+  }
+  socket.Set(ZMQ_RCVHWM, limits.max_messages);
+  socket.Set(ZMQ_LINGER, 0);
+  socket.Set(ZMQ_RECONNECT_IVL, kFirstReconnectMs);
+  socket.Set(ZMQ_RECONNECT_IVL_MAX, kMaxReconnectMs);
+  socket.Set(ZMQ_CONNECT_TIMEOUT, kConnectMs);
+  socket.Set(ZMQ_HEARTBEAT_IVL, kHeartbeatMs);
+  socket.Set(ZMQ_HEARTBEAT_TIMEOUT, kSilenceMs);
+  zmq_setsockopt(socket.socket_, ZMQ_MAXMSGSIZE, &limits.max_part_bytes,
+                 sizeof(limits.max_part_bytes));
+  return socket;
+}
+
+Status ZmqSocket::ConnectTo(const std::string& address) {
+  Set(ZMQ_IPV6, address.find('[') != std::string::npos ? 1 : 0);
+  if (zmq_connect(socket_, address.c_str()) == 0) return OkStatus();
+  return Error(StatusCode::kUnavailable,
+               fmt::format("cannot connect to {}: {}", address, zmq_strerror(zmq_errno())));
+}
+
+StatusOr<ZmqSocket> ZmqSocket::ConnectSub(const ZmqContext& context, const std::string& address,
+                                          const std::string& topic, const ZmqLimits& limits,
+                                          ZmqSocket* monitor) {
+  PORTICO_ASSIGN_OR_RETURN(ZmqSocket socket, Make(context, ZMQ_SUB, limits));
+  zmq_setsockopt(socket.socket_, ZMQ_SUBSCRIBE, topic.data(), topic.size());
+  // Before it connects: a connection that is there at once must be told too.
+  PORTICO_ASSIGN_OR_RETURN(*monitor, socket.MakeMonitor(context));
+  PORTICO_RETURN_IF_ERROR(socket.ConnectTo(address));
+  return socket;
+}
+
+StatusOr<ZmqSocket> ZmqSocket::ConnectDealer(const ZmqContext& context, const std::string& address,
+                                             const ZmqLimits& limits) {
+  PORTICO_ASSIGN_OR_RETURN(ZmqSocket socket, Make(context, ZMQ_DEALER, limits));
+  PORTICO_RETURN_IF_ERROR(socket.ConnectTo(address));
+  return socket;
+}
+
+StatusOr<ZmqSocket> ZmqSocket::MakeMonitor(const ZmqContext& context) {
+  const std::string address =
+      fmt::format("inproc://monitor-{}", g_next_monitor.fetch_add(1, std::memory_order_relaxed));
+  ZmqSocket monitor;
+  monitor.socket_ = zmq_socket(context.get(), ZMQ_PAIR);
+  if (monitor.socket_ != nullptr) {
+    monitor.Set(ZMQ_LINGER, 0);
+    constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
+    if (zmq_socket_monitor(socket_, address.c_str(), kEvents) == 0) {
+      monitored_ = true;
+      if (zmq_connect(monitor.socket_, address.c_str()) == 0) return monitor;
+    }
+  }
+  return Error(StatusCode::kUnavailable,
+               fmt::format("a connection cannot be watched: {}", zmq_strerror(zmq_errno())));
+}
+
+std::optional<bool> ZmqSocket::NextChange() {
+  // The first part is a number of 16 bits and one of 32, the second the peer's address.
+  std::string_view part;
+  uint16_t event = 0;
+  while (Receive(&part)) {
+    const bool first = part.size() == sizeof(uint16_t) + sizeof(uint32_t);
+    if (first && event == 0) std::memcpy(&event, part.data(), sizeof(event));
+    if (HasMore()) continue;
+    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) return true;
+    if (event == ZMQ_EVENT_DISCONNECTED) return false;
+    event = 0;
+  }
+  return std::nullopt;
+}
+
+void ZmqSocket::Settle() {
+  // libzmq runs what its own thread has asked for within any call.
+  int events = 0;
+  size_t size = sizeof(events);
+  zmq_getsockopt(socket_, ZMQ_EVENTS, &events, &size);
+}
+
+bool ZmqSocket::HasMore() const { return message_ != nullptr && zmq_msg_more(MessageIn(message_)); }
+
+bool ZmqSocket::Send(std::string_view frame) {
+  return zmq_send(socket_, frame.data(), frame.size(), ZMQ_DONTWAIT) >= 0;
+}
+
+bool ZmqSocket::SendParts(const std::vector<std::string_view>& parts) {
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int more = i + 1 < parts.size() ? ZMQ_SNDMORE : 0;
+    if (zmq_send(socket_, parts[i].data(), parts[i].size(), ZMQ_DONTWAIT | more) < 0) return false;
+  }
+  return true;
+}
+
+bool ZmqSocket::Receive(std::string_view* frame) {
+  if (message_ != nullptr) {
+    zmq_msg_close(MessageIn(message_));
+  } else {
+    message_ = new zmq_msg_t;
+  }
+  zmq_msg_init(MessageIn(message_));
+  if (zmq_msg_recv(MessageIn(message_), socket_, ZMQ_DONTWAIT) < 0) return false;
+  *frame = {static_cast<const char*>(zmq_msg_data(MessageIn(message_))),
+            zmq_msg_size(MessageIn(message_))};
+  return true;
+}
+
+}  // namespace portico::net
