@@ -1,0 +1,110 @@
+#include "grammar/mask/compiled_grammar.h"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "grammar/compile/grammar_pack.h"
+#include "grammar/mask/space_bound.h"
+#include "grammar/mask/token_table.h"
+
+namespace portico::grammar {
+
+namespace {
+
+bool IsBlank(std::string_view text) {
+  return !text.empty() && text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+// Takes the tokens of `others` out of `mask`, where some stay.
+void LeaveOut(const std::vector<uint32_t>& others, std::span<uint32_t> mask) {
+  const size_t words = std::min(others.size(), mask.size());
+  bool some_stay = false;
+  for (size_t i = 0; i < words && !some_stay; ++i) some_stay = (mask[i] & ~others[i]) != 0;
+  if (!some_stay) return;
+  for (size_t i = 0; i < words; ++i) mask[i] &= ~others[i];
+}
+
+}  // namespace
+
+TokenTable::TokenTable(xgrammar::TokenizerInfo of) : tokens(std::move(of)) {
+  const std::vector<std::string>& texts = tokens.GetDecodedVocab();
+  blank.resize(MaskWords(texts.size()));
+  for (size_t id = 0; id < texts.size(); ++id) {
+    if (IsBlank(texts[id])) blank[id / 32] |= uint32_t{1} << (id % 32);
+  }
+}
+
+CompiledGrammar::CompiledGrammar() = default;
+CompiledGrammar::~CompiledGrammar() = default;
+
+StatusOr<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::Read(
+    std::string_view serialized, std::shared_ptr<const TokenTable> tokens) {
+  try {
+    std::optional<UnpackedGrammar> read = UnpackGrammar(std::string(serialized), tokens->tokens);
+    if (!read) return Error(StatusCode::kInternal, "no compiled grammar");
+    std::shared_ptr<CompiledGrammar> compiled(new CompiledGrammar);
+    compiled->bytes_ = read->bytes;
+    compiled->impl_ = std::make_unique<CompiledGrammarImpl>(
+        CompiledGrammarImpl{std::move(read->grammar), std::move(tokens), read->is_json});
+    return std::shared_ptr<const CompiledGrammar>(std::move(compiled));
+  } catch (const std::exception& e) {
+    return Error(StatusCode::kInternal, e.what());
+  }
+}
+
+int32_t CompiledGrammar::vocab_size() const {
+  return impl_->grammar.GetTokenizerInfo().GetVocabSize();
+}
+
+const std::vector<TokenId>& CompiledGrammar::stops() const {
+  return impl_->grammar.GetTokenizerInfo().GetStopTokenIds();
+}
+
+struct Matcher::State {
+  explicit State(const CompiledGrammarImpl& impl) : matcher(impl.grammar) {}
+  xgrammar::GrammarMatcher matcher;
+  SpaceBound space;
+};
+
+Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
+    : grammar_(std::move(grammar)), state_(std::make_unique<State>(grammar_->impl())) {}
+Matcher::~Matcher() = default;
+
+bool Matcher::FillMask(std::span<uint32_t> mask) {
+  if (finished()) return false;
+  int64_t shape = static_cast<int64_t>(mask.size());
+  DLTensor tensor{};
+  tensor.data = mask.data();
+  tensor.device = {kDLCPU, 0};
+  tensor.ndim = 1;
+  tensor.dtype = {kDLInt, 32, 1};
+  tensor.shape = &shape;
+  try {
+    if (!state_->matcher.FillNextTokenBitmask(&tensor)) {
+      std::fill(mask.begin(), mask.end(), ~uint32_t{0});
+    }
+  } catch (const std::exception&) {
+    return false;
+  }
+  if (state_->space.reached()) LeaveOut(grammar_->impl().tokens->blank, mask);
+  return std::any_of(mask.begin(), mask.end(), [](uint32_t word) { return word != 0; });
+}
+
+bool Matcher::Accept(TokenId token) {
+  try {
+    if (!state_->matcher.AcceptToken(token)) return false;
+    const CompiledGrammarImpl& impl = grammar_->impl();
+    if (impl.is_json) state_->space.Accept(impl.tokens->TextOf(token));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool Matcher::finished() const { return state_->matcher.IsTerminated(); }
+bool Matcher::complete() const { return state_->matcher.IsCompleted(); }
+
+}  // namespace portico::grammar

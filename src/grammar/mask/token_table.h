@@ -1,0 +1,35 @@
+// The library's view of a vocabulary, shared by all grammars compiled for it.
+#pragma once
+
+#include <xgrammar/xgrammar.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/token_id.h"
+
+namespace portico::grammar {
+
+struct TokenTable {
+  explicit TokenTable(xgrammar::TokenizerInfo of);
+
+  // What the token says; special tokens begin with the byte 0xFF (Vocabulary).
+  std::string_view TextOf(TokenId token) const {
+    return tokens.GetDecodedVocab()[static_cast<size_t>(token)];
+  }
+
+  const xgrammar::TokenizerInfo tokens;
+  std::vector<uint32_t> blank;  // a mask of the tokens that are white space and nothing else
+};
+
+class CompiledGrammarImpl {
+ public:
+  xgrammar::CompiledGrammar grammar;
+  std::shared_ptr<const TokenTable> tokens;
+  bool is_json = false;  // as of UnpackedGrammar
+};
+
+}  // namespace portico::grammar

@@ -1,0 +1,384 @@
+// Values that are not objects.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "grammar/schema/compiler.h"
+#include "grammar/schema/formats.h"
+#include "grammar/schema/number_range.h"
+#include "grammar/schema/pattern.h"
+
+namespace portico::grammar {
+namespace {
+
+constexpr int64_t kMaxLength = 100000;
+constexpr int64_t kMaxItems = 10000;
+constexpr int64_t kMaxContains = 100;
+constexpr int64_t kMaxDivisor = 200;
+constexpr int64_t kMaxMultiples = 2000;
+// Up to it a string's lengths are states; beyond it its characters are counted.
+constexpr int64_t kCountedFrom = 9;
+
+// What comes behind a string wherever something does.
+constexpr std::string_view kBehindString = "[\\u0009\\u000a\\u000d ]* [,:}\\u005d]";
+
+Expr AnyNumber(bool integers) {
+  const auto digits = [](int64_t min) { return Expr::Repeat(Expr::Class({{'0', '9'}}), min, -1); };
+  std::vector<Expr> parts{
+      Expr::Optional(Expr::Text("-")),
+      Expr::Choice({Expr::Text("0"), Expr::Sequence({Expr::Class({{'1', '9'}}), digits(0)})})};
+  if (!integers) {
+    parts.push_back(Expr::Optional(Expr::Sequence({Expr::Text("."), digits(1)})));
+    parts.push_back(Expr::Optional(
+        Expr::Sequence({Expr::Class({{'E', 'E'}, {'e', 'e'}}),
+                        Expr::Optional(Expr::Class({{'+', '+'}, {'-', '-'}})), digits(1)})));
+  }
+  return Expr::Sequence(std::move(parts));
+}
+
+Expr Quoted(Expr inside) {
+  return Expr::Sequence({Expr::Text("\""), std::move(inside), Expr::Text("\"")});
+}
+
+}  // namespace
+
+Expr SchemaCompiler::Comma() const { return Expr::Sequence({space_(), Expr::Text(","), space_()}); }
+Expr SchemaCompiler::Colon() const { return Expr::Sequence({space_(), Expr::Text(":"), space_()}); }
+
+// The end of a string is part of what repeats, as xgrammar's own grammar has it: its masks are fastest so.
+Expr SchemaCompiler::AnyString() {
+  const auto [found, added] = shared_.try_emplace("string", 0);
+  if (added) {
+    found->second = rules_.Add("string");
+    const int32_t rest = rules_.Add("chars");
+    const Expr hex = Expr::Class({{'0', '9'}, {'A', 'F'}, {'a', 'f'}});
+    const Expr escape = Expr::Choice({Expr::Class({{'"', '"'},
+                                                   {'/', '/'},
+                                                   {'\\', '\\'},
+                                                   {'b', 'b'},
+                                                   {'f', 'f'},
+                                                   {'n', 'n'},
+                                                   {'r', 'r'},
+                                                   {'t', 't'}}),
+                                      Expr::Sequence({Expr::Text("u"), hex, hex, hex, hex})});
+    const int32_t escapes = rules_.Add("escape");
+    rules_.Set(escapes, escape);
+    rules_.SetFollowing(rest, kBehindString);
+    rules_.Set(rest,
+               Expr::Choice(
+                   {Expr::Text("\""),
+                    Expr::Sequence(
+                        {Expr::Class(Complement(Normalized({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}))),
+                         Expr::Rule(rest)}),
+                    Expr::Sequence({Expr::Text("\\"), Expr::Rule(escapes), Expr::Rule(rest)})}));
+    rules_.Set(found->second, Expr::Sequence({Expr::Text("\""), Expr::Rule(rest)}));
+  }
+  return Expr::Rule(found->second);
+}
+
+Expr SchemaCompiler::AnyValue() {
+  const auto [found, added] = shared_.try_emplace("any", 0);
+  if (!added) return Expr::Rule(found->second);
+  const int32_t any = rules_.Add("any");
+  found->second = any;
+  const int32_t number = rules_.Add("number");
+  const int32_t array = rules_.Add("array");
+  const int32_t object = rules_.Add("object");
+  const Expr value = Expr::Rule(any);
+  const Expr member = Expr::Sequence({AnyString(), Colon(), value});
+  const auto list = [this](const Expr& item) {
+    return Expr::Sequence({item, Expr::Repeat(Expr::Sequence({Comma(), item}), 0, -1), space_()});
+  };
+  rules_.Set(number, AnyNumber(/*integers=*/false));
+  rules_.Set(array,
+             Expr::Sequence({Expr::Text("["), space_(),
+                             Expr::Choice({Expr::Text("]"),
+                                           Expr::Sequence({list(value), Expr::Text("]")})})}));
+  rules_.Set(object,
+             Expr::Sequence({Expr::Text("{"), space_(),
+                             Expr::Choice({Expr::Text("}"),
+                                           Expr::Sequence({list(member), Expr::Text("}")})})}));
+  rules_.Set(any,
+             Expr::Choice({Expr::Rule(object), Expr::Rule(array), AnyString(), Expr::Rule(number),
+                           Expr::Text("true"), Expr::Text("false"), Expr::Text("null")}));
+  return value;
+}
+
+StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts) {
+  int64_t min = 0;
+  int64_t max = -1;
+  const Json* bounded = nullptr;
+  const Json* patterned = nullptr;
+  std::string_view keyword;
+  std::string pattern;
+  for (const Part& part : parts) {
+    PORTICO_ASSIGN_OR_RETURN(const auto low, CountOf(document_, part.schema, "minLength"));
+    PORTICO_ASSIGN_OR_RETURN(const auto high, CountOf(document_, part.schema, "maxLength"));
+    if (low.value_or(0) > 0 || high) bounded = part.schema;
+    min = std::max(min, low.value_or(0));
+    if (high) max = max < 0 ? *high : std::min(max, *high);
+    for (const char* const key : {"pattern", "format"}) {
+      const Json* const value = part.schema->Find(key);
+      if (value == nullptr) continue;
+      std::string own = value->as_string();
+      if (key == std::string_view("format")) {
+        own = FormatPattern(value->as_string());
+        if (own.empty()) {
+          return document_.Refused(part.schema, key,
+                                   fmt::format("the format {} is not supported", value->Dump()));
+        }
+      }
+      if (patterned != nullptr && own != pattern) {
+        return document_.Refused(part.schema, key,
+                                 fmt::format("is not supported beside another {}", keyword));
+      }
+      patterned = part.schema;
+      keyword = key;
+      pattern = std::move(own);
+    }
+  }
+  if (patterned != nullptr && bounded != nullptr) {
+    return document_.Refused(
+        bounded, bounded->Find("maxLength") ? "maxLength" : "minLength",
+        fmt::format("is not supported beside {}; say it in a pattern", keyword));
+  }
+  if (patterned != nullptr) {
+    auto inside = PatternInside(pattern);
+    if (!inside.ok()) return document_.Refused(patterned, keyword, MessageOf(inside.status()));
+    return std::optional<Expr>(*std::move(inside));
+  }
+  if (bounded == nullptr) return std::nullopt;
+  if (std::max(min, max) > kMaxLength) {
+    return document_.Refused(bounded, max > kMaxLength ? "maxLength" : "minLength",
+                             fmt::format("is greater than {}", kMaxLength));
+  }
+  if (max >= 0 && min > max) return std::optional<Expr>(Expr::Never());
+  if (max < kCountedFrom) return std::optional<Expr>(Expr::Repeat(AnyJsonChar(), min, max));
+  // Escapes count as more than one character in `max_chars`, so a string may have to end earlier than its bound says.
+  const int32_t counted = rules_.Add("counted", max);
+  rules_.SetFollowing(counted, fmt::format("\"\\\"\" {}", kBehindString));
+  rules_.Set(counted, Expr::Repeat(AnyJsonChar(), min, -1));
+  return std::optional<Expr>(Expr::Rule(counted));
+}
+
+StatusOr<Expr> SchemaCompiler::StringOf(const Parts& parts) {
+  PORTICO_ASSIGN_OR_RETURN(auto inside, StringInside(parts));
+  if (!inside) return AnyString();
+  return Quoted(std::move(*inside));
+}
+
+StatusOr<Expr> SchemaCompiler::NumberOf(const Parts& parts, bool integers) {
+  NumberBounds bounds;
+  int64_t divisor = 0;
+  const Json* divided = nullptr;
+  for (const Part& part : parts) {
+    const auto bound = [&](const char* key, bool low, bool exclusive) -> Status {
+      const Json* const value = part.schema->Find(key);
+      if (value == nullptr) return OkStatus();
+      const auto decimal = Decimal::Of(*value);
+      if (!decimal) return document_.Refused(part.schema, key, "has too many digits");
+      if (low) {
+        bounds.AtLeast({*decimal, exclusive});
+      } else {
+        bounds.AtMost({*decimal, exclusive});
+      }
+      return OkStatus();
+    };
+    PORTICO_RETURN_IF_ERROR(bound("minimum", true, false));
+    PORTICO_RETURN_IF_ERROR(bound("exclusiveMinimum", true, true));
+    PORTICO_RETURN_IF_ERROR(bound("maximum", false, false));
+    PORTICO_RETURN_IF_ERROR(bound("exclusiveMaximum", false, true));
+    const Json* const multiple = part.schema->Find("multipleOf");
+    if (multiple == nullptr) continue;
+    const auto decimal = Decimal::Of(*multiple);
+    if (!decimal || decimal->negative || decimal->is_zero() || !decimal->fraction.empty() ||
+        decimal->whole.size() > 9) {
+      return document_.Refused(part.schema, "multipleOf",
+                               "only positive integers below a billion are supported");
+    }
+    const int64_t own = std::stoll(decimal->whole);
+    if (divided != nullptr && divisor % own != 0 && own % divisor != 0) {
+      return document_.Refused(part.schema, "multipleOf", "is not supported beside another one");
+    }
+    divisor = std::max(divisor, own);
+    divided = part.schema;
+  }
+  if (divisor > 1 && bounds.any()) {
+    const auto limits = IntegerLimits(bounds);
+    if (!limits || (limits->second - limits->first) / divisor > kMaxMultiples) {
+      return document_.Refused(divided, "multipleOf",
+                               "is supported beside bounds only if few numbers lie between them");
+    }
+    std::vector<Expr> ways;
+    for (int64_t i = limits->first; i <= limits->second; ++i) {
+      if (i % divisor != 0) continue;
+      ways.push_back(Expr::Text(std::to_string(i)));
+      if (i > std::numeric_limits<int64_t>::max() - divisor) break;
+      i += divisor - 1;
+    }
+    return Expr::Choice(std::move(ways));
+  }
+  if (divisor > kMaxDivisor) {
+    return document_.Refused(divided, "multipleOf",
+                             fmt::format("is greater than {}, without bounds", kMaxDivisor));
+  }
+  if (divisor > 1) return Multiples(parts, divisor);
+  integers = integers || divisor == 1;
+  if (bounds.any()) return integers ? IntegerInRange(bounds) : NumberInRange(bounds);
+  const auto [found, added] = shared_.try_emplace(integers ? "integer" : "number", 0);
+  if (added) {
+    found->second = rules_.Add(found->first);
+    rules_.Set(found->second, AnyNumber(integers));
+  }
+  return Expr::Rule(found->second);
+}
+
+// A rule for each remainder: what may follow digits that leave it.
+StatusOr<Expr> SchemaCompiler::Multiples(const Parts&, int64_t divisor) {
+  const auto [found, added] = shared_.try_emplace(fmt::format("multiple/{}", divisor), 0);
+  if (!added) return Expr::Rule(found->second);
+  const int32_t all = rules_.Add("multiple");
+  found->second = all;
+  std::vector<int32_t> behind;
+  for (int64_t i = 0; i < divisor; ++i) behind.push_back(rules_.Add("remainder"));
+  const auto next = [&](int64_t remainder, int first) {
+    std::vector<Expr> ways;
+    for (int digit = first; digit <= 9; ++digit) {
+      const auto c = static_cast<char32_t>('0' + digit);
+      ways.push_back(Expr::Sequence(
+          {Expr::Class({{c, c}}), Expr::Rule(behind[(remainder * 10 + digit) % divisor])}));
+    }
+    return ways;
+  };
+  for (int64_t i = 0; i < divisor; ++i) {
+    std::vector<Expr> ways = next(i, 0);
+    if (i == 0) ways.push_back(Expr::Empty());
+    rules_.Set(behind[i], Expr::Choice(std::move(ways)));
+  }
+  rules_.Set(all, Expr::Choice({Expr::Text("0"), Expr::Sequence({Expr::Optional(Expr::Text("-")),
+                                                                 Expr::Choice(next(0, 1))})}));
+  return Expr::Rule(all);
+}
+
+StatusOr<SchemaCompiler::Containing> SchemaCompiler::ReadContains(const Parts& parts) const {
+  Containing found;
+  for (const Part& part : parts) {
+    const Json* const contains = part.schema->Find("contains");
+    if (contains == nullptr) continue;
+    if (part.schema->Find("maxContains") != nullptr) {
+      return document_.Refused(part.schema, "maxContains", "is not supported");
+    }
+    PORTICO_ASSIGN_OR_RETURN(const auto least, CountOf(document_, part.schema, "minContains"));
+    if (least.value_or(1) == 0) continue;
+    if (found.schema != nullptr || least.value_or(1) > kMaxContains) {
+      return document_.Refused(part.schema, "contains",
+                               "is not supported twice, nor for more than 100 items");
+    }
+    found = {part.schema, least.value_or(1)};
+  }
+  return found;
+}
+
+StatusOr<Expr> SchemaCompiler::ArrayOf(const Parts& parts) {
+  int64_t min = 0;
+  int64_t max = -1;
+  size_t fixed = 0;
+  for (const Part& part : parts) {
+    PORTICO_ASSIGN_OR_RETURN(const auto low, CountOf(document_, part.schema, "minItems"));
+    PORTICO_ASSIGN_OR_RETURN(const auto high, CountOf(document_, part.schema, "maxItems"));
+    min = std::max(min, low.value_or(0));
+    if (high) max = max < 0 ? *high : std::min(max, *high);
+    if (const Json* const prefix = part.schema->Find("prefixItems")) {
+      fixed = std::max(fixed, prefix->as_array().size());
+    }
+    if (const Json* const items = part.schema->Find("items"); items && items->is_array()) {
+      fixed = std::max(fixed, items->as_array().size());
+    }
+  }
+  for (const Part& part : parts) {
+    const Json* const unique = part.schema->Find("uniqueItems");
+    if (unique != nullptr && unique->as_bool() && (max < 0 || max > 1)) {
+      return document_.Refused(part.schema, "uniqueItems",
+                               "is not supported for more than one item");
+    }
+    if (std::max(min, max) > kMaxItems) {
+      return document_.Refused(part.schema, max > kMaxItems ? "maxItems" : "minItems",
+                               fmt::format("is greater than {}", kMaxItems));
+    }
+  }
+  if (max >= 0 && min > max) return Expr::Never();
+  PORTICO_ASSIGN_OR_RETURN(const Containing containing, ReadContains(parts));
+  // The item at `index`; at `fixed`: all behind the fixed ones.
+  const auto item_at = [&](size_t index) -> StatusOr<Expr> {
+    Parts inside;
+    for (const Part& part : parts) {
+      const Json* items = part.schema->Find("items");
+      const Json* prefix = part.schema->Find("prefixItems");
+      if (items != nullptr && items->is_array()) {
+        prefix = items;
+        items = part.schema->Find("additionalItems");
+      }
+      const Json* own = items;
+      if (prefix != nullptr && index < prefix->as_array().size()) own = &prefix->as_array()[index];
+      if (own != nullptr) inside.push_back({own, 0});
+    }
+    std::sort(inside.begin(), inside.end());
+    inside.erase(std::unique(inside.begin(), inside.end()), inside.end());
+    return ValueOf(std::move(inside));
+  };
+  PORTICO_ASSIGN_OR_RETURN(const Expr other, item_at(fixed));
+  if (containing.count > 0) {
+    if (fixed > 0 || max >= 0 || min > containing.count) {
+      return document_.Refused(containing.schema, "contains",
+                               "is not supported beside prefixItems, minItems and maxItems");
+    }
+    Parts inside{{containing.schema->Find("contains"), 0}};
+    for (const Part& part : parts) {
+      const Json* const items = part.schema->Find("items");
+      if (items != nullptr) inside.push_back({items, 0});
+    }
+    std::sort(inside.begin(), inside.end());
+    PORTICO_ASSIGN_OR_RETURN(const Expr match, ValueOf(std::move(inside)));
+    const Expr before = Expr::Repeat(Expr::Sequence({other, Comma()}), 0, -1);
+    const Expr more = Expr::Sequence({Comma(), before, match});
+    return Expr::Sequence({Expr::Text("["), space_(), before, match,
+                           Expr::Repeat(more, containing.count - 1, containing.count - 1),
+                           Expr::Repeat(Expr::Sequence({Comma(), other}), 0, -1), space_(),
+                           Expr::Text("]")});
+  }
+  const int64_t total = static_cast<int64_t>(fixed);
+  const auto left = [&](int64_t bound) { return std::max<int64_t>(bound - total, 0); };
+  // From the last fixed item to the first: what may stand behind it.
+  Expr tail;
+  if (max < 0 || max > total) {
+    tail = Expr::Repeat(Expr::Sequence({Comma(), other}), left(min), max < 0 ? -1 : max - total);
+  } else if (min > total) {
+    return Expr::Never();
+  }
+  Expr first_other = Expr::Never();
+  if (total == 0 && max != 0) {
+    const int64_t most = max < 0 ? -1 : max - 1;
+    first_other = Expr::Sequence({other, Expr::Repeat(Expr::Sequence({Comma(), other}),
+                                                      std::max<int64_t>(min - 1, 0), most)});
+  }
+  for (int64_t i = total; i-- > 0;) {
+    if (max >= 0 && i >= max) continue;
+    PORTICO_ASSIGN_OR_RETURN(Expr item, item_at(static_cast<size_t>(i)));
+    if (i == 0) {
+      first_other = Expr::Sequence({std::move(item), std::move(tail)});
+      break;
+    }
+    std::vector<Expr> ways{Expr::Sequence({Comma(), std::move(item), std::move(tail)})};
+    if (i >= min) ways.push_back(Expr::Empty());
+    PORTICO_ASSIGN_OR_RETURN(const int32_t rule, Shared("items", Expr::Choice(std::move(ways))));
+    tail = Expr::Rule(rule);
+  }
+  std::vector<Expr> ways;
+  if (min == 0) ways.push_back(Expr::Text("]"));
+  ways.push_back(Expr::Sequence({std::move(first_other), space_(), Expr::Text("]")}));
+  return Expr::Sequence({Expr::Text("["), space_(), Expr::Choice(std::move(ways))});
+}
+
+}  // namespace portico::grammar

@@ -1,0 +1,77 @@
+// A grammar's right-hand sides as trees, so that what can never match is cut out before anything is printed.
+//
+// Used by one thread. Rules are named by numbers; rule 0 is the root.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace portico::grammar {
+
+struct Expr {
+  enum class Kind { kText, kClass, kSequence, kChoice, kRule, kRepeat };
+
+  Kind kind = Kind::kSequence;  // without parts: the empty text
+  std::string text;             // kText: UTF-8
+  // kClass: code points, first to last, ascending. Never empty.
+  std::vector<std::pair<char32_t, char32_t>> ranges;
+  std::vector<Expr> parts;  // kRepeat has one
+  int32_t rule = -1;        // kRule
+  int64_t min = 0;          // kRepeat
+  int64_t max = -1;         // kRepeat; -1: no bound
+
+  static Expr Empty() { return {}; }
+  // Matches nothing.
+  static Expr Never();
+  static Expr Text(std::string_view utf8);
+  static Expr Class(std::vector<std::pair<char32_t, char32_t>> ranges);
+  static Expr Sequence(std::vector<Expr> parts);
+  static Expr Choice(std::vector<Expr> parts);
+  static Expr Rule(int32_t rule);
+  static Expr Repeat(Expr part, int64_t min, int64_t max);
+  static Expr Optional(Expr part);
+};
+
+class RuleSet {
+ public:
+  // A rule that matches nothing until it is set. `max_chars` >= 0: it ends at the latest where it can end once it has
+  // taken so many code points.
+  int32_t Add(std::string_view name, int64_t max_chars = -1);
+  void Set(int32_t rule, Expr body);
+  // What always follows the rule, in EBNF, or a longer text that begins so: with it the core tells beforehand which tokens may reach
+  // beyond the rule's end, instead of trying them at each mask.
+  void SetFollowing(int32_t rule, std::string_view ebnf);
+  int32_t size() const { return static_cast<int32_t>(rules_.size()); }
+
+  // EBNF as xgrammar reads it, of what the root reaches. INVALID_ARGUMENT without a field: nothing matches, or a rule
+  // may begin with itself.
+  StatusOr<std::string> Print();
+
+ private:
+  struct RuleBody {
+    std::string name;
+    int64_t max_chars = -1;
+    Expr body = Expr::Never();
+    std::string following;
+  };
+
+  void FindProductive();
+  bool IsProductive(const Expr& expr) const;
+  void Prune(Expr* expr) const;
+  void Reach(const Expr& expr, std::vector<int32_t>* stack);
+  Status CheckNoLeftCycle() const;
+  bool FirstRules(const Expr& expr, const std::vector<bool>& nullable,
+                  std::vector<int32_t>* first) const;
+  void PrintExpr(const Expr& expr, bool nested, std::string* out) const;
+
+  std::vector<RuleBody> rules_;
+  std::vector<bool> productive_;
+  std::vector<bool> reached_;
+};
+
+}  // namespace portico::grammar

@@ -1,0 +1,170 @@
+#include "grammar/schema/json_schema.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "grammar/grammar_for_test.h"
+
+namespace portico::grammar {
+namespace {
+
+void Expect(std::string_view schema, std::string_view text, std::string_view wanted) {
+  EXPECT_EQ(SchemaTakes(schema, text), wanted) << schema << " " << text;
+}
+
+TEST(JsonSchema, KeywordsHoldWithoutAType) {
+  constexpr std::string_view kSchema = R"({"minimum":3})";
+  Expect(kSchema, "3", "yes");
+  Expect(kSchema, "2.9", "no");
+  Expect(kSchema, R"("any")", "yes");
+  Expect(kSchema, R"({"a":[null,true]})", "yes");
+}
+
+// xgrammar 858: siblings of $ref, const, enum, anyOf, oneOf and allOf were dropped without a word.
+TEST(JsonSchema, SiblingsOfReferencesAndCombinatorsHold) {
+  constexpr std::string_view kRef =
+      R"({"$defs":{"n":{"type":"integer"}},"$ref":"#/$defs/n","minimum":5})";
+  Expect(kRef, "7", "yes");
+  Expect(kRef, "4", "no");
+  constexpr std::string_view kAll =
+      R"({"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],
+          "allOf":[{"properties":{"b":{"type":"string"}},"required":["b"]}]})";
+  Expect(kAll, R"({"a":1,"b":"x"})", "yes");
+  Expect(kAll, R"({"a":1})", "no");
+  Expect(kAll, R"({"b":"x"})", "no");
+  constexpr std::string_view kAny =
+      R"({"anyOf":[{"type":"integer"},{"type":"string"}],"minLength":2})";
+  Expect(kAny, "1", "yes");
+  Expect(kAny, R"("x")", "no");
+  Expect(kAny, R"("xy")", "yes");
+  Expect(R"({"enum":[1,"a",null],"type":"string"})", "1", "no");
+  Expect(R"({"enum":[1,"a",null],"type":"string"})", R"("a")", "yes");
+}
+
+TEST(JsonSchema, NumbersKeepTheirBounds) {
+  constexpr std::string_view kInteger =
+      R"({"type":"integer","minimum":-12,"exclusiveMaximum":105})";
+  for (int i = -130; i <= 1200; ++i) {
+    Expect(kInteger, std::to_string(i), i >= -12 && i < 105 ? "yes" : "no");
+  }
+  constexpr std::string_view kNumber =
+      R"({"type":"number","exclusiveMinimum":0.25,"maximum":10.5})";
+  for (const char* const good : {"0.251", "0.3", "1", "9.99999", "10", "10.0", "10.5", "10.500"}) {
+    Expect(kNumber, good, "yes");
+  }
+  for (const char* const bad : {"0", "0.25", "0.250", "0.2", "10.51", "11", "-1", "1e5", "10.6"}) {
+    Expect(kNumber, bad, "no");
+  }
+  Expect(R"({"type":"integer","multipleOf":7})", "5005", "yes");
+  Expect(R"({"type":"integer","multipleOf":7})", "5006", "no");
+  Expect(R"({"minimum":5,"maximum":4,"type":"integer"})", "4", "nothing can satisfy it");
+}
+
+TEST(JsonSchema, StringsKeepLengthsAndPatterns) {
+  constexpr std::string_view kShort = R"({"type":"string","minLength":2,"maxLength":3})";
+  Expect(kShort, R"("a")", "no");
+  Expect(kShort, R"("äö\n")", "yes");
+  Expect(kShort, R"("abcd")", "no");
+  constexpr std::string_view kLong = R"({"type":"string","maxLength":20})";
+  Expect(kLong, R"("aaaaaaaaaaaaaaaaaaaa")", "yes");
+  Expect(kLong, R"("aaaaaaaaaaaaaaaaaaaaa")", "no");
+  // A pattern is a search, and quotes in it are those of the value.
+  Expect(R"({"type":"string","pattern":"b+"})", R"("abba")", "yes");
+  Expect(R"({"type":"string","pattern":"b+"})", R"("aa")", "no");
+  Expect(R"({"type":"string","pattern":"^a.b$"})", R"x("a\"b")x", "yes");
+  Expect(R"({"type":"string","pattern":"^a.b$"})", "\"a\"b\"", "no");
+  Expect(R"x({"type":"string","pattern":"^(?=a)"})x", "\"a\"", "#: pattern: look-around");
+  Expect(R"({"type":"string","format":"date"})", R"("2024-02-28")", "yes");
+  Expect(R"({"type":"string","format":"date"})", R"("2024-13-01")", "no");
+  Expect(R"({"type":"string","format":"colour"})", "\"red\"",
+         R"(#: format: the format "colour" is not supported)");
+}
+
+TEST(JsonSchema, ObjectsHaveDeclaredMembersFirstAndOthersOnlyAsAllowed) {
+  constexpr std::string_view kOpen =
+      R"({"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer"}},"required":["b"]})";
+  Expect(kOpen, R"({"b":1})", "yes");
+  Expect(kOpen, R"({ "a" : 1 , "b" : 2 , "c" : [] })", "yes");
+  Expect(kOpen, R"({"a":1})", "no");
+  Expect(kOpen, R"({"b":1,"a":"x"})", "no");
+  // An escape is no way around a declared name.
+  Expect(kOpen, R"({"b":1,"\u0061":"x"})", "no");
+  Expect(kOpen, R"({"b":1,"ab":"x"})", "yes");
+  EXPECT_EQ(SchemaTakes(kOpen, R"({"b":1,"c":1})", /*closed_objects=*/true), "no");
+  constexpr std::string_view kTyped =
+      R"({"type":"object","additionalProperties":{"type":"boolean"}})";
+  Expect(kTyped, R"({"x":true,"y":false})", "yes");
+  Expect(kTyped, R"({"x":1})", "no");
+  constexpr std::string_view kMost =
+      R"({"type":"object","properties":{"a":true,"b":true,"c":true},"maxProperties":2,"additionalProperties":false})";
+  Expect(kMost, R"({"a":1,"c":1})", "yes");
+  Expect(kMost, R"({"a":1,"b":1,"c":1})", "no");
+}
+
+TEST(JsonSchema, ArraysHavePrefixesAndCounts) {
+  constexpr std::string_view kPair =
+      R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false,"minItems":1})";
+  Expect(kPair, "[1]", "yes");
+  Expect(kPair, R"([1,"x"])", "yes");
+  Expect(kPair, R"([1,"x",2])", "no");
+  Expect(kPair, "[]", "no");
+  constexpr std::string_view kCount =
+      R"({"type":"array","items":{"type":"null"},"minItems":2,"maxItems":3})";
+  Expect(kCount, "[null]", "no");
+  Expect(kCount, "[null, null]", "yes");
+  Expect(kCount, "[null,null,null,null]", "no");
+  Expect(R"({"type":"array","uniqueItems":true})", "[]",
+         "#: uniqueItems: is not supported for more than one item");
+}
+
+TEST(JsonSchema, ChoicesAreExactOrRefused) {
+  constexpr std::string_view kOne =
+      R"({"oneOf":[{"type":"integer","minimum":5},{"type":"integer","maximum":9}]})";
+  Expect(kOne, "3", "yes");
+  Expect(kOne, "7", "no");
+  Expect(kOne, "12", "yes");
+  constexpr std::string_view kIf =
+      R"({"type":"object","properties":{"kind":{"enum":["a","b"]},"n":{"type":"integer"}},"required":["kind"],
+          "if":{"properties":{"kind":{"const":"a"}}},"then":{"required":["n"]},"additionalProperties":false})";
+  Expect(kIf, R"({"kind":"b"})", "yes");
+  Expect(kIf, R"({"kind":"a"})", "no");
+  Expect(kIf, R"({"kind":"a","n":2})", "yes");
+  Expect(R"({"not":{"type":"string"}})", R"("x")", "no");
+  Expect(R"({"not":{"type":"string"}})", "1", "yes");
+  constexpr std::string_view kNeeds = R"({"type":"object","dependentRequired":{"a":["b"]}})";
+  Expect(kNeeds, R"({"x":1})", "yes");
+  Expect(kNeeds, R"({"a":1})", "no");
+  Expect(kNeeds, R"({"a":1,"b":1})", "yes");
+}
+
+TEST(JsonSchema, RecursionNeedsALevelOfItsOwn) {
+  constexpr std::string_view kTree =
+      R"({"type":"object","properties":{"next":{"$ref":"#"}},"additionalProperties":false})";
+  Expect(kTree, R"({"next":{"next":{}}})", "yes");
+  Expect(kTree, R"({"next":1})", "no");
+  Expect(R"({"$ref":"#"})", "1", "#: $ref: consists of itself, without end");
+  Expect(R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})", "{}",
+         "nothing can satisfy it");
+}
+
+TEST(JsonSchema, SpecialTokensHaveNoPlaceInStrings) {
+  const auto compiled = CompiledForTest({GrammarKind::kJsonObject, ""});
+  ASSERT_TRUE(compiled.ok());
+  xgrammar::GrammarMatcher matcher(*compiled);
+  for (const char c : std::string_view("{\"a")) {
+    ASSERT_TRUE(matcher.AcceptToken(static_cast<unsigned char>(c)));
+  }
+  EXPECT_FALSE(matcher.AcceptToken(kTestMarker));
+  EXPECT_FALSE(matcher.AcceptToken(kTestEnd));
+}
+
+TEST(JsonSchema, WhatIsNoSchemaIsRefusedByName) {
+  EXPECT_EQ(SchemaTakes(R"({"properties":{"a/b":{"minLength":"x"}}})", "1"),
+            "#/properties/a~1b: minLength: this value is not one that JSON Schema allows here");
+  EXPECT_EQ(SchemaTakes("[1]", "1"), "it must be an object or a boolean");
+  EXPECT_EQ(SchemaTakes(R"({"type":"text"})", "1"), R"(#: type: unknown type "text")");
+}
+
+}  // namespace
+}  // namespace portico::grammar

@@ -1,0 +1,130 @@
+#include "grammar/schema/json_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "text/json_writer.h"
+
+namespace portico::grammar {
+namespace {
+
+constexpr char32_t kLastChar = 0x10FFFF;
+constexpr char32_t kFirstSurrogate = 0xD800;
+constexpr char32_t kLastSurrogate = 0xDFFF;
+
+CharRanges WithoutSurrogates(const CharRanges& ranges) {
+  CharRanges result;
+  for (const auto& [from, to] : ranges) {
+    if (from < kFirstSurrogate)
+      result.emplace_back(from, std::min<char32_t>(to, kFirstSurrogate - 1));
+    if (to > kLastSurrogate) result.emplace_back(std::max<char32_t>(from, kLastSurrogate + 1), to);
+  }
+  return result;
+}
+
+}  // namespace
+
+CharRanges Normalized(CharRanges ranges) {
+  std::sort(ranges.begin(), ranges.end());
+  CharRanges merged;
+  for (const auto& [from, to] : ranges) {
+    if (!merged.empty() && from <= merged.back().second + 1) {
+      merged.back().second = std::max(merged.back().second, to);
+    } else {
+      merged.emplace_back(from, to);
+    }
+  }
+  return WithoutSurrogates(merged);
+}
+
+CharRanges Complement(const CharRanges& ranges) {
+  CharRanges result;
+  char32_t next = 0;
+  for (const auto& [from, to] : ranges) {
+    if (from > next) result.emplace_back(next, from - 1);
+    next = to + 1;
+  }
+  if (next <= kLastChar) result.emplace_back(next, kLastChar);
+  return WithoutSurrogates(result);
+}
+
+Expr JsonChar(const CharRanges& ranges) {
+  CharRanges plain;
+  std::vector<Expr> forms;
+  const auto escape = [&forms](char32_t c) {
+    const auto byte = static_cast<char>(c);
+    forms.push_back(Expr::Text(JsonStringInside(std::string_view(&byte, 1))));
+  };
+  for (auto [from, to] : ranges) {
+    for (; from <= to && from < 0x20; ++from) escape(from);
+    for (const char32_t special : {U'"', U'\\'}) {
+      if (from > special || to < special) continue;
+      escape(special);
+      if (from < special) plain.emplace_back(from, special - 1);
+      from = special + 1;
+    }
+    if (from <= to) plain.emplace_back(from, to);
+  }
+  if (!plain.empty()) forms.insert(forms.begin(), Expr::Class(std::move(plain)));
+  return Expr::Choice(std::move(forms));
+}
+
+Expr AnyJsonChar() {
+  static const Expr any = [] {
+    Expr control = Expr::Sequence({Expr::Text("\\u00"), Expr::Class({{U'0', U'1'}}),
+                                   Expr::Class({{U'0', U'9'}, {U'a', U'f'}})});
+    Expr escape = Expr::Sequence({Expr::Text("\\"), Expr::Class({{U'"', U'"'},
+                                                                 {U'\\', U'\\'},
+                                                                 {U'b', U'b'},
+                                                                 {U'f', U'f'},
+                                                                 {U'n', U'n'},
+                                                                 {U'r', U'r'},
+                                                                 {U't', U't'}})});
+    return Expr::Choice({Expr::Class({{U' ', U'!'},
+                                      {U'#', U'['},
+                                      {U']', kFirstSurrogate - 1},
+                                      {kLastSurrogate + 1, kLastChar}}),
+                         std::move(escape), std::move(control)});
+  }();
+  return any;
+}
+
+std::string JsonStringInside(std::string_view utf8) {
+  std::string inside;
+  AppendJsonEscaped(utf8, &inside);
+  return inside;
+}
+
+Expr JsonValue(const Json& value, const Spacing& space) {
+  const auto list = [&space](std::string_view open, std::vector<Expr> items,
+                             std::string_view close) {
+    std::vector<Expr> parts{Expr::Text(open), space()};
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) {
+        parts.push_back(space());
+        parts.push_back(Expr::Text(","));
+        parts.push_back(space());
+      }
+      parts.push_back(std::move(items[i]));
+    }
+    if (!items.empty()) parts.push_back(space());
+    parts.push_back(Expr::Text(close));
+    return Expr::Sequence(std::move(parts));
+  };
+  std::vector<Expr> items;
+  if (value.is_array()) {
+    for (const Json& item : value.as_array()) items.push_back(JsonValue(item, space));
+    return list("[", std::move(items), "]");
+  }
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.as_object()) {
+      items.push_back(Expr::Sequence({Expr::Text(Json(key).Dump()), space(), Expr::Text(":"),
+                                      space(), JsonValue(member, space)}));
+    }
+    return list("{", std::move(items), "}");
+  }
+  return Expr::Text(value.Dump());
+}
+
+}  // namespace portico::grammar

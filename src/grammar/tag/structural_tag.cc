@@ -1,0 +1,166 @@
+#include "grammar/tag/structural_tag.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "text/json.h"
+
+namespace portico::grammar {
+namespace {
+
+constexpr size_t kMaxDepth = 128;
+constexpr int kMaxFormats = 4096;
+
+Status Invalid(std::string message) {
+  return Error(StatusCode::kInvalidArgument, std::move(message));
+}
+
+Json Object(std::initializer_list<std::pair<std::string, Json>> members) {
+  return Json(JsonObject(members));
+}
+
+class Rewriter {
+ public:
+  Rewriter(const Vocabulary& vocabulary, const SchemaOptions& options)
+      : vocabulary_(vocabulary), options_(options) {}
+
+  Status Format(Json* format, const std::string& where) {
+    if (!format->is_object()) return Invalid(where + ": must be an object");
+    if (++formats_ > kMaxFormats) return Invalid(fmt::format("more than {} formats", kMaxFormats));
+    const std::string type = format->GetString("type");
+    if (type == "json_schema") return Schema(format, where);
+    for (auto& [key, value] : format->as_object()) {
+      const std::string inside = where + "/" + key;
+      // Members that hold formats, alone, in a list or by name; everything else is the library's to check.
+      if (key == "content" || key == "format" || (key == "begin" && value.is_object()) ||
+          (key == "end" && value.is_object())) {
+        if (value.is_object()) PORTICO_RETURN_IF_ERROR(Format(&value, inside));
+      } else if (key == "elements" || key == "tags") {
+        if (!value.is_array()) continue;
+        size_t i = 0;
+        for (Json& element : value.as_array()) {
+          PORTICO_RETURN_IF_ERROR(Element(&element, fmt::format("{}/{}", inside, i++)));
+        }
+      } else if (key == "rules" && value.is_array()) {
+        size_t i = 0;
+        for (Json& rule : value.as_array()) {
+          if (!rule.is_array()) continue;
+          for (Json& part : rule.as_array()) {
+            if (part.is_object()) {
+              PORTICO_RETURN_IF_ERROR(Format(&part, fmt::format("{}/{}", inside, i)));
+            }
+          }
+          ++i;
+        }
+      }
+      PORTICO_RETURN_IF_ERROR(Tokens(type, key, &value, inside));
+    }
+    return OkStatus();
+  }
+
+ private:
+  Status Element(Json* element, const std::string& where) {
+    if (!element->is_object()) return OkStatus();
+    // A tag in a list of tags may leave its type out.
+    return Format(element, where);
+  }
+
+  Status Schema(Json* format, const std::string& where) {
+    const Json* const schema = format->Find("json_schema");
+    if (schema == nullptr) return Invalid(where + ": json_schema is missing");
+    const std::string style = format->GetString("style", "json");
+    // Ours: `closed` as SchemaOptions, `loose`: a schema that cannot be enforced stands for any object, and `label`: what
+    // errors call it.
+    SchemaOptions options = options_;
+    options.closed_objects |= format->GetBool("closed", false);
+    auto ebnf = JsonSchemaToEbnf(schema->Dump(), options);
+    if (!ebnf.ok() && format->GetBool("loose", false)) {
+      format->Set("json_schema", Object({{"type", Json("object")}}));
+      ebnf = JsonSchemaToEbnf(format->Find("json_schema")->Dump(), options);
+    }
+    if (!ebnf.ok()) {
+      return Invalid(fmt::format("{}: {}", format->GetString("label", where + "/json_schema"),
+                                 MessageOf(ebnf.status())));
+    }
+    // Other styles are written by the library, which takes the schema itself; that it can be enforced is known now.
+    if (style != "json") return OkStatus();
+    *format = Object({{"type", Json("grammar")}, {"grammar", Json(*std::move(ebnf))}});
+    return OkStatus();
+  }
+
+  // Names of special tokens: the library knows them by their ids only.
+  Status Tokens(std::string_view type, std::string_view key, Json* value,
+                const std::string& where) {
+    const bool one = key == "token" && (type == "token");
+    const bool many = key == "exclude_tokens" || key == "trigger_tokens";
+    const auto resolve = [&](Json* name) -> Status {
+      if (!name->is_string()) return OkStatus();
+      const auto found =
+          std::find_if(vocabulary_.special.begin(), vocabulary_.special.end(), [&](TokenId id) {
+            return std::string_view(vocabulary_.texts[id]).substr(1) == name->as_string();
+          });
+      if (found != vocabulary_.special.end()) {
+        *name = Json(static_cast<int64_t>(*found));
+        return OkStatus();
+      }
+      return OkStatus();
+    };
+    (void)where;
+    if (one) return resolve(value);
+    if (!many || !value->is_array()) return OkStatus();
+    for (Json& name : value->as_array()) PORTICO_RETURN_IF_ERROR(resolve(&name));
+    return OkStatus();
+  }
+
+  const Vocabulary& vocabulary_;
+  const SchemaOptions& options_;
+  int formats_ = 0;
+};
+
+// {"structures": [{"begin", "schema", "end"}], "triggers": […]}.
+StatusOr<Json> FromOlderForm(const Json& tag) {
+  const Json* const structures = tag.Find("structures");
+  const Json* const triggers = tag.Find("triggers");
+  if (structures == nullptr || !structures->is_array() || triggers == nullptr ||
+      !triggers->is_array() || structures->as_array().empty()) {
+    return Invalid("it needs format, or structures and triggers");
+  }
+  JsonArray tags;
+  for (const Json& structure : structures->as_array()) {
+    const Json* const begin = structure.Find("begin");
+    const Json* const end = structure.Find("end");
+    if (begin == nullptr || !begin->is_string() || end == nullptr || !end->is_string()) {
+      return Invalid("structures: begin and end must be strings");
+    }
+    const Json* const schema = structure.Find("schema");
+    Json content =
+        Object({{"type", Json("json_schema")},
+                {"json_schema", schema == nullptr || schema->is_null() ? Json(true) : *schema}});
+    tags.push_back(Object({{"type", Json("tag")},
+                           {"begin", *begin},
+                           {"content", std::move(content)},
+                           {"end", *end}}));
+  }
+  return Object(
+      {{"type", Json("triggered_tags")}, {"triggers", *triggers}, {"tags", Json(std::move(tags))}});
+}
+
+}  // namespace
+
+StatusOr<std::string> RewriteStructuralTag(std::string_view text, const Vocabulary& vocabulary,
+                                           const SchemaOptions& options) {
+  PORTICO_ASSIGN_OR_RETURN(Json tag, Json::Parse(text, Json::Limits{.max_depth = kMaxDepth}));
+  if (!tag.is_object()) return Invalid("it must be an object");
+  Json format;
+  if (const Json* const given = tag.Find("format")) {
+    format = *given;
+  } else {
+    PORTICO_ASSIGN_OR_RETURN(format, FromOlderForm(tag));
+  }
+  PORTICO_RETURN_IF_ERROR(Rewriter(vocabulary, options).Format(&format, "format"));
+  return Object({{"type", Json("structural_tag")}, {"format", std::move(format)}}).Dump();
+}
+
+}  // namespace portico::grammar
