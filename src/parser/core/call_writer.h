@@ -1,0 +1,77 @@
+// Decides when text that looks like a tool call is one.
+//
+// The rule: a candidate is held, byte for byte, until its name is complete and known and its arguments have begun as
+// arguments do. From then on it is a call, and what follows of it are arguments. Before that it can still turn out to be
+// text, and then it is text, unchanged; a call of a tool that nobody offered is text to its end.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "parser/core/sink.h"
+#include "parser/core/tool_set.h"
+
+namespace portico::parser {
+
+class CallWriter {
+ public:
+  // Of a candidate that is no call yet, and of arguments before a name; beyond that it is text.
+  static constexpr size_t kMaxHeldBytes = size_t{1} << 20;
+
+  // Both outlive this.
+  CallWriter(const ToolSet& tools, Sink* sink) : tools_(tools), sink_(sink) {}
+
+  // A candidate begins. Requires idle(). `lead`: white space in front of it, which is text if it is text.
+  void Begin(std::string_view lead = {});
+  // Bytes of the candidate as the model wrote them. Every byte of a candidate goes through here, arguments too.
+  // False: too much is held, and the candidate became text.
+  bool Raw(std::string_view bytes);
+
+  // The candidate's name. `id` as Sink::BeginCall() has it. False: nobody offers this tool, and the candidate is text
+  // to its end.
+  bool SetName(std::string_view name, std::string_view id = {});
+  // Arguments, JSON. Held while there is no name, and while they are too short to be told from other text. False: what
+  // came cannot begin arguments, so this candidate is no call; the caller rejects it.
+  bool Arguments(std::string_view json);
+  // It is a call from here on, whatever its arguments are.
+  void Commit();
+  // The candidate is text.
+  void Reject();
+  // The candidate is markers, and they are dropped.
+  void Drop();
+  // The candidate has ended. Of a call without arguments they are `{}`.
+  void End(bool complete);
+
+  bool idle() const { return state_ == State::kIdle; }
+  bool pending() const { return state_ == State::kPending; }
+  bool committed() const { return state_ == State::kCommitted; }
+  bool is_text() const { return state_ == State::kText; }
+  // How the last candidate ended.
+  bool ended_as_text() const { return ended_as_text_; }
+  bool has_name() const { return !name_.empty(); }
+  const std::string& name() const { return name_; }
+  // Calls so far.
+  int calls() const { return calls_; }
+  // Candidates that became text so far.
+  int rejected() const { return rejected_; }
+  const ToolSet& tools() const { return tools_; }
+  Sink* sink() const { return sink_; }
+
+ private:
+  enum class State { kIdle, kPending, kCommitted, kText };
+
+  const ToolSet& tools_;
+  Sink* const sink_;
+  State state_ = State::kIdle;
+  bool any_arguments_ = false;
+  bool ended_as_text_ = false;
+  std::string raw_;
+  std::string name_;
+  std::string id_;
+  std::string held_;  // arguments
+  int calls_ = 0;
+  int rejected_ = 0;
+};
+
+}  // namespace portico::parser

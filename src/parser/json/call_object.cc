@@ -1,0 +1,264 @@
+#include "parser/json/call_object.h"
+
+#include "text/json.h"
+#include "text/white_space.h"
+
+namespace portico::parser {
+namespace {
+
+constexpr size_t kMaxKeyBytes = 1024;
+
+bool IsNameKey(std::string_view key, bool tool_name) {
+  return key == "name" || key == "function" || (tool_name && key == "tool_name");
+}
+
+bool IsArgumentsKey(std::string_view key) {
+  return key == "arguments" || key == "parameters" || key == "args";
+}
+
+// What a JSON or Python string between quotes says.
+bool Unquote(std::string_view text, char quote, std::string* out) {
+  LiteralRelay relay;
+  std::string json;
+  std::string quoted = std::string(1, quote) + std::string(text) + std::string(1, quote);
+  relay.Push(quoted, &json);
+  StatusOr<Json> value = Json::Parse(json);
+  if (!value.ok() || !value->is_string()) return false;
+  *out = value->as_string();
+  return true;
+}
+
+}  // namespace
+
+void CallObject::Begin(Options options) {
+  options_ = options;
+  state_ = State::kOpen;
+  at_ = At::kStart;
+  alone_ = false;
+  not_used_ = false;
+  arguments_done_ = false;
+  other_keys_ = false;
+  opened_ = false;
+  nesting_ = 0;
+  text_.clear();
+  escape_.clear();
+  relay_ = LiteralRelay(LiteralRelay::Options{options.python});
+}
+
+void CallObject::BeginArguments() {
+  Begin();
+  alone_ = true;
+  at_ = At::kValue;
+  key_ = "arguments";
+}
+
+size_t CallObject::Push(std::string_view text) {
+  size_t i = 0;
+  const bool was_broken = broken();
+  while (i < text.size() && state_ == State::kOpen) {
+    // Once it is a call, arguments go through in runs.
+    if (at_ == At::kArguments && !call_.pending()) {
+      size_t used = 0;
+      Relay(text.substr(i), &used);
+      call_.Raw(text.substr(i, used));
+      i += used;
+      if (relay_.broken()) break;
+      continue;
+    }
+    if (!PushByte(text[i])) {
+      state_ = State::kBad;
+      break;
+    }
+    if (state_ == State::kDone && not_used_) break;  // the byte behind a value that is done
+    call_.Raw(text.substr(i, 1));
+    ++i;
+    if (broken() && !was_broken) break;  // the caller looks for what ends a broken value
+  }
+  return i;
+}
+
+void CallObject::Close() {
+  if (at_ == At::kArguments || at_ == At::kTextArguments) {
+    out_.clear();
+    relay_.Close(&out_);
+    call_.Arguments(out_);
+  }
+  state_ = State::kDone;
+}
+
+bool CallObject::Relay(std::string_view text, size_t* used) {
+  out_.clear();
+  *used = relay_.Push(text, &out_);
+  if (!call_.Arguments(out_)) return false;
+  if (relay_.done()) {
+    arguments_done_ = true;
+    at_ = At::kNext;
+    if (alone_) state_ = State::kDone;
+  }
+  return true;
+}
+
+bool CallObject::PushByte(char c) {
+  switch (at_) {
+    case At::kKey:
+    case At::kName:
+      return PushKeyByte(c);
+    case At::kTextArguments:
+      return PushDecoded(c);
+    case At::kArguments: {
+      // What no object begins with makes this no call, where it is none yet.
+      if (opened_ && !IsWhiteSpace(c)) {
+        opened_ = false;
+        if (std::string_view("\"'}").find(c) == std::string_view::npos) return false;
+      }
+      if (call_.pending() && c == '{' && relay_.empty()) opened_ = true;
+      size_t used = 0;
+      if (!Relay(std::string_view(&c, 1), &used)) return false;
+      not_used_ = used == 0;
+      return used == 1 || state_ == State::kDone || PushByte(c);
+    }
+    case At::kSkip: {
+      out_.clear();
+      size_t used = skip_.Push(std::string_view(&c, 1), &out_);
+      if (skip_.broken()) return false;
+      if (skip_.done()) at_ = At::kNext;
+      return used == 1 || PushByte(c);
+    }
+    default:
+      break;
+  }
+  if (IsWhiteSpace(c)) return true;
+  switch (at_) {
+    case At::kStart:
+      at_ = At::kKeyOrEnd;
+      return c == '{';
+    case At::kKeyOrEnd:
+      if (c == '}') return EndObject();
+      if (c != '"' && c != '\'') return false;
+      quote_ = c;
+      text_.clear();
+      at_ = At::kKey;
+      return true;
+    case At::kColon:
+      at_ = At::kValue;
+      return c == ':';
+    case At::kValue:
+      return BeginValue(c);
+    case At::kNext:
+      if (c == '}') return EndObject();
+      at_ = At::kKeyOrEnd;
+      return c == ',';
+    default:
+      return false;
+  }
+}
+
+bool CallObject::PushKeyByte(char c) {
+  const bool escaped = !escape_.empty();
+  escape_.clear();
+  if (c == quote_ && !escaped) return at_ == At::kKey ? EndKey() : SetName();
+  if (c == '\\' && !escaped) escape_ = "\\";
+  text_.push_back(c);
+  return text_.size() <= kMaxKeyBytes;
+}
+
+bool CallObject::EndKey() {
+  if (!Unquote(text_, quote_, &key_)) return false;
+  at_ = At::kColon;
+  if (!options_.key_is_name || call_.has_name() || call_.is_text()) return true;
+  if (key_.empty()) return false;
+  call_.SetName(key_);
+  key_ = "arguments";
+  return true;
+}
+
+bool CallObject::SetName() {
+  std::string name;
+  if (!Unquote(text_, quote_, &name) || name.empty()) return false;
+  at_ = At::kNext;
+  call_.SetName(name);
+  // Arguments that waited for the name decide now.
+  if (arguments_done_ && !call_.is_text()) call_.Commit();
+  return true;
+}
+
+bool CallObject::BeginValue(char c) {
+  if (IsArgumentsKey(key_) && !arguments_done_) {
+    relay_ = LiteralRelay(LiteralRelay::Options{options_.python});
+    opened_ = false;
+    if (c == '"' && !alone_) {
+      at_ = At::kTextArguments;
+      return true;
+    }
+    at_ = At::kArguments;
+    return PushByte(c);
+  }
+  if (IsNameKey(key_, options_.tool_name) && !call_.has_name()) {
+    if (c == '"' || c == '\'') {
+      quote_ = c;
+      text_.clear();
+      at_ = At::kName;
+      return true;
+    }
+    if (c == '{' && key_ == "function" && nesting_ == 0) {
+      ++nesting_;
+      at_ = At::kKeyOrEnd;
+      return true;
+    }
+    return false;
+  }
+  other_keys_ = other_keys_ || (key_ != "type" && key_ != "id" && key_ != "tool_call_id");
+  // The first member is no call's: this is some other object.
+  skip_ = LiteralRelay();
+  at_ = At::kSkip;
+  return PushByte(c);
+}
+
+// A byte of arguments that are written as a JSON string.
+bool CallObject::PushDecoded(char c) {
+  std::string decoded;
+  if (!escape_.empty()) {
+    escape_.push_back(c);
+    const bool hex = escape_[1] == 'u';
+    // A pair of surrogates is one escape.
+    size_t want = 2;
+    if (hex)
+      want = escape_.size() >= 4 && (escape_[2] == 'd' || escape_[2] == 'D') &&
+                     std::string_view("89abAB").find(escape_[3]) != std::string_view::npos
+                 ? 12
+                 : 6;
+    if (escape_.size() < want) return true;
+    Unquote(escape_, '"', &decoded);
+    escape_.clear();
+  } else if (c == '\\') {
+    escape_ = "\\";
+    return true;
+  } else if (c == '"') {
+    out_.clear();
+    relay_.Close(&out_);
+    arguments_done_ = true;
+    at_ = At::kNext;
+    return call_.Arguments(out_);
+  } else {
+    decoded.push_back(c);
+  }
+  out_.clear();
+  for (char byte : decoded) relay_.Push(std::string_view(&byte, 1), &out_);
+  return call_.Arguments(out_);
+}
+
+bool CallObject::EndObject() {
+  if (nesting_ > 0) {
+    --nesting_;
+    at_ = At::kNext;
+    return true;
+  }
+  if (call_.pending()) {
+    if (!call_.has_name() || (!arguments_done_ && other_keys_)) return false;
+    call_.Commit();
+  }
+  state_ = State::kDone;
+  return true;
+}
+
+}  // namespace portico::parser

@@ -1,0 +1,345 @@
+#include "parser/json/literal_relay.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "text/json.h"
+#include "text/json_writer.h"
+#include "text/white_space.h"
+
+namespace portico::parser {
+namespace {
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+bool IsWord(char c) {
+  return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '+' ||
+         c == '-' || c == '.' || static_cast<unsigned char>(c) >= 0x80;
+}
+
+// RFC 8259's number.
+bool IsNumber(std::string_view word) {
+  size_t i = word.starts_with('-') ? 1 : 0;
+  size_t digits = i;
+  while (i < word.size() && IsDigit(word[i])) ++i;
+  if (i == digits || (word[digits] == '0' && i > digits + 1)) return false;
+  if (i < word.size() && word[i] == '.') {
+    size_t fraction = ++i;
+    while (i < word.size() && IsDigit(word[i])) ++i;
+    if (i == fraction) return false;
+  }
+  if (i < word.size() && (word[i] == 'e' || word[i] == 'E')) {
+    ++i;
+    if (i < word.size() && (word[i] == '+' || word[i] == '-')) ++i;
+    size_t exponent = i;
+    while (i < word.size() && IsDigit(word[i])) ++i;
+    if (i == exponent) return false;
+  }
+  return i == word.size();
+}
+
+void AppendCodePoint(uint32_t code, std::string* out) {
+  if (code == '"' || code == '\\' || code < 0x20) {
+    char c = static_cast<char>(code);
+    AppendJsonEscaped(std::string_view(&c, 1), out);
+  } else if (code < 0x80) {
+    out->push_back(static_cast<char>(code));
+  } else if (code < 0x800) {
+    out->push_back(static_cast<char>(0xC0 | (code >> 6)));
+    out->push_back(static_cast<char>(0x80 | (code & 0x3F)));
+  } else if (code < 0x10000 && (code < 0xD800 || code > 0xDFFF)) {
+    out->push_back(static_cast<char>(0xE0 | (code >> 12)));
+    out->push_back(static_cast<char>(0x80 | ((code >> 6) & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (code & 0x3F)));
+  } else if (code >= 0x10000 && code <= 0x10FFFF) {
+    out->push_back(static_cast<char>(0xF0 | (code >> 18)));
+    out->push_back(static_cast<char>(0x80 | ((code >> 12) & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | ((code >> 6) & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (code & 0x3F)));
+  } else {
+    out->append("\xEF\xBF\xBD");
+  }
+}
+
+// The bytes of `text` from `from` on; they may be parts of characters.
+void AppendByte(std::string_view text, size_t from, std::string* out) {
+  for (char c : text.substr(std::min(from, text.size()))) {
+    if (static_cast<unsigned char>(c) >= 0x80) {
+      out->push_back(c);
+    } else {
+      AppendJsonEscaped(std::string_view(&c, 1), out);
+    }
+  }
+}
+
+// How many hexadecimal digits the escape wants; 0 for other escapes.
+size_t HexDigits(char c) { return c == 'u' ? 4 : c == 'x' ? 2 : c == 'U' ? 8 : 0; }
+
+}  // namespace
+
+bool IsJson(std::string_view text) { return Json::Parse(text).ok(); }
+
+size_t LiteralRelay::Push(std::string_view text, std::string* out) {
+  size_t i = 0;
+  while (i < text.size() && !done_) {
+    if (quote_ != 0) {
+      i += PushString(text.substr(i), out);
+      continue;
+    }
+    if (!PushOutside(text[i], out)) break;
+    ++i;
+    if (broken_) break;
+  }
+  return i;
+}
+
+size_t LiteralRelay::PushString(std::string_view text, std::string* out) {
+  size_t i = 0;
+  while (i < text.size()) {
+    char c = text[i];
+    if (!escape_.empty()) {
+      size_t hex = escape_.size() > 1 ? HexDigits(escape_[1]) : 0;
+      if (hex > 0 && !IsHex(c)) {  // a hexadecimal escape that is none; `c` is the string's
+        EndEscape(out);
+        continue;
+      }
+      ++i;
+      PushEscape(c, out);
+      continue;
+    }
+    size_t run = i;
+    while (run < text.size() && text[run] != quote_ && text[run] != '\\' && text[run] != '"' &&
+           static_cast<unsigned char>(text[run]) >= 0x20) {
+      ++run;
+    }
+    out->append(text.substr(i, run - i));
+    i = run;
+    if (i == text.size()) break;
+    c = text[i];
+    ++i;
+    if (c == quote_ && !broken_) {
+      out->push_back('"');
+      quote_ = 0;
+      if (string_is_key_) {
+        expect_ = Expect::kColon;
+      } else {
+        AfterValue();
+      }
+      break;
+    }
+    if (c == '\\' && !broken_) {
+      escape_ = "\\";
+    } else {
+      AppendJsonEscaped(std::string_view(&c, 1), out);
+    }
+  }
+  return i;
+}
+
+void LiteralRelay::PushEscape(char c, std::string* out) {
+  escape_.push_back(c);
+  if (escape_.size() == 2) {
+    if (HexDigits(c) > 0) return;
+    EndEscape(out);
+  } else if (escape_.size() == 2 + HexDigits(escape_[1])) {
+    EndEscape(out);
+  }
+}
+
+void LiteralRelay::EndEscape(std::string* out) {
+  std::string escape;
+  escape.swap(escape_);
+  char kind = escape.size() > 1 ? escape[1] : 0;
+  size_t hex = HexDigits(kind);
+  if (hex > 0 && escape.size() == 2 + hex) {
+    if (kind == 'u') {
+      out->append(escape);  // JSON's own
+    } else {
+      AppendCodePoint(static_cast<uint32_t>(std::stoul(escape.substr(2), nullptr, 16)), out);
+    }
+    return;
+  }
+  if (escape.size() == 2 && std::string_view("\"\\bfnrt").find(kind) != std::string_view::npos) {
+    out->append(escape);
+  } else if (kind == '/' && !options_.python) {
+    out->append(escape);
+  } else if (kind == '\'') {
+    out->push_back('\'');
+  } else if (kind == '\n' && options_.python) {
+    // A line that goes on.
+  } else {  // the first byte of a character, perhaps: the rest follows
+    out->append("\\\\");
+    AppendByte(escape, 1, out);
+  }
+}
+
+bool LiteralRelay::PushOutside(char c, std::string* out) {
+  if (!word_.empty()) {
+    if (IsWord(c) && word_.size() < kMaxWord) {
+      word_.push_back(c);
+      return true;
+    }
+    PushWord(out);
+    if (done_) return false;
+  }
+  if (IsWhiteSpace(c)) {
+    if (comma_) {
+      if (space_.size() < kMaxWord) space_.push_back(c);
+    } else if (started_) {
+      out->push_back(c);
+    }
+    return true;
+  }
+  switch (expect_) {
+    case Expect::kColon:
+      if (c != ':') {
+        out->push_back(':');
+        Break(c, out);
+        return true;
+      }
+      out->push_back(c);
+      expect_ = Expect::kValue;
+      return true;
+    case Expect::kCommaOrEnd:
+      if (c == ',') {
+        comma_ = true;
+        expect_ = in_object() ? Expect::kKeyOrEnd : Expect::kValueOrEnd;
+        return true;
+      }
+      if (Shut(c, out)) return true;
+      comma_ = true;
+      Break(c, out);
+      return true;
+    case Expect::kKeyOrEnd:
+    case Expect::kValueOrEnd:
+      if (Shut(c, out)) return true;
+      break;
+    case Expect::kValue:
+      break;
+  }
+  if (c == '"' || c == '\'') {
+    Separate(out);
+    started_ = true;
+    quote_ = c;
+    string_is_key_ = expect_ == Expect::kKeyOrEnd;
+    out->push_back('"');
+    return true;
+  }
+  if (IsWord(c)) {
+    started_ = true;
+    word_.push_back(c);
+    return true;
+  }
+  if (expect_ != Expect::kKeyOrEnd && (c == '{' || c == '[' || c == '(') &&
+      open_.size() < kMaxDepth) {
+    Open(c, out);
+    return true;
+  }
+  Break(c, out);
+  return true;
+}
+
+void LiteralRelay::PushWord(std::string* out) {
+  std::string word;
+  word.swap(word_);
+  Separate(out);
+  const bool key = expect_ == Expect::kKeyOrEnd;
+  if (key) {
+    AppendJsonString(word, out);
+    expect_ = Expect::kColon;
+    return;
+  }
+  if (word == "true" || word == "True") {
+    out->append("true");
+  } else if (word == "false" || word == "False") {
+    out->append("false");
+  } else if (word == "null" || word == "None") {
+    out->append("null");
+  } else if (IsNumber(word)) {
+    out->append(word);
+  } else if (word.starts_with('.') && IsNumber("0" + word)) {
+    out->append("0" + word);
+  } else if (word.ends_with('.') && IsNumber(word + "0")) {
+    out->append(word + "0");
+  } else if (word.starts_with('+') && IsNumber(word.substr(1))) {
+    out->append(word, 1);
+  } else {
+    AppendJsonString(word, out);
+  }
+  AfterValue();
+}
+
+void LiteralRelay::Open(char c, std::string* out) {
+  Separate(out);
+  started_ = true;
+  open_.push_back(c);
+  out->push_back(c == '(' ? '[' : c);
+  expect_ = c == '{' ? Expect::kKeyOrEnd : Expect::kValueOrEnd;
+}
+
+bool LiteralRelay::Shut(char c, std::string* out) {
+  if (open_.empty()) return false;
+  char open = open_.back();
+  if (c != (open == '{' ? '}' : open == '[' ? ']' : ')')) return false;
+  comma_ = false;
+  out->append(space_);
+  space_.clear();
+  out->push_back(open == '{' ? '}' : ']');
+  open_.pop_back();
+  AfterValue();
+  return true;
+}
+
+void LiteralRelay::Separate(std::string* out) {
+  if (!comma_) return;
+  comma_ = false;
+  out->push_back(',');
+  out->append(space_);
+  space_.clear();
+}
+
+void LiteralRelay::AfterValue() {
+  expect_ = Expect::kCommaOrEnd;
+  if (open_.empty()) done_ = true;
+}
+
+void LiteralRelay::Break(char c, std::string* out) {
+  Separate(out);
+  started_ = true;
+  broken_ = true;
+  string_is_key_ = in_object() && (expect_ == Expect::kKeyOrEnd || expect_ == Expect::kCommaOrEnd);
+  quote_ = '\1';  // no byte of the text ends it
+  out->push_back('"');
+  AppendJsonEscaped(std::string_view(&c, 1), out);
+}
+
+void LiteralRelay::Close(std::string* out) {
+  if (done_) return;
+  if (!escape_.empty()) EndEscape(out);
+  if (!word_.empty()) PushWord(out);
+  if (quote_ != 0) {
+    out->push_back('"');
+    quote_ = 0;
+    if (string_is_key_) {
+      expect_ = Expect::kColon;
+    } else {
+      AfterValue();
+    }
+  }
+  if (!started_) {
+    out->append("null");
+    done_ = true;
+    return;
+  }
+  if (!done_ && expect_ == Expect::kColon) out->append(":null");
+  if (!done_ && expect_ == Expect::kValue) out->append("null");
+  comma_ = false;
+  space_.clear();
+  while (!open_.empty()) {
+    out->push_back(open_.back() == '{' ? '}' : ']');
+    open_.pop_back();
+  }
+  done_ = true;
+}
+
+}  // namespace portico::parser
