@@ -11,6 +11,13 @@ StreamId NextStreamIds(uint64_t count) {
   return next.fetch_add(count, std::memory_order_relaxed);
 }
 
+SamplingParams& OwnSampling(GenerateRequest* request) {
+  auto own = request->sampling ? std::make_shared<SamplingParams>(*request->sampling)
+                               : std::make_shared<SamplingParams>();
+  request->sampling = own;
+  return *own;
+}
+
 std::string_view FinishReasonName(FinishReason reason) {
   switch (reason) {
     case FinishReason::kNone:

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +37,7 @@ struct NativeSampling {
   GenerationOptions options;
   // max_new_tokens was left out: as much of the default as the context has room for.
   bool default_limit = true;
-  int32_t stream_interval = 1;  // tokens from one event of a stream to the next
+  int32_t stream_interval = 0;  // 0: the server's; tokens from one event of a stream to the next
 };
 
 struct NativeGenerateRequest {
@@ -48,9 +50,15 @@ struct NativeGenerateRequest {
   OneOrEach<bool> return_logprob;
   OneOrEach<int32_t> logprob_start_len;  // -1: output tokens only
   OneOrEach<int32_t> top_logprobs_num;
-  OneOrEach<std::vector<TokenId>> token_ids_logprob;  // ids >= 0; empty: none
+  OneOrEach<std::vector<TokenId>> token_ids_logprob;       // ids >= 0; empty: none
+  OneOrEach<std::shared_ptr<const RequestExtras>> extras;  // null: none
+  int32_t priority = 0;
   bool return_text_in_logprobs = false;
   bool return_prompt_token_ids = false;
+  std::optional<int32_t>
+      max_thinking_tokens;  // reasoning, in which the answer begins, ends after them
+  bool require_reasoning =
+      false;  // the answer begins with reasoning, and its constraint behind that
   bool stream = false;
   std::string model;  // empty: the default model
 };

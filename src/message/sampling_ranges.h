@@ -36,6 +36,9 @@ inline constexpr IntRange kChoices{1, 128};
 inline constexpr IntRange kTopLogprobs{0, 20};  // alternatives a position
 
 inline constexpr size_t kMaxStops = 32;
+inline constexpr size_t kMaxStopBytes = 4096;  // of one stop string
+inline constexpr size_t kMaxStopTokenIds = 4096;
+inline constexpr size_t kMaxLogitBiases = 16384;
 inline constexpr size_t kMaxLogprobIds = 1024;  // tokens whose log-probability is asked for by id
 inline constexpr size_t kMaxRidBytes = 256;
 

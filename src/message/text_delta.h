@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,17 +33,34 @@ struct MatchedStop {
   bool any() const { return !text.empty() || token >= 0; }
 };
 
+// What is new of a tool call. The first piece of a call has its name and its id; the last has `ends`.
+struct ToolCallPiece {
+  int32_t index = 0;      // among the choice's calls
+  std::string id;         // with the name
+  std::string name;       // of the first piece only
+  std::string arguments;  // JSON, or a part of it
+  bool ends = false;
+  bool complete = false;   // with `ends`: the model finished it, and its arguments are a JSON value
+  size_t text_before = 0;  // bytes of the delta's text that the model wrote before this piece
+};
+
 // One token of one choice; or, with no token, text that was held back, or the end. The last delta of a choice has
 // `finish` set. Deltas of different choices interleave.
 struct TextDelta {
-  int32_t index = 0;                           // choice: prompt * n + i
-  std::string text;                            // whole characters only; often empty
+  int32_t index = 0;      // choice: prompt * n + i
+  std::string text;       // what the model says to the user; whole characters only; often empty
+  std::string reasoning;  // what it says to itself
+  std::vector<ToolCallPiece> calls;  // in their order
+  bool parsed = false;  // the output is read: a token without a piece is held, or is a marker
   absl::InlinedVector<TokenId, 2> tokens;      // at most one but in the last
   std::vector<TextPositionLogprobs> logprobs;  // one a token, where asked for
   FinishReason finish = FinishReason::kNone;
   MatchedStop matched_stop;
-  TokenUsage usage;  // of this choice so far
-  Status error;      // with kError
+  bool ends_in_calls = false;  // with kStop: the choice has calls, and the model finished the last
+  TokenUsage usage;            // of this choice so far
+  Status error;                // with kError
+  // Of the engine's delta that this is the first of; null: none. Shared: who keeps deltas copies them.
+  std::shared_ptr<const DeltaExtras> extras;
 };
 
 // Facts of one prompt of the request, known before its first delta.

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "message/constraint.h"
+#include "message/request_extras.h"
 #include "message/sampling.h"
 #include "text/json.h"
 
@@ -35,6 +38,9 @@ struct GenerationOptions {
   bool no_stop_trim = false;  // keep the stop string or token in the text
   bool skip_special_tokens = true;
 
+  std::optional<int32_t> max_thinking_tokens;    // >= 0; reasoning ends after them
+  std::shared_ptr<const Constraint> constraint;  // what the answer must look like; null: anything
+
   int32_t n = 1;
   int32_t best_of = 1;  // >= n; the n best by mean log-probability are answered
 
@@ -46,9 +52,24 @@ struct GenerationOptions {
   bool continuous_usage_stats = false;
 
   bool return_token_ids = false;
-  std::string rid;    // the client's name for the request, or empty
-  std::string model;  // as asked for; empty: the default model
+  // As the request's API or client calls them:
+  std::string_view reasoning_field = "reasoning_content";
+  bool legacy_functions = false;  // a call is a `function_call`
+  std::string rid;                // the client's name for the request, or empty
+  std::string model;              // as asked for; empty: the default model
   std::string user;
+
+  std::shared_ptr<const RequestExtras> extras;  // null: none
+  int32_t priority = 0;                         // greater: earlier
+};
+
+// What a request says of the calls it wants.
+struct ToolChoice {
+  enum class Mode { kNone, kAuto, kRequired };
+  Mode mode = Mode::kNone;
+  std::string name;  // with kRequired: this tool, and once
+  // The tools that may be called; empty: all that are offered.
+  std::vector<std::string> allowed;
 };
 
 struct ChatRequest {
@@ -59,7 +80,10 @@ struct ChatRequest {
   Json tools;                 // array, or null
   Json documents;             // array, or null
   Json chat_template_kwargs;  // object, or null
-  std::string tool_choice;    // "auto" or "none"
+  ToolChoice tool_choice;
+  bool parallel_tool_calls = true;
+  bool separate_reasoning = true;  // false: reasoning is part of the text
+  bool stream_reasoning = true;    // false: it comes in one piece when it has ended
   bool add_generation_prompt = true;
   bool continue_final_message = false;
 };
