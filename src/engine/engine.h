@@ -4,30 +4,73 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
+#include "engine/control.h"
 #include "message/generate.h"
 #include "message/pooling.h"
 
 namespace portico {
 
+// Which shard (net::Shard::index()) something lives on.
+using ShardIndex = int32_t;
+inline constexpr ShardIndex kNoShard = -1;
+
 // Where an engine delivers. One sink stands for one shard: all deltas of an engine step that belong to it
 // arrive in one call, so a step costs one wake-up a shard and not one a token.
+//
+// An engine whose connection lives on the sink's own shard needs neither a lock nor a wake-up: from a turn of that
+// shard it calls DeliverHere(). The rule: a stream's deltas all come by the same one of the two ways, and never from
+// within Submit() or Abort(), whose callers are in the middle of something.
 class TokenSink {
  public:
   virtual ~TokenSink() = default;
+  // The shard on which the receivers live, or kNoShard.
+  virtual ShardIndex shard() const { return kNoShard; }
   // Takes the batch. Called on an engine's thread; returns fast and may block only when the receiver is so far
   // behind that its bound is reached.
   virtual void Deliver(std::vector<TokenDelta> batch) = 0;
+  // Takes the batch on the sink's own shard, and hands it on before it returns.
+  virtual void DeliverHere(std::vector<TokenDelta> batch) { Deliver(std::move(batch)); }
 };
 
 // The same for texts that get one vector or one row of logits.
 class PoolingSink {
  public:
   virtual ~PoolingSink() = default;
+  virtual ShardIndex shard() const { return kNoShard; }
   // Takes what one step gave; as TokenSink::Deliver.
   virtual void Deliver(std::vector<PoolingOutput> batch) = 0;
+  virtual void DeliverHere(std::vector<PoolingOutput> batch) { Deliver(std::move(batch)); }
+};
+
+// What an engine can do beyond tokens from tokens. What it lacks is refused before Submit, with the field named
+// (service/capability_checks.h).
+struct EngineCapabilities {
+  bool logprobs = false;           // of output tokens, of their alternatives and of tokens by id
+  bool prompt_logprobs = false;    // the same of prompt tokens
+  bool grammars = false;           // GenerateRequest::constraint
+  bool compiles_grammars = false;  // it takes the constraint's text, and needs no compiled object
+  bool hidden_states = false;
+  bool routed_experts = false;
+  bool media = false;
+  bool input_embeddings = false;
+  bool lora = false;
+  bool sessions = false;
+  bool custom_logit_processors = false;
+  bool disaggregation = false;  // bootstrap_host, bootstrap_port, bootstrap_room
+  bool priorities = false;
+  bool cache_keys = false;  // extra_key, cache_salt
+  bool stop_regex = false;
+  int32_t data_parallel_ranks = 1;
+
+  bool pooling = false;  // SubmitPooling
+  bool pause = false;
+  bool weight_updates = false;
+  bool profiles = false;
 };
 
 // Fixed facts, known once the engine is ready.
@@ -57,12 +100,16 @@ struct EngineInfo {
   std::vector<std::string> labels;  // kClassify: one a logit, id2label's order
   ProblemType problem_type = ProblemType::kSingleLabel;
   int32_t token_types = 1;  // type ids below it can be told apart
+
+  EngineCapabilities can;
+  std::string no_media;  // why it takes none, where the model could see; else empty
 };
 
 // A snapshot of counters; cheap to take, exact when the engine is idle.
 struct EngineLoad {
   int64_t running = 0;
   int64_t waiting = 0;
+  int64_t retracted = 0;        // of those waiting: had been running, and lost their cells
   int64_t kv_cells_used = 0;    // held by live requests
   int64_t kv_cells_cached = 0;  // held by evictable prefixes only
   int64_t kv_cells_total = 0;
@@ -75,11 +122,9 @@ struct EngineLoad {
   bool healthy = true;  // false: the engine has died and refuses everything
 };
 
-// What a pause does with the streams that are running or waiting. Those submitted later wait.
-enum class PauseMode {
-  kAbort,    // they end, as if aborted
-  kRetract,  // they go back to the queue and hold no cells; they go on from the tokens they have
-  kInPlace,  // they stand still and keep their cells
+struct LoraAdapter {
+  std::string name;
+  std::string path;
 };
 
 // Thread safe; no method blocks on a step of the model.
@@ -90,7 +135,8 @@ class Engine {
   virtual const EngineInfo& info() const = 0;
 
   // Queues a request. The caller has checked it: prompt not empty, ids within the vocabulary, prompt shorter
-  // than the context, prompt + max_new_tokens within it, sampling values in range.
+  // than the context, prompt + max_new_tokens within it, sampling values in range, nothing asked for that info().can
+  // lacks. Called on the shard sink->shard(), or anywhere for kNoShard.
   // OK: exactly one terminal delta will come to `sink`, which must outlive it.
   // RESOURCE_EXHAUSTED: the queue is full. UNAVAILABLE: the engine has stopped or died. Then nothing comes.
   virtual Status Submit(GenerateRequest request, TokenSink* sink) = 0;
@@ -106,34 +152,21 @@ class Engine {
 
   // Ends a stream within one step; its terminal delta says kAbort, unless it had ended already. Unknown streams
   // are ignored. The KV cells are free again (or evictable) by the time the terminal delta is delivered.
-  virtual void Abort(StreamId stream) = 0;
+  // `shard`: the sink's, on which this is called; kNoShard: called from elsewhere, or the sink has none.
+  virtual void Abort(StreamId stream, ShardIndex shard) = 0;
 
   virtual EngineLoad load() const = 0;
+  // One for each data-parallel rank or worker behind this engine; load() is their sum.
+  virtual std::vector<EngineLoad> rank_loads() const { return {load()}; }
+  // The adapters that requests can name now.
+  virtual std::vector<LoraAdapter> adapters() const { return {}; }
 
-  // Drops all cached prefixes. FAILED_PRECONDITION while requests run or wait, unless a pause has
-  // taken their cells.
-  virtual Status FlushCache() = 0;
-
-  // Stops computing within one step, until Continue(). Streams can be submitted and aborted
-  // meanwhile, and an abort takes effect at once. A pause during a pause does to the streams what
-  // its mode says. FAILED_PRECONDITION: this engine cannot pause. UNAVAILABLE: it has stopped or
-  // died.
-  virtual Status Pause(PauseMode) {
-    return Error(StatusCode::kFailedPrecondition, "the engine " + info().name + " cannot pause");
-  }
-  // Ends the pause; OK without one.
-  virtual Status Continue() { return OkStatus(); }
-
-  // Goes on with the weights at `path` (what --model-path takes): those of a model with the same
-  // architecture, sizes, vocabulary and end tokens. Cached prefixes are dropped; running streams keep
-  // the tokens they have, which are computed again. Blocks while the weights are read, so never on a
-  // shard; the engine computes meanwhile. info() stays as it is.
-  // Errors, after which nothing has changed: NOT_FOUND and INVALID_ARGUMENT for the path,
-  // FAILED_PRECONDITION: another model, or this engine cannot; RESOURCE_EXHAUSTED: no memory for a
-  // second model; UNAVAILABLE: the engine has stopped or died.
-  virtual Status UpdateWeights(const std::string& /*path*/) {
-    return Error(StatusCode::kFailedPrecondition,
-                 "the engine " + info().name + " has no weights to update");
+  // Starts what control.h describes and returns at once. `done` is called exactly once, on any thread, possibly before
+  // this returns, and by `deadline` at the latest as far as that is this engine's to say: DEADLINE_EXCEEDED means that
+  // the work was not begun, or that its end is unknown. Stop() ends what is under way with UNAVAILABLE.
+  // FAILED_PRECONDITION: this engine cannot do it.
+  virtual void Control(EngineControl control, TimePoint /*deadline*/, ControlDone done) {
+    done(CannotControl(info().name, control));
   }
 
   // Ends every stream (kAbort) and joins the engine's threads. Submit is refused from now on. Idempotent.

@@ -48,7 +48,7 @@ class PauseTest : public testing::TestWithParam<std::string> {
   // Pauses while the stream stands at the tokens at which it is held.
   void PauseAt(StreamId stream, size_t tokens, PauseMode mode) {
     sink_.WaitForTokens(stream, tokens);
-    ASSERT_TRUE(engine_->Pause(mode).ok());
+    ASSERT_TRUE(ControlAndWait(*engine_, PauseControl{mode}).ok());
     sink_.Release();
   }
 
@@ -60,7 +60,7 @@ class PauseTest : public testing::TestWithParam<std::string> {
       GenerateRequest request = Greedy({5, 6, 7}, 1000);
       const StreamId stream = request.stream;
       ASSERT_TRUE(engine_->Submit(std::move(request), &sink).ok());
-      engine_->Abort(stream);
+      engine_->Abort(stream, kNoShard);
       sink.WaitForEnds(1);
     }
   }
@@ -87,8 +87,8 @@ TEST_P(PauseTest, InPlaceStreamsStandStillWithTheirCellsAndGoOnWithTheSameTokens
   EXPECT_GT(engine_->load().kv_cells_used, 0);
   EXPECT_EQ(engine_->load().running, 1);
   EXPECT_TRUE(engine_->load().healthy);
-  EXPECT_EQ(engine_->FlushCache().code(), StatusCode::kFailedPrecondition);
-  ASSERT_TRUE(engine_->Continue().ok());
+  EXPECT_EQ(ControlAndWait(*engine_, FlushCacheControl{}).code(), StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(ControlAndWait(*engine_, ContinueControl{}).ok());
   EXPECT_FALSE(engine_->load().paused);
   sink_.WaitForEnds(2);
   EXPECT_EQ(sink_.of(stream).tokens, expected);
@@ -97,10 +97,10 @@ TEST_P(PauseTest, InPlaceStreamsStandStillWithTheirCellsAndGoOnWithTheSameTokens
 
 TEST_P(PauseTest, RetractedStreamsHoldNoCellsAndGoOnWithTheSameTokens) {
   const std::vector<TokenId> expected = Undisturbed(200);
-  ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, PauseControl{PauseMode::kInPlace}).ok());
   const StreamId first = Submit(200);
   const StreamId second = Submit(200, 3);
-  ASSERT_TRUE(engine_->Continue().ok());  // both together
+  ASSERT_TRUE(ControlAndWait(*engine_, ContinueControl{}).ok());  // both together
   PauseAt(second, 3, PauseMode::kRetract);
   PassATurn();
   const EngineLoad load = engine_->load();
@@ -108,10 +108,11 @@ TEST_P(PauseTest, RetractedStreamsHoldNoCellsAndGoOnWithTheSameTokens) {
   EXPECT_EQ(load.running, 0);
   EXPECT_EQ(load.waiting, 2);
   EXPECT_EQ(load.retractions, 2u);
-  EXPECT_TRUE(engine_->FlushCache().ok());
+  EXPECT_EQ(engine_->load().retracted, 2);
+  EXPECT_TRUE(ControlAndWait(*engine_, FlushCacheControl{}).ok());
   PassATurn();
   EXPECT_EQ(engine_->load().kv_cells_cached, 0);
-  ASSERT_TRUE(engine_->Continue().ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, ContinueControl{}).ok());
   sink_.WaitForEnds(3);
   EXPECT_EQ(sink_.of(first).tokens, expected);
   EXPECT_EQ(sink_.of(second).tokens, expected);
@@ -127,7 +128,7 @@ TEST_P(PauseTest, ModeAbortEndsEveryStreamAndNewOnesWait) {
   PassATurn();
   EXPECT_EQ(sink_.of(waiting).tokens.size(), 0u);
   EXPECT_EQ(engine_->load().waiting, 1);
-  ASSERT_TRUE(engine_->Continue().ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, ContinueControl{}).ok());
   sink_.WaitForEnds(2);
   EXPECT_EQ(sink_.of(waiting).tokens.size(), 4u);
   EXPECT_EQ(sink_.of(waiting).last.finish, FinishReason::kLength);
@@ -137,9 +138,9 @@ TEST_P(PauseTest, ModeAbortSparesWhatComesRightBehindIt) {
   // The mock engine took the pause and what had come after it in one go, and aborted both.
   const StreamId running = Submit(200, 3);
   sink_.WaitForTokens(running, 3);
-  ASSERT_TRUE(engine_->Pause(PauseMode::kAbort).ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, PauseControl{PauseMode::kAbort}).ok());
   const StreamId waiting = Submit(4);
-  ASSERT_TRUE(engine_->Continue().ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, ContinueControl{}).ok());
   sink_.Release();
   sink_.WaitForEnds(2);
   EXPECT_EQ(sink_.of(running).last.finish, FinishReason::kAbort);
@@ -155,32 +156,32 @@ TEST_P(PauseTest, AbortedStreamsEndAtOnceInEveryMode) {
     sink.HoldAt(stream, 2);
     ASSERT_TRUE(engine_->Submit(std::move(request), &sink).ok());
     sink.WaitForTokens(stream, 2);
-    ASSERT_TRUE(engine_->Pause(mode).ok());
+    ASSERT_TRUE(ControlAndWait(*engine_, PauseControl{mode}).ok());
     sink.Release();
-    engine_->Abort(stream);
+    engine_->Abort(stream, kNoShard);
     sink.WaitForEnds(1);
     EXPECT_EQ(sink.of(stream).last.finish, FinishReason::kAbort);
     const EngineLoad load = engine_->load();
     EXPECT_EQ(load.running + load.waiting, 0);
     EXPECT_EQ(load.kv_cells_used, 0);
-    ASSERT_TRUE(engine_->Continue().ok());
+    ASSERT_TRUE(ControlAndWait(*engine_, ContinueControl{}).ok());
   }
 }
 
 TEST_P(PauseTest, APauseDuringAPauseDoesWhatItsModeSays) {
   const StreamId stream = Submit(400, 2);
   PauseAt(stream, 2, PauseMode::kInPlace);
-  ASSERT_TRUE(engine_->Pause(PauseMode::kRetract).ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, PauseControl{PauseMode::kRetract}).ok());
   PassATurn();
   EXPECT_EQ(engine_->load().kv_cells_used, 0);
-  ASSERT_TRUE(engine_->Pause(PauseMode::kAbort).ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, PauseControl{PauseMode::kAbort}).ok());
   sink_.WaitForEnds(1);
   EXPECT_EQ(sink_.of(stream).last.finish, FinishReason::kAbort);
   EXPECT_TRUE(engine_->load().paused);
 }
 
 TEST_P(PauseTest, ContinueWithoutAPauseChangesNothing) {
-  ASSERT_TRUE(engine_->Continue().ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, ContinueControl{}).ok());
   EXPECT_EQ(Undisturbed(5).size(), 5u);
 }
 
@@ -189,8 +190,9 @@ TEST_P(PauseTest, StoppingEndsPausedStreams) {
   PauseAt(stream, 1, PauseMode::kInPlace);
   engine_->Stop();
   EXPECT_EQ(sink_.of(stream).last.finish, FinishReason::kAbort);
-  EXPECT_EQ(engine_->Pause(PauseMode::kInPlace).code(), StatusCode::kUnavailable);
-  EXPECT_EQ(engine_->Continue().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(ControlAndWait(*engine_, PauseControl{PauseMode::kInPlace}).code(),
+            StatusCode::kUnavailable);
+  EXPECT_EQ(ControlAndWait(*engine_, ContinueControl{}).code(), StatusCode::kUnavailable);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, PauseTest, testing::Values("llama", "mock"),

@@ -5,11 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "base/source_dir_for_test.h"
 #include "message/sampling.h"
 
 namespace portico::llama {
 
-inline std::string DemoFolder() { return std::string(PORTICO_SOURCE_DIR) + "/models/demo"; }
+inline std::string DemoFolder() { return SourceDir() + "/models/demo"; }
 inline constexpr TokenId kDemoEnd = 3066;  // <|im_end|>
 
 struct DemoQuestion {

@@ -1,10 +1,9 @@
 #include "engine/llama/encoder_graph.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <iterator>
 
+#include "engine/llama/attention/custom_operation.h"
 #include "engine/llama/text_attention.h"
 #include "ggml-cpu.h"
 
@@ -57,18 +56,6 @@ void ComputeAttention(ggml_tensor* to, int thread, int threads, void* self) {
            graph.attention_scale, static_cast<float*>(to->data) + (begin * heads + head) * size,
            static_cast<size_t>(heads * size), &scratch);
   }
-}
-
-// Makes an operation one that `compute` does. How ggml writes that down is its own affair: it is taken from one that
-// ggml has made.
-void BecomeCustom(ggml_tensor* tensor, ggml_custom_op_t compute, EncoderGraph* graph) {
-  alignas(GGML_MEM_ALIGN) std::array<char, 4096> memory;
-  ggml_context* context = ggml_init({memory.size(), memory.data(), /*no_alloc=*/true});
-  const ggml_tensor* made = ggml_custom_4d(context, GGML_TYPE_F32, 1, 1, 1, 1, tensor->src, 1,
-                                           compute, GGML_N_TASKS_MAX, graph);
-  tensor->op = made->op;
-  std::copy(std::begin(made->op_params), std::end(made->op_params), tensor->op_params);
-  ggml_free(context);
 }
 
 bool IsGelu(const ggml_tensor* tensor) {

@@ -20,11 +20,24 @@
 
 namespace portico::llama {
 
+// How a stream has ended.
+struct StreamEnd {
+  StreamId stream = 0;
+  FinishReason finish = FinishReason::kNone;
+  TokenId matched_token = -1;
+  TokenUsage usage;
+  Status error;
+};
+
+inline StreamEnd EndOf(const TokenDelta& delta) {
+  return {delta.stream, delta.finish, delta.matched_token, delta.usage, delta.error};
+}
+
 struct Answer {
   std::vector<TokenId> tokens;
   std::vector<PositionLogprobs> logprobs;
   std::vector<PositionLogprobs> prompt_logprobs;
-  TokenDelta last;  // the terminal delta
+  StreamEnd last;  // of the terminal delta
   int32_t terminals = 0;
   int32_t after_end = 0;  // deltas that came too late
 };
@@ -87,7 +100,7 @@ class CollectingSink : public TokenSink {
     if (delta.finish == FinishReason::kNone) return;
     ++answer.terminals;
     ++ended_;
-    answer.last = std::move(delta);
+    answer.last = EndOf(delta);
   }
 
   std::mutex mutex_;
@@ -103,9 +116,9 @@ inline GenerateRequest Greedy(std::vector<TokenId> prompt, int32_t max_new_token
   GenerateRequest request;
   request.stream = NextStreamId();
   request.prompt = std::make_shared<const std::vector<TokenId>>(std::move(prompt));
-  request.sampling.temperature = 0;
-  request.sampling.max_new_tokens = max_new_tokens;
-  request.sampling.ignore_eos = true;
+  OwnSampling(&request).temperature = 0;
+  request.max_new_tokens = max_new_tokens;
+  OwnSampling(&request).ignore_eos = true;
   return request;
 }
 

@@ -38,7 +38,7 @@ TEST_F(EngineThreadTest, AStopTokenEndsTheAnswerAndIsItsLastToken) {
   const std::vector<TokenId>& greedy = cases_[1].greedy;
   ASSERT_GE(greedy.size(), 4u);
   GenerateRequest request = Greedy(cases_[1].prompt, 24);
-  request.sampling.stop_token_ids = {greedy[3]};
+  OwnSampling(&request).stop_token_ids = {greedy[3]};
   const Answer answer = Ask(std::move(request));
   const auto first = std::find(greedy.begin(), greedy.end(), greedy[3]);
   EXPECT_EQ(answer.tokens, std::vector<TokenId>(greedy.begin(), first + 1));
@@ -76,8 +76,8 @@ TEST_F(EngineThreadTest, SeededAnswersDependOnSeedAndChoiceOnlyNotOnTheBatch) {
   Start({});
   const auto ask = [&](uint64_t seed, int32_t choice) {
     GenerateRequest request = Greedy(cases_[1].prompt, 20);
-    request.sampling.temperature = 1.0f;
-    request.sampling.seed = seed;
+    OwnSampling(&request).temperature = 1.0f;
+    OwnSampling(&request).seed = seed;
     request.choice = choice;
     return request;
   };
@@ -153,7 +153,7 @@ TEST_F(EngineThreadTest, APromptThatTheCacheCannotHoldIsRefused) {
   const Answer answer = Ask(std::move(growing));
   EXPECT_EQ(answer.last.finish, FinishReason::kError);
   EXPECT_EQ(answer.last.error.code(), StatusCode::kResourceExhausted);
-  EXPECT_NE(MessageOf(answer.last.error).find("10 tokens"), std::string_view::npos);
+  EXPECT_NE(MessageOf(answer.last.error).find("holds only 10"), std::string_view::npos);
   ExpectIdle();
 }
 
@@ -164,13 +164,14 @@ TEST_F(EngineThreadTest, FlushingNeedsAnIdleEngineAndEmptiesTheCache) {
   CollectingSink sink;
   GenerateRequest request = Greedy(cases_[1].prompt, 200);
   const StreamId stream = request.stream;
-  ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());  // or it might end before the flush
+  ASSERT_TRUE(ControlAndWait(*engine_, PauseControl{PauseMode::kInPlace})
+                  .ok());  // or it might end before the flush
   ASSERT_TRUE(engine_->Submit(std::move(request), &sink).ok());
-  EXPECT_EQ(engine_->FlushCache().code(), StatusCode::kFailedPrecondition);
-  engine_->Abort(stream);
+  EXPECT_EQ(ControlAndWait(*engine_, FlushCacheControl{}).code(), StatusCode::kFailedPrecondition);
+  engine_->Abort(stream, kNoShard);
   sink.WaitForEnds(1);
-  ASSERT_TRUE(engine_->Continue().ok());
-  EXPECT_TRUE(engine_->FlushCache().ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, ContinueControl{}).ok());
+  EXPECT_TRUE(ControlAndWait(*engine_, FlushCacheControl{}).ok());
   EXPECT_EQ(engine_->load().kv_cells_cached, 0);
   EXPECT_EQ(Ask(Greedy(cases_[1].prompt, 4)).last.usage.cached_tokens, 0);
 }
@@ -217,11 +218,11 @@ TEST_F(EngineThreadTest, AThousandAbortsAtRandomTimesLeaveNothingBehind) {
     if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 3000));
     while (alive.size() > random() % 40) {
       const size_t which = random() % alive.size();
-      engine_->Abort(alive[which]);
+      engine_->Abort(alive[which], kNoShard);
       alive.erase(alive.begin() + static_cast<ptrdiff_t>(which));
     }
   }
-  for (const StreamId stream : alive) engine_->Abort(stream);
+  for (const StreamId stream : alive) engine_->Abort(stream, kNoShard);
   sink.WaitForEnds(streams.size());
   for (const StreamId stream : streams) {
     const Answer answer = sink.of(stream);
@@ -230,7 +231,7 @@ TEST_F(EngineThreadTest, AThousandAbortsAtRandomTimesLeaveNothingBehind) {
     ExpectAbortedOrWhole(answer, 200);
   }
   ExpectIdle();
-  EXPECT_TRUE(engine_->FlushCache().ok());
+  EXPECT_TRUE(ControlAndWait(*engine_, FlushCacheControl{}).ok());
   for (size_t k = 0; k < cases_.size(); ++k) {
     if (cases_[k].prompt.size() < 1000) ExpectReference(k, Ask(Question(k)), "afterwards");
   }

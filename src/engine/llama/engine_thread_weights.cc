@@ -2,12 +2,16 @@
 // between two steps on the engine's.
 #include <utility>
 
+#include "base/mutex.h"
 #include "engine/llama/engine_thread.h"
 #include "engine/llama/kv_size.h"
 #include "fmt/format.h"
 
 namespace portico::llama {
 namespace {
+
+// That wait, beside the one that is being read.
+constexpr size_t kMostUpdates = 8;
 
 Status Differs(const std::string& path, std::string_view what, std::string_view theirs,
                std::string_view ours) {
@@ -41,9 +45,45 @@ Status CheckSame(const ModelInfo& theirs, const ModelInfo& ours, int32_t context
 
 }  // namespace
 
-Status EngineThread::UpdateWeights(const std::string& path) {
-  std::lock_guard one(update_mutex_);
-  PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<Weights> weights, LoadWeights(path));
+// Reading weights takes as long as a start, and must hold up neither a shard nor the pool that plans requests.
+void EngineThread::UpdateWeights(UpdateWeightsControl update, TimePoint deadline,
+                                 ControlDone done) {
+  auto shared = std::make_shared<ControlDone>(std::move(done));
+  Status gone;
+  {
+    const MutexLock lock(&mutex_);
+    gone = Gone();
+  }
+  if (!gone.ok()) return (*shared)(gone);
+  bool queued = false;
+  {
+    const MutexLock lock(&update_mutex_);
+    if (!updates_) updates_ = std::make_unique<CpuPool>(1, kMostUpdates, "weights");
+    queued = updates_->Submit([this, update = std::move(update), deadline, shared] {
+      (*shared)(Update(update, deadline));
+    });
+  }
+  if (!queued) {
+    (*shared)(Error(StatusCode::kResourceExhausted, "too many weight updates are waiting"));
+  }
+}
+
+// Stopped engines refuse the swap, so an update that is being read ends as it would have.
+void EngineThread::Stop() {
+  StepEngine::Stop();
+  std::unique_ptr<CpuPool> last;
+  {
+    const MutexLock lock(&update_mutex_);
+    last.swap(updates_);
+  }
+}
+
+Status EngineThread::Update(const UpdateWeightsControl& update, TimePoint deadline) {
+  PORTICO_RETURN_IF_ERROR(BetweenSteps([] {}));  // the engine still lives
+  if (Clock::now() > deadline) {
+    return Error(StatusCode::kDeadlineExceeded, "other weight updates took too long");
+  }
+  PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<Weights> weights, LoadWeights(update.path));
   std::future<void> swapped = weights->swapped.get_future();
   PORTICO_RETURN_IF_ERROR(BetweenSteps([this, weights] { Swap(weights.get()); }));
   swapped.wait();

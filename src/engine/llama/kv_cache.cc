@@ -68,7 +68,11 @@ bool KvCache::Evict(int32_t count) {
   PrefixNode* leaf = tree_.LeastRecentlyUsed();
   if (leaf == nullptr) return false;
   const int32_t sequence = leaf->sequence;
-  PrefixNode* rest = tree_.Cut(leaf, std::min(count, leaf->size()));
+  count = std::min(count, leaf->size());
+  if (log_ != nullptr) {
+    log_->Removed(std::span(leaf->blocks).subspan(leaf->BlocksWithin(leaf->size() - count)));
+  }
+  PrefixNode* rest = tree_.Cut(leaf, count);
   if (rest == nullptr) {
     Free(sequence);
     return true;
@@ -103,7 +107,7 @@ void KvCache::Publish(std::span<const TokenId> tokens, KvBranch* branch) {
     const auto run = tokens.subspan(begin, branch->length - begin);
     PrefixNode* child = PrefixTree::ChildOf(branch->node, run.front());
     if (child == nullptr) {
-      Append(run, branch);
+      Append(tokens.first(static_cast<size_t>(branch->length)), branch);
       break;
     }
     const auto end =
@@ -128,15 +132,20 @@ void KvCache::Adopt(PrefixNode* child, int32_t end, KvBranch* branch) {
   branch->node = node;
 }
 
-// Makes the run, which nobody has, part of the tree. The branch lends its sequence to the new leaf.
-void KvCache::Append(std::span<const TokenId> run, KvBranch* branch) {
+// Makes what stands behind the branch's node, which nobody has, part of the tree. The branch lends its sequence to the new
+// leaf.
+void KvCache::Append(std::span<const TokenId> tokens, KvBranch* branch) {
   PrefixNode* node = branch->node;
+  const int32_t begin = node->depth;
+  const auto run = tokens.subspan(static_cast<size_t>(begin));
   own_ -= static_cast<int64_t>(run.size());
   if (node->leaf() && node->sequence == branch->sequence && node->pins == 1) {
     tree_.Extend(node, run);
+    Tell(tokens, begin, node);
     return;
   }
   PrefixNode* child = tree_.AddChild(node, run);
+  Tell(tokens, begin, child);
   child->sequence = branch->sequence;
   if (node->owned) Free(node->sequence);
   node->sequence = -1;
@@ -144,6 +153,15 @@ void KvCache::Append(std::span<const TokenId> run, KvBranch* branch) {
   tree_.Pin(child);
   tree_.Unpin(node);
   branch->node = child;
+}
+
+// `node` has got what stands behind `begin`.
+void KvCache::Tell(std::span<const TokenId> tokens, int32_t begin, PrefixNode* node) {
+  if (log_ == nullptr) return;
+  const PrefixNode* above = node;
+  while (above != nullptr && above->blocks.empty()) above = above->parent;
+  const BlockDigest before = above == nullptr ? BlockDigest{} : above->blocks.back();
+  log_->Stored(tokens, begin, above == nullptr ? nullptr : &before, &node->blocks);
 }
 
 void KvCache::Close(std::span<const TokenId> tokens, bool keep, KvBranch* branch) {
@@ -164,6 +182,7 @@ void KvCache::Close(std::span<const TokenId> tokens, bool keep, KvBranch* branch
 void KvCache::Flush() {
   while (Evict(std::numeric_limits<int32_t>::max())) {
   }
+  if (log_ != nullptr && tree_.size() == 0) log_->Cleared();
 }
 
 }  // namespace portico::llama

@@ -78,6 +78,9 @@ class KvCache {
   // Drops all evictable prefixes.
   void Flush();
 
+  // What comes and goes from now on is told to `log`, which outlives this. While nothing is cached.
+  void TellTo(BlockLog* log) { log_ = log; }
+
   // Goes on in other memory of the same size. Nothing may be used or cached.
   void Use(KvMemory* memory) { memory_ = memory; }
 
@@ -93,9 +96,11 @@ class KvCache {
   bool Evict(int32_t count);
   int32_t SequenceOf(const PrefixNode* node) const;
   void Adopt(PrefixNode* child, int32_t end, KvBranch* branch);
-  void Append(std::span<const TokenId> run, KvBranch* branch);
+  void Append(std::span<const TokenId> tokens, KvBranch* branch);
+  void Tell(std::span<const TokenId> tokens, int32_t begin, PrefixNode* node);
 
   KvMemory* memory_;
+  BlockLog* log_ = nullptr;
   PrefixTree tree_;
   int64_t cells_;
   int64_t own_ = 0;  // cells of open branches beyond their nodes

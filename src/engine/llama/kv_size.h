@@ -33,9 +33,7 @@ int64_t FreeMemoryBytes(int64_t mapped_bytes = 0);
 // "3.5 GiB", "640 MiB", "12 KiB".
 std::string HumanBytes(int64_t bytes);
 
-// More cells cost speed, not only memory: every token looks at the mask of all cells in use, cached
-// prefixes among them, to find its own. Qwen3-0.6B at q8_0, tokens a CPU second with so many cells
-// cached: 37 (none), 35 (4,700), 33 (9,300), 28 (16,900).
+// Cached cells cost no time (attention/cell_attention.h), but memory, and a mask of every cell for each token of a step.
 inline constexpr int64_t kMostDefaultCells = 16384;
 
 }  // namespace portico::llama

@@ -1,9 +1,9 @@
 #include "engine/llama/llama_engine.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
+#include "base/processors.h"
 #include "engine/llama/engine_thread.h"
 #include "engine/llama/kv_size.h"
 #include "engine/llama/pooling_engine.h"
@@ -24,7 +24,7 @@ constexpr int64_t kSmallModel = 20'000'000;
 int32_t ThreadsFor(const LlamaEngineOptions& options, const ModelInfo& model) {
   if (options.threads > 0) return options.threads;
   if (model.parameters < kSmallModel) return 1;
-  const auto all = static_cast<int32_t>(std::max(1u, std::thread::hardware_concurrency()));
+  const int32_t all = UsableProcessors();
   return std::min<int32_t>(options.cores > 0 ? options.cores : all, GGML_MAX_N_THREADS);
 }
 
@@ -57,6 +57,7 @@ EngineInfo InfoOf(const ModelInfo& model, const LlamaEngineOptions& options) {
   info.max_running_requests = options.max_running_requests;
   info.max_queued_requests = options.max_queued_requests;
   info.eos_token_ids = model.eos_token_ids;
+  info.can.pause = true;
   return info;
 }
 
@@ -65,6 +66,11 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
   PORTICO_RETURN_IF_ERROR(Check(options));
   const ModelInfo& m = model->info();
   if (model->pooling() != nullptr) {
+    if (model->options().deterministic) {
+      return Error(StatusCode::kUnimplemented,
+                   m.path + ": --enable-deterministic-inference is for models that generate",
+                   "enable_deterministic_inference");
+    }
     return NewPoolingEngine(std::move(model), options, ThreadsFor(options, m));
   }
   PORTICO_ASSIGN_OR_RETURN(
@@ -91,8 +97,13 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
   info.context_length = static_cast<int32_t>(std::min<int64_t>(m.context_length, size.cells));
   info.max_total_tokens = size.cells;
   info.kv_bytes_per_cell = m.kv_bytes_per_cell;
+  info.can.logprobs = true;
+  info.can.grammars = true;
+  info.can.prompt_logprobs = true;
+  info.can.weight_updates = true;
   return std::make_unique<EngineThread>(std::move(model), std::move(runner), std::move(info), run,
-                                        scheduling, kept, std::move(description));
+                                        scheduling, kept, options.return_original_logprob,
+                                        std::move(description));
 }
 
 }  // namespace portico::llama

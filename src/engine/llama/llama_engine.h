@@ -31,6 +31,7 @@ struct LlamaEngineOptions {
   int32_t cores = 0;             // for an engine without a number of threads; 0: all
   int64_t mapped_bytes = 0;      // weights of other models, which the KV cache must not push out
   bool enable_prefix_cache = true;
+  bool return_original_logprob = false;  // of the answer's tokens: before the temperature
 };
 
 // What every engine says of such a model; each adds what it is for.

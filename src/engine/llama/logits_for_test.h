@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/source_dir_for_test.h"
 #include "engine/llama/model.h"
 
 namespace portico::llama {
@@ -17,9 +18,9 @@ namespace portico::llama {
 // The folder of reference data that lies beside a checkout, or "" where there is none.
 inline std::string SharedFolder() {
   const char* shared = std::getenv("PORTICO_SHARED");
-  std::filesystem::path path =
-      shared != nullptr ? std::filesystem::path(shared)
-                        : std::filesystem::path(PORTICO_SOURCE_DIR).parent_path() / "shared";
+  std::filesystem::path path = shared != nullptr
+                                   ? std::filesystem::path(shared)
+                                   : std::filesystem::path(SourceDir()).parent_path() / "shared";
   return std::filesystem::is_directory(path) ? path.string() : std::string();
 }
 

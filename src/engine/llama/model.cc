@@ -6,8 +6,8 @@
 #include <atomic>
 #include <map>
 #include <optional>
-#include <thread>
 
+#include "base/processors.h"
 #include "engine/llama/gguf_pooling.h"
 #include "engine/llama/import/file.h"
 #include "engine/llama/import/gguf_file.h"
@@ -104,8 +104,10 @@ bool ReportLoading(float fraction, void* data) {
   return true;
 }
 
-StatusOr<llama_model*> LoadFile(const std::string& file, const Progress& progress) {
+StatusOr<llama_model*> LoadFile(const std::string& file, bool deterministic,
+                                const Progress& progress) {
   llama_model_params params = llama_model_default_params();
+  if (deterministic) params.use_extra_bufts = false;
   params.progress_callback = ReportLoading;
   params.progress_callback_user_data = const_cast<Progress*>(&progress);
   LlamaErrors errors;
@@ -127,9 +129,8 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
     PORTICO_ASSIGN_OR_RETURN(llama_ftype ftype, ParseQuantization(import.quantization));
     import.quantization = *QuantizationName(ftype);
   }
-  import.threads = options.threads > 0
-                       ? options.threads
-                       : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  import.threads = options.threads > 0 ? options.threads : UsableProcessors();
+  import.context_length = options.context_length;
   import.cache_bytes = options.cache_bytes;
   import.is_embedding = options.is_embedding;
   import.pooling = options.pooling;
@@ -159,7 +160,11 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
   }
 
   PORTICO_ASSIGN_OR_RETURN(GgufInfo gguf, ReadGgufModel(info.file));
-  PORTICO_ASSIGN_OR_RETURN(llama_model * loaded, LoadFile(info.file, progress));
+  if (const std::optional<int64_t> most = gguf.Int("context_length"); most.has_value()) {
+    PORTICO_RETURN_IF_ERROR(CheckContextLength(options.context_length, *most));
+  }
+  PORTICO_ASSIGN_OR_RETURN(llama_model * loaded,
+                           LoadFile(info.file, options.deterministic, progress));
   std::unique_ptr<LlamaModel> model(new LlamaModel(loaded));
   model->info_ = std::move(info);
   model->options_ = options;
@@ -232,11 +237,7 @@ Status LlamaModel::ChooseContext(const ModelOptions& options, const GgufInfo& gg
         "size, which libllama does not apply to '{}' models (it was made for {} tokens).",
         window, info_.architecture, info_.train_context_length));
   }
-  if (options.context_length > limit || options.context_length < 0) {
-    return InvalidArgument("context_length",
-                           fmt::format("the context length {} is not from 1 to the model's {}",
-                                       options.context_length, limit));
-  }
+  PORTICO_RETURN_IF_ERROR(CheckContextLength(options.context_length, limit));
   const int64_t usual = usual_context > 0 ? std::min(limit, usual_context) : limit;
   info_.context_length =
       static_cast<int32_t>(options.context_length > 0 ? options.context_length : usual);

@@ -39,6 +39,9 @@ struct ModelOptions {
   uint64_t cache_bytes = kDefaultImportCacheBytes;  // of imports that nobody uses (importer.h)
   bool is_embedding = false;                        // a model that generates is to give vectors
   std::optional<Pooling> pooling;  // of a model that gives vectors; absent: its own
+  // Answers have the same bits whatever else is computed, in every dtype (ModelRunner). Weights stay in their file's order,
+  // which is slower with some quantizations.
+  bool deterministic = false;
 };
 
 struct ModelInfo {

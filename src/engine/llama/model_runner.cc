@@ -1,6 +1,7 @@
 #include "engine/llama/model_runner.h"
 
 #include <algorithm>
+#include <string>
 
 namespace portico::llama {
 
@@ -12,17 +13,63 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
                                   llama_model_is_hybrid(model.get()) ||
                                   llama_model_n_swa(model.get()) > 0;
   llama_context_params params = model.ContextParams();
-  params.n_ctx = static_cast<uint32_t>(options.cells);
-  params.n_batch = static_cast<uint32_t>(options.max_tokens_a_step);
+  const std::string& dtype = model.info().dtype;
+  runner->fills_up_ =
+      options.own_attention && (dtype == "float32" || dtype == "float16" || dtype == "bfloat16");
+  params.n_ctx = static_cast<uint32_t>(options.cells) + (runner->fills_up_ ? 1 : 0);
+  params.n_batch = static_cast<uint32_t>(std::max(options.max_tokens_a_step, 2));
   params.n_ubatch = params.n_batch;
   params.n_seq_max = static_cast<uint32_t>(options.max_sequences_a_step);
-  params.n_outputs_max = static_cast<uint32_t>(options.max_rows_a_step);
+  params.n_outputs_max = static_cast<uint32_t>(std::max(options.max_rows_a_step, 2));
   params.n_threads = params.n_threads_batch = options.threads;
   params.kv_unified = true;
   params.offload_kqv = false;
   params.op_offload = false;
-  PORTICO_ASSIGN_OR_RETURN(runner->context_, LlamaContext::Create(model, params));
+  if (options.own_attention) {
+    PORTICO_RETURN_IF_ERROR(runner->MakeContext(model, params));
+  } else {
+    PORTICO_ASSIGN_OR_RETURN(runner->context_, LlamaContext::Create(model, params));
+  }
   return runner;
+}
+
+// Flash attention of libllama rounds float32 keys and values to float16, so with float32 arithmetic it may only be in a
+// graph from which Portico takes all of it. One token shows whether it does.
+Status ModelRunner::MakeContext(const LlamaModel& model, const llama_context_params& params) {
+  llama_context_params own = params;
+  own.cb_eval = DecoderGraph::OnTensor;
+  own.cb_eval_user_data = &graph_;
+  const bool deterministic = model.options().deterministic;
+  if (deterministic) graph_.MakeProductsInvariant(fills_up_);
+  if (!model.info().float32 && !deterministic) {
+    PORTICO_ASSIGN_OR_RETURN(context_, LlamaContext::Create(model, own));
+    return OkStatus();
+  }
+  own.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+  auto made = LlamaContext::Create(model, own);
+  if (made.ok()) {
+    context_ = *std::move(made);
+    ScheduledRequest request;
+    request.tokens = {0};
+    request.branch.sequence = 0;
+    Step step;
+    step.chunks.push_back({&request, 0, 1, 1, true});
+    PORTICO_RETURN_IF_ERROR(Run(step, std::atomic<bool>(false)));
+    Remove(0, 0, -1);
+    if (graph_.layers() > 0 && graph_.foreign_layers() == 0 && graph_.foreign_products() == 0) {
+      return OkStatus();
+    }
+  }
+  if (deterministic) {
+    return Error(StatusCode::kUnimplemented,
+                 model.info().path +
+                     ": --enable-deterministic-inference cannot be kept with this model's " +
+                     (graph_.foreign_products() > 0 ? "quantized experts" : "attention"),
+                 "enable_deterministic_inference");
+  }
+  fills_up_ = false;
+  PORTICO_ASSIGN_OR_RETURN(context_, LlamaContext::Create(model, params));
+  return OkStatus();
 }
 
 void ModelRunner::Fill(const Step& step) {
@@ -31,8 +78,10 @@ void ModelRunner::Fill(const Step& step) {
   sequences_.clear();
   wants_row_.clear();
   rows_.clear();
+  request_begins_.clear();
   for (const Chunk& chunk : step.chunks) {
     const auto first = chunk.request->tokens.begin() + chunk.begin;
+    request_begins_.push_back(static_cast<int32_t>(tokens_.size()));
     tokens_.insert(tokens_.end(), first, first + chunk.count);
     for (int32_t i = 0; i < chunk.count; ++i) {
       const bool wants_row = i >= chunk.count - chunk.rows;
@@ -42,9 +91,24 @@ void ModelRunner::Fill(const Step& step) {
       sequences_.push_back(chunk.request->branch.sequence);
     }
   }
+  request_begins_.push_back(static_cast<int32_t>(tokens_.size()));
+  if (fills_up_) FillUp();
+  graph_.Begin(request_begins_, positions_);
   sequence_counts_.assign(tokens_.size(), 1);
   sequence_pointers_.clear();
   for (llama_seq_id& sequence : sequences_) sequence_pointers_.push_back(&sequence);
+}
+
+void ModelRunner::FillUp() {
+  filled_up_ = tokens_.size() == 1;
+  if (filled_up_) {  // with what would follow, which the token before it does not see
+    tokens_.push_back(tokens_[0]);
+    positions_.push_back(positions_[0] + 1);
+    sequences_.push_back(sequences_[0]);
+    wants_row_.push_back(wants_row_[0]);
+  } else if (rows_.size() == 1) {
+    wants_row_[rows_[0] == 0 ? 1 : 0] = 1;
+  }
 }
 
 Status ModelRunner::Run(const Step& step, const std::atomic<bool>& cancelled) {
@@ -56,7 +120,9 @@ Status ModelRunner::Run(const Step& step, const std::atomic<bool>& cancelled) {
                              sequence_counts_.data(),
                              sequence_pointers_.data(),
                              wants_row_.data()};
-  return context_->Run(batch, cancelled);
+  const Status status = context_->Run(batch, cancelled);
+  if (filled_up_) Remove(sequences_[1], positions_[1], -1);
+  return status;
 }
 
 std::span<const float> ModelRunner::Logits(int32_t index) const {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/llama/attention/decoder_graph.h"
 #include "engine/llama/kv_cache.h"
 #include "engine/llama/llama_context.h"
 #include "engine/llama/model.h"
@@ -17,12 +18,18 @@
 
 namespace portico::llama {
 
+// A step computes two tokens at least, and two rows of logits if any, where the weights are floats: ggml multiplies a
+// matrix with one vector in another order of sums than with several, so that an answer would depend on whether its
+// request is alone. With two it is the same order as with many, and costs no more time (0.096 and 0.095 ms for 1,024 by
+// 1,024 in bfloat16): reading the weights takes it. Matrices of q8_0, q4_0, q4_1, q5_0, q5_1 and mxfp4 give the same
+// bits for every number of vectors; those of the K quantizations do not (docs/llama.md).
 struct RunnerOptions {
   int64_t cells = 0;
   int32_t max_sequences_a_step = 1;
   int32_t max_tokens_a_step = 512;
   int32_t max_rows_a_step = 64;
   int32_t threads = 1;
+  bool own_attention = true;  // where it can serve (attention/decoder_graph.h); false: libllama's
 };
 
 class ModelRunner : public KvMemory {
@@ -39,6 +46,9 @@ class ModelRunner : public KvMemory {
   // the next Run().
   std::span<const float> Logits(int32_t index) const;
 
+  // Layers of the last Run() whose attention was Portico's own.
+  int32_t own_layers() const { return graph_.layers(); }
+
   // The memory cannot be cut or shared position by position (recurrent states, sliding windows).
   bool whole_sequences_only() const { return whole_sequences_only_; }
 
@@ -47,11 +57,17 @@ class ModelRunner : public KvMemory {
 
  private:
   ModelRunner() = default;
+  // The context with Portico's attention, if it can serve in all layers; else with libllama's.
+  Status MakeContext(const LlamaModel& model, const llama_context_params& params);
   void Fill(const Step& step);
+  void FillUp();
 
+  DecoderGraph graph_;
   std::unique_ptr<LlamaContext> context_;
   int32_t vocab_size_ = 0;
   bool whole_sequences_only_ = false;
+  bool fills_up_ = false;
+  bool filled_up_ = false;  // the batch's last token is nobody's
 
   // The batch, one entry a token; the memory is reused.
   std::vector<llama_token> tokens_;
@@ -60,7 +76,8 @@ class ModelRunner : public KvMemory {
   std::vector<llama_seq_id*> sequence_pointers_;
   std::vector<int32_t> sequence_counts_;
   std::vector<int8_t> wants_row_;
-  std::vector<int32_t> rows_;  // batch index of each row
+  std::vector<int32_t> rows_;            // batch index of each row
+  std::vector<int32_t> request_begins_;  // batch index of each request's first token, and the size
 };
 
 }  // namespace portico::llama

@@ -28,9 +28,10 @@ class PoolingEngine final : public StepEngine {
   Status Submit(GenerateRequest request, TokenSink* sink) override;
   Status SubmitPooling(std::vector<PoolingRequest> requests, PoolingSink* sink) override;
   EngineLoad load() const override;
-  Status FlushCache() override { return OkStatus(); }  // there is none
 
  private:
+  Status FlushCache() override { return OkStatus(); }  // there is none
+
   // One SubmitPooling.
   struct Request {
     PoolingSink* sink = nullptr;

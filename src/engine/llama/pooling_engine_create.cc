@@ -40,6 +40,7 @@ EngineInfo PoolingInfo(const ModelInfo& model, const PoolingModel& pooling, size
   info.labels = pooling.labels;
   info.problem_type = pooling.problem_type;
   info.token_types = 1 + static_cast<int32_t>(pooling.input.types.size());
+  info.can.pooling = true;
   if (pooling.task == ModelTask::kClassify) return info;
   info.embedding_size =
       static_cast<int32_t>(pooling.head.empty() ? state_size : pooling.head.output_size());

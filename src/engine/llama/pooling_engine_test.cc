@@ -244,7 +244,7 @@ TEST_F(PoolingEngineTest, HoldsItsQueueAndAbortsAndGoesOnAfterAPause) {
   options.max_running_requests = 1;
   options.max_queued_requests = 1;
   Start(RandomBert(SmallBertConfig()), "BF16", options);
-  ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, PauseControl{PauseMode::kInPlace}).ok());
   CollectingPoolingSink sink;
   const auto submit = [&](StreamId* stream) {
     std::vector<PoolingRequest> texts;
@@ -257,10 +257,10 @@ TEST_F(PoolingEngineTest, HoldsItsQueueAndAbortsAndGoesOnAfterAPause) {
   ASSERT_TRUE(submit(&b).ok());
   EXPECT_EQ(submit(&c).code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(engine_->load().waiting, 2);
-  engine_->Abort(a);
+  engine_->Abort(a, kNoShard);
   sink.WaitFor(1);
   EXPECT_EQ(sink.of(a).finish, FinishReason::kAbort);
-  ASSERT_TRUE(engine_->Continue().ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, ContinueControl{}).ok());
   sink.WaitFor(2);
   EXPECT_EQ(sink.of(b).finish, FinishReason::kStop);
   EXPECT_EQ(sink.of(b).prompt_tokens, 3);
@@ -281,7 +281,7 @@ TEST_F(PoolingEngineTest, WhatIsAbortedWhileItIsComputedLeavesTheOthersAlone) {
       texts.push_back(PoolingText(Tokens(300, 1)));
       streams.push_back(texts[0].stream);
       ASSERT_TRUE(engine_->SubmitPooling(std::move(texts), &sink).ok());
-      if (i % 2 == 1) engine_->Abort(streams[static_cast<size_t>(i - round % 2)]);
+      if (i % 2 == 1) engine_->Abort(streams[static_cast<size_t>(i - round % 2)], kNoShard);
     }
     sink.WaitFor(streams.size());
     for (const StreamId stream : streams) {
@@ -312,9 +312,9 @@ TEST_F(PoolingEngineTest, ATextInPiecesThatIsAbortedLeavesNothingToTheNext) {
     const uint64_t before = engine_->load().prompt_tokens;
     ASSERT_TRUE(engine_->SubmitPooling(std::move(texts), &sink).ok());
     while (engine_->load().prompt_tokens == before) std::this_thread::yield();
-    ASSERT_TRUE(engine_->Pause(PauseMode::kInPlace).ok());
-    engine_->Abort(stream);
-    ASSERT_TRUE(engine_->Continue().ok());
+    ASSERT_TRUE(ControlAndWait(*engine_, PauseControl{PauseMode::kInPlace}).ok());
+    engine_->Abort(stream, kNoShard);
+    ASSERT_TRUE(ControlAndWait(*engine_, ContinueControl{}).ok());
     EXPECT_LE(MaxDifference(PoolOne(PoolingText(Tokens(longest, 2))), expected), 1e-5f) << round;
   }
 }
@@ -327,15 +327,15 @@ TEST_F(PoolingEngineTest, APauseThatAbortsEndsWhatIsComputedAndWhatWaits) {
   std::vector<PoolingRequest> texts;
   for (uint32_t i = 0; i < 200; ++i) texts.push_back(PoolingText(Tokens(300, i)));
   ASSERT_TRUE(engine_->SubmitPooling(std::move(texts), &sink).ok());
-  ASSERT_TRUE(engine_->Pause(PauseMode::kAbort).ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, PauseControl{PauseMode::kAbort}).ok());
   sink.WaitFor(200);
-  ASSERT_TRUE(engine_->Continue().ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, ContinueControl{}).ok());
   EXPECT_EQ(PoolOne(PoolingText({1, 2, 3})).size(), 32u);
 }
 
 TEST_F(PoolingEngineTest, StopEndsWhatWaits) {
   Start(RandomBert(SmallBertConfig()));
-  ASSERT_TRUE(engine_->Pause(PauseMode::kRetract).ok());
+  ASSERT_TRUE(ControlAndWait(*engine_, PauseControl{PauseMode::kRetract}).ok());
   CollectingPoolingSink sink;
   std::vector<PoolingRequest> texts;
   for (int i = 0; i < 5; ++i) texts.push_back(PoolingText({1, 2, 3}));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/mutex.h"
+
 namespace portico::llama {
 
 StatusOr<std::unique_ptr<PoolingLanes>> PoolingLanes::Create(const LlamaModel& model,
@@ -30,9 +32,9 @@ StatusOr<std::unique_ptr<PoolingLanes>> PoolingLanes::Create(const LlamaModel& m
 PoolingLanes::~PoolingLanes() {
   CancelAll();
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     stopping_ = true;
-    for (const auto& lane : lanes_) lane->begin.notify_one();
+    for (const auto& lane : lanes_) lane->begin.NotifyOne();
   }
   for (const auto& lane : lanes_) {
     if (lane->thread.joinable()) lane->thread.join();
@@ -41,23 +43,25 @@ PoolingLanes::~PoolingLanes() {
 
 void PoolingLanes::Compute(Lane* lane) {
   pthread_setname_np(pthread_self(), "llama");
-  std::unique_lock lock(mutex_);
   while (true) {
-    lane->begin.wait(lock, [&] { return stopping_ || lane->computing; });
-    if (stopping_) return;
-    const int32_t threads = lane->threads;
-    lock.unlock();
+    int32_t threads = 0;
+    {
+      const MutexLock lock(&mutex_);
+      while (!stopping_ && !lane->computing) lane->begin.Wait(&mutex_);
+      if (stopping_) return;
+      threads = lane->threads;
+    }
     const TimePoint began = Clock::now();
     Status status = lane->runner->Run(lane->batch.pieces, threads, lane->cancelled);
     const Duration took = Clock::now() - began;
-    lock.lock();
-    lane->status = std::move(status);
-    lane->took = took;
-    lane->computing = false;
-    end_.notify_one();
-    lock.unlock();
+    {
+      const MutexLock lock(&mutex_);
+      lane->status = std::move(status);
+      lane->took = took;
+      lane->computing = false;
+      end_.NotifyOne();
+    }
     on_end_();
-    lock.lock();
   }
 }
 
@@ -87,15 +91,15 @@ void PoolingLanes::Begin(Batch batch, size_t more) {
   free_threads_ -= lane.threads;
   lane.free = false;
   lane.cancelled = false;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   lane.batch = std::move(batch);
   lane.computing = true;
-  lane.begin.notify_one();
+  lane.begin.NotifyOne();
 }
 
 std::vector<PoolingLanes::Ended> PoolingLanes::TakeEnded() {
   std::vector<Ended> ended;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   for (size_t i = 0; i < lanes_.size(); ++i) {
     Lane& lane = *lanes_[i];
     if (lane.free || lane.computing) continue;
@@ -113,11 +117,11 @@ void PoolingLanes::CancelAll() {
 }
 
 void PoolingLanes::Wait() {
-  std::unique_lock lock(mutex_);
-  end_.wait(lock, [this] {
-    return std::none_of(lanes_.begin(), lanes_.end(),
-                        [](const std::unique_ptr<Lane>& one) { return one->computing; });
-  });
+  const MutexLock lock(&mutex_);
+  while (std::any_of(lanes_.begin(), lanes_.end(),
+                     [](const std::unique_ptr<Lane>& one) { return one->computing; })) {
+    end_.Wait(&mutex_);
+  }
 }
 
 void PoolingLanes::Clear() {

@@ -4,16 +4,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "engine/llama/model.h"
 #include "engine/llama/pooling_runner.h"
@@ -86,7 +86,7 @@ class PoolingLanes {
     Status status;
     Duration took{};
 
-    std::condition_variable begin;
+    CondVar begin;
     std::thread thread;
   };
 
@@ -98,9 +98,9 @@ class PoolingLanes {
   int32_t free_threads_;  // the engine's thread only, as the next
   ThreadChoice alone_;
 
-  std::mutex mutex_;
-  std::condition_variable end_;
-  bool stopping_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar end_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace portico::llama

@@ -40,6 +40,9 @@ PrefixNode* PrefixTree::NodeAt(const Match& match) {
 PrefixNode* PrefixTree::Split(PrefixNode* node, int32_t length) {
   auto upper = std::make_unique<PrefixNode>();
   PrefixNode* result = upper.get();
+  const auto blocks = node->blocks.begin() + static_cast<ptrdiff_t>(node->BlocksWithin(length));
+  upper->blocks.assign(node->blocks.begin(), blocks);
+  node->blocks.erase(node->blocks.begin(), blocks);
   upper->tokens.assign(node->tokens.begin(), node->tokens.begin() + length);
   upper->depth = node->parent->depth + length;
   upper->parent = node->parent;
@@ -110,6 +113,7 @@ PrefixNode* PrefixTree::LeastRecentlyUsed() const {
 
 PrefixNode* PrefixTree::Cut(PrefixNode* leaf, int32_t count) {
   size_ -= count;
+  leaf->blocks.resize(leaf->BlocksWithin(leaf->size() - count));
   leaf->depth -= count;
   leaf->tokens.resize(leaf->tokens.size() - static_cast<size_t>(count));
   if (!leaf->tokens.empty()) return leaf;
@@ -127,6 +131,7 @@ void PrefixTree::MergeWithOnlyChild(PrefixNode* node) {
   if (node->children.size() != 1 || node->children.front()->pins != node->pins) return;
   PrefixNode* child = node->children.front().get();
   child->tokens.insert(child->tokens.begin(), node->tokens.begin(), node->tokens.end());
+  child->blocks.insert(child->blocks.begin(), node->blocks.begin(), node->blocks.end());
   child->parent = node->parent;
   std::unique_ptr<PrefixNode> kept = std::move(node->children.front());
   for (auto& slot : child->parent->children) {

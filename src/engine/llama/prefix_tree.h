@@ -6,11 +6,13 @@
 // cut, the least recently used first, and from their end, so a prefix outlives its continuations.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "engine/llama/block_log.h"
 #include "message/sampling.h"
 
 namespace portico::llama {
@@ -27,7 +29,16 @@ struct PrefixNode {
   int32_t sequence = -1;
   bool owned = false;
 
+  // Of the whole blocks that end within this run; empty where nobody wants to know (block_log.h).
+  std::vector<BlockDigest> blocks;
+
   int32_t size() const { return static_cast<int32_t>(tokens.size()); }
+  // Of `blocks`, those that end within the first `length` tokens of the run.
+  size_t BlocksWithin(int32_t length) const {
+    const int32_t begin = depth - size();
+    return std::min(blocks.size(),
+                    static_cast<size_t>((begin + length) / kBlockTokens - begin / kBlockTokens));
+  }
   bool leaf() const { return children.empty(); }
 };
 

@@ -102,6 +102,7 @@ void Scheduler::Start(std::unique_ptr<ScheduledRequest> request) {
     prompt_tokens_ += r.prompt->size();
     cached_tokens_ += static_cast<uint64_t>(r.branch.length);
   }
+  if (r.admission > 0) --retracted_;
   r.admission = ++admissions_;
   running_.push_back(std::move(request));
 }
@@ -171,8 +172,10 @@ void Scheduler::RetractYoungest() {
   std::unique_ptr<ScheduledRequest> youngest = std::move(running_.back());
   running_.pop_back();
   cache_->Close(youngest->tokens, /*keep=*/true, &youngest->branch);
+  ++youngest->retractions;
   waiting_.push_front(std::move(youngest));
   ++retractions_;
+  ++retracted_;
 }
 
 void Scheduler::RetractAll() {
@@ -202,6 +205,7 @@ std::unique_ptr<ScheduledRequest> Scheduler::Finish(StreamId stream, bool keep) 
              w != waiting_.end()) {
     request = std::move(*w);
     waiting_.erase(w);
+    if (request->admission > 0) --retracted_;
   }
   return request;
 }

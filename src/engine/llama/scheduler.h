@@ -49,6 +49,7 @@ struct ScheduledRequest {
   KvBranch branch;
   int32_t cached_tokens = -1;  // of the prompt, found at the first admission; -1 before
   uint64_t admission = 0;      // greater: later
+  int32_t retractions = 0;     // how often it was sent back to the queue
 
   std::span<const TokenId> known() const { return tokens.empty() ? *prompt : tokens; }
   int32_t computed() const { return branch.length; }
@@ -106,6 +107,8 @@ class Scheduler {
   int32_t running() const { return static_cast<int32_t>(running_.size()); }
   int32_t waiting() const { return static_cast<int32_t>(waiting_.size()); }
   uint64_t retractions() const { return retractions_; }
+  // Of those that wait: had been running.
+  int32_t retracted() const { return retracted_; }
   // Of the prompts admitted so far, each counted once.
   uint64_t prompt_tokens() const { return prompt_tokens_; }
   uint64_t cached_tokens() const { return cached_tokens_; }
@@ -127,6 +130,7 @@ class Scheduler {
   std::vector<std::unique_ptr<ScheduledRequest>> running_;  // by admission
   uint64_t admissions_ = 0;
   uint64_t retractions_ = 0;
+  int32_t retracted_ = 0;
   uint64_t prompt_tokens_ = 0;
   uint64_t cached_tokens_ = 0;
 };

@@ -239,6 +239,20 @@ TEST_F(SchedulerTest, AFullCacheRetractsTheYoungestWhichThenAnswersTheSame) {
   EXPECT_TRUE(too_long_.empty());
 }
 
+TEST_F(SchedulerTest, RetractedRequestsAreCountedUntilTheyRunAgainOrEnd) {
+  Start({8, 100, 16}, 1000);
+  const StreamId first = Add(Range(0, 10), 60);
+  Add(Range(100, 10), 60);
+  RunStep();
+  EXPECT_EQ(scheduler_->retracted(), 0);
+  scheduler_->RetractAll();
+  EXPECT_EQ(scheduler_->retracted(), 2);
+  EXPECT_EQ(scheduler_->Finish(first, true)->retractions, 1);
+  EXPECT_EQ(scheduler_->retracted(), 1);
+  RunStep();
+  EXPECT_EQ(scheduler_->retracted(), 0);
+}
+
 TEST_F(SchedulerTest, TheOldestIsNeverRetracted) {
   Start({8, 100, 16}, 80);
   const StreamId oldest = Add(Range(0, 10), 65);

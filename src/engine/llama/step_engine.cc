@@ -6,6 +6,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/mutex.h"
 #include "fmt/format.h"
 #include "spdlog/spdlog.h"
 
@@ -25,8 +26,8 @@ void StepEngine::Start() {
 }
 
 Status StepEngine::Accept(Action add) {
-  std::lock_guard lock(mutex_);
-  if (stopping_ || dead_) return Gone();
+  const MutexLock lock(&mutex_);
+  PORTICO_RETURN_IF_ERROR(Gone());
   if (in_flight_.load() >= info_.max_running_requests + info_.max_queued_requests) {
     return Error(
         StatusCode::kResourceExhausted,
@@ -38,25 +39,42 @@ Status StepEngine::Accept(Action add) {
 }
 
 Status StepEngine::BetweenSteps(Action action) {
-  std::lock_guard lock(mutex_);
-  if (stopping_ || dead_) return Gone();
+  const MutexLock lock(&mutex_);
+  PORTICO_RETURN_IF_ERROR(Gone());
   Post(std::move(action));
   return OkStatus();
 }
 
 Status StepEngine::Gone() const {
+  if (!stopping_ && !dead_) return OkStatus();
   return Error(StatusCode::kUnavailable, dead_ ? "the engine has died" : "the engine has stopped");
 }
 
-void StepEngine::Abort(StreamId stream) {
-  std::lock_guard lock(mutex_);
+void StepEngine::Abort(StreamId stream, ShardIndex) {
+  const MutexLock lock(&mutex_);
   Enqueue({nullptr, stream});
   if (std::erase(awaited_, stream) > 0 && awaited_.empty()) cancel_step_ = true;
 }
 
+void StepEngine::Control(EngineControl control, TimePoint deadline, ControlDone done) {
+  if (auto* update = std::get_if<UpdateWeightsControl>(&control)) {
+    return UpdateWeights(std::move(*update), deadline, std::move(done));
+  }
+  done(
+      std::visit(Overloaded{[this](const FlushCacheControl&) { return FlushCache(); },
+                            [this](const PauseControl& pause) { return Pause(pause.mode); },
+                            [this](const ContinueControl&) { return Continue(); },
+                            [this](const auto& other) { return CannotControl(info_.name, other); }},
+                 control));
+}
+
+void StepEngine::UpdateWeights(UpdateWeightsControl update, TimePoint, ControlDone done) {
+  done(CannotControl(info_.name, update));
+}
+
 Status StepEngine::Pause(PauseMode mode) {
-  std::lock_guard lock(mutex_);
-  if (stopping_ || dead_) return Gone();
+  const MutexLock lock(&mutex_);
+  PORTICO_RETURN_IF_ERROR(Gone());
   paused_.store(true);
   if (mode != PauseMode::kInPlace) holds_no_cells_ = true;
   Post([this, mode] {
@@ -67,8 +85,8 @@ Status StepEngine::Pause(PauseMode mode) {
 }
 
 Status StepEngine::Continue() {
-  std::lock_guard lock(mutex_);
-  if (stopping_ || dead_) return Gone();
+  const MutexLock lock(&mutex_);
+  PORTICO_RETURN_IF_ERROR(Gone());
   paused_.store(false);
   holds_no_cells_ = false;
   Post([this] { frozen_ = false; });
@@ -77,11 +95,11 @@ Status StepEngine::Continue() {
 
 void StepEngine::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     stopping_ = true;
     cancel_step_ = true;
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   std::call_once(joined_, [this] { thread_.join(); });
 }
 
@@ -96,14 +114,14 @@ EngineLoad StepEngine::LoadWith(int64_t running) const {
 
 void StepEngine::Enqueue(Command command) {
   commands_.push_back(std::move(command));
-  if (commands_.size() == enough_) wake_.notify_one();
+  if (commands_.size() == enough_) wake_.NotifyOne();
 }
 
 void StepEngine::PostAtOnce(Action action) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   commands_.push_back({std::move(action), std::nullopt});
   enough_ = 1;
-  wake_.notify_one();
+  wake_.NotifyOne();
 }
 
 void StepEngine::Loop() {
@@ -126,13 +144,14 @@ void StepEngine::Loop() {
 
 // Waits for work. False: the engine stops; the commands are the last.
 bool StepEngine::TakeCommands(std::vector<Command>* commands) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (frozen_ || idle()) {
-    wake_.wait(lock, [this] { return stopping_ || !commands_.empty(); });
+    while (!stopping_ && commands_.empty()) wake_.Wait(&mutex_);
   }
   if (const Gathering more = gathering(); !frozen_ && commands_.size() < more.commands) {
     enough_ = more.commands;
-    wake_.wait_until(lock, more.until, [this] { return stopping_ || commands_.size() >= enough_; });
+    while (!stopping_ && commands_.size() < enough_ && wake_.WaitUntil(&mutex_, more.until)) {
+    }
     enough_ = 1;
   }
   commands->swap(commands_);
@@ -147,7 +166,6 @@ void StepEngine::Apply(std::vector<Command>* commands) {
   commands->clear();
 }
 
-// With mutex_ held.
 void StepEngine::LeaveOutAborted() {
   for (const Command& command : commands_) {
     if (command.abort) std::erase(awaited_, *command.abort);
@@ -157,7 +175,7 @@ void StepEngine::LeaveOutAborted() {
 
 void StepEngine::EndStep(const Status& status) {
   if (status.ok()) failures_ = 0;
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   awaited_.clear();
 }
 
@@ -170,7 +188,7 @@ void StepEngine::Die(const Status& error) {
   spdlog::error("llama: the engine gives up: {}", MessageOf(error));
   std::vector<Command> commands;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     dead_ = true;
     commands.swap(commands_);
   }

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -14,8 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "engine/llama/llama_engine.h"
 
 namespace portico::llama {
@@ -24,10 +25,9 @@ class StepEngine : public LlamaEngine {
  public:
   const EngineInfo& info() const final { return info_; }
   const std::string& description() const final { return description_; }
-  void Abort(StreamId stream) final;
-  Status Pause(PauseMode mode) final;
-  Status Continue() final;
-  void Stop() final;
+  void Abort(StreamId stream, ShardIndex shard) final;
+  void Control(EngineControl control, TimePoint deadline, ControlDone done) final;
+  void Stop() override;
 
  protected:
   // On the engine's thread, once.
@@ -40,13 +40,22 @@ class StepEngine : public LlamaEngine {
 
   // Any thread. `add` gives the scheduler a request, of which CountEnded() tells the end. Errors as Engine::Submit().
   Status Accept(Action add);
+  // Why nothing is accepted any more. OK: it is.
+  Status Gone() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Any thread. UNAVAILABLE: the engine has stopped or died.
   Status BetweenSteps(Action action);
-  // Any thread, with mutex_ held.
-  void Post(Action action) { Enqueue({std::move(action), std::nullopt}); }
+  // Any thread.
+  void Post(Action action) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Enqueue({std::move(action), std::nullopt});
+  }
   // Any thread. The engine's thread does it without waiting for what it gathers.
   void PostAtOnce(Action action);
-  bool cells_are_held() const { return in_flight_.load() > 0 && !holds_no_cells_; }
+  bool cells_are_held() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return in_flight_.load() > 0 && !holds_no_cells_;
+  }
+  // Any thread.
+  virtual Status FlushCache() = 0;
+  virtual void UpdateWeights(UpdateWeightsControl update, TimePoint deadline, ControlDone done);
   // What every engine counts, with so many requests in the step.
   EngineLoad LoadWith(int64_t running) const;
 
@@ -55,7 +64,7 @@ class StepEngine : public LlamaEngine {
   // Around what a step computes. `stream_of` names the stream of each part.
   template <typename Parts, typename StreamOf>
   void BeginStep(const Parts& parts, StreamOf stream_of) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     for (const auto& part : parts) awaited_.push_back(stream_of(part));
     LeaveOutAborted();
   }
@@ -88,7 +97,7 @@ class StepEngine : public LlamaEngine {
   virtual void Deliver() = 0;
 
   const EngineInfo info_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
 
  private:
   struct Command {
@@ -96,9 +105,10 @@ class StepEngine : public LlamaEngine {
     std::optional<StreamId> abort;  // this
   };
 
-  Status Gone() const;
-  void Enqueue(Command command);
-  void LeaveOutAborted();
+  Status Pause(PauseMode mode);
+  Status Continue();
+  void Enqueue(Command command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeaveOutAborted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Loop();
   bool TakeCommands(std::vector<Command>* commands);
   void Apply(std::vector<Command>* commands);
@@ -106,14 +116,14 @@ class StepEngine : public LlamaEngine {
 
   const std::string description_;
 
-  std::condition_variable wake_;
-  std::vector<Command> commands_;    // guarded by mutex_
-  size_t enough_ = 1;                // commands for which the thread is woken; guarded by mutex_
-  bool stopping_ = false;            // guarded by mutex_
-  bool holds_no_cells_ = false;      // guarded by mutex_: a pause has taken all requests' cells
-  std::vector<StreamId> awaited_;    // of the step that runs, not aborted; guarded by mutex_
-  std::atomic<bool> paused_{false};  // changes under mutex_ only
-  std::atomic<bool> cancel_step_{false};  // changes under mutex_ only
+  CondVar wake_;
+  std::vector<Command> commands_ ABSL_GUARDED_BY(mutex_);
+  size_t enough_ ABSL_GUARDED_BY(mutex_) = 1;  // commands for which the thread is woken
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool holds_no_cells_ ABSL_GUARDED_BY(mutex_) = false;    // a pause has taken all requests' cells
+  std::vector<StreamId> awaited_ ABSL_GUARDED_BY(mutex_);  // of the step that runs, not aborted
+  std::atomic<bool> paused_{false};                        // changes under mutex_ only
+  std::atomic<bool> cancel_step_{false};                   // changes under mutex_ only
   std::atomic<bool> dead_{false};
   std::atomic<int64_t> in_flight_{0};  // requests accepted and not ended; grows under mutex_ only
 

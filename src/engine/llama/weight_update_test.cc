@@ -16,6 +16,12 @@
 namespace portico::llama {
 namespace {
 
+UpdateWeightsControl WeightsAt(const std::string& path) {
+  UpdateWeightsControl update;
+  update.path = path;
+  return update;
+}
+
 class WeightUpdateTest : public testing::Test {
  protected:
   std::string Write(const std::string& name, uint32_t seed, const JsonObject& changes = {}) {
@@ -54,11 +60,11 @@ TEST_F(WeightUpdateTest, AnswersAreThoseOfTheNewWeights) {
   const std::vector<TokenId> before = Answer(*engine);
   const std::vector<TokenId> expected = Answer(*Start(second));
   ASSERT_NE(before, expected);
-  const Status status = engine->UpdateWeights(second);
+  const Status status = ControlAndWait(*engine, WeightsAt(second));
   ASSERT_TRUE(status.ok()) << MessageOf(status);
   EXPECT_EQ(engine->load().kv_cells_used, 0);
   EXPECT_EQ(Answer(*engine), expected);
-  ASSERT_TRUE(engine->UpdateWeights(first).ok());
+  ASSERT_TRUE(ControlAndWait(*engine, WeightsAt(first)).ok());
   EXPECT_EQ(Answer(*engine), before);
 }
 
@@ -71,10 +77,10 @@ TEST_F(WeightUpdateTest, RunningAndPausedStreamsGoOnWithTheTokensTheyHave) {
   const StreamId stream = request.stream;
   ASSERT_TRUE(engine->Submit(std::move(request), &sink).ok());
   sink.WaitForTokens(stream, 2);
-  ASSERT_TRUE(engine->Pause(PauseMode::kInPlace).ok());
-  ASSERT_TRUE(engine->UpdateWeights(first).ok());
+  ASSERT_TRUE(ControlAndWait(*engine, PauseControl{PauseMode::kInPlace}).ok());
+  ASSERT_TRUE(ControlAndWait(*engine, WeightsAt(first)).ok());
   EXPECT_TRUE(engine->load().paused);
-  ASSERT_TRUE(engine->Continue().ok());
+  ASSERT_TRUE(ControlAndWait(*engine, ContinueControl{}).ok());
   sink.WaitForEnds(1);
   EXPECT_EQ(sink.of(stream).tokens, expected);
 }
@@ -88,11 +94,11 @@ TEST_F(WeightUpdateTest, AnotherModelIsRefusedAndTheOldOneStays) {
       Write("end", 1, {{"eos_token_id", 7}}),
   };
   for (const std::string& other : others) {
-    const Status status = engine->UpdateWeights(other);
+    const Status status = ControlAndWait(*engine, WeightsAt(other));
     EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << other;
     EXPECT_EQ(FieldOf(status), "model_path");
   }
-  EXPECT_EQ(engine->UpdateWeights("/nowhere").code(), StatusCode::kNotFound);
+  EXPECT_EQ(ControlAndWait(*engine, WeightsAt("/nowhere")).code(), StatusCode::kNotFound);
   EXPECT_EQ(Answer(*engine), before);
 }
 
@@ -100,7 +106,7 @@ TEST_F(WeightUpdateTest, AStoppedEngineRefuses) {
   const std::string first = Write("first", 1);
   const auto engine = Start(first);
   engine->Stop();
-  EXPECT_EQ(engine->UpdateWeights(first).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(ControlAndWait(*engine, WeightsAt(first)).code(), StatusCode::kUnavailable);
 }
 
 // The exchange and the steps take turns, whatever else comes in.
@@ -110,13 +116,14 @@ TEST_F(WeightUpdateTest, UpdatesAmongRequestsAndAbortsLeaveNothingBehind) {
   const auto engine = Start(first);
   CollectingSink sink;
   std::thread updates([&] {
-    for (int i = 0; i < 4; ++i) EXPECT_TRUE(engine->UpdateWeights(i % 2 ? first : second).ok());
+    for (int i = 0; i < 4; ++i)
+      EXPECT_TRUE(ControlAndWait(*engine, WeightsAt(i % 2 ? first : second)).ok());
   });
   for (int i = 0; i < 100; ++i) {
     GenerateRequest request = Greedy({3, static_cast<TokenId>(i % 30), 4}, 20);
     const StreamId stream = request.stream;
     ASSERT_TRUE(engine->Submit(std::move(request), &sink).ok());
-    if (i % 3 == 0) engine->Abort(stream);
+    if (i % 3 == 0) engine->Abort(stream, kNoShard);
   }
   sink.WaitForEnds(100);
   updates.join();

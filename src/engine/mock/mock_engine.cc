@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutex.h"
+#include "engine/engine_events.h"
 #include "engine/mock/mock_engine_thread.h"
 #include "engine/mock/mock_pooling_engine.h"
+#include "engine/mock/simulated_engine.h"
 
 namespace portico {
 namespace {
@@ -25,6 +28,9 @@ EngineInfo InfoOf(const MockEngineOptions& options) {
   info.max_running_requests = options.max_running_requests;
   info.max_queued_requests = options.max_queued_requests;
   info.eos_token_ids = options.eos_token_ids;
+  info.can.logprobs = true;
+  info.can.prompt_logprobs = true;
+  info.can.pause = true;
   return info;
 }
 
@@ -55,7 +61,6 @@ MockEngine::MockEngine(MockEngineOptions options)
   thread_ = std::thread([this] { Run(); });
 }
 
-// With mutex_ held.
 Status MockEngine::CheckServing() const {
   if (state_ == State::kServing) return OkStatus();
   return Error(StatusCode::kUnavailable,
@@ -64,38 +69,47 @@ Status MockEngine::CheckServing() const {
 
 Status MockEngine::Submit(GenerateRequest request, TokenSink* sink) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     PORTICO_RETURN_IF_ERROR(CheckServing());
     if (live_ >= int64_t{options_.max_running_requests} + options_.max_queued_requests) {
       return Error(StatusCode::kResourceExhausted, "the request queue is full");
     }
-    const MockFaultPlan fault = PlanMockFault(options_.faults, options_.seed, submitted_++,
-                                              request.sampling.max_new_tokens);
+    const MockFaultPlan fault =
+        PlanMockFault(options_.faults, options_.seed, submitted_++, request.max_new_tokens);
     ++live_;
     inbox_.Submit(std::make_unique<MockStream>(std::move(request), sink, fault));
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   return OkStatus();
 }
 
-void MockEngine::Abort(StreamId stream) {
+void MockEngine::Abort(StreamId stream, ShardIndex) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     inbox_.Abort(stream);
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
 }
 
 EngineLoad MockEngine::load() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   EngineLoad load = load_;
   load.paused = paused_;
   load.waiting = live_ - load.running;
   return load;
 }
 
+void MockEngine::Control(EngineControl control, TimePoint, ControlDone done) {
+  done(
+      std::visit(Overloaded{[this](const FlushCacheControl&) { return FlushCache(); },
+                            [this](const PauseControl& pause) { return Pause(pause.mode); },
+                            [this](const ContinueControl&) { return Continue(); },
+                            [this](const auto& other) { return CannotControl(info_.name, other); }},
+                 control));
+}
+
 Status MockEngine::FlushCache() {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (live_ > 0 && !holds_no_cells_) {
     return Error(StatusCode::kFailedPrecondition, "requests are running or waiting");
   }
@@ -104,11 +118,11 @@ Status MockEngine::FlushCache() {
 
 void MockEngine::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     if (state_ == State::kServing) state_ = State::kStopping;
   }
-  wake_.notify_one();
-  std::lock_guard lock(join_mutex_);
+  wake_.NotifyOne();
+  const MutexLock lock(&join_mutex_);
   if (thread_.joinable()) thread_.join();
 }
 
@@ -135,18 +149,23 @@ void MockEngine::Run() {
 }
 
 bool MockEngine::WaitForWork(Inbox* work) {
-  std::unique_lock lock(mutex_);
-  const auto called = [this] { return state_ != State::kServing || !inbox_.empty(); };
-  if (timers_.empty() || frozen_at_) {
-    if (!called()) {
-      // Threads that share this one's core may be about to submit more, and to be woken for each costs more.
-      lock.unlock();
-      std::this_thread::yield();
-      lock.lock();
+  const bool timed = !timers_.empty() && !frozen_at_;
+  const MutexLock lock(&mutex_);
+  if (!timed && !called()) {
+    // Threads that share this one's core may be about to submit more, and to be woken for each costs more.
+    mutex_.Unlock();
+    std::this_thread::yield();
+    mutex_.Lock();
+  }
+  // A wait that is over costs two system calls for nothing.
+  if (!timed || timers_.top().due > Clock::now()) {
+    while (!called()) {
+      if (!timed) {
+        wake_.Wait(&mutex_);
+      } else if (!wake_.WaitUntil(&mutex_, timers_.top().due)) {
+        break;
+      }
     }
-    wake_.wait(lock, called);
-  } else if (timers_.top().due > Clock::now()) {  // else a wait costs two system calls for nothing
-    wake_.wait_until(lock, timers_.top().due, called);
   }
   if (state_ != State::kServing) return false;
   std::swap(*work, inbox_);
@@ -154,11 +173,15 @@ bool MockEngine::WaitForWork(Inbox* work) {
 }
 
 void MockEngine::Handle(Inbox* work, TimePoint now) {
-  work->Take([&](StreamPtr stream) { waiting_.push_back(std::move(stream)); },
-             [&](std::optional<PauseMode> mode) { mode ? Freeze(*mode) : Thaw(now); },
-             [&](const std::vector<StreamId>& ids) {
-               for (const StreamId id : ids) AbortStream(id);
-             });
+  work->Take(
+      [&](StreamPtr stream) {
+        engine_events::Queued(stream->id(), stream->prompt_tokens());
+        waiting_.push_back(std::move(stream));
+      },
+      [&](std::optional<PauseMode> mode) { mode ? Freeze(*mode) : Thaw(now); },
+      [&](const std::vector<StreamId>& ids) {
+        for (const StreamId id : ids) AbortStream(id);
+      });
 }
 
 void MockEngine::AbortStream(StreamId id) {
@@ -173,6 +196,7 @@ void MockEngine::AbortStream(StreamId id) {
     if (waits == waiting_.end()) return;
     stream = std::move(*waits);
     waiting_.erase(waits);
+    if (stream->started()) --now_.retracted;
   }
   outbox_.Add(stream->sink(), stream->Ended(FinishReason::kAbort, OkStatus()));
 }
@@ -182,8 +206,11 @@ void MockEngine::AdmitWaiting(TimePoint now) {
   while (!waiting_.empty() && running_.size() < slots) {
     StreamPtr stream = std::move(waiting_.front());
     waiting_.pop_front();
-    if (!stream->started()) {
+    if (stream->started()) {
+      --now_.retracted;
+    } else {
       now_.prompt_tokens += static_cast<uint64_t>(stream->prompt_tokens());
+      engine_events::PrefillStarts(stream->id(), stream->prompt_tokens(), 0);
     }
     stream->Start(now, model_);
     now_.kv_cells_used += stream->cells();
@@ -216,12 +243,14 @@ bool MockEngine::ServeDue(TimePoint now) {
   for (MockStream* stream : due_) {
     if (!ServeStream(now, stream)) return false;
   }
+  if (events::On()) engine_events::Stepped(due_.size(), Clock::now() - now);
   return true;
 }
 
 bool MockEngine::ServeStream(TimePoint now, MockStream* served) {
   MockStream& stream = *served;
   const int64_t cells_before = stream.cells();
+  if (cells_before == stream.prompt_tokens()) engine_events::First(stream.id());
   TokenDelta delta;
   const MockStream::Outcome outcome = stream.Produce(now, kMockTokensPerDelivery, model_, &delta);
   now_.generated_tokens += delta.tokens.size();
@@ -238,6 +267,7 @@ bool MockEngine::ServeStream(TimePoint now, MockStream* served) {
       return true;
     case MockStream::Outcome::kFinished:
     case MockStream::Outcome::kEngineDies:
+      engine_events::Ended(stream.id());
       now_.kv_cells_used -= stream.cells();
       running_.erase(stream.id());
       return outcome == MockStream::Outcome::kFinished;
@@ -248,7 +278,7 @@ bool MockEngine::ServeStream(TimePoint now, MockStream* served) {
 void MockEngine::EndAll(FinishReason reason, const Status& error) {
   {
     // From here on nothing is submitted, so nothing is left behind in the inbox.
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     if (reason == FinishReason::kError) state_ = State::kDead;
     inbox_.Take([&](StreamPtr stream) { waiting_.push_back(std::move(stream)); }, [](auto) {},
                 [](const auto&) {});
@@ -261,6 +291,7 @@ void MockEngine::EndAll(FinishReason reason, const Status& error) {
   waiting_.clear();
   timers_ = {};
   now_.kv_cells_used = 0;
+  now_.retracted = 0;
   now_.healthy = reason != FinishReason::kError;
   PublishLoad();
   outbox_.Deliver();
@@ -269,7 +300,7 @@ void MockEngine::EndAll(FinishReason reason, const Status& error) {
 void MockEngine::PublishLoad() {
   now_.running = static_cast<int64_t>(running_.size());
   const auto held = static_cast<int64_t>(running_.size() + waiting_.size());
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   live_ = held + static_cast<int64_t>(inbox_.submits());
   load_ = now_;
 }
@@ -278,6 +309,7 @@ std::unique_ptr<Engine> NewMockEngine(MockEngineOptions options) {
   if (options.task != ModelTask::kGenerate) {
     return std::make_unique<MockPoolingEngine>(std::move(options));
   }
+  if (options.simulation) return NewSimulatedEngine(std::move(options));
   return std::make_unique<MockEngine>(std::move(options));
 }
 

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,15 @@ inline constexpr int32_t kMockTokensPerDelivery = 64;
 // Answer length where a request names none: the context would be too much of the same.
 inline constexpr int32_t kMockDefaultTokens = 128;
 
+// Of an engine whose steps take a real one's time (simulated_engine.h).
+struct MockSimulation {
+  int64_t kv_cells = 0;         // >= 2
+  double step_ms = 0;           // of every step
+  double prefill_us = 0;        // for each prompt token that is not cached
+  double decode_us = 0;         // for each sequence that gets a token
+  int32_t chunk_tokens = 2048;  // of prompts, in one step
+};
+
 struct MockEngineOptions {
   std::string model_path;  // for EngineInfo only
   int32_t vocab_size = 0;
@@ -35,9 +45,10 @@ struct MockEngineOptions {
   double itl_ms = 0;                   // >= 0
   int32_t tokens_per_step = 1;         // >= 1
   MockFaultRates faults;
-  int32_t max_running_requests = 16384;  // >= 1; the others wait
-  int32_t max_queued_requests = 1024;    // >= 0; beyond it Submit is refused
-  uint64_t seed = 0;                     // of the faults
+  int32_t max_running_requests = 16384;      // >= 1; the others wait
+  int32_t max_queued_requests = 1024;        // >= 0; beyond it Submit is refused
+  uint64_t seed = 0;                         // of the faults
+  std::optional<MockSimulation> simulation;  // of kGenerate; then ttft, itl and faults are not used
   // Unless kGenerate, what it gives follows mock_pooling_engine.h.
   ModelTask task = ModelTask::kGenerate;
   int32_t labels = 1;  // kClassify: >= 1

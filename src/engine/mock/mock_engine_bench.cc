@@ -40,7 +40,8 @@ GenerateRequest Request(int32_t max_new_tokens) {
   GenerateRequest request;
   request.stream = NextStreamId();
   request.prompt = std::make_shared<const std::vector<TokenId>>(500, 7);
-  request.sampling.max_new_tokens = max_new_tokens;
+  OwnSampling(&request);
+  request.max_new_tokens = max_new_tokens;
   return request;
 }
 

@@ -2,30 +2,31 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/mutex.h"
 #include "engine/mock/mock_engine_thread.h"
 
 namespace portico {
 
 Status MockEngine::Pause(PauseMode mode) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     PORTICO_RETURN_IF_ERROR(CheckServing());
     paused_ = true;
     if (mode != PauseMode::kInPlace) holds_no_cells_ = true;
     inbox_.Pause(mode);
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   return OkStatus();
 }
 
 Status MockEngine::Continue() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     PORTICO_RETURN_IF_ERROR(CheckServing());
     paused_ = holds_no_cells_ = false;
     inbox_.Pause(std::nullopt);
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   return OkStatus();
 }
 
@@ -39,6 +40,7 @@ void MockEngine::Freeze(PauseMode mode) {
     outbox_.Add(stream->sink(), stream->Ended(FinishReason::kAbort, OkStatus()));
   }
   waiting_.clear();
+  now_.retracted = 0;
 }
 
 // The oldest first, before those that wait already.
@@ -48,6 +50,7 @@ void MockEngine::RetractAll() {
     now_.kv_cells_used -= stream->cells();
     streams.push_back(std::move(stream));
   }
+  now_.retracted += static_cast<int64_t>(streams.size());
   running_.clear();
   timers_ = {};
   std::sort(streams.begin(), streams.end(),

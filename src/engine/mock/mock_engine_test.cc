@@ -26,7 +26,13 @@ class CollectingSink : public TokenSink {
     std::vector<TokenId> tokens;
     std::vector<PositionLogprobs> logprobs;
     std::vector<PositionLogprobs> prompt_logprobs;
-    TokenDelta last;
+    // Of the terminal delta.
+    struct {
+      FinishReason finish = FinishReason::kNone;
+      TokenId matched_token = -1;
+      TokenUsage usage;
+      Status error;
+    } last;
     int deltas = 0;
     int ends = 0;
     bool spoke_after_end = false;
@@ -74,7 +80,7 @@ class CollectingSink : public TokenSink {
     if (delta.finish != FinishReason::kNone) {
       ++answer.ends;
       ++ended_;
-      answer.last = std::move(delta);
+      answer.last = {delta.finish, delta.matched_token, delta.usage, std::move(delta.error)};
     }
   }
 
@@ -97,7 +103,8 @@ GenerateRequest Request(std::vector<TokenId> prompt, int32_t max_new_tokens) {
   GenerateRequest request;
   request.stream = NextStreamId();
   request.prompt = std::make_shared<const std::vector<TokenId>>(std::move(prompt));
-  request.sampling.max_new_tokens = max_new_tokens;
+  OwnSampling(&request);
+  request.max_new_tokens = max_new_tokens;
   return request;
 }
 
@@ -139,7 +146,7 @@ TEST(MockEngine, DoesNotStopAtAnEndTokenThatIsNotSpecial) {
 
 TEST(MockEngine, EndsAtAStopTokenAndNamesIt) {
   GenerateRequest request = Request({10, 11, 12}, 100);
-  request.sampling.stop_token_ids = {12};
+  OwnSampling(&request).stop_token_ids = {12};
   const auto answer = AnswerOf(Options(), std::move(request));
   EXPECT_THAT(answer.tokens, ElementsAre(10, 11, 12));
   EXPECT_EQ(answer.last.finish, FinishReason::kStop);
@@ -148,8 +155,8 @@ TEST(MockEngine, EndsAtAStopTokenAndNamesIt) {
 
 TEST(MockEngine, DoesNotEndAtAStopTokenWithinTheMinimum) {
   GenerateRequest request = Request({10, 11, 12}, 100);
-  request.sampling.stop_token_ids = {12};
-  request.sampling.min_new_tokens = 3;
+  OwnSampling(&request).stop_token_ids = {12};
+  OwnSampling(&request).min_new_tokens = 3;
   EXPECT_THAT(AnswerOf(Options(), std::move(request)).tokens, ElementsAre(10, 11, 12, 10, 11, 12));
 }
 
@@ -229,13 +236,13 @@ TEST(MockEngine, EndsAnAbortedStreamOnceAndFreesItsCells) {
   ASSERT_TRUE(engine->Submit(std::move(request), &sink).ok());
   sink.WaitForTokens(id, 1);
   EXPECT_EQ(engine->load().kv_cells_used, 3);
-  EXPECT_EQ(engine->FlushCache().code(), StatusCode::kFailedPrecondition);
-  engine->Abort(id);
-  engine->Abort(id);
-  engine->Abort(NextStreamId());
+  EXPECT_EQ(ControlAndWait(*engine, FlushCacheControl{}).code(), StatusCode::kFailedPrecondition);
+  engine->Abort(id, kNoShard);
+  engine->Abort(id, kNoShard);
+  engine->Abort(NextStreamId(), kNoShard);
   sink.WaitForEnds(1);
   ExpectIdle(*engine);
-  EXPECT_TRUE(engine->FlushCache().ok());
+  EXPECT_TRUE(ControlAndWait(*engine, FlushCacheControl{}).ok());
   engine->Stop();
   EXPECT_EQ(sink.answer(id).last.finish, FinishReason::kAbort);
   EXPECT_EQ(sink.answer(id).ends, 1);
@@ -258,9 +265,9 @@ TEST(MockEngine, LetsRequestsWaitAndRefusesThoseBeyondTheQueue) {
   sink.WaitForTokens(ids[0], 1);
   EXPECT_EQ(engine->load().running, 1);
   EXPECT_EQ(engine->load().waiting, 2);
-  engine->Abort(ids[1]);  // while it waits
+  engine->Abort(ids[1], kNoShard);  // while it waits
   sink.WaitForEnds(1);
-  engine->Abort(ids[0]);  // makes room for the last
+  engine->Abort(ids[0], kNoShard);  // makes room for the last
   sink.WaitForTokens(ids[2], 1);
   EXPECT_THAT(sink.answer(ids[1]).tokens, IsEmpty());
   EXPECT_EQ(engine->load().waiting, 0);
@@ -288,9 +295,10 @@ TEST(MockEngine, DiesOnDemandWithAllItsStreams) {
   options.faults.die = 1;
   CollectingSink sink;
   const auto engine = NewMockEngine(options);
-  ASSERT_TRUE(engine->Pause(PauseMode::kInPlace).ok());  // or the first kills it before the others
+  ASSERT_TRUE(ControlAndWait(*engine, PauseControl{PauseMode::kInPlace})
+                  .ok());  // or the first kills it before the others
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(engine->Submit(Request({10}, 1), &sink).ok());
-  ASSERT_TRUE(engine->Continue().ok());
+  ASSERT_TRUE(ControlAndWait(*engine, ContinueControl{}).ok());
   sink.WaitForEnds(3);
   for (const auto& [id, answer] : sink.answers()) {
     EXPECT_EQ(answer.ends, 1);
@@ -312,7 +320,7 @@ TEST(MockEngine, StallsOnDemandUntilTheStreamIsAborted) {
   ASSERT_TRUE(engine->Submit(std::move(request), &sink).ok());
   while (engine->load().steps == 0) std::this_thread::yield();
   EXPECT_EQ(engine->load().running, 1);
-  engine->Abort(id);
+  engine->Abort(id, kNoShard);
   sink.WaitForEnds(1);
   EXPECT_THAT(sink.answer(id).tokens, IsEmpty());
   EXPECT_EQ(sink.answer(id).last.finish, FinishReason::kAbort);
@@ -351,7 +359,7 @@ TEST(MockEngine, SurvivesAbortsFromManyThreadsWithEveryStreamEndedOnce) {
         GenerateRequest request = Request({10, 11, 12}, 20);
         const StreamId id = request.stream;
         ASSERT_TRUE(engine->Submit(std::move(request), &sink).ok());
-        if (i % 2 == 0) engine->Abort(id);
+        if (i % 2 == 0) engine->Abort(id, kNoShard);
       }
     });
   }

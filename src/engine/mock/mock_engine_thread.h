@@ -1,18 +1,18 @@
 // The mock engine's thread and the mailbox in front of it. Used by mock_engine*.cc only.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <queue>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "engine/mock/mock_engine.h"
 #include "engine/mock/mock_inbox.h"
 #include "engine/mock/mock_stream.h"
@@ -27,11 +27,9 @@ class MockEngine final : public Engine {
 
   const EngineInfo& info() const override { return info_; }
   Status Submit(GenerateRequest request, TokenSink* sink) override;
-  void Abort(StreamId stream) override;
+  void Abort(StreamId stream, ShardIndex shard) override;
   EngineLoad load() const override;
-  Status FlushCache() override;
-  Status Pause(PauseMode mode) override;
-  Status Continue() override;
+  void Control(EngineControl control, TimePoint deadline, ControlDone done) override;
   void Stop() override;
 
  private:
@@ -51,12 +49,19 @@ class MockEngine final : public Engine {
 
   using Inbox = MockInbox<StreamPtr>;
 
-  Status CheckServing() const;
+  Status CheckServing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status FlushCache();
+  Status Pause(PauseMode mode);
+  Status Continue();
 
   // The rest is called on the engine's thread.
   void Run();
   // Sleeps until a stream is due or the inbox has something, then takes the inbox. False: stop.
   bool WaitForWork(Inbox* work);
+  // Whether there is something to do before a stream is due.
+  bool called() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return state_ != State::kServing || !inbox_.empty();
+  }
   void Handle(Inbox* work, TimePoint now);
   void AbortStream(StreamId id);
   void Freeze(PauseMode mode);
@@ -74,15 +79,15 @@ class MockEngine final : public Engine {
   const EngineInfo info_;
   MockModel model_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  State state_ = State::kServing;  // guarded by mutex_
-  bool paused_ = false;            // guarded by mutex_
-  bool holds_no_cells_ = false;    // guarded by mutex_: a pause has taken all streams' cells
-  Inbox inbox_;                    // guarded by mutex_
-  int64_t live_ = 0;               // submitted and not ended; guarded by mutex_
-  uint64_t submitted_ = 0;         // guarded by mutex_
-  EngineLoad load_;                // as of the last step; guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar wake_;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kServing;
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
+  bool holds_no_cells_ ABSL_GUARDED_BY(mutex_) = false;  // a pause has taken all streams' cells
+  Inbox inbox_ ABSL_GUARDED_BY(mutex_);
+  int64_t live_ ABSL_GUARDED_BY(mutex_) = 0;  // submitted and not ended
+  uint64_t submitted_ ABSL_GUARDED_BY(mutex_) = 0;
+  EngineLoad load_ ABSL_GUARDED_BY(mutex_);  // as of the last step
 
   absl::flat_hash_map<StreamId, StreamPtr> running_;
   std::deque<StreamPtr> waiting_;
@@ -93,7 +98,7 @@ class MockEngine final : public Engine {
   Outbox<TokenSink, TokenDelta> outbox_;
   std::vector<MockStream*> due_;
 
-  std::mutex join_mutex_;
+  Mutex join_mutex_;
   std::thread thread_;  // joined under join_mutex_
 };
 

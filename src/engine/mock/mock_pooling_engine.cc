@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/mutex.h"
+
 namespace portico {
 namespace {
 
@@ -21,6 +23,8 @@ EngineInfo InfoOf(const MockEngineOptions& options) {
   info.eos_token_ids = options.eos_token_ids;
   info.task = options.task;
   info.token_types = 2;
+  info.can.pooling = true;
+  info.can.pause = true;
   if (options.task == ModelTask::kClassify) {
     for (int32_t i = 0; i < std::max(options.labels, 1); ++i) {
       info.labels.push_back(fmt::format("LABEL_{}", i));
@@ -70,7 +74,6 @@ MockPoolingEngine::MockPoolingEngine(MockEngineOptions options)
   thread_ = std::thread([this] { Run(); });
 }
 
-// With mutex_ held.
 Status MockPoolingEngine::CheckServing() const {
   if (state_ == State::kServing) return OkStatus();
   return state_ == State::kDead ? Died()
@@ -84,7 +87,7 @@ Status MockPoolingEngine::Submit(GenerateRequest, TokenSink*) {
 Status MockPoolingEngine::SubmitPooling(std::vector<PoolingRequest> requests, PoolingSink* sink) {
   if (requests.empty()) return OkStatus();
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     PORTICO_RETURN_IF_ERROR(CheckServing());
     if (live_ >= int64_t{options_.max_running_requests} + options_.max_queued_requests) {
       return Error(StatusCode::kResourceExhausted, "the request queue is full");
@@ -98,48 +101,53 @@ Status MockPoolingEngine::SubmitPooling(std::vector<PoolingRequest> requests, Po
     ++live_;
     inbox_.Submit(std::move(group));
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   return OkStatus();
 }
 
-void MockPoolingEngine::Abort(StreamId stream) {
+void MockPoolingEngine::Abort(StreamId stream, ShardIndex) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     inbox_.Abort(stream);
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
 }
 
 EngineLoad MockPoolingEngine::load() const {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   EngineLoad load = load_;
   load.paused = paused_;
   load.waiting = live_ - load.running;
   return load;
 }
 
-Status MockPoolingEngine::Pause(PauseMode mode) { return PostPause(mode); }
-
-Status MockPoolingEngine::Continue() { return PostPause(std::nullopt); }
+void MockPoolingEngine::Control(EngineControl control, TimePoint, ControlDone done) {
+  done(
+      std::visit(Overloaded{[](const FlushCacheControl&) { return OkStatus(); },  // there is none
+                            [this](const PauseControl& pause) { return PostPause(pause.mode); },
+                            [this](const ContinueControl&) { return PostPause(std::nullopt); },
+                            [this](const auto& other) { return CannotControl(info_.name, other); }},
+                 control));
+}
 
 Status MockPoolingEngine::PostPause(std::optional<PauseMode> mode) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     PORTICO_RETURN_IF_ERROR(CheckServing());
     paused_ = mode.has_value();
     inbox_.Pause(mode);
   }
-  wake_.notify_one();
+  wake_.NotifyOne();
   return OkStatus();
 }
 
 void MockPoolingEngine::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     if (state_ == State::kServing) state_ = State::kStopping;
   }
-  wake_.notify_one();
-  std::lock_guard lock(join_mutex_);
+  wake_.NotifyOne();
+  const MutexLock lock(&join_mutex_);
   if (thread_.joinable()) thread_.join();
 }
 
@@ -163,12 +171,13 @@ void MockPoolingEngine::Run() {
 bool MockPoolingEngine::WaitForWork(Inbox* work) {
   const auto next = std::find_if(running_.begin(), running_.end(),
                                  [](const Group& group) { return !group.computed; });
-  std::unique_lock lock(mutex_);
-  const auto called = [this] { return state_ != State::kServing || !inbox_.empty(); };
-  if (next == running_.end() || frozen_at_) {
-    wake_.wait(lock, called);
-  } else {
-    wake_.wait_until(lock, next->due, called);
+  const MutexLock lock(&mutex_);
+  while (state_ == State::kServing && inbox_.empty()) {
+    if (next == running_.end() || frozen_at_) {
+      wake_.Wait(&mutex_);
+    } else if (!wake_.WaitUntil(&mutex_, next->due)) {
+      break;
+    }
   }
   if (state_ != State::kServing) return false;
   std::swap(*work, inbox_);
@@ -268,7 +277,7 @@ PoolingOutput MockPoolingEngine::Answer(const Text& text) {
 void MockPoolingEngine::EndAll(FinishReason reason, const Status& error) {
   {
     // From here on nothing is submitted, so nothing is left behind in the inbox.
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     if (reason == FinishReason::kError) state_ = State::kDead;
     inbox_.Take([&](Group group) { waiting_.push_back(std::move(group)); }, [](auto) {},
                 [](const auto&) {});
@@ -291,7 +300,7 @@ void MockPoolingEngine::EndAll(std::deque<Group>* groups, FinishReason reason,
 void MockPoolingEngine::PublishAndDeliver() {
   now_.running = static_cast<int64_t>(running_.size());
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     live_ = static_cast<int64_t>(running_.size() + waiting_.size() + inbox_.submits());
     load_ = now_;
   }

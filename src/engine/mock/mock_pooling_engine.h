@@ -7,18 +7,18 @@
 // one waits for its ttft again.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "engine/mock/mock_engine.h"
 #include "engine/mock/mock_inbox.h"
 #include "engine/outbox.h"
@@ -34,11 +34,9 @@ class MockPoolingEngine final : public Engine {
   const EngineInfo& info() const override { return info_; }
   Status Submit(GenerateRequest request, TokenSink* sink) override;
   Status SubmitPooling(std::vector<PoolingRequest> requests, PoolingSink* sink) override;
-  void Abort(StreamId stream) override;
+  void Abort(StreamId stream, ShardIndex shard) override;
   EngineLoad load() const override;
-  Status FlushCache() override { return OkStatus(); }  // there is none
-  Status Pause(PauseMode mode) override;
-  Status Continue() override;
+  void Control(EngineControl control, TimePoint deadline, ControlDone done) override;
   void Stop() override;
 
  private:
@@ -57,7 +55,7 @@ class MockPoolingEngine final : public Engine {
 
   using Inbox = MockInbox<Group>;
 
-  Status CheckServing() const;
+  Status CheckServing() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status PostPause(std::optional<PauseMode> mode);
 
   // The rest is called on the engine's thread.
@@ -81,14 +79,14 @@ class MockPoolingEngine final : public Engine {
   const EngineInfo info_;
   const Duration ttft_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  State state_ = State::kServing;  // guarded by mutex_
-  bool paused_ = false;            // guarded by mutex_
-  Inbox inbox_;                    // guarded by mutex_
-  int64_t live_ = 0;               // requests with an answer to come; guarded by mutex_
-  uint64_t submitted_ = 0;         // texts; guarded by mutex_
-  EngineLoad load_;                // as of the last step; guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar wake_;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kServing;
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;
+  Inbox inbox_ ABSL_GUARDED_BY(mutex_);
+  int64_t live_ ABSL_GUARDED_BY(mutex_) = 0;        // requests with an answer to come
+  uint64_t submitted_ ABSL_GUARDED_BY(mutex_) = 0;  // texts
+  EngineLoad load_ ABSL_GUARDED_BY(mutex_);         // as of the last step
 
   std::deque<Group> running_;  // by admission, so by due time
   std::deque<Group> waiting_;
@@ -96,7 +94,7 @@ class MockPoolingEngine final : public Engine {
   EngineLoad now_;                      // what is copied to load_
   Outbox<PoolingSink, PoolingOutput> outbox_;
 
-  std::mutex join_mutex_;
+  Mutex join_mutex_;
   std::thread thread_;  // joined under join_mutex_
 };
 

@@ -153,10 +153,10 @@ TEST(MockPoolingEngine, EndsAbortedTextsAndLeavesTheOthers) {
   texts.push_back(Text({2}));
   const StreamId first = texts[0].stream, second = texts[1].stream;
   ASSERT_TRUE(engine->SubmitPooling(std::move(texts), &sink).ok());
-  engine->Abort(first);
+  engine->Abort(first, kNoShard);
   EXPECT_EQ(sink.WaitFor(1)[first].front().finish, FinishReason::kAbort);
   WaitForLoad(*engine, 1, 0);
-  engine->Abort(second);
+  engine->Abort(second, kNoShard);
   EXPECT_EQ(sink.WaitFor(2)[second].front().finish, FinishReason::kAbort);
   WaitForLoad(*engine, 0, 0);
 }
@@ -187,20 +187,20 @@ TEST(MockPoolingEngine, CommitsItsFaults) {
   ASSERT_TRUE(SubmitOne(engine.get(), &sink, &stream).ok());
   while (engine->load().steps == 0) std::this_thread::yield();
   EXPECT_TRUE(sink.empty());
-  engine->Abort(stream);
+  engine->Abort(stream, kNoShard);
   EXPECT_EQ(sink.WaitFor(1)[stream].front().finish, FinishReason::kAbort);
 }
 
 TEST(MockPoolingEngine, ComputesNothingDuringAPause) {
   CollectingSink sink;
   const auto engine = NewMockEngine(Options());
-  ASSERT_TRUE(engine->Pause(PauseMode::kInPlace).ok());
+  ASSERT_TRUE(ControlAndWait(*engine, PauseControl{PauseMode::kInPlace}).ok());
   StreamId stream = 0;
   ASSERT_TRUE(SubmitOne(engine.get(), &sink, &stream).ok());
   WaitForLoad(*engine, 0, 1);
   EXPECT_TRUE(engine->load().paused);
   EXPECT_TRUE(sink.empty());
-  ASSERT_TRUE(engine->Continue().ok());
+  ASSERT_TRUE(ControlAndWait(*engine, ContinueControl{}).ok());
   EXPECT_EQ(sink.WaitFor(1)[stream].front().finish, FinishReason::kStop);
 }
 
@@ -212,10 +212,10 @@ TEST(MockPoolingEngine, APauseAbortsOrRetractsWhatItsModeSays) {
   StreamId stream = 0;
   ASSERT_TRUE(SubmitOne(engine.get(), &sink, &stream).ok());
   WaitForLoad(*engine, 1, 0);
-  ASSERT_TRUE(engine->Pause(PauseMode::kRetract).ok());
+  ASSERT_TRUE(ControlAndWait(*engine, PauseControl{PauseMode::kRetract}).ok());
   WaitForLoad(*engine, 0, 1);
   EXPECT_TRUE(sink.empty());
-  ASSERT_TRUE(engine->Pause(PauseMode::kAbort).ok());
+  ASSERT_TRUE(ControlAndWait(*engine, PauseControl{PauseMode::kAbort}).ok());
   EXPECT_EQ(sink.WaitFor(1)[stream].front().finish, FinishReason::kAbort);
 }
 
@@ -227,9 +227,9 @@ TEST(MockPoolingEngine, APauseSparesWhatComesRightBehindIt) {
   ASSERT_TRUE(SubmitOne(engine.get(), &sink).ok());
   sink.WaitFor(1);
   StreamId stream = 0;
-  ASSERT_TRUE(engine->Pause(PauseMode::kAbort).ok());
+  ASSERT_TRUE(ControlAndWait(*engine, PauseControl{PauseMode::kAbort}).ok());
   ASSERT_TRUE(SubmitOne(engine.get(), &sink, &stream).ok());
-  ASSERT_TRUE(engine->Continue().ok());
+  ASSERT_TRUE(ControlAndWait(*engine, ContinueControl{}).ok());
   sink.Hold(false);
   EXPECT_EQ(sink.WaitFor(2)[stream].front().finish, FinishReason::kStop);
 }

@@ -19,14 +19,14 @@ float AlternativeLogprob(int32_t i) { return -3.2f - 0.7f * static_cast<float>(i
 MockStream::MockStream(GenerateRequest request, TokenSink* sink, MockFaultPlan fault)
     : prompt_(request.prompt->data()),
       prompt_tokens_(static_cast<int32_t>(request.prompt->size())),
-      max_new_tokens_(request.sampling.max_new_tokens),
+      max_new_tokens_(request.max_new_tokens),
       id_(request.stream),
       sink_(sink),
       fault_(fault),
       return_logprobs_(request.return_logprobs),
-      min_new_tokens_(request.sampling.min_new_tokens),
-      stop_token_ids_(request.sampling.stop_token_ids.begin(),
-                      request.sampling.stop_token_ids.end()),
+      min_new_tokens_(request.sampling->min_new_tokens),
+      stop_token_ids_(request.sampling->stop_token_ids.empty() ? nullptr
+                                                               : &request.sampling->stop_token_ids),
       request_(std::move(request)) {}
 
 void MockStream::Start(TimePoint now, const MockModel& model) {
@@ -60,8 +60,9 @@ TokenId MockStream::NextToken(const MockModel& model) {
 }
 
 bool MockStream::StopsAt(TokenId token) const {
-  return produced_ > min_new_tokens_ &&
-         std::find(stop_token_ids_.begin(), stop_token_ids_.end(), token) != stop_token_ids_.end();
+  if (stop_token_ids_ == nullptr || produced_ <= min_new_tokens_) return false;
+  return std::find(stop_token_ids_->begin(), stop_token_ids_->end(), token) !=
+         stop_token_ids_->end();
 }
 
 MockStream::Outcome MockStream::Produce(TimePoint now, int32_t max_tokens, const MockModel& model,

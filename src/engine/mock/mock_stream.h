@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "base/clock.h"
 #include "base/prefetch.h"
 #include "engine/engine.h"
@@ -84,7 +83,7 @@ class MockStream {
   bool said_first_ = false;
   const bool return_logprobs_;
   const int32_t min_new_tokens_;
-  const absl::InlinedVector<TokenId, 4> stop_token_ids_;
+  const std::vector<TokenId>* stop_token_ids_;  // of request_; null: none
   const GenerateRequest request_;
 };
 

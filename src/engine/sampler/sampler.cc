@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "engine/sampler/random.h"
 #include "engine/sampler/vocab_math.h"
@@ -44,54 +45,78 @@ TokenId PickAny(std::span<const float> p, std::span<const float> block_sums, dou
   return last >= 0 ? last : ArgMax(p, 1.0f);  // rounding led past the end of a block
 }
 
-}  // namespace
-
-Sampler::Sampler(const SamplingParams& params, int32_t choice, std::span<const TokenId> prompt,
-                 std::span<const TokenId> eos, uint64_t fallback_seed)
-    : greedy_(params.temperature < kGreedyBelow),
-      inverse_temperature_(greedy_ ? 1.0f : 1.0f / params.temperature),
-      rule_{params.top_k, params.top_p, params.min_p},
-      frequency_penalty_(params.frequency_penalty),
-      presence_penalty_(params.presence_penalty),
-      repetition_penalty_(params.repetition_penalty),
-      min_new_tokens_(params.min_new_tokens),
-      seed_(params.seed.value_or(fallback_seed)),
-      choice_(choice),
-      logit_bias_(params.logit_bias),
-      stop_tokens_(params.stop_token_ids),
-      counting_(frequency_penalty_ != 0 || presence_penalty_ != 0 || repetition_penalty_ != 1) {
-  masked_tokens_ = stop_tokens_;
-  masked_tokens_.insert(masked_tokens_.end(), eos.begin(), eos.end());
-  if (!params.ignore_eos) stop_tokens_ = masked_tokens_;
-  greedy_ = greedy_ || params.top_k == 1;
-  if (repetition_penalty_ != 1) {
-    for (const TokenId token : prompt) counts_.try_emplace(token, 0);
-  }
+bool Contains(std::span<const TokenId> tokens, TokenId token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
 }
 
+}  // namespace
+
+Sampler::Sampler(std::shared_ptr<const SamplingParams> params, int32_t choice,
+                 std::span<const TokenId> eos, uint64_t fallback_seed)
+    : greedy_(params->temperature < kGreedyBelow || params->top_k == 1),
+      inverse_temperature_(greedy_ ? 1.0f : 1.0f / params->temperature),
+      rule_{params->top_k, params->top_p, params->min_p},
+      params_(std::move(params)),
+      eos_(eos),
+      seed_(params_->seed.value_or(fallback_seed)),
+      choice_(choice),
+      counting_(params_->frequency_penalty != 0 || params_->presence_penalty != 0 ||
+                params_->repetition_penalty != 1) {}
+
 bool Sampler::IsStop(TokenId token) const {
-  return std::find(stop_tokens_.begin(), stop_tokens_.end(), token) != stop_tokens_.end();
+  return Contains(params_->stop_token_ids, token) ||
+         (!params_->ignore_eos && Contains(eos_, token));
 }
 
 bool Sampler::Adjusts() const {
-  return !counts_.empty() || !logit_bias_.empty() ||
-         (position_ < min_new_tokens_ && !masked_tokens_.empty());
+  return !counts_.empty() || !params_->logit_bias.empty() || position_ < params_->min_new_tokens;
 }
 
 void Sampler::Adjust(std::span<float> logits) const {
+  const SamplingParams& params = *params_;
   for (const auto& [token, count] : counts_) {
     if (static_cast<size_t>(token) >= logits.size()) continue;
     float& logit = logits[token];
-    if (count > 0) logit -= presence_penalty_ + frequency_penalty_ * static_cast<float>(count);
-    logit = logit > 0 ? logit / repetition_penalty_ : logit * repetition_penalty_;
+    logit -= params.presence_penalty + params.frequency_penalty * static_cast<float>(count);
+    logit = logit > 0 ? logit / params.repetition_penalty : logit * params.repetition_penalty;
   }
-  for (const auto& [token, bias] : logit_bias_) {
+  for (const auto& [token, bias] : params.logit_bias) {
     if (static_cast<size_t>(token) < logits.size()) logits[token] += bias;
   }
-  if (position_ >= min_new_tokens_) return;
-  for (const TokenId token : masked_tokens_) {
-    if (static_cast<size_t>(token) < logits.size()) logits[token] = kNever;
+  if (position_ >= params.min_new_tokens) return;
+  for (const std::span<const TokenId> masked : {std::span(params.stop_token_ids), eos_}) {
+    for (const TokenId token : masked) {
+      if (static_cast<size_t>(token) < logits.size()) logits[token] = kNever;
+    }
   }
+}
+
+std::span<const float> Sampler::Masked(std::span<const float> raw, std::span<const float> adjusted,
+                                       TokenMask mask, std::vector<float>* out) const {
+  out->resize(adjusted.size());
+  bool any = false;
+  for (size_t begin = 0; begin < adjusted.size(); begin += 32) {
+    const size_t end = std::min(begin + 32, adjusted.size());
+    const uint32_t word = begin / 32 < mask.size() ? mask[begin / 32] : 0;
+    if (word == 0) {
+      std::fill(out->begin() + static_cast<ptrdiff_t>(begin),
+                out->begin() + static_cast<ptrdiff_t>(end), kNever);
+      continue;
+    }
+    for (size_t i = begin; i < end; ++i) {
+      (*out)[i] = (word >> (i - begin) & 1) != 0 ? adjusted[i] : kNever;
+      any = any || (*out)[i] != kNever;
+    }
+  }
+  if (any || position_ >= params_->min_new_tokens) return *out;
+  for (const std::span<const TokenId> stops : {std::span(params_->stop_token_ids), eos_}) {
+    for (const TokenId token : stops) {
+      if (static_cast<size_t>(token) < raw.size() && Allows(mask, token)) {
+        (*out)[token] = raw[token];
+      }
+    }
+  }
+  return *out;
 }
 
 TokenId Sampler::Draw(std::span<const float> logits, float max, SamplerScratch* scratch) const {
@@ -105,12 +130,16 @@ TokenId Sampler::Draw(std::span<const float> logits, float max, SamplerScratch* 
   return PickKept(p, scratch->kept, uniform);
 }
 
-TokenId Sampler::Next(std::span<const float> logits, SamplerScratch* scratch) {
+TokenId Sampler::Next(std::span<const float> logits, SamplerScratch* scratch,
+                      std::span<const float>* drawn_from, TokenMask mask) {
+  const std::span<const float> raw = logits;
   if (Adjusts()) {
     scratch->logits.assign(logits.begin(), logits.end());
     Adjust(scratch->logits);
     logits = scratch->logits;
   }
+  if (drawn_from != nullptr) *drawn_from = logits;
+  if (!mask.empty()) logits = Masked(raw, logits, mask, &scratch->masked_logits);
   const float max = MaxOf(logits);
   if (!std::isfinite(max)) return -1;
   const TokenId token = greedy_ ? ArgMax(logits, max) : Draw(logits, max, scratch);
@@ -124,17 +153,21 @@ void Sampler::Count(TokenId token) {
 }
 
 PositionLogprobs LogprobsOf(std::span<const float> logits, TokenId chosen, int32_t top,
-                            std::span<const TokenId> ids, SamplerScratch* scratch) {
+                            std::span<const TokenId> ids, SamplerScratch* scratch,
+                            float inverse_temperature) {
   const float max = MaxOf(logits);
-  const float normalizer = max + static_cast<float>(std::log(ExpSum(logits, max)));
+  const auto sum = static_cast<float>(std::log(ExpSum(logits, max, inverse_temperature)));
+  const auto logprob = [&](TokenId token) {
+    const float value = (logits[token] - max) * inverse_temperature - sum;
+    return TokenLogprob{token, std::max(value, std::numeric_limits<float>::lowest())};
+  };
   PositionLogprobs result;
-  result.chosen = {chosen, logits[chosen] - normalizer};
+  result.chosen = logprob(chosen);
   Greatest(logits, static_cast<size_t>(top), &scratch->order);
   result.top.reserve(scratch->order.size());
-  for (const TokenId token : scratch->order)
-    result.top.push_back({token, logits[token] - normalizer});
+  for (const TokenId token : scratch->order) result.top.push_back(logprob(token));
   result.of_ids.reserve(ids.size());
-  for (const TokenId token : ids) result.of_ids.push_back({token, logits[token] - normalizer});
+  for (const TokenId token : ids) result.of_ids.push_back(logprob(token));
   return result;
 }
 

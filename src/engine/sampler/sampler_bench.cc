@@ -20,7 +20,7 @@ std::vector<float> Row(float spread) {
 void Run(benchmark::State& state, const SamplingParams& params, float spread) {
   const std::vector<float> row = Row(spread);
   SamplerScratch scratch;
-  Sampler sampler(params, 0, {}, {}, 1);
+  Sampler sampler(std::make_shared<SamplingParams>(params), 0, {}, 1);
   for (auto _ : state) benchmark::DoNotOptimize(sampler.Next(row, &scratch));
 }
 

@@ -70,7 +70,7 @@ PORTICO_VECTOR_CLONES double ExpOf(std::span<const float> row, float max, float 
   return total;
 }
 
-PORTICO_VECTOR_CLONES double ExpSum(std::span<const float> row, float max) {
+PORTICO_VECTOR_CLONES double ExpSum(std::span<const float> row, float max, float scale) {
   double total = 0;
   for (size_t begin = 0; begin < row.size(); begin += kSumBlock) {
     const size_t end = std::min(begin + kSumBlock, row.size());
@@ -79,13 +79,13 @@ PORTICO_VECTOR_CLONES double ExpSum(std::span<const float> row, float max) {
     size_t i = begin;
     for (; i + kLanes <= end; i += kLanes) {
       Load(&row[i], &v);
-      v = v - max;
+      v = (v - max) * scale;
       Exp(&v);
       sum += v;
     }
     if (i < end) {
       LoadTail(&row[i], end - i, kLowest, &v);
-      v = v - max;
+      v = (v - max) * scale;
       Exp(&v);
       sum += v;
     }

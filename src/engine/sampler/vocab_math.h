@@ -28,8 +28,8 @@ TokenId ArgMax(std::span<const float> row, float max);
 double ExpOf(std::span<const float> row, float max, float scale, std::span<float> out,
              std::span<float> block_sums);
 
-// The sum of exp(row[i] - max).
-double ExpSum(std::span<const float> row, float max);
+// The sum of exp((row[i] - max) * scale).
+double ExpSum(std::span<const float> row, float max, float scale);
 
 // Appends the indices of all values[i] >= cutoff, ascending.
 void IndicesAtLeast(std::span<const float> values, float cutoff, std::vector<TokenId>* indices);

@@ -56,7 +56,7 @@ TEST(VocabMath, ExponentialsAndTheirSumsAreWithinAMillionth) {
       for (const float block : blocks) of_blocks += block;
       EXPECT_NEAR(of_blocks, total, 1e-6 * total);
       if (scale == 1.0f) {
-        EXPECT_NEAR(ExpSum(row, max), total, 1e-6 * total);
+        EXPECT_NEAR(ExpSum(row, max, 1), total, 1e-6 * total);
       }
     }
   }

@@ -8,9 +8,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace portico::llama {
 namespace {
@@ -82,7 +83,7 @@ class Hasher {
 
  private:
   void Fail(const Status& failure) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     failure_ = failure;
     failed_ = true;
   }
@@ -92,7 +93,7 @@ class Hasher {
   std::vector<Digest> digests_;
   std::atomic<size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
-  std::mutex mutex_;
+  Mutex mutex_;
   Status failure_;
 };
 

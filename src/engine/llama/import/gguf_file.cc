@@ -192,13 +192,16 @@ uint64_t ReadTensorBytes(Reader* reader, GgufTensor* tensor) {
   if (dimensions > GGML_MAX_DIMS) return fail("has too many dimensions");
   int64_t first = 1;
   int64_t elements = 1;
+  tensor->rows = 1;
   for (uint32_t i = 0; i < dimensions; ++i) {
     int64_t size = reader->Read<int64_t>();
     if (i == 0) first = size;
+    if (i == 1) tensor->rows = size;
     if (size < 0 || __builtin_mul_overflow(elements, size, &elements)) {
       return fail("has an impossible shape");
     }
   }
+  tensor->columns = first;
   tensor->type = reader->Read<int32_t>();
   if (tensor->type < 0 || tensor->type >= GGML_TYPE_COUNT) return fail("has an unknown type");
   ggml_type type = static_cast<ggml_type>(tensor->type);
@@ -294,6 +297,23 @@ Status CheckHyperparameters(const std::string& path, const GgufInfo& info) {
   return OkStatus();
 }
 
+// What the metadata say of the vocabulary and of the hidden states must be what the table of embeddings has. A file
+// without a tokenizer and with a vocabulary of two billion made libllama ask for memory until the process ended.
+Status CheckSizes(const std::string& path, const GgufInfo& info) {
+  const auto table =
+      std::find_if(info.tensors.begin(), info.tensors.end(),
+                   [](const GgufTensor& tensor) { return tensor.name == "token_embd.weight"; });
+  if (table == info.tensors.end()) return BadFile(path, "has no table of token embeddings");
+  const auto check = [&](std::string_view key, int64_t size) {
+    const std::optional<int64_t> value = info.Int(key);
+    if (!value || *value == size) return OkStatus();
+    return BadFile(path, fmt::format("{}.{} is {}, but {} has {}", info.architecture(), key, *value,
+                                     table->name, size));
+  };
+  PORTICO_RETURN_IF_ERROR(check("vocab_size", table->rows));
+  return check("embedding_length", table->columns);
+}
+
 }  // namespace
 
 std::string GgufInfo::architecture() const { return Text("general.architecture"); }
@@ -369,7 +389,10 @@ StatusOr<GgufInfo> ReadGgufModel(const std::string& path) {
   if (auto found = info.metadata.find("split.count"); found != info.metadata.end()) {
     if (const int64_t* value = std::get_if<int64_t>(&found->second)) parts = *value;
   }
-  if (parts <= 1) return info;
+  if (parts <= 1) {
+    PORTICO_RETURN_IF_ERROR(CheckSizes(path, info));
+    return info;
+  }
   const std::string suffix = fmt::format("-00001-of-{:05}.gguf", parts);
   if (parts > 99999 || !path.ends_with(suffix)) {
     return BadFile(path, fmt::format("is one of {} parts: name the first, *{}", parts, suffix));
@@ -381,6 +404,7 @@ StatusOr<GgufInfo> ReadGgufModel(const std::string& path) {
     info.weight_bytes += more.weight_bytes;
     std::move(more.tensors.begin(), more.tensors.end(), std::back_inserter(info.tensors));
   }
+  PORTICO_RETURN_IF_ERROR(CheckSizes(path, info));
   return info;
 }
 

@@ -21,6 +21,8 @@ struct GgufTensor {
   std::string name;
   int32_t type = 0;  // ggml_type
   uint64_t bytes = 0;
+  int64_t columns = 0;  // the first dimension
+  int64_t rows = 0;     // the second one; 1 where there is none
 };
 
 struct GgufInfo {
@@ -43,11 +45,13 @@ bool LooksLikeGguf(const std::string& path);
 
 // Errors (INVALID_ARGUMENT, naming file and fault): not a GGUF file, a version or byte order that
 // libllama cannot read, counts, lengths, shapes or offsets that cannot be, tensors beyond the end
-// of the file, and the values of the model's shape on which libllama would abort.
+// of the file.
 StatusOr<GgufInfo> ReadGguf(const std::string& path);
 
 // All parts of a model: the file itself, or every "NAME-00001-of-0000N.gguf" beside it when it is
-// the first of several. Tensors of all parts are in one table.
+// the first of several. Tensors of all parts are in one table. Also INVALID_ARGUMENT for the values of the model's shape
+// on which libllama would abort, and for those that its tensors contradict: it allocates by the former before it looks at
+// the latter.
 StatusOr<GgufInfo> ReadGgufModel(const std::string& path);
 
 }  // namespace portico::llama

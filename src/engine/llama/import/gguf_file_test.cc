@@ -75,6 +75,11 @@ TEST_F(GgufFileTest, NamesTheFault) {
   size_t key = layers.find("llama.block_count");
   layers[key + 17 + 4] = 0;
   EXPECT_THAT(Complaint(layers), HasSubstr("llama.block_count is out of range"));
+  // Without a tokenizer libllama allocated by it, up to 2^31 tokens.
+  std::string vocabulary = bytes_;
+  key = vocabulary.find("llama.vocab_size");
+  vocabulary[key + 16 + 4 + 3] = '\x80';
+  EXPECT_THAT(Complaint(vocabulary), HasSubstr("llama.vocab_size is"));
   std::string rotation = bytes_;
   key = rotation.find("llama.rope.dimension_count");
   rotation[key + 26 + 4] = 6;

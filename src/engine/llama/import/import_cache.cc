@@ -27,6 +27,9 @@ std::string LockPath(const ImportCache& cache, const std::string& key) {
   return (fs::path(cache.folder()) / (key + ".lock")).string();
 }
 
+// "KEY.seal" beside "KEY.gguf". Its time tells when the import was last used.
+fs::path SealBeside(const fs::path& path) { return fs::path(path).replace_extension(".seal"); }
+
 int OpenLock(const std::string& path) {
   return ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 }
@@ -39,6 +42,7 @@ bool RemoveUnused(const ImportCache& cache, const fs::path& path) {
   if (::flock(lock, LOCK_EX | LOCK_NB) == 0) {
     const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     removed = file >= 0 && ::flock(file, LOCK_EX | LOCK_NB) == 0 && ::unlink(path.c_str()) == 0;
+    if (removed) ::unlink(SealBeside(path).c_str());
     if (file >= 0) ::close(file);
   }
   ::close(lock);
@@ -56,7 +60,8 @@ std::optional<ImportUse> ImportUse::Of(const std::string& path) {
   if (::flock(fd, LOCK_SH) != 0 || ::fstat(fd, &stat) != 0 || stat.st_nlink == 0) {
     return std::nullopt;
   }
-  ::futimens(fd, nullptr);
+  // The file's own times stay, so that its hash need not be taken anew.
+  ::utimensat(AT_FDCWD, SealBeside(path).c_str(), nullptr, 0);
   return use;
 }
 
@@ -89,6 +94,20 @@ std::string ImportCache::TempPathOf(const std::string& key) const {
   return (fs::path(folder_) / fmt::format("{}.{}-{}.tmp", key, ::getpid(), serial++)).string();
 }
 
+Status ImportCache::WriteSeal(const std::string& key, const std::string& hash) const {
+  const std::string path = SealBeside(PathOf(key)).string();
+  PORTICO_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(TempPathOf(key), hash.size()));
+  PORTICO_RETURN_IF_ERROR(file.Append(hash.data(), hash.size()));
+  return file.Commit(path);
+}
+
+std::optional<std::string> ImportCache::ReadSeal(const std::string& key) const {
+  constexpr size_t kMost = 1 << 10;
+  auto text = ReadTextFile(SealBeside(PathOf(key)).string(), kMost);
+  if (!text.ok()) return std::nullopt;
+  return *std::move(text);
+}
+
 void ImportCache::RemoveLeftovers() const {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, ignored)) {
@@ -109,6 +128,10 @@ void ImportCache::Trim(uint64_t max_bytes) const {
     return extension != ".gguf" && extension != ".hash";
   });
   std::error_code failure;
+  for (CachedFile& file : files) {
+    const auto used = fs::last_write_time(SealBeside(file.path), failure);
+    if (!failure) file.used = used;
+  }
   TrimCache(std::move(files), max_bytes, [&](const fs::path& path) {
     return path.extension() == ".hash" ? fs::remove(path, failure) : RemoveUnused(*this, path);
   });

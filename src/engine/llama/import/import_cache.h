@@ -1,7 +1,8 @@
 // The folder of imported models: "models" of the user's cache (base/cache_folder.h). One
 // file a key, complete under its name and held by whoever uses it; "KEY.lock" is held by whoever is
 // writing KEY, across processes; "KEY.*.tmp" is what a writer is at, or what one that died has left;
-// "KEY.hash" is the remembered hash of a model's weights (hash_memory.h).
+// "KEY.seal" is the hash of the file of that key, without which it is not served; "KEY.hash" is the remembered hash of
+// a model's weights or of an import (hash_memory.h).
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,10 @@ class ImportCache {
   std::string PathOf(const std::string& key) const;
   // A new name at every call, for the holder of the key's lock.
   std::string TempPathOf(const std::string& key) const;
+
+  // The hash that the file of that key has had since it was written ("KEY.seal"), for the holder of the key's lock.
+  Status WriteSeal(const std::string& key, const std::string& hash) const;
+  std::optional<std::string> ReadSeal(const std::string& key) const;
 
   // Removes what died writers have left: the temporary files of keys that nobody has locked.
   void RemoveLeftovers() const;

@@ -92,6 +92,7 @@ class Import {
     if (before != after) {
       return Error(StatusCode::kAborted, "the model's weights changed while they were imported");
     }
+    PORTICO_RETURN_IF_ERROR(Seal(key, temp.path()));
     std::optional<ImportUse> use = ImportUse::Of(temp.path());
     if (!use) return FileError(temp.path(), "lock", errno);
     PORTICO_RETURN_IF_ERROR(CommitFile(temp.path(), cache_.PathOf(key)));
@@ -103,22 +104,42 @@ class Import {
     if (progress_) progress_(stage, share);
   }
 
-  StatusOr<std::string> Content() const {
-    PORTICO_ASSIGN_OR_RETURN(HashMemory memory, HashMemory::Of(cache_.folder(), weights_.files()));
+  StatusOr<std::string> Content() const { return HashOf(weights_.files(), "reading weights"); }
+
+  // Of files that nobody has touched since they were last read: from memory.
+  StatusOr<std::string> HashOf(const std::vector<InputFile>& files, std::string_view stage) const {
+    PORTICO_ASSIGN_OR_RETURN(HashMemory memory, HashMemory::Of(cache_.folder(), files));
     if (std::optional<std::string> known = memory.Find()) return *std::move(known);
-    PORTICO_ASSIGN_OR_RETURN(std::string content,
-                             HashFiles(weights_.files(), options_.threads,
-                                       [&](double share) { Report("reading weights", share); }));
-    PORTICO_ASSIGN_OR_RETURN(HashMemory after, HashMemory::Of(cache_.folder(), weights_.files()));
-    if (after == memory) memory.Store(content);
-    return content;
+    PORTICO_ASSIGN_OR_RETURN(
+        std::string hash,
+        HashFiles(files, options_.threads, [&](double share) { Report(stage, share); }));
+    PORTICO_ASSIGN_OR_RETURN(HashMemory after, HashMemory::Of(cache_.folder(), files));
+    if (after == memory) memory.Store(hash);
+    return hash;
+  }
+
+  StatusOr<std::string> HashOfImport(const std::string& path) const {
+    std::vector<InputFile> files;
+    PORTICO_ASSIGN_OR_RETURN(InputFile file, InputFile::Open(path));
+    files.push_back(std::move(file));
+    return HashOf(files, "reading weights");
+  }
+
+  // Before the file gets its final name: what it must be for ever.
+  Status Seal(const std::string& key, const std::string& path) const {
+    PORTICO_ASSIGN_OR_RETURN(const std::string hash, HashOfImport(path));
+    return cache_.WriteSeal(key, hash);
   }
 
   // A file under its final name was complete when it got it; the check is against what happened
-  // since.
+  // since, to its head and to its weights.
   std::optional<ImportUse> Ready(const std::string& key) const {
     std::optional<ImportUse> use = ImportUse::Of(cache_.PathOf(key));
-    if (use && !ReadGgufModel(cache_.PathOf(key)).ok()) use.reset();
+    if (!use) return use;
+    const std::optional<std::string> seal = cache_.ReadSeal(key);
+    if (!seal || !ReadGgufModel(cache_.PathOf(key)).ok()) return std::nullopt;
+    const StatusOr<std::string> hash = HashOfImport(cache_.PathOf(key));
+    if (!hash.ok() || *hash != *seal) return std::nullopt;
     return use;
   }
 
@@ -187,6 +208,7 @@ Status Describe(const std::string& folder, const ConfigFields& config_json,
   if (IsEncoder(architecture.family)) {
     PORTICO_ASSIGN_OR_RETURN(const EncoderConfig config,
                              ParseEncoderConfig(architecture.family, &fields));
+    PORTICO_RETURN_IF_ERROR(CheckContextLength(options.context_length, config.context_length()));
     PORTICO_ASSIGN_OR_RETURN(*plan, PlanImport(config, weights, options.dtype));
     PORTICO_ASSIGN_OR_RETURN(model->pooling, ReadPoolingModel(config, architecture.top, fields,
                                                               weights, modules, options.pooling));
@@ -200,6 +222,8 @@ Status Describe(const std::string& folder, const ConfigFields& config_json,
     if (embeds || options.is_embedding) architecture.top = Top::kNothing;
   }
   PORTICO_ASSIGN_OR_RETURN(const HfConfig config, ParseHfConfig(architecture, &fields));
+  PORTICO_RETURN_IF_ERROR(
+      CheckContextLength(options.context_length, config.max_position_embeddings));
   PORTICO_ASSIGN_OR_RETURN(*plan, PlanImport(config, weights, options.dtype));
   if (architecture.top != Top::kLanguage) {
     PORTICO_ASSIGN_OR_RETURN(model->pooling,
@@ -211,6 +235,13 @@ Status Describe(const std::string& folder, const ConfigFields& config_json,
 }
 
 }  // namespace
+
+Status CheckContextLength(int64_t wanted, int64_t most) {
+  if (wanted >= 0 && wanted <= most) return OkStatus();
+  return InvalidArgument(
+      "context_length",
+      fmt::format("the context length {} is not from 1 to the model's {}", wanted, most));
+}
 
 StatusOr<ImportedModel> ImportFolder(const std::string& folder, const ImportOptions& options,
                                      const ImportProgress& progress) {

@@ -24,11 +24,15 @@ struct ImportOptions {
   ImportDtype dtype = ImportDtype::kAuto;  // of matrices; vectors are float32
   std::string quantization;                // "" or a name that ParseQuantization() takes
   int threads = 1;
+  int32_t context_length = 0;  // wanted of the model; 0: what it has
   uint64_t cache_bytes = kDefaultImportCacheBytes;
   // A model that generates is imported for its vectors, as one is with sentence-transformers' files.
   bool is_embedding = false;
   std::optional<Pooling> pooling;  // of a model that gives vectors; absent: what the folder says
 };
+
+// INVALID_ARGUMENT with both numbers if a context of `wanted` tokens is more than a model has; 0 wants none.
+Status CheckContextLength(int64_t wanted, int64_t most);
 
 struct ImportedModel {
   std::string file;              // the GGUF, complete and checked

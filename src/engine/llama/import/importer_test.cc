@@ -103,7 +103,7 @@ TEST_F(ImporterTest, HashesWeightsThatNobodyHasTouchedOnce) {
   EXPECT_EQ(Cached(".hash").size(), 0u);  // written just now: a change might not show
   std::this_thread::sleep_for(std::chrono::milliseconds(3100));
   EXPECT_THAT(stages_of_a_start(), ElementsAre("reading weights"));
-  EXPECT_EQ(Cached(".hash").size(), 1u);
+  EXPECT_EQ(Cached(".hash").size(), 2u);  // of the weights and of the import
   EXPECT_THAT(stages_of_a_start(), ElementsAre());
 
   // A change that puts the modification time back.
@@ -132,7 +132,8 @@ TEST_F(ImporterTest, TheLeastRecentlyUsedImportsGoButNoneThatIsUsed) {
     ASSERT_TRUE(imported.ok()) << MessageOf(imported.status());
     files.push_back(imported->file);
     if (i == 1) uses.push_back(*std::move(imported->use));
-    fs::last_write_time(imported->file, fs::file_time_type::clock::now() + std::chrono::seconds(i));
+    fs::last_write_time(fs::path(imported->file).replace_extension(".seal"),
+                        fs::file_time_type::clock::now() + std::chrono::seconds(i));
   }
   EXPECT_EQ(Cached(".gguf").size(), 4u);
   const auto cache = ImportCache::Open();
@@ -164,6 +165,29 @@ TEST_F(ImporterTest, ReplacesACachedFileThatWasDamaged) {
   auto second = Import();
   ASSERT_TRUE(second.ok()) << MessageOf(second.status());
   EXPECT_TRUE(ReadGgufModel(second->file).ok());
+}
+
+// Imports were checked by their heads alone: a flipped bit in the weights was served.
+TEST_F(ImporterTest, ReplacesACachedFileWhoseWeightsWereDamaged) {
+  model_.Write(folder_.path());
+  auto first = Import();
+  ASSERT_TRUE(first.ok()) << MessageOf(first.status());
+  const std::string whole = ReadFile(first->file);
+  std::string damaged = whole;
+  damaged[damaged.size() - 100] ^= 1;
+  WriteFile(first->file, damaged);
+  auto second = Import();
+  ASSERT_TRUE(second.ok()) << MessageOf(second.status());
+  EXPECT_EQ(ReadFile(second->file), whole);
+}
+
+TEST_F(ImporterTest, AnImportWithoutASealIsMadeAgain) {
+  model_.Write(folder_.path());
+  auto first = Import();
+  ASSERT_TRUE(first.ok()) << MessageOf(first.status());
+  fs::remove(fs::path(first->file).replace_extension(".seal"));
+  EXPECT_TRUE(Import().ok());
+  EXPECT_EQ(Cached(".seal").size(), 1u);
 }
 
 // A process that is killed while it writes leaves a temporary file and nothing under the final

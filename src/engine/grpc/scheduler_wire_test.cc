@@ -1,0 +1,149 @@
+#include "engine/grpc/scheduler_wire.h"
+
+#include <gtest/gtest.h>
+
+#include "sglang/grpc/scheduler/sglang_scheduler.pb.h"
+
+namespace portico {
+namespace {
+
+namespace pb = ::sglang::grpc::scheduler;
+
+GenerateRequest Request() {
+  GenerateRequest request;
+  request.stream = 9;
+  request.prompt = std::make_shared<const std::vector<TokenId>>(std::vector<TokenId>{5, 6, 7});
+  auto sampling = std::make_shared<SamplingParams>();
+  sampling->temperature = 0.5f;
+  sampling->stop_token_ids = {11};
+  sampling->logit_bias = {{3, -1.5f}};
+  request.sampling = sampling;
+  request.max_new_tokens = 40;
+  return request;
+}
+
+TEST(SchedulerWireTest, SaysWhatTheRequestAsksFor) {
+  std::string bytes;
+  ASSERT_TRUE(SchedulerWire().EncodeGenerate(Request(), "r-9", &bytes).ok());
+  pb::GenerateRequest message;
+  ASSERT_TRUE(message.ParseFromString(bytes));
+  EXPECT_EQ(message.request_id(), "r-9");
+  EXPECT_EQ(message.tokenized().input_ids_size(), 3);
+  EXPECT_EQ(message.sampling_params().temperature(), 0.5f);
+  EXPECT_EQ(message.sampling_params().max_new_tokens(), 40u);
+  EXPECT_EQ(message.sampling_params().logit_bias().at("3"), -1.5f);
+  EXPECT_TRUE(message.stream());
+  EXPECT_EQ(message.logprob_start_len(), -1);
+}
+
+TEST(SchedulerWireTest, RefusesWhatTheProtocolCannotSay) {
+  GenerateRequest request = Request();
+  auto sampling = std::make_shared<SamplingParams>(*request.sampling);
+  sampling->seed = 4;
+  request.sampling = sampling;
+  std::string bytes;
+  const Status status = SchedulerWire().EncodeGenerate(request, "r", &bytes);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(FieldOf(status), "seed");
+}
+
+TEST(SchedulerWireTest, SaysWhatTheAnswerMustLookLike) {
+  const auto sent = [](ConstraintKind kind, std::string text) {
+    GenerateRequest request = Request();
+    auto constraint = std::make_shared<Constraint>();
+    constraint->kind = kind;
+    constraint->text = std::move(text);
+    request.constraint = std::move(constraint);
+    std::string bytes;
+    EXPECT_TRUE(SchedulerWire().EncodeGenerate(request, "r", &bytes).ok());
+    pb::GenerateRequest message;
+    EXPECT_TRUE(message.ParseFromString(bytes));
+    EXPECT_FALSE(message.require_reasoning());
+    return message.sampling_params();
+  };
+  EXPECT_EQ(sent(ConstraintKind::kJsonSchema, "{}").json_schema(), "{}");
+  EXPECT_EQ(sent(ConstraintKind::kJsonObject, "").json_schema(), R"({"type": "object"})");
+  EXPECT_EQ(sent(ConstraintKind::kRegex, "a+").regex(), "a+");
+  EXPECT_EQ(sent(ConstraintKind::kEbnf, "root ::= x").ebnf_grammar(), "root ::= x");
+  EXPECT_EQ(sent(ConstraintKind::kStructuralTag, "{}").structural_tag(), "{}");
+  EXPECT_EQ(sent(ConstraintKind::kChoice, R"(["a.", "b"])").regex(), "(a\\.|b)");
+}
+
+pb::GenerateResponse Chunk(std::initializer_list<uint32_t> ids) {
+  pb::GenerateResponse response;
+  for (uint32_t id : ids) response.mutable_chunk()->add_token_ids(id);
+  return response;
+}
+
+pb::GenerateResponse Complete(std::initializer_list<uint32_t> ids, const std::string& reason) {
+  pb::GenerateResponse response;
+  for (uint32_t id : ids) response.mutable_complete()->add_output_ids(id);
+  response.mutable_complete()->set_finish_reason(reason);
+  response.mutable_complete()->set_completion_tokens(static_cast<uint32_t>(ids.size()));
+  return response;
+}
+
+TEST(SchedulerWireTest, TheLastMessageBringsOnlyWhatChunksHaveNot) {
+  StreamProgress progress;
+  TokenDelta first;
+  const SchedulerWire wire;
+  ASSERT_TRUE(wire.DecodeGenerate(Chunk({1, 2}).SerializeAsString(), &progress, &first).ok());
+  EXPECT_EQ(first.tokens.size(), 2u);
+  EXPECT_EQ(first.finish, FinishReason::kNone);
+  TokenDelta last;
+  auto complete = Complete({1, 2, 3}, "stop");
+  complete.mutable_complete()->set_matched_token_id(3);
+  ASSERT_TRUE(wire.DecodeGenerate(complete.SerializeAsString(), &progress, &last).ok());
+  ASSERT_EQ(last.tokens.size(), 1u);
+  EXPECT_EQ(last.tokens[0], 3);
+  EXPECT_EQ(last.finish, FinishReason::kStop);
+  EXPECT_EQ(last.matched_token, 3);
+}
+
+TEST(SchedulerWireTest, NonsenseIsAnError) {
+  const SchedulerWire wire;
+  for (const std::string& bytes :
+       {std::string("\xff\xff\xff"), std::string(), Complete({1}, "magic").SerializeAsString()}) {
+    StreamProgress progress;
+    TokenDelta delta;
+    EXPECT_FALSE(wire.DecodeGenerate(bytes, &progress, &delta).ok());
+  }
+  StreamProgress progress;
+  progress.received = 5;
+  TokenDelta delta;
+  EXPECT_FALSE(
+      wire.DecodeGenerate(Complete({1}, "stop").SerializeAsString(), &progress, &delta).ok());
+}
+
+TEST(SchedulerWireTest, AWorkersFactsAreChecked) {
+  pb::GetModelInfoResponse response;
+  response.set_vocab_size(1000);
+  response.set_max_context_length(4096);
+  response.add_eos_token_ids(7);
+  auto facts = SchedulerWire().DecodeModelInfo(response.SerializeAsString());
+  ASSERT_TRUE(facts.ok());
+  EXPECT_TRUE(CheckFacts(*facts).ok());
+  facts->info.eos_token_ids = {1000};
+  EXPECT_FALSE(CheckFacts(*facts).ok());
+  facts->info.eos_token_ids = {};
+  facts->info.vocab_size = -1;
+  EXPECT_FALSE(CheckFacts(*facts).ok());
+}
+
+TEST(SchedulerWireTest, LogProbabilitiesOfAWholeAnswerAreCutToTheNewTokens) {
+  pb::GenerateResponse response = Chunk({4});
+  auto& logprobs = *response.mutable_chunk()->mutable_output_logprobs();
+  for (uint32_t id : {3u, 4u}) {
+    logprobs.add_token_ids(id);
+    logprobs.add_token_logprobs(-static_cast<float>(id));
+  }
+  StreamProgress progress;
+  TokenDelta delta;
+  ASSERT_TRUE(SchedulerWire().DecodeGenerate(response.SerializeAsString(), &progress, &delta).ok());
+  ASSERT_EQ(delta.logprobs.size(), 1u);
+  EXPECT_EQ(delta.logprobs[0].chosen.token, 4);
+  EXPECT_EQ(delta.logprobs[0].chosen.logprob, -4.0f);
+}
+
+}  // namespace
+}  // namespace portico

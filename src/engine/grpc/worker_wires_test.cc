@@ -1,0 +1,131 @@
+// vLLM's protocol and SGLang's own, as messages.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/grpc/native_wire.h"
+#include "engine/grpc/vllm_wire.h"
+#include "sglang/runtime/v1/sglang.pb.h"
+#include "vllm/grpc/engine/vllm_engine.pb.h"
+
+namespace portico {
+namespace {
+
+namespace vllm = ::vllm::grpc::engine;
+namespace native = ::sglang::runtime::v1;
+
+GenerateRequest SomeRequest() {
+  GenerateRequest request;
+  request.stream = 9;
+  request.prompt = std::make_shared<const std::vector<TokenId>>(std::vector<TokenId>{5, 6, 7});
+  auto sampling = std::make_shared<SamplingParams>();
+  sampling->seed = 40;
+  request.sampling = sampling;
+  request.max_new_tokens = 40;
+  return request;
+}
+
+native::GenerateResponse Message(std::initializer_list<int32_t> ids, int total,
+                                 std::string finish) {
+  native::GenerateResponse response;
+  for (const int32_t id : ids) response.add_output_ids(id);
+  auto& meta = *response.mutable_meta_info();
+  meta["completion_tokens"] = std::to_string(total);
+  meta["prompt_tokens"] = "3";
+  meta["finish_reason"] = std::move(finish);
+  return response;
+}
+
+TEST(WorkerWiresTest, ChoicesOfARequestHaveSeedsOfTheirOwn) {
+  GenerateRequest request = SomeRequest();
+  for (request.choice = 0; request.choice < 2; ++request.choice) {
+    std::string bytes;
+    ASSERT_TRUE(VllmWire().EncodeGenerate(request, "r", &bytes).ok());
+    vllm::GenerateRequest first;
+    ASSERT_TRUE(first.ParseFromString(bytes));
+    EXPECT_EQ(first.sampling_params().seed(), 40 + request.choice);
+    EXPECT_EQ(first.sampling_params().top_k(), 0u) << "all, in their words";
+    ASSERT_TRUE(NativeWire().EncodeGenerate(request, "r", &bytes).ok());
+    native::GenerateRequest second;
+    ASSERT_TRUE(second.ParseFromString(bytes));
+    EXPECT_EQ(second.sampling_params().seed(), 40 + request.choice);
+  }
+}
+
+TEST(WorkerWiresTest, TokensSoFarAndNewTokensAreToldApartByTheirCount) {
+  for (const bool cumulative : {true, false}) {
+    const NativeWire wire;
+    StreamProgress progress;
+    TokenDelta first;
+    TokenDelta last;
+    const auto more = cumulative ? Message({1, 2, 3}, 3, R"({"type":"stop","matched":3})")
+                                 : Message({3}, 3, R"({"type":"stop","matched":3})");
+    ASSERT_TRUE(
+        wire.DecodeGenerate(Message({1, 2}, 2, "null").SerializeAsString(), &progress, &first)
+            .ok());
+    ASSERT_TRUE(wire.DecodeGenerate(more.SerializeAsString(), &progress, &last).ok());
+    EXPECT_EQ(first.tokens.size(), 2u);
+    EXPECT_EQ(first.finish, FinishReason::kNone);
+    ASSERT_EQ(last.tokens.size(), 1u);
+    EXPECT_EQ(last.matched_token, 3);
+    EXPECT_EQ(last.finish, FinishReason::kStop);
+    EXPECT_EQ(last.usage.prompt_tokens, 3);
+  }
+}
+
+TEST(WorkerWiresTest, NonsenseOfANativeWorkerIsAnError) {
+  const NativeWire wire;
+  auto unending = Message({1}, 1, "null");
+  unending.set_finished(true);
+  for (const std::string& bytes :
+       {std::string("\xff\xff\xff"), Message({1, 2}, 7, "null").SerializeAsString(),
+        Message({1}, 1, "{").SerializeAsString(),
+        Message({1}, 1, R"({"type":"magic"})").SerializeAsString(), unending.SerializeAsString()}) {
+    StreamProgress progress;
+    TokenDelta delta;
+    EXPECT_FALSE(wire.DecodeGenerate(bytes, &progress, &delta).ok());
+  }
+}
+
+TEST(WorkerWiresTest, LogProbabilitiesOfThePromptBeginWhereTheyWereAskedFor) {
+  // vLLM gives all positions, whatever was asked for.
+  vllm::GenerateResponse response;
+  auto& logprobs = *response.mutable_chunk()->mutable_input_logprobs();
+  for (uint32_t id = 0; id < 4; ++id) {
+    logprobs.add_token_ids(id);
+    logprobs.add_token_logprobs()->set_value(-static_cast<float>(id));
+  }
+  for (const int32_t start : {0, 1, 3}) {
+    StreamProgress progress;
+    progress.prompt_logprobs_start = start;
+    TokenDelta delta;
+    ASSERT_TRUE(VllmWire().DecodeGenerate(response.SerializeAsString(), &progress, &delta).ok());
+    ASSERT_EQ(delta.prompt_logprobs.size(), static_cast<size_t>(4 - std::max(1, start)));
+    EXPECT_EQ(delta.prompt_logprobs[0].chosen.token, std::max(1, start));
+  }
+}
+
+TEST(WorkerWiresTest, ControlsThatAProtocolLacksAreRefused) {
+  EXPECT_TRUE(VllmWire().EncodeControl(FlushCacheControl{}).ok());
+  EXPECT_EQ(VllmWire().EncodeControl(PauseControl{}).status().code(),
+            StatusCode::kFailedPrecondition);
+  const auto pause = NativeWire().EncodeControl(PauseControl{.mode = PauseMode::kRetract});
+  ASSERT_TRUE(pause.ok());
+  native::PauseGenerationRequest message;
+  ASSERT_TRUE(message.ParseFromString(pause->request));
+  EXPECT_EQ(message.mode(), "retract");
+  native::FlushCacheResponse refused;
+  refused.set_message("busy");
+  const Status status =
+      NativeWire().DecodeControl(FlushCacheControl{}, refused.SerializeAsString());
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(MessageOf(status), "busy");
+}
+
+}  // namespace
+}  // namespace portico

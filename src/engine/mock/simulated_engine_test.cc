@@ -1,0 +1,119 @@
+#include "engine/mock/simulated_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <vector>
+
+namespace portico {
+namespace {
+
+class Sink final : public TokenSink {
+ public:
+  ShardIndex shard() const override { return kNoShard; }
+  void Deliver(std::vector<TokenDelta> batch) override {
+    std::lock_guard lock(mutex_);
+    for (TokenDelta& delta : batch) {
+      std::vector<TokenId>& tokens = tokens_[delta.stream];
+      tokens.insert(tokens.end(), delta.tokens.begin(), delta.tokens.end());
+      if (delta.finish != FinishReason::kNone) last_[delta.stream] = std::move(delta);
+    }
+    changed_.notify_all();
+  }
+  // The stream's last delta.
+  TokenDelta& Await(StreamId stream) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return last_.contains(stream); });
+    return last_[stream];
+  }
+  // Of a stream that has ended.
+  const std::vector<TokenId>& tokens(StreamId stream) { return tokens_[stream]; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<StreamId, std::vector<TokenId>> tokens_;
+  std::map<StreamId, TokenDelta> last_;
+};
+
+GenerateRequest Request(StreamId stream, std::vector<TokenId> prompt, int32_t count) {
+  GenerateRequest request;
+  request.stream = stream;
+  request.prompt = std::make_shared<const std::vector<TokenId>>(std::move(prompt));
+  request.sampling = std::make_shared<const SamplingParams>();
+  request.max_new_tokens = count;
+  return request;
+}
+
+std::vector<TokenId> Prompt(TokenId first, size_t size) {
+  std::vector<TokenId> prompt(size);
+  std::iota(prompt.begin(), prompt.end(), first);
+  return prompt;
+}
+
+std::unique_ptr<Engine> Make(MockSimulation simulation) {
+  MockEngineOptions options;
+  options.vocab_size = 100000;
+  options.context_length = 4096;
+  options.max_running_requests = 4;
+  options.special_ids = {7};
+  options.simulation = simulation;
+  return NewMockEngine(std::move(options));
+}
+
+TEST(SimulatedEngineTest, AnswersWithThePromptsOwnTokensAndSharesPrefixes) {
+  Sink sink;
+  auto engine = Make({.kv_cells = 1000, .prefill_us = 1});
+  std::vector<TokenId> prompt = Prompt(1, 100);
+  ASSERT_TRUE(engine->Submit(Request(1, prompt, 8), &sink).ok());
+  const TokenDelta& last = sink.Await(1);
+  EXPECT_EQ(sink.tokens(1), (std::vector<TokenId>{1, 2, 3, 4, 5, 6, 8, 9}));
+  EXPECT_EQ(last.finish, FinishReason::kLength);
+  EXPECT_EQ(last.usage.cached_tokens, 0);
+  prompt.push_back(5000);
+  ASSERT_TRUE(engine->Submit(Request(2, prompt, 1), &sink).ok());
+  EXPECT_EQ(sink.Await(2).usage.cached_tokens, 100);
+  EXPECT_EQ(engine->load().cached_tokens, 100U);
+  EXPECT_EQ(engine->load().prompt_tokens, 201U);
+  EXPECT_EQ(engine->load().running, 0);
+}
+
+TEST(SimulatedEngineTest, APrefixThatWasPushedOutIsComputedAgain) {
+  Sink sink;
+  auto engine = Make({.kv_cells = 300});
+  StreamId id = 0;
+  for (const TokenId first : {1, 1000, 2000, 1}) {
+    ASSERT_TRUE(engine->Submit(Request(++id, Prompt(first, 150), 2), &sink).ok());
+    EXPECT_EQ(sink.Await(id).usage.cached_tokens, 0) << id;
+  }
+  const Status status = engine->Submit(Request(9, Prompt(1, 300), 2), &sink);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+}
+
+TEST(SimulatedEngineTest, AStepTakesAsLongAsItIsTold) {
+  Sink sink;
+  auto engine = Make({.kv_cells = 1000, .step_ms = 5, .prefill_us = 100, .decode_us = 1000});
+  const auto started = std::chrono::steady_clock::now();
+  ASSERT_TRUE(engine->Submit(Request(1, Prompt(1, 100), 6), &sink).ok());
+  sink.Await(1);
+  // 5 + 10 ms for the prompt, 5 + 1 for each of the five tokens that follow its first.
+  EXPECT_GE(std::chrono::steady_clock::now() - started, std::chrono::milliseconds(45));
+}
+
+TEST(SimulatedEngineTest, AnAbortedStreamGivesItsCellsBack) {
+  Sink sink;
+  auto engine = Make({.kv_cells = 1000, .step_ms = 1});
+  ASSERT_TRUE(engine->Submit(Request(1, Prompt(1, 10), 900), &sink).ok());
+  engine->Abort(1, kNoShard);
+  EXPECT_EQ(sink.Await(1).finish, FinishReason::kAbort);
+  EXPECT_EQ(engine->load().kv_cells_used, 0);
+  engine->Stop();
+  EXPECT_FALSE(engine->Submit(Request(2, Prompt(1, 10), 1), &sink).ok());
+}
+
+}  // namespace
+}  // namespace portico

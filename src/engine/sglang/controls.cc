@@ -1,0 +1,115 @@
+// What is asked of SGLang beside requests (engine/control.h), as its own front end asks it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/sglang/engine_state.h"
+
+namespace portico::sglang {
+namespace {
+
+// The first rank's refusal, if any: success=false with a message.
+Status StatusOf(const SchedulerLink::Replies& replies, StatusCode failure) {
+  for (const Message& reply : replies) {
+    const Value* success = reply.fields.Find("success");
+    const bool* said = success == nullptr ? nullptr : success->As<bool>();
+    if (said == nullptr || *said) continue;
+    const Value* message = reply.fields.Find("message");
+    const auto* text = message == nullptr ? nullptr : message->As<std::string>();
+    return Error(failure, text == nullptr || text->empty() ? "SGLang refused it" : *text);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+void SglangEngine::Control(EngineControl control, TimePoint deadline, ControlDone done) {
+  std::visit([&](const auto& one) { Do(one, deadline, std::move(done)); }, control);
+}
+
+void SglangEngine::Ask(std::string_view message, Value fields, TimePoint deadline,
+                       StatusCode failure, ControlDone done) {
+  const auto life = Life();
+  if (!life.ok()) return done(life.status());
+  (*life)->link->Call(
+      message, std::move(fields), static_cast<size_t>((*life)->facts.ranks), deadline,
+      [failure, done = std::move(done)](StatusOr<SchedulerLink::Replies> replies) mutable {
+        done(replies.ok() ? StatusOf(*replies, failure) : replies.status());
+      });
+}
+
+void SglangEngine::Do(const FlushCacheControl&, TimePoint deadline, ControlDone done) {
+  Ask("FlushCacheReqInput", Map{}, deadline, StatusCode::kFailedPrecondition, std::move(done));
+}
+
+void SglangEngine::Do(const PauseControl& control, TimePoint deadline, ControlDone done) {
+  const auto life = Life();
+  if (!life.ok()) return done(life.status());
+  // The scheduler dies of mode "abort". SGLang's front end ends the requests itself; those that come later wait in a
+  // scheduler that is paused and empty.
+  const bool abort = control.mode == PauseMode::kAbort;
+  if (abort && (*life)->media != nullptr) (*life)->media->AbortAll();
+  if (abort) (*life)->link->AbortAll();
+  const char* mode = control.mode == PauseMode::kInPlace ? "in_place" : "retract";
+  (*life)->link->CallAfterAborts(
+      "PauseGenerationReqInput", Map{{"mode", mode}}, deadline,
+      [this, life = *life, done = std::move(done)](StatusOr<SchedulerLink::Replies> sent) mutable {
+        if (sent.ok()) {
+          paused_.store(true, std::memory_order_relaxed);
+          life->link->SetPaused(true);
+        }
+        done(sent.status());
+      });
+}
+
+void SglangEngine::Do(const ContinueControl&, TimePoint deadline, ControlDone done) {
+  const auto life = Life();
+  if (!life.ok()) return done(life.status());
+  (*life)->link->Call(
+      "ContinueGenerationReqInput", Map{}, 0, deadline,
+      [this, life = *life, done = std::move(done)](StatusOr<SchedulerLink::Replies> sent) mutable {
+        if (sent.ok()) {
+          paused_.store(false, std::memory_order_relaxed);
+          life->link->SetPaused(false);
+        }
+        done(sent.status());
+      });
+}
+
+void SglangEngine::Do(const UpdateWeightsControl& control, TimePoint deadline, ControlDone done) {
+  const auto life = Life();
+  if (!life.ok()) return done(life.status());
+  // Without a load_format the scheduler says "Unknown load_format".
+  Map fields{{"model_path", control.path},
+             {"load_format",
+              control.load_format.empty() ? (*life)->facts.load_format : control.load_format},
+             {"abort_all_requests", control.abort_requests}};
+  if (!control.weight_version.empty()) {
+    fields.emplace_back("weight_version", control.weight_version);
+  }
+  Ask("UpdateWeightFromDiskReqInput", std::move(fields), deadline, StatusCode::kInvalidArgument,
+      std::move(done));
+}
+
+void SglangEngine::Do(const StartProfileControl& control, TimePoint deadline, ControlDone done) {
+  Map fields{{"req_type", 1},
+             {"with_stack", control.with_stack.value_or(true)},
+             {"record_shapes", control.record_shapes.value_or(true)},
+             {"profile_id", fmt::format("{}", UnixSeconds())}};
+  if (!control.output_dir.empty()) fields.emplace_back("output_dir", control.output_dir);
+  if (control.start_step) fields.emplace_back("start_step", *control.start_step);
+  if (control.num_steps) fields.emplace_back("num_steps", *control.num_steps);
+  if (!control.activities.empty()) {
+    List activities(control.activities.begin(), control.activities.end());
+    fields.emplace_back("activities", std::move(activities));
+  }
+  Ask("ProfileReq", std::move(fields), deadline, StatusCode::kFailedPrecondition, std::move(done));
+}
+
+void SglangEngine::Do(const StopProfileControl&, TimePoint deadline, ControlDone done) {
+  Ask("ProfileReq", Map{{"req_type", 2}}, deadline, StatusCode::kFailedPrecondition,
+      std::move(done));
+}
+
+}  // namespace portico::sglang

@@ -1,0 +1,74 @@
+// What the launcher says of a running SGLang (python/portico/sglang_launch.py, event "ready").
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "text/json.h"
+
+namespace portico::sglang {
+
+struct LoraFact {
+  std::string id;
+  std::string name;
+  std::string path;
+};
+
+// Where a data-parallel rank publishes its KV cache events.
+struct KvEventAddress {
+  std::string endpoint;
+  std::string topic;
+  std::string replay;  // empty: none
+};
+
+struct Facts {
+  std::string version;
+  int64_t pid = 0;  // of the launcher
+  std::string scheduler_input;
+  std::string tokenizer;
+  std::string detokenizer;
+  std::string load_snapshot;  // a file; empty: there is none
+
+  std::string model_path;
+  std::string tokenizer_path;
+  std::string architecture;
+  std::string dtype;
+  int32_t vocab_size = 0;
+  int32_t context_length = 0;
+  int32_t hidden_size = 0;
+  bool is_generation = true;
+  std::vector<int32_t> eos_token_ids;
+  std::vector<std::string> labels;
+  std::string problem_type;
+  std::vector<std::string> architectures;
+
+  int64_t max_total_tokens = 0;
+  int32_t max_input_tokens = 0;
+  int32_t max_running_requests = 0;  // 0: it has not said
+  int32_t ranks = 1;
+  bool has_tokenizer = true;  // the scheduler's; without it there are no stop strings
+  bool caches_prefixes = true;
+  bool lora = false;
+  std::string device;  // "cuda", "cpu" …
+  bool records_experts = false;
+  bool hidden_states = false;
+  bool last_hidden_state_only = false;
+  bool custom_logit_processors = false;
+  bool priorities = false;
+  int32_t draft_tokens = 0;  // of a step of speculation, with the model's own; 0: there is none
+  std::string grammar_backend;
+  std::string load_format;
+  std::string weight_version;
+  std::vector<LoraFact> loras;
+  std::string media_socket;  // of the helpers that read media; empty: there are none
+  int32_t media_helpers = 0;
+  std::string no_media;                   // why there are none, where the model could see
+  std::vector<KvEventAddress> kv_events;  // by rank; empty: none are published
+
+  // INVALID_ARGUMENT for facts that lack what Portico needs.
+  static StatusOr<Facts> Parse(const Json& json);
+};
+
+}  // namespace portico::sglang

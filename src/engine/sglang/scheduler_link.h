@@ -1,0 +1,191 @@
+// The way to one running scheduler (or its data-parallel controller): sockets, the thread that serves them, and the
+// streams and control calls that wait for an answer.
+//
+// Frames are made by the callers and only sent here, in the order in which they were posted. A step's output is read
+// once, split by sink and delivered in one call a sink.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "engine/engine.h"
+#include "engine/outbox.h"
+#include "engine/sglang/codec.h"
+#include "engine/sglang/facts.h"
+#include "net/zmq/zmq_socket.h"
+
+namespace portico::sglang {
+
+inline constexpr size_t kRidBytes = 32;
+
+struct LinkCounters {
+  std::atomic<uint64_t> steps{0};  // frames with outputs
+  std::atomic<uint64_t> prompt_tokens{0};
+  std::atomic<uint64_t> cached_tokens{0};
+  std::atomic<uint64_t> generated_tokens{0};
+  std::atomic<uint64_t> retractions{0};
+  std::atomic<uint64_t> bad_frames{0};
+};
+
+class SchedulerLink {
+ public:
+  // A request on its way: what is needed to answer it.
+  struct Stream {
+    StreamId id = 0;
+    TokenSink* tokens = nullptr;  // one of the two
+    PoolingSink* pooling = nullptr;
+    bool logprobs = false;
+    int32_t prompt_logprobs_start = -1;
+    bool hidden_states = false;
+    std::string lora;  // keeps the adapter loaded
+    bool aborted = false;
+    TimePoint aborted_at{};
+    TokenUsage usage;
+  };
+  // One reply a rank, in the order in which they came, or why there is none.
+  using Replies = std::vector<Message>;
+  using ControlAnswer = absl::AnyInvocable<void(StatusOr<Replies>)>;
+
+  // `exit_descriptor` is readable once the engine has died; `on_death` is then called, once, on the link's thread, after
+  // every stream and call has ended with UNAVAILABLE. `on_stream_end` hears of every stream's end.
+  // UNAVAILABLE: a socket cannot be bound.
+  static StatusOr<std::unique_ptr<SchedulerLink>> Start(
+      std::shared_ptr<const Codec> codec, const Facts& facts, int exit_descriptor,
+      LinkCounters* counters, absl::AnyInvocable<void()> on_death,
+      absl::AnyInvocable<void(const Stream&)> on_stream_end);
+  // Stops as Stop().
+  ~SchedulerLink();
+
+  // Any thread from here on. The rid of a stream on this link: of fixed length, since the scheduler's abort takes every
+  // rid that begins with the one given.
+  std::string RidOf(StreamId stream) const;
+  // False once the engine has died or the link has stopped: then nothing comes of it.
+  bool Submit(std::vector<Stream> streams, std::vector<std::string> frames);
+  void Abort(StreamId stream);
+  // Ends all streams, as if aborted.
+  void AbortAll();
+  // Sends fields (with a token of the link's in http_worker_ipc) and waits for `replies` of them; 0: there is no answer,
+  // and `done` is called when it is sent. `done` is called once, on the link's thread or this one.
+  void Call(std::string_view message, Value fields, size_t replies, TimePoint deadline,
+            ControlAnswer done);
+  // The same without an answer, sent once all streams that have been aborted so far have ended; what is posted later goes
+  // out behind it.
+  void CallAfterAborts(std::string_view message, Value fields, TimePoint deadline,
+                       ControlAnswer done);
+  // While the scheduler is paused it ends no stream that runs: aborts are then answered here.
+  void SetPaused(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
+
+  int64_t live() const { return live_.load(std::memory_order_relaxed); }
+  TimePoint last_sign_of_life() const;
+
+  // Ends every stream (kAbort) and call, joins the thread. Idempotent.
+  void Stop();
+
+ private:
+  struct Begin {
+    Stream stream;
+    std::string frame;
+  };
+  struct AbortOne {
+    StreamId stream;
+  };
+  struct AbortEvery {};
+  struct Control {
+    std::string frame;
+    std::string token;
+    size_t replies = 0;
+    bool after_aborts = false;
+    TimePoint deadline;
+    ControlAnswer done;
+    Replies got;
+  };
+  using Item = std::variant<Begin, AbortOne, AbortEvery, Control>;
+
+  SchedulerLink() = default;
+  void PostCall(std::string_view message, Value fields, Control call, ControlAnswer done);
+  bool Post(std::vector<Item> items);
+  void Wake();
+
+  // The rest runs on the link's thread.
+  void Run();
+  int PollTimeout() const;
+  void TakeItems();
+  void TakeHeld();
+  void Take(Begin& item);
+  void Take(AbortOne& item);
+  void Take(AbortEvery& item);
+  void Take(Control& item);
+  void Send(std::string frame);
+  void AbortHeld(StreamId id);
+  void SendAbort(StreamId stream);
+  void FlushUnsent();
+  void ReceiveAll(net::ZmqSocket* socket);
+  void OnFrame(std::string_view frame);
+  void OnTokens(std::string_view frame);
+  void OnTokenRow(const OutputBatch& batch, size_t row);
+  void OnEmbeddings(std::string_view frame);
+  void OnEmbeddingRow(const OutputBatch& batch, size_t row);
+  void OnAborted(const Message& message);
+  void OnReply(Message message);
+  void BadFrame(std::string_view frame, std::string_view why);
+  Stream* FindStream(std::string_view rid);
+  bool FillLogprobs(const OutputBatch& batch, size_t row, const Stream& stream, TokenDelta* delta);
+  void FillExtras(const OutputBatch& batch, size_t row, const FinishInfo& finish,
+                  const Stream& stream, TokenDelta* delta);
+  void End(Stream* stream, TokenDelta delta);
+  void End(Stream* stream, FinishReason reason, Status error);
+  void EndAll(FinishReason reason, const Status& error);
+  void Expire(TimePoint now);
+  void DeliverAll();
+
+  std::shared_ptr<const Codec> codec_;
+  int32_t draft_tokens_ = 0;
+  std::string rid_prefix_;
+  LinkCounters* counters_ = nullptr;
+  absl::AnyInvocable<void()> on_death_;
+  absl::AnyInvocable<void(const Stream&)> on_stream_end_;
+  int exit_descriptor_ = -1;
+  int wake_descriptor_ = -1;
+  net::ZmqContext context_;
+  net::ZmqSocket input_;
+  net::ZmqSocket tokenizer_;
+  net::ZmqSocket detokenizer_;
+
+  std::atomic<int64_t> live_{0};
+  std::atomic<bool> paused_{false};
+  std::atomic<int64_t> last_sign_{0};
+  std::atomic<uint64_t> next_token_{1};
+
+  Mutex mutex_;
+  std::vector<Item> items_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is taken any more
+
+  std::vector<Item> taken_;
+  std::deque<Item> held_;  // behind a call that waits for aborts, which is the first
+  std::deque<std::string> unsent_;
+  absl::flat_hash_map<StreamId, Stream> streams_;
+  std::vector<StreamId> aborted_;  // of streams_, in the order of the aborts
+  absl::flat_hash_map<std::string, Control> calls_;
+  Outbox<TokenSink, TokenDelta> token_box_;
+  Outbox<PoolingSink, PoolingOutput> pooling_box_;
+  OutputBatch batch_;
+  bool said_bad_frame_ = false;
+
+  Mutex join_mutex_;
+  std::thread thread_ ABSL_GUARDED_BY(join_mutex_);
+};
+
+}  // namespace portico::sglang

@@ -1,0 +1,38 @@
+// From an engine's requests to frames. All that the scheduler does not check is checked here once more, since what it
+// cannot digest ends the whole engine: ids of the vocabulary, lengths, numbers that are none. Pure; any thread.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/sglang/codec.h"
+#include "engine/sglang/facts.h"
+#include "message/generate.h"
+#include "message/pooling.h"
+
+namespace portico::sglang {
+
+// What a request refers to by its client's names, as the scheduler knows it.
+struct WireNames {
+  std::string_view rid;
+  std::string_view lora_id;  // empty: no adapter
+  std::string_view lora_name;
+  std::string_view session_rid;  // of the request that is continued; empty: none
+};
+
+// What SGLang's processor made of a request's media.
+struct MediaInputs {
+  std::vector<TokenId>
+      ids;              // the prompt with the places of the media; stands in the request's place
+  std::string encoded;  // mm_inputs
+};
+
+// INVALID_ARGUMENT names the field. FAILED_PRECONDITION: this SGLang has no place for it.
+StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
+                                    const GenerateRequest& request, const WireNames& names,
+                                    const MediaInputs* media = nullptr);
+StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
+                                    const PoolingRequest& request, std::string_view rid);
+
+}  // namespace portico::sglang
