@@ -1,0 +1,270 @@
+#include "router/fleet/health_monitor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace portico::router {
+namespace {
+
+constexpr Duration kTick = std::chrono::milliseconds(100);
+constexpr Duration kSilence = std::chrono::seconds(1);
+constexpr Duration kPolicyTick = std::chrono::seconds(1);
+
+net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
+  return {.max_head_bytes = 64 << 10,
+          .connect_timeout = std::min(options.connect_timeout, options.health.timeout),
+          .idle_life = options.pool_idle,
+          .max_idle = 1};
+}
+
+}  // namespace
+
+HealthMonitor::HealthMonitor(net::Shard& shard, WorkerRegistry& registry, GatewayMetrics& metrics,
+                             const GatewayOptions& options, const net::TlsClientContext* tls,
+                             TokenWorkers* tokens, HealthEvents events)
+    : shard_(shard),
+      registry_(registry),
+      reader_(registry),
+      metrics_(metrics),
+      options_(options),
+      clients_(shard, ClientOptions(options), tls, options.upstream_http2),
+      tokens_(tokens),
+      events_(std::move(events)),
+      self_(std::make_shared<HealthMonitor*>(this)) {}
+
+void HealthMonitor::Start() { Tick(); }
+
+void HealthMonitor::Stop() {
+  timer_.reset();
+  self_.reset();
+  watches_.clear();
+}
+
+void HealthMonitor::ProbeNow(uint64_t number) {
+  const auto found = watches_.find(number);
+  if (found == watches_.end()) return Tick();
+  Watch& watch = *found->second;
+  watch.next_probe = Clock::now();
+  if (options_.health.enabled && !Probing(watch)) Probe(watch);
+}
+
+void HealthMonitor::Tick() {
+  const TimePoint now = Clock::now();
+  const WorkerSetPtr& set = reader_.Get();
+  if (registry_.version() != version_) {
+    version_ = registry_.version();
+    absl::erase_if(watches_, [&](const auto& entry) {
+      return std::none_of(set->workers().begin(), set->workers().end(),
+                          [&](const WorkerPtr& one) { return one->number() == entry.first; });
+    });
+    clients_.Keep(*set);
+    for (const WorkerPtr& worker : set->workers()) {
+      std::unique_ptr<Watch>& watch = watches_[worker->number()];
+      if (watch != nullptr) continue;
+      watch = std::make_unique<Watch>();
+      watch->worker = worker;
+      watch->quiet_since = now;
+    }
+  }
+  for (const auto& [number, watch] : watches_) Look(*watch, now);
+  if (now >= next_policy_tick_) {
+    registry_.Tick(now);
+    if (tokens_ != nullptr) tokens_->Keep(*set);
+    next_policy_tick_ = now + kPolicyTick;
+  }
+  events_.on_tick();
+  timer_ = shard_.After(kTick, [this] { Tick(); });
+}
+
+void HealthMonitor::Look(Watch& watch, TimePoint now) {
+  Worker& worker = *watch.worker;
+  const bool takes_tokens = worker.protocol() == Protocol::kGrpc;
+  if (takes_tokens && tokens_ == nullptr) return;
+  // What is not known yet of a worker only probes find out.
+  if (!options_.health.enabled &&
+      (worker.protocol() == Protocol::kHttp || worker.health() == Health::kHealthy)) {
+    if (worker.health() == Health::kUnknown) OnGoodProbe(watch, now);
+    if (worker.health() == Health::kUnhealthy) OnGoodProbe(watch, now);
+    if (now >= watch.next_probe && WantsRanks(watch)) AskRanks(watch);
+    return;
+  }
+  if (worker.health() == Health::kHealthy && options_.load_interval > Duration::zero() &&
+      now >= watch.next_load) {
+    if (takes_tokens) {
+      if (!watch.asking_tokens) AskTokenLoad(watch, now);
+    } else if (watch.load == nullptr) {
+      AskLoad(watch, now);
+    }
+  }
+  if (worker.requests() == 0) watch.quiet_since = now;
+  const Duration silent = now - std::max(worker.last_life(), watch.quiet_since);
+  if (silent >= kSilence && watch.next_probe > now + kSilence) watch.next_probe = now;
+  if (options_.health.stall_timeout > Duration::zero() && silent >= options_.health.stall_timeout &&
+      worker.health() != Health::kStalled) {
+    Change(watch, Health::kStalled,
+           fmt::format("it holds {} requests and has sent nothing for {:.0f} s", worker.requests(),
+                       Seconds(silent)));
+    events_.on_stalled(watch.worker);
+  }
+  if (!Probing(watch) && now >= watch.next_probe) Probe(watch);
+}
+
+std::string HealthMonitor::Authorization(const Worker& worker) const {
+  const std::string& key = worker.spec().api_key.empty() ? options_.api_key : worker.spec().api_key;
+  return key.empty() ? "" : "Bearer " + key;
+}
+
+template <typename Answer>
+absl::AnyInvocable<void(StatusOr<Answer>)> HealthMonitor::Later(
+    uint64_t number, void (HealthMonitor::*take)(Watch&, StatusOr<Answer>)) {
+  return [&shard = shard_, weak = std::weak_ptr<HealthMonitor*>(self_), number,
+          take](StatusOr<Answer> answer) {
+    shard.Post([weak, number, take, answer = std::move(answer)]() mutable {
+      const auto self = weak.lock();
+      if (self == nullptr) return;
+      const auto found = (*self)->watches_.find(number);
+      if (found != (*self)->watches_.end()) ((*self)->*take)(*found->second, std::move(answer));
+    });
+  };
+}
+
+void HealthMonitor::ProbeTokens(Watch& watch) {
+  watch.probing_tokens = true;
+  tokens_->Probe(watch.worker, watch.worker->health() != Health::kHealthy, options_.health.timeout,
+                 Later(watch.worker->number(), &HealthMonitor::OnTokens));
+}
+
+void HealthMonitor::OnTokens(Watch& watch, StatusOr<std::vector<std::string>> models) {
+  const TimePoint now = Clock::now();
+  Worker& worker = *watch.worker;
+  watch.probing_tokens = false;
+  watch.try_tokens = false;
+  watch.next_probe = now + options_.health.down_interval;
+  if (!models.ok()) {
+    return OnBadProbe(watch, std::string(MessageOf(models.status())),
+                      models.status().code() == StatusCode::kUnavailable);
+  }
+  worker.SetProtocol(Protocol::kGrpc);
+  worker.NoteLife(now);
+  if (worker.spec().models.empty()) registry_.SetModels(worker, *std::move(models));
+  OnGoodProbe(watch, now);
+}
+
+void HealthMonitor::AskTokenLoad(Watch& watch, TimePoint now) {
+  watch.next_load = now + options_.load_interval;
+  watch.asking_tokens = true;
+  tokens_->AskLoad(watch.worker, options_.health.timeout,
+                   Later(watch.worker->number(), &HealthMonitor::OnTokenLoad));
+}
+
+void HealthMonitor::OnTokenLoad(Watch& watch, StatusOr<ReportedLoad> load) {
+  watch.asking_tokens = false;
+  if (load.ok()) watch.worker->SetReport(*load);
+}
+
+void HealthMonitor::Probe(Watch& watch) {
+  const Worker& worker = *watch.worker;
+  const bool unknown = worker.protocol() == Protocol::kUnknown;
+  if (tokens_ != nullptr &&
+      (worker.protocol() == Protocol::kGrpc || (unknown && watch.try_tokens))) {
+    return ProbeTokens(watch);
+  }
+  watch.probe = std::make_unique<SmallCall>(
+      shard_, clients_.Of(worker), worker,
+      SmallRequest{.target = options_.health.path,
+                   .authorization = Authorization(worker),
+                   .timeout = options_.health.timeout,
+                   .max_bytes = 64 << 10},
+      [this, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
+        OnProbe(number, answer);
+      });
+}
+
+void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer) {
+  const auto found = watches_.find(number);
+  if (found == watches_.end()) return;
+  Watch& watch = *found->second;
+  const TimePoint now = Clock::now();
+  // The probe's own function runs: it is freed at the end of the turn.
+  shard_.AtEndOfTurn([probe = std::shared_ptr<SmallCall>(std::move(watch.probe))] {});
+  watch.next_probe = now + options_.health.down_interval;
+  if (watch.worker->protocol() == Protocol::kUnknown) {
+    if (answer.ok()) watch.worker->SetProtocol(Protocol::kHttp);
+    // A server of HTTP/2 alone breaks off, or answers what HTTP/1.1 cannot read.
+    watch.try_tokens = !answer.ok() && tokens_ != nullptr;
+    if (watch.try_tokens) return ProbeTokens(watch);
+  }
+  if (!answer.ok()) {
+    OnBadProbe(watch, std::string(MessageOf(answer.status())),
+               answer.status().code() == StatusCode::kUnavailable);
+  } else if (answer->status < 200 || answer->status >= 300) {
+    OnBadProbe(watch, fmt::format("its probe is answered {}", answer->status), false);
+  } else {
+    watch.worker->NoteLife(now);
+    OnGoodProbe(watch, now);
+  }
+}
+
+void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
+  Worker& worker = *watch.worker;
+  watch.failures = 0;
+  ++watch.successes;
+  if (worker.health() == Health::kHealthy) {
+    const bool silent = worker.requests() > 0;
+    watch.next_probe =
+        now + (silent ? std::min(kSilence, options_.health.interval) : options_.health.interval);
+  } else if (watch.successes >= options_.health.success_threshold ||
+             worker.health() == Health::kUnknown) {
+    if (std::exchange(watch.refused, false)) registry_.NoteLost(worker);
+    // A lost connection alone does not close it: a worker may answer probes and lose all else.
+    if (std::exchange(watch.was_down, false)) worker.breaker().Close();
+    worker.SetHealthySince(now);
+    Change(watch, Health::kHealthy, "");
+    watch.next_probe = now + options_.health.interval;
+    watch.ranks_known = false;
+    watch.facts_known = false;
+    watch.load_form = 0;  // it may be another program
+    watch.load_known = false;
+    watch.next_load = now;
+    watch.kv_asked = false;
+    watch.kv_form = 0;
+  }
+  if (!watch.facts_known && watch.facts == nullptr && worker.spec().models.empty() &&
+      worker.protocol() == Protocol::kHttp) {
+    AskFacts(watch);
+  }
+  if (WantsRanks(watch)) AskRanks(watch);
+}
+
+void HealthMonitor::OnBadProbe(Watch& watch, const std::string& why, bool gone) {
+  Worker& worker = *watch.worker;
+  watch.successes = 0;
+  ++watch.failures;
+  watch.refused = watch.refused || gone;
+  watch.was_down = true;
+  if (worker.health() == Health::kStalled) return;
+  if (worker.health() == Health::kHealthy && !gone &&
+      watch.failures < options_.health.failure_threshold) {
+    return;
+  }
+  Change(watch, Health::kUnhealthy, why);
+}
+
+void HealthMonitor::Change(Watch& watch, Health health, const std::string& why) {
+  Worker& worker = *watch.worker;
+  const bool changed = worker.SetHealth(health);
+  if (changed) metrics_.health_changes.Add();
+  if (health == Health::kStalled) watch.was_down = true;
+  if (health == Health::kHealthy) {
+    if (changed) LogInfo("worker {} {} is healthy", worker.id(), worker.url());
+    watch.told_down = false;
+  } else if (!std::exchange(watch.told_down, true)) {
+    LogWarning("worker {} {} is {}: {}", worker.id(), worker.url(), HealthName(health), why);
+  }
+}
+
+}  // namespace portico::router

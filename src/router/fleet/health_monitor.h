@@ -1,0 +1,124 @@
+// Watches the workers: probes, what they serve, stalls. Lives on a shard of its own (the gateway's
+// admin thread), so that nothing clients do delays it.
+//
+// A worker that is not healthy is probed every down_interval, a healthy one every interval, and one
+// that holds requests and has been silent for a second every second: what it answers is a sign of
+// life. One that holds requests and from which nothing has come for stall_timeout, not even the
+// answer to a probe, is stalled. Healthy workers are asked for their load every load_interval
+// (load_report.h); one that answers in no known form is asked again when it has been down. Workers that
+// take token ids are watched by the same rules with their own calls; a worker whose URL has no scheme is
+// probed as HTTP and as gRPC in turn until one of them answers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "net/loop/shard.h"
+#include "router/fleet/small_call.h"
+#include "router/fleet/token_workers.h"
+#include "router/fleet/worker_clients.h"
+#include "router/fleet/worker_set.h"
+#include "router/gateway_metrics.h"
+#include "router/gateway_options.h"
+
+namespace portico::router {
+
+// Called on the monitor's shard.
+struct HealthEvents {
+  std::function<void(const WorkerPtr&)> on_stalled;
+  // The worker's server has so many data-parallel ranks; only if GatewayOptions::dp_aware.
+  std::function<void(const WorkerPtr&, int ranks)> on_ranks;
+  std::function<void()> on_tick;  // about ten times a second
+};
+
+class HealthMonitor {
+ public:
+  // `tokens` may be null.
+  HealthMonitor(net::Shard& shard, WorkerRegistry& registry, GatewayMetrics& metrics,
+                const GatewayOptions& options, const net::TlsClientContext* tls,
+                TokenWorkers* tokens, HealthEvents events);
+
+  // On the shard, like all below.
+  void Start();
+  void Stop();
+  // A connection to the worker has failed or was lost, or it is new: looks at once.
+  void ProbeNow(uint64_t number);
+
+ private:
+  struct Watch {
+    WorkerPtr worker;
+    std::unique_ptr<SmallCall> probe;
+    std::unique_ptr<SmallCall> facts;  // what it serves
+    std::unique_ptr<SmallCall> load;
+    std::unique_ptr<SmallCall> ranks;
+    std::unique_ptr<SmallCall> kv_events;  // where it publishes them
+    size_t kv_form = 0;                    // how it is asked
+    bool kv_asked = false;
+    size_t rank_form = 0;  // how it is asked for them
+    bool ranks_known = false;
+    bool told_ranks = false;  // in the log: it does not say
+    bool probing_tokens = false;
+    bool asking_tokens = false;  // for its load
+    bool try_tokens = false;     // of a protocol that is not known: what is next
+    size_t load_form = 0;        // of those that are tried in turn; beyond them: none
+    bool load_known = false;
+    TimePoint next_load{};
+    TimePoint next_probe{};
+    TimePoint quiet_since{};  // it held no requests then, or has given a sign of life
+    int failures = 0;
+    int successes = 0;
+    bool told_down = false;  // in the log
+    bool facts_known = false;
+    bool refused = false;   // it was gone, not only slow
+    bool was_down = false;  // a probe has failed since it was healthy, or it was stalled
+  };
+
+  void Tick();
+  void Look(Watch& watch, TimePoint now);
+  void Probe(Watch& watch);
+  bool Probing(const Watch& watch) const { return watch.probe != nullptr || watch.probing_tokens; }
+  void OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer);
+  void ProbeTokens(Watch& watch);
+  void OnTokens(Watch& watch, StatusOr<std::vector<std::string>> models);
+  void AskTokenLoad(Watch& watch, TimePoint now);
+  void OnTokenLoad(Watch& watch, StatusOr<ReportedLoad> load);
+  // A function for any thread that runs `take` with the worker's watch on the monitor's shard, if both
+  // are there then.
+  template <typename Answer>
+  absl::AnyInvocable<void(StatusOr<Answer>)> Later(uint64_t number,
+                                                   void (HealthMonitor::*take)(Watch&,
+                                                                               StatusOr<Answer>));
+  void OnGoodProbe(Watch& watch, TimePoint now);
+  void OnBadProbe(Watch& watch, const std::string& why, bool gone);
+  void AskFacts(Watch& watch);
+  bool WantsRanks(const Watch& watch) const;
+  void AskRanks(Watch& watch);
+  void OnRanks(Watch& watch, const StatusOr<SmallAnswer>& answer);
+  // SGLang's servers say where they publish the events of their caches.
+  void AskKvEvents(Watch& watch);
+  void OnKvEvents(Watch& watch, const StatusOr<SmallAnswer>& answer);
+  void AskLoad(Watch& watch, TimePoint now);
+  void OnLoad(Watch& watch, const StatusOr<SmallAnswer>& answer);
+  void TakeModels(Watch& watch, const std::string& body);
+  std::string Authorization(const Worker& worker) const;
+  void Change(Watch& watch, Health health, const std::string& why);
+
+  net::Shard& shard_;
+  WorkerRegistry& registry_;
+  WorkerSetReader reader_;
+  GatewayMetrics& metrics_;
+  const GatewayOptions& options_;
+  WorkerClients clients_;
+  TokenWorkers* const tokens_;
+  const HealthEvents events_;
+  std::shared_ptr<HealthMonitor*> self_;  // for answers that come from other threads
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Watch>> watches_;  // by the worker's number
+  std::unique_ptr<net::Shard::Timer> timer_;
+  uint64_t version_ = 0;
+  TimePoint next_policy_tick_{};
+};
+
+}  // namespace portico::router

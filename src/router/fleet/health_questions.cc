@@ -1,0 +1,181 @@
+// What the monitor asks workers beside their health: models, ranks, load.
+#include <fmt/format.h>
+
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "base/log.h"
+#include "router/fleet/health_monitor.h"
+#include "router/fleet/load_report.h"
+#include "text/json.h"
+
+namespace portico::router {
+namespace {
+
+// How engines are asked for their load, and what reads the answer.
+struct LoadForm {
+  const char* target;
+  std::optional<ReportedLoad> (*read)(std::string_view body, TimePoint at, int rank);
+};
+constexpr LoadForm kLoadForms[] = {{"/v1/loads", ReadLoads},
+                                   {"/get_load", ReadLoads},
+                                   {"/metrics", [](std::string_view body, TimePoint at, int) {
+                                      return ReadLoadMetrics(body, at);
+                                    }}};
+constexpr size_t kMaxModels = 1024;
+constexpr size_t kMaxModelName = 1024;
+constexpr int kMaxDpSize = 1024;
+
+constexpr size_t kSglangForms = 2;  // of those, SGLang's and Portico's
+
+constexpr const char* kRankForms[] = {"/server_info", "/get_server_info"};
+
+// SGLang's dp_size, of /server_info or what is inside of it; 0: it does not say.
+int RanksOf(const std::string& body) {
+  const auto parsed = Json::Parse(body);
+  if (!parsed.ok() || !parsed->is_object()) return 0;
+  const Json* size = parsed->Find("dp_size");
+  if (const Json* inner = parsed->Find("server_args"); size == nullptr && inner != nullptr) {
+    size = inner->Find("dp_size");
+  }
+  if (size == nullptr || !size->is_number()) return 0;
+  const double ranks = size->as_double();
+  return ranks >= 1 && ranks <= kMaxDpSize ? static_cast<int>(ranks) : 0;
+}
+
+}  // namespace
+
+bool HealthMonitor::WantsRanks(const Watch& watch) const {
+  // One of a server's ranks asks for all of them.
+  return options_.dp_aware && !watch.ranks_known && watch.ranks == nullptr &&
+         watch.worker->protocol() == Protocol::kHttp && watch.worker->spec().dp_rank <= 0;
+}
+
+void HealthMonitor::AskRanks(Watch& watch) {
+  const Worker& worker = *watch.worker;
+  watch.ranks = std::make_unique<SmallCall>(
+      shard_, clients_.Of(worker), worker,
+      SmallRequest{.target = kRankForms[watch.rank_form],
+                   .authorization = Authorization(worker),
+                   .timeout = options_.health.timeout},
+      [this, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
+        const auto found = watches_.find(number);
+        if (found != watches_.end()) OnRanks(*found->second, answer);
+      });
+}
+
+void HealthMonitor::OnRanks(Watch& watch, const StatusOr<SmallAnswer>& answer) {
+  shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(watch.ranks))] {});
+  watch.next_probe = Clock::now() + options_.health.down_interval;
+  if (!answer.ok()) return;  // asked again with the next probe
+  const int ranks = answer->status == 200 ? RanksOf(answer->body) : 0;
+  if (ranks == 0) {
+    if (++watch.rank_form < std::size(kRankForms)) return AskRanks(watch);
+    watch.rank_form = 0;
+    if (!std::exchange(watch.told_ranks, true)) {
+      LogWarning(
+          "worker {} {} is not used: its /server_info has no dp_size, which --dp-aware needs",
+          watch.worker->id(), watch.worker->url());
+    }
+    return;
+  }
+  watch.ranks_known = true;
+  watch.next_probe = Clock::now() + options_.health.interval;
+  events_.on_ranks(watch.worker, ranks);
+}
+
+void HealthMonitor::AskKvEvents(Watch& watch) {
+  const Worker& worker = *watch.worker;
+  watch.kv_asked = true;
+  watch.kv_events = std::make_unique<SmallCall>(
+      shard_, clients_.Of(worker), worker,
+      SmallRequest{.target = kRankForms[watch.kv_form],
+                   .authorization = Authorization(worker),
+                   .timeout = options_.health.timeout},
+      [this, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
+        const auto found = watches_.find(number);
+        if (found != watches_.end()) OnKvEvents(*found->second, answer);
+      });
+}
+
+void HealthMonitor::OnKvEvents(Watch& watch, const StatusOr<SmallAnswer>& answer) {
+  shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(watch.kv_events))] {});
+  watch.kv_asked = answer.ok();  // else with the next load
+  if (!answer.ok()) return;
+  const auto info =
+      answer->status == 200 ? Json::Parse(answer->body) : StatusOr<Json>(Json(nullptr));
+  const KvAddress address = info.ok() ? KvAddressOfServer(*info) : KvAddress{};
+  watch.worker->SetKvAddress(address);
+  if (address.empty() && ++watch.kv_form < std::size(kRankForms)) AskKvEvents(watch);
+}
+
+void HealthMonitor::AskFacts(Watch& watch) {
+  const Worker& worker = *watch.worker;
+  watch.facts = std::make_unique<SmallCall>(
+      shard_, clients_.Of(worker), worker,
+      SmallRequest{.target = "/v1/models",
+                   .authorization = Authorization(worker),
+                   .timeout = options_.health.timeout},
+      [this, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
+        const auto found = watches_.find(number);
+        if (found == watches_.end()) return;
+        Watch& asked = *found->second;
+        shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(asked.facts))] {});
+        if (!answer.ok()) return;  // asked again with the next probe
+        asked.facts_known = true;
+        if (answer->status == 200) TakeModels(asked, answer->body);
+      });
+}
+
+void HealthMonitor::AskLoad(Watch& watch, TimePoint now) {
+  if (watch.load_form >= std::size(kLoadForms)) return;
+  const Worker& worker = *watch.worker;
+  watch.next_load = now + options_.load_interval;
+  watch.load = std::make_unique<SmallCall>(
+      shard_, clients_.Of(worker), worker,
+      SmallRequest{.target = kLoadForms[watch.load_form].target,
+                   .authorization = Authorization(worker),
+                   .timeout = options_.health.timeout},
+      [this, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
+        const auto found = watches_.find(number);
+        if (found != watches_.end()) OnLoad(*found->second, answer);
+      });
+}
+
+void HealthMonitor::OnLoad(Watch& watch, const StatusOr<SmallAnswer>& answer) {
+  shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(watch.load))] {});
+  if (!answer.ok()) return;  // health is the probes' business
+  const TimePoint now = Clock::now();
+  const std::optional<ReportedLoad> load =
+      answer->status == 200
+          ? kLoadForms[watch.load_form].read(answer->body, now, watch.worker->spec().dp_rank)
+          : std::nullopt;
+  if (load.has_value()) {
+    watch.load_known = true;
+    watch.worker->SetReport(*load);
+    const bool named = !watch.worker->spec().kv_events.empty() || !options_.kv_events.empty();
+    if (!named && !watch.kv_asked && watch.load_form < kSglangForms && registry_.WantsKvEvents()) {
+      AskKvEvents(watch);
+    }
+  } else if (!watch.load_known) {
+    ++watch.load_form;
+    watch.next_load = now;
+  }
+}
+
+// {"data": [{"id": …}, …]}; anything else says nothing.
+void HealthMonitor::TakeModels(Watch& watch, const std::string& body) {
+  const auto parsed = Json::Parse(body);
+  const Json* data = parsed.ok() ? parsed->Find("data") : nullptr;
+  if (data == nullptr || !data->is_array()) return;
+  std::vector<std::string> models;
+  for (const Json& model : data->as_array()) {
+    std::string id = model.GetString("id");
+    if (id.empty() || id.size() > kMaxModelName || models.size() >= kMaxModels) continue;
+    models.push_back(std::move(id));
+  }
+  registry_.SetModels(*watch.worker, std::move(models));
+}
+
+}  // namespace portico::router

@@ -1,0 +1,389 @@
+#include "router/gateway.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <future>
+#include <utility>
+
+#include "base/log.h"
+#include "router/policy/make_policy.h"
+#include "router/proxy/proxy_call.h"
+#include "router/proxy/worker_call.h"
+
+namespace portico::router {
+namespace {
+
+constexpr int kAdminShard = 1 << 16;  // its index; those of the server begin at 0
+
+WorkerRegistry::PolicyMaker PolicyMakerOf(const PolicyChoice& choice, Registry& registry) {
+  return [choice, &registry](Role role, const std::string& model) -> std::shared_ptr<Policy> {
+    // Its name has been checked.
+    std::shared_ptr<Policy> policy = *MakePolicy(choice.of(role), choice.options);
+    policy->AddMetrics(
+        registry, role == Role::kRegular
+                      ? model
+                      : fmt::format("{}{}{}", RoleName(role), model.empty() ? "" : ":", model));
+    return policy;
+  };
+}
+
+// What a worker was made of, as far as it is configured.
+bool Same(const WorkerSpec& a, const WorkerSpec& b) {
+  return ServerUrl(a) == ServerUrl(b) && a.api_key == b.api_key && a.models == b.models &&
+         a.labels == b.labels && a.role == b.role && a.bootstrap_port == b.bootstrap_port &&
+         a.max_requests == b.max_requests && a.kv_events == b.kv_events;
+}
+
+net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
+  return {.connect_timeout = options.connect_timeout, .idle_life = options.pool_idle};
+}
+
+// Runs `task` on the shard and waits for its end. The shard runs.
+void RunOn(net::Shard& shard, absl::AnyInvocable<void()> task) {
+  std::promise<void> done;
+  shard.Post([&] {
+    task();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+}  // namespace
+
+Gateway::Gateway(GatewayOptions options, Registry& registry)
+    : options_(std::move(options)),
+      policy_(options_.policy),
+      metrics_(registry, options_.duration_buckets),
+      workers_(PolicyMakerOf(policy_, registry)),
+      admission_(options_.admission),
+      worker_max_requests_(options_.worker_max_requests),
+      admin_(kAdminShard) {
+  workers_.SetAliases(options_.aliases);
+}
+
+StatusOr<std::unique_ptr<Gateway>> Gateway::Make(GatewayOptions options, Registry& registry) {
+  for (const Role role : kRoles) {
+    PORTICO_RETURN_IF_ERROR(MakePolicy(options.policy.of(role), options.policy.options).status());
+  }
+  std::unique_ptr<Gateway> gateway(new Gateway(std::move(options), registry));
+  const GatewayOptions& is = gateway->options_;
+  PORTICO_ASSIGN_OR_RETURN(
+      gateway->tls_,
+      net::TlsClientContext::Load(
+          {.ca_file = is.ca_file,
+           .certificate = is.client_certificate,
+           .key = is.client_key,
+           .protocol = is.upstream_http2 ? net::TlsProtocol::kHttp2 : net::TlsProtocol::kHttp1}));
+  gateway->admin_.Start();
+  return gateway;
+}
+
+Gateway::~Gateway() {
+  StopWatching();
+  admin_.Stop();
+}
+
+void Gateway::StopWatching() {
+  if (monitor_ == nullptr) return;
+  RunOn(admin_, [this] {
+    monitor_->Stop();
+    monitor_.reset();
+    follower_.reset();
+  });
+}
+
+void Gateway::StartWatching() {
+  RunOn(admin_, [this] {
+    HealthEvents events;
+    events.on_stalled = [this](const WorkerPtr& worker) {
+      for (GatewayShard* shard : shards_) {
+        shard->shard().Post([shard, number = worker->number()] { shard->OnStalled(number); });
+      }
+    };
+    events.on_ranks = [this](const WorkerPtr& worker, int ranks) {
+      // Not while the monitor goes through its workers.
+      admin_.Post([this, worker, ranks] { SplitRanks(*worker, ranks); });
+    };
+    events.on_tick = [this] {
+      admission_.Tick();
+      follower_->Keep(*workers_.set(), workers_.version(), workers_.WantsKvEvents());
+    };
+    follower_ = std::make_unique<KvFollower>(
+        options_, metrics_,
+        KvFollowerEvents{
+            .on_events = [this](Worker& worker, const KvEventBatch& batch,
+                                bool reset) { return NoteKvEvents(worker, &batch, reset); },
+            .on_lost = [this](Worker& worker) { NoteKvEventsLost(worker); }});
+    monitor_ = std::make_unique<HealthMonitor>(admin_, workers_, metrics_, options_, tls_.get(),
+                                               tokens_, std::move(events));
+    monitor_->Start();
+  });
+}
+
+StatusOr<WorkerPtr> Gateway::AddWorker(WorkerSpec spec) {
+  if ((spec.role == Role::kRegular) == options_.pairs) {
+    return Error(StatusCode::kInvalidArgument,
+                 options_.pairs ? "this gateway takes prefill and decode workers only"
+                                : "prefill and decode workers need --pd-disaggregation",
+                 "worker_type");
+  }
+  if (options_.pairs && spec.protocol != Protocol::kHttp) {
+    return Error(
+        StatusCode::kInvalidArgument,
+        fmt::format("worker `{}`: prefill and decode workers must be http or https", spec.url),
+        "url");
+  }
+  PORTICO_ASSIGN_OR_RETURN(WorkerPtr worker, workers_.Add(std::move(spec), options_.breaker));
+  LogInfo("worker {} {} added", worker->id(), worker->url());
+  admin_.Post([this, number = worker->number()] {
+    if (monitor_ != nullptr) monitor_->ProbeNow(number);
+  });
+  return worker;
+}
+
+bool Gateway::RemoveWorker(std::string_view id_or_url) {
+  bool found = false;
+  const WorkerSetPtr set = workers_.set();
+  for (const WorkerPtr& worker : set->workers()) {
+    if (worker->id() != id_or_url && worker->url() != id_or_url &&
+        ServerUrl(worker->spec()) != id_or_url) {
+      continue;
+    }
+    const WorkerPtr gone = workers_.Remove(worker->id());
+    if (gone == nullptr) continue;
+    found = true;
+    LogInfo("worker {} {} removed", gone->id(), gone->url());
+  }
+  return found;
+}
+
+std::pair<int, int> Gateway::ReplaceWorkers(const std::vector<WorkerSpec>& wanted, Source source) {
+  int added = 0;
+  int removed = 0;
+  const WorkerSetPtr set = workers_.set();
+  for (const WorkerPtr& worker : set->workers()) {
+    if (worker->spec().source != source) continue;
+    const bool stays = std::any_of(wanted.begin(), wanted.end(), [&](const WorkerSpec& spec) {
+      return Same(spec, worker->spec());
+    });
+    if (!stays && RemoveWorker(worker->id())) ++removed;
+  }
+  for (WorkerSpec spec : wanted) {
+    const bool there =
+        std::any_of(set->workers().begin(), set->workers().end(), [&](const WorkerPtr& worker) {
+          return worker->spec().source == source && Same(spec, worker->spec());
+        });
+    if (there) continue;
+    spec.source = source;
+    const auto made = AddWorker(spec);
+    if (made.ok()) {
+      ++added;
+    } else {
+      LogWarning("worker {} is not added: {}", spec.url, MessageOf(made.status()));
+    }
+  }
+  return {added, removed};
+}
+
+void Gateway::SplitRanks(const Worker& worker, int size) {
+  const WorkerSpec spec = worker.spec();
+  if (spec.dp_size == size) return;
+  const std::string url(ServerUrl(spec));
+  LogInfo("worker {} {} has {} data-parallel ranks", worker.id(), url, size);
+  RemoveWorker(url);
+  for (int rank = 0; rank < size; ++rank) {
+    WorkerSpec one = spec;
+    one.url = fmt::format("{}@{}", url, rank);
+    one.dp_rank = rank;
+    one.dp_size = size;
+    const auto added = AddWorker(std::move(one));
+    if (!added.ok()) LogWarning("{}", MessageOf(added.status()));
+  }
+}
+
+bool Gateway::ReplacePolicy(const PolicyChoice& policy) {
+  if (policy == policy_) return false;
+  policy_ = policy;
+  workers_.ReplacePolicies(PolicyMakerOf(policy_, metrics_.registry));
+  return true;
+}
+
+bool Gateway::ReplaceLimits(const AdmissionLimits& admission, int64_t worker_max_requests) {
+  const bool changed = admission_.Configure(admission);
+  return worker_max_requests_.exchange(worker_max_requests) != worker_max_requests || changed;
+}
+
+bool Gateway::Speaks(const Worker& worker) const {
+  const Protocol protocol = worker.protocol();
+  // Until it is known how many ranks its server has.
+  if (options_.dp_aware && worker.spec().dp_rank < 0 && protocol == Protocol::kHttp) return false;
+  return protocol == Protocol::kHttp || (protocol == Protocol::kGrpc && tokens_ != nullptr);
+}
+
+bool Gateway::Available(Worker& worker, TimePoint now) const {
+  const int64_t own = worker.spec().max_requests;
+  const int64_t limit = own > 0 ? own : worker_max_requests_.load(std::memory_order_relaxed);
+  return !worker.draining() && worker.health() == Health::kHealthy && Speaks(worker) &&
+         worker.breaker().Allows(now) && (limit == 0 || worker.requests() < limit);
+}
+
+StatusOr<Pick> Gateway::Choose(const WorkerGroup& group, const RoutingKey& key,
+                               const Tried& tried) {
+  const TimePoint now = Clock::now();
+  absl::InlinedVector<Worker*, 64> candidates;
+  for (Worker* worker : group.workers) {
+    if (std::find(tried.begin(), tried.end(), worker->number()) != tried.end()) continue;
+    if (Available(*worker, now)) candidates.push_back(worker);
+  }
+  if (candidates.empty()) {
+    // A worker that has not been probed yet is better than none.
+    for (Worker* worker : group.workers) {
+      if (worker->health() == Health::kUnknown && !worker->draining() &&
+          worker->protocol() == Protocol::kHttp && Speaks(*worker) &&
+          std::find(tried.begin(), tried.end(), worker->number()) == tried.end()) {
+        candidates.push_back(worker);
+      }
+    }
+  }
+  while (!candidates.empty()) {
+    const Choice choice = group.policy->Choose({candidates.data(), candidates.size()}, key);
+    Worker* worker = candidates[std::min(choice.index, candidates.size() - 1)];
+    if (worker->breaker().Begin(now)) {
+      return Pick{.worker = worker, .group = &group, .reason = choice.reason};
+    }
+    candidates.erase(std::find(candidates.begin(), candidates.end(), worker));
+  }
+  return Error(StatusCode::kUnavailable, WhyNone(group.workers), "", "no_available_workers");
+}
+
+std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
+  if (workers.empty()) return "no worker is registered";
+  int unhealthy = 0, stalled = 0, open = 0, draining = 0, busy = 0, unknown = 0;
+  for (const Worker* worker : workers) {
+    if (worker->draining()) {
+      ++draining;
+    } else if (worker->health() == Health::kStalled) {
+      ++stalled;
+    } else if (worker->health() != Health::kHealthy) {
+      ++unhealthy;
+    } else if (!Speaks(*worker)) {
+      ++unknown;
+    } else if (worker->breaker().state() != Breaker::State::kClosed) {
+      ++open;
+    } else {
+      ++busy;
+    }
+  }
+  std::string why = fmt::format("none of {} workers can take the request:", workers.size());
+  const auto add = [&](int count, std::string_view what) {
+    if (count > 0) {
+      why += fmt::format("{} {} {}", why.ends_with(':') ? "" : ",", count, what);
+    }
+  };
+  add(unhealthy, "down");
+  add(stalled, "stalled");
+  add(open, "failing");
+  add(draining, "draining");
+  add(busy, "busy");
+  add(unknown, "not known well enough");
+  return why;
+}
+
+void Gateway::NoteLost(Worker& worker) {
+  if (!worker.SetHealth(Health::kUnhealthy)) return;
+  metrics_.health_changes.Add();
+  LogWarning("worker {} {} is out: a connection to it failed or was lost", worker.id(),
+             worker.url());
+  admin_.Post([this, number = worker.number()] {
+    if (monitor_ != nullptr) monitor_->ProbeNow(number);
+  });
+}
+
+KvWish Gateway::NoteKvEvents(Worker& worker, const KvEventBatch* batch, bool reset) {
+  if (batch != nullptr && !batch->events.empty()) metrics_.kv_event_batches.Add();
+  if (reset) metrics_.kv_event_resets.Add();
+  const KvWish wish = workers_.OnKvEvents(worker, batch, reset);
+  worker.SetTellsCache(wish == KvWish::kMore && (batch != nullptr || worker.tells_cache()));
+  return wish;
+}
+
+void Gateway::NoteKvEventsLost(Worker& worker) {
+  workers_.OnKvEventsLost(worker);
+  worker.SetTellsCache(false);
+}
+
+Status Gateway::Ready() {
+  const WorkerSetPtr set = workers_.set();
+  if (!options_.pairs) return ReadyFor(Role::kRegular, *set);
+  PORTICO_RETURN_IF_ERROR(ReadyFor(Role::kPrefill, *set));
+  return ReadyFor(Role::kDecode, *set);
+}
+
+Status Gateway::ReadyFor(Role role, const WorkerSet& set) {
+  const TimePoint now = Clock::now();
+  for (Worker* worker : set.all(role).workers) {
+    if (Available(*worker, now)) return OkStatus();
+  }
+  const std::string why = WhyNone(set.all(role).workers);
+  return Error(StatusCode::kUnavailable,
+               role == Role::kRegular ? why : fmt::format("{}: {}", RoleName(role), why));
+}
+
+GatewayShard::GatewayShard(net::Shard& shard, Gateway& gateway)
+    : shard_(shard),
+      gateway_(gateway),
+      reader_(gateway.workers()),
+      clients_(shard, ClientOptions(gateway.options()), gateway.tls(),
+               gateway.options().upstream_http2),
+      random_(std::random_device{}()) {}
+
+GatewayShard::~GatewayShard() = default;
+
+const WorkerSetPtr& GatewayShard::set() {
+  const WorkerSetPtr& set = reader_.Get();
+  const uint64_t version = gateway_.workers().version();
+  if (version != version_) {
+    version_ = version;
+    clients_.Keep(*set);
+  }
+  return set;
+}
+
+std::string GatewayShard::NewRequestId() { return fmt::format("{:016x}", random_()); }
+
+void GatewayShard::Adopt(std::unique_ptr<ProxyCall> call) {
+  ProxyCall* key = call.get();
+  calls_.emplace(key, std::move(call));
+}
+
+void GatewayShard::Retire(ProxyCall* call) {
+  const auto found = calls_.find(call);
+  if (found == calls_.end()) return;
+  shard_.AtEndOfTurn([gone = std::move(found->second)] {});
+  calls_.erase(found);
+}
+
+void GatewayShard::AdoptRest(std::unique_ptr<WorkerCall> call) {
+  WorkerCall* key = call.get();
+  rests_.emplace(key, std::move(call));
+}
+
+void GatewayShard::RetireRest(WorkerCall* call) {
+  const auto found = rests_.find(call);
+  if (found == rests_.end()) return;
+  shard_.AtEndOfTurn([gone = std::move(found->second)] {});
+  rests_.erase(found);
+}
+
+void GatewayShard::OnStalled(uint64_t number) {
+  std::vector<ProxyCall*> there;
+  for (const auto& [call, owned] : calls_) {
+    if (call->IsOn(number)) there.push_back(call);
+  }
+  for (ProxyCall* call : there) {
+    if (calls_.contains(call)) call->OnWorkerStalled(number);
+  }
+}
+
+}  // namespace portico::router

@@ -1,0 +1,161 @@
+// The gateway: workers and policies shared by all shards, and what each shard has of its own.
+#pragma once
+
+#include <simdjson.h>
+
+#include <atomic>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
+#include "net/loop/shard.h"
+#include "net/tls/tls_client.h"
+#include "router/admission_queue.h"
+#include "router/fleet/health_monitor.h"
+#include "router/fleet/kv_follower.h"
+#include "router/fleet/worker_clients.h"
+#include "router/fleet/worker_set.h"
+#include "router/gateway_metrics.h"
+#include "router/gateway_options.h"
+#include "router/retry.h"
+
+namespace portico::router {
+
+class ProxyCall;
+class WorkerCall;
+class GatewayShard;
+
+// Numbers of workers that a request has tried.
+using Tried = absl::InlinedVector<uint64_t, 4>;
+
+struct Pick {
+  Worker* worker = nullptr;  // of the set that was chosen from
+  const WorkerGroup* group = nullptr;
+  std::string_view reason;
+};
+
+// Thread safe but for what is said.
+class Gateway {
+ public:
+  // Fails for a policy that is none or TLS files that cannot be used. Starts the admin thread.
+  static StatusOr<std::unique_ptr<Gateway>> Make(GatewayOptions options, Registry& registry);
+  // No shard may use it any more.
+  ~Gateway();
+
+  const GatewayOptions& options() const { return options_; }
+  WorkerRegistry& workers() { return workers_; }
+  GatewayMetrics& metrics() { return metrics_; }
+  AdmissionQueue& admission() { return admission_; }
+  RetryBudget& budget() { return budget_; }
+  net::Shard& admin() { return admin_; }
+  const net::TlsClientContext* tls() const { return tls_.get(); }
+  // Null: workers that take token ids cannot be used.
+  TokenWorkers* tokens() const { return tokens_; }
+  // Before the shards start; `tokens` outlives their run and StopWatching().
+  void UseTokens(TokenWorkers* tokens) { tokens_ = tokens; }
+
+  // INVALID_ARGUMENT for a role that this gateway does not use.
+  StatusOr<WorkerPtr> AddWorker(WorkerSpec spec);
+  // By id, or by URL: then with all its ranks.
+  bool RemoveWorker(std::string_view id_or_url);
+  // Adds and removes workers that `source` has named until there are those of `wanted`: how many
+  // were added and removed. Those that stay keep their state; one of which something that is
+  // configured differs is a new one.
+  std::pair<int, int> ReplaceWorkers(const std::vector<WorkerSpec>& wanted,
+                                     Source source = Source::kConfig);
+  // The worker's server has `size` data-parallel ranks: makes a worker of each. Any thread.
+  void SplitRanks(const Worker& worker, int size);
+  // False if the policies are the same. Their names have been checked.
+  bool ReplacePolicy(const PolicyChoice& policy);
+
+  // The worker for a request. UNAVAILABLE with the reason if there is none at the moment. The
+  // worker's breaker has let the request in.
+  StatusOr<Pick> Choose(const WorkerGroup& group, const RoutingKey& key, const Tried& tried);
+
+  // A connection to the worker failed or was lost: it is out until a probe is answered.
+  void NoteLost(Worker& worker);
+  // Events of a worker's cache, or null. Any thread.
+  KvWish NoteKvEvents(Worker& worker, const KvEventBatch* batch, bool reset);
+  // It tells nothing any more, until a reset. Any thread.
+  void NoteKvEventsLost(Worker& worker);
+  // What may change while requests run; false if nothing did.
+  bool ReplaceLimits(const AdmissionLimits& admission, int64_t worker_max_requests);
+
+  // Whether any worker (of each role that is needed) can take a request; else why not.
+  Status Ready();
+
+  // Before the shards start: those whose calls are moved from a stalled worker.
+  void Attach(GatewayShard* shard) { shards_.push_back(shard); }
+  // Once the shards are attached and run.
+  void StartWatching();
+  // Before the shards stop.
+  void StopWatching();
+
+ private:
+  Gateway(GatewayOptions options, Registry& registry);
+  bool Available(Worker& worker, TimePoint now) const;
+  // By what its protocol needs; one that is not known yet cannot be used.
+  bool Speaks(const Worker& worker) const;
+  Status ReadyFor(Role role, const WorkerSet& set);
+  std::string WhyNone(const std::vector<Worker*>& workers) const;
+
+  const GatewayOptions options_;
+  PolicyChoice policy_;  // the one in use; the main thread's
+  GatewayMetrics metrics_;
+  WorkerRegistry workers_;
+  AdmissionQueue admission_;
+  std::atomic<int64_t> worker_max_requests_;
+  RetryBudget budget_;
+  std::unique_ptr<net::TlsClientContext> tls_;
+  net::Shard admin_;
+  TokenWorkers* tokens_ = nullptr;
+  std::unique_ptr<HealthMonitor> monitor_;  // on admin_
+  std::unique_ptr<KvFollower> follower_;    // on admin_
+  std::vector<GatewayShard*> shards_;
+};
+
+// What the gateway has on one shard; touched there only.
+class GatewayShard {
+ public:
+  GatewayShard(net::Shard& shard, Gateway& gateway);
+  ~GatewayShard();
+
+  net::Shard& shard() { return shard_; }
+  Gateway& gateway() { return gateway_; }
+  // The newest set; also drops the connections of workers that are gone.
+  const WorkerSetPtr& set();
+  WorkerClients& clients() { return clients_; }
+  simdjson::ondemand::parser& parser() { return parser_; }
+  double Random() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+  std::string NewRequestId();
+  // Below 2^62, so that the rooms of a batch, which count up from it, fit 63 bits.
+  int64_t NewBootstrapRoom() { return static_cast<int64_t>(random_() >> 2); }
+
+  // Calls in flight, owned here.
+  void Adopt(std::unique_ptr<ProxyCall> call);
+  // Frees the call at the end of the turn.
+  void Retire(ProxyCall* call);
+  // Calls whose answer nobody wants any more.
+  void AdoptRest(std::unique_ptr<WorkerCall> call);
+  void RetireRest(WorkerCall* call);
+  // Calls on the worker go elsewhere if no byte of their answer has been sent.
+  void OnStalled(uint64_t number);
+  size_t calls() const { return calls_.size(); }
+
+ private:
+  net::Shard& shard_;
+  Gateway& gateway_;
+  WorkerSetReader reader_;
+  WorkerClients clients_;
+  uint64_t version_ = 0;
+  simdjson::ondemand::parser parser_;
+  std::mt19937_64 random_;
+  absl::flat_hash_map<ProxyCall*, std::unique_ptr<ProxyCall>> calls_;
+  absl::flat_hash_map<WorkerCall*, std::unique_ptr<WorkerCall>> rests_;
+};
+
+}  // namespace portico::router

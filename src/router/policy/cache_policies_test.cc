@@ -1,0 +1,168 @@
+// cache_aware and cost: who gets a prompt of which a part is cached somewhere.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <set>
+
+#include "router/index/block_hash.h"
+#include "router/policy/cache_aware.h"
+#include "router/policy/cost.h"
+#include "router/policy/fleet_for_test.h"
+
+namespace portico::router {
+namespace {
+
+std::string Text(char letter, size_t size) { return std::string(size, letter); }
+
+PolicyOptions Seeded() {
+  PolicyOptions options;
+  options.seed = 7;
+  return options;
+}
+
+TEST(CacheAwareTest, AMatchAboveTheThresholdGoesWhereItWas) {
+  TestFleet fleet(4);
+  CacheAware policy(Seeded());
+  const std::string first = Text('a', 300) + Text('b', 700);
+  const size_t home = fleet.Send(policy, TextKey(first));
+  // 0.3 is no hit, what is above it is.
+  const std::string at = Text('a', 300) + Text('c', 700);
+  const std::string above = Text('a', 300) + "b" + Text('c', 699);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(at)).reason, "miss");
+  EXPECT_NE(policy.Choose(fleet.all(), TextKey(at)).index, home) << "the least loaded";
+  const Choice hit = policy.Choose(fleet.all(), TextKey(above));
+  EXPECT_EQ(hit.reason, "hit");
+  EXPECT_EQ(hit.index, home);
+  EXPECT_NEAR(hit.matched, 0.301, 1e-9);
+}
+
+TEST(CacheAwareTest, ImbalanceNeedsBothThresholds) {
+  TestFleet fleet(2);
+  PolicyOptions options = Seeded();
+  options.balance_abs_threshold = 4;
+  options.balance_rel_threshold = 1.5;
+  CacheAware policy(options);
+  fleet.Load(1, 1);
+  const std::string text = Text('a', 400);
+  EXPECT_EQ(fleet.Send(policy, TextKey(text)), 0u);
+  fleet.Load(0, 4);  // 5 and 1
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(text)).index, 0u) << "4 is not more than 4";
+  fleet.Load(0, 1);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(text)).reason, "imbalance");
+  fleet.Load(1, 19);
+  fleet.Load(0, 20);  // 26 and 20: not 1.5 times
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(text)).reason, "hit");
+}
+
+TEST(CacheAwareTest, OlderReleasesSentAMissToTheSmallestTree) {
+  TestFleet fleet(2);
+  PolicyOptions options = Seeded();
+  options.cache_aware_miss = "smallest-tree";
+  CacheAware policy(options);
+  const std::string a = Text('a', 400);
+  const std::string b = Text('b', 400);
+  policy.OnStart(fleet[0], TextKey(a));
+  fleet.Load(1, 10);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(b)).index, 1u);
+}
+
+// smg sends what a lost worker held to the first of the list, all of it, for good.
+TEST(CacheAwareTest, WhatALostWorkerHeldSpreadsOverTheOthers) {
+  TestFleet fleet(4);
+  CacheAware policy(Seeded());
+  for (int i = 0; i < 30; ++i) {
+    policy.OnStart(fleet[0], TextKey(Text(static_cast<char>('A' + i), 400)));
+  }
+  policy.OnWorkerRemoved(fleet[0]);
+  const std::vector<Worker*> rest = fleet.Without(0);
+  std::set<size_t> taken;
+  for (int i = 0; i < 30; ++i) {
+    const std::string text = Text(static_cast<char>('A' + i), 400);
+    taken.insert(policy.Choose(rest, TextKey(text)).index);
+  }
+  EXPECT_EQ(taken.size(), 3u);
+}
+
+TEST(CacheAwareTest, TokensMatchAsCharactersDo) {
+  TestFleet fleet(3);
+  CacheAware policy(Seeded());
+  std::vector<int32_t> tokens(100, 5);
+  const RoutingKey key{.tokens = tokens, .prompt_tokens = 100};
+  const size_t home = fleet.Send(policy, key);
+  std::vector<int32_t> longer(120, 5);
+  EXPECT_EQ(policy.Choose(fleet.all(), {.tokens = longer, .prompt_tokens = 120}).index, home);
+  std::vector<int32_t> other(100, 5 + 256);
+  EXPECT_EQ(policy.Choose(fleet.all(), {.tokens = other, .prompt_tokens = 100}).reason, "miss");
+}
+
+TEST(CostTest, APrefixDrawsRequestsUntilTheQueueThereIsLonger) {
+  TestFleet fleet(4);
+  Cost policy(Seeded());
+  const std::string prompt = Text('a', 16000);  // 4,000 tokens
+  const size_t home = fleet.Send(policy, TextKey(prompt));
+  fleet.End(policy, home, TextKey(prompt));
+  const Choice hit = policy.Choose(fleet.all(), TextKey(prompt));
+  EXPECT_EQ(hit.index, home);
+  EXPECT_EQ(hit.reason, "cached");
+  EXPECT_GT(hit.matched, 0.99);
+  fleet.Load(home, 0, 3000);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(prompt)).index, home);
+  fleet.Load(home, 0, 3000);
+  EXPECT_NE(policy.Choose(fleet.all(), TextKey(prompt)).index, home);
+}
+
+TEST(CostTest, WithoutAnythingCachedItIsTheLeastLoad) {
+  TestFleet fleet(3);
+  Cost policy(Seeded());
+  fleet.Load(0, 2);
+  fleet.Load(1, 1, 500);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey("short")).index, 2u);
+}
+
+TEST(CostTest, ALostWorkersCacheCountsForNothing) {
+  TestFleet fleet(2);
+  Cost policy(Seeded());
+  const std::string prompt = Text('a', 16000);
+  const size_t home = fleet.Send(policy, TextKey(prompt));
+  policy.OnWorkerLost(fleet[home]);
+  EXPECT_NE(policy.Choose(fleet.all(), TextKey(prompt)).index, home);
+}
+
+TEST(CostTest, TextsMatchByShortBlocksFirstAndThenByLongOnes) {
+  for (const size_t size :
+       std::initializer_list<size_t>{0, 63, 64, 255, 256, 511, 512, 767, 5000}) {
+    std::vector<uint64_t> blocks;
+    HashTextBlocks(Text('a', size), 1, &blocks);
+    const auto count = static_cast<int64_t>(blocks.size());
+    EXPECT_LE(BytesOfTextBlocks(count), static_cast<int64_t>(size));
+    EXPECT_GT(BytesOfTextBlocks(count + 1), static_cast<int64_t>(size));
+    std::vector<uint64_t> longer;
+    HashTextBlocks(Text('a', size) + std::string(1000, 'z'), 1, &longer);
+    EXPECT_TRUE(std::equal(blocks.begin(), blocks.end(), longer.begin())) << size;
+  }
+}
+
+TEST(CostTest, ANewWorkerStartsSlowly) {
+  TestFleet fleet(2);
+  Cost policy(Seeded());
+  fleet.Load(0, 10);
+  fleet[1].SetHealthySince(Clock::now());
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey("x")).index, 1u) << "it has none at all yet";
+  fleet.Load(1, 6);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey("x")).index, 0u);
+  fleet[1].SetHealthySince(Clock::now() - std::chrono::seconds(11));
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey("x")).index, 1u);
+}
+
+TEST(CostTest, AFullKvCacheIsAvoided) {
+  TestFleet fleet(2);
+  Cost policy(Seeded());
+  fleet[0].SetReport({.used_tokens = 9900, .total_tokens = 10000, .at = Clock::now()});
+  fleet[1].SetReport({.used_tokens = 5000, .total_tokens = 10000, .at = Clock::now()});
+  fleet.Load(1, 10);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey(Text('a', 400))).index, 1u);
+}
+
+}  // namespace
+}  // namespace portico::router

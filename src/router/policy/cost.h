@@ -1,0 +1,140 @@
+// cost: the worker on which the request costs least, in tokens of prefill:
+//
+//   own       prompt tokens that the worker is not believed to have cached; (1 + kEvict) times as many
+//             where its cache is full, since what they push out will have to be computed again
+//   + queue   prompt tokens in flight there whose answers have not begun, less the share of its prompts
+//             that it has been finding cached
+//   + decode  kDecodeTokens for each request in flight: a step with one more sequence in it takes
+//             longer, and the request's own tokens come at that pace
+//   + memory  kMemoryTokens x p / (1 - p), p = how far the reported use of KV cells, with the tokens of
+//             this request, is from kMemoryFrom on the way to full
+//   + new     as much decode as the mean of the others has, falling to 0 during --slow-start seconds
+//             after a worker has become healthy
+//
+// The least wins, one at random of those within kTie of it. What is cached is found in an index over
+// hashes of blocks (index/prefix_index.h): 16 tokens a block, or bytes of text (block_hash.h). A worker's
+// part of it is bounded by the KV cells that it reports and forgets as its cache does; all of it is
+// bounded by --index-bytes. So a prefix that is wanted more often than one worker can serve spreads, as
+// soon as the queue there is longer than the prefix, and no threshold has to be set.
+//
+// Workers that tell what their caches take in and let go (KV-cache events) are believed: what they say corrects the index,
+// and they forget nothing that they have not said. They tell of tokens; a prompt that is known as text when its worker is
+// chosen is linked with its tokens afterwards (index/text_links.h), so what others have sent to a worker counts as soon as
+// this gateway has seen the text once. From the first such worker on half of --index-bytes are the index's, the rest is what
+// is told: an eighth each for blocks as workers name them and for links, a quarter for blocks of tokens. A worker with
+// more blocks than their share allows is not believed, as if it told nothing. While nothing links text with tokens (workers
+// over HTTP tokenize for themselves) what is known of a worker's text is guessed as before, within the cells that it
+// reports, or else the most that it has told when it began to let go; that it is cleared or has restarted still counts.
+//
+// One lock for each group, held about 1 us for a prompt of 1,000 tokens among 64 workers. The numbers are
+// the best of those tried in bench/fleet; docs/routing.md has the figures.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "base/mutex.h"
+#include "router/index/prefix_index.h"
+#include "router/index/text_links.h"
+#include "router/index/worker_blocks.h"
+#include "router/policy/dice.h"
+#include "router/policy/policy.h"
+#include "router/policy/policy_options.h"
+
+namespace portico::router {
+
+class Cost final : public Policy {
+ public:
+  static constexpr double kDecodeTokens = 128;
+  static constexpr double kEvict = 4;
+  static constexpr double kFullFrom = 0.95;  // of the KV cells that the worker reports
+  static constexpr double kMemoryTokens = 2048;
+  static constexpr double kMemoryFrom = 0.8;
+  static constexpr double kTie = 16;
+
+  explicit Cost(const PolicyOptions& options);
+
+  std::string_view name() const override { return "cost"; }
+  bool wants_prompt() const override { return true; }
+  bool wants_reports() const override { return true; }
+  Choice Choose(std::span<Worker* const> candidates, const RoutingKey& key) override;
+  void OnStart(Worker& worker, const RoutingKey& key) override;
+  void OnPrompt(const RoutingKey& key, std::span<const int32_t> tokens) override;
+  bool wants_kv_events() const override { return true; }
+  bool OnKvEvents(const Worker& worker, const KvEventBatch& batch, bool reset) override;
+  void OnKvEventsLost(const Worker& worker) override;
+  void OnWorkerAdded(Worker& worker) override;
+  void OnWorkerRemoved(Worker& worker) override;
+  void OnWorkerLost(Worker& worker) override;
+
+  size_t index_bytes() const;
+  // Whether the worker is believed, which takes its telling all it has.
+  bool Believes(const Worker& worker) const;
+
+ private:
+  struct Known {
+    PrefixIndex::Place place = 0;
+    double cached_share = 0;  // of its prompts, moving mean over about 32 requests
+    ReportedLoad report;
+    TimePoint looked{};  // when the report was taken from the worker
+    // Of a worker that tells what it has.
+    std::unique_ptr<WorkerBlocks> blocks;  // null: it does not
+    PrefixIndex::Place told_place = 0;     // in told_
+    bool told_too_much = false;
+    bool many_ranks = false;
+    bool lets_go = false;  // its cache is full, or was
+    size_t told_most = 0;  // blocks in told_, at any time
+  };
+  // What workers tell.
+  struct Told {
+    explicit Told(size_t bytes)
+        : blocks(bytes / 4),
+          links(bytes / 8),
+          max_blocks(bytes / 8 / WorkerBlocks::kBytesOfBlock) {}
+    PrefixIndex blocks;  // of tokens
+    TextLinks links;
+    const size_t max_blocks;  // of all workers, as these name them
+    size_t held = 0;
+    bool linked = false;  // some text's tokens are known
+  };
+
+  struct Prompt {
+    double size = 1;  // in tokens, or in bytes of text
+    bool is_text = false;
+    // Of the prompt, what its first so many blocks cover.
+    double ShareOf(int32_t blocks) const;
+  };
+
+  // Fills `chain` with the hashes of the prompt's blocks.
+  static Prompt HashPrompt(const RoutingKey& key, std::vector<uint64_t>* chain);
+  Known& Know(const Worker& worker, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What the index may believe of the worker, in tokens; 0: no limit.
+  int64_t CapacityOf(const Known& known) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `worker` tells from now on, beginning with nothing.
+  void BeginTold(Known* known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndTold(Known* known) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeEvent(const KvEvent& event, int32_t rank, Known* known)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Blocks of the prompt that the worker has; `depths` are the index's, `told` those of told_.
+  static int32_t DepthOf(const Known& known, const std::vector<int32_t>& depths,
+                         const std::vector<int32_t>& told);
+  double Memory(const Known& known, double tokens) const;
+  bool IsFull(const Known& known) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  TimePoint (*const now_)();
+  const Duration slow_start_;
+  Dice dice_;
+  mutable Mutex mutex_;
+  const size_t bytes_;
+  std::optional<PrefixIndex> index_ ABSL_GUARDED_BY(mutex_);  // always there
+  std::unique_ptr<Told> told_ ABSL_GUARDED_BY(mutex_);        // null until a worker tells
+  int32_t block_tokens_ ABSL_GUARDED_BY(mutex_) = 16;  // of the prompts that come: text or tokens
+  absl::flat_hash_map<uint64_t, Known> known_ ABSL_GUARDED_BY(mutex_);  // by number
+};
+
+}  // namespace portico::router

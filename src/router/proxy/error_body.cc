@@ -1,0 +1,40 @@
+#include "router/proxy/error_body.h"
+
+#include "text/json_writer.h"
+
+namespace portico::router {
+namespace {
+
+std::string_view TypeOf(int status) {
+  if (status == 429) return "rate_limit_error";
+  if (status == 401) return "authentication_error";
+  if (status < 500) return "invalid_request_error";
+  return status == 503 ? "service_unavailable_error" : "server_error";
+}
+
+}  // namespace
+
+std::string GatewayErrorBody(int status, std::string_view message, std::string_view code) {
+  std::string body;
+  JsonWriter writer(&body);
+  writer.BeginObject().Key("error").BeginObject();
+  writer.Key("message").String(message).Key("type").String(TypeOf(status));
+  writer.Key("param").Null().Key("code");
+  code.empty() ? writer.Null() : writer.String(code);
+  writer.EndObject().EndObject();
+  return body;
+}
+
+std::string CutEvents(std::string_view path, std::string_view message, std::string_view code) {
+  if (path.ends_with("/messages")) {  // Anthropic's
+    std::string body;
+    JsonWriter writer(&body);
+    writer.BeginObject().Key("type").String("error").Key("error").BeginObject();
+    writer.Key("type").String("api_error").Key("message").String(message);
+    writer.EndObject().EndObject();
+    return "event: error\ndata: " + body + "\n\n";
+  }
+  return "data: " + GatewayErrorBody(500, message, code) + "\n\ndata: [DONE]\n\n";
+}
+
+}  // namespace portico::router

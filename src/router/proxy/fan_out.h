@@ -1,0 +1,39 @@
+// A request that concerns every worker: sent to all at once, answered when all have answered.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/http/exchange.h"
+#include "router/fleet/small_call.h"
+#include "router/gateway.h"
+
+namespace portico::router {
+
+struct FanOutAnswer {
+  std::string worker;  // its id
+  StatusOr<SmallAnswer> answer;
+};
+
+class FanOut {
+ public:
+  using Done = absl::AnyInvocable<void(std::vector<FanOutAnswer>)>;
+
+  // Sends `request` to all workers that are not known to be down, with each one's key. `done`
+  // is called once on the shard, at the earliest after this; at once if there are no workers. Holds
+  // itself until then.
+  static void Start(GatewayShard& shard, SmallRequest request, Done done);
+
+ private:
+  FanOut(GatewayShard& shard, Done done) : shard_(shard), done_(std::move(done)) {}
+
+  GatewayShard& shard_;
+  Done done_;
+  WorkerSetPtr set_;
+  size_t open_ = 0;
+  std::vector<FanOutAnswer> answers_;
+  std::vector<std::unique_ptr<SmallCall>> calls_;
+};
+
+}  // namespace portico::router

@@ -1,0 +1,36 @@
+// Heads that pass through the gateway: what belongs to a connection and not to the message stays
+// behind (RFC 9110, 7.6.1), and so does what names a worker.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "net/http/exchange.h"
+#include "net/http/response_parser.h"
+#include "router/worker.h"
+
+namespace portico::router {
+
+// Names in lower case.
+bool IsHopByHop(std::string_view name);
+
+// The head of the request to `worker`: request line, headers and the empty line.
+struct ForwardedHead {
+  const net::HttpRequest& request;
+  const Worker& worker;
+  std::string_view key = {};  // for workers without a key of their own; may be empty
+  std::string_view request_id =
+      {};  // sent as x-request-id where the request has none; may be empty
+  bool has_body = false;
+  size_t body_bytes = 0;
+};
+std::string MakeRequestHead(const ForwardedHead& forwarded);
+
+// The answer's status, type and headers as the client gets them, without a body.
+net::HttpResponse MakeResponseHead(net::ResponseHead& head, const Worker& worker);
+
+// The path as it is written in a request line: what a client may send unescaped stays, the rest is
+// escaped.
+void AppendPath(std::string_view path, std::string* out);
+
+}  // namespace portico::router

@@ -1,0 +1,73 @@
+#include "router/proxy/forward_head.h"
+
+#include <gtest/gtest.h>
+
+namespace portico::router {
+namespace {
+
+WorkerSpec Spec(const std::string& url, const std::string& key = "") {
+  WorkerSpec spec = *ParseWorkerUrl(url);
+  spec.api_key = key;
+  return spec;
+}
+
+TEST(ForwardHeadTest, KeepsTheRequestAndLeavesTheConnectionBehind) {
+  net::HttpRequest request;
+  request.method = "POST";
+  request.path = "/v1/chat/a b/\xc3\xa9%2F";
+  request.query = "x=1&y=%20";
+  request.headers = {{"host", "gateway"},
+                     {"content-type", "application/json"},
+                     {"connection", "x-hop, te"},
+                     {"x-hop", "1"},
+                     {"transfer-encoding", "chunked"},
+                     {"expect", "100-continue"},
+                     {"authorization", "Bearer c"},
+                     {"traceparent", "00-aa-bb-01"},
+                     {"origin", "http://gateway"},
+                     {"sec-fetch-site", "same-origin"},
+                     {"x-evil", "a\r\nb: c"}};
+  const Worker worker(Spec("http://[::1]:9/base/"));
+  EXPECT_EQ(MakeRequestHead({.request = request,
+                             .worker = worker,
+                             .request_id = "id",
+                             .has_body = true,
+                             .body_bytes = 3}),
+            "POST /base/v1/chat/a%20b/%C3%A9%2F?x=1&y=%20 HTTP/1.1\r\nhost: [::1]:9\r\n"
+            "content-type: application/json\r\nauthorization: Bearer c\r\n"
+            "traceparent: 00-aa-bb-01\r\nx-request-id: id\r\ncontent-length: 3\r\n\r\n");
+}
+
+TEST(ForwardHeadTest, AWorkersOwnKeyReplacesTheClients) {
+  net::HttpRequest request;
+  request.method = "GET";
+  request.path = "/";
+  request.headers = {{"authorization", "Bearer client"}};
+  const Worker with(Spec("http://a:1", "own"));
+  const Worker without(Spec("http://a:1"));
+  EXPECT_NE(MakeRequestHead({.request = request, .worker = with, .key = "all"}).find("Bearer own"),
+            std::string::npos);
+  const std::string all = MakeRequestHead({.request = request, .worker = without, .key = "all"});
+  EXPECT_NE(all.find("Bearer all"), std::string::npos);
+  EXPECT_EQ(all.find("Bearer client"), std::string::npos);
+}
+
+TEST(ForwardHeadTest, AnAnswerDoesNotNameTheWorker) {
+  net::ResponseHead head;
+  head.status = 201;
+  head.headers = {{"content-type", "text/x"},
+                  {"server", "uvicorn"},
+                  {"location", "http://10.0.0.7:3000/x"},
+                  {"x-kept", "1"},
+                  {"keep-alive", "5"},
+                  {"content-length", "4"}};
+  const Worker worker(Spec("http://10.0.0.7:3000"));
+  const net::HttpResponse response = MakeResponseHead(head, worker);
+  EXPECT_EQ(response.status, 201);
+  EXPECT_EQ(response.content_type, "text/x");
+  ASSERT_EQ(response.headers.size(), 1u);
+  EXPECT_EQ(response.headers[0].first, "x-kept");
+}
+
+}  // namespace
+}  // namespace portico::router

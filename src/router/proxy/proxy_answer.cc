@@ -1,0 +1,247 @@
+// The way back: what a worker answers, and what becomes of its failures.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/log.h"
+#include "router/proxy/error_body.h"
+#include "router/proxy/forward_head.h"
+#include "router/proxy/proxy_call.h"
+
+namespace portico::router {
+namespace {
+
+constexpr Duration kKeepAlive = std::chrono::seconds(15);
+constexpr std::string_view kKeepAliveComment = ": keep-alive\n\n";
+constexpr Duration kLongestWait = std::chrono::seconds(5);  // for a worker that names a time
+
+bool IsEventStream(std::string_view content_type) {
+  return content_type.starts_with("text/event-stream");
+}
+
+bool IsBusy(int status) { return status == 429 || status == 503; }
+
+// Statuses after which another worker may do better (sglang-router's list).
+bool IsRetryable(int status) {
+  return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 ||
+         status == 504;
+}
+
+}  // namespace
+
+void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
+  if (&call == prefill_.get() && !OnPrefillHead(head)) return;
+  hedge_timer_.reset();
+  if (hedge_ != nullptr) {
+    if (IsRetryable(head.status)) {
+      gateway_.metrics().failures_status.Add();
+      tried_.push_back(call.worker().number());
+      call.End(IsBusy(head.status) ? Verdict::kNothing : Verdict::kBad);
+      LeaveToOther(call);
+      return;
+    }
+    if (&call == hedge_.get()) std::swap(call_, hedge_);
+    LeaveToOther(*hedge_);
+  }
+  events_ = call.profile();
+  reason_ = call.reason();
+  worker_id_ = call.worker().id();
+  status_ = head.status;
+  if (IsRetryable(status_) && RetryStatus(call, head)) return;
+  if (status_ >= 400) prefill_.reset();  // the decode worker has refused
+  gateway_.metrics().first_seconds.Observe(Seconds(call.first_at() - started_));
+  const bool encoded = !head.Header("content-encoding").empty();
+  const int64_t length = head.length;
+  const Worker& worker = call.worker();
+  response_ = MakeResponseHead(head, worker);
+  response_.headers.emplace_back("x-request-id", request_id_);
+  if (gateway_.options().show_workers) {
+    response_.headers.emplace_back("x-portico-worker", worker.id());
+    if (!prefill_id_.empty()) {
+      response_.headers.emplace_back("x-portico-prefill-worker", prefill_id_);
+    }
+  }
+  if (IsEventStream(response_.content_type)) {
+    mode_ = encoded ? Mode::kBytes : Mode::kEvents;
+  } else {
+    mode_ = length > static_cast<int64_t>(kMaxKept) ? Mode::kBytes : Mode::kWhole;
+    if (mode_ == Mode::kWhole && length > 0) response_.body.reserve(static_cast<size_t>(length));
+  }
+}
+
+bool ProxyCall::OnPrefillHead(const net::ResponseHead& head) {
+  // An answer that the decode worker gives has the prefill behind it.
+  if (head.status < 400 || streaming_ || mode_ == Mode::kWhole) return false;
+  call_ = std::move(prefill_);
+  mode_ = Mode::kNone;
+  response_ = {};
+  frames_ = {};
+  return true;
+}
+
+bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
+  const bool busy = IsBusy(status_) || status_ == 408;
+  gateway_.metrics().failures_status.Add();
+  if (attempts_ >= gateway_.options().retry.max_attempts || !gateway_.budget().Take()) return false;
+  const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
+  const Worker& worker = call.worker();
+  if (OthersAvailable(worker)) {
+    tried_.push_back(worker.number());
+    call.End(verdict);
+    return Recover(worker);
+  }
+  // All have been asked. One that names a short time is waited for.
+  const Duration wait = RetryAfter(head.Header("retry-after"));
+  if (!busy || wait == Duration::zero() || wait > kLongestWait) return false;
+  call.End(verdict);
+  DropCalls();
+  tried_.clear();
+  gateway_.metrics().retries.Add();
+  pause_ = shard_.shard().After(wait, [this] { Attempt(); });
+  return true;
+}
+
+void ProxyCall::OnBody(WorkerCall& call, std::string_view bytes) {
+  if (&call == prefill_.get()) return;
+  answer_bytes_ += bytes.size();
+  switch (mode_) {
+    case Mode::kWhole:
+      response_.body.append(bytes);
+      if (response_.body.size() > kMaxKept) {
+        const std::string kept = std::exchange(response_.body, {});
+        mode_ = Mode::kBytes;
+        Relay(kept);
+      }
+      return;
+    case Mode::kEvents:
+      return Relay(frames_.Take(bytes));
+    case Mode::kBytes:
+      return Relay(bytes);
+    case Mode::kNone:
+      return;
+  }
+}
+
+void ProxyCall::BeginStream() {
+  streaming_ = true;
+  net::HttpResponse head = std::move(response_);
+  head.body.clear();
+  exchange_->StartStream(std::move(head));
+  if (mode_ == Mode::kEvents) KeepAlive();
+}
+
+void ProxyCall::Relay(std::string_view bytes) {
+  if (bytes.empty()) return;
+  if (!streaming_) BeginStream();
+  exchange_->Write(bytes);
+  written_at_ = call_ == nullptr ? Clock::now() : call_->last_at();
+  CheckBacklog();
+}
+
+void ProxyCall::CheckBacklog() {
+  // Without a call: it has ended, and this was the rest of what came.
+  if (paused_ || call_ == nullptr || exchange_->unsent_bytes() <= kHighWater) return;
+  paused_ = true;
+  call_->Pause();
+  AwaitReader();
+}
+
+void ProxyCall::AwaitReader() {
+  reader_ = shard_.shard().After(std::chrono::milliseconds(10), [this] {
+    if (exchange_->unsent_bytes() > kLowWater) return AwaitReader();
+    paused_ = false;
+    if (call_ != nullptr) call_->Resume();
+  });
+}
+
+void ProxyCall::KeepAlive() {
+  keep_alive_ = shard_.shard().After(kKeepAlive, [this] {
+    if (over_) return;
+    const TimePoint now = Clock::now();
+    if (!paused_ && now - written_at_ >= kKeepAlive) {
+      exchange_->Write(kKeepAliveComment);
+      written_at_ = now;
+    }
+    KeepAlive();
+  });
+}
+
+void ProxyCall::OnDone(WorkerCall& call) {
+  if (&call == prefill_.get()) {
+    call.End(Verdict::kGood);
+    prefill_.reset();
+    return;
+  }
+  const bool bad = status_ == 500 || status_ == 502 || status_ == 504;
+  call.End(bad ? Verdict::kBad : IsBusy(status_) ? Verdict::kNothing : Verdict::kGood);
+  call_.reset();
+  if (prefill_ != nullptr) WorkerCall::LetFinish(std::move(prefill_));
+  if (mode_ == Mode::kEvents) Relay(frames_.rest());
+  if (mode_ == Mode::kWhole) {
+    exchange_->Respond(std::move(response_));
+  } else {
+    if (!streaming_) BeginStream();
+    exchange_->End();
+  }
+  Finish(status_);
+}
+
+void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::string& why) {
+  const bool malformed = failure == net::CallFailure::kMalformed;
+  GatewayMetrics& metrics = gateway_.metrics();
+  (malformed                               ? metrics.failures_malformed
+   : failure == net::CallFailure::kConnect ? metrics.failures_connect
+                                           : metrics.failures_lost)
+      .Add();
+  Worker& worker = call.worker();
+  if (malformed && worker.NoteMalformed()) {
+    LogWarning(
+        "worker {} {} breaks the protocol: {}; this is told once, the counter of malformed "
+        "answers goes on",
+        worker.id(), worker.url(), why);
+  } else {
+    LogDebug("worker {}: {}", worker.url(), why);
+  }
+  if (!malformed) gateway_.NoteLost(worker);
+  tried_.push_back(worker.number());
+  call.End(Verdict::kBad);
+  if (&call == prefill_.get() && (streaming_ || mode_ == Mode::kWhole)) {
+    prefill_.reset();  // the decode worker has got what it needs
+    return;
+  }
+  if (LeaveToOther(call)) return;
+  if (streaming_) {
+    return CutStream("The worker was lost in the middle of the answer.", "worker_lost");
+  }
+  if (Recover(worker)) return;
+  if (malformed) {
+    return Refuse(502, "The worker's answer breaks the protocol.", "bad_gateway", false);
+  }
+  Refuse(503, "The connection to the worker was lost.", "worker_lost", true);
+}
+
+void ProxyCall::OnWorkerStalled(uint64_t number) {
+  if (over_ || streaming_) return;
+  for (const CallPtr* held : {&prefill_, &call_, &hedge_}) {
+    if (*held == nullptr || (*held)->worker().number() != number) continue;
+    Worker& worker = (*held)->worker();
+    tried_.push_back(number);
+    (*held)->NoteFailed();
+    (*held)->End(Verdict::kBad);
+    if (LeaveToOther(**held) || Recover(worker)) return;
+    return Refuse(504, "The worker does not answer.", "worker_stalled", true);
+  }
+}
+
+void ProxyCall::CutStream(std::string_view message, std::string_view code) {
+  gateway_.metrics().cut_streams.Add();
+  if (mode_ == Mode::kEvents) {
+    if (!frames_.done()) exchange_->Write(CutEvents(exchange_->request.path, message, code));
+    exchange_->End();
+  } else {
+    exchange_->Cut();  // the client must not take half a body for a whole one
+  }
+  Finish(status_);
+}
+
+}  // namespace portico::router

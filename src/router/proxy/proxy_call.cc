@@ -1,0 +1,402 @@
+#include "router/proxy/proxy_call.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "router/proxy/body_fields.h"
+#include "router/proxy/error_body.h"
+#include "text/json_writer.h"
+
+namespace portico::router {
+namespace {
+
+// A worker that lived so recently may be back within the pauses of a retry.
+constexpr Duration kRecently = std::chrono::seconds(2);
+constexpr std::string_view kSessionHeaders[] = {"x-smg-routing-key", "x-session-id"};
+
+// What a prefill and a decode worker answer together.
+constexpr std::string_view kPairPaths[] = {"/generate", "/v1/chat/completions", "/v1/completions"};
+// What generates too, but has no place for the fields by which the two find each other.
+constexpr std::string_view kNeverPaired[] = {"/v1/messages",    "/v1/responses", "/api/chat",
+                                             "/api/generate",   "/invocations",  "/v1/embeddings",
+                                             "/vertex_generate"};
+
+template <size_t N>
+bool IsOneOf(std::string_view path, const std::string_view (&paths)[N]) {
+  return std::find(std::begin(paths), std::end(paths), path) != std::end(paths);
+}
+
+// Of multipart/form-data: the text of the field "model", looked for where forms have it.
+RequestFacts FormFacts(std::string_view body) {
+  constexpr size_t kLook = 64 << 10;
+  constexpr std::string_view kName = "name=\"model\"\r\n\r\n";
+  body = body.substr(0, kLook);
+  const size_t at = body.find(kName);
+  if (at == std::string_view::npos) return {};
+  RequestFacts facts;
+  facts.model_at = at + kName.size();
+  body.remove_prefix(facts.model_at);
+  facts.model = body.substr(0, std::min<size_t>(body.find("\r\n"), 1024));
+  facts.model_size = facts.model.size();
+  return facts;
+}
+
+}  // namespace
+
+void ProxyCall::Start(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange) {
+  std::unique_ptr<ProxyCall> owned(new ProxyCall(shard, std::move(exchange)));
+  ProxyCall* call = owned.get();
+  shard.Adopt(std::move(owned));
+  call->Begin();
+}
+
+ProxyCall::ProxyCall(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange)
+    : shard_(shard),
+      gateway_(shard.gateway()),
+      exchange_(std::move(exchange)),
+      started_(Clock::now()),
+      set_(shard.set()) {}
+
+ProxyCall::~ProxyCall() { Release(); }
+
+void ProxyCall::Begin() {
+  gateway_.metrics().requests.Add();
+  gateway_.budget().NoteRequest();
+  exchange_->set_on_closed([this] { OnClientGone(); });
+  for (const std::string& name : gateway_.options().request_id_headers) {
+    request_id_ = std::string(exchange_->request.Header(name));
+    if (!request_id_.empty()) break;
+  }
+  if (request_id_.empty()) request_id_ = shard_.NewRequestId();
+  events_.Begin(request_id_);
+  if (!ReadFacts()) return;
+  deadline_ = shard_.shard().After(gateway_.options().request_timeout, [this] { OnDeadline(); });
+  Enter();
+}
+
+bool ProxyCall::ReadFacts() {
+  net::HttpRequest& request = exchange_->request;
+  const GatewayOptions& options = gateway_.options();
+  pair_ = options.pairs && request.method == "POST" && IsOneOf(request.path, kPairPaths);
+  const bool wants_prompt =
+      options.pairs ? set_->wants_prompt(Role::kPrefill) || set_->wants_prompt(Role::kDecode)
+                    : set_->wants_prompt(Role::kRegular);
+  const bool multipart = request.Header("content-type").starts_with("multipart/");
+  if (wants_prompt || set_->has_groups() || options.strict_models || !set_->aliases().empty()) {
+    facts_ = multipart ? FormFacts(request.body)
+                       : ReadRequestFacts(shard_.parser(), request.body, wants_prompt);
+    ResolveAlias(multipart);
+  }
+  if (!FindGroups()) return false;
+  for (const std::string_view name : kSessionHeaders) {
+    const std::string_view value = request.Header(name);
+    if (!value.empty()) {
+      facts_.session = std::string(value);
+      break;
+    }
+  }
+  const size_t text = facts_.text.empty() ? request.body.size() : facts_.text.size();
+  const int64_t tokens =
+      facts_.token_count > 0 ? facts_.token_count : static_cast<int64_t>(text / 4);
+  key_ = {.model = facts_.model,
+          .text = facts_.text,
+          .tokens = facts_.tokens,
+          .session = facts_.session,
+          .rid = request_id_,
+          .prompt_tokens = std::max<int64_t>(1, tokens)};
+  if (pair_ || (options.dp_aware && !request.body.empty() && !multipart)) {
+    Status fields = pair_ ? CheckFields(shard_.parser(), request.body, kPairFields) : OkStatus();
+    json_object_ = fields.ok();
+    if (fields.ok() && options.dp_aware) {
+      fields = CheckFields(shard_.parser(), request.body, kRankFields);
+      json_object_ = fields.ok();
+    }
+    if (!fields.ok() && (pair_ || !FieldOf(fields).empty())) {
+      Refuse(400, MessageOf(fields), "", false);
+      return false;
+    }
+  }
+  const bool has_body =
+      !request.body.empty() || (request.method != "GET" && request.method != "HEAD");
+  if (has_body) body_ = std::make_shared<const std::string>(std::move(request.body));
+  return true;
+}
+
+void ProxyCall::ResolveAlias(bool multipart) {
+  net::HttpRequest& request = exchange_->request;
+  constexpr std::string_view kModels = "/v1/models/";
+  if (request.path.starts_with(kModels)) {
+    const std::string* model = set_->ModelOf(std::string_view(request.path).substr(kModels.size()));
+    if (model != nullptr) request.path = std::string(kModels) + *model;
+  }
+  const std::string* model = set_->ModelOf(facts_.model);
+  if (model == nullptr) return;
+  std::string named;
+  multipart ? void(named = *model) : AppendJsonString(*model, &named);
+  request.body.reserve(request.body.size() + named.size() + simdjson::SIMDJSON_PADDING);
+  request.body.replace(facts_.model_at, facts_.model_size, named);
+  facts_.model = *model;
+}
+
+bool ProxyCall::FindGroups() {
+  const GatewayOptions& options = gateway_.options();
+  const std::string& path = exchange_->request.path;
+  if (options.pairs && IsOneOf(path, kNeverPaired)) {
+    Refuse(501, path + " is not available with prefill and decode workers.", "not_implemented",
+           false);
+    return false;
+  }
+  group_ = set_->Find(facts_.model, options.strict_models,
+                      options.pairs ? Role::kDecode : Role::kRegular);
+  if (pair_) prefill_group_ = set_->Find(facts_.model, options.strict_models, Role::kPrefill);
+  if (group_ != nullptr && (!pair_ || prefill_group_ != nullptr)) return true;
+  Refuse(404, fmt::format("The model `{}` does not exist.", facts_.model), "model_not_found",
+         false);
+  return false;
+}
+
+void ProxyCall::Enter() {
+  const auto result = gateway_.admission().Enter(
+      shard_.shard(), PriorityOf(exchange_->request.Header("x-smg-priority")),
+      [this] {
+        pause_.reset();
+        ticket_.reset();
+        admitted_ = true;
+        Attempt();
+      },
+      &ticket_);
+  switch (result) {
+    case AdmissionQueue::Result::kPlace:
+      admitted_ = true;
+      return Attempt();
+    case AdmissionQueue::Result::kWaits:
+      pause_ = shard_.shard().After(gateway_.options().queue_timeout, [this] {
+        gateway_.metrics().queue_full.Add();
+        Refuse(429, "The gateway is at its limit of requests; this one has waited too long.",
+               "queue_timeout", true);
+      });
+      return;
+    case AdmissionQueue::Result::kFull:
+      gateway_.metrics().queue_full.Add();
+      return Refuse(429, "The gateway is at its limit of requests and its queue is full.",
+                    "queue_full", true);
+  }
+}
+
+void ProxyCall::TakeNewestSet() {
+  const WorkerSetPtr& newest = shard_.set();
+  if (newest == set_) return;
+  const bool pairs = gateway_.options().pairs;
+  const WorkerGroup* group =
+      newest->Find(facts_.model, false, pairs ? Role::kDecode : Role::kRegular);
+  const WorkerGroup* prefill = newest->Find(facts_.model, false, Role::kPrefill);
+  if (group == nullptr || prefill == nullptr) return;
+  group_ = group;
+  if (pair_) prefill_group_ = prefill;
+  set_ = newest;
+}
+
+ProxyCall::CallPtr ProxyCall::Ask(const Pick& pick) {
+  Events& events = *this;
+  return std::make_unique<WorkerCall>(shard_, set_, pick, key_, events_, events);
+}
+
+void ProxyCall::Attempt() {
+  if (++attempts_ > 1) TakeNewestSet();
+  // Both workers of a pair, or none: one alone would wait for the other.
+  CallPtr prefill;
+  if (pair_) {
+    const auto pick = gateway_.Choose(*prefill_group_, key_, tried_);
+    if (!pick.ok()) return OnNoWorker(pick.status());
+    prefill = Ask(*pick);
+  }
+  const auto pick = gateway_.Choose(*group_, key_, tried_);
+  if (!pick.ok()) return OnNoWorker(pick.status());
+  call_ = Ask(*pick);
+  prefill_ = std::move(prefill);
+  reason_ = call_->reason();
+  worker_id_ = call_->worker().id();
+  std::string fields;
+  if (prefill_ != nullptr) {
+    prefill_id_ = prefill_->worker().id();
+    fields = PairFields(prefill_->worker().spec(), shard_.NewBootstrapRoom());
+    if (!Send(*prefill_, fields)) return;
+  }
+  if (Send(*call_, std::move(fields)) && !pair_) AwaitHedge();
+}
+
+bool ProxyCall::Send(WorkerCall& call, std::string fields) {
+  Worker& worker = call.worker();
+  if (json_object_) {
+    const std::string rank = RankField(worker.spec());
+    if (!rank.empty()) fields += (fields.empty() ? "" : ",") + rank;
+  }
+  auto body =
+      fields.empty() ? body_ : std::make_shared<const std::string>(InsertFields(*body_, fields));
+  const Status sent = call.Send(exchange_->request, std::move(body), request_id_);
+  events_ = call.profile();
+  if (sent.ok()) return true;
+  // It has restarted as something else, or is about to go.
+  tried_.push_back(worker.number());
+  if (!LeaveToOther(call) && !Recover(worker)) {
+    Refuse(503, MessageOf(sent), "worker_lost", true);
+  }
+  return false;
+}
+
+void ProxyCall::AwaitHedge() {
+  const Duration after = gateway_.options().hedge_after;
+  if (after == Duration::zero()) return;
+  hedge_timer_ = shard_.shard().After(after, [this] { Hedge(); });
+}
+
+void ProxyCall::Hedge() {
+  if (call_ == nullptr || call_->first_at() != TimePoint() || !gateway_.budget().Take()) return;
+  Tried but = tried_;
+  but.push_back(call_->worker().number());
+  const auto pick = gateway_.Choose(*group_, key_, but);
+  if (!pick.ok()) return;
+  gateway_.metrics().hedges.Add();
+  hedge_ = Ask(*pick);
+  Send(*hedge_, {});
+}
+
+bool ProxyCall::OthersAvailable(const Worker& but) const {
+  const TimePoint now = Clock::now();
+  const auto some = [&](const WorkerGroup& group) {
+    return std::any_of(group.workers.begin(), group.workers.end(), [&](Worker* worker) {
+      return worker != &but && worker->health() == Health::kHealthy && !worker->draining() &&
+             worker->breaker().Allows(now) &&
+             std::find(tried_.begin(), tried_.end(), worker->number()) == tried_.end();
+    });
+  };
+  return some(*group_) && (!pair_ || some(*prefill_group_));
+}
+
+bool ProxyCall::TryAgain(bool at_once) {
+  const RetryOptions& retry = gateway_.options().retry;
+  if (attempts_ >= retry.max_attempts) return false;
+  gateway_.metrics().retries.Add();
+  if (at_once) {
+    // Not from within the call that has failed.
+    pause_ = shard_.shard().After(Duration::zero(), [this] { Attempt(); });
+    return true;
+  }
+  tried_.clear();
+  pause_ = shard_.shard().After(RetryPause(retry, attempts_ + 1, shard_.Random()),
+                                [this] { Attempt(); });
+  return true;
+}
+
+void ProxyCall::OnNoWorker(const Status& why) {
+  const TimePoint now = Clock::now();
+  const auto hope = [&](const WorkerGroup* group) {
+    return group != nullptr &&
+           std::any_of(group->workers.begin(), group->workers.end(), [&](const Worker* worker) {
+             return !worker->draining() && now - worker->last_life() < kRecently;
+           });
+  };
+  if ((hope(group_) || hope(prefill_group_)) && TryAgain(false)) return;
+  gateway_.metrics().no_worker.Add();
+  Refuse(503, MessageOf(why), "no_available_workers", true);
+}
+
+void ProxyCall::DropCalls() {
+  hedge_timer_.reset();
+  prefill_.reset();
+  hedge_.reset();
+  call_.reset();
+}
+
+bool ProxyCall::Recover(const Worker& failed) {
+  DropCalls();
+  mode_ = Mode::kNone;
+  response_ = {};
+  frames_ = {};
+  return TryAgain(OthersAvailable(failed));
+}
+
+bool ProxyCall::LeaveToOther(const WorkerCall& call) {
+  if (hedge_ == nullptr) return false;
+  if (&call == call_.get()) {
+    call_ = std::move(hedge_);
+    reason_ = call_->reason();
+    worker_id_ = call_->worker().id();
+  }
+  events_ = call_->profile();
+  hedge_.reset();
+  return true;
+}
+
+bool ProxyCall::IsOn(uint64_t worker) const {
+  const auto on = [worker](const CallPtr& call) {
+    return call != nullptr && call->worker().number() == worker;
+  };
+  return on(call_) || on(hedge_) || on(prefill_);
+}
+
+void ProxyCall::Refuse(int status, std::string_view message, std::string_view code,
+                       bool retry_after) {
+  net::HttpResponse response;
+  response.status = status;
+  if (retry_after) response.headers.emplace_back("retry-after", "1");
+  response.headers.emplace_back("x-request-id", request_id_);
+  response.body = GatewayErrorBody(status, message, code);
+  exchange_->Respond(std::move(response));
+  Finish(status);
+}
+
+void ProxyCall::OnClientGone() {
+  gateway_.metrics().client_gone.Add();
+  Finish(499);
+}
+
+void ProxyCall::OnDeadline() {
+  if (call_ != nullptr) call_->End(Verdict::kBad);
+  DropCalls();
+  if (streaming_) return CutStream("The request has taken too long.", "timeout");
+  Refuse(504, "The request has taken too long.", "timeout", false);
+}
+
+void ProxyCall::Release() {
+  DropCalls();
+  deadline_.reset();
+  pause_.reset();
+  keep_alive_.reset();
+  reader_.reset();
+  if (ticket_ != nullptr && !gateway_.admission().GiveUp(ticket_)) admitted_ = true;
+  ticket_.reset();
+  if (std::exchange(admitted_, false)) gateway_.admission().Leave();
+}
+
+void ProxyCall::Finish(int status) {
+  if (std::exchange(over_, true)) return;
+  Release();
+  events_.Ended(status);
+  gateway_.metrics().seconds.Observe(Seconds(Clock::now() - started_));
+  if (gateway_.options().access_log) Log(status);
+  shard_.Retire(this);
+}
+
+void ProxyCall::Log(int status) const {
+  std::string line;
+  JsonWriter writer(&line);
+  const net::HttpRequest& request = exchange_->request;
+  writer.BeginObject().Key("client").String(request.peer);
+  writer.Key("method").String(request.method).Key("path").String(request.path);
+  writer.Key("status").Int(status).Key("bytes").Int(static_cast<int64_t>(answer_bytes_));
+  writer.Key("ms").Double(Seconds(Clock::now() - started_) * 1e3);
+  writer.Key("request_id").String(request_id_).Key("worker").String(worker_id_);
+  writer.Key("policy").String(group_ == nullptr ? "" : group_->policy->name());
+  writer.Key("reason").String(reason_).Key("attempts").Int(attempts_);
+  if (!prefill_id_.empty()) writer.Key("prefill_worker").String(prefill_id_);
+  const std::string_view trace = request.Header("traceparent");
+  if (!trace.empty()) writer.Key("traceparent").String(trace);
+  writer.EndObject();
+  LogInfo("{}", line);
+}
+
+}  // namespace portico::router

@@ -1,0 +1,150 @@
+// One request on its way through the gateway to a worker and back.
+//
+// The request's bytes go to a worker as they came. The answer is kept until it is whole if it is
+// small, so that another worker can be asked when this one dies; streams go on as they come, from
+// their first event on. Until a byte of the answer has gone to the client every failure leads to
+// another worker, within the limits of RetryOptions; after that never: the stream ends with an
+// error event and [DONE].
+//
+// A gateway of prefill and decode workers (GatewayOptions::pairs) sends what generates to one of each
+// at once, with the fields by which they find each other; the client gets the decode worker's answer,
+// or what the prefill worker has refused. One that fails ends the other's work.
+//
+// A request whose answer has not begun after hedge_after goes to a second worker too; whose answer
+// begins first is taken.
+//
+// The client's pace is the worker's: while the client is more than kHighWater behind, the worker's
+// connection is not read.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "net/http/exchange.h"
+#include "net/http/http1_client.h"
+#include "router/gateway.h"
+#include "router/proxy/proxy_events.h"
+#include "router/proxy/request_facts.h"
+#include "router/proxy/sse_frames.h"
+#include "router/proxy/worker_call.h"
+
+namespace portico::router {
+
+// Lives on its shard, owned by it.
+class ProxyCall final : private WorkerCall::Events {
+ public:
+  // Takes over a request whose body is there and answers it.
+  static void Start(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange);
+  ~ProxyCall() override;
+
+  // Whether the worker of that number works for this request.
+  bool IsOn(uint64_t worker) const;
+  // That worker holds this request and has sent nothing for long.
+  void OnWorkerStalled(uint64_t worker);
+
+  static constexpr size_t kHighWater = 128 << 10;
+  static constexpr size_t kLowWater = 32 << 10;
+  static constexpr size_t kMaxKept = 1 << 20;  // of an answer that is kept until it is whole
+
+ private:
+  enum class Mode : uint8_t { kNone, kWhole, kEvents, kBytes };
+  using Verdict = WorkerCall::Verdict;
+  using CallPtr = std::unique_ptr<WorkerCall>;
+
+  ProxyCall(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange);
+
+  void Begin();
+  bool ReadFacts();
+  // Its model's alias becomes what workers call the model.
+  void ResolveAlias(bool multipart);
+  // Which workers it needs. False: it has been refused.
+  bool FindGroups();
+  void Enter();
+  void Attempt();
+  // The workers may have changed since.
+  void TakeNewestSet();
+  CallPtr Ask(const Pick& pick);
+  bool Send(WorkerCall& call, std::string fields);
+  void AwaitHedge();
+  void Hedge();
+  bool OthersAvailable(const Worker& but) const;
+  // Asks another worker, at once or after a pause. False if there are no attempts left.
+  bool TryAgain(bool at_once);
+  void OnNoWorker(const Status& why);
+  // Drops all calls; the one that failed has had its verdict.
+  void DropCalls();
+  // A worker has failed before the client got anything: another is asked. False: there is none.
+  bool Recover(const Worker& failed);
+  // `call` is one of two that could answer, and will not: the other goes on.
+  bool LeaveToOther(const WorkerCall& call);
+
+  // WorkerCall::Events
+  void OnHead(WorkerCall& call, net::ResponseHead& head) override;
+  void OnBody(WorkerCall& call, std::string_view bytes) override;
+  void OnDone(WorkerCall& call) override;
+  void OnFailed(WorkerCall& call, net::CallFailure failure, const std::string& why) override;
+
+  // The prefill worker's answer has begun. True if the client gets it.
+  bool OnPrefillHead(const net::ResponseHead& head);
+  bool RetryStatus(WorkerCall& call, const net::ResponseHead& head);
+  void BeginStream();
+  void Relay(std::string_view bytes);
+  void CheckBacklog();
+  void AwaitReader();
+  void KeepAlive();
+  void CutStream(std::string_view message, std::string_view code);
+  void Refuse(int status, std::string_view message, std::string_view code, bool retry_after);
+  void OnClientGone();
+  void OnDeadline();
+  // Gives back all that is held of others.
+  void Release();
+  // The request is over; the exchange has been answered or is gone.
+  void Finish(int status);
+  void Log(int status) const;
+
+  GatewayShard& shard_;
+  Gateway& gateway_;
+  std::unique_ptr<net::Exchange> exchange_;
+  const TimePoint started_;
+  WorkerSetPtr set_;  // keeps the workers and groups below alive
+  bool pair_ = false;
+  const WorkerGroup* group_ = nullptr;
+  const WorkerGroup* prefill_group_ = nullptr;  // of a pair
+  RequestFacts facts_;
+  RoutingKey key_;
+  std::string request_id_;
+  ProxyEvents events_;
+  std::shared_ptr<const std::string> body_;
+  bool json_object_ = false;  // the body, as far as fields must be put into it
+  std::unique_ptr<net::Shard::Timer> deadline_;
+  std::unique_ptr<net::Shard::Timer> pause_;  // before an attempt, or in the admission's queue
+  std::unique_ptr<net::Shard::Timer> hedge_timer_;
+  std::unique_ptr<net::Shard::Timer> keep_alive_;
+  std::unique_ptr<net::Shard::Timer> reader_;
+  std::shared_ptr<AdmissionQueue::Ticket> ticket_;
+  bool admitted_ = false;
+
+  // The attempt.
+  CallPtr call_;     // whose answer the client gets; of a pair the decode worker's
+  CallPtr hedge_;    // asked because call_ is slow
+  CallPtr prefill_;  // of a pair, until it has answered
+  std::string_view reason_;
+  std::string worker_id_;   // of the last one, for the log
+  std::string prefill_id_;  // likewise
+  Tried tried_;
+  int attempts_ = 0;
+
+  // The answer.
+  Mode mode_ = Mode::kNone;
+  int status_ = 0;
+  net::HttpResponse response_;
+  SseFrames frames_;
+  size_t answer_bytes_ = 0;
+  TimePoint written_at_;
+  bool streaming_ = false;
+  bool paused_ = false;
+  bool over_ = false;
+};
+
+}  // namespace portico::router

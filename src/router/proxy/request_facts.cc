@@ -1,0 +1,153 @@
+#include "router/proxy/request_facts.h"
+
+namespace portico::router {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+void AppendText(std::string_view text, RequestFacts* facts) {
+  if (facts->text.size() >= RequestFacts::kMaxText) return;
+  facts->text.append(text.substr(0, RequestFacts::kMaxText - facts->text.size()));
+}
+
+void AppendToken(ondemand::value value, RequestFacts* facts) {
+  int64_t token = -1;
+  if (value.get_int64().get(token) != simdjson::SUCCESS || token < 0 || token > INT32_MAX) {
+    token = -1;  // the worker will say what is wrong
+  }
+  ++facts->token_count;
+  if (facts->tokens.size() < RequestFacts::kMaxTokens) {
+    facts->tokens.push_back(static_cast<int32_t>(token));
+  }
+}
+
+// Numbers are the tokens of one prompt if they stand in one list.
+constexpr int kNoTokens = -2;
+constexpr int kTokensOf = 0;
+
+// A string, or an array of strings, or of numbers (their digits). False if the JSON is broken.
+bool AppendPrompt(ondemand::value value, RequestFacts* facts, int depth) {
+  ondemand::json_type type;
+  if (value.type().get(type) != simdjson::SUCCESS) return false;
+  if (type == ondemand::json_type::string) {
+    std::string_view text;
+    if (value.get_string().get(text) != simdjson::SUCCESS) return false;
+    AppendText(text, facts);
+    facts->only_tokens = false;
+    return true;
+  }
+  if (type == ondemand::json_type::number) {
+    AppendText(value.raw_json_token(), facts);
+    AppendText(",", facts);
+    depth == kTokensOf + 1 ? AppendToken(value, facts) : void(facts->only_tokens = false);
+    return true;
+  }
+  if (type != ondemand::json_type::array) return true;
+  ondemand::array array;
+  if (value.get_array().get(array) != simdjson::SUCCESS) return false;
+  const int below = depth == kNoTokens ? kNoTokens : depth + 1;
+  for (auto element : array) {
+    ondemand::value item;
+    if (std::move(element).get(item) != simdjson::SUCCESS || !AppendPrompt(item, facts, below)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// A message's content: text, or parts of which those of text count.
+bool AppendContent(ondemand::value value, RequestFacts* facts) {
+  ondemand::json_type type;
+  if (value.type().get(type) != simdjson::SUCCESS) return false;
+  if (type != ondemand::json_type::array) {
+    return type != ondemand::json_type::string || AppendPrompt(value, facts, kNoTokens);
+  }
+  ondemand::array parts;
+  if (value.get_array().get(parts) != simdjson::SUCCESS) return false;
+  for (auto part : parts) {
+    ondemand::object object;
+    if (part.get_object().get(object) != simdjson::SUCCESS) continue;
+    std::string_view text;
+    if (object["text"].get_string().get(text) == simdjson::SUCCESS) AppendText(text, facts);
+  }
+  return true;
+}
+
+bool AppendMessages(ondemand::value value, RequestFacts* facts) {
+  ondemand::array messages;
+  if (value.get_array().get(messages) != simdjson::SUCCESS) return true;
+  for (auto message : messages) {
+    ondemand::object object;
+    if (message.get_object().get(object) != simdjson::SUCCESS) return false;
+    ondemand::value content;
+    if (object["content"].get(content) != simdjson::SUCCESS) continue;
+    if (!AppendContent(content, facts)) return false;
+  }
+  return true;
+}
+
+// False if the JSON is broken.
+bool ReadField(std::string_view key, ondemand::value value, bool wants_text, const char* body,
+               RequestFacts* facts) {
+  if (key == "model" || key == "user" || key == "session_id" || key == "routing_key") {
+    std::string_view text;
+    const std::string_view raw = key == "model" ? value.raw_json_token() : std::string_view();
+    const auto error = value.get_string().get(text);
+    if (error == simdjson::INCORRECT_TYPE) return true;
+    if (error != simdjson::SUCCESS) return false;
+    (key == "model" ? facts->model : facts->session) = text;
+    if (key != "model") return true;
+    facts->model_at = static_cast<size_t>(raw.data() - body);
+    facts->model_size = raw.find_last_of('"') + 1;
+    return true;
+  }
+  if (key == "stream") {
+    bool stream = false;
+    if (value.get_bool().get(stream) == simdjson::SUCCESS) facts->stream = stream;
+    return true;
+  }
+  if (!wants_text) return true;
+  if (key == "messages") {
+    facts->only_tokens = false;
+    return AppendMessages(value, facts);
+  }
+  if (key == "prompt" || key == "input_ids") return AppendPrompt(value, facts, kTokensOf);
+  if (key == "text" || key == "input" || key == "query") {
+    return AppendPrompt(value, facts, kNoTokens);
+  }
+  return true;
+}
+
+void ReadBody(ondemand::parser& parser, const std::string& body, bool wants_text,
+              RequestFacts* facts) {
+  ondemand::document document;
+  ondemand::object object;
+  if (parser.iterate(body.data(), body.size(), body.capacity()).get(document) !=
+          simdjson::SUCCESS ||
+      document.get_object().get(object) != simdjson::SUCCESS) {
+    return;
+  }
+  for (auto field : object) {
+    std::string_view key;
+    ondemand::value value;
+    if (field.unescaped_key().get(key) != simdjson::SUCCESS ||
+        field.value().get(value) != simdjson::SUCCESS ||
+        !ReadField(key, value, wants_text, body.data(), facts)) {
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+RequestFacts ReadRequestFacts(ondemand::parser& parser, const std::string& body, bool wants_text) {
+  RequestFacts facts;
+  if (body.empty() || body.capacity() < body.size() + simdjson::SIMDJSON_PADDING) return facts;
+  ReadBody(parser, body, wants_text, &facts);
+  if (facts.only_tokens) return facts;
+  facts.tokens.clear();
+  facts.token_count = 0;
+  return facts;
+}
+
+}  // namespace portico::router

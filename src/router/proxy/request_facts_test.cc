@@ -1,0 +1,69 @@
+#include "router/proxy/request_facts.h"
+
+#include <gtest/gtest.h>
+
+namespace portico::router {
+namespace {
+
+RequestFacts Read(std::string_view text, bool wants_text = true) {
+  simdjson::ondemand::parser parser;
+  std::string body(text);
+  body.reserve(body.size() + simdjson::SIMDJSON_PADDING);
+  return ReadRequestFacts(parser, body, wants_text);
+}
+
+TEST(RequestFactsTest, ReadsAChatRequest) {
+  const RequestFacts facts =
+      Read(R"({"messages":[{"role":"system","content":"be \"short\""},{"role":"user","content":)"
+           R"([{"type":"text","text":" and kind"},{"type":"image_url","image_url":{"url":"x"}}]}],)"
+           R"("model":"m","stream":true,"user":"u","unknown":{"a":[1,2]}})");
+  EXPECT_EQ(facts.model, "m");
+  EXPECT_EQ(facts.session, "u");
+  EXPECT_TRUE(facts.stream);
+  EXPECT_EQ(facts.text, "be \"short\" and kind");
+}
+
+TEST(RequestFactsTest, ReadsPromptsOfEveryForm) {
+  EXPECT_EQ(Read(R"({"prompt":"a"})").text, "a");
+  EXPECT_EQ(Read(R"({"prompt":["a","b"]})").text, "ab");
+  EXPECT_EQ(Read(R"({"input_ids":[1,22]})").text, "1,22,");
+  EXPECT_EQ(Read(R"({"text":"t"})").text, "t");
+  EXPECT_EQ(Read(R"({"prompt":"a"})", false).text, "");
+}
+
+TEST(RequestFactsTest, OneListOfTokenIdsIsKnownAsTokens) {
+  const RequestFacts facts = Read(R"({"input_ids":[1,22,2147483647],"model":"m"})");
+  EXPECT_EQ(facts.tokens, (std::vector<int32_t>{1, 22, 2147483647}));
+  EXPECT_EQ(facts.token_count, 3);
+  EXPECT_EQ(Read(R"({"prompt":[1,22]})").tokens.size(), 2u);
+  for (const char* other :
+       {R"({"prompt":[[1,2],[3]]})", R"({"prompt":["a",1]})", R"({"input":[1,2]})",
+        R"({"prompt":[1],"text":"a"})", R"({"prompt":1})", R"({"prompt":[]})",
+        R"({"messages":[{"content":"a"}],"input_ids":[1]})"}) {
+    EXPECT_TRUE(Read(other).tokens.empty()) << other;
+    EXPECT_EQ(Read(other).token_count, 0) << other;
+  }
+  std::string many = R"({"prompt":[)";
+  for (size_t i = 0; i < RequestFacts::kMaxTokens; ++i) many += "5,";
+  EXPECT_EQ(Read(many + "5]}").tokens.size(), RequestFacts::kMaxTokens);
+  EXPECT_EQ(Read(many + "5]}").token_count, static_cast<int64_t>(RequestFacts::kMaxTokens) + 1);
+}
+
+TEST(RequestFactsTest, WhatIsBrokenOrOddIsAsIfAbsent) {
+  for (const char* body : {"", "[]", "nonsense", "{", R"({"model":1,"stream":"yes"})",
+                           R"({"messages":"x"})", R"({"messages":[1]})", R"({"prompt":{"a":1}})"}) {
+    const RequestFacts facts = Read(body);
+    EXPECT_EQ(facts.model, "") << body;
+    EXPECT_FALSE(facts.stream) << body;
+    EXPECT_EQ(facts.text, "") << body;
+  }
+  EXPECT_EQ(Read(R"({"model":"m","messages":[{"content":"x"})").model, "m");
+}
+
+TEST(RequestFactsTest, ALongPromptIsCutAtItsBound) {
+  EXPECT_EQ(Read(R"({"prompt":")" + std::string(1 << 20, 'a') + "\"}").text.size(),
+            RequestFacts::kMaxText);
+}
+
+}  // namespace
+}  // namespace portico::router

@@ -1,0 +1,33 @@
+// Where the events of an SSE stream end, so that a stream is relayed event by event: what of an
+// event has come is held back until its end, and a stream that is cut can end with an event of the
+// gateway's own.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace portico::router {
+
+class SseFrames {
+ public:
+  // What may be sent on now: all that has come up to the last end of an event. Valid until the next
+  // call. An event beyond kMaxEvent is not held back.
+  std::string_view Take(std::string_view bytes);
+  // What is held back.
+  std::string_view rest() const { return held_; }
+  // `data: [DONE]` has been passed on.
+  bool done() const { return done_; }
+
+  static constexpr size_t kMaxEvent = 1 << 20;
+
+ private:
+  std::string held_;
+  std::string out_;
+  bool done_ = false;
+};
+
+// The position behind the last empty line of `bytes`, or 0: lines end in LF, CR LF or CR.
+size_t LastEventEnd(std::string_view bytes);
+
+}  // namespace portico::router

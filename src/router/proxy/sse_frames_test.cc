@@ -1,0 +1,46 @@
+#include "router/proxy/sse_frames.h"
+
+#include <gtest/gtest.h>
+
+namespace portico::router {
+namespace {
+
+TEST(SseFramesTest, PassesWholeEventsOnAtOnce) {
+  SseFrames frames;
+  EXPECT_EQ(frames.Take("data: 1\n\ndata: 2\n\n"), "data: 1\n\ndata: 2\n\n");
+  EXPECT_EQ(frames.rest(), "");
+}
+
+TEST(SseFramesTest, HoldsAnEventBackUntilItsEndHasComeAtEveryCut) {
+  for (const std::string& text :
+       {std::string("data: a\n\ndata: b\n\n"), std::string("data: a\r\n\r\ndata: b\r\n\r\n"),
+        std::string("data: a\r\rdata: b\r\r")}) {
+    for (size_t cut = 0; cut <= text.size(); ++cut) {
+      SseFrames frames;
+      std::string out(frames.Take(text.substr(0, cut)));
+      EXPECT_TRUE(out.empty() || LastEventEnd(out) == out.size()) << cut;
+      out += frames.Take(text.substr(cut));
+      EXPECT_EQ(out, text) << cut;
+    }
+  }
+}
+
+TEST(SseFramesTest, SeesTheEndMark) {
+  SseFrames frames;
+  frames.Take("data: {\"x\":\"[DONE]\"}\n\n");
+  EXPECT_FALSE(frames.done());
+  frames.Take("data: [DO");
+  EXPECT_FALSE(frames.done());
+  frames.Take("NE]\n\n");
+  EXPECT_TRUE(frames.done());
+}
+
+TEST(SseFramesTest, DoesNotHoldAnEndlessEventBack) {
+  SseFrames frames;
+  size_t passed = 0;
+  for (int i = 0; i < 64; ++i) passed += frames.Take(std::string(64 << 10, 'x')).size();
+  EXPECT_GE(passed + SseFrames::kMaxEvent + (64 << 10), size_t{64} * (64 << 10));
+}
+
+}  // namespace
+}  // namespace portico::router

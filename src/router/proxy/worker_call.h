@@ -1,0 +1,96 @@
+// A request on one worker: the call to it, over HTTP or by means of token ids, and all that is held
+// of the worker meanwhile: its counters, its breaker, the policy's bookkeeping.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "net/http/exchange.h"
+#include "net/http/http1_client.h"
+#include "router/fleet/worker_set.h"
+#include "router/gateway.h"
+#include "router/proxy/proxy_events.h"
+
+namespace portico::router {
+
+// On its shard.
+class WorkerCall final : private net::HttpCallEvents {
+ public:
+  // As of net::HttpCallEvents; each may destroy the call.
+  class Events {
+   public:
+    virtual ~Events() = default;
+    virtual void OnHead(WorkerCall& call, net::ResponseHead& head) = 0;
+    virtual void OnBody(WorkerCall& call, std::string_view bytes) = 0;
+    virtual void OnDone(WorkerCall& call) = 0;
+    virtual void OnFailed(WorkerCall& call, net::CallFailure failure, const std::string& why) = 0;
+  };
+  // How it ended, for the worker's breaker.
+  enum class Verdict : uint8_t { kGood, kBad, kNothing };
+
+  // `pick` is of `set`; the worker's breaker has let the request in. `profile`: of the request.
+  WorkerCall(GatewayShard& shard, WorkerSetPtr set, const Pick& pick, const RoutingKey& key,
+             ProxyEvents profile, Events& events);
+  // Closes a call that is under way, which tells the worker.
+  ~WorkerCall() override;
+
+  // Once. `request` outlives the call, but for its body, which is `body`; null: none. UNAVAILABLE:
+  // the worker takes tokens and cannot be used now.
+  Status Send(const net::HttpRequest& request, std::shared_ptr<const std::string> body,
+              std::string request_id);
+  void Pause();
+  void Resume();
+  // Drops the call and gives all back; nothing is called any more.
+  void End(Verdict verdict);
+  // Nobody wants the rest of the answer: it is read and dropped, for some seconds at most. The call
+  // is the shard's from now on.
+  static void LetFinish(std::unique_ptr<WorkerCall> call);
+
+  // Of the request, with this call as its hop.
+  const ProxyEvents& profile() const { return profile_; }
+  // A profile is told that it came to nothing; before End().
+  void NoteFailed() { profile_.Failed(); }
+
+  Worker& worker() const { return worker_; }
+  std::string_view reason() const { return reason_; }
+  // When the answer's head came; epoch: not yet.
+  TimePoint first_at() const { return first_at_; }
+  // When something came last.
+  TimePoint last_at() const { return worker_.last_life(); }
+
+ private:
+  void SendHttp(bool fresh);
+  Status SendToTokens();
+  void NoteFirst();
+
+  // net::HttpCallEvents
+  void OnHead(net::ResponseHead& head) override;
+  void OnPrompt(std::span<const int32_t> tokens) override;
+  void OnBody(std::string_view bytes) override;
+  void OnDone() override;
+  void OnFailed(net::CallFailure failure, const std::string& why) override;
+
+  GatewayShard& shard_;
+  const WorkerSetPtr set_;  // keeps the worker and its group alive
+  Worker& worker_;
+  const WorkerGroup& group_;
+  const std::string_view reason_;
+  const int64_t tokens_;
+  const RoutingKey key_;  // of what the events' owner holds
+  ProxyEvents profile_;
+  Events* events_;                             // null: nobody wants the answer
+  const net::HttpRequest* request_ = nullptr;  // null: it cannot be sent again
+  std::shared_ptr<const std::string> body_;
+  std::string request_id_;
+  std::unique_ptr<net::HttpCall> call_;
+  std::unique_ptr<net::Shard::Timer> patience_;
+  TimePoint sent_at_{};
+  TimePoint first_at_{};
+  int stale_ = 0;
+  bool prefill_open_ = true;
+  bool open_ = true;
+};
+
+}  // namespace portico::router

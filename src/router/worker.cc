@@ -1,0 +1,161 @@
+#include "router/worker.h"
+
+#include <fmt/format.h>
+
+#include "absl/strings/numbers.h"
+
+namespace portico::router {
+namespace {
+
+std::atomic<uint64_t> g_next_number{1};
+
+Status Bad(std::string_view url, std::string_view why) {
+  return Error(StatusCode::kInvalidArgument, fmt::format("worker `{}`: {}", url, why));
+}
+
+Status ReadScheme(std::string_view scheme, WorkerSpec* spec) {
+  if (scheme == "http" || scheme == "https") {
+    spec->protocol = Protocol::kHttp;
+  } else if (scheme == "grpc" || scheme == "grpcs") {
+    spec->protocol = Protocol::kGrpc;
+  } else {
+    return Bad(spec->url, "its scheme is not http, https, grpc or grpcs");
+  }
+  spec->tls = scheme.ends_with("s");
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url) {
+  WorkerSpec spec;
+  spec.url = std::string(url);
+  for (const char c : url) {
+    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) return Bad(url, "it has a space");
+  }
+  std::string_view rest = url;
+  const size_t scheme = rest.find("://");
+  if (scheme != std::string_view::npos) {
+    PORTICO_RETURN_IF_ERROR(ReadScheme(rest.substr(0, scheme), &spec));
+    rest.remove_prefix(scheme + 3);
+  } else {
+    spec.protocol = Protocol::kUnknown;
+  }
+  const size_t slash = rest.find_first_of("/?#");
+  std::string_view place = rest.substr(0, slash);
+  if (slash != std::string_view::npos) {
+    std::string_view path = rest.substr(slash);
+    if (path.find_first_of("?#") != std::string_view::npos) return Bad(url, "it has a query");
+    while (path.ends_with('/')) path.remove_suffix(1);
+    spec.path_prefix = std::string(path);
+  }
+  if (place.find('@') != std::string_view::npos) return Bad(url, "it has a user name");
+  std::string_view port;
+  if (place.starts_with('[')) {
+    const size_t end = place.find(']');
+    if (end == std::string_view::npos) return Bad(url, "the bracket of its address is not closed");
+    spec.host = std::string(place.substr(1, end - 1));
+    port = place.substr(end + 1);
+    if (!port.empty() && !port.starts_with(':')) return Bad(url, "its port is not a number");
+    if (!port.empty()) port.remove_prefix(1);
+  } else {
+    const size_t colon = place.rfind(':');
+    spec.host = std::string(place.substr(0, colon));
+    if (colon != std::string_view::npos) port = place.substr(colon + 1);
+  }
+  if (spec.host.empty()) return Bad(url, "it has no host");
+  if (port.empty()) {
+    if (place.ends_with(':')) return Bad(url, "its port is not a number");
+    spec.port = spec.tls ? 443 : 80;
+    if (spec.protocol != Protocol::kHttp) return Bad(url, "it has no port");
+  } else if (!absl::SimpleAtoi(std::string(port), &spec.port) || spec.port < 1 ||
+             spec.port > 65535) {
+    return Bad(url, "its port is not in 1..65535");
+  }
+  return spec;
+}
+
+std::string_view ProtocolName(Protocol protocol) {
+  switch (protocol) {
+    case Protocol::kHttp:
+      return "http";
+    case Protocol::kGrpc:
+      return "grpc";
+    case Protocol::kUnknown:
+      return "unknown";
+  }
+  return "unknown";
+}
+
+std::string_view HealthName(Health health) {
+  switch (health) {
+    case Health::kUnknown:
+      return "unknown";
+    case Health::kHealthy:
+      return "healthy";
+    case Health::kUnhealthy:
+      return "unhealthy";
+    case Health::kStalled:
+      return "stalled";
+  }
+  return "unknown";
+}
+
+std::string_view RoleName(Role role) {
+  switch (role) {
+    case Role::kPrefill:
+      return "prefill";
+    case Role::kDecode:
+      return "decode";
+    case Role::kRegular:
+      return "regular";
+  }
+  return "regular";
+}
+
+std::string_view ServerUrl(const WorkerSpec& spec) {
+  const std::string_view url = spec.url;
+  return spec.dp_rank < 0 ? url : url.substr(0, url.rfind('@'));
+}
+
+Worker::Worker(WorkerSpec spec)
+    : spec_(std::move(spec)),
+      number_(g_next_number.fetch_add(1, std::memory_order_relaxed)),
+      id_(fmt::format("w{}", number_)),
+      added_(Clock::now()),
+      models_(spec_.models),
+      protocol_(spec_.protocol) {
+  NoteLife(added_);
+}
+
+void Worker::SetReport(const ReportedLoad& load) {
+  const MutexLock lock(&mutex_);
+  report_ = load;
+}
+
+ReportedLoad Worker::report() const {
+  const MutexLock lock(&mutex_);
+  return report_;
+}
+
+KvAddress Worker::kv_address() const {
+  const MutexLock lock(&mutex_);
+  return kv_address_;
+}
+
+void Worker::SetKvAddress(KvAddress address) {
+  const MutexLock lock(&mutex_);
+  kv_address_ = std::move(address);
+}
+
+std::vector<std::string> Worker::models() const {
+  const MutexLock lock(&mutex_);
+  return models_;
+}
+
+void Worker::SetModels(std::vector<std::string> models) {
+  const MutexLock lock(&mutex_);
+  models_ = std::move(models);
+}
+
+}  // namespace portico::router

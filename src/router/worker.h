@@ -1,0 +1,185 @@
+// A worker: one engine process behind a URL, as the gateway knows it. Its load and state are
+// atomics that every shard and policy reads; what is configured never changes (a changed worker is
+// a new one with a new number).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "router/breaker.h"
+#include "router/kv_address.h"
+
+namespace portico::router {
+
+enum class Protocol : uint8_t {
+  kHttp,
+  kGrpc,
+  kUnknown,  // a bare host:port: found out by probes
+};
+enum class Role : uint8_t { kRegular, kPrefill, kDecode };
+inline constexpr Role kRoles[] = {Role::kRegular, Role::kPrefill, Role::kDecode};
+// "regular", "prefill" or "decode".
+std::string_view RoleName(Role role);
+// Who has named a worker. A reload replaces its own.
+enum class Source : uint8_t { kConfig, kAdmin, kDiscovery };
+
+// What is configured of a worker.
+struct WorkerSpec {
+  std::string
+      url;  // as given: "http://host:port", "https://…", "grpc://…", "grpcs://…", "host:port"
+  Protocol protocol = Protocol::kHttp;
+  Role role = Role::kRegular;
+  std::string host;  // a name or an address, IPv6 without brackets
+  int port = 0;
+  bool tls = false;
+  std::string path_prefix;          // of the URL, without a slash at its end; mostly empty
+  std::vector<std::string> models;  // empty: learnt from the worker; unknown ones match any model
+  std::string api_key;              // secret; sent as bearer where the client's is not passed on
+  Source source = Source::kConfig;
+  int bootstrap_port = 0;    // prefill workers; 0: none
+  int dp_rank = -1;          // -1: the worker as a whole
+  int dp_size = 0;           // of the server that the rank is of
+  int64_t max_requests = 0;  // at a time; 0: what the gateway says
+  KvAddress kv_events;       // of HTTP workers; empty: none is named
+  std::vector<std::pair<std::string, std::string>> labels;
+};
+
+// The URL without the rank that "http://host:port@rank" names.
+std::string_view ServerUrl(const WorkerSpec& spec);
+
+// Reads a worker's URL into the spec's first fields. INVALID_ARGUMENT with a sentence that names
+// the URL.
+StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url);
+
+// What a worker has last said of itself (its load report); -1 where it did not say.
+struct ReportedLoad {
+  double running_requests = -1;
+  double waiting_requests = -1;
+  double used_tokens = -1;   // KV cells
+  double total_tokens = -1;  // KV cells that it has
+  double token_usage = -1;   // share of the KV cells in use, 0..1
+  double throughput = -1;    // tokens generated per second
+  double hit_rate = -1;      // share of prompt tokens found in its cache, 0..1
+  TimePoint at{};            // of the report; epoch: none yet
+};
+
+enum class Health : uint8_t {
+  kUnknown,  // not probed yet: takes requests only if no other can
+  kHealthy,
+  kUnhealthy,  // probes fail, or the connection was refused or lost
+  kStalled,    // holds requests and sends nothing
+};
+std::string_view HealthName(Health health);
+// "http", "grpc" or "unknown".
+std::string_view ProtocolName(Protocol protocol);
+
+class Worker {
+ public:
+  explicit Worker(WorkerSpec spec);
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // Unique in this process and never used again; rises with each worker made.
+  uint64_t number() const { return number_; }
+  // What clients and metrics may see instead of the URL: "w1".
+  const std::string& id() const { return id_; }
+  const WorkerSpec& spec() const { return spec_; }
+  const std::string& url() const { return spec_.url; }
+  // The spec's, or what a probe has found.
+  Protocol protocol() const { return protocol_.load(std::memory_order_relaxed); }
+  void SetProtocol(Protocol protocol) { protocol_.store(protocol, std::memory_order_relaxed); }
+  TimePoint added() const { return added_; }
+
+  // In flight through this gateway, on every transport. `tokens` estimates prompt tokens whose
+  // first answer has not come yet (the prefill that is still to do), for policies.
+  int64_t requests() const { return requests_.load(std::memory_order_relaxed); }
+  int64_t tokens() const { return tokens_.load(std::memory_order_relaxed); }
+  uint64_t total_requests() const { return total_.load(std::memory_order_relaxed); }
+
+  void Start(int64_t tokens) {
+    requests_.fetch_add(1, std::memory_order_relaxed);
+    tokens_.fetch_add(tokens, std::memory_order_relaxed);
+    total_.fetch_add(1, std::memory_order_relaxed);
+  }
+  // Once for each Start(): the first byte of the answer has come, or the request is over without.
+  void FinishPrefill(int64_t tokens) { tokens_.fetch_sub(tokens, std::memory_order_relaxed); }
+  void Finish() { requests_.fetch_sub(1, std::memory_order_relaxed); }
+
+  // Any thread; readers get a consistent copy.
+  void SetReport(const ReportedLoad& load);
+  ReportedLoad report() const;
+
+  Health health() const { return health_.load(std::memory_order_relaxed); }
+  // True if that changed it.
+  bool SetHealth(Health health) { return health_.exchange(health) != health; }
+  bool draining() const { return draining_.load(std::memory_order_relaxed); }
+  void SetDraining(bool draining) { draining_.store(draining, std::memory_order_relaxed); }
+  Breaker& breaker() { return breaker_; }
+  const Breaker& breaker() const { return breaker_; }
+
+  // When it last became healthy, for policies that start new workers slowly.
+  TimePoint healthy_since() const {
+    return TimePoint(Duration(healthy_since_.load(std::memory_order_relaxed)));
+  }
+  void SetHealthySince(TimePoint at) {
+    healthy_since_.store(at.time_since_epoch().count(), std::memory_order_relaxed);
+  }
+
+  // Anything that came from the worker, for stall detection.
+  void NoteLife(TimePoint at) {
+    last_life_.store(at.time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  TimePoint last_life() const {
+    return TimePoint(Duration(last_life_.load(std::memory_order_relaxed)));
+  }
+
+  // It tells what its cache takes in and lets go, and is believed.
+  bool tells_cache() const { return tells_cache_.load(std::memory_order_relaxed); }
+  void SetTellsCache(bool tells) { tells_cache_.store(tells, std::memory_order_relaxed); }
+
+  // Where it says that it publishes events of its cache; empty: it does not say.
+  KvAddress kv_address() const;
+  void SetKvAddress(KvAddress address);
+
+  // An answer of it broke the protocol. True the first time.
+  bool NoteMalformed() { return !malformed_.exchange(true, std::memory_order_relaxed); }
+
+  // The models it serves: the spec's, or what it said.
+  std::vector<std::string> models() const;
+  void SetModels(std::vector<std::string> models);
+
+ private:
+  const WorkerSpec spec_;
+  const uint64_t number_;
+  const std::string id_;
+  const TimePoint added_;
+  mutable Mutex mutex_;
+  std::vector<std::string> models_ ABSL_GUARDED_BY(mutex_);
+  ReportedLoad report_ ABSL_GUARDED_BY(mutex_);
+  KvAddress kv_address_ ABSL_GUARDED_BY(mutex_);
+  Breaker breaker_;
+  std::atomic<Protocol> protocol_;
+  std::atomic<Health> health_{Health::kUnknown};
+  std::atomic<bool> draining_{false};
+  std::atomic<bool> malformed_{false};
+  std::atomic<bool> tells_cache_{false};
+  std::atomic<int64_t> healthy_since_{0};
+  std::atomic<int64_t> last_life_{0};
+  // Written by every request; on lines of their own.
+  alignas(64) std::atomic<int64_t> requests_{0};
+  std::atomic<int64_t> tokens_{0};
+  std::atomic<uint64_t> total_{0};
+};
+
+using WorkerPtr = std::shared_ptr<Worker>;
+
+}  // namespace portico::router

@@ -1,0 +1,85 @@
+#include "router/worker.h"
+
+#include <gtest/gtest.h>
+
+namespace portico::router {
+namespace {
+
+TEST(ParseWorkerUrlTest, ReadsSchemeHostPortAndPath) {
+  const WorkerSpec plain = *ParseWorkerUrl("http://a.example:30000/");
+  EXPECT_EQ(plain.host, "a.example");
+  EXPECT_EQ(plain.port, 30000);
+  EXPECT_FALSE(plain.tls);
+  EXPECT_EQ(plain.path_prefix, "");
+  const WorkerSpec tls = *ParseWorkerUrl("https://[::1]/api/");
+  EXPECT_EQ(tls.host, "::1");
+  EXPECT_EQ(tls.port, 443);
+  EXPECT_TRUE(tls.tls);
+  EXPECT_EQ(tls.path_prefix, "/api");
+  const WorkerSpec grpc = *ParseWorkerUrl("grpcs://a:1");
+  EXPECT_EQ(grpc.protocol, Protocol::kGrpc);
+  EXPECT_TRUE(grpc.tls);
+}
+
+TEST(ParseWorkerUrlTest, RefusesWhatIsNoPlaceOfAWorker) {
+  for (const char* url : {"", "http://", "ftp://a:1", "http://a:0", "http://a:65536", "http://a:x",
+                          "http://a:", "http://u:p@a:1", "http://a:1/?x", "http://a b:1",
+                          "http://[::1", "http://[::1]x", "grpc://a", "http://a:1\r\nx"}) {
+    EXPECT_FALSE(ParseWorkerUrl(url).ok()) << url;
+  }
+}
+
+TEST(WorkerTest, HasANumberOfItsOwn) {
+  const Worker a(*ParseWorkerUrl("http://a:1"));
+  const Worker b(*ParseWorkerUrl("http://a:1"));
+  EXPECT_LT(a.number(), b.number());
+  EXPECT_NE(a.id(), b.id());
+}
+
+TEST(BreakerTest, OpensAfterItsFailuresAndLetsOneTrialThrough) {
+  Breaker breaker({.failure_threshold = 2, .open_time = std::chrono::seconds(10)});
+  const TimePoint start = Clock::now();
+  breaker.OnFailure(start);
+  EXPECT_TRUE(breaker.Begin(start));
+  breaker.OnFailure(start);
+  EXPECT_FALSE(breaker.Begin(start));
+  const TimePoint later = start + std::chrono::seconds(11);
+  EXPECT_TRUE(breaker.Allows(later));
+  EXPECT_TRUE(breaker.Begin(later));
+  EXPECT_FALSE(breaker.Begin(later));
+  breaker.OnSuccess();
+  EXPECT_EQ(breaker.state(), Breaker::State::kClosed);
+}
+
+TEST(BreakerTest, FailuresOutsideTheWindowAreForgotten) {
+  Breaker breaker({.failure_threshold = 2, .window = std::chrono::seconds(10)});
+  const TimePoint start = Clock::now();
+  breaker.OnFailure(start);
+  breaker.OnFailure(start + std::chrono::seconds(11));
+  EXPECT_EQ(breaker.state(), Breaker::State::kClosed);
+}
+
+TEST(BreakerTest, ARecoveredWorkerStartsWithAClosedOne) {
+  Breaker breaker({.failure_threshold = 2});
+  const TimePoint now = Clock::now();
+  breaker.OnFailure(now);
+  breaker.OnFailure(now);
+  EXPECT_FALSE(breaker.Allows(now));
+  breaker.Close();
+  EXPECT_TRUE(breaker.Begin(now));
+  breaker.OnFailure(now);
+  EXPECT_EQ(breaker.state(), Breaker::State::kClosed);
+}
+
+TEST(BreakerTest, ATrialThatSaysNothingLeavesThePlaceForAnother) {
+  Breaker breaker({.failure_threshold = 1, .open_time = Duration::zero()});
+  const TimePoint now = Clock::now();
+  breaker.OnFailure(now);
+  EXPECT_TRUE(breaker.Begin(now));
+  EXPECT_FALSE(breaker.Begin(now));
+  breaker.OnNothing();
+  EXPECT_TRUE(breaker.Begin(now));
+}
+
+}  // namespace
+}  // namespace portico::router
