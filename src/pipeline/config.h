@@ -1,0 +1,89 @@
+// PipelineConfig: a graph of stages in YAML or JSON, with sglang-omni's names. Unknown keys, and
+// known ones that this version does not do, are refused with their line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "text/json.h"
+
+namespace portico::pipeline {
+
+struct StageConfig {
+  std::string name;
+  std::string factory_path;            // "portico.say"
+  Json factory;                        // the factory's arguments, an object
+  std::vector<std::string> next;       // their parts come when this stage has ended
+  std::vector<std::string> stream_to;  // their parts come as they are made
+  bool terminal = false;
+  std::string route_fn;               // which of `next` and `stream_to` a request takes
+  std::vector<std::string> wait_for;  // sources that must be complete before the stage begins
+  std::string merge_fn;
+  double timeout_s = 0;        // 0: none but the pipeline's
+  double stall_timeout_s = 0;  // without progress while there is work; 0: none
+  int32_t max_queued = 64;     // requests that wait for a stage of bounded concurrency
+  std::string process;         // stages of one name share a process; "": the server's own
+  bool restart = true;         // the process is started again when it ends
+  bool replay = true;          // a request that shows nothing yet begins anew in another one
+  std::string python;          // the interpreter of a stage of Python; "": python3
+  std::vector<std::pair<std::string, std::string>> env;  // where the server has no such variable
+  bool python_behind = false;                            // some stage behind it is one of Python
+  int line = 0;
+
+  // A path of Python: "package.module.Name".
+  bool is_python() const {
+    return !factory_path.starts_with("portico.") && factory_path.find('.') != std::string::npos;
+  }
+};
+
+// What `processes` says of one.
+struct ProcessConfig {
+  std::string name;
+  int32_t replicas = 1;
+  std::vector<std::string> hosts;  // where `portico omni stage` serves it; empty: on this host
+  bool tls = false;                // to these hosts
+  std::string tls_ca;              // PEM; empty: the system's roots
+};
+
+struct PipelineConfig {
+  std::string name = "omni";
+  std::string model_path;
+  std::string entry_stage;  // default: the first
+  std::vector<StageConfig> stages;
+  double timeout_s = 300;
+  int32_t max_in_flight = 256;
+  std::vector<std::pair<std::string, std::string>> env_defaults;  // of every stage of Python
+  std::vector<std::pair<std::string, std::string>> voices;        // aliases: alloy → slt
+  std::vector<ProcessConfig> processes;
+
+  // Where media of requests may be fetched from (service/upstream/media_rules.h); empty: nowhere.
+  std::vector<std::string> allowed_media_domains;
+  std::string allowed_local_media_path;
+
+  // Null: nothing is said of it.
+  const ProcessConfig* FindProcess(std::string_view process) const;
+  int32_t ReplicasOf(std::string_view process) const;
+  const StageConfig* Find(std::string_view stage) const;
+};
+
+// A dotted path and its text: {"say.factory.voice", "rms"}.
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+
+// Reads and checks a configuration; `file` is its name in errors, which are INVALID_ARGUMENT, one
+// line: "demo.yaml:12: unknown key `nxt`; did you mean `next`?".
+StatusOr<PipelineConfig> ParsePipelineConfig(const std::string& text, const std::string& file,
+                                             const Overrides& overrides);
+
+// Every value as YAML, those of an override with a comment that says so.
+std::string ResolvedConfig(const PipelineConfig& config, const Overrides& overrides);
+// One value of it and where it is from; `path` is dotted. NOT_FOUND if there is none of that name.
+StatusOr<std::string> ExplainValue(const PipelineConfig& config, std::string_view path,
+                                   const Overrides& overrides);
+// The graph in lines: "say → encode (stream)".
+std::string GraphText(const PipelineConfig& config);
+
+}  // namespace portico::pipeline

@@ -1,0 +1,133 @@
+#include "pipeline/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace portico::pipeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kTwo[] = R"(
+stages:
+  - name: a
+    factory_path: portico.mock
+    stream_to: [b]
+  - name: b
+    factory_path: portico.encode
+    terminal: true
+)";
+
+std::string WhyNot(const std::string& text, const Overrides& overrides = {}) {
+  return std::string(ParsePipelineConfig(text, "p.yaml", overrides).status().message());
+}
+
+TEST(PipelineConfig, ReadsYamlAndJson) {
+  const auto yaml = ParsePipelineConfig(kTwo, "p.yaml", {});
+  ASSERT_TRUE(yaml.ok()) << yaml.status();
+  EXPECT_EQ(yaml->entry_stage, "a");
+  const auto json = ParsePipelineConfig(
+      R"({"stages":[{"name":"a","factory_path":"portico.mock","terminal":true,
+          "factory":{"chunks":3}}]})",
+      "p.json", {});
+  ASSERT_TRUE(json.ok()) << json.status();
+  EXPECT_EQ(json->stages[0].factory.GetInt("chunks", 0), 3);
+}
+
+TEST(PipelineConfig, RefusesUnknownKeysWithTheirLine) {
+  EXPECT_THAT(WhyNot("stages:\n  - name: a\n    factory_path: portico.mock\n    nxt: b\n"),
+              HasSubstr("p.yaml:4: unknown key `nxt`"));
+  EXPECT_THAT(WhyNot("stages: []\nfoo: 1\n"), HasSubstr("p.yaml:2: unknown key `foo`"));
+  EXPECT_THAT(WhyNot("stages:\n  - name: a\n    factory_path: x\n    gpu: 0\n    terminal: true\n"),
+              HasSubstr("p.yaml:4: `gpu` is of stages of Python"));
+}
+
+TEST(PipelineConfig, RefusesGraphsThatCannotWork) {
+  EXPECT_THAT(WhyNot("stages:\n  - {name: a, factory_path: x, next: b}\n"),
+              HasSubstr("leads to `b`, which does not exist"));
+  EXPECT_THAT(WhyNot("stages:\n  - {name: a, factory_path: x, next: b}\n"
+                     "  - {name: b, factory_path: x, next: a}\n"),
+              HasSubstr("cycle: a → b → a"));
+  EXPECT_THAT(WhyNot("stages:\n  - {name: a, factory_path: x, terminal: true}\n"
+                     "  - {name: b, factory_path: x, terminal: true}\n"),
+              HasSubstr("cannot be reached"));
+  EXPECT_THAT(WhyNot("stages:\n  - {name: a, factory_path: x}\n"), HasSubstr("needs either"));
+  EXPECT_THAT(WhyNot("stages:\n  - {name: a, factory_path: x, next: [b, c]}\n"
+                     "  - {name: b, factory_path: x, next: d}\n"
+                     "  - {name: c, factory_path: x, next: d}\n"
+                     "  - {name: d, factory_path: x, terminal: true}\n"),
+              HasSubstr("merge_fn"));
+  EXPECT_THAT(WhyNot("stages:\n  - {name: a, factory_path: x, terminal: true}\n"
+                     "  - {name: a, factory_path: x, terminal: true}\n"),
+              HasSubstr("exists twice"));
+}
+
+TEST(PipelineConfig, ReadsProcessesAndReplicas) {
+  const std::string text =
+      "processes: {voice: {num_replicas: 3}}\nstages:\n"
+      "  - {name: a, factory_path: portico.pass, process: voice, replay: false, next: b}\n"
+      "  - {name: b, factory_path: mine.shout, python: /opt/python, env: {A: x}, terminal: true}\n";
+  const auto config = ParsePipelineConfig(text, "p.yaml", {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->ReplicasOf("voice"), 3);
+  EXPECT_FALSE(config->stages[0].replay);
+  EXPECT_EQ(config->stages[1].process, "b");
+  EXPECT_TRUE(config->stages[1].is_python());
+  const auto again = ParsePipelineConfig(ResolvedConfig(*config, {}), "p.yaml", {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->stages[1].env, config->stages[1].env);
+  EXPECT_EQ(again->ReplicasOf("voice"), 3);
+}
+
+TEST(PipelineConfig, RefusesProcessesThatCannotWork) {
+  const auto two = [](std::string_view a, std::string_view b) {
+    return WhyNot("stages:\n  - {name: a, process: p, next: b, " + std::string(a) +
+                  "}\n  - {name: b, process: p, terminal: true, " + std::string(b) + "}\n");
+  };
+  EXPECT_THAT(two("factory_path: portico.pass", "factory_path: m.f"), HasSubstr("cannot share"));
+  EXPECT_THAT(two("factory_path: portico.pass", "factory_path: portico.engine"),
+              HasSubstr("drop `process`"));
+  EXPECT_THAT(two("factory_path: m.f", "factory_path: m.f, python: x"), HasSubstr("cannot share"));
+  EXPECT_THAT(two("factory_path: portico.pass, env: {A: b}", "factory_path: portico.pass"),
+              HasSubstr("no stage of Python"));
+  EXPECT_THAT(WhyNot(std::string("processes: {q: {num_replicas: 2}}") + kTwo),
+              HasSubstr("no stage runs in the process `q`"));
+}
+
+TEST(PipelineConfig, ReadsWhereProcessesOfOtherHostsAre) {
+  const std::string stages =
+      "\nstages:\n  - {name: a, factory_path: portico.pass, process: p, next: b}\n"
+      "  - {name: b, factory_path: portico.encode, terminal: true}\n";
+  const auto config = ParsePipelineConfig(
+      "processes: {p: {host: ['10.0.0.2:7000', '[fd00::2]:7000'], tls: true}}" + stages, "p.yaml",
+      {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->ReplicasOf("p"), 2);
+  const auto again = ParsePipelineConfig(ResolvedConfig(*config, {}), "p.yaml", {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->FindProcess("p")->hosts, config->FindProcess("p")->hosts);
+  EXPECT_TRUE(again->FindProcess("p")->tls);
+  for (const char* host :
+       {"gpu2", "gpu2:", ":7000", "gpu2:x", "a b:1", "gpu2:70000", "fd00::2:1"}) {
+    EXPECT_THAT(WhyNot("processes: {p: {host: '" + std::string(host) + "'}}" + stages),
+                HasSubstr("is no address and port"))
+        << host;
+  }
+  EXPECT_THAT(WhyNot("processes: {p: {tls: true}}" + stages), HasSubstr("with a `host`"));
+  EXPECT_THAT(WhyNot("processes: {p: {host: 'g:1', tls_ca: x}}" + stages), HasSubstr("tls: true"));
+  EXPECT_THAT(WhyNot("processes: {p: {host: ['g:1', 'h:1'], num_replicas: 1}}" + stages),
+              HasSubstr("less than there are hosts"));
+}
+
+TEST(PipelineConfig, TakesDottedOverrides) {
+  const auto config = ParsePipelineConfig(kTwo, "p.yaml", {{"a.factory.chunks", "7"}});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->stages[0].factory.GetInt("chunks", 0), 7);
+  EXPECT_THAT(ResolvedConfig(*config, {{"a.factory.chunks", "7"}}),
+              HasSubstr("factory: {\"chunks\":7}  # from the command line"));
+  EXPECT_THAT(WhyNot(kTwo, {{"c.factory.chunks", "7"}}), HasSubstr("there is no stage `c`"));
+  EXPECT_THAT(WhyNot(kTwo, {{"a.factory.x", "7"}, {"a.factory.x", "8"}}), HasSubstr("given twice"));
+}
+
+}  // namespace
+}  // namespace portico::pipeline

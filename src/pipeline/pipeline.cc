@@ -1,0 +1,275 @@
+#include "pipeline/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "absl/base/thread_annotations.h"
+#include "base/log.h"
+#include "base/mutex.h"
+#include "base/processors.h"
+#include "pipeline/process/process_group.h"
+#include "pipeline/process/process_stage.h"
+#include "pipeline/remote/dial.h"
+#include "pipeline/request_run.h"
+#include "pipeline/routes.h"
+
+namespace portico::pipeline {
+namespace {
+
+constexpr auto kWatchPeriod = std::chrono::milliseconds(20);
+
+}  // namespace
+
+Call::~Call() { run_->Fail(Error(StatusCode::kCancelled, "the client has left")); }
+
+Call::Taken Call::Take(size_t max_parts) { return run_->Take(max_parts); }
+
+// The requests that run, for the watcher.
+struct Pipeline::Live {
+  std::shared_ptr<std::atomic<size_t>> count = std::make_shared<std::atomic<size_t>>(0);
+  Mutex mutex;
+  std::vector<std::weak_ptr<RequestRun>> runs ABSL_GUARDED_BY(mutex);
+
+  std::vector<std::shared_ptr<RequestRun>> All() {
+    const MutexLock lock(&mutex);
+    std::vector<std::shared_ptr<RequestRun>> all;
+    std::erase_if(runs, [&all](const std::weak_ptr<RequestRun>& weak) {
+      auto run = weak.lock();
+      if (run == nullptr) return true;
+      all.push_back(std::move(run));
+      return false;
+    });
+    return all;
+  }
+};
+
+Pipeline::Pipeline(PipelineConfig config, Registry* registry)
+    : config_(std::move(config)),
+      live_(std::make_unique<Live>()),
+      requests_(&registry->AddCounter("portico_pipeline_requests_total",
+                                      "Requests that the pipeline has taken.")),
+      failures_(&registry->AddCounter("portico_pipeline_refused_total",
+                                      "Requests that the pipeline has refused.")) {
+  registry->AddCallbackGauge("portico_pipeline_requests_running", "Requests in the pipeline.",
+                             [this] { return static_cast<double>(in_flight()); });
+  const size_t threads = static_cast<size_t>(std::max(2, UsableProcessors()));
+  // A node has at most two tasks that wait.
+  const size_t most = static_cast<size_t>(config_.max_in_flight) * (config_.stages.size() + 1) * 2;
+  pool_ = std::make_unique<CpuPool>(threads, most, "pipeline");
+}
+
+StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(PipelineConfig config, const Kinds& kinds,
+                                                    const std::string& file, Registry* registry,
+                                                    const StagePrograms& programs) {
+  std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(config), registry));
+  PORTICO_RETURN_IF_ERROR(pipeline->StartProcesses(programs, file, registry));
+  for (const StageConfig& stage : pipeline->config_.stages) {
+    const auto bad = [&](StatusCode code, std::string_view why) {
+      return Error(code, fmt::format("{}:{}: stage `{}`: {}", file, stage.line, stage.name, why));
+    };
+    std::unique_ptr<Stage> made;
+    if (!stage.is_python()) {
+      const auto kind = kinds.find(stage.factory_path);
+      if (kind == kinds.end()) {
+        std::vector<std::string_view> names;
+        for (const auto& [name, factory] : kinds) names.push_back(name);
+        return bad(StatusCode::kInvalidArgument,
+                   fmt::format("there is no factory_path `{}`; there are {}", stage.factory_path,
+                               fmt::join(names, ", ")));
+      }
+      auto native = kind->second(stage);
+      if (!native.ok()) return bad(native.status().code(), MessageOf(native.status()));
+      made = *std::move(native);
+      if (Status ready = made->Ready(); !ready.ok()) return bad(ready.code(), MessageOf(ready));
+    }
+    if (!stage.process.empty()) {
+      made = NewProcessStage(stage, std::move(made), pipeline->groups_.at(stage.process).get(),
+                             pipeline->config_.ReplicasOf(stage.process));
+    }
+    pipeline->hosts_.push_back(
+        std::make_unique<StageHost>(stage, std::move(made), pipeline->pool_.get(), registry));
+  }
+  pipeline->watcher_ = std::thread([self = pipeline.get()] { self->Watch(); });
+  const auto& stages = pipeline->config_.stages;
+  pipeline->thinks_ = pipeline->Serves(Task::kChat) &&
+                      std::none_of(stages.begin(), stages.end(), [](const StageConfig& stage) {
+                        return stage.factory_path == "portico.engine";
+                      });
+  return pipeline;
+}
+
+Status Pipeline::StartProcesses(const StagePrograms& programs, const std::string& file,
+                                Registry* registry) {
+  for (const ProcessPlan& plan : PlanProcesses(config_)) {
+    const StageConfig& first = *plan.stages.front();
+    if (programs.program.empty()) {
+      return Error(StatusCode::kUnimplemented, "this program has no stages in other processes");
+    }
+    ProcessGroupOptions options;
+    options.name = plan.name;
+    options.stages = plan.stages;
+    options.replicas = config_.ReplicasOf(plan.name);
+    const ProcessConfig* said = config_.FindProcess(plan.name);
+    options.remote = said != nullptr && !said->hosts.empty();
+    if (options.remote) {
+      PORTICO_ASSIGN_OR_RETURN(options.open, OpenByDialing(*said, programs.token));
+    } else {
+      options.open = OpenBySpawning(SpawnOptionsOf(plan, programs));
+    }
+    options.init = InitText(plan, config_, file);
+    options.stall_s = plan.stall_s;
+    options.restart = plan.restart;
+    auto group = ProcessGroup::Start(std::move(options), registry);
+    if (!group.ok()) {
+      return Error(group.status().code(), fmt::format("{}:{}: stage `{}`: {}", file, first.line,
+                                                      first.name, MessageOf(group.status())));
+    }
+    groups_[plan.name] = *std::move(group);
+  }
+  return OkStatus();
+}
+
+std::vector<std::string> Pipeline::Problems() const {
+  std::vector<std::string> problems;
+  for (const auto& [name, group] : groups_) {
+    for (std::string& problem : group->Problems()) problems.push_back(std::move(problem));
+  }
+  return problems;
+}
+
+Pipeline::~Pipeline() {
+  stopping_ = true;
+  if (watcher_.joinable()) watcher_.join();
+  for (const auto& run : live_->All()) {
+    run->Fail(Error(StatusCode::kUnavailable, "the server is shutting down"));
+  }
+  for (const auto& [name, group] : groups_) group->Stop();
+  for (const auto& host : hosts_) host->StopThreads();
+  pool_.reset();
+}
+
+void Pipeline::Watch() {
+  while (!stopping_) {
+    std::this_thread::sleep_for(kWatchPeriod);
+    const TimePoint now = Clock::now();
+    for (const auto& run : live_->All()) run->CheckTime(now);
+  }
+}
+
+StatusOr<std::unique_ptr<Call>> Pipeline::Submit(Request request, std::function<void()> on_ready) {
+  if (in_flight() >= static_cast<size_t>(config_.max_in_flight)) {
+    failures_->Add();
+    return Error(
+        StatusCode::kResourceExhausted,
+        fmt::format("the pipeline is full: {} requests are running", config_.max_in_flight));
+  }
+  if (Status status = CheckStageFields(request); !status.ok()) {
+    failures_->Add();
+    return status;
+  }
+  auto run = std::make_shared<RequestRun>(std::move(request), config_.timeout_s,
+                                          std::move(on_ready), live_->count);
+  if (Status status = run->Build(config_, hosts_); !status.ok()) {
+    failures_->Add();
+    return status;
+  }
+  requests_->Add();
+  {
+    const MutexLock lock(&live_->mutex);
+    live_->runs.push_back(run);
+  }
+  run->Start();
+  return std::make_unique<Call>(std::move(run));
+}
+
+const Stage* Pipeline::FindStage(std::string_view name) const {
+  for (const auto& host : hosts_) {
+    if (host->config().name == name) return &host->stage();
+  }
+  return nullptr;
+}
+
+Status Pipeline::CheckStageFields(const Request& request) const {
+  const auto bad = [](std::string_view field, std::string_view stage, std::string_view why) {
+    return InvalidArgument(field,
+                           fmt::format("{}: stage `{}` {}", field, stage.substr(0, 64), why));
+  };
+  if (request.stage_params.is_object()) {
+    for (const auto& [name, params] : request.stage_params.as_object()) {
+      const Stage* stage = FindStage(name);
+      if (stage == nullptr) return bad("stage_params", name, "does not exist");
+      if (!params.is_object()) return bad("stage_params", name, "needs an object");
+      for (const auto& [param, value] : params.as_object()) {
+        if (stage->TakesParam(param)) continue;
+        return bad("stage_params", name, fmt::format("has no parameter `{}`", param.substr(0, 64)));
+      }
+    }
+  }
+  if (request.stage_sampling.is_object()) {
+    for (const auto& [name, params] : request.stage_sampling.as_object()) {
+      const Stage* stage = FindStage(name);
+      if (stage == nullptr) return bad("stage_sampling", name, "does not exist");
+      if (!stage->samples()) return bad("stage_sampling", name, "does not sample");
+    }
+  }
+  return OkStatus();
+}
+
+bool Pipeline::translates() const {
+  return std::any_of(hosts_.begin(), hosts_.end(),
+                     [](const auto& host) { return host->stage().translates(); });
+}
+
+bool Pipeline::calls_tools() const {
+  return std::any_of(hosts_.begin(), hosts_.end(),
+                     [](const auto& host) { return host->stage().calls_tools(); });
+}
+
+bool Pipeline::samples() const {
+  return std::any_of(hosts_.begin(), hosts_.end(),
+                     [](const auto& host) { return host->stage().samples(); });
+}
+
+bool Pipeline::samples(std::string_view stage) const {
+  const Stage* found = FindStage(stage);
+  return found != nullptr && found->samples();
+}
+
+std::vector<std::string> Pipeline::Voices() const {
+  std::vector<std::string> voices;
+  for (const auto& host : hosts_) {
+    for (std::string& voice : host->stage().Voices()) voices.push_back(std::move(voice));
+  }
+  for (const auto& [alias, voice] : config_.voices) voices.push_back(alias);
+  return voices;
+}
+
+StatusOr<std::string> Pipeline::ResolveVoice(std::string_view name) const {
+  if (name.empty() || name == "default") return std::string();
+  for (const auto& [alias, voice] : config_.voices) {
+    if (alias == name) return voice;
+  }
+  const std::vector<std::string> voices = Voices();
+  if (std::find(voices.begin(), voices.end(), name) != voices.end()) return std::string(name);
+  return InvalidArgument("voice", fmt::format("there is no voice `{}`; there are {}",
+                                              name.substr(0, 64), fmt::join(voices, ", ")));
+}
+
+bool Pipeline::Serves(Task task) const {
+  Request request;
+  request.task = task;
+  request.wants_audio = true;
+  std::vector<std::string> open{config_.entry_stage};
+  while (!open.empty()) {
+    const StageConfig& stage = *config_.Find(open.back());
+    open.pop_back();
+    if (stage.terminal) return true;
+    for (std::string& next : RoutesOf(stage, request)) open.push_back(std::move(next));
+  }
+  return false;
+}
+
+size_t Pipeline::in_flight() const { return live_->count->load(); }
+
+}  // namespace portico::pipeline

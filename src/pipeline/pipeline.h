@@ -1,0 +1,117 @@
+// The coordinator: runs requests through a graph of stages in this process.
+//
+// One request has a run in each stage that it needs, which its routes tell at the start. Parts wait
+// in front of a run; it gets the next one when every stage behind it has room, so a client that
+// does not read stops, one after the other, the stages of its own request and of no other. Runs of
+// a request work beside each other on the pipeline's threads, none on two at once.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/cpu_pool.h"
+#include "base/metrics.h"
+#include "base/status.h"
+#include "pipeline/config.h"
+#include "pipeline/outcomes.h"
+#include "pipeline/process/process_plan.h"
+#include "pipeline/request.h"
+#include "pipeline/stage.h"
+
+namespace portico::pipeline {
+
+class ProcessGroup;
+class RequestRun;
+class StageHost;
+
+// The client's end of a request. Destroying it aborts what still runs. Thread safe.
+class Call {
+ public:
+  explicit Call(std::shared_ptr<RequestRun> run) : run_(std::move(run)) {}
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  struct Taken {
+    std::vector<Part> parts;
+    bool ended = false;  // nothing follows
+    Status status;       // with ended: why it failed
+  };
+  // What has come; makes room for more. At most `max_parts`.
+  Taken Take(size_t max_parts = SIZE_MAX);
+
+ private:
+  std::shared_ptr<RequestRun> run_;
+};
+
+class Pipeline {
+ public:
+  // The kinds of stages by factory_path.
+  using Kinds = std::map<std::string, StageFactory, std::less<>>;
+
+  // UNAVAILABLE names the package that a stage lacks, INVALID_ARGUMENT the line of the file that
+  // has an unknown factory_path.
+  static StatusOr<std::unique_ptr<Pipeline>> Start(PipelineConfig config, const Kinds& kinds,
+                                                   const std::string& file, Registry* registry,
+                                                   const StagePrograms& programs = {});
+  // Aborts what runs and waits for it.
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  // `on_ready` is called from any thread, maybe within this call, when there is something to take
+  // that was not there before; it must be fast and not call back. RESOURCE_EXHAUSTED: full. Other
+  // failures are what a stage says of the request.
+  StatusOr<std::unique_ptr<Call>> Submit(Request request, std::function<void()> on_ready);
+
+  const PipelineConfig& config() const { return config_; }
+  // Names that requests may give a voice: those of the stages, then the aliases.
+  std::vector<std::string> Voices() const;
+  // The stages' own name of a voice; INVALID_ARGUMENT (field "voice").
+  StatusOr<std::string> ResolveVoice(std::string_view name) const;
+  // False where no route of such a request reaches a terminal.
+  bool Serves(Task task) const;
+  // Answers chats without a served model: no stage is a portico.engine.
+  bool thinks() const { return thinks_; }
+  // Some stage makes English of other languages.
+  bool translates() const;
+  // Some stage calls a chat's tools.
+  bool calls_tools() const;
+  // Some stage samples; or this one does.
+  bool samples() const;
+  bool samples(std::string_view stage) const;
+  Outcomes& outcomes() { return outcomes_; }
+  size_t in_flight() const;
+  // What is wrong with its stages now, a line each; empty: nothing.
+  std::vector<std::string> Problems() const;
+
+ private:
+  Pipeline(PipelineConfig config, Registry* registry);
+  Status StartProcesses(const StagePrograms& programs, const std::string& file, Registry* registry);
+  const Stage* FindStage(std::string_view name) const;
+  // `stage_params` and `stage_sampling` name stages that take them.
+  Status CheckStageFields(const Request& request) const;
+  void Watch();
+
+  const PipelineConfig config_;
+  bool thinks_ = false;
+  Outcomes outcomes_;
+  std::map<std::string, std::unique_ptr<ProcessGroup>, std::less<>> groups_;
+  std::vector<std::unique_ptr<StageHost>> hosts_;
+  struct Live;
+  std::unique_ptr<Live> live_;
+  Counter* requests_;
+  Counter* failures_;
+  std::unique_ptr<CpuPool> pool_;
+  std::atomic<bool> stopping_{false};
+  std::thread watcher_;
+};
+
+}  // namespace portico::pipeline

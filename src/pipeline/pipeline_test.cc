@@ -1,0 +1,315 @@
+#include "pipeline/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "pipeline/stages/factory_arguments.h"
+#include "pipeline/stages/native_stages.h"
+
+namespace portico::pipeline {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace std::chrono_literals;
+
+// Waits for what a call brings.
+class Listener {
+ public:
+  std::function<void()> Wake() {
+    return [this] {
+      std::lock_guard lock(mutex_);
+      ++wakes_;
+      changed_.notify_all();
+    };
+  }
+  // Everything to the end; false after five seconds.
+  bool Collect(Call& call) {
+    const auto deadline = std::chrono::steady_clock::now() + 5s;
+    while (std::chrono::steady_clock::now() < deadline) {
+      Call::Taken taken = call.Take();
+      for (Part& part : taken.parts) parts.push_back(std::move(part));
+      if (taken.ended) {
+        status = taken.status;
+        return true;
+      }
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, 20ms, [this] { return wakes_ > 0; });
+      wakes_ = 0;
+    }
+    return false;
+  }
+  std::string Text() const {
+    std::string text;
+    for (const Part& part : parts) {
+      if (const auto* piece = std::get_if<TextPart>(&part)) text += piece->text;
+    }
+    return text;
+  }
+
+  std::vector<Part> parts;
+  Status status;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int wakes_ = 0;
+};
+
+// Counts what it sends: endless unless somebody stops it.
+std::atomic<int> g_sent{0};
+std::atomic<int> g_live{0};
+class EndlessRun final : public StageRun {
+ public:
+  explicit EndlessRun(std::shared_ptr<StageOutput> output) : output_(std::move(output)) {
+    ++g_live;
+  }
+  ~EndlessRun() override { --g_live; }
+  Status OnPart(Part, std::string_view) override { return OkStatus(); }
+  void OnInputEnd() override {
+    while (output_->Emit(TextPart{std::string(1000, 'x')})) {
+      ++g_sent;
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+
+ private:
+  std::shared_ptr<StageOutput> output_;
+};
+// Sends a megabyte for each part.
+class ChattyRun final : public StageRun {
+ public:
+  explicit ChattyRun(std::shared_ptr<StageOutput> output) : output_(std::move(output)) {}
+  Status OnPart(Part, std::string_view) override {
+    output_->Emit(TextPart{std::string(100000, 'y')});
+    ++g_sent;
+    return OkStatus();
+  }
+  void OnInputEnd() override { output_->End(OkStatus()); }
+
+ private:
+  std::shared_ptr<StageOutput> output_;
+};
+// Never answers.
+class SilentRun final : public StageRun {
+ public:
+  Status OnPart(Part, std::string_view) override { return OkStatus(); }
+  void OnInputEnd() override {}
+};
+template <typename Make>
+class TestStage final : public Stage {
+ public:
+  TestStage(Make make, int running) : make_(make), running_(running) {}
+  int max_running() const override { return running_; }
+  std::unique_ptr<StageRun> Start(std::shared_ptr<const Request>,
+                                  std::shared_ptr<StageOutput> output) override {
+    return make_(std::move(output));
+  }
+
+ private:
+  Make make_;
+  int running_;
+};
+template <typename Make>
+StageFactory Kind(Make make, int running = 0) {
+  return [=](const StageConfig&) -> StatusOr<std::unique_ptr<Stage>> {
+    return std::unique_ptr<Stage>(std::make_unique<TestStage<Make>>(make, running));
+  };
+}
+
+std::unique_ptr<Pipeline> StartOf(const std::string& text, Registry& registry) {
+  Pipeline::Kinds kinds = NativeStages();
+  kinds["endless"] =
+      Kind([](auto output) { return std::make_unique<EndlessRun>(std::move(output)); });
+  kinds["chatty"] =
+      Kind([](auto output) { return std::make_unique<ChattyRun>(std::move(output)); });
+  kinds["silent"] = Kind([](auto) { return std::make_unique<SilentRun>(); });
+  kinds["one"] = Kind([](auto) { return std::make_unique<SilentRun>(); }, 1);
+  auto config = ParsePipelineConfig(text, "p", {});
+  EXPECT_TRUE(config.ok()) << config.status();
+  auto pipeline = Pipeline::Start(*std::move(config), kinds, "p", &registry);
+  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+  return *std::move(pipeline);
+}
+
+Request Text(std::string text, int parts = 1) {
+  Request request;
+  request.wants_audio = request.wants_text = true;
+  for (int i = 0; i < parts; ++i) request.inputs.emplace_back(TextPart{text});
+  return request;
+}
+
+bool Eventually(auto holds) {
+  for (int i = 0; i < 500 && !holds(); ++i) std::this_thread::sleep_for(10ms);
+  return holds();
+}
+
+TEST(Pipeline, SendsPartsThroughStagesInOrder) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: portico.mock, stream_to: b}\n"
+      " - {name: b, factory_path: portico.pass, terminal: true}\n",
+      registry);
+  Listener listener;
+  auto call = pipeline->Submit(Text("hello"), listener.Wake());
+  ASSERT_TRUE(call.ok()) << call.status();
+  ASSERT_TRUE(listener.Collect(**call));
+  EXPECT_TRUE(listener.status.ok()) << listener.status;
+  EXPECT_EQ(listener.Text(), "w0 w1 w2 w3 w4 ");
+  EXPECT_EQ(listener.parts.size(), 11U);
+}
+
+TEST(Pipeline, HoldsPartsBackUntilTheirSourceEndsWhereNothingStreams) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: portico.mock, next: b}\n"
+      " - {name: b, factory_path: portico.pass, terminal: true}\n",
+      registry);
+  Listener listener;
+  auto call = pipeline->Submit(Text("fail-late"), listener.Wake());
+  ASSERT_TRUE(call.ok());
+  ASSERT_TRUE(listener.Collect(**call));
+  EXPECT_FALSE(listener.status.ok());
+  EXPECT_TRUE(listener.parts.empty());
+}
+
+TEST(Pipeline, MergesFanInInTheOrderOfItsSources) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: portico.pass, stream_to: [b, c]}\n"
+      " - {name: b, factory_path: portico.mock, factory: {chunks: 1, delay_ms: 30}, next: d}\n"
+      " - {name: c, factory_path: portico.mock, factory: {chunks: 2}, next: d}\n"
+      " - {name: d, factory_path: portico.pass, wait_for: [b, c], merge_fn: portico.in_order,"
+      " terminal: true}\n",
+      registry);
+  Listener listener;
+  auto call = pipeline->Submit(Text("x"), listener.Wake());
+  ASSERT_TRUE(call.ok());
+  ASSERT_TRUE(listener.Collect(**call));
+  EXPECT_TRUE(listener.status.ok()) << listener.status;
+  EXPECT_EQ(listener.Text(), "w0 w0 w1 ");
+}
+
+TEST(Pipeline, StopsTheFirstStageOfAClientThatDoesNotRead) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: chatty, stream_to: b}\n"
+      " - {name: b, factory_path: portico.pass, terminal: true}\n",
+      registry);
+  g_sent = 0;
+  Listener listener;
+  auto call = pipeline->Submit(Text("x", 200), listener.Wake());
+  ASSERT_TRUE(call.ok());
+  std::this_thread::sleep_for(200ms);
+  const int stopped = g_sent;
+  EXPECT_LT(stopped, 12);
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(g_sent, stopped);
+  // Another request goes on.
+  Listener other;
+  auto quick = pipeline->Submit(Text("x", 3), other.Wake());
+  ASSERT_TRUE(quick.ok());
+  EXPECT_TRUE(other.Collect(**quick));
+  // And the first when its client reads again.
+  ASSERT_TRUE(listener.Collect(**call));
+  EXPECT_EQ(listener.Text().size(), 200U * 100000U);
+}
+
+TEST(Pipeline, StopsWorkWithinFiftyMillisecondsOfTheClientsLeaving) {
+  Registry registry;
+  auto pipeline =
+      StartOf("stages:\n - {name: a, factory_path: endless, terminal: true}\n", registry);
+  Listener listener;
+  auto call = pipeline->Submit(Text("x"), listener.Wake());
+  ASSERT_TRUE(call.ok());
+  ASSERT_TRUE(Eventually([] { return g_live == 1; }));
+  std::this_thread::sleep_for(20ms);
+  call->reset();
+  std::this_thread::sleep_for(50ms);
+  const int sent = g_sent;
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(g_sent, sent);
+  EXPECT_TRUE(Eventually([&] { return g_live == 0 && pipeline->in_flight() == 0; }));
+}
+
+TEST(Pipeline, NamesTheStageThatIsSilent) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: portico.pass, stream_to: mute}\n"
+      " - {name: mute, factory_path: silent, stall_timeout_s: 0.1,"
+      " terminal: true}\n",
+      registry);
+  Listener listener;
+  auto call = pipeline->Submit(Text("x"), listener.Wake());
+  ASSERT_TRUE(call.ok());
+  ASSERT_TRUE(listener.Collect(**call));
+  EXPECT_EQ(listener.status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(listener.status.message()), HasSubstr("stage `mute`"));
+}
+
+TEST(Pipeline, EndsARequestAtItsDeadlineAndNamesTheHop) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "timeout_s: 0.2\nstages:\n"
+      " - {name: a, factory_path: silent, terminal: true}\n",
+      registry);
+  Listener listener;
+  auto call = pipeline->Submit(Text("x"), listener.Wake());
+  ASSERT_TRUE(call.ok());
+  ASSERT_TRUE(listener.Collect(**call));
+  EXPECT_EQ(listener.status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(listener.status.message()), HasSubstr("in stage `a`"));
+}
+
+TEST(Pipeline, RefusesBeyondItsBounds) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: one, max_queued: 1,"
+      " terminal: true}\n",
+      registry);
+  Listener listener;
+  auto first = pipeline->Submit(Text("x"), listener.Wake());
+  auto second = pipeline->Submit(Text("x"), listener.Wake());
+  auto third = pipeline->Submit(Text("x"), listener.Wake());
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(third.status().code(), StatusCode::kResourceExhausted);
+  second->reset();
+  first->reset();
+  EXPECT_TRUE(Eventually([&] { return pipeline->in_flight() == 0; }));
+  EXPECT_TRUE(pipeline->Submit(Text("x"), listener.Wake()).ok());
+}
+
+TEST(Pipeline, LeavesNothingBehindAfterManyEarlyEnds) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: portico.mock, stream_to: b}\n"
+      " - {name: b, factory_path: portico.encode, terminal: true}\n",
+      registry);
+  Listener listener;
+  for (int i = 0; i < 2000; ++i) {
+    auto call = pipeline->Submit(Text(i % 3 == 0 ? "fail-now" : "x"), listener.Wake());
+    if (!call.ok()) {
+      EXPECT_EQ(call.status().code(), StatusCode::kResourceExhausted);
+      std::this_thread::sleep_for(1ms);
+      continue;
+    }
+    if (i % 2 == 0) (*call)->Take();
+  }
+  EXPECT_TRUE(Eventually([&] { return pipeline->in_flight() == 0; }));
+}
+
+TEST(Pipeline, TellsWhichFactoryPathIsUnknown) {
+  Registry registry;
+  auto config = ParsePipelineConfig("stages:\n - {name: a, factory_path: nope, terminal: true}\n",
+                                    "p.yaml", {});
+  ASSERT_TRUE(config.ok());
+  const auto started = Pipeline::Start(*std::move(config), NativeStages(), "p.yaml", &registry);
+  EXPECT_THAT(std::string(started.status().message()), HasSubstr("p.yaml:2: stage `a`"));
+}
+
+}  // namespace
+}  // namespace portico::pipeline

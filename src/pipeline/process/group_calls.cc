@@ -1,0 +1,303 @@
+// Runs of requests in stage processes: placing them, feeding them, and what they answer.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "pipeline/process/group_state.h"
+#include "pipeline/remote/frame.h"
+
+namespace portico::pipeline {
+namespace {
+
+// Room is given for so many parts or bytes at a time: less than a process may have under way.
+constexpr int kRoomParts = 16;
+constexpr size_t kRoomBytes = ProcessGroup::kEmitBytes / 4;
+constexpr int kMaxReplays = 1;
+
+}  // namespace
+
+// The coordinator's side of a run.
+class ProcessGroup::Run final : public StageRun {
+ public:
+  Run(ProcessGroup* group, CallPtr call) : group_(*group), call_(std::move(call)) {}
+  ~Run() override { Run::Abort(); }
+
+  Status OnPart(Part part, std::string_view source) override {
+    PORTICO_ASSIGN_OR_RETURN(Datagram datagram,
+                             PartMessage(MessageKind::kPart, call_->id, source, part));
+    if (group_.options_.remote && !FitsFrame(datagram)) {
+      return Error(StatusCode::kResourceExhausted,
+                   fmt::format("a part is too long for stage `{}`", call_->stage->name));
+    }
+    Give({std::move(datagram), true});
+    return OkStatus();
+  }
+  void OnInputEnd() override { Give({RunMessage(MessageKind::kInputEnd, call_->id), false}); }
+
+  void Abort() override {
+    const MutexLock lock(&group_.mutex_);
+    group_.AbortLocked(call_);
+  }
+  bool Accepts() const override {
+    const MutexLock lock(&group_.mutex_);
+    return call_->ended || call_->aborted ||
+           (call_->sent == call_->log.size() && call_->outstanding < kMaxOutstanding);
+  }
+  bool busy() const override {
+    const MutexLock lock(&group_.mutex_);
+    return call_->outstanding > 0 || call_->sent < call_->log.size();
+  }
+  void OnRoom() override {
+    const MutexLock lock(&group_.mutex_);
+    group_.GiveRoom(*call_);
+  }
+
+ private:
+  void Give(Call::Given given) {
+    const MutexLock lock(&group_.mutex_);
+    if (call_->ended || call_->aborted) return;
+    call_->kept_bytes += given.datagram.size();
+    call_->log.push_back(std::move(given));
+    if (call_->kept_bytes > kMaxKept) group_.Forget(*call_);
+    group_.Pump(*call_);
+  }
+
+  ProcessGroup& group_;
+  const CallPtr call_;
+};
+
+std::unique_ptr<StageRun> ProcessGroup::NewRun(const StageConfig& stage,
+                                               const std::shared_ptr<const Request>& request,
+                                               std::shared_ptr<StageOutput> output) {
+  const std::string json = RequestJson(*request);
+  auto call = std::make_shared<Call>();
+  call->stage = &stage;
+  call->output = std::move(output);
+  call->replayable = stage.replay;
+  {
+    const MutexLock lock(&mutex_);
+    call->id = ++last_run_;
+  }
+  auto start = StartMessage(call->id, stage.name, json);
+  const bool hopeless = !start.ok() || !Available(stage.name).ok();
+  if (hopeless) {
+    call->ended = true;
+    call->output->End(start.ok() ? Available(stage.name) : start.status());
+  } else {
+    const MutexLock lock(&mutex_);
+    call->kept_bytes = start->size();
+    call->log.push_back({*std::move(start), false});
+    waiting_.push_back(call);
+    PlaceWaiting();
+  }
+  return std::make_unique<Run>(this, std::move(call));
+}
+
+ProcessGroup::Process* ProcessGroup::FindPlace(const Call& call) {
+  const auto facts = facts_.find(call.stage->name);
+  const int most = facts == facts_.end() ? 0 : facts->second.max_running;
+  Process* best = nullptr;
+  for (const auto& process : processes_) {
+    if (process->state != State::kUp) continue;
+    if (most > 0) {
+      const auto running =
+          std::count_if(process->calls.begin(), process->calls.end(),
+                        [&call](const auto& other) { return other.second->stage == call.stage; });
+      if (running >= most) continue;
+    }
+    if (best == nullptr || process->calls.size() < best->calls.size()) best = process.get();
+  }
+  return best;
+}
+
+void ProcessGroup::Put(Process& process, const CallPtr& call) {
+  call->at = &process;
+  process.calls.emplace(call->id, call);
+  Pump(*call);
+}
+
+void ProcessGroup::PlaceWaiting() {
+  std::deque<CallPtr> still;
+  for (CallPtr& call : waiting_) {
+    if (Process* process = FindPlace(*call)) {
+      Put(*process, call);
+    } else {
+      still.push_back(std::move(call));
+    }
+  }
+  waiting_ = std::move(still);
+}
+
+void ProcessGroup::Pump(Call& call) {
+  if (call.at == nullptr || call.at->state != State::kUp) return;
+  while (call.sent < call.log.size()) {
+    const Call::Given& next = call.log[call.sent];
+    if (next.is_part && call.outstanding >= kMaxOutstanding) break;
+    if (next.is_part) ++call.outstanding;
+    Send(*call.at, next.datagram);
+    ++call.sent;
+  }
+  if (!call.replayable) Forget(call);
+}
+
+void ProcessGroup::Forget(Call& call) {
+  call.replayable = false;
+  call.log.erase(call.log.begin(), call.log.begin() + static_cast<ptrdiff_t>(call.sent));
+  call.sent = 0;
+}
+
+void ProcessGroup::GiveRoom(Call& call) {
+  if (call.unacked < kRoomParts && call.unacked_bytes < kRoomBytes) return;
+  if (call.at == nullptr || call.ended || call.aborted) return;
+  Send(*call.at, NumberMessage(MessageKind::kRoom, call.id, call.unacked));
+  call.unacked = 0;
+  call.unacked_bytes = 0;
+}
+
+void ProcessGroup::AbortLocked(const CallPtr& call) {
+  if (call->ended || call->aborted) return;
+  call->aborted = true;
+  call->aborted_at = Clock::now();
+  call->log.clear();
+  call->sent = 0;
+  if (call->at != nullptr) return Send(*call->at, RunMessage(MessageKind::kAbort, call->id));
+  call->ended = true;
+  std::erase(waiting_, call);
+}
+
+Status ProcessGroup::Handle(Process& process, Message message) {
+  const auto bad = [](std::string_view why) {
+    return Error(StatusCode::kInvalidArgument, std::string(why));
+  };
+  CallPtr call;
+  {
+    const MutexLock lock(&mutex_);
+    process.heard = Clock::now();
+    const auto at = process.calls.find(message.run);
+    if (at != process.calls.end()) call = at->second;
+  }
+  switch (message.kind) {
+    case MessageKind::kReady:
+      return OnReady(process, message);
+    case MessageKind::kFailed:
+      return Error(StatusCode::kUnavailable, message.text);
+    case MessageKind::kPong:
+      return OkStatus();
+    case MessageKind::kTook: {
+      if (call == nullptr) return bad("it answered for a request that it has not");
+      {
+        const MutexLock lock(&mutex_);
+        if (--call->outstanding < 0) return bad("it took a part twice");
+        Pump(*call);
+        if (call->aborted) return OkStatus();
+      }
+      call->output->Wake();
+      return OkStatus();
+    }
+    case MessageKind::kEmit:
+      if (call == nullptr) return bad("it answered for a request that it has not");
+      OnEmit(process, call, std::move(message.part));
+      return OkStatus();
+    case MessageKind::kEnd: {
+      if (call == nullptr) return bad("it ended a request twice");
+      bool aborted = false;
+      {
+        const MutexLock lock(&mutex_);
+        process.calls.erase(call->id);
+        call->ended = true;
+        call->log.clear();
+        call->sent = 0;
+        aborted = call->aborted;
+        PlaceWaiting();
+      }
+      if (!aborted) call->output->End(std::move(message.status));
+      return OkStatus();
+    }
+    default:
+      return bad("it sent a message that is not for this end");
+  }
+}
+
+void ProcessGroup::OnEmit(Process&, const CallPtr& call, Part part) {
+  const size_t bytes = PartBytes(part);
+  {
+    const MutexLock lock(&mutex_);
+    if (call->aborted) return;
+    Forget(*call);
+  }
+  const bool wanted = call->output->Emit(std::move(part));
+  const bool room = wanted && call->output->HasRoom();
+  const MutexLock lock(&mutex_);
+  ++call->unacked;
+  call->unacked_bytes += bytes;
+  if (!wanted) return AbortLocked(call);
+  if (room) GiveRoom(*call);
+}
+
+void ProcessGroup::Bury(Process& process, std::string_view why) {
+  constexpr Duration kSteady = std::chrono::seconds(10);
+  constexpr Duration kPause = std::chrono::milliseconds(100);
+  constexpr Duration kLongest = std::chrono::seconds(10);
+  std::vector<CallPtr> failed;
+  {
+    const MutexLock lock(&mutex_);
+    const TimePoint now = Clock::now();
+    process.state = State::kDown;
+    process.channel.reset();
+    process.exit.Close();
+    process.pid = -1;
+    process.why = why;
+    if (now - process.started > kSteady) process.deaths = 0;
+    ++process.deaths;
+    const int doublings = std::min(process.deaths - 2, 10);
+    process.due = now + (process.deaths == 1 ? Duration::zero()
+                                             : std::min(kPause * (1 << doublings), kLongest));
+    for (auto& [id, call] : std::exchange(process.calls, {})) {
+      call->at = nullptr;
+      if (call->aborted) {
+        call->ended = true;
+      } else if (call->replayable && call->replays < kMaxReplays && !stopping_) {
+        ++call->replays;
+        replays_.Add();
+        call->sent = 0;
+        call->outstanding = call->unacked = 0;
+        waiting_.push_front(call);
+      } else {
+        failed.push_back(call);
+      }
+    }
+    PlaceWaiting();
+    if (!HopeLeft()) {
+      for (CallPtr& call : std::exchange(waiting_, {})) failed.push_back(std::move(call));
+    }
+    for (const CallPtr& call : failed) call->ended = true;
+    changed_.NotifyAll();
+  }
+  for (const CallPtr& call : failed) {
+    call->output->End(Error(
+        StatusCode::kUnavailable,
+        fmt::format("stage `{}` has ended while it worked on this request", call->stage->name), {},
+        "stage_died"));
+  }
+}
+
+bool ProcessGroup::HopeLeft() const {
+  constexpr Duration kSoon = std::chrono::seconds(1);
+  if (stopping_) return false;
+  return std::any_of(processes_.begin(), processes_.end(), [&](const auto& process) {
+    // A host that does not answer is waited for as long as one that refuses.
+    if (process->state == State::kOpening) return Clock::now() - process->started <= kSoon;
+    if (process->state != State::kDown) return true;
+    return process->deaths == 0 || (options_.restart && process->due - Clock::now() <= kSoon);
+  });
+}
+
+Status ProcessGroup::Available(std::string_view stage) const {
+  const MutexLock lock(&mutex_);
+  if (HopeLeft()) return OkStatus();
+  return Error(StatusCode::kUnavailable, fmt::format("stage `{}` is not running", stage), {},
+               "stage_died");
+}
+
+}  // namespace portico::pipeline

@@ -1,0 +1,72 @@
+// A request to a pipeline, neutral of the API that it came by.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "media/encoder.h"
+#include "message/text_request.h"
+#include "pipeline/part.h"
+#include "text/json.h"
+
+namespace portico::pipeline {
+
+enum class Task { kSpeech, kTranscription, kChat };
+
+inline std::string_view TaskName(Task task) {
+  switch (task) {
+    case Task::kSpeech:
+      return "speech";
+    case Task::kTranscription:
+      return "transcription";
+    default:
+      return "chat";
+  }
+}
+
+// How the answer sounds.
+struct SpeechOptions {
+  std::string voice;  // empty: the stage's own
+  media::AudioFormat format = media::AudioFormat::kWav;
+  int32_t sample_rate = 0;  // 0: the voice's own
+  double speed = 1;         // 0.25 to 4; keeps the pitch
+};
+
+struct Request {
+  std::string id;
+  Task task = Task::kSpeech;
+  std::vector<Part> inputs;  // text to say, or files to hear
+  bool wants_text = false;   // of a chat
+  bool wants_audio = false;
+  SpeechOptions speech;
+  std::shared_ptr<const ChatRequest> chat;  // of a chat
+  // Of a chat, one for each file: the text in the messages that what is heard replaces.
+  std::vector<std::string> clip_marks;
+  std::string language;      // of the text or the sound, as the client names it; empty: not told
+  std::string instructions;  // how the voice shall speak; or, of a transcription, what precedes it
+  bool translate = false;    // a transcription in English of what is said in another language
+  Json stage_params;         // an object by stage, or null
+  Json stage_sampling;       // sampling parameters by stage, checked; or null
+  Duration timeout = Duration::zero();  // zero: the pipeline's own
+
+  // A stage's own parameter, or null.
+  const Json* Param(std::string_view stage, std::string_view name) const {
+    return OfStage(stage_params, stage, name);
+  }
+  // How this stage shall sample, or null: not told.
+  const Json* Sampling(std::string_view stage, std::string_view name) const {
+    return OfStage(stage_sampling, stage, name);
+  }
+
+ private:
+  static const Json* OfStage(const Json& by_stage, std::string_view stage, std::string_view name) {
+    const Json* of_stage = by_stage.is_object() ? by_stage.Find(stage) : nullptr;
+    return of_stage != nullptr && of_stage->is_object() ? of_stage->Find(name) : nullptr;
+  }
+};
+
+}  // namespace portico::pipeline

@@ -1,0 +1,162 @@
+// One request while it runs: its runs in the stages, and the queues between them.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/clock.h"
+#include "base/cpu_pool.h"
+#include "base/metrics.h"
+#include "base/mutex.h"
+#include "pipeline/config.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/request.h"
+#include "pipeline/run_events.h"
+#include "pipeline/stage.h"
+
+namespace portico::pipeline {
+
+// A stage with what its requests share. Thread safe.
+class StageHost {
+ public:
+  StageHost(const StageConfig& config, std::unique_ptr<Stage> stage, CpuPool* shared,
+            Registry* registry);
+
+  const StageConfig& config() const { return config_; }
+  Stage& stage() { return *stage_; }
+  CpuPool& pool() { return own_ ? *own_ : *shared_; }
+
+  // A request that will come here is admitted or refused at its start.
+  Status Admit();
+  void Dismiss();
+  // True: the run may begin. Else it is told later, from another run's thread.
+  bool Enter(std::shared_ptr<RequestRun> run, size_t node);
+  void Leave();
+
+  // Joins its own threads; before the requests that they work on go away.
+  void StopThreads() { own_.reset(); }
+
+  events::Label label() const { return label_; }
+  Counter& parts() { return parts_; }
+  Histogram& seconds() { return seconds_; }
+
+ private:
+  const StageConfig& config_;
+  const events::Label label_;
+  std::unique_ptr<Stage> stage_;
+  CpuPool* shared_;
+  std::unique_ptr<CpuPool> own_;
+  Counter& parts_;
+  Histogram& seconds_;
+  Gauge& admitted_gauge_;
+
+  Mutex mutex_;
+  int admitted_ ABSL_GUARDED_BY(mutex_) = 0;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<std::pair<std::weak_ptr<RequestRun>, size_t>> waiting_ ABSL_GUARDED_BY(mutex_);
+};
+
+class RequestRun : public std::enable_shared_from_this<RequestRun> {
+ public:
+  // The queue in front of a stage or of the client has room up to this; what one step of a stage
+  // makes may exceed it.
+  static constexpr size_t kQueueBytes = 256 << 10;
+
+  // `in_flight` is one less when this is gone.
+  RequestRun(Request request, double timeout_s, std::function<void()> on_ready,
+             std::shared_ptr<std::atomic<size_t>> in_flight);
+  ~RequestRun();
+
+  // Makes the nodes for the hosts that this request reaches from the entry.
+  Status Build(const PipelineConfig& config, const std::vector<std::unique_ptr<StageHost>>& hosts);
+  void Start();
+
+  Call::Taken Take(size_t max_parts);
+  // Ends everything; the client is told `status`.
+  void Fail(Status status);
+  // Looks at deadlines.
+  void CheckTime(TimePoint now);
+  // Takes no lock: hosts ask with their own held.
+  bool over() const { return ended_; }
+  // A host has a place for this node.
+  void Entered(size_t node);
+
+ private:
+  class Output;
+  struct Node {
+    StageHost* host = nullptr;
+    std::unique_ptr<StageRun> run;
+    std::deque<std::pair<size_t, Part>> input;  // with its source's node
+    std::deque<std::pair<size_t, Part>> held;   // of sources that must end first
+    size_t input_bytes = 0;
+    size_t held_bytes = 0;
+    std::vector<size_t> behind;
+    std::vector<bool> streams;  // to each of `behind`
+    std::vector<size_t> sources;
+    size_t open_sources = 0;
+    bool entered = false;  // has its place in the host
+    bool asked = false;    // has asked for one
+    bool working = false;  // on a thread now
+    bool input_ended = false;
+    bool ended = false;
+    bool waits_for_all = false;  // fan-in
+    TimePoint began{};
+    TimePoint moved{};
+  };
+  static constexpr size_t kClient = SIZE_MAX;
+  // What may wait for a source to end.
+  static constexpr size_t kHeldBytes = 64 << 20;
+
+  bool Emit(size_t node, Part part);
+  void End(size_t node, Status status);
+  Status Arrive(size_t node, size_t source, Part part, bool streams)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SourceEnded(size_t node, size_t source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Schedule(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasRoom(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends everything but the run of `caller`; the runs to destroy without the lock.
+  [[nodiscard]] std::vector<std::unique_ptr<StageRun>> FailLocked(Status status, size_t caller)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndNode(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Notify() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string_view NameOf(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // On the stage's threads, one at a time of a node: gives its run the next part, or tells it that none comes.
+  void Work(size_t node);
+  struct Step {
+    StageRun* run = nullptr;
+    std::string_view source;
+    std::optional<Part> part;  // nothing: no more come
+  };
+  // The host to start the node's run on; null: it has one, or needs none any more.
+  StageHost* BeginWork(size_t node);
+  // Nothing: nobody waits for the run any more.
+  std::optional<Step> NextStep(size_t node);
+  void EndWork(size_t node, Status status);
+  const std::shared_ptr<const Request> request_;
+  const std::function<void()> on_ready_;
+  const std::shared_ptr<std::atomic<size_t>> in_flight_;
+  const TimePoint start_ = Clock::now();
+  std::atomic<bool> aborted_{false};
+  std::atomic<bool> ended_{false};  // changes under mutex_ only
+
+  mutable Mutex mutex_;
+  RunEvents events_ ABSL_GUARDED_BY(mutex_);
+  TimePoint deadline_ ABSL_GUARDED_BY(mutex_);
+  // In order from the entry. Which there are, and how they are connected, is fixed after Build().
+  std::vector<Node> nodes_ ABSL_GUARDED_BY(mutex_);
+  std::deque<std::pair<size_t, Part>> answer_ ABSL_GUARDED_BY(mutex_);  // with its source's node
+  size_t answer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t open_terminals_ ABSL_GUARDED_BY(mutex_) = 0;
+  Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool told_ ABSL_GUARDED_BY(mutex_) = false;  // on_ready_ since the last Take()
+};
+
+}  // namespace portico::pipeline

@@ -1,0 +1,175 @@
+#include "pipeline/speech/recognizer.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+
+#include "absl/strings/ascii.h"
+#include "media/shared_library.h"
+
+namespace portico::pipeline {
+namespace {
+
+struct Decoder;
+struct CommandLine;
+struct Segment;
+
+struct SphinxLibrary {
+  CommandLine* (*cmd_ln_init)(CommandLine*, const void*, int32_t, ...);
+  int (*cmd_ln_free)(CommandLine*);
+  void (*set_log)(FILE*);
+  const void* (*args)();
+  Decoder* (*init)(CommandLine*);
+  int (*free)(Decoder*);
+  int (*start_stream)(Decoder*);
+  int (*start)(Decoder*);
+  int (*process)(Decoder*, const int16_t*, size_t, int no_search, int full_utterance);
+  int (*end)(Decoder*);
+  Segment* (*segments)(Decoder*);
+  Segment* (*next_segment)(Segment*);
+  const char* (*segment_word)(Segment*);
+  void (*segment_frames)(Segment*, int*, int*);
+  int (*set_jsgf)(Decoder*, const char* name, const char* jsgf);
+  int (*set_search)(Decoder*, const char* name);
+  const char* (*get_search)(Decoder*);
+  int (*unset_search)(Decoder*, const char* name);
+};
+
+constexpr char kModel[] = "/usr/share/pocketsphinx/model/en-us";
+constexpr char kGrammar[] = "grammar";
+constexpr double kFramesPerSecond = 100;
+constexpr size_t kMaxGrammarBytes = 64 << 10;
+
+StatusOr<SphinxLibrary> LoadSphinx() {
+  PORTICO_ASSIGN_OR_RETURN(const media::SharedLibrary base,
+                           media::SharedLibrary::Load("libsphinxbase.so.3", "libsphinxbase3"));
+  PORTICO_ASSIGN_OR_RETURN(const media::SharedLibrary library,
+                           media::SharedLibrary::Load("libpocketsphinx.so.3", "libpocketsphinx3"));
+  SphinxLibrary sphinx{};
+  PORTICO_RETURN_IF_ERROR(base.Bind("cmd_ln_init", &sphinx.cmd_ln_init));
+  PORTICO_RETURN_IF_ERROR(base.Bind("cmd_ln_free_r", &sphinx.cmd_ln_free));
+  PORTICO_RETURN_IF_ERROR(base.Bind("err_set_logfp", &sphinx.set_log));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_args", &sphinx.args));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_init", &sphinx.init));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_free", &sphinx.free));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_start_stream", &sphinx.start_stream));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_start_utt", &sphinx.start));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_process_raw", &sphinx.process));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_end_utt", &sphinx.end));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_seg_iter", &sphinx.segments));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_seg_next", &sphinx.next_segment));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_seg_word", &sphinx.segment_word));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_seg_frames", &sphinx.segment_frames));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_set_jsgf_string", &sphinx.set_jsgf));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_set_search", &sphinx.set_search));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_get_search", &sphinx.get_search));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_unset_search", &sphinx.unset_search));
+  sphinx.set_log(nullptr);
+  return sphinx;
+}
+
+const StatusOr<SphinxLibrary>& Library() {
+  static const auto* library = new StatusOr<SphinxLibrary>(LoadSphinx());
+  return *library;
+}
+
+// "read(2)", the second way to say it, is the word "read".
+std::string_view BareWord(std::string_view word) {
+  const size_t variant = word.find('(');
+  return variant == 0 ? word : word.substr(0, variant);
+}
+
+// Silence and noises: "<sil>", "[NOISE]", "++BREATH++".
+bool IsFiller(std::string_view word) {
+  return word.empty() || word[0] == '<' || word[0] == '[' || word.starts_with("++");
+}
+
+class SphinxRecognizer final : public Recognizer {
+ public:
+  explicit SphinxRecognizer(const SphinxLibrary& library) : sphinx_(library) {}
+  ~SphinxRecognizer() override {
+    if (decoder_ != nullptr) sphinx_.free(decoder_);
+    if (config_ != nullptr) sphinx_.cmd_ln_free(config_);
+  }
+
+  Status Init() {
+    const std::string model(kModel);
+    const std::string acoustic = model + "/en-us";
+    const std::string language = model + "/en-us.lm.bin";
+    const std::string words = model + "/cmudict-en-us.dict";
+    config_ = sphinx_.cmd_ln_init(nullptr, sphinx_.args(), 1, "-hmm", acoustic.c_str(), "-lm",
+                                  language.c_str(), "-dict", words.c_str(), nullptr);
+    if (config_ != nullptr) decoder_ = sphinx_.init(config_);
+    if (decoder_ == nullptr) {
+      return Error(StatusCode::kUnavailable,
+                   fmt::format("PocketSphinx cannot load its model at {}", kModel));
+    }
+    language_search_ = sphinx_.get_search(decoder_);
+    return OkStatus();
+  }
+
+  Status SetGrammar(const std::string& jsgf) override {
+    if (jsgf == grammar_) return OkStatus();
+    if (jsgf.empty()) {
+      if (sphinx_.set_search(decoder_, language_search_.c_str()) != 0) return Failed();
+      sphinx_.unset_search(decoder_, kGrammar);
+    } else {
+      if (jsgf.size() > kMaxGrammarBytes ||
+          sphinx_.set_jsgf(decoder_, kGrammar, jsgf.c_str()) != 0) {
+        return InvalidArgument("stage_params",
+                               "the grammar is no JSGF grammar of words that the model knows");
+      }
+      if (sphinx_.set_search(decoder_, kGrammar) != 0) return Failed();
+    }
+    grammar_ = jsgf;
+    return OkStatus();
+  }
+
+  StatusOr<Heard> Hear(media::SampleSpan samples) override {
+    sphinx_.start_stream(decoder_);
+    if (sphinx_.start(decoder_) != 0) return Failed();
+    const int frames = sphinx_.process(decoder_, samples.data(), samples.size(), 0, 1);
+    if (sphinx_.end(decoder_) < 0 || frames < 0) return Failed();
+    Heard heard;
+    for (Segment* at = sphinx_.segments(decoder_); at != nullptr; at = sphinx_.next_segment(at)) {
+      const std::string_view word = sphinx_.segment_word(at);
+      if (IsFiller(word)) continue;
+      int first = 0;
+      int last = 0;
+      sphinx_.segment_frames(at, &first, &last);
+      heard.words.push_back(
+          {std::string(BareWord(word)), first / kFramesPerSecond, (last + 1) / kFramesPerSecond});
+    }
+    return heard;
+  }
+
+ private:
+  static Status Failed() { return Error(StatusCode::kInternal, "the recognizer failed"); }
+
+  const SphinxLibrary& sphinx_;
+  CommandLine* config_ = nullptr;
+  Decoder* decoder_ = nullptr;
+  std::string language_search_;
+  std::string grammar_;
+};
+
+}  // namespace
+
+Status Recognizer::Installed() {
+  PORTICO_RETURN_IF_ERROR(Library().status());
+  std::error_code ignored;
+  if (std::filesystem::exists(fmt::format("{}/en-us.lm.bin", kModel), ignored)) return OkStatus();
+  return Error(StatusCode::kUnavailable,
+               fmt::format("{} is not there (Debian package pocketsphinx-en-us)", kModel));
+}
+
+StatusOr<std::unique_ptr<Recognizer>> Recognizer::Load() {
+  PORTICO_RETURN_IF_ERROR(Installed());
+  auto recognizer = std::make_unique<SphinxRecognizer>(*Library());
+  PORTICO_RETURN_IF_ERROR(recognizer->Init());
+  return std::unique_ptr<Recognizer>(std::move(recognizer));
+}
+
+}  // namespace portico::pipeline

@@ -1,0 +1,353 @@
+#include "pipeline/speech/speakable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "pipeline/speech/markdown.h"
+#include "text/normalization.h"
+#include "text/utf8.h"
+#include "text/white_space.h"
+
+namespace portico::pipeline {
+namespace {
+
+// Characters beyond ASCII that decomposition leaves as they are, sorted.
+struct Spelling {
+  uint32_t code_point;
+  std::string_view spoken;
+};
+constexpr Spelling kSpellings[] = {
+    {0xA1, ""},
+    {0xA2, " cents "},
+    {0xA3, " pounds "},
+    {0xA5, " yen "},
+    {0xA7, " section "},
+    {0xA9, " copyright "},
+    {0xAB, "\""},
+    {0xAE, " registered "},
+    {0xB0, " degrees "},
+    {0xB1, " plus or minus "},
+    {0xB7, " "},
+    {0xBB, "\""},
+    {0xBF, ""},
+    {0xC6, "Ae"},
+    {0xD0, "D"},
+    {0xD7, " times "},
+    {0xD8, "O"},
+    {0xDE, "Th"},
+    {0xDF, "ss"},
+    {0xE6, "ae"},
+    {0xF0, "d"},
+    {0xF7, " divided by "},
+    {0xF8, "o"},
+    {0xFE, "th"},
+    {0x110, "D"},
+    {0x111, "d"},
+    {0x131, "i"},
+    {0x141, "L"},
+    {0x142, "l"},
+    {0x152, "Oe"},
+    {0x153, "oe"},
+    {0x2010, "-"},
+    {0x2011, "-"},
+    {0x2012, "-"},
+    {0x2013, " - "},
+    {0x2014, ", "},
+    {0x2015, ", "},
+    {0x2018, "'"},
+    {0x2019, "'"},
+    {0x201A, "'"},
+    {0x201C, "\""},
+    {0x201D, "\""},
+    {0x201E, "\""},
+    {0x2022, ""},
+    {0x2032, "'"},
+    {0x2033, "\""},
+    {0x2044, "/"},
+    {0x20AC, " euros "},
+    {0x2190, " "},
+    {0x2192, " to "},
+    {0x2212, " minus "},
+    {0x221A, " root of "},
+    {0x221E, " infinity "},
+    {0x2248, " about "},
+    {0x2260, " is not "},
+    {0x2264, " at most "},
+    {0x2265, " at least "},
+};
+static_assert(std::is_sorted(std::begin(kSpellings), std::end(kSpellings),
+                             [](const Spelling& a, const Spelling& b) {
+                               return a.code_point < b.code_point;
+                             }));
+
+struct Script {
+  uint32_t first;
+  uint32_t last;
+  std::string_view name;
+};
+constexpr Script kScripts[] = {
+    {0x370, 0x3FF, "Greek"},       {0x400, 0x52F, "Cyrillic"},   {0x530, 0x58F, "Armenian"},
+    {0x590, 0x5FF, "Hebrew"},      {0x600, 0x6FF, "Arabic"},     {0x900, 0x97F, "Devanagari"},
+    {0x980, 0xDFF, "Indic"},       {0xE00, 0xE7F, "Thai"},       {0x10A0, 0x10FF, "Georgian"},
+    {0x1100, 0x11FF, "Korean"},    {0x3040, 0x30FF, "Japanese"}, {0x3400, 0x4DBF, "Chinese"},
+    {0x4E00, 0x9FFF, "Chinese"},   {0xAC00, 0xD7AF, "Korean"},   {0xF900, 0xFAFF, "Chinese"},
+    {0x20000, 0x3FFFF, "Chinese"}, {0xE80, 0xEFF, "Lao"},        {0x1780, 0x17FF, "Khmer"},
+};
+
+const Spelling* FindSpelling(uint32_t code_point) {
+  const auto* at = std::lower_bound(
+      std::begin(kSpellings), std::end(kSpellings), code_point,
+      [](const Spelling& spelling, uint32_t wanted) { return spelling.code_point < wanted; });
+  return at != std::end(kSpellings) && at->code_point == code_point ? at : nullptr;
+}
+
+bool IsMark(uint32_t c) { return c >= 0x300 && c <= 0x36F; }
+
+Status Unspeakable(std::string_view script) {
+  return InvalidArgument(
+      "input", fmt::format("the voice speaks English and the text has {} letters; configure a "
+                           "stage that speaks the language in the place of `say` (docs/omni.md)",
+                           script));
+}
+
+// ASCII, or what cannot be said.
+StatusOr<std::string> Fold(std::string_view text) {
+  std::string valid;
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = Utf8SequenceLength(text.substr(i));
+    valid += length == 0 ? std::string_view(" ") : text.substr(i, length);
+    i += std::max<size_t>(length, 1);
+  }
+  std::vector<NormalizedChar> chars;
+  NormalizeTo(NormalForm::kNfkd, valid, &chars);
+  std::string out;
+  for (const NormalizedChar& normalized : chars) {
+    const uint32_t c = normalized.code_point;
+    if (c < 0x80) {
+      out.push_back(c < 0x20 && c != '\n' ? ' ' : static_cast<char>(c));
+    } else if (const Spelling* spelling = FindSpelling(c)) {
+      out += spelling->spoken;
+    } else if (!IsMark(c)) {
+      for (const Script& script : kScripts) {
+        if (c >= script.first && c <= script.last) return Unspeakable(script.name);
+      }
+      out.push_back(' ');  // emoji, arrows, boxes
+    }
+  }
+  return out;
+}
+
+bool IsDigit(std::string_view text, size_t at) {
+  return at < text.size() && absl::ascii_isdigit(static_cast<unsigned char>(text[at]));
+}
+
+bool IsWordEnd(std::string_view text, size_t at) {
+  return at >= text.size() || absl::ascii_isspace(static_cast<unsigned char>(text[at]));
+}
+
+// A comma between digits where three digits follow: "1,234".
+bool IsThousandsComma(std::string_view text, size_t at) {
+  return at > 0 && IsDigit(text, at - 1) && IsDigit(text, at + 1) && IsDigit(text, at + 2) &&
+         IsDigit(text, at + 3) && !IsDigit(text, at + 4);
+}
+
+// The words for a symbol that the voice is silent about, or nothing if it reads it itself.
+std::optional<std::string_view> SymbolWords(std::string_view text, size_t at) {
+  const bool before = at > 0 && !IsWordEnd(text, at - 1);
+  switch (text[at]) {
+    case '+':
+      return " plus ";
+    case '=':
+      return " equals ";
+    case '&':
+      return " and ";
+    case '@':
+      return " at ";
+    case '<':
+      return " less than ";
+    case '>':
+      return " greater than ";
+    case '^':
+      return " to the power of ";
+    case '#':
+      if (IsDigit(text, at + 1)) return " number ";
+      return " ";
+    case '*':
+      // Between numbers it multiplies; elsewhere it is Markdown.
+      if (at > 0 && at + 1 < text.size() && (IsDigit(text, at + 1) || IsDigit(text, at + 2))) {
+        return " times ";
+      }
+      return " ";
+    case '/':
+      if (before && IsDigit(text, at - 1) && IsDigit(text, at + 1)) return " over ";
+      return " ";
+    case '-':
+      // "7 - 5" and "-5", but not "well-known" or "a - b".
+      if (!before && IsDigit(text, at + 1)) return " minus ";
+      if (!before && IsDigit(text, at + 2) && at >= 2 && IsDigit(text, at - 2)) return " minus ";
+      return std::nullopt;
+    case '_':
+    case '`':
+    case '~':
+    case '|':
+    case '\\':
+    case '{':
+    case '}':
+    case '[':
+    case ']':
+      return " ";
+    default:
+      return std::nullopt;
+  }
+}
+
+std::string SpellSymbols(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ',' && IsThousandsComma(text, i)) continue;
+    if (const auto words = SymbolWords(text, i)) {
+      out += *words;
+    } else {
+      out.push_back(text[i]);
+    }
+  }
+  return out;
+}
+
+// flite keeps a word whole however long it is; nobody says one of this length.
+constexpr size_t kMaxWord = 64;
+
+std::string Tidy(std::string_view text) {
+  std::string out;
+  size_t word = 0;
+  for (const char c : text) {
+    if (absl::ascii_isspace(static_cast<unsigned char>(c))) {
+      word = 0;
+      if (!out.empty() && out.back() != ' ') out.push_back(' ');
+      continue;
+    }
+    if (++word > kMaxWord) {
+      out.push_back(' ');
+      word = 1;
+    }
+    out.push_back(c);
+  }
+  while (!out.empty() && out.back() == ' ') out.pop_back();
+  const bool says = std::any_of(out.begin(), out.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '%' || c == '$';
+  });
+  return says ? out : "";
+}
+
+constexpr std::string_view kOpen = "<think>";
+constexpr std::string_view kClose = "</think>";
+
+// Bytes at the end of `text` that may begin `tag`.
+size_t MayBegin(std::string_view text, std::string_view tag) {
+  for (size_t n = std::min(text.size(), tag.size() - 1); n > 0; --n) {
+    if (text.substr(text.size() - n) == tag.substr(0, n)) return n;
+  }
+  return 0;
+}
+
+// Abbreviations whose full stop ends no sentence.
+constexpr std::array<std::string_view, 20> kAbbreviations = {
+    "Mr",  "Mrs", "Ms", "Dr",  "Prof", "St",  "Jr",  "Sr",  "vs",  "etc",
+    "e.g", "i.e", "No", "Vol", "Fig",  "Inc", "Ltd", "Gen", "Col", "approx"};
+
+bool EndsSentence(std::string_view text, size_t at) {
+  if (text[at] != '.') return true;
+  size_t begin = at;
+  while (begin > 0 && !absl::ascii_isspace(static_cast<unsigned char>(text[begin - 1]))) --begin;
+  const std::string_view word = text.substr(begin, at - begin);
+  if (word.size() == 1 && absl::ascii_isupper(static_cast<unsigned char>(word[0]))) return false;
+  return std::find(kAbbreviations.begin(), kAbbreviations.end(), word) == kAbbreviations.end();
+}
+
+std::string_view Trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(kWhiteSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kWhiteSpace) - begin + 1);
+}
+
+constexpr size_t kMinFirstClause = 12;  // bytes; shorter ones sound chopped
+constexpr size_t kMinClause = 40;
+constexpr size_t kMaxClause = 200;  // some 12 seconds
+
+}  // namespace
+
+StatusOr<std::string> Speakable(std::string_view text) {
+  PORTICO_ASSIGN_OR_RETURN(const std::string folded, Fold(StripMarkdown(text)));
+  return Tidy(SpellSymbols(folded));
+}
+
+std::string ThinkFilter::Feed(std::string_view piece) {
+  held_ += piece;
+  std::string out;
+  while (true) {
+    const std::string_view tag = thinking_ ? kClose : kOpen;
+    const size_t found = held_.find(tag);
+    const size_t upto = found != std::string::npos ? found : held_.size() - MayBegin(held_, tag);
+    if (!thinking_) out.append(held_, 0, upto);
+    if (found == std::string::npos) {
+      held_.erase(0, upto);
+      return out;
+    }
+    held_.erase(0, found + tag.size());
+    thinking_ = !thinking_;
+  }
+}
+
+std::string ThinkFilter::Finish() {
+  std::string rest;
+  if (!thinking_) rest.swap(held_);
+  held_.clear();
+  return rest;
+}
+
+// How many bytes of what is pending are a whole clause, or 0.
+size_t ClauseSplitter::FindEnd() const {
+  const std::string_view text = pending_;
+  const size_t shortest = first_ ? kMinFirstClause : kMinClause;
+  size_t last_space = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n') return i + 1;
+    // The ideographic full stop, exclamation and question mark need no space behind them.
+    if (text.substr(i).starts_with("\xE3\x80\x82")) return i + 3;
+    const bool known = i + 1 < text.size() || finished_;
+    const bool ends = known && IsWordEnd(text, i + 1);
+    if ((c == '.' || c == '!' || c == '?') && ends && EndsSentence(text, i)) return i + 1;
+    if ((c == ',' || c == ';' || c == ':') && ends && i >= shortest && (first_ || clauses_)) {
+      return i + 1;
+    }
+    if (c == ' ') last_space = i;
+    if (i >= kMaxClause) {
+      if (last_space > 0) return last_space;
+      // Never within a character.
+      size_t cut = i;
+      while (cut > 0 && IsTailByte(text[cut])) --cut;
+      return cut;
+    }
+  }
+  return finished_ ? text.size() : 0;
+}
+
+std::string ClauseSplitter::Next() {
+  while (const size_t end = FindEnd()) {
+    std::string clause(Trimmed(std::string_view(pending_).substr(0, end)));
+    pending_.erase(0, end);
+    if (clause.empty()) continue;
+    first_ = false;
+    return clause;
+  }
+  return "";
+}
+
+}  // namespace portico::pipeline

@@ -1,0 +1,193 @@
+// Places in stages of bounded concurrency, and how they go from one request to the next.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <future>
+#include <latch>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/stages/native_stages.h"
+
+namespace portico::pipeline {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Runs of a test's stages: each goes on until the test ends it.
+class HeldRuns {
+ public:
+  using Output = std::shared_ptr<StageOutput>;
+
+  void Add(const std::string& request, const std::string& stage, Output output) {
+    const MutexLock lock(&mutex_);
+    outputs_[{request, stage}] = std::move(output);
+    changed_.NotifyAll();
+  }
+  // The output of a run, once the run has begun; null where it does not begin.
+  Output Wait(const std::string& request, const std::string& stage) {
+    const TimePoint deadline = Clock::now() + 30s;
+    const MutexLock lock(&mutex_);
+    Output& output = outputs_[{request, stage}];
+    while (output == nullptr && changed_.WaitUntil(&mutex_, deadline)) {
+    }
+    return output;
+  }
+
+  // While it is set, the first question of each stage for max_running() waits here for the other one's.
+  std::atomic<std::latch*> meet{nullptr};
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<std::pair<std::string, std::string>, Output> outputs_ ABSL_GUARDED_BY(mutex_);
+};
+
+class HeldStage final : public Stage {
+ public:
+  HeldStage(HeldRuns* runs, std::string name, int running)
+      : runs_(*runs), name_(std::move(name)), running_(running) {}
+
+  int max_running() const override {
+    if (std::latch* meet = runs_.meet; meet != nullptr && running_ > 0 && !met_.exchange(true)) {
+      meet->arrive_and_wait();
+    }
+    return running_;
+  }
+  std::unique_ptr<StageRun> Start(std::shared_ptr<const Request> request,
+                                  std::shared_ptr<StageOutput> output) override {
+    class HeldRun final : public StageRun {
+      Status OnPart(Part, std::string_view) override { return OkStatus(); }
+      void OnInputEnd() override {}
+    };
+    runs_.Add(request->id, name_, std::move(output));
+    return std::make_unique<HeldRun>();
+  }
+
+ private:
+  HeldRuns& runs_;
+  const std::string name_;
+  const int running_;
+  mutable std::atomic<bool> met_{false};
+};
+
+std::unique_ptr<Pipeline> StartHeld(const std::string& text, HeldRuns* runs, Registry* registry) {
+  const auto kind = [runs](int running) -> StageFactory {
+    return [runs, running](const StageConfig& config) -> StatusOr<std::unique_ptr<Stage>> {
+      return std::unique_ptr<Stage>(std::make_unique<HeldStage>(runs, config.name, running));
+    };
+  };
+  Pipeline::Kinds kinds = NativeStages();
+  kinds["held"] = kind(0);
+  kinds["one"] = kind(1);
+  auto config = ParsePipelineConfig(text, "p", {});
+  EXPECT_TRUE(config.ok()) << config.status();
+  auto pipeline = Pipeline::Start(*std::move(config), kinds, "p", registry);
+  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+  return *std::move(pipeline);
+}
+
+std::unique_ptr<Call> SubmitTo(Pipeline& pipeline, std::string id, Duration timeout,
+                               std::function<void()> on_ready) {
+  Request request;
+  request.id = std::move(id);
+  request.wants_audio = request.wants_text = true;
+  request.timeout = timeout;
+  request.inputs.emplace_back(TextPart{"x"});
+  auto call = pipeline.Submit(std::move(request), std::move(on_ready));
+  EXPECT_TRUE(call.ok()) << call.status();
+  return *std::move(call);
+}
+
+bool HoldsInTime(auto holds) {
+  for (int i = 0; i < 3000 && !holds(); ++i) std::this_thread::sleep_for(10ms);
+  return holds();
+}
+
+// What holds a lock for ever cannot be destroyed, so that the test cannot go on.
+void MustEnd(std::future<void> work, const char* what) {
+  if (work.wait_for(60s) == std::future_status::ready) return;
+  ADD_FAILURE() << what << " does not end";
+  std::abort();
+}
+
+// A stage that a request left asked those that wait for it, under its own lock, whether they were over, and each answered under
+// its lock: two requests that left at a time what the other waited for stopped for ever.
+TEST(StageHost, LetsTwoRequestsLeaveAtATimeWhatTheOtherOneWaitsFor) {
+  Registry registry;
+  HeldRuns runs;
+  auto pipeline = StartHeld(
+      "stages:\n - {name: split, factory_path: portico.pass, stream_to: [a, b]}\n"
+      " - {name: a, factory_path: held, stream_to: left}\n"
+      " - {name: b, factory_path: held, stream_to: right}\n"
+      " - {name: left, factory_path: one, terminal: true}\n"
+      " - {name: right, factory_path: one, terminal: true}\n",
+      &runs, &registry);
+  const auto first = SubmitTo(*pipeline, "1", 300s, [] {});
+  const auto second = SubmitTo(*pipeline, "2", 300s, [] {});
+  const auto send = [&runs](const char* request, const char* from) {
+    const HeldRuns::Output output = runs.Wait(request, from);
+    ASSERT_NE(output, nullptr);
+    EXPECT_TRUE(output->Emit(TextPart{"x"}));
+  };
+  send("1", "a");
+  send("2", "b");
+  const HeldRuns::Output left = runs.Wait("1", "left");
+  const HeldRuns::Output right = runs.Wait("2", "right");
+  ASSERT_TRUE(left != nullptr && right != nullptr);
+  send("2", "a");
+  send("1", "b");
+  std::latch both(2);
+  runs.meet = &both;
+  auto leaves_left = std::async(std::launch::async, [&] { left->End(OkStatus()); });
+  auto leaves_right = std::async(std::launch::async, [&] { right->End(OkStatus()); });
+  MustEnd(std::move(leaves_left), "leaving the stage `left`");
+  MustEnd(std::move(leaves_right), "leaving the stage `right`");
+  for (const auto& [request, stage] : {std::pair("2", "left"), std::pair("1", "right")}) {
+    const HeldRuns::Output output = runs.Wait(request, stage);
+    ASSERT_NE(output, nullptr) << request << " has no place in " << stage;
+    output->End(OkStatus());
+  }
+  EXPECT_TRUE(HoldsInTime([&] { return first->Take().ended && second->Take().ended; }));
+}
+
+// The stage held its lock while it let go of a waiting request, and the end of a request needs that lock.
+TEST(StageHost, SurvivesAWaitingRequestThatGoesAwayWhileAPlaceIsGiven) {
+  Registry registry;
+  HeldRuns runs;
+  auto pipeline =
+      StartHeld("stages:\n - {name: a, factory_path: one, terminal: true}\n", &runs, &registry);
+  for (int round = 0; round < 20; ++round) {
+    const std::string id = std::to_string(round);
+    auto running = SubmitTo(*pipeline, id, 300s, [] {});
+    const HeldRuns::Output output = runs.Wait(id, "a");
+    ASSERT_NE(output, nullptr);
+    // Its deadline passes while it waits; it keeps its lock as long as its client is being told.
+    std::latch told(1);
+    std::latch go_on(1);
+    auto late = SubmitTo(*pipeline, "late", 1ms, [&] {
+      told.count_down();
+      go_on.wait();
+    });
+    told.wait();
+    auto dropped = std::async(std::launch::async, [&] { late.reset(); });
+    std::this_thread::sleep_for(2ms);
+    auto leaves = std::async(std::launch::async, [&] { output->End(OkStatus()); });
+    std::this_thread::sleep_for(2ms);
+    go_on.count_down();
+    MustEnd(std::move(leaves), "leaving the stage");
+    MustEnd(std::move(dropped), "dropping the call");
+    running.reset();
+    EXPECT_TRUE(HoldsInTime([&] { return pipeline->in_flight() == 0; }));
+  }
+}
+
+}  // namespace
+}  // namespace portico::pipeline
