@@ -5,6 +5,8 @@
 #include <functional>
 #include <utility>
 
+#include "base/mutex.h"
+
 namespace portico {
 
 RidLease::RidLease(RidLease&& other) noexcept
@@ -22,7 +24,7 @@ void RidLease::Release() {
   ActiveRids* rids = std::exchange(rids_, nullptr);
   if (rids == nullptr) return;
   ActiveRids::Stripe& stripe = rids->StripeOf(rid_);
-  std::lock_guard lock(stripe.mutex);
+  const MutexLock lock(&stripe.mutex);
   stripe.rids.erase(rid_);
 }
 
@@ -33,7 +35,7 @@ ActiveRids::Stripe& ActiveRids::StripeOf(std::string_view rid) {
 StatusOr<RidLease> ActiveRids::Take(std::string_view rid) {
   if (rid.empty()) return RidLease();
   Stripe& stripe = StripeOf(rid);
-  std::lock_guard lock(stripe.mutex);
+  const MutexLock lock(&stripe.mutex);
   if (!stripe.rids.emplace(rid).second) {
     return Error(StatusCode::kAlreadyExists,
                  fmt::format("rid {} names a request that is still running", rid), "rid");

@@ -4,11 +4,12 @@
 #pragma once
 
 #include <array>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
+#include "base/mutex.h"
 #include "base/status.h"
 
 namespace portico {
@@ -44,8 +45,8 @@ class ActiveRids {
  private:
   friend class RidLease;
   struct alignas(64) Stripe {
-    std::mutex mutex;
-    absl::flat_hash_set<std::string> rids;
+    Mutex mutex;
+    absl::flat_hash_set<std::string> rids ABSL_GUARDED_BY(mutex);
   };
 
   Stripe& StripeOf(std::string_view rid);

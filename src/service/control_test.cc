@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "engine/mock/mock_engine.h"
+#include "service/each_engine.h"
 #include "service/pause.h"
-#include "service/profiling.h"
 #include "service/weight_update.h"
 
 namespace portico {
@@ -21,6 +23,22 @@ class ControlTest : public testing::Test {
     model->engine = NewMockEngine(options);
     models_.Add(std::move(model));
   }
+  // The mock engine answers at once.
+  Status Control(const EngineControl& control) {
+    Status answer = Error(StatusCode::kUnknown, "no answer");
+    ControlEngines(models_, "", control, TimePoint::max(),
+                   [&](Status status) { answer = std::move(status); });
+    return answer;
+  }
+  Status Update(const std::string& path) {
+    Status answer = Error(StatusCode::kUnknown, "no answer");
+    UpdateWeightsControl update;
+    update.path = path;
+    UpdateWeights(models_, "", std::move(update), TimePoint::max(),
+                  [&](Status status) { answer = std::move(status); });
+    return answer;
+  }
+
   ModelRegistry models_;
 };
 
@@ -36,29 +54,29 @@ TEST_F(ControlTest, ThreeWordsArePauseModesAndNothingElse) {
 }
 
 TEST_F(ControlTest, EnginesPauseAndContinueOnceTheyAreLoaded) {
-  EXPECT_EQ(PauseEngines(models_, "", PauseMode::kInPlace).code(), StatusCode::kUnavailable);
-  EXPECT_EQ(ContinueEngines(models_, "").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Control(PauseControl{PauseMode::kInPlace}).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Control(ContinueControl{}).code(), StatusCode::kUnavailable);
   models_.Publish();
   EXPECT_FALSE(AnyPaused(models_));
-  EXPECT_TRUE(PauseEngines(models_, "", PauseMode::kRetract).ok());
+  EXPECT_TRUE(Control(PauseControl{PauseMode::kRetract}).ok());
   EXPECT_TRUE(AnyPaused(models_));
-  EXPECT_TRUE(ContinueEngines(models_, "").ok());
+  EXPECT_TRUE(Control(ContinueControl{}).ok());
   EXPECT_FALSE(AnyPaused(models_));
 }
 
 TEST_F(ControlTest, AnEngineWithoutWeightsSaysSoAndThePathIsChecked) {
-  EXPECT_EQ(UpdateWeights(models_, "", "/x").code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Update("/x").code(), StatusCode::kUnavailable);
   models_.Publish();
-  EXPECT_EQ(FieldOf(UpdateWeights(models_, "", "")), "model_path");
-  EXPECT_EQ(UpdateWeights(models_, "", "").code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(UpdateWeights(models_, "", "/x").code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(FieldOf(Update("")), "model_path");
+  EXPECT_EQ(Update("").code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Update("/x").code(), StatusCode::kFailedPrecondition);
 }
 
 TEST_F(ControlTest, ThereIsNoProfilerToStart) {
-  EXPECT_EQ(StartProfile(models_).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Control(StartProfileControl{}).code(), StatusCode::kUnavailable);
   models_.Publish();
-  EXPECT_EQ(StartProfile(models_).code(), StatusCode::kFailedPrecondition);
-  EXPECT_EQ(StopProfile(models_).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Control(StartProfileControl{}).code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Control(StopProfileControl{}).code(), StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

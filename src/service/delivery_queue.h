@@ -2,14 +2,14 @@
 // until it looks.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <iterator>
-#include <mutex>
 #include <utility>
 #include <vector>
 
-#include "net/shard.h"
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "net/loop/shard.h"
 
 namespace portico {
 
@@ -24,8 +24,8 @@ class DeliveryQueue {
   template <typename Drain>
   void Deliver(std::vector<Item> batch, Drain drain) {
     {
-      std::unique_lock lock(mutex_);
-      drained_.wait(lock, [&] { return closed_ || pending_.size() < max_pending_; });
+      const MutexLock lock(&mutex_);
+      while (!closed_ && pending_.size() >= max_pending_) drained_.Wait(&mutex_);
       if (closed_) return;
       if (pending_.empty()) {
         pending_.swap(batch);
@@ -43,29 +43,35 @@ class DeliveryQueue {
   void Take(std::vector<Item>* items) {
     items->clear();
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(&mutex_);
       items->swap(pending_);
       posted_ = false;
     }
-    drained_.notify_all();
+    drained_.NotifyAll();
+  }
+
+  // Items that the shard has not taken. Any thread.
+  size_t pending() const {
+    const MutexLock lock(&mutex_);
+    return pending_.size();
   }
 
   // Lets waiting deliverers go; from now on batches are dropped. Any thread.
   void Close() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     closed_ = true;
     pending_.clear();
-    drained_.notify_all();
+    drained_.NotifyAll();
   }
 
  private:
   net::Shard& shard_;
   const size_t max_pending_;
-  std::mutex mutex_;
-  std::condition_variable drained_;
-  std::vector<Item> pending_;  // guarded by mutex_
-  bool posted_ = false;        // guarded by mutex_: a drain is on its way
-  bool closed_ = false;        // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar drained_;
+  std::vector<Item> pending_ ABSL_GUARDED_BY(mutex_);
+  bool posted_ ABSL_GUARDED_BY(mutex_) = false;  // a drain is on its way
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace portico

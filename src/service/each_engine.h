@@ -1,38 +1,25 @@
 // What control routes do to engines: to one model's, or to those of all models.
 #pragma once
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <string>
 #include <string_view>
-#include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
+#include "engine/control.h"
 #include "service/model_registry.h"
 
 namespace portico {
 
-// Status call(Engine&) for the engine of that model; for "" for every engine that lives, or all if none does: one that
-// is refused does not spare the others. The first error, which says whose it is where there are several models.
+// How long control work may take, where the client does not say.
+inline constexpr Duration kControlPatience = std::chrono::minutes(1);
+// Reading weights takes as long as a start.
+inline constexpr Duration kWeightsPatience = std::chrono::minutes(30);
+
+// Gives `control` to the engine of that model; for "" to every engine that lives, or to all if none does: one that is
+// refused does not spare the others. `done` is called once, when the last one has answered: on any thread, possibly
+// before this returns. It gets the first error in the models' order, which says whose it is where there are several.
 // UNAVAILABLE while loading, NOT_FOUND for a model that is not served.
-template <typename Call>
-Status ForEachEngine(const ModelRegistry& models, std::string_view model, Call call) {
-  PORTICO_ASSIGN_OR_RETURN(const ServingModel* named, models.Find(model));
-  if (!model.empty()) return call(*named->engine);
-  const std::vector<const ServingModel*> all = models.models();
-  const auto lives = [](const ServingModel* m) { return m->engine->load().healthy; };
-  const bool any_lives = std::any_of(all.begin(), all.end(), lives);
-  Status first = OkStatus();
-  for (const ServingModel* each : all) {
-    if (any_lives && !lives(each)) continue;
-    const Status status = call(*each->engine);
-    if (status.ok() || !first.ok()) continue;
-    first = all.size() == 1
-                ? status
-                : Error(status.code(), fmt::format("model `{}`: {}", each->id, MessageOf(status)));
-  }
-  return first;
-}
+void ControlEngines(const ModelRegistry& models, std::string_view model,
+                    const EngineControl& control, TimePoint deadline, ControlDone done);
 
 }  // namespace portico

@@ -1,11 +1,44 @@
 #include "service/generation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 #include <utility>
 
+#include "base/events/recorder.h"
+#include "base/log.h"
+#include "service/capability_checks.h"
 #include "service/generation_choice.h"
 
 namespace portico {
+namespace {
+
+// Engines that stop by themselves must know the stop strings.
+std::shared_ptr<const RequestExtras> WithStops(std::shared_ptr<const RequestExtras> extras,
+                                               const std::vector<std::string>& stops) {
+  if (stops.empty()) return extras;
+  auto more = extras == nullptr ? std::make_shared<RequestExtras>()
+                                : std::make_shared<RequestExtras>(*extras);
+  more->stop = stops;
+  return more;
+}
+
+// What a profile calls the request and its stream; kNoKey while none runs.
+events::Key BeginEvents(StreamId stream, std::string_view rid, events::Key* request) {
+  if (!events::On()) return events::kNoKey;
+  if (*request == events::kNoKey) {
+    const events::Current& current = events::OnThread();
+    *request = current.key != events::kNoKey ? current.key : events::NextKey();
+    events::Name(*request, current.request_id.empty() ? rid : current.request_id);
+  }
+  events::Join(events::StreamKey(stream), *request);
+  events::Record(events::Event::kStageHopSent, *request, events::kFrontend,
+                 {.peer = events::kEngine});
+  return *request;
+}
+
+}  // namespace
 
 Status TakeRids(ActiveRids& rids, GenerationPlan* plan) {
   PORTICO_ASSIGN_OR_RETURN(plan->rid_lease, rids.Take(plan->options.rid));
@@ -15,9 +48,17 @@ Status TakeRids(ActiveRids& rids, GenerationPlan* plan) {
 StatusOr<std::unique_ptr<Generation>> Generation::Start(const ServingModel& model, StreamHub& hub,
                                                         ServiceMetrics& metrics,
                                                         GenerationPlan plan, TextSink* sink) {
+  PORTICO_RETURN_IF_ERROR(CheckCapabilities(model.engine->info(), plan.constraint.get(),
+                                            plan.extras.get(), plan.priority));
   std::unique_ptr<Generation> generation(
       new Generation(model, hub, metrics.Of(model), std::move(plan), sink));
-  PORTICO_RETURN_IF_ERROR(generation->SubmitAll());
+  const Status status = generation->SubmitAll();
+  if (!status.ok()) {
+    generation->metrics_.refused.Add();
+    generation->LogOutcome(MessageOf(status));
+    generation->running_ = 0;
+    return status;
+  }
   return generation;
 }
 
@@ -28,22 +69,25 @@ Generation::Generation(const ServingModel& model, StreamHub& hub, ModelMetrics& 
 }
 
 Generation::~Generation() {
+  if (running_ > 0) LogOutcome("the client left");
   for (auto& choice : choices_) {
     if (choice->finished) continue;
     hub_.Remove(choice->stream);
-    model_.engine->Abort(choice->stream);
+    model_.engine->Abort(choice->stream, hub_.shard());
     metrics_.aborted.Add(1);
   }
 }
 
 void Generation::Abort() {
   for (auto& choice : choices_) {
-    if (!choice->finished) model_.engine->Abort(choice->stream);
+    if (!choice->finished) model_.engine->Abort(choice->stream, hub_.shard());
   }
 }
 
 Status Generation::SubmitAll() {
+  plan_.extras = WithStops(std::move(plan_.extras), plan_.options.stop);
   const int32_t n = plan_.options.n;
+  events::Key profiled = events::kNoKey;
   for (int32_t p = 0; p < static_cast<int32_t>(plan_.prompts.size()); ++p) {
     for (int32_t i = 0; i < n; ++i) {
       GenerateRequest request;
@@ -51,16 +95,22 @@ Status Generation::SubmitAll() {
       request.rid = plan_.options.rid;
       request.prompt = plan_.prompts[p].ids;
       request.sampling = plan_.sampling;
-      request.sampling.max_new_tokens = plan_.prompts[p].max_new_tokens;
+      request.max_new_tokens = plan_.prompts[p].max_new_tokens;
       request.choice = i;
       request.return_logprobs = plan_.options.logprobs;
       request.top_logprobs = plan_.options.top_logprobs;
       request.prompt_logprobs_start = plan_.prompt_logprobs_start;
       request.logprob_ids = plan_.logprob_ids;
+      request.constraint = plan_.constraint;
+      request.extras = plan_.extras;
+      request.deadline = plan_.deadline;
+      request.priority = plan_.priority;
+      request.trace = plan_.trace;
 
       auto choice = std::make_unique<Choice>(*this, p, p * n + i);
       choice->stream = request.stream;
       hub_.Add(request.stream, choice.get());
+      choice->profiled = BeginEvents(request.stream, plan_.options.rid, &profiled);
       Status status = model_.engine->Submit(std::move(request), &hub_);
       if (!status.ok()) {
         hub_.Remove(choice->stream);
@@ -86,9 +136,10 @@ void Generation::ReportPrompt(int32_t prompt, std::span<const PositionLogprobs> 
     TextPositionLogprobs first;
     first.chosen = SpellToken(echo.tokens[static_cast<size_t>(start)]);
     echo.logprobs.push_back(std::move(first));
-    // The engine begins at position 1 or at the start; the start's own is left out, as SGLang does.
-    for (const PositionLogprobs& position : logprobs.subspan(start > 0 ? 1 : 0)) {
-      echo.logprobs.push_back(Spell(position));
+    // The engine begins at position 1 or at the start; the start's own is left out, as SGLang does. A stream that has
+    // ended before its prompt was computed has none.
+    for (size_t i = start > 0 ? 1 : 0; i < logprobs.size(); ++i) {
+      echo.logprobs.push_back(Spell(logprobs[i]));
     }
   }
   sink_->OnPrompt(std::move(echo));
@@ -97,6 +148,7 @@ void Generation::ReportPrompt(int32_t prompt, std::span<const PositionLogprobs> 
 TextLogprob Generation::SpellToken(TokenId token) const {
   TextLogprob spelled;
   spelled.token = token;
+  if (!plan_.spell_logprobs) return spelled;
   spelled.bytes = model_.tokenizer->TokenBytes(token);
   spelled.text = model_.tokenizer->Decode(std::span<const TokenId>(&token, 1), false);
   return spelled;
@@ -123,10 +175,36 @@ void Generation::ChoiceEnded(const Choice& choice) {
     total_.cached_tokens += choice.usage.cached_tokens;
   }
   total_.completion_tokens += choice.usage.completion_tokens;
+  if (choice.usage.reasoning_tokens >= 0) {
+    total_.reasoning_tokens = std::max(total_.reasoning_tokens, 0) + choice.usage.reasoning_tokens;
+  }
   if (--running_ > 0) return;
+  LogOutcome("ended");
   // Before the client can know that its request has ended and use the rid again.
   plan_.rid_lease.Release();
   sink_->OnEnd(total_);
+}
+
+void Generation::LogOutcome(std::string_view end) const {
+  if (!model_.log_requests) return;
+  size_t prompt_tokens = 0;
+  for (const GenerationPlan::Prompt& prompt : plan_.prompts) prompt_tokens += prompt.ids->size();
+  int64_t tokens = 0;
+  std::map<std::string_view, int> finishes;
+  for (const auto& choice : choices_) {
+    tokens += choice->usage.completion_tokens;
+    ++finishes[choice->finished ? FinishReasonName(choice->reason) : "unfinished"];
+  }
+  std::string reasons;
+  for (const auto& [name, count] : finishes) {
+    if (!reasons.empty()) reasons += ", ";
+    reasons += count == 1 ? std::string(name) : fmt::format("{} {}", count, name);
+  }
+  LogInfo("request {}: {} after {:.1f} ms: {}; {} prompt tokens ({} cached), {} new tokens{}",
+          plan_.options.rid.empty() ? "-" : plan_.options.rid, end,
+          Seconds(Clock::now() - plan_.arrival) * 1e3, reasons.empty() ? "no stream" : reasons,
+          prompt_tokens, total_.cached_tokens, tokens,
+          plan_.trace.valid() ? " trace " + FormatTraceparent(plan_.trace) : "");
 }
 
 }  // namespace portico

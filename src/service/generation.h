@@ -4,8 +4,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -13,9 +15,11 @@
 #include "message/text_delta.h"
 #include "message/text_request.h"
 #include "service/active_rids.h"
+#include "service/output_plan.h"
 #include "service/service_metrics.h"
 #include "service/serving_model.h"
 #include "service/stream_hub.h"
+#include "tokenizer/decode/stop_matcher.h"
 
 namespace portico {
 
@@ -26,7 +30,14 @@ struct GenerationPlan {
     int32_t max_new_tokens = 0;
   };
   std::vector<Prompt> prompts;
-  SamplingParams sampling;  // max_new_tokens is each prompt's own
+  // Of the options, what all streams share is in `sampling` and `stops` only (sampling_rules.h).
+  std::shared_ptr<const SamplingParams> sampling;  // not null; shared by all streams
+  std::shared_ptr<const StopStrings> stops;        // null: none
+  std::shared_ptr<const Constraint> constraint;    // null: none
+  std::shared_ptr<const RequestExtras> extras;     // null: none
+  std::optional<TimePoint> deadline;               // when the client stops waiting
+  int32_t priority = 0;
+  TraceContext trace;
   GenerationOptions options;
   bool echo = false;  // report each prompt's text first
   // With options.logprobs: the first prompt token whose log-probability is reported (it has none
@@ -34,8 +45,11 @@ struct GenerationPlan {
   int32_t prompt_logprobs_start = -1;
   // With options.logprobs: tokens whose log-probability is reported at every position; null: none.
   std::shared_ptr<const std::vector<TokenId>> logprob_ids;
+  bool spell_logprobs = true;  // else they have ids and numbers only
   // Of SGLang's streams: tokens of a choice from one event to the next, at least 1.
   int32_t stream_interval = 1;
+  // How the output is read; null: it is text.
+  std::shared_ptr<const OutputPlan> output;
   // Keeps options.rid from other requests; the generation gives it back before it reports its end.
   RidLease rid_lease;
   TimePoint arrival = Clock::now();
@@ -73,6 +87,8 @@ class Generation {
   TextPositionLogprobs Spell(const PositionLogprobs& position) const;
   TextLogprob SpellToken(TokenId token) const;
   void ChoiceEnded(const Choice& choice);
+  // With ServingModel::log_requests: one line, `end` being how it came to it.
+  void LogOutcome(std::string_view end) const;
 
   const ServingModel& model_;
   StreamHub& hub_;

@@ -19,10 +19,15 @@ Generation::Choice::Choice(Generation& owner, int32_t prompt_index, int32_t choi
       sink_(owner.sink_),
       gaps_(owner.metrics_.inter_token_latency),
       keeps_stop_token_(owner.plan_.options.no_stop_trim),
-      decoder_(*owner.model_.tokenizer, owner.plan_.options.skip_special_tokens),
+      decoder_(*owner.model_.tokenizer,
+               owner.plan_.options.skip_special_tokens && owner.plan_.output == nullptr),
       owner_(owner) {
   const GenerationOptions& options = owner.plan_.options;
-  if (!options.stop.empty()) stops_.emplace(options.stop, options.no_stop_trim);
+  if (owner.plan_.stops) stops_.emplace(owner.plan_.stops, options.no_stop_trim);
+  if (owner.plan_.output != nullptr) {
+    parsed_ = std::make_unique<ParsedOutput>(owner.plan_.output);
+    if (owner.plan_.output->format.reasoning != nullptr) usage.reasoning_tokens = 0;
+  }
   usage.prompt_tokens = static_cast<int32_t>(owner.plan_.prompts[prompt].ids->size());
 }
 
@@ -36,19 +41,28 @@ void Generation::Choice::Prefetch(int steps) const {
 
 void Generation::Choice::OnTokens(TokenDelta& delta, TimePoint now) {
   Observe(delta.tokens.size(), now);
+  // More than were sent where the request continues a session.
+  usage.prompt_tokens = std::max(usage.prompt_tokens, delta.usage.prompt_tokens);
   usage.cached_tokens = std::max(usage.cached_tokens, delta.usage.cached_tokens);
-  if (!prompt_reported_) {
+  usage.retractions = std::max(usage.retractions, delta.usage.retractions);
+  // Where the output is read, it is counted here.
+  if (!parsed_) usage.reasoning_tokens = delta.usage.reasoning_tokens;
+  const bool first = !prompt_reported_;
+  if (first) {
     prompt_reported_ = true;
+    RecordFirst(delta.tokens.size());
     owner_.ReportPrompt(prompt, delta.prompt_logprobs);
   }
 
   const bool ends = delta.finish != FinishReason::kNone;
+  std::unique_ptr<DeltaExtras> extras = std::move(delta.extras);
   for (size_t i = 0; i < delta.tokens.size(); ++i) {
     ++usage.completion_tokens;
     TextDelta text;
+    text.extras = std::move(extras);
     if (Decode(delta, i, &text)) {
       text.matched_stop.text = stops_->matched();
-      owner_.model_.engine->Abort(stream);
+      owner_.model_.engine->Abort(stream, owner_.hub_.shard());
       return Finish(std::move(text), FinishReason::kStop, now);
     }
     if (ends && i + 1 == delta.tokens.size()) {
@@ -57,13 +71,26 @@ void Generation::Choice::OnTokens(TokenDelta& delta, TimePoint now) {
       return Finish(std::move(text), delta.finish, now);
     }
     text.usage = usage;
+    if (first && i == 0 && profiled != events::kNoKey) {
+      events::Record(events::Event::kDetokenizeEnd, profiled, events::kFrontend);
+    }
     sink_->OnDelta(std::move(text));
   }
   if (!ends) return;
   TextDelta text;
   text.index = index;
+  text.extras = std::move(extras);
   text.error = std::move(delta.error);
   Finish(std::move(text), delta.finish, now);
+}
+
+void Generation::Choice::RecordFirst(size_t tokens) const {
+  if (profiled == events::kNoKey) return;
+  const events::Key key = profiled;
+  events::Record(events::Event::kStageStreamChunkReceived, key, events::kFrontend,
+                 {.peer = events::kEngine, .a = 0});
+  events::Record(events::Event::kDetokenizeStart, key, events::kFrontend,
+                 {.a = static_cast<int64_t>(tokens)});
 }
 
 bool Generation::Choice::Decode(const TokenDelta& delta, size_t i, TextDelta* out) {
@@ -72,8 +99,12 @@ bool Generation::Choice::Decode(const TokenDelta& delta, size_t i, TextDelta* ou
   out->tokens.push_back(token);
   if (i < delta.logprobs.size()) out->logprobs.push_back(owner_.Spell(delta.logprobs[i]));
 
-  bool is_stop_token = delta.finish == FinishReason::kStop && i + 1 == delta.tokens.size();
-  if (is_stop_token && !keeps_stop_token_) return false;
+  // The token that completes a stop string which the engine found is text like any other.
+  const bool is_stop_token = delta.finish == FinishReason::kStop && delta.matched_token >= 0 &&
+                             i + 1 == delta.tokens.size();
+  // A stop token may be the marker that ends a call.
+  if (is_stop_token && !keeps_stop_token_ && !(parsed_ && parsed_->IsMarker(token))) return false;
+  if (parsed_) return DecodeParsed(token, out);
   if (!stops_) {
     decoder_.Push(token, &out->text);
     return false;
@@ -83,27 +114,64 @@ bool Generation::Choice::Decode(const TokenDelta& delta, size_t i, TextDelta* ou
   return stops_->Push(scratch_, &out->text);
 }
 
-void Generation::Choice::Finish(TextDelta last, FinishReason reason, TimePoint now) {
+bool Generation::Choice::DecodeParsed(TokenId token, TextDelta* out) {
+  // Special tokens that clients need not see are left out, but for those that the parsers look for.
+  const bool hidden = owner_.plan_.options.skip_special_tokens && !parsed_->IsMarker(token) &&
+                      owner_.model_.tokenizer->IsSpecial(token);
+  out->parsed = true;
+  scratch_.clear();
+  if (!hidden) decoder_.Push(token, &scratch_);
+  bool stopped = false;
+  if (stops_) {
+    std::string text;
+    stopped = stops_->Push(scratch_, &text);
+    parsed_->Feed(text, out);
+  } else {
+    parsed_->Feed(scratch_, out);
+  }
+  if (parsed_->in_reasoning() && usage.reasoning_tokens >= 0) ++usage.reasoning_tokens;
+  return stopped;
+}
+
+void Generation::Choice::Finish(TextDelta last, FinishReason why, TimePoint now) {
   bool stop_string = !last.matched_stop.text.empty();
   if (!stop_string) {
     scratch_.clear();
     decoder_.Flush(&scratch_);
+    std::string parsed_text;
+    std::string* text = parsed_ ? &parsed_text : &last.text;
     if (stops_) {
-      if (stops_->Push(scratch_, &last.text)) {
+      if (stops_->Push(scratch_, text)) {
         last.matched_stop.text = stops_->matched();
-        reason = FinishReason::kStop;
+        why = FinishReason::kStop;
       } else {
-        stops_->Flush(&last.text);
+        stops_->Flush(text);
       }
     } else {
-      last.text += scratch_;
+      *text += scratch_;
     }
+    if (parsed_) parsed_->Feed(parsed_text, &last);
+  }
+  if (parsed_) {
+    last.parsed = true;
+    parsed_->Finish(&last);
+    last.ends_in_calls = why == FinishReason::kStop && parsed_->ends_in_calls();
+    owner_.metrics_.parser_fallbacks.Add(parsed_->rejected());
+  }
+  // A pattern, which only the engine looks for. Its match stays in the text, as SGLang leaves it.
+  if (why == FinishReason::kStop && !last.matched_stop.any() && last.extras != nullptr) {
+    last.matched_stop.text = last.extras->matched_text;
   }
   finished = true;
+  reason = why;
+  if (profiled != events::kNoKey) {
+    events::Record(events::Event::kTerminalResponse, profiled, events::kFrontend,
+                   {.peer = events::kEngine, .a = why != FinishReason::kError});
+  }
   owner_.hub_.Remove(stream);
-  last.finish = reason;
+  last.finish = why;
   last.usage = usage;
-  owner_.metrics_.OnFinished(reason, now - owner_.plan_.arrival);
+  owner_.metrics_.OnFinished(why, now - owner_.plan_.arrival);
 
   sink_->OnDelta(std::move(last));
   owner_.ChoiceEnded(*this);

@@ -1,12 +1,15 @@
 // One choice of a generation: the state between token deltas. Used by generation.cc only.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "base/events/recorder.h"
 #include "service/generation.h"
-#include "tokenizer/stop_matcher.h"
-#include "tokenizer/stream_decoder.h"
+#include "service/parsed_output.h"
+#include "tokenizer/decode/stop_matcher.h"
+#include "tokenizer/decode/stream_decoder.h"
 
 namespace portico {
 
@@ -21,13 +24,19 @@ class Generation::Choice final : public StreamReceiver {
   const int32_t prompt;
   const int32_t index;
   bool finished = false;
+  FinishReason reason = FinishReason::kNone;  // once finished
   TokenUsage usage;
+  events::Key profiled = events::kNoKey;  // the request in a profile
 
  private:
   // The text delta of token i of the engine's delta. True if a stop string matched.
   bool Decode(const TokenDelta& delta, size_t i, TextDelta* out);
-  void Finish(TextDelta last, FinishReason reason, TimePoint now);
+  // The same where the output is read: token → text → stop strings → reasoning → calls.
+  bool DecodeParsed(TokenId token, TextDelta* out);
+  void Finish(TextDelta last, FinishReason why, TimePoint now);
   void Observe(size_t tokens, TimePoint now);
+  // A profile's events of the first delta.
+  void RecordFirst(size_t tokens) const;
 
   // What every token needs comes first and close together.
   TextSink* const sink_;
@@ -37,6 +46,7 @@ class Generation::Choice final : public StreamReceiver {
   const bool keeps_stop_token_;
   StreamDecoder decoder_;
   std::optional<StopMatcher> stops_;
+  std::unique_ptr<ParsedOutput> parsed_;  // null: the output is text
   Generation& owner_;
   std::string scratch_;
 };

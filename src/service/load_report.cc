@@ -8,6 +8,8 @@
 #include <ctime>
 #include <utility>
 
+#include "base/mutex.h"
+
 namespace portico {
 namespace {
 
@@ -33,7 +35,7 @@ Json QueuesOf(const EngineLoad& load) {
       {"waiting", load.paused ? int64_t{0} : load.waiting},
       {"grammar", 0},
       {"paused", load.paused ? load.waiting : int64_t{0}},
-      {"retracted", 0},
+      {"retracted", load.retracted},
   };
 }
 
@@ -95,7 +97,7 @@ Json SumsOf(const JsonArray& reports) {
 }  // namespace
 
 double LoadMeter::TokensPerSecond(const Engine* engine, uint64_t generated, TimePoint now) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   const auto [it, first] = readings_.try_emplace(engine, Reading{now, generated, 0});
   Reading& last = it->second;
   const double passed = Seconds(now - last.at);

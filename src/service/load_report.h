@@ -4,12 +4,13 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "service/model_registry.h"
 #include "text/json.h"
@@ -28,8 +29,8 @@ class LoadMeter {
     uint64_t generated = 0;
     double rate = 0;
   };
-  std::mutex mutex_;
-  std::map<const Engine*, Reading> readings_;
+  Mutex mutex_;
+  std::map<const Engine*, Reading> readings_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Which optional parts of a rank's report are wanted.

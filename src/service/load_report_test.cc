@@ -72,7 +72,7 @@ TEST_F(LoadReportTest, PartsAreLeftOutUnlessTheyAreIncluded) {
 
 TEST_F(LoadReportTest, APauseShows) {
   models_.Publish();
-  ASSERT_TRUE(models_.models()[0]->engine->Pause(PauseMode::kInPlace).ok());
+  ASSERT_TRUE(ControlAndWait(*models_.models()[0]->engine, PauseControl{PauseMode::kInPlace}).ok());
   EXPECT_TRUE(Reports()[0].GetBool("is_pause", false));
   EXPECT_FALSE(Reports()[1].GetBool("is_pause", true));
 }

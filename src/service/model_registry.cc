@@ -6,6 +6,10 @@ namespace portico {
 
 StatusOr<const ServingModel*> ModelRegistry::Find(std::string_view name) const {
   if (!ready()) return Error(StatusCode::kUnavailable, "the model is still loading");
+  if (models_.empty()) {
+    return Error(StatusCode::kNotFound, "this server has no model of its own", "model",
+                 "model_not_found");
+  }
   if (name.empty()) return models_.front().get();
   for (const auto& model : models_) {
     if (model->id == name) return model.get();

@@ -5,8 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/events/recorder.h"
+#include "service/call_constraint.h"
+#include "service/capability_checks.h"
+#include "service/constrain.h"
 #include "service/model_task.h"
 #include "service/plan.h"
+#include "service/request_cost.h"
 #include "service/rid_names.h"
 #include "service/sampling_rules.h"
 
@@ -66,29 +71,123 @@ StatusOr<int32_t> LogprobStart(const NativeGenerateRequest& request, size_t i, s
                                      tokens, start));
 }
 
-StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGenerateRequest& request,
-                                    size_t i) {
+// One map of sampling_params, brought into shape once for all prompts that have it.
+struct SharedSampling {
+  SharedOptions shared;
+  std::shared_ptr<const Constraint> constraint;
+  bool default_limit = true;
+  int32_t stream_interval = 1;
+};
+
+StatusOr<std::vector<SharedSampling>> ShareSamplings(const NativeGenerateRequest& request,
+                                                     const ServingModel& model) {
   const EngineInfo& engine = model.engine->info();
-  const NativeSampling sampling = request.sampling.Of(i, {});
+  std::vector<SharedSampling> all;
+  static const std::vector<NativeSampling> kDefault(1);
+  const auto& values = request.sampling.values.empty() ? kDefault : request.sampling.values;
+  all.reserve(values.size());
+  for (const NativeSampling& sampling : values) {
+    SharedSampling& made = all.emplace_back();
+    PORTICO_ASSIGN_OR_RETURN(made.shared, ShareOptions(sampling.options, model.preferred, engine));
+    if (sampling.default_limit && model.preferred_max_new_tokens) {
+      made.shared.options.max_tokens = *model.preferred_max_new_tokens;
+    }
+    PORTICO_ASSIGN_OR_RETURN(made.constraint, ConstraintFor(model, sampling.options));
+    if (request.require_reasoning || request.max_thinking_tokens) {
+      PORTICO_ASSIGN_OR_RETURN(made.constraint,
+                               BehindReasoning(model, ReasoningStart::kInside,
+                                               request.max_thinking_tokens, made.constraint));
+    }
+    made.default_limit = sampling.default_limit;
+    made.stream_interval =
+        sampling.stream_interval > 0 ? sampling.stream_interval : model.stream_interval;
+  }
+  return all;
+}
+
+Status CheckCost(const ServingModel& model, const NativeGenerateRequest& request, int32_t n) {
+  const EngineInfo& engine = model.engine->info();
+  RequestCost cost(model.max_request_cost);
+  static const NativeSampling kDefault;
+  for (size_t i = 0; i < request.prompts.size(); ++i) {
+    const NativeSampling& sampling =
+        request.sampling.values.empty() ? kDefault
+                                        : request.sampling.values[request.sampling.is_list ? i : 0];
+    AnswerCost answer = AnswerCostOf(sampling.options, engine);
+    answer.choices = n;
+    answer.prompt_bytes = PromptCost(request.prompts[i]);
+    answer.streams = request.stream;
+    if (request.return_logprob.Of(i, false)) {
+      const std::vector<std::vector<TokenId>>& asked = request.token_ids_logprob.values;
+      const size_t ids =
+          asked.empty() ? 0 : asked[request.token_ids_logprob.is_list ? i : 0].size();
+      answer.logprobs = 1 + request.top_logprobs_num.Of(i, 0) + static_cast<int64_t>(ids);
+      answer.prompt_logprobs = request.logprob_start_len.Of(i, -1) >= 0;
+    }
+    PORTICO_RETURN_IF_ERROR(AddAnswer(answer, engine, request.prompt_field, &cost));
+  }
+  return OkStatus();
+}
+
+// What a prompt asks for, and what its sampling parameters do.
+std::shared_ptr<const RequestExtras> Join(std::shared_ptr<const RequestExtras> prompt,
+                                          std::shared_ptr<const RequestExtras> sampling) {
+  if (sampling == nullptr) return prompt;
+  if (prompt == nullptr) return sampling;
+  auto both = std::make_shared<RequestExtras>(*prompt);
+  if (!sampling->stop_regex.empty()) both->stop_regex = sampling->stop_regex;
+  if (!sampling->custom_params.empty()) both->custom_params = sampling->custom_params;
+  return both;
+}
+
+// Only the engine knows the prompt's tokens.
+Status CheckPromptOfMedia(const NativeGenerateRequest& request, size_t i) {
+  if (request.return_logprob.Of(i, false) && request.logprob_start_len.Of(i, -1) >= 0) {
+    return InvalidArgument("logprob_start_len",
+                           "logprob_start_len must be -1 (output only) for a prompt with media");
+  }
+  if (!request.return_prompt_token_ids) return OkStatus();
+  return InvalidArgument("return_prompt_token_ids",
+                         "return_prompt_token_ids is not supported for a prompt with media");
+}
+
+StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGenerateRequest& request,
+                                    const SharedSampling& shared, size_t i) {
+  const EngineInfo& engine = model.engine->info();
+  const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
+                          events::kFrontend);
   GenerationPlan plan;
-  plan.options = sampling.options;
-  plan.stream_interval = sampling.stream_interval;
+  plan.options = shared.shared.options;
+  plan.sampling = shared.shared.sampling;
+  plan.stops = shared.shared.stops;
+  plan.constraint = shared.constraint;
+  plan.stream_interval = shared.stream_interval;
+  plan.extras = Join(request.extras.Of(i, nullptr), std::move(plan.options.extras));
+  plan.options.extras = nullptr;
+  plan.priority = request.priority;
+  plan.spell_logprobs = request.return_text_in_logprobs;
   plan.options.return_token_ids = request.return_prompt_token_ids;
   plan.options.logprobs = request.return_logprob.Of(i, false);
   plan.options.top_logprobs = plan.options.logprobs ? request.top_logprobs_num.Of(i, 0) : 0;
-  PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(plan.options, {}, engine));
 
+  if (plan.extras != nullptr && plan.extras->media != nullptr) {
+    PORTICO_RETURN_IF_ERROR(CheckMedia(engine, plan.extras->media.get()));
+    PORTICO_RETURN_IF_ERROR(CheckPromptOfMedia(request, i));
+    plan.extras =
+        PlaceMedia(std::move(plan.extras), request.prompts[i].text,
+                   !shared.default_limit && plan.options.max_tokens && !model.allow_auto_truncate);
+  }
   const std::string place = PlaceOf(request, i);
   PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids,
                            EncodePrompt(model, request.prompts[i], place));
   const auto length = static_cast<int64_t>(ids.size());
-  if (sampling.default_limit) {
+  if (shared.default_limit) {
     const int64_t room = std::max<int64_t>(engine.context_length - length, 1);
     plan.options.max_tokens =
         static_cast<int32_t>(std::min<int64_t>(room, *plan.options.max_tokens));
   }
   GenerationPlan::Prompt prompt;
-  PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitContext(length, plan.options, engine, place));
+  PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitPrompt(model, plan.options, place, &ids));
   if (plan.options.min_tokens > prompt.max_new_tokens) {
     return InvalidArgument("min_new_tokens",
                            fmt::format("min_new_tokens must be in [0, max_new_tokens ({})], got {}",
@@ -119,8 +218,12 @@ StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateR
   PORTICO_ASSIGN_OR_RETURN(
       std::vector<std::string> names,
       NamePrompts(request.rid, request.prompts.size(), request.is_batch, make_rid));
+  PORTICO_RETURN_IF_ERROR(CheckCost(model, request, plan.n));
+  PORTICO_ASSIGN_OR_RETURN(const std::vector<SharedSampling> samplings,
+                           ShareSamplings(request, model));
   for (size_t i = 0; i < request.prompts.size(); ++i) {
-    PORTICO_ASSIGN_OR_RETURN(GenerationPlan prompt, PlanPrompt(model, request, i));
+    const SharedSampling& sampling = samplings[request.sampling.is_list ? i : 0];
+    PORTICO_ASSIGN_OR_RETURN(GenerationPlan prompt, PlanPrompt(model, request, sampling, i));
     prompt.options.rid = std::move(names[i]);
     prompt.arrival = arrival;
     plan.prompts.push_back(std::move(prompt));
@@ -128,6 +231,7 @@ StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateR
   plan.is_list = request.is_batch || plan.n > 1;
   plan.return_text_in_logprobs = request.return_text_in_logprobs;
   plan.stream = request.stream;
+  plan.weight_version = model.weights->Version();
   return plan;
 }
 

@@ -21,6 +21,7 @@ struct NativePlan {
   bool is_list = false;  // answers go into a list: a batch, or n > 1
   bool return_text_in_logprobs = false;
   bool stream = false;
+  std::string weight_version = "default";  // of the weights when it was planned
 
   // SGLang repeats the whole list of prompts n times: choice c of prompt p is answer
   // c * prompts + p.

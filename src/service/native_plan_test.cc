@@ -18,9 +18,8 @@ class IdleEngine final : public Engine {
   }
   const EngineInfo& info() const override { return info_; }
   Status Submit(GenerateRequest, TokenSink*) override { return OkStatus(); }
-  void Abort(StreamId) override {}
+  void Abort(StreamId, ShardIndex) override {}
   EngineLoad load() const override { return {}; }
-  Status FlushCache() override { return OkStatus(); }
   void Stop() override {}
 
  private:
@@ -76,7 +75,7 @@ TEST_F(PlanNativeTest, ASinglePromptTakesSglangsDefaultsAndNotTheModels) {
   auto plan = Plan(Text("a b"));
   ASSERT_TRUE(plan.ok());
   EXPECT_FALSE(plan->is_list);
-  EXPECT_EQ(plan->prompts[0].sampling.temperature, 1.0f);
+  EXPECT_EQ(plan->prompts[0].sampling->temperature, 1.0f);
   EXPECT_EQ(*plan->prompts[0].prompts[0].ids, (std::vector<TokenId>{1, 2}));
   // 128, cut to what the context of 20 leaves.
   EXPECT_EQ(plan->prompts[0].prompts[0].max_new_tokens, 18);

@@ -5,6 +5,7 @@
 #include "service/pair_frame.h"
 #include "service/pooling_plan.h"
 #include "service/rendered_pairs.h"
+#include "service/request_cost.h"
 #include "service/token_limit.h"
 #include "tokenizer/batch.h"
 
@@ -159,6 +160,12 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanPairs(const Pairs& pairs) const {
   const EngineInfo& engine = model.engine->info();
   PORTICO_RETURN_IF_ERROR(CheckCount(pairs.items.size(), pairs.item_field));
   PORTICO_RETURN_IF_ERROR(CheckNotEmpty(pairs));
+  RequestCost cost(model.max_request_cost);
+  const int64_t shared =
+      PromptCost(pairs.query) + static_cast<int64_t>(2 * pairs.instruction.size());
+  for (const Prompt& item : pairs.items) {
+    PORTICO_RETURN_IF_ERROR(cost.Add(pairs.item_field, 1, kTextCost + shared + PromptCost(item)));
+  }
   PORTICO_ASSIGN_OR_RETURN(const TokenLimit limit, TokenLimit::Of(engine, pairs.truncate));
   const bool rendered = model.joins_pairs && !pairs.query.is_ids;
   PORTICO_ASSIGN_OR_RETURN(std::vector<Joined> joined, rendered

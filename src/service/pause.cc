@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "service/each_engine.h"
-
 namespace portico {
 
 StatusOr<PauseMode> ParsePauseMode(std::string_view mode) {
@@ -14,14 +12,6 @@ StatusOr<PauseMode> ParsePauseMode(std::string_view mode) {
   if (mode == "in_place") return PauseMode::kInPlace;
   return InvalidArgument(
       "mode", fmt::format("mode must be abort, retract or in_place, got \"{:.48}\"", mode));
-}
-
-Status PauseEngines(const ModelRegistry& models, std::string_view model, PauseMode mode) {
-  return ForEachEngine(models, model, [mode](Engine& engine) { return engine.Pause(mode); });
-}
-
-Status ContinueEngines(const ModelRegistry& models, std::string_view model) {
-  return ForEachEngine(models, model, [](Engine& engine) { return engine.Continue(); });
 }
 
 bool AnyPaused(const ModelRegistry& models) {

@@ -14,10 +14,6 @@ namespace portico {
 // none.
 StatusOr<PauseMode> ParsePauseMode(std::string_view mode);
 
-// Of that model, or of all for "" (each_engine.h). Errors as Engine::Pause and Engine::Continue.
-Status PauseEngines(const ModelRegistry& models, std::string_view model, PauseMode mode);
-Status ContinueEngines(const ModelRegistry& models, std::string_view model);
-
 // True while an engine is paused.
 bool AnyPaused(const ModelRegistry& models);
 

@@ -5,8 +5,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/events/recorder.h"
 #include "message/sampling_ranges.h"
+#include "service/capability_checks.h"
+#include "service/constrain.h"
 #include "service/model_task.h"
+#include "service/output_plan.h"
+#include "service/request_cost.h"
+#include "service/request_media.h"
 #include "service/sampling_rules.h"
 
 namespace portico {
@@ -60,7 +66,40 @@ Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) 
                                      options.max_tokens_field, options.min_tokens));
 }
 
+Status Share(const GenerationOptions& options, const ServingModel& model, GenerationPlan* plan) {
+  PORTICO_ASSIGN_OR_RETURN(SharedOptions shared,
+                           ShareOptions(options, model.defaults, model.engine->info()));
+  plan->options = std::move(shared.options);
+  plan->sampling = std::move(shared.sampling);
+  plan->stops = std::move(shared.stops);
+  PORTICO_ASSIGN_OR_RETURN(plan->constraint, ConstraintFor(model, options));
+  plan->extras = plan->options.extras;  // what encodes the answer looks at the options
+  plan->priority = plan->options.priority;
+  return OkStatus();
+}
+
+// Before the template is rendered, which may have no words for them.
+Status CheckChatMedia(const ServingModel& model, const RequestMedia* media) {
+  PORTICO_RETURN_IF_ERROR(CheckMedia(model.engine->info(), media));
+  if (media == nullptr || !model.chat_template || model.chat_template->content_is_list()) {
+    return OkStatus();
+  }
+  return InvalidArgument(media->field,
+                         fmt::format("{} is an image, but this model's chat template has no place "
+                                     "for one",
+                                     media->images.front().place));
+}
+
 }  // namespace
+
+std::shared_ptr<const RequestExtras> PlaceMedia(std::shared_ptr<const RequestExtras> extras,
+                                                std::string text, bool limit_is_asked) {
+  if (extras == nullptr || extras->media == nullptr) return extras;
+  auto media = std::make_shared<RequestMedia>(*extras->media);
+  media->text = std::move(text);
+  media->limit_is_asked = limit_is_asked;
+  return WithMedia(extras, std::move(media));
+}
 
 Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string_view field) {
   // Nearly always all are known: one comparison of the largest, negative ones being larger than any.
@@ -85,6 +124,8 @@ Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size,
 }
 
 StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& request) {
+  const events::Span span(events::Event::kRenderStart, events::Event::kRenderEnd,
+                          events::kFrontend);
   if (!model.chat_template) {
     return Error(StatusCode::kFailedPrecondition,
                  "this model has no chat template" +
@@ -100,8 +141,9 @@ StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& r
     fitted = FitContent(model, request.messages);
     render.messages = &fitted;
   }
-  const bool offers_tools = request.tools.is_array() && request.tool_choice != "none";
-  render.tools = offers_tools ? &request.tools : nullptr;
+  const Json tools = AllowedTools(request.tools, request.tool_choice);
+  const bool offers_tools = tools.is_array();
+  render.tools = offers_tools ? &tools : nullptr;
   render.documents = request.documents.is_array() ? &request.documents : nullptr;
   render.kwargs =
       request.chat_template_kwargs.is_object() ? &request.chat_template_kwargs : nullptr;
@@ -110,7 +152,7 @@ StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& r
 
   StatusOr<std::string> text = model.chat_template->Render(render);
   if (!text.ok() && offers_tools) {
-    Json bare = BareFunctions(request.tools);
+    Json bare = BareFunctions(tools);
     render.tools = &bare;
     StatusOr<std::string> second = model.chat_template->Render(render);
     if (second.ok()) return second;
@@ -121,28 +163,61 @@ StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& r
 }
 
 StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::string_view text) {
+  events::Span span(events::Event::kTokenizeStart, events::Event::kTokenizeEnd, events::kFrontend);
   std::vector<TokenId> ids;
   const Status status = model.conversation_cache
                             ? model.conversation_cache->Encode(text, &ids).status()
                             : model.tokenizer->TryEncode(text, /*add_special_tokens=*/false, &ids);
   if (!status.ok()) return InvalidArgument("messages", std::string(MessageOf(status)));
+  span.Tell(static_cast<int64_t>(ids.size()));
   return ids;
 }
 
+StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& options,
+                            std::string_view prompt_field, std::vector<TokenId>* ids) {
+  const EngineInfo& engine = model.engine->info();
+  const auto length = static_cast<int64_t>(ids->size());
+  const bool wants_answer = options.max_tokens.value_or(1) > 0;
+  const int64_t most = engine.context_length - (wants_answer ? 1 : 0);
+  const bool fits = length + options.max_tokens.value_or(1) <= engine.context_length;
+  if (!model.allow_auto_truncate || fits) {
+    return FitContext(length, options, engine, prompt_field);
+  }
+  if (length > most) ids->resize(static_cast<size_t>(most));
+  const auto kept = static_cast<int64_t>(ids->size());
+  GenerationOptions limit;
+  if (options.max_tokens) {
+    limit.max_tokens =
+        static_cast<int32_t>(std::min<int64_t>(*options.max_tokens, engine.context_length - kept));
+  }
+  return FitContext(kept, limit, engine, prompt_field);
+}
+
 StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& request) {
+  const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
+                          events::kFrontend);
   PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
   const EngineInfo& engine = model.engine->info();
   GenerationPlan plan;
-  plan.options = request.options;
-  PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(request.options, model.defaults, engine));
+  PORTICO_RETURN_IF_ERROR(Share(request.options, model, &plan));
+  RequestCost cost(model.max_request_cost);
+  PORTICO_RETURN_IF_ERROR(
+      AddAnswer(AnswerCostOf(request.options, engine), engine, "messages", &cost));
+  PORTICO_RETURN_IF_ERROR(
+      CheckChatMedia(model, plan.extras == nullptr ? nullptr : plan.extras->media.get()));
   PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, request));
+  plan.extras = PlaceMedia(std::move(plan.extras), text,
+                           request.options.max_tokens && !model.allow_auto_truncate);
+  const ReasoningStart start = StartOfReasoning(model.output, request, text);
+  plan.output = PlanOutput(model.output, request, start, model.forward_unknown_tools);
+  PORTICO_ASSIGN_OR_RETURN(plan.constraint,
+                           ChatConstraint(model, request, start, std::move(plan.constraint)));
   GenerationPlan::Prompt prompt;
   PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodeRendered(model, text));
+  PORTICO_RETURN_IF_ERROR(CheckIds(ids, engine.vocab_size, "messages"));
+  PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens,
+                           FitPrompt(model, request.options, "messages", &ids));
   prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
-  PORTICO_RETURN_IF_ERROR(CheckIds(*prompt.ids, engine.vocab_size, "messages"));
-  PORTICO_ASSIGN_OR_RETURN(
-      prompt.max_new_tokens,
-      FitContext(static_cast<int64_t>(prompt.ids->size()), request.options, engine, "messages"));
   PORTICO_RETURN_IF_ERROR(CheckMinTokens(request.options, prompt.max_new_tokens));
   plan.prompts.push_back(std::move(prompt));
   return plan;
@@ -153,8 +228,11 @@ StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
                                             std::string_view field) {
   std::vector<TokenId> ids = prompt.ids;
   if (!prompt.is_ids) {
+    events::Span span(events::Event::kTokenizeStart, events::Event::kTokenizeEnd,
+                      events::kFrontend);
     const Status status =
         model.tokenizer->TryEncode(prompt.text, /*add_special_tokens=*/true, &ids);
+    span.Tell(static_cast<int64_t>(ids.size()));
     if (!status.ok()) return InvalidArgument(field, std::string(MessageOf(status)));
   }
   PORTICO_RETURN_IF_ERROR(CheckIds(ids, model.engine->info().vocab_size, field));
@@ -163,19 +241,27 @@ StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
 
 StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
                                         const CompletionRequest& request) {
+  const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
+                          events::kFrontend);
   PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
   const EngineInfo& engine = model.engine->info();
   GenerationPlan plan;
-  plan.options = request.options;
+  PORTICO_RETURN_IF_ERROR(Share(request.options, model, &plan));
   plan.echo = request.echo;
   if (request.echo && request.options.logprobs) plan.prompt_logprobs_start = 0;
-  PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(request.options, model.defaults, engine));
+  RequestCost cost(model.max_request_cost);
+  AnswerCost answer = AnswerCostOf(request.options, engine);
+  answer.prompt_logprobs = plan.prompt_logprobs_start >= 0;
+  for (const CompletionRequest::Prompt& from : request.prompts) {
+    answer.prompt_bytes = PromptCost(from);
+    PORTICO_RETURN_IF_ERROR(AddAnswer(answer, engine, "prompt", &cost));
+  }
   for (const CompletionRequest::Prompt& from : request.prompts) {
     GenerationPlan::Prompt prompt;
     PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodePrompt(model, from, "prompt"));
     if (request.echo) prompt.text = from.is_ids ? model.tokenizer->Decode(ids, false) : from.text;
-    PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitContext(static_cast<int64_t>(ids.size()),
-                                                               request.options, engine, "prompt"));
+    PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens,
+                             FitPrompt(model, request.options, "prompt", &ids));
     PORTICO_RETURN_IF_ERROR(CheckMinTokens(request.options, prompt.max_new_tokens));
     prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
     plan.prompts.push_back(std::move(prompt));

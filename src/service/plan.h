@@ -2,6 +2,7 @@
 // safe on any thread.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,15 @@ Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size, std:
 StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
                                             const CompletionRequest::Prompt& prompt,
                                             std::string_view field);
+
+// FitContext for the model, which may allow that the prompt is cut at its end and the limit to what is left.
+StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& options,
+                            std::string_view prompt_field, std::vector<TokenId>* ids);
+
+// Tells an engine that reads media what they belong to: the prompt's text; empty: its ids. Extras without media, and none,
+// stay as they are.
+std::shared_ptr<const RequestExtras> PlaceMedia(std::shared_ptr<const RequestExtras> extras,
+                                                std::string text, bool limit_is_asked);
 
 StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& request);
 StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,

@@ -13,11 +13,15 @@ PoolingReceiver* PoolingHub::Find(StreamId stream) const {
 
 void PoolingHub::Drain() {
   queue_.Take(&taken_);
+  Dispatch(&taken_);
+  taken_.clear();
+}
+
+void PoolingHub::Dispatch(std::vector<PoolingOutput>* batch) {
   const TimePoint now = Clock::now();
-  for (PoolingOutput& output : taken_) {
+  for (PoolingOutput& output : *batch) {
     if (PoolingReceiver* receiver = Find(output.stream)) receiver->OnOutput(output, now);
   }
-  taken_.clear();
 }
 
 }  // namespace portico

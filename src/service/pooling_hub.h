@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "engine/engine.h"
-#include "net/shard.h"
+#include "net/loop/shard.h"
 #include "service/delivery_queue.h"
 
 namespace portico {
@@ -24,7 +24,7 @@ class PoolingReceiver {
 
 class PoolingHub final : public PoolingSink {
  public:
-  explicit PoolingHub(net::Shard& shard) : queue_(shard, kMaxPending) {}
+  explicit PoolingHub(net::Shard& shard) : on_(shard), queue_(shard, kMaxPending) {}
 
   // On the shard. What arrives for a stream without a receiver is dropped.
   void Add(StreamId first, uint64_t count, PoolingReceiver* receiver) {
@@ -33,10 +33,17 @@ class PoolingHub final : public PoolingSink {
   void Remove(StreamId first) { receivers_.erase(first); }
   size_t requests() const { return receivers_.size(); }
 
+  ShardIndex shard() const override { return on_.index(); }
   // Any thread. Waits while kMaxPending outputs are undelivered.
   void Deliver(std::vector<PoolingOutput> batch) override {
     queue_.Deliver(std::move(batch), [this] { Drain(); });
   }
+
+  // On the shard, in a turn of its own.
+  void DeliverHere(std::vector<PoolingOutput> batch) override { Dispatch(&batch); }
+
+  // Delivered and not yet handed on. Any thread.
+  size_t pending() const { return queue_.pending(); }
 
   // Lets waiting deliverers go; from now on batches are dropped. Any thread.
   void Close() { queue_.Close(); }
@@ -49,8 +56,10 @@ class PoolingHub final : public PoolingSink {
   };
 
   PoolingReceiver* Find(StreamId stream) const;
+  void Dispatch(std::vector<PoolingOutput>* batch);
   void Drain();
 
+  net::Shard& on_;
   std::map<StreamId, Entry> receivers_;  // by their first stream; the shard's own
   DeliveryQueue<PoolingOutput> queue_;
   std::vector<PoolingOutput> taken_;  // Drain's, kept for its capacity

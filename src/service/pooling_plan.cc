@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "service/plan.h"
+#include "service/request_cost.h"
 #include "service/rid_names.h"
 #include "service/token_limit.h"
 #include "tokenizer/batch.h"
@@ -115,6 +116,13 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanInputs(EmbeddingRequest request) const
   PORTICO_RETURN_IF_ERROR(CheckCount(count, request.input_field));
   PORTICO_RETURN_IF_ERROR(CheckLength(request.rid, count, "rid"));
   PORTICO_RETURN_IF_ERROR(CheckTypes(request, engine.token_types));
+  RequestCost cost(model.max_request_cost);
+  const auto values = static_cast<int64_t>(
+      std::max(static_cast<size_t>(engine.embedding_size), engine.labels.size()));
+  for (const CompletionRequest::Prompt& input : request.inputs) {
+    PORTICO_RETURN_IF_ERROR(cost.Add(request.input_field, 1,
+                                     kTextCost + PromptCost(input) + values * kPooledValueCost));
+  }
   PORTICO_ASSIGN_OR_RETURN(const TokenLimit limit, TokenLimit::Of(engine, request.truncate));
   PORTICO_RETURN_IF_ERROR(AddPrompt(model.prompts, &request));
   PORTICO_RETURN_IF_ERROR(Tokenize(*this, limit, &request));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/log.h"
+
 namespace portico {
 
 Status TakeRids(ActiveRids& rids, PoolingPlan* plan) {
@@ -20,7 +22,12 @@ StatusOr<std::unique_ptr<PoolingRun>> PoolingRun::Start(const ServingModel& mode
                                                         PoolingRunSink* sink) {
   std::unique_ptr<PoolingRun> run(
       new PoolingRun(model, hub, metrics.Of(model), std::move(plan), sink));
-  PORTICO_RETURN_IF_ERROR(run->Submit());
+  const Status status = run->Submit();
+  if (!status.ok()) {
+    run->metrics_.refused.Add();
+    run->LogOutcome(MessageOf(status));
+    return status;
+  }
   return run;
 }
 
@@ -37,6 +44,7 @@ PoolingRun::PoolingRun(const ServingModel& model, PoolingHub& hub, ModelMetrics&
 
 PoolingRun::~PoolingRun() {
   if (running_ == 0) return;
+  LogOutcome("the client left");
   hub_.Remove(first_);
   Abort();
   metrics_.aborted.Add(running_);
@@ -44,7 +52,7 @@ PoolingRun::~PoolingRun() {
 
 void PoolingRun::Abort() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    if (outputs_[i].stream == 0) model_.engine->Abort(first_ + i);
+    if (outputs_[i].stream == 0) model_.engine->Abort(first_ + i, hub_.shard());
   }
 }
 
@@ -91,6 +99,7 @@ void PoolingRun::OnOutput(PoolingOutput& output, TimePoint now) {
 
 void PoolingRun::Report(TimePoint now) {
   hub_.Remove(first_);
+  LogOutcome(status_.ok() ? "ended" : MessageOf(status_));
   // Before the client can know that its request has ended and use the rids again.
   rid_leases_.clear();
   if (!status_.ok()) return sink_->OnPooled(status_);
@@ -100,6 +109,12 @@ void PoolingRun::Report(TimePoint now) {
   result.rids = std::move(rids_);
   result.took = now - arrival_;
   sink_->OnPooled(std::move(result));
+}
+
+void PoolingRun::LogOutcome(std::string_view end) const {
+  if (!model_.log_requests) return;
+  LogInfo("request {}: {} after {:.1f} ms: {} texts", rids_.empty() ? "-" : rids_.front(), end,
+          Seconds(Clock::now() - arrival_) * 1e3, outputs_.size());
 }
 
 }  // namespace portico

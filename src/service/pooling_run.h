@@ -73,6 +73,8 @@ class PoolingRun final : private PoolingReceiver {
   Status Submit();
   void OnOutput(PoolingOutput& output, TimePoint now) override;
   void Report(TimePoint now);
+  // As Generation::LogOutcome().
+  void LogOutcome(std::string_view end) const;
 
   const ServingModel& model_;
   PoolingHub& hub_;

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "engine/mock/mock_engine.h"
-#include "net/run_on_shard_for_test.h"
+#include "net/loop/run_on_shard_for_test.h"
 #include "service/model_registry.h"
 
 namespace portico {

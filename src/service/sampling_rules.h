@@ -2,19 +2,34 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string_view>
 
 #include "base/status.h"
 #include "engine/engine.h"
 #include "message/generation_defaults.h"
 #include "message/sampling.h"
 #include "message/text_request.h"
+#include "tokenizer/decode/stop_matcher.h"
 
 namespace portico {
 
 // Priority: the request, then the model's defaults, then OpenAI's (temperature 1, top_p 1, everything else off).
-// INVALID_ARGUMENT for ids outside the vocabulary. max_new_tokens is left to FitContext.
-StatusOr<SamplingParams> MakeSampling(const GenerationOptions& options,
-                                      const GenerationDefaults& defaults, const EngineInfo& engine);
+// INVALID_ARGUMENT for ids outside the vocabulary, for too many of them, and where min_tokens leaves no token that could
+// be drawn. max_new_tokens is FitContext's.
+StatusOr<std::shared_ptr<const SamplingParams>> MakeSampling(const GenerationOptions& options,
+                                                             const GenerationDefaults& defaults,
+                                                             const EngineInfo& engine);
+
+// What all streams of a request share, made once of its options.
+struct SharedOptions {
+  GenerationOptions options;  // the others: stop, stop_token_ids and logit_bias are taken out
+  std::shared_ptr<const SamplingParams> sampling;
+  std::shared_ptr<const StopStrings> stops;  // null: none
+};
+// As MakeSampling; also INVALID_ARGUMENT for stop strings that are too many or too long.
+StatusOr<SharedOptions> ShareOptions(GenerationOptions options, const GenerationDefaults& defaults,
+                                     const EngineInfo& engine);
 
 // The number of new tokens for a prompt of `prompt_tokens`: max_tokens, else the engine's default, else what the
 // context leaves. INVALID_ARGUMENT with SGLang's messages and both numbers if it does not fit; `prompt_field`

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace portico {
 namespace {
 
@@ -20,15 +22,15 @@ TEST(MakeSampling, TheRequestWinsOverTheModelAndTheModelOverOpenAi) {
   options.temperature = 0.2f;
   auto sampling = MakeSampling(options, model, Engine());
   ASSERT_TRUE(sampling.ok());
-  EXPECT_FLOAT_EQ(sampling->temperature, 0.2f);
-  EXPECT_EQ(sampling->top_k, 20);
-  EXPECT_FLOAT_EQ(sampling->top_p, 1.0f);
+  EXPECT_FLOAT_EQ((*sampling)->temperature, 0.2f);
+  EXPECT_EQ((*sampling)->top_k, 20);
+  EXPECT_FLOAT_EQ((*sampling)->top_p, 1.0f);
 }
 
 TEST(MakeSampling, ATemperatureNextToZeroMeansGreedy) {
   GenerationOptions options;
   options.temperature = 1e-7f;
-  EXPECT_EQ(MakeSampling(options, {}, Engine())->temperature, 0.0f);
+  EXPECT_EQ((*MakeSampling(options, {}, Engine()))->temperature, 0.0f);
 }
 
 TEST(MakeSampling, IdsOutsideTheVocabularyAreRefusedByField) {
@@ -38,6 +40,41 @@ TEST(MakeSampling, IdsOutsideTheVocabularyAreRefusedByField) {
   GenerationOptions stop;
   stop.stop_token_ids = {7, 100};
   EXPECT_EQ(FieldOf(MakeSampling(stop, {}, Engine()).status()), "stop_token_ids");
+}
+
+// 4 MB of stop strings with n 128 took 4.4 GB and 8 s.
+TEST(ShareOptions, StopStringsTokensAndBiasesAreBounded) {
+  const auto field = [](const GenerationOptions& options) {
+    return FieldOf(ShareOptions(options, {}, Engine()).status());
+  };
+  GenerationOptions options;
+  options.stop = {std::string(4096, 'x')};
+  EXPECT_EQ(field(options), "");
+  options.stop = {std::string(4097, 'x')};
+  EXPECT_EQ(field(options), "stop");
+  options.stop.assign(33, "x");
+  EXPECT_EQ(field(options), "stop");
+  options = {};
+  options.stop_token_ids.assign(4097, 1);
+  EXPECT_EQ(field(options), "stop_token_ids");
+  options = {};
+  options.logit_bias.assign(16385, {1, 1.0f});
+  EXPECT_EQ(field(options), "logit_bias");
+}
+
+// The engine found no token that it could draw, and answered 500.
+TEST(MakeSampling, MinTokensMustLeaveATokenThatCanBeDrawn) {
+  EngineInfo engine = Engine();
+  engine.eos_token_ids = {99};
+  GenerationOptions options;
+  options.min_tokens = 1;
+  for (TokenId id = 0; id < 98; ++id) options.stop_token_ids.push_back(id);
+  options.stop_token_ids.push_back(5);
+  EXPECT_TRUE(MakeSampling(options, {}, engine).ok());
+  options.stop_token_ids.push_back(98);
+  EXPECT_EQ(FieldOf(MakeSampling(options, {}, engine).status()), "stop_token_ids");
+  options.min_tokens = 0;
+  EXPECT_TRUE(MakeSampling(options, {}, engine).ok());
 }
 
 TEST(FitContext, WithoutAMaximumTheAnswerMayFillTheContext) {

@@ -11,6 +11,7 @@
 #include "service/model_task.h"
 #include "service/plan.h"
 #include "service/rendered_pairs.h"
+#include "service/request_cost.h"
 #include "service/sampling_rules.h"
 
 namespace portico {
@@ -33,6 +34,7 @@ StatusOr<GenerationPlan> NewPlan(const std::string& rid, std::vector<TokenId> la
   plan.options.temperature = 0.0f;
   plan.options.logprobs = true;
   plan.logprob_ids = std::make_shared<const std::vector<TokenId>>(std::move(labels));
+  plan.spell_logprobs = false;
   PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(plan.options, {}, engine));
   return plan;
 }
@@ -64,6 +66,12 @@ StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest
   if (request.query.is_ids) {
     PORTICO_RETURN_IF_ERROR(CheckIds(request.query.ids, engine.vocab_size, "query"));
   }
+  RequestCost cost(model.max_request_cost);
+  const int64_t labels = static_cast<int64_t>(request.label_token_ids.size());
+  for (const CompletionRequest::Prompt& item : request.items) {
+    PORTICO_RETURN_IF_ERROR(cost.Add("items", 1, PromptCost(request.query) + PromptCost(item)));
+    PORTICO_RETURN_IF_ERROR(cost.Add("items", 1, kChoiceCost + labels * kLogprobCost));
+  }
   PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan,
                            NewPlan(request.rid, request.label_token_ids, engine));
   for (size_t i = 0; i < request.items.size(); ++i) {
@@ -81,6 +89,12 @@ StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest
 
 StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankRequest& request) {
   const EngineInfo& engine = model.engine->info();
+  RequestCost cost(model.max_request_cost);
+  const size_t shared = request.query.size() + request.instruction.size();
+  for (const std::string& document : request.documents) {
+    const auto bytes = static_cast<int64_t>(2 * (shared + document.size()));
+    PORTICO_RETURN_IF_ERROR(cost.Add("documents", 1, kChoiceCost + bytes));
+  }
   PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan,
                            NewPlan(request.rid, {model.judge->yes, model.judge->no}, engine));
   const TextPairs texts{.query = request.query,
@@ -110,7 +124,7 @@ std::vector<float> LogOdds(const std::vector<std::vector<double>>& softmax_score
 std::vector<double> ScoresOf(std::span<const float> logprobs, bool softmax) {
   std::vector<double> scores(logprobs.begin(), logprobs.end());
   double shift = 0;
-  if (softmax) {
+  if (softmax && !scores.empty()) {
     shift = *std::max_element(scores.begin(), scores.end());
     if (std::isinf(shift)) shift = 0;  // none is possible
   }
@@ -128,7 +142,13 @@ void ScoreBoard::OnDelta(const TextDelta& delta) {
   } else if (delta.finish == FinishReason::kAbort) {
     status_ = Error(StatusCode::kAborted, "the request was aborted");
   }
-  if (delta.logprobs.empty()) return;
+  if (delta.logprobs.empty()) {
+    const bool unscored = scores_[static_cast<size_t>(delta.index)].empty();
+    if (delta.finish != FinishReason::kNone && unscored && status_.ok()) {
+      status_ = Error(StatusCode::kInternal, "the engine gave no log-probabilities");
+    }
+    return;
+  }
   std::vector<float> logprobs;
   for (const TextLogprob& label : delta.logprobs.front().of_ids) {
     logprobs.push_back(label.logprob.value_or(-std::numeric_limits<float>::infinity()));

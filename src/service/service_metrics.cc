@@ -53,6 +53,9 @@ void AddGauges(Registry& registry, const ModelRegistry& models, const std::strin
         LoadOf(&EngineLoad::healthy));
   gauge("portico_requests_running", "Streams in the engine's batch.", LoadOf(&EngineLoad::running));
   gauge("portico_requests_waiting", "Streams in the engine's queue.", LoadOf(&EngineLoad::waiting));
+  gauge("portico_requests_retracted",
+        "Streams in the engine's queue that had been running and lost their cells.",
+        LoadOf(&EngineLoad::retracted));
   gauge("portico_kv_cache_usage_ratio",
         "Share of the KV cells held by live requests; evictable prefixes do not count.", KvUsage);
   gauge("portico_conversation_cache_bytes", "Memory of the encoded parts of earlier prompts.",
@@ -79,7 +82,12 @@ void AddCounters(Registry& registry, const ModelRegistry& models, const std::str
 
 ModelMetrics::ModelMetrics(Registry& registry, const ModelRegistry& models,
                            const std::string& model_id)
-    : aborted(registry.AddCounter(
+    : refused(
+          registry.AddCounter("portico_requests_refused_total",
+                              "Requests that the engine did not take: its queue was full, or it "
+                              "had stopped.",
+                              LabelsOf(model_id))),
+      aborted(registry.AddCounter(
           "portico_requests_aborted_total",
           "Choices ended early: the client left, or an abort was asked for.", LabelsOf(model_id))),
       failed(registry.AddCounter("portico_requests_failed_total",
@@ -87,6 +95,10 @@ ModelMetrics::ModelMetrics(Registry& registry, const ModelRegistry& models,
                                  LabelsOf(model_id))),
       stopped(Success(registry, model_id, FinishReason::kStop)),
       reached_length(Success(registry, model_id, FinishReason::kLength)),
+      parser_fallbacks(registry.AddCounter(
+          "portico_parser_fallbacks_total",
+          "Pieces of output that began like a tool call or a header and were given as text.",
+          LabelsOf(model_id))),
       time_to_first_token(registry.AddHistogram("portico_time_to_first_token_seconds",
                                                 "From the request's arrival to its first token.",
                                                 RequestSecondsBounds(), LabelsOf(model_id))),

@@ -19,10 +19,12 @@ struct ModelMetrics {
   // A choice has ended on its own, by abort or by failure.
   void OnFinished(FinishReason reason, Duration since_arrival);
 
+  Counter& refused;
   Counter& aborted;
   Counter& failed;
   Counter& stopped;
   Counter& reached_length;
+  Counter& parser_fallbacks;  // text that began like a tool call and was none
   Histogram& time_to_first_token;
   Histogram& inter_token_latency;
   Histogram& e2e_latency;

@@ -4,17 +4,21 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "engine/engine.h"
+#include "grammar/compile/grammar_compiler.h"
 #include "message/embedding_prompts.h"
 #include "message/generation_defaults.h"
 #include "message/judge_tokens.h"
+#include "service/output_format.h"
+#include "service/request_cost.h"
 #include "template/chat_template.h"
-#include "tokenizer/conversation_cache.h"
+#include "tokenizer/cache/conversation_cache.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico {
@@ -23,19 +27,29 @@ namespace portico {
 class WeightsPath {
  public:
   std::string Get() const {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     return path_;
   }
-  void Set(std::string path) {
-    std::lock_guard lock(mutex_);
+  // An empty version leaves it as it is, as SGLang does.
+  void Set(std::string path, std::string version) {
+    const MutexLock lock(&mutex_);
     path_ = std::move(path);
+    if (!version.empty()) version_ = std::move(version);
   }
-  // Held while weights are replaced, one replacement after the other.
-  std::mutex replacing;
+  void SetVersion(std::string version) {
+    const MutexLock lock(&mutex_);
+    version_ = std::move(version);
+  }
+  // The name that the last update gave the weights.
+  std::string Version() const {
+    const MutexLock lock(&mutex_);
+    return version_;
+  }
 
  private:
-  mutable std::mutex mutex_;
-  std::string path_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::string path_ ABSL_GUARDED_BY(mutex_);
+  std::string version_ ABSL_GUARDED_BY(mutex_) = "default";
 };
 
 struct ServingModel {
@@ -53,8 +67,21 @@ struct ServingModel {
   std::shared_ptr<ConversationCache> conversation_cache;  // null: every prompt is encoded whole
   std::shared_ptr<const ChatTemplate> chat_template;      // null: the model has none
   std::string chat_template_error;                        // why there is none, for the refusal
+  ModelOutputFormat output;                               // how its output is read
+  bool forward_unknown_tools = false;  // calls of tools that nobody offered are calls too
   GenerationDefaults defaults;
+  // Of the native API, whose requests do not take `defaults`: what they leave out.
+  GenerationDefaults preferred;
+  std::optional<int32_t> preferred_max_new_tokens;
+  std::string preferred_json;        // as the operator wrote them; empty: none
+  int32_t stream_interval = 1;       // of the native API's streams, where the request names none
+  bool allow_auto_truncate = false;  // a prompt or a limit that is too long is cut, not refused
+  int64_t max_request_cost = kDefaultRequestCost;  // bytes (request_cost.h)
+  // Both null: no grammars for this model.
+  std::shared_ptr<grammar::GrammarCompiler> grammar_compiler;  // shared by all models
+  std::shared_ptr<const grammar::GrammarModel> grammar_model;
   EmbeddingPrompts prompts;
+  bool log_requests = false;         // how each request has ended
   bool joins_pairs = false;          // its template puts a query and a document together
   std::string plain_pair_template;   // with joins_pairs: it does so, not the chat template
   std::optional<JudgeTokens> judge;  // of a generating model that ranks documents, with joins_pairs

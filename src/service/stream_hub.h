@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
 #include "engine/engine.h"
-#include "net/shard.h"
+#include "net/loop/shard.h"
 #include "service/delivery_queue.h"
 
 namespace portico {
@@ -25,19 +25,26 @@ class StreamReceiver {
 
 class StreamHub final : public TokenSink {
  public:
-  explicit StreamHub(net::Shard& shard) : shard_(shard), queue_(shard, kMaxPending) {}
+  explicit StreamHub(net::Shard& shard) : on_(shard), queue_(shard, kMaxPending) {}
 
-  net::Shard& shard() { return shard_; }
+  net::Shard& net_shard() { return on_; }
 
   // On the shard. What arrives for a stream without a receiver is dropped.
   void Add(StreamId stream, StreamReceiver* receiver) { receivers_[stream] = receiver; }
   void Remove(StreamId stream) { receivers_.erase(stream); }
   size_t streams() const { return receivers_.size(); }
 
+  ShardIndex shard() const override { return on_.index(); }
   // Any thread. Waits while kMaxPending deltas are undelivered.
   void Deliver(std::vector<TokenDelta> batch) override {
     queue_.Deliver(std::move(batch), [this] { Drain(); });
   }
+
+  // On the shard, in a turn of its own.
+  void DeliverHere(std::vector<TokenDelta> batch) override { Dispatch(&batch); }
+
+  // Delivered and not yet handed on. Any thread.
+  size_t pending() const { return queue_.pending(); }
 
   // Lets waiting deliverers go; from now on batches are dropped. Any thread.
   void Close() { queue_.Close(); }
@@ -51,10 +58,11 @@ class StreamHub final : public TokenSink {
   static constexpr size_t kReceiverBytes = 256;
 
   StreamReceiver* Find(StreamId stream) const;
-  void PrefetchAhead(size_t i) const;
+  void PrefetchAhead(const std::vector<TokenDelta>& batch, size_t i) const;
+  void Dispatch(std::vector<TokenDelta>* batch);
   void Drain();
 
-  net::Shard& shard_;
+  net::Shard& on_;
   absl::flat_hash_map<StreamId, StreamReceiver*> receivers_;  // the shard's own
   DeliveryQueue<TokenDelta> queue_;
   std::vector<TokenDelta> taken_;  // Drain's, kept for its capacity

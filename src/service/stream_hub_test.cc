@@ -6,7 +6,7 @@
 #include <map>
 #include <thread>
 
-#include "net/run_on_shard_for_test.h"
+#include "net/loop/run_on_shard_for_test.h"
 
 namespace portico {
 namespace {

@@ -1,26 +1,34 @@
 #include "service/weight_update.h"
 
-#include <mutex>
+#include <string>
+#include <utility>
 
 #include "base/log.h"
+#include "base/status.h"
 
 namespace portico {
 
-Status UpdateWeights(const ModelRegistry& models, std::string_view name,
-                     const std::string& model_path) {
-  PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, models.Find(name));
-  if (model_path.empty()) return InvalidArgument("model_path", "model_path must not be empty");
-  std::lock_guard one_by_one(model->weights->replacing);
-  const Status status = model->engine->UpdateWeights(model_path);
-  if (status.ok()) {
-    model->weights->Set(model_path);
-    LogInfo("the model {} goes on with the weights at {}", model->id, model_path);
-    return status;
+void UpdateWeights(const ModelRegistry& models, std::string_view name, UpdateWeightsControl update,
+                   TimePoint deadline, ControlDone done) {
+  const StatusOr<const ServingModel*> found = models.Find(name);
+  if (!found.ok()) return done(found.status());
+  if (update.path.empty()) {
+    return done(InvalidArgument("model_path", "model_path must not be empty"));
   }
-  // A path where nothing is, is a bad value of the field.
-  const bool not_found = status.code() == StatusCode::kNotFound;
-  return Error(not_found ? StatusCode::kInvalidArgument : status.code(),
-               std::string(MessageOf(status)), "model_path");
+  const ServingModel* model = *found;
+  auto updated = [model, path = update.path, version = update.weight_version,
+                  done = std::move(done)](Status status) mutable {
+    if (status.ok()) {
+      model->weights->Set(path, version);
+      LogInfo("the model {} goes on with the weights at {}", model->id, path);
+      return done(std::move(status));
+    }
+    // A path where nothing is, is a bad value of the field.
+    const bool not_found = status.code() == StatusCode::kNotFound;
+    done(Error(not_found ? StatusCode::kInvalidArgument : status.code(),
+               std::string(MessageOf(status)), "model_path"));
+  };
+  model->engine->Control(std::move(update), deadline, std::move(updated));
 }
 
 }  // namespace portico

@@ -1,0 +1,50 @@
+// One choice's output while it is read: what parsers make of it goes into deltas.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "message/text_delta.h"
+#include "parser/core/sink.h"
+#include "parser/output_parser.h"
+#include "service/output_plan.h"
+
+namespace portico {
+
+class ParsedOutput final : private parser::Sink {
+ public:
+  explicit ParsedOutput(std::shared_ptr<const OutputPlan> plan);
+
+  // Text of the next token goes to `delta`, as text, reasoning and calls.
+  void Feed(std::string_view text, TextDelta* delta);
+  // The output has ended.
+  void Finish(TextDelta* delta);
+
+  // The token is one of reasoning, if the next one is.
+  bool in_reasoning() const { return parser_->in_reasoning(); }
+  // There are calls, and the last of them is whole.
+  bool ends_in_calls() const { return calls_ > 0 && last_complete_; }
+  // A special token, which clients need not see, has to reach the parser.
+  bool IsMarker(TokenId token) const { return plan_->markers->contains(token); }
+  int rejected() const { return parser_->rejected(); }
+
+ private:
+  void Content(std::string_view text) override;
+  void Reasoning(std::string_view text) override;
+  void BeginCall(std::string_view name, std::string_view id) override;
+  void Arguments(std::string_view json) override;
+  void EndCall(bool complete) override;
+  void ReleaseReasoning();
+  ToolCallPiece& Piece();
+  std::string NewId(std::string_view name) const;
+
+  std::shared_ptr<const OutputPlan> plan_;
+  std::unique_ptr<parser::OutputParser> parser_;
+  TextDelta* delta_ = nullptr;
+  std::string held_reasoning_;  // where it does not stream
+  int32_t calls_ = 0;
+  bool last_complete_ = false;
+};
+
+}  // namespace portico
