@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "net/exchange.h"
-#include "net/shard.h"
+#include "net/http/exchange.h"
+#include "net/loop/shard.h"
 
 namespace portico::api {
 

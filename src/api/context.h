@@ -9,17 +9,23 @@
 #include <string>
 #include <vector>
 
+#include "api/browser_rules.h"
 #include "api/call.h"
 #include "base/cpu_pool.h"
 #include "base/metrics.h"
-#include "net/exchange.h"
+#include "net/http/exchange.h"
 #include "service/active_rids.h"
 #include "service/load_report.h"
 #include "service/model_registry.h"
 #include "service/pooling_hub.h"
+#include "service/request_media.h"
 #include "service/service_metrics.h"
 #include "service/stream_hub.h"
 #include "text/json.h"
+
+namespace portico::pipeline {
+class Pipeline;
+}
 
 namespace portico::api {
 
@@ -31,13 +37,22 @@ struct ApiContext {
   Registry* registry = nullptr;
   ServiceMetrics* metrics = nullptr;
   CpuPool* pool = nullptr;
-  std::string api_key;      // empty: no authentication
-  std::string cors_origin;  // empty: no CORS headers
-  Json server_info;         // what /get_server_info shows: options without secrets
+  // Speaks and listens; null: nothing here does. Set before the models are published.
+  pipeline::Pipeline* pipeline = nullptr;
+  std::string api_key;        // empty: no authentication
+  std::string admin_api_key;  // of what operators call; empty: api_key is
+  std::string cors_origin;    // empty: no CORS headers
+  BrowserRules browser;
+  const std::string& operator_key() const {
+    return admin_api_key.empty() ? api_key : admin_api_key;
+  }
+  Json server_info;  // what /get_server_info shows: options without secrets
   ActiveRids rids;
   LoadMeter loads;
+  MediaLimits media;
   size_t max_client_batch_size = 8192;  // texts of one embedding, rerank or classify request
   bool log_requests = false;
+  std::string_view reasoning_field = "reasoning_content";  // what chat answers call reasoning
   bool incremental_streaming = false;  // of /generate, where the client does not say
   bool grpc_cumulative = false;        // of native gRPC streams, likewise
   std::atomic<bool> draining{false};

@@ -7,7 +7,7 @@
 #include "api/call.h"
 #include "api/context.h"
 #include "api/reply.h"
-#include "net/exchange.h"
+#include "net/http/exchange.h"
 
 namespace portico::api {
 

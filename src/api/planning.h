@@ -11,11 +11,14 @@
 #include <utility>
 
 #include "api/call.h"
+#include "api/constrained.h"
 #include "api/context.h"
+#include "api/media.h"
+#include "api/planning_call.h"
 #include "api/reply.h"
 #include "base/cpu_pool.h"
 #include "base/status.h"
-#include "net/exchange.h"
+#include "net/http/exchange.h"
 #include "service/model_registry.h"
 
 namespace portico::api {
@@ -30,33 +33,10 @@ struct PlanContext {
 // every other stream of the shard up for more than half a millisecond.
 inline constexpr size_t kLongBody = 64 << 10;
 
-// Holds an exchange or a gRPC call while the pool plans its request. A client that leaves meanwhile
-// takes it along.
-template <typename Transport>
-class PlanningCall final : public Call {
- public:
-  PlanningCall(std::unique_ptr<Transport> transport, ShardContext& shard)
-      : transport_(std::move(transport)) {
-    transport_->set_on_closed([this, &shard](auto&&...) { shard.calls.Remove(this); });
-  }
-  // Its rid is read by the plan; what is aborted meanwhile is kept until the call is there.
-  void Abort() override { aborts_.all = true; }
-  void AbortRid(std::string_view name) override {
-    if (aborts_.rids.size() < kMaxAborts) aborts_.rids.emplace_back(name);
-  }
-  EarlyAborts TakeAborts() { return std::move(aborts_); }
-  std::unique_ptr<Transport> Take() {
-    transport_->set_on_closed(nullptr);
-    return std::move(transport_);
-  }
-
- private:
-  // Of 256 bytes each at most. Beyond it an abort is lost, as one that comes before its request.
-  static constexpr size_t kMaxAborts = 4096;
-
-  std::unique_ptr<Transport> transport_;
-  EarlyAborts aborts_;
-};
+// What is too long for a shard is not done there when the pool is full.
+inline Status PoolIsFull() {
+  return Error(StatusCode::kUnavailable, "too many long requests at once; try again");
+}
 
 // Runs `prepare(bytes)` on the CPU pool and then `answer(transport, shard, what it gave)` on the
 // shard. `prepare` is pure. False: the pool is full, and transport and bytes are untouched.
@@ -98,7 +78,10 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
 template <typename Api>
 void AnswerPlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
                    StatusOr<typename Api::Planned> planned) {
+  exchange->request.DropBody();
   if (!planned.ok()) return ReplyError(*exchange, shard.api, planned.status());
+  if (WaitsForMedia(exchange, shard, *planned, AnswerPlanned<Api>)) return;
+  if (WaitsForGrammars(exchange, shard, *planned, AnswerPlanned<Api>)) return;
   Api::Answer(std::move(exchange), shard, *std::move(planned));
 }
 
@@ -112,11 +95,24 @@ bool PlanOnPool(std::unique_ptr<net::Exchange>& exchange, ShardContext& shard) {
   return PlanOnPool(exchange, exchange->request.body, shard, prepare, AnswerPlanned<Api>);
 }
 
+// The bodies of `Api` that are planned off the shard: those above its own kLongBody, where it has one because a small
+// body makes much work.
+template <typename Api>
+constexpr size_t LongBodyOf() {
+  if constexpr (requires { Api::kLongBody; }) {
+    return Api::kLongBody;
+  } else {
+    return kLongBody;
+  }
+}
+
 // The handler of such a route.
 template <typename Api>
 void HandlePlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
-  if (!TakesJson(*exchange, shard.api)) return;
-  if (exchange->request.body.size() > kLongBody && PlanOnPool<Api>(exchange, shard)) return;
+  if (exchange->request.body.size() > LongBodyOf<Api>()) {
+    if (PlanOnPool<Api>(exchange, shard)) return;
+    return ReplyError(*exchange, shard.api, PoolIsFull());
+  }
   auto planned = Api::Prepare(exchange->request.body, shard.parser, PlanContext{shard.api});
   AnswerPlanned<Api>(std::move(exchange), shard, std::move(planned));
 }

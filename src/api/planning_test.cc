@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
-#include "net/run_on_shard_for_test.h"
+#include "net/loop/run_on_shard_for_test.h"
 
 namespace portico::api {
 namespace {

@@ -10,6 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "api/call.h"
 #include "api/context.h"
+#include "api/planning.h"
 #include "api/reply.h"
 #include "base/log.h"
 #include "service/pooling_run.h"
@@ -97,7 +98,7 @@ class PoolingCall final : public Call, private PoolingRunSink {
         }
       });
     };
-    if (!shard_.api.pool->Submit(std::move(task))) task();
+    if (!shard_.api.pool->Submit(std::move(task))) Finish(PoolIsFull());
   }
 
   void Finish(StatusOr<std::string> body) {

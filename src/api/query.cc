@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "net/http_text.h"
+#include "net/http/http_text.h"
 
 namespace portico::api {
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/openai/errors.h"
+#include "api/route_table.h"
 
 namespace portico::api {
 namespace {
@@ -35,12 +36,12 @@ std::string NewRequestId() {
   return id;
 }
 
-net::HttpResponse Head(const net::Exchange& exchange, const ApiContext& api, int status,
+net::HttpResponse Head(const net::HttpRequest& request, const ApiContext& api, int status,
                        std::string_view content_type) {
   net::HttpResponse response;
   response.status = status;
   response.content_type = content_type;
-  std::string_view id = exchange.request.Header("x-request-id");
+  std::string_view id = request.Header("x-request-id");
   response.headers.emplace_back("x-request-id", IsUsableId(id) ? std::string(id) : NewRequestId());
   if (!api.cors_origin.empty()) {
     response.headers.emplace_back("access-control-allow-origin", api.cors_origin);
@@ -48,14 +49,26 @@ net::HttpResponse Head(const net::Exchange& exchange, const ApiContext& api, int
   return response;
 }
 
-bool TakesJson(net::Exchange& exchange, const ApiContext& api) {
-  std::string_view type = exchange.request.Header("content-type");
-  if (type.empty() || type.find("json") != std::string_view::npos) return true;
-  net::HttpResponse response = Head(exchange, api, 415, "application/json");
-  response.body = openai::ErrorBody(
-      415, "The body must be JSON (content-type: application/json), not " + std::string(type));
-  exchange.Respond(std::move(response));
-  return false;
+net::HttpResponse ErrorResponse(const net::HttpRequest& request, const ApiContext& api,
+                                const Status& status) {
+  net::HttpResponse response = Head(request, api, HttpStatus(status.code()), "application/json");
+  if (status.code() == StatusCode::kResourceExhausted ||
+      status.code() == StatusCode::kUnavailable) {
+    response.headers.emplace_back("retry-after", "1");
+  }
+  if (status.code() == StatusCode::kUnauthenticated) {
+    response.headers.emplace_back("www-authenticate", "Bearer");
+  }
+  const auto* route = static_cast<const Route*>(request.route);
+  response.body = route != nullptr ? route->error_body(status) : openai::ErrorBody(status);
+  return response;
+}
+
+net::HttpResponse ErrorResponse(const net::HttpRequest& request, const ApiContext& api,
+                                int http_status, std::string_view message) {
+  net::HttpResponse response = Head(request, api, http_status, "application/json");
+  response.body = openai::ErrorBody(http_status, message);
+  return response;
 }
 
 void ReplyJson(net::Exchange& exchange, const ApiContext& api, int status, std::string body) {
@@ -71,15 +84,7 @@ void ReplyText(net::Exchange& exchange, const ApiContext& api, int status, std::
 }
 
 void ReplyError(net::Exchange& exchange, const ApiContext& api, const Status& status) {
-  net::HttpResponse response = Head(exchange, api, HttpStatus(status.code()), "application/json");
-  if (status.code() == StatusCode::kResourceExhausted) {
-    response.headers.emplace_back("retry-after", "1");
-  }
-  if (status.code() == StatusCode::kUnauthenticated) {
-    response.headers.emplace_back("www-authenticate", "Bearer");
-  }
-  response.body = openai::ErrorBody(status);
-  exchange.Respond(std::move(response));
+  exchange.Respond(ErrorResponse(exchange.request, api, status));
 }
 
 }  // namespace portico::api

@@ -7,22 +7,31 @@
 
 #include "api/context.h"
 #include "base/status.h"
-#include "net/exchange.h"
+#include "net/http/exchange.h"
 
 namespace portico::api {
 
 // The head of an answer with the headers that every answer has: x-request-id (taken from the request or made)
 // and CORS where it is on.
-net::HttpResponse Head(const net::Exchange& exchange, const ApiContext& api, int status,
+net::HttpResponse Head(const net::HttpRequest& request, const ApiContext& api, int status,
                        std::string_view content_type);
+inline net::HttpResponse Head(const net::Exchange& exchange, const ApiContext& api, int status,
+                              std::string_view content_type) {
+  return Head(exchange.request, api, status, content_type);
+}
+
+// An error in the form of the request's route, or in OpenAI's where there is none. RESOURCE_EXHAUSTED and UNAVAILABLE
+// add Retry-After.
+net::HttpResponse ErrorResponse(const net::HttpRequest& request, const ApiContext& api,
+                                const Status& status);
+// The same for what only HTTP has a status for (405, 413, 415).
+net::HttpResponse ErrorResponse(const net::HttpRequest& request, const ApiContext& api,
+                                int http_status, std::string_view message);
 
 void ReplyJson(net::Exchange& exchange, const ApiContext& api, int status, std::string body);
 void ReplyText(net::Exchange& exchange, const ApiContext& api, int status, std::string body);
-// The error body in OpenAI's form; RESOURCE_EXHAUSTED adds Retry-After.
+// ErrorResponse() as the answer.
 void ReplyError(net::Exchange& exchange, const ApiContext& api, const Status& status);
-
-// True if the request's content type is JSON or not named. Else answers 415.
-bool TakesJson(net::Exchange& exchange, const ApiContext& api);
 
 // 32 hexadecimal digits that no other request of any process has.
 std::string NewRequestId();

@@ -5,9 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_join.h"
 #include "api/admin/health_generate.h"
 #include "api/model_name.h"
 #include "api/reply.h"
+#include "pipeline/pipeline.h"
 #include "text/json_writer.h"
 
 namespace portico::api {
@@ -25,15 +27,27 @@ std::string TheirNames(const std::vector<const ServingModel*>& models) {
 // healthy, so that a dead one does not take the others out of service.
 StatusOr<std::string> Health(const ApiContext& api, const net::HttpRequest& request) {
   PORTICO_ASSIGN_OR_RETURN(const std::string name, ModelInQuery(request.query));
-  PORTICO_ASSIGN_OR_RETURN(const ServingModel* named, api.models->Find(name));
+  const std::vector<const ServingModel*> all = api.models->models();
+  const ServingModel* named = nullptr;
+  if (!name.empty() || all.empty()) {
+    auto found = api.models->Find(name);
+    // A server of a pipeline alone has no models.
+    const bool pipeline_alone = name.empty() && api.models->ready() && api.pipeline != nullptr;
+    if (!found.ok() && !pipeline_alone) return found.status();
+    if (found.ok()) named = *found;
+  }
   const Status dead = Error(StatusCode::kUnavailable, "the engine has died");
   if (!name.empty()) return named->engine->load().healthy ? StatusOr<std::string>("ok\n") : dead;
-  const std::vector<const ServingModel*> all = api.models->models();
   std::vector<const ServingModel*> died;
   for (const ServingModel* model : all) {
     if (!model->engine->load().healthy) died.push_back(model);
   }
-  if (died.size() == all.size()) return dead;
+  if (!all.empty() && died.size() == all.size()) return dead;
+  if (const auto problems =
+          api.pipeline != nullptr ? api.pipeline->Problems() : std::vector<std::string>();
+      !problems.empty()) {
+    return "degraded: " + absl::StrJoin(problems, "; ") + "\n";
+  }
   return died.empty() ? "ok\n" : "ok, but the engine has died of " + TheirNames(died) + "\n";
 }
 
@@ -64,13 +78,13 @@ void HandleMetrics(ExchangePtr exchange, ShardContext& shard) {
 
 }  // namespace
 
-void AddAdminRoutes(Router& router) {
-  router.Add("GET", "/health", Access::kOpen, HandleProbe<Health>);
-  router.Add("GET", "/readiness", Access::kOpen, HandleProbe<Readiness>);
-  router.Add("GET", "/ping", Access::kOpen, HandleProbe<Health>);
-  router.Add("GET", "/version", Access::kKey, HandleVersion);
-  router.Add("GET", "/metrics", Access::kOpen, HandleMetrics);
-  router.Add("GET", "/health_generate", Access::kKey, HandleHealthGenerate);
+void AddAdminRoutes(RouteTable& routes) {
+  routes.Add("GET", "/health", Access::kOpen, HandleProbe<Health>);
+  routes.Add("GET", "/readiness", Access::kOpen, HandleProbe<Readiness>);
+  routes.Add("GET", "/ping", Access::kOpen, HandleProbe<Health>);
+  routes.Add("GET", "/version", Access::kKey, HandleVersion);
+  routes.Add("GET", "/metrics", Access::kOpen, HandleMetrics);
+  routes.Add("GET", "/health_generate", Access::kKey, HandleHealthGenerate);
 }
 
 }  // namespace portico::api

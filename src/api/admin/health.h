@@ -1,10 +1,10 @@
 // Probes and metrics: /health, /readiness, /health_generate, /ping, /version, /metrics.
 #pragma once
 
-#include "api/router.h"
+#include "api/route_table.h"
 
 namespace portico::api {
 
-void AddAdminRoutes(Router& router);
+void AddAdminRoutes(RouteTable& routes);
 
 }  // namespace portico::api

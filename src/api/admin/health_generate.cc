@@ -3,9 +3,9 @@
 #include <chrono>
 #include <utility>
 
+#include "api/common/delta_parts.h"
 #include "api/exchange_call.h"
 #include "api/model_name.h"
-#include "api/openai/answer.h"
 #include "api/reply.h"
 #include "service/generation.h"
 #include "service/pooling_run.h"
@@ -43,7 +43,7 @@ class HealthCall final : public ExchangeCall, public TextSink, private PoolingRu
   }
   void OnPrompt(PromptEcho) override {}
   void OnDelta(TextDelta&& delta) override {
-    if (delta.finish == FinishReason::kError) Answer(openai::ErrorOf(delta));
+    if (delta.finish == FinishReason::kError) Answer(ErrorOf(delta));
     if (delta.finish == FinishReason::kAbort) AnswerAborted();
   }
   void OnEnd(const TokenUsage&) override { Answer(OkStatus()); }
@@ -56,8 +56,10 @@ class HealthCall final : public ExchangeCall, public TextSink, private PoolingRu
   Status Generate(const ServingModel& model) {
     GenerationPlan plan;
     plan.options.max_tokens = 1;
-    plan.sampling.temperature = 0;
-    plan.sampling.ignore_eos = true;
+    auto sampling = std::make_shared<SamplingParams>();
+    sampling->temperature = 0;
+    sampling->ignore_eos = true;
+    plan.sampling = std::move(sampling);
     GenerationPlan::Prompt prompt;
     prompt.ids = OneToken();
     prompt.max_new_tokens = 1;

@@ -1,9 +1,10 @@
 #include "api/grpc/control_rpcs.h"
 
 #include "api/grpc/engine_state.h"
+#include "api/sglang/info.h"
 #include "service/pause.h"
-#include "service/profiling.h"
 #include "sglang/runtime/v1/sglang.pb.h"
+#include "text/utf8.h"
 
 namespace portico::api::rpc {
 namespace {
@@ -20,44 +21,47 @@ Status Abort(RpcContext&, ShardContext& shard, const pb::AbortRequest& request,
   return OkStatus();
 }
 
-Status PauseGeneration(RpcContext& context, ShardContext&,
-                       const pb::PauseGenerationRequest& request,
-                       pb::PauseGenerationResponse* response) {
+StatusOr<EngineControl> ReadPause(const pb::PauseGenerationRequest& request) {
   PORTICO_ASSIGN_OR_RETURN(const PauseMode mode, ParsePauseMode(request.mode()));
-  PORTICO_RETURN_IF_ERROR(PauseEngines(*context.api.models, "", mode));
+  return EngineControl(PauseControl{mode});
+}
+
+Status Paused(RpcContext& context, const Status& done, pb::PauseGenerationResponse* response) {
+  PORTICO_RETURN_IF_ERROR(done);
   context.state.Refresh();
   response->set_message("Generation is paused.");
   return OkStatus();
 }
 
-Status ContinueGeneration(RpcContext& context, ShardContext&, const pb::ContinueGenerationRequest&,
-                          pb::ContinueGenerationResponse* response) {
-  PORTICO_RETURN_IF_ERROR(ContinueEngines(*context.api.models, ""));
+StatusOr<EngineControl> ReadContinue(const pb::ContinueGenerationRequest&) {
+  return EngineControl(ContinueControl{});
+}
+
+Status Continued(RpcContext& context, const Status& done,
+                 pb::ContinueGenerationResponse* response) {
+  PORTICO_RETURN_IF_ERROR(done);
   context.state.Refresh();
   response->set_message("Generation goes on.");
   return OkStatus();
 }
 
-Status ProfileStart(RpcContext& context, ShardContext&, const pb::StartProfileRequest&,
-                    pb::StartProfileResponse*) {
-  return StartProfile(*context.api.models);
-}
-
-Status ProfileStop(RpcContext& context, ShardContext&, const pb::StopProfileRequest&,
-                   pb::StopProfileResponse*) {
-  return StopProfile(*context.api.models);
-}
-
 }  // namespace
 
+Status CheckProfile(const std::string& output_dir) {
+  if (output_dir.size() <= 4096 && IsValidUtf8(output_dir)) return OkStatus();
+  return InvalidArgument("output_dir", "output_dir must be the name of a folder");
+}
+
 void AddControlRpcs(RpcContext& context) {
-  AddUnary(context, "/sglang.runtime.v1.SglangService/Abort", Abort);
-  AddUnary(context, "/sglang.runtime.v1.SglangService/FlushCache",
-           FlushCache<pb::FlushCacheRequest, pb::FlushCacheResponse>);
-  AddUnary(context, "/sglang.runtime.v1.SglangService/PauseGeneration", PauseGeneration);
-  AddUnary(context, "/sglang.runtime.v1.SglangService/ContinueGeneration", ContinueGeneration);
-  AddUnary(context, "/sglang.runtime.v1.SglangService/StartProfile", ProfileStart);
-  AddUnary(context, "/sglang.runtime.v1.SglangService/StopProfile", ProfileStop);
+  const std::string service = "/sglang.runtime.v1.SglangService/";
+  AddUnary(context, service + "Abort", Abort);
+  AddFlushCache<pb::FlushCacheRequest, pb::FlushCacheResponse>(context, service + "FlushCache");
+  AddControl(context, service + "PauseGeneration", ReadPause, Paused);
+  AddControl(context, service + "ContinueGeneration", ReadContinue, Continued);
+  AddProfile<StartProfileControl, pb::StartProfileRequest, pb::StartProfileResponse>(
+      context, service + "StartProfile");
+  AddProfile<StopProfileControl, pb::StopProfileRequest, pb::StopProfileResponse>(
+      context, service + "StopProfile");
 }
 
 }  // namespace portico::api::rpc

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "api/common/constraint_fields.h"
 #include "api/grpc/field_checks.h"
 
 namespace portico::api::rpc {
@@ -23,35 +25,52 @@ Status ReadStops(const pb::SamplingParams& params, GenerationOptions* options) {
   return OkStatus();
 }
 
-// Grammars are not there yet; what is malformed anyway is said first.
-Status CheckGuided(const pb::SamplingParams& params) {
+Status ReadConstraint(std::string_view field, ConstraintKind kind, const std::string& text,
+                      GenerationOptions* options) {
+  Constraint constraint;
+  constraint.kind = kind;
+  constraint.text = text;
+  return SetConstraint(field, std::move(constraint), options);
+}
+
+Status ReadGuided(const pb::SamplingParams& params, GenerationOptions* options) {
   if (params.has_guided_decoding() && (params.has_json_schema() || params.has_regex())) {
     return InvalidArgument("guided_decoding",
                            fmt::format("give either guided_decoding or {}, not both",
                                        params.has_json_schema() ? "json_schema" : "regex"));
   }
-  if (!params.json_schema().empty()) return NotSupported("json_schema");
-  if (!params.regex().empty()) return NotSupported("regex");
+  if (!params.json_schema().empty()) {
+    PORTICO_RETURN_IF_ERROR(
+        ReadConstraint("json_schema", ConstraintKind::kJsonSchema, params.json_schema(), options));
+  }
+  if (!params.regex().empty()) {
+    PORTICO_RETURN_IF_ERROR(
+        ReadConstraint("regex", ConstraintKind::kRegex, params.regex(), options));
+  }
   if (!params.has_guided_decoding()) return OkStatus();
   const pb::GuidedDecoding& guided = params.guided_decoding();
-  auto check = [](std::string_view field, bool empty) {
-    if (!empty) return NotSupported(field);
-    return InvalidArgument(field, fmt::format("{} must not be empty", field));
-  };
   switch (guided.constraint_case()) {
     case pb::GuidedDecoding::kJsonSchema:
-      return check("json_schema", guided.json_schema().empty());
+      return ReadConstraint("json_schema", ConstraintKind::kJsonSchema, guided.json_schema(),
+                            options);
     case pb::GuidedDecoding::kRegex:
-      return check("regex", guided.regex().empty());
+      if (guided.regex().empty()) return InvalidArgument("regex", "regex must not be empty");
+      return ReadConstraint("regex", ConstraintKind::kRegex, guided.regex(), options);
     case pb::GuidedDecoding::kEbnf:
-      return check("ebnf", guided.ebnf().empty());
+      return ReadConstraint("ebnf", ConstraintKind::kEbnf, guided.ebnf(), options);
     case pb::GuidedDecoding::kStructuralTag:
-      return check("structural_tag", guided.structural_tag().empty());
-    case pb::GuidedDecoding::kChoice:
+      return ReadConstraint("structural_tag", ConstraintKind::kStructuralTag,
+                            guided.structural_tag(), options);
+    case pb::GuidedDecoding::kChoice: {
+      JsonArray values;
       for (const std::string& value : guided.choice().values()) {
         if (value.empty()) return InvalidArgument("choice", "values of choice must not be empty");
+        values.emplace_back(value);
       }
-      return check("choice", guided.choice().values().empty());
+      if (values.empty()) return InvalidArgument("choice", "choice must not be empty");
+      return ReadConstraint("choice", ConstraintKind::kChoice, Json(std::move(values)).Dump(),
+                            options);
+    }
     case pb::GuidedDecoding::CONSTRAINT_NOT_SET:
       break;
   }
@@ -61,28 +80,67 @@ Status CheckGuided(const pb::SamplingParams& params) {
 // Fields that both requests have under one name and that nothing here can honour.
 template <typename Request>
 Status CheckUnsupported(const Request& request) {
-  if (!request.lora_path().empty()) return NotSupported("lora_path");
-  if (request.routed_dp_rank() != 0) {
-    return InvalidArgument("routed_dp_rank",
-                           fmt::format("routed_dp_rank must be 0: there is one rank, got {}",
-                                       request.routed_dp_rank()));
-  }
   if (!request.session_id().empty()) return NotSupported("session_id");
-  if (request.has_disaggregated_params()) return NotSupported("disaggregated_params");
-  if (request.priority() != 0) return NotSupported("priority");
-  if (request.require_reasoning()) return NotSupported("require_reasoning");
-  if (request.has_max_thinking_tokens()) return NotSupported("max_thinking_tokens");
   if (request.kv_hints().actions_size() > 0) return NotSupported("kv_hints");
   return OkStatus();
+}
+
+// What only some engines honour (service/capability_checks.h).
+template <typename Request>
+Status ReadExtras(const Request& from, NativeGenerateRequest* to) {
+  auto extras = std::make_shared<RequestExtras>();
+  extras->lora_path = from.lora_path();
+  if (from.routed_dp_rank() != 0) {
+    PORTICO_RETURN_IF_ERROR(CheckInteger("routed_dp_rank", from.routed_dp_rank(), {0, kMaxInt32}));
+    extras->data_parallel_rank = from.routed_dp_rank();
+  }
+  if (from.has_disaggregated_params()) {
+    const pb::DisaggregatedParams& pair = from.disaggregated_params();
+    PORTICO_RETURN_IF_ERROR(
+        CheckInteger("disaggregated_params", pair.bootstrap_port(), {0, 65535}));
+    extras->bootstrap_host = pair.bootstrap_host();
+    if (pair.bootstrap_port() > 0) extras->bootstrap_port = pair.bootstrap_port();
+    extras->bootstrap_room = pair.bootstrap_room();
+  }
+  to->priority = from.priority();
+  if (!extras->lora_path.empty() || extras->data_parallel_rank || extras->bootstrap_room) {
+    to->extras.values.push_back(std::move(extras));
+  }
+  return OkStatus();
+}
+
+void AddImages(const pb::GenerateRequest& from, NativeGenerateRequest* to) {
+  if (from.image_data_size() == 0) return;
+  auto media = std::make_shared<RequestMedia>();
+  media->field = "image_data";
+  for (const std::string& url : from.image_data()) {
+    media->images.push_back({.place = fmt::format("image_data[{}]", media->images.size()),
+                             .url = url,
+                             .bytes = nullptr,
+                             .detail = ""});
+  }
+  if (to->extras.values.empty()) to->extras.values.emplace_back();
+  std::shared_ptr<const RequestExtras>& extras = to->extras.values.front();
+  auto made = extras == nullptr ? std::make_shared<RequestExtras>()
+                                : std::make_shared<RequestExtras>(*extras);
+  made->media = std::move(media);
+  extras = std::move(made);
 }
 
 // All but the prompt.
 template <typename Request>
 Status ReadShared(Request* from, NativeGenerateRequest* to) {
   PORTICO_RETURN_IF_ERROR(CheckUnsupported(*from));
+  PORTICO_RETURN_IF_ERROR(ReadExtras(*from, to));
   PORTICO_ASSIGN_OR_RETURN(NativeSampling sampling, DecodeSampling(from->sampling_params()));
   to->sampling.values.push_back(std::move(sampling));
   to->stream = from->stream();
+  to->require_reasoning = from->require_reasoning();
+  if (from->has_max_thinking_tokens()) {
+    PORTICO_RETURN_IF_ERROR(
+        CheckInteger("max_thinking_tokens", from->max_thinking_tokens(), {0, kMaxInt32}));
+    to->max_thinking_tokens = static_cast<int32_t>(from->max_thinking_tokens());
+  }
   to->return_logprob.values.push_back(from->return_logprob());
   PORTICO_RETURN_IF_ERROR(CheckInteger("top_logprobs_num", from->top_logprobs_num(), kTopLogprobs));
   to->top_logprobs_num.values.push_back(from->top_logprobs_num());
@@ -147,7 +205,7 @@ StatusOr<NativeSampling> DecodeSampling(const pb::SamplingParams& params) {
     options.n = params.n();
   }
   if (params.has_seed()) options.seed = params.seed();
-  PORTICO_RETURN_IF_ERROR(CheckGuided(params));
+  PORTICO_RETURN_IF_ERROR(ReadGuided(params, &options));
   return sampling;
 }
 
@@ -164,7 +222,6 @@ StatusOr<NativeGenerateRequest> DecodeTextGenerate(pb::TextGenerateRequest* requ
 StatusOr<NativeGenerateRequest> DecodeGenerate(pb::GenerateRequest* request) {
   NativeGenerateRequest native;
   native.prompt_field = "input_ids";
-  if (request->image_data_size() > 0) return NotSupported("image_data");
   if (request->video_data_size() > 0) return NotSupported("video_data");
   if (request->audio_data_size() > 0) return NotSupported("audio_data");
   if (request->input_ids_size() == 0) {
@@ -174,6 +231,7 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(pb::GenerateRequest* request) {
   prompt.is_ids = true;
   prompt.ids.assign(request->input_ids().begin(), request->input_ids().end());
   PORTICO_RETURN_IF_ERROR(ReadShared(request, &native));
+  AddImages(*request, &native);
   return native;
 }
 

@@ -63,18 +63,11 @@ TEST(DecodeNative, RefusesEveryBadSamplingValueByItsName) {
       {"stop_token_ids", [](auto* p) { p->add_stop_token_ids(-5); }},
       {"n", [](auto* p) { p->set_n(-1); }},
       {"n", [](auto* p) { p->set_n(129); }},
-      {"json_schema", [](auto* p) { p->set_json_schema("{}"); }},
-      {"regex", [](auto* p) { p->set_regex("a+"); }},
       {"guided_decoding", [](auto* p) { p->mutable_guided_decoding(); }},
-      {"json_schema", [](auto* p) { p->mutable_guided_decoding()->set_json_schema("{}"); }},
       {"json_schema", [](auto* p) { p->mutable_guided_decoding()->set_json_schema(""); }},
-      {"regex", [](auto* p) { p->mutable_guided_decoding()->set_regex("a"); }},
-      {"ebnf", [](auto* p) { p->mutable_guided_decoding()->set_ebnf("root ::= x"); }},
-      {"structural_tag", [](auto* p) { p->mutable_guided_decoding()->set_structural_tag("{}"); }},
+      {"ebnf", [](auto* p) { p->mutable_guided_decoding()->set_ebnf(""); }},
       {"choice", [](auto* p) { p->mutable_guided_decoding()->mutable_choice(); }},
       {"choice", [](auto* p) { p->mutable_guided_decoding()->mutable_choice()->add_values(""); }},
-      {"choice",
-       [](auto* p) { p->mutable_guided_decoding()->mutable_choice()->add_values("yes"); }},
       {"guided_decoding",
        [](auto* p) {
          p->set_regex("a");
@@ -98,16 +91,11 @@ struct RequestRow {
 
 TEST(DecodeNative, RefusesWhatItCannotHonour) {
   const RequestRow rows[] = {
-      {"lora_path", [](auto* r) { r->set_lora_path("adapter"); }},
-      {"routed_dp_rank", [](auto* r) { r->set_routed_dp_rank(1); }},
       {"routed_dp_rank", [](auto* r) { r->set_routed_dp_rank(-1); }},
       {"session_id", [](auto* r) { r->set_session_id("s"); }},
-      {"disaggregated_params", [](auto* r) { r->mutable_disaggregated_params(); }},
-      {"priority", [](auto* r) { r->set_priority(1); }},
-      {"require_reasoning", [](auto* r) { r->set_require_reasoning(true); }},
-      {"max_thinking_tokens", [](auto* r) { r->set_max_thinking_tokens(9); }},
+      {"disaggregated_params",
+       [](auto* r) { r->mutable_disaggregated_params()->set_bootstrap_port(-1); }},
       {"kv_hints", [](auto* r) { r->mutable_kv_hints()->add_actions(); }},
-      {"image_data", [](auto* r) { r->add_image_data("x"); }},
       {"video_data", [](auto* r) { r->add_video_data("x"); }},
       {"audio_data", [](auto* r) { r->add_audio_data("x"); }},
       {"top_logprobs_num", [](auto* r) { r->set_top_logprobs_num(21); }},
@@ -123,6 +111,30 @@ TEST(DecodeNative, RefusesWhatItCannotHonour) {
   }
   pb::TextGenerateRequest empty;
   EXPECT_EQ(FieldRefused(DecodeTextGenerate(&empty)), "text");
+}
+
+TEST(DecodeNative, CarriesWhatOnlySomeEnginesHonour) {
+  pb::GenerateRequest request = IdsRequest();
+  request.set_lora_path("adapter");
+  request.set_routed_dp_rank(2);
+  request.mutable_disaggregated_params()->set_bootstrap_host("h");
+  request.mutable_disaggregated_params()->set_bootstrap_room(7);
+  request.set_priority(-4);
+  request.add_image_data("x");
+  request.add_image_data("y");
+  const auto decoded = DecodeGenerate(&request);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  const auto extras = decoded->extras.Of(0, nullptr);
+  EXPECT_EQ(extras->lora_path, "adapter");
+  EXPECT_EQ(extras->data_parallel_rank, 2);
+  EXPECT_EQ(extras->bootstrap_host, "h");
+  EXPECT_EQ(extras->bootstrap_room, 7);
+  EXPECT_FALSE(extras->bootstrap_port);
+  EXPECT_EQ(decoded->priority, -4);
+  ASSERT_NE(extras->media, nullptr);
+  EXPECT_EQ(extras->media->images[1].url, "y");
+  request = IdsRequest();
+  EXPECT_EQ(DecodeGenerate(&request)->extras.Of(0, nullptr), nullptr);
 }
 
 TEST(DecodeNative, TakesWhatHasNoEffectHere) {

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <string>
 #include <utility>
 
+#include "api/common/constraint_fields.h"
 #include "api/grpc/field_checks.h"
+#include "api/grpc/json_struct.h"
 
 namespace portico::api::rpc {
 namespace {
@@ -38,20 +41,31 @@ Status ReadLogitBias(const pb::SamplingParams& params, GenerationOptions* option
   return OkStatus();
 }
 
-Status CheckConstraint(const pb::SamplingParams& params) {
+Status ReadConstraint(const pb::SamplingParams& params, GenerationOptions* options) {
+  const auto set = [options](std::string_view field, ConstraintKind kind, const std::string& text) {
+    Constraint constraint;
+    constraint.kind = kind;
+    constraint.text = text;
+    return SetConstraint(field, std::move(constraint), options);
+  };
   switch (params.constraint_case()) {
     case pb::SamplingParams::kRegex:
-      return NotSupported("regex");
+      PORTICO_RETURN_IF_ERROR(set("regex", ConstraintKind::kRegex, params.regex()));
+      break;
     case pb::SamplingParams::kJsonSchema:
-      return NotSupported("json_schema");
+      PORTICO_RETURN_IF_ERROR(
+          set("json_schema", ConstraintKind::kJsonSchema, params.json_schema()));
+      break;
     case pb::SamplingParams::kEbnfGrammar:
-      return NotSupported("ebnf_grammar");
+      PORTICO_RETURN_IF_ERROR(set("ebnf_grammar", ConstraintKind::kEbnf, params.ebnf_grammar()));
+      break;
     case pb::SamplingParams::kStructuralTag:
-      return NotSupported("structural_tag");
+      PORTICO_RETURN_IF_ERROR(
+          set("structural_tag", ConstraintKind::kStructuralTag, params.structural_tag()));
+      break;
     case pb::SamplingParams::CONSTRAINT_NOT_SET:
       break;
   }
-  if (params.custom_params().fields_size() > 0) return NotSupported("custom_params");
   if (params.stream_interval() > 1) return NotSupported("stream_interval");
   return OkStatus();
 }
@@ -60,17 +74,6 @@ Status CheckUnsupported(const pb::GenerateRequest& request) {
   const pb::MultimodalInputs& media = request.mm_inputs();
   if (media.ByteSizeLong() > 0) return NotSupported("mm_inputs");
   if (request.token_ids_logprob_size() > 0) return NotSupported("token_ids_logprob");
-  if (request.return_hidden_states()) return NotSupported("return_hidden_states");
-  if (request.has_disaggregated_params()) return NotSupported("disaggregated_params");
-  if (!request.custom_logit_processor().empty()) return NotSupported("custom_logit_processor");
-  if (request.input_embeds_size() > 0) return NotSupported("input_embeds");
-  if (!request.lora_id().empty()) return NotSupported("lora_id");
-  if (request.data_parallel_rank() > 0) {
-    return InvalidArgument("data_parallel_rank",
-                           fmt::format("data_parallel_rank must be 0: there is one rank, got {}",
-                                       request.data_parallel_rank()));
-  }
-  if (request.require_reasoning()) return NotSupported("require_reasoning");
   return OkStatus();
 }
 
@@ -115,8 +118,51 @@ StatusOr<NativeSampling> ReadSampling(const pb::SamplingParams& params) {
     options.n = static_cast<int32_t>(params.n());
   }
   PORTICO_RETURN_IF_ERROR(ReadLogitBias(params, &options));
-  PORTICO_RETURN_IF_ERROR(CheckConstraint(params));
+  PORTICO_RETURN_IF_ERROR(ReadConstraint(params, &sampling.options));
   return sampling;
+}
+
+// One row a token id, one behind the other.
+Status ReadEmbeds(const pb::GenerateRequest& from, RequestExtras* extras) {
+  constexpr std::string_view kField = "input_embeds";
+  if (from.input_embeds_size() == 0) return OkStatus();
+  if (from.input_embeds_size() % from.tokenized().input_ids_size() != 0) {
+    return InvalidArgument(kField, "input_embeds must have a row of one length for each token id");
+  }
+  for (const float value : from.input_embeds()) {
+    if (!std::isfinite(value))
+      return InvalidArgument(kField, "input_embeds must be finite numbers");
+  }
+  extras->input_embeddings.assign(from.input_embeds().begin(), from.input_embeds().end());
+  extras->embedding_size = from.input_embeds_size() / from.tokenized().input_ids_size();
+  return OkStatus();
+}
+
+// What only some engines honour (service/capability_checks.h).
+Status ReadExtras(const pb::GenerateRequest& from, NativeGenerateRequest* to) {
+  auto extras = std::make_shared<RequestExtras>();
+  extras->return_hidden_states = from.return_hidden_states();
+  if (from.sampling_params().custom_params().fields_size() > 0) {
+    extras->custom_params = JsonOfStruct(from.sampling_params().custom_params());
+  }
+  PORTICO_RETURN_IF_ERROR(ReadEmbeds(from, extras.get()));
+  extras->lora_id = from.lora_id();
+  extras->custom_logit_processor = from.custom_logit_processor();
+  // Clients send -1 for "any", and 0 cannot be told from none.
+  if (from.data_parallel_rank() > 0) extras->data_parallel_rank = from.data_parallel_rank();
+  if (from.has_disaggregated_params()) {
+    const pb::DisaggregatedParams& pair = from.disaggregated_params();
+    extras->bootstrap_host = pair.bootstrap_host();
+    if (pair.bootstrap_port() > 0) extras->bootstrap_port = pair.bootstrap_port();
+    extras->bootstrap_room = pair.bootstrap_room();
+  }
+  if (extras->return_hidden_states || !extras->custom_params.empty() ||
+      !extras->input_embeddings.empty() || !extras->lora_id.empty() ||
+      !extras->custom_logit_processor.empty() || extras->data_parallel_rank ||
+      extras->bootstrap_room) {
+    to->extras.values.push_back(std::move(extras));
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -131,6 +177,7 @@ StatusOr<NativeGenerateRequest> DecodeScheduler(const pb::GenerateRequest& reque
   CompletionRequest::Prompt& prompt = native.prompts.emplace_back();
   prompt.is_ids = true;
   PORTICO_RETURN_IF_ERROR(ReadTokenIds("input_ids", request.tokenized().input_ids(), &prompt.ids));
+  PORTICO_RETURN_IF_ERROR(ReadExtras(request, &native));
   PORTICO_RETURN_IF_ERROR(CheckRid("request_id", request.request_id()));
   if (!request.request_id().empty()) native.rid.values.push_back(request.request_id());
   PORTICO_ASSIGN_OR_RETURN(NativeSampling sampling, ReadSampling(request.sampling_params()));
@@ -145,6 +192,7 @@ StatusOr<NativeGenerateRequest> DecodeScheduler(const pb::GenerateRequest& reque
     native.logprob_start_len.values.push_back(request.logprob_start_len());
   }
   native.stream = request.stream();
+  native.require_reasoning = request.require_reasoning();
   return native;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 namespace portico::api::rpc {
@@ -20,6 +21,31 @@ struct Row {
   std::function<void(pb::GenerateRequest*)> set;
 };
 
+TEST(DecodeScheduler, CarriesWhatOnlySomeEnginesHonour) {
+  pb::GenerateRequest request = Request();
+  EXPECT_EQ(DecodeScheduler(request)->extras.Of(0, nullptr), nullptr);
+  request.set_lora_id("x");
+  request.set_data_parallel_rank(1);
+  request.set_custom_logit_processor("y");
+  request.mutable_disaggregated_params()->set_bootstrap_room(3);
+  request.set_return_hidden_states(true);
+  request.add_input_embeds(0.5f);
+  request.add_input_embeds(-0.5f);
+  auto& custom = *request.mutable_sampling_params()->mutable_custom_params()->mutable_fields();
+  custom["bias"].set_number_value(3);
+  auto& list = *custom["ids"].mutable_list_value();
+  list.add_values()->set_number_value(0.5);
+  list.add_values()->set_bool_value(true);
+  const auto extras = DecodeScheduler(request)->extras.Of(0, nullptr);
+  EXPECT_EQ(extras->lora_id, "x");
+  EXPECT_EQ(extras->data_parallel_rank, 1);
+  EXPECT_EQ(extras->custom_logit_processor, "y");
+  EXPECT_EQ(extras->bootstrap_room, 3);
+  EXPECT_TRUE(extras->return_hidden_states);
+  EXPECT_EQ(extras->embedding_size, 2);
+  EXPECT_EQ(extras->custom_params, R"({"bias":3,"ids":[0.5,true]})");
+}
+
 TEST(DecodeScheduler, RefusesByName) {
   using R = pb::GenerateRequest*;
   const Row rows[] = {
@@ -28,13 +54,12 @@ TEST(DecodeScheduler, RefusesByName) {
       {"request_id", [](R r) { r->set_request_id(std::string(257, 'r')); }},
       {"mm_inputs", [](R r) { r->mutable_mm_inputs()->add_image_urls("x"); }},
       {"token_ids_logprob", [](R r) { r->add_token_ids_logprob(1); }},
-      {"return_hidden_states", [](R r) { r->set_return_hidden_states(true); }},
-      {"disaggregated_params", [](R r) { r->mutable_disaggregated_params(); }},
-      {"custom_logit_processor", [](R r) { r->set_custom_logit_processor("x"); }},
-      {"input_embeds", [](R r) { r->add_input_embeds(0.5f); }},
-      {"lora_id", [](R r) { r->set_lora_id("x"); }},
-      {"data_parallel_rank", [](R r) { r->set_data_parallel_rank(1); }},
-      {"require_reasoning", [](R r) { r->set_require_reasoning(true); }},
+      {"input_embeds", [](R r) { r->add_input_embeds(NAN); }},
+      {"input_embeds",
+       [](R r) {
+         r->mutable_tokenized()->add_input_ids(8);
+         r->add_input_embeds(0.5f);
+       }},
       {"top_logprobs_num", [](R r) { r->set_top_logprobs_num(21); }},
       {"temperature", [](R r) { r->mutable_sampling_params()->set_temperature(-1); }},
       {"top_p", [](R r) { r->mutable_sampling_params()->set_top_p(2); }},
@@ -51,17 +76,12 @@ TEST(DecodeScheduler, RefusesByName) {
       {"stop_token_ids",
        [](R r) { r->mutable_sampling_params()->add_stop_token_ids(4294967295u); }},
       {"n", [](R r) { r->mutable_sampling_params()->set_n(129); }},
-      {"regex", [](R r) { r->mutable_sampling_params()->set_regex("a"); }},
-      {"json_schema", [](R r) { r->mutable_sampling_params()->set_json_schema("{}"); }},
-      {"ebnf_grammar", [](R r) { r->mutable_sampling_params()->set_ebnf_grammar("a"); }},
-      {"structural_tag", [](R r) { r->mutable_sampling_params()->set_structural_tag("{}"); }},
+      {"json_schema", [](R r) { r->mutable_sampling_params()->set_json_schema(""); }},
+      {"ebnf_grammar", [](R r) { r->mutable_sampling_params()->set_ebnf_grammar(""); }},
+      {"structural_tag", [](R r) { r->mutable_sampling_params()->set_structural_tag(""); }},
       {"stream_interval", [](R r) { r->mutable_sampling_params()->set_stream_interval(8); }},
       {"logit_bias", [](R r) { (*r->mutable_sampling_params()->mutable_logit_bias())["-1"] = 1; }},
       {"logit_bias", [](R r) { (*r->mutable_sampling_params()->mutable_logit_bias())["1"] = 101; }},
-      {"custom_params",
-       [](R r) {
-         (*r->mutable_sampling_params()->mutable_custom_params()->mutable_fields())["a"];
-       }},
   };
   for (const Row& row : rows) {
     pb::GenerateRequest request = Request();

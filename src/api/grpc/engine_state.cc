@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/mutex.h"
 #include "service/model_registry.h"
 
 namespace portico::api::rpc {
@@ -36,7 +37,7 @@ EngineState::Snapshot EngineState::Look() const {
 }
 
 EngineState::Snapshot EngineState::Refresh() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(&mutex_);
   Snapshot now = Look();
   if (last_.revision > 0 && now.healthy == last_.healthy && now.paused == last_.paused &&
       now.draining == last_.draining) {

@@ -5,12 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "api/context.h"
-#include "net/shard.h"
+#include "base/mutex.h"
+#include "net/loop/shard.h"
 
 namespace portico::api::rpc {
 
@@ -64,8 +65,8 @@ class EngineState {
   ApiContext& api_;
   const uint64_t instance_id_;
   std::vector<Place> places_;
-  std::mutex mutex_;
-  Snapshot last_;  // guarded by mutex_
+  Mutex mutex_;
+  Snapshot last_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace portico::api::rpc

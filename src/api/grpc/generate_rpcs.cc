@@ -28,6 +28,7 @@ StatusOr<PlannedRpc> Plan(const RpcContext& context, StatusOr<NativeGenerateRequ
   PORTICO_ASSIGN_OR_RETURN(planned.model,
                            FindAble(*context.api.models, request->model, CheckGenerates));
   PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanNative(*planned.model, *request, NewRequestId));
+  PORTICO_RETURN_IF_ERROR(ReadMedia(context.api, &planned));
   return planned;
 }
 

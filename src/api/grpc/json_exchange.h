@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "net/exchange.h"
-#include "net/grpc_call.h"
+#include "net/grpc/grpc_call.h"
+#include "net/http/exchange.h"
 
 namespace portico::api::rpc {
 

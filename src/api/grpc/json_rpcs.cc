@@ -51,7 +51,7 @@ void PassThrough(RpcContext& context, const JsonMethod& method, CallPtr call,
   http.body.reserve(http.body.size() + kPadding);
   auto exchange = std::make_unique<JsonExchange>(std::move(call), method.envelope);
   exchange->request = std::move(http);
-  context.router.Dispatch(std::move(exchange), shard);
+  context.routes.Dispatch(std::move(exchange), shard);
 }
 
 }  // namespace

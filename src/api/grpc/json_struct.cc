@@ -2,6 +2,12 @@
 
 #include <google/protobuf/struct.pb.h>
 
+#include <cmath>
+#include <map>
+#include <string_view>
+
+#include "text/json_writer.h"
+
 namespace portico::api::rpc {
 namespace {
 
@@ -23,7 +29,60 @@ void FillValue(const Json& json, google::protobuf::Value* out) {
   }
 }
 
+constexpr double kExact = 9007199254740992.0;  // whole numbers up to here are exact
+
+void AppendObject(const google::protobuf::Struct& object, std::string* out);
+
+// As deep as protobuf's parser lets a message be.
+void AppendValue(const google::protobuf::Value& value, std::string* out) {
+  switch (value.kind_case()) {
+    case google::protobuf::Value::kNumberValue: {
+      const double number = value.number_value();
+      if (std::trunc(number) == number && std::abs(number) <= kExact) {
+        return AppendJsonInt(static_cast<int64_t>(number), out);
+      }
+      return AppendJsonDouble(number, out);
+    }
+    case google::protobuf::Value::kStringValue:
+      return AppendJsonString(value.string_value(), out);
+    case google::protobuf::Value::kBoolValue:
+      out->append(value.bool_value() ? "true" : "false");
+      return;
+    case google::protobuf::Value::kStructValue:
+      return AppendObject(value.struct_value(), out);
+    case google::protobuf::Value::kListValue:
+      out->push_back('[');
+      for (int i = 0; i < value.list_value().values_size(); ++i) {
+        if (i > 0) out->push_back(',');
+        AppendValue(value.list_value().values(i), out);
+      }
+      out->push_back(']');
+      return;
+    default:
+      out->append("null");
+  }
+}
+
+void AppendObject(const google::protobuf::Struct& object, std::string* out) {
+  std::map<std::string_view, const google::protobuf::Value*> sorted;
+  for (const auto& [name, value] : object.fields()) sorted.emplace(name, &value);
+  out->push_back('{');
+  for (const auto& [name, value] : sorted) {
+    if (out->back() != '{') out->push_back(',');
+    AppendJsonString(name, out);
+    out->push_back(':');
+    AppendValue(*value, out);
+  }
+  out->push_back('}');
+}
+
 }  // namespace
+
+std::string JsonOfStruct(const google::protobuf::Struct& object) {
+  std::string text;
+  AppendObject(object, &text);
+  return text;
+}
 
 void FillStruct(const Json& object, google::protobuf::Struct* out) {
   if (!object.is_object()) return;

@@ -79,7 +79,9 @@ NativeMessages::NativeMessages(const NativePlan& plan, Form form, bool cumulativ
       rid_(plan.prompts.front().options.rid),
       arrival_(plan.prompts.front().arrival),
       choices_(static_cast<size_t>(plan.n)),
-      running_(choices_.size()) {}
+      running_(choices_.size()) {
+  AppendJsonString(plan.weight_version, &weight_version_);
+}
 
 void NativeMessages::OnPrompt(const PromptEcho& echo) {
   for (const TextPositionLogprobs& position : echo.logprobs) {
@@ -115,7 +117,10 @@ void NativeMessages::Gather(const TextDelta& delta, Choice* choice) const {
 void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::string* out) {
   const std::string& answer = form_ == Form::kText ? choice->text : choice->ids;
   if (!answer.empty()) AppendBytesField(kAnswer, answer, out);
-  if (choice->cached != delta.usage.cached_tokens) AppendHead(delta, choice);
+  if (choice->cached != delta.usage.cached_tokens ||
+      choice->retractions != delta.usage.retractions) {
+    AppendHead(delta, choice);
+  }
   out->append(choice->head);
   if (delta.finish == FinishReason::kNone) {
     out->append(NoFinishReason());
@@ -126,9 +131,15 @@ void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::
     AppendMeta("finish_reason", reason, out);
     AppendMeta("e2e_latency", SecondsText(Seconds(Clock::now() - arrival_)), out);
     AppendMeta("weight_versions",
-               "[{\"version\":\"default\",\"start\":0,\"end\":" +
-                   std::to_string(delta.usage.completion_tokens) + "}]",
+               "[{\"version\":" + weight_version_ +
+                   ",\"start\":0,\"end\":" + std::to_string(delta.usage.completion_tokens) + "}]",
                out);
+    if (delta.extras != nullptr && delta.extras->speculation) {
+      for (const auto& [name, value] :
+           sglang::SpeculationMeta(*delta.extras->speculation, delta.usage.completion_tokens)) {
+        AppendMeta(name, value, out);
+      }
+    }
   }
   AppendCompletionTokens(delta.usage.completion_tokens, out);
   if (logprobs_) AppendLogprobs(*choice, keeps_ || !choice->started, out);
@@ -149,11 +160,12 @@ void NativeMessages::AppendHead(const TextDelta& delta, Choice* choice) const {
   AppendMeta("cached_tokens", delta.usage.cached_tokens, &head);
   AppendMeta("cached_tokens_details", "null", &head);
   AppendMeta("reasoning_tokens", "0", &head);
-  AppendMeta("num_retractions", "0", &head);
+  AppendMeta("num_retractions", delta.usage.retractions, &head);
   AppendMeta("dp_rank", "null", &head);
-  AppendMeta("weight_version", "\"default\"", &head);
+  AppendMeta("weight_version", weight_version_, &head);
   if (choices_.size() > 1) AppendMeta("index", delta.index, &head);
   choice->cached = delta.usage.cached_tokens;
+  choice->retractions = delta.usage.retractions;
 }
 
 void NativeMessages::AppendLogprobs(const Choice& choice, bool with_prompt,

@@ -37,10 +37,11 @@ class NativeMessages {
 
  private:
   struct Choice {
-    std::string head;     // entries of meta_info that seldom change, but finish_reason
-    std::string text;     // what is not sent yet, or, cumulative, all
-    std::string ids;      // the same, as varints
-    int32_t cached = -1;  // the count in `head`
+    std::string head;         // entries of meta_info that seldom change, but finish_reason
+    std::string text;         // what is not sent yet, or, cumulative, all
+    std::string ids;          // the same, as varints
+    int32_t cached = -1;      // the count in `head`
+    int32_t retractions = 0;  // in `head`
     sglang::LogprobLists logprobs;
     bool started = false;
   };
@@ -58,6 +59,7 @@ class NativeMessages {
   const bool text_in_logprobs_;
   const std::string rid_;
   const TimePoint arrival_;
+  std::string weight_version_;  // JSON
   sglang::LogprobLists prompt_logprobs_;
   std::vector<Choice> choices_;
   size_t running_;

@@ -11,11 +11,11 @@
 
 #include "api/context.h"
 #include "api/planning.h"
-#include "api/router.h"
+#include "api/route_table.h"
 #include "base/status.h"
 #include "message/protobuf.h"
-#include "net/grpc_call.h"
-#include "net/grpc_methods.h"
+#include "net/grpc/grpc_call.h"
+#include "net/grpc/grpc_methods.h"
 
 namespace portico::api::rpc {
 
@@ -26,7 +26,7 @@ using CallPtr = std::unique_ptr<net::GrpcCall>;
 // Shared by all shards; constant but for what says otherwise. Outlives the server.
 struct RpcContext {
   ApiContext& api;
-  const Router& router;  // of the HTTP routes behind the JSON methods
+  const RouteTable& routes;  // of the HTTP routes behind the JSON methods
   EngineState& state;
   net::GrpcMethods methods;
 
@@ -77,6 +77,20 @@ void AddUnary(RpcContext& context, std::string_view method,
   });
 }
 
+// Waits for what the plan needs, and answers.
+template <typename Planned>
+struct PlannedAnswer {
+  RpcContext* context;
+  void (*answer)(RpcContext& context, CallPtr call, Planned planned);
+
+  void operator()(CallPtr call, ShardContext& shard, StatusOr<Planned> planned) const {
+    if (!planned.ok()) return Refuse(*call, planned.status());
+    if (WaitsForMedia(call, shard, *planned, *this)) return;
+    if (WaitsForGrammars(call, shard, *planned, *this)) return;
+    answer(*context, std::move(call), *std::move(planned));
+  }
+};
+
 // A method whose message is planned first, long ones on the CPU pool.
 //   StatusOr<Planned> prepare(const RpcContext& context, std::string& bytes);    // any thread
 //   void answer(RpcContext& context, CallPtr call, Planned planned);             // on the shard
@@ -87,12 +101,12 @@ void AddPlanned(RpcContext& context, std::string_view method,
   context.methods.Add(
       std::string(method), [&context, prepare, answer](CallPtr call, std::string bytes) {
         ShardContext& shard = context.ShardOf(*call);
-        auto then = [&context, answer](CallPtr owned, ShardContext&, StatusOr<Planned> planned) {
-          if (!planned.ok()) return Refuse(*owned, planned.status());
-          answer(context, std::move(owned), *std::move(planned));
-        };
+        const PlannedAnswer<Planned> then{&context, answer};
         auto plan = [&context, prepare](const std::string& from) { return prepare(context, from); };
-        if (bytes.size() > kLongBody && PlanOnPool(call, bytes, shard, plan, then)) return;
+        if (bytes.size() > kLongBody) {
+          if (!PlanOnPool(call, bytes, shard, plan, then)) Refuse(*call, PoolIsFull());
+          return;
+        }
         then(std::move(call), shard, plan(bytes));
       });
 }

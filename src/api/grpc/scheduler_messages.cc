@@ -29,11 +29,25 @@ void FillUsage(const TextDelta& delta, Message* message) {
   message->set_index(static_cast<uint32_t>(delta.index));
 }
 
+// A message a position: the prompt's, then one for each token but the last.
+void AddHiddenStates(const DeltaExtras& extras, pb::GenerateComplete* complete) {
+  int32_t position = 0;
+  for (const DeltaExtras::HiddenStates& states : extras.hidden_states) {
+    for (const std::vector<float>& row : states.rows) {
+      pb::HiddenStates& to = *complete->add_all_hidden_states();
+      to.mutable_values()->Add(row.begin(), row.end());
+      to.set_position(position++);
+    }
+  }
+}
+
 }  // namespace
 
 SchedulerMessages::SchedulerMessages(const NativePlan& plan)
     : stream_(plan.stream),
       logprobs_(plan.prompts.front().options.logprobs),
+      hidden_states_(plan.prompts.front().extras != nullptr &&
+                     plan.prompts.front().extras->return_hidden_states),
       running_(static_cast<size_t>(plan.n)),
       choices_(running_) {
   response_.set_request_id(plan.prompts.front().options.rid);
@@ -53,6 +67,9 @@ void SchedulerMessages::OnDelta(const TextDelta& delta, std::string* scratch,
   Choice& choice = choices_[static_cast<size_t>(delta.index)];
   choice.ids.insert(choice.ids.end(), delta.tokens.begin(), delta.tokens.end());
   if (logprobs_) AddOutput(delta.logprobs, &choice.logprobs);
+  if (hidden_states_ && delta.extras != nullptr && !delta.extras->hidden_states.empty()) {
+    choice.hidden = delta.extras;
+  }
   if (stream_ && !delta.tokens.empty()) {
     FillChunk(delta, choice);
     Write(scratch, write);
@@ -68,6 +85,10 @@ void SchedulerMessages::FillChunk(const TextDelta& delta, Choice& choice) {
   chunk.Clear();
   for (TokenId id : delta.tokens) chunk.add_token_ids(static_cast<uint32_t>(id));
   FillUsage(delta, &chunk);
+  if (choice.hidden != nullptr && choice.hidden == delta.extras) {
+    const std::vector<float>& last = choice.hidden->hidden_states.back().rows.back();
+    chunk.mutable_hidden_states()->Add(last.begin(), last.end());
+  }
   if (!logprobs_) return;
   AddOutput(delta.logprobs, chunk.mutable_output_logprobs());
   if (!choice.started && prompt_.token_ids_size() > 0) *chunk.mutable_input_logprobs() = prompt_;
@@ -85,6 +106,7 @@ void SchedulerMessages::FillComplete(const TextDelta& delta, Choice& choice) {
   } else if (delta.matched_stop.token >= 0) {
     complete.set_matched_token_id(static_cast<uint32_t>(delta.matched_stop.token));
   }
+  if (choice.hidden != nullptr) AddHiddenStates(*choice.hidden, &complete);
   if (!logprobs_) return;
   *complete.mutable_output_logprobs() = choice.logprobs;
   if (prompt_.token_ids_size() > 0) *complete.mutable_input_logprobs() = prompt_;

@@ -2,6 +2,7 @@
 // request streams, and for each choice a last message with its whole answer.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@ class SchedulerMessages {
   struct Choice {
     std::vector<TokenId> ids;
     ::sglang::grpc::scheduler::OutputLogProbs logprobs;
+    std::shared_ptr<const DeltaExtras> hidden;  // the last that came with hidden states
     bool started = false;
   };
 
@@ -36,6 +38,7 @@ class SchedulerMessages {
 
   const bool stream_;
   const bool logprobs_;
+  const bool hidden_states_;
   size_t running_;
   std::vector<Choice> choices_;
   ::sglang::grpc::scheduler::InputLogProbs prompt_;

@@ -9,6 +9,8 @@
 #include "api/grpc/decode_scheduler.h"
 #include "api/grpc/engine_state.h"
 #include "api/grpc/json_struct.h"
+#include "api/grpc/kv_events_rpc.h"
+#include "api/grpc/lora_rpcs.h"
 #include "api/grpc/scheduler_embed.h"
 #include "api/grpc/scheduler_messages.h"
 #include "api/grpc/stream_call.h"
@@ -18,7 +20,6 @@
 #include "api/sglang/info.h"
 #include "service/load_report.h"
 #include "service/model_task.h"
-#include "service/profiling.h"
 #include "sglang/grpc/scheduler/sglang_scheduler.pb.h"
 
 namespace portico::api::rpc {
@@ -75,7 +76,7 @@ Status GetModelInfo(RpcContext& context, ShardContext&, const pb::GetModelInfoRe
   response->set_is_generation(engine.task == ModelTask::kGenerate);
   response->set_id2label_json(LabelsAsJson(engine));
   response->set_num_labels(static_cast<int32_t>(engine.labels.size()));
-  response->set_weight_version("default");
+  response->set_weight_version(model->weights->Version());
   response->set_served_model_name(model->id);
   response->set_max_context_length(engine.context_length);
   response->set_vocab_size(engine.vocab_size);
@@ -125,7 +126,12 @@ void FillLoad(const ServingModel& model, LoadMeter& meter, const LoadParts& part
       ratio(static_cast<double>(load.cached_tokens), static_cast<double>(load.prompt_tokens)));
   out->set_utilization(ratio(static_cast<double>(load.running), engine.max_running_requests));
   out->set_max_running_requests(engine.max_running_requests);
-  if (parts.queues) out->mutable_queues()->set_waiting(static_cast<int32_t>(load.waiting));
+  if (parts.queues) {
+    pb::QueueMetrics& queues = *out->mutable_queues();
+    (load.paused ? queues.set_paused(static_cast<int32_t>(load.waiting))
+                 : queues.set_waiting(static_cast<int32_t>(load.waiting)));
+    queues.set_retracted(static_cast<int32_t>(load.retracted));
+  }
   if (parts.memory) {
     out->mutable_memory()->set_token_capacity(static_cast<int32_t>(engine.max_total_tokens));
   }
@@ -165,31 +171,6 @@ Status GetLoads(RpcContext& context, ShardContext&, const pb::GetLoadsRequest& r
   return OkStatus();
 }
 
-Status ProfileStart(RpcContext& context, ShardContext&, const common::StartProfileRequest&,
-                    common::ProfileResponse*) {
-  return StartProfile(*context.api.models);
-}
-
-Status ProfileStop(RpcContext& context, ShardContext&, const common::StopProfileRequest&,
-                   common::ProfileResponse*) {
-  return StopProfile(*context.api.models);
-}
-
-template <typename Request, typename Response>
-Status NoKvEvents(RpcContext&, ShardContext&, const Request&, Response*) {
-  return Error(StatusCode::kFailedPrecondition, "this engine publishes no KV cache events");
-}
-
-template <typename Request, typename Response>
-Status NoAdapters(RpcContext&, ShardContext&, const Request&, Response*) {
-  return Error(StatusCode::kFailedPrecondition, "this engine cannot load LoRA adapters");
-}
-
-Status ListAdapters(RpcContext&, ShardContext&, const pb::ListLoadedLoRAAdaptersRequest&,
-                    pb::ListLoadedLoRAAdaptersResponse*) {
-  return OkStatus();
-}
-
 }  // namespace
 
 void AddSchedulerRpcs(RpcContext& context) {
@@ -201,17 +182,14 @@ void AddSchedulerRpcs(RpcContext& context) {
   AddUnary(context, service + "GetModelInfo", GetModelInfo);
   AddUnary(context, service + "GetServerInfo", GetServerInfo);
   AddUnary(context, service + "GetLoads", GetLoads);
-  AddUnary(context, service + "FlushCache",
-           FlushCache<common::FlushCacheRequest, common::FlushCacheResponse>);
-  AddUnary(context, service + "StartProfile", ProfileStart);
-  AddUnary(context, service + "StopProfile", ProfileStop);
-  AddUnary(context, service + "SubscribeKvEvents",
-           NoKvEvents<common::SubscribeKvEventsRequest, common::KvEventBatch>);
-  AddUnary(context, service + "LoadLoRAAdapter",
-           NoAdapters<pb::LoadLoRAAdapterRequest, pb::LoadLoRAAdapterResponse>);
-  AddUnary(context, service + "UnloadLoRAAdapter",
-           NoAdapters<pb::UnloadLoRAAdapterRequest, pb::UnloadLoRAAdapterResponse>);
-  AddUnary(context, service + "ListLoadedLoRAAdapters", ListAdapters);
+  AddFlushCache<common::FlushCacheRequest, common::FlushCacheResponse>(context,
+                                                                       service + "FlushCache");
+  AddProfile<StartProfileControl, common::StartProfileRequest, common::ProfileResponse>(
+      context, service + "StartProfile");
+  AddProfile<StopProfileControl, common::StopProfileRequest, common::ProfileResponse>(
+      context, service + "StopProfile");
+  AddKvEventsRpc(context, service + "SubscribeKvEvents");
+  AddLoraRpcs(context, service);
   AddTokenizerCall(context, service + "GetTokenizer");
 }
 

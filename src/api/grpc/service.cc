@@ -1,5 +1,9 @@
 #include "api/grpc/service.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "api/authorization.h"
 #include "api/grpc/control_rpcs.h"
 #include "api/grpc/embed_rpcs.h"
@@ -13,9 +17,18 @@
 #include "api/grpc/weights_rpc.h"
 
 namespace portico::api::rpc {
+namespace {
 
-GrpcService::GrpcService(ApiContext& api, const Router& router)
-    : state_(api), context_{api, router, state_, {}} {
+// What needs the admin key over HTTP.
+constexpr std::string_view kOperatorRpcs[] = {
+    "Abort",        "FlushCache",  "PauseGeneration",       "ContinueGeneration",
+    "StartProfile", "StopProfile", "UpdateWeightsFromDisk",
+};
+
+}  // namespace
+
+GrpcService::GrpcService(ApiContext& api, const RouteTable& routes)
+    : state_(api), context_{api, routes, state_, {}} {
   AddGenerateRpcs(context_);
   AddJsonRpcs(context_);
   AddTokenRpcs(context_);
@@ -42,7 +55,12 @@ net::GrpcOptions GrpcService::Options() {
 
 Status GrpcService::Admit(const net::GrpcCall& call) const {
   if (call.method().starts_with("/grpc.health.v1.Health/")) return OkStatus();
-  return CheckApiKey(call.Metadata("authorization"), context_.api.api_key);
+  const std::string_view name = call.method();
+  const std::string_view rpc = name.substr(name.rfind('/') + 1);
+  const bool operators =
+      std::find(std::begin(kOperatorRpcs), std::end(kOperatorRpcs), rpc) != std::end(kOperatorRpcs);
+  return CheckApiKey(call.Metadata("authorization"),
+                     operators ? context_.api.operator_key() : context_.api.api_key);
 }
 
 // The registry gives the same metric to all who ask, so that a race is harmless.

@@ -8,17 +8,17 @@
 #include "api/context.h"
 #include "api/grpc/engine_state.h"
 #include "api/grpc/rpc.h"
-#include "api/router.h"
+#include "api/route_table.h"
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "net/grpc_options.h"
+#include "net/grpc/grpc_options.h"
 
 namespace portico::api::rpc {
 
 class GrpcService {
  public:
-  // After api.shards is complete. `api` and `router` outlive it; it outlives the server.
-  GrpcService(ApiContext& api, const Router& router);
+  // After api.shards is complete. `api` and `routes` outlive it; it outlives the server.
+  GrpcService(ApiContext& api, const RouteTable& routes);
 
   // For the listener; refers to this.
   net::GrpcOptions Options();

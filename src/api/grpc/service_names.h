@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "net/grpc_methods.h"
+#include "net/grpc/grpc_methods.h"
 
 namespace portico::api::rpc {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "api/call.h"
+#include "api/common/delta_parts.h"
 #include "api/grpc/rpc.h"
-#include "api/openai/answer.h"
 #include "base/prefetch.h"
 #include "service/generation.h"
 #include "service/native_plan.h"
@@ -51,7 +51,7 @@ class StreamRpc final : public Call, public TextSink {
 
   void OnDelta(TextDelta&& delta) override {
     if (done_) return;
-    if (delta.finish == FinishReason::kError) return Finish(openai::ErrorOf(delta));
+    if (delta.finish == FinishReason::kError) return Finish(ErrorOf(delta));
     if (delta.finish == FinishReason::kAbort && aborted_) {
       return Finish(Error(StatusCode::kCancelled, "Request aborted: " + rid));
     }

@@ -94,8 +94,7 @@ void AddTokenizerCall(RpcContext& context, const std::string& method) {
       started.Send();
     };
     // Files are read off the shard.
-    if (PlanOnPool(call, bytes, shard, prepare, answer)) return;
-    answer(std::move(call), shard, prepare(bytes));
+    if (!PlanOnPool(call, bytes, shard, prepare, answer)) Refuse(*call, PoolIsFull());
   });
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "api/control_call.h"
+#include "service/each_engine.h"
 #include "service/weight_update.h"
 #include "sglang/runtime/v1/sglang.pb.h"
 
@@ -16,32 +18,29 @@ bool BlamesPath(const Status& status) {
   return status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kNotFound;
 }
 
-StatusOr<std::string> Update(const RpcContext& context, const std::string& bytes) {
-  pb::UpdateWeightsRequest request;
-  PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &request));
-  const Status status = UpdateWeights(*context.api.models, "", request.model_path());
-  if (!status.ok() && !BlamesPath(status)) return status;
+void Answer(CallPtr call, ShardContext&, const Status& status) {
+  if (!status.ok() && !BlamesPath(status)) return Refuse(*call, status);
   pb::UpdateWeightsResponse response;
   response.set_success(status.ok());
   response.set_message(status.ok() ? "The weights are updated." : std::string(MessageOf(status)));
-  return response.SerializeAsString();
+  Reply(*call, response);
 }
 
 }  // namespace
 
 void AddWeightsRpc(RpcContext& context) {
-  context.methods.Add(
-      "/sglang.runtime.v1.SglangService/UpdateWeightsFromDisk",
-      [&context](CallPtr call, std::string bytes) {
-        auto update = [&context](const std::string& from) { return Update(context, from); };
-        auto answer = [](CallPtr owned, ShardContext&, StatusOr<std::string> response) {
-          if (!response.ok()) return Refuse(*owned, response.status());
-          owned->Reply(*response);
-        };
-        // It blocks while the weights are read, so it never runs on the shard.
-        if (PlanOnPool(call, bytes, context.ShardOf(*call), update, answer)) return;
-        Refuse(*call, Error(StatusCode::kResourceExhausted, "the server is busy"));
-      });
+  context.methods.Add("/sglang.runtime.v1.SglangService/UpdateWeightsFromDisk",
+                      [&context](CallPtr call, std::string bytes) {
+                        pb::UpdateWeightsRequest request;
+                        const Status status = ParseProtobuf(bytes, &request);
+                        if (!status.ok()) return Refuse(*call, status);
+                        UpdateWeightsControl update;
+                        update.path = request.model_path();
+                        ShardContext& shard = context.ShardOf(*call);
+                        UpdateWeights(*context.api.models, "", std::move(update),
+                                      Clock::now() + kWeightsPatience,
+                                      AnswerWhenDone(std::move(call), shard, Answer));
+                      });
 }
 
 }  // namespace portico::api::rpc

@@ -1,7 +1,5 @@
 #include "api/openai/answer.h"
 
-#include <cmath>
-
 #include "api/openai/errors.h"
 #include "api/reply.h"
 #include "base/clock.h"
@@ -23,34 +21,15 @@ void AppendUsage(const TokenUsage& usage, std::string* out) {
   AppendJsonInt(int64_t{usage.prompt_tokens} + usage.completion_tokens, out);
   out->append(",\"prompt_tokens_details\":{\"cached_tokens\":");
   AppendJsonInt(usage.cached_tokens, out);
-  out->append("}}");
-}
-
-void AppendMatchedStop(const MatchedStop& stop, std::string* out) {
-  if (!stop.text.empty()) {
-    AppendJsonString(stop.text, out);
-  } else if (stop.token >= 0) {
-    AppendJsonInt(stop.token, out);
-  } else {
-    out->append("null");
+  out->push_back('}');
+  if (usage.reasoning_tokens > 0) {
+    // OpenAI's place, and SGLang's.
+    out->append(",\"completion_tokens_details\":{\"reasoning_tokens\":");
+    AppendJsonInt(usage.reasoning_tokens, out);
+    out->append("},\"reasoning_tokens\":");
+    AppendJsonInt(usage.reasoning_tokens, out);
   }
-}
-
-void AppendTokenIds(std::span<const TokenId> ids, std::string* out) {
-  out->push_back('[');
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (i > 0) out->push_back(',');
-    AppendJsonInt(ids[i], out);
-  }
-  out->push_back(']');
-}
-
-void AppendLogprob(float logprob, std::string* out) {
-  if (!std::isfinite(logprob)) {
-    out->append("-9999.0");
-    return;
-  }
-  AppendJsonFloat(logprob, out);
+  out->push_back('}');
 }
 
 void AppendErrorEvents(const Status& error, std::string* out) {
@@ -72,14 +51,8 @@ void AppendAnswerHead(const AnswerHead& head, std::string_view object, std::stri
   out->append(",\"choices\":[");
 }
 
-Status ErrorOf(const TextDelta& delta) {
-  return delta.error.ok() ? Error(StatusCode::kInternal, "the engine failed") : delta.error;
-}
-
-bool HasContent(const TextDelta& delta) {
-  if (!delta.text.empty()) return true;
-  if (delta.tokens.empty()) return false;
-  return delta.tokens.size() > 1 || delta.tokens[0] != delta.matched_stop.token;
+std::string_view CallsReason(const GenerationOptions& options) {
+  return options.legacy_functions ? "function_call" : "tool_calls";
 }
 
 }  // namespace portico::api::openai

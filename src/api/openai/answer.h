@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "message/text_delta.h"
+#include "api/common/delta_parts.h"
+#include "message/text_request.h"
 
 namespace portico::api::openai {
 
@@ -26,23 +25,10 @@ AnswerHead MakeAnswerHead(std::string_view prefix, const std::string& rid,
 void AppendAnswerHead(const AnswerHead& head, std::string_view object, std::string* out);
 // Appends `{"prompt_tokens":…}`.
 void AppendUsage(const TokenUsage& usage, std::string* out);
-// Appends the stop string as text, the stop token as its number, or null.
-void AppendMatchedStop(const MatchedStop& stop, std::string* out);
-// Appends `[1,2,3]`.
-void AppendTokenIds(std::span<const TokenId> ids, std::string* out);
-// Appends a log-probability: the shortest text of the float; −9999.0 for minus infinity (as
-// OpenAI).
-void AppendLogprob(float logprob, std::string* out);
 // Appends `data: {"error":{…}}` and the end of the stream.
 void AppendErrorEvents(const Status& error, std::string* out);
 
-inline constexpr std::string_view kDoneEvent = "data: [DONE]\n\n";
-
-// Why a failed delta failed; never OK.
-Status ErrorOf(const TextDelta& delta);
-
-// True if the delta shows the client something apart from its finish reason: text, or a token that
-// is not the stop token that ended the answer.
-bool HasContent(const TextDelta& delta);
+// The finish reason of an answer that ends in calls.
+std::string_view CallsReason(const GenerationOptions& options);
 
 }  // namespace portico::api::openai

@@ -8,6 +8,7 @@ AnswerStream::AnswerStream(const AnswerHead& head, std::string_view object,
                            const GenerationOptions& options)
     : logprobs_(options.logprobs),
       token_ids_(options.return_token_ids),
+      calls_reason_(CallsReason(options)),
       plain_(!options.logprobs && !options.return_token_ids && !options.continuous_usage_stats),
       head_("data: "),
       include_usage_(options.include_usage),
@@ -24,6 +25,11 @@ AnswerStream::Events AnswerStream::EventsOf(const TextDelta& delta, std::string*
     return {};
   }
   const bool finish = delta.finish != FinishReason::kNone;
+  if (delta.parsed) {
+    return {!delta.text.empty() || !delta.reasoning.empty() || !delta.calls.empty() ||
+                ((logprobs_ || token_ids_) && HasContent(delta)),
+            finish};
+  }
   return {finish ? HasContent(delta) : !delta.text.empty() || !delta.tokens.empty(), finish};
 }
 
@@ -60,9 +66,9 @@ void AnswerStream::EndEvent(const TokenUsage& usage, std::string* out) const {
   out->append("}\n\n");
 }
 
-void AnswerStream::AppendFinishReason(const TextDelta& delta, std::string* out) {
+void AnswerStream::AppendFinishReason(const TextDelta& delta, std::string* out) const {
   out->append(",\"finish_reason\":\"");
-  out->append(FinishReasonName(delta.finish));
+  out->append(delta.ends_in_calls ? calls_reason_ : FinishReasonName(delta.finish));
   out->append("\",\"matched_stop\":");
   AppendMatchedStop(delta.matched_stop, out);
 }

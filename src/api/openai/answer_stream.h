@@ -37,10 +37,11 @@ class AnswerStream {
   // Appends the end of the choice and of the event, with `usage` where every event has it.
   void EndEvent(const TokenUsage& usage, std::string* out) const;
   // Appends `,"finish_reason":…,"matched_stop":…`.
-  static void AppendFinishReason(const TextDelta& delta, std::string* out);
+  void AppendFinishReason(const TextDelta& delta, std::string* out) const;
 
   const bool logprobs_;
   const bool token_ids_;
+  const std::string_view calls_reason_;
   // Nothing but the text changes between content events, which end in this (from the text's closing
   // quote on).
   const bool plain_;

@@ -43,9 +43,36 @@ const Json* ThinkingText(const Json& part) {
   return nullptr;
 }
 
+// {"image_url": {"url": …, "detail": …}}, or the URL without the object around it.
+Status TakeImage(Json* part, const std::string& place, std::vector<MediaItem>* images) {
+  MediaItem item;
+  item.place = place + ".image_url";
+  const Json* image = part->Find("image_url");
+  if (image != nullptr && image->is_string()) {
+    item.url = image->as_string();
+  } else if (image != nullptr && image->is_object()) {
+    PORTICO_RETURN_IF_ERROR(CheckString(*image, "url", item.place));
+    const Json* detail = image->Find("detail");
+    if (detail != nullptr && !detail->is_null() && !detail->is_string()) {
+      return Wrong(item.place + ".detail", "must be a string");
+    }
+    item.url = image->GetString("url");
+    item.detail = image->GetString("detail");
+    for (const auto& [name, value] : image->as_object()) {
+      if (name == "url" || name == "detail" || value.is_null()) continue;
+      return Wrong(item.place, fmt::format("has a field that is not supported: {:.64}", name));
+    }
+  }
+  if (item.url.empty()) return Wrong(item.place, "must be a URL, or an object with one");
+  images->push_back(std::move(item));
+  *part = Json(JsonObject{{"type", "image"}});
+  return OkStatus();
+}
+
 // Checks one part. An assistant's refusal becomes text; its thinking goes to `thinking` and leaves
 // a null.
-Status NormalizePart(Json* part, bool assistant, const std::string& place, std::string* thinking) {
+Status NormalizePart(Json* part, bool assistant, const std::string& place, std::string* thinking,
+                     std::vector<MediaItem>* images) {
   if (!part->is_object()) return Wrong(place, "must be an object");
   const Json* type = part->Find("type");
   if (!type || !type->is_string()) return Wrong(place + ".type", "must be a string");
@@ -67,19 +94,22 @@ Status NormalizePart(Json* part, bool assistant, const std::string& place, std::
     *part = Json();
     return OkStatus();
   }
+  if (name == "image_url" && images != nullptr) return TakeImage(part, place, images);
   if (IsOneOf(name, kMediaParts)) {
-    return Wrong(place, fmt::format("is of type {}, but this model takes text only", name));
+    return Wrong(place, fmt::format("is of type {}, but this model takes text only{}", name,
+                                    images == nullptr ? "" : ", and image_url where it sees"));
   }
   return Wrong(place + ".type", fmt::format("must be text, got {}", Json(name).Dump()));
 }
 
-Status NormalizeParts(Json* message, bool assistant, const std::string& place) {
+Status NormalizeParts(Json* message, bool assistant, const std::string& place,
+                      std::vector<MediaItem>* images) {
   JsonArray& parts = message->Find("content")->as_array();
   if (parts.empty()) return Wrong(place + ".content", "must not be an empty list");
   std::string thinking;
   for (size_t i = 0; i < parts.size(); ++i) {
-    PORTICO_RETURN_IF_ERROR(
-        NormalizePart(&parts[i], assistant, fmt::format("{}.content[{}]", place, i), &thinking));
+    PORTICO_RETURN_IF_ERROR(NormalizePart(
+        &parts[i], assistant, fmt::format("{}.content[{}]", place, i), &thinking, images));
   }
   std::erase_if(parts, [](const Json& part) { return part.is_null(); });
   if (parts.empty()) *message->Find("content") = Json();
@@ -157,10 +187,11 @@ Status FillMissingContent(Json* message, std::string_view role, const std::strin
   return Wrong(place + ".content", "must be a string or a list of parts");
 }
 
-Status NormalizeContent(Json* message, std::string_view role, const std::string& place) {
+Status NormalizeContent(Json* message, std::string_view role, const std::string& place,
+                        std::vector<MediaItem>* images) {
   const bool assistant = role == "assistant";
   if (Json* content = message->Find("content"); content && content->is_array()) {
-    PORTICO_RETURN_IF_ERROR(NormalizeParts(message, assistant, place));
+    PORTICO_RETURN_IF_ERROR(NormalizeParts(message, assistant, place, images));
   }
   const Json* content = message->Find("content");
   if (!content || content->is_null()) {
@@ -188,7 +219,7 @@ Status NormalizeRole(Json* message, const std::string& place) {
   return OkStatus();
 }
 
-Status NormalizeMessage(Json* message, const std::string& place) {
+Status NormalizeMessage(Json* message, const std::string& place, std::vector<MediaItem>* images) {
   if (!message->is_object()) return Wrong(place, "must be an object");
   std::erase_if(message->as_object(), [](const auto& member) {
     return member.second.is_null() && member.first != "content";
@@ -199,17 +230,17 @@ Status NormalizeMessage(Json* message, const std::string& place) {
     PORTICO_RETURN_IF_ERROR(CheckString(*message, key, place));
   }
   if (role == "assistant") PORTICO_RETURN_IF_ERROR(NormalizeToolCalls(message, place));
-  return NormalizeContent(message, role, place);
+  return NormalizeContent(message, role, place, images);
 }
 
 }  // namespace
 
-Status NormalizeMessages(Json* messages) {
+Status NormalizeMessages(Json* messages, std::vector<MediaItem>* images) {
   if (!messages->is_array()) return Wrong("messages", "must be a list of messages");
   if (messages->as_array().empty()) return Wrong("messages", "must not be empty");
   for (size_t i = 0; i < messages->as_array().size(); ++i) {
     PORTICO_RETURN_IF_ERROR(
-        NormalizeMessage(&messages->as_array()[i], fmt::format("messages[{}]", i)));
+        NormalizeMessage(&messages->as_array()[i], fmt::format("messages[{}]", i), images));
   }
   return OkStatus();
 }

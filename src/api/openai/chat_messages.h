@@ -3,15 +3,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.h"
+#include "message/request_media.h"
 #include "text/json.h"
 
 namespace portico::api::openai {
 
 // Brings a client's messages into the form that decode_chat.h describes. Errors name the field
 // "messages" and the place in their text.
-Status NormalizeMessages(Json* messages);
+// `images`: takes the image_url parts, for which {"type": "image"} stays as a mark; null: they are refused.
+Status NormalizeMessages(Json* messages, std::vector<MediaItem>* images = nullptr);
 
 // An array of {"type":"function","function":{"name",…}}; errors name "tools".
 Status CheckTools(const Json& tools);

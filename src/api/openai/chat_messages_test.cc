@@ -1,5 +1,6 @@
 #include "api/openai/chat_messages.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 namespace portico::api::openai {
@@ -81,6 +82,30 @@ TEST(ChatMessages, MediaIsRefusedByAModelOfText) {
     std::string got = Normalized(std::string(R"([{"role":"user","content":[{"type":")") + type +
                                  R"(","x":{"url":"data:"}}]}])");
     EXPECT_NE(got.find("text only"), std::string::npos) << got;
+  }
+}
+
+TEST(ChatMessages, ImagesAreTakenOutAndLeaveAMark) {
+  const auto taken = [](std::string_view parts) {
+    Json messages = *Json::Parse(fmt::format(R"([{{"role":"user","content":[{}]}}])", parts));
+    std::vector<MediaItem> images;
+    const Status status = NormalizeMessages(&messages, &images);
+    if (!status.ok()) return std::string(MessageOf(status));
+    std::string all = messages.as_array()[0].Find("content")->Dump();
+    for (const MediaItem& item : images) {
+      all += fmt::format(" {}={}({})", item.place, item.url, item.detail);
+    }
+    return all;
+  };
+  EXPECT_EQ(taken(R"({"type":"text","text":"a"},{"type":"image_url","image_url":"u"},)"
+                  R"({"type":"image_url","image_url":{"url":"v","detail":"high"}})"),
+            R"([{"type":"text","text":"a"},{"type":"image"},{"type":"image"}])"
+            " messages[0].content[1].image_url=u() messages[0].content[2].image_url=v(high)");
+  for (const char* wrong :
+       {R"({"type":"image_url"})", R"({"type":"image_url","image_url":{"url":7}})",
+        R"({"type":"image_url","image_url":{"url":"u","max_dynamic_patch":2}})",
+        R"({"type":"video_url","video_url":{"url":"u"}})", R"({"type":"image"})"}) {
+    EXPECT_TRUE(taken(wrong).starts_with("messages[0].content[0]")) << taken(wrong);
   }
 }
 

@@ -108,7 +108,8 @@ CompletionAnswer::CompletionAnswer(AnswerHead head, const GenerationOptions& opt
       n_(static_cast<size_t>(options.n)),
       logprobs_(options.logprobs),
       with_top_(options.top_logprobs > 0),
-      token_ids_(options.return_token_ids) {}
+      token_ids_(options.return_token_ids),
+      hidden_states_(options) {}
 
 void CompletionAnswer::OnPrompt(PromptEcho prompt) { StorePrompt(std::move(prompt), &prompts_); }
 
@@ -130,6 +131,7 @@ void CompletionAnswer::OnDelta(const TextDelta& delta) {
       if (logprobs_) choice.logprobs.AddPrompt(*prompt);
     }
   }
+  hidden_states_.Note(delta);
   choice.text += delta.text;
   if (logprobs_) {
     for (const TextPositionLogprobs& position : delta.logprobs) choice.logprobs.Add(position);
@@ -163,6 +165,10 @@ void CompletionAnswer::AppendChoice(size_t index, std::string* body) {
     body->append(",\"prompt_token_ids\":");
     AppendTokenIds(prompt ? prompt->tokens : std::vector<TokenId>(), body);
   }
+  if (hidden_states_.Has(index)) {
+    body->push_back(',');
+    hidden_states_.AppendMember(index, body);
+  }
   body->push_back('}');
 }
 
@@ -180,7 +186,8 @@ CompletionStreamEncoder::CompletionStreamEncoder(const AnswerHead& head,
                                                  const GenerationOptions& options)
     : AnswerStream(head, "text_completion", options),
       n_(static_cast<size_t>(options.n)),
-      with_top_(options.top_logprobs > 0) {
+      with_top_(options.top_logprobs > 0),
+      hidden_states_(options) {
   plain_tail_ = "\",\"logprobs\":null,\"finish_reason\":null";
   EndEvent({}, &plain_tail_);
 }
@@ -190,6 +197,7 @@ void CompletionStreamEncoder::OnPrompt(PromptEcho prompt) {
 }
 
 void CompletionStreamEncoder::OnDelta(const TextDelta& delta, std::string* out) {
+  hidden_states_.Note(delta);
   const Events events = EventsOf(delta, out);
   if (!events.content && !events.finish) return;
   const size_t index = static_cast<size_t>(delta.index);
@@ -204,7 +212,9 @@ void CompletionStreamEncoder::OnDelta(const TextDelta& delta, std::string* out) 
     }
   }
   if (events.content) AppendContent(delta, out);
-  if (events.finish) AppendFinish(delta, !events.content, out);
+  if (!events.finish) return;
+  AppendFinish(delta, !events.content, out);
+  if (hidden_states_.Has(index)) AppendHiddenStates(delta, out);
 }
 
 void CompletionStreamEncoder::AppendPrompt(const PromptEcho& prompt, const TextDelta& delta,
@@ -254,6 +264,13 @@ void CompletionStreamEncoder::AppendFinish(const TextDelta& delta, bool with_tok
     out->append("\"logprobs\":null");
   }
   AppendFinishReason(delta, out);
+  EndEvent(delta.usage, out);
+}
+
+void CompletionStreamEncoder::AppendHiddenStates(const TextDelta& delta, std::string* out) {
+  BeginEvent(delta.index, out);
+  out->append(",\"text\":\"\",\"logprobs\":null,\"finish_reason\":null,");
+  hidden_states_.AppendMember(static_cast<size_t>(delta.index), out);
   EndEvent(delta.usage, out);
 }
 

@@ -8,6 +8,7 @@
 
 #include "api/openai/answer.h"
 #include "api/openai/answer_stream.h"
+#include "api/openai/last_hidden_states.h"
 #include "message/text_delta.h"
 #include "message/text_request.h"
 
@@ -66,6 +67,7 @@ class CompletionAnswer {
   bool token_ids_;
   std::vector<PromptEcho> prompts_;
   std::vector<Choice> choices_;
+  LastHiddenStates hidden_states_;
   Status error_;
 };
 
@@ -90,12 +92,14 @@ class CompletionStreamEncoder : public AnswerStream {
   void AppendPrompt(const PromptEcho& prompt, const TextDelta& delta, std::string* out);
   void AppendContent(const TextDelta& delta, std::string* out);
   void AppendFinish(const TextDelta& delta, bool with_tokens, std::string* out);
+  void AppendHiddenStates(const TextDelta& delta, std::string* out);
   void AppendTokens(const TextDelta& delta, std::string* out);
 
   size_t n_;
   bool with_top_;
   std::vector<PromptEcho> prompts_;
   std::vector<Choice> choices_;
+  LastHiddenStates hidden_states_;
 };
 
 }  // namespace portico::api::openai

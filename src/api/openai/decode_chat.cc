@@ -3,10 +3,11 @@
 #include <string_view>
 #include <utility>
 
+#include "api/common/field_reader.h"
+#include "api/common/generation_fields.h"
 #include "api/openai/chat_messages.h"
-#include "api/openai/field_reader.h"
-#include "api/openai/generation_fields.h"
 #include "api/openai/template_variables.h"
+#include "api/openai/tool_fields.h"
 #include "text/json_element.h"
 
 namespace portico::api::openai {
@@ -14,33 +15,22 @@ namespace {
 
 struct ChatDraft : GenerationDraft {
   ChatRequest request;
+  ToolFields tools;
   ReasoningFields reasoning;
   std::optional<int32_t> max_completion_tokens;
+  bool takes_images = false;
+  std::vector<MediaItem> images;
 };
 
 Status ReadMessages(std::string_view, Element value, ChatDraft* draft) {
   draft->request.messages = JsonOf(value);
-  return NormalizeMessages(&draft->request.messages);
+  return NormalizeMessages(&draft->request.messages,
+                           draft->takes_images ? &draft->images : nullptr);
 }
 
-Status ReadTools(std::string_view, Element value, ChatDraft* draft) {
-  Json tools = JsonOf(value);
-  PORTICO_RETURN_IF_ERROR(CheckTools(tools));
-  if (!tools.as_array().empty()) draft->request.tools = std::move(tools);
-  return OkStatus();
-}
-
-Status ReadToolChoice(std::string_view name, Element value, ChatDraft* draft) {
-  std::string_view text;
-  if (!value.get(text) && (text == "auto" || text == "none")) {
-    draft->request.tool_choice = text;
-    return OkStatus();
-  }
-  if (value.is_object() || (value.is_string() && text == "required")) {
-    return InvalidArgument(name,
-                           "tool_choice: only \"auto\" and \"none\" are supported by this server");
-  }
-  return WrongValue(name, "\"auto\" or \"none\"", value);
+template <Status (*kRead)(std::string_view, Element, ToolFields*)>
+Status ReadToolField(std::string_view name, Element value, ChatDraft* draft) {
+  return kRead(name, value, &draft->tools);
 }
 
 Status ReadDocuments(std::string_view name, Element value, ChatDraft* draft) {
@@ -70,6 +60,10 @@ Status ReadMaxTokens(std::string_view name, Element value, ChatDraft* draft) {
   return ReadInt32(name, value, {1, kMaxInt32}, &draft->options.max_tokens);
 }
 
+Status ReadMaxThinkingTokens(std::string_view name, Element value, ChatDraft* draft) {
+  return ReadInt32(name, value, {0, kMaxInt32}, &draft->options.max_thinking_tokens);
+}
+
 Status ReadMaxCompletionTokens(std::string_view name, Element value, ChatDraft* draft) {
   return ReadInt32(name, value, {1, kMaxInt32}, &draft->max_completion_tokens);
 }
@@ -90,9 +84,9 @@ Status ReadContinueFinalMessage(std::string_view name, Element value, ChatDraft*
   return ReadBool(name, value, &draft->request.continue_final_message);
 }
 
-// No reasoning parser exists yet, so there is nothing to separate either way.
-Status CheckIsBool(std::string_view name, Element value, ChatDraft*) {
-  return value.is_bool() ? OkStatus() : WrongValue(name, "true or false", value);
+template <bool ChatRequest::* kMember>
+Status ReadChatFlag(std::string_view name, Element value, ChatDraft* draft) {
+  return ReadBool(name, value, &(draft->request.*kMember));
 }
 
 // Fields of the completions API, which a chat request may have only by mistake.
@@ -114,16 +108,20 @@ constexpr FieldReader<ChatDraft> kChat[] = {
     {"continue_final_message", ReadContinueFinalMessage},
     {"documents", ReadDocuments},
     {"echo", RefuseTrue},
+    {"function_call", ReadToolField<ReadFunctionCall>},
+    {"functions", ReadToolField<ReadFunctions>},
     {"logprobs", ReadLogprobs},
     {"max_completion_tokens", ReadMaxCompletionTokens},
+    {"max_thinking_tokens", ReadMaxThinkingTokens},
     {"max_tokens", ReadMaxTokens},
     {"messages", ReadMessages},
+    {"parallel_tool_calls", ReadChatFlag<&ChatRequest::parallel_tool_calls>},
     {"reasoning", ReadReasoningField},
     {"reasoning_effort", ReadEffortField},
-    {"separate_reasoning", CheckIsBool},
-    {"stream_reasoning", CheckIsBool},
-    {"tool_choice", ReadToolChoice},
-    {"tools", ReadTools},
+    {"separate_reasoning", ReadChatFlag<&ChatRequest::separate_reasoning>},
+    {"stream_reasoning", ReadChatFlag<&ChatRequest::stream_reasoning>},
+    {"tool_choice", ReadToolField<ReadToolChoice>},
+    {"tools", ReadToolField<ReadTools>},
     {"top_logprobs", ReadTopLogprobs},
 };
 static_assert(IsSortedByName(kChat));
@@ -143,11 +141,10 @@ Status CheckChat(const ChatDraft& draft) {
   return OkStatus();
 }
 
-}  // namespace
-
-StatusOr<ChatRequest> DecodeChat(const std::string& body, simdjson::dom::parser& parser,
-                                 std::vector<std::string>* unknown_fields) {
+StatusOr<ChatRequest> Decode(const std::string& body, simdjson::dom::parser& parser,
+                             std::vector<std::string>* unknown_fields, bool takes_images) {
   ChatDraft draft;
+  draft.takes_images = takes_images;
   PORTICO_RETURN_IF_ERROR(ReadBody(body, parser, kChat, &draft, [&](auto name, auto value) {
     return ReadSharedField(name, value, &draft, unknown_fields);
   }));
@@ -155,14 +152,36 @@ StatusOr<ChatRequest> DecodeChat(const std::string& body, simdjson::dom::parser&
 
   ChatRequest request = std::move(draft.request);
   request.options = std::move(draft.options);
+  if (!draft.images.empty()) {
+    auto extras = request.options.extras == nullptr
+                      ? std::make_shared<RequestExtras>()
+                      : std::make_shared<RequestExtras>(*request.options.extras);
+    auto media = std::make_shared<RequestMedia>();
+    media->field = "messages";
+    media->images = std::move(draft.images);
+    extras->media = std::move(media);
+    request.options.extras = std::move(extras);
+  }
   if (draft.max_completion_tokens) {
     request.options.max_tokens = draft.max_completion_tokens;
     request.options.max_tokens_field = "max_completion_tokens";
   }
   request.options.best_of = request.options.n;
-  if (request.tool_choice.empty()) request.tool_choice = request.tools.is_null() ? "none" : "auto";
+  PORTICO_RETURN_IF_ERROR(TakeTools(std::move(draft.tools), &request));
   AddReasoningVariables(draft.reasoning, &request.chat_template_kwargs);
   return request;
+}
+
+}  // namespace
+
+StatusOr<ChatRequest> DecodeChat(const std::string& body, simdjson::dom::parser& parser,
+                                 std::vector<std::string>* unknown_fields) {
+  return Decode(body, parser, unknown_fields, /*takes_images=*/false);
+}
+
+StatusOr<ChatRequest> DecodeChatWithImages(const std::string& body, simdjson::dom::parser& parser,
+                                           std::vector<std::string>* unknown_fields) {
+  return Decode(body, parser, unknown_fields, /*takes_images=*/true);
 }
 
 }  // namespace portico::api::openai

@@ -26,4 +26,9 @@ namespace portico::api::openai {
 StatusOr<ChatRequest> DecodeChat(const std::string& body, simdjson::dom::parser& parser,
                                  std::vector<std::string>* unknown_fields = nullptr);
 
+// The same for answers by an engine that may see: image_url parts go to the extras' media, and {"type": "image"} stays in
+// their place.
+StatusOr<ChatRequest> DecodeChatWithImages(const std::string& body, simdjson::dom::parser& parser,
+                                           std::vector<std::string>* unknown_fields);
+
 }  // namespace portico::api::openai

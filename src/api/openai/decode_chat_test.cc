@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "api/openai/field_reader.h"
+#include "api/common/field_reader.h"
 
 namespace portico::api::openai {
 namespace {
@@ -32,7 +32,7 @@ TEST(DecodeChat, FillsDefaultsWhereTheRequestIsSilent) {
   EXPECT_EQ(options.best_of, 1);
   EXPECT_FALSE(options.stream || options.logprobs || options.include_usage);
   EXPECT_TRUE(options.skip_special_tokens);
-  EXPECT_EQ(request->tool_choice, "none");
+  EXPECT_EQ(request->tool_choice.mode, ToolChoice::Mode::kNone);
   EXPECT_TRUE(request->add_generation_prompt);
   EXPECT_TRUE(request->tools.is_null());
   EXPECT_TRUE(request->chat_template_kwargs.is_null());
@@ -162,50 +162,61 @@ const WrongField kWrong[] = {
       "[{\"type\":\"custom\",\"function\":{\"name\":\"f\"}}]",
       "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":7}}]",
       "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"description\":7}}]",
-      "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":7}}]"}},
+      "[{\"type\":\"function\",\"function\":{\"name\":\"f\",\"strict\":7}}]",
+      "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}},"
+      "{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]"}},
     {"tool_choice",
      {"\"required\"", "{\"type\":\"function\",\"function\":{\"name\":\"f\"}}", "\"x\"", "7"}},
     {"reasoning_effort", {"true", "1", "0.995", "-0.1", "\"extreme\"", "[]"}},
     {"reasoning",
      {"7", "\"high\"", "{\"effort\":\"x\"}", "{\"enabled\":1}", "{\"max_tokens\":5}",
       "{\"exclude\":true}"}},
-    // What cannot be honoured yet.
     {"response_format",
-     {"{\"type\":\"json_object\"}", "7", "{}",
+     {"7", "{}", "{\"type\":\"xml\"}",
       "{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"x\"}}"}},
+    {"regex", {"7"}},
+    {"ebnf", {"\"\"", "{}"}},
+    {"json_schema", {"\"\"", "7"}},
+    {"structural_tag", {"\" \"", "7"}},
+    {"guided_choice", {"[]", "[7]", "\"x\""}},
+    {"structured_outputs", {"{}", "7", "{\"xml\":1}", "{\"json_object\":false}"}},
+    // What cannot be honoured yet.
     {"audio", {"{\"voice\":\"x\"}"}},
     {"modalities", {"[\"text\",\"audio\"]", "7"}},
+    {"audios", {"[\"a.wav\"]", "\"a.wav\""}},
+    {"images", {"[\"a.png\"]"}},
+    {"videos", {"[\"a.mp4\"]"}},
+    {"stage_params", {"{\"talker\":{}}"}},
+    {"stage_sampling", {"{\"thinker\":{\"top_k\":1}}", "7"}},
+    {"talker_temperature", {"0.5"}},
+    {"talker_max_new_tokens", {"1"}},
+    {"video_fps", {"2"}},
     {"prediction", {"{\"type\":\"content\",\"content\":\"x\"}"}},
     {"web_search_options", {"{}"}},
-    {"functions", {"[{\"name\":\"f\"}]"}},
+    {"functions", {"7", "[7]", "[{\"name\":\"\"}]", "[{\"name\":\"f\"},{\"name\":\"f\"}]"}},
     {"function_call", {"{\"name\":\"f\"}"}},
     {"store", {"true", "1"}},
     {"service_tier", {"\"flex\"", "7"}},
     {"verbosity", {"\"low\"", "7"}},
-    {"parallel_tool_calls", {"false", "1"}},
-    {"regex", {"\"a+\"", "7"}},
-    {"ebnf", {"\"root ::= 'x'\""}},
-    {"json_schema", {"\"{}\"", "{}"}},
-    {"structural_tag", {"\"x\""}},
-    {"stop_regex", {"\"x\"", "[\"x\"]"}},
-    {"lora_path", {"\"x\"", "7"}},
-    {"session_params", {"{}"}},
+    {"parallel_tool_calls", {"1", "\"no\""}},
+    {"stop_regex", {"7", "[7]", "\"\""}},
+    {"lora_path", {"7", "[\"a\",\"b\"]"}},
+    {"session_params", {"{}", "7", "{\"id\":7}", "{\"id\":\"a\",\"other\":1}"}},
     {"session_id", {"\"x\""}},
-    {"custom_logit_processor", {"\"x\""}},
-    {"custom_params", {"{}"}},
+    {"custom_logit_processor", {"7"}},
+    {"custom_params", {"7", "[1]"}},
     {"input_ids", {"[1]", "[]"}},
-    {"return_hidden_states", {"true", "\"last\""}},
-    {"return_routed_experts", {"true"}},
+    {"return_hidden_states", {"7", "\"first\""}},
+    {"return_routed_experts", {"7"}},
     {"return_prompt_token_ids", {"true"}},
     {"return_meta_info", {"true"}},
-    {"bootstrap_host", {"\"x\""}},
-    {"bootstrap_port", {"7"}},
-    {"bootstrap_room", {"7"}},
-    {"data_parallel_rank", {"1"}},
-    {"priority", {"1"}},
-    {"extra_key", {"\"x\""}},
-    {"cache_salt", {"\"x\""}},
-    {"guided_json", {"{}"}},
+    {"bootstrap_host", {"7"}},
+    {"bootstrap_port", {"0", "65536"}},
+    {"bootstrap_room", {"-1"}},
+    {"data_parallel_rank", {"-1", "\"0\""}},
+    {"priority", {"1.5"}},
+    {"extra_key", {"7"}},
+    {"cache_salt", {"7"}},
     {"best_of", {"2", "\"1\""}},
     {"echo", {"true", "1"}},
 };
@@ -227,6 +238,10 @@ TEST(DecodeChat, DefaultsOfFieldsThatCannotBeHonouredAreAccepted) {
   for (const char* members : {R"("response_format":{"type":"text"})",
                               R"("response_format":{ "type" : "text" })",
                               R"("modalities":["text"])",
+                              R"("audios":[])",
+                              R"("images":null)",
+                              R"("stage_sampling":{})",
+                              R"("talker_top_k":null)",
                               R"("store":false)",
                               R"("service_tier":"auto")",
                               R"("service_tier":"default")",
@@ -250,14 +265,34 @@ TEST(DecodeChat, DefaultsOfFieldsThatCannotBeHonouredAreAccepted) {
   }
 }
 
+TEST(DecodeChat, WhatOnlySomeEnginesHonourIsCarried) {
+  const auto request = With(
+      R"("lora_path":"a","session_params":{"id":"s","rid":"r","offset":-2},"stop_regex":["x+"],)"
+      R"("custom_params":{"k":[1]},"data_parallel_rank":1,"priority":-3,"extra_key":["e"],)"
+      R"("return_hidden_states":"last")");
+  ASSERT_TRUE(request.ok()) << request.status();
+  const RequestExtras& extras = *request->options.extras;
+  EXPECT_EQ(extras.lora_path, "a");
+  EXPECT_EQ(extras.session->id, "s");
+  EXPECT_EQ(extras.session->rid, "r");
+  EXPECT_EQ(extras.session->offset, -2);
+  EXPECT_EQ(extras.stop_regex, std::vector<std::string>{"x+"});
+  EXPECT_EQ(extras.custom_params, R"({"k":[1]})");
+  EXPECT_EQ(extras.data_parallel_rank, 1);
+  EXPECT_EQ(extras.extra_key, "e");
+  EXPECT_TRUE(extras.return_hidden_states && extras.only_last_hidden_state);
+  EXPECT_EQ(request->options.priority, -3);
+  EXPECT_EQ(With(R"("lora_path":null,"extra_key":"","stop_regex":[])")->options.extras, nullptr);
+}
+
 TEST(DecodeChat, MessagesSayWhatCameInstead) {
   EXPECT_EQ(MessageOf(With(R"("temperature":"7")").status()),
             "temperature must be a number of at least 0, got \"7\"");
   EXPECT_EQ(MessageOf(With(R"("n":129)").status()), "n must be an integer from 1 to 128, got 129");
   EXPECT_EQ(MessageOf(With(R"("top_p":[1])").status()),
             "top_p must be a number above 0 and at most 1, got a list");
-  EXPECT_EQ(MessageOf(With(R"("lora_path":"x")").status()),
-            "lora_path is not supported by this server: leave it out");
+  EXPECT_EQ(MessageOf(With(R"("prediction":{})").status()),
+            "prediction is not supported by this server: leave it out");
   auto cut = With("\"stream\":\"" + std::string(5000, 'x') + "\"");
   EXPECT_LT(MessageOf(cut.status()).size(), 120u);
 }
@@ -336,11 +371,19 @@ TEST(DecodeChat, UnknownFieldsAreIgnoredAndListed) {
 TEST(DecodeChat, ToolsGoToTheTemplate) {
   auto request = With(R"("tools":[{"type":"function","function":{"name":"f","parameters":{}}}])");
   ASSERT_TRUE(request.ok());
-  EXPECT_EQ(request->tool_choice, "auto");
+  EXPECT_EQ(request->tool_choice.mode, ToolChoice::Mode::kAuto);
   EXPECT_EQ(request->tools.Dump(),
             R"([{"type":"function","function":{"name":"f","parameters":{}}}])");
   request = With(R"("tool_choice":"none","tools":[{"type":"function","function":{"name":"f"}}])");
-  EXPECT_EQ(request->tool_choice, "none");
+  EXPECT_EQ(request->tool_choice.mode, ToolChoice::Mode::kNone);
+  request = With(R"("functions":[{"name":"f"}],"function_call":{"name":"f"})");
+  EXPECT_EQ(request->tool_choice.mode, ToolChoice::Mode::kRequired);
+  EXPECT_EQ(request->tool_choice.name, "f");
+  EXPECT_TRUE(request->options.legacy_functions);
+  request = With(R"("tools":[{"type":"function","function":{"name":"f"}},
+      {"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"allowed_tools",
+      "allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"g"}}]}})");
+  EXPECT_EQ(request->tool_choice.allowed, std::vector<std::string>{"g"});
 }
 
 TEST(DecodeChat, ReasoningFieldsBecomeTemplateVariables) {

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <utility>
 
-#include "api/openai/field_reader.h"
-#include "api/openai/generation_fields.h"
-#include "api/openai/prompt_field.h"
+#include "api/common/field_reader.h"
+#include "api/common/generation_fields.h"
+#include "api/common/prompt_field.h"
 
 namespace portico::api::openai {
 namespace {

@@ -5,9 +5,9 @@
 #include <limits>
 #include <utility>
 
-#include "api/openai/field_reader.h"
-#include "api/openai/prompt_field.h"
-#include "api/openai/refused_fields.h"
+#include "api/common/field_reader.h"
+#include "api/common/prompt_field.h"
+#include "api/common/refused_fields.h"
 
 namespace portico::api::openai {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <utility>
 
+#include "api/common/field_reader.h"
+#include "api/common/prompt_field.h"
+#include "api/common/refused_fields.h"
 #include "api/openai/decode_embedding.h"
-#include "api/openai/field_reader.h"
-#include "api/openai/prompt_field.h"
-#include "api/openai/refused_fields.h"
 
 namespace portico::api::openai {
 namespace {

@@ -95,12 +95,12 @@ using NativeClassifyApi = PoolingApi<DecodeNativeClassify, CheckClassifies, Plan
 
 }  // namespace
 
-void AddEmbeddingRoutes(Router& router) {
-  router.Add("POST", "/v1/embeddings", Access::kKey, HandlePlanned<EmbeddingsApi>);
-  router.Add("POST", "/v1/classify", Access::kKey, HandlePlanned<ClassifyApi>);
+void AddEmbeddingRoutes(RouteTable& routes) {
+  routes.Add("POST", "/v1/embeddings", Access::kKey, HandlePlanned<EmbeddingsApi>);
+  routes.Add("POST", "/v1/classify", Access::kKey, HandlePlanned<ClassifyApi>);
   for (const char* method : {"POST", "PUT"}) {
-    router.Add(method, "/encode", Access::kKey, HandlePlanned<EncodeApi>);
-    router.Add(method, "/classify", Access::kKey, HandlePlanned<NativeClassifyApi>);
+    routes.Add(method, "/encode", Access::kKey, HandlePlanned<EncodeApi>);
+    routes.Add(method, "/classify", Access::kKey, HandlePlanned<NativeClassifyApi>);
   }
 }
 

@@ -1,10 +1,10 @@
 // POST /v1/embeddings, /v1/classify, /encode and /classify.
 #pragma once
 
-#include "api/router.h"
+#include "api/route_table.h"
 
 namespace portico::api::openai {
 
-void AddEmbeddingRoutes(Router& router);
+void AddEmbeddingRoutes(RouteTable& routes);
 
 }  // namespace portico::api::openai

@@ -5,6 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
+#include "api/openai/audio/chat_audio_call.h"
+#include "api/openai/audio/decode_chat_audio.h"
 #include "api/openai/chat_encoder.h"
 #include "api/openai/completion_encoder.h"
 #include "api/openai/decode_chat.h"
@@ -15,6 +18,7 @@
 #include "api/planning.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "pipeline/pipeline.h"
 #include "service/model_task.h"
 #include "service/plan.h"
 
@@ -37,7 +41,7 @@ void LogRequest(const ShardContext& shard, const AnswerHead& head, const Generat
       "{:.2f}, "
       "stream {}",
       head.id, head.model, plan.prompts.size(), tokens, plan.options.n,
-      plan.prompts.front().max_new_tokens, plan.sampling.temperature, plan.options.stream);
+      plan.prompts.front().max_new_tokens, plan.sampling->temperature, plan.options.stream);
 }
 
 // A planned request and the model that answers it.
@@ -61,6 +65,7 @@ struct TextApi {
     PORTICO_ASSIGN_OR_RETURN(planned.model,
                              FindAble(*context.api.models, request.options.model, CheckGenerates));
     PORTICO_ASSIGN_OR_RETURN(planned.plan, Form::Plan(*planned.model, request));
+    PORTICO_RETURN_IF_ERROR(ReadMedia(context.api, &planned));
     planned.plan.arrival = arrival;
     return planned;
   }
@@ -68,6 +73,7 @@ struct TextApi {
   static void Answer(ExchangePtr exchange, ShardContext& shard, Planned planned) {
     const ServingModel& model = *planned.model;
     GenerationPlan& plan = planned.plan;
+    plan.options.reasoning_field = shard.api.reasoning_field;
     AnswerHead head = MakeAnswerHead(Form::kIdPrefix, plan.options.rid, model.id);
     LogRequest(shard, head, plan);
     if (plan.options.stream) {
@@ -85,7 +91,7 @@ struct ChatForm {
   using Answer = ChatAnswer;
   using Encoder = ChatStreamEncoder;
   static constexpr std::string_view kIdPrefix = "chatcmpl-";
-  static constexpr auto Decode = DecodeChat;
+  static constexpr auto Decode = DecodeChatWithImages;
   static constexpr auto Plan = PlanChat;
 };
 
@@ -97,27 +103,66 @@ struct CompletionForm {
   static constexpr auto Plan = PlanCompletion;
 };
 
+// Chats that are heard or answered aloud go to the pipeline.
+struct AudioChatApi {
+  struct Planned {
+    AudioChat chat;
+    std::string body;  // of a chat of text alone
+  };
+
+  static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
+                                   const PlanContext& context) {
+    Planned planned;
+    PORTICO_ASSIGN_OR_RETURN(planned.chat, DecodeAudioChat(body, parser, *context.api.pipeline,
+                                                           !context.api.models->models().empty()));
+    if (planned.chat.request.chat == nullptr) planned.body = body;
+    return planned;
+  }
+
+  static void Answer(ExchangePtr exchange, ShardContext& shard, Planned planned) {
+    if (planned.chat.request.chat != nullptr) {
+      return AnswerAudioChat(std::move(exchange), shard, std::move(planned.chat));
+    }
+    exchange->request.body = std::move(planned.body);
+    HandlePlanned<TextApi<ChatForm>>(std::move(exchange), shard);
+  }
+};
+
+void HandleChat(ExchangePtr exchange, ShardContext& shard) {
+  const bool pipeline = shard.api.models->ready() && shard.api.pipeline != nullptr;
+  if (pipeline && (shard.api.pipeline->thinks() || MayHaveAudio(exchange->request.body))) {
+    return HandlePlanned<AudioChatApi>(std::move(exchange), shard);
+  }
+  HandlePlanned<TextApi<ChatForm>>(std::move(exchange), shard);
+}
+
 void HandleModels(ExchangePtr exchange, ShardContext& shard) {
   if (!shard.api.models->ready()) {
     return ReplyError(*exchange, shard.api, shard.api.models->Find("").status());
   }
-  ReplyJson(*exchange, shard.api, 200, ModelListBody(shard.api.models->models()));
+  // A pipeline without a served model is a model itself.
+  const pipeline::Pipeline* pipeline = shard.api.pipeline;
+  const bool alone = pipeline != nullptr && shard.api.models->models().empty();
+  ReplyJson(*exchange, shard.api, 200,
+            ModelListBody(shard.api.models->models(), alone ? pipeline->config().name : ""));
 }
 
 void HandleModel(ExchangePtr exchange, ShardContext& shard) {
-  auto model =
-      shard.api.models->Find(std::string_view(exchange->request.path).substr(kModelsPath.size()));
+  // "org/name" comes as it is or as "org%2Fname".
+  const std::string name =
+      absl::StrReplaceAll(exchange->request.path.substr(kModelsPath.size()), {{"%2F", "/"}});
+  auto model = shard.api.models->Find(name);
   if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
   ReplyJson(*exchange, shard.api, 200, ModelBody(**model));
 }
 
 }  // namespace
 
-void AddOpenAiRoutes(Router& router) {
-  router.Add("POST", "/v1/chat/completions", Access::kKey, HandlePlanned<TextApi<ChatForm>>);
-  router.Add("POST", "/v1/completions", Access::kKey, HandlePlanned<TextApi<CompletionForm>>);
-  router.Add("GET", "/v1/models", Access::kKey, HandleModels);
-  router.Add("GET", "/v1/models/*", Access::kKey, HandleModel);
+void AddOpenAiRoutes(RouteTable& routes) {
+  routes.Add("POST", "/v1/chat/completions", Access::kKey, HandleChat);
+  routes.Add("POST", "/v1/completions", Access::kKey, HandlePlanned<TextApi<CompletionForm>>);
+  routes.Add("GET", "/v1/models", Access::kKey, HandleModels);
+  routes.Add("GET", "/v1/models/*", Access::kKey, HandleModel);
 }
 
 }  // namespace portico::api::openai

@@ -1,10 +1,10 @@
 // OpenAI's routes: /v1/chat/completions, /v1/completions, /v1/models.
 #pragma once
 
-#include "api/router.h"
+#include "api/route_table.h"
 
 namespace portico::api::openai {
 
-void AddOpenAiRoutes(Router& router);
+void AddOpenAiRoutes(RouteTable& routes);
 
 }  // namespace portico::api::openai

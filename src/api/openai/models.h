@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "service/serving_model.h"
@@ -9,6 +10,8 @@
 namespace portico::api::openai {
 
 std::string ModelBody(const ServingModel& model);
-std::string ModelListBody(const std::vector<const ServingModel*>& models);
+// `pipeline`: the name of one that is a model itself, or "".
+std::string ModelListBody(const std::vector<const ServingModel*>& models,
+                          std::string_view pipeline = {});
 
 }  // namespace portico::api::openai

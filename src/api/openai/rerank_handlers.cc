@@ -52,6 +52,9 @@ PoolingResult ResultOf(const ScoreBoard& board, const std::vector<int32_t>& size
 
 template <bool kCohere>
 struct RerankApi {
+  // The query is tokenized with each item, so work grows with the square of the body: 1 KiB is 0.25 MiB of text.
+  static constexpr size_t kLongBody = 1 << 10;
+
   struct Planned {
     const ServingModel* model = nullptr;
     PoolingPlan pooling;   // of a classifier
@@ -101,12 +104,12 @@ struct RerankApi {
 
 }  // namespace
 
-void AddRerankRoutes(Router& router) {
+void AddRerankRoutes(RouteTable& routes) {
   for (const char* method : {"POST", "PUT"}) {
-    router.Add(method, "/v1/rerank", Access::kKey, HandlePlanned<RerankApi<false>>);
+    routes.Add(method, "/v1/rerank", Access::kKey, HandlePlanned<RerankApi<false>>);
   }
   for (const char* path : {"/rerank", "/v2/rerank"}) {
-    router.Add("POST", path, Access::kKey, HandlePlanned<RerankApi<true>>);
+    routes.Add("POST", path, Access::kKey, HandlePlanned<RerankApi<true>>);
   }
 }
 

@@ -67,6 +67,9 @@ std::string ScoreBody(PoolingResult result, bool softmax, const std::string& mod
 }
 
 struct ScoreApi {
+  // The query is tokenized with each item, so work grows with the square of the body: 1 KiB is 0.25 MiB of text.
+  static constexpr size_t kLongBody = 1 << 10;
+
   struct Planned {
     const ServingModel* model = nullptr;
     GenerationPlan plan;
@@ -120,8 +123,8 @@ struct ScoreApi {
 
 }  // namespace
 
-void AddScoreRoute(Router& router) {
-  router.Add("POST", "/v1/score", Access::kKey, HandlePlanned<ScoreApi>);
+void AddScoreRoute(RouteTable& routes) {
+  routes.Add("POST", "/v1/score", Access::kKey, HandlePlanned<ScoreApi>);
 }
 
 }  // namespace portico::api::openai

@@ -1,10 +1,10 @@
 // POST /v1/score.
 #pragma once
 
-#include "api/router.h"
+#include "api/route_table.h"
 
 namespace portico::api::openai {
 
-void AddScoreRoute(Router& router);
+void AddScoreRoute(RouteTable& routes);
 
 }  // namespace portico::api::openai

@@ -1,7 +1,7 @@
 // Reasoning fields → variables of the chat template, as SGLang sets them.
 #pragma once
 
-#include "api/openai/field_reader.h"
+#include "api/common/field_reader.h"
 #include "base/status.h"
 #include "text/json.h"
 

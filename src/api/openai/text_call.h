@@ -10,7 +10,7 @@
 #include "api/openai/answer.h"
 #include "api/reply.h"
 #include "base/prefetch.h"
-#include "net/exchange.h"
+#include "net/http/exchange.h"
 #include "service/best_of.h"
 #include "service/generation.h"
 
@@ -24,6 +24,7 @@ class TextCall : public ExchangeCall, public TextSink {
   // Submits the plan; for Launch().
   Status Start(const ServingModel& model, GenerationPlan plan) {
     rid = plan.options.rid;
+    if (plan.prompts.size() == 1) exchange_->NotePrompt(*plan.prompts.front().ids);
     TextSink* sink = this;
     if (plan.options.best_of > plan.options.n) sink = &best_of_.emplace(&plan, this);
     PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,

@@ -4,12 +4,13 @@
 #include <string>
 #include <utility>
 
+#include "api/control_call.h"
 #include "api/model_name.h"
 #include "api/query.h"
 #include "api/reply.h"
+#include "service/each_engine.h"
 #include "service/load_report.h"
 #include "service/pause.h"
-#include "service/profiling.h"
 #include "text/json.h"
 
 namespace portico::api {
@@ -31,7 +32,13 @@ void ReplyDone(net::Exchange& exchange, const ApiContext& api, const Status& sta
   ReplyJson(exchange, api, 200, Json(JsonObject{{"message", message}, {"status", "ok"}}).Dump());
 }
 
-Status Pause(const std::string& body, const ModelRegistry& models) {
+// What a control route asks for, and of which model.
+struct Asked {
+  EngineControl control;
+  std::string model;  // empty: all
+};
+
+StatusOr<Asked> ReadPause(const std::string& body) {
   PORTICO_ASSIGN_OR_RETURN(const Json request, ReadObject(body));
   const Json* mode = request.Find("mode");
   std::string word = "abort";  // SGLang's default over HTTP
@@ -40,30 +47,33 @@ Status Pause(const std::string& body, const ModelRegistry& models) {
     word = mode->as_string();
   }
   PORTICO_ASSIGN_OR_RETURN(const PauseMode parsed, ParsePauseMode(word));
-  PORTICO_ASSIGN_OR_RETURN(const std::string model, ModelInBody(request));
-  return PauseEngines(models, model, parsed);
+  PORTICO_ASSIGN_OR_RETURN(std::string model, ModelInBody(request));
+  return Asked{PauseControl{parsed}, std::move(model)};
 }
 
-void ReplyPause(net::Exchange& exchange, const ApiContext& api, const Status& status,
-                std::string_view message) {
-  if (status.ok() && api.on_pause_change) api.on_pause_change();
-  ReplyDone(exchange, api, status, message);
-}
-
-void HandlePause(ExchangePtr exchange, ShardContext& shard) {
-  ReplyPause(*exchange, shard.api, Pause(exchange->request.body, *shard.api.models),
-             "Generation is paused.");
-}
-
-Status Continue(const std::string& body, const ModelRegistry& models) {
+StatusOr<Asked> ReadContinue(const std::string& body) {
   PORTICO_ASSIGN_OR_RETURN(const Json request, ReadObject(body));
-  PORTICO_ASSIGN_OR_RETURN(const std::string model, ModelInBody(request));
-  return ContinueEngines(models, model);
+  PORTICO_ASSIGN_OR_RETURN(std::string model, ModelInBody(request));
+  return Asked{ContinueControl{}, std::move(model)};
 }
 
-void HandleContinue(ExchangePtr exchange, ShardContext& shard) {
-  ReplyPause(*exchange, shard.api, Continue(exchange->request.body, *shard.api.models),
-             "Generation goes on.");
+void AnswerPause(ExchangePtr exchange, ShardContext& shard, const Status& status) {
+  if (status.ok() && shard.api.on_pause_change) shard.api.on_pause_change();
+  ReplyDone(*exchange, shard.api, status, "Generation is paused.");
+}
+
+void AnswerContinue(ExchangePtr exchange, ShardContext& shard, const Status& status) {
+  if (status.ok() && shard.api.on_pause_change) shard.api.on_pause_change();
+  ReplyDone(*exchange, shard.api, status, "Generation goes on.");
+}
+
+template <StatusOr<Asked> (*kRead)(const std::string&),
+          void (*kAnswer)(ExchangePtr, ShardContext&, const Status&)>
+void HandleControl(ExchangePtr exchange, ShardContext& shard) {
+  const StatusOr<Asked> asked = kRead(exchange->request.body);
+  if (!asked.ok()) return ReplyError(*exchange, shard.api, asked.status());
+  ControlEngines(*shard.api.models, asked->model, asked->control, Clock::now() + kControlPatience,
+                 AnswerWhenDone(std::move(exchange), shard, kAnswer));
 }
 
 StatusOr<JsonArray> ReadLoads(const net::HttpRequest& request, ApiContext& api) {
@@ -81,24 +91,21 @@ void HandleLoads(ExchangePtr exchange, ShardContext& shard) {
   ReplyJson(*exchange, shard.api, 200, kBody(*std::move(loads)).Dump());
 }
 
-template <Status (*kCall)(const ModelRegistry&)>
-void HandleProfile(ExchangePtr exchange, ShardContext& shard) {
-  const StatusOr<Json> body = ReadObject(exchange->request.body);
-  const Status status = body.ok() ? kCall(*shard.api.models) : body.status();
-  ReplyDone(*exchange, shard.api, status, "");
-}
-
 }  // namespace
 
-void AddControlRoutes(Router& router) {
-  router.Add("POST", "/pause_generation", Access::kKey, HandlePause);
-  router.Add("POST", "/continue_generation", Access::kKey, HandleContinue);
-  router.Add("GET", "/v1/loads", Access::kKey, HandleLoads<LoadsBody>);
-  router.Add("GET", "/get_load", Access::kKey, HandleLoads<OldLoadsBody>);
-  for (const char* method : {"GET", "POST"}) {
-    router.Add(method, "/start_profile", Access::kKey, HandleProfile<StartProfile>);
-    router.Add(method, "/stop_profile", Access::kKey, HandleProfile<StopProfile>);
-  }
+void AddControlRoutes(RouteTable& routes) {
+  routes.Add({.method = "POST",
+              .path = "/pause_generation",
+              .access = Access::kAdmin,
+              .max_body_bytes = kControlBody,
+              .handler = HandleControl<ReadPause, AnswerPause>});
+  routes.Add({.method = "POST",
+              .path = "/continue_generation",
+              .access = Access::kAdmin,
+              .max_body_bytes = kControlBody,
+              .handler = HandleControl<ReadContinue, AnswerContinue>});
+  routes.Add("GET", "/v1/loads", Access::kKey, HandleLoads<LoadsBody>);
+  routes.Add("GET", "/get_load", Access::kKey, HandleLoads<OldLoadsBody>);
 }
 
 }  // namespace portico::api

@@ -1,10 +1,10 @@
-// SGLang's routes for operators: pause, continue, loads, profiles.
+// SGLang's routes for operators: pause, continue, loads.
 #pragma once
 
-#include "api/router.h"
+#include "api/route_table.h"
 
 namespace portico::api {
 
-void AddControlRoutes(Router& router);
+void AddControlRoutes(RouteTable& routes);
 
 }  // namespace portico::api

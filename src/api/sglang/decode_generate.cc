@@ -7,22 +7,20 @@
 #include <string_view>
 #include <utility>
 
-#include "api/openai/field_reader.h"
-#include "api/openai/generation_fields.h"
-#include "api/openai/refused_fields.h"
+#include "api/common/constraint_fields.h"
+#include "api/common/extra_fields.h"
+#include "api/common/field_reader.h"
+#include "api/common/generation_fields.h"
+#include "api/common/refused_fields.h"
+#include "api/sglang/image_data.h"
 
 namespace portico::api::sglang {
 namespace {
 
-using openai::Element;
-using openai::FieldReader;
-using openai::IntRange;
-using openai::kMaxInt32;
-using openai::WrongValue;
-using openai::WrongValueAt;
 using Request = NativeGenerateRequest;
 
 constexpr size_t kMaxPrompts = 4096;
+constexpr std::string_view kImageData = "image_data";
 
 // Those keys of sampling_params that mean the same, in the same range, as OpenAI's fields.
 constexpr std::string_view kSharedSampling[] = {
@@ -47,36 +45,54 @@ Status ReadMaxNewTokens(Element value, NativeSampling* sampling) {
   sampling->options.max_tokens_field = "max_new_tokens";
   sampling->options.max_tokens.reset();  // null: whatever the context has room for
   if (value.is_null()) return OkStatus();
-  return openai::ReadInt32("max_new_tokens", value, {0, kMaxInt32}, &sampling->options.max_tokens);
+  return ReadInt32("max_new_tokens", value, {0, kMaxInt32}, &sampling->options.max_tokens);
 }
+
+// What other APIs call it.
+constexpr std::pair<std::string_view, std::string_view> kForeignNames[] = {
+    {"max_tokens", "max_new_tokens"},        {"max_completion_tokens", "max_new_tokens"},
+    {"n_predict", "max_new_tokens"},         {"max_length", "max_new_tokens"},
+    {"min_tokens", "min_new_tokens"},        {"seed", "sampling_seed"},
+    {"repeat_penalty", "repetition_penalty"}};
 
 Status ReadSamplingField(std::string_view name, Element value, NativeSampling* sampling) {
   if (name == "max_new_tokens") return ReadMaxNewTokens(value, sampling);
   if (value.is_null()) return OkStatus();
   GenerationOptions& options = sampling->options;
   if (name == "min_new_tokens") {
-    return openai::ReadInt32(name, value, {0, kMaxInt32}, &options.min_tokens);
+    return ReadInt32(name, value, {0, kMaxInt32}, &options.min_tokens);
   }
   if (name == "stream_interval") {
-    return openai::ReadInt32(name, value, {1, kMaxInt32}, &sampling->stream_interval);
+    return ReadInt32(name, value, {1, kMaxInt32}, &sampling->stream_interval);
   }
   if (name == "sampling_seed") {
     int64_t seed = 0;
-    PORTICO_RETURN_IF_ERROR(openai::ReadInt64(name, value, {INT64_MIN, INT64_MAX}, &seed));
+    PORTICO_RETURN_IF_ERROR(ReadInt64(name, value, {INT64_MIN, INT64_MAX}, &seed));
     options.seed = seed;
     return OkStatus();
   }
   if (std::find(std::begin(kSharedSampling), std::end(kSharedSampling), name) !=
       std::end(kSharedSampling)) {
-    openai::GenerationDraft draft;
+    GenerationDraft draft;
     draft.options = std::move(options);
-    const Status status = openai::ReadSharedField(name, value, &draft, nullptr);
+    const Status status = ReadSharedField(name, value, &draft, nullptr);
     options = std::move(draft.options);
     return status;
   }
+  if (name == "custom_params" || name == "stop_regex") {
+    return ReadExtraField(name, value, &options.extras);
+  }
   Status status;
-  if (openai::IsRefusedField(name, value, &status)) return status;
-  return InvalidArgument(name, fmt::format("{:.48} is no sampling parameter", name));
+  const bool constrains =
+      name == "json_schema" || name == "regex" || name == "ebnf" || name == "structural_tag";
+  if (constrains && ReadConstraintField(name, value, &options, &status)) return status;
+  for (const auto& [foreign, ours] : kForeignNames) {
+    if (name != foreign) continue;
+    return InvalidArgument(
+        name, fmt::format("{} is not a sampling parameter; did you mean {}?", name, ours));
+  }
+  if (IsRefusedField(name, value, &status)) return status;
+  return InvalidArgument(name, fmt::format("{:.48} is not a sampling parameter", name));
 }
 
 Status ReadSampling(Element map, NativeSampling* sampling) {
@@ -103,19 +119,19 @@ Status ReadSamplingParams(std::string_view name, Element value, Request* request
 }
 
 Status ReadRid(std::string_view name, Element value, Request* request) {
-  return openai::ReadOneOrEach(name, value, &request->rid, openai::ReadRequestName);
+  return ReadOneOrEach(name, value, &request->rid, ReadRequestName);
 }
 
 Status ReadReturnLogprob(std::string_view name, Element value, Request* request) {
-  return openai::ReadOneOrEach(name, value, &request->return_logprob, openai::ReadBool);
+  return ReadOneOrEach(name, value, &request->return_logprob, ReadBool);
 }
 
 template <OneOrEach<int32_t> Request::* kMember, int64_t kMin, int64_t kMax>
 Status ReadCounts(std::string_view name, Element value, Request* request) {
-  return openai::ReadOneOrEach(name, value, &(request->*kMember),
-                               [](auto field, Element item, int32_t* out) {
-                                 return openai::ReadInt32(field, item, IntRange{kMin, kMax}, out);
-                               });
+  return ReadOneOrEach(name, value, &(request->*kMember),
+                       [](auto field, Element item, int32_t* out) {
+                         return ReadInt32(field, item, IntRange{kMin, kMax}, out);
+                       });
 }
 
 // Ids for all prompts, or a list of ids (or null) for each.
@@ -125,7 +141,7 @@ Status ReadTokenIdsLogprob(std::string_view name, Element value, Request* reques
   if (value.get(list)) return WrongValue(name, "a list of token ids or of such lists", value);
   if (list.size() == 0) return OkStatus();
   if ((*list.begin()).is_number()) {
-    return openai::ReadTokenIds(name, std::string(name), value, &out.values.emplace_back());
+    return ReadTokenIds(name, std::string(name), value, &out.values.emplace_back());
   }
   out.is_list = true;
   for (Element item : list) {
@@ -134,14 +150,14 @@ Status ReadTokenIdsLogprob(std::string_view name, Element value, Request* reques
     if (item.is_null()) continue;
     if (!item.is_array()) return WrongValueAt(name, place, "a list of token ids", item);
     if (simdjson::dom::array(item).size() == 0) continue;
-    PORTICO_RETURN_IF_ERROR(openai::ReadTokenIds(name, place, item, &ids));
+    PORTICO_RETURN_IF_ERROR(ReadTokenIds(name, place, item, &ids));
   }
   return OkStatus();
 }
 
 Status StartPrompts(std::string_view name, Request* request) {
   if (!request->prompts.empty()) {
-    return InvalidArgument(name, "give either text or input_ids, not both");
+    return InvalidArgument(name, "give either text, input_ids or input_embeds, only one of them");
   }
   request->prompt_field = name;
   return OkStatus();
@@ -159,7 +175,7 @@ Status ReadText(std::string_view name, Element value, Request* request) {
   PORTICO_RETURN_IF_ERROR(StartPrompts(name, request));
   if (!value.is_array()) {
     if (!value.is_string()) return WrongValue(name, "a string or a list of strings", value);
-    return openai::ReadString(name, value, &request->prompts.emplace_back().text);
+    return ReadString(name, value, &request->prompts.emplace_back().text);
   }
   const simdjson::dom::array items(value);
   PORTICO_RETURN_IF_ERROR(CheckBatch(name, items));
@@ -176,7 +192,7 @@ Status ReadText(std::string_view name, Element value, Request* request) {
 Status ReadIds(std::string_view name, const std::string& place, Element list, Request* request) {
   CompletionRequest::Prompt& prompt = request->prompts.emplace_back();
   prompt.is_ids = true;
-  return openai::ReadTokenIds(name, place, list, &prompt.ids);
+  return ReadTokenIds(name, place, list, &prompt.ids);
 }
 
 Status ReadInputIds(std::string_view name, Element value, Request* request) {
@@ -197,45 +213,137 @@ Status ReadInputIds(std::string_view name, Element value, Request* request) {
   return OkStatus();
 }
 
+Status ReadPriority(std::string_view name, Element value, Request* request) {
+  return ReadInt32(name, value, {-kMaxInt32, kMaxInt32}, &request->priority);
+}
+
+using ExtrasPtr = std::shared_ptr<const RequestExtras>;
+
+// What a prompt has of its own, made from what all have.
+void GiveEachPromptItsExtras(Request* request) {
+  OneOrEach<ExtrasPtr>& extras = request->extras;
+  if (extras.is_list || !request->is_batch) return;
+  const ExtrasPtr common = extras.Of(0, nullptr);
+  extras.is_list = true;
+  extras.values.assign(request->prompts.size(), common);
+}
+
+// Its rows stand for tokens, of which the engine makes no use.
+Status ReadEmbeddings(std::string_view name, Element rows, size_t prompt, Request* request) {
+  auto made = std::make_shared<RequestExtras>();
+  PORTICO_RETURN_IF_ERROR(ReadEmbeddingRows(name, rows, made.get()));
+  CompletionRequest::Prompt& as_ids = request->prompts.emplace_back();
+  as_ids.is_ids = true;
+  const auto width = static_cast<size_t>(made->embedding_size);
+  as_ids.ids.assign(made->input_embeddings.size() / width, 1);
+  request->extras.values.resize(prompt + 1);
+  request->extras.values[prompt] = std::move(made);
+  return OkStatus();
+}
+
+Status ReadInputEmbeds(std::string_view name, Element value, Request* request) {
+  PORTICO_RETURN_IF_ERROR(StartPrompts(name, request));
+  simdjson::dom::array items;
+  simdjson::dom::array row;
+  if (value.get(items) || items.size() == 0 || (*items.begin()).get(row) || row.size() == 0) {
+    return WrongValue(name, "a list of rows of numbers or a list of such lists", value);
+  }
+  if (!(*row.begin()).is_array()) return ReadEmbeddings(name, value, 0, request);
+  PORTICO_RETURN_IF_ERROR(CheckBatch(name, items));
+  request->is_batch = true;
+  request->extras.is_list = true;
+  size_t prompt = 0;
+  for (Element item : items) {
+    PORTICO_RETURN_IF_ERROR(ReadEmbeddings(name, item, prompt++, request));
+  }
+  return OkStatus();
+}
+
+// After the prompts, whose number it depends on.
+Status ReadExtra(std::string_view name, Element value, Request* request) {
+  simdjson::dom::array list;
+  const bool each = IsPerPromptExtra(name) && !value.get(list) && request->is_batch;
+  const auto says_nothing = [](Element item) { return item.is_null(); };
+  if (each && std::all_of(list.begin(), list.end(), says_nothing)) return OkStatus();
+  if (each && list.size() != request->prompts.size()) {
+    return InvalidArgument(name, fmt::format("{} must have one value a prompt: {}, got {}", name,
+                                             request->prompts.size(), list.size()));
+  }
+  if (each) GiveEachPromptItsExtras(request);
+  if (request->extras.values.empty()) request->extras.values.emplace_back();
+  size_t i = 0;
+  for (ExtrasPtr& extras : request->extras.values) {
+    PORTICO_RETURN_IF_ERROR(
+        ReadExtraField(name, each ? list.at(i++).value_unsafe() : value, &extras));
+  }
+  return OkStatus();
+}
+
+// After the prompts: a batch has a value, a list or null for each.
+Status ReadImageData(std::string_view name, Element value, Request* request) {
+  simdjson::dom::array list;
+  const bool is_list = !value.get(list);
+  if (value.is_null() || (is_list && list.size() == 0)) return OkStatus();
+  if (!request->is_batch) {
+    if (request->extras.values.empty()) request->extras.values.emplace_back();
+    return ReadImages(name, value, &request->extras.values.front());
+  }
+  if (!is_list || list.size() != request->prompts.size()) {
+    return InvalidArgument(name, fmt::format("{} must be a list with one value a prompt: {}", name,
+                                             request->prompts.size()));
+  }
+  GiveEachPromptItsExtras(request);
+  size_t i = 0;
+  for (Element item : list) {
+    PORTICO_RETURN_IF_ERROR(ReadImages(name, item, &request->extras.values[i++]));
+  }
+  return OkStatus();
+}
+
+Status ReadMaxThinking(std::string_view name, Element value, Request* request) {
+  return ReadInt32(name, value, {0, kMaxInt32}, &request->max_thinking_tokens);
+}
+
 // Fields of the native body alone that cannot be honoured, or have no effect on the answer.
-constexpr openai::RefusedField kRefusedNatively[] = {
-    {"audio_data", "", openai::kPerPrompt},
+constexpr RefusedField kRefusedNatively[] = {
+    {"audio_data", "", kPerPrompt},
     {"background", "false"},
     {"encoder_urls", "[]"},
     {"external_trace_header", "*"},
-    {"image_data", "", openai::kPerPrompt},
     {"kv_router_hint", "*"},
     {"log_metrics", "*"},
-    {"max_thinking_tokens", ""},
     {"multi_item_delimiter_indices", ""},
     {"no_logs", "*"},
     {"received_time", "*"},
-    {"require_reasoning", "false"},
     {"return_entropy", "false"},
     {"return_flat_raw_top_logprobs", "false"},
     {"return_flat_raw_top_logprobs_b64", "false"},
     {"return_indexer_topk", "false"},
     {"return_sampling_mask", "false"},
     {"routing_key", "*"},
-    {"video_data", "", openai::kPerPrompt},
+    {"video_data", "", kPerPrompt},
 };
-static_assert(openai::IsSortedByName(kRefusedNatively));
+static_assert(IsSortedByName(kRefusedNatively));
 
 constexpr FieldReader<Request> kFields[] = {
+    {"input_embeds", ReadInputEmbeds},
     {"input_ids", ReadInputIds},
     {"logprob_start_len", ReadCounts<&Request::logprob_start_len, -1, kMaxInt32>},
-    {"model", openai::ReadText<Request, &Request::model>},
+    {"max_thinking_tokens", ReadMaxThinking},
+    {"model", api::ReadText<Request, &Request::model>},
+    {"priority", ReadPriority},
+    {"require_reasoning", ReadFlag<Request, &Request::require_reasoning>},
     {"return_logprob", ReadReturnLogprob},
-    {"return_prompt_token_ids", openai::ReadFlag<Request, &Request::return_prompt_token_ids>},
-    {"return_text_in_logprobs", openai::ReadFlag<Request, &Request::return_text_in_logprobs>},
+    {"return_prompt_token_ids", ReadFlag<Request, &Request::return_prompt_token_ids>},
+    {"return_text_in_logprobs", ReadFlag<Request, &Request::return_text_in_logprobs>},
     {"rid", ReadRid},
     {"sampling_params", ReadSamplingParams},
-    {"stream", openai::ReadFlag<Request, &Request::stream>},
+    {"stream", ReadFlag<Request, &Request::stream>},
     {"text", ReadText},
     {"token_ids_logprob", ReadTokenIdsLogprob},
     {"top_logprobs_num", ReadCounts<&Request::top_logprobs_num, 0, 20>},
 };
-static_assert(openai::IsSortedByName(kFields));
+static_assert(IsSortedByName(kFields));
 
 }  // namespace
 
@@ -243,13 +351,23 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
                                                simdjson::dom::parser& parser,
                                                std::vector<std::string>* unknown_fields) {
   NativeGenerateRequest request;
-  PORTICO_RETURN_IF_ERROR(
-      openai::ReadBody(body, parser, kFields, &request, [&](auto name, auto value) {
-        Status status;
-        if (openai::IsRefusedField(kRefusedNatively, name, value, &status)) return status;
-        return openai::RefuseOrNote(name, value, unknown_fields);
-      }));
+  BodyReader reader(parser);
+  PORTICO_ASSIGN_OR_RETURN(const FieldList fields, reader.Read(body));
+  for (const auto& [name, value] : fields) {
+    if (IsExtraField(name) || name == kImageData) continue;
+    Status status;
+    if (const auto* field = FindReader(kFields, name)) {
+      status = field->read(name, value, &request);
+    } else if (!IsRefusedField(kRefusedNatively, name, value, &status)) {
+      status = RefuseOrNote(name, value, unknown_fields);
+    }
+    PORTICO_RETURN_IF_ERROR(status);
+  }
   if (request.prompts.empty()) return InvalidArgument("text", "text or input_ids is required");
+  for (const auto& [name, value] : fields) {
+    if (IsExtraField(name)) PORTICO_RETURN_IF_ERROR(ReadExtra(name, value, &request));
+    if (name == kImageData) PORTICO_RETURN_IF_ERROR(ReadImageData(name, value, &request));
+  }
   return request;
 }
 

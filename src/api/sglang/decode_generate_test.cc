@@ -71,10 +71,9 @@ TEST(DecodeGenerate, AnUnknownSamplingParameterIsAnError) {
 }
 
 TEST(DecodeGenerate, WhatCannotBeHonouredIsRefusedUnlessItIsIdle) {
-  EXPECT_EQ(FieldAtFault(R"({"text":"a","image_data":"x"})"), "image_data");
+  EXPECT_EQ(FieldAtFault(R"({"text":"a","video_data":"x"})"), "video_data");
   EXPECT_EQ(FieldAtFault(R"({"text":"a","image_data":null})"), "nothing");
-  EXPECT_EQ(FieldAtFault(R"({"text":"a","return_hidden_states":true})"), "return_hidden_states");
-  EXPECT_EQ(FieldAtFault(R"({"text":"a","sampling_params":{"regex":"a*"}})"), "regex");
+  EXPECT_EQ(FieldAtFault(R"({"text":"a","return_entropy":true})"), "return_entropy");
   EXPECT_EQ(FieldAtFault(R"({"text":"a","log_metrics":false,"whatever":1})"), "nothing");
 }
 
@@ -87,11 +86,70 @@ TEST(DecodeGenerate, AListThatSaysOfEachPromptThatItHasNoneIsIdle) {
         R"("return_hidden_states":[false,null])", R"("custom_logit_processor":[null])"}) {
     EXPECT_EQ(FieldAtFault(fmt::format(R"({{"text":["a","b"],{}}})", field)), "nothing") << field;
   }
-  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"image_data":[null,"x"]})"), "image_data");
+  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"video_data":[null,"x"]})"), "video_data");
   EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"image_data":[[null],[""]]})"), "image_data");
-  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"lora_path":["x",null]})"), "lora_path");
-  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"return_hidden_states":[false,true]})"),
-            "return_hidden_states");
+}
+
+TEST(DecodeGenerate, ImagesComeAloneInAListOrOncePerPrompt) {
+  auto urls = [](const char* body) {
+    std::string all;
+    const auto request = Decode(body);
+    if (!request.ok()) return FieldOf(request.status());
+    for (size_t i = 0; i < request->prompts.size(); ++i) {
+      const auto extras = request->extras.Of(i, nullptr);
+      for (const MediaItem& item : extras == nullptr || extras->media == nullptr
+                                       ? std::vector<MediaItem>()
+                                       : extras->media->images) {
+        all += fmt::format("{}={}({}) ", i, item.url, item.detail);
+      }
+    }
+    return all;
+  };
+  EXPECT_EQ(urls(R"({"image_data":"x","text":"a"})"), "0=x() ");
+  EXPECT_EQ(urls(R"({"image_data":["x",null,{"url":"y","detail":"low"}],"text":"a"})"),
+            "0=x() 0=y(low) ");
+  EXPECT_EQ(urls(R"({"image_data":["x",["y","z"],null],"text":["a","b","c"]})"),
+            "0=x() 1=y() 1=z() ");
+  for (const char* wrong :
+       {R"(["x"])", R"("x")", R"([7,"x"])", R"([{"url":""},"x"])", R"([{"format":"z"},"x"])"}) {
+    EXPECT_EQ(urls(fmt::format(R"({{"text":["a","b"],"image_data":{}}})", wrong).c_str()),
+              "image_data")
+        << wrong;
+  }
+}
+
+TEST(DecodeGenerate, WhatOnlySomeEnginesHonourComesOnceOrOnceAPrompt) {
+  auto request =
+      Decode(R"({"lora_path":["x",null],"extra_key":"k","text":["a","b"],"priority":2})");
+  ASSERT_TRUE(request.ok()) << MessageOf(request.status());
+  EXPECT_EQ(request->extras.Of(0, nullptr)->lora_path, "x");
+  EXPECT_EQ(request->extras.Of(0, nullptr)->extra_key, "k");
+  EXPECT_EQ(request->extras.Of(1, nullptr)->lora_path, "");
+  EXPECT_EQ(request->extras.Of(1, nullptr)->extra_key, "k");
+  EXPECT_EQ(request->priority, 2);
+  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"lora_path":["x"]})"), "lora_path");
+  request =
+      Decode(R"({"text":"a","return_hidden_states":"last","sampling_params":{"stop_regex":"b+"}})");
+  ASSERT_TRUE(request.ok()) << MessageOf(request.status());
+  EXPECT_TRUE(request->extras.Of(0, nullptr)->only_last_hidden_state);
+  EXPECT_EQ(request->sampling.values[0].options.extras->stop_regex[0], "b+");
+}
+
+TEST(DecodeGenerate, RowsOfNumbersStandForTokens) {
+  auto request = Decode(R"({"input_embeds":[[0.5,1],[2,-3]],"sampling_params":{"temperature":0}})");
+  ASSERT_TRUE(request.ok()) << MessageOf(request.status());
+  EXPECT_EQ(request->prompts[0].ids.size(), 2u);
+  EXPECT_EQ(request->extras.Of(0, nullptr)->input_embeddings, (std::vector<float>{0.5, 1, 2, -3}));
+  EXPECT_EQ(request->extras.Of(0, nullptr)->embedding_size, 2);
+  request = Decode(R"({"input_embeds":[[[1]],[[2],[3]]],"lora_path":"x"})");
+  ASSERT_TRUE(request.ok()) << MessageOf(request.status());
+  EXPECT_EQ(request->extras.Of(1, nullptr)->input_embeddings.size(), 2u);
+  EXPECT_EQ(request->extras.Of(1, nullptr)->lora_path, "x");
+  for (const char* wrong :
+       {"7", "[]", "[1]", "[[]]", "[[1],[2,3]]", R"([["a"]])", "[[[1]],[]]", "[[[1]],7]"}) {
+    EXPECT_EQ(FieldAtFault(fmt::format(R"({{"input_embeds":{}}})", wrong)), "input_embeds")
+        << wrong;
+  }
 }
 
 TEST(DecodeGenerate, ValuesComeOnceOrOnceAPrompt) {
@@ -125,7 +183,7 @@ const SamplingRow kSamplingRows[] = {
     {"n", {"1", "128", "null"}, {"0", "-1", "129", "1.5"}},
     {"beam_width", {"1", "null"}, {"0", "2"}},
     {"stop", {"\"x\"", "[\"x\",\"y\"]", "[]", "null"}, {"\"\"", "7", "[7]", "[\"\"]"}},
-    {"stop_regex", {"[]", "null"}, {"\"a*\"", "[\"a*\"]"}},
+    {"stop_regex", {"[]", "null", "\"a*\"", "[\"a*\"]"}, {"7", "[7]", "[\"\"]"}},
     {"stop_token_ids", {"[]", "[1,null,2]", "null"}, {"1", "[-1]", "[\"1\"]", "[1.5]"}},
     {"logit_bias", {"{}", "{\"5\":1.5}", "null"}, {"[]", "{\"a\":1}", "{\"-1\":1}", "{\"5\":101}"}},
     {"ignore_eos", {"true", "false", "null"}, {"1", "\"true\""}},
@@ -136,12 +194,12 @@ const SamplingRow kSamplingRows[] = {
     {"sampling_seed",
      {"0", "-9223372036854775808", "9223372036854775807", "null"},
      {"9223372036854775808", "1.5", "\"7\""}},
-    {"json_schema", {"null"}, {"\"{}\""}},
-    {"regex", {"null"}, {"\"a\""}},
-    {"ebnf", {"null"}, {"\"a\""}},
-    {"structural_tag", {"null"}, {"\"{}\""}},
+    {"json_schema", {"null", "\"{}\"", "{}", "true"}, {"\"\"", "7", "[]"}},
+    {"regex", {"null", "\"a\"", "\"\""}, {"7", "{}"}},
+    {"ebnf", {"null", "\"a\""}, {"\"\"", "7"}},
+    {"structural_tag", {"null", "\"{}\"", "{}"}, {"\"\"", "7", "true"}},
     {"watermark", {"null"}, {"{}"}},
-    {"custom_params", {"null"}, {"{}"}},
+    {"custom_params", {"null", "{}", "[]", "{\"a\":1}"}, {"7", "[1]"}},
 };
 
 TEST(DecodeGenerate, EverySamplingParameterHasItsRange) {

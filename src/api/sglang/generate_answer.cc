@@ -1,5 +1,6 @@
 #include "api/sglang/generate_answer.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -22,6 +23,37 @@ void AppendIds(std::span<const TokenId> ids, std::string* out) {
   }
 }
 
+void AppendNumbers(const std::vector<float>& row, std::string* out) {
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (i > 0) out->push_back(',');
+    AppendJsonDouble(static_cast<double>(row[i]), out);
+  }
+}
+
+void AppendRow(const std::vector<float>& row, std::string* out) {
+  out->push_back('[');
+  AppendNumbers(row, out);
+  out->push_back(']');
+}
+
+// The items of the list.
+void AppendHiddenStates(const DeltaExtras& extras, bool only_last, std::string* out) {
+  if (only_last) return AppendNumbers(extras.hidden_states.back().rows.back(), out);
+  for (const DeltaExtras::HiddenStates& states : extras.hidden_states) {
+    if (!out->empty()) out->push_back(',');
+    if (!states.is_prompt) {
+      for (const std::vector<float>& row : states.rows) AppendRow(row, out);
+      continue;
+    }
+    out->push_back('[');
+    for (const std::vector<float>& row : states.rows) {
+      if (&row != &states.rows.front()) out->push_back(',');
+      AppendRow(row, out);
+    }
+    out->push_back(']');
+  }
+}
+
 }  // namespace
 
 GenerateAnswer::GenerateAnswer(const NativePlan& plan, bool cumulative)
@@ -31,12 +63,21 @@ GenerateAnswer::GenerateAnswer(const NativePlan& plan, bool cumulative)
       cumulative_(cumulative || !plan.stream),
       text_in_logprobs_(plan.return_text_in_logprobs),
       arrival_(plan.prompts.front().arrival) {
+  weight_version_ = ",\"weight_version\":";
+  AppendJsonString(plan.weight_version, &weight_version_);
+  weight_versions_ = ",\"weight_versions\":[{\"version\":";
+  AppendJsonString(plan.weight_version, &weight_versions_);
+  weight_versions_ += ",\"start\":0,\"end\":";
   for (const GenerationPlan& from : plan.prompts) {
     Prompt prompt;
     prompt.rid = from.options.rid;
     prompt.logprobs = from.options.logprobs;
     prompt.with_top = from.options.top_logprobs > 0;
     prompt.with_ids = from.logprob_ids != nullptr;
+    if (from.extras != nullptr) {
+      prompt.with_hidden_states = from.extras->return_hidden_states;
+      prompt.only_last_hidden_state = from.extras->only_last_hidden_state;
+    }
     prompt.stream_interval = from.stream_interval;
     prompt.with_prompt_ids = from.options.return_token_ids;
     prompt.max_new_tokens = from.prompts.front().max_new_tokens;
@@ -54,7 +95,7 @@ void GenerateAnswer::OnPrompt(size_t prompt, const PromptEcho& echo) {
   }
 }
 
-size_t GenerateAnswer::OnDelta(size_t prompt, const TextDelta& delta) {
+size_t GenerateAnswer::OnDelta(size_t prompt, TextDelta& delta) {
   const size_t index = static_cast<size_t>(delta.index) * prompts_.size() + prompt;
   Answer& answer = answers_[index];
   const Prompt& from = prompts_[prompt];
@@ -63,6 +104,13 @@ size_t GenerateAnswer::OnDelta(size_t prompt, const TextDelta& delta) {
   answer.unsent_tokens += static_cast<int32_t>(delta.tokens.size());
   for (const TextPositionLogprobs& position : delta.logprobs) {
     answer.output.Add(position, from.with_top, text_in_logprobs_, from.with_ids);
+  }
+  if (delta.extras != nullptr) {
+    if (from.with_hidden_states && !delta.extras->hidden_states.empty()) {
+      answer.hidden_states.clear();
+      AppendHiddenStates(*delta.extras, from.only_last_hidden_state, &answer.hidden_states);
+    }
+    answer.extras = std::move(delta.extras);
   }
   answer.usage = delta.usage;
   answer.finish = delta.finish;
@@ -128,18 +176,67 @@ void GenerateAnswer::AppendMeta(Answer& answer, std::string* out) {
   AppendFinishReason(answer.finish, answer.stop, answer.usage.completion_tokens, out);
   out->append(",\"prompt_tokens\":");
   AppendJsonInt(answer.usage.prompt_tokens, out);
-  out->append(",\"weight_version\":\"default\"");
+  out->append(weight_version_);
   if (prompt.logprobs) AppendLogprobs(answer, out);
   out->append(",\"completion_tokens\":");
   AppendJsonInt(answer.usage.completion_tokens, out);
   out->append(",\"cached_tokens\":");
   AppendJsonInt(answer.usage.cached_tokens, out);
-  out->append(",\"cached_tokens_details\":null,\"reasoning_tokens\":0,\"dp_rank\":null");
+  const DeltaExtras* extras = answer.extras.get();
+  out->append(",\"cached_tokens_details\":");
+  if (extras != nullptr && extras->cached_on_device >= 0) {
+    out->append("{\"device\":");
+    AppendJsonInt(extras->cached_on_device, out);
+    out->append(",\"host\":");
+    AppendJsonInt(std::max(extras->cached_on_host, 0), out);
+    out->push_back('}');
+  } else {
+    out->append("null");
+  }
+  out->append(",\"reasoning_tokens\":");
+  AppendJsonInt(std::max(answer.usage.reasoning_tokens, 0), out);
+  out->append(",\"num_retractions\":");
+  AppendJsonInt(answer.usage.retractions, out);
+  out->append(",\"dp_rank\":");
+  if (extras != nullptr && extras->data_parallel_rank >= 0) {
+    AppendJsonInt(extras->data_parallel_rank, out);
+  } else {
+    out->append("null");
+  }
+  if (prompt.with_hidden_states) AppendList(",\"hidden_states\":", answer.hidden_states, out);
   if (answer.finish != FinishReason::kNone) {
     out->append(",\"e2e_latency\":");
     AppendJsonDouble(Seconds(Clock::now() - arrival_), out);
+    AppendWeightVersions(answer, out);
+    if (extras != nullptr && extras->speculation) {
+      for (const auto& [name, value] :
+           SpeculationMeta(*extras->speculation, answer.usage.completion_tokens)) {
+        out->append(",\"").append(name).append("\":").append(value);
+      }
+    }
   }
   out->push_back('}');
+}
+
+void GenerateAnswer::AppendWeightVersions(const Answer& answer, std::string* out) {
+  if (answer.extras == nullptr || answer.extras->weight_versions.empty()) {
+    out->append(weight_versions_);
+    AppendJsonInt(answer.usage.completion_tokens, out);
+    out->append("}]");
+    return;
+  }
+  out->append(",\"weight_versions\":[");
+  for (const WeightVersionSpan& span : answer.extras->weight_versions) {
+    if (&span != &answer.extras->weight_versions.front()) out->push_back(',');
+    out->append("{\"version\":");
+    AppendJsonString(span.version, out);
+    out->append(",\"start\":");
+    AppendJsonInt(span.begin, out);
+    out->append(",\"end\":");
+    AppendJsonInt(span.end, out);
+    out->push_back('}');
+  }
+  out->push_back(']');
 }
 
 void GenerateAnswer::AppendLogprobs(Answer& answer, std::string* out) {

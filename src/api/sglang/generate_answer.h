@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,8 @@ class GenerateAnswer {
 
   // `prompt` is the index in NativePlan::prompts; the deltas' own indexes are choices of it.
   void OnPrompt(size_t prompt, const PromptEcho& echo);
-  // Takes a delta in. Returns the answer that it belongs to.
-  size_t OnDelta(size_t prompt, const TextDelta& delta);
+  // Takes a delta in, and its extras from it. Returns the answer that it belongs to.
+  size_t OnDelta(size_t prompt, TextDelta& delta);
 
   // True if the answer has an event to send: its first tokens, stream_interval more, or its end.
   bool IsDue(size_t answer) const;
@@ -38,6 +39,8 @@ class GenerateAnswer {
     TokenUsage usage;
     FinishReason finish = FinishReason::kNone;
     MatchedStop stop;
+    std::shared_ptr<const DeltaExtras> extras;  // of its end
+    std::string hidden_states;                  // items of a JSON list
     bool prompt_sent = false;
     int32_t unsent_tokens = 0;
   };
@@ -45,12 +48,15 @@ class GenerateAnswer {
   void AppendAnswer(size_t index, std::string* out);
   void AppendMeta(Answer& answer, std::string* out);
   void AppendLogprobs(Answer& answer, std::string* out);
+  void AppendWeightVersions(const Answer& answer, std::string* out);
 
   struct Prompt {
     std::string rid;
     bool logprobs = false;
     bool with_top = false;
     bool with_ids = false;
+    bool with_hidden_states = false;
+    bool only_last_hidden_state = false;
     bool reported = false;  // its own log-probabilities were asked for and are in `input`
     int32_t max_new_tokens = 0;
     int32_t stream_interval = 1;
@@ -66,6 +72,8 @@ class GenerateAnswer {
   bool cumulative_;
   bool text_in_logprobs_;
   TimePoint arrival_;
+  std::string weight_version_;   // the member of meta_info
+  std::string weight_versions_;  // likewise, up to its last number
 };
 
 }  // namespace portico::api::sglang

@@ -29,6 +29,9 @@ class GenerateCall final : public ExchangeCall {
 
   // Submits every prompt; for Launch().
   Status Start(const ServingModel& model, NativePlan plan) {
+    if (plan.prompts.size() == 1) {
+      exchange_->NotePrompt(*plan.prompts.front().prompts.front().ids);
+    }
     for (GenerationPlan& prompt : plan.prompts) {
       auto part = std::make_unique<Part>(*this, parts_.size(), prompt.options.rid);
       PORTICO_ASSIGN_OR_RETURN(
@@ -72,9 +75,9 @@ class GenerateCall final : public ExchangeCall {
     std::unique_ptr<Generation> generation;
   };
 
-  void OnDelta(size_t prompt, const TextDelta& delta) {
+  void OnDelta(size_t prompt, TextDelta& delta) {
     if (done_) return;
-    if (delta.finish == FinishReason::kError) return Fail(openai::ErrorOf(delta));
+    if (delta.finish == FinishReason::kError) return Fail(ErrorOf(delta));
     const size_t answer = answer_.OnDelta(prompt, delta);
     if (!stream_ || !answer_.IsDue(answer)) return;
     std::string event;
@@ -86,7 +89,7 @@ class GenerateCall final : public ExchangeCall {
     if (--running_ > 0 || done_) return;
     done_ = true;
     if (stream_) {
-      exchange_->Write(openai::kDoneEvent);
+      exchange_->Write(kDoneEvent);
       exchange_->End();
     } else {
       ReplyJson(*exchange_, shard_.api, 200, answer_.Body());
@@ -131,6 +134,7 @@ struct GenerateApi {
     PORTICO_ASSIGN_OR_RETURN(planned.model,
                              FindAble(*context.api.models, request.model, CheckGenerates));
     PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanNative(*planned.model, request, NewRequestId));
+    PORTICO_RETURN_IF_ERROR(ReadMedia(context.api, &planned));
     return planned;
   }
 
@@ -146,9 +150,9 @@ struct GenerateApi {
 
 }  // namespace
 
-void AddGenerateRoute(Router& router) {
-  router.Add("POST", "/generate", Access::kKey, HandlePlanned<GenerateApi>);
-  router.Add("PUT", "/generate", Access::kKey, HandlePlanned<GenerateApi>);
+void AddGenerateRoute(RouteTable& routes) {
+  routes.Add("POST", "/generate", Access::kKey, HandlePlanned<GenerateApi>);
+  routes.Add("PUT", "/generate", Access::kKey, HandlePlanned<GenerateApi>);
 }
 
 }  // namespace portico::api

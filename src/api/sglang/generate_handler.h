@@ -1,10 +1,10 @@
 // POST /generate: SGLang's native text generation.
 #pragma once
 
-#include "api/router.h"
+#include "api/route_table.h"
 
 namespace portico::api {
 
-void AddGenerateRoute(Router& router);
+void AddGenerateRoute(RouteTable& routes);
 
 }  // namespace portico::api

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "api/control_call.h"
 #include "api/model_facts.h"
 #include "api/model_name.h"
 #include "api/reply.h"
@@ -69,11 +70,16 @@ void HandleAbort(ExchangePtr exchange, ShardContext& shard) {
   ReplyJson(*exchange, shard.api, 200, "{\"success\":true}");
 }
 
-void HandleFlush(ExchangePtr exchange, ShardContext& shard) {
-  const StatusOr<std::string> model = ModelInQuery(exchange->request.query);
-  const Status status = model.ok() ? FlushCaches(*shard.api.models, *model) : model.status();
+void AnswerFlush(ExchangePtr exchange, ShardContext& shard, const Status& status) {
   if (!status.ok()) return ReplyError(*exchange, shard.api, status);
   ReplyText(*exchange, shard.api, 200, "Cache flushed.\n");
+}
+
+void HandleFlush(ExchangePtr exchange, ShardContext& shard) {
+  const StatusOr<std::string> model = ModelInQuery(exchange->request.query);
+  if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
+  ControlEngines(*shard.api.models, *model, FlushCacheControl{}, Clock::now() + kControlPatience,
+                 AnswerWhenDone(std::move(exchange), shard, AnswerFlush));
 }
 
 }  // namespace
@@ -87,8 +93,13 @@ std::string ModelInfoBody(const ServingModel& model) {
   w.Key("tokenizer_path").String(model.tokenizer_path);
   w.Key("served_model_name").String(model.id);
   AppendTaskFacts(engine, &w);
-  w.Key("preferred_sampling_params").Null();
-  w.Key("weight_version").String("default");
+  w.Key("preferred_sampling_params");
+  if (model.preferred_json.empty()) {
+    w.Null();
+  } else {
+    w.String(model.preferred_json);
+  }
+  w.Key("weight_version").String(model.weights->Version());
   w.Key("has_image_understanding").Bool(false);
   w.Key("has_audio_understanding").Bool(false);
   w.Key("model_type").String(engine.architecture);
@@ -110,17 +121,13 @@ Json ServerInfo(const ApiContext& api) {
     info.Set("model_path", model->model_path());
     info.Set("tokenizer_path", model->tokenizer_path);
     info.Set("served_model_name", model->id);
-    info.Set("weight_version", "default");
+    info.Set("weight_version", model->weights->Version());
     info.Set("max_total_num_tokens", engine.max_total_tokens);
     info.Set("max_context_length", engine.context_length);
   }
   info.Set("is_pause", AnyPaused(*api.models));
   info.Set("internal_states", std::move(states));
   return info;
-}
-
-Status FlushCaches(const ModelRegistry& models, std::string_view model) {
-  return ForEachEngine(models, model, [](Engine& engine) { return engine.FlushCache(); });
 }
 
 void AbortEverywhere(ShardContext& shard, const std::string& rid, bool all) {
@@ -133,21 +140,25 @@ void AbortEverywhere(ShardContext& shard, const std::string& rid, bool all) {
   }
 }
 
-void AddSglangRoutes(Router& router) {
+void AddSglangRoutes(RouteTable& routes) {
   for (const char* path : {"/get_model_info", "/model_info"}) {
-    router.Add("GET", path, Access::kKey, HandleModelInfo);
+    routes.Add("GET", path, Access::kKey, HandleModelInfo);
   }
   for (const char* path : {"/get_server_info", "/server_info"}) {
-    router.Add("GET", path, Access::kKey, HandleServerInfo);
+    routes.Add("GET", path, Access::kKey, HandleServerInfo);
   }
-  router.Add("POST", "/abort_request", Access::kKey, HandleAbort);
-  router.Add("GET", "/flush_cache", Access::kKey, HandleFlush);
-  router.Add("POST", "/flush_cache", Access::kKey, HandleFlush);
+  routes.Add({.method = "POST",
+              .path = "/abort_request",
+              .access = Access::kAdmin,
+              .max_body_bytes = kControlBody,
+              .handler = HandleAbort});
+  routes.Add("GET", "/flush_cache", Access::kAdmin, HandleFlush);
+  routes.Add("POST", "/flush_cache", Access::kAdmin, HandleFlush);
   for (const char* path : {"/v1/tokenize", "/tokenize"}) {
-    router.Add("POST", path, Access::kKey, HandleTokenize);
+    routes.Add("POST", path, Access::kKey, HandleTokenize);
   }
   for (const char* path : {"/v1/detokenize", "/detokenize"}) {
-    router.Add("POST", path, Access::kKey, HandleDetokenize);
+    routes.Add("POST", path, Access::kKey, HandleDetokenize);
   }
 }
 

@@ -6,19 +6,17 @@
 #include <string_view>
 
 #include "api/context.h"
-#include "api/router.h"
+#include "api/route_table.h"
 #include "base/status.h"
 #include "service/serving_model.h"
 #include "text/json.h"
 
 namespace portico::api {
 
-void AddSglangRoutes(Router& router);
+void AddSglangRoutes(RouteTable& routes);
 
 std::string ModelInfoBody(const ServingModel& model);
 Json ServerInfo(const ApiContext& api);
-// Of that model, or of all for "" (service/each_engine.h). FAILED_PRECONDITION while requests run or wait.
-Status FlushCaches(const ModelRegistry& models, std::string_view model);
 // Aborts the calls of that rid, or all, on every shard; on `shard` at once.
 void AbortEverywhere(ShardContext& shard, const std::string& rid, bool all);
 

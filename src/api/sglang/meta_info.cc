@@ -1,6 +1,8 @@
 #include "api/sglang/meta_info.h"
 
-#include "api/openai/answer.h"
+#include <fmt/format.h>
+
+#include "api/common/delta_parts.h"
 #include "text/json_writer.h"
 
 namespace portico::api::sglang {
@@ -13,7 +15,7 @@ void Separate(std::string* list) {
 void AppendEntry(const TextLogprob& token, bool with_text, std::string* out) {
   out->push_back('[');
   if (token.logprob) {
-    openai::AppendLogprob(*token.logprob, out);
+    AppendLogprob(*token.logprob, out);
   } else {
     out->append("null");
   }
@@ -53,7 +55,7 @@ void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t le
       return;
     case FinishReason::kStop:
       out->append("{\"type\":\"stop\",\"matched\":");
-      openai::AppendMatchedStop(stop, out);
+      AppendMatchedStop(stop, out);
       break;
     case FinishReason::kLength:
       out->append("{\"type\":\"length\",\"length\":");
@@ -66,6 +68,35 @@ void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t le
       break;
   }
   out->push_back('}');
+}
+
+std::vector<std::pair<std::string_view, std::string>> SpeculationMeta(
+    const SpeculationCounts& counts, int32_t completion_tokens) {
+  std::vector<std::pair<std::string_view, std::string>> meta;
+  const auto add = [&](std::string_view name, double value) {
+    AppendJsonDouble(value, &meta.emplace_back(name, "").second);
+  };
+  const auto count = [&](std::string_view name, int64_t value) {
+    meta.emplace_back(name, std::to_string(value));
+  };
+  const auto list = [&](std::string_view name, const std::vector<int64_t>& values) {
+    if (!values.empty()) meta.emplace_back(name, fmt::format("[{}]", fmt::join(values, ",")));
+  };
+  const auto verifications = static_cast<double>(counts.verifications);
+  if (counts.proposed > 0) {
+    add("spec_accept_rate",
+        static_cast<double>(counts.correct) / static_cast<double>(counts.proposed));
+    add("spec_accept_length", completion_tokens / verifications);
+    count("spec_num_correct_drafts", counts.correct);
+    count("spec_num_proposed_drafts", counts.proposed);
+    count("spec_verify_ct", counts.verifications);
+    if (counts.capped > 0) {
+      add("spec_cap_length", static_cast<double>(counts.capped) / verifications);
+    }
+  }
+  list("spec_correct_drafts_histogram", counts.correct_histogram);
+  list("spec_cap_lens_histogram", counts.cap_histogram);
+  return meta;
 }
 
 void LogprobLists::Add(const TextPositionLogprobs& position, bool with_top, bool with_text,

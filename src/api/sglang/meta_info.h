@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "message/text_delta.h"
 
@@ -11,6 +14,11 @@ namespace portico::api::sglang {
 // Appends {"type":"stop","matched":…}, {"type":"length","length":8}, {"type":"abort",…} or null.
 void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t length,
                         std::string* out);
+
+// SGLang's `spec_…` of an answer of so many tokens: a name and a JSON value each. Its TokenizerManager gives rates and
+// lengths only where drafts were proposed.
+std::vector<std::pair<std::string_view, std::string>> SpeculationMeta(
+    const SpeculationCounts& counts, int32_t completion_tokens);
 
 // Lists under construction, without their brackets.
 struct LogprobLists {

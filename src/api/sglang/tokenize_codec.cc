@@ -5,17 +5,14 @@
 #include <string_view>
 #include <utility>
 
-#include "api/openai/answer.h"
+#include "api/common/delta_parts.h"
+#include "api/common/field_reader.h"
 #include "api/openai/chat_messages.h"
-#include "api/openai/field_reader.h"
 #include "text/json_element.h"
 #include "text/json_writer.h"
 
 namespace portico::api::sglang {
 namespace {
-
-using openai::Element;
-using openai::FieldReader;
 
 Status ReadPrompt(std::string_view name, Element value, TokenizeRequest* request) {
   std::string_view text;
@@ -24,13 +21,13 @@ Status ReadPrompt(std::string_view name, Element value, TokenizeRequest* request
     return OkStatus();
   }
   simdjson::dom::array items;
-  if (value.get(items)) return openai::WrongValue(name, "a string or a list of strings", value);
+  if (value.get(items)) return WrongValue(name, "a string or a list of strings", value);
   if (items.size() == 0) return InvalidArgument(name, "prompt must not be an empty list");
   request->is_list = true;
   for (Element item : items) {
     if (item.get(text)) {
-      return openai::WrongValueAt(name, fmt::format("prompt[{}]", request->prompts.size()),
-                                  "a string", item);
+      return WrongValueAt(name, fmt::format("prompt[{}]", request->prompts.size()), "a string",
+                          item);
     }
     request->prompts.emplace_back(text);
   }
@@ -51,31 +48,31 @@ Status ReadTools(std::string_view, Element value, TokenizeRequest* request) {
 }
 
 Status ReadTemplateKwargs(std::string_view name, Element value, TokenizeRequest* request) {
-  PORTICO_RETURN_IF_ERROR(openai::ExpectObject(name, value));
+  PORTICO_RETURN_IF_ERROR(ExpectObject(name, value));
   request->chat.chat_template_kwargs = JsonOf(value);
   return OkStatus();
 }
 
 Status ReadAddGenerationPrompt(std::string_view name, Element value, TokenizeRequest* request) {
-  return openai::ReadBool(name, value, &request->chat.add_generation_prompt);
+  return ReadBool(name, value, &request->chat.add_generation_prompt);
 }
 
 constexpr FieldReader<TokenizeRequest> kTokenize[] = {
     {"add_generation_prompt", ReadAddGenerationPrompt},
-    {"add_special_tokens", openai::ReadFlag<TokenizeRequest, &TokenizeRequest::add_special_tokens>},
+    {"add_special_tokens", ReadFlag<TokenizeRequest, &TokenizeRequest::add_special_tokens>},
     {"chat_template_kwargs", ReadTemplateKwargs},
     {"messages", ReadMessages},
-    {"model", openai::ReadText<TokenizeRequest, &TokenizeRequest::model>},
+    {"model", ReadText<TokenizeRequest, &TokenizeRequest::model>},
     {"prompt", ReadPrompt},
     {"tools", ReadTools},
 };
-static_assert(openai::IsSortedByName(kTokenize));
+static_assert(IsSortedByName(kTokenize));
 
 Status ReadIds(Element list, const std::string& place, std::vector<TokenId>* ids) {
   simdjson::dom::array items(list);
   ids->reserve(items.size());
   for (Element item : items) {
-    PORTICO_RETURN_IF_ERROR(openai::ReadTokenId("tokens", place, item, &ids->emplace_back()));
+    PORTICO_RETURN_IF_ERROR(ReadTokenId("tokens", place, item, &ids->emplace_back()));
   }
   return OkStatus();
 }
@@ -83,7 +80,7 @@ Status ReadIds(Element list, const std::string& place, std::vector<TokenId>* ids
 Status ReadTokens(std::string_view name, Element value, DetokenizeRequest* request) {
   simdjson::dom::array items;
   if (value.get(items)) {
-    return openai::WrongValue(name, "a list of token ids or a list of lists of them", value);
+    return WrongValue(name, "a list of token ids or a list of lists of them", value);
   }
   request->is_list = items.size() > 0 && (*items.begin()).is_array();
   if (!request->is_list) {
@@ -91,19 +88,18 @@ Status ReadTokens(std::string_view name, Element value, DetokenizeRequest* reque
   }
   for (Element item : items) {
     const std::string place = fmt::format("tokens[{}]", request->tokens.size());
-    if (!item.is_array()) return openai::WrongValueAt(name, place, "a list of token ids", item);
+    if (!item.is_array()) return WrongValueAt(name, place, "a list of token ids", item);
     PORTICO_RETURN_IF_ERROR(ReadIds(item, "each of " + place, &request->tokens.emplace_back()));
   }
   return OkStatus();
 }
 
 constexpr FieldReader<DetokenizeRequest> kDetokenize[] = {
-    {"model", openai::ReadText<DetokenizeRequest, &DetokenizeRequest::model>},
-    {"skip_special_tokens",
-     openai::ReadFlag<DetokenizeRequest, &DetokenizeRequest::skip_special_tokens>},
+    {"model", ReadText<DetokenizeRequest, &DetokenizeRequest::model>},
+    {"skip_special_tokens", ReadFlag<DetokenizeRequest, &DetokenizeRequest::skip_special_tokens>},
     {"tokens", ReadTokens},
 };
-static_assert(openai::IsSortedByName(kDetokenize));
+static_assert(IsSortedByName(kDetokenize));
 
 // Other names are nobody's here.
 Status Ignore(std::string_view, Element) { return OkStatus(); }
@@ -112,20 +108,20 @@ Status Ignore(std::string_view, Element) { return OkStatus(); }
 
 StatusOr<TokenizeRequest> DecodeTokenize(const std::string& body, simdjson::dom::parser& parser) {
   TokenizeRequest request;
-  PORTICO_RETURN_IF_ERROR(openai::ReadBody(body, parser, kTokenize, &request, Ignore));
+  PORTICO_RETURN_IF_ERROR(ReadBody(body, parser, kTokenize, &request, Ignore));
   if (request.is_chat == !request.prompts.empty()) {
     return InvalidArgument("prompt", request.is_chat ? "give either prompt or messages, not both"
                                                      : "prompt or messages is required");
   }
   request.chat.options.model = request.model;
-  request.chat.tool_choice = request.chat.tools.is_null() ? "none" : "auto";
+  if (!request.chat.tools.is_null()) request.chat.tool_choice.mode = ToolChoice::Mode::kAuto;
   return request;
 }
 
 StatusOr<DetokenizeRequest> DecodeDetokenize(const std::string& body,
                                              simdjson::dom::parser& parser) {
   DetokenizeRequest request;
-  PORTICO_RETURN_IF_ERROR(openai::ReadBody(body, parser, kDetokenize, &request, Ignore));
+  PORTICO_RETURN_IF_ERROR(ReadBody(body, parser, kDetokenize, &request, Ignore));
   if (request.tokens.empty()) return InvalidArgument("tokens", "tokens is required");
   return request;
 }
@@ -139,7 +135,7 @@ std::string TokenizeBody(const std::vector<std::vector<TokenId>>& tokens, bool i
       body.push_back(',');
       counts.push_back(',');
     }
-    openai::AppendTokenIds(tokens[i], &body);
+    AppendTokenIds(tokens[i], &body);
     AppendJsonInt(static_cast<int64_t>(tokens[i].size()), &counts);
   }
   if (is_list) {

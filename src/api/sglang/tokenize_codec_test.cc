@@ -33,7 +33,7 @@ TEST(TokenizeCodec, MessagesAreAChat) {
   ASSERT_TRUE(chat.ok());
   EXPECT_TRUE(chat->is_chat && chat->prompts.empty());
   EXPECT_EQ(chat->chat.messages.Dump(), R"([{"role":"user","content":"Hi"}])");
-  EXPECT_EQ(chat->chat.tool_choice, "auto");
+  EXPECT_EQ(chat->chat.tool_choice.mode, ToolChoice::Mode::kAuto);
   EXPECT_EQ(chat->chat.chat_template_kwargs.Dump(), R"({"x":1})");
 }
 

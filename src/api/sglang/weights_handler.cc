@@ -4,10 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "api/control_call.h"
 #include "api/model_name.h"
 #include "api/openai/errors.h"
-#include "api/planning.h"
 #include "api/reply.h"
+#include "service/each_engine.h"
 #include "service/weight_update.h"
 #include "text/json.h"
 
@@ -16,7 +17,14 @@ namespace {
 
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
-Status Update(const std::string& body, const ModelRegistry& models) {
+constexpr size_t kMaxVersionBytes = 256;
+
+struct Asked {
+  UpdateWeightsControl update;
+  std::string model;  // empty: the default one
+};
+
+StatusOr<Asked> Read(const std::string& body) {
   PORTICO_ASSIGN_OR_RETURN(const Json request, Json::Parse(body));
   const Json* path = request.Find("model_path");
   if (path == nullptr || !path->is_string()) {
@@ -26,43 +34,57 @@ Status Update(const std::string& body, const ModelRegistry& models) {
   if (format != nullptr && !format->is_null() && !format->is_string()) {
     return InvalidArgument("load_format", "load_format must be a string");
   }
-  PORTICO_ASSIGN_OR_RETURN(const std::string model, ModelInBody(request));
-  return UpdateWeights(models, model, path->as_string());
+  Asked asked;
+  PORTICO_ASSIGN_OR_RETURN(asked.model, ModelInBody(request));
+  asked.update.path = path->as_string();
+  asked.update.load_format = request.GetString("load_format");
+  const Json* version = request.Find("weight_version");
+  if (version != nullptr && !version->is_null()) {
+    if (!version->is_string() || version->as_string().size() > kMaxVersionBytes) {
+      return InvalidArgument("weight_version", "weight_version must be a short string");
+    }
+    asked.update.weight_version = version->as_string();
+  }
+  return asked;
 }
 
-// The whole work is done where other routes plan, off the shard.
-struct WeightsApi {
-  struct Planned {
-    Status status;
+// Those that a pause keeps from being computed, as of now.
+int64_t PausedRequests(const ApiContext& api) {
+  int64_t paused = 0;
+  for (const ServingModel* model : api.models->models()) {
+    const EngineLoad load = model->engine->load();
+    if (load.paused) paused += load.running + load.waiting;
+  }
+  return paused;
+}
+
+// SGLang's answer has `success` and `message` at its top level, a refusal's too.
+void Answer(ExchangePtr exchange, ShardContext& shard, const Status& status) {
+  Json body = JsonObject{
+      {"success", status.ok()},
+      {"message", status.ok() ? std::string_view("The weights are updated.") : MessageOf(status)},
+      {"num_paused_requests", PausedRequests(shard.api)},
   };
-
-  static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser&,
-                                   const PlanContext& context) {
-    return Planned{Update(body, *context.api.models)};
-  }
-
-  // SGLang's answer has `success` and `message` at its top level, a refusal's too.
-  static void Answer(ExchangePtr exchange, ShardContext& shard, const Planned& planned) {
-    const Status& status = planned.status;
-    Json body = JsonObject{
-        {"success", status.ok()},
-        {"message", status.ok() ? std::string_view("The weights are updated.") : MessageOf(status)},
-        {"num_paused_requests", 0},
-    };
-    if (!status.ok()) body.Set("error", *Json::Parse(openai::ErrorBody(status))->Find("error"));
-    ReplyJson(*exchange, shard.api, HttpStatus(status.code()), body.Dump());
-  }
-};
+  if (!status.ok()) body.Set("error", *Json::Parse(openai::ErrorBody(status))->Find("error"));
+  ReplyJson(*exchange, shard.api, HttpStatus(status.code()), body.Dump());
+}
 
 void HandleUpdateWeights(ExchangePtr exchange, ShardContext& shard) {
-  if (!TakesJson(*exchange, shard.api) || PlanOnPool<WeightsApi>(exchange, shard)) return;
-  ReplyError(*exchange, shard.api, Error(StatusCode::kResourceExhausted, "the server is busy"));
+  StatusOr<Asked> asked = Read(exchange->request.body);
+  if (!asked.ok()) return Answer(std::move(exchange), shard, asked.status());
+  UpdateWeights(*shard.api.models, asked->model, std::move(asked->update),
+                Clock::now() + kWeightsPatience,
+                AnswerWhenDone(std::move(exchange), shard, Answer));
 }
 
 }  // namespace
 
-void AddWeightsRoute(Router& router) {
-  router.Add("POST", "/update_weights_from_disk", Access::kKey, HandleUpdateWeights);
+void AddWeightsRoute(RouteTable& routes) {
+  routes.Add({.method = "POST",
+              .path = "/update_weights_from_disk",
+              .access = Access::kAdmin,
+              .max_body_bytes = kControlBody,
+              .handler = HandleUpdateWeights});
 }
 
 }  // namespace portico::api

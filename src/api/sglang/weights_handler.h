@@ -1,10 +1,10 @@
 // POST /update_weights_from_disk.
 #pragma once
 
-#include "api/router.h"
+#include "api/route_table.h"
 
 namespace portico::api {
 
-void AddWeightsRoute(Router& router);
+void AddWeightsRoute(RouteTable& routes);
 
 }  // namespace portico::api

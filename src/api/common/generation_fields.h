@@ -1,0 +1,28 @@
+// The fields that chat and completion requests share.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "api/common/field_reader.h"
+#include "base/status.h"
+#include "message/text_request.h"
+
+namespace portico::api {
+
+// Options under construction, and what the checks across fields need to know.
+struct GenerationDraft {
+  GenerationOptions options;
+  bool has_stream_options = false;
+};
+
+// Reads one of the shared fields, or refuses one that cannot be honoured; notes others as unknown.
+Status ReadSharedField(std::string_view name, Element value, GenerationDraft* draft,
+                       std::vector<std::string>* unknown_fields);
+
+// Checks across fields, after the last one.
+Status CheckGeneration(const GenerationDraft& draft);
+
+using portico::kTopLogprobs;
+
+}  // namespace portico::api

@@ -1,0 +1,151 @@
+#include "api/common/refused_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace portico::api {
+namespace {
+
+constexpr RefusedField kRefused[] = {
+    {"allowed_token_ids", ""},
+    {"audio", ""},
+    {"audios", "[]"},
+    {"bad_words", "[]"},
+    {"beam_width", "1"},
+    {"bootstrap_host", "", kPerPrompt},
+    {"bootstrap_port", "", kPerPrompt},
+    {"bootstrap_room", "", kPerPrompt},
+    {"cache_salt", "", kPerPrompt},
+    {"chat_template", ""},
+    {"custom_labels", ""},
+    {"custom_logit_processor", "", kPerPrompt},
+    {"custom_params", ""},
+    {"data_parallel_rank", "0"},
+    {"disagg_prefill_dp_rank", ""},
+    {"dry_multiplier", "0 0.0"},
+    {"dynatemp_range", "0 0.0"},
+    {"extra_key", "", kPerPrompt},
+    {"function_call", R"("none" "auto")"},
+    {"functions", "[]"},
+    {"grammar", R"("")"},
+    {"guided_whitespace_pattern", ""},
+    {"image_generation", ""},
+    {"images", "[]"},
+    {"images_config", ""},
+    {"include_stop_str_in_output", "false"},
+    {"input_embeds", ""},
+    {"input_ids", ""},
+    {"lora_path", "", kPerPrompt},
+    {"max_dynamic_patch", ""},
+    {"min_dynamic_patch", ""},
+    {"mirostat", "0"},
+    {"modalities", R"(["text"])"},
+    {"n_predict", ""},
+    {"ngram_corpus_id", ""},
+    {"parallel_tool_calls", "true"},
+    {"prediction", ""},
+    {"priority", ""},
+    {"prompt_cache_retention", R"("in_memory" "in-memory")"},
+    {"prompt_logprobs", ""},
+    {"repeat_penalty", "1 1.0"},
+    {"return_cached_tokens_details", "false"},
+    {"return_hidden_states", "false", kPerPrompt},
+    {"return_meta_info", "false"},
+    {"return_prompt_token_ids", "false"},
+    {"return_routed_experts", "false"},
+    {"return_tokens_as_token_ids", "false"},
+    {"routed_dp_rank", "0"},
+    {"routed_experts_start_len", "0"},
+    {"samplers", ""},
+    {"service_tier", R"("auto" "default")"},
+    {"session_id", ""},
+    {"session_params", ""},
+    {"spaces_between_special_tokens", "true"},
+    {"stage_params", "{}"},
+    {"stage_sampling", "{}"},
+    {"stop_regex", "[]"},
+    {"store", "false"},
+    {"stream_interval", "1"},
+    {"talker_max_new_tokens", ""},
+    {"talker_repetition_penalty", ""},
+    {"talker_temperature", ""},
+    {"talker_top_k", ""},
+    {"talker_top_p", ""},
+    {"task", ""},
+    {"top_n_sigma", "-1 -1.0"},
+    {"truncate_prompt_tokens", ""},
+    {"typical_p", "1 1.0"},
+    {"use_audio_in_video", "false"},
+    {"use_beam_search", "false"},
+    {"verbosity", R"("medium")"},
+    {"video_fps", ""},
+    {"video_max_frames", ""},
+    {"video_max_pixels", ""},
+    {"video_min_pixels", ""},
+    {"video_total_pixels", ""},
+    {"videos", "[]"},
+    {"watermark", ""},
+    {"web_search_options", ""},
+    {"xtc_probability", "0 0.0"},
+};
+static_assert(IsSortedByName(kRefused));
+
+bool IsDefault(Element value, const RefusedField& field) {
+  if (field.defaults == "*" || value.is_null()) return true;
+  if (field.per_prompt && value.is_array()) {
+    const simdjson::dom::array items(value);
+    return std::all_of(items.begin(), items.end(),
+                       [&field](Element item) { return IsDefault(item, field); });
+  }
+  const std::string text = simdjson::minify(value);
+  std::string_view defaults = field.defaults;
+  while (!defaults.empty()) {
+    size_t end = std::min(defaults.find(' '), defaults.size());
+    if (text == defaults.substr(0, end)) return true;
+    defaults.remove_prefix(std::min(end + 1, defaults.size()));
+  }
+  return false;
+}
+
+std::string Advice(std::string_view defaults) {
+  if (defaults.empty()) return "leave it out";
+  std::string advice = "only ";
+  for (char c : defaults) {
+    if (c == ' ') {
+      advice += " or ";
+    } else {
+      advice += c;
+    }
+  }
+  return advice + " can be honoured";
+}
+
+}  // namespace
+
+bool IsRefusedField(std::span<const RefusedField> fields, std::string_view name, Element value,
+                    Status* status) {
+  auto found = std::lower_bound(
+      fields.begin(), fields.end(), name,
+      [](const RefusedField& field, std::string_view wanted) { return field.name < wanted; });
+  if (found == fields.end() || found->name != name) return false;
+  const bool is_default = IsDefault(value, *found);
+  *status = is_default ? OkStatus()
+                       : InvalidArgument(name, fmt::format("{} is not supported by this server: {}",
+                                                           name, Advice(found->defaults)));
+  return true;
+}
+
+bool IsRefusedField(std::string_view name, Element value, Status* status) {
+  return IsRefusedField(kRefused, name, value, status);
+}
+
+Status RefuseOrNote(std::string_view name, Element value,
+                    std::vector<std::string>* unknown_fields) {
+  Status status;
+  if (!IsRefusedField(name, value, &status)) NoteUnknown(name, unknown_fields);
+  return status;
+}
+
+}  // namespace portico::api

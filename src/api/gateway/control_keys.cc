@@ -1,0 +1,50 @@
+#include "api/gateway/control_keys.h"
+
+#include <array>
+
+#include "api/authorization.h"
+
+namespace portico::api {
+
+StatusOr<ControlKey> ParseControlKey(std::string_view text) {
+  std::array<std::string, 3> parts;  // id, name, role
+  for (std::string& part : parts) {
+    const size_t colon = text.find(':');
+    if (colon == std::string_view::npos || colon == 0) {
+      return Error(StatusCode::kInvalidArgument, "a key must be id:name:role:key");
+    }
+    part = std::string(text.substr(0, colon));
+    text.remove_prefix(colon + 1);
+  }
+  const auto& [id, name, role] = parts;
+  if (text.empty()) return Error(StatusCode::kInvalidArgument, "the key of `" + id + "` is empty");
+  if (role != "admin" && role != "user") {
+    return Error(StatusCode::kInvalidArgument,
+                 "the role of `" + id + "` is not admin or user, but `" + role + "`");
+  }
+  return ControlKey{.id = id, .name = name, .key = std::string(text), .admin = role == "admin"};
+}
+
+StatusOr<std::string> CheckControl(const net::HttpRequest& request,
+                                   const std::vector<ControlKey>& keys,
+                                   const std::string& api_key) {
+  const std::string_view shown = request.Header("authorization");
+  if (keys.empty()) {
+    PORTICO_RETURN_IF_ERROR(CheckApiKey(shown, api_key));
+    return "";
+  }
+  const ControlKey* who = nullptr;
+  for (const ControlKey& key : keys) {
+    if (CheckApiKey(shown, key.key).ok()) who = &key;
+  }
+  if (who == nullptr) {
+    return Error(StatusCode::kUnauthenticated, "This needs a key of --control-plane-api-keys.", {},
+                 "invalid_api_key");
+  }
+  if (!who->admin && request.method != "GET" && request.method != "HEAD") {
+    return Error(StatusCode::kPermissionDenied, "This needs a key whose role is admin.");
+  }
+  return who->id;
+}
+
+}  // namespace portico::api

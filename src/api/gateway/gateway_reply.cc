@@ -1,0 +1,27 @@
+#include "api/gateway/gateway_reply.h"
+
+#include <utility>
+
+#include "router/proxy/error_body.h"
+
+namespace portico::api {
+
+void GatewayReply(net::Exchange& exchange, int status, std::string body,
+                  std::string_view content_type) {
+  net::HttpResponse response;
+  response.status = status;
+  response.content_type = std::string(content_type);
+  response.body = std::move(body);
+  exchange.Respond(std::move(response));
+}
+
+void GatewayError(net::Exchange& exchange, int status, std::string_view message,
+                  std::string_view code) {
+  GatewayReply(exchange, status, router::GatewayErrorBody(status, message, code));
+}
+
+void GatewayError(net::Exchange& exchange, const Status& status) {
+  GatewayError(exchange, HttpStatus(status.code()), MessageOf(status), ReasonOf(status));
+}
+
+}  // namespace portico::api

@@ -1,0 +1,280 @@
+#include "api/gateway/gateway_routes.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "api/authorization.h"
+#include "api/browser_rules.h"
+#include "api/gateway/cors.h"
+#include "api/gateway/gateway_reply.h"
+#include "api/gateway/merge_metrics.h"
+#include "api/gateway/profile_routes.h"
+#include "api/gateway/server_note.h"
+#include "api/gateway/worker_routes.h"
+#include "base/log.h"
+#include "router/proxy/error_body.h"
+#include "router/proxy/fan_out.h"
+#include "router/proxy/proxy_call.h"
+#include "text/json_writer.h"
+
+namespace portico::api {
+namespace {
+
+using ExchangePtr = std::unique_ptr<net::Exchange>;
+
+// What a server does for all: every worker is asked.
+constexpr std::string_view kForAll[] = {"/flush_cache",
+                                        "/abort_request",
+                                        "/start_profile",
+                                        "/stop_profile",
+                                        "/pause_generation",
+                                        "/continue_generation",
+                                        "/update_weights_from_disk",
+                                        "/release_memory_occupation",
+                                        "/resume_memory_occupation",
+                                        "/set_internal_state",
+                                        "/load_lora_adapter",
+                                        "/unload_lora_adapter",
+                                        "/sleep",
+                                        "/wake_up",
+                                        "/reset_prefix_cache",
+                                        "/configure_logging"};
+
+// What any one worker answers, beside everything below /v1/.
+constexpr std::string_view kForOne[] = {"/generate",
+                                        "/encode",
+                                        "/classify",
+                                        "/rerank",
+                                        "/score",
+                                        "/tokenize",
+                                        "/detokenize",
+                                        "/get_model_info",
+                                        "/model_info",
+                                        "/get_server_info",
+                                        "/server_info",
+                                        "/health_generate",
+                                        "/invocations",
+                                        "/vertex_generate",
+                                        "/pooling",
+                                        "/embed",
+                                        "/version",
+                                        "/separate_reasoning",
+                                        "/parse_function_call"};
+
+template <size_t N>
+bool IsOneOf(std::string_view path, const std::string_view (&paths)[N]) {
+  return std::find(std::begin(paths), std::end(paths), path) != std::end(paths);
+}
+
+bool PassesOn(std::string_view path) {
+  return path.starts_with("/v1/") || path.starts_with("/v2/") || path.starts_with("/api/") ||
+         IsOneOf(path, kForOne);
+}
+
+void Readiness(net::Exchange& exchange, GatewayContext& context) {
+  const Status ready = context.draining.load()
+                           ? Error(StatusCode::kUnavailable, "the gateway is draining")
+                           : context.gateway->Ready();
+  const auto set = context.gateway->workers().set();
+  const auto healthy = std::count_if(
+      set->workers().begin(), set->workers().end(),
+      [](const auto& worker) { return worker->health() == router::Health::kHealthy; });
+  std::string body;
+  JsonWriter writer(&body);
+  writer.BeginObject().Key("status").String(ready.ok() ? "ready" : "not ready");
+  if (!ready.ok()) writer.Key("reason").String(MessageOf(ready));
+  writer.Key("healthy_workers").Int(healthy);
+  writer.Key("total_workers").Int(static_cast<int64_t>(set->workers().size())).EndObject();
+  GatewayReply(exchange, ready.ok() ? 200 : 503, std::move(body));
+}
+
+// The union of what the workers serve.
+void Models(net::Exchange& exchange, GatewayContext& context) {
+  std::string body;
+  JsonWriter writer(&body);
+  writer.BeginObject().Key("object").String("list").Key("data").BeginArray();
+  const router::WorkerSetPtr set = context.gateway->workers().set();
+  const std::vector<std::string> models = set->Models();
+  for (const std::string& model : models) {
+    writer.BeginObject().Key("id").String(model).Key("object").String("model");
+    writer.Key("created").Int(0).Key("owned_by").String("portico").EndObject();
+  }
+  for (const auto& [alias, model] : set->aliases()) {
+    // Of a model that no worker names nothing is promised.
+    if (!std::binary_search(models.begin(), models.end(), model)) continue;
+    writer.BeginObject().Key("id").String(alias).Key("object").String("model");
+    writer.Key("created").Int(0).Key("owned_by").String("portico");
+    writer.Key("root").String(model).EndObject();
+  }
+  writer.EndArray().EndObject();
+  GatewayReply(exchange, 200, std::move(body));
+}
+
+// What is in flight on each worker, by the gateway's count.
+void Loads(net::Exchange& exchange, GatewayContext& context) {
+  std::string body;
+  JsonWriter writer(&body);
+  writer.BeginObject().Key("workers").BeginArray();
+  const router::WorkerSetPtr set = context.gateway->workers().set();  // a reload may replace it
+  for (const auto& worker : set->workers()) {
+    writer.BeginObject().Key("worker").String(worker->id()).Key("load").Int(worker->requests());
+    writer.EndObject();
+  }
+  writer.EndArray().EndObject();
+  GatewayReply(exchange, 200, std::move(body));
+}
+
+void Metrics(net::Exchange& exchange, GatewayContext& context) {
+  std::string body;
+  context.registry->Render(&body);
+  AppendWorkerMetrics(*context.gateway, &body);
+  GatewayReply(exchange, 200, std::move(body), "text/plain; version=0.0.4; charset=utf-8");
+}
+
+// 200 if all have done it, else what the first that has not said, or 502.
+void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
+  const net::HttpRequest& asked = exchange->request;
+  router::SmallRequest request = {.method = asked.method,
+                                  .target = asked.path,
+                                  .body = asked.body,
+                                  .content_type = std::string(asked.Header("content-type")),
+                                  .authorization = std::string(asked.Header("authorization")),
+                                  .timeout = std::chrono::seconds(600)};
+  if (!asked.query.empty()) request.target += "?" + asked.query;
+  auto shared = std::shared_ptr<net::Exchange>(std::move(exchange));
+  router::FanOut::Start(shard, std::move(request), [shared](auto answers) {
+    if (answers.empty()) {
+      return GatewayError(*shared, 503, "no worker is available", "no_available_workers");
+    }
+    int status = 200;
+    std::string body;
+    JsonWriter writer(&body);
+    writer.BeginObject().Key("workers").BeginArray();
+    for (const auto& [worker, answer] : answers) {
+      const int said = answer.ok() ? answer->status : 502;
+      if (status == 200 && said >= 400) status = said;
+      writer.BeginObject().Key("worker").String(worker).Key("status").Int(said);
+      writer.Key("answer").String(answer.ok() ? std::string_view(answer->body)
+                                              : MessageOf(answer.status()));
+      writer.EndObject();
+    }
+    writer.EndArray().Key("success").Bool(status == 200).EndObject();
+    GatewayReply(*shared, status, std::move(body));
+  });
+}
+
+// The workers' own metrics, labelled with their ids.
+void EngineMetrics(ExchangePtr exchange, router::GatewayShard& shard) {
+  auto shared = std::shared_ptr<net::Exchange>(std::move(exchange));
+  const router::SmallRequest request = {.target = "/metrics",
+                                        .timeout = std::chrono::seconds(10),
+                                        .max_bytes = 1 << 20,
+                                        .to_token_workers = false};  // gRPC has no such text
+  router::FanOut::Start(shard, request, [shared](auto answers) {
+    MergedMetrics merged;
+    for (const auto& [worker, answer] : answers) {
+      if (answer.ok() && answer->status == 200) merged.Add(worker, answer->body);
+    }
+    GatewayReply(*shared, 200, merged.Text(), "text/plain; version=0.0.4; charset=utf-8");
+  });
+}
+
+// Probes and metrics are open to all.
+bool IsOpen(const net::HttpRequest& request) {
+  constexpr std::string_view kOpen[] = {"/health",    "/liveness", "/ping",
+                                        "/readiness", "/ready",    "/metrics"};
+  return (request.method == "GET" || request.method == "HEAD") && IsOneOf(request.path, kOpen);
+}
+
+// False if the path is none of them.
+bool HandleOpen(net::Exchange& exchange, GatewayContext& context) {
+  if (!IsOpen(exchange.request)) return false;
+  const std::string& path = exchange.request.path;
+  if (path == "/health" || path == "/liveness" || path == "/ping") {
+    GatewayReply(exchange, 200, "ok\n", "text/plain");
+  } else if (path == "/readiness" || path == "/ready") {
+    Readiness(exchange, context);
+  } else {
+    Metrics(exchange, context);
+  }
+  return true;
+}
+
+Status MayControl(const net::HttpRequest& request, const GatewayContext& context) {
+  const auto who = CheckControl(request, context.control_keys, context.api_key);
+  if (context.audit) {
+    LogInfo("control: {} {} of {} from {}: {}", request.method, request.path,
+            who.ok() && !who->empty() ? *who : "nobody known", request.peer,
+            who.ok() ? "allowed" : "refused");
+  }
+  return who.status();
+}
+
+Status CheckGatewayHead(const net::HttpRequest& head, const GatewayContext& context) {
+  PORTICO_RETURN_IF_ERROR(CheckHost(head, context.browser));
+  if (IsOpen(head) || IsPreflight(head, context.cors_origins)) return OkStatus();
+  const std::string& path = head.path;
+  const bool control = IsWorkerPath(path) || IsProfilePath(path) || IsOneOf(path, kForAll);
+  PORTICO_RETURN_IF_ERROR(control ? MayControl(head, context)
+                                  : CheckApiKey(head.Header("authorization"), context.api_key));
+  if (head.late) return Error(StatusCode::kUnavailable, "The gateway is draining.");
+  return CheckPage(head, context.cors_origins);
+}
+
+}  // namespace
+
+net::HeadVerdict AdmitGateway(const net::HttpRequest& head, const GatewayContext& context) {
+  net::HeadVerdict verdict;
+  const Status status = CheckGatewayHead(head, context);
+  if (status.ok()) return verdict;
+  net::HttpResponse& refusal = verdict.refusal.emplace();
+  refusal.status = HttpStatus(status.code());
+  if (refusal.status == 401) refusal.headers.emplace_back("www-authenticate", "Bearer");
+  if (refusal.status == 503) refusal.headers.emplace_back("retry-after", "1");
+  for (auto& header : CorsHeaders(head, context.cors_origins)) {
+    refusal.headers.push_back(std::move(header));
+  }
+  refusal.body = router::GatewayErrorBody(refusal.status, MessageOf(status), ReasonOf(status));
+  return verdict;
+}
+
+std::string WriteGatewayError(const net::HttpError& error) {
+  return router::GatewayErrorBody(error.status, error.message, {});
+}
+
+void DispatchWatch(ExchangePtr exchange, GatewayContext& context) {
+  if (HandleOpen(*exchange, context)) return;
+  GatewayError(*exchange, 404, "this port has /metrics, /health and /readiness");
+}
+
+void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::GatewayShard& shard) {
+  if (!context.cors_origins.empty()) {
+    exchange = HandleCors(std::move(exchange), context.cors_origins);
+    if (exchange == nullptr) return;
+  }
+  if (HandleOpen(*exchange, context)) return;
+  const net::HttpRequest& request = exchange->request;
+  const std::string& path = request.path;
+  if (IsWorkerPath(path)) return HandleWorkers(*exchange, context);
+  if (IsProfilePath(path)) {
+    bool passed_on = false;
+    HandleGatewayProfile(&exchange, shard, &passed_on);
+    if (!passed_on) return;
+  }
+  if (IsOneOf(path, kForAll)) return AskAll(std::move(exchange), shard);
+  if (request.method == "GET") {
+    if (!context.server_note.empty() && (path == "/get_server_info" || path == "/server_info")) {
+      return HandleServerNote(std::move(exchange), context, shard);
+    }
+    if (path == "/v1/models") return Models(*exchange, context);
+    if (path == "/engine_metrics") return EngineMetrics(std::move(exchange), shard);
+    if (path == "/get_loads" || path == "/get_load" || path == "/v1/loads") {
+      return Loads(*exchange, context);
+    }
+  }
+  if (PassesOn(path)) return router::ProxyCall::Start(shard, std::move(exchange));
+  GatewayError(*exchange, 404, "Unknown path: " + request.method + " " + path);
+}
+
+}  // namespace portico::api

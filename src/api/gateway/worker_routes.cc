@@ -1,0 +1,267 @@
+#include "api/gateway/worker_routes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <utility>
+
+#include "api/gateway/gateway_reply.h"
+#include "api/query.h"
+#include "text/json.h"
+#include "text/json_writer.h"
+
+namespace portico::api {
+namespace {
+
+using router::Worker;
+using router::WorkerSpec;
+
+constexpr std::string_view kBelow = "/workers/";
+
+// What the worker has last said of itself; null before it has.
+void WriteReport(const router::ReportedLoad& report, JsonWriter* writer) {
+  writer->Key("reported_load");
+  if (report.at == TimePoint{}) {
+    writer->Null();
+    return;
+  }
+  const auto figure = [&](std::string_view name, double value) {
+    writer->Key(name);
+    value < 0 ? writer->Null() : writer->Double(value);
+  };
+  writer->BeginObject();
+  figure("running_requests", report.running_requests);
+  figure("waiting_requests", report.waiting_requests);
+  figure("used_tokens", report.used_tokens);
+  figure("total_tokens", report.total_tokens);
+  figure("token_usage", report.token_usage);
+  figure("throughput", report.throughput);
+  figure("cache_hit_rate", report.hit_rate);
+  figure("age_secs", Seconds(Clock::now() - report.at));
+  writer->EndObject();
+}
+
+void WriteWorker(const Worker& worker, JsonWriter* writer) {
+  writer->BeginObject();
+  writer->Key("id").String(worker.id()).Key("url").String(worker.url());
+  const WorkerSpec& spec = worker.spec();
+  writer->Key("worker_type").String(RoleName(spec.role));
+  if (spec.role == router::Role::kPrefill) {
+    writer->Key("bootstrap_port");
+    spec.bootstrap_port > 0 ? writer->Int(spec.bootstrap_port) : writer->Null();
+  }
+  if (spec.dp_rank >= 0) {
+    writer->Key("base_url").String(ServerUrl(spec));
+    writer->Key("dp_rank").Int(spec.dp_rank).Key("dp_size").Int(spec.dp_size);
+  }
+  writer->Key("connection_mode").String(router::ProtocolName(worker.protocol()));
+  const std::vector<std::string> models = worker.models();
+  writer->Key("model_id");
+  models.empty() ? writer->Null() : writer->String(models.front());
+  writer->Key("models").BeginArray();
+  for (const std::string& model : models) writer->String(model);
+  writer->EndArray();
+  writer->Key("is_healthy").Bool(worker.health() == router::Health::kHealthy);
+  writer->Key("status").String(router::HealthName(worker.health()));
+  writer->Key("draining").Bool(worker.draining());
+  writer->Key("circuit_breaker").String(router::BreakerStateName(worker.breaker().state()));
+  writer->Key("load").Int(worker.requests());
+  writer->Key("prefill_tokens").Int(worker.tokens());
+  writer->Key("requests_total").Int(static_cast<int64_t>(worker.total_requests()));
+  writer->Key("kv_events")
+      .Bool(worker.tells_cache() && worker.health() == router::Health::kHealthy);
+  WriteReport(worker.report(), writer);
+  writer->Key("labels").BeginObject();
+  for (const auto& [name, value] : worker.spec().labels) writer->Key(name).String(value);
+  writer->EndObject().EndObject();
+}
+
+std::string WorkerJson(const Worker& worker) {
+  std::string body;
+  JsonWriter writer(&body);
+  WriteWorker(worker, &writer);
+  return body;
+}
+
+// {"url": …, "api_key"?, "model_id"? or "models"?, "labels"?}
+StatusOr<WorkerSpec> ReadSpec(const std::string& body) {
+  PORTICO_ASSIGN_OR_RETURN(const Json json, Json::Parse(body));
+  if (!json.is_object()) return InvalidArgument("", "the body is not a JSON object");
+  static constexpr std::string_view kKnown[] = {
+      "url",    "api_key",        "model_id",     "models",   "worker_type",
+      "labels", "bootstrap_port", "max_requests", "kv_events"};
+  for (const auto& [key, value] : json.as_object()) {
+    if (std::find(std::begin(kKnown), std::end(kKnown), key) == std::end(kKnown)) {
+      return InvalidArgument(key, "there is no field `" + key + "` of a worker");
+    }
+  }
+  const Json* url = json.Find("url");
+  if (url == nullptr || !url->is_string()) return InvalidArgument("url", "url must be a string");
+  auto spec = router::ParseWorkerUrl(url->as_string());
+  if (!spec.ok()) return InvalidArgument("url", std::string(MessageOf(spec.status())));
+  spec->api_key = json.GetString("api_key");
+  spec->source = router::Source::kAdmin;
+  const std::string type = json.GetString("worker_type", "regular");
+  const auto role = std::find_if(std::begin(router::kRoles), std::end(router::kRoles),
+                                 [&](router::Role one) { return type == RoleName(one); });
+  if (role == std::end(router::kRoles)) {
+    return InvalidArgument("worker_type", "worker_type must be regular, prefill or decode");
+  }
+  spec->role = *role;
+  spec->bootstrap_port = static_cast<int>(json.GetInt("bootstrap_port", 0));
+  if (spec->bootstrap_port < 0 || spec->bootstrap_port > 65535) {
+    return InvalidArgument("bootstrap_port", "bootstrap_port must be in 1..65535");
+  }
+  spec->max_requests = json.GetInt("max_requests", 0);
+  if (spec->max_requests < 0) {
+    return InvalidArgument("max_requests", "max_requests must not be negative");
+  }
+  if (const Json* events = json.Find("kv_events"); events != nullptr) {
+    auto address = router::ReadKvAddress(*events);
+    if (!address.ok()) {
+      return InvalidArgument("kv_events",
+                             fmt::format("kv_events: {}", MessageOf(address.status())));
+    }
+    if (spec->protocol == router::Protocol::kGrpc) {
+      return InvalidArgument("kv_events", "kv_events: a grpc worker is asked for them by gRPC");
+    }
+    spec->kv_events = *std::move(address);
+  }
+  if (const std::string model = json.GetString("model_id"); !model.empty()) {
+    spec->models.push_back(model);
+  }
+  if (const Json* models = json.Find("models"); models != nullptr) {
+    if (!models->is_array()) return InvalidArgument("models", "models must be a list of strings");
+    for (const Json& model : models->as_array()) {
+      if (!model.is_string()) return InvalidArgument("models", "models must be a list of strings");
+      spec->models.push_back(model.as_string());
+    }
+  }
+  if (const Json* labels = json.Find("labels"); labels != nullptr) {
+    if (!labels->is_object()) return InvalidArgument("labels", "labels must be an object");
+    for (const auto& [name, value] : labels->as_object()) {
+      if (!value.is_string()) return InvalidArgument("labels", "labels must be strings");
+      spec->labels.emplace_back(name, value.as_string());
+    }
+  }
+  return spec;
+}
+
+void AddWorker(net::Exchange& exchange, router::Gateway& gateway, StatusOr<WorkerSpec> spec,
+               int status) {
+  if (!spec.ok()) return GatewayError(exchange, spec.status());
+  const auto added = gateway.AddWorker(*std::move(spec));
+  if (added.status().code() == StatusCode::kInvalidArgument) {
+    return GatewayError(exchange, added.status());
+  }
+  if (!added.ok()) {
+    return GatewayError(exchange, 409, MessageOf(added.status()), "WORKER_ALREADY_EXISTS");
+  }
+  GatewayReply(exchange, status, WorkerJson(**added));
+}
+
+void RemoveWorker(net::Exchange& exchange, router::Gateway& gateway, std::string_view name) {
+  if (!gateway.RemoveWorker(name)) {
+    return GatewayError(exchange, 404, "there is no such worker", "WORKER_NOT_FOUND");
+  }
+  GatewayReply(exchange, 200, R"({"status":"removed"})");
+}
+
+// PUT: {"draining": true} takes a worker out gently, false brings it back.
+void ChangeWorker(net::Exchange& exchange, Worker& worker) {
+  const auto json = Json::Parse(exchange.request.body);
+  const Json* draining = json.ok() ? json->Find("draining") : nullptr;
+  if (draining == nullptr || !draining->is_bool() || json->as_object().size() != 1) {
+    return GatewayError(exchange, 400, "the body must be {\"draining\": true or false}");
+  }
+  worker.SetDraining(draining->as_bool());
+  GatewayReply(exchange, 200, WorkerJson(worker));
+}
+
+void HandleOne(net::Exchange& exchange, router::Gateway& gateway, std::string_view id) {
+  const router::WorkerPtr worker = gateway.workers().set()->FindWorker(id);
+  if (worker == nullptr) {
+    return GatewayError(exchange, 404, "there is no such worker", "WORKER_NOT_FOUND");
+  }
+  const std::string& method = exchange.request.method;
+  if (method == "GET") return GatewayReply(exchange, 200, WorkerJson(*worker));
+  if (method == "DELETE") return RemoveWorker(exchange, gateway, worker->id());
+  if (method == "PUT" || method == "PATCH") return ChangeWorker(exchange, *worker);
+  GatewayError(exchange, 405, "use GET, PUT, PATCH or DELETE");
+}
+
+// ?url=
+StatusOr<std::string> UrlInQuery(const net::HttpRequest& request) {
+  PORTICO_ASSIGN_OR_RETURN(const auto url, QueryValue(request.query, "url"));
+  if (!url.has_value() || url->empty()) return InvalidArgument("url", "the query names no url");
+  return *url;
+}
+
+void HandleOld(net::Exchange& exchange, router::Gateway& gateway) {
+  const std::string& path = exchange.request.path;
+  if (path == "/list_workers") {
+    std::string body;
+    JsonWriter writer(&body);
+    writer.BeginObject().Key("urls").BeginArray();
+    const router::WorkerSetPtr set = gateway.workers().set();  // a reload may replace it
+    for (const auto& worker : set->workers()) writer.String(worker->url());
+    writer.EndArray().EndObject();
+    return GatewayReply(exchange, 200, std::move(body));
+  }
+  if (exchange.request.method != "POST") return GatewayError(exchange, 405, "use POST");
+  const auto url = UrlInQuery(exchange.request);
+  if (!url.ok()) return GatewayError(exchange, url.status());
+  if (path == "/remove_worker") return RemoveWorker(exchange, gateway, *url);
+  auto spec = router::ParseWorkerUrl(*url);
+  if (spec.ok()) spec->source = router::Source::kAdmin;
+  AddWorker(exchange, gateway, std::move(spec), 200);
+}
+
+}  // namespace
+
+bool IsWorkerPath(std::string_view path) {
+  return path == "/workers" || path.starts_with(kBelow) || path == "/add_worker" ||
+         path == "/remove_worker" || path == "/list_workers";
+}
+
+std::string WorkersJson(router::Gateway& gateway) {
+  const auto set = gateway.workers().set();
+  std::string body;
+  JsonWriter writer(&body);
+  int64_t healthy = 0;
+  std::array<int64_t, std::size(router::kRoles)> roles{};
+  writer.BeginObject().Key("workers").BeginArray();
+  for (const auto& worker : set->workers()) {
+    WriteWorker(*worker, &writer);
+    healthy += worker->health() == router::Health::kHealthy ? 1 : 0;
+    ++roles[static_cast<size_t>(worker->spec().role)];
+  }
+  writer.EndArray().Key("total").Int(static_cast<int64_t>(set->workers().size()));
+  writer.Key("stats").BeginObject().Key("healthy_workers").Int(healthy);
+  writer.Key("policy").String(set->all().policy->name());
+  for (const router::Role role : router::kRoles) {
+    writer.Key(fmt::format("{}_count", RoleName(role))).Int(roles[static_cast<size_t>(role)]);
+  }
+  for (const router::Role role : {router::Role::kPrefill, router::Role::kDecode}) {
+    const auto& policy = set->all(role).policy;
+    if (policy == nullptr) continue;
+    writer.Key(fmt::format("{}_policy", RoleName(role))).String(policy->name());
+  }
+  writer.Key("queued").Int(gateway.admission().waiting()).EndObject().EndObject();
+  return body;
+}
+
+void HandleWorkers(net::Exchange& exchange, GatewayContext& context) {
+  router::Gateway& gateway = *context.gateway;
+  const net::HttpRequest& request = exchange.request;
+  const std::string_view path = request.path;
+  if (path.starts_with(kBelow)) return HandleOne(exchange, gateway, path.substr(kBelow.size()));
+  if (path != "/workers") return HandleOld(exchange, gateway);
+  if (request.method == "GET") return GatewayReply(exchange, 200, WorkersJson(gateway));
+  if (request.method != "POST") return GatewayError(exchange, 405, "use GET or POST");
+  AddWorker(exchange, gateway, ReadSpec(request.body), 202);
+}
+
+}  // namespace portico::api

@@ -1,0 +1,88 @@
+// Between a plan and its answer: media that the request names by address are fetched.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "api/context.h"
+#include "api/planning_call.h"
+#include "base/status.h"
+#include "service/capability_checks.h"
+#include "service/generation.h"
+#include "service/request_media.h"
+#include "service/serving_model.h"
+#include "service/upstream/media_fetches.h"
+
+namespace portico::api {
+
+// The plans of APIs that answer with text: they have `model`, and a `plan` that is one GenerationPlan or a NativePlan.
+template <typename Planned>
+std::vector<GenerationPlan*> PlansWithMedia(Planned& planned) {
+  std::vector<GenerationPlan*> plans;
+  const auto add = [&plans](GenerationPlan& plan) {
+    if (plan.extras != nullptr && plan.extras->media != nullptr) plans.push_back(&plan);
+  };
+  if constexpr (requires { planned.plan.constraint; }) {
+    add(planned.plan);
+  } else if constexpr (requires { planned.plan.prompts.front().constraint; }) {
+    for (GenerationPlan& plan : planned.plan.prompts) add(plan);
+  }
+  return plans;
+}
+
+// Reads what came with the request.
+template <typename Planned>
+Status ReadMedia(const ApiContext& api, Planned* planned) {
+  for (GenerationPlan* plan : PlansWithMedia(*planned)) {
+    PORTICO_ASSIGN_OR_RETURN(auto media, ReadInlineMedia(api.media, *plan->extras->media));
+    plan->extras = WithMedia(plan->extras, std::move(media));
+  }
+  return OkStatus();
+}
+
+// True: `answer(transport, shard, StatusOr<Planned>)` will be called once all is there, and the transport has been taken. A
+// client that leaves meanwhile takes it along.
+template <typename Transport, typename Planned, typename Answer>
+bool WaitsForMedia(std::unique_ptr<Transport>& transport, ShardContext& shard, Planned& planned,
+                   Answer answer) {
+  if constexpr (requires {
+                  planned.model;
+                  planned.plan;
+                }) {
+    const auto needs = [](const GenerationPlan* plan) { return NeedsFetch(*plan->extras->media); };
+    const std::vector<GenerationPlan*> plans = PlansWithMedia(planned);
+    if (std::none_of(plans.begin(), plans.end(), needs)) return false;
+    auto held = std::make_shared<Planned>(std::move(planned));
+    MediaFetches::List wanted;
+    for (const GenerationPlan* plan : PlansWithMedia(*held)) wanted.push_back(plan->extras->media);
+    auto waiting = std::make_unique<PlanningCall<Transport>>(std::move(transport), shard);
+    PlanningCall<Transport>* call = waiting.get();
+    const uint64_t serial = shard.calls.Add(std::move(waiting));
+    call->Keep(MediaFetches::Start(
+        shard.shard, *shard.api.pool, shard.api.media, wanted,
+        [held, call, serial, &shard, answer](StatusOr<MediaFetches::List> fetched) {
+          if (shard.calls.Find(serial) == nullptr) return;
+          const EarlyAborts aborts = call->TakeAborts();
+          auto owned = call->Take();
+          shard.calls.Remove(call);
+          const uint64_t before = shard.calls.last_serial();
+          if (!fetched.ok()) {
+            answer(std::move(owned), shard, StatusOr<Planned>(fetched.status()));
+          } else {
+            size_t i = 0;
+            for (GenerationPlan* plan : PlansWithMedia(*held)) {
+              plan->extras = WithMedia(plan->extras, std::move((*fetched)[i++]));
+            }
+            answer(std::move(owned), shard, StatusOr<Planned>(std::move(*held)));
+          }
+          shard.calls.AbortSince(before, aborts);
+        }));
+    return true;
+  } else {
+    return false;
+  }
+}
+
+}  // namespace portico::api

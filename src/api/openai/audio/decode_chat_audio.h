@@ -1,0 +1,43 @@
+// Chat requests that are heard or answered aloud.
+#pragma once
+
+#include <simdjson.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/request.h"
+#include "service/upstream/media_rules.h"
+
+namespace portico::api::openai {
+
+// False if the body can be none of these: it has no field or part that is for a pipeline.
+bool MayHaveAudio(std::string_view body);
+
+// Media that must be fetched before the request runs: the bytes of request.inputs[input].
+struct WantedMedia {
+  size_t input = 0;
+  std::string field;
+  std::string place;  // "audios[0]"
+  MediaUrl url;
+};
+
+struct AudioChat {
+  pipeline::Request request;  // its `chat` is null where a served model shall answer alone
+  std::vector<WantedMedia> media;
+};
+
+// What the pipeline's file and the command line allow.
+MediaRules MediaRulesOf(const pipeline::Pipeline& pipeline);
+
+// Takes modalities, audio, audios, fields of single stages and parts of sound out of the body; the
+// rest is a chat as any other (decode_chat.h). `has_models`: models are served beside the pipeline;
+// a chat of text alone is theirs unless it names the pipeline. Errors name the field. Pure; any
+// thread.
+StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::parser& parser,
+                                    const pipeline::Pipeline& pipeline, bool has_models);
+
+}  // namespace portico::api::openai

@@ -1,0 +1,72 @@
+#include "api/openai/audio/pipeline_call.h"
+
+#include "api/reply.h"
+
+namespace portico::api::openai {
+
+Status PipelineCall::Start(pipeline::Request request) {
+  PORTICO_ASSIGN_OR_RETURN(pipeline::Pipeline * pipeline, ThePipeline(shard_.api));
+  rid = request.id;
+  auto wake = [address = address_, &shard = shard_] {
+    shard.shard.Post([address, &shard] {
+      Call* call = shard.calls.Find(*address);
+      if (call != nullptr) static_cast<PipelineCall*>(call)->Pump();
+    });
+  };
+  PORTICO_ASSIGN_OR_RETURN(call_, pipeline->Submit(std::move(request), std::move(wake)));
+  return OkStatus();
+}
+
+void PipelineCall::Abort() {
+  if (done_) return;
+  done_ = true;
+  call_.reset();
+  exchange_->NoteAbort();
+  OnDone(Error(StatusCode::kCancelled, "the request was aborted"));
+  Leave();
+}
+
+void PipelineCall::Pump() {
+  timer_.reset();
+  while (!done_) {
+    if (exchange_->unsent_bytes() >= kUnsentBytes) {
+      timer_ = shard_.shard.After(kLookAgain, [this] { Pump(); });
+      return;
+    }
+    pipeline::Call::Taken taken = call_->Take(/*max_parts=*/16);
+    for (pipeline::Part& part : taken.parts) {
+      if (!done_) OnPart(std::move(part));
+    }
+    if (done_) return;
+    if (taken.ended) {
+      done_ = true;
+      OnDone(taken.status);
+      Leave();
+      return;
+    }
+    if (taken.parts.empty()) return;
+  }
+}
+
+void LaunchPipeline(std::unique_ptr<PipelineCall> call, pipeline::Request request,
+                    ShardContext& shard) {
+  const Status status = call->Start(std::move(request));
+  if (!status.ok()) {
+    const std::unique_ptr<net::Exchange> refused = call->TakeExchange();
+    return ReplyError(*refused, shard.api, status);
+  }
+  const auto address = call->address_;
+  *address = shard.calls.Add(std::move(call));
+}
+
+StatusOr<pipeline::Pipeline*> ThePipeline(const ApiContext& api) {
+  if (!api.models->ready()) {
+    return Error(StatusCode::kUnavailable, "the server is starting: try again in a moment");
+  }
+  if (api.pipeline != nullptr) return api.pipeline;
+  return Error(StatusCode::kUnimplemented,
+               "this server neither speaks nor listens; start it as `portico omni serve`, or with "
+               "--speech");
+}
+
+}  // namespace portico::api::openai

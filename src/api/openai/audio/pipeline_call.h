@@ -1,0 +1,52 @@
+// A request that a pipeline answers.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "api/exchange_call.h"
+#include "pipeline/pipeline.h"
+
+namespace portico::api::openai {
+
+// Takes parts from the pipeline while the client reads, and no more: what it leaves there stops the
+// stages. Goes away with the client, which aborts the pipeline's work.
+class PipelineCall : public ExchangeCall {
+ public:
+  using ExchangeCall::ExchangeCall;
+
+  void Abort() override;
+
+  // On failure nothing runs.
+  Status Start(pipeline::Request request);
+
+ protected:
+  virtual void OnPart(pipeline::Part part) = 0;
+  // Once, at the end; then Leave().
+  virtual void OnDone(const Status& status) = 0;
+
+ private:
+  friend void LaunchPipeline(std::unique_ptr<PipelineCall> call, pipeline::Request request,
+                             ShardContext& shard);
+  void Pump();
+
+  // Bytes that wait for the client before no more is taken.
+  static constexpr size_t kUnsentBytes = 64 << 10;
+  static constexpr auto kLookAgain = std::chrono::milliseconds(20);
+
+  std::shared_ptr<std::atomic<uint64_t>> address_ = std::make_shared<std::atomic<uint64_t>>(0);
+  std::unique_ptr<pipeline::Call> call_;
+  std::unique_ptr<net::Shard::Timer> timer_;
+  bool done_ = false;
+};
+
+// Submits the request, or answers why not.
+void LaunchPipeline(std::unique_ptr<PipelineCall> call, pipeline::Request request,
+                    ShardContext& shard);
+
+// The pipeline, or UNIMPLEMENTED saying how to start one.
+StatusOr<pipeline::Pipeline*> ThePipeline(const ApiContext& api);
+
+}  // namespace portico::api::openai

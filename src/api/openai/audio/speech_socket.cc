@@ -1,0 +1,332 @@
+#include "api/openai/audio/speech_socket.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_split.h"
+#include "api/authorization.h"
+#include "api/browser_rules.h"
+#include "api/openai/audio/decode_speech.h"
+#include "api/openai/audio/pipeline_call.h"
+#include "api/openai/audio/pipeline_feed.h"
+#include "api/openai/audio/speech_handler.h"
+#include "api/openai/errors.h"
+#include "api/reply.h"
+#include "media/wav.h"
+#include "net/websocket/web_socket.h"
+#include "pipeline/speech/speakable.h"
+#include "text/json_writer.h"
+
+namespace portico::api::openai {
+namespace {
+
+using pipeline::EncodedPart;
+using pipeline::Part;
+
+constexpr size_t kMaxFrame = 128 << 10;
+constexpr size_t kMaxBuffered = 256 << 10;
+constexpr auto kConfigTime = std::chrono::seconds(10);
+constexpr auto kIdleTime = std::chrono::seconds(30);
+constexpr std::string_view kKeyPrefix = "openai-insecure-api-key.";
+
+// One connection. Sentences are spoken one after the other.
+class SpeechSocket final : public Call {
+ public:
+  SpeechSocket(std::unique_ptr<net::WebSocket> socket, ShardContext& shard,
+               pipeline::Pipeline& pipeline)
+      : shard_(shard), pipeline_(pipeline), socket_(std::move(socket)) {
+    rid = "speech_ws_" + NewRequestId();
+    socket_->set_on_message(
+        [this](net::WsMessage::Kind kind, std::string_view data) { OnMessage(kind, data); });
+    socket_->set_on_closed([this] { Leave(); });
+    SetTimer(kConfigTime);
+  }
+
+  void Abort() override { Fail(Error(StatusCode::kCancelled, "the session was aborted")); }
+
+ private:
+  void Leave() {
+    feed_.reset();
+    shard_.calls.Remove(this);
+  }
+
+  void SetTimer(Duration limit) {
+    timer_ = shard_.shard.After(limit, [this] {
+      if (feed_ != nullptr) return SetTimer(kIdleTime);
+      Fail(Error(StatusCode::kDeadlineExceeded,
+                 configured_ ? "nothing came for 30 s" : "no session.config came in 10 s"));
+    });
+  }
+
+  // Tells why, and closes.
+  void Fail(const Status& status) {
+    SendError(status);
+    socket_->Close(net::kWsNormal, "");
+    Leave();
+  }
+
+  void SendError(const Status& status) {
+    std::string text;
+    JsonWriter w(&text);
+    w.BeginObject().Key("type").String("error").Key("message").String(MessageOf(status));
+    w.Key("error_type").String(ErrorType(HttpStatus(status.code())));
+    if (!FieldOf(status).empty()) w.Key("param").String(FieldOf(status));
+    w.Key("code").Int(HttpStatus(status.code())).EndObject();
+    socket_->SendText(text);
+  }
+
+  void OnMessage(net::WsMessage::Kind kind, std::string_view data) {
+    if (left_) return;
+    SetTimer(kIdleTime);
+    const auto bad = [](std::string why) { return InvalidArgument("type", std::move(why)); };
+    if (kind != net::WsMessage::kText) return Fail(bad("only text frames are read"));
+    auto message = Json::Parse(data);
+    if (!message.ok() || !message->is_object()) return Fail(bad("a message must be JSON"));
+    const std::string type = message->GetString("type");
+    if (!configured_) {
+      if (type != "session.config") return Fail(bad("the first message must be session.config"));
+      if (Status status = Configure(*std::move(message)); !status.ok()) Fail(status);
+      return;
+    }
+    if (done_) return SendError(bad("input.done has been sent"));
+    if (type == "input.text") {
+      const Json* text = message->Find("text");
+      if (text == nullptr || !text->is_string()) {
+        return SendError(InvalidArgument("text", "input.text needs a text"));
+      }
+      buffered_ += text->as_string().size();
+      if (buffered_ > kMaxBuffered) {
+        return Fail(Error(StatusCode::kResourceExhausted, "too much text waits to be spoken"));
+      }
+      splitter_.Feed(text->as_string());
+    } else if (type == "input.commit") {
+      Flush();
+      socket_->SendText(R"({"type":"input.committed"})");
+    } else if (type == "input.done") {
+      done_ = true;
+      Flush();
+    } else if (type == "input.cancel") {
+      return Cancel();
+    } else {
+      return SendError(bad(fmt::format("there is no message `{}`", type.substr(0, 64))));
+    }
+    Gather();
+    SpeakNext();
+  }
+
+  Status Configure(Json message) {
+    auto& fields = message.as_object();
+    std::string granularity = "sentence";
+    std::erase_if(fields, [&](const auto& field) {
+      if (field.first == "stream_audio" && field.second.is_bool()) {
+        stream_audio_ = field.second.as_bool();
+      } else if (field.first == "split_granularity" && field.second.is_string()) {
+        granularity = field.second.as_string();
+      } else {
+        return field.first == "type";
+      }
+      return true;
+    });
+    if (granularity != "sentence" && granularity != "clause") {
+      return InvalidArgument("split_granularity", "split_granularity must be sentence or clause");
+    }
+    if (message.Find("response_format") == nullptr) message.Set("response_format", Json("pcm"));
+    message.Set("input", Json("x"));
+    PORTICO_ASSIGN_OR_RETURN(SpeechRequest speech,
+                             DecodeSpeech(message.Dump(), shard_.parser, pipeline_, ""));
+    PORTICO_RETURN_IF_ERROR(CheckSpeechModel(shard_.api, speech.model));
+    speech_ = speech.request.speech;
+    splitter_ = NewSplitter(granularity == "clause");
+    clauses_ = granularity == "clause";
+    configured_ = true;
+    std::string text;
+    JsonWriter w(&text);
+    w.BeginObject().Key("type").String("session.configured").Key("session_id").String(rid);
+    w.Key("response_format").String(media::AudioFormatName(speech_.format));
+    w.Key("stream_audio").Bool(stream_audio_);
+    w.Key("split_granularity").String(granularity).EndObject();
+    socket_->SendText(text);
+    return OkStatus();
+  }
+
+  static pipeline::ClauseSplitter NewSplitter(bool clauses) {
+    return pipeline::ClauseSplitter(clauses);
+  }
+
+  // The text so far is whole: what has no end of a sentence is one.
+  void Flush() {
+    splitter_.Finish();
+    Gather();
+    splitter_ = NewSplitter(clauses_);
+  }
+
+  void Gather() {
+    for (std::string clause = splitter_.Next(); !clause.empty(); clause = splitter_.Next()) {
+      waiting_.push_back(std::move(clause));
+    }
+  }
+
+  // Drops the sentence that is spoken and those that wait.
+  void Cancel() {
+    waiting_.clear();
+    splitter_ = NewSplitter(clauses_);
+    buffered_ = 0;
+    if (feed_ != nullptr) {
+      feed_.reset();
+      std::string text;
+      JsonWriter w(&text);
+      w.BeginObject().Key("type").String("audio.cancelled").Key("sentence_index").Int(index_);
+      w.Key("reason").String("client_cancelled").EndObject();
+      socket_->SendText(text);
+      ++index_;
+    }
+    SpeakNext();
+  }
+
+  void SpeakNext() {
+    while (feed_ == nullptr && !waiting_.empty()) {
+      sentence_ = std::move(waiting_.front());
+      waiting_.pop_front();
+      buffered_ -= std::min(buffered_, sentence_.size() + 1);
+      pipeline::Request request;
+      request.task = pipeline::Task::kSpeech;
+      request.id = fmt::format("{}-{}", rid, index_);
+      request.wants_audio = true;
+      request.speech = speech_;
+      request.inputs.emplace_back(pipeline::TextPart{sentence_});
+      started_ = false;
+      bytes_ = 0;
+      audio_.clear();
+      auto feed = PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,
+                                      {[this](Part part) { OnPart(std::move(part)); },
+                                       [this](const Status& status) { OnSpoken(status); },
+                                       [this] { return socket_->unsent_bytes(); }});
+      if (feed.ok()) {
+        feed_ = *std::move(feed);
+        return;
+      }
+      SendError(feed.status());
+      EndSentence(/*failed=*/true);
+    }
+    if (!done_ || feed_ != nullptr) return;
+    std::string text;
+    JsonWriter w(&text);
+    w.BeginObject().Key("type").String("session.done").Key("session_id").String(rid);
+    w.Key("total_sentences").Int(index_).EndObject();
+    socket_->SendText(text);
+    socket_->Close(net::kWsNormal, "");
+    left_ = true;
+    Leave();
+  }
+
+  void OnPart(Part part) {
+    const auto* encoded = std::get_if<EncodedPart>(&part);
+    if (encoded == nullptr) return;
+    if (!std::exchange(started_, true)) StartSentence(encoded->sample_rate);
+    bytes_ += encoded->bytes.size();
+    if (stream_audio_) {
+      socket_->SendBinary(encoded->bytes);
+    } else {
+      audio_ += encoded->bytes;
+    }
+  }
+
+  void StartSentence(int32_t sample_rate) {
+    std::string text;
+    JsonWriter w(&text);
+    w.BeginObject().Key("type").String("audio.start");
+    w.Key("id").String(fmt::format("{}-{}", rid, index_)).Key("sentence_index").Int(index_);
+    w.Key("sentence_text").String(sentence_);
+    w.Key("format").String(media::AudioFormatName(speech_.format));
+    w.Key("sample_rate").Int(sample_rate).EndObject();
+    socket_->SendText(text);
+  }
+
+  void OnSpoken(const Status& status) {
+    feed_.reset();
+    if (!status.ok()) SendError(status);
+    if (!started_) StartSentence(speech_.sample_rate);
+    if (!audio_.empty()) {
+      if (speech_.format == media::AudioFormat::kWav) media::SetWavSizes(&audio_);
+      socket_->SendBinary(audio_);
+    }
+    EndSentence(!status.ok());
+    SpeakNext();
+  }
+
+  void EndSentence(bool failed) {
+    std::string text;
+    JsonWriter w(&text);
+    w.BeginObject().Key("type").String("audio.done");
+    w.Key("id").String(fmt::format("{}-{}", rid, index_)).Key("sentence_index").Int(index_);
+    w.Key("total_bytes").Int(static_cast<int64_t>(bytes_)).Key("error").Bool(failed).EndObject();
+    socket_->SendText(text);
+    ++index_;
+  }
+
+  ShardContext& shard_;
+  pipeline::Pipeline& pipeline_;
+  std::unique_ptr<net::WebSocket> socket_;
+  std::unique_ptr<net::Shard::Timer> timer_;
+  std::unique_ptr<PipelineFeed> feed_;  // of the sentence that is spoken
+  pipeline::SpeechOptions speech_;
+  pipeline::ClauseSplitter splitter_;
+  std::deque<std::string> waiting_;
+  std::string sentence_;
+  std::string audio_;
+  size_t bytes_ = 0;
+  size_t buffered_ = 0;
+  int64_t index_ = 0;
+  bool clauses_ = false;
+  bool stream_audio_ = false;
+  bool configured_ = false;
+  bool done_ = false;
+  bool started_ = false;
+  bool left_ = false;
+};
+
+// The items of Sec-WebSocket-Protocol.
+std::vector<std::string> Protocols(const net::HttpRequest& request) {
+  std::vector<std::string> items =
+      absl::StrSplit(std::string(request.Header("sec-websocket-protocol")), ',');
+  for (std::string& item : items) {
+    item.erase(0, std::min(item.find_first_not_of(' '), item.size()));
+    while (!item.empty() && item.back() == ' ') item.pop_back();
+  }
+  return items;
+}
+
+}  // namespace
+
+Status AdmitSocket(const net::HttpRequest& request, const ApiContext& api) {
+  std::string authorization(request.Header("authorization"));
+  for (const std::string& protocol : Protocols(request)) {
+    if (authorization.empty() && protocol.starts_with(kKeyPrefix)) {
+      authorization = "Bearer " + protocol.substr(kKeyPrefix.size());
+    }
+  }
+  PORTICO_RETURN_IF_ERROR(CheckApiKey(authorization, api.api_key));
+  if (request.late) return Error(StatusCode::kUnavailable, "The server is draining.");
+  return CheckPage(request, {&api.cors_origin, 1});
+}
+
+std::string ChosenProtocol(const net::HttpRequest& request) {
+  for (const std::string& protocol : Protocols(request)) {
+    if (protocol == "realtime") return protocol;
+  }
+  return "";
+}
+
+void HandleSpeechSocket(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
+  const Status admitted = AdmitSocket(exchange->request, shard.api);
+  if (!admitted.ok()) return ReplyError(*exchange, shard.api, admitted);
+  const auto pipeline = ThePipeline(shard.api);
+  if (!pipeline.ok()) return ReplyError(*exchange, shard.api, pipeline.status());
+  auto socket = net::WebSocket::Accept(std::move(exchange), {kMaxFrame, ""});
+  if (socket == nullptr) return;
+  shard.calls.Add(std::make_unique<SpeechSocket>(std::move(socket), shard, **pipeline));
+}
+
+}  // namespace portico::api::openai

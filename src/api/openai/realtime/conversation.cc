@@ -1,0 +1,220 @@
+#include "api/openai/realtime/conversation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/reply.h"
+
+namespace portico::api::openai {
+namespace {
+
+Status Bad(std::string_view field, std::string_view why) {
+  return InvalidArgument(field, fmt::format("{} {}", field, why));
+}
+
+Status ReadMessage(const Json& item, RealtimeItem* read, std::string* sound) {
+  read->role = item.GetString("role");
+  if (read->role != "user" && read->role != "assistant" && read->role != "system") {
+    return Bad("item.role", "must be user, assistant or system");
+  }
+  const Json* content = item.Find("content");
+  if (content == nullptr || !content->is_array() || content->as_array().empty()) {
+    return Bad("item.content", "must be a list of parts");
+  }
+  for (const Json& part : content->as_array()) {
+    const std::string type = part.GetString("type");
+    if (type == "input_text" || type == "output_text" || type == "text") {
+      if (!read->text.empty()) read->text += "\n";
+      read->text += part.GetString("text");
+      read->type = read->role == "assistant" ? "output_text" : "input_text";
+    } else if (type == "input_audio" && read->role == "user" && content->as_array().size() == 1) {
+      *sound = part.GetString("audio");
+      read->type = type;
+      read->unheard = true;
+    } else {
+      return Bad("item.content",
+                 "must have parts input_text, output_text, or one input_audio of the user");
+    }
+  }
+  return OkStatus();
+}
+
+Status ReadCall(const Json& item, RealtimeItem* read) {
+  read->call_id = item.GetString("call_id");
+  if (read->call_id.empty()) return Bad("item.call_id", "is missing");
+  if (read->kind == RealtimeItem::Kind::kCallOutput) {
+    const Json* output = item.Find("output");
+    if (output == nullptr || !output->is_string()) return Bad("item.output", "must be a text");
+    read->text = output->as_string();
+    return OkStatus();
+  }
+  read->name = item.GetString("name");
+  read->text = item.GetString("arguments");
+  if (read->name.empty()) return Bad("item.name", "is missing");
+  if (!Json::Parse(read->text).ok()) return Bad("item.arguments", "must be JSON in a text");
+  return OkStatus();
+}
+
+Json CallOf(const RealtimeItem& item) {
+  return Json(
+      JsonObject{{"id", item.call_id},
+                 {"type", "function"},
+                 {"function", Json(JsonObject{{"name", item.name}, {"arguments", item.text}})}});
+}
+
+}  // namespace
+
+Json RealtimeItem::Content() const {
+  Json content(JsonObject{{"type", type}});
+  content.Set(is_audio() ? "transcript" : "text", unheard ? Json() : Json(text));
+  return content;
+}
+
+Json RealtimeItem::ToJson() const {
+  Json json(JsonObject{{"id", id}, {"object", "realtime.item"}});
+  if (kind == Kind::kCallOutput) {
+    json.Set("type", "function_call_output");
+    json.Set("call_id", call_id);
+    json.Set("output", text);
+    return json;
+  }
+  json.Set("type", kind == Kind::kCall ? "function_call" : "message");
+  json.Set("status", status);
+  if (kind == Kind::kCall) {
+    json.Set("name", name);
+    json.Set("call_id", call_id);
+    json.Set("arguments", text);
+    return json;
+  }
+  JsonArray content;
+  if (status != "in_progress") content.push_back(Content());
+  json.Set("role", role);
+  json.Set("content", Json(std::move(content)));
+  return json;
+}
+
+RealtimeItem* Conversation::Find(std::string_view id) {
+  const auto found = std::find_if(items_.begin(), items_.end(),
+                                  [id](const RealtimeItem& item) { return item.id == id; });
+  return found == items_.end() ? nullptr : &*found;
+}
+
+std::string Conversation::Before(std::string_view id) const {
+  std::string before;
+  for (const RealtimeItem& item : items_) {
+    if (item.id == id) break;
+    before = item.id;
+  }
+  return before;
+}
+
+RealtimeItem& Conversation::Append(RealtimeItem item) {
+  if (items_.size() == kMaxItems) items_.erase(items_.begin());
+  return items_.emplace_back(std::move(item));
+}
+
+Status Conversation::Insert(RealtimeItem item, std::string_view previous) {
+  auto at = items_.begin();
+  if (previous != "root") {
+    at = std::find_if(items_.begin(), items_.end(),
+                      [previous](const RealtimeItem& one) { return one.id == previous; });
+    if (at == items_.end()) {
+      return Error(StatusCode::kInvalidArgument, "there is no item of this id", "previous_item_id",
+                   "item_create_invalid_previous_item_id");
+    }
+    ++at;
+  }
+  items_.insert(at, std::move(item));
+  if (items_.size() > kMaxItems) items_.erase(items_.begin());
+  return OkStatus();
+}
+
+bool Conversation::Remove(std::string_view id) {
+  return std::erase_if(items_, [id](const RealtimeItem& item) { return item.id == id; }) > 0;
+}
+
+bool Conversation::unheard() const {
+  return std::any_of(items_.begin(), items_.end(),
+                     [](const RealtimeItem& item) { return item.unheard; });
+}
+
+Json Conversation::Messages(std::string_view instructions) const {
+  JsonArray messages;
+  if (!instructions.empty()) {
+    messages.push_back(Json(JsonObject{{"role", "system"}, {"content", Json(instructions)}}));
+  }
+  bool calls = false;  // the last message has calls, and the next one joins them
+  for (const RealtimeItem& item : items_) {
+    if (item.kind == RealtimeItem::Kind::kCall) {
+      if (item.status != "completed") continue;
+      if (!std::exchange(calls, true)) {
+        messages.push_back(Json(JsonObject{
+            {"role", "assistant"}, {"content", Json()}, {"tool_calls", Json(JsonArray{})}}));
+      }
+      messages.back().Find("tool_calls")->as_array().push_back(CallOf(item));
+      continue;
+    }
+    if (item.kind == RealtimeItem::Kind::kCallOutput) {
+      messages.push_back(Json(
+          JsonObject{{"role", "tool"}, {"tool_call_id", item.call_id}, {"content", item.text}}));
+    } else if (item.text.empty()) {
+      continue;
+    } else {
+      messages.push_back(Json(JsonObject{{"role", item.role}, {"content", item.text}}));
+    }
+    calls = false;
+  }
+  return Json(std::move(messages));
+}
+
+StatusOr<RealtimeItem> ReadItem(const Json& item, std::string* sound) {
+  RealtimeItem read;
+  const std::string type = item.is_object() ? item.GetString("type") : "";
+  if (type == "function_call") {
+    read.kind = RealtimeItem::Kind::kCall;
+  } else if (type == "function_call_output") {
+    read.kind = RealtimeItem::Kind::kCallOutput;
+  } else if (type != "message") {
+    return Bad("item.type", "must be message, function_call or function_call_output");
+  }
+  read.id = item.GetString("id");
+  if (read.id.size() > 64) return Bad("item.id", "is too long");
+  if (read.id.empty()) read.id = "item_" + NewRequestId();
+  if (read.kind == RealtimeItem::Kind::kMessage) {
+    PORTICO_RETURN_IF_ERROR(ReadMessage(item, &read, sound));
+  } else {
+    PORTICO_RETURN_IF_ERROR(ReadCall(item, &read));
+  }
+  return read;
+}
+
+StatusOr<RealtimeItem*> ItemOf(Conversation& conversation, const Json& event,
+                               std::string_view reason) {
+  RealtimeItem* item = conversation.Find(event.GetString("item_id"));
+  if (item != nullptr) return item;
+  return Error(StatusCode::kInvalidArgument, "there is no item of this id", "item_id", reason);
+}
+
+StatusOr<int64_t> Truncate(RealtimeItem* item, const Json& event) {
+  const int64_t end = event.GetInt("audio_end_ms", -1);
+  if (item->role != "assistant" || !item->is_audio()) {
+    return Error(StatusCode::kInvalidArgument, "only sound of the assistant can be truncated",
+                 "item_id", "item_truncate_invalid_item_id");
+  }
+  if (event.GetInt("content_index", 0) != 0) return Bad("content_index", "must be 0");
+  if (end < 0 || end > item->audio_ms) {
+    return Bad("audio_end_ms", fmt::format("must be in 0..{}", item->audio_ms));
+  }
+  if (item->audio_ms > 0) {
+    const size_t keep =
+        item->text.size() * static_cast<size_t>(end) / static_cast<size_t>(item->audio_ms);
+    const size_t space = item->text.rfind(' ', keep);
+    if (keep < item->text.size()) item->text.resize(space == std::string::npos ? 0 : space);
+    item->audio_ms = end;
+  }
+  return end;
+}
+
+}  // namespace portico::api::openai

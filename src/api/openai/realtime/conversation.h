@@ -1,0 +1,68 @@
+// The items of a realtime conversation.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "text/json.h"
+
+namespace portico::api::openai {
+
+struct RealtimeItem {
+  enum class Kind { kMessage, kCall, kCallOutput };
+
+  std::string id;  // "item_…"
+  Kind kind = Kind::kMessage;
+  std::string role;  // of a message: system, user, assistant
+  std::string type;  // of its content: input_text, input_audio, output_text, output_audio
+  std::string text;  // or transcript; a call's arguments; the output of one
+  std::string call_id;
+  std::string name;                  // of the function that is called
+  std::string status = "completed";  // in_progress, completed, incomplete
+  bool unheard = false;              // its sound is being heard
+  int64_t audio_ms = 0;
+
+  bool is_audio() const { return type.ends_with("audio"); }
+  Json Content() const;
+  Json ToJson() const;
+};
+
+class Conversation {
+ public:
+  static constexpr size_t kMaxItems = 512;
+
+  const std::vector<RealtimeItem>& items() const { return items_; }
+  RealtimeItem* Find(std::string_view id);
+  // The id of the item before `id`; "" of the first.
+  std::string Before(std::string_view id) const;
+  // At the end; of a full conversation the oldest goes.
+  RealtimeItem& Append(RealtimeItem item);
+  // Behind the item `previous`, or first for "root". NOT_FOUND: there is no such item.
+  Status Insert(RealtimeItem item, std::string_view previous);
+  bool Remove(std::string_view id);
+  // Some sound has not been heard to its end.
+  bool unheard() const;
+
+  // The messages of a chat request.
+  Json Messages(std::string_view instructions) const;
+
+ private:
+  std::vector<RealtimeItem> items_;
+};
+
+// What conversation.item.create sends: a message of text, a call or the output of one. `sound` gets
+// the base64 of an input_audio part, whose text is not known yet. INVALID_ARGUMENT names the field.
+StatusOr<RealtimeItem> ReadItem(const Json& item, std::string* sound);
+
+// The item of a client's event. INVALID_ARGUMENT (field "item_id", `reason`) if there is none.
+StatusOr<RealtimeItem*> ItemOf(Conversation& conversation, const Json& event,
+                               std::string_view reason);
+
+// conversation.item.truncate: the user has not heard the rest, so that the item forgets about as
+// many of its words. The milliseconds that are kept.
+StatusOr<int64_t> Truncate(RealtimeItem* item, const Json& event);
+
+}  // namespace portico::api::openai

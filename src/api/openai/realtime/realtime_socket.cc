@@ -1,0 +1,405 @@
+#include "api/openai/realtime/realtime_socket.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "api/openai/audio/pipeline_call.h"
+#include "api/openai/audio/pipeline_feed.h"
+#include "api/openai/audio/speech_socket.h"
+#include "api/openai/errors.h"
+#include "api/openai/realtime/beta_events.h"
+#include "api/openai/realtime/conversation.h"
+#include "api/openai/realtime/input_audio.h"
+#include "api/openai/realtime/response.h"
+#include "api/openai/realtime/session_config.h"
+#include "api/query.h"
+#include "api/reply.h"
+#include "media/wav.h"
+#include "net/websocket/web_socket.h"
+
+namespace portico::api::openai {
+namespace {
+
+using pipeline::HeardPart;
+using pipeline::Part;
+
+constexpr size_t kMaxMessage = 4 << 20;
+constexpr int64_t kMinCommitMs = 100;
+constexpr auto kIdleTime = std::chrono::minutes(10);
+
+class RealtimeSocket final : public Call, public ResponseOwner {
+ public:
+  RealtimeSocket(std::unique_ptr<net::WebSocket> socket, ShardContext& shard,
+                 pipeline::Pipeline& pipeline, RealtimeConfig config)
+      : shard_(shard), pipeline_(pipeline), config_(std::move(config)), socket_(std::move(socket)) {
+    rid = config_.id;
+    input_.Configure(config_);
+    socket_->set_on_message(
+        [this](net::WsMessage::Kind kind, std::string_view data) { OnMessage(kind, data); });
+    socket_->set_on_closed([this] { Leave(); });
+    SetTimer();
+    Send("session.created", {{"session", config_.ToJson()}});
+  }
+
+  void Abort() override {
+    socket_->Close(net::kWsGoingAway, "the session was aborted");
+    Leave();
+  }
+
+ private:
+  void Leave() {
+    response_.reset();
+    hearing_.clear();
+    shard_.calls.Remove(this);
+  }
+
+  void SetTimer() {
+    timer_ = shard_.shard.After(kIdleTime, [this] {
+      socket_->Close(net::kWsNormal, "nothing came for ten minutes");
+      Leave();
+    });
+  }
+
+  // ResponseOwner
+  void Send(std::string_view name, JsonObject members) override {
+    std::string type(name);
+    if (config_.beta && !ToBeta(config_, &type, &members)) return;
+    JsonObject event{{"type", Json(type)}, {"event_id", "event_" + NewRequestId()}};
+    for (auto& member : members) event.push_back(std::move(member));
+    socket_->SendText(Json(std::move(event)).Dump());
+  }
+  Conversation& conversation() override { return conversation_; }
+  size_t unsent() override { return socket_->unsent_bytes(); }
+  void OnResponseDone() override {
+    // It is on the stack.
+    shard_.shard.AtEndOfTurn([gone = std::shared_ptr<Response>(std::move(response_))] {});
+  }
+
+  void SendError(const Status& status, std::string_view client_event) {
+    const std::string field = FieldOf(status);
+    const std::string reason = ReasonOf(status);
+    Json error(JsonObject{{"type", ErrorType(HttpStatus(status.code()))},
+                          {"code", reason.empty() ? Json("invalid_value") : Json(reason)},
+                          {"message", MessageOf(status)},
+                          {"param", field.empty() ? Json() : Json(field)},
+                          {"event_id", client_event.empty() ? Json() : Json(client_event)}});
+    Send("error", {{"error", std::move(error)}});
+  }
+
+  void OnMessage(net::WsMessage::Kind kind, std::string_view data) {
+    SetTimer();
+    auto message = kind == net::WsMessage::kText ? Json::Parse(data) : StatusOr<Json>(Json());
+    if (!message.ok() || !message->is_object()) {
+      return SendError(Error(StatusCode::kInvalidArgument,
+                             "an event must be a JSON object in a text frame", {}, "invalid_event"),
+                       "");
+    }
+    if (config_.beta) message = FromBeta(*std::move(message));
+    const Status status = Handle(message->GetString("type"), *message);
+    if (!status.ok()) SendError(status, message->GetString("event_id"));
+  }
+
+  Status Handle(const std::string& type, const Json& event) {
+    if (type == "session.update") return UpdateSession(event);
+    if (type == "input_audio_buffer.append") return AppendAudio(event);
+    if (type == "input_audio_buffer.commit") return CommitByHand();
+    if (type == "input_audio_buffer.clear") {
+      input_.Clear();
+      Send("input_audio_buffer.cleared", {});
+      return OkStatus();
+    }
+    if (config_.transcription) return Unknown(type);
+    if (type == "conversation.item.create") return CreateItem(event);
+    if (type == "conversation.item.delete") return DeleteItem(event);
+    if (type == "conversation.item.retrieve") return RetrieveItem(event);
+    if (type == "conversation.item.truncate") return TruncateItem(event);
+    if (type == "response.create") return CreateResponse(event);
+    if (type == "response.cancel") {
+      if (response_ == nullptr) {
+        return Error(StatusCode::kInvalidArgument, "no response is active", {},
+                     "response_cancel_not_active");
+      }
+      const std::string id = event.GetString("response_id");
+      if (!id.empty() && id != response_->id()) {
+        return Error(StatusCode::kInvalidArgument, "no response of this id is active",
+                     "response_id", "response_cancel_not_active");
+      }
+      response_->Cancel("client_cancelled");
+      return OkStatus();
+    }
+    return Unknown(type);
+  }
+
+  static Status Unknown(const std::string& type) {
+    return Error(StatusCode::kInvalidArgument,
+                 type.empty() ? std::string("type is missing")
+                              : fmt::format("there is no event `{}` here", type.substr(0, 64)),
+                 "type", "invalid_event");
+  }
+
+  Status UpdateSession(const Json& event) {
+    const Json* session = event.Find("session");
+    if (session == nullptr) return InvalidArgument("session", "session is missing");
+    const RealtimeConfig before = config_;
+    PORTICO_RETURN_IF_ERROR(config_.Update(*session, pipeline_));
+    if (before.vad != config_.vad || before.input != config_.input ||
+        before.threshold != config_.threshold ||
+        before.silence_duration_ms != config_.silence_duration_ms) {
+      input_.Configure(config_);
+    }
+    Send("session.updated", {{"session", config_.ToJson()}});
+    return OkStatus();
+  }
+
+  Status AppendAudio(const Json& event) {
+    const Json* audio = event.Find("audio");
+    std::string bytes;
+    if (audio == nullptr || !audio->is_string() ||
+        !absl::Base64Unescape(
+            absl::string_view(audio->as_string().data(), audio->as_string().size()), &bytes)) {
+      return InvalidArgument("audio", "audio must be base64");
+    }
+    std::vector<InputAudio::Turn> turns;
+    if (!input_.Append(bytes, config_, &turns)) {
+      return Error(StatusCode::kResourceExhausted, "the input audio buffer is full", "audio");
+    }
+    for (InputAudio::Turn& turn : turns) {
+      if (turn.started) {
+        turn_item_ = "item_" + NewRequestId();
+        Send("input_audio_buffer.speech_started",
+             {{"audio_start_ms", turn.ms}, {"item_id", turn_item_}});
+        // Who speaks is not spoken to.
+        if (config_.interrupt_response && response_ != nullptr) response_->Cancel("turn_detected");
+        continue;
+      }
+      Send("input_audio_buffer.speech_stopped",
+           {{"audio_end_ms", turn.ms}, {"item_id", turn_item_}});
+      Commit(std::move(turn.sound), turn_item_);
+      if (config_.create_response && !config_.transcription) MakeResponse({config_, {}, false, {}});
+    }
+    return OkStatus();
+  }
+
+  Status CommitByHand() {
+    media::Samples samples = input_.Take();
+    if (static_cast<int64_t>(samples.size()) * 1000 / config_.input_rate() < kMinCommitMs) {
+      return Error(StatusCode::kInvalidArgument,
+                   fmt::format("the buffer must have {} ms of sound to commit", kMinCommitMs), {},
+                   "input_audio_buffer_commit_empty");
+    }
+    Commit(std::move(samples), "item_" + NewRequestId());
+    return OkStatus();
+  }
+
+  void Commit(media::Samples samples, const std::string& id) {
+    RealtimeItem item;
+    item.id = id;
+    item.role = "user";
+    item.type = "input_audio";
+    item.unheard = true;
+    conversation_.Append(std::move(item));
+    Send("input_audio_buffer.committed", {{"previous_item_id", Previous(id)}, {"item_id", id}});
+    TellItem(id);
+    auto wav = std::make_shared<std::string>(
+        media::WavHeader(config_.input_rate(), static_cast<uint32_t>(samples.size() * 2)));
+    media::AppendBytes(samples, wav.get());
+    Hear(id, std::move(wav));
+  }
+
+  Json Previous(const std::string& id) const {
+    const std::string before = conversation_.Before(id);
+    return before.empty() ? Json() : Json(before);
+  }
+
+  void TellItem(const std::string& id) {
+    for (const char* type : {"conversation.item.added", "conversation.item.done"}) {
+      Send(type, {{"previous_item_id", Previous(id)}, {"item", conversation_.Find(id)->ToJson()}});
+    }
+  }
+
+  // Hears an item's sound; a response that waits for it goes on then.
+  void Hear(const std::string& id, std::shared_ptr<const std::string> file) {
+    pipeline::Request request;
+    request.task = pipeline::Task::kTranscription;
+    request.id = NewRequestId();
+    request.inputs.emplace_back(pipeline::FilePart{0, std::move(file)});
+    auto feed = PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,
+                                    {[this, id](Part part) {
+                                       const auto* heard = std::get_if<HeardPart>(&part);
+                                       RealtimeItem* item = conversation_.Find(id);
+                                       if (heard == nullptr || item == nullptr) return;
+                                       if (!item->text.empty()) item->text += ' ';
+                                       item->text += heard->text;
+                                     },
+                                     [this, id](const Status& status) { OnHeard(id, status); },
+                                     [this] { return socket_->unsent_bytes(); }});
+    if (!feed.ok()) return OnHeard(id, feed.status());
+    hearing_[id] = *std::move(feed);
+  }
+
+  void OnHeard(const std::string& id, const Status& status) {
+    hearing_.erase(id);
+    RealtimeItem* item = conversation_.Find(id);
+    if (item != nullptr) {
+      item->unheard = false;
+      if (config_.transcribes || config_.transcription) TellHeard(*item, status);
+    }
+    BeginResponse();
+  }
+
+  void TellHeard(const RealtimeItem& item, const Status& status) {
+    if (status.ok()) {
+      Send("conversation.item.input_audio_transcription.delta",
+           {{"item_id", item.id}, {"content_index", 0}, {"delta", item.text}});
+      Send("conversation.item.input_audio_transcription.completed",
+           {{"item_id", item.id}, {"content_index", 0}, {"transcript", item.text}});
+      return;
+    }
+    Json error(JsonObject{{"type", ErrorType(HttpStatus(status.code()))},
+                          {"code", "audio_unintelligible"},
+                          {"message", MessageOf(status)},
+                          {"param", Json()}});
+    Send("conversation.item.input_audio_transcription.failed",
+         {{"item_id", item.id}, {"content_index", 0}, {"error", std::move(error)}});
+  }
+
+  Status CreateItem(const Json& event) {
+    const Json* given = event.Find("item");
+    if (given == nullptr) return InvalidArgument("item", "item is missing");
+    std::string sound;
+    PORTICO_ASSIGN_OR_RETURN(RealtimeItem item, ReadItem(*given, &sound));
+    if (conversation_.Find(item.id) != nullptr) {
+      return InvalidArgument("item.id", "there is an item of this id");
+    }
+    std::string bytes;
+    if (item.unheard && !absl::Base64Unescape(sound, &bytes)) {
+      return InvalidArgument("item.content", "audio must be base64");
+    }
+    const std::string id = item.id;
+    const bool unheard = item.unheard;
+    if (const std::string previous = event.GetString("previous_item_id"); !previous.empty()) {
+      PORTICO_RETURN_IF_ERROR(conversation_.Insert(std::move(item), previous));
+    } else {
+      conversation_.Append(std::move(item));
+    }
+    TellItem(id);
+    if (!unheard) return OkStatus();
+    const media::Samples samples = DecodeSound(bytes, config_.input);
+    auto wav = std::make_shared<std::string>(
+        media::WavHeader(config_.input_rate(), static_cast<uint32_t>(samples.size() * 2)));
+    media::AppendBytes(samples, wav.get());
+    Hear(id, std::move(wav));
+    return OkStatus();
+  }
+
+  Status DeleteItem(const Json& event) {
+    PORTICO_ASSIGN_OR_RETURN(const RealtimeItem* item,
+                             ItemOf(conversation_, event, "item_delete_invalid_item_id"));
+    const std::string id = item->id;
+    if (response_ != nullptr && response_->Makes(id)) {
+      return InvalidArgument("item_id", "the item is being made");
+    }
+    conversation_.Remove(id);
+    Send("conversation.item.deleted", {{"item_id", id}});
+    hearing_.erase(id);
+    BeginResponse();
+    return OkStatus();
+  }
+
+  Status RetrieveItem(const Json& event) {
+    PORTICO_ASSIGN_OR_RETURN(const RealtimeItem* item,
+                             ItemOf(conversation_, event, "item_retrieve_invalid_item_id"));
+    Send("conversation.item.retrieved", {{"item", item->ToJson()}});
+    return OkStatus();
+  }
+
+  Status TruncateItem(const Json& event) {
+    PORTICO_ASSIGN_OR_RETURN(RealtimeItem * item,
+                             ItemOf(conversation_, event, "item_truncate_invalid_item_id"));
+    PORTICO_ASSIGN_OR_RETURN(const int64_t end, Truncate(item, event));
+    Send("conversation.item.truncated",
+         {{"item_id", item->id}, {"content_index", 0}, {"audio_end_ms", end}});
+    return OkStatus();
+  }
+
+  Status CreateResponse(const Json& event) {
+    if (response_ != nullptr) {
+      return Error(StatusCode::kInvalidArgument, "a response is active", {},
+                   "conversation_already_has_active_response");
+    }
+    PORTICO_ASSIGN_OR_RETURN(ResponseOrder order,
+                             ResponseOrder::Read(event, config_, pipeline_, conversation_));
+    MakeResponse(std::move(order));
+    return OkStatus();
+  }
+
+  void MakeResponse(ResponseOrder order) {
+    if (response_ != nullptr) return;
+    response_ = std::make_unique<Response>(*this, shard_, pipeline_, std::move(order));
+    BeginResponse();
+  }
+
+  // Once what it answers has been heard.
+  void BeginResponse() {
+    if (response_ == nullptr) return;
+    if (!response_->waits() || !conversation_.unheard()) response_->Begin();
+  }
+
+  ShardContext& shard_;
+  pipeline::Pipeline& pipeline_;
+  RealtimeConfig config_;
+  std::unique_ptr<net::WebSocket> socket_;
+  std::unique_ptr<net::Shard::Timer> timer_;
+  Conversation conversation_;
+  InputAudio input_;
+  std::string turn_item_;
+  std::map<std::string, std::unique_ptr<PipelineFeed>> hearing_;  // by item
+  std::unique_ptr<Response> response_;
+};
+
+// By the header, or by the subprotocol of a browser, which can set none.
+bool SpeaksBeta(const net::HttpRequest& request) {
+  return request.Header("openai-beta").find("realtime=v1") != std::string_view::npos ||
+         request.Header("sec-websocket-protocol").find("openai-beta.realtime-v1") !=
+             std::string_view::npos;
+}
+
+}  // namespace
+
+void HandleRealtime(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
+  const net::HttpRequest& request = exchange->request;
+  Status status = AdmitSocket(request, shard.api);
+  const auto pipeline = ThePipeline(shard.api);
+  if (status.ok()) status = pipeline.status();
+  RealtimeConfig config;
+  if (status.ok()) {
+    config.id = "sess_" + NewRequestId();
+    if (!(*pipeline)->ResolveVoice(config.voice).ok()) config.voice = "default";
+    config.beta = SpeaksBeta(request);
+    const auto intent = QueryValue(request.query, "intent");
+    const auto name = QueryValue(request.query, "model");
+    config.transcription = intent.ok() && intent->value_or("") == "transcription";
+    const std::string asked = name.ok() ? name->value_or("") : "";
+    const auto model = shard.api.models->Find(asked);
+    const std::string& own = (*pipeline)->config().name;
+    if (model.ok()) {
+      config.model = (*model)->id;
+    } else if ((*pipeline)->thinks() && (asked.empty() || asked == own)) {
+      config.model = own;
+    } else {
+      status = model.status();
+    }
+  }
+  if (!status.ok()) return ReplyError(*exchange, shard.api, status);
+  std::string protocol = ChosenProtocol(request);
+  auto socket = net::WebSocket::Accept(std::move(exchange), {kMaxMessage, std::move(protocol)});
+  if (socket == nullptr) return;
+  shard.calls.Add(
+      std::make_unique<RealtimeSocket>(std::move(socket), shard, **pipeline, std::move(config)));
+}
+
+}  // namespace portico::api::openai

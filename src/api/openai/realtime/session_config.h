@@ -1,0 +1,53 @@
+// The session of /v1/realtime: what session.update sets (OpenAI's GA shape).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "pipeline/pipeline.h"
+#include "text/json.h"
+
+namespace portico::api::openai {
+
+struct RealtimeConfig {
+  enum class Coding { kPcm, kMuLaw, kALaw };
+
+  std::string id;  // "sess_…"
+  std::string model;
+  bool transcription = false;  // a session that only hears
+  bool beta = false;           // the client speaks the beta's events (beta_events.h)
+  std::string instructions;
+  bool speaks = true;  // output_modalities ["audio"], else ["text"]
+  std::optional<int64_t> max_output_tokens;
+  std::optional<double> temperature;  // of the beta
+  Json tools;                         // as the client gave them, an array; or null
+  Json tool_choice = "auto";          // checked
+  Coding input = Coding::kPcm;
+  Coding output = Coding::kPcm;
+  bool transcribes = false;  // tells what it heard
+  bool vad = true;
+  double threshold = 0.5;
+  int32_t prefix_padding_ms = 300;
+  int32_t silence_duration_ms = 500;
+  bool create_response = true;
+  bool interrupt_response = true;
+  std::string voice = "alloy";
+  double speed = 1;
+
+  int32_t input_rate() const { return input == Coding::kPcm ? 24000 : 8000; }
+  int32_t output_rate() const { return output == Coding::kPcm ? 24000 : 8000; }
+
+  // Takes what `session` has; on failure (INVALID_ARGUMENT, the field by its path, which begins with
+  // `name`) nothing changes.
+  Status Update(const Json& session, const pipeline::Pipeline& pipeline,
+                std::string_view name = "session");
+  // As chat requests have them. `tools` is not null.
+  Json ChatTools() const;
+  Json ChatToolChoice() const;
+  Json ToJson() const;
+};
+
+}  // namespace portico::api::openai

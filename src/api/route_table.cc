@@ -1,0 +1,183 @@
+#include "api/route_table.h"
+
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/strip.h"
+#include "api/authorization.h"
+#include "api/browser_rules.h"
+#include "api/reply.h"
+
+namespace portico::api {
+namespace {
+
+using net::HttpRequest;
+using net::HttpResponse;
+
+// A body that nobody reads may not be longer.
+constexpr size_t kIgnoredBody = 64 << 10;
+
+HttpResponse Preflight(const HttpRequest& request, const ApiContext& api,
+                       const std::string& methods) {
+  HttpResponse response = Head(request, api, 204, "");
+  response.headers.emplace_back("access-control-allow-methods", methods);
+  std::string_view asked = request.Header("access-control-request-headers");
+  response.headers.emplace_back("access-control-allow-headers",
+                                asked.empty() ? "authorization, content-type" : std::string(asked));
+  response.headers.emplace_back("access-control-max-age", "600");
+  return response;
+}
+
+HttpResponse NotAllowed(const HttpRequest& request, const ApiContext& api,
+                        const std::string& methods) {
+  HttpResponse response =
+      ErrorResponse(request, api, 405,
+                    request.method + " is not allowed on " + request.path + "; use " + methods);
+  response.headers.emplace_back("allow", methods);
+  return response;
+}
+
+// "Application/JSON; charset=utf-8" is application/json.
+std::string MediaType(std::string_view header) {
+  const std::string_view type = header.substr(0, header.find(';'));
+  return absl::AsciiStrToLower(
+      absl::StripAsciiWhitespace(absl::string_view(type.data(), type.size())));
+}
+
+bool Takes(BodyType body, std::string_view header) {
+  if (body == BodyType::kNone || header.empty()) return true;
+  const std::string type = MediaType(header);
+  return type == (body == BodyType::kJson ? "application/json" : "multipart/form-data");
+}
+
+std::string WrongType(BodyType body, std::string_view header) {
+  return body == BodyType::kJson
+             ? "The body must be JSON (content-type: application/json), not " + std::string(header)
+             : "The body must be a form (content-type: multipart/form-data), not " +
+                   std::string(header);
+}
+
+// 0 where the length is not declared.
+size_t DeclaredBody(const HttpRequest& request) {
+  const std::string_view text = request.Header("content-length");
+  size_t length = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), length);
+  return parsed.ec == std::errc() ? length : 0;
+}
+
+bool HasBody(const HttpRequest& request) {
+  return !request.body.empty() || DeclaredBody(request) > 0 ||
+         !request.Header("transfer-encoding").empty();
+}
+
+size_t MaxBody(const Route& route) {
+  if (route.max_body_bytes != 0) return route.max_body_bytes;
+  return route.body == BodyType::kNone ? kIgnoredBody : std::numeric_limits<size_t>::max();
+}
+
+}  // namespace
+
+void RouteTable::Add(Route route) {
+  routes_.push_back(std::make_unique<Route>(std::move(route)));
+  const Route* added = routes_.back().get();
+  if (added->path.ends_with("/*")) {
+    below_.push_back(added);
+  } else {
+    exact_[added->path].push_back(added);
+  }
+}
+
+void RouteTable::Add(std::string_view method, std::string_view path, Access access,
+                     RouteHandler handler) {
+  Add({.method = std::string(method),
+       .path = std::string(path),
+       .access = access,
+       .body = method == "GET" ? BodyType::kNone : BodyType::kJson,
+       .handler = std::move(handler)});
+}
+
+std::vector<const Route*> RouteTable::Find(std::string_view path) const {
+  if (const auto found = exact_.find(absl::string_view(path.data(), path.size()));
+      found != exact_.end()) {
+    return found->second;
+  }
+  std::vector<const Route*> found;
+  for (const Route* route : below_) {
+    const std::string_view above = std::string_view(route->path).substr(0, route->path.size() - 1);
+    if (path.size() > above.size() && path.starts_with(above)) found.push_back(route);
+  }
+  return found;
+}
+
+std::optional<HttpResponse> RouteTable::Check(HttpRequest& head, const ApiContext& api) const {
+  const Route* route = nullptr;
+  std::string methods;
+  for (const Route* candidate : Find(head.path)) {
+    const bool as_get = head.method == "HEAD" && candidate->method == "GET";
+    if (candidate->method == head.method || as_get) route = candidate;
+    if (!methods.empty()) methods += ", ";
+    methods += candidate->method;
+  }
+  if (methods.empty()) {
+    return ErrorResponse(
+        head, api, Error(StatusCode::kNotFound, "Unknown path: " + head.method + " " + head.path));
+  }
+  if (route == nullptr) {
+    const bool asks = head.method == "OPTIONS" && !api.cors_origin.empty();
+    return asks ? Preflight(head, api, methods) : NotAllowed(head, api, methods);
+  }
+  head.route = route;
+  if (route->access != Access::kOpen) {
+    const Status key =
+        CheckApiKey(head.Header("authorization"),
+                    route->access == Access::kAdmin ? api.operator_key() : api.api_key);
+    if (!key.ok()) return ErrorResponse(head, api, key);
+  }
+  const std::string_view type = head.Header("content-type");
+  if (!Takes(route->body, type) && HasBody(head)) {
+    return ErrorResponse(head, api, 415, WrongType(route->body, type));
+  }
+  if (const size_t most = MaxBody(*route); DeclaredBody(head) > most) {
+    return ErrorResponse(
+        head, api, 413,
+        "The body of " + head.path + " may have at most " + std::to_string(most) + " bytes");
+  }
+  return std::nullopt;
+}
+
+net::HeadVerdict RouteTable::Admit(HttpRequest& head, const ApiContext& api) const {
+  net::HeadVerdict verdict;
+  if (const Status host = CheckHost(head, api.browser); !host.ok()) {
+    verdict.refusal = ErrorResponse(head, api, host);
+    return verdict;
+  }
+  verdict.refusal = Check(head, api);
+  if (verdict.refusal) return verdict;
+  const Route& route = *static_cast<const Route*>(head.route);
+  if (route.access != Access::kOpen) {
+    if (head.late) {
+      verdict.refusal =
+          ErrorResponse(head, api, Error(StatusCode::kUnavailable, "The server is draining."));
+      return verdict;
+    }
+    if (const Status page = CheckPage(head, {&api.cors_origin, 1}); !page.ok()) {
+      verdict.refusal = ErrorResponse(head, api, page);
+      return verdict;
+    }
+  }
+  verdict.max_body_bytes = MaxBody(route);
+  return verdict;
+}
+
+void RouteTable::Dispatch(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) const {
+  if (exchange->request.route == nullptr) {
+    if (auto refusal = Check(exchange->request, shard.api)) {
+      return exchange->Respond(*std::move(refusal));
+    }
+  }
+  static_cast<const Route*>(exchange->request.route)->handler(std::move(exchange), shard);
+}
+
+}  // namespace portico::api

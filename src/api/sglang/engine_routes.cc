@@ -1,0 +1,256 @@
+#include "api/sglang/engine_routes.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/control_call.h"
+#include "api/model_name.h"
+#include "api/openai/errors.h"
+#include "api/reply.h"
+#include "service/each_engine.h"
+#include "text/json.h"
+#include "text/utf8.h"
+
+namespace portico::api {
+namespace {
+
+using ExchangePtr = std::unique_ptr<net::Exchange>;
+
+constexpr size_t kMaxNameBytes = 4096;
+constexpr int64_t kMaxCapacity = int64_t{1} << 40;
+
+// A route whose body is a message of the scheduler's protocol, field by field.
+struct NativeRoute {
+  const char* path;
+  const char* message;
+  const char* fields = nullptr;  // those of a route without a body
+  bool gets = true;              // also by GET, as SGLang has it
+  bool replies = true;
+  bool takes_long = false;  // as long as reading weights
+};
+
+constexpr NativeRoute kNativeRoutes[] = {
+    {"/begin_weight_update", "BeginWeightUpdateReqInput", nullptr, false, true, true},
+    {"/destroy_weights_update_group", "DestroyWeightsUpdateGroupReqInput", nullptr, false, true,
+     true},
+    {"/dump_expert_distribution_record", "ExpertDistributionReq", R"({"action":3})"},
+    {"/end_weight_update", "EndWeightUpdateReqInput", nullptr, false, true, true},
+    {"/freeze_gc", "FreezeGCReq", nullptr, true, false},
+    {"/get_internal_state", "GetInternalStateReq"},
+    {"/get_weights_by_name", "GetWeightsByNameReqInput"},
+    {"/init_weights_update_group", "InitWeightsUpdateGroupReqInput", nullptr, false, true, true},
+    {"/pd_role_switch", "PdRoleSwitchReqInput", nullptr, false},
+    {"/release_memory_occupation", "ReleaseMemoryOccupationReqInput", nullptr, true, true, true},
+    {"/resume_memory_occupation", "ResumeMemoryOccupationReqInput", nullptr, true, true, true},
+    {"/set_internal_state", "SetInternalStateReq", nullptr, false},
+    {"/slow_down", "SlowDownReqInput"},
+    {"/start_expert_distribution_record", "ExpertDistributionReq", R"({"action":1})"},
+    {"/stop_expert_distribution_record", "ExpertDistributionReq", R"({"action":2})"},
+    {"/update_weights_from_distributed", "UpdateWeightsFromDistributedReqInput", nullptr, false,
+     true, true},
+    {"/update_weights_from_ipc", "UpdateWeightsFromIPCReqInput", nullptr, false, true, true},
+    {"/update_weights_from_tensor", "UpdateWeightsFromTensorReqInput", nullptr, false, true, true},
+    {"/weights_checker", "CheckWeightsReqInput", nullptr, true, true, true},
+};
+
+StatusOr<Json> ReadObject(const std::string& body) {
+  if (body.empty()) return Json(JsonObject{});
+  PORTICO_ASSIGN_OR_RETURN(Json value, Json::Parse(body));
+  if (!value.is_object()) return InvalidArgument("", "the body must be a JSON object");
+  return value;
+}
+
+StatusOr<std::string> ReadName(const Json& request, std::string_view field) {
+  const Json* value = request.Find(field);
+  if (value == nullptr || !value->is_string() || value->as_string().empty() ||
+      value->as_string().size() > kMaxNameBytes || !IsValidUtf8(value->as_string())) {
+    return InvalidArgument(field, fmt::format("{} is required and must be a short text", field));
+  }
+  return value->as_string();
+}
+
+StatusOr<bool> ReadFlag(const Json& request, std::string_view field) {
+  const Json* value = request.Find(field);
+  if (value == nullptr || value->is_null()) return false;
+  if (!value->is_bool()) return InvalidArgument(field, fmt::format("{} must be a boolean", field));
+  return value->as_bool();
+}
+
+// What the scheduler said: its `success` and `message` where it has them, and every rank's answer.
+void AnswerNative(ExchangePtr exchange, ShardContext& shard, const Status& status,
+                  NativeCall::Replies& replies) {
+  if (!status.ok()) return ReplyError(*exchange, shard.api, status);
+  bool success = true;
+  std::string message;
+  JsonArray answers;
+  for (const std::string& text : replies.Take()) {
+    StatusOr<Json> answer = Json::Parse(text);
+    if (!answer.ok()) return ReplyError(*exchange, shard.api, answer.status());
+    const bool good = answer->GetBool("success", true);
+    if (message.empty() || (success && !good)) message = answer->GetString("message");
+    success = success && good;
+    answers.push_back(*std::move(answer));
+  }
+  Json body(JsonObject{{"success", success}, {"message", std::move(message)}});
+  body.Set("replies", std::move(answers));
+  ReplyJson(*exchange, shard.api, success ? 200 : 400, body.Dump());
+}
+
+void HandleNative(const NativeRoute& route, ExchangePtr exchange, ShardContext& shard) {
+  StatusOr<Json> body = ReadObject(exchange->request.body);
+  if (!body.ok()) return ReplyError(*exchange, shard.api, body.status());
+  const StatusOr<std::string> model = ModelInBody(*body);
+  if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
+  NativeCall call;
+  call.message = route.message;
+  call.replies_expected = route.replies;
+  call.replies = std::make_shared<NativeCall::Replies>();
+  if (route.fields != nullptr) {
+    call.fields = route.fields;
+  } else {
+    std::erase_if(body->as_object(), [](const auto& member) { return member.first == "model"; });
+    call.fields = body->Dump();
+  }
+  auto replies = call.replies;
+  ControlEngines(*shard.api.models, *model, std::move(call),
+                 Clock::now() + (route.takes_long ? kWeightsPatience : kControlPatience),
+                 AnswerWhenDone(std::move(exchange), shard,
+                                [replies](ExchangePtr to, ShardContext& on, const Status& status) {
+                                  AnswerNative(std::move(to), on, status, *replies);
+                                }));
+}
+
+void HandleOpenSession(ExchangePtr exchange, ShardContext& shard) {
+  const auto read = [&]() -> StatusOr<std::pair<OpenSessionControl, std::string>> {
+    PORTICO_ASSIGN_OR_RETURN(const Json request, ReadObject(exchange->request.body));
+    PORTICO_ASSIGN_OR_RETURN(std::string model, ModelInBody(request));
+    OpenSessionControl open;
+    const Json* capacity = request.Find("capacity_of_str_len");
+    if (capacity == nullptr || !capacity->is_int() || capacity->as_int() <= 0 ||
+        capacity->as_int() > kMaxCapacity) {
+      return InvalidArgument("capacity_of_str_len",
+                             "capacity_of_str_len is required and must be a positive integer");
+    }
+    open.capacity = capacity->as_int();
+    const Json* id = request.Find("session_id");
+    if (id == nullptr || id->is_null()) {
+      open.id = NewRequestId();
+    } else {
+      PORTICO_ASSIGN_OR_RETURN(open.id, ReadName(request, "session_id"));
+    }
+    const Json* streaming = request.Find("streaming");
+    if (streaming != nullptr && !streaming->is_null()) {
+      PORTICO_ASSIGN_OR_RETURN(open.streaming, ReadFlag(request, "streaming"));
+    }
+    const Json* timeout = request.Find("timeout");
+    if (timeout != nullptr && !timeout->is_null()) {
+      if (!timeout->is_number() || !(timeout->as_double() > 0) || timeout->as_double() > 1e9) {
+        return InvalidArgument("timeout", "timeout must be a positive number of seconds");
+      }
+      open.timeout = timeout->as_double();
+    }
+    return std::pair(std::move(open), std::move(model));
+  };
+  auto asked = read();
+  if (!asked.ok()) return ReplyError(*exchange, shard.api, asked.status());
+  const std::string id = asked->first.id;
+  ControlEngines(*shard.api.models, asked->second, std::move(asked->first),
+                 Clock::now() + kControlPatience,
+                 AnswerWhenDone(std::move(exchange), shard,
+                                [id](ExchangePtr to, ShardContext& on, const Status& status) {
+                                  if (!status.ok()) return ReplyError(*to, on.api, status);
+                                  ReplyJson(*to, on.api, 200, Json(id).Dump());
+                                }));
+}
+
+void HandleCloseSession(ExchangePtr exchange, ShardContext& shard) {
+  const auto read = [&]() -> StatusOr<std::pair<std::string, std::string>> {
+    PORTICO_ASSIGN_OR_RETURN(const Json request, ReadObject(exchange->request.body));
+    PORTICO_ASSIGN_OR_RETURN(std::string model, ModelInBody(request));
+    PORTICO_ASSIGN_OR_RETURN(std::string id, ReadName(request, "session_id"));
+    return std::pair(std::move(id), std::move(model));
+  };
+  const auto asked = read();
+  if (!asked.ok()) return ReplyError(*exchange, shard.api, asked.status());
+  ControlEngines(*shard.api.models, asked->second, CloseSessionControl{asked->first},
+                 Clock::now() + kControlPatience,
+                 AnswerWhenDone(std::move(exchange), shard,
+                                [](ExchangePtr to, ShardContext& on, const Status& status) {
+                                  if (!status.ok()) return ReplyError(*to, on.api, status);
+                                  ReplyJson(*to, on.api, 200, "{\"success\":true}");
+                                }));
+}
+
+// SGLang's answer: what is loaded now, and why not.
+void AnswerLora(ExchangePtr exchange, ShardContext& shard, const std::string& model,
+                const Status& status) {
+  Json loaded(JsonObject{});
+  if (const auto found = shard.api.models->Find(model); found.ok()) {
+    for (const LoraAdapter& adapter : (*found)->engine->adapters()) {
+      loaded.Set(adapter.name, adapter.path);
+    }
+  }
+  Json body(JsonObject{{"success", status.ok()}});
+  body.Set("loaded_adapters", std::move(loaded));
+  if (!status.ok()) {
+    body.Set("error_message", MessageOf(status));
+    body.Set("error", *Json::Parse(openai::ErrorBody(status))->Find("error"));
+  }
+  ReplyJson(*exchange, shard.api, status.ok() ? 200 : HttpStatus(status.code()), body.Dump());
+}
+
+template <typename Control>
+StatusOr<Control> ReadLora(const Json& request) {
+  Control control;
+  PORTICO_ASSIGN_OR_RETURN(control.name, ReadName(request, "lora_name"));
+  if constexpr (std::is_same_v<Control, LoadLoraControl>) {
+    PORTICO_ASSIGN_OR_RETURN(control.path, ReadName(request, "lora_path"));
+    PORTICO_ASSIGN_OR_RETURN(control.pinned, ReadFlag(request, "pinned"));
+  }
+  return control;
+}
+
+template <typename Control>
+void HandleLora(ExchangePtr exchange, ShardContext& shard) {
+  const StatusOr<Json> request = ReadObject(exchange->request.body);
+  if (!request.ok()) return ReplyError(*exchange, shard.api, request.status());
+  const StatusOr<std::string> model = ModelInBody(*request);
+  if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
+  StatusOr<Control> control = ReadLora<Control>(*request);
+  if (!control.ok()) return ReplyError(*exchange, shard.api, control.status());
+  ControlEngines(
+      *shard.api.models, *model, *std::move(control), Clock::now() + kWeightsPatience,
+      AnswerWhenDone(std::move(exchange), shard,
+                     [name = *model](ExchangePtr to, ShardContext& on, const Status& status) {
+                       AnswerLora(std::move(to), on, name, status);
+                     }));
+}
+
+}  // namespace
+
+void AddEngineRoutes(RouteTable& routes) {
+  for (const NativeRoute& route : kNativeRoutes) {
+    const RouteHandler handler = [&route](ExchangePtr exchange, ShardContext& shard) {
+      HandleNative(route, std::move(exchange), shard);
+    };
+    routes.Add("POST", route.path, Access::kAdmin, handler);
+    if (route.gets) routes.Add("GET", route.path, Access::kAdmin, handler);
+  }
+  routes.Add("PUT", "/set_internal_state", Access::kAdmin,
+             [](ExchangePtr exchange, ShardContext& shard) {
+               static constexpr NativeRoute kRoute{"/set_internal_state", "SetInternalStateReq"};
+               HandleNative(kRoute, std::move(exchange), shard);
+             });
+  for (const char* method : {"GET", "POST"}) {
+    routes.Add(method, "/open_session", Access::kKey, HandleOpenSession);
+    routes.Add(method, "/close_session", Access::kKey, HandleCloseSession);
+  }
+  routes.Add("POST", "/load_lora_adapter", Access::kAdmin, HandleLora<LoadLoraControl>);
+  routes.Add("POST", "/unload_lora_adapter", Access::kAdmin, HandleLora<UnloadLoraControl>);
+}
+
+}  // namespace portico::api

@@ -1,0 +1,143 @@
+#include "api/sglang/parse_handlers.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "api/reply.h"
+#include "parser/collector.h"
+#include "parser/output_parser.h"
+#include "text/json.h"
+#include "text/json_writer.h"
+
+namespace portico::api {
+namespace {
+
+using ExchangePtr = std::unique_ptr<net::Exchange>;
+
+// What a shard reads at once.
+constexpr size_t kMaxTextBytes = size_t{1} << 20;
+
+StatusOr<std::string> TextField(const Json& body, std::string_view name) {
+  const Json* value = body.Find(name);
+  if (value == nullptr || !value->is_string()) {
+    return InvalidArgument(name, fmt::format("{} must be a string", name));
+  }
+  if (value->as_string().size() > kMaxTextBytes) {
+    return InvalidArgument(name, fmt::format("{} must have at most {} bytes", name, kMaxTextBytes));
+  }
+  return value->as_string();
+}
+
+StatusOr<Json> ReadObject(const std::string& body) {
+  PORTICO_ASSIGN_OR_RETURN(Json value, Json::Parse(body));
+  if (!value.is_object()) return InvalidArgument("", "the body must be a JSON object");
+  return value;
+}
+
+// What the parsers make of a whole text.
+parser::Collector Collect(const parser::OutputFormat& format, const parser::ToolSet& tools,
+                          std::string_view text) {
+  parser::Collector out;
+  auto parser = parser::OutputParser::Make(format, tools, &out);
+  parser->Feed(text);
+  parser->Finish();
+  return out;
+}
+
+StatusOr<parser::Collector> ParseCalls(const Json& body) {
+  PORTICO_ASSIGN_OR_RETURN(const std::string text, TextField(body, "text"));
+  PORTICO_ASSIGN_OR_RETURN(const std::string name, TextField(body, "tool_call_parser"));
+  parser::OutputFormat format;
+  format.tools = parser::FindToolFamily(name);
+  if (format.tools == nullptr) {
+    return InvalidArgument("tool_call_parser",
+                           fmt::format("there is no tool-call parser \"{}\"", name));
+  }
+  const Json* tools = body.Find("tools");
+  if (tools != nullptr && !tools->is_null() && !tools->is_array()) {
+    return InvalidArgument("tools", "tools must be a list");
+  }
+  return Collect(format, parser::ToolSet(tools == nullptr ? Json() : *tools, false), text);
+}
+
+StatusOr<parser::Collector> ParseReasoning(const Json& body) {
+  PORTICO_ASSIGN_OR_RETURN(const std::string text, TextField(body, "text"));
+  PORTICO_ASSIGN_OR_RETURN(const std::string name, TextField(body, "reasoning_parser"));
+  parser::OutputFormat format;
+  format.reasoning = parser::FindReasoning(name);
+  if (format.reasoning == nullptr) {
+    return InvalidArgument("reasoning_parser",
+                           fmt::format("there is no reasoning parser \"{}\"", name));
+  }
+  format.in_reasoning = format.reasoning->inside;
+  return Collect(format, parser::ToolSet(), text);
+}
+
+// {"normal_text", "calls": [{"tool_index", "name", "parameters"}]}
+std::string SglangCalls(const parser::Collector& out) {
+  std::string body;
+  JsonWriter w(&body);
+  w.BeginObject().Key("normal_text").String(out.content).Key("calls").BeginArray();
+  for (size_t i = 0; i < out.calls.size(); ++i) {
+    w.BeginObject().Key("tool_index").Int(static_cast<int64_t>(i));
+    w.Key("name").String(out.calls[i].name);
+    w.Key("parameters").String(out.calls[i].arguments).EndObject();
+  }
+  w.EndArray().EndObject();
+  return body;
+}
+
+// {"remaining_text", "tool_calls": [{"id", "type", "function": {"name", "arguments"}}], "success"}
+std::string SmgCalls(const parser::Collector& out) {
+  std::string body;
+  JsonWriter w(&body);
+  w.BeginObject().Key("remaining_text").String(out.content).Key("tool_calls").BeginArray();
+  for (const parser::Collector::Call& call : out.calls) {
+    w.BeginObject().Key("id").String(call.id.empty() ? "call_" + NewRequestId().substr(0, 24)
+                                                     : call.id);
+    w.Key("type").String("function").Key("function").BeginObject();
+    w.Key("name").String(call.name).Key("arguments").String(call.arguments).EndObject().EndObject();
+  }
+  w.EndArray().Key("success").Bool(true).EndObject();
+  return body;
+}
+
+std::string SglangReasoning(const parser::Collector& out) {
+  std::string body;
+  JsonWriter w(&body);
+  w.BeginObject().Key("reasoning_text").String(out.reasoning);
+  w.Key("text").String(out.content).EndObject();
+  return body;
+}
+
+std::string SmgReasoning(const parser::Collector& out) {
+  std::string body;
+  JsonWriter w(&body);
+  w.BeginObject().Key("normal_text").String(out.content);
+  w.Key("reasoning_text").String(out.reasoning).Key("success").Bool(true).EndObject();
+  return body;
+}
+
+template <StatusOr<parser::Collector> (*kParse)(const Json&),
+          std::string (*kBody)(const parser::Collector&)>
+void Handle(ExchangePtr exchange, ShardContext& shard) {
+  StatusOr<Json> body = ReadObject(exchange->request.body);
+  if (!body.ok()) return ReplyError(*exchange, shard.api, body.status());
+  StatusOr<parser::Collector> out = kParse(*body);
+  if (!out.ok()) return ReplyError(*exchange, shard.api, out.status());
+  ReplyJson(*exchange, shard.api, 200, kBody(*out));
+}
+
+}  // namespace
+
+void AddParseRoutes(RouteTable& routes) {
+  routes.Add("POST", "/parse_function_call", Access::kKey, Handle<ParseCalls, SglangCalls>);
+  routes.Add("POST", "/parse/function_call", Access::kKey, Handle<ParseCalls, SmgCalls>);
+  routes.Add("POST", "/separate_reasoning", Access::kKey, Handle<ParseReasoning, SglangReasoning>);
+  routes.Add("POST", "/parse/reasoning", Access::kKey, Handle<ParseReasoning, SmgReasoning>);
+}
+
+}  // namespace portico::api
