@@ -4,10 +4,19 @@
 
 namespace portico {
 
+void ActivityLog::NoteHealth(const ServingModel& model, bool healthy) {
+  if (healthy) {
+    if (failed_.erase(&model) > 0) LogInfo("model `{}`: its engine answers again", model.id);
+  } else if (failed_.insert(&model).second) {
+    LogError("model `{}`: its engine has failed; its requests are answered with 503", model.id);
+  }
+}
+
 void ActivityLog::Tick() {
   EngineLoad now;
   for (const ServingModel* model : models_.models()) {
     EngineLoad load = model->engine->load();
+    NoteHealth(*model, load.healthy);
     now.running += load.running;
     now.waiting += load.waiting;
     now.prompt_tokens += load.prompt_tokens;

@@ -1,5 +1,8 @@
-// One log line every ten seconds in which anything happened: running, waiting, tokens/s, cache hit ratio.
+// One log line every ten seconds in which anything happened: running, waiting, tokens/s, cache hit ratio; and one when a
+// model's engine has failed or answers again.
 #pragma once
+
+#include <set>
 
 #include "base/clock.h"
 #include "engine/engine.h"
@@ -15,7 +18,10 @@ class ActivityLog {
   void Tick();
 
  private:
+  void NoteHealth(const ServingModel& model, bool healthy);
+
   const ModelRegistry& models_;
+  std::set<const ServingModel*> failed_;
   EngineLoad last_;
   TimePoint last_time_ = Clock::now();
 };

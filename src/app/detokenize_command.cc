@@ -12,13 +12,15 @@
 #include "app/line_io.h"
 #include "app/text_command.h"
 #include "text/json_writer.h"
-#include "tokenizer/stream_decoder.h"
+#include "tokenizer/decode/stream_decoder.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico {
 namespace {
 
 constexpr int kFailed = 1;
+// Unknown ids in a warning.
+constexpr size_t kNamed = 10;
 
 // Answers the requests of --jsonl.
 class LineDetokenizer {
@@ -76,6 +78,19 @@ class LineDetokenizer {
   std::vector<TokenId> ids_;
 };
 
+// A decode leaves them out, as Hugging Face's tokenizers do.
+void WarnOfUnknown(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) {
+  std::string unknown;
+  size_t count = 0;
+  for (const TokenId id : ids) {
+    if (id >= 0 && id < tokenizer.vocab_size()) continue;
+    if (++count <= kNamed) unknown += (count == 1 ? "" : ", ") + std::to_string(id);
+  }
+  if (count == 0) return;
+  std::cerr << "portico detokenize: not in the vocabulary (0 to " << tokenizer.vocab_size() - 1
+            << "), left out: " << unknown << (count > kNamed ? ", …" : "") << "\n";
+}
+
 }  // namespace
 
 int DetokenizeCommand(int argc, char** argv) {
@@ -87,13 +102,13 @@ int DetokenizeCommand(int argc, char** argv) {
   AddTokenizerPath(&app, &path)->required();
   AddJsonLines(&app, &jsonl);
   app.add_flag("--skip-special-tokens", skip, "Leave special tokens out");
-  app.add_option("ids", ids, "The ids (else numbers on standard input)");
+  app.add_option("ids", ids, "The ids; by default numbers from standard input");
   app.footer(
       "Examples:\n"
-      "  portico detokenize --tokenizer-path models/demo 9906 11 1917\n"
-      "  echo '{\"id\":1,\"ids\":[9906,11],\"stream\":true}' | portico detokenize --tokenizer-path "
-      "DIR "
-      "--jsonl");
+      "  portico detokenize --tokenizer-path models/demo 902 776\n"
+      "  echo '{\"id\":1,\"ids\":[902,776],\"stream\":true}' | portico detokenize --jsonl "
+      "--tokenizer-path models/demo\n\n"
+      "Ids that are not in the vocabulary have no text; they are reported on standard error.");
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path);
   if (!tokenizer.ok()) {
@@ -110,6 +125,7 @@ int DetokenizeCommand(int argc, char** argv) {
     TokenId id = 0;
     while (std::cin >> id) ids.push_back(id);
   }
+  WarnOfUnknown(**tokenizer, ids);
   std::cout << (*tokenizer)->Decode(ids, skip) << "\n";
   return 0;
 }

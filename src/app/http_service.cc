@@ -3,21 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <latch>
-#include <thread>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
+#include "api/openai/errors.h"
+#include "app/start_pipeline.h"
 #include "base/log.h"
+#include "base/mutex.h"
+#include "base/processors.h"
+#include "message/trace_context.h"
+#include "service/profiling.h"
+#include "service/request_media.h"
+#include "text/json.h"
 
 namespace portico {
 namespace {
 
-// Long requests that wait for the CPU pool; beyond it they are planned on their shard.
+// Long requests that wait for the CPU pool; beyond it they are refused.
 constexpr size_t kMaxPooledTasks = 256;
 
 int ShardCount(const ServeOptions& options) {
   if (options.shards > 0) return options.shards;
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 4);
+  return std::max(1, UsableProcessors() / 4);
 }
 
 std::vector<std::string> ModelIds(const ServeOptions& options) {
@@ -26,35 +39,67 @@ std::vector<std::string> ModelIds(const ServeOptions& options) {
   return ids;
 }
 
-size_t PoolThreads() { return std::max(1u, std::thread::hardware_concurrency() / 2); }
+size_t PoolThreads() { return static_cast<size_t>(std::max(1, UsableProcessors() / 2)); }
 
 // For the access log: the address, and the subject of the client's certificate where it shows one.
 std::string WhoAsks(const std::string& peer, const std::string& client) {
   return client.empty() ? peer : fmt::format("{} ({})", peer, client);
 }
 
-// For the access log: the trace that the request is part of (W3C Trace Context,
-// 00-<trace id>-<parent id>-<flags>), or nothing.
-std::string TraceOf(std::string_view traceparent) {
-  constexpr size_t kVersion = 3;
-  constexpr size_t kId = 32;
-  constexpr size_t kWhole = 55;
-  if (traceparent.size() < kWhole || traceparent[kVersion - 1] != '-' ||
-      traceparent[kVersion + kId] != '-') {
-    return "";
+// For the access log: the name that the client or a proxy gave the request, or nothing. What would break the line is
+// left out.
+std::string IdOf(std::string_view request_id) {
+  constexpr size_t kMost = 128;
+  std::string id;
+  for (const char c : request_id.substr(0, kMost)) {
+    if (c > ' ' && c < 0x7f) id.push_back(c);
   }
-  const std::string_view id = traceparent.substr(kVersion, kId);
-  if (id.find_first_not_of("0123456789abcdef") != std::string_view::npos) return "";
-  return fmt::format(" trace {}", id);
+  return id.empty() ? "" : " id " + id;
 }
 
-net::ServerOptions ListenerOptions(const ServeOptions& options) {
+// For the access log: the trace that the request is part of, or nothing.
+std::string TraceOf(std::string_view traceparent) {
+  const std::optional<TraceContext> trace = ParseTraceparent(traceparent);
+  return trace ? fmt::format(" trace {:016x}{:016x}", trace->trace_high, trace->trace_low) : "";
+}
+
+// Answers by status, of what was refused or failed. Any thread.
+class ErrorCounts {
+ public:
+  explicit ErrorCounts(Registry& registry) {
+    for (const int status : kStatuses) {
+      counters_.push_back(&registry.AddCounter(
+          "portico_http_errors_total",
+          "HTTP requests refused or failed, by status; 499: the client left or was cut off.",
+          {{"status", status == kOther ? "other" : std::to_string(status)}}));
+    }
+  }
+  void Count(int status) const {
+    if (status < 400) return;
+    const auto* known = std::find(std::begin(kStatuses), std::end(kStatuses) - 1, status);
+    counters_[static_cast<size_t>(known - std::begin(kStatuses))]->Add();
+  }
+
+ private:
+  static constexpr int kOther = 0;
+  static constexpr int kStatuses[] = {400, 401, 403, 404, 405, 408, 413,
+                                      415, 429, 431, 499, 500, 503, kOther};
+  std::vector<Counter*> counters_;  // in the order of kStatuses
+};
+
+std::string WriteError(const net::HttpError& error) {
+  return api::openai::ErrorBody(error.status, error.message);
+}
+
+net::ServerOptions ListenerOptions(const ServeOptions& options, Registry& registry) {
   net::ServerOptions listener;
   listener.host = options.host;
   listener.port = options.port;
   listener.max_connections = options.max_connections;
   listener.max_head_bytes = options.max_head_bytes;
   listener.max_body_bytes = options.max_body_bytes;
+  listener.write_error = WriteError;
+  listener.answers_while_draining = true;  // /readiness says so
   listener.max_unsent_bytes = options.max_unsent_bytes;
   auto seconds = [](double value) {
     return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
@@ -74,14 +119,15 @@ net::ServerOptions ListenerOptions(const ServeOptions& options) {
   listener.tls.key_password = options.ssl_keyfile_password;
   listener.tls.client_ca = options.ssl_ca_certs;
   if (!options.enable_ssl_refresh) listener.tls.reload_period = Duration::zero();
-  if (options.access_log) {
-    listener.on_complete = [](const net::HttpRequest& request, int status, size_t bytes,
-                              Duration took) {
-      LogInfo("{} {} {} {} {} bytes {:.1f} ms{}", WhoAsks(request.peer, request.client),
-              request.method, request.path, status, bytes, Seconds(took) * 1e3,
-              TraceOf(request.Header("traceparent")));
-    };
-  }
+  listener.on_complete = [errors = ErrorCounts(registry), log = options.access_log](
+                             const net::HttpRequest& request, int status, size_t bytes,
+                             Duration took) {
+    errors.Count(status);
+    if (!log) return;
+    LogInfo("{} {} {} {} {} bytes {:.1f} ms{}{}", WhoAsks(request.peer, request.client),
+            request.method, request.path, status, bytes, Seconds(took) * 1e3,
+            IdOf(request.Header("x-request-id")), TraceOf(request.Header("traceparent")));
+  };
   return listener;
 }
 
@@ -92,56 +138,165 @@ net::GrpcOptions GrpcListenerOptions(const ServeOptions& options, api::rpc::Grpc
   grpc.on_complete = [count = std::move(grpc.on_complete)](
                          const net::GrpcCall& call, StatusCode code, size_t bytes, Duration took) {
     count(call, code, bytes, took);
-    LogInfo("{} gRPC {} {} {} bytes {:.1f} ms{}", WhoAsks(call.peer(), call.client()),
+    LogInfo("{} gRPC {} {} {} bytes {:.1f} ms{}{}", WhoAsks(call.peer(), call.client()),
             call.method(), absl::StatusCodeToString(code), bytes, Seconds(took) * 1e3,
-            TraceOf(call.Metadata("traceparent")));
+            IdOf(call.Metadata("x-request-id")), TraceOf(call.Metadata("traceparent")));
   };
   return grpc;
+}
+
+MediaLimits MediaLimitsOf(const ServeOptions& options) {
+  MediaLimits limits;
+  for (const absl::string_view name :
+       absl::StrSplit(options.allowed_media_domain, absl::ByAnyChar(", "), absl::SkipEmpty())) {
+    limits.rules.domains.push_back(absl::AsciiStrToLower(name));
+  }
+  if (!options.allowed_local_media_path.empty()) {
+    limits.rules.local_folder =
+        std::filesystem::absolute(options.allowed_local_media_path).string();
+  }
+  const auto most = Json::Parse(options.limit_mm_data_per_request);
+  if (most.ok() && most->is_object()) {
+    limits.max_images =
+        static_cast<size_t>(most->GetInt("image", static_cast<int64_t>(limits.max_images)));
+  }
+  return limits;
 }
 
 }  // namespace
 
 HttpService::HttpService(const ServeOptions& options)
     : metrics_(registry_, models_, ModelIds(options)),
+      load_(
+          std::make_shared<net::ServerLoad>(static_cast<size_t>(options.max_inflight_body_bytes))),
       pool_(std::in_place, PoolThreads(), kMaxPooledTasks) {
-  api_.models = &models_;
-  api_.registry = &registry_;
-  api_.metrics = &metrics_;
-  api_.pool = &*pool_;
-  api_.api_key = options.api_key;
-  api_.cors_origin = options.cors_origin;
-  api_.max_client_batch_size = static_cast<size_t>(options.max_client_batch_size);
-  api_.log_requests = options.log_requests;
-  api_.incremental_streaming = options.incremental_streaming_output.value_or(false);
-  api_.grpc_cumulative = !options.incremental_streaming_output.value_or(true);
+  Share(options, &api_);
   api_.server_info = OptionsAsJson(options);
-  router_ = api::MakeRouter();
+  routes_ = api::MakeRouteTable();
+}
+
+void HttpService::Share(const ServeOptions& options, api::ApiContext* api) {
+  api->models = &models_;
+  api->registry = &registry_;
+  api->metrics = &metrics_;
+  api->pool = &*pool_;
+  api->api_key = options.api_key;
+  api->admin_api_key = options.admin_api_key;
+  api->cors_origin = options.cors_origin;
+  api->browser = api::MakeBrowserRules(options.host, options.allowed_host);
+  api->media = MediaLimitsOf(options);
+  api->max_client_batch_size = static_cast<size_t>(options.max_client_batch_size);
+  api->log_requests = options.log_requests;
+  if (options.reasoning_field == "reasoning") api->reasoning_field = "reasoning";
+  api->incremental_streaming = options.incremental_streaming_output.value_or(false);
+  api->grpc_cumulative = !options.incremental_streaming_output.value_or(true);
+  api->pipeline = pipeline_.get();
 }
 
 StatusOr<std::unique_ptr<HttpService>> HttpService::Start(const ServeOptions& options) {
+  PORTICO_ASSIGN_OR_RETURN(std::unique_ptr<HttpService> service, Make(options));
+  PORTICO_RETURN_IF_ERROR(service->Listen(options));
+  return service;
+}
+
+StatusOr<std::unique_ptr<HttpService>> HttpService::Make(const ServeOptions& options) {
+  std::error_code no_folder;
+  if (const std::string& media = options.allowed_local_media_path;
+      !media.empty() && !std::filesystem::is_directory(media, no_folder)) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("--allowed-local-media-path: {} is no folder", media));
+  }
   std::unique_ptr<HttpService> service(new HttpService(options));
-  std::vector<net::Shard*> shards;
   for (int i = 0; i < ShardCount(options); ++i) {
     auto shard = std::make_unique<net::Shard>(i);
     auto context = std::make_unique<api::ShardContext>(*shard, service->api_);
     service->api_.shards.push_back(context.get());
-    shards.push_back(shard.get());
     service->contexts_.push_back(std::move(context));
     service->shards_.push_back(std::move(shard));
   }
-  for (net::Shard* shard : shards) shard->Start();
-  auto handle = [self = service.get()](std::unique_ptr<net::Exchange> exchange) {
-    api::ShardContext& context = *self->contexts_[exchange->shard().index()];
-    self->router_.Dispatch(std::move(exchange), context);
-  };
-  net::ServerOptions listener = ListenerOptions(options);
-  if (!options.disable_grpc) {
-    service->grpc_.emplace(service->api_, service->router_);
-    listener.grpc = GrpcListenerOptions(options, *service->grpc_);
-  }
-  PORTICO_ASSIGN_OR_RETURN(service->server_,
-                           net::Server::Start(std::move(listener), shards, handle));
+  service->AddGauges();
+  PORTICO_RETURN_IF_ERROR(SetProfileOptions({.directory = options.profile_dir,
+                                             .max_bytes = options.profile_max_bytes,
+                                             .stage = options.speech ? "coordinator" : "frontend"},
+                                            &service->registry_));
+  for (const auto& shard : service->shards_) shard->Start();
+  service->started_ = true;
   return service;
+}
+
+void HttpService::Dispatch(std::unique_ptr<net::Exchange> exchange) {
+  api::ShardContext& context = *contexts_[exchange->shard().index()];
+  routes_.Dispatch(std::move(exchange), context);
+}
+
+void HttpService::Keep(std::shared_ptr<void> used) {
+  const MutexLock lock(&keeping_);
+  kept_.push_back(std::move(used));
+}
+
+Status HttpService::Listen(const ServeOptions& options) {
+  net::ServerOptions listener = ListenerOptions(options, registry_);
+  listener.load = load_;
+  listener.check_head = [this](net::HttpRequest& head) { return routes_.Admit(head, api_); };
+  if (!options.disable_grpc) {
+    grpc_.emplace(api_, routes_);
+    listener.grpc = GrpcListenerOptions(options, *grpc_);
+  }
+  auto handle = [this](std::unique_ptr<net::Exchange> exchange) { Dispatch(std::move(exchange)); };
+  PORTICO_ASSIGN_OR_RETURN(server_, net::Server::Start(std::move(listener), shards(), handle));
+  return OkStatus();
+}
+
+Status HttpService::StartPipeline(const ServeOptions& options) {
+  EngineStageContext context;
+  context.models = &models_;
+  context.metrics = &metrics_;
+  for (const auto& shard : contexts_) context.hubs.push_back(&shard->hub);
+  PORTICO_ASSIGN_OR_RETURN(pipeline_,
+                           ::portico::StartPipeline(options, std::move(context), &registry_));
+  api_.pipeline = pipeline_.get();
+  return OkStatus();
+}
+
+// What has a bound (docs/architecture.md), beside what each model counts.
+void HttpService::AddGauges() {
+  registry_.AddCallbackGauge("portico_cpu_pool_threads", "Threads for work too long for a shard.",
+                             [] { return static_cast<double>(PoolThreads()); });
+  registry_.AddCallbackGauge("portico_cpu_pool_queued",
+                             "Tasks that wait for such a thread, at most 256.",
+                             [this] { return pool_ ? static_cast<double>(pool_->queued()) : 0.0; });
+  const auto load = [this](const char* name, const char* help, auto value) {
+    registry_.AddCallbackGauge(
+        name, help, [&load = *load_, value] { return static_cast<double>(value(load)); });
+  };
+  load("portico_connections", "Open connections, at most --max-connections.",
+       [](const net::ServerLoad& now) { return now.connections.load(); });
+  load("portico_body_bytes", "Bodies of requests in flight, at most --max-inflight-body-bytes.",
+       [](const net::ServerLoad& now) { return now.bodies->taken(); });
+  const auto refusals = [this](const char* name, const char* help, auto value) {
+    registry_.AddCallbackCounter(
+        name, help, [&load = *load_, value] { return static_cast<double>(value(load)); });
+  };
+  refusals("portico_connections_refused_total", "Connections beyond --max-connections.",
+           [](const net::ServerLoad& now) { return now.connections_refused.load(); });
+  refusals("portico_bodies_refused_total", "Requests refused at --max-inflight-body-bytes.",
+           [](const net::ServerLoad& now) { return now.bodies->refused(); });
+  refusals("portico_slow_readers_cut_total",
+           "Streams cut off at --max-unsent-bytes, and clients that have stopped reading.",
+           [](const net::ServerLoad& now) { return now.readers_cut.load(); });
+  registry_.AddCallbackCounter(
+      "portico_cpu_pool_refused_total",
+      "Tasks that found that queue full; requests among them get 503.",
+      [this] { return pool_ ? static_cast<double>(pool_->refused()) : 0.0; });
+  registry_.AddCallbackGauge("portico_hub_pending",
+                             "What engines have delivered and shards have not handed on yet.",
+                             [this] {
+                               size_t pending = 0;
+                               for (const auto& context : contexts_) {
+                                 pending += context->hub.pending() + context->pooling_hub.pending();
+                               }
+                               return static_cast<double>(pending);
+                             });
 }
 
 void HttpService::OnEveryShard(const std::function<void(api::ShardContext&)>& task) {
@@ -153,6 +308,12 @@ void HttpService::OnEveryShard(const std::function<void(api::ShardContext&)>& ta
     });
   }
   done.wait();
+}
+
+std::vector<net::Shard*> HttpService::shards() const {
+  std::vector<net::Shard*> all;
+  for (const auto& shard : shards_) all.push_back(shard.get());
+  return all;
 }
 
 bool HttpService::Drain(Duration patience) {
@@ -168,17 +329,19 @@ bool HttpService::Drain(Duration patience) {
 
 // The order matters: no new requests, then no calls, no plans, no deliveries, no threads.
 HttpService::~HttpService() {
-  if (server_) {
-    server_->Stop();
-    OnEveryShard([](api::ShardContext& context) { context.calls.Clear(); });
-    server_.reset();
-  }
+  if (server_) server_->Stop();
+  if (started_) OnEveryShard([](api::ShardContext& context) { context.calls.Clear(); });
+  server_.reset();
   pool_.reset();
+  pipeline_.reset();
   for (auto& context : contexts_) {
     context->hub.Close();
     context->pooling_hub.Close();
   }
-  for (const ServingModel* model : models_.models()) model->engine->Stop();
+  for (const ServingModel* model : models_.models()) {
+    if (model->grammar_compiler != nullptr) model->grammar_compiler->Stop();
+    model->engine->Stop();
+  }
   for (auto& shard : shards_) shard->Stop();
 }
 

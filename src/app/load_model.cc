@@ -4,17 +4,24 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
+#include "app/program_path.h"
 #include "app/read_file.h"
+#include "app/sglang_model.h"
+#include "app/token_model.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/processors.h"
 #include "engine/llama/llama_engine.h"
 #include "engine/llama/model.h"
+#include "engine/llama/model_folder.h"
 #include "engine/mock/mock_engine.h"
+#include "message/sampling_ranges.h"
+#include "service/declared_format.h"
 #include "template/pair_template.h"
-#include "tokenizer/tokenizer_config.h"
+#include "text/json.h"
+#include "tokenizer/load/tokenizer_config.h"
 
 namespace portico {
 namespace {
@@ -22,6 +29,24 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int32_t kMockContextLength = 32768;
+
+// A file that comes with this program: where it is installed, or up from where it was built.
+StatusOr<std::string> FindBeside(const char* installed, const char* in_tree) {
+  std::error_code ignored;
+  std::vector<fs::path> places;
+  const fs::path self = ProgramPath();
+  if (!self.empty()) {
+    places.push_back(self.parent_path() / installed);
+    for (fs::path at = self.parent_path(); at.has_relative_path(); at = at.parent_path()) {
+      places.push_back(at / in_tree);
+    }
+  }
+  for (const fs::path& place : places) {
+    if (fs::exists(place, ignored)) return fs::weakly_canonical(place).string();
+  }
+  return Error(StatusCode::kNotFound,
+               fmt::format("{} is not beside this program", fs::path(in_tree).filename().string()));
+}
 
 // --chat-template is a file, or the template itself (SGLang takes both).
 StatusOr<std::string> GivenTemplate(const std::string& given) {
@@ -47,6 +72,61 @@ std::string TakePlainPairTemplate(TokenizerConfig* config) {
     return true;
   });
   return plain;
+}
+
+// Null where the folder has no such file or the file no such member.
+Json MemberOfFile(const std::string& folder, const char* name, std::string_view member) {
+  const StatusOr<std::string> text = ReadFile((fs::path(folder) / name).string());
+  if (!text.ok() || text->find(member) == std::string::npos) return Json();
+  StatusOr<Json> json = Json::Parse(*text);
+  Json* found = json.ok() ? json->Find(member) : nullptr;
+  return found == nullptr ? Json() : std::move(*found);
+}
+
+// How the output of a model with this template is read. `folder`: where its tokenizer is.
+Status ReadOutputFormat(const ModelOptions& options, std::string_view source,
+                        const std::string& folder, ServingModel* model) {
+  OutputFormatSource format;
+  format.tool_call_parser = options.tool_call_parser;
+  format.reasoning_parser = options.reasoning_parser;
+  format.chat_template = source;
+  // The demo model's template says less than others do.
+  const bool is_demo = options.model_path.empty();
+  if (is_demo && format.tool_call_parser == "auto") format.tool_call_parser = "hermes";
+  if (is_demo && format.reasoning_parser == "auto") format.reasoning_parser = "qwen3";
+  if (source.empty()) {
+    StatusOr<std::string> text = ReadFile((fs::path(folder) / "config.json").string());
+    StatusOr<Json> config = text.ok() ? Json::Parse(*text) : StatusOr<Json>(Json());
+    if (config.ok()) {
+      format.model_type = config->GetString("model_type");
+      const Json* names = config->Find("architectures");
+      if (names != nullptr && names->is_array() && !names->as_array().empty() &&
+          names->as_array()[0].is_string()) {
+        format.architecture = names->as_array()[0].as_string();
+      }
+    }
+  }
+  PORTICO_ASSIGN_OR_RETURN(
+      model->output,
+      MakeOutputFormat(format, MemberOfFile(folder, "tokenizer_config.json", "response_template"),
+                       *model->tokenizer));
+  model->forward_unknown_tools = options.forward_unknown_tools;
+  if (model->output.tools != nullptr || model->output.reasoning != nullptr) {
+    LogInfo("model `{}`: tool calls as {}, reasoning as {}", model->id,
+            model->output.tools == nullptr ? "text" : model->output.tools->name,
+            model->output.reasoning == nullptr ? "text" : model->output.reasoning->name);
+  }
+  return OkStatus();
+}
+
+// The template that most requests go through.
+std::string MainTemplate(const std::vector<std::pair<std::string, std::string>>& templates) {
+  for (std::string_view name : {"tool_use", "default"}) {
+    for (const auto& [key, text] : templates) {
+      if (key == name) return text;
+    }
+  }
+  return templates.empty() ? "" : templates.front().second;
 }
 
 void LoadTemplates(TokenizerConfig config, ServingModel* model) {
@@ -88,11 +168,13 @@ Status LoadText(const ModelOptions& options, const TokenizerSource& source, Serv
   model->conversation_cache = std::make_shared<ConversationCache>(model->tokenizer);
   PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(source.path));
   if (options.chat_template.empty()) {
+    const std::string main = MainTemplate(config.chat_templates);
     LoadTemplates(std::move(config), model);
-    return OkStatus();
+    return ReadOutputFormat(options, main, source.path, model);
   }
   PORTICO_ASSIGN_OR_RETURN(std::string given, GivenTemplate(options.chat_template));
   ReadPairs(given, model);
+  PORTICO_RETURN_IF_ERROR(ReadOutputFormat(options, given, source.path, model));
   PORTICO_ASSIGN_OR_RETURN(model->chat_template,
                            ChatTemplate::FromSource(std::move(given), config.NamedSpecialTokens()));
   return OkStatus();
@@ -114,6 +196,16 @@ StatusOr<std::unique_ptr<Engine>> MakeMock(const ModelOptions& options, const st
   mock.seed = static_cast<uint64_t>(options.mock_seed);
   if (options.max_running_requests > 0) mock.max_running_requests = options.max_running_requests;
   mock.max_queued_requests = options.max_queued_requests;
+  if (options.mock_kv_cells > 0) {
+    mock.simulation = {.kv_cells = options.mock_kv_cells,
+                       .step_ms = options.mock_step_ms,
+                       .prefill_us = options.mock_prefill_us,
+                       .decode_us = options.mock_decode_us};
+    if (options.chunked_prefill_size > 0) {
+      mock.simulation->chunk_tokens = options.chunked_prefill_size;
+    }
+    if (options.max_running_requests == 0) mock.max_running_requests = 256;
+  }
   if (options.is_embedding) mock.task = ModelTask::kEmbed;
   if (options.mock_labels > 0) {
     mock.task = ModelTask::kClassify;
@@ -134,6 +226,7 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const s
   wanted.threads = options.threads;
   wanted.cache_bytes = static_cast<uint64_t>(shared.model_cache_bytes);
   wanted.is_embedding = options.is_embedding;
+  wanted.deterministic = options.enable_deterministic_inference;
   if (options.pooling != "auto") {
     PORTICO_ASSIGN_OR_RETURN(wanted.pooling, ParsePooling(options.pooling));
   }
@@ -154,9 +247,70 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const s
   engine.cores = shared.cores;
   engine.mapped_bytes = shared.mapped_bytes;
   engine.enable_prefix_cache = !options.disable_radix_cache;
+  engine.return_original_logprob = options.return_original_logprob;
   PORTICO_ASSIGN_OR_RETURN(auto made, llama::NewLlamaEngine(std::move(loaded), engine));
   LogInfo("model `{}`: {}", model->id, made->description());
   return std::unique_ptr<Engine>(std::move(made));
+}
+
+// Only what the native API can leave to the model.
+Status TakePreferred(const std::string& text, ServingModel* model) {
+  if (text.empty()) return OkStatus();
+  const auto bad = [](std::string_view what) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("--preferred-sampling-params: {}", what));
+  };
+  const auto json = Json::Parse(text);
+  if (!json.ok() || !json->is_object()) return bad("is no JSON object");
+  for (const auto& [name, value] : json->as_object()) {
+    if (!value.is_number()) return bad(fmt::format("{:.64} must be a number", name));
+    const double number = value.as_double();
+    const auto take = [&](const NumberRange& range, std::optional<float>* to) {
+      if (!range.Holds(number)) return bad(fmt::format("{} must be {}", name, range.text));
+      *to = static_cast<float>(number);
+      return OkStatus();
+    };
+    const bool whole = value.is_int() && number >= -1 && number <= kMaxInt32;
+    Status status;
+    if (name == "temperature") {
+      status = take(kTemperatureRange, &model->preferred.temperature);
+    } else if (name == "top_p") {
+      status = take(kTopPRange, &model->preferred.top_p);
+    } else if (name == "min_p") {
+      status = take(kMinPRange, &model->preferred.min_p);
+    } else if (name == "repetition_penalty") {
+      status = take(kRepetitionRange, &model->preferred.repetition_penalty);
+    } else if (name == "top_k" && whole && number != 0) {
+      model->preferred.top_k = static_cast<int32_t>(number);
+    } else if (name == "max_new_tokens" && whole && number >= 0) {
+      model->preferred_max_new_tokens = static_cast<int32_t>(number);
+    } else if (name == "top_k" || name == "max_new_tokens") {
+      status = bad(fmt::format("{} is out of range", name));
+    } else {
+      status = bad(fmt::format("{:.64} cannot be preferred", name));
+    }
+    PORTICO_RETURN_IF_ERROR(status);
+  }
+  model->preferred_json = text;
+  return OkStatus();
+}
+
+StatusOr<std::unique_ptr<Engine>> MakeSglang(const ModelOptions& options, const std::string& path,
+                                             const SharedResources& shared,
+                                             const LoadProgress& progress, ServingModel* model,
+                                             TokenizerSource* tokenizer) {
+  PORTICO_ASSIGN_OR_RETURN(
+      auto engine, MakeSglangEngine(options, path,
+                                    std::max(1, static_cast<int>(shared.shards.size())), progress));
+  // The same files that SGLang reads.
+  PORTICO_ASSIGN_OR_RETURN(const llama::ModelSource source,
+                           llama::FindModel(engine->info().model_path));
+  tokenizer->path = source.path;
+  if (source.is_folder && options.sampling_defaults == "model") {
+    PORTICO_ASSIGN_OR_RETURN(const auto generation, llama::ReadGeneration(source.path));
+    model->defaults = generation.defaults;
+  }
+  return engine;
 }
 
 // Some published folders have a token or two more than the model has rows; the service refuses those ids.
@@ -170,34 +324,70 @@ void CompareVocabularies(const ServingModel& model) {
 }  // namespace
 
 StatusOr<std::string> DemoModelPath() {
-  std::error_code ignored;
-  std::vector<fs::path> places;
-  fs::path self = fs::read_symlink("/proc/self/exe", ignored);
-  if (!self.empty()) {
-    places.push_back(self.parent_path() / "../share/portico/models/demo");
-    for (fs::path at = self.parent_path(); at.has_relative_path(); at = at.parent_path()) {
-      places.push_back(at / "models/demo");
-    }
-  }
-  for (const fs::path& place : places) {
-    if (fs::exists(place / "config.json", ignored)) return fs::weakly_canonical(place).string();
-  }
+  auto config = FindBeside("../share/portico/models/demo/config.json", "models/demo/config.json");
+  if (config.ok()) return fs::path(*config).parent_path().string();
   return Error(StatusCode::kNotFound,
                "the demo model is not beside this program; name a model with --model-path");
 }
 
+Status CheckBeforeLoading(const ModelOptions& options) {
+  if (options.chat_template.empty()) return OkStatus();
+  StatusOr<std::string> given = GivenTemplate(options.chat_template);
+  Status status = given.status();
+  if (given.ok()) status = ChatTemplate::FromSource(*std::move(given), {}).status();
+  if (status.ok()) return status;
+  return Error(status.code(), fmt::format("--chat-template: {}", MessageOf(status)));
+}
+
+StatusOr<std::string> SglangLauncherPath() {
+  return FindBeside("../share/portico/python/portico/sglang_launch.py",
+                    "python/portico/sglang_launch.py");
+}
+
 SharedResources ShareResources(const ServeOptions& options) {
-  auto cores = static_cast<int32_t>(std::thread::hardware_concurrency());
+  int32_t cores = UsableProcessors();
   int32_t sharers = 0;
   for (const ModelOptions& model : options.models) {
-    if (model.engine == "mock") continue;
+    if (model.engine != "llama") continue;
     cores -= model.threads;
     if (model.threads == 0) ++sharers;
   }
   SharedResources shared;
   shared.model_cache_bytes = options.model_cache_bytes;
+  shared.max_request_cost = options.max_request_cost_bytes;
+  shared.log_requests = options.log_requests;
   shared.cores = std::max(1, cores / std::max(1, sharers));
   return shared;
+}
+
+StatusOr<std::unique_ptr<ServingModel>> MakeRemoteModel(const ModelOptions& options,
+                                                        std::unique_ptr<Engine> engine,
+                                                        const std::string& tokenizer_path,
+                                                        const ServingModel* like) {
+  auto model = std::make_unique<ServingModel>();
+  model->created = UnixSeconds();
+  model->engine = std::move(engine);
+  if (like == nullptr) {
+    ModelOptions named = options;
+    if (named.model_path.empty() && tokenizer_path != DemoModelPath().value_or("")) {
+      named.model_path = tokenizer_path;  // so that it is not taken for the demo model
+    }
+    const std::string& given =
+        options.tokenizer_path.empty() ? options.model_path : options.tokenizer_path;
+    PORTICO_RETURN_IF_ERROR(LoadText(named, {given.empty() ? tokenizer_path : given}, model.get()));
+  } else {
+    model->output = like->output;
+    model->tokenizer_path = like->tokenizer_path;
+    model->tokenizer = like->tokenizer;
+    model->conversation_cache = like->conversation_cache;
+    model->chat_template = like->chat_template;
+    model->chat_template_error = like->chat_template_error;
+    model->joins_pairs = like->joins_pairs;
+    model->plain_pair_template = like->plain_pair_template;
+    model->judge = like->judge;
+  }
+  CompareVocabularies(*model);
+  return model;
 }
 
 StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& options,
@@ -205,8 +395,16 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& opt
                                                          const LoadProgress& progress) {
   auto model = std::make_unique<ServingModel>();
   model->created = UnixSeconds();
+  model->max_request_cost = shared.max_request_cost;
+  model->log_requests = shared.log_requests;
+  PORTICO_RETURN_IF_ERROR(TakePreferred(options.preferred_sampling_params, model.get()));
+  model->stream_interval = options.stream_interval;
+  model->allow_auto_truncate = options.allow_auto_truncate;
+  model->weights->SetVersion(options.weight_version);
   const bool mock = options.engine == "mock";
-  const bool demo = options.model_path.empty() && (!mock || options.tokenizer_path.empty());
+  const bool remote_model = options.engine == "grpc";
+  const bool demo =
+      options.model_path.empty() && !remote_model && (!mock || options.tokenizer_path.empty());
   std::string path = options.model_path;
   if (demo) {
     PORTICO_ASSIGN_OR_RETURN(path, DemoModelPath());
@@ -216,7 +414,14 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& opt
   model->id = ModelId(options);
 
   TokenizerSource tokenizer{path};
-  if (!mock) {
+  if (options.engine == "sglang") {
+    PORTICO_ASSIGN_OR_RETURN(model->engine,
+                             MakeSglang(options, path, shared, progress, model.get(), &tokenizer));
+  } else if (options.engine == "grpc") {
+    PORTICO_ASSIGN_OR_RETURN(TokenModel remote, MakeTokenModel(options, shared.shards));
+    model->engine = std::move(remote.engine);
+    if (options.model_path.empty()) tokenizer.path = remote.tokenizer_path;
+  } else if (!mock) {
     PORTICO_ASSIGN_OR_RETURN(model->engine,
                              MakeLlama(options, path, shared, progress, model.get(), &tokenizer));
   }
@@ -226,6 +431,13 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& opt
     PORTICO_ASSIGN_OR_RETURN(model->engine, MakeMock(options, path, *model->tokenizer));
   }
   CompareVocabularies(*model);
+  const EngineInfo& info = model->engine->info();
+  if (shared.grammars != nullptr && info.can.grammars && !info.can.compiles_grammars) {
+    PORTICO_ASSIGN_OR_RETURN(model->grammar_model,
+                             shared.grammars->AddModel(grammar::MakeVocabulary(
+                                 *model->tokenizer, info.vocab_size, info.eos_token_ids)));
+    model->grammar_compiler = shared.grammars;
+  }
   return model;
 }
 

@@ -3,21 +3,35 @@
 #include <string_view>
 
 #include "app/detokenize_command.h"
+#include "app/launch_command.h"
+#include "app/omni_command.h"
+#include "app/parse_command.h"
+#include "app/profile_command.h"
 #include "app/render_command.h"
+#include "app/route_command.h"
 #include "app/serve_command.h"
+#include "app/stage_command.h"
 #include "app/tokenize_command.h"
+#include "app/top_command.h"
 
 namespace {
 
 constexpr char kUsage[] =
     R"(usage: portico COMMAND [ARGUMENTS]
 
-  serve        answer OpenAI's HTTP API with a model on this machine
+  serve        serve models on this machine over OpenAI's HTTP API and gRPC
+  omni         run a pipeline of stages with speech input and output
+  route        put one address in front of many workers
+  launch       start workers on this machine and a gateway in front of them
+  top          watch a gateway's workers
+  profile      record and report where a server's requests spend their time
+  check        validate a configuration file of `route`
   tokenize     show or print the tokens of a text
   detokenize   turn token ids into text
-  render       render a conversation through a chat template
+  render       render a conversation with a chat template
+  parse        split a model's output into content, reasoning and tool calls
 
-`portico COMMAND --help` tells more; `portico --version` prints the version.
+`portico COMMAND --help` describes a command; `portico --version` prints the version.
 )";
 
 struct Command {
@@ -27,9 +41,18 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"serve", portico::ServeCommand},
+    {"route", portico::RouteCommand},
+    {"launch", portico::LaunchCommand},
+    {"check", portico::CheckCommand},
+    {"top", portico::TopCommand},
+    {"omni", portico::OmniCommand},
+    {"profile", portico::ProfileCommand},
     {"tokenize", portico::TokenizeCommand},
     {"detokenize", portico::DetokenizeCommand},
     {"render", portico::RenderCommand},
+    {"parse", portico::ParseCommand},
+    {"omni-stage", portico::StageCommand},
+    {portico::kGrammarCommand, portico::GrammarCommand},
 };
 
 }  // namespace
@@ -39,6 +62,14 @@ int main(int argc, char** argv) {
   if (name == "--version" || name == "-V") {
     std::puts("portico " PORTICO_VERSION);
     return 0;
+  }
+  // `portico help serve` is `portico serve --help`.
+  if (name == "help" && argc > 2) {
+    char help[] = "--help";
+    char* arguments[] = {argv[2], help};
+    for (const Command& command : kCommands) {
+      if (std::string_view(argv[2]) == command.name) return command.run(1, arguments + 1);
+    }
   }
   if (name == "--help" || name == "-h" || name == "help") {
     std::fputs(kUsage, stdout);

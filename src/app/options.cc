@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -22,18 +23,75 @@ struct CommandLine {
   std::vector<std::pair<const Option*, std::string>> values;
   std::string config;
   bool help = false;
+  std::vector<std::string> rest;  // behind --
 };
 
 Status Bad(std::string message) { return Error(StatusCode::kInvalidArgument, std::move(message)); }
+
+// What users of other servers type, and the option that it is here.
+struct ForeignFlag {
+  std::string_view flag;
+  std::string_view option;
+};
+
+constexpr ForeignFlag kForeignFlags[] = {
+    {"-m", "model-path"},
+    {"-a", "served-model-name"},
+    {"-c", "context-length"},
+    {"--ctx-size", "context-length"},
+    {"--max-model-len", "context-length"},
+    {"-t", "threads"},
+    {"-np", "max-running-requests"},
+    {"--parallel", "max-running-requests"},
+    {"--max-num-seqs", "max-running-requests"},
+    {"--timeout-graceful-shutdown", "drain-timeout"},
+    {"-ub", "chunked-prefill-size"},
+    {"--ubatch-size", "chunked-prefill-size"},
+    {"--max-num-batched-tokens", "chunked-prefill-size"},
+};
+// Those of SGLang's own scheduler.
+constexpr std::string_view kEngineFlags[] = {"--tp", "--tp-size", "--tensor-parallel-size",
+                                             "--mem-fraction-static"};
+
+// What needs no option here, and why.
+struct NeedlessFlag {
+  std::string_view flag;
+  std::string_view why;
+};
+
+constexpr NeedlessFlag kNeedlessFlags[] = {
+    {"-ngl", "the embedded engine computes on the CPU"},
+    {"--n-gpu-layers", "the embedded engine computes on the CPU"},
+    {"--gpu-layers", "the embedded engine computes on the CPU"},
+    {"-fa", "attention needs no option (docs/llama.md)"},
+    {"--flash-attn", "attention needs no option (docs/llama.md)"},
+    {"--jinja", "chat templates are always rendered"},
+    {"--trust-remote-code", "no code of a model's folder is run"},
+    {"--enable-prefix-caching", "prefixes are kept unless --disable-radix-cache is given"},
+    {"--enable-auto-tool-choice", "tool calls are read unless --tool-call-parser is none"},
+};
+
+std::string_view OptionOf(std::string_view flag) {
+  for (const ForeignFlag& foreign : kForeignFlags) {
+    if (foreign.flag == flag) return foreign.option;
+  }
+  const size_t dashes = flag.find_first_not_of('-');
+  return dashes == std::string_view::npos ? "" : NearestOption(flag.substr(dashes));
+}
 
 Status UnknownArgument(const std::string& argument) {
   if (argument.empty() || argument[0] != '-') {
     return Bad(fmt::format("unexpected argument `{}`; options begin with --", argument));
   }
   const std::string flag = argument.substr(0, argument.find('='));
-  const size_t dashes = flag.find_first_not_of('-');
-  const std::string_view nearest =
-      dashes == std::string::npos ? "" : NearestOption(std::string_view(flag).substr(dashes));
+  if (std::find(std::begin(kEngineFlags), std::end(kEngineFlags), flag) != std::end(kEngineFlags)) {
+    return Bad(
+        fmt::format("unknown flag {}; options of --engine sglang itself stand behind --", flag));
+  }
+  for (const NeedlessFlag& needless : kNeedlessFlags) {
+    if (needless.flag == flag) return Bad(fmt::format("unknown flag {}: {}", flag, needless.why));
+  }
+  const std::string_view nearest = OptionOf(flag);
   if (nearest.empty()) return Bad(fmt::format("unknown flag {}; --help lists all", flag));
   return Bad(fmt::format("unknown flag {}; did you mean --{}?", flag, nearest));
 }
@@ -60,6 +118,12 @@ StatusOr<std::string> ValueOf(const CLI::Option& flag, size_t nth) {
 // CLI11 splits the arguments; values stay text, so that the table alone says what they mean.
 StatusOr<CommandLine> SplitCommandLine(int argc, const char* const* argv) {
   CommandLine line;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) != "--") continue;
+    line.rest.assign(argv + i + 1, argv + argc);
+    argc = i;
+    break;
+  }
   std::map<const CLI::Option*, const Option*> flags;
   CLI::App app;
   try {
@@ -158,6 +222,31 @@ StatusOr<std::vector<ModelOptions>> ApplyCommandLine(const CommandLine& line,
   return std::vector<ModelOptions>{layers->every_model};
 }
 
+// What stands behind -- is for the one engine that has arguments of its own.
+Status GiveToEngine(const std::vector<std::string>& arguments, std::vector<ModelOptions>* models) {
+  ModelOptions* taker = nullptr;
+  for (ModelOptions& model : *models) {
+    if (model.engine != "sglang" || !model.attach.empty()) continue;
+    if (taker != nullptr) return Bad("--: several models have the engine sglang");
+    taker = &model;
+  }
+  if (taker == nullptr) return Bad("--: only --engine sglang takes arguments of its engine");
+  taker->engine_arguments = arguments;
+  return OkStatus();
+}
+
+// What the environment says where neither the command line nor the file does. A key that is set but empty would open the
+// server.
+Status TakeKey(const char* variable, std::string* key) {
+  const char* value = std::getenv(variable);
+  if (!key->empty() || value == nullptr) return OkStatus();
+  if (*value == '\0') {
+    return Bad(fmt::format("{}: is set but empty; unset it to serve without a key", variable));
+  }
+  *key = value;
+  return OkStatus();
+}
+
 }  // namespace
 
 std::string ModelId(const ModelOptions& options) {
@@ -182,7 +271,11 @@ StatusOr<ParsedOptions> ParseServeOptions(int argc, const char* const* argv) {
   }
   PORTICO_ASSIGN_OR_RETURN(std::vector<ModelOptions> models, ApplyCommandLine(line, &layers));
   parsed.options = std::move(layers.server);
+  PORTICO_RETURN_IF_ERROR(TakeKey("PORTICO_API_KEY", &parsed.options.api_key));
   parsed.options.models = std::move(models);
+  if (!line.rest.empty()) {
+    PORTICO_RETURN_IF_ERROR(GiveToEngine(line.rest, &parsed.options.models));
+  }
   PORTICO_RETURN_IF_ERROR(CheckOptions(parsed.options));
   return parsed;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -23,7 +24,10 @@ struct ModelOptions {
   std::string dtype = "auto";               // auto, float32, bfloat16
   std::string quantization;                 // empty: none
   std::string sampling_defaults = "model";  // model, openai
-  std::string engine = "llama";             // llama, mock
+  std::string engine = "llama";             // llama, sglang, grpc, mock
+  std::string tool_call_parser = "auto";    // a name, auto or none
+  std::string reasoning_parser = "auto";    // a name, auto or none
+  bool forward_unknown_tools = false;       // calls of tools that nobody offered are calls too
   bool is_embedding = false;                // the model gives vectors, whatever its folder says
   std::string pooling = "auto";             // auto, mean, cls, last
 
@@ -34,6 +38,22 @@ struct ModelOptions {
   int64_t max_total_tokens = 0;      // KV cells; 0: from the context length and the free memory
   int32_t chunked_prefill_size = 0;  // prompt tokens a step; 0: the engine's choice
   bool disable_radix_cache = false;
+  bool return_original_logprob = false;
+  bool enable_deterministic_inference = false;
+  bool allow_auto_truncate = false;
+  int32_t stream_interval = 1;            // tokens
+  std::string preferred_sampling_params;  // JSON; empty: none
+  std::string weight_version = "default";
+
+  // SGLang engine
+  std::string sglang_python = "python3";  // that has SGLang
+  std::string sglang_launcher;            // empty: the one that comes with Portico
+  std::string attach;                // files, separated by commas; empty: SGLang is started here
+  int32_t sglang_replicas = 1;       // engines to start
+  int32_t sglang_media_helpers = 1;  // processes a replica that read media
+  bool restart_engine = false;
+  std::string sglang_fallback = "none";       // none, http
+  std::vector<std::string> engine_arguments;  // what stands behind -- on the command line
 
   // Mock engine
   double mock_ttft_ms = 0;
@@ -41,7 +61,16 @@ struct ModelOptions {
   int32_t mock_tokens_per_step = 1;
   std::string mock_fault;  // ParseMockFaults() takes it
   int64_t mock_seed = 0;
-  int32_t mock_labels = 0;  // 0: the mock does not classify
+  int32_t mock_labels = 0;    // 0: the mock does not classify
+  int64_t mock_kv_cells = 0;  // 0: the mock does not simulate a real engine's times
+  double mock_step_ms = 8;
+  double mock_prefill_us = 100;
+  double mock_decode_us = 60;
+
+  // Token workers (engine grpc)
+  std::string worker_urls;               // separated by commas or spaces
+  std::string policy = "cost";           // MakePolicy() takes it
+  double worker_startup_timeout = 1800;  // seconds
 };
 
 // What requests call the model.
@@ -53,23 +82,40 @@ struct ServeOptions {
 
   // Serving
   std::string host = "127.0.0.1";
-  int32_t port = 30000;  // 0: any free one
-  int32_t shards = 0;    // 0: a quarter of the cores, at least 1
-  std::string api_key;   // secret; empty: no authentication
+  int32_t port = 30000;                   // 0: any free one
+  int32_t shards = 0;                     // 0: a quarter of the cores, at least 1
+  std::string api_key;                    // secret; empty: no authentication
+  std::string admin_api_key;              // secret; empty: api_key
+  std::string limit_mm_data_per_request;  // JSON: {"image": most of a prompt}; empty: 16
+  std::string allowed_media_domain;       // separated by commas or spaces; empty: none is fetched
+  std::string allowed_local_media_path;   // a folder; empty: no files are read
+  bool grpc_mode = false;                 // has no effect
+  bool smg_grpc_mode = false;             // has no effect
   std::string cors_origin;
-  bool enable_metrics = true;                        // cannot be false
-  std::optional<bool> incremental_streaming_output;  // absent: over gRPC, not over HTTP
-  double drain_timeout = 30;                         // seconds
+  std::string
+      allowed_host;  // separated by commas or spaces; counts where host is a loopback address
+  bool enable_metrics = true;                         // cannot be false
+  std::string reasoning_field = "reasoning_content";  // reasoning_content, reasoning
+  std::optional<bool> incremental_streaming_output;   // absent: over gRPC, not over HTTP
+  bool speech = false;                                // a pipeline runs beside the models
+  std::string pipeline;  // its file; empty with `speech`: the bundled one
+  std::vector<std::pair<std::string, std::string>> pipeline_overrides;  // not of the table
+  double drain_timeout = 30;                                            // seconds
   int64_t model_cache_bytes = int64_t{64} << 30;
 
   // Limits
   int32_t max_client_batch_size = 8192;  // texts of one request
   int32_t max_connections = 65536;
   int64_t max_body_bytes = int64_t{32} << 20;
+  int64_t max_inflight_body_bytes = int64_t{512} << 20;
+  int64_t max_request_cost_bytes = int64_t{1} << 30;
   int64_t max_head_bytes = int64_t{64} << 10;
   int64_t max_unsent_bytes = int64_t{4} << 20;
-  double idle_timeout = 75;  // seconds
-  double read_timeout = 30;  // seconds
+  double idle_timeout = 75;    // seconds
+  double read_timeout = 30;    // seconds
+  double grammar_timeout = 5;  // seconds
+  int64_t grammar_memory_bytes = int64_t{1} << 30;
+  int64_t grammar_cache_bytes = int64_t{512} << 20;
 
   // gRPC; the first four hold for every HTTP/2 connection
   double grpc_keepalive_time = 60;           // seconds; 0: never
@@ -89,6 +135,8 @@ struct ServeOptions {
   bool enable_ssl_refresh = true;
 
   // Logging
+  std::string profile_dir;  // empty: the environment's, or the cache folder's
+  int64_t profile_max_bytes = int64_t{256} << 20;
   std::string log_level = "info";  // debug, info, warning, error, critical
   bool log_requests = false;
   bool access_log = false;

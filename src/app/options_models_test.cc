@@ -145,8 +145,9 @@ TEST(OptionsOfModels, NameTheLineOfAnErrorInTheList) {
 
 TEST(OptionsOfModels, AreInGroupsOfTheirOwn) {
   for (const Option& option : ServeOptionTable()) {
-    const bool of_model =
-        option.group == "Model" || option.group == "Engine" || option.group == "Mock engine";
+    const bool of_model = option.group == "Model" || option.group == "Engine" ||
+                          option.group == "SGLang engine" || option.group == "Mock engine" ||
+                          option.group == "Token workers";
     EXPECT_EQ(option.is_model(), of_model) << option.name;
   }
 }

@@ -55,6 +55,10 @@ struct Option {
 
 // In the order of --help; groups are contiguous.
 std::span<const Option> ServeOptionTable();
+// Its last groups (options_transport.cc).
+std::span<const Option> TransportOptions();
+// What joins groups of the same names (options_engines.cc).
+std::span<const Option> OtherEngineOptions();
 
 // The option of that name or alias, dashes or underscores, or null.
 const Option* FindOption(std::string_view name);

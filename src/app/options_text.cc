@@ -113,13 +113,12 @@ void AppendMarkdown(const Option& option, std::string* out) {
 std::string OptionsHelp() {
   std::string out =
       "Usage: portico serve [options]\n\n"
-      "Serves models over OpenAI's HTTP API and over gRPC. Without --model-path: the bundled demo "
+      "Serves models over OpenAI's HTTP API and over gRPC; without --model-path, the bundled demo "
       "model.\n"
-      "Each --model-path begins a model. The options of the groups Model, Engine and Mock engine "
-      "that\n"
-      "follow it are that model's; those before the first are every model's. Requests without "
-      "`model`\n"
-      "go to the first.\n\n"
+      "Each --model-path adds a model. Options of the groups Model, Engine, SGLang engine, Mock\n"
+      "engine and Token workers apply to the --model-path that they follow; those before the "
+      "first\n"
+      "apply to all models. Requests without `model` go to the first model.\n\n"
       "Examples:\n"
       "  portico serve --model-path ~/models/Qwen3-0.6B --port 8000\n"
       "  portico serve --model-path model.gguf --host 0.0.0.0 --config server.yaml\n"
@@ -137,24 +136,30 @@ std::string OptionsHelp() {
   }
   out +=
       "\nOthers:\n"
-      "  --config FILE                 Options from a YAML file (port: 8000); the command line "
-      "wins.\n"
-      "  -h, --help                    This text.\n";
+      "  --config FILE                 YAML file with options (port: 8000); the command line "
+      "overrides it.\n"
+      "  -h, --help                    This text.\n"
+      "\nEnvironment:\n"
+      "  PORTICO_API_KEY               --api-key, if neither the command line nor the file sets "
+      "it.\n"
+      "  PORTICO_CACHE_DIR             Folder for imported models and compiled tokenizers.\n"
+      "                                [default: ~/.cache/portico]\n"
+      "  PORTICO_TOKENIZER_CACHE       0 loads tokenizers from their sources each time.\n";
   return out;
 }
 
 std::string OptionsMarkdown() {
   std::string out =
       "# Options of `portico serve`\n\n"
-      "This file is made from the option table (src/app/options_table.cc); a test compares "
+      "This file is generated from the option table (src/app/options_table.cc); a test compares "
       "them.\n\n"
       "Each option is a flag on the command line (`--port 8000` or `--port=8000`; the last one "
       "counts) and a\n"
       "key in the YAML file that `--config FILE` names, with dashes or underscores. The command "
-      "line wins\n"
-      "over the file. Unknown flags and keys, wrong types and values out of range are errors, and "
+      "line overrides\n"
+      "the file. Unknown flags and keys, wrong types and values out of range are errors, and "
       "the\n"
-      "server does not start. Sizes in bytes take the units KiB, MiB and GiB.\n\n"
+      "server does not start. Sizes in bytes accept the units KiB, MiB and GiB.\n\n"
       "```yaml\n"
       "model-path: /models/Qwen3-0.6B\n"
       "port: 8000\n"
@@ -162,19 +167,21 @@ std::string OptionsMarkdown() {
       "log-requests: true\n"
       "```\n\n"
       "## Several models\n\n"
-      "The options of the groups Model, Engine and Mock engine are a model's own. Each "
-      "`--model-path` begins a\n"
-      "model, and what follows it up to the next one is that model's; what stands before the first "
-      "is every\n"
-      "model's, unless the model says otherwise. All other options are the server's, wherever they "
-      "stand.\n\n"
+      "The options of the groups Model, Engine, SGLang engine, Mock engine and Token workers apply "
+      "to one model:\n"
+      "those that follow a `--model-path`, up to the next one, to that model. Those before the "
+      "first "
+      "`--model-path`\n"
+      "apply to every model that does not set them itself. All other options apply to the server, "
+      "wherever they\n"
+      "appear.\n\n"
       "```sh\n"
       "portico serve --dtype float32 --model-path /models/Qwen3-0.6B --served-model-name chat \\\n"
       "              --model-path /models/all-MiniLM-L6-v2 --max-queued-requests 64 --port 8000\n"
       "```\n\n"
-      "A file lists them under `models`; options outside of the list are every model's. On the "
-      "command line such\n"
-      "an option without a `--model-path` overrides that of all listed models.\n\n"
+      "A file lists models under `models`; options outside the list apply to every model. On the "
+      "command line\n"
+      "such an option without a `--model-path` overrides that of all listed models.\n\n"
       "```yaml\n"
       "dtype: float32\n"
       "port: 8000\n"
@@ -184,16 +191,16 @@ std::string OptionsMarkdown() {
       "  - model-path: /models/all-MiniLM-L6-v2\n"
       "    max-queued-requests: 64\n"
       "```\n\n"
-      "Two models with one name are an error, and so is the same path twice without names. With "
+      "Two models with the same name are an error, as is the same path twice without names. With "
       "several models an\n"
-      "option must not be given twice for one of them, since the other may have been meant for "
-      "another, and the\n"
-      "models are named in one place: on the command line or in the file. Models that name no "
-      "`--threads` share\n"
-      "the cores evenly. They load one after the other, so that each chooses its KV cache from the "
-      "memory that the\n"
-      "former have left; the server is ready when all are. docs/api.md says what `model` does in "
-      "each route.\n";
+      "option must not be given twice for one of them, since the second may have been meant for "
+      "another model, and\n"
+      "all models are named in one place: on the command line or in the file. Models without "
+      "`--threads` share the\n"
+      "cores evenly. They load one after the other, so that each sizes its KV cache by the memory "
+      "that the previous\n"
+      "ones have left; the server is ready when all are loaded. docs/api.md describes what `model` "
+      "does in each route.\n";
   std::string_view group;
   for (const Option& option : ServeOptionTable()) {
     if (option.group != group) {
@@ -208,10 +215,12 @@ std::string OptionsMarkdown() {
 
 Json OptionsAsJson(const ServeOptions& options) {
   JsonObject object;
+  const ModelOptions no_model;
   for (const Option& option : ServeOptionTable()) {
     if (option.secret) continue;
-    object.emplace_back(WithUnderscores(option.name),
-                        OptionJson(option, options, options.models.front()));
+    object.emplace_back(
+        WithUnderscores(option.name),
+        OptionJson(option, options, options.models.empty() ? no_model : options.models.front()));
   }
   JsonArray models;
   for (const ModelOptions& model : options.models) {

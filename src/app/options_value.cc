@@ -133,6 +133,10 @@ Status CheckModels(const std::vector<ModelOptions>& models) {
 
 Status SetOption(const Option& option, const std::string& text, ServeOptions* server,
                  ModelOptions* model) {
+  // As an unset variable of a shell makes it: the server would be open.
+  if (text.empty() && option.name.ends_with("api-key")) {
+    return Bad("is empty; leave it out to serve without a key");
+  }
   return VisitValue(
       option, server, model,
       Overloaded{[&](std::string& value) -> Status {
@@ -195,8 +199,21 @@ Status CheckOptions(const ServeOptions& options) {
   if (options.disable_grpc && options.grpc_port != 0) {
     return Bad("--grpc-port and --disable-grpc exclude each other");
   }
+  if (options.max_inflight_body_bytes < options.max_body_bytes) {
+    return Bad("--max-inflight-body-bytes is less than --max-body-bytes");
+  }
   if (!options.enable_metrics) {
     return Bad("--enable-metrics: metrics cannot be turned off");
+  }
+  const std::string& media = options.limit_mm_data_per_request;
+  if (const auto limits = Json::Parse(media); !media.empty()) {
+    if (!limits.ok() || !limits->is_object()) {
+      return Bad("--limit-mm-data-per-request: is no JSON object");
+    }
+    for (const auto& [kind, most] : limits->as_object()) {
+      if (most.is_int() && most.as_int() >= 0) continue;
+      return Bad(fmt::format("--limit-mm-data-per-request: {:.64} is no whole number", kind));
+    }
   }
   return CheckModels(options.models);
 }

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
+
+#include "base/log.h"
+#include "base/open_line.h"
 
 namespace portico {
 namespace {
@@ -14,15 +18,20 @@ constexpr int kWidth = 32;
 
 ProgressBar::ProgressBar() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
-ProgressBar::~ProgressBar() {
-  if (drawn_ && terminal_) std::fputc('\n', stderr);
+ProgressBar::~ProgressBar() { EndLine(); }
+
+void ProgressBar::EndLine() {
+  if (!std::exchange(drawn_, false) || !terminal_) return;
+  std::fputc('\n', stderr);
+  NoteOpenLine(false);
 }
 
 void ProgressBar::Update(std::string_view stage, double fraction) {
+  if (!LogEnabled(LogLevel::kInfo)) return;
   int percent = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * 100);
   if (!terminal_) percent -= percent % 25;
   if (stage != stage_) {
-    if (drawn_ && terminal_) std::fputc('\n', stderr);
+    EndLine();
     stage_ = stage;
     shown_ = -1;
   }
@@ -42,6 +51,7 @@ void ProgressBar::Draw(int percent) {
   bar.resize(kWidth, '.');
   std::fprintf(stderr, "\r%-16s [%s] %3d %%", stage_.c_str(), bar.c_str(), percent);
   std::fflush(stderr);
+  NoteOpenLine(true);
 }
 
 }  // namespace portico

@@ -1,4 +1,5 @@
-// Progress on standard error: a bar that is redrawn on a terminal, a line a quarter elsewhere.
+// Progress on standard error: a bar that is redrawn on a terminal, a line a quarter elsewhere; nothing where the log drops
+// what is only informative.
 #pragma once
 
 #include <string>
@@ -16,6 +17,7 @@ class ProgressBar {
 
  private:
   void Draw(int percent);
+  void EndLine();
 
   const bool terminal_;
   std::string stage_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "app/command_tools.h"
 #include "app/read_file.h"
 #include "app/render_request.h"
 #include "app/text_command.h"
@@ -15,12 +16,14 @@ namespace portico {
 namespace {
 
 constexpr char kExamples[] = R"(
-A conversation is a JSON list of messages, or an object with "messages" and, where wanted, "tools",
-"documents", "chat_template_kwargs", "add_generation_prompt", "continue_final_message".
+A conversation is a JSON list of messages, or an object with "messages" and, if needed, "tools",
+"documents", "chat_template_kwargs", "add_generation_prompt", "continue_final_message". The beginning
+of the assistant's answer is added unless "add_generation_prompt" is false or --no-generation-prompt is given;
+with --jsonl, only if a request has "add_generation_prompt": true, as in transformers.
 
 Examples:
   portico render --tokenizer-path models/demo chat.json
-  echo '[{"role":"user","content":"Hi"}]' | portico render --template chat_template.jinja
+  echo '[{"role":"user","content":"Hi"}]' | portico render --tokenizer-path models/demo
   portico render --tokenizer-path models/demo --jsonl < requests.jsonl > answers.jsonl
   echo '{"id":1,"template":"{{ x|upper }}","context":{"x":"a"}}' | portico render --source --jsonl
 )";
@@ -35,9 +38,9 @@ struct RenderArguments {
   bool no_generation_prompt = false;
 };
 
-int Complain(std::string_view message) {
+int Complain(std::string_view message, int status = 1) {
   std::fprintf(stderr, "portico render: %.*s\n", static_cast<int>(message.size()), message.data());
-  return 1;
+  return status;
 }
 
 StatusOr<RenderSetup> MakeSetup(const RenderArguments& arguments) {
@@ -116,21 +119,24 @@ int RenderCommand(int argc, char** argv) {
   RenderArguments arguments;
   CLI::App app("Renders a conversation through a chat template.", "portico render");
   app.footer(kExamples);
-  app.add_option("--template", arguments.template_file, "A chat template's file");
+  app.add_option("--template", arguments.template_file, "Chat template file");
   app.add_option("--tokenizer-path", arguments.tokenizer_path,
-                 "A model's folder: its templates and special tokens");
-  app.add_flag("--raw", arguments.raw, "Hand the messages to the template untouched");
-  app.add_flag("--source", arguments.source, "Each request brings its template and context");
+                 "Folder of a model, for its templates and special tokens");
+  app.add_flag("--raw", arguments.raw, "Pass the messages to the template unchanged");
+  app.add_flag("--source", arguments.source, "Each request contains its own template and context");
   AddJsonLines(&app, &arguments.jsonl);
   app.add_flag("--no-generation-prompt", arguments.no_generation_prompt,
-               "Do not begin the assistant's answer");
-  app.add_option("conversation", arguments.input, "A JSON file; standard input without it");
+               "Do not add the beginning of the assistant's answer");
+  app.add_option("conversation", arguments.input, "JSON file; by default standard input");
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
-  if (arguments.source && !arguments.jsonl) return Complain("--source needs --jsonl");
+  if (arguments.source && !arguments.jsonl) return Complain("--source needs --jsonl", kUsageError);
   if (!arguments.source && arguments.template_file.empty() && arguments.tokenizer_path.empty()) {
-    return Complain("give --template FILE, --tokenizer-path DIR or --source; --help tells more");
+    return Complain("give --template FILE, --tokenizer-path DIR or --source; --help tells more",
+                    kUsageError);
   }
-  if (arguments.raw && arguments.template_file.empty()) return Complain("--raw needs --template");
+  if (arguments.raw && arguments.template_file.empty()) {
+    return Complain("--raw needs --template", kUsageError);
+  }
   auto setup = MakeSetup(arguments);
   if (arguments.jsonl) return AnswerLines(setup);
   if (!setup.ok()) return Complain(MessageOf(setup.status()));

@@ -8,8 +8,8 @@
 #include "base/status.h"
 #include "template/template.h"
 #include "text/json.h"
+#include "tokenizer/load/tokenizer_config.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/tokenizer_config.h"
 
 namespace portico {
 

@@ -3,42 +3,47 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <ctime>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "app/activity_log.h"
+#include "app/command_tools.h"
 #include "app/http_service.h"
 #include "app/load_model.h"
+#include "app/load_models.h"
 #include "app/options.h"
-#include "app/progress_bar.h"
+#include "app/sglang_fallback.h"
+#include "base/events/recorder.h"
 #include "base/log.h"
+#include "grammar/compile/grammar_compiler.h"
 
 namespace portico {
 namespace {
 
 constexpr timespec kActivityPeriod{10, 0};
 
-// Connections are file descriptors: take as many as the system gives.
-void RaiseFileLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 // Blocked here and so in every thread made later: only the main thread takes them, by sigtimedwait.
 sigset_t BlockSignals() {
+  // A file that has reached its limit fails to be written, which is reported where it is.
+  std::signal(SIGXFSZ, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  // The terminal has gone; nohup ignores it.
+  struct sigaction hangup{};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
   sigaddset(&signals, SIGUSR1);  // the loader has finished
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
@@ -49,35 +54,13 @@ int Fail(std::string_view message) {
   return 1;
 }
 
-// Loads the models one after the other. The name of one that fails, and of one that is loading, is
-// told where there are several.
-Status LoadModels(const ServeOptions& options, ModelRegistry* models) {
-  SharedResources shared = ShareResources(options);
-  const bool several = options.models.size() > 1;
-  ProgressBar bar;
-  for (const ModelOptions& model : options.models) {
-    const std::string id = ModelId(model);
-    auto loaded = LoadServingModel(model, shared, [&](std::string_view stage, double fraction) {
-      bar.Update(several ? fmt::format("{}: {}", id, stage) : std::string(stage), fraction);
-    });
-    if (!loaded.ok()) {
-      if (!several) return loaded.status();
-      return Error(loaded.status().code(),
-                   fmt::format("model `{}`: {}", id, MessageOf(loaded.status())));
-    }
-    shared.mapped_bytes += (*loaded)->engine->info().weight_bytes;
-    models->Add(*std::move(loaded));
-  }
-  models->Publish();
-  return OkStatus();
-}
-
 // Loads on a thread of its own, so that the main thread hears signals meanwhile.
 class Loader {
  public:
-  Loader(const ServeOptions& options, ModelRegistry* models)
-      : thread_([this, &options, models, main = pthread_self()] {
-          status_ = LoadModels(options, models);
+  Loader(const ServeOptions& options, std::shared_ptr<grammar::GrammarCompiler> grammars,
+         HttpService* service)
+      : thread_([this, &options, grammars = std::move(grammars), service, main = pthread_self()] {
+          status_ = LoadModels(options, grammars, service);
           done_.store(true, std::memory_order_release);
           pthread_kill(main, SIGUSR1);
         }) {}
@@ -105,18 +88,33 @@ void SayReady(const ServeOptions& options, const HttpService& service, ModelRegi
           service.port());
 }
 
-int Serve(const ServeOptions& options, const sigset_t& signals) {
+// `refused`: why the model cannot be served here, where the options have an answer to that.
+int Serve(const ServeOptions& options, const sigset_t& signals, std::string* refused) {
+  for (const ModelOptions& model : options.models) {
+    if (const Status status = CheckBeforeLoading(model); !status.ok()) {
+      return Fail(MessageOf(status));
+    }
+  }
+  // The process is forked here, before there are threads.
+  auto compiling = grammar::CompileProcess::Start();
+  if (!compiling.ok()) return Fail(MessageOf(compiling.status()));
   auto service = HttpService::Start(options);
   if (!service.ok()) return Fail(MessageOf(service.status()));
   ModelRegistry& models = (*service)->models();
-  Loader loader(options, &models);
+  auto grammars = std::make_shared<grammar::GrammarCompiler>(
+      *std::move(compiling), GrammarOptions(options), &(*service)->registry());
+  Loader loader(options, std::move(grammars), service->get());
 
   bool ready = false;
   ActivityLog activity(models);
   while (true) {
     int signal = sigtimedwait(&signals, nullptr, &kActivityPeriod);
-    if (signal == SIGINT || signal == SIGTERM) break;
+    if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) break;
     if (!ready && loader.done()) {
+      if (FallsBack(options, loader.status())) {
+        *refused = MessageOf(loader.status());
+        return 0;
+      }
       if (!loader.status().ok()) return Fail(MessageOf(loader.status()));
       ready = true;
       SayReady(options, **service, models);
@@ -131,16 +129,21 @@ int Serve(const ServeOptions& options, const sigset_t& signals) {
   }
   LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",
           options.drain_timeout);
-  std::thread impatient([&signals] {
+  std::atomic<bool> drained{false};
+  std::thread impatient([&signals, &drained] {
     int signal = 0;
-    sigwait(&signals, &signal);
-    if (signal != SIGUSR1) _exit(130);
+    while (!drained) {
+      sigwait(&signals, &signal);
+      if (signal != SIGUSR1) _exit(130);
+    }
   });
   bool finished = (*service)->Drain(
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.drain_timeout)));
+  drained = true;
   pthread_kill(impatient.native_handle(), SIGUSR1);
   impatient.join();
   service->reset();
+  events::Shutdown();
   LogInfo("stopped{}", finished ? "" : "; some requests were aborted");
   return 0;
 }
@@ -149,18 +152,34 @@ int Serve(const ServeOptions& options, const sigset_t& signals) {
 
 int ServeCommand(int argc, char** argv) {
   auto parsed = ParseServeOptions(argc + 1, argv - 1);  // it skips the command's name
-  if (!parsed.ok()) return Fail(MessageOf(parsed.status()));
+  if (!parsed.ok()) {
+    Fail(MessageOf(parsed.status()));
+    return kUsageError;
+  }
   if (parsed->print_and_exit) {
     std::fputs(parsed->print_and_exit->c_str(), stdout);
     return 0;
   }
-  const ServeOptions& options = parsed->options;
+  return ServeWith(parsed->options);
+}
+
+int GrammarCommand(int, char**) { grammar::CompileProcess::ServeAsProgram(); }
+
+int ServeWith(const ServeOptions& options) {
   auto level = ParseLogLevel(options.log_level);
   if (!level.ok()) return Fail(MessageOf(level.status()));
   InitLog(*level);
+  if (options.grpc_mode || options.smg_grpc_mode) {
+    LogWarning("{} has no effect: gRPC is served on the port of HTTP in any case",
+               options.grpc_mode ? "--grpc-mode" : "--smg-grpc-mode");
+  }
   RaiseFileLimit();
   sigset_t signals = BlockSignals();
-  return Serve(options, signals);
+  std::string refused;
+  const int code = Serve(options, signals, &refused);
+  if (refused.empty()) return code;
+  const Status served = ServeSglangOverHttp(options, refused, signals);
+  return served.ok() ? 0 : Fail(MessageOf(served));
 }
 
 }  // namespace portico

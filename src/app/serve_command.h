@@ -1,9 +1,17 @@
 // portico serve: loads models and answers HTTP until SIGINT or SIGTERM.
 #pragma once
 
+#include "app/options.h"
+
 namespace portico {
 
 // `argv` begins after the command's name. The exit status.
 int ServeCommand(int argc, char** argv);
+// The same with options that are read already.
+int ServeWith(const ServeOptions& options);
+
+// Not for people: what a server starts in the place of a grammar compiler that has died.
+inline constexpr char kGrammarCommand[] = "compile-grammars";
+int GrammarCommand(int argc, char** argv);
 
 }  // namespace portico

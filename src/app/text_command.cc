@@ -1,8 +1,11 @@
 #include "app/text_command.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 #include <vector>
+
+#include "app/command_tools.h"
 
 namespace portico {
 
@@ -13,8 +16,9 @@ CLI::Option* AddTokenizerPath(CLI::App* app, std::string* path) {
 }
 
 void AddJsonLines(CLI::App* app, bool* jsonl) {
-  app->add_flag("--jsonl", *jsonl,
-                "Requests on standard input, answers on standard output, one a line");
+  app->add_flag(
+      "--jsonl", *jsonl,
+      "Read requests from standard input and write answers to standard output, one per line");
 }
 
 std::optional<int> ParseWords(CLI::App* app, int argc, char** argv) {
@@ -22,8 +26,11 @@ std::optional<int> ParseWords(CLI::App* app, int argc, char** argv) {
   std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
     app->parse(std::move(words));
+  } catch (const CLI::Success& help) {
+    return app->exit(help);
   } catch (const CLI::ParseError& error) {
-    return app->exit(error);
+    std::fprintf(stderr, "%s: %s\n", app->get_name().c_str(), error.what());
+    return kUsageError;
   }
   return std::nullopt;
 }

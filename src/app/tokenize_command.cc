@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "app/command_tools.h"
 #include "app/line_io.h"
 #include "app/text_command.h"
 #include "app/tokenize_component.h"
@@ -173,14 +174,14 @@ int TokenizeCommand(int argc, char** argv) {
   bool explain = false;
   AddTokenizerPath(&app, &path);
   AddJsonLines(&app, &jsonl);
-  app.add_flag("--component", component, "Requests carry a normalizer, pre_tokenizer or decoder");
+  app.add_flag("--component", component, "Requests contain a normalizer, pre_tokenizer or decoder");
   app.add_flag("--truncation-padding", truncation_padding,
                "Apply the file's truncation and padding");
-  app.add_flag("--no-special-tokens", no_special, "Put no special tokens around the text");
+  app.add_flag("--no-special-tokens", no_special, "Add no special tokens");
   app.add_flag("--ids", ids_only, "Print the ids only");
   app.add_flag("--explain", explain,
-               "Say what the tokenizer is made of, and where transformers differs");
-  app.add_option("text", text, "The text (else standard input)");
+               "Describe the tokenizer's components, and where transformers differs");
+  app.add_option("text", text, "The text; by default standard input");
   app.footer(
       "Examples:\n"
       "  portico tokenize --tokenizer-path models/demo 'Hello, world'\n"
@@ -191,7 +192,7 @@ int TokenizeCommand(int argc, char** argv) {
   if (component) return TokenizeComponents();
   if (path.empty()) {
     std::cerr << "portico tokenize: --tokenizer-path is missing (--help shows examples)\n";
-    return kFailed;
+    return kUsageError;
   }
   StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path);
   if (!tokenizer.ok()) {

@@ -9,9 +9,9 @@
 #include "text/json.h"
 #include "text/json_writer.h"
 #include "text/utf8.h"
-#include "tokenizer/decoder.h"
-#include "tokenizer/normalizer.h"
-#include "tokenizer/pre_tokenizer.h"
+#include "tokenizer/decode/decoder.h"
+#include "tokenizer/normalize/normalizer.h"
+#include "tokenizer/split/pre_tokenizer.h"
 
 namespace portico {
 namespace {

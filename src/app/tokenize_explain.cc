@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "tokenizer/load_model.h"
-#include "tokenizer/mapped_file.h"
+#include "tokenizer/load/load_model.h"
+#include "tokenizer/load/mapped_file.h"
 
 namespace portico {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "text/json.h"
-#include "tokenizer/tokenizer_config.h"
+#include "tokenizer/load/tokenizer_config.h"
 
 namespace portico {
 

@@ -1,0 +1,108 @@
+#include "app/gateway_loop.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <optional>
+#include <thread>
+
+#include "app/gateway_service.h"
+#include "app/worker_file.h"
+#include "base/events/recorder.h"
+#include "base/log.h"
+
+namespace portico {
+namespace {
+
+constexpr timespec kLook{0, 200'000'000};
+
+Duration FromSeconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+// Reads flags and file again and brings the workers in line with them. What is wrong leaves all as
+// it was.
+void Reload(const std::vector<std::string>& words, GatewayService& service) {
+  const auto parsed = ParseRouteOptions(words);
+  if (!parsed.ok()) {
+    return LogError("reload: {}; everything stays as it was", MessageOf(parsed.status()));
+  }
+  const auto wanted = WorkersOf(parsed->options);
+  const auto options = ServiceOptionsOf(parsed->options);
+  if (!wanted.ok() || !options.ok()) return;  // ParseRouteOptions() has looked
+  const auto [added, removed] = service.gateway().ReplaceWorkers(*wanted);
+  const bool policy = service.gateway().ReplacePolicy(options->gateway.policy);
+  const bool limits = service.gateway().ReplaceLimits(options->gateway.admission,
+                                                      options->gateway.worker_max_requests);
+  const bool aliases = service.gateway().workers().SetAliases(options->gateway.aliases);
+  LogInfo("reload: {} workers added, {} removed{}{}{}", added, removed,
+          limits ? ", limits changed" : "", aliases ? ", aliases changed" : "",
+          policy ? ", policy " + options->gateway.policy.regular : "");
+}
+
+// True once a worker is healthy; says so.
+bool SayReady(const RouteOptions& options, GatewayService& service) {
+  if (!service.gateway().Ready().ok()) return false;
+  LogInfo("ready: {}://{}:{}/v1", options.tls_cert_path.empty() ? "http" : "https", options.host,
+          service.port());
+  return true;
+}
+
+}  // namespace
+
+Status RunGateway(const RouteOptions& options, const std::vector<std::string>& words,
+                  const sigset_t& signals, const std::function<Status()>& tick) {
+  auto service_options = ServiceOptionsOf(options);
+  if (!service_options.ok()) return service_options.status();
+  const auto workers = WorkersOf(options);
+  if (!workers.ok()) return workers.status();
+  auto service = GatewayService::Start(*std::move(service_options));
+  if (!service.ok()) return service.status();
+  for (const router::WorkerSpec& spec : *workers) {
+    const auto added = (*service)->gateway().AddWorker(spec);
+    if (!added.ok()) return added.status();
+  }
+  LogInfo("listening on {}:{}, {} workers, policy {}", options.host, (*service)->port(),
+          workers->size(), options.policy);
+  const TimePoint started = Clock::now();
+  const Duration patience = FromSeconds(options.worker_startup_timeout_secs);
+  bool ready = false;
+  std::optional<WorkerFile> file;
+  if (!options.discovery_file.empty()) {
+    file.emplace(options.discovery_file, FromSeconds(options.discovery_check_interval_secs));
+  }
+  while (true) {
+    if (file.has_value()) file->Tick((*service)->gateway());
+    const int signal = sigtimedwait(&signals, nullptr, &kLook);
+    if (signal == SIGINT || signal == SIGTERM) break;
+    if (signal == SIGHUP && !words.empty()) Reload(words, **service);
+    if (tick) PORTICO_RETURN_IF_ERROR(tick());
+    if (!ready) ready = SayReady(options, **service);
+    if (!ready && !workers->empty() && patience > Duration::zero() &&
+        Clock::now() - started > patience) {
+      return Error(StatusCode::kDeadlineExceeded,
+                   fmt::format("no worker has become healthy within {:.0f} s",
+                               options.worker_startup_timeout_secs));
+    }
+  }
+  LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",
+          options.shutdown_grace_period_secs);
+  std::thread impatient([&signals] {
+    int signal = 0;
+    do {
+      sigwait(&signals, &signal);
+    } while (signal == SIGHUP);
+    if (signal != SIGUSR1) _exit(130);
+  });
+  const bool finished = (*service)->Drain(FromSeconds(options.shutdown_grace_period_secs));
+  pthread_kill(impatient.native_handle(), SIGUSR1);
+  impatient.join();
+  service->reset();
+  events::Shutdown();
+  LogInfo("stopped{}", finished ? "" : "; some requests were cut off");
+  return OkStatus();
+}
+
+}  // namespace portico

@@ -1,0 +1,247 @@
+#include "app/profile_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/server_client.h"
+#include "app/text_command.h"
+#include "base/clock.h"
+#include "net/tls/tls_client.h"
+#include "observe/profile/breakdown.h"
+#include "observe/profile/html_report.h"
+#include "observe/profile/perfetto.h"
+#include "observe/profile/profile_files.h"
+#include "observe/profile/text_report.h"
+#include "router/worker.h"
+#include "text/json.h"
+
+namespace portico {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kProfileExamples[] =
+    R"(Writes report.txt, report.json, trace.json (for ui.perfetto.dev), timeline.svg and report.html, a page that needs no
+network, and prints the text. Ctrl-C ends the recording early. docs/profiling.md describes the events.
+
+Examples:
+  portico profile http://127.0.0.1:8000                 record for 10 s, then report
+  portico profile http://127.0.0.1:8000 --seconds 60 --torch
+  portico profile ~/.cache/portico/profiles/run_20260101_120000
+)";
+
+constexpr Duration kFilesPatience = std::chrono::seconds(5);
+
+struct ProfileArguments {
+  std::vector<std::string> sources;
+  std::string api_key;
+  std::string ca_file;
+  std::string out;
+  std::string run_id;
+  std::string format = "text";
+  double seconds = 10;
+  size_t requests = 3;
+  bool torch = false;
+};
+
+// Set by Ctrl-C; a signal's handler may do no more.
+volatile std::sig_atomic_t ended = 0;
+
+int Fail(std::string_view message) {
+  std::fprintf(stderr, "portico profile: %.*s\n", static_cast<int>(message.size()), message.data());
+  return 1;
+}
+
+StatusOr<Json> Post(ServerClient& server, const std::string& path, const Json& body) {
+  auto answer = server.Ask({.method = "POST",
+                            .target = path,
+                            .body = body.Dump(),
+                            .content_type = "application/json",
+                            .timeout = std::chrono::seconds(120)});
+  if (!answer.ok()) return answer.status();
+  auto json = Json::Parse(answer->body);
+  if (answer->status == 200 && json.ok()) return json;
+  std::string said;
+  if (json.ok()) {
+    if (const Json* error = json->Find("error")) said = error->GetString("message");
+  }
+  return Error(
+      StatusCode::kFailedPrecondition,
+      fmt::format("POST {} is answered {}{}{}{}", path, answer->status, said.empty() ? "" : ": ",
+                  said, answer->status == 401 ? "; give --api-key" : ""));
+}
+
+void AddFolder(const std::string& folder, std::vector<std::string>* folders) {
+  std::error_code ignored;
+  if (folder.empty() || !fs::is_directory(folder, ignored)) return;
+  for (const std::string& known : *folders) {
+    if (known == folder) return;
+  }
+  folders->push_back(folder);
+}
+
+// The folders with the events that can be read here: the server's, and its workers'.
+std::vector<std::string> FoldersOf(const Json& answer) {
+  std::vector<std::string> folders;
+  AddFolder(answer.GetString("event_dir"), &folders);
+  const Json* workers = answer.Find("workers");
+  if (workers == nullptr || !workers->is_array()) return folders;
+  for (const Json& worker : workers->as_array()) {
+    if (worker.GetInt("status", 0) != 200) {
+      std::fprintf(stderr, "worker %s keeps no profile (%d)\n", worker.GetString("worker").c_str(),
+                   static_cast<int>(worker.GetInt("status", 0)));
+      continue;
+    }
+    const auto said = Json::Parse(worker.GetString("answer"));
+    if (said.ok() && said->is_object()) AddFolder(said->GetString("event_dir"), &folders);
+  }
+  return folders;
+}
+
+void Wait(double seconds) {
+  const TimePoint until =
+      Clock::now() + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+  while (ended == 0 && Clock::now() < until) usleep(50000);
+}
+
+// Stage processes and workers are a moment behind.
+void AwaitFiles(const std::vector<std::string>& folders) {
+  const TimePoint until = Clock::now() + kFilesPatience;
+  for (const std::string& folder : folders) {
+    while (!observe::AllEnded(folder) && Clock::now() < until) usleep(20000);
+  }
+}
+
+StatusOr<std::vector<std::string>> Record(const ProfileArguments& arguments,
+                                          const std::string& url) {
+  PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec, router::ParseWorkerUrl(url));
+  if (spec.protocol != router::Protocol::kHttp) {
+    return InvalidArgument("URL", fmt::format("{} is no http or https address", url));
+  }
+  std::unique_ptr<net::TlsClientContext> tls;
+  if (spec.tls) {
+    PORTICO_ASSIGN_OR_RETURN(
+        tls, net::TlsClientContext::Load(
+                 {.ca_file = arguments.ca_file, .protocol = net::TlsProtocol::kHttp1}));
+  }
+  ServerClient server(std::move(spec), arguments.api_key, tls.get());
+  const std::string kind = arguments.torch ? "profile" : "request_profile";
+  Json body(JsonObject{});
+  if (!arguments.run_id.empty()) body.Set("run_id", arguments.run_id);
+  PORTICO_ASSIGN_OR_RETURN(const Json started, Post(server, "/start_" + kind, body));
+  const std::string run = started.GetString("run_id");
+  std::fprintf(stderr, "recording %s for %g s into %s\n", run.c_str(), arguments.seconds,
+               started.GetString("event_dir").c_str());
+  Wait(arguments.seconds);
+  PORTICO_RETURN_IF_ERROR(
+      Post(server, "/stop_" + kind, Json(JsonObject{{"run_id", run}})).status());
+  std::vector<std::string> folders = FoldersOf(started);
+  if (folders.empty()) {
+    return Error(StatusCode::kNotFound,
+                 fmt::format("the events lie on the server's machine, in {}: run `portico profile` "
+                             "on that folder",
+                             started.GetString("event_dir")));
+  }
+  AwaitFiles(folders);
+  return folders;
+}
+
+Status WriteFile(const fs::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.flush();
+  if (file.good()) return OkStatus();
+  return Error(StatusCode::kUnavailable, path.string() + " cannot be written");
+}
+
+// Beside the folder `events`, or where the events lie.
+fs::path ReportFolder(const ProfileArguments& arguments, const std::vector<std::string>& sources) {
+  if (!arguments.out.empty()) return arguments.out;
+  fs::path first = sources.front();
+  std::error_code ignored;
+  if (fs::is_regular_file(first, ignored)) return first.parent_path();
+  if (!first.has_filename()) first = first.parent_path();
+  return first.filename() == "events" ? first.parent_path() : first;
+}
+
+Status Report(const ProfileArguments& arguments, const std::vector<std::string>& sources) {
+  PORTICO_ASSIGN_OR_RETURN(const observe::Profile profile, observe::ReadProfile(sources));
+  const observe::Breakdown breakdown = observe::BreakDown(profile);
+  const fs::path folder = ReportFolder(arguments, sources);
+  std::error_code failed;
+  fs::create_directories(folder.empty() ? "." : folder, failed);
+  const std::string text = observe::TextReport(profile, breakdown, arguments.requests);
+  const std::string json = observe::JsonReport(profile, breakdown);
+  std::vector<std::string> left_out;
+  PORTICO_RETURN_IF_ERROR(WriteFile(folder / "report.txt", text));
+  PORTICO_RETURN_IF_ERROR(WriteFile(folder / "report.json", json));
+  PORTICO_RETURN_IF_ERROR(
+      WriteFile(folder / "trace.json", observe::PerfettoTrace(profile, breakdown, &left_out)));
+  PORTICO_RETURN_IF_ERROR(
+      WriteFile(folder / "timeline.svg", observe::TimelinePicture(profile, breakdown)));
+  PORTICO_RETURN_IF_ERROR(
+      WriteFile(folder / "report.html", observe::HtmlReport(profile, breakdown)));
+  for (const std::string& line : left_out) {
+    std::fprintf(stderr, "not joined: %s\n", line.c_str());
+  }
+  std::fputs(arguments.format == "json" ? (json + "\n").c_str() : text.c_str(), stdout);
+  std::fprintf(stderr,
+               "written to %s: report.txt report.json trace.json timeline.svg report.html\n",
+               folder.c_str());
+  return OkStatus();
+}
+
+}  // namespace
+
+int ProfileCommand(int argc, char** argv) {
+  ProfileArguments arguments;
+  if (const char* key = std::getenv("PORTICO_API_KEY")) arguments.api_key = key;
+  CLI::App app(
+      "Profiles a server, or reads a profile, and reports where requests spend their time.",
+      "portico profile");
+  app.footer(kProfileExamples);
+  app.add_option("SOURCE", arguments.sources,
+                 "A server's address, or folders or files of events: Portico's or sglang-omni's")
+      ->required();
+  app.add_option("--seconds", arguments.seconds, "Length of the recording of a server, in seconds")
+      ->check(CLI::Range(0.0, 86400.0));
+  app.add_option("--run-id", arguments.run_id,
+                 "Name of the recording; by default the server chooses it");
+  app.add_flag("--torch", arguments.torch,
+               "Also starts the engine's profiler, and PyTorch's in Python stages");
+  app.add_option("--out", arguments.out, "Folder for the reports; by default that of the events");
+  app.add_option("--requests", arguments.requests,
+                 "How many of the slowest requests get a timeline");
+  app.add_option("--format", arguments.format, "Format of the output")
+      ->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--api-key", arguments.api_key,
+                 "The server's (admin) key; by default the environment variable PORTICO_API_KEY");
+  app.add_option("--ca-cert", arguments.ca_file,
+                 "CA certificates (PEM) to trust for https, in addition to the system's");
+  if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
+  std::signal(SIGINT, [](int) { ended = 1; });
+  std::signal(SIGTERM, [](int) { ended = 1; });
+  std::vector<std::string> sources = arguments.sources;
+  if (sources.front().find("://") != std::string::npos) {
+    if (sources.size() > 1) return Fail("one server at a time");
+    auto recorded = Record(arguments, sources.front());
+    if (!recorded.ok()) return Fail(MessageOf(recorded.status()));
+    sources = *std::move(recorded);
+  }
+  const Status reported = Report(arguments, sources);
+  return reported.ok() ? 0 : Fail(MessageOf(reported));
+}
+
+}  // namespace portico

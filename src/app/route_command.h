@@ -1,0 +1,10 @@
+// `portico route`: a gateway in front of workers.
+#pragma once
+
+namespace portico {
+
+int RouteCommand(int argc, char** argv);
+// `portico check FILE`: reads a file of `portico route --config` and says what is wrong with it.
+int CheckCommand(int argc, char** argv);
+
+}  // namespace portico

@@ -1,0 +1,270 @@
+#include "app/route_options.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "app/read_file.h"
+#include "app/route_options_table.h"
+
+namespace portico {
+namespace {
+
+Status Bad(std::string message) { return Error(StatusCode::kInvalidArgument, std::move(message)); }
+
+// A flag, or one that Portico does not have.
+struct Found {
+  const RouteOption* option = nullptr;
+  std::string_view name;
+};
+
+// As argparse: the name itself, or the one name that begins so.
+StatusOr<Found> FindFlag(std::string_view name) {
+  std::vector<Found> matches;
+  const auto look = [&](const RouteOption* option, std::string_view full) {
+    if (full == name) return true;
+    if (full.starts_with(name)) matches.push_back({option, full});
+    return false;
+  };
+  for (const RouteOption& option : RouteOptionTable()) {
+    if (look(&option, option.name)) return Found{&option, option.name};
+  }
+  for (const std::string_view missing : MissingRouteFlags()) {
+    if (look(nullptr, missing)) return Found{nullptr, missing};
+  }
+  if (matches.size() == 1) return matches.front();
+  if (matches.empty()) return Bad(fmt::format("there is no flag --{}", name));
+  std::string names;
+  for (const Found& match : matches) names += fmt::format(" --{}", match.name);
+  return Bad(fmt::format("--{} could be any of{}", name, names));
+}
+
+bool IsFlag(const std::string& word) { return word.size() > 2 && word.starts_with("--"); }
+
+// Takes one flag with its values off `words` from `at` on.
+Status TakeFlag(const std::vector<std::string>& words, size_t* at, std::string_view prefix,
+                RouteOptions* options) {
+  std::string_view word = words[(*at)++];
+  word.remove_prefix(2 + prefix.size());
+  const size_t equals = word.find('=');
+  PORTICO_ASSIGN_OR_RETURN(const Found found, FindFlag(word.substr(0, equals)));
+  const std::string flag = fmt::format("--{}{}", prefix, found.name);
+  if (found.option == nullptr) return Bad(flag + ": portico does not have this yet");
+  const RouteOption& option = *found.option;
+  std::vector<std::string> values;
+  if (equals != std::string_view::npos) {
+    if (option.is_switch()) return Bad(flag + " takes no value");
+    values.emplace_back(word.substr(equals + 1));
+  } else if (option.is_list()) {
+    while (*at < words.size() && !IsFlag(words[*at])) values.push_back(words[(*at)++]);
+  } else if (!option.is_switch()) {
+    if (*at >= words.size() || IsFlag(words[*at])) return Bad(flag + " needs a value");
+    values.push_back(words[(*at)++]);
+  }
+  if (option.name == "prometheus-port") options->prometheus_port_given = true;
+  if (option.name == "policy") options->policy_given = true;
+  const Status set = SetRouteOption(option, values, options);
+  if (!set.ok()) return Bad(fmt::format("{}: {}", flag, MessageOf(set)));
+  return OkStatus();
+}
+
+// An endpoint, or what the server's own --kv-events-config says, as text or as a mapping.
+Status SetKvEvents(const YAML::Node& node, router::WorkerSpec* spec) {
+  Json value = JsonObject{};
+  if (node.IsScalar()) {
+    value = Json(node.as<std::string>());
+  } else {
+    for (const auto& entry : node) {
+      const auto key = entry.first.as<std::string>();
+      const YAML::Node& member = entry.second;
+      if (member.IsNull()) {
+        value.Set(key, nullptr);
+      } else if (key == "dp_size") {
+        value.Set(key, member.as<int64_t>());
+      } else if (key == "bind") {
+        value.Set(key, member.as<bool>());
+      } else {
+        value.Set(key, member.as<std::string>());
+      }
+    }
+  }
+  auto address = router::ReadKvAddress(value);
+  if (!address.ok()) return Bad(fmt::format("kv-events: {}", MessageOf(address.status())));
+  if (spec->protocol == router::Protocol::kGrpc) {
+    return Bad("kv-events: a grpc worker is asked for them by gRPC");
+  }
+  spec->kv_events = *std::move(address);
+  return OkStatus();
+}
+
+StatusOr<router::WorkerSpec> ReadWorker(const YAML::Node& node) {
+  if (node.IsScalar()) return router::ParseWorkerUrl(node.as<std::string>());
+  if (!node.IsMap() || !node["url"] || !node["url"].IsScalar()) {
+    return Bad("each of `workers` must be a URL, or have a `url`");
+  }
+  PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec,
+                           router::ParseWorkerUrl(node["url"].as<std::string>()));
+  for (const auto& entry : node) {
+    const std::string key = entry.first.as<std::string>();
+    if (key == "api-key" || key == "api_key") {
+      spec.api_key = entry.second.as<std::string>();
+    } else if (key == "models") {
+      spec.models = entry.second.as<std::vector<std::string>>();
+    } else if (key == "role") {
+      PORTICO_RETURN_IF_ERROR(SetRole(entry.second.as<std::string>(), &spec));
+    } else if (key == "bootstrap-port" || key == "bootstrap_port") {
+      PORTICO_RETURN_IF_ERROR(SetBootstrapPort(entry.second.as<std::string>(), &spec));
+    } else if (key == "max-requests" || key == "max_requests") {
+      spec.max_requests = entry.second.as<int64_t>();
+      if (spec.max_requests < 0) return Bad("max-requests is negative");
+    } else if (key == "kv-events" || key == "kv_events") {
+      PORTICO_RETURN_IF_ERROR(SetKvEvents(entry.second, &spec));
+    } else if (key == "labels") {
+      for (const auto& label : entry.second) {
+        spec.labels.emplace_back(label.first.as<std::string>(), label.second.as<std::string>());
+      }
+    } else if (key != "url") {
+      return Bad(fmt::format("there is no key `{}` of a worker", key));
+    }
+  }
+  return spec;
+}
+
+Status ApplyEntry(const std::string& key, const YAML::Node& value, RouteOptions* options) {
+  if (key == "workers") {
+    if (!value.IsSequence()) return Bad("must be a list");
+    for (const YAML::Node& node : value) {
+      PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec, ReadWorker(node));
+      options->workers.push_back(std::move(spec));
+    }
+    return OkStatus();
+  }
+  std::string name = key;
+  std::replace(name.begin(), name.end(), '_', '-');
+  if (name == "aliases" && value.IsMap()) {
+    for (const auto& entry : value) {
+      options->model_aliases.push_back(
+          fmt::format("{}={}", entry.first.as<std::string>(), entry.second.as<std::string>()));
+    }
+    return OkStatus();
+  }
+  for (const RouteOption& option : RouteOptionTable()) {
+    if (option.name != name || name == "config") continue;
+    if (name == "prometheus-port") options->prometheus_port_given = true;
+    if (name == "policy") options->policy_given = true;
+    if (value.IsSequence() && option.is_list()) {
+      return SetRouteOption(option, value.as<std::vector<std::string>>(), options);
+    }
+    if (!value.IsScalar()) return Bad("must be one value");
+    return SetRouteOption(option, {value.as<std::string>()}, options);
+  }
+  return Bad("there is no such key");
+}
+
+}  // namespace
+
+Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOptions* options) {
+  try {
+    const YAML::Node root = YAML::Load(text);
+    if (!root.IsMap() && !root.IsNull()) return Bad(file + ": it is not a mapping");
+    for (const auto& entry : root) {
+      const std::string key = entry.first.as<std::string>();
+      const Status applied = ApplyEntry(key, entry.second, options);
+      if (!applied.ok()) {
+        return Bad(fmt::format("{}:{}: {}: {}", file, entry.first.Mark().line + 1, key,
+                               MessageOf(applied)));
+      }
+    }
+  } catch (const YAML::Exception& error) {
+    return Bad(fmt::format("{}:{}: {}", file, error.mark.line + 1, error.msg));
+  }
+  return OkStatus();
+}
+
+StatusOr<std::vector<router::WorkerSpec>> ReadWorkerList(const std::string& text,
+                                                         const std::string& file) {
+  try {
+    const YAML::Node root = YAML::Load(text);
+    if (!root.IsSequence() && !root.IsNull()) return Bad(file + ": it is not a list of workers");
+    std::vector<router::WorkerSpec> workers;
+    for (const YAML::Node& node : root) {
+      auto spec = ReadWorker(node);
+      if (!spec.ok()) {
+        return Bad(fmt::format("{}:{}: {}", file, node.Mark().line + 1, MessageOf(spec.status())));
+      }
+      workers.push_back(*std::move(spec));
+    }
+    return workers;
+  } catch (const YAML::Exception& error) {
+    return Bad(fmt::format("{}:{}: {}", file, error.mark.line + 1, error.msg));
+  }
+}
+
+StatusOr<ParsedRouteOptions> ParseRouteOptions(const std::vector<std::string>& words,
+                                               std::string_view prefix,
+                                               std::vector<std::string>* others) {
+  ParsedRouteOptions parsed;
+  const std::string begin = fmt::format("--{}", prefix);
+  RouteOptions line;
+  std::vector<std::string> mine;
+  for (size_t at = 0; at < words.size();) {
+    const std::string& word = words[at];
+    if (others == nullptr && (word == "--help" || word == "-h")) {
+      parsed.print_and_exit = RouteOptionsHelp();
+      return parsed;
+    }
+    if (others != nullptr && !word.starts_with(begin)) {
+      others->push_back(words[at++]);
+      continue;
+    }
+    if (!word.starts_with(begin) || word == begin) {
+      return Bad(fmt::format("`{}` is not a flag", word));
+    }
+    const size_t from = at;
+    PORTICO_RETURN_IF_ERROR(TakeFlag(words, &at, prefix, &line));
+    mine.insert(mine.end(), words.begin() + static_cast<std::ptrdiff_t>(from),
+                words.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  if (!line.config.empty()) {
+    PORTICO_ASSIGN_OR_RETURN(const std::string text, ReadFile(line.config));
+    PORTICO_RETURN_IF_ERROR(ApplyRouteYaml(text, line.config, &parsed.options));
+    // The command line's lists replace the file's.
+    if (!line.worker_urls.empty()) parsed.options.workers.clear();
+    for (const RouteOption& option : RouteOptionTable()) {
+      if (const auto* list = std::get_if<std::vector<std::string> RouteOptions::*>(&option.member);
+          list != nullptr && !(line.**list).empty()) {
+        (parsed.options.**list).clear();
+      }
+    }
+  }
+  for (size_t at = 0; at < mine.size();) {
+    PORTICO_RETURN_IF_ERROR(TakeFlag(mine, &at, prefix, &parsed.options));
+  }
+  PORTICO_RETURN_IF_ERROR(ServiceOptionsOf(parsed.options).status());
+  PORTICO_RETURN_IF_ERROR(WorkersOf(parsed.options).status());
+  return parsed;
+}
+
+std::string RouteOptionsHelp() {
+  std::string text =
+      "usage: portico route --worker-urls URL [URL ...] [FLAGS]\n\n"
+      "Puts one address in front of many workers that speak OpenAI's or SGLang's HTTP API, or take "
+      "tokens\n"
+      "over gRPC.\n";
+  const RouteOptions defaults;
+  std::string_view group;
+  for (const RouteOption& option : RouteOptionTable()) {
+    if (option.group != group) text += fmt::format("\n{}\n", group = option.group);
+    text += fmt::format("  --{} {}{}\n      {}", option.name, option.metavar,
+                        option.is_list() ? " ..." : "", option.help);
+    if (!option.choices.empty()) text += fmt::format(" One of {}.", option.choices);
+    const std::string value = RouteOptionText(option, defaults);
+    if (!option.is_switch() && !value.empty()) text += fmt::format(" [{}]", value);
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace portico

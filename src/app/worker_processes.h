@@ -1,0 +1,56 @@
+// The workers that `portico launch` starts: one process group each, restarted with growing pauses
+// when they die, all ended when the launcher ends (by the kernel, if the launcher is killed).
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/status.h"
+
+namespace portico {
+
+struct WorkerCommand {
+  std::vector<std::string> words;                                // the program and its arguments
+  std::vector<std::pair<std::string, std::string>> environment;  // beyond the launcher's
+  std::string name;                                              // for the log: "worker 0"
+};
+
+// On one thread, the one that has made it, which must live as long as the workers.
+class WorkerProcesses {
+ public:
+  explicit WorkerProcesses(std::vector<WorkerCommand> commands);
+  ~WorkerProcesses();  // Stop() with a second's patience
+  WorkerProcesses(const WorkerProcesses&) = delete;
+  WorkerProcesses& operator=(const WorkerProcesses&) = delete;
+
+  // Starts what does not run and is due: all of them at first. Fails if a program cannot be run, or
+  // if a worker has died kMaxDeaths times in a row without having lived for kSteady.
+  Status Tick();
+  // SIGTERM to all, SIGKILL after `patience`.
+  void Stop(Duration patience);
+
+  static constexpr int kMaxDeaths = 8;
+  static constexpr Duration kSteady = std::chrono::seconds(60);
+
+ private:
+  struct Worker {
+    WorkerCommand command;
+    pid_t pid = -1;  // -1: does not run
+    int deaths = 0;  // in a row
+    TimePoint started{};
+    TimePoint due{};
+  };
+
+  Status Start(Worker& worker);
+  Status NoteDeath(Worker& worker, int status);
+
+  std::vector<Worker> workers_;
+};
+
+// A free port of this machine at or after `from`.
+StatusOr<int> FreePort(int from);
+
+}  // namespace portico
