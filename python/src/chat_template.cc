@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "tokenizer.h"
-#include "tokenizer/tokenizer_config.h"
+#include "tokenizer/load/tokenizer_config.h"
 
 namespace portico::python {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "text/big_integer.h"
-#include "tokenizer/zeroed_memory.h"
+#include "tokenizer/compiled/zeroed_memory.h"
 
 namespace portico::python {
 namespace {

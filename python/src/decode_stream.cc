@@ -2,7 +2,7 @@
 #include <string>
 
 #include "tokenizer.h"
-#include "tokenizer/stream_decoder.h"
+#include "tokenizer/decode/stream_decoder.h"
 
 namespace portico::python {
 namespace {

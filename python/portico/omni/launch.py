@@ -1,0 +1,67 @@
+"""The server as a whole: `portico omni serve` in the foreground."""
+from __future__ import annotations
+
+import asyncio
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+
+from .process import as_flags, command_of, find_program
+
+
+def _command(config, folder, host, port, model_name, log_level, overrides, enable_realtime, program, options) -> list[str]:
+    if not enable_realtime:
+        raise ValueError("enable_realtime=False: /v1/realtime is always served")
+    if "allowed_media_domains" in options:  # a list, whose flag is repeated
+        options = {**options, "allowed_media_domain": list(options["allowed_media_domains"] or ())}
+        del options["allowed_media_domains"]
+    flags = as_flags({"host": host, "port": port, "served_model_name": model_name, "log_level": log_level, **options})
+    return [find_program(program), *command_of(config, pathlib.Path(folder), overrides, flags)]
+
+
+def launch_server(pipeline_config: str | os.PathLike | Mapping | None = None, *, host: str = "0.0.0.0", port: int = 8000,
+                  model_name: str | None = None, log_level: str = "info", overrides: Mapping[str, object] | None = None,
+                  enable_realtime: bool = True, program: str | os.PathLike | None = None, **options) -> None:
+    """Runs the server until SIGINT or SIGTERM, and drains it then. `pipeline_config` is a file or a mapping; without it the
+    bundled pipeline runs. `options` are flags of `portico omni serve`: max_queued_requests=64, allowed_local_media_path="/srv/sounds",
+    allowed_media_domains=["example.org"]. Raises CalledProcessError
+    where the server fails. Signals are handled where this runs on the main thread."""
+    with tempfile.TemporaryDirectory(prefix="portico-omni-") as folder:
+        command = _command(pipeline_config, folder, host, port, model_name, log_level, overrides, enable_realtime, program,
+                           options)
+        asyncio.run(_run(command))
+
+
+async def run_server(pipeline_config: str | os.PathLike | Mapping | None = None, *, host: str = "0.0.0.0", port: int = 8000,
+                     model_name: str | None = None, log_level: str = "info", overrides: Mapping[str, object] | None = None,
+                     enable_realtime: bool = True, program: str | os.PathLike | None = None, **options) -> None:
+    """The same in an event loop that runs; cancelling it drains the server."""
+    with tempfile.TemporaryDirectory(prefix="portico-omni-") as folder:
+        await _run(_command(pipeline_config, folder, host, port, model_name, log_level, overrides, enable_realtime, program,
+                            options))
+
+
+async def _run(command: list[str]) -> None:
+    process = await asyncio.create_subprocess_exec(*command, start_new_session=True)
+    loop = asyncio.get_running_loop()
+    caught = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        try:
+            loop.add_signal_handler(number, process.send_signal, signal.SIGTERM)
+            caught.append(number)
+        except (ValueError, RuntimeError, NotImplementedError):
+            pass  # not the main thread
+    try:
+        status = await process.wait()
+    except asyncio.CancelledError:
+        process.terminate()
+        await process.wait()
+        raise
+    finally:
+        for number in caught:
+            loop.remove_signal_handler(number)
+    if status:
+        raise subprocess.CalledProcessError(status, command)

@@ -1,0 +1,269 @@
+"""Runs sglang-omni's scheduler objects as stages of a Portico pipeline (docs/omni.md).
+
+Such an object has `inbox` and `outbox` (queues), `start()`, which blocks on a thread of its own, `stop()` and
+`abort(request_id)`. Messages in are `{request_id, type: new_request | stream_chunk | stream_done, data}`, messages out
+`{request_id, type: result | stream | error, data, target, metadata}`; the data of a new request and of a result is a
+payload `{request_id, request: {inputs, params, metadata}, data}`. With sglang-omni installed they are its own classes.
+
+What goes to the client or to Portico's stages becomes their parts: a mapping's `text`, `audio_waveform` (or `audio_data`),
+`finish_reason` and `usage`. What goes to another scheduler travels as it is: JSON, bytes and arrays, never pickle.
+Only the standard library is needed.
+"""
+import array
+import json
+import queue
+import struct
+import threading
+import types
+
+PAYLOAD = "sglang_omni.payload"
+CHUNK = "sglang_omni.chunk"
+_TICK = 0.05  # how late an abort is seen at most, in seconds
+
+
+def is_scheduler(made):
+    return all(hasattr(made, name) for name in ("inbox", "outbox", "start", "abort"))
+
+
+def _incoming(request_id, kind, data):
+    try:
+        from sglang_omni.scheduling.message import IncomingMessage
+        return IncomingMessage(request_id, kind, data)
+    except ImportError:
+        return types.SimpleNamespace(request_id=request_id, type=kind, data=data)
+
+
+def _payload(request_id, inputs, params, metadata, data):
+    try:
+        from sglang_omni.proto import OmniRequest, StagePayload
+        return StagePayload(request_id=request_id, request=OmniRequest(inputs=inputs, params=params, metadata=metadata), data=data)
+    except ImportError:
+        request = types.SimpleNamespace(inputs=inputs, params=params, metadata=metadata)
+        return types.SimpleNamespace(request_id=request_id, request=request, data=data)
+
+
+# A value with arrays and bytes in it → a JSON head and the bytes of these, and back.
+
+
+def dump(value):
+    buffers = []
+
+    def plain(one):
+        if one is None or isinstance(one, (bool, int, float, str)):
+            return one
+        if isinstance(one, (bytes, bytearray, memoryview)):
+            buffers.append(memoryview(one).cast("B"))
+            return {"__bytes__": len(buffers) - 1}
+        if isinstance(one, dict):
+            return {str(key): plain(member) for key, member in one.items()}
+        if isinstance(one, (list, tuple)):
+            return [plain(member) for member in one]
+        if hasattr(one, "detach"):  # a tensor of torch
+            return {"__torch__": plain(one.detach().cpu().contiguous().numpy())}
+        if hasattr(one, "__array__"):
+            import numpy
+            whole = numpy.ascontiguousarray(one)
+            buffers.append(memoryview(whole.reshape(-1).view(numpy.uint8)))
+            return {"__array__": len(buffers) - 1, "dtype": whole.dtype.name, "shape": list(whole.shape)}
+        if hasattr(one, "item"):
+            return one.item()
+        raise TypeError(f"a {type(one).__name__} cannot go to another stage; send numbers, texts, bytes or arrays")
+
+    shape = plain(value)
+    head = json.dumps([shape, [len(buffer) for buffer in buffers]]).encode()
+    return b"".join([struct.pack("<I", len(head)), head, *buffers])
+
+
+def load(data):
+    view = memoryview(data).cast("B")
+    length = struct.unpack_from("<I", view)[0]
+    value, sizes = json.loads(bytes(view[4:4 + length]))
+    buffers, at = [], 4 + length
+    for size in sizes:
+        buffers.append(view[at:at + size])
+        at += size
+
+    def whole(one):
+        if isinstance(one, list):
+            return [whole(member) for member in one]
+        if not isinstance(one, dict):
+            return one
+        if "__bytes__" in one:
+            return bytes(buffers[one["__bytes__"]])
+        if "__array__" in one:
+            import numpy
+            return numpy.frombuffer(buffers[one["__array__"]], numpy.dtype(one["dtype"])).reshape(one["shape"])
+        if "__torch__" in one:
+            import torch
+            return torch.from_numpy(whole(one["__torch__"]).copy())
+        return {key: whole(member) for key, member in one.items()}
+
+    return whole(value)
+
+
+def _samples(data):
+    """16-bit samples of what a scheduler calls sound."""
+    sound = data.get("audio_waveform", data.get("audio_data"))
+    if sound is None:
+        return None
+    if hasattr(sound, "detach"):
+        sound = sound.detach().cpu().numpy()
+    if isinstance(sound, (bytes, bytearray, memoryview)):
+        if data.get("audio_waveform_dtype", "int16") == "int16":
+            return array.array("h", bytes(sound))
+        sound = array.array("f", bytes(sound))
+    elif hasattr(sound, "reshape"):
+        if sound.dtype.name == "int16":
+            return array.array("h", sound.reshape(-1).tobytes())
+        sound = sound.reshape(-1).tolist() if sound.ndim == 1 else sound[0].reshape(-1).tolist()
+    return array.array("h", (int(max(-1.0, min(1.0, one)) * 32767) for one in sound))
+
+
+class _Answer:
+    """What of an answer has been sent: a result that repeats it is cut."""
+
+    def __init__(self, stage):
+        self.stage = stage
+        self.text = ""
+        self.samples = 0
+
+    def parts(self, data, is_result):
+        if not isinstance(data, dict):
+            return
+        text = data.get("text") or ""
+        if is_result and text.startswith(self.text):
+            text = text[len(self.text):]
+        if text:
+            self.text += text
+            yield self.stage.Text(text)
+        samples = _samples(data)
+        if samples is not None:
+            if is_result:
+                samples = samples[self.samples:]
+            self.samples += len(samples)
+            if samples:
+                yield self.stage.Audio(samples.tobytes(), int(data.get("sample_rate") or 24000))
+        if is_result:
+            usage = data.get("usage") or {}
+            yield self.stage.Finish(str(data.get("finish_reason") or "stop"), int(usage.get("prompt_tokens") or 0),
+                                    int(usage.get("completion_tokens") or 0))
+
+
+class SchedulerStage:
+    """A scheduler with what Portico wants of a stage. `stage` is the module portico.stage; `last`: no scheduler is behind."""
+
+    def __init__(self, scheduler, stage, last):
+        self.scheduler, self.stage, self.last = scheduler, stage, last
+        self.waiting = {}
+        warm_up = getattr(scheduler, "warm_up_serving_thread", None)
+        if warm_up is not None:
+            warm_up()
+        self.worker = threading.Thread(target=scheduler.start, daemon=True)
+        self.worker.start()
+        threading.Thread(target=self._sort, daemon=True).start()
+
+    def _sort(self):
+        while True:
+            message = self.scheduler.outbox.get()
+            answers = self.waiting.get(getattr(message, "request_id", None))
+            if answers is not None:
+                answers.put(message)
+
+    def _new(self, request, heard):
+        """The payload of a request that comes from no scheduler."""
+        texts = [part.text for part in heard if isinstance(part, (self.stage.Text, self.stage.Heard))]
+        files = [part for part in heard if isinstance(part, self.stage.File)]
+        sounds = [part for part in heard if isinstance(part, self.stage.Audio)]
+        if request.task == "chat":
+            inputs = request.messages
+            if files:
+                inputs = {"messages": request.messages, "audios": [bytes(file.data) for file in files]}
+        elif request.task == "transcription" and files:
+            inputs = {"audio_bytes": bytes(files[0].data), "filename": "audio", "content_type": "application/octet-stream"}
+        elif sounds:
+            inputs = {"audio_bytes": b"".join(bytes(sound.samples) for sound in sounds), "sample_rate": sounds[0].sample_rate}
+        else:
+            inputs = "".join(texts)
+        wanted = (["text"] if request.wants_text or request.task == "transcription" else []) + (["audio"] if request.wants_audio else [])
+        params = {"stream": True, **request.sampling}
+        metadata = {"output_modalities": wanted, "stage_params": request.params}
+        if request.task == "speech":
+            metadata["task"] = "tts"
+            metadata["tts_params"] = {"voice": request.voice or "default", "response_format": request.format,
+                                      "speed": request.speed, "language": request.language or None,
+                                      "instructions": request.instructions or None}
+        elif request.task == "transcription":
+            metadata["task"] = "asr"
+        return _payload(request.id, inputs, params, metadata, {"raw_inputs": inputs})
+
+    def _feed(self, parts, request, answers):
+        """Gives the scheduler what comes, on a thread of its own."""
+        put = self.scheduler.inbox.put
+        try:
+            before, begun, chunks = [], False, 0
+            for part in parts:
+                kind = part.name if isinstance(part, self.stage.Tensor) else ""
+                if kind == PAYLOAD:
+                    packed = load(part.data)
+                    put(_incoming(request.id, "new_request", _payload(request.id, packed["inputs"], packed["params"], packed["metadata"],
+                                                                      packed["data"])))
+                    begun = True
+                elif kind == CHUNK:
+                    packed = load(part.data)
+                    chunk = types.SimpleNamespace(chunk_id=chunks, data=packed["data"], from_stage=part.source, metadata=packed["metadata"])
+                    put(_incoming(request.id, "stream_chunk", chunk))
+                    chunks += 1
+                elif not begun:
+                    before.append(part)
+            if not begun:
+                put(_incoming(request.id, "new_request", self._new(request, before)))
+            if chunks:
+                put(_incoming(request.id, "stream_done", None))
+        except self.stage.Aborted:
+            pass  # the other thread sees it too
+        except Exception as error:
+            answers.put(error)
+
+    def run(self, parts, request):
+        answers = self.waiting[request.id] = queue.Queue()
+        threading.Thread(target=self._feed, args=(parts, request, answers), daemon=True).start()
+        answer = _Answer(self.stage)
+        done = False
+        try:
+            while not done:
+                try:
+                    message = answers.get(timeout=_TICK)
+                except queue.Empty:
+                    if request.aborted:
+                        raise self.stage.Aborted from None
+                    if not self.worker.is_alive():
+                        raise RuntimeError("the scheduler's thread has ended") from None
+                    continue
+                if isinstance(message, Exception):
+                    raise message
+                if message.type == "error":
+                    raise message.data if isinstance(message.data, Exception) else RuntimeError(str(message.data))
+                done = message.type == "result"
+                yield from self._sent(message, answer, done)
+        finally:
+            del self.waiting[request.id]
+            if not done:
+                self.scheduler.abort(request.id)
+
+    def _sent(self, message, answer, is_result):
+        if is_result:
+            payload = message.data
+            request = payload.request
+            # The client gets its part from here where this is the last scheduler.
+            if not self.last:
+                yield self._tensor({"inputs": request.inputs, "params": request.params, "metadata": request.metadata,
+                                    "data": payload.data}, PAYLOAD)
+            yield from answer.parts(payload.data, True)
+        elif getattr(message, "target", None):
+            yield self._tensor({"data": message.data, "metadata": getattr(message, "metadata", None)}, CHUNK)
+        else:
+            yield from answer.parts(message.data, False)
+
+    def _tensor(self, value, name):
+        data = dump(value)
+        return self.stage.Tensor(data, (len(data),), "uint8", name)

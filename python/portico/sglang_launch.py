@@ -1,0 +1,352 @@
+"""Starts the scheduler processes of an installed SGLang for Portico.
+
+SGLang's own front end (TokenizerManager, DetokenizerManager, HTTP server) is
+left out: Portico takes its place on the scheduler's sockets. This process only
+starts the schedulers, says what they are, and stays as their idle parent. Its
+exit is the notice that the engine has died.
+
+    python sglang_launch.py --ipc-dir DIR [--facts FILE] [--detached] -- SGLANG ARGUMENTS
+
+It speaks JSON lines on file descriptor 3 where Portico started it, and on
+standard output else:
+
+    {"event": "progress", "stage": TEXT}
+    {"event": "manifest", "manifest": {...}}     sglang_manifest.py's
+    {"event": "proved"}                          Portico's frames are right
+    {"event": "ready", ...}                      addresses and facts of the model
+    {"event": "failed", "message": TEXT, "wire": true where its messages are not those that Portico speaks}
+
+After the manifest Portico sends one line on standard input, {"prove": [{"frame":
+HEX, "fields": {...}}, ...]}: frames that its encoder made and what they mean. They
+are read with the package's own decoder before any scheduler runs, since one
+wrong byte would end the engine. The end of standard input ends everything,
+unless --detached. --facts FILE writes the manifest and the ready facts to a file
+that `portico serve --engine sglang --attach FILE` reads.
+"""
+from __future__ import annotations
+
+import argparse
+import array
+import hashlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+# Both before the first import of sglang, here and in its children.
+os.environ["SGLANG_USE_PICKLE_IPC"] = "0"
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+SOCKETS = ("scheduler_input", "tokenizer", "detokenizer", "rpc", "metrics")
+
+
+class Reports:
+    def __init__(self, to_portico: bool):
+        self.out = os.fdopen(3, "w") if to_portico else sys.stdout
+        self.lock = threading.Lock()
+
+    def __call__(self, event: str, **facts):
+        with self.lock:
+            try:
+                self.out.write(json.dumps({"event": event, **facts}) + "\n")
+                self.out.flush()
+            except BrokenPipeError:
+                pass
+
+
+def plain(value):
+    """A decoded message as JSON, to compare with what Portico says it sent."""
+    import msgspec
+
+    if isinstance(value, msgspec.Struct):
+        return {f.name: plain(getattr(value, f.name)) for f in msgspec.structs.fields(type(value))}
+    if isinstance(value, (set, frozenset)):
+        return sorted(plain(v) for v in value)
+    if isinstance(value, (list, tuple, array.array)):
+        return [plain(v) for v in value]
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    return value
+
+
+def differs(wanted, got, place: str) -> str | None:
+    """Where `got` is not what `wanted` says; members that `wanted` leaves out are free."""
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        for key, value in wanted.items():
+            if key not in got:
+                return f"{place}.{key} is missing"
+            found = differs(value, got[key], f"{place}.{key}")
+            if found:
+                return found
+        return None
+    if type(wanted) in (int, float) and type(got) in (int, float):
+        return None if wanted == got else f"{place} is {got!r}, not {wanted!r}"
+    return None if wanted == got and type(wanted) is type(got) else f"{place} is {got!r}, not {wanted!r}"
+
+
+def prove(line: str) -> None:
+    import sglang.srt.managers.io_struct as io_struct
+
+    for case in json.loads(line)["prove"]:
+        frame = bytes.fromhex(case["frame"])
+        try:
+            message = io_struct._msgpack_decoder.decode(frame)
+        except Exception as error:
+            raise RuntimeError(f"SGLang does not read Portico's {case['tag']}: {error}") from None
+        if type(message).__name__ != case["tag"]:
+            raise RuntimeError(f"SGLang reads Portico's {case['tag']} as {type(message).__name__}")
+        wrong = differs(case["fields"], plain(message), case["tag"])
+        if wrong:
+            raise RuntimeError(f"SGLang reads a request of Portico differently: {wrong}")
+
+
+def numbers(value) -> list:
+    if value is None:
+        return []
+    return sorted(value) if isinstance(value, (list, tuple, set)) else [value]
+
+
+def resolved(server_args):
+    """The arguments with SGLang's own choices filled in."""
+    try:
+        from sglang.srt.arg_groups.model_override_base import resolving_view
+    except ImportError:  # older releases fill them in in place
+        return server_args
+    return resolving_view(server_args)
+
+
+def load_snapshot(instance_id: str) -> str:
+    """The file in which the schedulers of this instance publish their load."""
+    if not instance_id:
+        return ""
+    name = "".join(c if c.isalnum() or c in "._-" else "_" for c in instance_id)
+    digest = hashlib.blake2s(instance_id.encode(), digest_size=4).hexdigest()
+    return f"/dev/shm/sglang_loads_{name}_{digest}.shm"
+
+
+def kv_event_addresses(config: str | None, ranks: int) -> list:
+    """Where each rank publishes its KV cache events, as one that connects says it; empty: nowhere."""
+    config = json.loads(config) if config else {}
+    if config.get("publisher", "null") != "zmq":
+        return []
+
+    def of_rank(endpoint, rank):
+        for wildcard, host in (("//*:", "//127.0.0.1:"), ("//0.0.0.0:", "//127.0.0.1:"), ("//[::]:", "//[::1]:")):
+            endpoint = endpoint.replace(wildcard, host)
+        if ranks > 1 and endpoint.startswith("tcp://"):  # SGLang's own rule
+            base, port = endpoint.rsplit(":", 1)
+            endpoint = f"{base}:{int(port) + rank}"
+        return endpoint
+
+    events, replay = config.get("endpoint", "tcp://*:5557"), config.get("replay_endpoint") or ""
+    count = ranks if events.startswith("tcp://") else 1
+    return [{"endpoint": of_rank(events, rank), "topic": config.get("topic", ""), "replay": of_rank(replay, rank)}
+            for rank in range(count)]
+
+
+def facts_of(server_args, port_args, infos, version: str) -> dict:
+    from sglang.srt.configs.model_config import ModelConfig
+
+    config = ModelConfig.from_server_args(server_args)
+    hf = config.hf_config
+    first = infos[0] if infos else {}
+    args = resolved(server_args)
+
+    def arg(name, default=None):
+        value = getattr(args, name, default)
+        return value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+
+    labels = getattr(hf, "id2label", None) or {}
+    return {
+        "sglang_version": version,
+        "pid": os.getpid(),
+        "addresses": {name: getattr(port_args, f"{name}_ipc_name") for name in SOCKETS},
+        "load_snapshot": load_snapshot(getattr(port_args, "instance_id", "")),
+        "model": {
+            "path": arg("model_path"),
+            "tokenizer_path": arg("tokenizer_path"),
+            "served_name": arg("served_model_name"),
+            "architecture": getattr(hf, "model_type", ""),
+            "architectures": list(getattr(hf, "architectures", None) or []),
+            "dtype": str(config.dtype).removeprefix("torch."),
+            "vocab_size": int(config.vocab_size),
+            "context_length": int(config.context_len),
+            "hidden_size": int(getattr(config, "hidden_size", 0) or 0),
+            "is_generation": bool(config.is_generation),
+            "is_multimodal": bool(getattr(config, "is_multimodal", False)),
+            "eos_token_ids": numbers(getattr(config, "hf_eos_token_id", None)),
+            "labels": [str(labels[k]) for k in sorted(labels)],
+            "problem_type": getattr(hf, "problem_type", None),
+        },
+        "limits": {
+            "max_total_num_tokens": int(first.get("max_total_num_tokens") or 0),
+            "max_req_input_len": int(first.get("max_req_input_len") or 0),
+            "max_running_requests": int(arg("max_running_requests") or 0),
+        },
+        "dp_size": int(arg("dp_size", 1) or 1),
+        "kv_events": kv_event_addresses(arg("kv_events_config"), int(arg("dp_size", 1) or 1)),
+        "skip_tokenizer_init": bool(arg("skip_tokenizer_init", False)),
+        "disable_radix_cache": bool(arg("disable_radix_cache", False)),
+        "enable_lora": bool(arg("enable_lora", False)),
+        "lora_paths": [
+            {"lora_id": r.lora_id, "lora_name": r.lora_name, "lora_path": r.lora_path}
+            for r in (getattr(args, "lora_paths", None) or []) if hasattr(r, "lora_id")
+        ],
+        "device": arg("device", ""),
+        "records_experts": arg("expert_distribution_recorder_mode") is not None,
+        "return_hidden_states_mode": arg("return_hidden_states_mode"),
+        "enable_return_hidden_states": bool(arg("enable_return_hidden_states", False)),
+        "enable_custom_logit_processor": bool(arg("enable_custom_logit_processor", False)),
+        "enable_priority_scheduling": bool(arg("enable_priority_scheduling", False)),
+        "speculative_num_draft_tokens": int(arg("speculative_num_draft_tokens") or 0) if arg("speculative_algorithm") else 0,
+        "grammar_backend": arg("grammar_backend"),
+        "load_format": arg("load_format", "auto"),
+        "weight_version": arg("weight_version", "default"),
+    }
+
+
+def end_children() -> None:
+    import psutil
+
+    for child in psutil.Process().children(recursive=True):
+        try:
+            child.kill()
+        except psutil.Error:
+            pass
+
+
+def stop(code: int) -> None:
+    try:
+        end_children()
+    finally:
+        os._exit(code)
+
+
+def start_media_helpers(server_args, ipc_dir, count: int):
+    """The helpers of a model that sees, or None and why there are none (empty: its media are not wanted)."""
+    from sglang.srt.configs.model_config import ModelConfig
+
+    config = ModelConfig.from_server_args(server_args)
+    if count <= 0 or not config.is_generation or not getattr(config, "is_multimodal", False):
+        return None, ""
+    try:
+        from sglang.srt.managers.schedule_batch import MultimodalProcessorOutput  # noqa: F401
+    except ImportError:
+        return None, "this release of SGLang sends media as pickles"
+    import sglang_media
+
+    return sglang_media.Helpers(ipc_dir, count, server_args), ""
+
+
+def start_schedulers(server_flags, ipc_dir, report, media_helpers: int):
+    from sglang.srt.entrypoints import engine as engine_module
+    from sglang.srt.managers.scheduler import run_scheduler_process
+    from sglang.srt.server_args import PortArgs, prepare_server_args
+    from sglang.srt.utils import configure_logger
+
+    # What SGLang's own Engine does before it starts schedulers, in its order. Steps that a release lacks are left out.
+    server_args = prepare_server_args(server_flags)
+    configure_logger(server_args)
+    if hasattr(server_args, "resolve_once"):
+        server_args.resolve_once()
+    engine_module._set_envs_and_config(server_args)
+    if hasattr(engine_module, "load_plugins"):
+        engine_module.load_plugins()
+    server_args.check_server_args()
+    if hasattr(engine_module, "publish"):
+        engine_module.publish(server_args, role="tokenizer")
+    if getattr(server_args, "tokenizer_worker_num", 1) != 1:
+        raise RuntimeError("--tokenizer-worker-num is of SGLang's own front end; Portico has --shards")
+
+    port_args = PortArgs.init_new(server_args)
+    for name in SOCKETS:
+        field = f"{name}_ipc_name"
+        if getattr(port_args, field, "").startswith("ipc://"):
+            setattr(port_args, field, f"ipc://{ipc_dir}/{name}")
+    report("progress", stage="loading the model")
+    helpers, no_media = start_media_helpers(server_args, ipc_dir, media_helpers)
+    result, processes = engine_module.Engine._launch_scheduler_processes(
+        server_args, port_args, run_scheduler_process)
+    result.wait_for_ready()
+    if helpers is not None:
+        no_media = helpers.wait_ready() or ""
+        if no_media:
+            helpers.stop()
+            helpers = None
+    media = {"address": helpers.address if helpers else "", "helpers": media_helpers, "reason": no_media}
+    return server_args, port_args, result, processes, helpers, media
+
+
+def reason(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return "SGLang does not take its arguments"
+    if type(error) is RuntimeError:  # a sentence, SGLang's or this file's
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--ipc-dir", required=True, help="an empty folder of this user for the sockets")
+    parser.add_argument("--facts", help="where to write what --attach needs")
+    parser.add_argument("--detached", action="store_true", help="stay when standard input ends")
+    parser.add_argument("--media-helpers", type=int, default=1, help="processes that read media; 0: none is taken")
+    parser.add_argument("--portico", action="store_true", help=argparse.SUPPRESS)  # started by it: file descriptor 3
+    parser.add_argument("server_flags", nargs="*", help="after --: SGLang's server arguments")
+    args = parser.parse_args()
+    report = Reports(args.portico)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop(0))
+    # A scheduler that fails sends SIGQUIT to its parent.
+    signal.signal(signal.SIGQUIT, lambda *_: stop(1))
+
+    wire = False
+    try:
+        report("progress", stage="importing SGLang")
+        try:
+            import sglang
+        except ImportError as error:
+            raise RuntimeError(f"{sys.executable} has no SGLang that can be imported ({error}); --sglang-python names "
+                               "the Python that has it") from None
+        import sglang_manifest
+
+        wire = True
+        manifest = sglang_manifest.build()
+        report("manifest", manifest=manifest)
+        if args.portico:
+            line = sys.stdin.readline()
+            if not line:
+                return 1
+            prove(line)
+            report("proved")
+        wire = False
+        if not args.detached:
+            threading.Thread(target=lambda: (sys.stdin.read(), stop(0)), daemon=True).start()
+        server_args, port_args, result, processes, helpers, media = start_schedulers(
+            args.server_flags, args.ipc_dir, report, args.media_helpers)
+        facts = facts_of(server_args, port_args, list(result.scheduler_infos), sglang.__version__)
+        facts["media"] = media
+    except BaseException as error:  # argparse's exits too: Portico must hear of them
+        report("failed", message=reason(error), wire=wire)
+        stop(1)
+    if args.facts:
+        with open(args.facts + ".part", "w") as file:
+            json.dump({"facts": facts, "manifest": manifest}, file)
+        os.replace(args.facts + ".part", args.facts)
+    report("ready", **facts)
+    while all(p.is_alive() for p in processes):
+        time.sleep(0.1)
+        if helpers is not None:
+            helpers.keep()
+    codes = [p.exitcode for p in processes]
+    report("failed", message=f"a scheduler process has ended (exit codes {codes})")
+    stop(1)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,205 @@
+"""Runs SGLang's own multimodal processor for Portico, in a process that the launcher starts (sglang_launch.py).
+
+Requests come over a Unix socket, one after the other on each connection:
+
+    -> u32 little endian: bytes of the head; the head, JSON {"text": TEXT or null, "ids": [...] or null,
+       "max_input_tokens": N, "images": [{"size": BYTES, "detail": WORD or null}, ...]}; the images' bytes
+    <- u32; the head, JSON {"ids": BYTES, "media": BYTES} or {"error": TEXT, "status": 400 or 500};
+       the prompt's tokens with the places of the media, 8 bytes each; mm_inputs in SGLang's own encoding
+
+What the processor cannot read is the request's fault (400). One that takes longer than TIME_LIMIT ends the
+process, which the launcher starts again: threads of decoders cannot be stopped.
+"""
+from __future__ import annotations
+
+import array
+import asyncio
+import ctypes
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+
+TIME_LIMIT = 60.0
+MOST_HEAD = 64 << 20
+MOST_IMAGES = 256
+
+
+def read_exactly(connection, count: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        part = connection.recv(min(count - len(parts), 1 << 20))
+        if not part:
+            raise EOFError
+        parts += part
+    return bytes(parts)
+
+
+def read_request(connection):
+    (size,) = struct.unpack("<I", read_exactly(connection, 4))
+    if size > MOST_HEAD:
+        raise EOFError
+    head = json.loads(read_exactly(connection, size))
+    if len(head["images"]) > MOST_IMAGES:
+        raise EOFError
+    return head, [read_exactly(connection, int(image["size"])) for image in head["images"]]
+
+
+def write_reply(connection, head: dict, *parts) -> None:
+    text = json.dumps(head).encode()
+    connection.sendall(struct.pack("<I", len(text)) + text)
+    for part in parts:
+        connection.sendall(part)
+
+
+class Processor:
+    """What of SGLang's TokenizerManager stands between a request's media and mm_inputs."""
+
+    def __init__(self, server_args):
+        import msgspec
+        from sglang.srt.configs.model_config import ModelConfig
+        from sglang.srt.entrypoints import engine as engine_module
+        from sglang.srt.managers import io_struct, multimodal_processor, tokenizer_manager
+        from sglang.srt.managers.schedule_batch import MultimodalProcessorOutput
+        from sglang.srt.utils.msgpack_utils import dec_hook, ext_hook
+
+        if hasattr(engine_module, "publish"):
+            engine_module.publish(server_args, role="tokenizer")
+        config = ModelConfig.from_server_args(server_args)
+        multimodal_processor.import_processors("sglang.srt.multimodal.processors")
+        self.request_type = io_struct.GenerateReqInput
+        self.processor = multimodal_processor.get_mm_processor(
+            config.hf_config, server_args, tokenizer_manager.get_processor_wrapper(),
+            tokenizer_manager.determine_tensor_transport_mode(), model_config=config)
+        self.encode = io_struct._msgpack_encoder.encode
+        self.decode = msgspec.msgpack.Decoder(
+            MultimodalProcessorOutput, dec_hook=dec_hook, ext_hook=ext_hook).decode
+        self.loop = asyncio.new_event_loop()
+
+    def __call__(self, head: dict, images: list) -> tuple[bytes, bytes]:
+        return self.loop.run_until_complete(self.process(head, images))
+
+    async def process(self, head: dict, images: list) -> tuple[bytes, bytes]:
+        from sglang.srt.utils import ImageData
+
+        data = [ImageData(url=image, detail=about["detail"]) if about.get("detail") else image
+                for image, about in zip(images, head["images"])]
+        text, ids = head.get("text"), head.get("ids")
+        request = self.request_type(text=text, input_ids=None if text else ids, image_data=data, sampling_params={})
+        prefers_ids = getattr(self.processor, "prefer_tokenized_input", False) and ids
+        made = await self.processor.process_mm_data_async(
+            image_data=data, audio_data=None, input_text=ids if prefers_ids else (text or ids), request_obj=request,
+            max_req_input_len=head.get("max_input_tokens"))
+        if made is None or not made.mm_items:
+            raise ValueError("the prompt has no place for its media")
+        places = max(len(made.mm_items), sum(len(item.offsets or ()) for item in made.mm_items))
+        if places < len(images):  # SGLang leaves the others out
+            raise ValueError(f"the prompt has places for {places} of its {len(images)} images")
+        if made.input_ids is not None:
+            ids = made.input_ids
+        encoded = self.encode(made)
+        self.decode(encoded)  # what this refuses would end the scheduler
+        return array.array("q", [int(i) for i in ids]).tobytes(), encoded
+
+
+def answer(processor, connection) -> None:
+    """One request; EOFError once the other side has gone."""
+    head, images = read_request(connection)
+    overdue = threading.Timer(TIME_LIMIT, lambda: os._exit(1))
+    overdue.daemon = True
+    overdue.start()
+    try:
+        ids, media = processor(head, images)
+    except Exception as error:
+        # As SGLang's own server; a file that no decoder reads is a RuntimeError there.
+        text = str(error) or type(error).__name__
+        theirs = isinstance(error, (ValueError, OSError)) or text.startswith("Error while loading data")
+        return write_reply(connection, {"error": text[:1000], "status": 400 if theirs else 500})
+    finally:
+        overdue.cancel()
+    write_reply(connection, {"ids": len(ids), "media": len(media)}, ids, media)
+
+
+def sglang_processor(server_args):
+    from sglang.srt.utils import configure_logger
+
+    configure_logger(server_args, prefix=" media")
+    return Processor(server_args)
+
+
+def end_with_parent() -> None:
+    set_death_signal = 1
+    ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)
+
+
+def serve(make_processor, argument, listener, ready) -> None:
+    """The process: `ready` is told None, or why there is no processor."""
+    end_with_parent()
+    try:
+        processor = make_processor(argument)
+    except BaseException as error:
+        ready.send(f"{type(error).__name__}: {error}"[:1000])
+        ready.close()
+        sys.exit(1)
+    ready.send(None)
+    ready.close()
+    while True:
+        connection, _ = listener.accept()
+        with connection:
+            try:
+                while True:
+                    answer(processor, connection)
+            except (EOFError, ConnectionError):
+                pass
+
+
+class Helpers:
+    """The processes, for the launcher: started beside the schedulers, and again when one has ended."""
+
+    BACKOFF = 1.0
+
+    def __init__(self, folder: str, count: int, argument, make_processor=sglang_processor):
+        self.context = multiprocessing.get_context("spawn")
+        self.make_processor, self.argument = make_processor, argument
+        self.address = os.path.join(folder, "media.sock")
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(self.address)
+        # Requests wait here while a process is started again; Portico bounds them.
+        self.listener.listen(64)
+        self.processes, self.reports, self.started = [None] * count, [None] * count, [0.0] * count
+        for i in range(count):
+            self.start(i)
+
+    def start(self, i: int) -> None:
+        self.reports[i], told = self.context.Pipe(duplex=False)
+        self.processes[i] = self.context.Process(
+            target=serve, args=(self.make_processor, self.argument, self.listener, told))
+        self.processes[i].start()
+        told.close()
+        self.started[i] = time.monotonic()
+
+    def wait_ready(self, seconds: float = 600.0) -> str | None:
+        """Why there is no processor, or None."""
+        try:
+            return self.reports[0].recv() if self.reports[0].poll(seconds) else "its processor does not start"
+        except EOFError:
+            return "its processor's process has ended"
+
+    def keep(self) -> None:
+        """Starts again what has ended."""
+        for i, process in enumerate(self.processes):
+            if process.is_alive() or time.monotonic() - self.started[i] < self.BACKOFF:
+                continue
+            process.join()
+            print(f"a media helper has ended (exit code {process.exitcode}) and is started again", flush=True)
+            self.start(i)
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.kill()
+        self.listener.close()

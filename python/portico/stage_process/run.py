@@ -1,0 +1,122 @@
+"""One request in one stage."""
+import collections
+import threading
+import traceback
+
+from .parts import (INTERNAL, Aborted, Audio, ClipEnd, Encoded, File, Finish, Heard, Part, Request, StageError, Tensor, Text,
+                    ToolCall)
+from .profile import profile
+from .wire import EMIT, END, INLINE, TOOK, Blob, part_values
+
+EMIT_BYTES = 512 << 10
+EMIT_PARTS = 256
+
+MODALITIES = {Text: "text", File: "file", Audio: "audio", Heard: "heard", ClipEnd: "clip_end", Encoded: "encoded",
+              Finish: "end", Tensor: "tensor", ToolCall: "tool_call"}
+
+
+def as_part(value):
+    if isinstance(value, Part):
+        return value
+    if isinstance(value, str):
+        return Text(value)
+    if hasattr(value, "__array__"):
+        return Tensor(value)
+    raise TypeError(f"a stage cannot send a {type(value).__name__}: send a part, a text or an array")
+
+
+class Run:
+    """One request in one stage, on a thread of its own."""
+
+    def __init__(self, worker, run, stage, fields):
+        self.worker, self.id, self.stage = worker, run, stage
+        self.request = Request(fields, stage.name, self)
+        self.changed = threading.Condition()
+        self.input = collections.deque()
+        self.input_ended = self.aborted = self.ended = False
+        self.unacked = collections.deque()
+        self.unacked_bytes = 0
+        self.profile_id = fields.get("id", "")
+        self.taken = collections.Counter()
+        self.sent = 0
+
+    def record(self, event, **metadata):
+        profile.record(self.profile_id, self.stage.name, event, **metadata)
+
+    def took(self, part):
+        source = part.source or "coordinator"
+        if not self.taken:
+            self.record("stage_input_received", from_stage=source)
+        if part.source:
+            self.record("stage_stream_chunk_received", from_stage=source, modality=MODALITIES[type(part)],
+                        chunk_id=self.taken[source])
+        self.taken[source] += 1
+
+    def sends(self, part):
+        number, self.sent = self.sent, self.sent + 1
+        if profile.file is None:
+            return
+        for target in self.stage.next:
+            chunk = {"to_stage": target, "modality": MODALITIES[type(part)], "chunk_id": number}
+            if number == 0:
+                self.record("stage_hop_sent", to_stage=target)
+                self.record("stage_first_stream_chunk_sent", **chunk)
+            self.record("stage_stream_chunk_sent", **chunk)
+
+    def parts(self):
+        """The parts that come; each has been worked on when the next is asked for."""
+        while True:
+            with self.changed:
+                while not self.input and not self.input_ended and not self.aborted:
+                    self.changed.wait()
+                if self.aborted:
+                    raise Aborted
+                if not self.input:
+                    return
+                part = self.input.popleft()
+            self.took(part)
+            yield part
+            del part
+            self.worker.send([TOOK, self.id])
+
+    def emit(self, value):
+        part = as_part(value)
+        values, data = part_values(part)
+        blob = None
+        size = 64
+        if data is not None:
+            size += len(data) if isinstance(data, bytes) else memoryview(data).nbytes
+            if size > INLINE:
+                blob = getattr(part, "_blob", None) or Blob.share(data)
+                data = None
+            values.append(data)
+        with self.changed:
+            while (len(self.unacked) >= EMIT_PARTS or self.unacked_bytes >= EMIT_BYTES) and not self.aborted:
+                self.changed.wait()
+            if self.aborted:
+                raise Aborted
+            self.unacked.append(size)
+            self.unacked_bytes += size
+        self.sends(part)
+        self.worker.send([EMIT, self.id, values], blob)
+
+    def end(self, code=0, message="", field=""):
+        self.worker.send([END, self.id, code, message[:1000], field, ""])
+
+    def work(self):
+        try:
+            for value in self.stage.run(self.parts(), self.request):
+                self.emit(value)
+        except Aborted:
+            self.end(1, "aborted")
+        except StageError as error:
+            self.end(error.code, str(error), error.field)
+        except Exception:
+            traceback.print_exc()
+            self.end(INTERNAL, f"stage `{self.stage.name}` failed")
+        else:
+            targets = self.stage.next
+            self.record("stage_complete", terminal=targets[:1] == ["coordinator"], next=targets[0] if targets else None)
+            self.end()
+        finally:
+            self.worker.runs.pop(self.id, None)

@@ -1,0 +1,67 @@
+"""What a factory_path names, as something that runs requests."""
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+
+from .parts import Part
+
+
+def several(result):
+    """What a function has returned, part by part."""
+    if result is None:
+        return ()
+    if isinstance(result, (Part, str)) or hasattr(result, "__array__"):
+        return (result,)
+    return result
+
+
+def _is_factory(target):
+    """Not a function of a part and a request."""
+    parameters = list(inspect.signature(target).parameters.values())
+    return len(parameters) < 2 or parameters[1].name != "request"
+
+
+def _scheduler_stage(made, last):
+    """As one of sglang-omni's schedulers; None if it is none."""
+    if not all(hasattr(made, name) for name in ("inbox", "outbox", "start", "abort")):
+        return None
+    path = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "scheduler_stage.py")
+    spec = importlib.util.spec_from_file_location("portico_scheduler_stage", path)
+    module = sys.modules.get(spec.name)
+    if module is None:
+        module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return module.SchedulerStage(made, sys.modules["portico.stage"], last)
+
+
+class Stage:
+    def __init__(self, name, path, factory, next, model_path="", last=True):
+        self.name, self.next = name, next
+        module, _, attribute = path.rpartition(".")
+        target = getattr(importlib.import_module(module), attribute)
+        if model_path and "model_path" in inspect.signature(target).parameters:
+            factory = {"model_path": model_path, **factory}
+        if not inspect.isclass(target) and _is_factory(target):
+            target, factory = target(**factory), {}
+            target = _scheduler_stage(target, last) or target
+        self.voices = list(getattr(target, "voices", ()))
+        self.max_running = int(getattr(target, "max_running", 0))
+        arguments = {}
+        if inspect.isclass(target):
+            target = target(**factory)
+            target = _scheduler_stage(target, last) or target
+            self.voices = list(getattr(target, "voices", self.voices))
+            self.max_running = int(getattr(target, "max_running", self.max_running))
+        elif not hasattr(target, "run"):
+            arguments = factory
+            inspect.signature(target).bind(None, None, **factory)
+        whole = getattr(target, "run", None)
+        if whole is None and inspect.isgeneratorfunction(target):
+            whole = target
+        if whole is not None:
+            self.run = lambda parts, request: several(whole(parts, request, **arguments))
+        else:
+            self.run = lambda parts, request: (
+                one for part in parts for one in several(target(part, request, **arguments)))

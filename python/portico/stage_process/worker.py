@@ -1,0 +1,98 @@
+"""The process: stages, the requests in them, and the socket to the pipeline."""
+import array
+import json
+import socket
+import sys
+import threading
+import traceback
+
+from .profile import profile
+from .run import Run
+from .target import Stage
+from .wire import (ABORT, FAILED, INIT, INLINE, INPUT_END, PART, PING, PONG, PROFILE, READY, ROOM, START, Blob, pack, read_part,
+                   unpack)
+
+
+class Worker:
+    def __init__(self, connection):
+        self.connection = connection
+        self.sending = threading.Lock()
+        self.stages = {}
+        self.runs = {}
+
+    def send(self, message, blob=None):
+        pieces = [b"\0"]
+        pack(message, pieces)
+        if sum(map(len, pieces)) > 2 * INLINE:
+            blob = Blob.share(b"".join(pieces[1:]))
+            pieces = [b"\1"]
+        rights = [] if blob is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [blob.fd]))]
+        with self.sending:
+            self.connection.sendmsg([b"".join(pieces)], rights)
+
+    def receive(self):
+        """(message, blob or None); None at the end."""
+        data, rights, _, _ = self.connection.recvmsg(128 << 10, socket.CMSG_SPACE(8), socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            return None
+        blob = None
+        for level, kind, content in rights:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                blob = Blob(array.array("i", content[:4])[0])
+        view = blob.bytes if data[0] & 1 else memoryview(data)[1:]
+        return unpack(view)[0], blob
+
+    def init(self, text):
+        try:
+            wanted = json.loads(text)
+            sys.path.insert(0, wanted.get("folder") or ".")
+            for one in wanted["stages"]:
+                self.stages[one["name"]] = Stage(one["name"], one["factory_path"], one.get("factory") or {},
+                                                  one.get("next") or [], wanted.get("model_path") or "",
+                                                  not one.get("python_behind"))
+        except Exception as error:
+            traceback.print_exc()
+            return self.send([FAILED, 0, f"{type(error).__name__}: {error}"])
+        facts = {name: {"max_running": stage.max_running, "voices": stage.voices} for name, stage in self.stages.items()}
+        self.send([READY, 0, json.dumps({"stages": facts})])
+
+    def start(self, run, name, text):
+        self.runs[run] = work = Run(self, run, self.stages[name], json.loads(text))
+        threading.Thread(target=work.work, daemon=True).start()
+
+    def handle(self, message, blob):
+        kind, run = message[0], message[1]
+        if kind == PING:
+            return self.send([PONG, 0, message[2]])
+        if kind == INIT:
+            return self.init(message[2])
+        if kind == PROFILE:
+            return profile.handle(json.loads(message[2]), next(iter(self.stages), "stage"))
+        if kind == START:
+            return self.start(run, message[2], message[3])
+        work = self.runs.get(run)
+        if work is None:
+            return None  # it has ended meanwhile
+        part = None
+        if kind == PART:
+            part = read_part(message[3], blob)
+            part.source = message[2]
+        with work.changed:
+            if kind == PART:
+                work.input.append(part)
+            elif kind == INPUT_END:
+                work.input_ended = True
+            elif kind == ABORT:
+                work.aborted = True
+            elif kind == ROOM:
+                for _ in range(min(message[2], len(work.unacked))):
+                    work.unacked_bytes -= work.unacked.popleft()
+            work.changed.notify_all()
+
+    def serve(self):
+        while True:
+            received = self.receive()
+            if received is None:
+                return
+            self.handle(*received)
+            received = None
