@@ -41,13 +41,13 @@ def wait_until(true, what):
 
 
 class Server:
-    """A running `portico serve`. stop() checks that it ends well."""
+    """A running `portico serve`, or another command that serves. stop() checks that it ends well."""
 
-    def __init__(self, *flags, wait=True):
-        self.port = free_port()
+    def __init__(self, *flags, wait=True, port=None, command=("serve",)):
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = open(ROOT / f"build/test-server-{self.port}.log", "w+")
-        self.process = subprocess.Popen([str(BINARY), "serve", "--port", str(self.port), *map(str, flags)],
+        self.process = subprocess.Popen([str(BINARY), *command, "--port", str(self.port), *map(str, flags)],
                                         stdout=self.log, stderr=subprocess.STDOUT, cwd="/")
         if wait:
             self.wait_ready()

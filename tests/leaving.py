@@ -7,7 +7,7 @@ import time
 
 def request_bytes(path, body):
     data = json.dumps(body).encode()
-    return f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
+    return f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(data)}\r\n\r\n".encode() + data
 
 
 def leave(server, path, body):

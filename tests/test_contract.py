@@ -95,6 +95,13 @@ def test_what_is_no_json_object_is_a_400(mock, body):
     assert answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS, "/generate", "/tokenize"])
+def test_a_body_that_stops_being_json_names_the_place(mock, path):
+    answer = post(mock, path, '{"model": "é",\n "n": 1 "x"}')
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].endswith("is not valid JSON at line 2, column 9"), answer.text
+
+
 def test_a_prompt_longer_than_the_context_names_both_numbers(mock):
     context = requests.get(mock.url + "/get_model_info", timeout=60).json()["max_model_len"]
     answer = post(mock, COMPLETIONS, {"prompt": [5] * (context + 7), "max_tokens": 4})
@@ -119,7 +126,7 @@ def test_unknown_paths_and_methods_are_told(mock):
 
 def test_a_body_over_the_limit_is_a_413_and_a_head_over_it_a_431(mock):
     with socket.create_connection(("127.0.0.1", mock.port)) as s:
-        s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n")
+        s.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999999\r\n\r\n")
         assert b" 413 " in s.recv(4096).split(b"\r\n")[0]
     answer = requests.get(mock.url + "/health", headers={"x-big": "x" * 70000}, timeout=60)
     assert answer.status_code == 431
@@ -186,7 +193,7 @@ def test_a_client_that_leaves_while_its_long_prompt_is_planned_leaves_nothing_be
     body = json.dumps({"prompt": "one two three " * 6000, "max_tokens": 5000}).encode()
     for _ in range(10):
         with socket.create_connection(("127.0.0.1", mock.port)) as s:
-            s.sendall(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+            s.sendall(b"POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
                       b"content-length: %d\r\n\r\n" % len(body) + body)
     mock.settle()
 

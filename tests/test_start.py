@@ -1,5 +1,6 @@
 """Starting and refusing to start: folders as downloaded, damaged files, wrong flags."""
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -44,6 +45,15 @@ def folder(tmp_path):
 ])
 def test_a_wrong_flag_is_told_in_one_line(flags, word):
     assert word in refused(*flags)
+
+
+def test_too_long_a_context_is_refused_before_a_weight_is_converted(tmp_path):
+    """The model was converted and loaded first, which takes minutes for a large one."""
+    result = subprocess.run([str(BINARY), "serve", "--model-path", str(DEMO), "--context-length", "4096"], capture_output=True,
+                            text=True, timeout=120, cwd="/", env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+    assert "4096 is not from 1 to the model's 2048" in result.stderr and result.returncode > 0
+    assert "ing: " not in result.stderr.replace("warning: ", ""), result.stderr
+    assert not list(tmp_path.rglob("*.gguf"))
 
 
 @pytest.mark.parametrize("name,damage", [
@@ -159,3 +169,11 @@ def test_commands_speak_json_lines(tmp_path):
                             input="\n".join(lines) + "\n", capture_output=True, timeout=60)
     answers = [json.loads(line) for line in result.stdout.strip().split("\n")]
     assert [a["id"] for a in answers] == [0, 1] and all(a["ids"] for a in answers)
+
+
+@pytest.mark.parametrize("command", ["serve", "route", "tokenize"])
+def test_help_of_a_command_is_what_its_own_help_says(command):
+    said = [subprocess.run([str(BINARY), *arguments], capture_output=True, text=True, timeout=60)
+            for arguments in (["help", command], [command, "--help"])]
+    assert said[0].stdout == said[1].stdout and "--" in said[0].stdout
+    assert [answer.returncode for answer in said] == [0, 0]

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "grpc/testing/test.pb.h"
-#include "net/grpc_call.h"
-#include "net/grpc_methods.h"
-#include "net/server.h"
+#include "net/grpc/grpc_call.h"
+#include "net/grpc/grpc_methods.h"
+#include "net/loop/server.h"
 
 namespace portico {
 namespace {

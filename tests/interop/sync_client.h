@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "net/grpc_channel.h"
+#include "net/grpc/grpc_channel.h"
 
 namespace portico {
 

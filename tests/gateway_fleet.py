@@ -1,0 +1,139 @@
+"""A gateway before workers that tests can kill, stop and restart, and workers that answer whatever a test wants."""
+import contextlib
+import os
+import pathlib
+import socket
+import subprocess
+import threading
+
+import requests
+from conftest import BINARY, ROOT, free_port, wait_until
+
+
+class Process:
+    """One of Portico's commands on a port of its own."""
+
+    def __init__(self, command, *flags, port=None, environment=None):
+        self.environment = environment and {**os.environ, **environment}
+        self.command, self.flags, self.port = command, [str(flag) for flag in flags], port or free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.log = ROOT / f"build/test-{command}-{self.port}.log"
+        self.process = None
+        self.start()
+
+    def start(self):
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen([str(BINARY), self.command, "--port", str(self.port), *self.flags],
+                                            stdout=log, stderr=subprocess.STDOUT, cwd="/", env=self.environment)
+
+    def answers(self, path="/health"):
+        with contextlib.suppress(requests.RequestException):
+            return requests.get(self.url + path, timeout=5).status_code == 200
+        return False
+
+    def wait_ready(self, path="/health"):
+        wait_until(lambda: self.answers(path), lambda: f"{self.command} is not ready: {self.output()}")
+
+    def output(self):
+        return pathlib.Path(self.log).read_text(errors="replace")
+
+    def metric(self, name):
+        lines = requests.get(self.url + "/metrics", timeout=60).text.splitlines()
+        return sum(float(line.split()[-1]) for line in lines if line.split("{")[0].split(" ")[0] == name)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def end(self):
+        """Ends it by SIGTERM; its exit status."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            return self.process.wait(60)
+        finally:
+            self.process.kill()
+
+
+class Fleet:
+    """`count` mock workers and a gateway in front."""
+
+    def __init__(self, count, *flags, workers=(), urls=()):
+        self.workers = [Process("serve", "--engine", "mock", *workers) for _ in range(count)]
+        for worker in self.workers:
+            worker.wait_ready()
+        urls = [worker.url for worker in self.workers] + list(urls)
+        self.gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls", *urls, *flags)
+        self.url = self.gateway.url
+
+    def wait_healthy(self, count):
+        wait_until(lambda: self.healthy() == count, lambda: f"{self.healthy()} are healthy: {self.gateway.output()}")
+
+    def state(self):
+        try:
+            return requests.get(self.url + "/workers", timeout=5).json()
+        except requests.RequestException:
+            return {"workers": []}
+
+    def healthy(self):
+        return sum(worker["is_healthy"] for worker in self.state()["workers"])
+
+    def loads(self):
+        return [worker["load"] for worker in self.state()["workers"]]
+
+    def chat(self, content="hello", timeout=60, **fields):
+        body = {"model": "demo", "messages": [{"role": "user", "content": content}], "max_tokens": 8, **fields}
+        return requests.post(self.url + "/v1/chat/completions", json=body, timeout=timeout,
+                             stream=bool(fields.get("stream")))
+
+    def stop(self):
+        status = self.gateway.end()
+        for worker in self.workers:
+            worker.process.kill()
+            worker.process.wait()
+        assert status == 0, self.gateway.output()[-3000:]
+
+
+class RawWorker:
+    """A worker of sockets: `answer(connection, request)` is called with each request; health is good."""
+
+    def __init__(self, answer, host="127.0.0.1", port=0):
+        self.answer = answer
+        self.requests = []
+        self.listener = socket.create_server((host, port), backlog=128)
+        self.port = self.listener.getsockname()[1]
+        self.url = f"http://{host}:{self.port}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        with connection, contextlib.suppress(OSError):
+            while True:
+                request = b""
+                while b"\r\n\r\n" not in request:
+                    piece = connection.recv(65536)
+                    if not piece:
+                        return
+                    request += piece
+                head, _, body = request.partition(b"\r\n\r\n")
+                length = next((int(line.split(b":")[1]) for line in head.split(b"\r\n")
+                               if line.lower().startswith(b"content-length:")), 0)
+                while len(body) < length:
+                    body += connection.recv(65536)
+                path = head.split(b" ")[1]
+                if path in (b"/health", b"/v1/models", b"/v1/loads"):
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                    continue
+                self.requests.append((head, body))
+                if self.answer(connection, head, body) is False:
+                    return
+
+    def stop(self):
+        self.listener.close()

@@ -1,0 +1,95 @@
+"""Stages of Python for test_omni_processes.py."""
+import os
+import threading
+import time
+
+from portico.stage import Audio, Finish, StageError, Tensor, Text
+
+
+def same(part, request):
+    return part
+
+
+def shout(part, request, mark="!"):
+    return part.text.upper() + mark
+
+
+def spell(parts, request, delay=0.0):
+    """A step of sound for each word, the longer the later in the text."""
+    for part in parts:
+        for i, _ in enumerate(part.text.split(), 1):
+            time.sleep(delay)
+            yield Audio(int(i).to_bytes(2, "little") * 480, 24000)
+    yield Finish()
+
+
+class Hold:
+    """Stops where the text says so, and tells the world its pid by its voice."""
+    voices = [f"pid{os.getpid()}"]
+
+    def __init__(self, marker=""):
+        self.marker = marker
+
+    def run(self, parts, request):
+        for part in parts:
+            if "refuse" in part.text:
+                raise StageError("this voice does not say that", field="input")
+            if "crash" in part.text:
+                raise RuntimeError("a secret")
+            if "endless" in part.text:
+                while not request.aborted:
+                    yield Audio(bytes(48000), 24000)
+            if "first" in part.text:
+                yield Audio(bytes(960), 24000)
+            if "hold" in part.text and not os.path.exists(self.marker):
+                while not request.aborted:
+                    time.sleep(0.02)
+            yield Audio(bytes(4800), 24000)
+
+
+def wait_between(parts, request, marker=""):
+    """Sound, and more of it once there is such a file."""
+    for _ in parts:
+        yield Audio(bytes(960), 24000)
+        while not os.path.exists(marker) and not request.aborted:
+            time.sleep(0.01)
+        yield Audio(bytes(4800), 24000)
+
+
+class Garbage:
+    """Sends what is no message, once the text says which."""
+
+    def run(self, parts, request):
+        for part in parts:
+            worker = request._run.worker
+            kind = part.text.split()[0]
+            if kind == "noise":
+                worker.connection.send(b"\x00\xc1\xc1\xc1")
+            elif kind == "empty":
+                worker.connection.send(b"\x07")
+            elif kind == "stranger":
+                worker.send([19, 987654, [0, b"hello"]])
+            elif kind == "twice":
+                worker.send([20, request._run.id, 0, "", "", ""])
+            elif kind == "numbers":
+                worker.send([19, request._run.id, [2, 0, -5, False, b"abc"]])
+            elif kind == "long":
+                worker.connection.send(bytes(140000))
+            if kind != "fine":
+                time.sleep(3)
+            yield Audio(bytes(4800), 24000)
+
+
+def to_tensor(part, request, megabytes=4):
+    import array
+    return Tensor(array.array("f", [0.5]) * (megabytes << 18), (megabytes, 1 << 18), "float32", "wave")
+
+
+def from_tensor(part, request):
+    values = memoryview(part.data).cast("f")
+    assert part.shape[0] * part.shape[1] == len(values) and part.dtype == "float32" and part.name == "wave"
+    return Audio(int(values[0] * 2000).to_bytes(2, "little") * 480, 24000)
+
+
+def threads(part, request):
+    return Audio(threading.active_count().to_bytes(2, "little") * 480, 24000)

@@ -1,0 +1,44 @@
+"""An empty key opens no server: an unset variable of a shell makes one, on the command line or in the environment."""
+import os
+import signal
+import subprocess
+
+import pytest
+import requests
+from conftest import BINARY
+
+
+@pytest.mark.parametrize("flags,environment", [(["--api-key", ""], {}), (["--api-key="], {}),
+                                               ([], {"PORTICO_API_KEY": ""})])
+def test_an_empty_key_is_refused(flags, environment):
+    ended = subprocess.run([str(BINARY), "serve", "--engine", "mock", "--port", "0", *flags], capture_output=True,
+                           text=True, timeout=60, env={**os.environ, **environment})
+    assert ended.returncode != 0
+    assert "without a key" in ended.stderr or "needs a value" in ended.stderr
+
+
+def test_the_key_may_stand_in_the_environment(start, monkeypatch):
+    monkeypatch.setenv("PORTICO_API_KEY", "of-the-environment")
+    server = start("--engine", "mock")
+    assert requests.get(f"{server.url}/v1/models", timeout=60).status_code == 401
+    headers = {"Authorization": "Bearer of-the-environment"}
+    assert requests.get(f"{server.url}/v1/models", headers=headers, timeout=60).status_code == 200
+
+
+def test_what_was_refused_is_counted_by_status(start):
+    server = start("--engine", "mock", "--api-key", "k")
+    # /health answers 503 until the engine is loaded, and that counts.
+    loading = server.metric("portico_http_errors_total", status="503")
+    assert requests.get(f"{server.url}/v1/models", timeout=60).status_code == 401
+    headers = {"Authorization": "Bearer k"}
+    assert requests.get(f"{server.url}/nowhere", headers=headers, timeout=60).status_code == 404
+    for status in ("401", "404"):
+        server.wait_for("portico_http_errors_total", 1, status=status)
+    assert server.metric("portico_http_errors_total", status="503") == loading
+
+
+@pytest.mark.skipif(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, reason="nohup is inherited, and means what it says")
+def test_a_hangup_ends_the_server_as_sigterm_does(start):
+    server = start("--engine", "mock")
+    server.process.send_signal(signal.SIGHUP)
+    assert server.process.wait(timeout=60) == 0

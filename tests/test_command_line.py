@@ -1,0 +1,79 @@
+"""What the commands say to who types them: statuses, hints, help and warnings; and fields of other servers' APIs."""
+import subprocess
+
+import pytest
+import requests
+
+from conftest import BINARY, ROOT
+
+DEMO = ROOT / "models/demo"
+
+
+def run(*words, **keywords):
+    return subprocess.run([str(BINARY), *map(str, words)], capture_output=True, text=True, timeout=120, **keywords)
+
+
+@pytest.mark.parametrize("words", [["serve", "--nonsense"], ["serve", "--port", "x"], ["tokenize"],
+                                   ["tokenize", "--nonsense"], ["detokenize", "--tokenizer-path", DEMO, "x"],
+                                   ["render"], ["render", "--nonsense"], ["parse", "--nonsense"], ["top"],
+                                   ["route", "--nonsense"], ["nonsense"], []])
+def test_a_wrong_command_line_is_said_by_name_with_status_2(words):
+    """It was 1, 2, 104 or 109."""
+    wrong = run(*words)
+    assert wrong.returncode == 2, wrong.stderr
+    assert wrong.stderr.startswith(("portico", "usage: portico")), wrong.stderr
+
+
+@pytest.mark.parametrize("command", ["serve", "route", "launch", "top", "omni", "profile", "check", "tokenize",
+                                     "detokenize", "render", "parse"])
+def test_help_of_a_command_is_its_help(command):
+    helped = run("help", command)
+    assert helped.returncode == 0 and helped.stdout == run(command, "--help").stdout
+
+
+@pytest.mark.parametrize("verb", ["check", "resolve", "explain", "stage"])
+def test_help_of_a_verb_of_omni_is_that_of_the_command(verb):
+    """`explain --help` looked for a value of that name, and others failed with status 2."""
+    helped = run("omni", verb, "--help")
+    assert helped.returncode == 0 and helped.stdout == run("omni", "--help").stdout
+
+
+@pytest.mark.parametrize("flag, hint", [("-m", "--model-path"), ("-c", "--context-length"),
+                                        ("--max-model-len", "--context-length"), ("--tp", "behind --"),
+                                        ("-ngl", "CPU"), ("--modelpath", "--model-path"), ("--jinja", "always")])
+def test_flags_of_other_servers_get_a_hint(flag, hint):
+    wrong = run("serve", flag, "1")
+    assert wrong.returncode == 2 and hint in wrong.stderr, wrong.stderr
+
+
+def test_the_help_names_the_environment():
+    text = run("serve", "--help").stdout
+    assert "PORTICO_API_KEY" in text and "PORTICO_CACHE_DIR" in text
+
+
+def test_unknown_ids_are_named_and_left_out():
+    done = run("detokenize", "--tokenizer-path", DEMO, 902, 776, 99999)
+    assert done.returncode == 0 and done.stdout == "Hello there\n"
+    assert "99999" in done.stderr
+
+
+def test_a_template_that_is_not_there_is_said_before_the_model_is_read():
+    done = run("serve", "--chat-template", "/nope", "--port", 0, "--model-path", "/also/nope")
+    assert done.returncode == 1 and "--chat-template" in done.stderr and "also" not in done.stderr
+
+
+def test_only_errors_are_shown_where_nothing_else_is_wanted(start):
+    """The progress of loading was shown whatever the level."""
+    assert start("--log-level", "error").output() == ""
+
+
+@pytest.mark.parametrize("field, value", [("grammar", "root ::= \"a\""), ("mirostat", 2), ("typical_p", 0.5),
+                                          ("xtc_probability", 0.1), ("dry_multiplier", 0.8), ("n_predict", 5)])
+def test_fields_of_llama_server_that_change_the_answer_are_refused(mock, field, value):
+    answer = mock.chat("hello", max_tokens=2, **{field: value})
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == field
+
+
+def test_a_field_of_another_api_gets_a_hint(mock):
+    answer = requests.post(mock.url + "/generate", timeout=60, json={"text": "a", "sampling_params": {"max_tokens": 3}})
+    assert answer.status_code == 400 and "max_new_tokens" in answer.json()["error"]["message"]

@@ -1,0 +1,121 @@
+"""Other names for models: a request for an alias goes to the workers of the model, which see its own name."""
+import signal
+import subprocess
+
+import pytest
+import requests
+from conftest import BINARY, wait_until
+from gateway_fleet import Process, RawWorker
+
+CONFIG = """
+policy: round_robin
+enable-igw: true
+show-workers: true
+prometheus-port: 0
+aliases:
+  fast: small
+  '{alias}': large
+workers:
+{workers}
+"""
+
+
+class Models:
+    """Workers of two models, over HTTP and with tokens, behind a gateway with a file."""
+
+    def __init__(self, folder):
+        self.raw = RawWorker(self.take)
+        self.small = Process("serve", "--engine", "mock", "--served-model-name", "small")
+        self.large = Process("serve", "--engine", "mock", "--served-model-name", "large")
+        for worker in (self.small, self.large):
+            worker.wait_ready()
+        self.file = folder / "gateway.yaml"
+        self.write("best")
+        self.gateway = Process("route", "--host", "127.0.0.1", "--config", str(self.file))
+        self.url = self.gateway.url
+        wait_until(lambda: self.models()[:2] == ["large", "plain"] and "small" in self.models(),
+                   lambda: f"{self.models()}: {self.gateway.output()[-2000:]}")
+
+    def write(self, alias):
+        workers = [f"  - {self.small.url}", f"  - grpc://127.0.0.1:{self.large.port}",
+                   f"  - {{url: '{self.raw.url}', models: [plain]}}"]
+        text = CONFIG.format(alias=alias, workers="\n".join(workers))
+        self.file.write_text(text.replace("  fast: small", "  fast: small\n  bare: plain\n  nobody: nothing"))
+
+    @staticmethod
+    def take(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+
+    def models(self):
+        try:
+            return [model["id"] for model in requests.get(self.url + "/v1/models", timeout=5).json()["data"]]
+        except requests.RequestException:
+            return []
+
+    def chat(self, model):
+        body = {"model": model, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}
+        return requests.post(self.url + "/v1/chat/completions", json=body, timeout=60)
+
+    def stop(self):
+        assert self.gateway.end() == 0, self.gateway.output()[-3000:]
+        for worker in (self.small, self.large):
+            worker.kill()
+        self.raw.stop()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    made = Models(tmp_path_factory.mktemp("aliases"))
+    yield made
+    made.stop()
+
+
+def test_aliases_are_listed_beside_the_models_that_are_served(served):
+    assert served.models() == ["large", "plain", "small", "bare", "best", "fast"]
+    listed = requests.get(served.url + "/v1/models", timeout=60).json()["data"]
+    assert {model["id"]: model.get("root") for model in listed}["best"] == "large"
+
+
+@pytest.mark.parametrize("alias, model, worker", [("fast", "small", "w1"), ("best", "large", "w2"), ("small", "small", "w1")])
+def test_a_request_for_an_alias_goes_to_the_workers_of_its_model(served, alias, model, worker):
+    reply = served.chat(alias)
+    assert reply.status_code == 200, reply.text
+    assert reply.headers["x-portico-worker"] == worker
+    assert reply.json()["model"] == model
+
+
+def test_only_the_value_of_the_model_differs_in_what_a_worker_gets(served):
+    sent = b'{"temperature":1.50e0, "model" : "b\\u0061re"\n ,"unknown":{"model":"bare"},  "prompt":"x","user":"bare"}'
+    reply = requests.post(served.url + "/v1/completions", data=sent, headers={"content-type": "application/json"}, timeout=60)
+    assert reply.status_code == 200, reply.text
+    assert served.raw.requests[-1][1] == sent.replace(b'"b\\u0061re"', b'"plain"')
+    form = {"file": ("a.wav", b"RIFF\0\xff", "audio/wav")}
+    reply = requests.post(served.url + "/v1/audio/transcriptions", files=form, data={"model": "bare", "prompt": "bare"}, timeout=60)
+    assert reply.status_code == 200, reply.text
+    body = served.raw.requests[-1][1]
+    assert b'name="model"\r\n\r\nplain\r\n' in body and b'name="prompt"\r\n\r\nbare\r\n' in body and b"RIFF\0\xff" in body
+    assert requests.get(served.url + "/v1/models/fast", timeout=60).status_code in (200, 404)
+
+
+def test_an_alias_whose_model_nobody_serves_is_refused(served):
+    for model in ("nobody", "nothing", "unheard"):
+        reply = served.chat(model)
+        assert reply.status_code == 404 and reply.json()["error"]["code"] == "model_not_found", reply.text
+
+
+def test_aliases_follow_the_file(served):
+    served.write("latest")
+    served.gateway.process.send_signal(signal.SIGHUP)
+    wait_until(lambda: "latest" in served.models() and "best" not in served.models(), lambda: served.gateway.output()[-2000:])
+    assert served.chat("latest").json()["model"] == "large"
+    assert served.chat("best").status_code == 404
+
+
+@pytest.mark.parametrize("aliases, fault", [
+    ("{a: b, b: c}", "`a` stands for `b`, which is an alias"), ("[a]", "`a` is not ALIAS=MODEL"),
+    ("[a=b, a=c]", "`a` is named twice")])
+def test_a_file_with_wrong_aliases_is_refused(tmp_path, aliases, fault):
+    file = tmp_path / "wrong.yaml"
+    file.write_text(f"aliases: {aliases}\n")
+    checked = subprocess.run([str(BINARY), "check", str(file)], capture_output=True, text=True, timeout=60)
+    assert checked.returncode != 0 and fault in checked.stderr + checked.stdout

@@ -1,0 +1,191 @@
+"""How many requests the gateway lets in and where they go when a worker is slow: rates, limits that change, hedging; and what
+browsers, histograms and log files get."""
+import threading
+import time
+
+import pytest
+import requests
+from conftest import wait_until
+from gateway_fleet import Process, RawWorker
+
+
+def ok(connection, head, body):
+    connection.sendall(b"HTTP/1.1 200 OK\r\nVary: accept\r\nContent-Length: 2\r\n\r\nok")
+
+
+@pytest.fixture
+def route():
+    """route([answer, …], *flags) -> (workers, gateway)"""
+    made = []
+
+    def start(answers, *flags):
+        workers = [RawWorker(answer) for answer in answers]
+        gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--worker-urls",
+                          *[worker.url for worker in workers], *flags)
+        made.append((workers, gateway))
+        gateway.wait_ready("/readiness")
+        wait_until(lambda: gateway.metric("portico_gateway_worker_healthy") == len(workers), gateway.output)
+        return workers, gateway
+
+    yield start
+    for workers, gateway in made:
+        assert gateway.end() == 0, gateway.output()[-3000:]
+        for worker in workers:
+            worker.stop()
+
+
+def state(gateway):
+    return requests.get(gateway.url + "/workers", timeout=60).json()["workers"]
+
+
+def post(gateway, **keywords):
+    return requests.post(gateway.url + "/v1/completions", json={}, timeout=60, **keywords)
+
+
+class Slow:
+    """Answers after a hedge has gone out, never, or when it is told to."""
+
+    def __init__(self):
+        self.go, self.left = threading.Event(), threading.Event()
+
+    def __call__(self, connection, head, body):
+        connection.settimeout(0.1)
+        while not self.go.is_set():
+            try:
+                if connection.recv(1) == b"":
+                    self.left.set()
+                    return False
+            except TimeoutError:
+                continue
+            except OSError:
+                self.left.set()
+                return False
+        return ok(connection, head, body)
+
+
+def test_a_slow_request_goes_to_a_second_worker_and_the_first_answer_counts(route):
+    slow = Slow()
+    workers, gateway = route([slow, ok], "--policy", "round_robin", "--hedge-after-ms", "50")
+    for _ in range(2):
+        assert post(gateway).text == "ok"
+    assert slow.left.wait(60), "the slow worker's connection is closed"
+    assert len(workers[1].requests) == 2
+    assert gateway.metric("portico_gateway_hedges_total") == len(workers[0].requests) >= 1
+    assert [worker["load"] for worker in state(gateway)] == [0, 0]
+
+
+def test_the_slow_worker_may_win_and_a_hedge_that_fails_harms_nobody(route):
+    slow = Slow()
+
+    def fail(connection, head, body):
+        if len(workers[0].requests):
+            connection.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+            slow.go.set()
+        else:
+            ok(connection, head, body)
+
+    workers, gateway = route([slow, fail], "--policy", "round_robin", "--hedge-after-ms", "50")
+    while not workers[0].requests:
+        assert post(gateway).text == "ok"
+    assert gateway.metric("portico_gateway_hedges_total") == 1
+    assert [worker["load"] for worker in state(gateway)] == [0, 0]
+
+
+def test_a_rate_lets_so_many_requests_begin_in_a_second(route):
+    _, gateway = route([ok], "--rate-limit-tokens-per-second", "4", "--queue-size", "2")
+    begun = time.time()
+    codes = []
+    threads = [threading.Thread(target=lambda: codes.append(post(gateway).status_code)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    passed = codes.count(200)
+    assert codes.count(429) == 8 - passed
+    assert 6 <= passed <= 6 + 4 * (time.time() - begun)
+
+
+def test_a_reload_changes_limits(tmp_path):
+    hold = threading.Event()
+    worker = RawWorker(lambda connection, head, body: (hold.wait(60), ok(connection, head, body))[1])
+    file = tmp_path / "fleet.yaml"
+    text = f"workers: ['{worker.url}']\nqueue-size: 10\nmax-concurrent-requests: "
+    file.write_text(text + "1\n")
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--config", file)
+    codes = []
+    threads = [threading.Thread(target=lambda: codes.append(post(gateway).status_code)) for _ in range(3)]
+    try:
+        gateway.wait_ready("/readiness")
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: gateway.metric("portico_gateway_queued") == 2, "nobody waits")
+        file.write_text(text + "3\n")
+        gateway.process.send_signal(1)
+        wait_until(lambda: len(worker.requests) == 3, gateway.output)
+        assert "limits changed" in gateway.output()
+        hold.set()
+        for thread in threads:
+            thread.join()
+        assert codes == [200] * 3
+        assert gateway.end() == 0
+    finally:
+        hold.set()
+        gateway.kill()
+        worker.stop()
+
+
+def test_pages_of_allowed_origins_may_read_answers(route):
+    _, gateway = route([ok], "--cors-allowed-origins", "https://a.example", "https://b.example", "--api-key", "k")
+    ask = {"Origin": "https://b.example", "Access-Control-Request-Method": "POST",
+           "Access-Control-Request-Headers": "authorization, content-type"}
+    said = requests.options(gateway.url + "/v1/completions", headers=ask, timeout=60)
+    assert said.status_code == 204 and said.headers["access-control-allow-origin"] == "https://b.example"
+    assert said.headers["access-control-allow-headers"] == "authorization, content-type"
+    key = {"Authorization": "Bearer k"}
+    said = post(gateway, headers={"Origin": "https://a.example", **key})
+    assert said.text == "ok" and said.headers["access-control-allow-origin"] == "https://a.example"
+    assert said.headers["vary"] == "origin"
+    assert "access-control-allow-origin" not in post(gateway, headers={"Origin": "https://c.example", **key}).headers
+    assert "access-control-allow-origin" not in post(gateway, headers=key).headers
+
+
+def test_histograms_have_the_buckets_that_are_named_and_the_log_goes_to_a_folder(route, tmp_path):
+    _, gateway = route([ok], "--prometheus-duration-buckets", "0.5", "2.5", "--log-dir", tmp_path / "logs")
+    post(gateway)
+    lines = requests.get(gateway.url + "/metrics", timeout=60).text.splitlines()
+    assert [line.split('le="')[1].split('"')[0] for line in lines
+            if line.startswith("portico_gateway_request_seconds_bucket")] == ["0.5", "2.5", "+Inf"]
+    assert "is healthy" in (tmp_path / "logs/portico.log").read_text()
+
+
+def test_a_worker_that_breaks_the_protocol_is_told_once_and_counted(route):
+    def garble(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc")
+        return False
+
+    _, gateway = route([garble], "--disable-retries")
+    for _ in range(3):
+        assert post(gateway).status_code in (502, 503)
+    assert gateway.output().count("breaks the protocol") == 1
+    assert gateway.metric("portico_gateway_attempt_failures_total") >= 1
+
+
+def test_control_keys_guard_workers_and_controls_and_are_audited(route):
+    _, gateway = route([ok])
+    assert gateway.end() == 0
+    gateway.flags += ["--api-key", "client", "--control-plane-audit-enabled", "--control-plane-api-keys",
+                      "ops:Operations:admin:k1", "eye:Reader:user:k2"]
+    gateway.start()
+    gateway.wait_ready("/readiness")
+
+    def ask(method, path, key):
+        return requests.request(method, gateway.url + path, headers={"Authorization": "Bearer " + key}, timeout=60,
+                                json={"url": "http://127.0.0.1:1"}).status_code
+
+    assert ask("POST", "/v1/completions", "client") == 200
+    assert ask("POST", "/v1/completions", "k1") == 401
+    assert [ask("GET", "/workers", key) for key in ("client", "k1", "k2")] == [401, 200, 200]
+    assert [ask("POST", "/workers", key) for key in ("client", "k2", "k1")] == [401, 403, 202]
+    assert ask("POST", "/flush_cache", "k2") == 403
+    assert "control: POST /workers of ops from 127.0.0.1" in gateway.output() and "k1" not in gateway.output().split(
+        "listening")[-1]

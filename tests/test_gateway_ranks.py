@@ -1,0 +1,63 @@
+"""`--dp-aware`: each data-parallel rank of a server is a worker of its own."""
+import json
+
+import requests
+from conftest import wait_until
+from gateway_fleet import Process, RawWorker
+
+
+def server(ranks):
+    """A worker of so many ranks; ranks[0] may change."""
+    def answer(connection, head, body):
+        said = json.dumps({"dp_size": ranks[0]} if head.split(b" ")[1] == b"/server_info" else {}).encode()
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(said) + said)
+
+    return RawWorker(answer)
+
+
+def asked(worker):
+    return [(head.lower(), body) for head, body in worker.requests if b"/v1/completions" in head]
+
+
+def workers(gateway):
+    return requests.get(gateway.url + "/workers", timeout=60).json()["workers"]
+
+
+def test_requests_are_spread_over_the_ranks_that_a_server_names():
+    worker = server([2])
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--dp-aware", "--policy", "round_robin",
+                      "--worker-urls", worker.url)
+    try:
+        gateway.wait_ready("/readiness")
+        wait_until(lambda: all(one["is_healthy"] for one in workers(gateway)), lambda: str(workers(gateway)))
+        assert [(one["url"], one["base_url"], one["dp_rank"], one["dp_size"]) for one in workers(gateway)] == [
+            (f"{worker.url}@{rank}", worker.url, rank, 2) for rank in range(2)]
+        for _ in range(4):
+            requests.post(gateway.url + "/v1/completions", json={"prompt": "x"}, timeout=60,
+                          headers={"X-Data-Parallel-Rank": "7"})
+        told = [(json.loads(body)["data_parallel_rank"], head.count(b"x-data-parallel-rank"),
+                 b"x-data-parallel-rank: %d\r\n" % json.loads(body)["data_parallel_rank"] in head)
+                for head, body in asked(worker)]
+        assert sorted(told) == [(0, 1, True)] * 2 + [(1, 1, True)] * 2
+        chosen = requests.post(gateway.url + "/v1/completions", json={"routed_dp_rank": 1}, timeout=60)
+        assert chosen.status_code == 400 and "routed_dp_rank" in chosen.text
+        assert requests.post(f"{gateway.url}/remove_worker?url={worker.url}", timeout=60).status_code == 200
+        assert workers(gateway) == []
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()
+        worker.stop()
+
+
+def test_a_server_that_does_not_say_its_ranks_is_not_used():
+    worker = server([None])
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--dp-aware", "--worker-urls", worker.url)
+    try:
+        wait_until(lambda: "has no dp_size" in gateway.output(), gateway.output)
+        assert not gateway.answers("/readiness")
+        assert requests.post(gateway.url + "/v1/completions", json={}, timeout=60).status_code == 503
+        assert not asked(worker)
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()
+        worker.stop()

@@ -1,0 +1,214 @@
+"""Grammars that are made to hurt: none takes the server long, none reaches the engine, and it goes on as before."""
+import concurrent.futures
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import socket
+import threading
+import time
+
+import pytest
+import requests
+
+from conftest import wait_until
+
+
+def ask(server, timeout=60, **fields):
+    body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, **fields}
+    return requests.post(server.url + "/v1/chat/completions", json=body, timeout=timeout)
+
+
+def named(schema):
+    return {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}}
+
+
+def nested(depth, leaf):
+    for _ in range(depth):
+        leaf = {"type": "array", "items": leaf}
+    return leaf
+
+
+def branching(depth):
+    """2^depth ways to hold at once."""
+    return {"allOf": [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(depth)],
+            "properties": {f"{c}{i}": {"type": "integer"} for i in range(depth) for c in "ab"}}
+
+
+HOSTILE = [
+    named(nested(100, {"type": "integer"})),
+    named({"enum": [f"{'x' * 100}{i}" for i in range(4000)]}),
+    named({"type": "string", "pattern": "(a{1,100}){1,100}"}),
+    named({"type": "string", "pattern": "(" * 300 + "a" + ")" * 300}),
+    named({"type": "string", "maxLength": 10**9}),
+    named({"type": "array", "items": {"type": "array", "maxItems": 900, "items": {"type": "null"}}, "maxItems": 10**7}),
+    named(branching(40)),
+    named({"properties": {f"p{i}": {"type": "string"} for i in range(30000)}}),
+    named({"$ref": "#"}),
+    named({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}),
+    {"regex": "(a|a)*" * 200},
+    {"regex": "(" * 5000},
+    {"regex": "((a{0,100}){0,100}){0,100}"},
+    {"regex": "[\\u0000-\\u{10ffff}]{10000}" * 20},
+    {"ebnf": "root ::= root root | root"},
+    {"ebnf": "root ::= " + "(" * 20000 + '"a"' + ")" * 20000},
+    {"ebnf": 'root ::= ("a"{0,9000} "b"{0,9000}){0,9000}'},
+    {"ebnf": "\n".join(["root ::= r0"] + [f'r{i} ::= r{i + 1} r{i + 1} | "a"' for i in range(3000)] + ['r3000 ::= "b"'])},
+    {"structural_tag": {"type": "structural_tag", "format": json.loads(
+        '{"type":"sequence","elements":[' * 60 + '{"type":"any_text"}' + "]}" * 60)}},
+    {"guided_choice": ["y" * 1000 + str(i) for i in range(500)]},
+]
+
+
+def variant(i):
+    """The i-th of endless different ones: only equal texts share a compilation."""
+    fields = json.loads(json.dumps(HOSTILE[i % len(HOSTILE)]))
+    tail = f"z{i}"
+    if "response_format" in fields:
+        fields["response_format"]["json_schema"]["schema"]["title"] = tail
+    elif "regex" in fields:
+        fields["regex"] += tail
+    elif "ebnf" in fields:
+        fields["ebnf"] += f'\n{tail} ::= "z"'
+    elif "guided_choice" in fields:
+        fields["guided_choice"].append(tail)
+    return fields
+
+
+@contextlib.contextmanager
+def health_times(server):
+    times, stop = [], threading.Event()
+
+    def probe():
+        while not stop.is_set():
+            start = time.monotonic()
+            assert requests.get(server.url + "/health", timeout=10).status_code == 200
+            times.append(time.monotonic() - start)
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=probe)
+    thread.start()
+    yield times
+    stop.set()
+    thread.join()
+
+
+def children_of(pid):
+    """Of all its threads."""
+    return [int(child) for file in pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+            for child in file.read_text(encoding="ascii").split()]
+
+
+def name_of(pid):
+    with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+        return file.read().strip()
+
+
+@pytest.mark.parametrize("i", range(len(HOSTILE)))
+def test_a_hostile_grammar_is_answered_soon_and_fairly(demo, i):
+    # vllm#54003: compiling without limit.
+    start = time.monotonic()
+    answer = ask(demo, **HOSTILE[i])
+    assert answer.status_code in (200, 400), answer.text
+    assert time.monotonic() - start < 15
+    if answer.status_code == 400:
+        assert answer.json()["error"]["param"] == next(iter(HOSTILE[i]))
+
+
+def test_two_hundred_hostile_grammars_at_once_hold_nobody_up(demo):
+    start = time.monotonic()
+    with health_times(demo) as times, concurrent.futures.ThreadPoolExecutor(200) as pool:
+        answers = list(pool.map(lambda i: ask(demo, **variant(i)), range(200)))
+    took = time.monotonic() - start
+    counts = {code: sum(a.status_code == code for a in answers) for code in {a.status_code for a in answers}}
+    times.sort()
+    print(f"{counts} in {took:.1f} s, /health p50 {1000 * times[len(times) // 2]:.1f} ms, "
+          f"p99 {1000 * times[len(times) * 99 // 100]:.1f} ms")
+    assert counts.keys() <= {200, 400, 429}
+    assert took < 30
+    demo.settle()
+    assert ask(demo, regex="[0-9]{2}").status_code == 200
+
+
+def test_clients_that_leave_while_their_grammars_compile_leave_nothing_behind(demo):
+    for i in range(30):
+        body = json.dumps({"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8, **variant(1000 + i)}).encode()
+        with socket.create_connection(("127.0.0.1", demo.port)) as sock:
+            sock.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                         + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    wait_until(lambda: ask(demo, regex=f"[0-9]{{{2}}}").status_code == 200, "the compiler is stuck")
+    demo.settle()
+
+
+def test_a_request_can_be_aborted_while_its_grammar_compiles(demo):
+    fields = {"text": "one", "rid": "early", "sampling_params": {
+        "max_new_tokens": 8, "ebnf": 'root ::= ("a"{0,9000} "b"{0,9001}){0,9000}'}}
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(requests.post, demo.url + "/generate", json=fields, timeout=60)
+        time.sleep(0.3)
+        requests.post(demo.url + "/abort_request", json={"rid": "early"}, timeout=60)
+        assert answer.result().status_code in (200, 400, 429)
+    demo.settle()
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_an_answer_that_is_cut_off_is_the_beginning_of_one_that_fits(demo, most):
+    schema = {"const": "abcdefghijklmnop"}
+    choice = ask(demo, max_tokens=most, **named(schema)).json()["choices"][0]
+    assert choice["finish_reason"] == "length"
+    assert '"abcdefghijklmnop"'.startswith(choice["message"]["content"])
+
+
+def test_choices_with_log_probabilities_fit_and_have_one_for_each_token(demo):
+    answer = ask(demo, n=8, logprobs=True, top_logprobs=3, temperature=1, max_tokens=64, **named({"enum": ["red", "green"]}))
+    assert answer.status_code == 200, answer.text
+    assert len(answer.json()["choices"]) == 8
+    for choice in answer.json()["choices"]:
+        assert choice["message"]["content"] in ('"red"', '"green"')
+        tokens = choice["logprobs"]["content"]
+        assert "".join(t["token"] for t in tokens).startswith(choice["message"]["content"])
+        # The model's own, not those after the grammar: several tokens stay likely.
+        assert any(t["logprob"] < -0.01 for t in tokens)
+
+
+@pytest.mark.parametrize("ebnf", ['root ::= root root | "a" | "b"', 'root ::= ([a-z] [a-z]? [a-z]?)* ([a-z]{1,50})* "."'])
+def test_a_grammar_that_is_slow_to_apply_ends_its_own_answer_alone(demo, ebnf):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(requests.post, demo.url + "/generate", timeout=120, json={
+            "text": "one", "sampling_params": {"ebnf": ebnf, "max_new_tokens": 1500, "temperature": 1, "ignore_eos": True}})
+        time.sleep(0.5)
+        start = time.monotonic()
+        beside = ask(demo, max_tokens=32)
+        took = time.monotonic() - start
+        answer = slow.result()
+    assert beside.status_code == 200 and took < 20
+    assert answer.status_code == 200 or answer.json()["error"] == {
+        "message": "ebnf: it takes too long to apply", "type": "invalid_request_error", "param": "ebnf", "code": None}
+
+
+def test_an_answer_that_ends_at_once_is_an_answer(demo):
+    for fields in ({"regex": ""}, {"regex": "(a)?", "logit_bias": {}}, {"guided_choice": ["a", "b"], "max_tokens": 1}):
+        assert ask(demo, **fields).status_code == 200, fields
+
+
+def test_a_compiling_process_that_is_killed_is_replaced(start):
+    # Grammars were answered with 503 until the server was restarted.
+    server = start("--engine", "llama", "--threads", "1")
+    assert ask(server, regex="[0-9]{2}").status_code == 200
+    killed = set()
+    for i in range(3):
+        [pid] = [child for child in children_of(server.process.pid) if name_of(child) == "portico-grammar"]
+        assert pid not in killed
+        os.kill(pid, signal.SIGKILL)
+        killed.add(pid)
+        assert ask(server).status_code == 200
+        answers = []
+
+        def answered():
+            answers.append(ask(server, regex=f"[0-9]{{{i + 3}}}"))  # one that is not in the cache
+            return answers[-1].status_code == 200
+        wait_until(answered, lambda: answers[-1].text)
+        assert {a.status_code for a in answers} <= {200, 503}
+        assert len(answers[-1].json()["choices"][0]["message"]["content"]) == i + 3
+    assert f"portico_grammar_compiler_restarts_total {len(killed)}" in requests.get(server.url + "/metrics").text

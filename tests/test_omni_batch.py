@@ -1,0 +1,73 @@
+"""Batches of speech, and how a speech has ended."""
+import base64
+
+import pytest
+import requests
+
+from conftest import Server
+
+PIPELINE = """voices: {x: default}
+stages:
+  - {name: talk, factory_path: portico.mock, factory: {chunks: 100, text: false}, stream_to: [encode]}
+  - {name: encode, factory_path: portico.encode, terminal: true}
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    path = tmp_path_factory.mktemp("omni") / "mock.yaml"
+    path.write_text(PIPELINE)
+    server = Server("--pipeline", str(path), "--engine", "mock")
+    yield server
+    server.stop()
+
+
+def post(server, path, **body):
+    return requests.post(server.url + path, json=body, timeout=60)
+
+
+def test_batches_answer_each_item_by_itself(server):
+    answer = post(server, "/v1/audio/speech/batch", response_format="pcm", voice="x", items=[
+        {"input": "a"}, {"input": "b", "voice": "nobody"}, {"input": "c", "response_format": "wav"}, {"input": "d", "stream": True}, "e",
+        {"input": "fail-late"}]).json()
+    assert (answer["total"], answer["succeeded"], answer["failed"]) == (6, 2, 4)
+    results = answer["results"]
+    assert len(base64.b64decode(results[0]["audio_data"])) == 100 * 960
+    wav = base64.b64decode(results[2]["audio_data"])
+    assert wav[:4] == b"RIFF" and wav[40:44] == (100 * 960).to_bytes(4, "little") and results[2]["media_type"] == "audio/wav"
+    assert [r["error"]["param"] for r in results if "error" in r] == ["items.1.voice", "items.3.stream", "items.4", None]
+    assert [r["index"] for r in results] == list(range(6))
+
+
+@pytest.mark.parametrize("param,body", [
+    ("items", {}), ("items", {"items": []}), ("items", {"items": [{"input": "a"}] * 33}), ("items", {"items": "a"}),
+    ("stream", {"items": [{"input": "a"}], "stream": True}), ("items", {"items": [{"input": "a"}], "input": "b"}),
+])
+def test_wrong_batches_are_refused_and_the_field_named(server, param, body):
+    answer = post(server, "/v1/audio/speech/batch", **body)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == param
+
+
+def test_how_a_speech_ended_is_told_afterwards(server):
+    answer = post(server, "/v1/audio/speech", input="hello", response_format="pcm")
+    outcome = requests.get(f"{server.url}/v1/audio/speech/{answer.headers['x-request-id']}", timeout=60).json()
+    assert outcome["finish_reason"] == "stop" and outcome["usage"] == {"input_tokens": 3, "output_tokens": 100, "total_tokens": 103}
+    events = post(server, "/v1/audio/speech", input="hello", response_format="pcm", stream_format="sse").text
+    assert '"usage":{"input_tokens":3,"output_tokens":100,"total_tokens":103}' in events
+    assert post(server, "/v1/audio/speech", input="fail-now", request_id="mine").status_code == 500
+    outcome = requests.get(f"{server.url}/v1/audio/speech/speech-mine", timeout=60).json()
+    assert outcome["finish_reason"] == "error" and outcome["error"]
+    unknown = requests.get(f"{server.url}/v1/audio/speech/none", timeout=60)
+    assert unknown.status_code == 404 and unknown.json()["error"]["param"] == "request_id"
+
+
+def test_clients_that_leave_a_batch_leave_nothing_behind(server):
+    with pytest.raises(requests.exceptions.ReadTimeout):
+        requests.post(server.url + "/v1/audio/speech/batch", json={"items": [{"input": "a"}] * 32}, timeout=0.001)
+    server.wait_for("portico_pipeline_requests_running", 0)
+
+
+def test_voices_cannot_be_uploaded_where_none_can_be_cloned(server):
+    answer = requests.post(server.url + "/v1/audio/voices", files={"audio_sample": ("a.wav", b"x")}, data={"name": "me", "consent": "yes"}, timeout=60)
+    assert answer.status_code == 400 and "clone" in answer.json()["error"]["message"]
+    assert requests.get(server.url + "/v1/audio/voices?names_only=true", timeout=60).json() == {"uploaded_voice_names": []}

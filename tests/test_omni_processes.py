@@ -1,0 +1,318 @@
+"""Stages in processes of their own: what clients see while these work, die, stop and talk nonsense."""
+import concurrent.futures
+import contextlib
+import os
+import pathlib
+import signal
+import struct
+import time
+
+import pytest
+import requests
+
+from conftest import SANITIZED, wait_until
+
+STAGES = pathlib.Path(__file__).resolve().parent
+PATIENCE = 30 if SANITIZED else 10
+
+
+def write(path, *stages, head=""):
+    path.write_text(head + "stages:\n" + "".join(f"  - {{{stage}}}\n" for stage in stages))
+    return path
+
+
+def python(name, function, more="stream_to: [encode]"):
+    return f"name: {name}, factory_path: stages_for_test.{function}, env: {{PYTHONPATH: '{STAGES}'}}, {more}"
+
+
+ENCODE = "name: encode, factory_path: portico.encode, terminal: true"
+
+
+@pytest.fixture
+def pipeline(start, tmp_path):
+    """pipeline(*stages, head=…) -> a server that runs them."""
+    def make(*stages, head=""):
+        return start("--pipeline", str(write(tmp_path / "p.yaml", *stages, head=head)), "--engine", "mock")
+    return make
+
+
+def say(server, text, **fields):
+    return requests.post(server.url + "/v1/audio/speech", json={"input": text, "response_format": "pcm", **fields}, timeout=60)
+
+
+def health(server):
+    return requests.get(server.url + "/health", timeout=60)
+
+
+def children(server):
+    """Pids of the server's stage processes, oldest first."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            status = (entry / "status").read_text()
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        stage = b"omni-stage" in words or any(word.endswith(b"stage.py") for word in words)
+        if f"PPid:\t{server.process.pid}\n" in status and stage and "State:\tZ" not in status:
+            found.append(int(entry.name))
+    return sorted(found)
+
+
+def open_files(pid):
+    """What the process has open; what is closed, or the process that ends, while this looks is left out."""
+    found = []
+    with contextlib.suppress(FileNotFoundError):
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return found
+
+
+def steps(answer):
+    assert answer.status_code == 200, answer.text
+    samples = struct.unpack(f"<{len(answer.content) // 2}h", answer.content)
+    return list(samples[::480])
+
+
+MOCK = "factory_path: portico.mock, factory: {chunks: 5, delay_ms: %s, text: false}, stream_to: [encode]"
+
+
+def test_native_stages_in_processes_answer_as_in_one(pipeline):
+    server = pipeline("name: talk, process: p1, " + MOCK % 1,
+                      ENCODE.replace("name: encode,", "name: encode, process: p2,"))
+    assert len(children(server)) == 2
+    assert steps(say(server, "hello")) == [0, 327, 655, 983, 1310]
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda _: steps(say(server, "hello")), range(64)))
+    assert answers == [[0, 327, 655, 983, 1310]] * 64
+    assert say(server, "fail-now").status_code == 500
+    assert health(server).text == "ok\n"
+    translated = requests.post(server.url + "/v1/audio/translations", files={"file": ("a", b"x")}, timeout=60)
+    assert translated.status_code == 400 and "translates" in translated.json()["error"]["message"]
+
+
+def test_nothing_is_left_when_the_server_ends_however_it_ends(pipeline, start, tmp_path):
+    server = pipeline("name: talk, process: p1, " + MOCK % 1, ENCODE)
+    pids = children(server)
+    server.stop()
+    server.stop = lambda: None
+    assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
+    killed = start("--pipeline", str(tmp_path / "p.yaml"), "--engine", "mock")
+    pids = children(killed)
+    os.kill(killed.process.pid, signal.SIGKILL)
+    killed.process.wait()
+    killed.stop = lambda: None
+    killed.log.close()
+    os.unlink(killed.log.name)
+
+    def gone():
+        return all(not os.path.exists(f"/proc/{pid}") or "State:\tZ" in pathlib.Path(f"/proc/{pid}/status").read_text() for pid in pids)
+    wait_until(gone, "stage processes outlive the server")
+
+
+def test_a_killed_stage_comes_back_and_its_silent_requests_begin_anew(pipeline, tmp_path):
+    """Requests that have shown nothing are answered; those that have end, and the stage is named."""
+    marker = tmp_path / "go"
+    server = pipeline(python("voice", "Hold", f"factory: {{marker: '{marker}'}}, stream_to: [encode]"), ENCODE)
+    before = len(open_files(server.process.pid))
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        # Not the answers themselves, which would keep their connections.
+        silent = [pool.submit(lambda: say(server, "hold").status_code) for _ in range(4)]
+        begun = [pool.submit(lambda: say(server, "first hold", stream_format="sse").text) for _ in range(3)]
+        server.wait_for("portico_stage_parts_total", 7 + 3)  # 7 texts, and the first sound of 3
+        marker.touch()
+        os.kill(children(server)[0], signal.SIGKILL)
+        told = time.monotonic()
+        for answer in begun:
+            text = answer.result(PATIENCE)
+            assert "stage `voice` has ended" in text and '"type":"error"' in text
+        assert time.monotonic() - told < PATIENCE
+        assert [answer.result(PATIENCE) for answer in silent] == [200] * 4
+    assert server.metric("portico_stage_replays_total") == 4
+    assert server.metric("portico_stage_process_restarts_total") == 1
+    server.wait_for("portico_pipeline_requests_running", 0)
+    wait_until(lambda: health(server).text == "ok\n", "the stage is not back")
+    assert say(server, "hello").status_code == 200
+    wait_until(lambda: len(open_files(server.process.pid)) <= before, "descriptors are left")
+    assert not any("memfd" in name for name in open_files(server.process.pid))
+
+
+def test_a_stage_that_may_not_replay_ends_its_requests_with_503(pipeline):
+    server = pipeline(python("voice", "Hold", "replay: false, restart: false, stream_to: [encode]"), ENCODE)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        held = pool.submit(say, server, "hold")
+        server.wait_for("portico_stage_parts_total", 1)
+        os.kill(children(server)[0], signal.SIGKILL)
+        answer = held.result(PATIENCE)
+    assert answer.status_code == 503 and "stage `voice`" in answer.json()["error"]["message"]
+    wait_until(lambda: health(server).text.startswith("degraded: stage voice: 1 of 1 processes have ended"), "health says nothing")
+    assert health(server).status_code == 200
+    assert say(server, "hello").status_code == 503
+
+
+def test_a_stopped_stage_is_ended_within_its_stall_timeout(pipeline):
+    """SIGSTOP: no error, no end of file, just silence (vllm-omni#4463)."""
+    server = pipeline(python("voice", "Hold", "stall_timeout_s: 8, replay: false, stream_to: [encode]"), ENCODE)
+    os.kill(children(server)[0], signal.SIGSTOP)
+    start = time.monotonic()
+    answer = say(server, "hello")
+    assert answer.status_code == 503 and "stage `voice`" in answer.json()["error"]["message"]
+    assert 1 < time.monotonic() - start < 8 + PATIENCE
+    wait_until(lambda: say(server, "hello").status_code == 200, "the stage is not back")
+
+
+@pytest.mark.parametrize("kind", ["noise", "empty", "stranger", "twice", "numbers", "long"])
+def test_a_stage_that_sends_garbage_is_ended_and_counted(garbled, kind):
+    ended = garbled.metric("portico_stage_garbage_total")
+    answer = say(garbled, kind)
+    if kind != "twice":  # its first end is a good one, without any sound
+        assert answer.status_code == 503 and "stage `voice`" in answer.json()["error"]["message"]
+    garbled.wait_for("portico_stage_garbage_total", ended + 1)
+    wait_until(lambda: say(garbled, "fine").status_code == 200, "the stage is not back")
+    assert "Traceback" not in answer.text and "/" not in answer.json()["error"]["message"]
+
+
+@pytest.fixture(scope="module")
+def garbled(serve, tmp_path_factory):
+    path = write(tmp_path_factory.mktemp("garbage") / "p.yaml", python("voice", "Garbage", "replay: false, stream_to: [encode]"), ENCODE)
+    return serve("--pipeline", str(path))
+
+
+def test_replicas_take_over(pipeline, tmp_path):
+    server = pipeline(python("voice", "spell", "factory: {delay: 0.02}, replay: true, stream_to: [encode]"), ENCODE,
+                      head="processes: {voice: {num_replicas: 2}}\n")
+    assert len(children(server)) == 2
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = [pool.submit(say, server, "one two three", stream_format="sse") for _ in range(40)]
+        os.kill(children(server)[0], signal.SIGKILL)
+        texts = [answer.result(PATIENCE).text for answer in answers]
+    done = sum("speech.audio.done" in text for text in texts)
+    told = sum("stage `voice` has ended" in text for text in texts)
+    assert done + told == 40 and done >= 20
+    wait_until(lambda: health(server).text == "ok\n", "the replica is not back")
+
+
+def test_python_stages_are_functions_generators_and_classes(pipeline):
+    server = pipeline(python("shout", "shout", "factory: {mark: ' now'}, stream_to: [same]"), python("same", "same", "stream_to: [voice]"),
+                      python("voice", "spell"), ENCODE)
+    assert len(children(server)) == 3
+    assert steps(say(server, "one two three")) == [1, 2, 3, 4]
+
+
+def test_python_stages_tell_clients_only_what_they_want_to(pipeline):
+    server = pipeline(python("voice", "Hold"), ENCODE)
+    refused = say(server, "refuse")
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "input"
+    assert "does not say that" in refused.json()["error"]["message"]
+    crashed = say(server, "crash")
+    assert crashed.status_code == 500 and "secret" not in crashed.text
+    assert "RuntimeError: a secret" in server.output()
+    voice = f"pid{children(server)[0]}"
+    assert voice in requests.get(server.url + "/v1/audio/voices", timeout=60).json()["voices"]
+
+
+def test_tensors_pass_through_shared_memory(pipeline):
+    server = pipeline(python("make", "to_tensor", "stream_to: [pass]"), "name: pass, factory_path: portico.pass, process: p, stream_to: [use]",
+                      python("use", "from_tensor"), ENCODE)
+    assert steps(say(server, "hello")) == [1000]
+    wait_until(lambda: not any("memfd" in name for pid in [server.process.pid, *children(server)] for name in open_files(pid)),
+               "shared memory is left")
+
+
+def test_a_client_that_does_not_read_stops_the_stage_and_one_that_leaves_ends_it(pipeline):
+    server = pipeline(python("voice", "Hold"), ENCODE)
+    with requests.post(server.url + "/v1/audio/speech", json={"input": "endless", "response_format": "pcm"}, stream=True, timeout=60) as answer:
+        next(answer.iter_content(1000))
+        taken = [-1.0]
+
+        def stopped():
+            time.sleep(0.5)
+            taken.append(server.metric("portico_stage_parts_total", stage="encode"))
+            return taken[-1] == taken[-2]
+        wait_until(stopped, "the stage goes on")
+        assert taken[-1] < 1000
+        assert say(server, "hello").status_code == 200
+    server.wait_for("portico_pipeline_requests_running", 0)
+    wait_until(lambda: steps(say(server, "hello")) is not None, "the stage hangs")
+
+
+def test_wrong_processes_are_refused_before_anything_starts(tmp_path):
+    from test_omni import omni_command
+    for stages, why in (
+            ([python("a", "nothing", "terminal: true")], "has no attribute"),
+            ([python("a", "shout", "factory: {loud: 1}, terminal: true")], "unexpected keyword argument 'loud'"),
+            (["name: a, factory_path: no_such_module.f, terminal: true"], "No module named"),
+            (["name: a, factory_path: portico.engine, process: p, terminal: true"], "works in the server's own process"),
+            (["name: a, factory_path: portico.mock, env: {A: b}, terminal: true"], "takes neither `python` nor `env`"),
+            ([python("a", "same", "process: p, stream_to: [b]"), "name: b, factory_path: portico.pass, process: p, terminal: true"], "cannot share"),
+            (["name: a, factory_path: m.f, python: /no/such/python, terminal: true"], "has ended")):
+        refused = omni_command("check", str(write(tmp_path / "p.yaml", *stages)))
+        assert refused.returncode == 1 and why in refused.stderr, refused.stderr
+    refused = omni_command("check", str(write(tmp_path / "p.yaml", "name: a, factory_path: portico.mock, terminal: true",
+                                              head="processes: {q: {num_replicas: 2}}\n")))
+    assert "no stage runs in the process `q`" in refused.stderr
+
+
+# A program that speaks: a sample for each byte that it reads, as espeak-ng writes WAV (sizes unknown).
+SPEAKER = """import struct, sys, time
+voice, text = sys.argv[1], sys.stdin.buffer.read().strip()
+if b"fail" in text:
+    sys.exit(3)
+rate = 16000 if b"slow" in text else 22050
+sys.stdout.buffer.write(b"RIFF\\xff\\xff\\xff\\x7fWAVEfmt " + struct.pack("<IHHIIHH", 16, 1, 1, rate, rate * 2, 2, 16) + b"data\\xff\\xff\\xff\\x7f")
+while b"endless" in text:
+    sys.stdout.buffer.write(bytes(4096))
+sys.stdout.buffer.write(b"".join(struct.pack("<h", len(voice) * 100 + byte) for byte in text))
+"""
+
+
+def speaking(server):
+    """Whether a program runs for the server."""
+    for status in pathlib.Path("/proc").glob("[0-9]*/status"):
+        try:
+            words = (status.parent / "cmdline").read_bytes()
+            if f"PPid:\t{server.process.pid}\n" in status.read_text() and b"speak.py" in words:
+                return True
+        except OSError:
+            pass  # it has just ended
+    return False
+
+
+@pytest.fixture(scope="module")
+def speaker(serve, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("speaker")
+    (folder / "speak.py").write_text(SPEAKER)
+    path = write(folder / "p.yaml", "name: sentences, factory_path: portico.sentences, factory: {language: any}, stream_to: [say]",
+                 f"name: say, factory_path: portico.command, factory: {{command: [python3, '{folder}/speak.py', '{{voice}}'], voices: [a, bb]}}, stream_to: [encode]", ENCODE)
+    return serve("--pipeline", str(path))
+
+
+def test_a_program_speaks_any_language(speaker):
+    text = "\u4f60\u597d"
+    answer = say(speaker, text, sample_rate=22050, voice="bb")
+    assert answer.status_code == 200, answer.text
+    samples = struct.unpack(f"<{len(answer.content) // 2}h", answer.content)
+    assert list(samples) == [200 + byte for byte in text.encode()]
+    assert requests.get(speaker.url + "/v1/audio/voices", timeout=60).json()["voices"] == ["a", "bb"]
+
+
+def test_a_program_that_fails_or_never_ends_harms_only_its_request(speaker):
+    failed = say(speaker, "fail")
+    assert failed.status_code == 500 and "status 3" in failed.json()["error"]["message"]
+    assert say(speaker, "x", voice="c").json()["error"]["param"] == "voice"
+    assert say(speaker, "x", speed=2).json()["error"]["param"] == "speed"
+    with requests.post(speaker.url + "/v1/audio/speech", json={"input": "endless"}, stream=True, timeout=60) as answer:
+        assert next(answer.iter_content(10000))
+    speaker.wait_for("portico_pipeline_requests_running", 0)
+    assert say(speaker, "hello").status_code == 200
+    wait_until(lambda: not speaking(speaker), "a program is left")
+
+
+def test_a_program_that_is_not_installed_is_named(tmp_path):
+    from test_omni import omni_command
+    stage = "name: say, factory_path: portico.command, factory: {command: [no-such-voice]}, terminal: true"
+    refused = omni_command("check", str(write(tmp_path / "p.yaml", stage)))
+    assert refused.returncode == 1 and "the program `no-such-voice` is not installed" in refused.stderr

@@ -1,0 +1,104 @@
+"""Realtime sessions: responses outside the conversation, the places of items, clients of the beta, and codes of errors."""
+import json
+
+import pytest
+
+from test_omni import needs_speech, omni  # noqa: F401 (omni is a fixture)
+from test_omni_sockets import ask, connect, tell, until
+
+CAPITAL = "What is the capital of Japan?"
+
+
+def say(ws, text, role="user", **fields):
+    ask(ws, type="conversation.item.create", item={"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}, **fields)
+
+
+def text_of(response):
+    return "".join(part["text"] for item in response["output"] for part in item["content"])
+
+
+@needs_speech
+def test_a_response_can_stand_outside_the_conversation(omni):
+    with connect(omni, "/v1/realtime") as ws:
+        tell(ws)
+        say(ws, "Hello.")
+        until(ws, "conversation.item.done")
+        ask(ws, type="response.create", response={"conversation": "none", "output_modalities": ["text"], "metadata": {"topic": "x"}, "input": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": CAPITAL}]}]})
+        events = until(ws, "response.done")
+        assert not any(e["type"].startswith("conversation.") for e in events)
+        response = events[-1]["response"]
+        assert response["metadata"] == {"topic": "x"} and "Tokyo" in text_of(response)
+        ask(ws, type="conversation.item.retrieve", item_id=response["output"][0]["id"])
+        assert until(ws, "error")[-1]["error"]["code"] == "item_retrieve_invalid_item_id"
+
+
+@needs_speech
+def test_items_come_where_they_are_put(omni):
+    with connect(omni, "/v1/realtime") as ws:
+        tell(ws)
+        say(ws, "second")
+        second = until(ws, "conversation.item.done")[-1]["item"]["id"]
+        say(ws, "first", previous_item_id="root")
+        first = until(ws, "conversation.item.done")[-1]
+        assert first["previous_item_id"] is None
+        say(ws, "between", previous_item_id=first["item"]["id"])
+        assert until(ws, "conversation.item.done")[-1]["previous_item_id"] == first["item"]["id"]
+        ask(ws, type="conversation.item.retrieve", item_id=second)
+        assert until(ws, "conversation.item.retrieved")[-1]["item"]["content"][0]["text"] == "second"
+
+
+@needs_speech
+def test_clients_of_the_beta_get_its_events(omni):
+    with connect(omni, "/v1/realtime?model=demo", additional_headers={"OpenAI-Beta": "realtime=v1"}) as ws:
+        created = tell(ws)["session"]
+        assert created["modalities"] == ["text", "audio"] and created["input_audio_format"] == "pcm16" and "audio" not in created
+        ask(ws, type="session.update", session={"modalities": ["text"], "voice": "echo", "temperature": 0.75, "turn_detection": None,
+                                                "input_audio_format": "g711_ulaw", "max_response_output_tokens": 50})
+        updated = tell(ws)["session"]
+        assert updated["modalities"] == ["text"] and updated["input_audio_format"] == "g711_ulaw" and updated["turn_detection"] is None
+        assert (updated["voice"], updated["temperature"], updated["max_response_output_tokens"]) == ("echo", 0.75, 50)
+        say(ws, CAPITAL)
+        ask(ws, type="response.create", response={"temperature": 0})
+        events = until(ws, "response.done")
+        types = [e["type"] for e in events]
+        assert types[0] == "conversation.item.created" and "conversation.item.done" not in types
+        assert "Tokyo" in "".join(e["delta"] for e in events if e["type"] == "response.text.delta")
+        response = events[-1]["response"]
+        assert response["modalities"] == ["text"] and response["output"][0]["content"][0]["type"] == "text"
+        ask(ws, type="response.create", response={"modalities": ["text", "audio"]})
+        types = [e["type"] for e in until(ws, "response.done")]
+        assert "response.audio.delta" in types and "response.audio_transcript.done" in types and "response.output_audio.delta" not in types
+
+
+@needs_speech
+def test_a_transcription_session_of_the_beta_has_its_names(omni):
+    with connect(omni, "/v1/realtime?intent=transcription", additional_headers={"OpenAI-Beta": "realtime=v1"}) as ws:
+        assert tell(ws)["type"] == "transcription_session.created"
+        ask(ws, type="transcription_session.update", session={"input_audio_format": "g711_alaw"})
+        updated = tell(ws)
+        assert updated["type"] == "transcription_session.updated" and updated["session"]["input_audio_format"] == "g711_alaw"
+
+
+@needs_speech
+@pytest.mark.parametrize("message,param,code", [
+    ({"type": "session.update", "session": {"temperature": 1}}, "session.temperature", "invalid_value"),
+    ({"type": "response.create", "response": {"output_modalities": ["smell"]}}, "response.output_modalities", "invalid_value"),
+    ({"type": "response.create", "response": {"conversation": "other"}}, "response.conversation", "invalid_value"),
+    ({"type": "response.create", "response": {"input": [{"type": "item_reference", "id": "x"}]}}, "response.input", "invalid_value"),
+    ({"type": "response.create", "response": {"metadata": {"a": 1}}}, "response.metadata", "invalid_value"),
+    ({"type": "conversation.item.create", "item": {"type": "function_call_output", "output": "x"}}, "item.call_id", "invalid_value"),
+    ({"type": "conversation.item.create", "previous_item_id": "x", "item": {"type": "function_call_output", "call_id": "c", "output": "x"}},
+     "previous_item_id", "item_create_invalid_previous_item_id"),
+    ({"type": "conversation.item.delete", "item_id": "x"}, "item_id", "item_delete_invalid_item_id"),
+    ({"type": "conversation.item.truncate", "item_id": "x", "audio_end_ms": 1}, "item_id", "item_truncate_invalid_item_id"),
+    ({"type": "response.cancel"}, None, "response_cancel_not_active"),
+    ({"type": "input_audio_buffer.commit"}, None, "input_audio_buffer_commit_empty"),
+    ({"type": "nothing"}, "type", "invalid_event"), ({}, "type", "invalid_event"),
+])
+def test_wrong_events_have_codes(omni, message, param, code):
+    with connect(omni, "/v1/realtime") as ws:
+        tell(ws)
+        ask(ws, event_id="mine", **message)
+        error = until(ws, "error")[-1]["error"]
+        assert (error["param"], error["code"], error["event_id"]) == (param, code, "mine"), json.dumps(error)

@@ -1,0 +1,69 @@
+"""Schedulers of sglang-omni run as they are in stages of Python."""
+import base64
+import json
+import pathlib
+import struct
+
+import pytest
+import requests
+
+from conftest import Server, wait_until
+
+TESTS = pathlib.Path(__file__).resolve().parent
+
+
+def stage(name, factory_path, more):
+    return f"  - {{name: {name}, factory_path: schedulers_for_test.{factory_path}, env: {{PYTHONPATH: '{TESTS}'}}, {more}}}\n"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    path = tmp_path_factory.mktemp("omni") / "p.yaml"
+    path.write_text("name: talk\nstages:\n" + stage("talker", "talk", "factory: {chunks: 5}, stream_to: [reply, encode]") +
+                    "  - {name: reply, factory_path: portico.pass, terminal: true}\n  - {name: encode, factory_path: portico.encode, terminal: true}\n")
+    server = Server("--pipeline", str(path), "--engine", "mock")
+    yield server
+    server.stop()
+
+
+def chat(server, content, **fields):
+    body = {"messages": [{"role": "user", "content": content}], "modalities": ["text", "audio"], **fields}
+    return requests.post(server.url + "/v1/chat/completions", json=body, timeout=60)
+
+
+def test_a_scheduler_speaks_and_a_result_that_repeats_itself_is_told_once(server):
+    answer = requests.post(server.url + "/v1/audio/speech", json={"input": "hello", "response_format": "pcm"}, timeout=60)
+    samples = struct.unpack(f"<{len(answer.content) // 2}h", answer.content)
+    assert list(samples[::480]) == [0, 327, 655, 983, 1310]
+    message = chat(server, "hello").json()
+    assert message["choices"][0]["message"]["content"] == "w0 w1 w2 w3 w4 "
+    assert len(base64.b64decode(message["choices"][0]["message"]["audio"]["data"])) == 44 + 4800
+    assert message["choices"][0]["finish_reason"] == "length" and message["usage"]["completion_tokens"] == 5
+
+
+def test_what_a_request_wants_reaches_the_scheduler(server):
+    text = chat(server, "params", stage_sampling={"talker": {"top_k": 3}}, max_tokens=9, top_p=0.25, talker_temperature=0.5).json()["choices"][0]["message"]["content"]
+    for wanted in ("('top_k', 3)", "('top_p', 0.25)", "('max_new_tokens', 9)", "('temperature', 0.5)", "('stream', True)"):
+        assert wanted in text, text
+
+
+def test_a_scheduler_that_fails_tells_no_secrets(server):
+    answer = chat(server, "fail-now")
+    assert answer.status_code == 500 and "secret" not in answer.text and "talker" in answer.text
+
+
+def test_clients_that_leave_are_aborted_in_the_scheduler(server):
+    before = int(chat(server, "aborted").json()["choices"][0]["message"]["content"])
+    with pytest.raises(requests.exceptions.ReadTimeout):
+        requests.post(server.url + "/v1/audio/speech", json={"input": "wait"}, timeout=0.5)
+    wait_until(lambda: int(chat(server, "aborted").json()["choices"][0]["message"]["content"]) == before + 1, "nothing was aborted")
+
+
+def test_payloads_go_from_scheduler_to_scheduler_across_processes(start, tmp_path):
+    path = tmp_path / "p.yaml"
+    path.write_text("model_path: a/model\nstages:\n" + stage("prepare", "prepare", "process: p1, next: finish") +
+                    stage("finish", "finish", "process: p2, terminal: true"))
+    server = start("--pipeline", str(path), "--engine", "mock")
+    answer = chat(server, "one two").json()
+    assert answer["choices"][0]["message"]["content"].endswith(" by a/model"), json.dumps(answer)
+    assert "one" in answer["choices"][0]["message"]["content"]

@@ -1,0 +1,65 @@
+"""The flags of `portico route`: what it takes, abbreviates and refuses."""
+import re
+import subprocess
+
+from conftest import BINARY, ROOT
+
+
+def run(*words):
+    done = subprocess.run([str(BINARY), *words], capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_flag_that_portico_does_not_have_is_named():
+    status, said = run("route", "--worker-urls", "http://a:1", "--history-backend", "memory")
+    assert status == 2 and "--history-backend" in said
+    status, said = run("route", "--nonsense")
+    assert status == 2 and "--nonsense" in said
+
+
+def test_an_abbreviation_must_be_unambiguous():
+    status, said = run("route", "--health-check", "5")
+    assert status == 2 and "--health-check-timeout-secs" in said and "--health-check-interval-secs" in said
+    status, said = run("route", "--eviction-interval", "nonsense")
+    assert status == 2 and "--eviction-interval-secs: `nonsense` is not a number" in said
+
+
+def test_values_are_checked():
+    for words, wanted in ((("--port", "70000"), "--port"), (("--policy", "fastest"), "--policy"),
+                          (("--worker-urls", "ftp://a:1"), "ftp://a:1"), (("--cache-threshold",), "needs a value"),
+                          (("--worker-urls", "http://a:1", "http://a:1"), "twice"), (("stray",), "stray")):
+        status, said = run("route", *words)
+        assert status == 2 and wanted in said, said
+
+
+def test_check_tells_what_is_wrong_with_a_file(tmp_path):
+    file = tmp_path / "fleet.yaml"
+    file.write_text("policy: round_robin\nworkers:\n  - url: http://a:1\n    api-key: k\n  - http://b:2\n")
+    assert run("check", str(file)) == (0, f"{file}: good; 2 workers, policy round_robin\n")
+    file.write_text("policy: round_robin\nport: many\n")
+    status, said = run("check", str(file))
+    assert status == 1 and f"{file}:2: port" in said
+
+
+def test_every_flag_is_in_the_manual_with_its_default():
+    told = {}
+    for flag, text in re.findall(r"^  (--\S+).*\n      (.*)$", run("route", "--help")[1], re.M):
+        default = re.search(r" \[([^\]]*)\]$", text)
+        told[flag] = default[1] if default else None
+    written = dict(re.findall(r"^\| `(--[\w-]+)` \| (?:`([^`]*)`|off|) \|", (ROOT / "docs/gateway.md").read_text()
+                              .split("## Flags\n")[1], re.M))
+    assert written == {flag: default or "" for flag, default in told.items()}
+
+
+def test_flags_of_prefill_and_decode_workers_need_each_other():
+    for words, wanted in ((("--prefill", "http://a:1"), "--pd-disaggregation"), (("--mini-lb",), "--pd-disaggregation"),
+                          (("--pd-disaggregation", "--worker-urls", "http://a:1"), "--prefill"),
+                          (("--pd-disaggregation", "--prefill", "9000"), "follows no URL"),
+                          (("--pd-disaggregation", "--prefill", "http://a:1", "70000"), "70000"),
+                          (("--pd-disaggregation", "--decode", "grpc://a:1"), "must be http"),
+                          (("--pd-disaggregation", "--prefill-policy", "fastest"), "--prefill-policy"),
+                          (("--selector", "a=b"), "--service-discovery"), (("--service-discovery",), "--selector"),
+                          (("--service-discovery", "--selector", "a"), "KEY=VALUE"),
+                          (("--prometheus-duration-buckets", "2", "1"), "--prometheus-duration-buckets")):
+        status, said = run("route", *words)
+        assert status == 2 and wanted in said, said

@@ -1,0 +1,263 @@
+"""Requests with images to the SGLang engine. The processor that reads them is a stand-in's (sglang_stand_in.py), the process
+that it runs in and all between it and the client are the real ones."""
+import base64
+import http.server
+import json
+import os
+import signal
+import subprocess
+import threading
+
+import grpc
+import pytest
+import requests
+from conftest import wait_until
+from grpc_client import Client
+from test_sglang import engine_pid, events, flags, generate, kill_engine
+
+TEMPLATE = ("{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}"
+            "{% if p.type == 'image' %}<image>{% else %}{{ p.text }}{% endif %}{% endfor %}{% endif %}{% endfor %}")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    path = tmp_path_factory.mktemp("template") / "sees.jinja"
+    path.write_text(TEMPLATE)
+    return ("--chat-template", path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("images")
+    (folder / "three.png").write_bytes(b"IMAGE 3")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(template, folder):
+    from conftest import Server
+
+    server = Server(*flags("--stand-in-sees", portico=(
+        *template, "--allowed-media-domain", "127.0.0.1,*.example.org", "--allowed-local-media-path", folder,
+        "--limit-mm-data-per-request", '{"image": 4}')))
+    yield server
+    server.stop()
+
+
+class Files(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path == "/elsewhere":
+            self.send_response(302)
+            self.send_header("location", "http://localhost:1/x.png")
+            return self.end_headers()
+        self.send_response(200)
+        self.send_header("content-type", "text/html" if self.path == "/page" else "image/png")
+        self.end_headers()
+        self.wfile.write(b"IMAGE 2")
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def files():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Files)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def image(content):
+    return base64.b64encode(content).decode()
+
+
+def data(content):
+    return "data:image/png;base64," + image(content)
+
+
+def part(url, **more):
+    return {"type": "image_url", "image_url": {"url": url, **more}}
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+GREEDY = {"max_new_tokens": 6, "ignore_eos": True}
+
+
+def test_an_image_has_its_places_in_the_prompt(server):
+    answer = generate(server, input_ids=[514, 965], image_data=image(b"IMAGE 3"), sampling_params=GREEDY).json()
+    assert answer["output_ids"] == [601, 601, 601, 514, 965, 601]
+    assert answer["meta_info"]["prompt_tokens"] == 5
+
+
+def test_a_chat_gives_its_text_and_its_images_in_their_order(server):
+    content = [text("Look"), part(data(b"IMAGE 2"), detail="low"), text(" and "), part(data(b"IMAGE 1"))]
+    whole = server.chat(content, max_tokens=4).json()
+    alone = server.chat("Look<image> and <image>", max_tokens=4).json()
+    assert whole["usage"]["prompt_tokens"] == alone["usage"]["prompt_tokens"] + 3
+    response = requests.post(server.url + "/v1/chat/completions", stream=True, timeout=60, json={
+        "messages": [{"role": "user", "content": content}], "max_tokens": 4, "stream": True})
+    got = "".join(e["choices"][0]["delta"].get("content", "") for e in events(response))
+    assert got == whole["choices"][0]["message"]["content"]
+
+
+def test_choices_and_prompts_of_a_batch_have_their_own_images(server):
+    both = generate(server, input_ids=[514], image_data=image(b"IMAGE 2"), sampling_params={**GREEDY, "n": 2}).json()
+    assert [answer["output_ids"] for answer in both] == [[601, 601, 514] * 2] * 2
+    batch = generate(server, input_ids=[[514], [965], [7]], sampling_params=GREEDY, image_data=[
+        image(b"IMAGE 1"), None, [image(b"IMAGE 1"), {"url": data(b"IMAGE 1")}]]).json()
+    assert [answer["output_ids"][:3] for answer in batch] == [[601, 514, 601], [965] * 3, [601, 602, 7]]
+
+
+def test_images_are_fetched_from_where_that_is_allowed(server, files, folder):
+    for url in (files + "/a.png", str(folder / "three.png"), f"file://{folder}/three.png"):
+        answer = generate(server, input_ids=[514], image_data=[url, image(b"IMAGE 1")], sampling_params=GREEDY)
+        assert answer.status_code == 200, answer.text
+        assert {601, 602} < set(answer.json()["output_ids"]), url
+    answer = server.chat([part(files + "/a.png"), text("x")], max_tokens=2)
+    assert answer.status_code == 200, answer.text
+
+
+def test_images_come_over_grpc_too(server, files):
+    stub = Client(f"127.0.0.1:{server.port}").sglang
+    params = {"max_new_tokens": 6, "ignore_eos": True}
+    last = list(stub.Generate(input_ids=[514], image_data=[files + "/a.png", image(b"IMAGE 1")], sampling_params=params))[-1]
+    assert list(last.output_ids)[-6:] == [601, 601, 602, 514, 601, 601]
+    for wrong in (["ftp://x/y.png"], [files + "/page"], [image(b"TEXT")]):
+        with pytest.raises(grpc.RpcError) as refused:
+            list(stub.Generate(input_ids=[514], image_data=wrong, sampling_params=params))
+        assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT, wrong
+
+
+@pytest.mark.parametrize("url, why", [
+    ("http://localhost:1/a.png", "fetches nothing"), ("http://10.0.0.1/a.png", "fetches nothing"),
+    ("ftp://127.0.0.1/a.png", "must be"), ("file:///etc/passwd", "no file that this server may read"),
+    ("/etc/hostname.png", "no file that this server may read"), ("data:image/png,abc", "base64"), ("!!!", "base64"),
+    ("%s/page", "is no image"), ("%s/elsewhere", "fetches nothing"), (data(b"TEXT"), "this is no image"),
+])
+def test_what_is_no_image_or_not_to_be_had_is_the_clients_400(server, files, url, why):
+    url = url % files if "%s" in url else url
+    answer = generate(server, input_ids=[514], image_data=url, sampling_params=GREEDY)
+    assert answer.status_code == 400 and why in answer.text, answer.text
+    answer = server.chat([part(url), text("x")])
+    assert answer.status_code == 400 and why in answer.text, answer.text
+    assert answer.json()["error"]["param"] == "messages"
+
+
+def test_requests_that_do_not_fit_are_refused(server):
+    for body, why in [
+            ({"image_data": [image(b"IMAGE 1")] * 5}, "at most 4 images"),
+            ({"image_data": image(b"IMAGE 9999")}, "context length"),
+            ({"image_data": image(b"IMAGE 2000"), "sampling_params": {"max_new_tokens": 1000}}, "asked for"),
+            ({"image_data": image(b"IMAGE 1"), "return_logprob": True, "logprob_start_len": 0}, "logprob_start_len"),
+            ({"image_data": {"url": image(b"IMAGE 1"), "format": "processor_output"}}, "not supported"),
+            ({"image_data": 7}, "image_data"), ({"image_data": [[image(b"IMAGE 1")]]}, "image_data"),
+            ({"video_data": "x"}, "video_data"), ({"audio_data": "x"}, "audio_data")]:
+        answer = generate(server, **{"input_ids": [514], "sampling_params": {"max_new_tokens": 2}, **body})
+        assert answer.status_code == 400 and why in answer.text, (body.keys(), answer.text)
+    answer = generate(server, text="no mark", image_data=image(b"IMAGE 1"))
+    assert answer.status_code == 400 and "0 marks for 1 images" in answer.text
+    answer = generate(server, input_ids=[514], image_data=image(b"IMAGE 2000"), sampling_params={"ignore_eos": True, "max_new_tokens": None})
+    assert answer.json()["meta_info"]["completion_tokens"] > 40  # what the image leaves
+    for odd in (part(""), {"type": "image_url"}, {"type": "video_url", "video_url": {"url": "x"}}, part(data(b"IMAGE 1"), content_hash="x")):
+        assert server.chat([odd, text("x")]).status_code == 400, odd
+
+
+@pytest.fixture
+def slow(tmp_path):
+    """An image that is read once its file is there."""
+    yield f"WAIT {tmp_path}/go".encode(), tmp_path / "go"
+    (tmp_path / "go").touch()
+
+
+def test_text_does_not_wait_for_images(server, slow):
+    content, go = slow
+    answers = []
+    waits = threading.Thread(target=lambda: answers.append(generate(server, input_ids=[514], image_data=image(content), sampling_params=GREEDY)))
+    waits.start()
+    server.wait_for("portico_requests_waiting", 1)
+    for _ in range(3):
+        assert generate(server, input_ids=[514], sampling_params=GREEDY).status_code == 200
+    assert not answers
+    go.touch()
+    waits.join()
+    assert answers[0].json()["output_ids"][:2] == [601, 514]
+
+
+def test_an_abort_and_a_client_that_leaves_end_what_waits_for_its_image(server, slow):
+    content, go = slow
+    answers = []
+    for count, (rid, one) in enumerate([("first", content), ("second", b"IMAGE 1")], 1):  # the second waits for the first
+        threading.Thread(target=lambda rid=rid, one=one: answers.append(generate(
+            server, input_ids=[514], rid=rid, image_data=image(one), sampling_params=GREEDY).json())).start()
+        server.wait_for("portico_requests_waiting", count)
+    for rid in ("first", "second"):
+        requests.post(server.url + "/abort_request", json={"rid": rid}, timeout=60)
+    wait_until(lambda: len(answers) == 2, "they do not end")
+    assert [a["meta_info"]["finish_reason"]["type"] for a in answers] == ["abort"] * 2
+    with pytest.raises(requests.Timeout):
+        requests.post(server.url + "/generate", timeout=0.5, json={"input_ids": [514], "image_data": image(content)})
+    server.settle()
+    go.touch()
+    assert generate(server, input_ids=[514], image_data=image(b"IMAGE 1"), sampling_params=GREEDY).status_code == 200
+
+
+def children(pid):
+    return [int(child) for child in subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True).stdout.split()]
+
+
+def helper_pid(server):
+    for child in children(engine_pid(server)):
+        with open(f"/proc/{child}/cmdline") as file:
+            if "spawn_main" in file.read():
+                return child
+    raise AssertionError("no helper runs")
+
+
+def test_the_death_of_a_helper_ends_its_request_alone(server):
+    answer = generate(server, input_ids=[514], image_data=image(b"DIE"), sampling_params=GREEDY)
+    assert answer.status_code == 503 and "try again" in answer.text
+    answer = generate(server, input_ids=[514], image_data=image(b"IMAGE 1"), sampling_params=GREEDY)
+    assert answer.status_code == 200, answer.text
+    os.kill(helper_pid(server), signal.SIGKILL)  # while it has nothing to do
+    assert generate(server, input_ids=[514], sampling_params=GREEDY).status_code == 200
+    wait_until(lambda: generate(server, input_ids=[514], image_data=image(b"IMAGE 1"), sampling_params=GREEDY).status_code == 200,
+               "it is not started again")
+    assert "is started again" in server.output()
+
+
+def test_a_pause_that_aborts_ends_what_waits_for_its_image(server, slow):
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(generate(server, input_ids=[514], image_data=image(slow[0])).json()))
+    thread.start()
+    server.wait_for("portico_requests_waiting", 1)
+    assert requests.post(server.url + "/pause_generation", json={"mode": "abort"}, timeout=60).status_code == 200
+    thread.join(60)
+    assert answers[0]["meta_info"]["finish_reason"]["type"] == "abort"
+    requests.post(server.url + "/continue_generation", json={}, timeout=60)
+
+
+def test_the_death_of_the_engine_ends_what_waits_for_its_image(start, template, slow):
+    server = start(*flags("--stand-in-sees", portico=template))
+    helper = helper_pid(server)
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(generate(server, input_ids=[514], image_data=image(slow[0]))))
+    thread.start()
+    server.wait_for("portico_requests_waiting", 1)
+    kill_engine(server)
+    thread.join(60)
+    assert answers and answers[0].status_code == 503
+    wait_until(lambda: not os.path.exists(f"/proc/{helper}"), "the helper is left alone")
+
+
+def test_models_that_do_not_see_say_so(start, template):
+    blind = start(*flags("--stand-in-blind", "its processor does not start", portico=template))
+    answer = blind.chat([part(data(b"IMAGE 1")), text("x")])
+    assert answer.status_code == 400
+    assert "messages[0].content[0].image_url is an image, but this model takes text only: its processor does not start" in answer.text
+    answer = generate(blind, input_ids=[514], image_data=image(b"IMAGE 1"))
+    assert answer.status_code == 400 and json.loads(answer.text)["error"]["param"] == "image_data"
+    other = start(*flags("--stand-in-sees", portico=(*template, "--sglang-media-helpers", "0")))
+    assert other.chat([part(data(b"IMAGE 1")), text("x")]).status_code == 400

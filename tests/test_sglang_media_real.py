@@ -1,0 +1,131 @@
+"""Images to an installed SGLang on the CPU, compared with SGLang's own server before the same Qwen2-VL of random weights.
+
+PORTICO_SGLANG_PYTHON names a Python that has SGLang (docs/sglang.md says how to install one without a GPU).
+"""
+import base64
+import os
+import random
+import signal
+import struct
+import subprocess
+import zlib
+
+import pytest
+import requests
+from conftest import ROOT, Server, wait_until
+from real_sglang import CPU_FLAGS, DEMO, PYTHON, answers, set_environment, sglang_server
+from sglang_requests import ask, same
+from test_sglang_media import helper_pid
+
+pytestmark = pytest.mark.skipif(not PYTHON, reason="PORTICO_SGLANG_PYTHON names no Python that has SGLang")
+MARK = "<|vision_start|><|image_pad|><|vision_end|>"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def environment(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        set_environment(patch, tmp_path_factory.mktemp("stub"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory, environment):
+    folder = tmp_path_factory.mktemp("qwen2-vl")
+    subprocess.run([PYTHON, ROOT / "tests/tiny_qwen2_vl.py", DEMO, folder], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ours(model):
+    server = Server("--engine", "sglang", "--sglang-python", PYTHON, "--model-path", model, "--served-model-name", "demo",
+                    "--reasoning-parser", "none", "--tool-call-parser", "none", "--", *CPU_FLAGS, wait=False)
+    wait_until(lambda: server.process.poll() is not None or answers(server.url), lambda: server.output()[-3000:])
+    assert server.process.poll() is None, server.output()[-3000:]
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def theirs(model):
+    with sglang_server(model=model) as url:
+        yield url
+
+
+def png(width, height, seed):
+    """Random rectangles."""
+    rng = random.Random(seed)
+    rows = [bytearray(width * 3) for _ in range(height)]
+    for _ in range(6):
+        color = bytes(rng.randrange(256) for _ in range(3))
+        x, y = rng.randrange(width), rng.randrange(height)
+        for row in rows[y:y + rng.randint(4, height)]:
+            right = min(width, x + rng.randint(4, width))
+            row[3 * x:3 * right] = color * (right - x)
+    chunk = lambda kind, body: struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    pixels = zlib.compress(b"".join(b"\0" + bytes(row) for row in rows))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+            chunk(b"IDAT", pixels) + chunk(b"IEND", b""))
+
+
+def picture(rng):
+    return base64.b64encode(png(rng.randint(30, 200), rng.randint(30, 200), rng.randrange(1000))).decode()
+
+
+def cases(count):
+    """Chats and native requests with one to three images, greedy, whole and streamed."""
+    rng = random.Random(24)
+    for i in range(count):
+        images = [picture(rng) for _ in range(rng.choice([1, 1, 2, 3]))]
+        words = rng.choice(["What is this?", "Compare.", "one two three"])
+        stream = {"stream": True} if rng.random() < 0.3 else {}
+        if i % 2:
+            parts = [{"type": "image_url", "image_url": {"url": "data:image/png;base64," + image}} for image in images]
+            parts.insert(rng.randint(0, len(parts)), {"type": "text", "text": words})
+            yield "/v1/chat/completions", {"model": "demo", "messages": [{"role": "user", "content": parts}], "temperature": 0,
+                                           "max_tokens": rng.randint(1, 20), **stream}
+            continue
+        more = rng.choice([{}, {"return_logprob": True, "top_logprobs_num": 2}])
+        params = {"temperature": 0, "max_new_tokens": rng.randint(1, 20), "ignore_eos": True}
+        yield "/generate", {"text": words + MARK * len(images) + "so", "image_data": images, "sampling_params": params, **more, **stream}
+
+
+def test_answers_to_images_are_those_of_sglangs_own_server(ours, theirs):
+    wrong, texts = [], set()
+    for path, body in cases(int(os.environ.get("PORTICO_SGLANG_IMAGE_CASES", "60"))):
+        mine, other = ask(ours.url, path, body), ask(theirs, path, body)
+        assert mine[0] == other[0] == 200, (path, mine, other)
+        texts.add(str(mine[1]))
+        if not same(mine[1], other[1]):
+            wrong.append(f"{path}\n  ours   {mine}\n  theirs {other}")
+    assert not wrong, f"{len(wrong)}\n" + "\n".join(wrong[:5])
+    assert len(texts) > 20  # they depend on what is seen
+
+
+def generate(server, **body):
+    return requests.post(server.url + "/generate", json=body, timeout=120)
+
+
+def test_the_answer_depends_on_the_image(ours):
+    body = {"text": "a" + MARK + "b", "sampling_params": {"temperature": 0, "max_new_tokens": 16, "ignore_eos": True}}
+    texts = {generate(ours, **body, image_data=picture(random.Random(seed))).json()["text"] for seed in range(6)}
+    assert len(texts) > 2
+
+
+def test_what_the_processor_cannot_read_is_a_400_and_ends_nothing(ours):
+    good = picture(random.Random(1))
+    for body in ({"image_data": base64.b64encode(b"no picture at all").decode()},
+                 {"image_data": good[:200]}, {"image_data": [good, good]}, {"text": "no place", "image_data": good}):
+        answer = generate(ours, **{"text": "a" + MARK, "sampling_params": {"max_new_tokens": 2}, **body})
+        assert answer.status_code == 400, (list(body), answer.text)
+    big = base64.b64encode(png(5000, 5000, 7)).decode()
+    assert generate(ours, text="a" + MARK, image_data=big, sampling_params={"max_new_tokens": 2}).status_code == 200
+    assert generate(ours, text="a" + MARK, image_data=good, sampling_params={"max_new_tokens": 2}).status_code == 200
+    assert generate(ours, text="only text", sampling_params={"max_new_tokens": 2}).status_code == 200
+
+
+def test_a_helper_that_dies_is_started_again(ours):
+    os.kill(helper_pid(ours), signal.SIGKILL)
+    assert generate(ours, text="only text", sampling_params={"max_new_tokens": 2}).status_code == 200
+    good = picture(random.Random(1))
+    wait_until(lambda: generate(ours, text="a" + MARK, image_data=good, sampling_params={"max_new_tokens": 2}).status_code == 200,
+               "it does not come back")

@@ -1,0 +1,215 @@
+"""SGLangs that cannot be spoken to, several of them, and SGLang's own server in their place."""
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+
+import pytest
+import requests
+from conftest import ROOT, Server, wait_until
+
+from test_sglang import DEMO, STAND_IN, flags, generate
+
+LAUNCHER = ROOT / "python/portico/sglang_launch.py"
+MODEL = ("--model-path", DEMO, "--served-model-name", "demo")
+
+
+def refusal(*arguments):
+    """What a server says that does not start."""
+    server = Server("--engine", "sglang", *MODEL, *arguments, wait=False)
+    assert server.process.wait(120) == 1
+    said = [line for line in server.output().splitlines() if line.startswith("portico serve: ")]
+    assert len(said) == 1, server.output()
+    os.unlink(server.log.name)
+    return said[0]
+
+
+def package(folder, monkeypatch, version, messages):
+    """A package `sglang` of that release, whose message module is this text."""
+    managers = folder / "sglang/srt/managers"
+    managers.mkdir(parents=True)
+    for each in (folder / "sglang", folder / "sglang/srt", managers):
+        (each / "__init__.py").write_text("")
+    (folder / "sglang/__init__.py").write_text(f"__version__ = {version!r}\n")
+    (managers / "io_struct.py").write_text(textwrap.dedent(messages))
+    monkeypatch.setenv("PYTHONPATH", str(folder))
+
+
+REAL_LAUNCHER = ("--sglang-python", sys.executable, "--sglang-launcher", LAUNCHER)
+
+
+def test_a_python_without_sglang_is_named(tmp_path, monkeypatch):
+    (tmp_path / "sglang.py").write_text("raise ImportError('No module named sglang')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    said = refusal(*REAL_LAUNCHER)
+    assert "has no SGLang that can be imported" in said and "--sglang-python names the Python that has it" in said
+
+
+def test_a_python_that_is_not_there_is_named(tmp_path):
+    assert f"{tmp_path}/python cannot be started" in refusal("--sglang-python", tmp_path / "python")
+
+
+@pytest.mark.parametrize("version, messages, why", [
+    ("0.4.9", "", "SGLang 0.4.9 has no msgpack messages; 0.5.16 is the first release with them"),
+    ("0.5.23", "_USE_PICKLE_IPC = True", "SGLang 0.5.23 speaks pickle in spite of SGLANG_USE_PICKLE_IPC=0"),
+    ("0.5.23", "import no_such_module", "the message module of SGLang 0.5.23 cannot be imported"),
+])
+def test_a_release_with_other_messages_is_refused(tmp_path, monkeypatch, version, messages, why):
+    package(tmp_path, monkeypatch, version, messages)
+    assert why in refusal(*REAL_LAUNCHER)
+
+
+def test_a_layout_that_nobody_knows_is_refused_with_its_field():
+    said = refusal(*flags("--stand-in-new-field")[2:6], "--", "--stand-in-new-field")
+    assert "SGLang 0.5.23 has messages that Portico does not know" in said and "invented_field" in said
+
+
+def test_an_engine_that_cannot_be_joined_is_refused(tmp_path):
+    facts = tmp_path / "facts.json"
+    attach = ("--attach", facts)
+    assert "cannot read" in refusal(*attach)
+    facts.write_text('{"facts": {"addresses"')
+    facts.chmod(0o600)
+    assert "is not what SGLang's launcher writes with --facts" in refusal(*attach)
+    facts.chmod(0o666)
+    assert "belongs to another user, or others may write it" in refusal(*attach)
+
+
+def started(folder, *engine):
+    """A stand-in that runs on its own, and the file that tells of it."""
+    facts = folder / "facts.json"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    folder.chmod(0o700)
+    process = subprocess.Popen([sys.executable, STAND_IN, "--ipc-dir", folder, "--facts", facts, "--model-path", DEMO, *engine],
+                               stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(facts.exists, "it does not start")
+    return process, facts
+
+
+def test_sockets_that_others_can_reach_are_not_joined(tmp_path):
+    engine, facts = started(tmp_path / "open")
+    try:
+        (tmp_path / "open").chmod(0o755)
+        assert "is open to others, or belongs to another user" in refusal("--attach", facts)
+    finally:
+        engine.kill()
+        engine.wait()
+
+
+def ask(server, count, **body):
+    """The statuses of so many requests at once."""
+    statuses = []
+    one = lambda i: statuses.append(generate(server, text=f"one two {i}", **body).status_code)
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return statuses
+
+
+def test_several_engines_answer_behind_one_server_and_outlive_each_other(tmp_path, start):
+    engines = [started(tmp_path / name, "--stand-in-itl-ms", "5") for name in "ab"]
+    try:
+        server = start("--engine", "sglang", "--attach", ",".join(str(facts) for _, facts in engines), *MODEL,
+                       "--policy", "round_robin")
+        sampling = {"max_new_tokens": 4, "ignore_eos": True}
+        assert ask(server, 8, sampling_params=sampling) == [200] * 8
+        response = requests.post(server.url + "/generate", stream=True, timeout=60, json={
+            "text": "one", "stream": True, "sampling_params": {"max_new_tokens": 1900, "ignore_eos": True}})
+        next(response.iter_lines())
+        response.close()
+        server.settle()
+        assert requests.post(server.url + "/flush_cache", timeout=60).status_code == 200
+        assert generate(server, text="x", session_params={"id": "s"}).status_code == 400
+        assert requests.post(server.url + "/open_session", json={"capacity_of_str_len": 9}, timeout=60).status_code == 400
+        engines[0][0].kill()
+        engines[0][0].wait()
+        wait_until(lambda: "local://0 has died" in server.output(), "its death goes unnoticed")
+        assert ask(server, 8, sampling_params=sampling) == [200] * 8
+        assert requests.get(server.url + "/health", timeout=60).status_code == 200
+    finally:
+        for process, _ in engines:
+            process.kill()
+            process.wait()
+
+
+def test_engines_are_started_on_gpus_of_their_own_and_pool_behind_a_policy(start):
+    server = start(*flags(portico=("--sglang-replicas", "2", "--is-embedding"))[:-1], "--", "--tp", "2", "--base-gpu-id", "1")
+    starts = [line for line in server.output().splitlines() if "the stand-in starts" in line]
+    assert sorted("--base-gpu-id 3" in line for line in starts) == [False, True]
+    for _ in range(2):
+        answer = requests.post(server.url + "/v1/embeddings", json={"input": ["one", "two words", "one"]}, timeout=60).json()
+        vectors = [row["embedding"] for row in answer["data"]]
+        assert vectors[0] == vectors[2] != vectors[1]
+    assert requests.post(server.url + "/v1/embeddings", json={"input": "word " * 3000}, timeout=60).status_code == 400
+
+
+def test_what_changes_answers_reaches_sglang(start):
+    """--enable-deterministic-inference and --return-original-logprob were accepted and did nothing."""
+    server = start(*flags(portico=("--enable-deterministic-inference", "--return-original-logprob")))
+    assert "the stand-in starts --enable-deterministic-inference original logprob 1" in server.output()
+
+
+HTTP_STAND_IN = '''
+import http.server, json, sys
+port = int(sys.argv[sys.argv.index("--port") + 1])
+class Handler(http.server.BaseHTTPRequestHandler):
+    def answer(self, body):
+        data = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+    def do_GET(self):
+        if "info" in self.path:
+            return self.answer({"model_path": "m", "served_model_name": "demo", "api_key": "secret", "argv": sys.argv[1:]})
+        self.answer({"object": "list", "data": [{"id": "demo"}]})
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self.answer({"text": "from sglang's own server"})
+http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+'''
+
+
+@pytest.fixture
+def python(tmp_path):
+    """A Python whose `-m sglang.launch_server` is a small server, and that runs scripts like any other."""
+    (tmp_path / "server.py").write_text(HTTP_STAND_IN)
+    path = tmp_path / "python"
+    path.write_text(f'#!/bin/sh\nif [ "$1" = -m ]; then shift; exec {sys.executable} {tmp_path}/server.py "$@"; fi\n'
+                    f'exec {sys.executable} "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_wanted(python):
+    server = Server("--engine", "sglang", "--sglang-python", python, "--sglang-launcher", STAND_IN, *MODEL, "--api-key", "k",
+                    "--sglang-fallback", "http", "--", "--stand-in-new-field", "--tp", "2", wait=False)
+    key = {"authorization": "Bearer k"}
+    try:
+        wait_until(lambda: server.process.poll() is not None or "ready: http" in server.output(), server.output)
+        body = {"text": "x"}
+        assert requests.post(server.url + "/generate", json=body, timeout=60).status_code == 401
+        assert requests.post(server.url + "/generate", json=body, headers=key, timeout=60).json()["text"] == "from sglang's own server"
+        info = requests.get(server.url + "/get_server_info", headers=key, timeout=60).json()
+        assert info["portico"]["sglang_fallback"] == "http" and "invented_field" in info["portico"]["sglang_fallback_reason"]
+        assert info["api_key"] == "***"
+        words = " ".join(info["argv"])
+        assert f"--served-model-name demo --model-path {DEMO}" in words and words.endswith("--tp 2")
+        assert "falling back: SGLang's own server answers" in server.output()
+    finally:
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(60) == 0
+    with pytest.raises(requests.ConnectionError):
+        requests.get("http://127.0.0.1:" + info["argv"][info["argv"].index("--port") + 1], timeout=5)
+    os.unlink(server.log.name)
+
+
+def test_a_fallback_refuses_what_the_gateway_cannot_honour(python):
+    said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http", "--admin-api-key", "a",
+                   "--api-key", "k", "--", "--stand-in-new-field")
+    assert "--sglang-fallback http cannot honour --admin-api-key" in said
