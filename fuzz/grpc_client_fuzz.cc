@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "net/grpc_channel.h"
-#include "net/shard.h"
+#include "net/grpc/grpc_channel.h"
+#include "net/loop/shard.h"
 
 namespace {
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "net/grpc_message.h"
-#include "net/grpc_wire.h"
+#include "net/grpc/grpc_message.h"
+#include "net/grpc/grpc_wire.h"
 
 namespace {
 

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "net/grpc_methods.h"
-#include "net/server_shard.h"
+#include "net/grpc/grpc_methods.h"
+#include "net/loop/server_shard.h"
 
 namespace {
 
@@ -102,13 +102,13 @@ portico::net::GrpcMethods MakeMethods() {
 
 class Fuzzed {
  public:
-  Fuzzed() { server_.emplace(shard_, options_, handler_, nullptr, open_); }
+  Fuzzed() { server_.emplace(shard_, options_, handler_, *options_.load, nullptr); }
 
   void Run(std::string_view input, size_t piece, bool is_http2) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) std::abort();
-    server_->Expect();
-    Do([&] { server_->Adopt(ends[0], false, "fuzz", false); });
+    server_->Expect(open_);
+    Do([&] { server_->Adopt({ends[0], false, "fuzz", false, false}, open_); });
     piece = std::max(piece, input.size() / kMaxPieces);
     while (!input.empty()) {
       const size_t size = std::min(piece, input.size());
@@ -136,7 +136,7 @@ class Fuzzed {
   void Restart() {
     Do([&] { server_->AbortAll(); });
     Poll();
-    server_.emplace(shard_, options_, handler_, nullptr, open_);
+    server_.emplace(shard_, options_, handler_, *options_.load, nullptr);
   }
   template <typename Task>
   void Do(Task task) {
@@ -157,6 +157,7 @@ class Fuzzed {
   const portico::net::GrpcMethods methods_ = MakeMethods();
   const portico::net::ServerOptions options_ = [this] {
     portico::net::ServerOptions options;
+    options.load = std::make_shared<portico::net::ServerLoad>(64 << 10);
     options.max_head_bytes = 2048;
     options.max_body_bytes = 4096;
     options.max_unsent_bytes = 32 << 10;

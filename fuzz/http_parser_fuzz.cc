@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "net/request_parser.h"
+#include "net/http/request_parser.h"
 
 namespace {
 

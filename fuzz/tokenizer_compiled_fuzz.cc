@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/compiled_file.h"
-#include "tokenizer/compiled_image.h"
-#include "tokenizer/compiled_model.h"
+#include "tokenizer/compiled/compiled_file.h"
+#include "tokenizer/compiled/compiled_image.h"
+#include "tokenizer/compiled/compiled_model.h"
 #include "tokenizer/test_tokenizers.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "text/utf8.h"
-#include "tokenizer/stream_decoder.h"
+#include "tokenizer/decode/stream_decoder.h"
 #include "tokenizer/test_tokenizers.h"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tokenizer/load.h"
+#include "tokenizer/load/load.h"
 #include "tokenizer/pipeline.h"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "text/utf8.h"
-#include "tokenizer/regex.h"
+#include "tokenizer/regex/regex.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using portico::tokenizer::Regex;
