@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "tokenizer/stream_decoder.h"
+#include "tokenizer/decode/stream_decoder.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico {

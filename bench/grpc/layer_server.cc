@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "net/grpc_call.h"
-#include "net/grpc_methods.h"
-#include "net/server.h"
+#include "net/grpc/grpc_call.h"
+#include "net/grpc/grpc_methods.h"
+#include "net/loop/server.h"
 
 namespace portico {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "net/server.h"
+#include "net/loop/server.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

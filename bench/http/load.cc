@@ -80,7 +80,10 @@ class Load {
         requests_(options.model, options.prompt_bytes, options.tokens, options.stream),
         given_(GivenRequests(options.path, options.bodies)),
         clients_(static_cast<size_t>(options.conns)),
-        writing_(clients_.size()) {}
+        writing_(clients_.size()) {
+    if (options_.mode != "streams") return;
+    for (LoadClient& client : clients_) client.CollectGaps(&gaps_);
+  }
 
   void Run() {
     start_ = Now();
@@ -114,14 +117,17 @@ class Load {
       streaming += client.busy() && client.first() != 0 ? 1 : 0;
     }
     std::sort(gaps.begin(), gaps.end());
+    std::sort(gaps_.begin(), gaps_.end());
     std::sort(latencies_.begin(), latencies_.end());
     std::printf(
         "{\"requests\": %lu, \"seconds\": %.3f, \"events\": %lu, \"errors\": %lu, \"bytes\": %lu, "
         "\"p50_us\": %.1f, \"p99_us\": %.1f, \"open_streams\": %lu, \"streams_seen\": %zu, "
-        "\"gap_max_ms\": %.1f, \"gap_p99_ms\": %.1f, \"gap_p50_ms\": %.1f}\n",
+        "\"gap_max_ms\": %.1f, \"gap_p99_ms\": %.1f, \"gap_p50_ms\": %.1f, \"all_gaps\": %zu, "
+        "\"all_gaps_p999_ms\": %.1f}\n",
         done_, seconds_, events_ + live_events, errors_, bytes_, Percentile(latencies_, 0.5) / 1e3,
         Percentile(latencies_, 0.99) / 1e3, streaming, gaps.size(), Percentile(gaps, 1) / 1e6,
-        Percentile(gaps, 0.99) / 1e6, Percentile(gaps, 0.5) / 1e6);
+        Percentile(gaps, 0.99) / 1e6, Percentile(gaps, 0.5) / 1e6, gaps_.size(),
+        Percentile(gaps_, 0.999) / 1e6);
   }
 
  private:
@@ -200,6 +206,7 @@ class Load {
   uint64_t lost_ = 0;  // requests without an answer
   uint64_t bytes_ = 0;
   std::vector<uint64_t> latencies_;
+  std::vector<uint64_t> gaps_;  // of all streams
 };
 
 }  // namespace

@@ -89,6 +89,7 @@ LoadClient::Event LoadClient::Read(uint64_t now) {
       first_ = now;
     } else {
       gap_ = std::max(gap_, now - last_);
+      if (gaps_ != nullptr) gaps_->push_back(now - last_);
     }
     last_ = now;
   }

@@ -5,10 +5,14 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 class LoadClient {
  public:
   enum class Event { kWaiting, kDone, kFailed };
+
+  // Appends every gap between reads that bring events, in nanoseconds, to `gaps`, which outlives this.
+  void CollectGaps(std::vector<uint64_t>* gaps) { gaps_ = gaps; }
 
   // Connects (non-blocking) to 127.0.0.1. False if that fails at once.
   bool Open(int port);
@@ -50,6 +54,7 @@ class LoadClient {
   uint64_t first_ = 0;
   uint64_t last_ = 0;
   uint64_t gap_ = 0;
+  std::vector<uint64_t>* gaps_ = nullptr;
   uint64_t events_ = 0;
   uint64_t body_bytes_ = 0;
 };

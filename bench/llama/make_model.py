@@ -7,6 +7,7 @@ import numpy as np
 
 SHAPES = {
     "qwen3-0.6b": dict(hidden=1024, layers=28, heads=16, kv_heads=8, head_dim=128, inner=3072, vocab=151936),
+    "qwen3-0.6b-4": dict(hidden=1024, layers=4, heads=16, kv_heads=8, head_dim=128, inner=3072, vocab=151936),
     "qwen3-tiny": dict(hidden=256, layers=4, heads=4, kv_heads=2, head_dim=64, inner=768, vocab=8192),
 }
 CONTEXT = 8192

@@ -1,35 +1,119 @@
-"""Many slow streams on one core: 2,000 at 20 tokens a second, and the largest gap that any of them sees.
+"""Many slow streams: 2,000 at 20 tokens a second on one core, and the gaps that they see; alone, or beside heavy requests.
 
     ./dev bench streams [--streams 2000] [--rate 20] [--secs 20]
+    ./dev bench streams --beside [--streams 1000]
+
+--beside: all cores, and in turn without and with clients that each send their next request when the last is answered:
+/tokenize bodies of 30 MB to the model of the streams; /v1/score with 4,096 items and /update_weights_from_disk to a second
+model on the llama engine. /health is asked 20 times a second meanwhile.
 """
 import argparse
+import json
 import pathlib
 import sys
+import threading
+import time
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
 import bench_tools as bench
 
 RAMP_SECONDS = 3
+DEMO = bench.ROOT / "models/demo"
+ITEMS = 4096
+
+
+def streams(server, options):
+    tokens = int(options.rate * (options.secs + 5))  # no stream ends within the run
+    return bench.measured_load(server, model="streams", mode="streams", conns=options.streams, secs=options.secs,
+                               ramp=RAMP_SECONDS, tokens=tokens, prompt_bytes=256)
+
+
+def report(figures, options):
+    events = figures["events"]
+    print(f"{figures['open_streams']} of {options.streams} streams open at the end, {events / figures['seconds']:.0f} "
+          f"events/s, {1e6 * figures['cpu'] / max(events, 1):.1f} us CPU an event, "
+          f"{figures['cpu'] / figures['seconds']:.2f} cores")
+    print(f"gaps: largest {figures['gap_max_ms']:.0f} ms (of each stream its largest: p99 {figures['gap_p99_ms']:.0f}, "
+          f"median {figures['gap_p50_ms']:.0f}), p99.9 of all {figures['all_gaps_p999_ms']:.0f} ms", flush=True)
+
+
+class Client(threading.Thread):
+    """Sends one body again and again; `pause`: seconds between two."""
+
+    def __init__(self, port, path, body, pause=0.0):
+        super().__init__(daemon=True)
+        self.url, self.body, self.pause = f"http://127.0.0.1:{port}{path}", body, pause
+        self.taken, self.statuses, self.stopped = [], {}, threading.Event()
+
+    def run(self):
+        headers = {"content-type": "application/json"} if self.body else {}
+        while not self.stopped.is_set():
+            began = time.monotonic()
+            try:
+                with urllib.request.urlopen(urllib.request.Request(self.url, self.body, headers), timeout=120) as reply:
+                    reply.read()
+                    status = reply.status
+            except urllib.error.HTTPError as refused:
+                status = refused.code
+            except OSError as error:
+                status = type(error).__name__
+            self.taken.append(time.monotonic() - began)
+            self.statuses[status] = self.statuses.get(status, 0) + 1
+            self.stopped.wait(self.pause)
+
+    def report(self):
+        taken = sorted(self.taken)
+        p99 = taken[int(0.99 * (len(taken) - 1))] if taken else 0
+        median = taken[len(taken) // 2] if taken else 0
+        print(f"  {self.url.split('/', 3)[3]}: {len(taken)} answers {self.statuses}, median {1e3 * median:.1f} ms, "
+              f"p99 {1e3 * p99:.1f} ms", flush=True)
+
+
+def heavy(port):
+    words = "All the words that a body of thirty megabytes holds. "
+    yield Client(port, "/tokenize", json.dumps({"model": "streams", "prompt": words * (30_000_000 // len(words))}).encode())
+    yield Client(port, "/v1/score", json.dumps({"model": "work", "query": "Is it a city? ", "items": ["Rome"] * ITEMS,
+                                                "label_token_ids": [1, 2]}).encode())
+    yield Client(port, "/update_weights_from_disk", json.dumps({"model": "work", "model_path": str(DEMO)}).encode(), 1)
+
+
+def beside(options):
+    port = bench.free_port()
+    command = [bench.BUILD / "portico", "serve", "--port", port, "--max-request-cost-bytes", "1GiB",
+               "--model-path", DEMO, "--served-model-name", "streams", "--engine", "mock", "--mock-ttft-ms", 0, "--mock-itl-ms",
+               1000 / options.rate, "--max-running-requests", 2 * options.streams,
+               "--model-path", DEMO, "--served-model-name", "work", "--engine", "llama"]
+    with bench.Server(command, port, "/health", core="0,1") as server:
+        for title, clients in (("alone", []), ("beside heavy requests", list(heavy(port)))):
+            health = Client(port, "/health", None, 0.05)
+            for client in [*clients, health]:
+                client.start()
+            print(title)
+            report(streams(server, options), options)
+            for client in [*clients, health]:
+                client.stopped.set()
+            for client in [*clients, health]:
+                client.join()
+                client.report()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--streams", type=int, default=2000)
+    parser.add_argument("--beside", action="store_true")
+    parser.add_argument("--streams", type=int)
     parser.add_argument("--rate", type=float, default=20)
     parser.add_argument("--secs", type=float, default=20)
     options = parser.parse_args()
+    options.streams = options.streams or (1000 if options.beside else 2000)
     bench.build("http_load", "portico")
-    tokens = int(options.rate * (options.secs + 5))  # no stream ends within the run
-    with bench.portico("--mock-ttft-ms", 0, "--mock-itl-ms", 1000 / options.rate,
+    if options.beside:
+        beside(options)
+        return
+    with bench.portico("--served-model-name", "streams", "--mock-ttft-ms", 0, "--mock-itl-ms", 1000 / options.rate,
                        "--max-running-requests", 2 * options.streams) as server:
-        figures = bench.measured_load(server, mode="streams", conns=options.streams, secs=options.secs,
-                                      ramp=RAMP_SECONDS, tokens=tokens, prompt_bytes=256)
-        events = figures["events"]
-        print(f"{figures['open_streams']} of {options.streams} streams open at the end, {events / figures['seconds']:.0f} "
-              f"events/s, {1e6 * figures['cpu'] / max(events, 1):.1f} us CPU an event, "
-              f"{figures['cpu'] / figures['seconds']:.2f} cores")
-        print(f"largest gap: {figures['gap_max_ms']:.0f} ms  (p99 of streams {figures['gap_p99_ms']:.0f}, median "
-              f"{figures['gap_p50_ms']:.0f})  target <= 200")
+        report(streams(server, options), options)
 
 
 if __name__ == "__main__":

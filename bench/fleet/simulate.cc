@@ -1,0 +1,455 @@
+// A fleet of workers and a gateway, simulated: no sockets and no waiting, so that all policies can be
+// compared on the same traffic within seconds. The policies are the gateway's own (src/router/policy).
+//
+// A worker is what SGLang's scheduler is to a gateway: requests wait for KV cells, prompts are computed in
+// chunks beside the tokens of all running sequences, and a cache of prefixes (blocks of 16 tokens, least
+// recently used first, leaves first) fills the cells that running requests leave. One step takes
+//   8 ms + 0.1 ms a prompt token that was not cached + 0.06 ms a running sequence,
+// about an 8B model on one H100-like card. Reports of load come once a second.
+//
+//   fleet_simulate [--requests N] [--seed S] [--policy NAME] [--load X]
+// prints one row for each policy and traffic.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <queue>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "router/index/block_hash.h"
+#include "router/index/prefix_index.h"
+#include "router/policy/make_policy.h"
+
+namespace portico::router {
+namespace {
+
+constexpr double kStepBase = 0.008;
+constexpr double kPrefillToken = 0.0001;
+constexpr double kDecodeSequence = 0.00006;
+constexpr int64_t kChunk = 2048;
+constexpr int64_t kMaxRunning = 256;
+
+// The simulated time; it begins long after workers have become healthy.
+double simulated_now = 0;
+TimePoint SimulatedClock() {
+  return TimePoint(std::chrono::hours(1000)) +
+         std::chrono::duration_cast<Duration>(std::chrono::duration<double>(simulated_now));
+}
+
+struct Job {
+  std::vector<TokenId> prompt;
+  int64_t output = 100;
+  int session = -1;      // multi-turn: who goes on afterwards
+  bool follows = false;  // comes of Follow(), so it brings no Next()
+  double arrival = 0;
+
+  size_t worker = 0;
+  std::vector<uint64_t> chain;
+  int64_t cached = 0;
+  int64_t computed = 0;  // of the prompt, cached included
+  int64_t made = 0;
+  double first = -1;
+};
+
+struct Traffic {
+  std::string name;
+  int64_t kv_cells = 0;  // of each worker
+  // The next job after `now`, or null if none begins by itself.
+  virtual std::unique_ptr<Job> Next(double now) = 0;
+  // What follows a job that has ended, or null.
+  virtual std::unique_ptr<Job> Follow(const Job&, double) { return nullptr; }
+  virtual ~Traffic() = default;
+};
+
+class Source {
+ public:
+  explicit Source(uint64_t seed) : random_(seed) {}
+  double Exponential(double mean) {
+    return std::exponential_distribution<double>(1 / mean)(random_);
+  }
+  int64_t Between(int64_t a, int64_t b) {
+    return std::uniform_int_distribution<int64_t>(a, b)(random_);
+  }
+  double Unit() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+  double Normal() { return std::normal_distribution<double>(0, 1)(random_); }
+  void Append(int64_t count, std::vector<TokenId>* to) {
+    for (int64_t i = 0; i < count; ++i) to->push_back(static_cast<TokenId>(random_() % 150000));
+  }
+  size_t Zipf(const std::vector<double>& cumulative) {
+    const double at = Unit() * cumulative.back();
+    return static_cast<size_t>(std::lower_bound(cumulative.begin(), cumulative.end(), at) -
+                               cumulative.begin());
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+// Prompts that begin with one of several long texts; `skew` 0: all alike popular.
+class Prefixes : public Traffic {
+ public:
+  Prefixes(std::string called, int count, double skew, double rate, uint64_t seed)
+      : source_(seed), rate_(rate) {
+    name = std::move(called);
+    kv_cells = 60000;
+    double sum = 0;
+    for (int i = 0; i < count; ++i) {
+      source_.Append(source_.Between(1500, 3500), &prefixes_.emplace_back());
+      cumulative_.push_back(sum += 1 / std::pow(i + 1, skew));
+    }
+  }
+  std::unique_ptr<Job> Next(double now) override {
+    auto job = std::make_unique<Job>();
+    job->arrival = now + source_.Exponential(1 / rate_);
+    job->prompt = prefixes_[source_.Zipf(cumulative_)];
+    source_.Append(source_.Between(100, 500), &job->prompt);
+    job->output = source_.Between(60, 240);
+    return job;
+  }
+
+ private:
+  Source source_;
+  const double rate_;
+  std::vector<std::vector<TokenId>> prefixes_;
+  std::vector<double> cumulative_;
+};
+
+// Conversations of six turns; each turn says again all that was said before. The workers' cells hold half
+// of what the open conversations have at their ends.
+class Turns : public Traffic {
+ public:
+  Turns(double rate, double open, size_t workers, uint64_t seed) : source_(seed), rate_(rate) {
+    name = "multi-turn";
+    source_.Append(400, &system_);
+    const double at_end = 400 + 6 * (450 + 150);
+    kv_cells = static_cast<int64_t>(open * at_end / 2 / static_cast<double>(workers));
+    // A conversation stays open for six pauses, so that `open` of them are.
+    pause_ = open / rate_ * 6 / 6;
+  }
+  std::unique_ptr<Job> Next(double now) override {
+    auto job = std::make_unique<Job>();
+    job->arrival = now + source_.Exponential(6 / rate_);
+    job->session = static_cast<int>(turns_.size());
+    turns_.push_back(1);
+    job->prompt = system_;
+    Say(*job);
+    return job;
+  }
+  std::unique_ptr<Job> Follow(const Job& before, double now) override {
+    if (turns_[static_cast<size_t>(before.session)]++ == 6) return nullptr;
+    auto job = std::make_unique<Job>();
+    job->session = before.session;
+    job->follows = true;
+    job->arrival = now + source_.Exponential(pause_);
+    job->prompt = before.prompt;
+    source_.Append(before.output, &job->prompt);
+    Say(*job);
+    return job;
+  }
+
+ private:
+  void Say(Job& job) {
+    source_.Append(source_.Between(200, 700), &job.prompt);
+    job.output = source_.Between(80, 220);
+  }
+  Source source_;
+  const double rate_;
+  double pause_ = 0;
+  std::vector<TokenId> system_;
+  std::vector<int> turns_;
+};
+
+// Nothing is shared; lengths are log-normal.
+class Alone : public Traffic {
+ public:
+  Alone(double rate, uint64_t seed) : source_(seed), rate_(rate) {
+    name = "random";
+    kv_cells = 60000;
+  }
+  std::unique_ptr<Job> Next(double now) override {
+    auto job = std::make_unique<Job>();
+    job->arrival = now + source_.Exponential(1 / rate_);
+    const double length = std::exp(std::log(600.0) + 0.9 * source_.Normal());
+    source_.Append(std::clamp<int64_t>(static_cast<int64_t>(length), 20, 12000), &job->prompt);
+    job->output = source_.Between(60, 240);
+    return job;
+  }
+
+ private:
+  Source source_;
+  const double rate_;
+};
+
+class SimulatedWorker {
+ public:
+  SimulatedWorker(size_t index, int64_t cells) : cells_(cells), cache_(size_t{64} << 20) {
+    WorkerSpec spec;
+    spec.host = fmt::format("worker{}", index);
+    spec.url = "grpc://" + spec.host;
+    spec.protocol = Protocol::kGrpc;
+    worker = std::make_unique<Worker>(spec);
+    worker->SetHealth(Health::kHealthy);
+    place_ = cache_.AddWorker(cells / kBlockTokens);
+    Report();
+  }
+
+  void Take(Job* job) { waiting_.push_back(job); }
+  bool idle() const { return waiting_.empty() && running_.empty(); }
+  // Begins a step; its end.
+  double Step(double now) {
+    Admit();
+    int64_t budget = kChunk;
+    int64_t decoding = 0;
+    for (Job* job : running_) {
+      const auto prompt = static_cast<int64_t>(job->prompt.size());
+      if (job->computed < prompt) {
+        const int64_t part = std::min(budget, prompt - job->computed);
+        job->computed += part;
+        budget -= part;
+      } else {
+        ++decoding;
+      }
+    }
+    return now + kStepBase + static_cast<double>(kChunk - budget) * kPrefillToken +
+           static_cast<double>(decoding) * kDecodeSequence;
+  }
+  // The step is over: each sequence whose prompt is whole has another token.
+  template <typename First, typename End>
+  void Finish(double now, First on_first, End on_end) {
+    std::vector<Job*> left;
+    for (Job* job : running_) {
+      if (job->computed < static_cast<int64_t>(job->prompt.size())) {
+        left.push_back(job);
+        continue;
+      }
+      if (job->first < 0) {
+        job->first = now;
+        cache_.Insert(place_, job->chain);
+        on_first(job);
+      }
+      if (++job->made < job->output) {
+        left.push_back(job);
+        continue;
+      }
+      used_ -= Cells(*job);
+      cache_.Insert(place_, job->chain);
+      on_end(job);
+    }
+    running_ = std::move(left);
+  }
+  void Report() {
+    ReportedLoad load;
+    load.running_requests = static_cast<double>(running_.size());
+    load.waiting_requests = static_cast<double>(waiting_.size());
+    load.used_tokens = static_cast<double>(used_);
+    load.total_tokens = static_cast<double>(cells_);
+    load.token_usage = static_cast<double>(used_) / static_cast<double>(cells_);
+    load.throughput = 1 / kPrefillToken;
+    load.at = Clock::now();
+    worker->SetReport(load);
+  }
+
+  std::unique_ptr<Worker> worker;
+  bool stepping = false;
+  int64_t served_tokens = 0;
+
+ private:
+  static int64_t Cells(const Job& job) {
+    return static_cast<int64_t>(job.prompt.size()) - job.cached + job.output;
+  }
+  void Admit() {
+    while (!waiting_.empty() && static_cast<int64_t>(running_.size()) < kMaxRunning) {
+      Job* job = waiting_.front();
+      cache_.Match(job->chain, &depths_);
+      // The last token is always computed.
+      job->cached = std::min<int64_t>(int64_t{depths_[place_]} * kBlockTokens,
+                                      static_cast<int64_t>(job->prompt.size()) - 1);
+      if (used_ + Cells(*job) > cells_ && !running_.empty()) return;
+      used_ += Cells(*job);
+      // What running requests hold is no cache's.
+      cache_.SetCapacity(place_, std::max<int64_t>(1, (cells_ - used_ / 2) / kBlockTokens));
+      cache_.Insert(place_,
+                    std::span(job->chain).first(static_cast<size_t>(job->cached / kBlockTokens)));
+      job->computed = job->cached;
+      served_tokens += static_cast<int64_t>(job->prompt.size()) - job->cached;
+      running_.push_back(job);
+      waiting_.pop_front();
+    }
+  }
+
+  const int64_t cells_;
+  int64_t used_ = 0;
+  PrefixIndex cache_;
+  PrefixIndex::Place place_ = 0;
+  std::vector<int32_t> depths_;
+  std::deque<Job*> waiting_;
+  std::vector<Job*> running_;
+};
+
+struct Result {
+  double hit_rate = 0, p50 = 0, p99 = 0, imbalance = 0, mean = 0;
+};
+
+Result Simulate(Traffic& traffic, Policy& policy, size_t workers, int requests) {
+  std::vector<std::unique_ptr<SimulatedWorker>> fleet;
+  std::vector<Worker*> candidates;
+  for (size_t i = 0; i < workers; ++i) {
+    fleet.push_back(std::make_unique<SimulatedWorker>(i, traffic.kv_cells));
+    candidates.push_back(fleet.back()->worker.get());
+    policy.OnWorkerAdded(*candidates.back());
+  }
+  struct Event {
+    double at;
+    int kind;  // 0: a job arrives, 1: a step ends, 2: reports
+    size_t which;
+    bool operator<(const Event& other) const { return at > other.at; }
+  };
+  std::priority_queue<Event> events;
+  std::vector<std::unique_ptr<Job>> jobs;
+  auto add = [&](std::unique_ptr<Job> job) {
+    if (job == nullptr || static_cast<int>(jobs.size()) >= requests) return;
+    HashTokenBlocks(job->prompt, 1, &job->chain);
+    events.push({job->arrival, 0, jobs.size()});
+    jobs.push_back(std::move(job));
+  };
+  auto key_of = [](const Job& job) {
+    RoutingKey key;
+    key.tokens = job.prompt;
+    key.prompt_tokens = static_cast<int64_t>(job.prompt.size());
+    return key;
+  };
+  add(traffic.Next(0));
+  events.push({1.0, 2, 0});
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;
+  std::vector<double> waits;
+  const size_t warm_up = static_cast<size_t>(requests) / 5;
+  size_t ended = 0;
+  while (!events.empty()) {
+    const Event event = events.top();
+    events.pop();
+    simulated_now = event.at;
+    if (event.kind == 2) {
+      for (auto& worker : fleet) worker->Report();
+      policy.OnTick(SimulatedClock());
+      if (ended < jobs.size()) events.push({event.at + 1, 2, 0});
+      continue;
+    }
+    size_t at = event.which;
+    if (event.kind == 0) {
+      Job& job = *jobs[event.which];
+      const RoutingKey key = key_of(job);
+      at = job.worker = policy.Choose(candidates, key).index;
+      candidates[at]->Start(key.prompt_tokens);
+      policy.OnStart(*candidates[at], key);
+      fleet[at]->Take(&job);
+      if (!job.follows) add(traffic.Next(event.at));
+    } else {
+      fleet[at]->stepping = false;
+      fleet[at]->Finish(
+          event.at,
+          [&](Job* job) {
+            candidates[at]->FinishPrefill(static_cast<int64_t>(job->prompt.size()));
+            if (static_cast<size_t>(ended) >= warm_up) waits.push_back(job->first - job->arrival);
+          },
+          [&](Job* job) {
+            candidates[at]->Finish();
+            Outcome outcome;
+            outcome.cached_tokens = job->cached;
+            policy.OnFinish(*candidates[at], outcome);
+            if (ended++ >= warm_up) {
+              prompt_tokens += static_cast<int64_t>(job->prompt.size());
+              cached_tokens += job->cached;
+            }
+            add(traffic.Follow(*job, event.at));
+            job->prompt.clear();
+            job->prompt.shrink_to_fit();
+          });
+    }
+    if (!fleet[at]->stepping && !fleet[at]->idle()) {
+      fleet[at]->stepping = true;
+      events.push({fleet[at]->Step(event.at), 1, at});
+    }
+  }
+  std::sort(waits.begin(), waits.end());
+  auto percentile = [&](double p) {
+    return waits[std::min(waits.size() - 1,
+                          static_cast<size_t>(p * static_cast<double>(waits.size())))];
+  };
+  int64_t most = 0;
+  int64_t all = 0;
+  for (auto& worker : fleet) {
+    most = std::max(most, worker->served_tokens);
+    all += worker->served_tokens;
+  }
+  Result result;
+  result.hit_rate = static_cast<double>(cached_tokens) / static_cast<double>(prompt_tokens);
+  result.p50 = percentile(0.5);
+  result.p99 = percentile(0.99);
+  for (double wait : waits) result.mean += wait / static_cast<double>(waits.size());
+  result.imbalance =
+      static_cast<double>(most) * static_cast<double>(workers) / static_cast<double>(all);
+  return result;
+}
+
+std::unique_ptr<Traffic> MakeTraffic(int kind, size_t workers, double load, uint64_t seed) {
+  const double rate = load * static_cast<double>(workers);
+  switch (kind) {
+    case 0:
+      return std::make_unique<Prefixes>("shared-prefix", 64, 0, rate * 4.5, seed);
+    case 1:
+      return std::make_unique<Turns>(rate * 4.5, 40.0 * static_cast<double>(workers), workers,
+                                     seed);
+    case 2:
+      return std::make_unique<Prefixes>("skewed", 64, 1.4, rate * 4.5, seed);
+    default:
+      return std::make_unique<Alone>(rate * 6, seed);
+  }
+}
+
+int Main(int argc, char** argv) {
+  int requests = 8000;
+  uint64_t seed = 1;
+  double load = 1;
+  size_t workers = 8;
+  std::string only;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string flag = argv[i];
+    if (flag == "--requests") requests = std::atoi(argv[i + 1]);
+    if (flag == "--seed") seed = static_cast<uint64_t>(std::atoll(argv[i + 1]));
+    if (flag == "--load") load = std::atof(argv[i + 1]);
+    if (flag == "--workers") workers = static_cast<size_t>(std::atoi(argv[i + 1]));
+    if (flag == "--policy") only = argv[i + 1];
+  }
+  fmt::print("{:<14} {:<20} {:>8} {:>10} {:>10} {:>10} {:>9}\n", "traffic", "policy", "hit rate",
+             "TTFT mean", "p50 ms", "p99 ms", "imbalance");
+  for (int kind = 0; kind < 4; ++kind) {
+    for (const std::string_view name : PolicyNames()) {
+      if (!only.empty() && name != only) continue;
+      PolicyOptions options;
+      options.seed = seed;
+      options.now = &SimulatedClock;
+      simulated_now = 0;
+      auto policy = MakePolicy(name, options);
+      auto traffic = MakeTraffic(kind, workers, load, seed);
+      const Result result = Simulate(*traffic, **policy, workers, requests);
+      fmt::print("{:<14} {:<20} {:>8.3f} {:>10.0f} {:>10.0f} {:>10.0f} {:>9.2f}\n", traffic->name,
+                 name, result.hit_rate, result.mean * 1e3, result.p50 * 1e3, result.p99 * 1e3,
+                 result.imbalance);
+      std::fflush(stdout);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace portico::router
+
+int main(int argc, char** argv) { return portico::router::Main(argc, argv); }

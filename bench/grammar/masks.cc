@@ -1,0 +1,120 @@
+// Compiles grammars and walks answers through them: what run.py measures of Portico, and of xgrammar's core with its own reading of
+// schemas. Arguments: a tokenizer's path, the rows of logits. Reads lines {"schema": …, "answer": "…", "peer": false}, writes
+// {"compile_ms", "mask_us": [one for each token], "accept_us": […], "masks": "a hash of them"} or {"error": "…"}.
+#include <xgrammar/xgrammar.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "grammar/compile/grammar_text.h"
+#include "grammar/compile/vocabulary.h"
+#include "grammar/mask/compiled_grammar.h"
+#include "text/json.h"
+#include "tokenizer/tokenizer.h"
+
+namespace portico::grammar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+Json Failed(std::string_view why) { return Json(JsonObject{{"error", Json(std::string(why))}}); }
+
+class Bench {
+ public:
+  Bench(const Tokenizer& tokenizer, int32_t rows)
+      : tokenizer_(tokenizer),
+        vocabulary_(MakeVocabulary(tokenizer, rows, {rows - 1})),
+        tokens_(MakeTokenizerInfo(vocabulary_)) {}
+
+  Json Run(const Json& request) {
+    const Json* const schema = request.Find("schema");
+    const Json* const peer = request.Find("peer");
+    if (schema == nullptr) return Failed("no schema");
+    const std::string text = schema->Dump();
+    const auto start = Clock::now();
+    auto compiled = peer != nullptr && peer->is_bool() && peer->as_bool() ? Peer(text) : Ours(text);
+    const double compile_us = Since(start);
+    if (!compiled.ok()) return Failed(MessageOf(compiled.status()));
+    Json result = Walk(*compiled, request.GetString("answer"));
+    result.as_object().emplace_back("compile_ms", Json(compile_us / 1000));
+    return result;
+  }
+
+ private:
+  StatusOr<xgrammar::CompiledGrammar> Ours(const std::string& schema) {
+    return CompileText({GrammarKind::kJsonSchema, schema}, vocabulary_, tokens_);
+  }
+
+  StatusOr<xgrammar::CompiledGrammar> Peer(const std::string& schema) {
+    try {
+      xgrammar::GrammarCompiler compiler(tokens_, /*max_threads=*/1);
+      return compiler.CompileJSONSchema(schema, /*any_whitespace=*/true, std::nullopt, std::nullopt,
+                                        /*strict_mode=*/false);
+    } catch (const std::exception& e) {
+      return Error(StatusCode::kInvalidArgument, e.what());
+    }
+  }
+
+  Json Walk(const xgrammar::CompiledGrammar& grammar, const std::string& answer) {
+    std::vector<TokenId> ids;
+    tokenizer_.Encode(answer, false, &ids);
+    xgrammar::GrammarMatcher matcher(grammar);
+    std::vector<uint32_t> mask(MaskWords(vocabulary_.texts.size()));
+    auto shape = static_cast<int64_t>(mask.size());
+    DLTensor tensor{};
+    tensor.data = mask.data();
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = 1;
+    tensor.dtype = {kDLInt, 32, 1};
+    tensor.shape = &shape;
+    JsonArray fills;
+    JsonArray accepts;
+    uint64_t hash = 14695981039346656037ull;
+    for (const TokenId id : ids) {
+      auto start = Clock::now();
+      matcher.FillNextTokenBitmask(&tensor);
+      fills.emplace_back(Since(start));
+      for (const uint32_t word : mask) hash = (hash ^ word) * 1099511628211ull;
+      start = Clock::now();
+      if (!matcher.AcceptToken(id))
+        return Failed("the answer does not fit: " + answer.substr(0, 80));
+      accepts.emplace_back(Since(start));
+    }
+    if (!matcher.IsCompleted()) return Failed("the answer is not whole: " + answer.substr(0, 80));
+    return Json(JsonObject{{"mask_us", Json(std::move(fills))},
+                           {"accept_us", Json(std::move(accepts))},
+                           {"masks", Json(std::to_string(hash))}});
+  }
+
+  const Tokenizer& tokenizer_;
+  const Vocabulary vocabulary_;
+  const xgrammar::TokenizerInfo tokens_;
+};
+
+int Main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  const auto tokenizer = Tokenizer::Load(argv[1]);
+  if (!tokenizer.ok()) {
+    std::cerr << tokenizer.status() << "\n";
+    return 1;
+  }
+  Bench bench(**tokenizer, std::atoi(argv[2]));
+  for (std::string line; std::getline(std::cin, line);) {
+    const auto request = Json::Parse(line);
+    std::cout << (request.ok() ? bench.Run(*request) : Failed("no JSON")).Dump() << std::endl;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace portico::grammar
+
+int main(int argc, char** argv) { return portico::grammar::Main(argc, argv); }

@@ -1,0 +1,198 @@
+"""Portico and SGLang's own Python front end before the same scheduler and model, one after the other.
+
+    python3 bench/sglang/run.py --python ~/sglang/bin/python [--requests 200] [--concurrency 8] [--tokens 64]
+
+Both get the same streamed chats. The processes' CPU time is read from /proc, the scheduler's apart from the front end's
+(SGLang's: the server, which also is TokenizerManager, and the detokenizer). What a client sees is measured here: the
+time to the first token and tokens a second. With SGLang on a CPU the scheduler is the slow part, so that tokens a second
+say little; CPU a token says what a front end costs beside a fast one.
+"""
+import argparse
+import asyncio
+import json
+import os
+import pathlib
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CPU_FLAGS = ("--device", "cpu", "--attention-backend", "torch_native", "--dtype", "float32", "--disable-overlap-schedule",
+             "--disable-cuda-graph", "--skip-server-warmup", "--mem-fraction-static", "0.1", "--max-total-tokens", "65536",
+             "--context-length", "2048", "--log-level", "warning")
+KERNEL_STUB = """__version__ = "9.9.9"
+def __getattr__(name):
+    if name.startswith("__"): raise AttributeError(name)
+    return lambda *a, **k: exec("raise NotImplementedError")
+"""
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def family(pid):
+    found = [pid]
+    for one in found:
+        children = pathlib.Path(f"/proc/{one}/task/{one}/children")
+        if children.exists():
+            for task in pathlib.Path(f"/proc/{one}/task").iterdir():
+                found += [int(c) for c in (task / "children").read_text().split()]
+    return found
+
+
+def name_of(pid):
+    return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Server:
+    def __init__(self, name, command, environment, log):
+        self.name = name
+        self.port = free_port()
+        self.process = subprocess.Popen([*map(str, command(self.port))], env=environment, stdout=log, stderr=log,
+                                        start_new_session=True)
+
+    def stop(self):
+        for pid in reversed(family(self.process.pid)):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.process.wait()
+
+    def times(self):
+        """CPU seconds of the front end and of the scheduler."""
+        front = back = 0.0
+        for pid in family(self.process.pid):
+            name = name_of(pid)
+            if "scheduler" in name and "portico serve" not in name:
+                back += cpu_seconds(pid)
+            elif "resource_tracker" not in name and "sglang_launch.py" not in name:
+                front += cpu_seconds(pid)
+        return front, back
+
+
+async def ask(port, number, tokens):
+    """One streamed chat; the time to its first token, and the number of events with text."""
+    body = json.dumps({"model": "demo", "stream": True, "max_tokens": tokens, "temperature": 0, "ignore_eos": True,
+                       "messages": [{"role": "user", "content": f"Tell me a story about fox number {number}, please."}]})
+    began = time.perf_counter()
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write((f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+                  f"connection: close\r\ncontent-length: {len(body)}\r\n\r\n{body}").encode())
+    first = None
+    events = 0
+    while line := await reader.readline():
+        if line.startswith(b"HTTP/1.1") and b" 200" not in line:
+            raise RuntimeError(line + await reader.read())
+        if line.startswith(b"data: {") and b'"content":"' in line and b'"content":""' not in line:
+            first = first or time.perf_counter() - began
+            events += 1
+    writer.close()
+    return first, events
+
+
+async def load(port, requests, concurrency, tokens):
+    numbers = iter(range(requests))
+    answers = []
+
+    async def client():
+        for number in numbers:
+            answers.append(await ask(port, number, tokens))
+
+    await asyncio.gather(*(client() for _ in range(concurrency)))
+    return answers
+
+
+def wait_ready(server, patience):
+    deadline = time.time() + patience
+    while time.time() < deadline:
+        if server.process.poll() is not None:
+            raise SystemExit(f"{server.name} has ended; see its log")
+        try:
+            return asyncio.run(ask(server.port, 0, 2))
+        except (OSError, RuntimeError):
+            time.sleep(0.5)
+    raise SystemExit(f"{server.name} does not start")
+
+
+def measure(server, args):
+    wait_ready(server, args.patience)
+    asyncio.run(load(server.port, args.concurrency, args.concurrency, 8))
+    front, back = server.times()
+    began = time.perf_counter()
+    answers = asyncio.run(load(server.port, args.requests, args.concurrency, args.tokens))
+    took = time.perf_counter() - began
+    after_front, after_back = server.times()
+    tokens = args.requests * args.tokens
+    result = {
+        "front end, CPU us a token": (after_front - front) / tokens * 1e6,
+        "front end, CPU ms a request": (after_front - front) / args.requests * 1e3,
+        "scheduler, CPU us a token": (after_back - back) / tokens * 1e6,
+        "first token, median ms": statistics.median(a[0] for a in answers) * 1e3,
+        "tokens a second": tokens / took,
+        "events a request": statistics.mean(a[1] for a in answers),
+    }
+    print(f"\n{server.name}: {args.requests} chats of {args.tokens} tokens, {args.concurrency} at once", flush=True)
+    for what, value in result.items():
+        print(f"  {what:32} {value:10.1f}", flush=True)
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--python", required=True, help="a Python that has SGLang")
+    parser.add_argument("--portico", default=ROOT / "build/release/portico")
+    parser.add_argument("--model", default=ROOT / "models/demo")
+    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--concurrency", type=int, default=8)
+    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--patience", type=float, default=300)
+    parser.add_argument("--cpu", action=argparse.BooleanOptionalAction, default=True,
+                        help="run SGLang without a GPU; with --no-cpu its flags are its own")
+    parser.add_argument("flags", nargs="*", help="after --: more flags of SGLang")
+    args = parser.parse_args()
+    flags = [*(CPU_FLAGS if args.cpu else ()), *args.flags]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "SGLANG_USE_PICKLE_IPC": "0", "HF_HUB_OFFLINE": "1"}
+        if args.cpu:
+            stub = pathlib.Path(folder, "stub/sgl_kernel")
+            stub.mkdir(parents=True)
+            for name in ("__init__", "flash_attn", "mamba", "utils"):
+                (stub / f"{name}.py").write_text(KERNEL_STUB)
+            environment |= {"PYTHONPATH": str(stub.parent), "SGLANG_USE_CPU_ENGINE": "1", "OMP_NUM_THREADS": "1"}
+        commands = [
+            ("portico", lambda port: [args.portico, "serve", "--engine", "sglang", "--sglang-python", args.python,
+                                      "--model-path", args.model, "--served-model-name", "demo", "--port", port, "--", *flags]),
+            ("sglang", lambda port: [args.python, "-m", "sglang.launch_server", "--model-path", args.model,
+                                     "--served-model-name", "demo", "--port", port, *flags]),
+        ]
+        results = {}
+        for name, command in commands:
+            with open(pathlib.Path(folder, name + ".log"), "w+") as log:
+                server = Server(name, command, environment, log)
+                try:
+                    results[name] = measure(server, args)
+                except SystemExit:
+                    log.seek(0)
+                    sys.stderr.write(log.read()[-3000:])
+                    raise
+                finally:
+                    server.stop()
+    ratio = results["sglang"]["front end, CPU us a token"] / results["portico"]["front end, CPU us a token"]
+    print(f"\nSGLang's front end takes {ratio:.1f} times the CPU of Portico for a token")
+
+
+if __name__ == "__main__":
+    main()
