@@ -22,6 +22,9 @@ find_package(yaml-cpp REQUIRED)
 find_package(ZLIB REQUIRED)
 pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
 add_library(nghttp2 ALIAS PkgConfig::NGHTTP2)
+find_library(ZMQ_LIBRARY zmq REQUIRED)
+add_library(zmq INTERFACE)
+target_link_libraries(zmq INTERFACE "${ZMQ_LIBRARY}")
 find_package(Boost 1.81 REQUIRED)
 find_package(Protobuf REQUIRED)
 
@@ -43,5 +46,6 @@ endif()
 # Takes malloc's place in a program: a whole answer of the mock engine costs an eighth less CPU than with glibc's.
 find_library(MIMALLOC_LIBRARY mimalloc REQUIRED)
 add_library(portico_allocator INTERFACE)
+target_sources(portico_allocator INTERFACE "${CMAKE_CURRENT_LIST_DIR}/operator_new.cc")
 target_link_libraries(portico_allocator INTERFACE
                       "-Wl,--push-state,--no-as-needed" "${MIMALLOC_LIBRARY}" "-Wl,--pop-state")

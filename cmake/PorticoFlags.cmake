@@ -27,6 +27,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # False positives of GCC 12 and 13 on inlined std::string code at -O3 (GCC bugs 105329, 105651).
   target_compile_options(portico_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(portico_flags INTERFACE -Wthread-safety)
+endif()
 if(PORTICO_WERROR)
   target_compile_options(portico_flags INTERFACE -Werror)
 endif()

@@ -2,23 +2,16 @@
 #
 # The static library portico_NAME from src/NAME/**.cc. Beside x.cc stand x_test.cc (all of a room's tests make
 # the program NAME_test) and x_bench.cc (each its own program NAME_x_bench).
-# With PORTICO_PCH a room and its tests get precompiled headers: the standard library's, Abseil's and those that most
-# of its files include. Presets that only CI builds use it: objects made with it cannot be shared between folders by
-# ccache, and it would hide an include that a file forgot. Tests are not optimized, which would cost more to
-# compile than it saves, but for LONG_TESTS, which compute much themselves.
-set(portico_pch <algorithm> <atomic> <chrono> <cstdint> <functional> <map> <memory> <mutex> <optional> <span> <string>
-                <string_view> <utility> <vector> <absl/container/flat_hash_map.h> <absl/container/inlined_vector.h>
-                <absl/functional/any_invocable.h> <absl/status/statusor.h> <fmt/format.h>)
-set(portico_pch_net <boost/asio/io_context.hpp> <boost/asio/ip/tcp.hpp> <boost/asio/steady_timer.hpp>)
-set(portico_pch_api <simdjson.h>)
-function(portico_precompile target)
-  if(NOT PORTICO_PCH)
-    return()
-  endif()
-  target_precompile_headers(${target} PRIVATE ${portico_pch} ${ARGN})
-  # Clang: without the time in it a precompiled header is the same when it is made again, and ccache finds it.
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)
-endfunction()
+# Tests are not optimized, which would cost more to compile than it saves, but for LONG_TESTS, which compute much
+# themselves.
+include(PorticoUnity)
+
+# What tests read of the tree; in an object of its own, so that ccache shares those of the tests between folders.
+if(PORTICO_TESTS)
+  add_library(portico_source_dir OBJECT "${CMAKE_SOURCE_DIR}/tests/source_dir.cc")
+  target_link_libraries(portico_source_dir PRIVATE portico_flags)
+  target_compile_definitions(portico_source_dir PRIVATE PORTICO_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+endif()
 
 function(portico_room name)
   cmake_parse_arguments(ROOM "LONG_TESTS" "" "ROOMS;LIBS" ${ARGN})
@@ -35,9 +28,9 @@ function(portico_room name)
     list(APPEND libs portico_${room})
   endforeach()
   if(sources)
-    add_library(portico_${name} STATIC ${sources})
+    portico_unite(units ${name} ${sources})
+    add_library(portico_${name} STATIC ${units})
     target_link_libraries(portico_${name} PUBLIC portico_flags ${libs})
-    portico_precompile(portico_${name} ${portico_pch_${name}})
   else()
     add_library(portico_${name} INTERFACE)
     target_link_libraries(portico_${name} INTERFACE portico_flags ${libs})
@@ -47,13 +40,12 @@ function(portico_room name)
     return()
   endif()
   if(tests)
-    add_executable(${name}_test ${tests})
-    target_link_libraries(${name}_test PRIVATE portico_${name} GTest::gmock GTest::gtest_main)
-    portico_precompile(${name}_test <gmock/gmock.h> <gtest/gtest.h>)
+    portico_unite(units ${name}_test ${tests})
+    add_executable(${name}_test ${units})
+    target_link_libraries(${name}_test PRIVATE portico_${name} portico_source_dir GTest::gmock GTest::gtest_main)
     if(NOT ROOM_LONG_TESTS)
       target_compile_options(${name}_test PRIVATE -O0)
     endif()
-    target_compile_definitions(${name}_test PRIVATE PORTICO_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     add_test(NAME ${name}_test COMMAND ${name}_test WORKING_DIRECTORY "${CMAKE_SOURCE_DIR}")
   endif()
   foreach(bench IN LISTS benches)

@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
 """Prints what is wrong with the tree, a line each; exit status 1 if anything is.
 
-    ./dev check            format, include direction, file sizes, unfinished marks
-    ./dev check --headers  also: every header compiles alone (after a whole ./dev build)
+    ./dev check            format, include direction, standard includes, file sizes, unfinished marks
+    ./dev check --headers  also: every header compiles alone (after ./dev build)
 """
 import argparse
 import concurrent.futures
 import json
+import os
 import pathlib
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Rooms, lowest first: a file may include its own room and those before it (docs/architecture.md).
-ROOMS = ["base", "text", "net", "tokenizer", "template", "grammar", "parser", "message", "engine", "router", "pipeline",
+ROOMS = ["base", "text", "net", "tokenizer", "template", "grammar", "media", "parser", "message", "engine", "router", "pipeline",
          "service", "api", "observe", "app"]
 MAX_LINES = 500
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
@@ -35,11 +37,15 @@ def sources():
 
 
 def check_format():
-    for path in sources():
-        result = subprocess.run(["clang-format-19", "--dry-run", "-Werror", str(path)], capture_output=True, text=True)
-        if result.returncode:
-            line = re.search(r":(\d+):\d+: error", result.stderr)
-            yield f"{path.relative_to(ROOT)}:{line.group(1) if line else 1}: not formatted (./dev fmt)"
+    def wrong(paths):
+        result = subprocess.run(["clang-format-19", "--dry-run", "-Werror", *map(str, paths)], capture_output=True, text=True)
+        return {found[1]: found[2] for found in reversed(list(re.finditer(r"^(\S+):(\d+):\d+: error", result.stderr, re.M)))}
+
+    paths = sources()
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for found in pool.map(wrong, [paths[start:start + 40] for start in range(0, len(paths), 40)]):
+            for path, line in found.items():
+                yield f"{pathlib.Path(path).relative_to(ROOT)}:{line}: not formatted (./dev fmt)"
 
 
 def include_graph():
@@ -97,58 +103,86 @@ def check_marks():
                 yield f"{path.relative_to(ROOT)}:{number}: unfinished: {line.strip()[:80]}"
 
 
-def compiled_first(database):
-    """The headers that a source of the build includes before all else: compiling it has compiled them alone."""
-    found = set()
-    for entry in database:
-        path = pathlib.Path(entry["file"])
-        if (ROOT / "src") in path.parents and "cmake_pch" not in entry["command"]:
-            first = INCLUDE_ANY.search(path.read_text(encoding="utf-8"))
-            if first and first[1].startswith('"'):
-                found.add(ROOT / "src" / first[1].strip('"'))
-    return found
+# What a header that uses the name must include, itself or through Portico's other headers.
+STANDARD = {
+    "string": ["string", "to_string"], "string_view": ["string_view"], "vector": ["vector"], "optional": ["optional", "nullopt"],
+    "memory": ["unique_ptr", "shared_ptr", "weak_ptr", "make_unique", "make_shared"], "span": ["span"],
+    "functional": ["function"], "atomic": ["atomic"], "mutex": ["mutex", "lock_guard", "unique_lock"], "map": ["map"],
+    "deque": ["deque"], "array": ["array"], "condition_variable": ["condition_variable"], "thread": ["thread", "jthread"],
+    "variant": ["variant", "monostate"], "set": ["set"], "list": ["list"], "utility": ["pair", "move", "exchange"],
+    "cstdint": ["uint8_t", "uint16_t", "uint32_t", "uint64_t"], "limits": ["numeric_limits"],
+}
+# These headers offer the names of others by the standard, or in every library.
+OFFERS = {"utility": {"string", "vector", "map", "memory", "optional", "variant", "deque", "functional", "array", "set", "algorithm"}}
+
+
+def check_standard_includes():
+    graph = include_graph()
+    angled = {path: set(re.findall(r"^#include <([^>]+)>", path.read_text(encoding="utf-8"), re.M)) for path in graph}
+    reached = {}
+
+    def reach(path):
+        if path not in reached:
+            reached[path] = angled.get(path, set()).union(*(reach(target) for target in graph.get(path, ())))
+        return reached[path]
+
+    for path in sorted(graph):
+        if path.suffix != ".h":
+            continue
+        text = re.sub(r"//[^\n]*", "", path.read_text(encoding="utf-8"))
+        used = set(re.findall(r"\bstd::(\w+)", text))
+        for header, names in STANDARD.items():
+            found = used.intersection(names)
+            if found and not reach(path) & ({header} | OFFERS.get(header, set())):
+                yield f"{path.relative_to(ROOT)}: uses std::{min(found)} without <{header}>"
 
 
 def check_headers():
-    """Each header alone, with the flags of some source of its room; not those that a build has compiled so."""
+    """Each header alone, but for what it includes of libraries and the standard library: that comes compiled, since it would
+    take most of the time. check_standard_includes() looks for those that are missing."""
     database = ROOT / "build/release/compile_commands.json"
     if not database.exists():
         yield "build/release is not configured: run ./dev build first"
         return
-    flags = {}
-    entries = json.loads(database.read_text(encoding="utf-8"))
-    for entry in entries:
-        relative = pathlib.Path(entry["file"])
-        if (ROOT / "src") in relative.parents:
-            room = relative.relative_to(ROOT / "src").parts[0]
-            words = shlex.split(entry["command"])
-            if words[0].endswith("ccache"):
-                words = words[1:]
-            end = words.index("-o")
-            flags.setdefault(room, words[:end])
+    words = []
+    for entry in json.loads(database.read_text(encoding="utf-8")):
+        command = shlex.split(entry["command"])
+        for at, word in enumerate(command):
+            flag = [word, command[at + 1]] if word == "-isystem" else [word]
+            if word.startswith(("-I", "-D", "-isystem")) and flag not in words:
+                words.append(flag)
+    flags = ["clang++-19", "-std=c++20", "-w", *(word for flag in words for word in flag)]
+    headers = sorted(tracked("src/*.h"))
+    libraries = {found for path in headers for found in INCLUDE_ANY.findall(path.read_text(encoding="utf-8"))
+                 if found[0] == "<" or not (ROOT / "src" / found[1:-1]).exists()}
 
-    def compile_alone(path):
-        words = flags.get(path.relative_to(ROOT / "src").parts[0])
-        if words is None:
+    with tempfile.TemporaryDirectory() as folder:
+        common = pathlib.Path(folder) / "libraries.h"
+        common.write_text("".join(f"#include {name}\n" for name in sorted(libraries)))
+        compiled = str(common) + ".pch"
+        made = subprocess.run([*flags, "-fpch-instantiate-templates", "-x", "c++-header", str(common), "-o", compiled], capture_output=True, text=True,
+                              cwd=ROOT / "build/release")
+        if made.returncode:
+            yield f"the libraries' headers do not compile together: {made.stderr[:2000]}"
+            return
+
+        def compile_alone(path):
+            result = subprocess.run([*flags, "-include-pch", compiled, "-fsyntax-only", "-x", "c++", str(path)],
+                                    capture_output=True, text=True, cwd=ROOT / "build/release")
+            if result.returncode:
+                first = next((line for line in result.stderr.split("\n") if "error" in line), result.stderr[:200])
+                return f"{path.relative_to(ROOT)}: does not compile alone: {first}"
             return None
-        result = subprocess.run([*words, "-fsyntax-only", "-x", "c++", f'-DPORTICO_SOURCE_DIR="{ROOT}"',
-                                 "-include", str(path), "/dev/null"],
-                                capture_output=True, text=True, cwd=ROOT / "build/release")
-        if result.returncode:
-            first = next((l for l in result.stderr.split("\n") if "error" in l), result.stderr[:200])
-            return f"{path.relative_to(ROOT)}: does not compile alone: {first}"
-        return None
 
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        headers = sorted(set(tracked("src/*.h")) - compiled_first(entries))
-        yield from filter(None, pool.map(compile_alone, headers))
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            yield from filter(None, pool.map(compile_alone, headers))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--headers", action="store_true")
     options = parser.parse_args()
-    checks = [check_format, check_includes, check_sizes, check_marks] + ([check_headers] if options.headers else [])
+    checks = [check_format, check_includes, check_standard_includes, check_sizes, check_marks] + ([check_headers] if options.headers else [])
     wrong = 0
     for check in checks:
         for line in check():

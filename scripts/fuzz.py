@@ -24,15 +24,18 @@ CRASHES = ROOT / "build/fuzz-crashes"
 # Fuzzer: the sources whose string literals are its seeds, and a prefix for those inputs that begin with choices.
 SEEDS = {
     "json_fuzz": (["src/text/*_test.cc", "src/api/**/*_test.cc"], b""),
-    "http_parser_fuzz": (["src/net/*_test.cc"], b"\x05"),
-    "grpc_wire_fuzz": (["src/net/grpc_wire_test.cc", "src/net/grpc_message_test.cc"], b"\x05\x07"),
-    "http2_session_fuzz": (["src/net/*_test.cc"], b"\xff"),
+    "parser_output_fuzz": (["src/parser/**/*_test.cc"], b"\x00\x01\x00\x03"),
+    "http_parser_fuzz": (["src/net/**/*_test.cc"], b"\x05"),
+    "grpc_wire_fuzz": (["src/net/grpc/grpc_wire_test.cc", "src/net/grpc/grpc_message_test.cc"], b"\x05\x07"),
+    "http2_session_fuzz": (["src/net/**/*_test.cc"], b"\xff"),
     "decode_chat_fuzz": (["src/api/**/*_test.cc"], b""),
-    "template_render_fuzz": (["src/template/*_test.cc", "models/demo/chat_template.jinja"], b""),
-    "template_source_fuzz": (["src/template/*_test.cc", "models/demo/chat_template.jinja"], b""),
-    "tokenizer_load_fuzz": (["src/tokenizer/*_test.cc"], b"\x00"),
-    "tokenizer_encode_fuzz": (["src/tokenizer/*_test.cc"], b""),
-    "tokenizer_regex_fuzz": (["src/tokenizer/scanners*.cc", "src/tokenizer/*_test.cc"], b"\x40\x01"),
+    "grammar_rewrite_fuzz": (["src/grammar/**/*_test.cc", "tests/test_json_schema.py"], b"\x00"),
+    "template_render_fuzz": (["src/template/**/*_test.cc", "models/demo/chat_template.jinja"], b""),
+    "template_source_fuzz": (["src/template/**/*_test.cc", "models/demo/chat_template.jinja"], b""),
+    "media_url_fuzz": (["src/service/upstream/media_rules_test.cc"], b""),
+    "tokenizer_load_fuzz": (["src/tokenizer/**/*_test.cc"], b"\x00"),
+    "tokenizer_encode_fuzz": (["src/tokenizer/**/*_test.cc"], b""),
+    "tokenizer_regex_fuzz": (["src/tokenizer/split/scanners*.cc", "src/tokenizer/**/*_test.cc"], b"\x40\x01"),
 }
 
 
@@ -93,12 +96,14 @@ def grpc_client_seeds():
 
 
 # Inputs that are longer than 4096 bytes, or than this, show nothing new and take their time.
-MAX_LEN = {"grpc_wire_fuzz": 1024, "grpc_decode_fuzz": 2048, "grpc_client_fuzz": 2048, "http2_session_fuzz": 2048}
+MAX_LEN = {"grpc_wire_fuzz": 1024, "grpc_decode_fuzz": 2048, "grpc_client_fuzz": 2048, "http2_client_fuzz": 2048,
+           "http2_session_fuzz": 2048}
 # A quarantine that fits into the processor's caches saves a tenth of the time, or more.
 SANITIZER = "allocator_may_return_null=1:quarantine_size_mb=16:thread_local_quarantine_size_kb=64"
 
 LITERAL = re.compile(r'R"\((.*?)\)"|"((?:[^"\\\n]|\\.)*)"', re.S)
-FRAMES = {"http2_session_fuzz": http2_seeds, "grpc_client_fuzz": grpc_client_seeds}
+FRAMES = {"http2_session_fuzz": http2_seeds, "grpc_client_fuzz": grpc_client_seeds,
+          "http2_client_fuzz": grpc_client_seeds}
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0"}
 
 

@@ -65,6 +65,7 @@ def main():
     parser.add_argument("filter", nargs="?", default="", help="only suites whose name contains this")
     parser.add_argument("--build", default="build/release", help="the build folder")
     parser.add_argument("--no-clients", action="store_true", help="leave the Python and JavaScript tests out")
+    parser.add_argument("--skip", action="append", default=[], metavar="SUITE", help="leave this one out; may be repeated")
     options = parser.parse_args()
     build = (ROOT / options.build).resolve()
 
@@ -85,7 +86,7 @@ def main():
         jobs.append(("clients", lambda: run_pytest(python, build / "portico", "tests", ["--ignore=tests/crosscheck"])))
     programs = sorted(build.glob("*_test"), key=lambda p: ((HEAVY + [p.name]).index(p.name), p.name))
     for program in programs:
-        if options.filter in program.name:
+        if options.filter in program.name and program.name not in options.skip:
             jobs += [(program.name, lambda program=program, shard=shard: run_gtest(program, shard))
                      for shard in range(WORKERS)]
     for name in wanted:

@@ -1,0 +1,68 @@
+# portico_unite(OUT NAME SOURCES...): what the target NAME compiles in place of the sources of a room: with PORTICO_UNITY
+# those of a folder together, ten at most.
+#
+# The preset `dev` leaves it off: that build finds an include that a file forgot, and a changed file is compiled alone.
+# CMake's own UNITY_BUILD writes absolute paths, so that ccache would miss in another folder.
+
+# Compiled alone all the same: a name in the anonymous namespace is another file's too, or a macro or pragma would reach other files.
+set(portico_alone
+    api/grpc/health_service.cc api/grpc/kv_events_rpc.cc api/grpc/tokenizer_call.cc
+    api/grpc/decode_scheduler.cc api/grpc/decode_scheduler_test.cc api/grpc/lora_rpcs.cc api/grpc/scheduler_embed.cc
+    api/grpc/scheduler_messages.cc api/grpc/scheduler_rpcs.cc api/grpc/native_messages.cc api/grpc/generate_rpcs.cc
+    api/grpc/weights_rpc.cc api/openai/completion_encoder_test.cc api/openai/decode_completion_test.cc
+    api/openai/realtime/session_config.cc api/sglang/engine_routes.cc
+    app/options_table.cc app/options_value.cc app/render_command.cc app/route_command.cc
+    engine/grpc/tokenizer_fetch.cc engine/llama/attention/row_products.cc engine/mock/mock_pooling_engine.cc
+    engine/mock/mock_pooling_engine_test.cc engine/mock/simulated_engine.cc engine/sampler/vocab_math.cc
+    grammar/compile/compile_supervisor.cc grammar/compile/grammar_pack.cc grammar/compile/grammar_compiler_test.cc grammar/schema/validate.cc
+    media/flac_encoder.cc media/helper_codecs.cc media/mp3_encoder.cc media/wav.cc media/opus_encoder.cc
+    message/sglang/encode.cc message/sglang/type_text.cc message/sglang/kv_events_test.cc
+    net/grpc/grpc_channel_tls_test.cc net/grpc/grpc_client_attack_test.cc net/grpc/grpc_client_call_test.cc
+    net/http/http_text.cc net/http/request_parser.cc net/http/response_parser.cc net/http/http1_session_test.cc
+    net/http/response_parser_test.cc net/http2/http2_session_test.cc net/socket/connection.cc net/tls/tls_client.cc
+    net/tls/tls_test.cc
+    parser/declared/declared_parser.cc parser/tool/families.cc pipeline/speech/recognizer.cc router/policy/policies_test.cc router/routed_pooling.cc service/rendered_pairs.cc
+    service/capability_checks_test.cc service/score_test.cc service/stream_hub_test.cc
+    template/builtin/filters_text.cc template/builtin/filters_value.cc template/pair_template_test.cc
+    template/value/bigint.cc template/value/operations.cc template/value/text_of.cc text/unicode.cc
+    tokenizer/compiled/compiled_encoder_test.cc tokenizer/compiled/compiled_model_test.cc
+    tokenizer/fused/unigram_encoder.cc tokenizer/load/load_sentencepiece.cc tokenizer/model/unigram.cc
+    tokenizer/tokenizer_test.cc)
+
+function(portico_unite out name)
+  if(NOT PORTICO_UNITY)
+    set(${out} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  set(result "")
+  set(folders "")
+  foreach(source IN LISTS ARGN)
+    file(RELATIVE_PATH path "${CMAKE_SOURCE_DIR}/src" "${source}")
+    if(path IN_LIST portico_alone)
+      list(APPEND result "${source}")
+      continue()
+    endif()
+    get_filename_component(folder "${path}" DIRECTORY)
+    string(REPLACE "/" "_" folder "${folder}")
+    list(APPEND folders ${folder})
+    list(APPEND files_${folder} "${path}")
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
+    list(LENGTH files_${folder} count)
+    math(EXPR parts "(${count} + 9) / 10")
+    set(index 0)
+    foreach(path IN LISTS files_${folder})
+      math(EXPR part "${index} * ${parts} / ${count}")
+      string(APPEND text_${folder}_${part} "#include \"${path}\"\n")
+      math(EXPR index "${index} + 1")
+    endforeach()
+    math(EXPR last "${parts} - 1")
+    foreach(part RANGE ${last})
+      set(unit "${CMAKE_BINARY_DIR}/unity/${name}/${folder}_${part}.cc")
+      file(CONFIGURE OUTPUT "${unit}" CONTENT "${text_${folder}_${part}}" @ONLY)
+      list(APPEND result "${unit}")
+    endforeach()
+  endforeach()
+  set(${out} ${result} PARENT_SCOPE)
+endfunction()
