@@ -94,8 +94,7 @@ void ClearEvent(int event) {
 }  // namespace
 
 MediaLink::MediaLink(const Facts& facts)
-    : address_(facts.media_socket),
-      max_input_tokens_(facts.max_input_tokens) {
+    : address_(facts.media_socket), max_input_tokens_(facts.max_input_tokens) {
   for (int32_t i = 0; i < facts.media_helpers; ++i) {
     helpers_.push_back(std::make_unique<Helper>());
     helpers_.back()->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
