@@ -2,10 +2,12 @@
 """Prints what is wrong with the tree, a line each; exit status 1 if anything is.
 
     ./dev check            format, include direction, standard includes, file sizes, unfinished marks
-    ./dev check --headers  also: every header compiles alone (after ./dev build)
+    ./dev check --headers  only: every header compiles alone, with the flags of ./dev build; what passed once on this machine is not
+                           compiled again until it, or a header that it includes, changes
 """
 import argparse
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -137,31 +139,72 @@ def check_standard_includes():
                 yield f"{path.relative_to(ROOT)}: uses std::{min(found)} without <{header}>"
 
 
-def check_headers():
-    """Each header alone, but for what it includes of libraries and the standard library: that comes compiled, since it would
-    take most of the time. check_standard_includes() looks for those that are missing."""
+def build_flags():
+    """Where the sources of build/release find what they include, and what is defined for all of them."""
     database = ROOT / "build/release/compile_commands.json"
-    if not database.exists():
-        yield "build/release is not configured: run ./dev build first"
-        return
     words = []
-    for entry in json.loads(database.read_text(encoding="utf-8")):
+    for entry in json.loads(database.read_text(encoding="utf-8")) if database.exists() else []:
         command = shlex.split(entry["command"])
         for at, word in enumerate(command):
             flag = [word, command[at + 1]] if word == "-isystem" else [word]
             if word.startswith(("-I", "-D", "-isystem")) and flag not in words:
                 words.append(flag)
-    flags = ["clang++-19", "-std=c++20", "-w", *(word for flag in words for word in flag)]
-    headers = sorted(tracked("src/*.h"))
-    libraries = {found for path in headers for found in INCLUDE_ANY.findall(path.read_text(encoding="utf-8"))
+    return [word for flag in words for word in flag]
+
+
+class Checked:
+    """The headers that passed, by a hash of the flags, their text and that of Portico's headers which they include."""
+
+    def __init__(self, flags):
+        self.graph, self.texts, self.passed = include_graph(), {}, set()
+        self.flags = " ".join(flag.replace(str(ROOT), "") for flag in flags)
+        self.file = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "portico/headers"
+        if self.file.exists():
+            self.passed = set(self.file.read_text().split())
+
+    def key(self, path):
+        reached, open_paths = set(), [path]
+        while open_paths:
+            at = open_paths.pop()
+            if at not in reached and at in self.graph:
+                reached.add(at)
+                open_paths += self.graph[at]
+        digest = hashlib.sha256(self.flags.encode())
+        for at in sorted(reached):
+            if at not in self.texts:
+                self.texts[at] = hashlib.sha256(at.read_bytes()).digest()
+            digest.update(str(at.relative_to(ROOT)).encode() + self.texts[at])
+        return digest.hexdigest()
+
+    def add(self, keys):
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with open(self.file, "a", encoding="utf-8") as file:
+            file.write("".join(f"{key}\n" for key in keys))
+
+
+def check_headers():
+    """Each header alone, but for what it includes of libraries and the standard library: that comes compiled, since it would
+    take most of the time. check_standard_includes() looks for those that are missing."""
+    found = build_flags()
+    if not any(flag.startswith("-I") for flag in found):
+        yield "build/release has no flags to compile headers with: run ./dev build first"
+        return
+    flags = ["clang++-19", "-std=c++20", "-w", *found]
+    every = sorted(tracked("src/*.h"))
+    checked = Checked(flags)
+    keys = {path: checked.key(path) for path in every}
+    headers = [path for path in every if keys[path] not in checked.passed]
+    if not headers:
+        return
+    libraries = {found for path in every for found in INCLUDE_ANY.findall(path.read_text(encoding="utf-8"))
                  if found[0] == "<" or not (ROOT / "src" / found[1:-1]).exists()}
 
     with tempfile.TemporaryDirectory() as folder:
         common = pathlib.Path(folder) / "libraries.h"
         common.write_text("".join(f"#include {name}\n" for name in sorted(libraries)))
         compiled = str(common) + ".pch"
-        made = subprocess.run([*flags, "-fpch-instantiate-templates", "-x", "c++-header", str(common), "-o", compiled], capture_output=True, text=True,
-                              cwd=ROOT / "build/release")
+        made = subprocess.run([*flags, "-fpch-instantiate-templates", "-x", "c++-header", str(common), "-o", compiled], capture_output=True,
+                              text=True, cwd=ROOT / "build/release")
         if made.returncode:
             yield f"the libraries' headers do not compile together: {made.stderr[:2000]}"
             return
@@ -175,14 +218,16 @@ def check_headers():
             return None
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            yield from filter(None, pool.map(compile_alone, headers))
+            wrong = dict(zip(headers, pool.map(compile_alone, headers)))
+        checked.add(keys[path] for path, fault in wrong.items() if not fault)
+        yield from filter(None, wrong.values())
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--headers", action="store_true")
     options = parser.parse_args()
-    checks = [check_format, check_includes, check_standard_includes, check_sizes, check_marks] + ([check_headers] if options.headers else [])
+    checks = [check_headers] if options.headers else [check_format, check_includes, check_standard_includes, check_sizes, check_marks]
     wrong = 0
     for check in checks:
         for line in check():

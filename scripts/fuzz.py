@@ -4,7 +4,7 @@
 Each starts from the string literals of its room's tests and from what build/fuzz-corpus has kept of earlier runs, with
 a seed of its own that is printed (--seed repeats a run's choices). What crashes a fuzzer stays in build/fuzz-crashes.
     ./dev build fuzz fuzzers && scripts/fuzz.py [--seconds 12 | --runs N] [--seed N] [--build build/fuzz] [NAME...]
-PORTICO_FUZZ_RUNS=10000000 in the environment is --runs: so many inputs to each, however long that takes.
+PORTICO_FUZZ_RUNS=10000000 in the environment is --runs: so many inputs to each, however long that takes. PORTICO_SEED is --seed.
 """
 import argparse
 import concurrent.futures
@@ -152,6 +152,8 @@ def run(program, options):
           f"{'ok' if result.returncode == 0 else 'FAILED'}", flush=True)
     if result.returncode != 0:
         print(result.stdout[-8000:])
+        found = re.search(r"SUMMARY: .*|ERROR: .*", result.stdout)
+        print(f"failed: {name}: seed {options.seed}\n    {found[0] if found else f'ended with status {result.returncode}'}")
         print(f"  again: {program} {crashes}/FILE", flush=True)
     return result.returncode == 0
 
@@ -161,7 +163,7 @@ def main():
     parser.add_argument("names", nargs="*", help="only these fuzzers")
     parser.add_argument("--seconds", type=int, default=12, help="for each")
     parser.add_argument("--runs", type=int, default=int(os.environ.get("PORTICO_FUZZ_RUNS", 0)), help="of each, instead")
-    parser.add_argument("--seed", type=int, default=random.randrange(1, 1 << 31))
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("PORTICO_SEED") or random.randrange(1, 1 << 31)))
     parser.add_argument("--build", default="build/fuzz", type=pathlib.Path)
     options = parser.parse_args()
     programs = [p for p in sorted((ROOT / options.build).glob("*_fuzz"))

@@ -1,0 +1,221 @@
+"""Runs one suite, or a part of one, and says what became of each test: GoogleTest programs and pytest folders.
+
+A failed test may be run once more (`Suite.again`): alone, after its suite. It is flaky where exactly that test runs and passes. A crash,
+a sanitizer's report, a leak, an error at teardown and an overdue suite are failures at once, and so are more than MAX_AGAIN failures.
+"""
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+# A suite that runs longer is ended; PORTICO_SUITE_SECONDS=0 sets no limit.
+LIMIT_S = int(os.environ.get("PORTICO_SUITE_SECONDS", 900)) or None
+MAX_AGAIN = 5
+SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: ")
+# What a test says of a server that ended by itself: nothing that a second run may hide.
+CRASH = re.compile(r"ended with -?\d+")
+# As -m pytest, and it finds the plugin, without a variable that programs under test would inherit.
+PYTEST = f"import sys; sys.path.insert(0, {str(ROOT / 'scripts')!r}); import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+
+
+@dataclasses.dataclass
+class Failure:
+    test: str
+    message: str
+    final: bool  # not to be run again
+
+
+@dataclasses.dataclass
+class Outcome:
+    passed: int = 0
+    skipped: int = 0
+    failures: list = dataclasses.field(default_factory=list)
+    slow: list = dataclasses.field(default_factory=list)  # (seconds, test)
+    flaky: list = dataclasses.field(default_factory=list)
+    seconds: float = 0
+
+    def add(self, other):
+        self.passed += other.passed
+        self.skipped += other.skipped
+        self.failures += other.failures
+        self.slow += other.slow
+        self.seconds += other.seconds
+
+
+def wait(command, environment, output):
+    """The exit status; None: it was overdue, and is killed with all that it started."""
+    process = subprocess.Popen(list(map(str, command)), cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output,
+                               stderr=subprocess.STDOUT, start_new_session=True)
+    try:
+        return process.wait(LIMIT_S)
+    except subprocess.TimeoutExpired:
+        with_signal(process, signal.SIGTERM)
+        time.sleep(5)
+        with_signal(process, signal.SIGKILL)
+        process.wait()
+        return None
+    except BaseException:
+        with_signal(process, signal.SIGKILL)
+        raise
+
+
+def with_signal(process, number):
+    try:
+        os.killpg(process.pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def sanitizer_report(text):
+    found = SANITIZER.search(text)
+    return text[found.start():found.start() + 3000] if found else None
+
+
+class GoogleTest:
+    def __init__(self, program, shards):
+        self.name, self.program, self.shards = program.name, program, shards
+
+    def parts(self):
+        return [{"GTEST_TOTAL_SHARDS": str(self.shards), "GTEST_SHARD_INDEX": str(shard)} for shard in range(self.shards)]
+
+    def run(self, part, arguments=()):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("GTEST_")} | part
+        start = time.time()
+        with tempfile.TemporaryDirectory() as folder:
+            report, log = pathlib.Path(folder) / "report.json", pathlib.Path(folder) / "log"
+            with open(log, "wb") as output:
+                status = wait([self.program, f"--gtest_output=json:{report}", "--gtest_color=no", *arguments], environment, output)
+            text = log.read_text(errors="replace")
+            try:
+                data = json.loads(report.read_text(errors="replace"))
+            except (OSError, ValueError):
+                data = None
+        outcome = self.read(data) if data else Outcome()
+        running = re.findall(r"^\[ RUN      \] (\S+)", text, re.M)
+        last = f"{self.name}: {running[-1]}" if running else self.name
+        bad = sanitizer_report(text)
+        if bad:
+            outcome.failures.append(Failure(last, bad, True))
+        elif status is None:
+            outcome.failures.append(Failure(last, f"was running when {LIMIT_S} seconds were over", True))
+        elif data is None:
+            outcome.failures.append(Failure(last, f"was running when the program ended with status {status}\n{text[-1500:]}", True))
+        elif status != 0 and not outcome.failures:
+            outcome.failures.append(Failure(self.name, f"ended with status {status}\n{text[-1500:]}", True))
+        if outcome.failures:
+            shown = [block for block in re.split(r"(?=^\[ RUN      \])", text, flags=re.M) if "\n[  FAILED  ]" in block]
+            print("".join(shown)[-12000:] or text[-6000:], flush=True)
+        outcome.seconds = time.time() - start
+        return outcome
+
+    def read(self, data):
+        outcome = Outcome()
+        for suite in data["testsuites"]:
+            for case in suite["testsuite"]:
+                test = f"{self.name}: {suite['name']}.{case['name']}"
+                outcome.slow.append((float(case.get("time", "0s").rstrip("s")), test))
+                if case.get("failures"):
+                    outcome.failures.append(Failure(test, case["failures"][0]["failure"], False))
+                elif case.get("result") == "SKIPPED":
+                    outcome.skipped += 1
+                elif case.get("result") != "SUPPRESSED":
+                    outcome.passed += 1
+        return outcome
+
+    def again(self, failure):
+        """None where the test passes alone, else what is wrong."""
+        outcome = self.run({}, [f"--gtest_filter={failure.test.split(': ', 1)[1]}"])
+        return outcome.failures[0] if outcome.failures else None if outcome.passed == 1 and outcome.skipped == 0 else failure
+
+
+class Pytest:
+    """tests: folders, files or node ids. reports: where the sanitizers of servers write, or None."""
+
+    def __init__(self, name, python, binary, tests, arguments=(), reports=None):
+        self.name, self.python, self.binary, self.tests, self.arguments, self.reports = name, python, binary, tests, arguments, reports
+
+    def parts(self):
+        return [self.tests]
+
+    def run(self, tests):
+        environment = {**os.environ, "PORTICO_BINARY": str(self.binary)}
+        start = time.time()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "outcomes"
+            path.touch()
+            environment["PORTICO_OUTCOMES"] = str(path)
+            if self.reports:
+                for old in self.reports.glob(f"{self.name}.*"):
+                    old.unlink()
+                self.reports.mkdir(parents=True, exist_ok=True)
+                for sanitizer in ("ASAN", "UBSAN", "LSAN", "TSAN"):
+                    options = [environment.get(f"{sanitizer}_OPTIONS", ""), f"log_path={self.reports / self.name}"]
+                    environment[f"{sanitizer}_OPTIONS"] = ":".join(filter(None, options))
+            extra = ["-x"] if os.environ.get("PORTICO_FAIL_FAST") else []
+            status = wait([self.python, "-c", PYTEST, "-q", "-q", "-p", "outcomes_plugin", *extra, *tests, *self.arguments], environment, None)
+            outcome = self.read([json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line], status)
+        for report in sorted(self.reports.glob(f"{self.name}.*")) if self.reports else ():
+            bad = sanitizer_report(report.read_text(errors="replace"))
+            if bad:
+                print(bad, flush=True)
+                outcome.failures.append(Failure(f"{self.name}: a program that a test started", bad, True))
+        if any(SANITIZER.search(failure.message) for failure in outcome.failures):
+            for failure in outcome.failures:  # one may be why another failed
+                failure.final = True
+        outcome.seconds = time.time() - start
+        return outcome
+
+    def read(self, events, status):
+        outcome, skipped, failed, seconds, running, ended = Outcome(), set(), set(), {}, None, False
+        for event in events:
+            if event["event"] == "start":
+                running = event["test"]
+            elif event["event"] == "end":
+                ended = True
+            else:
+                test, when = event["test"], event["when"]
+                seconds[test] = seconds.get(test, 0) + event["seconds"]
+                if event["outcome"] == "skipped":
+                    skipped.add(test)
+                if event["outcome"] == "failed":
+                    if test not in failed:
+                        final = when not in ("setup", "call") or bool(CRASH.search(event["message"]))
+                        outcome.failures.append(Failure(test, event["message"], final))
+                    elif when == "teardown":
+                        next(f for f in outcome.failures if f.test == test).final = True
+                    failed.add(test)
+        tests = {event["test"] for event in events if event["event"] == "report" and event["when"] != "collect"}
+        outcome.passed, outcome.skipped = len(tests - skipped - failed), len(skipped - failed)
+        outcome.slow = [(time, test) for test, time in seconds.items()]
+        if status is None:
+            outcome.failures.append(Failure(running or self.name, f"was running when {LIMIT_S} seconds were over", True))
+        elif not ended:
+            outcome.failures.append(Failure(running or self.name, f"was running when pytest ended with status {status}", True))
+        elif status not in (0, 1, 5) and not outcome.failures:
+            outcome.failures.append(Failure(self.name, f"pytest ended with status {status}", True))
+        return outcome
+
+    def again(self, failure):
+        outcome = self.run([failure.test])
+        return outcome.failures[0] if outcome.failures else None if outcome.passed == 1 and outcome.skipped == 0 else failure
+
+
+def run_again(suite, outcome):
+    """Runs what failed in `suite` once more, one test after the other; changes `outcome`."""
+    if len(outcome.failures) > MAX_AGAIN or any(failure.final for failure in outcome.failures):
+        return
+    first, outcome.failures = outcome.failures, []
+    for failure in first:
+        print(f"once more, alone: {failure.test}", flush=True)
+        still = suite.again(failure)
+        if still:
+            outcome.failures.append(dataclasses.replace(still, test=failure.test))
+        else:
+            outcome.flaky.append(failure.test)
+            outcome.passed += 1
