@@ -135,13 +135,22 @@ class GoogleTest:
 
 
 class Pytest:
-    """tests: folders, files or node ids. reports: where the sanitizers of servers write, or None."""
+    """The test files of a folder, in `count` parts of about the same size. reports: whether the sanitizers of servers report."""
 
-    def __init__(self, name, python, binary, tests, arguments=(), reports=None):
-        self.name, self.python, self.binary, self.tests, self.arguments, self.reports = name, python, binary, tests, arguments, reports
+    def __init__(self, name, python, binary, folder, count=1, reports=False):
+        self.name, self.python, self.binary, self.folder = name, python, binary, folder
+        self.count, self.reports = count, reports
 
     def parts(self):
-        return [self.tests]
+        if self.count == 1:
+            return [[self.folder]]
+        parts = [[] for _ in range(self.count)]
+        sizes = [0] * self.count
+        for path in sorted((ROOT / self.folder).glob("test_*.py"), key=lambda path: (-path.stat().st_size, path)):
+            smallest = sizes.index(min(sizes))
+            parts[smallest].append(f"{self.folder}/{path.name}")
+            sizes[smallest] += path.stat().st_size
+        return [sorted(part) for part in parts]
 
     def run(self, tests):
         environment = {**os.environ, "PORTICO_BINARY": str(self.binary)}
@@ -151,20 +160,17 @@ class Pytest:
             path.touch()
             environment["PORTICO_OUTCOMES"] = str(path)
             if self.reports:
-                for old in self.reports.glob(f"{self.name}.*"):
-                    old.unlink()
-                self.reports.mkdir(parents=True, exist_ok=True)
                 for sanitizer in ("ASAN", "UBSAN", "LSAN", "TSAN"):
-                    options = [environment.get(f"{sanitizer}_OPTIONS", ""), f"log_path={self.reports / self.name}"]
+                    options = [environment.get(f"{sanitizer}_OPTIONS", ""), f"log_path={folder}/sanitizer"]
                     environment[f"{sanitizer}_OPTIONS"] = ":".join(filter(None, options))
             extra = ["-x"] if os.environ.get("PORTICO_FAIL_FAST") else []
-            status = wait([self.python, "-c", PYTEST, "-q", "-q", "-p", "outcomes_plugin", *extra, *tests, *self.arguments], environment, None)
+            status = wait([self.python, "-c", PYTEST, "-q", "-q", "-p", "outcomes_plugin", *extra, *tests], environment, None)
             outcome = self.read([json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line], status)
-        for report in sorted(self.reports.glob(f"{self.name}.*")) if self.reports else ():
-            bad = sanitizer_report(report.read_text(errors="replace"))
-            if bad:
-                print(bad, flush=True)
-                outcome.failures.append(Failure(f"{self.name}: a program that a test started", bad, True))
+            for report in sorted(pathlib.Path(folder).glob("sanitizer.*")):
+                bad = sanitizer_report(report.read_text(errors="replace"))
+                if bad:
+                    print(bad, flush=True)
+                    outcome.failures.append(Failure(f"{self.name}: a program that a test started", bad, True))
         if any(SANITIZER.search(failure.message) for failure in outcome.failures):
             for failure in outcome.failures:  # one may be why another failed
                 failure.final = True

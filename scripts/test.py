@@ -40,12 +40,11 @@ def chosen(options):
             broken[name] = suites.Outcome(failures=[suites.Failure(name, message, True)])
             clients, wanted = clients and name == "python module", []
     if clients:
-        found.append(suites.Pytest("clients", python, build / "portico", ["tests"], ["--ignore=tests/crosscheck"],
-                                   build / "sanitizer-reports" if sanitized else None))
+        found.append(suites.Pytest("clients", python, build / "portico", "tests", 2 * WORKERS, sanitized))
     for program in sorted(build.glob("*_test"), key=lambda p: ((HEAVY + [p.name]).index(p.name), p.name)):
         if options.filter in program.name and program.name not in options.skip:
             found.append(suites.GoogleTest(program, WORKERS))
-    found += [suites.Pytest(name, python, build / "portico", [module_suites[name]]) for name in wanted]
+    found += [suites.Pytest(name, python, build / "portico", module_suites[name]) for name in wanted]
     return found, broken
 
 

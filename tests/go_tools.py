@@ -3,6 +3,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -24,13 +25,13 @@ def go_program(package, version):
     if program.exists():
         return program
     go = find_go()
-    folder = ROOT / "build/go" / name
-    built = subprocess.run([go, "install", f"{package}@{version}"], timeout=900, capture_output=True, text=True,
-                           env={**os.environ, "GOBIN": str(folder)})
-    if built.returncode != 0:
-        pytest.skip(f"{package} cannot be built: " + built.stderr.strip().split("\n")[-1])
     program.parent.mkdir(parents=True, exist_ok=True)
-    (folder / package.split("/")[-1]).rename(program)
+    with tempfile.TemporaryDirectory(dir=program.parent.parent) as folder:  # another process may build it as well
+        built = subprocess.run([go, "install", f"{package}@{version}"], timeout=900, capture_output=True, text=True,
+                               env={**os.environ, "GOBIN": folder})
+        if built.returncode != 0:
+            pytest.skip(f"{package} cannot be built: " + built.stderr.strip().split("\n")[-1])
+        (pathlib.Path(folder) / package.split("/")[-1]).replace(program)
     return program
 
 
