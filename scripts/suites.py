@@ -78,13 +78,15 @@ def sanitizer_report(text):
 
 
 class GoogleTest:
-    def __init__(self, program, shards):
-        self.name, self.program, self.shards = program.name, program, shards
+    def __init__(self, program, shards, only=None):
+        self.name, self.program, self.shards, self.only = program.name, program, shards, only
 
     def parts(self):
         return [{"GTEST_TOTAL_SHARDS": str(self.shards), "GTEST_SHARD_INDEX": str(shard)} for shard in range(self.shards)]
 
-    def run(self, part, arguments=()):
+    def run(self, part, arguments=None):
+        if arguments is None:
+            arguments = [f"--gtest_filter={self.only}"] if self.only else []
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GTEST_")} | part
         start = time.time()
         with tempfile.TemporaryDirectory() as folder:

@@ -43,7 +43,7 @@ def chosen(options):
         found.append(suites.Pytest("clients", python, build / "portico", "tests", 2 * WORKERS, sanitized))
     for program in sorted(build.glob("*_test"), key=lambda p: ((HEAVY + [p.name]).index(p.name), p.name)):
         if options.filter in program.name and program.name not in options.skip:
-            found.append(suites.GoogleTest(program, WORKERS))
+            found.append(suites.GoogleTest(program, WORKERS, dict(only.split("=", 1) for only in options.only).get(program.name)))
     found += [suites.Pytest(name, python, build / "portico", module_suites[name]) for name in wanted]
     return found, broken
 
@@ -54,6 +54,7 @@ def main():
     parser.add_argument("--build", default="build/release", help="the build folder")
     parser.add_argument("--no-clients", action="store_true", help="leave the Python and JavaScript tests out")
     parser.add_argument("--skip", action="append", default=[], metavar="SUITE", help="leave this one out; may be repeated")
+    parser.add_argument("--only", action="append", default=[], metavar="SUITE=FILTER", help="of this suite, only these tests (GoogleTest's filter)")
     options = parser.parse_args()
 
     found, outcomes = chosen(options)
