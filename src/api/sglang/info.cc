@@ -11,6 +11,7 @@
 #include "api/sglang/tokenize_handlers.h"
 #include "service/each_engine.h"
 #include "service/pause.h"
+#include "template/template_facts.h"
 #include "text/json_writer.h"
 
 namespace portico::api {
@@ -105,6 +106,15 @@ std::string ModelInfoBody(const ServingModel& model) {
   w.Key("model_type").String(engine.architecture);
   w.Key("max_model_len").Int(engine.context_length);
   w.Key("vocab_size").Int(engine.vocab_size);
+  w.Key("chat_template");
+  if (model.chat_template == nullptr) {
+    w.Null();
+  } else {
+    w.BeginObject();
+    w.Key("without_tools").Raw(DescribeFacts(model.chat_template->facts(false)).Dump());
+    w.Key("with_tools").Raw(DescribeFacts(model.chat_template->facts(true)).Dump());
+    w.EndObject();
+  }
   w.EndObject();
   return body;
 }
