@@ -77,7 +77,7 @@ def generate(server, stream=False, **body):
 def text_generate(server, stream=False, **body):
     messages = list(Client(f"127.0.0.1:{server.port}").sglang.TextGenerate(stream=stream, **body))
     reason = json.loads(messages[-1].meta_info["finish_reason"])
-    return messages[-1].text, reason["type"], reason.get("matched")
+    return "".join(message.text for message in messages), reason["type"], reason.get("matched")
 
 
 NATIVE = [generate, text_generate]
@@ -110,11 +110,12 @@ def test_an_answer_is_the_decode_of_prompt_and_answer_less_the_prompts(mistral, 
     assert both.startswith(before)
     expected = both[len(before):]
     assert completion(mistral, prompt=prompt, max_tokens=7, skip_special_tokens=skip)[0] == expected
-    assert completion(mistral, prompt=ids, max_tokens=7, skip_special_tokens=skip, stream=True)[0] == expected
+    assert completion(mistral, True, prompt=ids, max_tokens=7, skip_special_tokens=skip)[0] == expected
     sampling = {"max_new_tokens": 7, "skip_special_tokens": skip}
-    for ask in NATIVE:
-        assert ask(mistral, text=prompt, sampling_params=sampling)[0] == expected
+    assert generate(mistral, text=prompt, sampling_params=sampling)[0] == expected
     assert generate(mistral, True, input_ids=ids, sampling_params=sampling)[0] == expected
+    if skip:
+        assert text_generate(mistral, text=prompt, sampling_params={"max_new_tokens": 7})[0] == expected
 
 
 @WAYS
