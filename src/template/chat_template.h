@@ -66,7 +66,7 @@ class ChatTemplate {
   bool content_is_list() const { return content_is_list_; }
 
   // What the template that a request gets, with tools or without, does with conversations. Found out by the first
-  // call, which takes a few milliseconds.
+  // call.
   const TemplateFacts& facts(bool with_tools) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace portico {
 namespace {
 
-// The costliest of 258 real templates needs 3,000 steps for one of these conversations.
+// Far below a request's limits: all probes of a template together stay within what one request may take.
 constexpr uint64_t kProbeSteps = 50'000;
 constexpr size_t kProbeOutput = size_t{256} << 10;
 constexpr size_t kProbeMemory = size_t{4} << 20;

@@ -7,8 +7,8 @@
 namespace portico {
 
 // `tokens`: the special tokens as variables. `with_tools`: for requests that offer tools, which a template may treat in
-// another way altogether. Some 150 to 300 renders of up to six short messages, each with limits that no real template comes near;
-// after a few that reach them the rest stays unknown.
+// another way altogether. At most some 300 renders of up to eight short messages, each with limits of its own; after a few that
+// reach them the rest stays unknown.
 TemplateFacts ProbeTemplate(const Template& chat_template, const Template::Variables& tokens,
                             bool with_tools);
 
