@@ -17,7 +17,7 @@ TEST(ByteOrderMark, OfUtf8IsTakenOffOnceAndOnlyAtTheStart) {
 }
 
 TEST(ByteOrderMark, OfAnotherEncodingIsNamed) {
-  for (const std::string marked :
+  for (const std::string& marked :
        {std::string("\xFF\xFE{\0}\0", 6), std::string("\xFE\xFF\0{\0}", 6),
         std::string("\xFF\xFE\0\0{\0\0\0", 8), std::string("\0\0\xFE\xFF\0\0\0{", 8)}) {
     std::string text = marked;
