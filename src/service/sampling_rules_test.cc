@@ -93,6 +93,7 @@ TEST(FitContext, APromptThatFillsTheContextNamesBothNumbers) {
   EXPECT_EQ(FieldOf(status), "messages");
   EXPECT_EQ(MessageOf(status),
             "The input (50 tokens) is longer than the model's context length (50 tokens).");
+  EXPECT_EQ(ReasonOf(status), "context_length_exceeded");
 }
 
 TEST(FitContext, PromptAndAnswerTogetherNameTheirSum) {
@@ -102,6 +103,7 @@ TEST(FitContext, PromptAndAnswerTogetherNameTheirSum) {
   EXPECT_EQ(FieldOf(status), "max_tokens");
   EXPECT_NE(MessageOf(status).find("total of 55 tokens: 10 tokens from the input messages and 45"),
             std::string_view::npos);
+  EXPECT_EQ(ReasonOf(status), "context_length_exceeded");
 }
 
 TEST(FitContext, BlamesTheFieldThatTheClientSent) {

@@ -94,8 +94,8 @@ Status ReadExtras(const Request& from, NativeGenerateRequest* to) {
     PORTICO_RETURN_IF_ERROR(CheckInteger("routed_dp_rank", from.routed_dp_rank(), {0, kMaxInt32}));
     extras->data_parallel_rank = from.routed_dp_rank();
   }
-  if (from.has_disaggregated_params()) {
-    const pb::DisaggregatedParams& pair = from.disaggregated_params();
+  // An empty message asks for nothing.
+  if (const pb::DisaggregatedParams& pair = from.disaggregated_params(); pair.ByteSizeLong() > 0) {
     PORTICO_RETURN_IF_ERROR(
         CheckInteger("disaggregated_params", pair.bootstrap_port(), {0, 65535}));
     extras->bootstrap_host = pair.bootstrap_host();

@@ -150,8 +150,8 @@ Status ReadExtras(const pb::GenerateRequest& from, NativeGenerateRequest* to) {
   extras->custom_logit_processor = from.custom_logit_processor();
   // Clients send -1 for "any", and 0 cannot be told from none.
   if (from.data_parallel_rank() > 0) extras->data_parallel_rank = from.data_parallel_rank();
-  if (from.has_disaggregated_params()) {
-    const pb::DisaggregatedParams& pair = from.disaggregated_params();
+  // An empty message asks for nothing.
+  if (const pb::DisaggregatedParams& pair = from.disaggregated_params(); pair.ByteSizeLong() > 0) {
     extras->bootstrap_host = pair.bootstrap_host();
     if (pair.bootstrap_port() > 0) extras->bootstrap_port = pair.bootstrap_port();
     extras->bootstrap_room = pair.bootstrap_room();

@@ -1,6 +1,8 @@
 #include "api/grpc/field_checks.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/unknown_field_set.h>
 
 namespace portico::api::rpc {
 
@@ -54,6 +56,14 @@ Status CheckRid(std::string_view field, const std::string& rid) {
   if (rid.size() <= kMaxRidBytes) return OkStatus();
   return InvalidArgument(field,
                          fmt::format("{} must be at most {} bytes long", field, kMaxRidBytes));
+}
+
+Status CheckNumbersKnown(const google::protobuf::Message& message) {
+  const auto& unknown = message.GetReflection()->GetUnknownFields(message);
+  if (unknown.empty()) return OkStatus();
+  return InvalidArgument(
+      "", fmt::format("{} has no field {}: nothing was done", message.GetDescriptor()->name(),
+                      unknown.field(0).number()));
 }
 
 Status NotSupported(std::string_view field) {

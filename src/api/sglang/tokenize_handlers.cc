@@ -27,7 +27,8 @@ struct TokenizeApi : TextApi {
   static StatusOr<std::string> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                        const PlanContext& context) {
     PORTICO_ASSIGN_OR_RETURN(auto request, sglang::DecodeTokenize(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(request.model));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                             context.api.models->FindForRequest(request.model));
     std::vector<std::vector<TokenId>> tokens;
     if (request.is_chat) {
       PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(*model, request.chat));
@@ -45,7 +46,8 @@ struct DetokenizeApi : TextApi {
   static StatusOr<std::string> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                        const PlanContext& context) {
     PORTICO_ASSIGN_OR_RETURN(auto request, sglang::DecodeDetokenize(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(request.model));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                             context.api.models->FindForRequest(request.model));
     std::vector<std::string> texts;
     for (const std::vector<TokenId>& tokens : request.tokens) {
       for (TokenId id : tokens) {

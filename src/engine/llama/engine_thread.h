@@ -51,7 +51,7 @@ class EngineThread final : public StepEngine, public KvEventSource {
   struct Weights {
     std::unique_ptr<LlamaModel> model;
     std::unique_ptr<ModelRunner> runner;
-    std::promise<void> swapped;
+    std::promise<Status> swapped;
   };
 
   Status FlushCache() override;
@@ -59,7 +59,8 @@ class EngineThread final : public StepEngine, public KvEventSource {
   // On the updates' thread.
   Status Update(const UpdateWeightsControl& update, TimePoint deadline);
   StatusOr<std::shared_ptr<Weights>> LoadWeights(const std::string& path) const;
-  void Swap(Weights* weights);
+  // On an error everything is as it was.
+  Status Swap(Weights* weights, bool flush);
 
   bool idle() const override { return scheduler_.running() + scheduler_.waiting() == 0; }
   bool RunStep() override;

@@ -5,6 +5,7 @@
 #include "base/mutex.h"
 #include "engine/llama/engine_thread.h"
 #include "engine/llama/kv_size.h"
+#include "engine/llama/model_folder.h"
 #include "fmt/format.h"
 
 namespace portico::llama {
@@ -20,6 +21,18 @@ Status Differs(const std::string& path, std::string_view what, std::string_view 
                            "another model",
                            path, what, theirs, ours),
                "model_path");
+}
+
+// What this engine can do of what was asked; nothing has been read yet but what stands at the path.
+Status CheckAsked(const UpdateWeightsControl& update, std::string_view engine) {
+  if (!update.others.empty()) return CannotControlField(engine, update.others.front().first);
+  PORTICO_ASSIGN_OR_RETURN(const ModelSource source, FindModel(update.path));
+  const std::string& asked = update.load_format;
+  const std::string_view found = source.is_folder ? "safetensors" : "gguf";
+  if (asked.empty() || asked == "auto" || asked == found) return OkStatus();
+  return InvalidArgument(
+      "load_format", fmt::format("load_format must be auto or {}, which {} holds, got \"{:.48}\"",
+                                 found, update.path, asked));
 }
 
 // The tokenizer, the limits and the end tokens were taken from the old model and stay.
@@ -83,11 +96,16 @@ Status EngineThread::Update(const UpdateWeightsControl& update, TimePoint deadli
   if (Clock::now() > deadline) {
     return Error(StatusCode::kDeadlineExceeded, "other weight updates took too long");
   }
+  PORTICO_RETURN_IF_ERROR(CheckAsked(update, info_.name));
+  if (update.abort_requests) {
+    PORTICO_RETURN_IF_ERROR(BetweenSteps([this] { Freeze(PauseMode::kAbort); }));
+  }
   PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<Weights> weights, LoadWeights(update.path));
-  std::future<void> swapped = weights->swapped.get_future();
-  PORTICO_RETURN_IF_ERROR(BetweenSteps([this, weights] { Swap(weights.get()); }));
-  swapped.wait();
-  return OkStatus();
+  std::future<Status> swapped = weights->swapped.get_future();
+  PORTICO_RETURN_IF_ERROR(BetweenSteps([this, weights, flush = update.flush_cache] {
+    weights->swapped.set_value(Swap(weights.get(), flush));
+  }));
+  return swapped.get();
 }
 
 StatusOr<std::shared_ptr<EngineThread::Weights>> EngineThread::LoadWeights(
@@ -108,15 +126,19 @@ StatusOr<std::shared_ptr<EngineThread::Weights>> EngineThread::LoadWeights(
   return weights;
 }
 
-// The old cells are given back before the cache moves, so that no request and no prefix points into
-// them.
-void EngineThread::Swap(Weights* weights) {
-  scheduler_.RetractAll();
-  cache_.Flush();
+// The old cells are given back before the cache moves, so that no request and no prefix points into them; or they are in
+// the new memory too.
+Status EngineThread::Swap(Weights* weights, bool flush) {
+  if (flush) {
+    scheduler_.RetractAll();
+    cache_.Flush();
+  } else {
+    PORTICO_RETURN_IF_ERROR(weights->runner->CopyCells(*runner_));
+  }
   runner_.swap(weights->runner);
   model_.swap(weights->model);
   cache_.Use(runner_.get());
-  weights->swapped.set_value();
+  return OkStatus();
 }
 
 }  // namespace portico::llama

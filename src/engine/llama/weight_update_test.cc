@@ -85,6 +85,117 @@ TEST_F(WeightUpdateTest, RunningAndPausedStreamsGoOnWithTheTokensTheyHave) {
   EXPECT_EQ(sink.of(stream).tokens, expected);
 }
 
+// A stream that has stopped in place, with at least two tokens.
+class PausedStream {
+ public:
+  PausedStream(Engine& engine, int32_t tokens) {
+    GenerateRequest request = Greedy({3, 1, 4, 1, 5}, tokens);
+    stream_ = request.stream;
+    sink_.HoldAt(stream_, 2);
+    EXPECT_TRUE(engine.Submit(std::move(request), &sink_).ok());
+    sink_.WaitForTokens(stream_, 2);
+    EXPECT_TRUE(ControlAndWait(engine, PauseControl{PauseMode::kInPlace}).ok());
+    sink_.Release();
+  }
+  Answer End() {
+    sink_.WaitForEnds(1);
+    return sink_.of(stream_);
+  }
+
+ private:
+  CollectingSink sink_;
+  StreamId stream_ = 0;
+};
+
+// "abort_all_requests": true was answered with success, and everything went on.
+TEST_F(WeightUpdateTest, RequestsAreAbortedFirstWhereThatIsAskedFor) {
+  const std::string first = Write("first", 1);
+  const auto engine = Start(first);
+  PausedStream stream(*engine, 60);
+  UpdateWeightsControl update = WeightsAt(first);
+  update.abort_requests = true;
+  ASSERT_TRUE(ControlAndWait(*engine, update).ok());
+  EXPECT_EQ(stream.End().last.finish, FinishReason::kAbort);
+  EXPECT_TRUE(engine->load().paused);
+  EXPECT_EQ(engine->load().running + engine->load().waiting, 0);
+}
+
+TEST_F(WeightUpdateTest, AnUpdateThatCannotBeAbortsNothing) {
+  const std::string first = Write("first", 1);
+  const auto engine = Start(first);
+  const std::vector<TokenId> expected = Answer(*engine, 60);
+  PausedStream stream(*engine, 60);
+  UpdateWeightsControl update = WeightsAt("/nowhere");
+  update.abort_requests = true;
+  EXPECT_EQ(ControlAndWait(*engine, update).code(), StatusCode::kNotFound);
+  update = WeightsAt(first);
+  update.abort_requests = true;
+  update.load_format = "dummy";
+  EXPECT_EQ(FieldOf(ControlAndWait(*engine, update)), "load_format");
+  update = WeightsAt(first);
+  update.abort_requests = true;
+  update.others = {{"recapture_cuda_graph", "true"}};
+  EXPECT_EQ(FieldOf(ControlAndWait(*engine, update)), "recapture_cuda_graph");
+  ASSERT_TRUE(ControlAndWait(*engine, ContinueControl{}).ok());
+  EXPECT_EQ(stream.End().tokens, expected);
+}
+
+TEST_F(WeightUpdateTest, AFormatIsTakenWhereItIsWhatThePathHolds) {
+  const std::string first = Write("first", 1);
+  const auto engine = Start(first);
+  for (const auto& [format, good] : {std::pair("", true),
+                                     {"auto", true},
+                                     {"safetensors", true},
+                                     {"gguf", false},
+                                     {"pt", false}}) {
+    UpdateWeightsControl update = WeightsAt(first);
+    update.load_format = format;
+    EXPECT_EQ(ControlAndWait(*engine, update).ok(), good) << format;
+  }
+}
+
+TEST_F(WeightUpdateTest, PrefixesStayWhereTheCacheIsNotFlushed) {
+  const std::string first = Write("first", 1);
+  const std::string second = Write("second", 2);
+  const auto engine = Start(first);
+  const auto ask = [&] {
+    CollectingSink sink;
+    GenerateRequest request = Greedy({3, 1, 4, 1, 5, 9, 2, 6}, 16);
+    const StreamId stream = request.stream;
+    EXPECT_TRUE(engine->Submit(std::move(request), &sink).ok());
+    sink.WaitForEnds(1);
+    return sink.of(stream);
+  };
+  const auto before = ask();
+  UpdateWeightsControl update = WeightsAt(first);
+  update.flush_cache = false;
+  ASSERT_TRUE(ControlAndWait(*engine, update).ok());
+  EXPECT_GT(engine->load().kv_cells_cached, 0);
+  const auto after = ask();
+  EXPECT_EQ(after.tokens, before.tokens);
+  EXPECT_GT(after.last.usage.cached_tokens, 0);
+  update.path = second;
+  ASSERT_TRUE(ControlAndWait(*engine, update).ok());
+  EXPECT_GT(ask().last.usage.cached_tokens, 0);
+  ASSERT_TRUE(ControlAndWait(*engine, WeightsAt(first)).ok());
+  const auto fresh = ask();
+  EXPECT_EQ(fresh.tokens, before.tokens);
+  EXPECT_EQ(fresh.last.usage.cached_tokens, 0);
+}
+
+TEST_F(WeightUpdateTest, StreamsKeepTheirCellsWhereTheCacheIsNotFlushed) {
+  const std::string first = Write("first", 1);
+  const auto engine = Start(first);
+  const std::vector<TokenId> expected = Answer(*engine, 60);
+  PausedStream stream(*engine, 60);
+  UpdateWeightsControl update = WeightsAt(first);
+  update.flush_cache = false;
+  ASSERT_TRUE(ControlAndWait(*engine, update).ok());
+  ASSERT_TRUE(ControlAndWait(*engine, ContinueControl{}).ok());
+  EXPECT_EQ(stream.End().tokens, expected);
+  EXPECT_EQ(engine->load().retractions, 0u);
+}
+
 TEST_F(WeightUpdateTest, AnotherModelIsRefusedAndTheOldOneStays) {
   const auto engine = Start(Write("first", 1));
   const std::vector<TokenId> before = Answer(*engine);
