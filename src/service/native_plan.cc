@@ -183,8 +183,7 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
   const auto length = static_cast<int64_t>(ids.size());
   if (shared.default_limit) {
     const int64_t room = std::max<int64_t>(engine.context_length - length, 1);
-    plan.options.max_tokens =
-        static_cast<int32_t>(std::min<int64_t>(room, *plan.options.max_tokens));
+    plan.options.max_tokens = std::min(room, *plan.options.max_tokens);
   }
   GenerationPlan::Prompt prompt;
   PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitPrompt(model, plan.options, place, &ids));

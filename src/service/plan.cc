@@ -179,7 +179,7 @@ StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& 
   const auto length = static_cast<int64_t>(ids->size());
   const bool wants_answer = options.max_tokens.value_or(1) > 0;
   const int64_t most = engine.context_length - (wants_answer ? 1 : 0);
-  const bool fits = length + options.max_tokens.value_or(1) <= engine.context_length;
+  const bool fits = options.max_tokens.value_or(1) <= engine.context_length - length;
   if (!model.allow_auto_truncate || fits) {
     return FitContext(length, options, engine, prompt_field);
   }
@@ -187,8 +187,7 @@ StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& 
   const auto kept = static_cast<int64_t>(ids->size());
   GenerationOptions limit;
   if (options.max_tokens) {
-    limit.max_tokens =
-        static_cast<int32_t>(std::min<int64_t>(*options.max_tokens, engine.context_length - kept));
+    limit.max_tokens = std::min(*options.max_tokens, engine.context_length - kept);
   }
   return FitContext(kept, limit, engine, prompt_field);
 }

@@ -128,7 +128,7 @@ StatusOr<int32_t> FitContext(int64_t prompt_tokens, const GenerationOptions& opt
             "requested a total of {} tokens: {} tokens from the input messages and {} tokens "
             "for the completion. Please reduce the number of tokens in the input messages or "
             "the completion to fit within the limit.",
-            context, prompt_tokens + asked, prompt_tokens, asked));
+            context, uint64_t(prompt_tokens) + uint64_t(asked), prompt_tokens, asked));
   }
   return static_cast<int32_t>(asked);
 }

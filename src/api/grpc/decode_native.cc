@@ -184,15 +184,13 @@ StatusOr<NativeSampling> DecodeSampling(const pb::SamplingParams& params) {
   if (params.has_top_k()) {
     if (params.top_k() < -1 || params.top_k() == 0) {
       return InvalidArgument("top_k",
-                             fmt::format("top_k must be -1 (all tokens) or an integer of at least "
-                                         "1, got {}",
-                                         params.top_k()));
+                             fmt::format("top_k must be {}, got {}", kTopKText, params.top_k()));
     }
     options.top_k = params.top_k();
   }
   if (params.has_max_new_tokens()) {
     PORTICO_RETURN_IF_ERROR(
-        CheckInteger("max_new_tokens", params.max_new_tokens(), {0, kMaxInt32}));
+        CheckInteger("max_new_tokens", params.max_new_tokens(), kAnswerTokensOrNone));
     options.max_tokens = params.max_new_tokens();
     sampling.default_limit = false;
   }

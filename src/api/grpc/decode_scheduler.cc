@@ -101,8 +101,8 @@ StatusOr<NativeSampling> ReadSampling(const pb::SamplingParams& params) {
   if (params.top_k() != 0) options.top_k = params.top_k();
   if (params.has_max_new_tokens()) {
     PORTICO_RETURN_IF_ERROR(
-        CheckInteger("max_new_tokens", params.max_new_tokens(), {0, kMaxInt32}));
-    options.max_tokens = static_cast<int32_t>(params.max_new_tokens());
+        CheckInteger("max_new_tokens", params.max_new_tokens(), kAnswerTokensOrNone));
+    options.max_tokens = params.max_new_tokens();
     sampling.default_limit = false;
   }
   PORTICO_RETURN_IF_ERROR(CheckInteger("min_new_tokens", params.min_new_tokens(), {0, kMaxInt32}));

@@ -14,7 +14,7 @@ Status CheckNumber(std::string_view field, double value, const NumberRange& rang
 
 Status CheckInteger(std::string_view field, int64_t value, IntRange range) {
   if (value >= range.min && value <= range.max) return OkStatus();
-  if (range.max >= kMaxInt32) {
+  if (range.max == INT64_MAX) {
     return InvalidArgument(field, fmt::format("{} must be an integer of at least {}, got {}", field,
                                               range.min, value));
   }
@@ -24,9 +24,8 @@ Status CheckInteger(std::string_view field, int64_t value, IntRange range) {
 
 Status CheckTokenId(std::string_view field, size_t place, int64_t id) {
   if (id >= 0 && id <= kMaxInt32) return OkStatus();
-  return InvalidArgument(
-      field, fmt::format("{}[{}] must be a token id (an integer of at least 0), got {}", field,
-                         place, id));
+  return InvalidArgument(field,
+                         fmt::format("{}[{}] must be {}, got {}", field, place, kTokenIdText, id));
 }
 
 Status CheckTokenIds(std::string_view field, std::span<const int32_t> ids, int32_t vocab_size) {

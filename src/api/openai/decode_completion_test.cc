@@ -80,7 +80,7 @@ TEST(DecodeCompletion, AWrongFieldIsNamed) {
     std::vector<const char*> values;
   };
   for (const WrongField& field : {
-           WrongField{"max_tokens", {"0", "-1", "1.5", "\"1\"", "2147483648"}},
+           WrongField{"max_tokens", {"0", "-1", "1.5", "\"1\"", "9223372036854775808"}},
            WrongField{"logprobs", {"21", "-1", "true", "1.5", "\"1\""}},
            WrongField{"best_of", {"0", "129", "1.5", "\"1\"", "true"}},
            WrongField{"echo", {"1", "\"x\""}},
