@@ -22,6 +22,7 @@
 #include "template/pair_template.h"
 #include "text/json.h"
 #include "tokenizer/load/tokenizer_config.h"
+#include "tokenizer/pipeline.h"
 
 namespace portico {
 namespace {
@@ -157,7 +158,7 @@ struct TokenizerSource {
 
 Status LoadText(const ModelOptions& options, const TokenizerSource& source, ServingModel* model) {
   model->tokenizer_path = source.path;
-  auto tokenizer = Tokenizer::Load(source.path, source.lower_case);
+  auto tokenizer = Tokenizer::Load(source.path, {.lower_case = source.lower_case});
   if (!tokenizer.ok()) {
     return Error(
         tokenizer.status().code(),
@@ -166,6 +167,11 @@ Status LoadText(const ModelOptions& options, const TokenizerSource& source, Serv
   }
   model->tokenizer = *std::move(tokenizer);
   model->conversation_cache = std::make_shared<ConversationCache>(model->tokenizer);
+  if (const std::string& note = model->tokenizer->pipeline().parts().added_tokens_note;
+      !note.empty()) {
+    LogInfo("model `{}`: the added tokens are those of the tokenizer's file alone: {}", model->id,
+            note);
+  }
   PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(source.path));
   if (options.chat_template.empty()) {
     const std::string main = MainTemplate(config.chat_templates);
