@@ -98,6 +98,11 @@ std::string ModelInfoBody(const ServingModel& model) {
   w.Key("model_type").String(engine.architecture);
   w.Key("max_model_len").Int(engine.context_length);
   w.Key("vocab_size").Int(engine.vocab_size);
+  if (engine.task == ModelTask::kGenerate) {
+    w.Key("eos_token_ids").BeginArray();
+    for (TokenId id : model.end_token_ids) w.Int(id);
+    w.EndArray();
+  }
   w.EndObject();
   return body;
 }
