@@ -16,11 +16,11 @@ namespace {
 
 // Engines that stop by themselves must know the stop strings.
 std::shared_ptr<const RequestExtras> WithStops(std::shared_ptr<const RequestExtras> extras,
-                                               const std::vector<std::string>& stops) {
-  if (stops.empty()) return extras;
+                                               const StopStrings* stops) {
+  if (stops == nullptr) return extras;
   auto more = extras == nullptr ? std::make_shared<RequestExtras>()
                                 : std::make_shared<RequestExtras>(*extras);
-  more->stop = stops;
+  more->stop = stops->texts();
   return more;
 }
 
@@ -85,7 +85,7 @@ void Generation::Abort() {
 }
 
 Status Generation::SubmitAll() {
-  plan_.extras = WithStops(std::move(plan_.extras), plan_.options.stop);
+  plan_.extras = WithStops(std::move(plan_.extras), plan_.stops.get());
   const int32_t n = plan_.options.n;
   events::Key profiled = events::kNoKey;
   for (int32_t p = 0; p < static_cast<int32_t>(plan_.prompts.size()); ++p) {
