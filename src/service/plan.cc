@@ -207,6 +207,7 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& 
   PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, request));
   plan.extras = PlaceMedia(std::move(plan.extras), text,
                            request.options.max_tokens && !model.allow_auto_truncate);
+  plan.continues_prompt = request.continue_final_message;
   const ReasoningStart start = StartOfReasoning(model.output, request, text);
   plan.output = PlanOutput(model.output, request, start, model.forward_unknown_tools);
   PORTICO_ASSIGN_OR_RETURN(plan.constraint,
@@ -247,6 +248,7 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
   GenerationPlan plan;
   PORTICO_RETURN_IF_ERROR(Share(request.options, model, &plan));
   plan.echo = request.echo;
+  plan.continues_prompt = true;
   if (request.echo && request.options.logprobs) plan.prompt_logprobs_start = 0;
   RequestCost cost(model.max_request_cost);
   AnswerCost answer = AnswerCostOf(request.options, engine);
@@ -258,7 +260,11 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
   for (const CompletionRequest::Prompt& from : request.prompts) {
     GenerationPlan::Prompt prompt;
     PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodePrompt(model, from, "prompt"));
-    if (request.echo) prompt.text = from.is_ids ? model.tokenizer->Decode(ids, false) : from.text;
+    prompt.is_ids = from.is_ids;
+    if (request.echo) {
+      prompt.text = from.is_ids ? model.tokenizer->Decode(ids, request.options.skip_special_tokens)
+                                : from.text;
+    }
     PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens,
                              FitPrompt(model, request.options, "prompt", &ids));
     PORTICO_RETURN_IF_ERROR(CheckMinTokens(request.options, prompt.max_new_tokens));
