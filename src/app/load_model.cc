@@ -9,6 +9,7 @@
 #include "app/program_path.h"
 #include "app/read_file.h"
 #include "app/sglang_model.h"
+#include "app/template_log.h"
 #include "app/token_model.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -178,13 +179,16 @@ Status LoadText(const ModelOptions& options, const TokenizerSource& source, Serv
   if (options.chat_template.empty()) {
     const std::string main = MainTemplate(config.chat_templates);
     LoadTemplates(std::move(config), model);
-    return ReadOutputFormat(options, main, source.path, model);
+    PORTICO_RETURN_IF_ERROR(ReadOutputFormat(options, main, source.path, model));
+  } else {
+    PORTICO_ASSIGN_OR_RETURN(std::string given, GivenTemplate(options.chat_template));
+    ReadPairs(given, model);
+    PORTICO_RETURN_IF_ERROR(ReadOutputFormat(options, given, source.path, model));
+    PORTICO_ASSIGN_OR_RETURN(
+        model->chat_template,
+        ChatTemplate::FromSource(std::move(given), config.NamedSpecialTokens()));
   }
-  PORTICO_ASSIGN_OR_RETURN(std::string given, GivenTemplate(options.chat_template));
-  ReadPairs(given, model);
-  PORTICO_RETURN_IF_ERROR(ReadOutputFormat(options, given, source.path, model));
-  PORTICO_ASSIGN_OR_RETURN(model->chat_template,
-                           ChatTemplate::FromSource(std::move(given), config.NamedSpecialTokens()));
+  LogTemplateFacts(*model);
   return OkStatus();
 }
 

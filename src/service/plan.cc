@@ -14,50 +14,10 @@
 #include "service/request_cost.h"
 #include "service/request_media.h"
 #include "service/sampling_rules.h"
+#include "template/fit_conversation.h"
 
 namespace portico {
 namespace {
-
-// The text of a list of content parts, joined as SGLang joins them for templates that want a string.
-std::string JoinTextParts(const JsonArray& parts) {
-  std::string text;
-  bool first = true;
-  for (const Json& part : parts) {
-    if (part.GetString("type") != "text") continue;
-    if (!first) text += ' ';
-    first = false;
-    text += part.GetString("text");
-  }
-  return text;
-}
-
-// Messages in the form this template understands.
-Json FitContent(const ServingModel& model, const Json& messages) {
-  Json fitted = messages;
-  if (model.chat_template->content_is_list()) return fitted;
-  for (Json& message : fitted.as_array()) {
-    Json* content = message.Find("content");
-    if (content && content->is_array()) *content = Json(JoinTextParts(content->as_array()));
-  }
-  return fitted;
-}
-
-bool HasListContent(const Json& messages) {
-  for (const Json& message : messages.as_array()) {
-    const Json* content = message.Find("content");
-    if (content && content->is_array()) return true;
-  }
-  return false;
-}
-
-Json BareFunctions(const Json& tools) {
-  JsonArray bare;
-  for (const Json& tool : tools.as_array()) {
-    const Json* function = tool.Find("function");
-    bare.push_back(function ? *function : tool);
-  }
-  return Json(std::move(bare));
-}
 
 Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) {
   if (options.min_tokens <= max_new_tokens) return OkStatus();
@@ -76,18 +36,6 @@ Status Share(const GenerationOptions& options, const ServingModel& model, Genera
   plan->extras = plan->options.extras;  // what encodes the answer looks at the options
   plan->priority = plan->options.priority;
   return OkStatus();
-}
-
-// Before the template is rendered, which may have no words for them.
-Status CheckChatMedia(const ServingModel& model, const RequestMedia* media) {
-  PORTICO_RETURN_IF_ERROR(CheckMedia(model.engine->info(), media));
-  if (media == nullptr || !model.chat_template || model.chat_template->content_is_list()) {
-    return OkStatus();
-  }
-  return InvalidArgument(media->field,
-                         fmt::format("{} is an image, but this model's chat template has no place "
-                                     "for one",
-                                     media->images.front().place));
 }
 
 }  // namespace
@@ -123,7 +71,7 @@ Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size,
                          fmt::format("{} must hold at most {} token ids", field, kMaxLogprobIds));
 }
 
-StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& request) {
+StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request) {
   const events::Span span(events::Event::kRenderStart, events::Event::kRenderEnd,
                           events::kFrontend);
   if (!model.chat_template) {
@@ -134,29 +82,23 @@ StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& r
                      "; start the server with --chat-template, or use /v1/completions",
                  "messages");
   }
-  Json fitted;
+  const RequestExtras* extras = request->options.extras.get();
+  PORTICO_RETURN_IF_ERROR(
+      CheckMedia(model.engine->info(), extras == nullptr ? nullptr : extras->media.get()));
+  Json tools = AllowedTools(request->tools, request->tool_choice);
+  const TemplateFacts& facts = model.chat_template->facts(tools.is_array());
+  PORTICO_RETURN_IF_ERROR(FitConversation(facts, &request->messages));
+
   ChatTemplate::Request render;
-  render.messages = &request.messages;
-  if (HasListContent(request.messages)) {
-    fitted = FitContent(model, request.messages);
-    render.messages = &fitted;
-  }
-  const Json tools = AllowedTools(request.tools, request.tool_choice);
-  const bool offers_tools = tools.is_array();
-  render.tools = offers_tools ? &tools : nullptr;
-  render.documents = request.documents.is_array() ? &request.documents : nullptr;
+  render.messages = &request->messages;
+  render.documents = request->documents.is_array() ? &request->documents : nullptr;
   render.kwargs =
-      request.chat_template_kwargs.is_object() ? &request.chat_template_kwargs : nullptr;
-  render.add_generation_prompt = request.add_generation_prompt && !request.continue_final_message;
-  render.continue_final_message = request.continue_final_message;
+      request->chat_template_kwargs.is_object() ? &request->chat_template_kwargs : nullptr;
+  render.add_generation_prompt = request->add_generation_prompt && !request->continue_final_message;
+  render.continue_final_message = request->continue_final_message;
+  FitRequest(facts, &tools, &render);
 
   StatusOr<std::string> text = model.chat_template->Render(render);
-  if (!text.ok() && offers_tools) {
-    Json bare = BareFunctions(tools);
-    render.tools = &bare;
-    StatusOr<std::string> second = model.chat_template->Render(render);
-    if (second.ok()) return second;
-  }
   if (text.ok()) return text;
   std::string field = FieldOf(text.status());
   return InvalidArgument(field.empty() ? "messages" : field, std::string(MessageOf(text.status())));
@@ -192,7 +134,7 @@ StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& 
   return FitContext(kept, limit, engine, prompt_field);
 }
 
-StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& request) {
+StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request) {
   const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
                           events::kFrontend);
   PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
@@ -202,9 +144,7 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& 
   RequestCost cost(model.max_request_cost);
   PORTICO_RETURN_IF_ERROR(
       AddAnswer(AnswerCostOf(request.options, engine), engine, "messages", &cost));
-  PORTICO_RETURN_IF_ERROR(
-      CheckChatMedia(model, plan.extras == nullptr ? nullptr : plan.extras->media.get()));
-  PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, request));
+  PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, &request));
   plan.extras = PlaceMedia(std::move(plan.extras), text,
                            request.options.max_tokens && !model.allow_auto_truncate);
   plan.continues_prompt = request.continue_final_message;

@@ -46,6 +46,13 @@ TEST(ChatTemplateTest, AMemberThatIsNullIsAsIfItWereNotThere) {
   EXPECT_EQ(r.Text(), "FalseTrue");
 }
 
+TEST(ChatTemplateTest, AContentThatIsNullStaysWhereItIsKept) {
+  Rendered r("{{ messages[0].content is none }}{{ messages[0].name is defined }}",
+             R"([{"role": "user", "content": null, "name": null}])");
+  r.request.keep_null_content = true;
+  EXPECT_EQ(r.Text(), "TrueFalse");
+}
+
 TEST(ChatTemplateTest, NamesOfReasoningStandForEachOther) {
   Rendered r("{{ messages[0] }}", R"([{"role": "assistant", "reasoning": "why"}])");
   EXPECT_EQ(r.Text(),

@@ -133,10 +133,12 @@ Status CheckChat(const ChatDraft& draft) {
   if (draft.options.top_logprobs > 0 && !draft.options.logprobs) {
     return InvalidArgument("top_logprobs", "top_logprobs is allowed only with logprobs: true");
   }
+  const Json& last = request.messages.as_array().back();
   if (request.continue_final_message &&
-      request.messages.as_array().back().GetString("role") != "assistant") {
+      (last.GetString("role") != "assistant" || last.Find("tool_calls") != nullptr)) {
     return InvalidArgument("continue_final_message",
-                           "continue_final_message needs a last message of the assistant");
+                           "continue_final_message needs a last message of the assistant, without "
+                           "tool_calls");
   }
   return OkStatus();
 }

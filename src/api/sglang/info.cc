@@ -11,6 +11,7 @@
 #include "api/sglang/flush_handler.h"
 #include "api/sglang/tokenize_handlers.h"
 #include "service/pause.h"
+#include "template/template_facts.h"
 #include "text/json_writer.h"
 
 namespace portico::api {
@@ -102,6 +103,15 @@ std::string ModelInfoBody(const ServingModel& model) {
     w.Key("eos_token_ids").BeginArray();
     for (TokenId id : model.end_token_ids) w.Int(id);
     w.EndArray();
+  }
+  w.Key("chat_template");
+  if (model.chat_template == nullptr) {
+    w.Null();
+  } else {
+    w.BeginObject();
+    w.Key("without_tools").Raw(DescribeFacts(model.chat_template->facts(false)).Dump());
+    w.Key("with_tools").Raw(DescribeFacts(model.chat_template->facts(true)).Dump());
+    w.EndObject();
   }
   w.EndObject();
   return body;
