@@ -46,7 +46,7 @@ constexpr std::string_view kShapes[] = {
     "u", "su", "uau", "SuAu", "UCt", "sUCtau", "du", "sdu", "suas", "UbT", "UPtt", "fu", "UCf",
     "ru"};
 
-struct Conversation {
+struct SentConversation {
   JsonArray messages;
   std::vector<std::string> words;  // what has to be in the prompt
 };
@@ -65,8 +65,8 @@ Json CallOf(const std::string& id, const std::string& word) {
   return Json(JsonObject{{"id", id}, {"type", "function"}, {"function", function}});
 }
 
-Conversation ConversationOf(std::string_view shape) {
-  Conversation made;
+SentConversation ConversationOf(std::string_view shape) {
+  SentConversation made;
   int results = 0;
   size_t caller = 0;
   for (size_t i = 0; i < shape.size(); ++i) {
@@ -116,7 +116,7 @@ bool IsPrinted(std::string_view text) {
          text.find("\"type\": \"text\"") != std::string_view::npos;
 }
 
-End EndOf(const ChatTemplate& chat, const Json& tools, const Conversation& conversation,
+End EndOf(const ChatTemplate& chat, const Json& tools, const SentConversation& conversation,
           std::string* why) {
   const TemplateFacts& facts = chat.facts(tools.is_array());
   Json messages(conversation.messages);
@@ -207,7 +207,7 @@ TEST_F(AllTemplatesTest, ContentThatIsNullAbsentOrEmptyBesideCallsGivesTheSamePr
     for (const Json* tools : {&NoTools(), &OneTool()}) {
       std::set<std::string> texts;
       for (int form = 0; form < 4; ++form) {
-        Conversation conversation = ConversationOf("UCTAU");
+        SentConversation conversation = ConversationOf("UCTAU");
         JsonObject& call = conversation.messages[1].as_object();
         std::erase_if(call, [](const auto& member) { return member.first == "content"; });
         if (form == 1) call.emplace_back("content", Json());
