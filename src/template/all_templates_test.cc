@@ -72,12 +72,12 @@ SentConversation ConversationOf(std::string_view shape) {
   for (size_t i = 0; i < shape.size(); ++i) {
     const char letter = static_cast<char>(std::toupper(shape[i]));
     const std::string word = "Word" + std::to_string(i) + "a";
-    JsonObject message = {{"role", RoleOfLetter(letter)}};
+    Json message(JsonObject{{"role", RoleOfLetter(letter)}});
     const bool calls = letter == 'C' || letter == 'B' || letter == 'P';
     if (letter == 'C' || letter == 'P') {
-      message.emplace_back("content", Json());
+      message.Set("content", Json());
     } else if (letter == shape[i]) {
-      message.emplace_back("content", word);
+      message.Set("content", word);
       made.words.push_back(word);
     } else {
       JsonArray parts;
@@ -85,7 +85,7 @@ SentConversation ConversationOf(std::string_view shape) {
         parts.push_back(Json(JsonObject{{"type", "text"}, {"text", word + more}}));
         made.words.push_back(word + more);
       }
-      message.emplace_back("content", std::move(parts));
+      message.Set("content", std::move(parts));
     }
     if (calls) {
       caller = i;
@@ -97,14 +97,14 @@ SentConversation ConversationOf(std::string_view shape) {
             CallOf("abcdef" + std::to_string(i % 10) + std::to_string(call) + "0", about));
         made.words.push_back(about);
       }
-      message.emplace_back("tool_calls", std::move(list));
+      message.Set("tool_calls", std::move(list));
     }
     if (letter == 'T') {
-      message.emplace_back(
-          "tool_call_id", "abcdef" + std::to_string(caller % 10) + std::to_string(results++) + "0");
+      message.Set("tool_call_id",
+                  "abcdef" + std::to_string(caller % 10) + std::to_string(results++) + "0");
     }
-    if (letter == 'F') message.emplace_back("name", "lookup");
-    made.messages.push_back(Json(std::move(message)));
+    if (letter == 'F') message.Set("name", "lookup");
+    made.messages.push_back(std::move(message));
   }
   return made;
 }
