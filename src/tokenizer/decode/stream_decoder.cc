@@ -1,7 +1,6 @@
 #include "tokenizer/decode/stream_decoder.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "text/utf8.h"
 #include "tokenizer/pipeline.h"
@@ -72,6 +71,7 @@ void StreamDecoder::Continue(std::span<const TokenId> prompt, bool skip_special_
   std::for_each(tokens.rbegin(), tokens.rend(), [&](TokenId id) { Push(id, &text); });
   if (pending_.empty() && context_.size() == context_sent_) return;
   StreamDecoder(*this).Flush(&prompt_end_);
+  ends_prompt_ = !prompt_end_.empty();
 }
 
 StreamDecoder StreamDecoder::WithSpecialTokens() const {
@@ -88,13 +88,13 @@ bool StreamDecoder::BeginsInsideCharacter(TokenId id) const {
 
 // The first text may begin with what is the prompt's.
 void StreamDecoder::PushFirst(TokenId id, std::string* out) {
-  std::string prompt_end = std::exchange(prompt_end_, {});
+  ends_prompt_ = false;
   std::string text;
   Push(id, &text);
   if (text.empty()) {
-    prompt_end_ = std::move(prompt_end);
+    ends_prompt_ = true;
   } else {
-    AppendBehind(prompt_end, text, out);
+    AppendBehind(prompt_end_, text, out);
   }
 }
 
@@ -137,7 +137,7 @@ std::string StreamDecoder::GeneralTokenBytes(TokenId id) const {
 void StreamDecoder::Push(TokenId id, std::string* out) {
   const DecodeTable& table = pipeline_->decode_table();
   if (!table.Shows(id, skip_special_tokens_)) return;
-  if (!prompt_end_.empty()) [[unlikely]]
+  if (ends_prompt_) [[unlikely]]
     return PushFirst(id, out);
   switch (pipeline_->parts().decode_plan.kind) {
     case DecodePlan::Kind::kByteLevel:
@@ -203,7 +203,7 @@ void StreamDecoder::PushFallback(TokenId id, std::string* out) {
     EmitRun(/*at_end=*/false, out);
     return;
   }
-  EmitRun(/*at_end=*/true, out);
+  if (run_bad_ || !pending_.empty()) EmitRun(/*at_end=*/true, out);
   EmitText(table.Bytes(e), out);
 }
 
@@ -230,11 +230,11 @@ void StreamDecoder::PushGeneral(TokenId id, std::string* out) {
 }
 
 void StreamDecoder::Flush(std::string* out) {
-  if (!prompt_end_.empty()) {
-    const std::string prompt_end = std::exchange(prompt_end_, {});
+  if (ends_prompt_) {
+    ends_prompt_ = false;
     std::string text;
     Flush(&text);
-    return AppendBehind(prompt_end, text, out);
+    return AppendBehind(prompt_end_, text, out);
   }
   switch (pipeline_->parts().decode_plan.kind) {
     case DecodePlan::Kind::kByteLevel:

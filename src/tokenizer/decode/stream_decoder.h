@@ -52,8 +52,8 @@ class StreamDecoder {
 
   const tokenizer::Pipeline* pipeline_;
   bool skip_special_tokens_;
+  bool ends_prompt_ = false;      // prompt_end_ has not been completed yet
   std::string pending_;           // bytes whose text is not certain yet
-  std::string prompt_end_;        // the text of a character that the prompt leaves unfinished
   bool at_start_ = true;          // no token yet
   bool run_bad_ = false;          // the run of byte tokens is no text
   size_t stripped_ = 0;           // characters taken off the start so far
@@ -61,6 +61,7 @@ class StreamDecoder {
   std::vector<TokenId> context_;  // the general way: ids already sent, then ids to come
   size_t context_sent_ = 0;       // how many of them were sent
   std::string context_text_;      // the text of those
+  std::string prompt_end_;        // the text of a character that the prompt leaves unfinished
 };
 
 }  // namespace portico
