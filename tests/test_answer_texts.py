@@ -114,7 +114,7 @@ def test_an_answer_is_the_decode_of_prompt_and_answer_less_the_prompts(mistral, 
     sampling = {"max_new_tokens": 7, "skip_special_tokens": skip}
     assert generate(mistral, text=prompt, sampling_params=sampling)[0] == expected
     assert generate(mistral, True, input_ids=ids, sampling_params=sampling)[0] == expected
-    if skip:
+    if skip and prompt:  # an empty text is none over gRPC
         assert text_generate(mistral, text=prompt, sampling_params={"max_new_tokens": 7})[0] == expected
 
 
