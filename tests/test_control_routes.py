@@ -134,7 +134,7 @@ def test_a_client_that_leaves_takes_its_flush_along(patient):
 
 @pytest.mark.parametrize("field, wrong", [
     ("model_path", [7, None]), ("load_format", [7, "dummy", "gguf"]), ("abort_all_requests", ["yes", 1]),
-    ("weight_version", [7, "x" * 257]), ("keep_pause", [1]), ("flush_cache", ["false"]), ("is_async", [True, "no"]),
+    ("weight_version", [7, "x" * 257]), ("keep_pause", [1]), ("flush_cache", ["false", False]), ("is_async", [True, "no"]),
     ("torch_empty_cache", [True]), ("recapture_cuda_graph", [True]), ("token_step", [1, "1", -1]), ("manifest", [{}, "x"]),
     ("flush_cach", [True]), ("draft_only", [False])])
 def test_an_update_of_the_weights_refuses_what_it_cannot_do_by_name(demo, field, wrong):
@@ -197,7 +197,7 @@ def test_an_update_leaves_the_model_paused_where_it_is_told_to(start):
     assert answers[0].status_code == 200
 
 
-def test_prefixes_outlive_an_update_that_does_not_flush(start):
+def test_prefixes_are_dropped_with_the_weights_that_have_computed_them(start):
     server = start()
     path = info(server)["model_path"]
 
@@ -208,7 +208,8 @@ def test_prefixes_outlive_an_update_that_does_not_flush(start):
 
     text, cached = ask()
     assert cached == 0
-    assert post(server, "/update_weights_from_disk", {"model_path": path, "flush_cache": False}).status_code == 200
+    refused = post(server, "/update_weights_from_disk", {"model_path": path, "flush_cache": False})
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "flush_cache"
     again, cached = ask()
     assert again == text and cached > 0
     assert post(server, "/update_weights_from_disk", {"model_path": path, "flush_cache": True}).status_code == 200

@@ -54,8 +54,8 @@ struct UpdateWeightsControl {
   std::string load_format;      // for engines that have several; empty: their own
   std::string weight_version;   // the new weights' name; empty: unchanged
   bool abort_requests = false;  // end what runs or waits before the weights are read
-  bool flush_cache =
-      true;  // false: prefixes and running streams keep the cells that the old weights have computed
+  // False: prefixes and running streams keep the cells that the old weights have computed.
+  bool flush_cache = true;
   // Fields of the engine's own protocol that ask for something: names, and values as JSON.
   std::vector<std::pair<std::string, std::string>> others;
 };

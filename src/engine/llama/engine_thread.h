@@ -51,7 +51,7 @@ class EngineThread final : public StepEngine, public KvEventSource {
   struct Weights {
     std::unique_ptr<LlamaModel> model;
     std::unique_ptr<ModelRunner> runner;
-    std::promise<Status> swapped;
+    std::promise<void> swapped;
   };
 
   Status FlushCache() override;
@@ -59,8 +59,7 @@ class EngineThread final : public StepEngine, public KvEventSource {
   // On the updates' thread.
   Status Update(const UpdateWeightsControl& update, TimePoint deadline);
   StatusOr<std::shared_ptr<Weights>> LoadWeights(const std::string& path) const;
-  // On an error everything is as it was.
-  Status Swap(Weights* weights, bool flush);
+  void Swap(Weights* weights);
 
   bool idle() const override { return scheduler_.running() + scheduler_.waiting() == 0; }
   bool RunStep() override;

@@ -26,6 +26,12 @@ Status Differs(const std::string& path, std::string_view what, std::string_view 
 // What this engine can do of what was asked; nothing has been read yet but what stands at the path.
 Status CheckAsked(const UpdateWeightsControl& update, std::string_view engine) {
   if (!update.others.empty()) return CannotControlField(engine, update.others.front().first);
+  if (!update.flush_cache) {
+    return InvalidArgument("flush_cache",
+                           fmt::format("flush_cache must be true: the engine {} computes cached "
+                                       "prefixes anew with other weights",
+                                       engine));
+  }
   PORTICO_ASSIGN_OR_RETURN(const ModelSource source, FindModel(update.path));
   const std::string& asked = update.load_format;
   const std::string_view found = source.is_folder ? "safetensors" : "gguf";
@@ -101,11 +107,10 @@ Status EngineThread::Update(const UpdateWeightsControl& update, TimePoint deadli
     PORTICO_RETURN_IF_ERROR(BetweenSteps([this] { Freeze(PauseMode::kAbort); }));
   }
   PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<Weights> weights, LoadWeights(update.path));
-  std::future<Status> swapped = weights->swapped.get_future();
-  PORTICO_RETURN_IF_ERROR(BetweenSteps([this, weights, flush = update.flush_cache] {
-    weights->swapped.set_value(Swap(weights.get(), flush));
-  }));
-  return swapped.get();
+  std::future<void> swapped = weights->swapped.get_future();
+  PORTICO_RETURN_IF_ERROR(BetweenSteps([this, weights] { Swap(weights.get()); }));
+  swapped.wait();
+  return OkStatus();
 }
 
 StatusOr<std::shared_ptr<EngineThread::Weights>> EngineThread::LoadWeights(
@@ -126,19 +131,15 @@ StatusOr<std::shared_ptr<EngineThread::Weights>> EngineThread::LoadWeights(
   return weights;
 }
 
-// The old cells are given back before the cache moves, so that no request and no prefix points into them; or they are in
-// the new memory too.
-Status EngineThread::Swap(Weights* weights, bool flush) {
-  if (flush) {
-    scheduler_.RetractAll();
-    cache_.Flush();
-  } else {
-    PORTICO_RETURN_IF_ERROR(weights->runner->CopyCells(*runner_));
-  }
+// The old cells are given back before the cache moves, so that no request and no prefix points into
+// them.
+void EngineThread::Swap(Weights* weights) {
+  scheduler_.RetractAll();
+  cache_.Flush();
   runner_.swap(weights->runner);
   model_.swap(weights->model);
   cache_.Use(runner_.get());
-  return OkStatus();
+  weights->swapped.set_value();
 }
 
 }  // namespace portico::llama

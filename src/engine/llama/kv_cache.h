@@ -81,7 +81,7 @@ class KvCache {
   // What comes and goes from now on is told to `log`, which outlives this. While nothing is cached.
   void TellTo(BlockLog* log) { log_ = log; }
 
-  // Goes on in other memory of the same size, which holds what is used or cached.
+  // Goes on in other memory of the same size. Nothing may be used or cached.
   void Use(KvMemory* memory) { memory_ = memory; }
 
   int64_t cells() const { return cells_; }

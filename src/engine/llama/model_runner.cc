@@ -1,8 +1,6 @@
 #include "engine/llama/model_runner.h"
 
 #include <algorithm>
-#include <memory>
-#include <new>
 #include <string>
 
 namespace portico::llama {
@@ -130,19 +128,6 @@ Status ModelRunner::Run(const Step& step, const std::atomic<bool>& cancelled) {
 std::span<const float> ModelRunner::Logits(int32_t index) const {
   return {llama_get_logits_ith(context_->get(), rows_[static_cast<size_t>(index)]),
           static_cast<size_t>(vocab_size_)};
-}
-
-Status ModelRunner::CopyCells(const ModelRunner& from) {
-  const size_t size = llama_state_get_size(from.context_->get());
-  const std::unique_ptr<uint8_t[]> bytes(new (std::nothrow) uint8_t[size]);
-  if (bytes == nullptr) {
-    return Error(StatusCode::kResourceExhausted,
-                 "there is no memory for a copy of the cached prefixes", "flush_cache");
-  }
-  const size_t got = llama_state_get_data(from.context_->get(), bytes.get(), size);
-  if (got > 0 && llama_state_set_data(context_->get(), bytes.get(), got) == got) return OkStatus();
-  return InvalidArgument(
-      "flush_cache", "the cached prefixes do not fit the new weights: only true can be honoured");
 }
 
 void ModelRunner::Share(int32_t from, int32_t to, int32_t begin, int32_t end) {

@@ -52,10 +52,6 @@ class ModelRunner : public KvMemory {
   // The memory cannot be cut or shared position by position (recurrent states, sliding windows).
   bool whole_sequences_only() const { return whole_sequences_only_; }
 
-  // Takes over what the cells of another runner hold, of a model of the same sizes and with the same options; this one has
-  // none yet. RESOURCE_EXHAUSTED: no memory for the copy. INVALID_ARGUMENT (field "flush_cache"): cells of another type.
-  Status CopyCells(const ModelRunner& from);
-
   void Share(int32_t from, int32_t to, int32_t begin, int32_t end) override;
   void Remove(int32_t sequence, int32_t begin, int32_t end) override;
 

@@ -154,46 +154,15 @@ TEST_F(WeightUpdateTest, AFormatIsTakenWhereItIsWhatThePathHolds) {
   }
 }
 
-TEST_F(WeightUpdateTest, PrefixesStayWhereTheCacheIsNotFlushed) {
-  const std::string first = Write("first", 1);
-  const std::string second = Write("second", 2);
-  const auto engine = Start(first);
-  const auto ask = [&] {
-    CollectingSink sink;
-    GenerateRequest request = Greedy({3, 1, 4, 1, 5, 9, 2, 6}, 16);
-    const StreamId stream = request.stream;
-    EXPECT_TRUE(engine->Submit(std::move(request), &sink).ok());
-    sink.WaitForEnds(1);
-    return sink.of(stream);
-  };
-  const auto before = ask();
-  UpdateWeightsControl update = WeightsAt(first);
-  update.flush_cache = false;
-  ASSERT_TRUE(ControlAndWait(*engine, update).ok());
-  EXPECT_GT(engine->load().kv_cells_cached, 0);
-  const auto after = ask();
-  EXPECT_EQ(after.tokens, before.tokens);
-  EXPECT_GT(after.last.usage.cached_tokens, 0);
-  update.path = second;
-  ASSERT_TRUE(ControlAndWait(*engine, update).ok());
-  EXPECT_GT(ask().last.usage.cached_tokens, 0);
-  ASSERT_TRUE(ControlAndWait(*engine, WeightsAt(first)).ok());
-  const auto fresh = ask();
-  EXPECT_EQ(fresh.tokens, before.tokens);
-  EXPECT_EQ(fresh.last.usage.cached_tokens, 0);
-}
-
-TEST_F(WeightUpdateTest, StreamsKeepTheirCellsWhereTheCacheIsNotFlushed) {
+// It was answered with success, and the cache was flushed.
+TEST_F(WeightUpdateTest, ACacheThatIsNotToBeFlushedIsRefused) {
   const std::string first = Write("first", 1);
   const auto engine = Start(first);
-  const std::vector<TokenId> expected = Answer(*engine, 60);
-  PausedStream stream(*engine, 60);
+  const std::vector<TokenId> before = Answer(*engine);
   UpdateWeightsControl update = WeightsAt(first);
   update.flush_cache = false;
-  ASSERT_TRUE(ControlAndWait(*engine, update).ok());
-  ASSERT_TRUE(ControlAndWait(*engine, ContinueControl{}).ok());
-  EXPECT_EQ(stream.End().tokens, expected);
-  EXPECT_EQ(engine->load().retractions, 0u);
+  EXPECT_EQ(FieldOf(ControlAndWait(*engine, update)), "flush_cache");
+  EXPECT_EQ(Answer(*engine), before);
 }
 
 TEST_F(WeightUpdateTest, AnotherModelIsRefusedAndTheOldOneStays) {
