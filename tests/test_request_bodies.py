@@ -34,6 +34,9 @@ def test_a_body_in_a_coding_is_refused_by_the_codings_name(mock, path, body):
         assert answer.status_code == 415, (coding, answer.text)
         assert "content-encoding: " + coding.split(", ")[-1] in answer.json()["error"]["message"]
         assert answer.headers["accept-encoding"] == "identity"
+    for coding, encoded in (("gzip", gzip.compress(data)), ("zstd", b"\x28\xb5\x2f\xfd" + data)):
+        answer = send(mock, path, encoded)  # which does not say so
+        assert answer.status_code == 415 and f"({coding})" in answer.json()["error"]["message"], answer.text
     mock.settle()
     assert send(mock, path, data, **{"content-encoding": "identity"}).status_code == 200
 

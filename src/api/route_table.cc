@@ -62,14 +62,20 @@ std::string WrongType(BodyType body, std::string_view header) {
                    std::string(header);
 }
 
+// What a body is compressed with that does not say so: no JSON begins like these.
+std::string_view UnsaidCoding(std::string_view body) {
+  if (body.starts_with("\x1F\x8B")) return "gzip";
+  if (body.starts_with("\x28\xB5\x2F\xFD")) return "zstd";
+  return {};
+}
+
 // RFC 9110, 15.5.16: the answer says which codings are read.
 HttpResponse CodingRefused(const HttpRequest& request, const ApiContext& api,
                            std::string_view coding) {
-  HttpResponse response =
-      ErrorResponse(request, api, 415,
-                    fmt::format("The body is encoded (content-encoding: {:.64}), which this server "
-                                "does not read: send it as it is",
-                                coding));
+  HttpResponse response = ErrorResponse(
+      request, api, 415,
+      fmt::format("The body is encoded ({}), which this server does not read: send it as it is",
+                  coding));
   response.headers.emplace_back("accept-encoding", "identity");
   return response;
 }
@@ -156,7 +162,7 @@ std::optional<HttpResponse> RouteTable::Check(HttpRequest& head, const ApiContex
   }
   if (const std::string_view coding = head.BodyCoding();
       !coding.empty() && route->body != BodyType::kNone && HasBody(head)) {
-    return CodingRefused(head, api, coding);
+    return CodingRefused(head, api, fmt::format("content-encoding: {:.64}", coding));
   }
   if (const size_t most = MaxBody(*route); DeclaredBody(head) > most) {
     return ErrorResponse(
@@ -198,6 +204,9 @@ void RouteTable::Dispatch(std::unique_ptr<net::Exchange> exchange, ShardContext&
   }
   const Route& route = *static_cast<const Route*>(exchange->request.route);
   if (route.body == BodyType::kJson) {
+    if (const std::string_view coding = UnsaidCoding(exchange->request.body); !coding.empty()) {
+      return exchange->Respond(CodingRefused(exchange->request, shard.api, coding));
+    }
     const Status mark = DropByteOrderMark(&exchange->request.body);
     if (!mark.ok()) return ReplyError(*exchange, shard.api, mark);
   }

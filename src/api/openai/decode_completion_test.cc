@@ -91,7 +91,7 @@ TEST(DecodeCompletion, AWrongFieldIsNamed) {
            WrongField{"json_schema", {"\"\""}},
            WrongField{"response_format", {"{\"type\":\"x\"}"}},
            WrongField{"regex", {"7"}},
-           WrongField{"custom_labels", {"{}"}},
+           WrongField{"custom_labels", {"{\"a\":\"b\"}"}},
            WrongField{"max_completion_tokens", {"5"}},
            WrongField{"messages", {"[]"}},
            WrongField{"stream_options", {"{\"include_usage\":true}"}},
