@@ -188,7 +188,7 @@ def test_a_stream_has_one_event_a_token_and_ends_with_done(mock):
     lines = events(answer)
     assert lines[-1] == "[DONE]"
     chunks = [json.loads(line) for line in lines[:-1]]
-    assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": "", "reasoning_content": None}
     assert chunks[-1]["choices"] == [] and chunks[-1]["usage"]["completion_tokens"] == 9
     assert chunks[-2]["choices"][0]["finish_reason"] == "length"
     assert len(chunks) == 1 + 9 + 1 + 1

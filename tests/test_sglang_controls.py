@@ -108,7 +108,7 @@ def test_chats_have_the_hidden_states_of_every_choices_last_token(server):
     choices = post(server, "/v1/chat/completions", **body).json()["choices"]
     assert [len(c["hidden_states"]) for c in choices] == [2, 2]
     response = requests.post(server.url + "/v1/chat/completions", json={**body, "n": 1, "stream": True}, stream=True, timeout=60)
-    assert last_event(response)["delta"] == {"hidden_states": choices[0]["hidden_states"]}
+    assert last_event(response)["delta"] == {"hidden_states": choices[0]["hidden_states"], "reasoning_content": None}
     refused = post(server, "/v1/chat/completions", **{**body, "return_hidden_states": "first"})
     assert refused.status_code == 400 and refused.json()["error"]["param"] == "return_hidden_states"
 
