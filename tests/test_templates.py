@@ -148,6 +148,12 @@ def test_what_a_template_can_do_is_among_the_models_facts(strict):
     ("tok--deepseek-v3", [message("user", "Weather?"), calling(content=None), message("tool", "sunny", tool_call_id="a")],
      'f\n```json\n{"a":  1}\n```'),
     ("vllm--template_falcon", [message("system", "A"), message("user", "b")], "User: A\n\nb\n"),
+    ("llamacpp--openai-gpt-oss-120b",
+     [message("user", "Weather?"), calling(content="Let me see."), message("tool", "sunny", tool_call_id="a"),
+      message("assistant", "Sun."), message("user", "Thanks.")], "Let me see."),
+    ("hfjs--deepseek-ai-DeepSeek-R1",
+     [message("user", "Weather?"), calling(content="First."), message("tool", "sunny", tool_call_id="a"),
+      calling(content="Second."), message("tool", "warm", tool_call_id="a")], "Second."),
 ])
 def test_real_templates_show_what_a_client_sends(start, shared, name, messages, expected):
     server = start("--engine", "mock", "--chat-template", shared / f"templates/{name}.jinja")

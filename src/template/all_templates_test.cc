@@ -39,12 +39,14 @@ constexpr std::string_view kShapes[] = {
     "US", "USU", "UAS", "UASU", "SUASU", "UASAU", "SUASAU", "UADU", "SUADU", "SUASUASU", "DUADU",
     "UCTS", "UCTSAU", "SUCTSA", "UCSTA", "SUAD", "S", "D", "SS", "SA", "SAU",
     // Calls of other forms.
-    "UBT", "SUBT", "UBTAU", "UPTT", "SUPTTA", "UPTTAU", "UCTA", "UCA", "UC", "UT", "UAT",
+    "UBT", "SUBT", "UBTAU", "UBTUBT", "UCTAUBTAU", "BUAB", "SC", "UPTT", "SUPTTA", "UPTTAU", "UCTA",
+    "UCA", "UC", "UT", "UAT",
     // Roles that few know, and the same one twice.
-    "UF", "UCF", "SUCFA", "UR", "RU", "UARU", "SUARU", "SRU", "UU", "UAA", "UAAU", "A", "AU", "UUU",
+    "UF", "UCF", "UCFT", "SUCFA", "UR", "RU", "UARU", "SUARU", "SRU", "UU", "UAA", "UAAU", "A",
+    "AU", "UUU",
     // Parts.
     "u", "su", "uau", "SuAu", "UCt", "sUCtau", "du", "sdu", "suas", "UbT", "UPtt", "fu", "UCf",
-    "ru"};
+    "ru", "saAU", "RSU"};
 
 struct SentConversation {
   JsonArray messages;
@@ -92,7 +94,7 @@ SentConversation ConversationOf(std::string_view shape) {
       results = 0;
       JsonArray list;
       for (int call = 0; call < (letter == 'P' ? 2 : 1); ++call) {
-        const std::string about = word + "call" + std::to_string(call);
+        const std::string about = "Place" + std::to_string(i) + "of" + std::to_string(call);
         list.push_back(
             CallOf("abcdef" + std::to_string(i % 10) + std::to_string(call) + "0", about));
         made.words.push_back(about);
@@ -110,6 +112,14 @@ SentConversation ConversationOf(std::string_view shape) {
 }
 
 enum class End { kShown, kRefusedHere, kRefusedByTemplate, kFailed, kLost, kPrinted };
+
+// Without a user, or with results of tools that nobody called.
+bool IsOdd(std::string_view shape) {
+  const size_t call = shape.find_first_of("CBPb");
+  const size_t result = shape.find_first_of("Tt");
+  return shape.find_first_of("Uu") == std::string_view::npos ||
+         (result != std::string_view::npos && (call == std::string_view::npos || result < call));
+}
 
 bool IsPrinted(std::string_view text) {
   return text.find("'type': 'text'") != std::string_view::npos ||
@@ -186,7 +196,8 @@ TEST_F(AllTemplatesTest, WhatAClientSendsIsInThePromptOrItHearsWhyNot) {
         ++ends[end];
         const bool good = end != End::kLost && end != End::kPrinted;
         // What fails in a way of its own (a missing filter, …) is known to.
-        const bool known = end != End::kFailed || told.find("\"refused\"") != std::string::npos;
+        const bool known =
+            end != End::kFailed || IsOdd(shape) || told.find("\"refused\"") != std::string::npos;
         EXPECT_TRUE(good && known)
             << name << (tools->is_array() ? " with tools, " : ", ") << shape << ": " << why;
       }
@@ -200,6 +211,27 @@ TEST_F(AllTemplatesTest, WhatAClientSendsIsInThePromptOrItHearsWhyNot) {
   }
   RecordProperty("ends", counts);
   EXPECT_GT(ends[End::kShown], 25'000) << counts;
+}
+
+TEST_F(AllTemplatesTest, WhereATemplateShowsTheSystemOrATextItShowsTheDeveloperAndParts) {
+  const std::vector<std::pair<std::string_view, std::vector<std::string_view>>> kSame = {
+      {"SU", {"DU", "SSU", "SDU", "DSU", "DDU", "su", "du", "sdu"}},
+      {"U", {"u"}},
+      {"UAU", {"uau"}},
+      {"UCT", {"UCt"}},
+      {"UCTAU", {"UCtau"}}};
+  for (const auto& [name, chat] : templates_) {
+    for (const Json* tools : {&NoTools(), &OneTool()}) {
+      for (const auto& [shape, others] : kSame) {
+        std::string why;
+        if (EndOf(*chat, *tools, ConversationOf(shape), &why) != End::kShown) continue;
+        for (const std::string_view other : others) {
+          EXPECT_EQ(EndOf(*chat, *tools, ConversationOf(other), &why), End::kShown)
+              << name << ", " << other << ": " << why;
+        }
+      }
+    }
+  }
 }
 
 TEST_F(AllTemplatesTest, ContentThatIsNullAbsentOrEmptyBesideCallsGivesTheSamePrompt) {

@@ -64,7 +64,7 @@ class Fitting {
       } else if (IsLeftOut(i, kind, before)) {
         return Missing(i, kind);
       }
-      PORTICO_RETURN_IF_ERROR(FitContent(i, kind));
+      PORTICO_RETURN_IF_ERROR(FitContent(i, kind, before));
       if (kind == Kind::kCall) PORTICO_RETURN_IF_ERROR(FitCalls(i));
       if (kind == Kind::kTool) FitName(i);
       before = SpeakerAfter(kind, before);
@@ -83,17 +83,18 @@ class Fitting {
 
   Shown Leading(Kind kind) const {
     const auto k = static_cast<size_t>(kind);
-    const bool without_user = last_ != Speaker::kNobody && last_user_ == kNone;
-    return without_user ? facts_.leading_without_user[k]
-                        : facts_.leading[k][static_cast<size_t>(last_)];
+    const auto last = static_cast<size_t>(last_);
+    return last_user_ == kNone ? facts_.leading_without_user[k][last] : facts_.leading[k][last];
   }
 
   bool IsLeftOut(size_t at, Kind kind, Speaker before) const {
+    const bool has_old_call = kind == Kind::kCall && messages_[at].Find("tool_calls") == nullptr;
+    if (has_old_call) return facts_.function_call == Shown::kNo;
     if (Place(kind, before, UserFollows(at), false) == Shown::kNo) return true;
     if (kind != Kind::kTool || at == 0) return false;
     // A result that another message separates from its call may be taken for one without.
     const Kind previous = KindOfMessage(messages_[at - 1]);
-    return (Instructs(previous) || previous == Kind::kReminder) &&
+    return (Instructs(previous) || previous == Kind::kReminder || previous == Kind::kFunction) &&
            Place(kind, Speaker::kUser, UserFollows(at), false) == Shown::kNo;
   }
 
@@ -112,9 +113,9 @@ class Fitting {
     for (size_t i = messages_.size(); i > leading_; --i) {
       const Kind kind = KindOfMessage(messages_[i - 1]);
       if (last_ == Speaker::kNobody) last_ = SpeakerAfter(kind, last_);
-      if (kind != Kind::kUser) continue;
-      last_user_ = i - 1;
-      break;
+      if (kind == Kind::kUser && last_user_ == kNone) last_user_ = i - 1;
+      if (kind == Kind::kAssistant && last_answer_ == kNone) last_answer_ = i - 1;
+      if (last_user_ != kNone && last_answer_ != kNone) break;
     }
   }
 
@@ -152,7 +153,7 @@ class Fitting {
       for (size_t i = 0; i < leading_; ++i) {
         const Kind kind = LeadingKind(i);
         if (kind != KindOfMessage(messages_[i])) messages_[i].Set("role", RoleOf(kind));
-        PORTICO_RETURN_IF_ERROR(FitContent(i, kind));
+        PORTICO_RETURN_IF_ERROR(FitContent(i, kind, Speaker::kNobody));
       }
       return OkStatus();
     }
@@ -193,6 +194,7 @@ class Fitting {
   Status FitLater(size_t at, Speaker before, Kind* kind) {
     const bool follows = UserFollows(at);
     const bool system_before = instructed_ != kNone;
+    if (before == Speaker::kNobody) before = Speaker::kUser;
     const Kind sent = *kind;
     Shown shown = Place(sent, before, follows, system_before);
     if (sent == Kind::kDeveloper && IsMissing(shown)) {
@@ -227,7 +229,7 @@ class Fitting {
     return InvalidArgument("messages", text.append(message.GetString("role")));
   }
 
-  Status FitContent(size_t at, Kind kind) {
+  Status FitContent(size_t at, Kind kind, Speaker before) {
     Json* content = messages_[at].Find("content");
     if (content == nullptr) return OkStatus();
     const ContentForm& form = FormOf(kind);
@@ -237,7 +239,9 @@ class Fitting {
     }
     if (!content->is_array()) return OkStatus();
     const bool reports = kind == Kind::kTool || kind == Kind::kFunction || kind == Kind::kReminder;
-    const bool keeps_list = form.takes_parts && !reports;
+    // Some templates take the first message for the user's, whoever speaks.
+    const bool is_taken_for_users = kind == Kind::kAssistant && before == Speaker::kNobody;
+    const bool keeps_list = form.takes_parts && !reports && !is_taken_for_users;
     if (!keeps_list || !form.takes_images) {
       if (const Json* image = ImageIn(messages_[at])) return NoImage(at, image);
     }
@@ -249,9 +253,14 @@ class Fitting {
     Json& message = messages_[at];
     Json* calls = message.Find("tool_calls");
     if (calls == nullptr) {
-      if (facts_.function_call != Shown::kNo) return OkStatus();
-      return LeftOut(PlaceOf(at) + ".function_call", "assistant", "leave it out");
+      const Json* content = message.Find("content");
+      if (content == nullptr || content->is_null()) {
+        message.Set("content", ContentOf("", FormOf(Kind::kAssistant)));
+      }
+      return OkStatus();
     }
+    const bool again = caller_ != kNone;
+    const bool answered = last_answer_ != kNone && at < last_answer_;
     caller_ = at;
     if (calls->as_array().size() > 1 && facts_.parallel_calls == Shown::kNo) {
       return LeftOut(PlaceOf(at) + ".tool_calls", "assistant", "leave out all but one");
@@ -262,10 +271,11 @@ class Fitting {
       message.Set("content", NoContent());
       return OkStatus();
     }
-    if (facts_.text_with_calls == TextWithCalls::kNever) {
+    const TextWithCalls shown = facts_.text_with_calls[again][answered];
+    if (shown == TextWithCalls::kNever) {
       return LeftOut(PlaceOf(at), "assistant", "leave out its content or its tool_calls");
     }
-    if (facts_.text_with_calls == TextWithCalls::kApart) apart_.push_back(at);
+    if (shown == TextWithCalls::kApart) apart_.push_back(at);
     return OkStatus();
   }
 
@@ -340,8 +350,9 @@ class Fitting {
 
   const TemplateFacts& facts_;
   JsonArray& messages_;
-  size_t leading_ = 0;        // messages of system and developer at the beginning
-  size_t last_user_ = kNone;  // the last message of a user
+  size_t leading_ = 0;          // messages of system and developer at the beginning
+  size_t last_user_ = kNone;    // the last message of a user
+  size_t last_answer_ = kNone;  // the last message of the assistant without calls
   Speaker last_ = Speaker::kNobody;
   Kind leading_kind_ = Kind::kSystem;
   bool joins_leading_ = false;

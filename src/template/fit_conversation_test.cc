@@ -125,6 +125,36 @@ TEST(FitConversation, TextAndCallsComeApartWhereOneOfThemWouldBeLost) {
       "or its tool_calls");
 }
 
+// As DeepSeek R1's and gpt-oss's: the text of all but the first calls is left out, and of calls that were answered.
+TEST(FitConversation, TextThatOnlySomeCallsShowComesApartAtTheOthers) {
+  constexpr char kFirstOnly[] =
+      "{% set ns = namespace(called=false) %}{% for m in messages %}[{{ m.role }}]"
+      "{% if m.tool_calls %}{{ m.content if not ns.called }}<{{ m.tool_calls[0].id }}>"
+      "{{ m.tool_calls[0].function.arguments | tojson }}{% set ns.called = true %}"
+      "{% else %}{{ m.content }}{% endif %}{% endfor %}";
+  const auto caller = [](std::string_view text, std::string_view id) {
+    std::string message = R"({"role":"assistant","content":")";
+    message.append(text).append(R"(","tool_calls":[{"id":")").append(id);
+    return message.append(R"(","function":{"name":"f","arguments":"{}"}}]},)").append(kSunny);
+  };
+  const std::string twice =
+      std::string("[") + kWeather + caller("First.", "a") + "," + caller("Second.", "a") + "]";
+  EXPECT_EQ(Prompted(kFirstOnly, twice),
+            "[user]Weather?[assistant]First.<a>{}[tool]sunny[assistant]Second.[assistant]<a>{}"
+            "[tool]sunny");
+  constexpr char kNotAnswered[] =
+      "{% set ns = namespace(last=-1) %}{% for m in messages %}"
+      "{% if m.role == 'assistant' and not m.tool_calls %}{% set ns.last = loop.index0 %}{% endif "
+      "%}"
+      "{% endfor %}{% for m in messages %}[{{ m.role }}]{% if m.tool_calls %}"
+      "{{ m.content if loop.index0 > ns.last }}{{ m.tool_calls[0].function.arguments | tojson }}"
+      "{% else %}{{ m.content }}{% endif %}{% endfor %}";
+  const std::string once = std::string("[") + kWeather + caller("First.", "a");
+  EXPECT_EQ(Prompted(kNotAnswered, once + "]"), "[user]Weather?[assistant]First.{}[tool]sunny");
+  EXPECT_EQ(Prompted(kNotAnswered, once + R"(,{"role":"assistant","content":"Sun."}])"),
+            "[user]Weather?[assistant]First.[assistant]{}[tool]sunny[assistant]Sun.");
+}
+
 TEST(FitConversation, ArgumentsAreTextWhereAnObjectWouldBePrintedAsPythonDoes) {
   constexpr char kRaw[] =
       "{% for m in messages %}{{ m.content }}{% for c in m.tool_calls or [] %}"
@@ -156,6 +186,10 @@ TEST(FitConversation, WhatATemplateShowsOfCallsIsWhatItIsGiven) {
   const std::string old = std::string("[") + kWeather +
                           R"({"role":"assistant","content":null,"function_call":{"name":"f"}}])";
   EXPECT_THAT(Prompted(kAny, old), HasSubstr("messages[1].function_call (assistant)"));
+  EXPECT_EQ(Prompted("{% for m in messages %}[{{ m.role }}]{{ m.content + '' }}"
+                     "{{ m.function_call | tojson if m.function_call }}{% endfor %}",
+                     old),
+            R"([user]Weather?[assistant]{"name": "f"})");
 }
 
 TEST(FitConversation, AToolsMessageIsNamedWhereTheTemplateNeedsIt) {

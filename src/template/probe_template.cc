@@ -9,7 +9,7 @@
 namespace portico {
 namespace {
 
-// Far below a request's limits: all probes of a template together stay within what one request may take.
+// All probes of a template together stay within what one request may take.
 constexpr uint64_t kProbeSteps = 50'000;
 constexpr size_t kProbeOutput = size_t{256} << 10;
 constexpr size_t kProbeMemory = size_t{4} << 20;
@@ -19,9 +19,11 @@ constexpr int kMostLimitsReached = 3;
 constexpr std::string_view kKindLetters = "SDUACTFR";
 // What leads to a speaker, in the order of Speaker.
 constexpr std::string_view kUpTo[kSpeakers] = {"", "U", "UA", "UC", "UCT"};
+constexpr std::string_view kWithoutUser[kSpeakers] = {"", "", "A", "C", "CT"};
 
 constexpr std::string_view kToolName = "zqtool";
 constexpr std::string_view kArgument = "zqkey";
+constexpr char kSaid[] = "zqsaid";
 
 size_t CountOf(std::string_view text, std::string_view part) {
   size_t count = 0;
@@ -74,7 +76,7 @@ class Prober {
     FindContent(MessageKind::kDeveloper, "DU", 0);
     FindContent(MessageKind::kFunction, "UCF", 2);
     FindContent(MessageKind::kReminder, "UARU", 2);
-    FindTextWithCalls();
+    FindMoreOfCalls();
     FindLeading();
     FindPlaces();
     return facts_;
@@ -130,8 +132,7 @@ class Prober {
     size_t call = 0, result = 0;
     for (size_t at = 0; at < kinds.size(); ++at) {
       if (kinds[at] == 'C') call = at, result = 0;
-      messages.push_back(MessageAt(kinds, at, call, result));
-      if (kinds[at] == 'T') ++result;
+      messages.push_back(MessageAt(kinds, at, call, kinds[at] == 'T' ? result++ : result));
     }
     return messages;
   }
@@ -190,11 +191,8 @@ class Prober {
     const Shown bare = Outcome(Render("U"), {kToolName});
     facts_.tools_are_functions =
         bare == Shown::kYes || (facts_.tools == Shown::kRefused && bare == Shown::kNo);
-    if (facts_.tools_are_functions) {
-      facts_.tools = bare;
-    } else {
-      tools_ = std::move(as_tools);
-    }
+    if (facts_.tools_are_functions) facts_.tools = bare;
+    if (!facts_.tools_are_functions) tools_ = std::move(as_tools);
   }
 
   // Some go through the tools without asking whether there are any.
@@ -278,39 +276,53 @@ class Prober {
     return score;
   }
 
-  void FindTextWithCalls() {
+  void FindMoreOfCalls() {
     facts_.parallel_calls = Outcome(Render("UCTT"), {WordAt(1, 0), WordAt(1, 1)});
-    JsonArray messages = Conversation("UCT");
-    const ContentForm& assistant = facts_.content[static_cast<size_t>(MessageKind::kAssistant)];
     ContentForm& caller = facts_.content[static_cast<size_t>(MessageKind::kCall)];
-    const std::string said = "zqsaid";
-    messages[1].Set("content", InForm(MessageKind::kAssistant, said));
-    const Shown together = Outcome(Render(messages), {said, WordAt(1), WordAt(2)});
-    if (together == Shown::kYes) {
-      caller.text_is_part = assistant.text_is_part;
-      caller.takes_parts = TakesParts(messages, 1, said);
-    } else if (Outcome(Render("UACT"), {WordAt(1), WordAt(2), WordAt(3)}) == Shown::kYes) {
-      facts_.text_with_calls = TextWithCalls::kApart;
-      caller = assistant;
-    } else if (together == Shown::kNo) {
-      facts_.text_with_calls = TextWithCalls::kNever;
+    caller = facts_.content[static_cast<size_t>(MessageKind::kAssistant)];
+    for (const bool again : {false, true}) {
+      for (const bool answered : {false, true}) {
+        TextWithCalls* found = &facts_.text_with_calls[again][answered];
+        FindTextWithCalls(again ? "UCT" : "U", answered ? "TAU" : "T", found);
+      }
     }
+    JsonArray messages = Conversation("UCT");
     const Json arguments(JsonObject{{std::string(kArgument), WordAt(1)}});
-    messages[1] = Json(JsonObject{
-        {"role", "assistant"},
-        {"content", ""},
-        {"function_call", JsonObject{{"name", kToolName}, {"arguments", arguments.Dump()}}}});
+    JsonObject call = {{"name", kToolName}, {"arguments", arguments.Dump()}};
+    messages[1] = MessageAt("UAU", 1, 0, 0);
+    messages[1].Set("content", InForm(MessageKind::kAssistant, ""));
+    messages[1].Set("function_call", std::move(call));
     messages[2] = MessageAt("UCF", 2, 1, 0);
     facts_.function_call = Outcome(Render(std::move(messages)), {WordAt(1)});
   }
 
+  void FindTextWithCalls(const std::string& start, std::string_view end, TextWithCalls* found) {
+    const size_t at = start.size();
+    JsonArray messages = Conversation((start + 'C').append(end));
+    messages[at].Set("content", InForm(MessageKind::kAssistant, kSaid));
+    const Shown together = Outcome(Render(messages), {kSaid, WordAt(at), WordAt(at + 1)});
+    if (together == Shown::kYes) {
+      ContentForm& form = facts_.content[static_cast<size_t>(MessageKind::kCall)];
+      form.takes_parts = form.takes_parts && TakesParts(std::move(messages), at, kSaid);
+      form.takes_images = false;
+      return;
+    }
+    const auto apart = Render((start + "AC").append(end));
+    if (Outcome(apart, {WordAt(at), WordAt(at + 1), WordAt(at + 2)}) == Shown::kYes) {
+      *found = TextWithCalls::kApart;
+    } else if (together == Shown::kNo) {
+      *found = TextWithCalls::kNever;
+    }
+  }
+
   void FindLeading() {
     for (size_t first = 0; first < 2; ++first) {
+      const std::string leading(1, kKindLetters[first]);
       for (size_t last = 0; last < kSpeakers; ++last) {
-        const std::string kinds = kKindLetters[first] + std::string(kUpTo[last]);
-        facts_.leading[first][last] = OutcomeOf(kinds, 0);
+        facts_.leading[first][last] = OutcomeOf(leading + std::string(kUpTo[last]), 0);
+        facts_.leading_without_user[first][last] =
+            OutcomeOf(leading + std::string(kWithoutUser[last]), 0);
       }
-      facts_.leading_without_user[first] = OutcomeOf(std::string(1, kKindLetters[first]) + "A", 0);
       for (size_t second = 0; second < 2; ++second) {
         const std::string kinds = {kKindLetters[first], kKindLetters[second], 'U'};
         facts_.leading_pairs[first][second] = Outcome(Render(kinds), {WordAt(0), WordAt(1)});

@@ -71,12 +71,21 @@ Json DescribeFacts(const TemplateFacts& facts) {
     if (form.takes_images) images.push_back(RoleOf(kind));
   }
   constexpr const char* kEmpty[] = {"empty", "null", "absent"};
-  constexpr const char* kWithCalls[] = {"together", "apart", "left out"};
+  const auto with_calls = [&facts](bool again, bool answered) {
+    constexpr const char* kWithCalls[] = {"together", "apart", "left out"};
+    return kWithCalls[static_cast<size_t>(facts.text_with_calls[again][answered])];
+  };
+  JsonObject with_text = {
+      {"first", with_calls(false, false)},
+      {"first, answered", with_calls(false, true)},
+      {"again", with_calls(true, false)},
+      {"again, answered", with_calls(true, true)},
+  };
   JsonObject calls = {
       {"one", ShownText(ShownAt(facts, MessageKind::kCall, Speaker::kUser, false))},
       {"several", ShownText(facts.parallel_calls)},
       {"content", kEmpty[static_cast<size_t>(facts.empty_content)]},
-      {"with_text", kWithCalls[static_cast<size_t>(facts.text_with_calls)]},
+      {"with_text", std::move(with_text)},
       {"arguments", facts.arguments_are_text ? "text" : "object"},
       {"form", facts.calls_are_functions ? "function" : "tool call"},
       {"function_call", ShownText(facts.function_call)},

@@ -41,7 +41,7 @@ struct TemplateFacts {
 
   // A system or developer message that comes first, by who speaks last in the conversation; and where no user speaks.
   Shown leading[2][kSpeakers] = {};
-  Shown leading_without_user[2] = {};
+  Shown leading_without_user[2][kSpeakers] = {};
   // Two of them, one after the other.
   Shown leading_pairs[2][2] = {};
   // Any other message: its kind, who spoke before, whether a user speaks after it, whether another system or developer
@@ -49,7 +49,8 @@ struct TemplateFacts {
   Shown places[kMessageKinds][kSpeakers][2][2] = {};
 
   EmptyContent empty_content = EmptyContent::kText;
-  TextWithCalls text_with_calls = TextWithCalls::kTogether;
+  // By whether another message with calls came before, and whether a message of the assistant without calls follows.
+  TextWithCalls text_with_calls[2][2] = {};
   bool arguments_are_text = false;   // of calls: not an object
   bool calls_are_functions = false;  // name and arguments of a call also beside its "function"
   bool tool_needs_name = false;      // a tool's message says which tool it was
