@@ -1,11 +1,7 @@
 #include "template/chat_template.h"
 
-#include <algorithm>
-
 #include "template/chat_messages.h"
-#include "template/content_format.h"
 #include "template/probe_template.h"
-#include "template/syntax/program.h"
 
 namespace portico {
 namespace {
@@ -74,11 +70,6 @@ StatusOr<std::shared_ptr<const ChatTemplate>> ChatTemplate::FromTemplates(
     made->templates_.emplace_back(std::move(name), *std::move(parsed));
   }
   for (auto& [name, text] : special_tokens) made->special_tokens_.emplace_back(name, Json(text));
-  auto preferred = std::find_if(made->templates_.begin(), made->templates_.end(),
-                                [](const auto& entry) { return entry.first == "default"; });
-  if (preferred == made->templates_.end()) preferred = made->templates_.begin();
-  made->content_is_list_ =
-      preferred != made->templates_.end() && jinja::LoopsOverContent(preferred->second->program());
   return std::shared_ptr<const ChatTemplate>(std::move(made));
 }
 

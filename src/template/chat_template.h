@@ -61,10 +61,6 @@ class ChatTemplate {
   // is one, or "default".
   StatusOr<std::shared_ptr<const Template>> Choose(const Request& request) const;
 
-  // Whether the template wants a message's content as a list of parts: it loops over the content,
-  // or takes items of it, as SGLang finds out.
-  bool content_is_list() const { return content_is_list_; }
-
   // What the template that a request gets, with tools or without, does with conversations. Found out by the first
   // call.
   const TemplateFacts& facts(bool with_tools) const;
@@ -74,7 +70,6 @@ class ChatTemplate {
 
   std::vector<std::pair<std::string, std::shared_ptr<const Template>>> templates_;
   std::vector<std::pair<std::string, Json>> special_tokens_;
-  bool content_is_list_ = false;
   mutable absl::once_flag probed_[2];
   mutable TemplateFacts facts_[2];  // without tools and with them
 };

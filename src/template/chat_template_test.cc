@@ -124,23 +124,5 @@ TEST(ChatTemplateTest, ChoosesByNameThenToolsThenDefault) {
   EXPECT_EQ(FieldOf((*nameless)->Render(request).status()), "chat_template");
 }
 
-TEST(ChatTemplateTest, FindsOutWhetherContentIsAList) {
-  auto is_list = [](std::string source) {
-    auto chat = ChatTemplate::FromSource(std::move(source), {});
-    EXPECT_TRUE(chat.ok());
-    return (*chat)->content_is_list();
-  };
-  EXPECT_FALSE(is_list(kPlain));
-  EXPECT_TRUE(
-      is_list("{% for m in messages %}{% for p in m['content'] %}{% endfor %}{% endfor %}"));
-  EXPECT_TRUE(
-      is_list("{% for m in messages %}{% set c = m.content %}{% if c is not string %}"
-              "{% for p in c | selectattr('type', 'equalto', 'text') %}{% endfor %}{% endif %}{% "
-              "endfor %}"));
-  EXPECT_TRUE(
-      is_list("{% macro show(c) %}{% for p in c %}{% endfor %}{% endmacro %}"
-              "{% for m in messages %}{{ show(m.content) }}{% endfor %}"));
-}
-
 }  // namespace
 }  // namespace portico
