@@ -78,9 +78,10 @@ TEST(TokenizeCodec, WrongFieldsAreNamed) {
         Case{R"({"prompt":"a","messages":[{"role":"user","content":"x"}]})", "prompt"},
         Case{R"({"messages":[]})", "messages"}, Case{R"({"prompt":"a","model":7})", "model"},
         Case{R"({"prompt":"a","add_special_tokens":1})", "add_special_tokens"},
-        Case{R"({"prompt":"a","tools":7})", "tools"},
-        Case{R"({"prompt":"a","chat_template_kwargs":7})", "chat_template_kwargs"}, Case{"[]", ""},
-        Case{"{", ""}}) {
+        Case{R"({"messages":[{"role":"user","content":"x"}],"tools":7})", "tools"},
+        Case{R"({"messages":[{"role":"user","content":"x"}],"chat_template_kwargs":7})",
+             "chat_template_kwargs"},
+        Case{"[]", ""}, Case{"{", ""}}) {
     auto request = Tokenize(c.body);
     ASSERT_FALSE(request.ok()) << c.body;
     EXPECT_EQ(FieldOf(request.status()), c.param) << c.body;
