@@ -201,7 +201,7 @@ const WrongField kWrong[] = {
     {"parallel_tool_calls", {"1", "\"no\""}},
     {"stop_regex", {"7", "[7]", "\"\""}},
     {"lora_path", {"7", "[\"a\",\"b\"]"}},
-    {"session_params", {"{}", "7", "{\"id\":7}", "{\"id\":\"a\",\"other\":1}"}},
+    {"session_params", {"{\"rid\":\"r\"}", "7", "{\"id\":7}", "{\"id\":\"a\",\"other\":1}"}},
     {"session_id", {"\"x\""}},
     {"custom_logit_processor", {"7"}},
     {"custom_params", {"7", "[1]"}},
