@@ -4,6 +4,7 @@
 
 #include "text/utf8.h"
 #include "tokenizer/pipeline.h"
+#include "tokenizer/split/char_begins.h"
 
 namespace portico {
 namespace {
@@ -157,6 +158,9 @@ void StreamDecoder::PushByteLevel(TokenId id, std::string* out) {
   if (!pending_.empty()) {
     pending_.append(bytes);
     bytes = pending_;
+  } else if (tokenizer::IsAscii(bytes)) {
+    out->append(bytes);
+    return;
   }
   size_t tail = UnfinishedTail(bytes);
   std::string_view whole = bytes.substr(0, bytes.size() - tail);
