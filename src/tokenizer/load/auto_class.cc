@@ -24,6 +24,7 @@ struct ClassRules {
   ClassLast last = ClassLast::kNothing;
   bool sets_flags = false;
   bool normalizes = true;
+  bool is_unigram = false;
 };
 
 constexpr ClassRules kRebuilding[] = {
@@ -45,7 +46,7 @@ constexpr ClassRules kRebuilding[] = {
     {.name = "Cohere",
      .model_types = " aya_vision cohere cohere2 ",
      .last = ClassLast::kMakesNamedSpecial},
-    {.name = "DebertaV2", .model_types = " deberta-v2 "},
+    {.name = "DebertaV2", .model_types = " deberta-v2 ", .is_unigram = true},
     {.name = "DistilBert"},
     {.name = "GPT2",
      .model_types =
@@ -77,11 +78,13 @@ constexpr ClassRules kRebuilding[] = {
     {.name = "T5",
      .model_types = " mt5 musicgen musicgen_melody switch_transformers t5 ",
      .needed = {"eos_token"},
-     .extras = ClassExtras::kT5},
+     .extras = ClassExtras::kT5,
+     .is_unigram = true},
     {.name = "Whisper", .model_types = " whisper ", .sets_flags = true},
     {.name = "XLMRoberta",
      .model_types = " gte jina_embeddings_v3 metaclip_2 trocr xlm-roberta xmod ",
-     .needed = {"bos_token", "eos_token"}},
+     .needed = {"bos_token", "eos_token"},
+     .is_unigram = true},
 };
 
 // Of transformers' other classes: those that do not read a tokenizer.json …
@@ -161,7 +164,8 @@ AutoClass RebuiltClass(const ClassRules& rules) {
                  .extras = rules.extras,
                  .last = rules.last,
                  .sets_flags = rules.sets_flags,
-                 .normalizes = rules.normalizes};
+                 .normalizes = rules.normalizes,
+                 .is_unigram = rules.is_unigram};
   made.defaults = DefaultTokensOf(made.name);
   return made;
 }

@@ -34,6 +34,7 @@ struct AutoClass {
   Last last = Last::kNothing;
   bool sets_flags = false;  // bos, eos and unk named as texts are special tokens at once
   bool normalizes = true;   // else its added tokens are found in the raw text
+  bool is_unigram = false;  // of no other vocabulary can it be made
 };
 
 // `settings`: the folder's tokenizer_config.json; `config`: its config.json; either may be null. `is_byte_level`: whether

@@ -242,6 +242,9 @@ Status AddFolderTo(const fs::path& folder, std::string_view tokenizer_json, Adde
   if (made.kind == AutoClass::Kind::kForeign) return Error(StatusCode::kUnimplemented, made.why);
   const bool is_json = !tokenizer_json.empty();
   const bool rebuilds = is_json && made.kind == AutoClass::Kind::kRebuilt;
+  if (rebuilds && made.is_unigram && parts->model->Name() != "Unigram") {
+    return CannotLoad(made.name, "it is made of a Unigram model only");
+  }
   PORTICO_ASSIGN_OR_RETURN(FolderFields fields,
                            ReadFolderFields(folder, settings, *parts, is_json));
   FolderTokens tokens(made, rule, std::move(fields));

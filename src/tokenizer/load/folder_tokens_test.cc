@@ -223,6 +223,17 @@ TEST_F(FolderTokensTest, ALlamaTokenizersTokensAreFoundInTheRawText) {
   EXPECT_THAT(Ids(*tokenizer, "a<t>a"), ElementsAre(1, id, 1));
 }
 
+// T5Tokenizer's hundred <extra_id_…> were added to a vocabulary of which AutoTokenizer cannot make that class.
+TEST_F(FolderTokensTest, AClassOfUnigramModelsCannotBeMadeOfAnotherVocabulary) {
+  for (const char* name : {"T5Tokenizer", "XLMRobertaTokenizerFast", "DebertaV2Tokenizer"}) {
+    Write("tokenizer_config.json", R"({"tokenizer_class":")" + std::string(name) +
+                                       R"(","added_tokens_decoder":{"260":{"content":"<new>"}}})");
+    const auto tokenizer = Load();
+    EXPECT_THAT(tokenizer->pipeline().parts().added_tokens_note, HasSubstr("Unigram")) << name;
+    EXPECT_EQ(tokenizer->vocab_size(), 260) << name;
+  }
+}
+
 // The compiled form is of the tokenizer.json alone.
 TEST_F(FolderTokensTest, AChangedFileBesideACompiledTokenizerCounts) {
   setenv("PORTICO_CACHE_DIR", (folder_ / "cache").c_str(), 1);
