@@ -239,7 +239,8 @@ def test_requests_are_aborted_before_their_weights_are_replaced(slow):
     threads = [threading.Thread(target=lambda: answers.append(generate(slow, **body).json())) for _ in range(3)]
     for thread in threads:
         thread.start()
-    wait_until(lambda: slow.metric("portico_generation_tokens_total") > 0, "nothing runs")
+    wait_until(lambda: slow.metric("portico_requests_running") + slow.metric("portico_requests_waiting") == 3,
+               "they do not all run")
     answer = requests.post(slow.url + "/update_weights_from_disk", timeout=60,
                            json={"model_path": str(DEMO), "abort_all_requests": True})
     assert answer.status_code == 200, answer.text
