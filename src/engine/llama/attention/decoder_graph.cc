@@ -42,11 +42,17 @@ ggml_tensor* Unrounded(ggml_tensor* t) {
   return rounded ? t->src[0] : t;
 }
 
+// What libllama has filled in before the graph is computed. Models that choose the tokens they look at (DeepSeek-V3.2,
+// GLM-5) make a mask of their own for each layer, which is not there yet when the layer is announced.
+bool IsInput(const ggml_tensor* t) {
+  return t->op == GGML_OP_NONE && t->view_src == nullptr && t->data != nullptr;
+}
+
 // Attention in the form that AttendCells() reads.
 bool IsOurForm(const ggml_tensor* t, int64_t tokens) {
   const ggml_tensor *q = t->src[0], *k = Unrounded(t->src[1]), *v = Unrounded(t->src[2]),
                     *mask = t->src[3], *sinks = t->src[4];
-  if (mask == nullptr || mask->type != GGML_TYPE_F16 || mask->data == nullptr) return false;
+  if (mask == nullptr || mask->type != GGML_TYPE_F16 || !IsInput(mask)) return false;
   if (q->type != GGML_TYPE_F32 || q->nb[0] != sizeof(float) || !ggml_is_contiguous(t)) return false;
   if (sinks != nullptr && (sinks->type != GGML_TYPE_F32 || !ggml_is_contiguous(sinks))) {
     return false;
@@ -148,7 +154,7 @@ void DecoderGraph::Begin(std::span<const int32_t> request_begins,
 // The batch's keys or values are about to be written: the indices tell into which cells.
 void DecoderGraph::NoteCells(const ggml_tensor* tensor) {
   const ggml_tensor* indices = tensor->src[1];
-  if (tensor->view_src == nullptr || indices->type != GGML_TYPE_I64 || indices->data == nullptr ||
+  if (tensor->view_src == nullptr || indices->type != GGML_TYPE_I64 || !IsInput(indices) ||
       ggml_nelements(indices) != rows()) {
     return;
   }

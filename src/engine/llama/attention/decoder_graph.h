@@ -1,6 +1,7 @@
 // What Portico computes itself of the graph that libllama builds for a decoder: its attention, in each layer whose
 // operation is plain flash attention over the pool of cells (cell_attention.h). Other operations, and attention with
-// what the kernels do not know (ALiBi, heads whose width is no multiple of 16), stay libllama's.
+// what the kernels do not know (ALiBi, heads whose width is no multiple of 16) or with a mask that the graph computes, stay
+// libllama's.
 //
 // libllama rounds float32 keys and values to float16 in front of flash attention. Where the attention is taken over, so is
 // that: the cells are read as they are, and the rounding is left out of the graph.
