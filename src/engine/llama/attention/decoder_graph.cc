@@ -10,9 +10,6 @@
 namespace portico::llama {
 namespace {
 
-// Graphs that libllama has dropped leave their layers here; beyond this all are forgotten.
-constexpr size_t kMostLayers = 4096;
-
 CellRows RowsOf(const ggml_tensor* t) {
   return {static_cast<const char*>(t->data), t->type, t->nb[1], t->nb[2],
           static_cast<int32_t>(t->ne[0])};
@@ -148,7 +145,6 @@ void DecoderGraph::Begin(std::span<const int32_t> request_begins,
   layers_ = foreign_layers_ = foreign_products_ = 0;
   plans_.clear();
   for (const auto& cache : caches_) cache->written = nullptr;
-  if (known_.size() > kMostLayers) known_.clear();
 }
 
 // The batch's keys or values are about to be written: the indices tell into which cells.
@@ -257,6 +253,7 @@ void DecoderGraph::CheckProduct(ggml_tensor* tensor) {
   }
   if (IsBatchInvariant(tensor, several_)) return;
   if (HasRowProducts(tensor)) {
+    known_.erase(tensor);  // of an earlier graph in the same memory
     BecomeCustom(tensor, &ComputeRowProducts, nullptr);
   } else {
     ++foreign_products_;

@@ -72,7 +72,8 @@ class DecoderGraph {
   int32_t foreign_products_ = 0;
   bool invariant_products_ = false;
   bool several_ = false;
-  // libllama reuses a graph from step to step, with the operations that have been replaced in it.
+  // libllama reuses a graph from step to step, with the operations that have been replaced in it, and builds the next one in
+  // the same memory. So none is forgotten, and there are as many as places in it that have held attention.
   std::unordered_map<const ggml_tensor*, std::unique_ptr<Layer>> known_;
   // Of this batch, by mask: models with sliding windows have two.
   struct Plan {

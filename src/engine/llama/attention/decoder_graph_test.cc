@@ -133,5 +133,23 @@ TEST_F(DecoderGraphTest, AStepThatLibllamaReusesIsComputedAgainWithItsOwnMask) {
             std::vector<float>(first.begin() + row, first.end()));
 }
 
+// An operation of libllama's next graph may lie where a layer's attention lay in the last one.
+TEST_F(DecoderGraphTest, ForgetsALayerWhereAProductHasTakenItsPlace) {
+  graph_.MakeProductsInvariant(/*several=*/false);
+  ggml_tensor* attention = Attention(Mask());
+  Begin();
+  Announce(attention);
+  ASSERT_EQ(graph_.layers(), 1);
+  ggml_tensor* matrix = Numbers(GGML_TYPE_F32, {kColumns, 8, 1});
+  ggml_tensor* vectors = Numbers(GGML_TYPE_F32, {kColumns, kQueries, 1});
+  *attention = *ggml_mul_mat(context_, matrix, vectors);
+  Begin();
+  Announce(attention);  // becomes Portico's product
+  EXPECT_EQ(attention->op, GGML_OP_CUSTOM);
+  Begin();
+  Announce(attention);  // and the graph is used again
+  EXPECT_EQ(graph_.layers(), 0);
+}
+
 }  // namespace
 }  // namespace portico::llama
