@@ -80,8 +80,14 @@ bool CanAttend(const CellRows& rows);
 // Queries that should form a block, so that its rows fill the vectors.
 int32_t QueriesOfBlock(int32_t heads, int32_t key_heads);
 
-// Computes the block's results of the heads that share `key_head`.
-void AttendCells(const LayerAttention& layer, const QueryBlock& block, int32_t key_head,
+// Heads [begin, end), which share a key.
+struct HeadRange {
+  int32_t begin = 0;
+  int32_t end = 0;
+};
+
+// Computes the block's results of these heads.
+void AttendCells(const LayerAttention& layer, const QueryBlock& block, HeadRange heads,
                  CellAttentionScratch* scratch);
 
 }  // namespace portico::llama

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/llama/attention/decoder_graph.h"
+#include "engine/llama/attention/head_parts.h"
 
 namespace portico::llama {
 namespace {
@@ -83,13 +84,17 @@ struct Case : Shape {
     return layer;
   }
 
-  void Attend(int32_t block_queries) {
+  // As `threads` threads would.
+  void Attend(int32_t block_queries, int32_t threads = 1) {
     const LayerAttention layer = Layer();
     CellAttentionScratch scratch;
     for (int32_t begin = 0; begin < queries; begin += block_queries) {
       QueryBlock block{begin, std::min(begin + block_queries, queries), {}};
       FindTiles(mask.data(), static_cast<size_t>(cells), cells, positions, &block);
-      for (int32_t head = 0; head < key_heads; ++head) AttendCells(layer, block, head, &scratch);
+      const HeadParts parts(heads, key_heads, 1, threads);
+      for (size_t i = 0; i < parts.count(); ++i) {
+        AttendCells(layer, block, parts.heads_of(i), &scratch);
+      }
     }
   }
 
@@ -213,8 +218,12 @@ TEST(CellAttention, ARowHasTheSameBitsInEveryBlockAndWhereverItsCellsLie) {
       whole.Attend(QueriesOfBlock(heads, key_heads));
       Case cut = Sequence(shape, shuffled, window);
       for (const int32_t block_queries : {1, 2, 5, 23}) {
-        cut.Attend(block_queries);
-        EXPECT_EQ(cut.out, whole.out) << heads << " " << columns << " " << block_queries;
+        for (const int32_t threads : {1, 3, 16}) {
+          std::fill(cut.out.begin(), cut.out.end(), NAN);
+          cut.Attend(block_queries, threads);
+          EXPECT_EQ(cut.out, whole.out)
+              << heads << " " << columns << " " << block_queries << " " << threads;
+        }
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/llama/attention/custom_operation.h"
+#include "engine/llama/attention/head_parts.h"
 #include "engine/llama/attention/row_products.h"
 
 namespace portico::llama {
@@ -233,10 +234,9 @@ void DecoderGraph::Compute(ggml_tensor* to, int thread, int threads, void* self)
   LayerAttention layer = LayerOf(to);
   layer.scale = of.scale;
   layer.soft_cap = of.soft_cap;
-  const auto key_heads = static_cast<size_t>(layer.key_heads);
-  const size_t parts = of.blocks->size() * key_heads;
-  for (auto i = static_cast<size_t>(thread); i < parts; i += static_cast<size_t>(threads)) {
-    AttendCells(layer, (*of.blocks)[i / key_heads], static_cast<int32_t>(i % key_heads), &scratch);
+  const HeadParts parts(layer.heads, layer.key_heads, of.blocks->size(), threads);
+  for (auto i = static_cast<size_t>(thread); i < parts.count(); i += static_cast<size_t>(threads)) {
+    AttendCells(layer, (*of.blocks)[parts.block_of(i)], parts.heads_of(i), &scratch);
   }
   // Rows beyond the blocks are nobody's, but the layers behind this one read them.
   if (thread != 0 || of.blocks->empty()) return;
