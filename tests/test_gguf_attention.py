@@ -134,6 +134,7 @@ def test_windows_and_soft_caps_equal_the_reference(family, shared, start, tmp_pa
     write_gemma(path, folder)
     expected = read_safetensors(folder / "expected.safetensors")
     server = start("--model-path", path, "--max-total-tokens", 2048)
+    assert "prefix cache off (the model has sliding windows)" in server.output()
     for when in ("in an empty cache", "after others"):
         for k in range(5):
             ids = expected[f"case{k}.input_ids"].tolist()

@@ -94,9 +94,12 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
   const int32_t kept = sharing ? kMaxSequences - options.max_running_requests : 0;
   const SchedulerOptions scheduling = {options.max_running_requests, options.chunked_prefill_size,
                                        run.max_rows_a_step};
+  const char* prefixes = sharing                       ? "on"
+                         : options.enable_prefix_cache ? "off (the model has sliding windows)"
+                                                       : "off";
   std::string description = fmt::format(
       "KV cache: {} tokens, {} ({}); prefix cache {}; up to {} running requests; {} threads",
-      size.cells, HumanBytes(size.cells * m.kv_bytes_per_cell), size.reason, sharing ? "on" : "off",
+      size.cells, HumanBytes(size.cells * m.kv_bytes_per_cell), size.reason, prefixes,
       options.max_running_requests, run.threads);
   EngineInfo info = InfoOf(m, options);
   info.context_length = static_cast<int32_t>(std::min<int64_t>(m.context_length, size.cells));
