@@ -21,7 +21,10 @@ struct KvSize {
   std::string reason;  // "as asked for", "a quarter of the free memory", …
 };
 
-// Asked for: that many. Else enough for every running request to fill its context, but at most
+// The least that serves a request: its prompt's token and the one that follows.
+inline constexpr int64_t kLeastCells = 2;
+
+// Asked for: that many. INVALID_ARGUMENT (field "max_total_tokens"): fewer than kLeastCells. Else enough for every running request to fill its context, but at most
 // kMostDefaultCells and at most a quarter of the free memory; one context at least.
 // RESOURCE_EXHAUSTED if that does not fit into the free memory.
 StatusOr<KvSize> ChooseKvSize(const KvSizeRequest& request);
