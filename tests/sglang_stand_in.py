@@ -25,7 +25,8 @@ import zmq
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../python/portico"))
 import sglang_media  # noqa: E402
-from sglang_wire import Wire  # noqa: E402 - beside this file, wherever it is started
+from sglang_stand_in_controls import Controls  # noqa: E402 - beside this file, wherever it is started
+from sglang_wire import Wire  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 PICKLE_OF_NONE = b"\x80\x04N."
@@ -73,13 +74,15 @@ class Request:
         self.finish = None
 
 
-class Scheduler:
+class Scheduler(Controls):
     def __init__(self, wire, args, model):
         self.wire = wire
         self.args = args
         self.model = model
         self.running = {}
         self.paused = False
+        self.in_cells = False  # paused in place, with requests in their KV cells
+        self.released = set()
         self.loras = {}
         self.sessions = {}  # id → rid → ids
         self.weight_version = "default"
@@ -115,7 +118,7 @@ class Scheduler:
     def take(self, frame):
         message = self.wire.decoder.decode(frame)
         name = type(message).__name__
-        if name in ("ReleaseMemoryOccupationReqInput", "ResumeMemoryOccupationReqInput", "SlowDownReqInput"):
+        if name in ("SlowDownReqInput", "BeginWeightUpdateReqInput"):
             return self.reply(message, name[:-5] + "Output")
         handler = getattr(self, "on_" + name, None)
         assert handler, f"the stand-in has no {name}"
@@ -136,6 +139,7 @@ class Scheduler:
 
     def on_TokenizedGenerateReqInput(self, message):
         self.check(message)
+        assert self.paused or not self.released, "a request without memory for it"
         session = message.session_params
         if session is not None:
             assert session.id in self.sessions, "a session that is not open"
@@ -182,68 +186,6 @@ class Scheduler:
                 else:
                     del self.running[rid]
                     self.tokenizer.send(self.wire.encoder.encode(self.new("AbortReq", rid=rid)))
-
-    def on_FlushCacheReqInput(self, message):
-        idle = not self.running
-        if idle:
-            self.publish(type="AllBlocksCleared")
-        self.reply(message, "FlushCacheReqOutput", success=idle, message="" if idle else "requests are running")
-
-    def on_PauseGenerationReqInput(self, message):
-        assert message.mode != "abort", "SGLang dies of this mode"
-        self.paused = True
-
-    def on_ContinueGenerationReqInput(self, message):
-        self.paused = False
-
-    def on_GetInternalStateReq(self, message):
-        state = {"effective_max_running_requests_per_dp": 256, "api_key": "the engine's secret",
-                 "admin_api_key": "another secret", "weight_version": self.weight_version}
-        self.reply(message, "GetInternalStateReqOutput", internal_state=state)
-
-    def on_SetInternalStateReq(self, message):
-        self.reply(message, "SetInternalStateReqOutput", updated=bool(message.server_args))
-
-    def on_UpdateWeightFromDiskReqInput(self, message):
-        assert message.load_format is not None
-        assert not (message.flush_cache and self.running and not self.paused), "the cache is flushed while requests run"
-        print(f"weights: flush_cache {message.flush_cache}, token_step {message.token_step}, "
-              f"torch_empty_cache {message.torch_empty_cache}", file=sys.stderr)
-        good = os.path.isdir(message.model_path)
-        if good and message.weight_version:
-            self.weight_version = message.weight_version
-        self.reply(message, "UpdateWeightFromDiskReqOutput", success=good,
-                   message="Succeeded to update model weights." if good else "Failed to find the weights")
-
-    def on_UpdateWeightsFromTensorReqInput(self, message):
-        self.reply(message, "UpdateWeightsFromTensorReqOutput", success=True,
-                   message=f"{sum(map(len, message.serialized_named_tensors))} bytes")
-
-    def on_ProfileReq(self, message):
-        print(f"profile {message.req_type}: {message.output_dir}, {message.num_steps} steps, {message.activities}",
-              file=sys.stderr)
-        self.reply(message, "ProfileReqOutput", success=True, message=f"profile {message.req_type}")
-
-    def on_OpenSessionReqInput(self, message):
-        fresh = self.sessions.setdefault(message.session_id, {}) == {}
-        self.reply(message, "OpenSessionReqOutput", session_id=message.session_id if fresh else None, success=fresh)
-
-    def on_CloseSessionReqInput(self, message):
-        del self.sessions[message.session_id]
-
-    def on_LoadLoRAAdapterReqInput(self, message):
-        good = os.path.isdir(message.lora_path)
-        if good:
-            self.loras[message.lora_name] = (message.lora_id, message.lora_path)
-        self.reply_loras(message, None if good else "no such folder")
-
-    def on_UnloadLoRAAdapterReqInput(self, message):
-        good = self.loras.pop(message.lora_name, ("", ""))[0] == message.lora_id
-        self.reply_loras(message, None if good else "not loaded")
-
-    def reply_loras(self, message, error):
-        self.reply(message, "LoRAUpdateOutput", success=error is None, error_message=error,
-                   loaded_adapters={name: path for name, (_, path) in self.loras.items()})
 
     def step(self):
         rows = []

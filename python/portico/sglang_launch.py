@@ -188,6 +188,7 @@ def facts_of(server_args, port_args, infos, version: str) -> dict:
             "max_running_requests": int(arg("max_running_requests") or 0),
         },
         "dp_size": int(arg("dp_size", 1) or 1),
+        "tp_size": int(arg("tp_size", 1) or 1),
         "kv_events": kv_event_addresses(arg("kv_events_config"), int(arg("dp_size", 1) or 1)),
         "skip_tokenizer_init": bool(arg("skip_tokenizer_init", False)),
         "disable_radix_cache": bool(arg("disable_radix_cache", False)),
@@ -205,6 +206,7 @@ def facts_of(server_args, port_args, infos, version: str) -> dict:
         "speculative_num_draft_tokens": int(arg("speculative_num_draft_tokens") or 0) if arg("speculative_algorithm") else 0,
         "grammar_backend": arg("grammar_backend"),
         "load_format": arg("load_format", "auto"),
+        "custom_weight_loaders": list(getattr(args, "custom_weight_loader", None) or []),
         "weight_version": arg("weight_version", "default"),
     }
 

@@ -339,6 +339,7 @@ Status SglangEngine::StartAgain() {
   }
   paused_.store(false, std::memory_order_relaxed);
   sessions_.Clear();
+  released_.Clear();
   adapters_.Clear();
   for (const LoraFact& lora : facts.loras) adapters_.Add(lora.name, lora.id, lora.path);
   const MutexLock lock(&mutex_);
