@@ -182,6 +182,7 @@ def test_controls_pass_through_and_their_fields_are_checked(server):
                        ("/update_weights_from_tensor", {"serialized_named_tensors": []}),
                        ("/update_weights_from_tensor", {"serialized_named_tensors": ["MTIzNDU="]}),
                        ("/update_weights_from_tensor", {"serialized_named_tensors": [TENSORS], "load_format": "x"}),
+                       ("/update_weight_version", {}), ("/update_weight_version", {"new_version": ""}),
                        ("/init_weights_update_group", {"master_address": "127.0.0.1", "master_port": 1, "rank_offset": 0,
                                                        "world_size": 1, "group_name": ""}),
                        ("/freeze_gc", {"gc_threshold": []}), ("/freeze_gc", {"gc_threshold": [1, 2, 3, 4]})]:
@@ -278,6 +279,22 @@ def test_a_pause_does_not_wait_for_an_update_that_waits_for_requests(start):
     assert post(server, "/continue_generation").status_code == 200
     stream.close()
     server.settle()
+
+
+def test_every_update_names_the_weights_of_the_answers_after_it(start):
+    server = start(*flags("--stand-in-itl-ms", "20"))
+    version = lambda: requests.get(server.url + "/model_info", timeout=60).json()["weight_version"]
+    body = {"serialized_named_tensors": [TENSORS], "weight_version": "step-1"}
+    answer = post(server, "/update_weights_from_tensor", **body).json()
+    assert answer["success"] and answer["message"].endswith("Weight version updated to step-1.")
+    assert version() == "step-1" and short(server).json()["meta_info"]["weight_version"] == "step-1"
+    stream = endless(server)
+    renamed = post(server, "/update_weight_version", new_version="step-2", abort_all_requests=False)
+    assert renamed.status_code == 200 and renamed.json()["new_version"] == "step-2", renamed.text
+    assert version() == "step-2"
+    assert post(server, "/update_weight_version", new_version="step-3").status_code == 200  # SGLang's default aborts
+    assert events(stream)[-1]["meta_info"]["finish_reason"]["type"] == "abort"
+    assert short(server).json()["meta_info"]["weight_versions"][0]["version"] == "step-3"
 
 
 def test_an_update_from_tensors_aborts_what_runs_where_that_is_asked_for(start):

@@ -15,6 +15,7 @@
 #include "api/openai/errors.h"
 #include "api/reply.h"
 #include "service/each_engine.h"
+#include "service/weight_update.h"
 #include "text/json.h"
 #include "text/utf8.h"
 
@@ -25,6 +26,7 @@ using ExchangePtr = std::unique_ptr<net::Exchange>;
 
 constexpr size_t kMaxNameBytes = 4096;
 constexpr int64_t kMaxCapacity = int64_t{1} << 40;
+constexpr size_t kMaxWeightNameBytes = 256;
 
 // A route whose body is a message of the scheduler's protocol, field by field.
 struct NativeRoute {
@@ -34,6 +36,8 @@ struct NativeRoute {
   bool gets = true;              // also by GET, as SGLang has it
   bool replies = true;
   bool takes_long = false;  // as long as reading weights
+  // The member that names the weights which the model has after it.
+  const char* version = nullptr;
 };
 
 constexpr NativeRoute kNativeRoutes[] = {
@@ -53,10 +57,14 @@ constexpr NativeRoute kNativeRoutes[] = {
     {"/slow_down", "SlowDownReqInput"},
     {"/start_expert_distribution_record", "ExpertDistributionReq", R"({"action":1})"},
     {"/stop_expert_distribution_record", "ExpertDistributionReq", R"({"action":2})"},
+    {"/update_weight_version", "UpdateWeightVersionReqInput", nullptr, false, true, false,
+     "new_version"},
     {"/update_weights_from_distributed", "UpdateWeightsFromDistributedReqInput", nullptr, false,
-     true, true},
-    {"/update_weights_from_ipc", "UpdateWeightsFromIPCReqInput", nullptr, false, true, true},
-    {"/update_weights_from_tensor", "UpdateWeightsFromTensorReqInput", nullptr, false, true, true},
+     true, true, "weight_version"},
+    {"/update_weights_from_ipc", "UpdateWeightsFromIPCReqInput", nullptr, false, true, true,
+     "weight_version"},
+    {"/update_weights_from_tensor", "UpdateWeightsFromTensorReqInput", nullptr, false, true, true,
+     "weight_version"},
     {"/weights_checker", "CheckWeightsReqInput", nullptr, true, true, true},
 };
 
@@ -93,14 +101,22 @@ StatusOr<bool> ReadFlag(const Json& request, std::string_view field) {
   return value->as_bool();
 }
 
+// What is to be told of a call once it is done.
+struct NativeAsked {
+  std::shared_ptr<NativeCall::Replies> replies;
+  std::string model;
+  const char* version_field = nullptr;
+  std::string version;  // empty: the weights keep theirs
+};
+
 // What the scheduler said: its `success` and `message` where it has them, and every rank's answer.
 void AnswerNative(ExchangePtr exchange, ShardContext& shard, const Status& status,
-                  NativeCall::Replies& replies) {
+                  const NativeAsked& asked) {
   if (!status.ok()) return ReplyError(*exchange, shard.api, status);
   bool success = true;
   std::string message;
   JsonArray answers;
-  for (const std::string& text : replies.Take()) {
+  for (const std::string& text : asked.replies->Take()) {
     StatusOr<Json> answer = Json::Parse(text);
     if (!answer.ok()) return ReplyError(*exchange, shard.api, answer.status());
     const bool good = answer->GetBool("success", true);
@@ -108,33 +124,63 @@ void AnswerNative(ExchangePtr exchange, ShardContext& shard, const Status& statu
     success = success && good;
     answers.push_back(*std::move(answer));
   }
-  Json body(JsonObject{{"success", success}, {"message", std::move(message)}});
+  Json body(JsonObject{{"success", success}});
+  if (success && !asked.version.empty()) {
+    NoteWeightVersion(*shard.api.models, asked.model, asked.version);
+    if (!message.empty()) message += ' ';
+    message += fmt::format("Weight version updated to {}.", asked.version);
+    body.Set(asked.version_field, asked.version);
+  }
+  body.Set("message", std::move(message));
   body.Set("replies", std::move(answers));
   ReplyJson(*exchange, shard.api, success ? 200 : 400, body.Dump());
 }
 
-void HandleNative(const NativeRoute& route, ExchangePtr exchange, ShardContext& shard) {
-  StatusOr<Json> body = route.fields != nullptr ? ReadMembers(exchange->request, {"model"})
-                                                : ReadObject(exchange->request);
-  if (!body.ok()) return ReplyError(*exchange, shard.api, body.status());
-  const StatusOr<std::string> model = ModelInBody(*body);
-  if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
+// The name that a call gives the weights; empty: none.
+StatusOr<std::string> ReadWeightName(const Json& request, std::string_view field) {
+  const Json* value = request.Find(field);
+  if (value == nullptr || value->is_null()) return std::string();
+  if (value->is_string() && !value->as_string().empty() &&
+      value->as_string().size() <= kMaxWeightNameBytes) {
+    return value->as_string();
+  }
+  return InvalidArgument(
+      field, fmt::format("{} must be a text of 1 to {} bytes", field, kMaxWeightNameBytes));
+}
+
+StatusOr<NativeCall> ReadNative(const NativeRoute& route, const net::HttpRequest& request,
+                                NativeAsked* asked) {
+  PORTICO_ASSIGN_OR_RETURN(
+      Json body, route.fields != nullptr ? ReadMembers(request, {"model"}) : ReadObject(request));
+  PORTICO_ASSIGN_OR_RETURN(asked->model, ModelInBody(body));
+  if (route.version != nullptr) {
+    asked->version_field = route.version;
+    PORTICO_ASSIGN_OR_RETURN(asked->version, ReadWeightName(body, route.version));
+  }
   NativeCall call;
   call.message = route.message;
   call.replies_expected = route.replies;
-  call.replies = std::make_shared<NativeCall::Replies>();
+  call.replies = asked->replies = std::make_shared<NativeCall::Replies>();
   if (route.fields != nullptr) {
     call.fields = route.fields;
   } else {
-    std::erase_if(body->as_object(), [](const auto& member) { return member.first == "model"; });
-    call.fields = body->Dump();
+    std::erase_if(body.as_object(), [](const auto& member) { return member.first == "model"; });
+    call.fields = body.Dump();
   }
-  auto replies = call.replies;
-  ControlEngines(*shard.api.models, *model, std::move(call),
+  return call;
+}
+
+void HandleNative(const NativeRoute& route, ExchangePtr exchange, ShardContext& shard) {
+  NativeAsked asked;
+  StatusOr<NativeCall> call = ReadNative(route, exchange->request, &asked);
+  if (!call.ok()) return ReplyError(*exchange, shard.api, call.status());
+  const std::string model = asked.model;
+  ControlEngines(*shard.api.models, model, *std::move(call),
                  Clock::now() + (route.takes_long ? kWeightsPatience : kControlPatience),
                  AnswerWhenDone(std::move(exchange), shard,
-                                [replies](ExchangePtr to, ShardContext& on, const Status& status) {
-                                  AnswerNative(std::move(to), on, status, *replies);
+                                [asked = std::move(asked)](ExchangePtr to, ShardContext& on,
+                                                           const Status& status) {
+                                  AnswerNative(std::move(to), on, status, asked);
                                 }));
 }
 
