@@ -319,6 +319,7 @@ def test_a_bad_frame_ends_no_more_than_the_requests_it_names(start, fault):
             pass  # the frame did not say whose it was
     assert good >= 7
     assert "cannot be read" in server.output()
+    assert server.metric("portico_engine_bad_frames_total") >= 1
 
 
 def test_the_engine_ends_with_the_server(start):

@@ -285,6 +285,7 @@ EngineLoad SglangEngine::load() const {
   sum.generated_tokens = counters_.generated_tokens.load(std::memory_order_relaxed);
   sum.retractions = counters_.retractions.load(std::memory_order_relaxed);
   sum.steps = counters_.steps.load(std::memory_order_relaxed);
+  sum.bad_frames = counters_.bad_frames.load(std::memory_order_relaxed);
   sum.paused = paused_.load(std::memory_order_relaxed);
   const auto life = Life();
   sum.healthy = life.ok();
@@ -306,6 +307,8 @@ std::vector<EngineLoad> SglangEngine::rank_loads() const {
     load.waiting = rank.waiting;
     load.kv_cells_used = rank.used_tokens;
     load.kv_cells_total = rank.max_total_tokens;
+    load.tokens_per_second = rank.tokens_per_second;
+    load.cache_hit_rate = rank.cache_hit_rate;
     load.paused = paused_.load(std::memory_order_relaxed);
     loads.push_back(load);
   }
