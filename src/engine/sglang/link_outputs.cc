@@ -243,7 +243,13 @@ void SchedulerLink::FillExtras(const OutputBatch& batch, size_t row, const Finis
     if (batch.Int(Column::kDataParallelRanks, row, &rank)) {
       extras->data_parallel_rank = static_cast<int32_t>(rank);
     }
-    batch.CachedDetails(row, &extras->cached_on_device, &extras->cached_on_host);
+    OutputBatch::CachedTokens cached;
+    if (batch.CachedDetails(row, &cached)) {
+      extras->cached_on_device = cached.device;
+      extras->cached_on_host = cached.host;
+      extras->cached_in_storage = cached.storage;
+      extras->storage_backend = std::move(cached.storage_backend);
+    }
     if (draft_tokens_ > 0) extras->speculation = ReadSpeculation(batch, row, draft_tokens_);
     extras->matched_text = finish.matched_text;
     any = true;
