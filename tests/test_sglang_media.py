@@ -252,6 +252,12 @@ def test_the_death_of_the_engine_ends_what_waits_for_its_image(start, template, 
     wait_until(lambda: not os.path.exists(f"/proc/{helper}"), "the helper is left alone")
 
 
+def test_the_model_s_description_says_whether_it_sees(server, mock):
+    for one, sees in [(server, True), (mock, False)]:
+        assert requests.get(one.url + "/model_info", timeout=60).json()["has_image_understanding"] is sees
+        assert Client(f"127.0.0.1:{one.port}").scheduler.GetModelInfo().supports_vision is sees
+
+
 def test_models_that_do_not_see_say_so(start, template):
     blind = start(*flags("--stand-in-blind", "its processor does not start", portico=template))
     answer = blind.chat([part(data(b"IMAGE 1")), text("x")])
