@@ -92,6 +92,13 @@ class Controls:
             self.loras[message.lora_name] = (message.lora_id, message.lora_path)
         self.reply_loras(message, None if good else "no such folder")
 
+    def on_LoadLoRAAdapterFromTensorsReqInput(self, message):
+        pickle.loads(message.serialized_named_tensors[0])
+        good = "r" in message.config_dict
+        if good:
+            self.loras[message.lora_name] = (message.lora_id, "__tensor__")
+        self.reply_loras(message, None if good else "the configuration has no rank")
+
     def on_UnloadLoRAAdapterReqInput(self, message):
         good = self.loras.pop(message.lora_name, ("", ""))[0] == message.lora_id
         self.reply_loras(message, None if good else "not loaded")

@@ -70,6 +70,25 @@ def test_adapters_are_loaded_used_and_unloaded(server, tmp_path):
     assert refused.status_code == 400 and refused.json()["error_message"] == "no such folder"
 
 
+def test_adapters_are_loaded_from_tensors(server):
+    load = lambda **body: post(server, "/load_lora_adapter_from_tensors", lora_name="t", **body)
+    loaded = load(config_dict={"r": 8, "target_modules": ["q_proj"]}, serialized_named_tensors=[TENSORS])
+    assert loaded.status_code == 200 and loaded.json()["loaded_adapters"] == {"t": "__tensor__"}, loaded.text
+    assert short(server, lora_path="t").status_code == 200
+    assert post(server, "/unload_lora_adapter", lora_name="t").status_code == 200
+    for body, named in [({"config_dict": {}, "serialized_named_tensors": [TENSORS]}, "no rank"),
+                        ({"config_dict": {"r": 8}, "serialized_named_tensors": []}, "serialized_named_tensors"),
+                        ({"config_dict": {"r": 8}, "serialized_named_tensors": ["MTIz"]}, "serialized_named_tensors"),
+                        ({"config_dict": {"r": 8}, "serialized_named_tensors": [TENSORS], "lora_id": "x"}, "lora_id"),
+                        ({"config_dict": {"r": 8}, "serialized_named_tensors": [TENSORS], "other": 1}, "other"),
+                        ({"config_dict": {"r": 8}, "serialized_named_tensors": [TENSORS], "expected_checksums": {"a": "b"}},
+                         "expected_checksums"),
+                        ({"serialized_named_tensors": [TENSORS]}, "config_dict")]:
+        refused = load(**body)
+        assert refused.status_code == 400 and named in refused.text, (body, refused.text)
+    assert short(server).status_code == 200  # it still runs
+
+
 def test_an_adapter_in_use_is_not_unloaded(start, tmp_path):
     server = start(*flags("--enable-lora", "--stand-in-itl-ms", "20"))
     post(server, "/load_lora_adapter", lora_name="a", lora_path=str(tmp_path))

@@ -47,8 +47,10 @@ constexpr NativeRoute kNativeRoutes[] = {
     {"/dump_expert_distribution_record", "ExpertDistributionReq", R"({"action":3})"},
     {"/end_weight_update", "EndWeightUpdateReqInput", nullptr, false, true, true},
     {"/freeze_gc", "FreezeGCReq", nullptr, true, false},
+    {"/get_hicache_l3_cache_layout", "GetHiCacheL3LayoutReq", "{}"},
     {"/get_internal_state", "GetInternalStateReq"},
     {"/get_weights_by_name", "GetWeightsByNameReqInput"},
+    {"/hicache/storage-backend/clear", "ClearHiCacheReqInput", "{}", false},
     {"/init_weights_update_group", "InitWeightsUpdateGroupReqInput", nullptr, false, true, true},
     {"/pd_role_switch", "PdRoleSwitchReqInput", nullptr, false},
     {"/release_memory_occupation", "ReleaseMemoryOccupationReqInput", nullptr, true, true, true},
@@ -277,6 +279,15 @@ StatusOr<Control> ReadLora(const Json& request) {
   return control;
 }
 
+void RunLora(EngineControl control, std::string model, ExchangePtr exchange, ShardContext& shard) {
+  const std::string_view name = model;
+  ControlEngines(*shard.api.models, name, control, Clock::now() + kWeightsPatience,
+                 AnswerWhenDone(std::move(exchange), shard,
+                                [model](ExchangePtr to, ShardContext& on, const Status& status) {
+                                  AnswerLora(std::move(to), on, model, status);
+                                }));
+}
+
 template <typename Control>
 void HandleLora(ExchangePtr exchange, ShardContext& shard) {
   const StatusOr<Json> request =
@@ -284,16 +295,38 @@ void HandleLora(ExchangePtr exchange, ShardContext& shard) {
           ? ReadMembers(exchange->request, {"lora_name", "lora_path", "model", "pinned"})
           : ReadMembers(exchange->request, {"lora_name", "model"});
   if (!request.ok()) return ReplyError(*exchange, shard.api, request.status());
-  const StatusOr<std::string> model = ModelInBody(*request);
+  StatusOr<std::string> model = ModelInBody(*request);
   if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
   StatusOr<Control> control = ReadLora<Control>(*request);
   if (!control.ok()) return ReplyError(*exchange, shard.api, control.status());
-  ControlEngines(
-      *shard.api.models, *model, *std::move(control), Clock::now() + kWeightsPatience,
-      AnswerWhenDone(std::move(exchange), shard,
-                     [name = *model](ExchangePtr to, ShardContext& on, const Status& status) {
-                       AnswerLora(std::move(to), on, name, status);
-                     }));
+  RunLora(*std::move(control), *std::move(model), std::move(exchange), shard);
+}
+
+// The other members are the engine's.
+StatusOr<LoadLoraControl> ReadLoraTensors(Json request) {
+  LoadLoraControl control;
+  PORTICO_ASSIGN_OR_RETURN(control.name, ReadName(request, "lora_name"));
+  PORTICO_ASSIGN_OR_RETURN(control.pinned, ReadFlag(request, "pinned"));
+  control.path = "__tensor__";  // SGLang's word for it
+  if (const Json* id = request.Find("lora_id"); id != nullptr && !id->is_null()) {
+    return InvalidArgument("lora_id", "lora_id is chosen here");
+  }
+  std::erase_if(request.as_object(), [](const auto& member) {
+    return member.first == "lora_name" || member.first == "pinned" || member.first == "model" ||
+           member.first == "lora_id";
+  });
+  control.tensors = request.Dump();
+  return control;
+}
+
+void HandleLoraTensors(ExchangePtr exchange, ShardContext& shard) {
+  StatusOr<Json> request = ReadObject(exchange->request);
+  if (!request.ok()) return ReplyError(*exchange, shard.api, request.status());
+  StatusOr<std::string> model = ModelInBody(*request);
+  if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
+  StatusOr<LoadLoraControl> control = ReadLoraTensors(*std::move(request));
+  if (!control.ok()) return ReplyError(*exchange, shard.api, control.status());
+  RunLora(*std::move(control), *std::move(model), std::move(exchange), shard);
 }
 
 }  // namespace
@@ -316,6 +349,7 @@ void AddEngineRoutes(RouteTable& routes) {
     routes.Add(method, "/close_session", Access::kKey, HandleCloseSession);
   }
   routes.Add("POST", "/load_lora_adapter", Access::kAdmin, HandleLora<LoadLoraControl>);
+  routes.Add("POST", "/load_lora_adapter_from_tensors", Access::kAdmin, HandleLoraTensors);
   routes.Add("POST", "/unload_lora_adapter", Access::kAdmin, HandleLora<UnloadLoraControl>);
 }
 

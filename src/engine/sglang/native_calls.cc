@@ -66,6 +66,25 @@ StatusOr<Map> FieldsOf(const StructLayout& layout, const Json& json) {
   return fields;
 }
 
+constexpr std::string_view kLoadTensors = "LoadLoRAAdapterFromTensorsReqInput";
+
+StatusOr<Map> AdapterTensors(const Schema& schema, const Facts& facts, const std::string& json) {
+  const StructLayout* layout = schema.IsMessage(kLoadTensors) ? schema.Find(kLoadTensors) : nullptr;
+  if (layout == nullptr) {
+    return Error(
+        StatusCode::kFailedPrecondition,
+        fmt::format("the installed SGLang, {}, has no {}", schema.sglang_version(), kLoadTensors));
+  }
+  PORTICO_ASSIGN_OR_RETURN(const Json parsed, Json::Parse(json));
+  PORTICO_ASSIGN_OR_RETURN(Map fields, FieldsOf(*layout, parsed));
+  const Value map(std::move(fields));
+  PORTICO_RETURN_IF_ERROR(CheckTensors(map, facts));
+  const Value* sums = map.Find("expected_checksums");
+  if (sums == nullptr || sums->is_nil()) return *map.As<Map>();
+  return InvalidArgument("expected_checksums",
+                         "expected_checksums is not supported: SGLang dies where they differ");
+}
+
 Status AsLoraStatus(const SchedulerLink::Replies& replies) {
   for (const Message& reply : replies) {
     const Value* success = reply.fields.Find("success");
@@ -195,11 +214,18 @@ void SglangEngine::Do(const LoadLoraControl& control, TimePoint deadline, Contro
         "lora_name", fmt::format("the adapter `{:.100}` is loaded already", control.name)));
   }
   std::string id = NewAdapterId();
-  Map fields{{"lora_name", control.name},
-             {"lora_path", control.path},
-             {"pinned", control.pinned},
-             {"lora_id", id}};
-  (*life)->link->Call("LoadLoRAAdapterReqInput", std::move(fields), 1, deadline,
+  Map fields{{"lora_path", control.path}};
+  const bool has_path = control.tensors.empty();
+  if (!has_path) {
+    auto read = AdapterTensors(*(*life)->codec->schema, (*life)->facts, control.tensors);
+    if (!read.ok()) return done(read.status());
+    fields = *std::move(read);
+  }
+  fields.emplace_back("lora_name", control.name);
+  fields.emplace_back("pinned", control.pinned);
+  fields.emplace_back("lora_id", id);
+  (*life)->link->Call(has_path ? "LoadLoRAAdapterReqInput" : kLoadTensors, std::move(fields), 1,
+                      deadline,
                       [this, control, id = std::move(id),
                        done = std::move(done)](StatusOr<SchedulerLink::Replies> replies) mutable {
                         Status status = replies.ok() ? AsLoraStatus(*replies) : replies.status();
