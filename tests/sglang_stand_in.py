@@ -83,6 +83,7 @@ class Scheduler(Controls):
         self.paused = False
         self.in_cells = False  # paused in place, with requests in their KV cells
         self.released = set()
+        self.rooms = set()
         self.loras = {}
         self.sessions = {}  # id → rid → ids
         self.weight_version = "default"
@@ -147,6 +148,8 @@ class Scheduler(Controls):
             earlier = self.sessions[session.id].get(session.rid, [])
             message.input_ids = array.array("q", [*earlier, *message.input_ids])
             self.sessions[session.id][message.rid] = list(message.input_ids)
+        if self.args.disaggregation_mode != "null":
+            self.meet(message)
         if message.input_embeds is not None:
             message.input_ids = array.array("q", [len(row) for row in message.input_embeds])
         self.running[message.rid] = Request(message, time.monotonic())
@@ -163,6 +166,12 @@ class Scheduler(Controls):
                 why = "Failed to compile the grammar" if "BROKEN" in text else json.dumps(grammars)
                 self.running[message.rid].finish = {"type": "abort", "message": why, "status_code": 400,
                                                     "err_type": "BadRequestError"}
+
+    def meet(self, message):
+        """The other half of a pair waits in the room; SGLang refuses a request without one."""
+        assert message.bootstrap_room not in self.rooms, "a room twice"
+        self.rooms.add(message.bootstrap_room)
+        print(f"pair {message.bootstrap_host} {message.bootstrap_port} {message.bootstrap_room}", file=sys.stderr)
 
     def on_TokenizedEmbeddingReqInput(self, message):
         self.check(message)
@@ -335,6 +344,7 @@ def main():
         parser.add_argument("--" + flag, action="store_true")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--kv-events-config")
+    parser.add_argument("--disaggregation-mode", default="null")
     parser.add_argument("--speculative-num-draft-tokens", type=int, default=0)
     parser.add_argument("--stand-in-release", default="0.5.23")
     parser.add_argument("--stand-in-itl-ms", type=float, default=1)
@@ -388,7 +398,7 @@ def main():
         "addresses": {n: f"ipc://{args.ipc_dir}/{n}" for n in ("scheduler_input", "tokenizer", "detokenizer", "rpc")},
         "limits": {"max_total_num_tokens": 100000, "max_req_input_len": model["context_length"] - 6},
         "kv_events": [{**json.loads(args.kv_events_config), "topic": ""}] if args.kv_events_config else [],
-        "speculative_num_draft_tokens": args.speculative_num_draft_tokens,
+        "disaggregation_mode": args.disaggregation_mode, "speculative_num_draft_tokens": args.speculative_num_draft_tokens,
         "grammar_backend": "xgrammar", "load_format": "auto", "enable_lora": args.enable_lora,
         "enable_return_hidden_states": args.enable_return_hidden_states, "disable_radix_cache": args.disable_radix_cache,
         **{name: getattr(args, name) for name in ("enable_priority_scheduling", "enable_custom_logit_processor")},

@@ -329,3 +329,21 @@ def test_a_priority_and_a_rank_are_checked_against_the_engine(server):
     assert short(server, routed_dp_rank=0).status_code == 200
     assert short(server, routed_dp_rank=1).status_code == 400
     assert short(server, bootstrap_host="h").status_code == 400
+
+
+def test_a_half_of_a_pair_is_told_where_the_other_waits(start):
+    # Every field of a pair was refused, whatever SGLang had been started as.
+    server = start(*flags("--disaggregation-mode", "decode"))
+    pair = {"bootstrap_host": "10.0.0.1", "bootstrap_port": 8998}
+    answer = short(server, **pair, bootstrap_room=70)
+    assert answer.status_code == 200, answer.text
+    wait_until(lambda: "pair 10.0.0.1 8998 70" in server.output(), "the room is not told")
+    batch = short(server, text=["one", "two"], **pair, bootstrap_room=100, sampling_params={"n": 2, "max_new_tokens": 2})
+    assert batch.status_code == 200 and len(batch.json()) == 4, batch.text
+    chat = post(server, "/v1/chat/completions", messages=[{"role": "user", "content": "x"}], max_tokens=1, n=2, **pair,
+                bootstrap_room=200)
+    assert chat.status_code == 200, chat.text
+    for room in (100, 101, 102, 103, 200, 201):
+        wait_until(lambda: f"pair 10.0.0.1 8998 {room}\n" in server.output(), f"nobody waits in room {room}")
+    two = post(server, "/v1/completions", prompt=["one", "two"], max_tokens=1, **pair, bootstrap_room=300)
+    assert two.status_code == 400 and two.json()["error"]["param"] == "bootstrap_room"

@@ -84,6 +84,10 @@ Status CheckCompletion(const CompletionDraft& draft) {
   if (draft.options.max_tokens == 0 && !draft.request.echo) {
     return InvalidArgument("max_tokens", "max_tokens must be at least 1, or 0 with echo: true");
   }
+  const RequestExtras* extras = draft.options.extras.get();
+  if (extras != nullptr && extras->bootstrap_room && draft.request.prompts.size() > 1) {
+    return InvalidArgument("bootstrap_room", "bootstrap_room takes one prompt");
+  }
   return CheckBestOf(draft);
 }
 

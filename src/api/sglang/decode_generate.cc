@@ -21,6 +21,7 @@ using Request = NativeGenerateRequest;
 
 constexpr size_t kMaxPrompts = 4096;
 constexpr std::string_view kImageData = "image_data";
+constexpr std::string_view kRoom = "bootstrap_room";
 
 // Those keys of sampling_params that mean the same, in the same range, as OpenAI's fields.
 constexpr std::string_view kSharedSampling[] = {
@@ -259,6 +260,26 @@ Status ReadInputEmbeds(std::string_view name, Element value, Request* request) {
   return OkStatus();
 }
 
+// No two answers meet in the same room. As in SGLang, one number for a batch is that of its first prompt, and the rooms of
+// a further choice of each prompt come behind those of all prompts.
+Status SpreadRooms(bool is_list, Request* request) {
+  const auto prompts = static_cast<int64_t>(request->prompts.size());
+  int64_t i = 0;
+  for (ExtrasPtr& extras : request->extras.values) {
+    if (extras == nullptr || !extras->bootstrap_room) continue;
+    auto own = std::make_shared<RequestExtras>(*extras);
+    own->bootstrap_room_step = static_cast<int32_t>(prompts);
+    if (!is_list) {
+      if (*own->bootstrap_room > INT64_MAX - prompts) {
+        return InvalidArgument(kRoom, "bootstrap_room is too large for so many prompts");
+      }
+      *own->bootstrap_room += i++;
+    }
+    extras = std::move(own);
+  }
+  return OkStatus();
+}
+
 // After the prompts, whose number it depends on.
 Status ReadExtra(std::string_view name, Element value, Request* request) {
   simdjson::dom::array list;
@@ -269,14 +290,15 @@ Status ReadExtra(std::string_view name, Element value, Request* request) {
     return InvalidArgument(name, fmt::format("{} must have one value a prompt: {}, got {}", name,
                                              request->prompts.size(), list.size()));
   }
-  if (each) GiveEachPromptItsExtras(request);
+  const bool is_room = name == kRoom && request->is_batch && !value.is_null();
+  if (each || is_room) GiveEachPromptItsExtras(request);
   if (request->extras.values.empty()) request->extras.values.emplace_back();
   size_t i = 0;
   for (ExtrasPtr& extras : request->extras.values) {
     PORTICO_RETURN_IF_ERROR(
         ReadExtraField(name, each ? list.at(i++).value_unsafe() : value, &extras));
   }
-  return OkStatus();
+  return is_room ? SpreadRooms(each, request) : OkStatus();
 }
 
 // After the prompts: a batch has a value, a list or null for each.

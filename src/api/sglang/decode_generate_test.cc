@@ -141,6 +141,28 @@ TEST(DecodeGenerate, WhatOnlySomeEnginesHonourComesOnceOrOnceAPrompt) {
   EXPECT_EQ(request->sampling.values[0].options.extras->stop_regex[0], "b+");
 }
 
+TEST(DecodeGenerate, NoTwoAnswersOfABatchMeetInOneRoom) {
+  // One room for a batch was every prompt's.
+  const auto room = [](const NativeGenerateRequest& request, size_t i) {
+    return *request.extras.values[i]->bootstrap_room;
+  };
+  auto one = Decode(R"({"text":["a","b","c"],"bootstrap_room":7,"bootstrap_host":"h"})");
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(room(*one, 0), 7);
+  EXPECT_EQ(room(*one, 2), 9);
+  EXPECT_EQ(one->extras.values[2]->bootstrap_host, "h");
+  EXPECT_EQ(one->extras.values[0]->bootstrap_room_step, 3);
+  auto each = Decode(R"({"text":["a","b"],"bootstrap_room":[70,50]})");
+  ASSERT_TRUE(each.ok()) << each.status();
+  EXPECT_EQ(room(*each, 1), 50);
+  EXPECT_EQ(each->extras.values[1]->bootstrap_room_step, 2);
+  auto single = Decode(R"({"text":"a","bootstrap_room":7})");
+  EXPECT_EQ(room(*single, 0), 7);
+  EXPECT_EQ(single->extras.values[0]->bootstrap_room_step, 1);
+  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"bootstrap_room":9223372036854775807})"),
+            "bootstrap_room");
+}
+
 TEST(DecodeGenerate, RowsOfNumbersStandForTokens) {
   auto request = Decode(R"({"input_embeds":[[0.5,1],[2,-3]],"sampling_params":{"temperature":0}})");
   ASSERT_TRUE(request.ok()) << MessageOf(request.status());

@@ -79,6 +79,8 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   facts.last_hidden_state_only = mode == "last";
   facts.custom_logit_processors = json.GetBool("enable_custom_logit_processor", false);
   facts.priorities = json.GetBool("enable_priority_scheduling", false);
+  const std::string half = json.GetString("disaggregation_mode");
+  facts.half_of_pair = half == "prefill" || half == "decode";
   facts.draft_tokens = Int32(json, "speculative_num_draft_tokens");
   facts.grammar_backend = json.GetString("grammar_backend");
   facts.load_format = json.GetString("load_format", "auto");

@@ -58,7 +58,8 @@ struct Facts {
   bool last_hidden_state_only = false;
   bool custom_logit_processors = false;
   bool priorities = false;
-  int32_t draft_tokens = 0;  // of a step of speculation, with the model's own; 0: there is none
+  bool half_of_pair = false;  // it prefills, or decodes what another has prefilled
+  int32_t draft_tokens = 0;   // of a step of speculation, with the model's own; 0: there is none
   std::string grammar_backend;
   std::string load_format;
   std::vector<std::string>

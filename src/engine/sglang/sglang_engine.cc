@@ -96,6 +96,7 @@ void SglangEngine::MakeInfo(const Facts& facts) {
   can.sessions = facts.is_generation;
   can.custom_logit_processors = facts.custom_logit_processors;
   can.priorities = facts.priorities;
+  can.disaggregation = facts.half_of_pair;
   can.cache_keys = true;
   can.stop_regex = facts.has_tokenizer;
   can.data_parallel_ranks = facts.ranks;
