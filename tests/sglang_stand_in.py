@@ -183,9 +183,12 @@ class Scheduler(Controls):
         norm = math.sqrt(sum(v * v for v in vector))
         output = self.new("BatchEmbeddingOutput", rids=[message.rid], http_worker_ipcs=[None],
                           finished_reasons=[{"type": "length", "length": 0}],
-                          embeddings=[[v / norm for v in vector]], prompt_tokens=[len(message.input_ids)],
+                          embeddings=[self.sparse(message) if self.args.stand_in_sparse else [v / norm for v in vector]], prompt_tokens=[len(message.input_ids)],
                           cached_tokens=[0], placeholder_tokens_idx=None, placeholder_tokens_val=None)
         self.detokenizer.send(self.wire.encoder.encode(output))
+
+    def sparse(self, message):
+        return {token: message.input_ids.count(token) / 4 for token in message.input_ids}
 
     def on_AbortReq(self, message):
         for rid, request in list(self.running.items()):
@@ -354,6 +357,7 @@ def main():
     parser.add_argument("--stand-in-load-seconds", type=float, default=0)
     parser.add_argument("--stand-in-new-field", action="store_true", help="print a layout that nobody knows")
     parser.add_argument("--media-helpers", type=int, default=1)
+    parser.add_argument("--stand-in-sparse", action="store_true", help="embeddings weigh the tokens")
     parser.add_argument("--stand-in-sees", action="store_true")
     parser.add_argument("--stand-in-blind", help="why a model that could see does not")
     args, unknown = parser.parse_known_args([a for a in sys.argv[1:] if a != "--"])

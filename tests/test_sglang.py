@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+import grpc
 import pytest
 import requests
 from conftest import ROOT, Server, wait_until
@@ -270,6 +271,23 @@ def test_embeddings_come_from_an_embedding_engine(start):
     assert vectors[0] == vectors[2] != vectors[1]
     assert len(vectors[0]) == json.loads((DEMO / "config.json").read_text())["hidden_size"]
     assert requests.post(server.url + "/v1/embeddings", json={"input": "word " * 3000}, timeout=60).status_code == 400
+
+
+def test_sparse_embeddings_are_weights_by_token(start):
+    # They ended as frames that cannot be read.
+    server = start(*flags("--is-embedding", "--stand-in-sparse"))
+    post = lambda path, **body: requests.post(server.url + path, json=body, timeout=60)
+    for answer in (post("/v1/embeddings", input=[[7, 9, 7]]), post("/v1/embeddings", input=[[7, 9, 7]], encoding_format="base64")):
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["data"][0]["embedding"] == {"7": 0.5, "9": 0.25}
+    assert post("/encode", input_ids=[7]).json()["embedding"] == {"7": 0.25}
+    cut = post("/v1/embeddings", input=[[7]], normalize=True)
+    assert cut.status_code == 400 and "sparse" in cut.text, cut.text
+    stub = Client(f"127.0.0.1:{server.port}").sglang
+    with pytest.raises(grpc.RpcError) as refused:
+        stub.Embed(input_ids=[7])
+    assert "sparse" in refused.value.details()
+    assert server.metric("portico_engine_bad_frames_total") == 0
 
 
 def test_the_death_of_the_engine_is_a_503_at_once(start):

@@ -276,7 +276,7 @@ void SchedulerLink::OnEmbeddingRow(const OutputBatch& batch, size_t row) {
   FinishInfo finish;
   PoolingOutput output;
   output.stream = stream->id;
-  std::vector<std::pair<int64_t, float>> sparse;
+  SparseVector sparse;
   int64_t prompt = 0;
   if (!batch.Finish(row, &finish) || !batch.Int(Column::kPromptTokens, row, &prompt)) {
     BadFrame({}, "a row of an output");
@@ -286,10 +286,11 @@ void SchedulerLink::OnEmbeddingRow(const OutputBatch& batch, size_t row) {
     if (finish.status_code != 0) return End(stream, FinishReason::kError, ErrorOf(finish));
     return End(stream, FinishReason::kAbort, OkStatus());
   }
-  if (!batch.Embedding(row, &output.values, &sparse) || !sparse.empty()) {
-    BadFrame({}, sparse.empty() ? "an embedding" : "a sparse embedding");
+  if (!batch.Embedding(row, &output.values, &sparse)) {
+    BadFrame({}, "an embedding");
     return End(stream, FinishReason::kError, Malformed());
   }
+  if (batch.HasSparseEmbedding(row)) output.sparse = std::move(sparse);
   output.prompt_tokens = static_cast<int32_t>(prompt);
   counters_->prompt_tokens.fetch_add(static_cast<uint64_t>(prompt), std::memory_order_relaxed);
   if (on_stream_end_) on_stream_end_(*stream);

@@ -349,6 +349,10 @@ bool OutputBatch::Embedding(size_t row, std::vector<float>* values,
   }
 }
 
+bool OutputBatch::HasSparseEmbedding(size_t row) const {
+  return Reader(Row(Column::kEmbeddings, row)).Peek() == Kind::kMap;
+}
+
 StatusOr<OutputReader> OutputReader::Make(const Schema& schema, std::string_view message) {
   const StructLayout* layout = schema.IsMessage(message) ? schema.Find(message) : nullptr;
   if (layout == nullptr || layout->IndexOf("rids") < 0) {

@@ -97,6 +97,7 @@ class OutputBatch {
   // A dense vector, a sparse one by index, or a number.
   bool Embedding(size_t row, std::vector<float>* values,
                  std::vector<std::pair<int64_t, float>>* sparse) const;
+  bool HasSparseEmbedding(size_t row) const;
 
  private:
   friend class OutputReader;
