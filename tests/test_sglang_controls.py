@@ -311,6 +311,8 @@ def test_every_update_names_the_weights_of_the_answers_after_it(start):
     renamed = post(server, "/update_weight_version", new_version="step-2", abort_all_requests=False)
     assert renamed.status_code == 200 and renamed.json()["new_version"] == "step-2", renamed.text
     assert version() == "step-2"
+    assert post(server, "/update_weight_version").status_code == 400  # and nothing is aborted
+    assert requests.get(server.url + "/v1/loads", timeout=60).json()["loads"][0]["num_total_reqs"] == 1
     assert post(server, "/update_weight_version", new_version="step-3").status_code == 200  # SGLang's default aborts
     assert events(stream)[-1]["meta_info"]["finish_reason"]["type"] == "abort"
     assert short(server).json()["meta_info"]["weight_versions"][0]["version"] == "step-3"

@@ -115,6 +115,12 @@ void SglangEngine::Do(const NativeCall& call, TimePoint deadline, ControlDone do
   auto read = FieldsOf(*layout, *json);
   if (!read.ok()) return done(read.status());
   Value fields(*std::move(read));
+  // Before anything is aborted.
+  for (const Field& field : layout->fields) {
+    if (field.required && fields.Find(field.name) == nullptr) {
+      return done(InvalidArgument(field.name, fmt::format("{} is required", field.name)));
+    }
+  }
   if (Status bad = CheckNativeCall(call.message, fields, (*life)->facts); !bad.ok()) {
     return done(std::move(bad));
   }
