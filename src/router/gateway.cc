@@ -57,6 +57,7 @@ Gateway::Gateway(GatewayOptions options, Registry& registry)
       metrics_(registry, options_.duration_buckets),
       workers_(PolicyMakerOf(policy_, registry)),
       admission_(options_.admission),
+      places_(options_.admission.queue),
       worker_max_requests_(options_.worker_max_requests),
       admin_(kAdminShard) {
   workers_.SetAliases(options_.aliases);
@@ -107,6 +108,7 @@ void Gateway::StartWatching() {
     };
     events.on_tick = [this] {
       admission_.Tick();
+      LookAtPlaces();
       follower_->Keep(*workers_.set(), workers_.version(), workers_.WantsKvEvents());
     };
     follower_ = std::make_unique<KvFollower>(
@@ -210,8 +212,10 @@ bool Gateway::ReplacePolicy(const PolicyChoice& policy) {
 }
 
 bool Gateway::ReplaceLimits(const AdmissionLimits& admission, int64_t worker_max_requests) {
-  const bool changed = admission_.Configure(admission);
-  return worker_max_requests_.exchange(worker_max_requests) != worker_max_requests || changed;
+  bool changed = admission_.Configure(admission);
+  changed |= places_.Configure(admission.queue);
+  changed |= worker_max_requests_.exchange(worker_max_requests) != worker_max_requests;
+  return changed;
 }
 
 bool Gateway::Speaks(const Worker& worker) const {
@@ -221,26 +225,51 @@ bool Gateway::Speaks(const Worker& worker) const {
   return protocol == Protocol::kHttp || (protocol == Protocol::kGrpc && tokens_ != nullptr);
 }
 
-bool Gateway::Available(Worker& worker, TimePoint now) const {
+bool Gateway::Usable(Worker& worker, TimePoint now) const {
+  return !worker.draining() && worker.health() == Health::kHealthy && Speaks(worker) &&
+         worker.breaker().Allows(now);
+}
+
+bool Gateway::HasPlace(const Worker& worker) const {
   const int64_t own = worker.spec().max_requests;
   const int64_t limit = own > 0 ? own : worker_max_requests_.load(std::memory_order_relaxed);
-  return !worker.draining() && worker.health() == Health::kHealthy && Speaks(worker) &&
-         worker.breaker().Allows(now) && (limit == 0 || worker.requests() < limit);
+  return limit == 0 || worker.requests() < limit;
+}
+
+bool Gateway::NeedNotWait(const WorkerGroup& group) {
+  const TimePoint now = Clock::now();
+  bool busy = false;
+  for (Worker* worker : group.workers) {
+    if (!Usable(*worker, now)) continue;
+    if (HasPlace(*worker)) return true;
+    busy = true;
+  }
+  return !busy;
+}
+
+void Gateway::LookAtPlaces() {
+  if (places_.waiting() == 0) return;
+  const WorkerSetPtr newest = workers_.set();
+  places_.Tick([&](const WorkerSet& set, const WorkerGroup& group) {
+    return &set != newest.get() || NeedNotWait(group);
+  });
 }
 
 StatusOr<Pick> Gateway::Choose(const WorkerGroup& group, const RoutingKey& key,
                                const Tried& tried) {
   const TimePoint now = Clock::now();
   absl::InlinedVector<Worker*, 64> candidates;
+  bool busy = false;
   for (Worker* worker : group.workers) {
     if (std::find(tried.begin(), tried.end(), worker->number()) != tried.end()) continue;
-    if (Available(*worker, now)) candidates.push_back(worker);
+    if (!Usable(*worker, now)) continue;
+    HasPlace(*worker) ? candidates.push_back(worker) : void(busy = true);
   }
-  if (candidates.empty()) {
+  if (candidates.empty() && !busy) {
     // A worker that has not been probed yet is better than none.
     for (Worker* worker : group.workers) {
       if (worker->health() == Health::kUnknown && !worker->draining() &&
-          worker->protocol() == Protocol::kHttp && Speaks(*worker) &&
+          worker->protocol() == Protocol::kHttp && Speaks(*worker) && HasPlace(*worker) &&
           std::find(tried.begin(), tried.end(), worker->number()) == tried.end()) {
         candidates.push_back(worker);
       }
@@ -254,7 +283,8 @@ StatusOr<Pick> Gateway::Choose(const WorkerGroup& group, const RoutingKey& key,
     }
     candidates.erase(std::find(candidates.begin(), candidates.end(), worker));
   }
-  return Error(StatusCode::kUnavailable, WhyNone(group.workers), "", "no_available_workers");
+  return Error(busy ? StatusCode::kResourceExhausted : StatusCode::kUnavailable,
+               WhyNone(group.workers), "", "no_available_workers");
 }
 
 std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
@@ -323,7 +353,7 @@ Status Gateway::Ready() {
 Status Gateway::ReadyFor(Role role, const WorkerSet& set) {
   const TimePoint now = Clock::now();
   for (Worker* worker : set.all(role).workers) {
-    if (Available(*worker, now)) return OkStatus();
+    if (Usable(*worker, now)) return OkStatus();
   }
   const std::string why = WhyNone(set.all(role).workers);
   return Error(StatusCode::kUnavailable,

@@ -50,7 +50,7 @@ void AppendWorkerMetrics(router::Gateway& gateway, std::string* out) {
   fmt::format_to(to,
                  "# HELP portico_gateway_queued Requests that wait for a place.\n"
                  "# TYPE portico_gateway_queued gauge\nportico_gateway_queued {}\n",
-                 gateway.admission().waiting());
+                 gateway.queued());
 }
 
 }  // namespace portico::api

@@ -215,16 +215,16 @@ ProxyCall::CallPtr ProxyCall::Ask(const Pick& pick) {
 }
 
 void ProxyCall::Attempt() {
-  if (++attempts_ > 1) TakeNewestSet();
+  if (++attempts_ > 1 || turn_ != 0) TakeNewestSet();
   // Both workers of a pair, or none: one alone would wait for the other.
   CallPtr prefill;
   if (pair_) {
     const auto pick = gateway_.Choose(*prefill_group_, key_, tried_);
-    if (!pick.ok()) return OnNoWorker(pick.status());
+    if (!pick.ok()) return OnNoWorker(*prefill_group_, pick.status());
     prefill = Ask(*pick);
   }
   const auto pick = gateway_.Choose(*group_, key_, tried_);
-  if (!pick.ok()) return OnNoWorker(pick.status());
+  if (!pick.ok()) return OnNoWorker(*group_, pick.status());
   call_ = Ask(*pick);
   prefill_ = std::move(prefill);
   reason_ = call_->reason();
@@ -301,7 +301,8 @@ bool ProxyCall::TryAgain(bool at_once) {
   return true;
 }
 
-void ProxyCall::OnNoWorker(const Status& why) {
+void ProxyCall::OnNoWorker(const WorkerGroup& asked, const Status& why) {
+  if (why.code() == StatusCode::kResourceExhausted) return AwaitPlace(asked);
   const TimePoint now = Clock::now();
   const auto hope = [&](const WorkerGroup* group) {
     return group != nullptr &&
@@ -312,6 +313,29 @@ void ProxyCall::OnNoWorker(const Status& why) {
   if ((hope(group_) || hope(prefill_group_)) && TryAgain(false)) return;
   gateway_.metrics().no_worker.Add();
   Refuse(503, MessageOf(why), "no_available_workers", true);
+}
+
+void ProxyCall::AwaitPlace(const WorkerGroup& group) {
+  --attempts_;  // nobody has been asked
+  const TimePoint now = Clock::now();
+  if (turn_ == 0) place_by_ = now + gateway_.options().queue_timeout;
+  place_ = gateway_.places().Wait(shard_.shard(),
+                                  PriorityOf(exchange_->request.Header("x-smg-priority")), set_,
+                                  group, &turn_, [this] {
+                                    pause_.reset();
+                                    place_.reset();
+                                    Attempt();
+                                  });
+  if (place_ == nullptr) {
+    gateway_.metrics().queue_full.Add();
+    return Refuse(429, "All workers are at their limits of requests and the queue is full.",
+                  "queue_full", true);
+  }
+  pause_ = shard_.shard().After(std::max(place_by_ - now, Duration::zero()), [this] {
+    gateway_.metrics().queue_full.Add();
+    Refuse(429, "All workers are at their limits of requests; this one has waited too long.",
+           "queue_timeout", true);
+  });
 }
 
 void ProxyCall::DropCalls() {
@@ -379,6 +403,7 @@ void ProxyCall::Release() {
   reader_.reset();
   if (ticket_ != nullptr && !gateway_.admission().GiveUp(ticket_)) admitted_ = true;
   ticket_.reset();
+  if (place_ != nullptr) gateway_.places().GiveUp(std::exchange(place_, nullptr));
   if (std::exchange(admitted_, false)) gateway_.admission().Leave();
 }
 
