@@ -321,13 +321,21 @@ std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
 }
 
 void Gateway::NoteLost(Worker& worker) {
-  if (!worker.SetHealth(Health::kUnhealthy)) return;
-  metrics_.health_changes.Add();
-  LogWarning("worker {} {} is out: a connection to it failed or was lost", worker.id(),
-             worker.url());
-  admin_.Post([this, number = worker.number()] {
-    if (monitor_ != nullptr) monitor_->ProbeNow(number);
-  });
+  const auto note = [this](Worker& lost) {
+    if (!lost.SetHealth(Health::kUnhealthy)) return;
+    metrics_.health_changes.Add();
+    LogWarning("worker {} {} is out: a connection to it failed or was lost", lost.id(), lost.url());
+    admin_.Post([this, number = lost.number()] {
+      if (monitor_ != nullptr) monitor_->ProbeNow(number);
+    });
+  };
+  note(worker);
+  if (worker.spec().dp_rank < 0) return;
+  // A request must not spend its attempts on the other ranks of a server that is gone.
+  const WorkerSetPtr set = workers_.set();
+  for (const WorkerPtr& other : set->workers()) {
+    if (SameServer(other->spec(), worker.spec())) note(*other);
+  }
 }
 
 KvWish Gateway::NoteKvEvents(Worker& worker, const KvEventBatch* batch, bool reset) {

@@ -82,7 +82,8 @@ class Gateway {
   // UNAVAILABLE with the reason.
   StatusOr<Pick> Choose(const WorkerGroup& group, const RoutingKey& key, const Tried& tried);
 
-  // A connection to the worker failed or was lost: it is out until a probe is answered.
+  // A connection to the worker failed or was lost: it is out until a probe is answered, and so are
+  // the other ranks of its server.
   void NoteLost(Worker& worker);
   // Events of a worker's cache, or null. Any thread.
   KvWish NoteKvEvents(Worker& worker, const KvEventBatch* batch, bool reset);
