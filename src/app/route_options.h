@@ -102,6 +102,7 @@ struct RouteOptions {
   double queue_timeout_secs = 60;
   int64_t rate_limit_tokens_per_second = 0;
   int64_t hedge_after_ms = 0;
+  double sse_keepalive_secs = 15;
   std::vector<std::string> cors_allowed_origins;
 
   // Retries

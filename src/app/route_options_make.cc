@@ -339,6 +339,7 @@ StatusOr<GatewayServiceOptions> ServiceOptionsOf(const RouteOptions& options) {
   gateway.queue_timeout = FromSeconds(options.queue_timeout_secs);
   gateway.worker_max_requests = options.worker_max_requests;
   gateway.hedge_after = std::chrono::milliseconds(options.hedge_after_ms);
+  gateway.sse_keep_alive = FromSeconds(options.sse_keepalive_secs);
   gateway.strict_models = options.enable_igw;
   gateway.show_workers = options.show_workers;
   gateway.access_log = options.access_log;

@@ -347,9 +347,11 @@ void ProxyCall::DropCalls() {
 
 bool ProxyCall::Recover(const Worker& failed) {
   DropCalls();
+  keep_alive_.reset();
   mode_ = Mode::kNone;
   response_ = {};
   frames_ = {};
+  answer_bytes_ = 0;
   return TryAgain(OthersAvailable(failed));
 }
 
