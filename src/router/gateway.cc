@@ -16,15 +16,9 @@ namespace {
 
 constexpr int kAdminShard = 1 << 16;  // its index; those of the server begin at 0
 
-WorkerRegistry::PolicyMaker PolicyMakerOf(const PolicyChoice& choice, Registry& registry) {
-  return [choice, &registry](Role role, const std::string& model) -> std::shared_ptr<Policy> {
-    // Its name has been checked.
-    std::shared_ptr<Policy> policy = *MakePolicy(choice.of(role), choice.options);
-    policy->AddMetrics(
-        registry, role == Role::kRegular
-                      ? model
-                      : fmt::format("{}{}{}", RoleName(role), model.empty() ? "" : ":", model));
-    return policy;
+WorkerRegistry::PolicyMaker PolicyMakerOf(const PolicyChoice& choice) {
+  return [choice](Role role, const std::string&) -> std::shared_ptr<Policy> {
+    return *MakePolicy(choice.of(role), choice.options);  // its name has been checked
   };
 }
 
@@ -55,7 +49,7 @@ Gateway::Gateway(GatewayOptions options, Registry& registry)
     : options_(std::move(options)),
       policy_(options_.policy),
       metrics_(registry, options_.duration_buckets),
-      workers_(PolicyMakerOf(policy_, registry)),
+      workers_(PolicyMakerOf(policy_)),
       admission_(options_.admission),
       places_(options_.admission.queue),
       worker_max_requests_(options_.worker_max_requests),
@@ -207,7 +201,7 @@ void Gateway::SplitRanks(const Worker& worker, int size) {
 bool Gateway::ReplacePolicy(const PolicyChoice& policy) {
   if (policy == policy_) return false;
   policy_ = policy;
-  workers_.ReplacePolicies(PolicyMakerOf(policy_, metrics_.registry));
+  workers_.ReplacePolicies(PolicyMakerOf(policy_));
   return true;
 }
 
@@ -279,6 +273,7 @@ StatusOr<Pick> Gateway::Choose(const WorkerGroup& group, const RoutingKey& key,
     const Choice choice = group.policy->Choose({candidates.data(), candidates.size()}, key);
     Worker* worker = candidates[std::min(choice.index, candidates.size() - 1)];
     if (worker->breaker().Begin(now)) {
+      group.policy->Count(choice, key);
       return Pick{.worker = worker, .group = &group, .reason = choice.reason};
     }
     candidates.erase(std::find(candidates.begin(), candidates.end(), worker));

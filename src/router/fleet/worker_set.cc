@@ -32,6 +32,14 @@ const WorkerGroup* WorkerSet::Find(std::string_view model, bool strict, Role rol
   return nullptr;
 }
 
+std::vector<const WorkerGroup*> WorkerSet::groups(Role role) const {
+  const auto& [all, models] = of(role);
+  std::vector<const WorkerGroup*> every;
+  if (all.policy != nullptr) every.push_back(&all);
+  for (const auto& [model, group] : models) every.push_back(&group);
+  return every;
+}
+
 bool WorkerSet::has_groups() const {
   return std::any_of(roles_.begin(), roles_.end(),
                      [](const RoleGroups& role) { return !role.groups.empty(); });

@@ -39,6 +39,8 @@ class WorkerSet {
  public:
   const std::vector<WorkerPtr>& workers() const { return workers_; }
   const WorkerGroup& all(Role role = Role::kRegular) const { return of(role).all; }
+  // All groups of a role that have a policy: that of all workers, then those of models.
+  std::vector<const WorkerGroup*> groups(Role role) const;
   // The group that serves `model`, or null if `strict` and none names it.
   const WorkerGroup* Find(std::string_view model, bool strict, Role role = Role::kRegular) const;
   // By id, or by URL as given; or null.
