@@ -117,7 +117,7 @@ void Gateway::StartWatching() {
   });
 }
 
-StatusOr<WorkerPtr> Gateway::AddWorker(WorkerSpec spec) {
+Status Gateway::CheckRole(const WorkerSpec& spec) const {
   if ((spec.role == Role::kRegular) == options_.pairs) {
     return Error(StatusCode::kInvalidArgument,
                  options_.pairs ? "this gateway takes prefill and decode workers only"
@@ -130,11 +130,20 @@ StatusOr<WorkerPtr> Gateway::AddWorker(WorkerSpec spec) {
         fmt::format("worker `{}`: prefill and decode workers must be http or https", spec.url),
         "url");
   }
-  PORTICO_ASSIGN_OR_RETURN(WorkerPtr worker, workers_.Add(std::move(spec), options_.breaker));
-  LogInfo("worker {} {} added", worker->id(), worker->url());
-  admin_.Post([this, number = worker->number()] {
+  return OkStatus();
+}
+
+void Gateway::NoteAdded(const Worker& worker) {
+  LogInfo("worker {} {} added", worker.id(), worker.url());
+  admin_.Post([this, number = worker.number()] {
     if (monitor_ != nullptr) monitor_->ProbeNow(number);
   });
+}
+
+StatusOr<WorkerPtr> Gateway::AddWorker(WorkerSpec spec) {
+  PORTICO_RETURN_IF_ERROR(CheckRole(spec));
+  PORTICO_ASSIGN_OR_RETURN(WorkerPtr worker, workers_.Add(std::move(spec), options_.breaker));
+  NoteAdded(*worker);
   return worker;
 }
 
@@ -155,31 +164,39 @@ bool Gateway::RemoveWorker(std::string_view id_or_url) {
 }
 
 std::pair<int, int> Gateway::ReplaceWorkers(const std::vector<WorkerSpec>& wanted, Source source) {
-  int added = 0;
-  int removed = 0;
   const WorkerSetPtr set = workers_.set();
+  std::vector<WorkerPtr> gone;
   for (const WorkerPtr& worker : set->workers()) {
     if (worker->spec().source != source) continue;
     const bool stays = std::any_of(wanted.begin(), wanted.end(), [&](const WorkerSpec& spec) {
       return Same(spec, worker->spec());
     });
-    if (!stays && RemoveWorker(worker->id())) ++removed;
+    if (!stays) gone.push_back(worker);
   }
-  for (WorkerSpec spec : wanted) {
+  const auto refuse = [](const Status& why) {
+    LogWarning("a worker is not added: {}", MessageOf(why));
+  };
+  std::vector<WorkerSpec> fresh;
+  for (const WorkerSpec& spec : wanted) {
     const bool there =
         std::any_of(set->workers().begin(), set->workers().end(), [&](const WorkerPtr& worker) {
           return worker->spec().source == source && Same(spec, worker->spec());
         });
     if (there) continue;
-    spec.source = source;
-    const auto made = AddWorker(spec);
-    if (made.ok()) {
-      ++added;
-    } else {
-      LogWarning("worker {} is not added: {}", spec.url, MessageOf(made.status()));
+    if (const Status role = CheckRole(spec); !role.ok()) {
+      refuse(role);
+      continue;
     }
+    fresh.push_back(spec);
+    fresh.back().source = source;
   }
-  return {added, removed};
+  const auto replaced = workers_.Replace(gone, std::move(fresh), options_.breaker);
+  for (const WorkerPtr& worker : replaced.removed) {
+    LogInfo("worker {} {} removed", worker->id(), worker->url());
+  }
+  for (const WorkerPtr& worker : replaced.added) NoteAdded(*worker);
+  for (const Status& why : replaced.refused) refuse(why);
+  return {static_cast<int>(replaced.added.size()), static_cast<int>(replaced.removed.size())};
 }
 
 void Gateway::SplitRanks(const Worker& worker, int size) {

@@ -67,9 +67,9 @@ class Gateway {
   StatusOr<WorkerPtr> AddWorker(WorkerSpec spec);
   // By id, or by URL: then with all its ranks.
   bool RemoveWorker(std::string_view id_or_url);
-  // Adds and removes workers that `source` has named until there are those of `wanted`: how many
-  // were added and removed. Those that stay keep their state; one of which something that is
-  // configured differs is a new one.
+  // Adds and removes workers that `source` has named so that there are those of `wanted`, in one
+  // step: how many were added and removed. Those that stay keep their state; one of which something
+  // that is configured differs is a new one.
   std::pair<int, int> ReplaceWorkers(const std::vector<WorkerSpec>& wanted,
                                      Source source = Source::kConfig);
   // The worker's server has `size` data-parallel ranks: makes a worker of each. Any thread.
@@ -116,6 +116,9 @@ class Gateway {
   bool Speaks(const Worker& worker) const;
   Status ReadyFor(Role role, const WorkerSet& set);
   std::string WhyNone(const std::vector<Worker*>& workers) const;
+  // INVALID_ARGUMENT for a worker that this gateway cannot use.
+  Status CheckRole(const WorkerSpec& spec) const;
+  void NoteAdded(const Worker& worker);
 
   const GatewayOptions options_;
   PolicyChoice policy_;  // the one in use; the main thread's

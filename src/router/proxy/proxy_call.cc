@@ -14,7 +14,8 @@
 namespace portico::router {
 namespace {
 
-// A worker that lived so recently may be back within the pauses of a retry.
+// A worker that lived so recently may be back within the pauses of a retry, and one that is new may
+// have been probed by then.
 constexpr Duration kRecently = std::chrono::seconds(2);
 constexpr std::string_view kSessionHeaders[] = {"x-smg-routing-key", "x-session-id"};
 
@@ -307,7 +308,8 @@ void ProxyCall::OnNoWorker(const WorkerGroup& asked, const Status& why) {
   const auto hope = [&](const WorkerGroup* group) {
     return group != nullptr &&
            std::any_of(group->workers.begin(), group->workers.end(), [&](const Worker* worker) {
-             return !worker->draining() && now - worker->last_life() < kRecently;
+             const TimePoint seen = std::max(worker->last_life(), worker->added());
+             return !worker->draining() && now - seen < kRecently;
            });
   };
   if ((hope(group_) || hope(prefill_group_)) && TryAgain(false)) return;
