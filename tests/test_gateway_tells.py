@@ -39,6 +39,23 @@ def test_metrics_tell_what_the_policy_has_found():
     assert 'portico_gateway_policy_choices_total{policy="cost",role="regular",model=""} 3' in said
 
 
+def test_what_a_worker_says_of_itself_has_no_keys_and_no_addresses(route):
+    """SGLang's /server_info has its keys, and where it listens."""
+    said = json.dumps({"model_path": "m", "api_key": "hidden", "host": "10.1.2.3", "port": 31234,
+                       "server_args": {"admin_api_key": "hidden", "nccl_port": 31235, "dp_size": 1}})
+
+    def answer(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(said) + said.encode())
+
+    for flags, port in (((), None), (("--show-workers",), 31234)):
+        gateway = route(answer, *flags)
+        for path in ("/server_info", "/get_server_info"):
+            info = requests.get(gateway.url + path, timeout=60)
+            assert info.status_code == 200 and "hidden" not in info.text
+            assert info.json()["model_path"] == "m" and info.json()["server_args"]["dp_size"] == 1
+            assert info.json()["port"] == port and ("10.1.2.3" in info.text) == bool(port)
+
+
 def test_a_stream_that_has_only_a_head_gets_comments(route):
     """A client, or a proxy before it, took a stream whose prompt was long to compute for dead."""
     go = threading.Event()
