@@ -7,10 +7,8 @@
 
 #include "absl/strings/numbers.h"
 #include "app/route_options.h"
+#include "app/route_options_models.h"
 #include "app/route_options_table.h"
-#include "parser/declared/families.h"
-#include "parser/reasoning/families.h"
-#include "parser/tool/families.h"
 #include "router/policy/make_policy.h"
 
 namespace portico {
@@ -18,23 +16,6 @@ namespace {
 
 Status BadOption(std::string message) {
   return Error(StatusCode::kInvalidArgument, std::move(message));
-}
-
-Status CheckParsers(const RouteOptions& options) {
-  const auto named = [](const std::string& name) {
-    return name != "auto" && name != "none" && !parser::IsDeclaredName(name);
-  };
-  if (named(options.tool_call_parser) &&
-      parser::FindToolFamily(options.tool_call_parser) == nullptr) {
-    return BadOption(
-        fmt::format("--tool-call-parser: there is none called `{}`", options.tool_call_parser));
-  }
-  if (named(options.reasoning_parser) &&
-      parser::FindReasoning(options.reasoning_parser) == nullptr) {
-    return BadOption(
-        fmt::format("--reasoning-parser: there is none called `{}`", options.reasoning_parser));
-  }
-  return OkStatus();
 }
 
 Duration FromSeconds(double seconds) {
@@ -248,12 +229,7 @@ StatusOr<GatewayServiceOptions> ServiceOptionsOf(const RouteOptions& options) {
   listener.tls.certificate = options.tls_cert_path;
   listener.tls.key = options.tls_key_path;
 
-  service.model.model_path = options.model_path;
-  service.model.tokenizer_path = options.tokenizer_path;
-  service.model.chat_template = options.chat_template;
-  PORTICO_RETURN_IF_ERROR(CheckParsers(options));
-  service.model.tool_call_parser = options.tool_call_parser;
-  service.model.reasoning_parser = options.reasoning_parser;
+  PORTICO_RETURN_IF_ERROR(SetModels(options, &service));
   router::GatewayOptions& gateway = service.gateway;
   PORTICO_RETURN_IF_ERROR(CheckPairs(options));
   PORTICO_RETURN_IF_ERROR(SetDiscovery(options, &service));
