@@ -48,7 +48,7 @@ StatusOr<std::unique_ptr<GatewayService>> GatewayService::Start(GatewayServiceOp
   tokens.connect_timeout = gateway.connect_timeout;
   tokens.max_unsent_bytes = max_unsent;
   tokens.api_key = gateway.api_key;
-  tokens.tls = {.ca_file = gateway.ca_file,
+  tokens.tls = {.ca_files = gateway.ca_files,
                 .certificate = gateway.client_certificate,
                 .key = gateway.client_key};
   tokens.shards = shards;

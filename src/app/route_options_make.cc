@@ -201,8 +201,6 @@ StatusOr<GatewayServiceOptions> ServiceOptionsOf(const RouteOptions& options) {
   if (options.client_cert_path.empty() != options.client_key_path.empty()) {
     return BadOption("--client-cert-path and --client-key-path need each other");
   }
-  if (options.ca_cert_paths.size() > 1)
-    return BadOption("--ca-cert-paths: one file holds them all");
   if (!options.health_check_endpoint.starts_with('/')) {
     return BadOption("--health-check-endpoint must begin with /");
   }
@@ -320,7 +318,7 @@ StatusOr<GatewayServiceOptions> ServiceOptionsOf(const RouteOptions& options) {
   gateway.show_workers = options.show_workers;
   gateway.access_log = options.access_log;
   gateway.api_key = options.api_key;
-  gateway.ca_file = options.ca_cert_paths.empty() ? "" : options.ca_cert_paths.front();
+  gateway.ca_files = options.ca_cert_paths;
   gateway.client_certificate = options.client_cert_path;
   gateway.client_key = options.client_key_path;
   if (!options.request_id_headers.empty()) {

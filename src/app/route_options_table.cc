@@ -126,7 +126,7 @@ constexpr RouteOption kDoors[] = {
      .name = "ca-cert-paths",
      .member = &RouteOptions::ca_cert_paths,
      .metavar = "FILE",
-     .help = "CA certificates, in one file, that sign the workers' certificates; by default the "
+     .help = "Files with CA certificates that sign the workers' certificates; by default the "
              "system's."},
     {.group = "Workers",
      .name = "upstream-pool-idle-timeout-secs",

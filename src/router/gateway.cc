@@ -66,7 +66,7 @@ StatusOr<std::unique_ptr<Gateway>> Gateway::Make(GatewayOptions options, Registr
   PORTICO_ASSIGN_OR_RETURN(
       gateway->tls_,
       net::TlsClientContext::Load(
-          {.ca_file = is.ca_file,
+          {.ca_files = is.ca_files,
            .certificate = is.client_certificate,
            .key = is.client_key,
            .protocol = is.upstream_http2 ? net::TlsProtocol::kHttp2 : net::TlsProtocol::kHttp1}));

@@ -77,9 +77,9 @@ struct GatewayOptions {
   bool strict_models = false;       // a model that no worker names is refused
   bool show_workers = false;        // x-portico-worker in answers
   bool access_log = false;
-  Duration hedge_after{};  // a slow request goes to a second worker; zero: never
-  std::string api_key;     // sent to workers that have none of their own
-  std::string ca_file;     // of workers with https
+  Duration hedge_after{};             // a slow request goes to a second worker; zero: never
+  std::string api_key;                // sent to workers that have none of their own
+  std::vector<std::string> ca_files;  // of workers with TLS; none: the system's
   std::string client_certificate;
   std::string client_key;
   std::vector<double> duration_buckets;  // of histograms, seconds, rising; empty: the usual ones
