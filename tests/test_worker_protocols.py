@@ -222,17 +222,19 @@ def test_an_abort_at_the_gateway_ends_the_workers_stream(front, ids):
     assert left.wait(60) and answers  # the cancellation reaches the worker after the answer has reached the client
 
 
-def test_the_environment_of_sglangs_go_server_names_the_workers(ids, monkeypatch):
+def test_the_environment_of_sglangs_go_server_names_the_workers(ids, monkeypatch, tmp_path):
     worker = VllmStandIn([*ids, 2], TOKENIZER)
     monkeypatch.setenv("SGL_GRPC_ENDPOINT", f"127.0.0.1:{worker.port}")
     monkeypatch.setenv("SGL_TOKENIZER_PATH", str(TOKENIZER))
     monkeypatch.setenv("SGL_POLICY_NAME", "round_robin")
+    monkeypatch.setenv("LOG_DIR", str(tmp_path / "log"))
     gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0")
     try:
         wait_until(lambda: gateway.answers("/readiness"), lambda: gateway.output()[-3000:])
         reply = requests.post(gateway.url + "/v1/chat/completions", timeout=60,
                               json={"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 32})
         assert reply.json()["choices"][0]["message"]["content"] == TEXT, reply.text
+        assert (tmp_path / "log/portico.log").exists()
     finally:
         assert gateway.end() == 0
         worker.stop()
