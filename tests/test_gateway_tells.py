@@ -72,3 +72,13 @@ def test_a_stream_that_has_only_a_head_gets_comments(route):
         assert next(line for line in lines if line) == b": keep-alive"
         go.set()
         assert next(line for line in lines if line.startswith(b"data")) == b"data: [DONE]"
+
+
+def test_a_gateway_says_how_many_workers_it_waits_for():
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls",
+                      f"http://127.0.0.1:{free_port()}")
+    try:
+        wait_until(lambda: "waiting for workers: 0 of 1 are healthy" in gateway.output(), gateway.output)
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()
