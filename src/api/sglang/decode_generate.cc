@@ -23,6 +23,17 @@ constexpr size_t kMaxPrompts = 4096;
 constexpr std::string_view kImageData = "image_data";
 constexpr std::string_view kRoom = "bootstrap_room";
 
+// One value, or one for each prompt. Longer lists are refused before they are read: an empty object of three bytes would
+// become parameters of hundreds.
+template <typename T, typename Read>
+Status ReadForEachPrompt(std::string_view name, Element value, OneOrEach<T>* out, Read read) {
+  simdjson::dom::array list;
+  if (!value.get(list)) {
+    PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxPrompts, "values"));
+  }
+  return ReadOneOrEach(name, value, out, read);
+}
+
 // Those keys of sampling_params that mean the same, in the same range, as OpenAI's fields.
 constexpr std::string_view kSharedSampling[] = {
     "frequency_penalty",
@@ -108,6 +119,7 @@ Status ReadSamplingParams(std::string_view name, Element value, Request* request
   if (value.is_object()) return ReadSampling(value, &out.values.emplace_back());
   simdjson::dom::array list;
   if (value.get(list)) return WrongValue(name, "an object or a list of objects", value);
+  PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxPrompts, "values"));
   out.is_list = true;
   for (Element item : list) {
     const std::string place = fmt::format("{}[{}]", name, out.values.size());
@@ -120,19 +132,19 @@ Status ReadSamplingParams(std::string_view name, Element value, Request* request
 }
 
 Status ReadRid(std::string_view name, Element value, Request* request) {
-  return ReadOneOrEach(name, value, &request->rid, ReadRequestName);
+  return ReadForEachPrompt(name, value, &request->rid, ReadRequestName);
 }
 
 Status ReadReturnLogprob(std::string_view name, Element value, Request* request) {
-  return ReadOneOrEach(name, value, &request->return_logprob, ReadBool);
+  return ReadForEachPrompt(name, value, &request->return_logprob, ReadBool);
 }
 
 template <OneOrEach<int32_t> Request::* kMember, int64_t kMin, int64_t kMax>
 Status ReadCounts(std::string_view name, Element value, Request* request) {
-  return ReadOneOrEach(name, value, &(request->*kMember),
-                       [](auto field, Element item, int32_t* out) {
-                         return ReadInt32(field, item, IntRange{kMin, kMax}, out);
-                       });
+  return ReadForEachPrompt(name, value, &(request->*kMember),
+                           [](auto field, Element item, int32_t* out) {
+                             return ReadInt32(field, item, IntRange{kMin, kMax}, out);
+                           });
 }
 
 // Ids for all prompts, or a list of ids (or null) for each.
@@ -142,15 +154,19 @@ Status ReadTokenIdsLogprob(std::string_view name, Element value, Request* reques
   if (value.get(list)) return WrongValue(name, "a list of token ids or of such lists", value);
   if (list.size() == 0) return OkStatus();
   if ((*list.begin()).is_number()) {
+    PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxLogprobIds, "token ids"));
     return ReadTokenIds(name, std::string(name), value, &out.values.emplace_back());
   }
+  PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxPrompts, "values"));
   out.is_list = true;
   for (Element item : list) {
     const std::string place = fmt::format("{}[{}]", name, out.values.size());
     std::vector<TokenId>& ids = out.values.emplace_back();
     if (item.is_null()) continue;
-    if (!item.is_array()) return WrongValueAt(name, place, "a list of token ids", item);
-    if (simdjson::dom::array(item).size() == 0) continue;
+    simdjson::dom::array asked;
+    if (item.get(asked)) return WrongValueAt(name, place, "a list of token ids", item);
+    if (asked.size() == 0) continue;
+    PORTICO_RETURN_IF_ERROR(CheckMembers(name, asked.size(), kMaxLogprobIds, "token ids"));
     PORTICO_RETURN_IF_ERROR(ReadTokenIds(name, place, item, &ids));
   }
   return OkStatus();

@@ -256,5 +256,37 @@ TEST(DecodeGenerate, TokenIdsForLogprobsComeOnceOrOnceAPrompt) {
   EXPECT_EQ(FieldAtFault(R"({"text":"a","token_ids_logprob":[]})"), "nothing");
 }
 
+// A list of half a million ids was read for a second, and an empty object for each of a million prompts became a gigabyte
+// of parameters, before the number was looked at.
+TEST(DecodeGenerate, ListsThatAreTooLongAreRefusedBeforeTheyAreRead) {
+  const auto repeated = [](const std::string& item, int count) {
+    std::string list = "[" + item;
+    for (int i = 1; i < count; ++i) list += "," + item;
+    return list + "]";
+  };
+  const auto fault = [](const std::string& field, const std::string& list) {
+    const auto request = Decode(R"({"text":"a",")" + field + "\":" + list + "}");
+    return std::string(MessageOf(request.status()));
+  };
+  // Items of the wrong kind: they would be named if they were read.
+  for (const char* field : {"rid", "return_logprob", "logprob_start_len", "top_logprobs_num",
+                            "sampling_params", "token_ids_logprob"}) {
+    const std::string most = field == std::string("token_ids_logprob") ? "1024" : "4096";
+    const std::string message = fault(field, repeated("1.5", 4097));
+    EXPECT_NE(message.find("must hold at most " + most), std::string::npos) << message;
+  }
+  EXPECT_NE(fault("sampling_params", R"({"stop_token_ids":)" + repeated("1.5", 4097) + "}")
+                .find("must hold at most 4096 token ids, got 4097"),
+            std::string::npos);
+  EXPECT_NE(fault("token_ids_logprob", "[" + repeated("1.5", 1025) + "]")
+                .find("must hold at most 1024 token ids, got 1025"),
+            std::string::npos);
+  std::string biases = R"("0":"x")";
+  for (int i = 1; i <= 16384; ++i) biases += ",\"" + std::to_string(i) + R"(":"x")";
+  EXPECT_NE(fault("sampling_params", R"({"logit_bias":{)" + biases + "}}")
+                .find("must hold at most 16384 token ids, got 16385"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace portico::api::sglang
