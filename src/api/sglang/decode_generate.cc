@@ -67,6 +67,17 @@ constexpr std::pair<std::string_view, std::string_view> kForeignNames[] = {
     {"min_tokens", "min_new_tokens"},        {"seed", "sampling_seed"},
     {"repeat_penalty", "repetition_penalty"}};
 
+// Beside sampling_params such a name would have no effect.
+bool IsSamplingName(std::string_view name) {
+  constexpr std::string_view kOwn[] = {"max_new_tokens", "min_new_tokens", "sampling_seed"};
+  const auto among = [name](const auto& names) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  };
+  return among(kOwn) || among(kSharedSampling) ||
+         std::any_of(std::begin(kForeignNames), std::end(kForeignNames),
+                     [name](const auto& foreign) { return foreign.first == name; });
+}
+
 Status ReadSamplingField(std::string_view name, Element value, NativeSampling* sampling) {
   if (name == "max_new_tokens") return ReadMaxNewTokens(value, sampling);
   if (value.is_null()) return OkStatus();
@@ -396,8 +407,13 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
     Status status;
     if (const auto* field = FindReader(kFields, name)) {
       status = field->read(name, value, &request);
-    } else if (!IsRefusedField(kRefusedNatively, name, value, &status)) {
-      status = RefuseOrNote(name, value, unknown_fields);
+    } else if (!IsRefusedField(kRefusedNatively, name, value, &status) &&
+               !IsRefusedField(name, value, &status)) {
+      if (IsSamplingName(name)) {
+        status = InvalidArgument(name, fmt::format("{} belongs into sampling_params", name));
+      } else {
+        NoteUnknown(name, unknown_fields);
+      }
     }
     PORTICO_RETURN_IF_ERROR(status);
   }

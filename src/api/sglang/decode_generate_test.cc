@@ -256,6 +256,16 @@ TEST(DecodeGenerate, TokenIdsForLogprobsComeOnceOrOnceAPrompt) {
   EXPECT_EQ(FieldAtFault(R"({"text":"a","token_ids_logprob":[]})"), "nothing");
 }
 
+// They had no effect, without a word.
+TEST(DecodeGenerate, SamplingParametersBesideTheirMapAreRefused) {
+  for (const char* name : {"temperature", "max_new_tokens", "max_tokens", "stop", "seed"}) {
+    const auto request = Decode(R"({"text":"a",")" + std::string(name) + R"(":1})");
+    EXPECT_EQ(FieldOf(request.status()), name);
+    EXPECT_EQ(MessageOf(request.status()), std::string(name) + " belongs into sampling_params");
+    EXPECT_TRUE(Decode(R"({"text":"a",")" + std::string(name) + R"(":null})").ok()) << name;
+  }
+}
+
 // A list of half a million ids was read for a second, and an empty object for each of a million prompts became a gigabyte
 // of parameters, before the number was looked at.
 TEST(DecodeGenerate, ListsThatAreTooLongAreRefusedBeforeTheyAreRead) {
