@@ -68,7 +68,9 @@ def test_only_errors_are_shown_where_nothing_else_is_wanted(start):
 
 
 @pytest.mark.parametrize("field, value", [("grammar", "root ::= \"a\""), ("mirostat", 2), ("typical_p", 0.5),
-                                          ("xtc_probability", 0.1), ("dry_multiplier", 0.8), ("n_predict", 5)])
+                                          ("xtc_probability", 0.1), ("dry_multiplier", 0.8), ("n_predict", 5),
+                                          ("n_probs", 3), ("top_a", 0.2), ("tfs_z", 0.9), ("t_max_predict_ms", 50),
+                                          ("logits_processors", ["my.Processor"])])
 def test_fields_of_llama_server_that_change_the_answer_are_refused(mock, field, value):
     answer = mock.chat("hello", max_tokens=2, **{field: value})
     assert answer.status_code == 400 and answer.json()["error"]["param"] == field
