@@ -1,14 +1,13 @@
 #include "app/gateway_loop.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <ctime>
 #include <optional>
-#include <thread>
 
+#include "app/command_tools.h"
 #include "app/gateway_service.h"
 #include "app/worker_file.h"
 #include "base/events/recorder.h"
@@ -69,7 +68,7 @@ void SayProgress(GatewayService& service, TimePoint started, TimePoint* next) {
 
 }  // namespace
 
-Status RunGateway(const RouteOptions& options, const std::vector<std::string>& words,
+Status RunGateway(const RouteOptions& options, const std::vector<std::string>* words,
                   std::string_view prefix, const sigset_t& signals,
                   const std::function<Status()>& tick) {
   auto service_options = ServiceOptionsOf(options);
@@ -95,8 +94,8 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>& w
   while (true) {
     if (file.has_value()) file->Tick((*service)->gateway());
     const int signal = sigtimedwait(&signals, nullptr, &kLook);
-    if (signal == SIGINT || signal == SIGTERM) break;
-    if (signal == SIGHUP && !words.empty()) Reload(words, prefix, **service);
+    if (signal == SIGINT || signal == SIGTERM || (signal == SIGHUP && words == nullptr)) break;
+    if (signal == SIGHUP) Reload(*words, prefix, **service);
     if (tick) PORTICO_RETURN_IF_ERROR(tick());
     if (!ready) ready = SayReady(options, **service);
     if (!ready) SayProgress(**service, started, &progress);
@@ -109,16 +108,10 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>& w
   }
   LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",
           options.shutdown_grace_period_secs);
-  std::thread impatient([&signals] {
-    int signal = 0;
-    do {
-      sigwait(&signals, &signal);
-    } while (signal == SIGHUP);
-    if (signal != SIGUSR1) _exit(130);
-  });
-  const bool finished = (*service)->Drain(FromSeconds(options.shutdown_grace_period_secs));
-  pthread_kill(impatient.native_handle(), SIGUSR1);
-  impatient.join();
+  const bool finished = [&] {
+    const SecondSignal second(signals, /*hangup_ends=*/words == nullptr);
+    return (*service)->Drain(FromSeconds(options.shutdown_grace_period_secs));
+  }();
   service->reset();
   events::Shutdown();
   LogInfo("stopped{}", finished ? "" : "; some requests were cut off");

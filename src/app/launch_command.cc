@@ -235,7 +235,7 @@ int LaunchCommand(int argc, char** argv) {
   const sigset_t signals = BlockSignals({SIGHUP, SIGUSR1});
   WorkerProcesses workers(std::move(commands));
   const Status ran =
-      RunGateway(route, options->router, kPrefix, signals, [&workers] { return workers.Tick(); });
+      RunGateway(route, &options->router, kPrefix, signals, [&workers] { return workers.Tick(); });
   LogInfo("stopping the workers");
   workers.Stop(kPatience);
   return ran.ok() ? 0 : Fail(MessageOf(ran), 1);
