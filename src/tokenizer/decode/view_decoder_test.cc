@@ -90,7 +90,7 @@ struct StopCut {
 
 StopCut CutAtStop(const std::vector<TokenId>& ids, std::vector<std::string> stops,
                   bool skip_special_tokens, bool no_stop_trim) {
-  const auto tokenizer = BytesAndSpecials();
+  static const auto tokenizer = BytesAndSpecials();
   ViewDecoder decoder(*tokenizer, skip_special_tokens);
   StopMatcher matcher(std::move(stops), no_stop_trim);
   StopCut cut;
