@@ -69,6 +69,7 @@ def test_a_server_that_is_gone_costs_no_attempt_on_its_other_ranks():
     gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--dp-aware",
                       "--policy", "round_robin", "--retry-max-retries", "2", "--worker-urls", gone.url, there.url)
     try:
+        gateway.wait_ready("/readiness")
         wait_until(lambda: [one["is_healthy"] for one in workers(gateway)] == [True] * 9, lambda: str(workers(gateway)))
         flushed = requests.post(gateway.url + "/flush_cache", timeout=60).json()
         assert len(flushed["workers"]) == 2, "once for each server"

@@ -11,7 +11,8 @@ def test_a_second_sigterm_ends_a_drain_whatever_other_signals_came():
     try:
         fleet.wait_healthy(1)
         with fleet.chat(stream=True, max_tokens=20_000) as answer:
-            next(answer.iter_lines())
+            lines = answer.iter_lines()
+            next(lines)
             process = fleet.gateway.process
             process.terminate()
             wait_until(lambda: "draining" in fleet.gateway.output(), fleet.gateway.output)

@@ -41,7 +41,7 @@ def generate(server, **body):
 
 
 def events(response):
-    lines = [line for line in response.iter_lines() if line.startswith(b"data: ")]
+    lines = [line for line in getattr(response, "lines", None) or response.iter_lines() if line.startswith(b"data: ")]
     assert lines[-1] == b"data: [DONE]"
     return [json.loads(line[6:]) for line in lines[:-1]]
 

@@ -224,7 +224,8 @@ def endless(server, **body):
     """A stream that runs until it is closed."""
     response = requests.post(server.url + "/generate", stream=True, timeout=60, json={
         "text": "one two", "stream": True, "sampling_params": {"max_new_tokens": 1900, "ignore_eos": True}, **body})
-    next(response.iter_lines())
+    response.lines = response.iter_lines()  # a dropped iterator closes the connection
+    next(response.lines)
     return response
 
 
