@@ -115,6 +115,17 @@ def cases(count, constrained, seed=24):
             yield path, body
 
 
+def as_sglang_spells(probs):
+    """Log-probabilities with parts of characters as SGLang decodes them, not as `bytes:\\xf0`."""
+    if isinstance(probs, dict):
+        return {key: as_sglang_spells(value) for key, value in probs.items()}
+    if isinstance(probs, list):
+        return [as_sglang_spells(value) for value in probs]
+    if not isinstance(probs, str) or not probs.startswith("bytes:"):
+        return probs
+    return probs[6:].encode().decode("unicode_escape").encode("latin-1").decode(errors="replace")
+
+
 def meaning(path, answer):
     """What must be the same in an answer: a list of (text, ids, finish, log-probabilities, prompt tokens)."""
     if path == "/generate":
@@ -127,7 +138,7 @@ def meaning(path, answer):
             probs = {k: meta.get(k) for k in ("output_token_logprobs", "input_token_logprobs", "output_top_logprobs",
                                               "input_top_logprobs", "output_token_ids_logprobs",
                                               "input_token_ids_logprobs") if k in meta}
-            out.append((row["text"], row["output_ids"], meta["finish_reason"], probs, meta["prompt_tokens"],
+            out.append((row["text"], row["output_ids"], meta["finish_reason"], as_sglang_spells(probs), meta["prompt_tokens"],
                         meta["completion_tokens"]))
         return out
     if "choices" not in answer:
@@ -141,7 +152,7 @@ def meaning(path, answer):
                      for p in probs["content"]]
         elif probs:
             probs = {k: probs[k] for k in ("tokens", "token_logprobs")}
-        out.append((text or "", choice["finish_reason"], choice.get("matched_stop"), probs))
+        out.append((text or "", choice["finish_reason"], choice.get("matched_stop"), as_sglang_spells(probs)))
     return out
 
 

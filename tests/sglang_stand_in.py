@@ -206,6 +206,9 @@ class Scheduler:
 
     def on_UpdateWeightFromDiskReqInput(self, message):
         assert message.load_format is not None
+        assert not (message.flush_cache and self.running and not self.paused), "the cache is flushed while requests run"
+        print(f"weights: flush_cache {message.flush_cache}, token_step {message.token_step}, "
+              f"torch_empty_cache {message.torch_empty_cache}", file=sys.stderr)
         good = os.path.isdir(message.model_path)
         if good and message.weight_version:
             self.weight_version = message.weight_version

@@ -112,6 +112,31 @@ def test_a_prompt_longer_than_the_context_names_both_numbers(mock):
     assert answer.status_code == 400 and str(context) in message and str(context + 10) in message
 
 
+@pytest.mark.parametrize("asked", [100_000_000, 3_000_000_000, 2**63 - 1])
+@pytest.mark.parametrize("path, field, body", [
+    (CHAT, "max_tokens", {"messages": HELLO}), (CHAT, "max_completion_tokens", {"messages": HELLO}),
+    (COMPLETIONS, "max_tokens", {"prompt": "Hello!"}), ("/generate", "max_new_tokens", {"text": "Hello!"})])
+def test_an_answer_longer_than_the_context_hears_of_the_context_however_long(mock, path, field, body, asked):
+    # Beyond 32 bits it was "must be an integer of at least 1".
+    more = {"sampling_params": {field: asked}} if path == "/generate" else {field: asked}
+    answer = post(mock, path, {**body, **more})
+    assert answer.status_code == 400
+    assert "Requested token count exceeds the model's maximum context length of 32768 tokens" in answer.text
+    assert f"{asked} tokens for the completion" in answer.text and field in answer.text
+
+
+@pytest.mark.parametrize("body, text", [
+    ({"min_tokens": 3_000_000_000}, "min_tokens must be an integer from 0 to 2147483647, got 3000000000"),
+    ({"top_k": 3_000_000_000}, "top_k must be -1 (all tokens) or an integer from 1 to 2147483647, got 3000000000"),
+    ({"n": 3_000_000_000}, "n must be an integer from 1 to 128, got 3000000000"),
+    ({"priority": 2**40}, "priority must be an integer from -2147483647 to 2147483647, got 1099511627776"),
+    ({"max_tokens": 2**63}, "max_tokens must be an integer from 1 to 9223372036854775807, got 9223372036854775808"),
+    ({"max_tokens": 0}, "max_tokens must be an integer of at least 1, got 0")])
+def test_a_number_out_of_range_hears_its_true_range(mock, body, text):
+    answer = post(mock, CHAT, {"messages": HELLO, **body})
+    assert answer.status_code == 400 and text in answer.json()["error"]["message"]
+
+
 def test_a_model_that_is_not_served_is_a_404(mock):
     error = post(mock, CHAT, {"messages": HELLO, "model": "other"})
     assert error.status_code == 404
@@ -163,7 +188,7 @@ def test_a_stream_has_one_event_a_token_and_ends_with_done(mock):
     lines = events(answer)
     assert lines[-1] == "[DONE]"
     chunks = [json.loads(line) for line in lines[:-1]]
-    assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert chunks[0]["choices"][0]["delta"] == {"role": "assistant", "content": "", "reasoning_content": None}
     assert chunks[-1]["choices"] == [] and chunks[-1]["usage"]["completion_tokens"] == 9
     assert chunks[-2]["choices"][0]["finish_reason"] == "length"
     assert len(chunks) == 1 + 9 + 1 + 1

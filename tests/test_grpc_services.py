@@ -144,7 +144,7 @@ def test_scheduler_says_what_stopped_it(mock, client):
     ({"mm_inputs": {"image_urls": ["x"]}}, "mm_inputs"), ({"lora_id": "x"}, "lora_id"),
     ({"input_embeds": [0.5]}, "input_embeds"), ({"custom_logit_processor": "x"}, "custom_logit_processor"),
     ({"return_hidden_states": True}, "return_hidden_states"), ({"token_ids_logprob": [1]}, "token_ids_logprob"),
-    ({"disaggregated_params": {}}, "bootstrap_room"), ({"data_parallel_rank": 2}, "data_parallel_rank"),
+    ({"disaggregated_params": {"bootstrap_room": 3}}, "bootstrap_room"), ({"data_parallel_rank": 2}, "data_parallel_rank"),
     ({"sampling_params": {"regex": "a"}}, "regex"), ({"sampling_params": {"top_p": 1.5}}, "top_p"),
     ({"sampling_params": {"top_k": -2}}, "top_k"), ({"sampling_params": {"logit_bias": {"x": 1}}}, "logit_bias"),
     ({"sampling_params": {"logit_bias": {"99999999": 1}}}, "logit_bias"), ({"sampling_params": {"n": 200}}, "n"),

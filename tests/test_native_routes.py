@@ -255,7 +255,7 @@ def test_a_shared_query_is_computed_once(demo):
 
 
 @pytest.mark.parametrize("change, field", [
-    ({"query": None}, "query"), ({"query": 7}, "query"), ({"items": []}, "items"), ({"items": 7}, "items"),
+    ({"query": None}, "query"), ({"query": 7}, "query"), ({"items": None}, "items"), ({"items": 7}, "items"),
     ({"items": ["a", 7]}, "items"), ({"items": [[1]]}, "items"), ({"label_token_ids": None}, "label_token_ids"),
     ({"label_token_ids": []}, "label_token_ids"), ({"label_token_ids": ["a"]}, "label_token_ids"),
     ({"label_token_ids": [99999999]}, "label_token_ids"), ({"apply_softmax": "yes"}, "apply_softmax"),

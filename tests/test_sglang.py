@@ -232,6 +232,37 @@ def test_weights_are_updated_from_a_folder(server, tmp_path):
     assert "Failed to find the weights" in answer.text
 
 
+def test_requests_are_aborted_before_their_weights_are_replaced(slow):
+    # Its scheduler makes nothing of abort_all_requests, and dies where its cache is flushed while requests run.
+    answers = []
+    body = {"text": "one two", "sampling_params": {"max_new_tokens": 1900, "ignore_eos": True}}
+    threads = [threading.Thread(target=lambda: answers.append(generate(slow, **body).json())) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: slow.metric("portico_requests_running") + slow.metric("portico_requests_waiting") == 3,
+               "they do not all run")
+    answer = requests.post(slow.url + "/update_weights_from_disk", timeout=60,
+                           json={"model_path": str(DEMO), "abort_all_requests": True})
+    assert answer.status_code == 200, answer.text
+    for thread in threads:
+        thread.join(60)
+    assert [answer["meta_info"]["finish_reason"]["type"] for answer in answers] == ["abort"] * 3
+    assert generate(slow, text="a", sampling_params={"max_new_tokens": 2}).status_code == 200
+
+
+def test_what_an_update_asks_for_reaches_the_scheduler_or_is_refused_by_name(start):
+    server = start(*flags())
+    url = server.url + "/update_weights_from_disk"
+    body = {"model_path": str(DEMO), "flush_cache": False, "token_step": 7, "torch_empty_cache": True, "keep_pause": True}
+    assert requests.post(url, json=body, timeout=60).status_code == 200
+    assert "weights: flush_cache False, token_step 7, torch_empty_cache True" in server.output()
+    assert requests.get(server.url + "/get_server_info", timeout=60).json()["is_pause"] is True
+    assert requests.post(server.url + "/continue_generation", timeout=60).status_code == 200
+    for wrong in ({"token_step": "7"}, {"draft_only": True}, {"manifest": []}):
+        answer = requests.post(url, json={"model_path": str(DEMO), **wrong}, timeout=60)
+        assert answer.status_code == 400 and answer.json()["error"]["param"] == next(iter(wrong)), answer.text
+
+
 def test_embeddings_come_from_an_embedding_engine(start):
     server = start(*flags("--is-embedding"))
     answer = requests.post(server.url + "/v1/embeddings", json={"input": ["one", "two words", "one"]}, timeout=60).json()

@@ -115,7 +115,7 @@ class ChatTemplate:
     def special_tokens_map(self) -> dict[str, str]: ...
     @property
     def content_is_list(self) -> bool:
-        """Whether the template wants a message's content as a list of parts."""
+        """Whether the template shows the texts of a user's content that is a list of parts."""
     def render(self, conversation: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None,
                documents: Sequence[Mapping[str, Any]] | None = None, chat_template: str | None = None,
                add_generation_prompt: bool = False, continue_final_message: bool | str = False,

@@ -127,8 +127,10 @@ void BindChatTemplate(nb::module_& module) {
       .def_prop_ro("templates", [](const PyChatTemplate& self) { return DictOf(self.templates()); })
       .def_prop_ro("special_tokens_map",
                    [](const PyChatTemplate& self) { return DictOf(self.special_tokens()); })
-      .def_prop_ro("content_is_list",
-                   [](const PyChatTemplate& self) { return self.chat().content_is_list(); });
+      .def_prop_ro("content_is_list", [](const PyChatTemplate& self) {
+        constexpr auto kUser = static_cast<size_t>(MessageKind::kUser);
+        return self.chat().facts(/*with_tools=*/false).content[kUser].takes_parts;
+      });
   module.def("templates_of_folder", &TemplatesOfFolder, nb::arg("path"));
   DefineRender(chat, "render", &Render);
   DefineRender(chat, "render_with_spans", &RenderSpans);

@@ -100,7 +100,8 @@ void SetState(PyTokenizer& self, nb::tuple state) {
   std::string text(source.c_str(), source.size());
   bool is_path = nb::cast<bool>(state[0]);
   std::shared_ptr<const Tokenizer> made =
-      Take(is_path ? Tokenizer::Load(text) : Tokenizer::FromJson(text));
+      Take(is_path ? Tokenizer::Load(text, {.added_tokens = AddedTokensRule::kFile})
+                   : Tokenizer::FromJson(text));
   new (&self) PyTokenizer(std::move(made), is_path, std::move(text));
   self.set_limits({});
   if (!state[2].is_none()) {

@@ -19,7 +19,8 @@ std::unique_ptr<PyTokenizer> FromPath(const std::string& path) {
   StatusOr<std::shared_ptr<const Tokenizer>> made = std::shared_ptr<const Tokenizer>();
   {
     nb::gil_scoped_release release;
-    made = Tokenizer::Load(path);
+    // The package `tokenizers` reads no other file.
+    made = Tokenizer::Load(path, {.added_tokens = AddedTokensRule::kFile});
   }
   return std::make_unique<PyTokenizer>(Take(std::move(made)), true, path);
 }

@@ -1,5 +1,7 @@
 #include "api/route_table.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <limits>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "api/authorization.h"
 #include "api/browser_rules.h"
 #include "api/reply.h"
+#include "text/byte_order_mark.h"
 
 namespace portico::api {
 namespace {
@@ -57,6 +60,24 @@ std::string WrongType(BodyType body, std::string_view header) {
              ? "The body must be JSON (content-type: application/json), not " + std::string(header)
              : "The body must be a form (content-type: multipart/form-data), not " +
                    std::string(header);
+}
+
+// What a body is compressed with that does not say so: no JSON begins like these.
+std::string_view UnsaidCoding(std::string_view body) {
+  if (body.starts_with("\x1F\x8B")) return "gzip";
+  if (body.starts_with("\x28\xB5\x2F\xFD")) return "zstd";
+  return {};
+}
+
+// RFC 9110, 15.5.16: the answer says which codings are read.
+HttpResponse CodingRefused(const HttpRequest& request, const ApiContext& api,
+                           std::string_view coding) {
+  HttpResponse response = ErrorResponse(
+      request, api, 415,
+      fmt::format("The body is encoded ({}), which this server does not read: send it as it is",
+                  coding));
+  response.headers.emplace_back("accept-encoding", "identity");
+  return response;
 }
 
 // 0 where the length is not declared.
@@ -139,6 +160,10 @@ std::optional<HttpResponse> RouteTable::Check(HttpRequest& head, const ApiContex
   if (!Takes(route->body, type) && HasBody(head)) {
     return ErrorResponse(head, api, 415, WrongType(route->body, type));
   }
+  if (const std::string_view coding = head.BodyCoding();
+      !coding.empty() && route->body != BodyType::kNone && HasBody(head)) {
+    return CodingRefused(head, api, fmt::format("content-encoding: {:.64}", coding));
+  }
   if (const size_t most = MaxBody(*route); DeclaredBody(head) > most) {
     return ErrorResponse(
         head, api, 413,
@@ -177,7 +202,15 @@ void RouteTable::Dispatch(std::unique_ptr<net::Exchange> exchange, ShardContext&
       return exchange->Respond(*std::move(refusal));
     }
   }
-  static_cast<const Route*>(exchange->request.route)->handler(std::move(exchange), shard);
+  const Route& route = *static_cast<const Route*>(exchange->request.route);
+  if (route.body == BodyType::kJson) {
+    if (const std::string_view coding = UnsaidCoding(exchange->request.body); !coding.empty()) {
+      return exchange->Respond(CodingRefused(exchange->request, shard.api, coding));
+    }
+    const Status mark = DropByteOrderMark(&exchange->request.body);
+    if (!mark.ok()) return ReplyError(*exchange, shard.api, mark);
+  }
+  route.handler(std::move(exchange), shard);
 }
 
 }  // namespace portico::api

@@ -52,11 +52,11 @@ class RouteTable {
   // With a JSON body as large as the server allows; GET has none.
   void Add(std::string_view method, std::string_view path, Access access, RouteHandler handler);
 
-  // Looks at a head: browser rules (api/browser_rules.h), route, key, media type, declared length. An admitted
+  // Looks at a head: browser rules (api/browser_rules.h), route, key, media type, coding, declared length. An admitted
   // one has its Route in `head.route`. Any shard.
   net::HeadVerdict Admit(net::HttpRequest& head, const ApiContext& api) const;
   // Hands an admitted request to its handler. One that no head check has seen (a gRPC method's, a token front's)
-  // is looked at here, but for the browser rules.
+  // is looked at here, but for the browser rules. JSON comes to its handler without a byte order mark.
   void Dispatch(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) const;
 
   // In the order of Add().

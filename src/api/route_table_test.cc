@@ -164,6 +164,29 @@ TEST_F(Admission, ABodyIsOfTheTypeThatItsRouteTakes) {
             415);
 }
 
+// "The body is not valid UTF-8" was all that a client heard that compresses its bodies.
+TEST_F(Admission, ABodyInACodingIsRefusedByTheCodingsName) {
+  const auto ask = [&](const char* method, const char* path, net::Headers headers) {
+    headers.insert(headers.end(), {{"authorization", "Bearer user"}, {"content-length", "9"}});
+    net::HttpRequest request = Request(method, path, std::move(headers));
+    return table_.Admit(request, api_).refusal;
+  };
+  for (const char* coding : {"gzip", "GZIP", "br, gzip", "identity, zstd", "deflate"}) {
+    for (const char* path : {"/key", "/form"}) {
+      const auto refusal = ask("POST", path, {{"content-encoding", coding}});
+      ASSERT_TRUE(refusal.has_value()) << path << coding;
+      EXPECT_EQ(refusal->status, 415);
+    }
+  }
+  const auto refusal = ask("POST", "/key", {{"content-encoding", "identity, zstd"}});
+  EXPECT_THAT(refusal->body, HasSubstr("content-encoding: zstd"));
+  EXPECT_THAT(refusal->headers, testing::Contains(testing::Pair("accept-encoding", "identity")));
+  EXPECT_FALSE(ask("POST", "/key", {{"content-encoding", "identity"}}).has_value());
+  EXPECT_FALSE(ask("POST", "/key", {{"content-encoding", ""}}).has_value());
+  // Nobody reads it.
+  EXPECT_FALSE(ask("GET", "/key", {{"content-encoding", "gzip"}}).has_value());
+}
+
 TEST_F(Admission, ADeclaredBodyFitsItsRoute) {
   const auto post = [&](const char* method, const char* path, const char* length) {
     return Ask(method, path, {{"content-length", length}});

@@ -99,7 +99,9 @@ int DetokenizeCommand(int argc, char** argv) {
   std::vector<TokenId> ids;
   bool jsonl = false;
   bool skip = false;
+  TokenizerLoadOptions load;
   AddTokenizerPath(&app, &path)->required();
+  AddAddedTokens(&app, &load.added_tokens);
   AddJsonLines(&app, &jsonl);
   app.add_flag("--skip-special-tokens", skip, "Leave special tokens out");
   app.add_option("ids", ids, "The ids; by default numbers from standard input");
@@ -110,7 +112,7 @@ int DetokenizeCommand(int argc, char** argv) {
       "--tokenizer-path models/demo\n\n"
       "Ids that are not in the vocabulary have no text; they are reported on standard error.");
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
-  StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path);
+  StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path, load);
   if (!tokenizer.ok()) {
     std::cerr << "portico detokenize: " << MessageOf(tokenizer.status()) << "\n";
     return kFailed;

@@ -170,6 +170,7 @@ HttpService::HttpService(const ServeOptions& options)
       load_(
           std::make_shared<net::ServerLoad>(static_cast<size_t>(options.max_inflight_body_bytes))),
       pool_(std::in_place, PoolThreads(), kMaxPooledTasks) {
+  if (options.accept_any_model) models_.AcceptAnyName();
   Share(options, &api_);
   api_.server_info = OptionsAsJson(options);
   routes_ = api::MakeRouteTable();

@@ -9,6 +9,7 @@
 #include "app/program_path.h"
 #include "app/read_file.h"
 #include "app/sglang_model.h"
+#include "app/template_log.h"
 #include "app/token_model.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -19,9 +20,11 @@
 #include "engine/mock/mock_engine.h"
 #include "message/sampling_ranges.h"
 #include "service/declared_format.h"
+#include "service/end_tokens.h"
 #include "template/pair_template.h"
 #include "text/json.h"
 #include "tokenizer/load/tokenizer_config.h"
+#include "tokenizer/pipeline.h"
 
 namespace portico {
 namespace {
@@ -157,7 +160,7 @@ struct TokenizerSource {
 
 Status LoadText(const ModelOptions& options, const TokenizerSource& source, ServingModel* model) {
   model->tokenizer_path = source.path;
-  auto tokenizer = Tokenizer::Load(source.path, source.lower_case);
+  auto tokenizer = Tokenizer::Load(source.path, {.lower_case = source.lower_case});
   if (!tokenizer.ok()) {
     return Error(
         tokenizer.status().code(),
@@ -166,25 +169,41 @@ Status LoadText(const ModelOptions& options, const TokenizerSource& source, Serv
   }
   model->tokenizer = *std::move(tokenizer);
   model->conversation_cache = std::make_shared<ConversationCache>(model->tokenizer);
+  if (const std::string& note = model->tokenizer->pipeline().parts().added_tokens_note;
+      !note.empty()) {
+    LogInfo("model `{}`: the added tokens are those of the tokenizer's file alone: {}", model->id,
+            note);
+  }
   PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(source.path));
+  model->end_token_ids = EndTokensOf(*model->tokenizer, config.eos_token);
   if (options.chat_template.empty()) {
     const std::string main = MainTemplate(config.chat_templates);
     LoadTemplates(std::move(config), model);
-    return ReadOutputFormat(options, main, source.path, model);
+    PORTICO_RETURN_IF_ERROR(ReadOutputFormat(options, main, source.path, model));
+  } else {
+    PORTICO_ASSIGN_OR_RETURN(std::string given, GivenTemplate(options.chat_template));
+    ReadPairs(given, model);
+    PORTICO_RETURN_IF_ERROR(ReadOutputFormat(options, given, source.path, model));
+    PORTICO_ASSIGN_OR_RETURN(
+        model->chat_template,
+        ChatTemplate::FromSource(std::move(given), config.NamedSpecialTokens()));
   }
-  PORTICO_ASSIGN_OR_RETURN(std::string given, GivenTemplate(options.chat_template));
-  ReadPairs(given, model);
-  PORTICO_RETURN_IF_ERROR(ReadOutputFormat(options, given, source.path, model));
-  PORTICO_ASSIGN_OR_RETURN(model->chat_template,
-                           ChatTemplate::FromSource(std::move(given), config.NamedSpecialTokens()));
+  LogTemplateFacts(*model);
   return OkStatus();
 }
 
 StatusOr<std::unique_ptr<Engine>> MakeMock(const ModelOptions& options, const std::string& path,
-                                           const Tokenizer& tokenizer) {
+                                           const ServingModel& model) {
+  const Tokenizer& tokenizer = *model.tokenizer;
   MockEngineOptions mock;
   mock.model_path = path;
   mock.vocab_size = tokenizer.vocab_size();
+  if (const auto source = llama::FindModel(path); source.ok() && source->is_folder) {
+    PORTICO_ASSIGN_OR_RETURN(const auto generation, llama::ReadGeneration(source->path));
+    mock.eos_token_ids = generation.eos_token_ids;
+  }
+  mock.eos_token_ids =
+      JoinEndTokens(std::move(mock.eos_token_ids), model.end_token_ids, mock.vocab_size);
   mock.context_length = options.context_length > 0 ? options.context_length : kMockContextLength;
   for (TokenId id = 0; id < tokenizer.vocab_size(); ++id) {
     if (tokenizer.IsSpecial(id)) mock.special_ids.push_back(id);
@@ -214,10 +233,9 @@ StatusOr<std::unique_ptr<Engine>> MakeMock(const ModelOptions& options, const st
   return NewMockEngine(std::move(mock));
 }
 
-StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const std::string& path,
-                                            const SharedResources& shared,
-                                            const LoadProgress& progress, ServingModel* model,
-                                            TokenizerSource* tokenizer) {
+StatusOr<std::unique_ptr<llama::LlamaModel>> LoadLlama(
+    const ModelOptions& options, const std::string& path, const SharedResources& shared,
+    const LoadProgress& progress, ServingModel* model, TokenizerSource* tokenizer) {
   llama::ModelOptions wanted;
   wanted.path = path;
   wanted.dtype = options.dtype;
@@ -237,7 +255,14 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const s
   model->prompts = loaded->info().prompts;
   model->judge = loaded->info().judge;
   if (options.sampling_defaults == "model") model->defaults = loaded->info().defaults;
+  return loaded;
+}
 
+// For a model whose tokenizer is loaded.
+StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options,
+                                            std::unique_ptr<llama::LlamaModel> loaded,
+                                            const SharedResources& shared,
+                                            const ServingModel& model) {
   llama::LlamaEngineOptions engine;
   if (options.max_running_requests > 0) engine.max_running_requests = options.max_running_requests;
   engine.max_queued_requests = options.max_queued_requests;
@@ -248,8 +273,9 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options, const s
   engine.mapped_bytes = shared.mapped_bytes;
   engine.enable_prefix_cache = !options.disable_radix_cache;
   engine.return_original_logprob = options.return_original_logprob;
+  engine.end_token_ids = model.end_token_ids;
   PORTICO_ASSIGN_OR_RETURN(auto made, llama::NewLlamaEngine(std::move(loaded), engine));
-  LogInfo("model `{}`: {}", model->id, made->description());
+  LogInfo("model `{}`: {}", model.id, made->description());
   return std::unique_ptr<Engine>(std::move(made));
 }
 
@@ -311,6 +337,13 @@ StatusOr<std::unique_ptr<Engine>> MakeSglang(const ModelOptions& options, const 
     model->defaults = generation.defaults;
   }
   return engine;
+}
+
+// To be called when the model has its engine and its tokenizer.
+void TakeEndTokens(ServingModel* model) {
+  const EngineInfo& engine = model->engine->info();
+  std::vector<TokenId> of_tokenizer = std::move(model->end_token_ids);
+  model->end_token_ids = JoinEndTokens(engine.eos_token_ids, of_tokenizer, engine.vocab_size);
 }
 
 // Some published folders have a token or two more than the model has rows; the service refuses those ids.
@@ -385,8 +418,10 @@ StatusOr<std::unique_ptr<ServingModel>> MakeRemoteModel(const ModelOptions& opti
     model->joins_pairs = like->joins_pairs;
     model->plain_pair_template = like->plain_pair_template;
     model->judge = like->judge;
+    model->end_token_ids = like->end_token_ids;
   }
   CompareVocabularies(*model);
+  TakeEndTokens(model.get());
   return model;
 }
 
@@ -414,6 +449,7 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& opt
   model->id = ModelId(options);
 
   TokenizerSource tokenizer{path};
+  std::unique_ptr<llama::LlamaModel> loaded;
   if (options.engine == "sglang") {
     PORTICO_ASSIGN_OR_RETURN(model->engine,
                              MakeSglang(options, path, shared, progress, model.get(), &tokenizer));
@@ -422,16 +458,23 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& opt
     model->engine = std::move(remote.engine);
     if (options.model_path.empty()) tokenizer.path = remote.tokenizer_path;
   } else if (!mock) {
-    PORTICO_ASSIGN_OR_RETURN(model->engine,
-                             MakeLlama(options, path, shared, progress, model.get(), &tokenizer));
+    PORTICO_ASSIGN_OR_RETURN(loaded,
+                             LoadLlama(options, path, shared, progress, model.get(), &tokenizer));
   }
   if (!options.tokenizer_path.empty()) tokenizer.path = options.tokenizer_path;
   PORTICO_RETURN_IF_ERROR(LoadText(options, tokenizer, model.get()));
   if (mock) {
-    PORTICO_ASSIGN_OR_RETURN(model->engine, MakeMock(options, path, *model->tokenizer));
+    PORTICO_ASSIGN_OR_RETURN(model->engine, MakeMock(options, path, *model));
+  } else if (loaded != nullptr) {
+    PORTICO_ASSIGN_OR_RETURN(model->engine, MakeLlama(options, std::move(loaded), shared, *model));
   }
   CompareVocabularies(*model);
+  TakeEndTokens(model.get());
   const EngineInfo& info = model->engine->info();
+  if (info.task == ModelTask::kGenerate) {
+    LogInfo("model `{}`: an answer ends with {}", model->id,
+            SpellTokens(*model->tokenizer, model->end_token_ids));
+  }
   if (shared.grammars != nullptr && info.can.grammars && !info.can.compiles_grammars) {
     PORTICO_ASSIGN_OR_RETURN(model->grammar_model,
                              shared.grammars->AddModel(grammar::MakeVocabulary(

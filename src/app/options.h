@@ -96,8 +96,9 @@ struct ServeOptions {
       allowed_host;  // separated by commas or spaces; counts where host is a loopback address
   bool enable_metrics = true;                         // cannot be false
   std::string reasoning_field = "reasoning_content";  // reasoning_content, reasoning
-  std::optional<bool> incremental_streaming_output;   // absent: over gRPC, not over HTTP
-  bool speech = false;                                // a pipeline runs beside the models
+  bool accept_any_model = false;  // requests with a name that is not served go to the default model
+  std::optional<bool> incremental_streaming_output;  // absent: over gRPC, not over HTTP
+  bool speech = false;                               // a pipeline runs beside the models
   std::string pipeline;  // its file; empty with `speech`: the bundled one
   std::vector<std::pair<std::string, std::string>> pipeline_overrides;  // not of the table
   double drain_timeout = 30;                                            // seconds

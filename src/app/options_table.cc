@@ -284,6 +284,12 @@ constexpr Option kTable[] = {
      .help = "Name of the reasoning field in chat answers; reasoning is vLLM's.",
      .choices = "reasoning_content|reasoning"},
     {.group = "Serving",
+     .name = "accept-any-model",
+     .member = &ServeOptions::accept_any_model,
+     .help = "Answers requests for any model name with the default model, as SGLang and llama.cpp "
+             "do; by default names that are not served return 404. The name default always means "
+             "the default model."},
+    {.group = "Serving",
      .name = "incremental-streaming-output",
      .member = &ServeOptions::incremental_streaming_output,
      .help = "Native streams send deltas instead of the whole text so far. If unset: deltas over "

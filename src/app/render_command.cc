@@ -31,6 +31,7 @@ Examples:
 struct RenderArguments {
   std::string template_file;
   std::string tokenizer_path;
+  TokenizerLoadOptions load;
   std::string input;
   bool raw = false;
   bool source = false;
@@ -54,7 +55,8 @@ StatusOr<RenderSetup> MakeSetup(const RenderArguments& arguments) {
     PORTICO_ASSIGN_OR_RETURN(setup.config, LoadTokenizerConfig(arguments.tokenizer_path));
     special_tokens = setup.config.NamedSpecialTokens();
     if (arguments.jsonl) {
-      PORTICO_ASSIGN_OR_RETURN(setup.tokenizer, Tokenizer::Load(arguments.tokenizer_path));
+      PORTICO_ASSIGN_OR_RETURN(setup.tokenizer,
+                               Tokenizer::Load(arguments.tokenizer_path, arguments.load));
     }
   }
   if (arguments.template_file.empty()) {
@@ -122,6 +124,7 @@ int RenderCommand(int argc, char** argv) {
   app.add_option("--template", arguments.template_file, "Chat template file");
   app.add_option("--tokenizer-path", arguments.tokenizer_path,
                  "Folder of a model, for its templates and special tokens");
+  AddAddedTokens(&app, &arguments.load.added_tokens);
   app.add_flag("--raw", arguments.raw, "Pass the messages to the template unchanged");
   app.add_flag("--source", arguments.source, "Each request contains its own template and context");
   AddJsonLines(&app, &arguments.jsonl);

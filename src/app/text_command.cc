@@ -15,6 +15,22 @@ CLI::Option* AddTokenizerPath(CLI::App* app, std::string* path) {
       "A folder with tokenizer.json, or a tokenizer.json, tiktoken, .model or .gguf file");
 }
 
+void AddAddedTokens(CLI::App* app, AddedTokensRule* rule) {
+  *rule = AddedTokensRule::kFolder;
+  app->add_option_function<std::string>(
+         "--added-tokens",
+         [rule](const std::string& value) {
+           *rule = value == "file"     ? AddedTokensRule::kFile
+                   : value == "folder" ? AddedTokensRule::kFolder
+                                       : AddedTokensRule::kAutoTokenizer;
+         },
+         "A folder's added tokens: auto (those of transformers' AutoTokenizer, as in serve), "
+         "folder "
+         "(the same, but with the flags that the files give them; the default) or file (those of "
+         "the tokenizer's file)")
+      ->check(CLI::IsMember({"auto", "folder", "file"}));
+}
+
 void AddJsonLines(CLI::App* app, bool* jsonl) {
   app->add_flag(
       "--jsonl", *jsonl,

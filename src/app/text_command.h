@@ -5,9 +5,13 @@
 #include <optional>
 #include <string>
 
+#include "tokenizer/tokenizer.h"
+
 namespace portico {
 
 CLI::Option* AddTokenizerPath(CLI::App* app, std::string* path);
+// --added-tokens: whose a folder's are. These commands start from what its files say of a token: kFolder.
+void AddAddedTokens(CLI::App* app, AddedTokensRule* rule);
 void AddJsonLines(CLI::App* app, bool* jsonl);
 
 // Parses the words behind the command's name. An exit status where the command ends here: for --help, or after it has

@@ -172,7 +172,9 @@ int TokenizeCommand(int argc, char** argv) {
   bool no_special = false;
   bool ids_only = false;
   bool explain = false;
+  TokenizerLoadOptions load;
   AddTokenizerPath(&app, &path);
+  AddAddedTokens(&app, &load.added_tokens);
   AddJsonLines(&app, &jsonl);
   app.add_flag("--component", component, "Requests contain a normalizer, pre_tokenizer or decoder");
   app.add_flag("--truncation-padding", truncation_padding,
@@ -180,7 +182,8 @@ int TokenizeCommand(int argc, char** argv) {
   app.add_flag("--no-special-tokens", no_special, "Add no special tokens");
   app.add_flag("--ids", ids_only, "Print the ids only");
   app.add_flag("--explain", explain,
-               "Describe the tokenizer's components, and where transformers differs");
+               "Describe the tokenizer's components, where each added token is from, and where "
+               "transformers differs");
   app.add_option("text", text, "The text; by default standard input");
   app.footer(
       "Examples:\n"
@@ -194,13 +197,14 @@ int TokenizeCommand(int argc, char** argv) {
     std::cerr << "portico tokenize: --tokenizer-path is missing (--help shows examples)\n";
     return kUsageError;
   }
-  StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path);
+  StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path, load);
   if (!tokenizer.ok()) {
     std::cerr << "portico tokenize: " << MessageOf(tokenizer.status()) << "\n";
     return kFailed;
   }
   if (explain) {
     std::cout << (*tokenizer)->Describe() << "\n";
+    for (const std::string& line : AddedTokenOrigins(**tokenizer)) std::cout << line << "\n";
     for (const std::string& difference : AutoTokenizerDifferencesOf(path)) {
       std::cout << difference << "\n";
     }

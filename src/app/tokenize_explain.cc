@@ -1,10 +1,14 @@
 #include "app/tokenize_explain.h"
 
 #include <filesystem>
+#include <map>
 #include <system_error>
+#include <utility>
 
+#include "text/json_writer.h"
 #include "tokenizer/load/load_model.h"
 #include "tokenizer/load/mapped_file.h"
+#include "tokenizer/pipeline.h"
 
 namespace portico {
 namespace {
@@ -42,7 +46,39 @@ Json NormalizerOf(const std::string& file) {
   return read.ok() ? normalizer : Json();
 }
 
+std::string FlagsOf(const tokenizer::AddedToken& token) {
+  std::string flags;
+  for (const auto& [set, name] :
+       {std::pair(token.special, "special"), std::pair(token.normalized, "normalized"),
+        std::pair(token.single_word, "single word"), std::pair(token.lstrip, "lstrip"),
+        std::pair(token.rstrip, "rstrip")}) {
+    if (set) flags += (flags.empty() ? "" : ", ") + std::string(name);
+  }
+  return flags.empty() ? flags : " (" + flags + ")";
+}
+
 }  // namespace
+
+std::vector<std::string> AddedTokenOrigins(const Tokenizer& tokenizer) {
+  const tokenizer::Pipeline& pipeline = tokenizer.pipeline();
+  const tokenizer::PipelineParts& parts = pipeline.parts();
+  const std::string own = parts.description.empty() ? "tokenizer.json" : parts.description;
+  std::vector<std::string> lines;
+  if (!parts.added_tokens_note.empty()) {
+    lines.push_back("The added tokens are those of the " + own +
+                    " alone, as AutoTokenizer cannot load this folder: " + parts.added_tokens_note +
+                    ".");
+  }
+  const std::map<TokenId, tokenizer::AddedTokens::Entry> by_id(
+      pipeline.added_tokens().entries().begin(), pipeline.added_tokens().entries().end());
+  for (const auto& [id, entry] : by_id) {
+    std::string text;
+    AppendJsonString(entry.token.content, &text);
+    lines.push_back("added token " + std::to_string(id) + " " + text + FlagsOf(entry.token) +
+                    " of " + (entry.token.source.empty() ? own : entry.token.source));
+  }
+  return lines;
+}
 
 std::vector<std::string> AutoTokenizerDifferences(std::string_view tokenizer_class,
                                                   const Json& normalizer, bool has_spm) {

@@ -7,8 +7,13 @@
 
 #include "text/json.h"
 #include "tokenizer/load/tokenizer_config.h"
+#include "tokenizer/tokenizer.h"
 
 namespace portico {
+
+// One line an added token, by id: the id, the text, its flags, and the file that names it; before them why other files
+// than the tokenizer's own name none, where that is so.
+std::vector<std::string> AddedTokenOrigins(const Tokenizer& tokenizer);
 
 // Sentences on what transformers' AutoTokenizer (5.23) makes of this tokenizer.json in another way than the file says,
 // and Portico and the package `tokenizers` follow. AutoTokenizer builds the tokenizers of some classes anew from the

@@ -31,6 +31,10 @@ Status InvalidArgument(std::string_view field, std::string message) {
   return Error(StatusCode::kInvalidArgument, std::move(message), field);
 }
 
+Status ContextExceeded(std::string_view field, std::string message) {
+  return Error(StatusCode::kInvalidArgument, std::move(message), field, "context_length_exceeded");
+}
+
 std::string_view MessageOf(const Status& status) {
   return {status.message().data(), status.message().size()};
 }

@@ -22,6 +22,9 @@ Status Error(StatusCode code, std::string message, std::string_view field = {},
 
 // INVALID_ARGUMENT naming the field.
 Status InvalidArgument(std::string_view field, std::string message);
+// The same for a prompt that is too long, alone or with the answer that is asked for: OpenAI's code for that tells
+// clients to shorten it.
+Status ContextExceeded(std::string_view field, std::string message);
 
 std::string_view MessageOf(const Status& status);
 std::string FieldOf(const Status& status);

@@ -56,6 +56,11 @@ Status CannotControl(std::string_view engine_name, const EngineControl& control)
   return Error(StatusCode::kFailedPrecondition, std::visit(Refusal{engine_name}, control));
 }
 
+Status CannotControlField(std::string_view engine_name, std::string_view field) {
+  return InvalidArgument(
+      field, fmt::format("{} is not supported by the engine {}: leave it out", field, engine_name));
+}
+
 Status ControlAndWait(Engine& engine, EngineControl control, Duration patience) {
   auto promise = std::make_shared<std::promise<Status>>();  // outlives a wait that gave up
   std::future<Status> done = promise->get_future();

@@ -43,15 +43,21 @@ struct ContinueControl {};
 
 // Goes on with the weights at `path` (what --model-path takes): those of a model with the same architecture, sizes,
 // vocabulary and end tokens. Cached prefixes are dropped; running streams keep the tokens they have, which are computed
-// again. The engine computes meanwhile. info() stays as it is. Updates are done one by one, in their order.
-// Errors, after which nothing has changed: NOT_FOUND and INVALID_ARGUMENT for the path, FAILED_PRECONDITION: another
-// model, or this engine cannot; RESOURCE_EXHAUSTED: no memory for a second model, or too many updates wait;
-// UNAVAILABLE: the engine has stopped or died.
+// again. The engine computes meanwhile, unless it is paused, and stays paused then. info() stays as it is. Updates are
+// done one by one, in their order.
+// Errors, after which nothing has changed but that requests were aborted: NOT_FOUND and INVALID_ARGUMENT for the path;
+// INVALID_ARGUMENT for another field that this engine cannot honour; FAILED_PRECONDITION: another model, or this engine
+// has no weights; RESOURCE_EXHAUSTED: no memory for a second model, or too many updates wait; UNAVAILABLE: the engine has
+// stopped or died.
 struct UpdateWeightsControl {
   std::string path;
   std::string load_format;      // for engines that have several; empty: their own
   std::string weight_version;   // the new weights' name; empty: unchanged
-  bool abort_requests = false;  // end what runs first
+  bool abort_requests = false;  // end what runs or waits before the weights are read
+  // False: prefixes and running streams keep the cells that the old weights have computed.
+  bool flush_cache = true;
+  // Fields of the engine's own protocol that ask for something: names, and values as JSON.
+  std::vector<std::pair<std::string, std::string>> others;
 };
 
 // FAILED_PRECONDITION where nothing can be profiled, or where a profile runs already (or none, to stop).
@@ -133,6 +139,8 @@ using ControlDone = absl::AnyInvocable<void(Status)>;
 
 // FAILED_PRECONDITION: the refusal of an engine that lacks what was asked for.
 Status CannotControl(std::string_view engine_name, const EngineControl& control);
+// INVALID_ARGUMENT: the refusal of one field of it.
+Status CannotControlField(std::string_view engine_name, std::string_view field);
 
 // Blocks until it is done, or for `patience`: never on a shard.
 Status ControlAndWait(Engine& engine, EngineControl control,

@@ -15,8 +15,8 @@ namespace portico {
 // A token as clients see it in `logprobs`.
 struct TextLogprob {
   TokenId token = 0;
-  std::string text;              // the token alone, decoded; U+FFFD for part of a character
-  std::string bytes;             // its raw bytes
+  std::string text;   // what it adds to the text where it stands: `bytes`, spelled as text
+  std::string bytes;  // of a part of a character that part
   std::optional<float> logprob;  // absent for the first prompt token
 };
 
@@ -24,6 +24,7 @@ struct TextPositionLogprobs {
   TextLogprob chosen;
   std::vector<TextLogprob> top;     // best first
   std::vector<TextLogprob> of_ids;  // those asked for by id, in their order
+  bool hidden = false;              // the text leaves the chosen token out
 };
 
 // What ended an answer beside its length: a stop string or a stop token.

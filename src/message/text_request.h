@@ -29,7 +29,7 @@ struct GenerationOptions {
   std::optional<int64_t> seed;
   std::vector<std::pair<TokenId, float>> logit_bias;  // ids >= 0; the service checks the vocabulary
 
-  std::optional<int32_t> max_tokens;                 // absent: what the context leaves
+  std::optional<int64_t> max_tokens;                 // absent: what the context leaves
   std::string_view max_tokens_field = "max_tokens";  // as the request's API or client calls it
   int32_t min_tokens = 0;
   std::vector<std::string> stop;

@@ -32,8 +32,8 @@ class ControlTest : public testing::Test {
   }
   Status Update(const std::string& path) {
     Status answer = Error(StatusCode::kUnknown, "no answer");
-    UpdateWeightsControl update;
-    update.path = path;
+    WeightUpdate update;
+    update.control.path = path;
     UpdateWeights(models_, "", std::move(update), TimePoint::max(),
                   [&](Status status) { answer = std::move(status); });
     return answer;

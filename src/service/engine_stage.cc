@@ -127,7 +127,7 @@ class EngineRun final : public pipeline::StageRun {
     const std::string& name = model_.empty() ? chat.options.model : model_;
     PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
                              FindAble(*context_.models, name, CheckGenerates));
-    PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan, PlanChat(*model, chat));
+    PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan, PlanChat(*model, std::move(chat)));
     auto shared = std::make_shared<GenerationPlan>(std::move(plan));
     StreamHub& hub = thought_->hub();
     hub.net_shard().Post([thought = thought_, model, shared, metrics = context_.metrics] {

@@ -10,17 +10,18 @@
 #include "base/log.h"
 #include "service/capability_checks.h"
 #include "service/generation_choice.h"
+#include "service/spelled_logprobs.h"
 
 namespace portico {
 namespace {
 
 // Engines that stop by themselves must know the stop strings.
 std::shared_ptr<const RequestExtras> WithStops(std::shared_ptr<const RequestExtras> extras,
-                                               const std::vector<std::string>& stops) {
-  if (stops.empty()) return extras;
+                                               const StopStrings* stops) {
+  if (stops == nullptr) return extras;
   auto more = extras == nullptr ? std::make_shared<RequestExtras>()
                                 : std::make_shared<RequestExtras>(*extras);
-  more->stop = stops;
+  more->stop = stops->texts();
   return more;
 }
 
@@ -85,7 +86,7 @@ void Generation::Abort() {
 }
 
 Status Generation::SubmitAll() {
-  plan_.extras = WithStops(std::move(plan_.extras), plan_.options.stop);
+  plan_.extras = WithStops(std::move(plan_.extras), plan_.stops.get());
   const int32_t n = plan_.options.n;
   events::Key profiled = events::kNoKey;
   for (int32_t p = 0; p < static_cast<int32_t>(plan_.prompts.size()); ++p) {
@@ -133,40 +134,15 @@ void Generation::ReportPrompt(int32_t prompt, std::span<const PositionLogprobs> 
   echo.tokens = *plan_.prompts[prompt].ids;
   if (plan_.echo) echo.text = plan_.prompts[prompt].text;
   if (start >= 0) {
-    TextPositionLogprobs first;
-    first.chosen = SpellToken(echo.tokens[static_cast<size_t>(start)]);
-    echo.logprobs.push_back(std::move(first));
-    // The engine begins at position 1 or at the start; the start's own is left out, as SGLang does. A stream that has
-    // ended before its prompt was computed has none.
-    for (size_t i = start > 0 ? 1 : 0; i < logprobs.size(); ++i) {
-      echo.logprobs.push_back(Spell(logprobs[i]));
-    }
+    echo.logprobs = SpellPrompt({.tokens = echo.tokens,
+                                 .start = static_cast<size_t>(start),
+                                 .from_engine = logprobs,
+                                 .spells = plan_.spell_logprobs,
+                                 .decoded = plan_.prompts[prompt].is_ids,
+                                 .skip_special_tokens = plan_.options.skip_special_tokens},
+                                *model_.tokenizer);
   }
   sink_->OnPrompt(std::move(echo));
-}
-
-TextLogprob Generation::SpellToken(TokenId token) const {
-  TextLogprob spelled;
-  spelled.token = token;
-  if (!plan_.spell_logprobs) return spelled;
-  spelled.bytes = model_.tokenizer->TokenBytes(token);
-  spelled.text = model_.tokenizer->Decode(std::span<const TokenId>(&token, 1), false);
-  return spelled;
-}
-
-TextPositionLogprobs Generation::Spell(const PositionLogprobs& position) const {
-  auto spell = [this](const TokenLogprob& from) {
-    TextLogprob spelled = SpellToken(from.token);
-    spelled.logprob = from.logprob;
-    return spelled;
-  };
-  TextPositionLogprobs out;
-  out.chosen = spell(position.chosen);
-  out.top.reserve(position.top.size());
-  for (const TokenLogprob& candidate : position.top) out.top.push_back(spell(candidate));
-  out.of_ids.reserve(position.of_ids.size());
-  for (const TokenLogprob& asked : position.of_ids) out.of_ids.push_back(spell(asked));
-  return out;
 }
 
 void Generation::ChoiceEnded(const Choice& choice) {

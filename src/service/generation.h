@@ -26,7 +26,8 @@ namespace portico {
 struct GenerationPlan {
   struct Prompt {
     std::shared_ptr<const std::vector<TokenId>> ids;
-    std::string text;  // as it is echoed; used only with `echo`
+    std::string text;     // as it is echoed; used only with `echo`
+    bool is_ids = false;  // given as ids: its text is what they say, by skip_special_tokens
     int32_t max_new_tokens = 0;
   };
   std::vector<Prompt> prompts;
@@ -40,6 +41,8 @@ struct GenerationPlan {
   TraceContext trace;
   GenerationOptions options;
   bool echo = false;  // report each prompt's text first
+  // The answer's text goes on where the prompt ends; else it begins a message, and its decoder may take a space off.
+  bool continues_prompt = false;
   // With options.logprobs: the first prompt token whose log-probability is reported (it has none
   // itself), or -1 for none.
   int32_t prompt_logprobs_start = -1;
@@ -84,8 +87,6 @@ class Generation {
   Status SubmitAll();
   // Reports the prompt once, before the first delta of any of its choices.
   void ReportPrompt(int32_t prompt, std::span<const PositionLogprobs> logprobs);
-  TextPositionLogprobs Spell(const PositionLogprobs& position) const;
-  TextLogprob SpellToken(TokenId token) const;
   void ChoiceEnded(const Choice& choice);
   // With ServingModel::log_requests: one line, `end` being how it came to it.
   void LogOutcome(std::string_view end) const;

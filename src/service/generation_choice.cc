@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/prefetch.h"
+#include "service/spelled_logprobs.h"
 
 namespace portico {
 namespace {
@@ -19,16 +20,21 @@ Generation::Choice::Choice(Generation& owner, int32_t prompt_index, int32_t choi
       sink_(owner.sink_),
       gaps_(owner.metrics_.inter_token_latency),
       keeps_stop_token_(owner.plan_.options.no_stop_trim),
-      decoder_(*owner.model_.tokenizer,
-               owner.plan_.options.skip_special_tokens && owner.plan_.output == nullptr),
+      spells_logprobs_(owner.plan_.spell_logprobs),
+      decoder_(*owner.model_.tokenizer, owner.plan_.options.skip_special_tokens,
+               owner.plan_.output == nullptr ? nullptr : owner.plan_.output->markers),
       owner_(owner) {
   const GenerationOptions& options = owner.plan_.options;
-  if (owner.plan_.stops) stops_.emplace(owner.plan_.stops, options.no_stop_trim);
+  if (owner.plan_.stops) {
+    stops_ = std::make_unique<StopMatcher>(owner.plan_.stops, options.no_stop_trim);
+  }
   if (owner.plan_.output != nullptr) {
     parsed_ = std::make_unique<ParsedOutput>(owner.plan_.output);
     if (owner.plan_.output->format.reasoning != nullptr) usage.reasoning_tokens = 0;
   }
-  usage.prompt_tokens = static_cast<int32_t>(owner.plan_.prompts[prompt].ids->size());
+  const std::vector<TokenId>& ids = *owner.plan_.prompts[prompt].ids;
+  if (owner.plan_.continues_prompt) decoder_.Continue(ids);
+  usage.prompt_tokens = static_cast<int32_t>(ids.size());
 }
 
 void Generation::Choice::Prefetch(int steps) const {
@@ -97,58 +103,61 @@ bool Generation::Choice::Decode(const TokenDelta& delta, size_t i, TextDelta* ou
   out->index = index;
   TokenId token = delta.tokens[i];
   out->tokens.push_back(token);
-  if (i < delta.logprobs.size()) out->logprobs.push_back(owner_.Spell(delta.logprobs[i]));
 
   // The token that completes a stop string which the engine found is text like any other.
   const bool is_stop_token = delta.finish == FinishReason::kStop && delta.matched_token >= 0 &&
                              i + 1 == delta.tokens.size();
   // A stop token may be the marker that ends a call.
-  if (is_stop_token && !keeps_stop_token_ && !(parsed_ && parsed_->IsMarker(token))) return false;
-  if (parsed_) return DecodeParsed(token, out);
-  if (!stops_) {
-    decoder_.Push(token, &out->text);
-    return false;
+  const bool left_out =
+      is_stop_token && !keeps_stop_token_ && !(parsed_ && parsed_->IsMarker(token));
+  if (i < delta.logprobs.size()) {
+    out->logprobs.push_back(
+        SpellPosition(delta.logprobs[i], spells_logprobs_ ? &decoder_ : nullptr));
+    out->logprobs.back().hidden = left_out || decoder_.Hides(token);
   }
-  scratch_.clear();
-  decoder_.Push(token, &scratch_);
-  return stops_->Push(scratch_, &out->text);
+  if (left_out) return false;
+  if (parsed_) return DecodeParsed(token, is_stop_token, out);
+  if (stops_) return LookForStops(token, is_stop_token, &out->text);
+  decoder_.Push(token, &out->text);
+  return false;
 }
 
-bool Generation::Choice::DecodeParsed(TokenId token, TextDelta* out) {
-  // Special tokens that clients need not see are left out, but for those that the parsers look for.
-  const bool hidden = owner_.plan_.options.skip_special_tokens && !parsed_->IsMarker(token) &&
-                      owner_.model_.tokenizer->IsSpecial(token);
+bool Generation::Choice::DecodeParsed(TokenId token, bool ends_stream, TextDelta* out) {
   out->parsed = true;
-  scratch_.clear();
-  if (!hidden) decoder_.Push(token, &scratch_);
   bool stopped = false;
   if (stops_) {
     std::string text;
-    stopped = stops_->Push(scratch_, &text);
+    stopped = LookForStops(token, ends_stream, &text);
     parsed_->Feed(text, out);
   } else {
+    scratch_.clear();
+    decoder_.Push(token, &scratch_);
     parsed_->Feed(scratch_, out);
   }
   if (parsed_->in_reasoning() && usage.reasoning_tokens >= 0) ++usage.reasoning_tokens;
   return stopped;
 }
 
+bool Generation::Choice::LookForStops(TokenId token, bool ends_stream, std::string* text) {
+  const TokenViews views = decoder_.PushBoth(token, &scratch_);
+  if (!ends_stream) return stops_->Push(views, text);
+  stops_->Flush(text);
+  text->append(views.shown);
+  return false;
+}
+
 void Generation::Choice::Finish(TextDelta last, FinishReason why, TimePoint now) {
   bool stop_string = !last.matched_stop.text.empty();
   if (!stop_string) {
-    scratch_.clear();
-    decoder_.Flush(&scratch_);
     std::string parsed_text;
     std::string* text = parsed_ ? &parsed_text : &last.text;
-    if (stops_) {
-      if (stops_->Push(scratch_, text)) {
-        last.matched_stop.text = stops_->matched();
-        why = FinishReason::kStop;
-      } else {
-        stops_->Flush(text);
-      }
+    if (!stops_) {
+      decoder_.Flush(text);
+    } else if (stops_->Push(decoder_.FlushBoth(&scratch_), text)) {
+      last.matched_stop.text = stops_->matched();
+      why = FinishReason::kStop;
     } else {
-      *text += scratch_;
+      stops_->Flush(text);
     }
     if (parsed_) parsed_->Feed(parsed_text, &last);
   }

@@ -2,14 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "base/events/recorder.h"
 #include "service/generation.h"
 #include "service/parsed_output.h"
 #include "tokenizer/decode/stop_matcher.h"
-#include "tokenizer/decode/stream_decoder.h"
+#include "tokenizer/decode/view_decoder.h"
 
 namespace portico {
 
@@ -32,7 +31,9 @@ class Generation::Choice final : public StreamReceiver {
   // The text delta of token i of the engine's delta. True if a stop string matched.
   bool Decode(const TokenDelta& delta, size_t i, TextDelta* out);
   // The same where the output is read: token → text → stop strings → reasoning → calls.
-  bool DecodeParsed(TokenId token, TextDelta* out);
+  bool DecodeParsed(TokenId token, bool ends_stream, TextDelta* out);
+  // What is certain of the text with stop strings. A token that has ended the stream is none of theirs.
+  bool LookForStops(TokenId token, bool ends_stream, std::string* text);
   void Finish(TextDelta last, FinishReason why, TimePoint now);
   void Observe(size_t tokens, TimePoint now);
   // A profile's events of the first delta.
@@ -44,9 +45,10 @@ class Generation::Choice final : public StreamReceiver {
   TimePoint last_token_{};
   bool prompt_reported_ = false;
   const bool keeps_stop_token_;
-  StreamDecoder decoder_;
-  std::optional<StopMatcher> stops_;
+  const bool spells_logprobs_;
+  std::unique_ptr<StopMatcher> stops_;    // null: none
   std::unique_ptr<ParsedOutput> parsed_;  // null: the output is text
+  ViewDecoder decoder_;
   Generation& owner_;
   std::string scratch_;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "net/loop/run_on_shard_for_test.h"
+#include "tokenizer/decode/stop_matcher.h"
 
 namespace portico {
 namespace {
@@ -74,6 +75,28 @@ class GenerationTest : public testing::Test {
 
   void OnShard(const std::function<void()>& task) { net::RunOnShard(shard_, task); }
 
+  // 1 is <s>, 2 is <|end|>, special both.
+  void UseSentencePieceTokens() {
+    constexpr std::string_view kFlags =
+        R"("special":true,"single_word":false,"lstrip":false,"rstrip":false,"normalized":false)";
+    auto made = Tokenizer::FromJson(
+        R"({"added_tokens":[{"id":1,"content":"<s>",)" + std::string(kFlags) +
+        R"(},{"id":2,"content":"<|end|>",)" + std::string(kFlags) +
+        R"(}],"decoder":{"type":"Sequence","decoders":[{"type":"Replace","pattern":{"String":"▁"},)"
+        R"("content":" "},{"type":"ByteFallback"},{"type":"Fuse"},{"type":"Strip","content":" ","start":1,"stop":0}]},)"
+        R"("model":{"type":"BPE","byte_fallback":true,"unk_token":"<unk>","vocab":{"<unk>":0,"<s>":1,"<|end|>":2,)"
+        R"("▁once":3,"▁upon":4,"user":5,"<0xF0>":6,"once":7},"merges":[]}})");
+    ASSERT_TRUE(made.ok()) << made.status();
+    model_.tokenizer = *std::move(made);
+  }
+
+  static GenerationPlan PlanOf(std::vector<TokenId> prompt, bool continues) {
+    GenerationPlan plan = Plan(1);
+    plan.prompts[0].ids = std::make_shared<const std::vector<TokenId>>(std::move(prompt));
+    plan.continues_prompt = continues;
+    return plan;
+  }
+
   static GenerationPlan Plan(int32_t n) {
     GenerationPlan plan;
     plan.sampling = std::make_shared<const SamplingParams>();
@@ -91,6 +114,27 @@ class GenerationTest : public testing::Test {
       ASSERT_TRUE(started.ok());
       generation_ = *std::move(started);
     });
+  }
+
+  // Tokens of the first stream, the last of which ends it.
+  void Answer(std::vector<TokenId> tokens, FinishReason reason, TokenId matched = -1) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      std::vector<TokenDelta> batch(1);
+      batch[0].stream = engine_->requests[0].stream;
+      batch[0].tokens.push_back(tokens[i]);
+      if (i + 1 == tokens.size()) {
+        batch[0].finish = reason;
+        batch[0].matched_token = matched;
+      }
+      hub_.Deliver(std::move(batch));
+    }
+    OnShard([] {});
+  }
+
+  std::string Text() const {
+    std::string text;
+    for (const TextDelta& delta : sink_.deltas) text += delta.text;
+    return text;
   }
 
   // The engine's only message of that stream.
@@ -154,6 +198,114 @@ TEST_F(GenerationTest, ChoicesShareTheirParametersAndTellTheShard) {
   OnShard([&] { generation_->Abort(); });
   EXPECT_EQ(engine_->aborted.size(), 3u);
   EXPECT_EQ(engine_->aborted_on, 0);
+}
+
+TEST_F(GenerationTest, AnAnswerThatContinuesItsPromptKeepsItsFirstSpace) {
+  UseSentencePieceTokens();
+  Start(PlanOf({1, 3}, /*continues=*/true));
+  Answer({4, 3}, FinishReason::kLength);
+  EXPECT_EQ(Text(), " upon once");
+}
+
+TEST_F(GenerationTest, AnAnswerThatBeginsAMessageBeginsWithoutTheSpaceOfItsTokenizer) {
+  UseSentencePieceTokens();
+  Start(PlanOf({1, 3}, /*continues=*/false));
+  Answer({4, 3}, FinishReason::kLength);
+  EXPECT_EQ(Text(), "upon once");
+}
+
+// It ran to the length limit.
+TEST_F(GenerationTest, AStopStringIsFoundInASpecialTokenThatIsNotShown) {
+  UseSentencePieceTokens();
+  for (const bool keep : {false, true}) {
+    engine_->requests.clear();
+    sink_ = {};
+    GenerationPlan plan = PlanOf({1, 3}, true);
+    plan.stops = std::make_shared<const StopStrings>(std::vector<std::string>{"<|end|>user"});
+    plan.options.no_stop_trim = keep;
+    Start(std::move(plan));
+    Answer({4, 2, 3, 2, 5, 3}, FinishReason::kLength);
+    EXPECT_EQ(Text(), keep ? " upon onceuser" : " upon once");
+    EXPECT_EQ(sink_.deltas.back().finish, FinishReason::kStop);
+    EXPECT_EQ(sink_.deltas.back().matched_stop.text, "<|end|>user");
+    ASSERT_TRUE(sink_.ended);
+    EXPECT_EQ(sink_.total.completion_tokens, 5);
+    ASSERT_NE(engine_->requests[0].extras, nullptr) << "engines that look for them too are told";
+    EXPECT_EQ(engine_->requests[0].extras->stop, std::vector<std::string>{"<|end|>user"});
+  }
+}
+
+// As in SGLang, which looks at tokens first.
+TEST_F(GenerationTest, AStopTokenEndsTheAnswerBeforeAStopStringThatSpellsIt) {
+  UseSentencePieceTokens();
+  GenerationPlan plan = PlanOf({1, 3}, true);
+  plan.stops = std::make_shared<const StopStrings>(std::vector<std::string>{"<|end|>"});
+  plan.options.no_stop_trim = true;
+  plan.options.skip_special_tokens = false;
+  Start(std::move(plan));
+  Answer({4, 2}, FinishReason::kStop, /*matched=*/2);
+  EXPECT_EQ(Text(), " upon<|end|>");
+  EXPECT_EQ(sink_.deltas.back().matched_stop.token, 2);
+  EXPECT_EQ(sink_.deltas.back().matched_stop.text, "");
+}
+
+TEST_F(GenerationTest, ParsersSeeTheMarkersAndStopStringsSeeEverySpecialToken) {
+  UseSentencePieceTokens();
+  const absl::flat_hash_set<TokenId> markers = {1};
+  auto output = std::make_shared<OutputPlan>();
+  output->markers = &markers;
+  GenerationPlan plan = PlanOf({3}, true);
+  plan.output = output;
+  plan.stops = std::make_shared<const StopStrings>(std::vector<std::string>{"<|end|>user"});
+  Start(std::move(plan));
+  Answer({4, 1, 2, 3, 2, 5}, FinishReason::kLength);
+  EXPECT_EQ(Text(), " upon<s> once");
+  EXPECT_EQ(sink_.deltas.back().matched_stop.text, "<|end|>user");
+}
+
+TEST_F(GenerationTest, LogprobsSpellWhatATokenAddsWhereItStands) {
+  UseSentencePieceTokens();
+  for (const bool continues : {true, false}) {
+    engine_->requests.clear();
+    sink_ = {};
+    GenerationPlan plan = PlanOf({1, 3}, continues);
+    plan.options.logprobs = true;
+    plan.prompt_logprobs_start = 0;
+    Start(std::move(plan));
+    std::vector<TokenDelta> batch(1);
+    batch[0].stream = engine_->requests[0].stream;
+    batch[0].prompt_logprobs.resize(1);
+    batch[0].prompt_logprobs[0].chosen = {3, -1.0f};
+    for (TokenId id : {3, 2, 6}) {
+      batch[0].tokens.push_back(id);
+      PositionLogprobs& position = batch[0].logprobs.emplace_back();
+      position.chosen = {id, -0.5f};
+      position.top = {{3, -0.5f}, {7, -0.75f}};
+    }
+    batch[0].finish = FinishReason::kLength;
+    hub_.Deliver(std::move(batch));
+    OnShard([] {});
+    ASSERT_EQ(sink_.prompts.size(), 1u);
+    ASSERT_EQ(sink_.prompts[0].logprobs.size(), 2u);
+    EXPECT_EQ(sink_.prompts[0].logprobs[0].chosen.text, "<s>");
+    EXPECT_EQ(sink_.prompts[0].logprobs[1].chosen.text, "once");
+    std::vector<TextPositionLogprobs> positions;
+    for (TextDelta& delta : sink_.deltas) {
+      for (TextPositionLogprobs& position : delta.logprobs) positions.push_back(position);
+    }
+    ASSERT_EQ(positions.size(), 3u);
+    const std::string first = continues ? " once" : "once";
+    EXPECT_EQ(positions[0].chosen.text, first);
+    EXPECT_EQ(positions[0].chosen.bytes, first);
+    EXPECT_EQ(positions[0].top[0].text, first);
+    EXPECT_EQ(positions[0].top[1].text, "once");
+    EXPECT_EQ(positions[1].chosen.text, "<|end|>");
+    EXPECT_TRUE(positions[1].hidden);
+    EXPECT_FALSE(positions[0].hidden);
+    EXPECT_EQ(positions[1].top[0].text, " once") << "another token stands before it";
+    EXPECT_EQ(positions[2].chosen.text, "bytes:\\xf0");
+    EXPECT_EQ(positions[2].chosen.bytes, "\xF0");
+  }
 }
 
 TEST_F(GenerationTest, AnEngineOnTheShardDeliversWithoutAPost) {

@@ -4,6 +4,19 @@
 
 namespace portico {
 
+const ServingModel* ModelRegistry::FindNamed(std::string_view name) const {
+  for (const auto& model : models_) {
+    if (model->id == name) return model.get();
+  }
+  return nullptr;
+}
+
+bool ModelRegistry::MeansDefault(std::string_view name) const {
+  if (name.empty()) return true;
+  if (!accepts_any_name_ && name != kDefaultModelName) return false;
+  return ready() && FindNamed(name) == nullptr;
+}
+
 StatusOr<const ServingModel*> ModelRegistry::Find(std::string_view name) const {
   if (!ready()) return Error(StatusCode::kUnavailable, "the model is still loading");
   if (models_.empty()) {
@@ -11,9 +24,8 @@ StatusOr<const ServingModel*> ModelRegistry::Find(std::string_view name) const {
                  "model_not_found");
   }
   if (name.empty()) return models_.front().get();
-  for (const auto& model : models_) {
-    if (model->id == name) return model.get();
-  }
+  if (const ServingModel* named = FindNamed(name)) return named;
+  if (name == kDefaultModelName) return models_.front().get();
   std::string served;
   for (const auto& model : models_) served += (served.empty() ? "" : ", ") + model->id;
   return Error(StatusCode::kNotFound,

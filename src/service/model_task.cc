@@ -74,8 +74,8 @@ Status CheckScores(const ServingModel& model) {
 
 StatusOr<const ServingModel*> FindAble(const ModelRegistry& models, std::string_view name,
                                        Status (*check)(const ServingModel& model)) {
-  PORTICO_ASSIGN_OR_RETURN(const ServingModel* found, models.Find(name));
-  if (name.empty()) {
+  PORTICO_ASSIGN_OR_RETURN(const ServingModel* found, models.FindForRequest(name));
+  if (models.MeansDefault(name)) {
     for (const ServingModel* model : models.models()) {
       if (check(*model).ok()) return model;
     }

@@ -19,9 +19,9 @@ Status CheckRanks(const ServingModel& model);
 // What /v1/score can do: all but to give vectors.
 Status CheckScores(const ServingModel& model);
 
-// The model of that name; for "" the first that `check` accepts, so that a request without a name finds
-// the embedding model behind a chat model. The status of `check` where there is none, and the errors of
-// ModelRegistry::Find.
+// The model of that name; where the request leaves it to the server (ModelRegistry::MeansDefault) the first that `check`
+// accepts, so that it finds the embedding model behind a chat model. The status of `check` where there is none, and the
+// errors of ModelRegistry::FindForRequest.
 StatusOr<const ServingModel*> FindAble(const ModelRegistry& models, std::string_view name,
                                        Status (*check)(const ServingModel& model));
 

@@ -165,6 +165,7 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
   plan.extras = Join(request.extras.Of(i, nullptr), std::move(plan.options.extras));
   plan.options.extras = nullptr;
   plan.priority = request.priority;
+  plan.continues_prompt = true;
   plan.spell_logprobs = request.return_text_in_logprobs;
   plan.options.return_token_ids = request.return_prompt_token_ids;
   plan.options.logprobs = request.return_logprob.Of(i, false);
@@ -183,10 +184,10 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
   const auto length = static_cast<int64_t>(ids.size());
   if (shared.default_limit) {
     const int64_t room = std::max<int64_t>(engine.context_length - length, 1);
-    plan.options.max_tokens =
-        static_cast<int32_t>(std::min<int64_t>(room, *plan.options.max_tokens));
+    plan.options.max_tokens = std::min(room, *plan.options.max_tokens);
   }
   GenerationPlan::Prompt prompt;
+  prompt.is_ids = request.prompts[i].is_ids;
   PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitPrompt(model, plan.options, place, &ids));
   if (plan.options.min_tokens > prompt.max_new_tokens) {
     return InvalidArgument("min_new_tokens",

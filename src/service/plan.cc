@@ -14,50 +14,10 @@
 #include "service/request_cost.h"
 #include "service/request_media.h"
 #include "service/sampling_rules.h"
+#include "template/fit_conversation.h"
 
 namespace portico {
 namespace {
-
-// The text of a list of content parts, joined as SGLang joins them for templates that want a string.
-std::string JoinTextParts(const JsonArray& parts) {
-  std::string text;
-  bool first = true;
-  for (const Json& part : parts) {
-    if (part.GetString("type") != "text") continue;
-    if (!first) text += ' ';
-    first = false;
-    text += part.GetString("text");
-  }
-  return text;
-}
-
-// Messages in the form this template understands.
-Json FitContent(const ServingModel& model, const Json& messages) {
-  Json fitted = messages;
-  if (model.chat_template->content_is_list()) return fitted;
-  for (Json& message : fitted.as_array()) {
-    Json* content = message.Find("content");
-    if (content && content->is_array()) *content = Json(JoinTextParts(content->as_array()));
-  }
-  return fitted;
-}
-
-bool HasListContent(const Json& messages) {
-  for (const Json& message : messages.as_array()) {
-    const Json* content = message.Find("content");
-    if (content && content->is_array()) return true;
-  }
-  return false;
-}
-
-Json BareFunctions(const Json& tools) {
-  JsonArray bare;
-  for (const Json& tool : tools.as_array()) {
-    const Json* function = tool.Find("function");
-    bare.push_back(function ? *function : tool);
-  }
-  return Json(std::move(bare));
-}
 
 Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) {
   if (options.min_tokens <= max_new_tokens) return OkStatus();
@@ -76,18 +36,6 @@ Status Share(const GenerationOptions& options, const ServingModel& model, Genera
   plan->extras = plan->options.extras;  // what encodes the answer looks at the options
   plan->priority = plan->options.priority;
   return OkStatus();
-}
-
-// Before the template is rendered, which may have no words for them.
-Status CheckChatMedia(const ServingModel& model, const RequestMedia* media) {
-  PORTICO_RETURN_IF_ERROR(CheckMedia(model.engine->info(), media));
-  if (media == nullptr || !model.chat_template || model.chat_template->content_is_list()) {
-    return OkStatus();
-  }
-  return InvalidArgument(media->field,
-                         fmt::format("{} is an image, but this model's chat template has no place "
-                                     "for one",
-                                     media->images.front().place));
 }
 
 }  // namespace
@@ -123,7 +71,7 @@ Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size,
                          fmt::format("{} must hold at most {} token ids", field, kMaxLogprobIds));
 }
 
-StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& request) {
+StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request) {
   const events::Span span(events::Event::kRenderStart, events::Event::kRenderEnd,
                           events::kFrontend);
   if (!model.chat_template) {
@@ -134,29 +82,23 @@ StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& r
                      "; start the server with --chat-template, or use /v1/completions",
                  "messages");
   }
-  Json fitted;
+  const RequestExtras* extras = request->options.extras.get();
+  PORTICO_RETURN_IF_ERROR(
+      CheckMedia(model.engine->info(), extras == nullptr ? nullptr : extras->media.get()));
+  Json tools = AllowedTools(request->tools, request->tool_choice);
+  const TemplateFacts& facts = model.chat_template->facts(tools.is_array());
+  PORTICO_RETURN_IF_ERROR(FitConversation(facts, &request->messages));
+
   ChatTemplate::Request render;
-  render.messages = &request.messages;
-  if (HasListContent(request.messages)) {
-    fitted = FitContent(model, request.messages);
-    render.messages = &fitted;
-  }
-  const Json tools = AllowedTools(request.tools, request.tool_choice);
-  const bool offers_tools = tools.is_array();
-  render.tools = offers_tools ? &tools : nullptr;
-  render.documents = request.documents.is_array() ? &request.documents : nullptr;
+  render.messages = &request->messages;
+  render.documents = request->documents.is_array() ? &request->documents : nullptr;
   render.kwargs =
-      request.chat_template_kwargs.is_object() ? &request.chat_template_kwargs : nullptr;
-  render.add_generation_prompt = request.add_generation_prompt && !request.continue_final_message;
-  render.continue_final_message = request.continue_final_message;
+      request->chat_template_kwargs.is_object() ? &request->chat_template_kwargs : nullptr;
+  render.add_generation_prompt = request->add_generation_prompt && !request->continue_final_message;
+  render.continue_final_message = request->continue_final_message;
+  FitRequest(facts, &tools, &render);
 
   StatusOr<std::string> text = model.chat_template->Render(render);
-  if (!text.ok() && offers_tools) {
-    Json bare = BareFunctions(tools);
-    render.tools = &bare;
-    StatusOr<std::string> second = model.chat_template->Render(render);
-    if (second.ok()) return second;
-  }
   if (text.ok()) return text;
   std::string field = FieldOf(text.status());
   return InvalidArgument(field.empty() ? "messages" : field, std::string(MessageOf(text.status())));
@@ -179,7 +121,7 @@ StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& 
   const auto length = static_cast<int64_t>(ids->size());
   const bool wants_answer = options.max_tokens.value_or(1) > 0;
   const int64_t most = engine.context_length - (wants_answer ? 1 : 0);
-  const bool fits = length + options.max_tokens.value_or(1) <= engine.context_length;
+  const bool fits = options.max_tokens.value_or(1) <= engine.context_length - length;
   if (!model.allow_auto_truncate || fits) {
     return FitContext(length, options, engine, prompt_field);
   }
@@ -187,13 +129,12 @@ StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& 
   const auto kept = static_cast<int64_t>(ids->size());
   GenerationOptions limit;
   if (options.max_tokens) {
-    limit.max_tokens =
-        static_cast<int32_t>(std::min<int64_t>(*options.max_tokens, engine.context_length - kept));
+    limit.max_tokens = std::min(*options.max_tokens, engine.context_length - kept);
   }
   return FitContext(kept, limit, engine, prompt_field);
 }
 
-StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& request) {
+StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request) {
   const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
                           events::kFrontend);
   PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
@@ -203,11 +144,10 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& 
   RequestCost cost(model.max_request_cost);
   PORTICO_RETURN_IF_ERROR(
       AddAnswer(AnswerCostOf(request.options, engine), engine, "messages", &cost));
-  PORTICO_RETURN_IF_ERROR(
-      CheckChatMedia(model, plan.extras == nullptr ? nullptr : plan.extras->media.get()));
-  PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, request));
+  PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, &request));
   plan.extras = PlaceMedia(std::move(plan.extras), text,
                            request.options.max_tokens && !model.allow_auto_truncate);
+  plan.continues_prompt = request.continue_final_message;
   const ReasoningStart start = StartOfReasoning(model.output, request, text);
   plan.output = PlanOutput(model.output, request, start, model.forward_unknown_tools);
   PORTICO_ASSIGN_OR_RETURN(plan.constraint,
@@ -248,6 +188,7 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
   GenerationPlan plan;
   PORTICO_RETURN_IF_ERROR(Share(request.options, model, &plan));
   plan.echo = request.echo;
+  plan.continues_prompt = true;
   if (request.echo && request.options.logprobs) plan.prompt_logprobs_start = 0;
   RequestCost cost(model.max_request_cost);
   AnswerCost answer = AnswerCostOf(request.options, engine);
@@ -259,7 +200,11 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
   for (const CompletionRequest::Prompt& from : request.prompts) {
     GenerationPlan::Prompt prompt;
     PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodePrompt(model, from, "prompt"));
-    if (request.echo) prompt.text = from.is_ids ? model.tokenizer->Decode(ids, false) : from.text;
+    prompt.is_ids = from.is_ids;
+    if (request.echo) {
+      prompt.text = from.is_ids ? model.tokenizer->Decode(ids, request.options.skip_special_tokens)
+                                : from.text;
+    }
     PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens,
                              FitPrompt(model, request.options, "prompt", &ids));
     PORTICO_RETURN_IF_ERROR(CheckMinTokens(request.options, prompt.max_new_tokens));

@@ -13,10 +13,10 @@
 
 namespace portico {
 
-// The prompt's text as the chat template gives it. Tools are offered as OpenAI's objects and, where the template
-// fails on those, as bare function objects (SGLang). INVALID_ARGUMENT (field "messages") with the template's own
-// message if it refuses.
-StatusOr<std::string> RenderChat(const ServingModel& model, const ChatRequest& request);
+// The prompt's text as the chat template gives it, from messages and tools in the form that it shows whole
+// (template/fit_conversation.h), in which the request's messages are left. INVALID_ARGUMENT (field "messages") with the
+// template's own message if it refuses, or naming what would be missing from the prompt.
+StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request);
 
 // The tokens of a rendered prompt. Templates write their own special tokens, so none are added.
 StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::string_view text);
@@ -42,7 +42,7 @@ StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& 
 std::shared_ptr<const RequestExtras> PlaceMedia(std::shared_ptr<const RequestExtras> extras,
                                                 std::string text, bool limit_is_asked);
 
-StatusOr<GenerationPlan> PlanChat(const ServingModel& model, const ChatRequest& request);
+StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request);
 StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
                                         const CompletionRequest& request);
 

@@ -131,7 +131,9 @@ class Fields {
     return Read(value, name, &out->emplace());
   }
   static Status Read(const Json& value, std::string_view name, std::optional<int64_t>* out) {
-    if (!value.is_int() || value.as_int() < 0) return Wrong(name, "an integer from 0 on");
+    if (!value.is_int() || value.as_int() < 0 || value.as_int() > INT32_MAX) {
+      return Wrong(name, "an integer from 0 to 2147483647");
+    }
     *out = value.as_int();
     return OkStatus();
   }
@@ -151,8 +153,9 @@ constexpr std::string_view kOurs[] = {"run_id", "event_dir", "trace_path_templat
 constexpr std::string_view kEngines[] = {"output_dir", "start_step", "num_steps",
                                          "activities", "with_stack", "record_shapes"};
 // SGLang's, which this server does not pass on: refused unless they ask for nothing.
-constexpr std::string_view kNotPassedOn[] = {"profile_by_stage", "profile_id",     "profile_prefix",
-                                             "profile_stages",   "merge_profiles", "config"};
+constexpr std::string_view kNotPassedOn[] = {
+    "config",     "detailed_annotations", "merge_profiles", "profile_by_stage",
+    "profile_id", "profile_prefix",       "profile_stages"};
 
 template <size_t N>
 bool IsOneOf(std::string_view name, const std::string_view (&names)[N]) {
@@ -161,13 +164,16 @@ bool IsOneOf(std::string_view name, const std::string_view (&names)[N]) {
 
 Status CheckNames(const Json& body, bool events_only) {
   for (const auto& [name, value] : body.as_object()) {
-    if (IsOneOf(name, kOurs) || (!events_only && IsOneOf(name, kEngines))) continue;
-    const bool nothing = value.is_null() || (value.is_bool() && !value.as_bool());
+    if (value.is_null() || IsOneOf(name, kOurs)) continue;
+    if (!events_only && IsOneOf(name, kEngines)) continue;
+    const bool nothing = (value.is_bool() && !value.as_bool()) ||
+                         (value.is_array() && value.as_array().empty()) ||
+                         (value.is_string() && value.as_string().empty());
     if (IsOneOf(name, kNotPassedOn)) {
       if (nothing) continue;
       return InvalidArgument(name, fmt::format("{} is not supported", name));
     }
-    return InvalidArgument(name, fmt::format("a profile has no field {}", name));
+    return InvalidArgument(name, fmt::format("a profile has no field {:.64}", name));
   }
   return OkStatus();
 }
@@ -264,6 +270,10 @@ StatusOr<ProfileRequest> ReadProfileStart(std::string_view text, bool events_onl
 
 StatusOr<std::string> ReadProfileStop(std::string_view text) {
   PORTICO_ASSIGN_OR_RETURN(const Json body, ReadBody(text));
+  for (const auto& [name, value] : body.as_object()) {
+    if (value.is_null() || name == "run_id") continue;
+    return InvalidArgument(name, fmt::format("the end of a profile has no field {:.64}", name));
+  }
   Fields fields(body);
   return ReadRunId(fields);
 }

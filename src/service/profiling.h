@@ -41,7 +41,7 @@ struct ProfileRequest {
 // INVALID_ARGUMENT names the field: unknown ones, other types, paths that are not below the folder.
 StatusOr<ProfileRequest> ReadProfileStart(std::string_view body, bool events_only);
 
-// The run to stop; empty: any.
+// The run to stop; empty: any. INVALID_ARGUMENT names an unknown field.
 StatusOr<std::string> ReadProfileStop(std::string_view body);
 
 // Whether this process has started a profile of its engines that has not been stopped.

@@ -109,7 +109,7 @@ StatusOr<int32_t> FitContext(int64_t prompt_tokens, const GenerationOptions& opt
   // A prompt that fills the context leaves no room for an answer; only an echo without one may do that.
   bool wants_answer = options.max_tokens.value_or(1) > 0;
   if (prompt_tokens > context || (prompt_tokens == context && wants_answer)) {
-    return InvalidArgument(
+    return ContextExceeded(
         prompt_field, fmt::format("The input ({} tokens) is longer than the model's context length "
                                   "({} tokens).",
                                   prompt_tokens, context));
@@ -121,14 +121,14 @@ StatusOr<int32_t> FitContext(int64_t prompt_tokens, const GenerationOptions& opt
   }
   int64_t asked = *options.max_tokens;
   if (asked > room) {
-    return InvalidArgument(
+    return ContextExceeded(
         options.max_tokens_field,
         fmt::format(
             "Requested token count exceeds the model's maximum context length of {} tokens. You "
             "requested a total of {} tokens: {} tokens from the input messages and {} tokens "
             "for the completion. Please reduce the number of tokens in the input messages or "
             "the completion to fit within the limit.",
-            context, prompt_tokens + asked, prompt_tokens, asked));
+            context, uint64_t(prompt_tokens) + uint64_t(asked), prompt_tokens, asked));
   }
   return static_cast<int32_t>(asked);
 }

@@ -1,8 +1,11 @@
 #include "service/sampling_rules.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 namespace portico {
 namespace {
@@ -93,6 +96,7 @@ TEST(FitContext, APromptThatFillsTheContextNamesBothNumbers) {
   EXPECT_EQ(FieldOf(status), "messages");
   EXPECT_EQ(MessageOf(status),
             "The input (50 tokens) is longer than the model's context length (50 tokens).");
+  EXPECT_EQ(ReasonOf(status), "context_length_exceeded");
 }
 
 TEST(FitContext, PromptAndAnswerTogetherNameTheirSum) {
@@ -102,6 +106,20 @@ TEST(FitContext, PromptAndAnswerTogetherNameTheirSum) {
   EXPECT_EQ(FieldOf(status), "max_tokens");
   EXPECT_NE(MessageOf(status).find("total of 55 tokens: 10 tokens from the input messages and 45"),
             std::string_view::npos);
+  EXPECT_EQ(ReasonOf(status), "context_length_exceeded");
+}
+
+// More than 32 bits hold was "must be an integer of at least 1".
+TEST(FitContext, ANumberBeyond32BitsIsTooMuchForTheContextAsAnyOther) {
+  for (const auto& [asked, sum] : {std::pair{int64_t{3000000000}, "3000000010"},
+                                   std::pair{INT64_MAX, "9223372036854775817"}}) {
+    GenerationOptions options;
+    options.max_tokens = asked;
+    const Status status = FitContext(10, options, Engine(), "prompt").status();
+    EXPECT_EQ(FieldOf(status), "max_tokens");
+    EXPECT_THAT(std::string(MessageOf(status)),
+                ::testing::HasSubstr(fmt::format("a total of {} tokens", sum)));
+  }
 }
 
 TEST(FitContext, BlamesTheFieldThatTheClientSent) {

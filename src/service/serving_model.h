@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
@@ -69,6 +70,8 @@ struct ServingModel {
   std::string chat_template_error;                        // why there is none, for the refusal
   ModelOutputFormat output;                               // how its output is read
   bool forward_unknown_tools = false;  // calls of tools that nobody offered are calls too
+  // With which answers end: the model's and the tokenizer's (end_tokens.h).
+  std::vector<TokenId> end_token_ids;
   GenerationDefaults defaults;
   // Of the native API, whose requests do not take `defaults`: what they leave out.
   GenerationDefaults preferred;

@@ -33,8 +33,7 @@ void SetStageSampling(const pipeline::Request& request, std::string_view stage,
          [&](const Json& v) { options->repetition_penalty = static_cast<float>(v.as_double()); });
   number("top_k", [&](const Json& v) { options->top_k = static_cast<int32_t>(v.as_int()); });
   number("seed", [&](const Json& v) { options->seed = v.as_int(); });
-  number("max_new_tokens",
-         [&](const Json& v) { options->max_tokens = static_cast<int32_t>(v.as_int()); });
+  number("max_new_tokens", [&](const Json& v) { options->max_tokens = v.as_int(); });
   number("stop", [&](const Json& v) {
     options->stop.clear();
     for (const Json& stop : v.as_array()) options->stop.push_back(stop.as_string());

@@ -42,7 +42,7 @@ Status TokenLimit::Check(const std::vector<TokenId>& ids, std::string_view field
                            fmt::format("{} must leave room for {} special tokens, got {}",
                                        kTruncateField, ids.size(), tokens_));
   }
-  return InvalidArgument(
+  return ContextExceeded(
       field, fmt::format("{} has {} tokens and the model takes at most {}; with {}: -1 it is cut",
                          place, ids.size(), tokens_, kTruncateField));
 }

@@ -8,27 +8,37 @@
 
 namespace portico {
 
-void UpdateWeights(const ModelRegistry& models, std::string_view name, UpdateWeightsControl update,
+namespace {
+
+// A path where nothing is, is a bad value of the field; what the engine says of another field stays.
+Status BlamePath(const Status& status) {
+  const bool not_found = status.code() == StatusCode::kNotFound;
+  const std::string field = FieldOf(status);
+  return Error(not_found ? StatusCode::kInvalidArgument : status.code(),
+               std::string(MessageOf(status)), field.empty() ? "model_path" : field);
+}
+
+}  // namespace
+
+void UpdateWeights(const ModelRegistry& models, std::string_view name, WeightUpdate update,
                    TimePoint deadline, ControlDone done) {
   const StatusOr<const ServingModel*> found = models.Find(name);
   if (!found.ok()) return done(found.status());
-  if (update.path.empty()) {
+  UpdateWeightsControl& control = update.control;
+  if (control.path.empty()) {
     return done(InvalidArgument("model_path", "model_path must not be empty"));
   }
   const ServingModel* model = *found;
-  auto updated = [model, path = update.path, version = update.weight_version,
-                  done = std::move(done)](Status status) mutable {
-    if (status.ok()) {
-      model->weights->Set(path, version);
-      LogInfo("the model {} goes on with the weights at {}", model->id, path);
-      return done(std::move(status));
-    }
-    // A path where nothing is, is a bad value of the field.
-    const bool not_found = status.code() == StatusCode::kNotFound;
-    done(Error(not_found ? StatusCode::kInvalidArgument : status.code(),
-               std::string(MessageOf(status)), "model_path"));
+  auto updated = [model, path = control.path, version = control.weight_version,
+                  keep_pause = update.keep_pause, deadline,
+                  done = std::move(done)](const Status& status) mutable {
+    if (!status.ok()) return done(BlamePath(status));
+    model->weights->Set(path, version);
+    LogInfo("the model {} goes on with the weights at {}", model->id, path);
+    if (!keep_pause) return done(OkStatus());
+    model->engine->Control(PauseControl{PauseMode::kInPlace}, deadline, std::move(done));
   };
-  model->engine->Control(std::move(update), deadline, std::move(updated));
+  model->engine->Control(std::move(control), deadline, std::move(updated));
 }
 
 }  // namespace portico

@@ -23,11 +23,17 @@ std::string_view Strip(std::string_view text) {
   return text;
 }
 
-Json PrepareMessage(const JsonObject& message) {
+using MessageMember = JsonObject::value_type;
+
+bool IsDropped(const MessageMember& member, bool keep_null_content) {
+  return member.second.is_null() && !(keep_null_content && member.first == "content");
+}
+
+Json PrepareMessage(const JsonObject& message, bool keep_null_content) {
   JsonObject out;
   out.reserve(message.size() + 1);
-  for (const auto& member : message) {
-    if (!member.second.is_null()) out.push_back(member);
+  for (const MessageMember& member : message) {
+    if (!IsDropped(member, keep_null_content)) out.push_back(member);
   }
   Json prepared(std::move(out));
   const Json* reasoning = nullptr;
@@ -63,21 +69,22 @@ Json* LastTextPart(JsonArray* parts) {
 
 }  // namespace
 
-bool IsPrepared(const JsonArray& messages) {
-  return std::all_of(messages.begin(), messages.end(), [](const Json& message) {
+bool IsPrepared(const JsonArray& messages, bool keep_null_content) {
+  return std::all_of(messages.begin(), messages.end(), [=](const Json& message) {
     if (!message.is_object()) return true;
-    return std::none_of(message.as_object().begin(), message.as_object().end(),
-                        [](const auto& member) {
-                          return member.second.is_null() || IsReasoningField(member.first);
-                        });
+    return std::none_of(
+        message.as_object().begin(), message.as_object().end(), [=](const MessageMember& member) {
+          return IsDropped(member, keep_null_content) || IsReasoningField(member.first);
+        });
   });
 }
 
-JsonArray PrepareMessages(const JsonArray& messages) {
+JsonArray PrepareMessages(const JsonArray& messages, bool keep_null_content) {
   JsonArray out;
   out.reserve(messages.size());
   for (const Json& message : messages) {
-    out.push_back(message.is_object() ? PrepareMessage(message.as_object()) : message);
+    out.push_back(message.is_object() ? PrepareMessage(message.as_object(), keep_null_content)
+                                      : message);
   }
   return out;
 }

@@ -10,10 +10,10 @@
 namespace portico::jinja {
 
 // Whether PrepareMessages() would change nothing: the common case, which needs no copy.
-bool IsPrepared(const JsonArray& messages);
+bool IsPrepared(const JsonArray& messages, bool keep_null_content);
 
-// Members that are null go; reasoning_content, thinking and reasoning stand for each other.
-JsonArray PrepareMessages(const JsonArray& messages);
+// Members that are null go, but for `content` if it is kept; reasoning_content, thinking and reasoning stand for each other.
+JsonArray PrepareMessages(const JsonArray& messages, bool keep_null_content);
 
 // Continuing the last message: a tag behind its text shows in the render where to cut.
 struct Continuation {

@@ -1,10 +1,7 @@
 #include "template/chat_template.h"
 
-#include <algorithm>
-
 #include "template/chat_messages.h"
-#include "template/content_format.h"
-#include "template/syntax/program.h"
+#include "template/probe_template.h"
 
 namespace portico {
 namespace {
@@ -73,11 +70,6 @@ StatusOr<std::shared_ptr<const ChatTemplate>> ChatTemplate::FromTemplates(
     made->templates_.emplace_back(std::move(name), *std::move(parsed));
   }
   for (auto& [name, text] : special_tokens) made->special_tokens_.emplace_back(name, Json(text));
-  auto preferred = std::find_if(made->templates_.begin(), made->templates_.end(),
-                                [](const auto& entry) { return entry.first == "default"; });
-  if (preferred == made->templates_.end()) preferred = made->templates_.begin();
-  made->content_is_list_ =
-      preferred != made->templates_.end() && jinja::LoopsOverContent(preferred->second->program());
   return std::shared_ptr<const ChatTemplate>(std::move(made));
 }
 
@@ -115,8 +107,22 @@ StatusOr<std::shared_ptr<const Template>> ChatTemplate::Choose(const Request& re
                          "the model has several chat templates and no default: " + names);
 }
 
+const TemplateFacts& ChatTemplate::facts(bool with_tools) const {
+  absl::call_once(probed_[with_tools], [this, with_tools] {
+    static const Json kNoTools{JsonArray{}};
+    Request request;
+    if (with_tools) request.tools = &kNoTools;
+    const auto chosen = Choose(request);
+    if (!chosen.ok()) return;
+    Template::Variables tokens;
+    for (const auto& [name, text] : special_tokens_) tokens.emplace_back(name, &text);
+    facts_[with_tools] = ProbeTemplate(**chosen, tokens, with_tools);
+  });
+  return facts_[with_tools];
+}
+
 StatusOr<std::string> ChatTemplate::Render(const Request& request) const {
-  static const Json kNull;
+  static const Json kNull, kEmpty{JsonArray{}};
   PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<const Template> chosen, Choose(request));
   PORTICO_RETURN_IF_ERROR(CheckRequest(request));
 
@@ -124,8 +130,9 @@ StatusOr<std::string> ChatTemplate::Render(const Request& request) const {
   Json own_messages;
   const Json* messages = request.messages;
   jinja::Continuation continuation;
-  if (request.continue_final_message || !jinja::IsPrepared(given)) {
-    JsonArray prepared = jinja::PrepareMessages(given);
+  const bool keeps_null = request.keep_null_content;
+  if (request.continue_final_message || !jinja::IsPrepared(given, keeps_null)) {
+    JsonArray prepared = jinja::PrepareMessages(given, keeps_null);
     if (request.continue_final_message) {
       PORTICO_ASSIGN_OR_RETURN(
           continuation, jinja::TagLastMessage(request.continue_field, chosen->source(), &prepared));
@@ -138,7 +145,8 @@ StatusOr<std::string> ChatTemplate::Render(const Request& request) const {
   Template::Variables variables;
   variables.reserve(special_tokens_.size() + 8);
   variables.emplace_back("messages", messages);
-  variables.emplace_back("tools", request.tools != nullptr ? request.tools : &kNull);
+  const Json* no_tools = request.no_tools_are_a_list ? &kEmpty : &kNull;
+  variables.emplace_back("tools", request.tools != nullptr ? request.tools : no_tools);
   variables.emplace_back("documents", request.documents != nullptr ? request.documents : &kNull);
   variables.emplace_back("add_generation_prompt", &add_generation_prompt);
   for (const auto& [name, text] : special_tokens_) variables.emplace_back(name, &text);

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/call_once.h"
 #include "base/status.h"
 #include "template/template.h"
+#include "template/template_facts.h"
 #include "text/json.h"
 
 namespace portico {
@@ -20,14 +22,17 @@ using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 class ChatTemplate {
  public:
   struct Request {
-    const Json* messages = nullptr;   // array of objects; required
-    const Json* tools = nullptr;      // array of objects; nullptr or null: none
-    const Json* documents = nullptr;  // array of objects; nullptr or null: none
+    const Json* messages = nullptr;    // array of objects; required
+    const Json* tools = nullptr;       // array of objects; nullptr or null: none
+    bool no_tools_are_a_list = false;  // where there are none, the template gets an empty list
+    const Json* documents = nullptr;   // array of objects; nullptr or null: none
     bool add_generation_prompt = true;
     // Continue the last message instead of closing it: the text ends where its field
     // `continue_field` does.
     bool continue_final_message = false;
     std::string continue_field = "content";
+    // A content that is null stays null; else it is as if it were not there, as in transformers.
+    bool keep_null_content = false;
     const Json* kwargs =
         nullptr;  // chat_template_kwargs: object of further variables, which win; or nullptr
     // The name of a template, or a template's own text; empty: chosen as transformers does.
@@ -56,16 +61,17 @@ class ChatTemplate {
   // is one, or "default".
   StatusOr<std::shared_ptr<const Template>> Choose(const Request& request) const;
 
-  // Whether the template wants a message's content as a list of parts: it loops over the content,
-  // or takes items of it, as SGLang finds out. Otherwise text parts should be joined to a string.
-  bool content_is_list() const { return content_is_list_; }
+  // What the template that a request gets, with tools or without, does with conversations. Found out by the first
+  // call.
+  const TemplateFacts& facts(bool with_tools) const;
 
  private:
   ChatTemplate();
 
   std::vector<std::pair<std::string, std::shared_ptr<const Template>>> templates_;
   std::vector<std::pair<std::string, Json>> special_tokens_;
-  bool content_is_list_ = false;
+  mutable absl::once_flag probed_[2];
+  mutable TemplateFacts facts_[2];  // without tools and with them
 };
 
 }  // namespace portico

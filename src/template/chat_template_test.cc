@@ -46,6 +46,13 @@ TEST(ChatTemplateTest, AMemberThatIsNullIsAsIfItWereNotThere) {
   EXPECT_EQ(r.Text(), "FalseTrue");
 }
 
+TEST(ChatTemplateTest, AContentThatIsNullStaysWhereItIsKept) {
+  Rendered r("{{ messages[0].content is none }}{{ messages[0].name is defined }}",
+             R"([{"role": "user", "content": null, "name": null}])");
+  r.request.keep_null_content = true;
+  EXPECT_EQ(r.Text(), "TrueFalse");
+}
+
 TEST(ChatTemplateTest, NamesOfReasoningStandForEachOther) {
   Rendered r("{{ messages[0] }}", R"([{"role": "assistant", "reasoning": "why"}])");
   EXPECT_EQ(r.Text(),
@@ -115,24 +122,6 @@ TEST(ChatTemplateTest, ChoosesByNameThenToolsThenDefault) {
   ASSERT_TRUE(nameless.ok());
   request.chat_template.clear();
   EXPECT_EQ(FieldOf((*nameless)->Render(request).status()), "chat_template");
-}
-
-TEST(ChatTemplateTest, FindsOutWhetherContentIsAList) {
-  auto is_list = [](std::string source) {
-    auto chat = ChatTemplate::FromSource(std::move(source), {});
-    EXPECT_TRUE(chat.ok());
-    return (*chat)->content_is_list();
-  };
-  EXPECT_FALSE(is_list(kPlain));
-  EXPECT_TRUE(
-      is_list("{% for m in messages %}{% for p in m['content'] %}{% endfor %}{% endfor %}"));
-  EXPECT_TRUE(
-      is_list("{% for m in messages %}{% set c = m.content %}{% if c is not string %}"
-              "{% for p in c | selectattr('type', 'equalto', 'text') %}{% endfor %}{% endif %}{% "
-              "endfor %}"));
-  EXPECT_TRUE(
-      is_list("{% macro show(c) %}{% for p in c %}{% endfor %}{% endmacro %}"
-              "{% for m in messages %}{{ show(m.content) }}{% endfor %}"));
 }
 
 }  // namespace

@@ -59,7 +59,6 @@ class Template {
   StatusOr<std::string> Render(const Variables& variables, const RenderOptions& options = {}) const;
 
   const std::string& source() const { return source_; }
-  const jinja::Program& program() const { return *program_; }
 
  private:
   Template();

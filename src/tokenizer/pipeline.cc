@@ -93,9 +93,10 @@ void Pipeline::FillDecodeTable(TokenId size) {
   }
 }
 
-Status Pipeline::AddTokens() {
+Status Pipeline::AddCall(std::vector<AddedToken> tokens) {
   const Vocabulary& vocabulary = parts_.model->vocabulary();
-  for (AddedToken& token : parts_.added_tokens) {
+  added_.BeginCall(vocabulary.size());
+  for (AddedToken& token : tokens) {
     std::string normalized = token.content;
     if (token.normalized && parts_.normalizer && !token.content.empty()) {
       NormalizedString text(token.content);
@@ -103,9 +104,19 @@ Status Pipeline::AddTokens() {
       normalized = text.text();
     }
     std::optional<TokenId> known = vocabulary.Find(token.content);
-    added_.Add(std::move(token), known, vocabulary.size(), std::move(normalized));
+    added_.Add(std::move(token), known, std::move(normalized));
+  }
+  return OkStatus();
+}
+
+Status Pipeline::AddTokens() {
+  PORTICO_RETURN_IF_ERROR(AddCall(std::move(parts_.added_tokens)));
+  for (std::vector<AddedToken>& call : parts_.more_added_tokens) {
+    PORTICO_RETURN_IF_ERROR(AddCall(std::move(call)));
   }
   parts_.added_tokens.clear();
+  parts_.more_added_tokens.clear();
+  const Vocabulary& vocabulary = parts_.model->vocabulary();
   for (const auto& [id, entry] : added_.entries()) {
     std::string_view spelling = vocabulary.Spelling(id);
     ids_tell_added_ = ids_tell_added_ && (spelling.empty() || spelling == entry.token.content);

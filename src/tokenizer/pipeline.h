@@ -38,6 +38,12 @@ struct PipelineParts {
   std::unique_ptr<const PostProcessor> post_processor;
   std::unique_ptr<const Decoder> decoder;
   std::vector<AddedToken> added_tokens;
+  // The ids that a tokenizer.json gives them; nothing where it has no list of them.
+  std::optional<std::vector<int64_t>> added_token_ids;
+  // What is added behind them, call by call (AddedTokens::BeginCall()).
+  std::vector<std::vector<AddedToken>> more_added_tokens;
+  std::string
+      added_tokens_note;  // why the folder's other files add none, for a person; empty: they may
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
   DecodePlan decode_plan;
@@ -86,6 +92,7 @@ class Pipeline {
   explicit Pipeline(PipelineParts parts) : parts_(std::move(parts)) {}
 
   Status AddTokens();
+  Status AddCall(std::vector<AddedToken> tokens);
   void FillDecodeTable(TokenId size);
   // So that the first text does not wait until the classes of characters, tables that are made when they are needed and
   // this thread's caches are there.

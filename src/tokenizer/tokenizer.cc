@@ -35,8 +35,8 @@ Status CheckLength(std::string_view text) {
 }  // namespace
 
 StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::Load(const std::string& path,
-                                                           bool lower_case) {
-  return Build(tokenizer::PartsFromPath(path, lower_case));
+                                                           const TokenizerLoadOptions& options) {
+  return Build(tokenizer::PartsFromPath(path, options));
 }
 
 StatusOr<std::shared_ptr<const Tokenizer>> Tokenizer::FromJson(std::string_view json) {

@@ -25,14 +25,26 @@ struct Padding;
 struct Truncation;
 }  // namespace tokenizer
 
+// Whose added tokens a folder's tokenizer has.
+enum class AddedTokensRule {
+  kFile,  // the tokenizer file's alone
+  kFolder,  // as kAutoTokenizer, but what only a class names does not change the flags of a token of the files
+  kAutoTokenizer,  // those, their flags and ids that transformers' AutoTokenizer 5.23 has; kFile where it cannot load
+};
+
+struct TokenizerLoadOptions {
+  // Texts are made lower case first, whether the file says so or not; UNIMPLEMENTED where it is no tokenizer.json.
+  bool lower_case = false;
+  AddedTokensRule added_tokens = AddedTokensRule::kAutoTokenizer;
+};
+
 class Tokenizer {
  public:
   // `path` is a folder with tokenizer.json (or a tiktoken rank file, or a SentencePiece model), one
-  // of these files itself, or a GGUF file. What the file asks for and is not supported is an error
-  // that names it; nothing degrades. `lower_case`: texts are made lower case first, whether the file says so or not;
-  // UNIMPLEMENTED where the file is no tokenizer.json.
+  // of these files itself, whose folder is then not looked at, or a GGUF file. What the file asks for and is not
+  // supported is an error that names it; nothing degrades.
   static StatusOr<std::shared_ptr<const Tokenizer>> Load(const std::string& path,
-                                                         bool lower_case = false);
+                                                         const TokenizerLoadOptions& options = {});
   // The same for the text of a tokenizer.json.
   static StatusOr<std::shared_ptr<const Tokenizer>> FromJson(std::string_view json);
 

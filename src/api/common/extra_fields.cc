@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -77,7 +78,6 @@ Status ReadStopRegex(std::string_view name, Element value, RequestExtras* extras
 Status ReadCustomParams(std::string_view name, Element value, RequestExtras* extras) {
   PORTICO_RETURN_IF_ERROR(ExpectObject(name, value));
   extras->custom_params = simdjson::minify(value);
-  if (extras->custom_params == "{}") extras->custom_params.clear();
   if (extras->custom_params.size() <= kMaxCustomParamsBytes) return OkStatus();
   return InvalidArgument(
       name, fmt::format("{} must have at most {} bytes of JSON", name, kMaxCustomParamsBytes));
@@ -148,8 +148,12 @@ bool AsksForNothing(std::string_view name, Element value) {
   if (!value.get(flag)) return !flag && name.starts_with("return_");
   std::string_view text;
   if (!value.get(text)) return text.empty() && name != "stop_regex";
+  simdjson::dom::object members;
+  if (!value.get(members)) return members.size() == 0 && name.ends_with("_params");
   simdjson::dom::array list;
-  return !value.get(list) && list.size() == 0;
+  return !value.get(list) && std::all_of(list.begin(), list.end(), [name](Element item) {
+    return AsksForNothing(name, item);
+  });
 }
 
 }  // namespace
@@ -163,10 +167,10 @@ bool IsPerPromptExtra(std::string_view name) {
 
 Status ReadExtraField(std::string_view name, Element value,
                       std::shared_ptr<const RequestExtras>* extras) {
+  if (AsksForNothing(name, value)) return OkStatus();
   const ExtraField* field = FindField(name);
   simdjson::dom::array list;
   if (field->per_prompt && !value.get(list)) {
-    if (list.size() == 0) return OkStatus();
     const Element first = *list.begin();
     const std::string text = simdjson::minify(first);
     for (Element item : list) {
@@ -176,7 +180,6 @@ Status ReadExtraField(std::string_view name, Element value,
     }
     value = first;
   }
-  if (AsksForNothing(name, value)) return OkStatus();
   auto own = *extras == nullptr ? std::make_shared<RequestExtras>()
                                 : std::make_shared<RequestExtras>(**extras);
   PORTICO_RETURN_IF_ERROR(field->read(name, value, own.get()));

@@ -62,8 +62,13 @@ bool ToInt64(Element value, int64_t* out) {
   return value.type() == element_type::INT64 && value.get(*out) == simdjson::SUCCESS;
 }
 
-std::string RangeText(IntRange range) {
-  if (range.max == kMaxInt32) return fmt::format("an integer of at least {}", range.min);
+// What is far below the end of a range that no request reaches need not hear of that end.
+std::string RangeText(IntRange range, Element got) {
+  double number = 0;
+  const bool beyond = got.is_number() && !got.get(number) && number > kMaxInt32;
+  if (range.max == INT64_MAX && range.min > INT64_MIN && !beyond) {
+    return fmt::format("an integer of at least {}", range.min);
+  }
   return fmt::format("an integer from {} to {}", range.min, range.max);
 }
 
@@ -155,8 +160,16 @@ Status ReadString(std::string_view name, Element value, std::string* out) {
 Status ReadInt64(std::string_view name, Element value, IntRange range, int64_t* out) {
   int64_t number = 0;
   if (!ToInt64(value, &number) || number < range.min || number > range.max) {
-    return WrongValue(name, RangeText(range), value);
+    return WrongValue(name, RangeText(range, value), value);
   }
+  *out = number;
+  return OkStatus();
+}
+
+Status ReadInt64(std::string_view name, Element value, IntRange range,
+                 std::optional<int64_t>* out) {
+  int64_t number = 0;
+  PORTICO_RETURN_IF_ERROR(ReadInt64(name, value, range, &number));
   *out = number;
   return OkStatus();
 }
@@ -188,7 +201,7 @@ Status ReadNumber(std::string_view name, Element value, const NumberRange& range
 Status ReadTokenId(std::string_view field, std::string_view place, Element value, TokenId* out) {
   int64_t id = 0;
   if (!ToInt64(value, &id) || id < 0 || id > kMaxInt32) {
-    return WrongValueAt(field, place, "a token id (an integer of at least 0)", value);
+    return WrongValueAt(field, place, kTokenIdText, value);
   }
   *out = static_cast<TokenId>(id);
   return OkStatus();

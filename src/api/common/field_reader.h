@@ -96,6 +96,7 @@ std::string Describe(Element value);
 Status ReadBool(std::string_view name, Element value, bool* out);
 Status ReadString(std::string_view name, Element value, std::string* out);
 Status ReadInt64(std::string_view name, Element value, IntRange range, int64_t* out);
+Status ReadInt64(std::string_view name, Element value, IntRange range, std::optional<int64_t>* out);
 Status ReadInt32(std::string_view name, Element value, IntRange range, int32_t* out);
 Status ReadInt32(std::string_view name, Element value, IntRange range, std::optional<int32_t>* out);
 // Positive numbers too small or too large for a float become its smallest or largest: they stay

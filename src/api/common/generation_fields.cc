@@ -99,7 +99,7 @@ Status ReadTopK(std::string_view name, Element value, GenerationDraft* draft) {
   int64_t number = 0;
   Status status = ReadInt64(name, value, {-1, kMaxInt32}, &number);
   if (!status.ok() || number == 0) {
-    return WrongValue(name, "-1 (all tokens) or an integer of at least 1", value);
+    return WrongValue(name, kTopKText, value);
   }
   draft->options.top_k = static_cast<int32_t>(number);
   return OkStatus();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 
 namespace portico::api {
@@ -14,42 +15,42 @@ constexpr RefusedField kRefused[] = {
     {"audios", "[]"},
     {"bad_words", "[]"},
     {"beam_width", "1"},
-    {"bootstrap_host", "", kPerPrompt},
+    {"bootstrap_host", R"("")", kPerPrompt},
     {"bootstrap_port", "", kPerPrompt},
     {"bootstrap_room", "", kPerPrompt},
-    {"cache_salt", "", kPerPrompt},
+    {"cache_salt", R"("")", kPerPrompt},
     {"chat_template", ""},
-    {"custom_labels", ""},
-    {"custom_logit_processor", "", kPerPrompt},
-    {"custom_params", ""},
+    {"custom_labels", "{}"},
+    {"custom_logit_processor", R"("")", kPerPrompt},
+    {"custom_params", "{}"},
     {"data_parallel_rank", "0"},
     {"disagg_prefill_dp_rank", ""},
-    {"dry_multiplier", "0 0.0"},
-    {"dynatemp_range", "0 0.0"},
-    {"extra_key", "", kPerPrompt},
+    {"dry_multiplier", "0"},
+    {"dynatemp_range", "0"},
+    {"extra_key", R"("")", kPerPrompt},
     {"function_call", R"("none" "auto")"},
     {"functions", "[]"},
     {"grammar", R"("")"},
     {"guided_whitespace_pattern", ""},
     {"image_generation", ""},
     {"images", "[]"},
-    {"images_config", ""},
+    {"images_config", "{}"},
     {"include_stop_str_in_output", "false"},
     {"input_embeds", ""},
     {"input_ids", ""},
-    {"lora_path", "", kPerPrompt},
+    {"lora_path", R"("")", kPerPrompt},
     {"max_dynamic_patch", ""},
     {"min_dynamic_patch", ""},
     {"mirostat", "0"},
     {"modalities", R"(["text"])"},
-    {"n_predict", ""},
+    {"n_predict", "-1"},
     {"ngram_corpus_id", ""},
     {"parallel_tool_calls", "true"},
     {"prediction", ""},
-    {"priority", ""},
+    {"priority", "0"},
     {"prompt_cache_retention", R"("in_memory" "in-memory")"},
     {"prompt_logprobs", ""},
-    {"repeat_penalty", "1 1.0"},
+    {"repeat_penalty", "1"},
     {"return_cached_tokens_details", "false"},
     {"return_hidden_states", "false", kPerPrompt},
     {"return_meta_info", "false"},
@@ -60,7 +61,7 @@ constexpr RefusedField kRefused[] = {
     {"routed_experts_start_len", "0"},
     {"samplers", ""},
     {"service_tier", R"("auto" "default")"},
-    {"session_id", ""},
+    {"session_id", R"("")"},
     {"session_params", ""},
     {"spaces_between_special_tokens", "true"},
     {"stage_params", "{}"},
@@ -74,9 +75,9 @@ constexpr RefusedField kRefused[] = {
     {"talker_top_k", ""},
     {"talker_top_p", ""},
     {"task", ""},
-    {"top_n_sigma", "-1 -1.0"},
+    {"top_n_sigma", "-1"},
     {"truncate_prompt_tokens", ""},
-    {"typical_p", "1 1.0"},
+    {"typical_p", "1"},
     {"use_audio_in_video", "false"},
     {"use_beam_search", "false"},
     {"verbosity", R"("medium")"},
@@ -86,11 +87,20 @@ constexpr RefusedField kRefused[] = {
     {"video_min_pixels", ""},
     {"video_total_pixels", ""},
     {"videos", "[]"},
-    {"watermark", ""},
+    {"watermark", R"({"enabled":false})"},
     {"web_search_options", ""},
-    {"xtc_probability", "0 0.0"},
+    {"xtc_probability", "0"},
 };
 static_assert(IsSortedByName(kRefused));
+
+// Whether a number is the same as the JSON text of one, however it is written: 0, 0.0 and -0.0.
+bool IsNumber(Element value, std::string_view text) {
+  double number = 0;
+  double expected = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), expected);
+  return value.is_number() && !value.get(number) && error == std::errc() &&
+         end == text.data() + text.size() && number == expected;
+}
 
 bool IsDefault(Element value, const RefusedField& field) {
   if (field.defaults == "*" || value.is_null()) return true;
@@ -103,7 +113,8 @@ bool IsDefault(Element value, const RefusedField& field) {
   std::string_view defaults = field.defaults;
   while (!defaults.empty()) {
     size_t end = std::min(defaults.find(' '), defaults.size());
-    if (text == defaults.substr(0, end)) return true;
+    const std::string_view one = defaults.substr(0, end);
+    if (text == one || IsNumber(value, one)) return true;
     defaults.remove_prefix(std::min(end + 1, defaults.size()));
   }
   return false;

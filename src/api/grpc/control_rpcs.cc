@@ -13,6 +13,8 @@ namespace pb = ::sglang::runtime::v1;
 
 Status Abort(RpcContext&, ShardContext& shard, const pb::AbortRequest& request,
              pb::AbortResponse* response) {
+  PORTICO_RETURN_IF_ERROR(CheckNumbersKnown(request));
+  PORTICO_RETURN_IF_ERROR(CheckRid("rid", request.rid()));
   if (request.rid().empty() && !request.abort_all()) {
     return InvalidArgument("rid", "name a rid, or set abort_all to true");
   }

@@ -2,12 +2,14 @@
 // StartProfile, StopProfile, UpdateWeightsFromDisk.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "api/control_call.h"
+#include "api/flush_call.h"
 #include "api/grpc/field_checks.h"
 #include "api/grpc/rpc.h"
 #include "service/each_engine.h"
@@ -28,6 +30,8 @@ void AddControl(RpcContext& context, std::string_view method,
         SmallArena memory;
         const StatusOr<Request*> request = memory.Parse<Request>(bytes);
         if (!request.ok()) return Refuse(*call, request.status());
+        const Status known = CheckNumbersKnown(**request);
+        if (!known.ok()) return Refuse(*call, known);
         const StatusOr<EngineControl> control = read(**request);
         if (!control.ok()) return Refuse(*call, control.status());
         auto reply = [&context, answer](CallPtr owned, ShardContext&, const Status& done) {
@@ -47,18 +51,34 @@ void AddControl(RpcContext& context, std::string_view method,
 Status CheckProfile(const std::string& output_dir);
 
 // FlushCache of either service. A cache in use is an answer, not an error: upstream's message has a
-// place for it.
+// place for it. One of the two has a timeout.
 template <typename Request, typename Response>
 void AddFlushCache(RpcContext& context, std::string_view method) {
-  AddControl<Request, Response>(
-      context, method,
-      [](const Request&) -> StatusOr<EngineControl> { return EngineControl(FlushCacheControl{}); },
-      [](RpcContext&, const Status& done, Response* response) {
-        if (!done.ok() && done.code() != StatusCode::kFailedPrecondition) return done;
-        response->set_success(done.ok());
-        response->set_message(done.ok() ? "Cache flushed." : std::string(MessageOf(done)));
-        return OkStatus();
-      });
+  context.methods.Add(std::string(method), [&context](CallPtr call, std::string bytes) {
+    SmallArena memory;
+    const StatusOr<Request*> request = memory.Parse<Request>(bytes);
+    Status status = request.status();
+    if (status.ok()) status = CheckNumbersKnown(**request);
+    double timeout = 0;
+    if constexpr (requires(const Request& r) { r.timeout_s(); }) {
+      if (status.ok()) timeout = (*request)->timeout_s();
+      if (status.ok()) status = CheckNumber("timeout_s", timeout, kFlushTimeout);
+    }
+    if (!status.ok()) return Refuse(*call, status);
+    auto answer = [](CallPtr owned, ShardContext&, const Status& done) {
+      if (!done.ok() && done.code() != StatusCode::kFailedPrecondition) {
+        return Refuse(*owned, done);
+      }
+      Response response;
+      response.set_success(done.ok());
+      response.set_message(done.ok() ? "Cache flushed." : std::string(MessageOf(done)));
+      Reply(*owned, response);
+    };
+    ShardContext& shard = context.ShardOf(*call);
+    const auto patience =
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(timeout));
+    FlushCall<net::GrpcCall, decltype(answer)>::Start(std::move(call), shard, "", patience, answer);
+  });
 }
 
 // What both services' messages say of a profile: one has the folder alone.

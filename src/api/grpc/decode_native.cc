@@ -94,8 +94,8 @@ Status ReadExtras(const Request& from, NativeGenerateRequest* to) {
     PORTICO_RETURN_IF_ERROR(CheckInteger("routed_dp_rank", from.routed_dp_rank(), {0, kMaxInt32}));
     extras->data_parallel_rank = from.routed_dp_rank();
   }
-  if (from.has_disaggregated_params()) {
-    const pb::DisaggregatedParams& pair = from.disaggregated_params();
+  // An empty message asks for nothing.
+  if (const pb::DisaggregatedParams& pair = from.disaggregated_params(); pair.ByteSizeLong() > 0) {
     PORTICO_RETURN_IF_ERROR(
         CheckInteger("disaggregated_params", pair.bootstrap_port(), {0, 65535}));
     extras->bootstrap_host = pair.bootstrap_host();
@@ -184,15 +184,13 @@ StatusOr<NativeSampling> DecodeSampling(const pb::SamplingParams& params) {
   if (params.has_top_k()) {
     if (params.top_k() < -1 || params.top_k() == 0) {
       return InvalidArgument("top_k",
-                             fmt::format("top_k must be -1 (all tokens) or an integer of at least "
-                                         "1, got {}",
-                                         params.top_k()));
+                             fmt::format("top_k must be {}, got {}", kTopKText, params.top_k()));
     }
     options.top_k = params.top_k();
   }
   if (params.has_max_new_tokens()) {
     PORTICO_RETURN_IF_ERROR(
-        CheckInteger("max_new_tokens", params.max_new_tokens(), {0, kMaxInt32}));
+        CheckInteger("max_new_tokens", params.max_new_tokens(), kAnswerTokensOrNone));
     options.max_tokens = params.max_new_tokens();
     sampling.default_limit = false;
   }

@@ -101,8 +101,8 @@ StatusOr<NativeSampling> ReadSampling(const pb::SamplingParams& params) {
   if (params.top_k() != 0) options.top_k = params.top_k();
   if (params.has_max_new_tokens()) {
     PORTICO_RETURN_IF_ERROR(
-        CheckInteger("max_new_tokens", params.max_new_tokens(), {0, kMaxInt32}));
-    options.max_tokens = static_cast<int32_t>(params.max_new_tokens());
+        CheckInteger("max_new_tokens", params.max_new_tokens(), kAnswerTokensOrNone));
+    options.max_tokens = params.max_new_tokens();
     sampling.default_limit = false;
   }
   PORTICO_RETURN_IF_ERROR(CheckInteger("min_new_tokens", params.min_new_tokens(), {0, kMaxInt32}));
@@ -150,8 +150,8 @@ Status ReadExtras(const pb::GenerateRequest& from, NativeGenerateRequest* to) {
   extras->custom_logit_processor = from.custom_logit_processor();
   // Clients send -1 for "any", and 0 cannot be told from none.
   if (from.data_parallel_rank() > 0) extras->data_parallel_rank = from.data_parallel_rank();
-  if (from.has_disaggregated_params()) {
-    const pb::DisaggregatedParams& pair = from.disaggregated_params();
+  // An empty message asks for nothing.
+  if (const pb::DisaggregatedParams& pair = from.disaggregated_params(); pair.ByteSizeLong() > 0) {
     extras->bootstrap_host = pair.bootstrap_host();
     if (pair.bootstrap_port() > 0) extras->bootstrap_port = pair.bootstrap_port();
     extras->bootstrap_room = pair.bootstrap_room();

@@ -68,8 +68,6 @@ TEST(DecodeScheduler, RefusesByName) {
       {"frequency_penalty", [](R r) { r->mutable_sampling_params()->set_frequency_penalty(3); }},
       {"presence_penalty", [](R r) { r->mutable_sampling_params()->set_presence_penalty(3); }},
       {"repetition_penalty", [](R r) { r->mutable_sampling_params()->set_repetition_penalty(3); }},
-      {"max_new_tokens",
-       [](R r) { r->mutable_sampling_params()->set_max_new_tokens(4294967295u); }},
       {"min_new_tokens",
        [](R r) { r->mutable_sampling_params()->set_min_new_tokens(4294967295u); }},
       {"stop", [](R r) { r->mutable_sampling_params()->add_stop(""); }},
@@ -105,6 +103,14 @@ TEST(DecodeScheduler, TakesZeroForTheDefaultWhereZeroIsNoValue) {
   EXPECT_FALSE(sampling.options.repetition_penalty);
   EXPECT_EQ(sampling.options.n, 1);
   EXPECT_TRUE(sampling.default_limit);
+}
+
+TEST(DecodeScheduler, TheLengthOfAnAnswerIsTheContextsToLimit) {
+  pb::GenerateRequest request = Request();
+  request.mutable_sampling_params()->set_max_new_tokens(3000000000u);
+  const auto native = DecodeScheduler(request);
+  ASSERT_TRUE(native.ok()) << native.status();
+  EXPECT_EQ(native->sampling.Of(0, {}).options.max_tokens, 3000000000);
 }
 
 TEST(DecodeScheduler, ReadsEveryFieldThatItHonours) {

@@ -1,6 +1,8 @@
 #include "api/grpc/field_checks.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/unknown_field_set.h>
 
 namespace portico::api::rpc {
 
@@ -12,7 +14,7 @@ Status CheckNumber(std::string_view field, double value, const NumberRange& rang
 
 Status CheckInteger(std::string_view field, int64_t value, IntRange range) {
   if (value >= range.min && value <= range.max) return OkStatus();
-  if (range.max >= kMaxInt32) {
+  if (range.max == INT64_MAX) {
     return InvalidArgument(field, fmt::format("{} must be an integer of at least {}, got {}", field,
                                               range.min, value));
   }
@@ -22,9 +24,8 @@ Status CheckInteger(std::string_view field, int64_t value, IntRange range) {
 
 Status CheckTokenId(std::string_view field, size_t place, int64_t id) {
   if (id >= 0 && id <= kMaxInt32) return OkStatus();
-  return InvalidArgument(
-      field, fmt::format("{}[{}] must be a token id (an integer of at least 0), got {}", field,
-                         place, id));
+  return InvalidArgument(field,
+                         fmt::format("{}[{}] must be {}, got {}", field, place, kTokenIdText, id));
 }
 
 Status CheckTokenIds(std::string_view field, std::span<const int32_t> ids, int32_t vocab_size) {
@@ -54,6 +55,14 @@ Status CheckRid(std::string_view field, const std::string& rid) {
   if (rid.size() <= kMaxRidBytes) return OkStatus();
   return InvalidArgument(field,
                          fmt::format("{} must be at most {} bytes long", field, kMaxRidBytes));
+}
+
+Status CheckNumbersKnown(const google::protobuf::Message& message) {
+  const auto& unknown = message.GetReflection()->GetUnknownFields(message);
+  if (unknown.empty()) return OkStatus();
+  return InvalidArgument(
+      "", fmt::format("{} has no field {}: nothing was done", message.GetDescriptor()->name(),
+                      unknown.field(0).number()));
 }
 
 Status NotSupported(std::string_view field) {

@@ -1,6 +1,7 @@
 // Checks of protobuf fields: INVALID_ARGUMENT naming the field as the proto spells it.
 #pragma once
 
+#include <google/protobuf/message.h>
 #include <google/protobuf/repeated_ptr_field.h>
 
 #include <cstdint>
@@ -30,5 +31,8 @@ Status CheckStops(std::string_view field,
 Status CheckRid(std::string_view field, const std::string& rid);
 // The refusal of what this server cannot honour.
 Status NotSupported(std::string_view field);
+// Of what operators ask: INVALID_ARGUMENT, without a field, for one whose number the message does not define, for what it
+// asks would be left undone.
+Status CheckNumbersKnown(const google::protobuf::Message& message);
 
 }  // namespace portico::api::rpc

@@ -16,7 +16,7 @@ NativePlan Plan(bool stream, int32_t n = 1) {
   NativePlan plan;
   GenerationPlan prompt;
   prompt.options.rid = "r\"1";
-  prompt.prompts.push_back({std::make_shared<const std::vector<TokenId>>(2, 5), "", 8});
+  prompt.prompts.push_back({std::make_shared<const std::vector<TokenId>>(2, 5), "", false, 8});
   plan.prompts.push_back(std::move(prompt));
   plan.n = n;
   plan.stream = stream;

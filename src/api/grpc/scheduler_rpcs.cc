@@ -18,6 +18,7 @@
 #include "api/model_facts.h"
 #include "api/reply.h"
 #include "api/sglang/info.h"
+#include "base/log.h"
 #include "service/load_report.h"
 #include "service/model_task.h"
 #include "sglang/grpc/scheduler/sglang_scheduler.pb.h"
@@ -59,8 +60,13 @@ Status HealthCheck(RpcContext& context, ShardContext&, const pb::HealthCheckRequ
 
 Status Abort(RpcContext&, ShardContext& shard, const pb::AbortRequest& request,
              pb::AbortResponse* response) {
+  PORTICO_RETURN_IF_ERROR(CheckNumbersKnown(request));
   if (request.request_id().empty()) {
     return InvalidArgument("request_id", "request_id is required");
+  }
+  PORTICO_RETURN_IF_ERROR(CheckRid("request_id", request.request_id()));
+  if (!request.reason().empty()) {
+    LogDebug("abort of {}: {:.200}", request.request_id(), request.reason());
   }
   AbortEverywhere(shard, request.request_id(), /*all=*/false);
   response->set_success(true);
@@ -81,7 +87,7 @@ Status GetModelInfo(RpcContext& context, ShardContext&, const pb::GetModelInfoRe
   response->set_max_context_length(engine.context_length);
   response->set_vocab_size(engine.vocab_size);
   response->set_model_type(engine.architecture);
-  for (TokenId id : engine.eos_token_ids) response->add_eos_token_ids(id);
+  for (TokenId id : model->end_token_ids) response->add_eos_token_ids(id);
   response->set_max_req_input_len(engine.context_length - 1);
   if (!engine.architecture.empty()) response->add_architectures(engine.architecture);
   return OkStatus();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "api/control_call.h"
+#include "api/grpc/field_checks.h"
 #include "service/each_engine.h"
 #include "service/weight_update.h"
 #include "sglang/runtime/v1/sglang.pb.h"
@@ -32,10 +33,12 @@ void AddWeightsRpc(RpcContext& context) {
   context.methods.Add("/sglang.runtime.v1.SglangService/UpdateWeightsFromDisk",
                       [&context](CallPtr call, std::string bytes) {
                         pb::UpdateWeightsRequest request;
-                        const Status status = ParseProtobuf(bytes, &request);
+                        Status status = ParseProtobuf(bytes, &request);
+                        if (status.ok()) status = CheckNumbersKnown(request);
                         if (!status.ok()) return Refuse(*call, status);
-                        UpdateWeightsControl update;
-                        update.path = request.model_path();
+                        WeightUpdate update;
+                        update.control.path = request.model_path();
+                        update.control.load_format = request.load_format();
                         ShardContext& shard = context.ShardOf(*call);
                         UpdateWeights(*context.api.models, "", std::move(update),
                                       Clock::now() + kWeightsPatience,

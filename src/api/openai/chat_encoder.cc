@@ -53,6 +53,9 @@ void AppendFunction(std::string_view name, std::string_view arguments, std::stri
   out->push_back('}');
 }
 
+// Clients ask every message and delta for its reasoning: SGLang's have null where there is none.
+std::string NoReasoning(std::string_view field) { return "\"" + std::string(field) + "\":null"; }
+
 // Appends the member of a delta with what is new of a call.
 void AppendCallMember(bool legacy, int32_t index, const std::string* id, const std::string* name,
                       std::string_view arguments, std::string* out) {
@@ -132,8 +135,10 @@ void ChatAnswer::AppendMessage(const Choice& choice, std::string* body) const {
   } else {
     AppendJsonString(choice.text, body);
   }
-  if (!choice.reasoning.empty()) {
-    body->append(",\"").append(reasoning_field_).append("\":");
+  body->append(",\"").append(reasoning_field_).append("\":");
+  if (choice.reasoning.empty()) {
+    body->append("null");
+  } else {
     AppendJsonString(choice.reasoning, body);
   }
   body->append(",\"refusal\":null");
@@ -189,9 +194,10 @@ std::string ChatAnswer::Body(const TokenUsage& total) const {
 ChatStreamEncoder::ChatStreamEncoder(const AnswerHead& head, const GenerationOptions& options)
     : AnswerStream(head, "chat.completion.chunk", options),
       reasoning_field_(options.reasoning_field),
+      no_reasoning_(NoReasoning(options.reasoning_field)),
       legacy_functions_(options.legacy_functions),
       hidden_states_(options) {
-  plain_tail_ = "\"},\"logprobs\":null,\"finish_reason\":null";
+  plain_tail_ = "\"," + no_reasoning_ + "},\"logprobs\":null,\"finish_reason\":null";
   EndEvent({}, &plain_tail_);
 }
 
@@ -213,9 +219,8 @@ void ChatStreamEncoder::OnDelta(const TextDelta& delta, std::string* out) {
 
 void ChatStreamEncoder::AppendRole(const TextDelta& delta, std::string* out) {
   BeginEvent(delta.index, out);
-  out->append(
-      ",\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,"
-      "\"finish_reason\":null");
+  out->append(",\"delta\":{\"role\":\"assistant\",\"content\":\"\",").append(no_reasoning_);
+  out->append("},\"logprobs\":null,\"finish_reason\":null");
   if (token_ids_) {
     out->append(",\"prompt_token_ids\":");
     AppendTokenIds(prompt_ids_, out);
@@ -228,9 +233,10 @@ void ChatStreamEncoder::AppendRole(const TextDelta& delta, std::string* out) {
 // An event for each piece, in their order; the tokens are with the first.
 void ChatStreamEncoder::AppendParsed(const TextDelta& delta, std::string* out) {
   bool first = true;
-  auto event = [&](const std::string& member) {
+  // `members` of a delta, with commas between.
+  auto event = [&](const std::string& members) {
     BeginEvent(delta.index, out);
-    out->append(",\"delta\":{").append(member).append("},");
+    out->append(",\"delta\":{").append(members).append("},");
     if (first) {
       AppendTokens(delta, out);
     } else {
@@ -241,34 +247,39 @@ void ChatStreamEncoder::AppendParsed(const TextDelta& delta, std::string* out) {
     EndEvent(delta.usage, out);
   };
   std::string member;
-  auto text = [&](std::string_view name, std::string_view value) {
-    member.assign("\"").append(name).append("\":");
+  auto with_null = [&] { event(member.append(",").append(no_reasoning_)); };
+  auto text = [&](std::string_view value) {
+    member.assign("\"content\":");
     AppendJsonString(value, &member);
-    event(member);
+    with_null();
   };
-  if (!delta.reasoning.empty()) text(reasoning_field_, delta.reasoning);
+  if (!delta.reasoning.empty()) {
+    member.assign("\"").append(reasoning_field_).append("\":");
+    AppendJsonString(delta.reasoning, &member);
+    event(member);
+  }
   const std::string_view content = delta.text;
   size_t told = 0;
   for (const ToolCallPiece& piece : delta.calls) {
     if (piece.text_before > told) {
-      text("content", content.substr(told, piece.text_before - told));
+      text(content.substr(told, piece.text_before - told));
       told = piece.text_before;
     }
     if (legacy_functions_ && piece.index > 0) continue;
     if (!piece.name.empty()) {
       member.clear();
       AppendCallMember(legacy_functions_, piece.index, &piece.id, &piece.name, "", &member);
-      event(member);
+      with_null();
     }
     if (!piece.arguments.empty()) {
       member.clear();
       AppendCallMember(legacy_functions_, piece.index, nullptr, nullptr, piece.arguments, &member);
-      event(member);
+      with_null();
     }
   }
-  if (told < content.size()) text("content", content.substr(told));
+  if (told < content.size()) text(content.substr(told));
   // The token that ends a call says nothing, but it has a log-probability and an id.
-  if (first && (logprobs_ || token_ids_)) event("");
+  if (first && (logprobs_ || token_ids_)) event(no_reasoning_);
 }
 
 void ChatStreamEncoder::AppendContent(const TextDelta& delta, std::string* out) {
@@ -280,7 +291,7 @@ void ChatStreamEncoder::AppendContent(const TextDelta& delta, std::string* out) 
     out->append(plain_tail_);
     return;
   }
-  out->append("\"},");
+  out->append("\",").append(no_reasoning_).append("},");
   AppendTokens(delta, out);
   out->append(",\"finish_reason\":null");
   EndEvent(delta.usage, out);
@@ -288,7 +299,7 @@ void ChatStreamEncoder::AppendContent(const TextDelta& delta, std::string* out) 
 
 void ChatStreamEncoder::AppendFinish(const TextDelta& delta, bool with_tokens, std::string* out) {
   BeginEvent(delta.index, out);
-  out->append(",\"delta\":{},");
+  out->append(",\"delta\":{").append(no_reasoning_).append("},");
   if (with_tokens && !delta.tokens.empty()) {
     AppendTokens(delta, out);
   } else {
@@ -302,7 +313,7 @@ void ChatStreamEncoder::AppendHiddenStates(const TextDelta& delta, std::string* 
   BeginEvent(delta.index, out);
   out->append(",\"delta\":{");
   hidden_states_.AppendMember(static_cast<size_t>(delta.index), out);
-  out->append("},\"logprobs\":null,\"finish_reason\":null");
+  out->append(",").append(no_reasoning_).append("},\"logprobs\":null,\"finish_reason\":null");
   EndEvent(delta.usage, out);
 }
 

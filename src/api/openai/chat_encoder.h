@@ -87,6 +87,7 @@ class ChatStreamEncoder : public AnswerStream {
   void AppendTokens(const TextDelta& delta, std::string* out);
 
   const std::string_view reasoning_field_;
+  const std::string no_reasoning_;  // `"reasoning_content":null`
   const bool legacy_functions_;
   std::vector<bool> started_;  // by choice
   std::vector<TokenId> prompt_ids_;

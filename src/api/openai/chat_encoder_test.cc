@@ -48,24 +48,25 @@ std::string Stream(const GenerationOptions& options, const std::vector<TextDelta
 TEST(ChatStreamEncoder, GivesRoleTokensFinishAndDone) {
   const std::string head =
       R"(data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"demo","choices":[{"index":0,"delta":)";
-  EXPECT_EQ(Stream({}, {Token(0, 1, "Hi\n"), Token(0, 2, ""), Token(0, 3, "🙂\""),
-                        End(0, FinishReason::kLength)}),
-            head +
-                R"({"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})"
-                "\n\n" +
-                head +
-                R"({"content":"Hi\n"},"logprobs":null,"finish_reason":null}]})"
-                "\n\n" +
-                head +
-                R"({"content":""},"logprobs":null,"finish_reason":null}]})"
-                "\n\n" +
-                head +
-                R"({"content":"🙂\""},"logprobs":null,"finish_reason":null}]})"
-                "\n\n" +
-                head +
-                R"({},"logprobs":null,"finish_reason":"length","matched_stop":null}]})"
-                "\n\n" +
-                "data: [DONE]\n\n");
+  EXPECT_EQ(
+      Stream({}, {Token(0, 1, "Hi\n"), Token(0, 2, ""), Token(0, 3, "🙂\""),
+                  End(0, FinishReason::kLength)}),
+      head +
+          R"({"role":"assistant","content":"","reasoning_content":null},"logprobs":null,"finish_reason":null}]})"
+          "\n\n" +
+          head +
+          R"({"content":"Hi\n","reasoning_content":null},"logprobs":null,"finish_reason":null}]})"
+          "\n\n" +
+          head +
+          R"({"content":"","reasoning_content":null},"logprobs":null,"finish_reason":null}]})"
+          "\n\n" +
+          head +
+          R"({"content":"🙂\"","reasoning_content":null},"logprobs":null,"finish_reason":null}]})"
+          "\n\n" +
+          head +
+          R"({"reasoning_content":null},"logprobs":null,"finish_reason":"length","matched_stop":null}]})"
+          "\n\n" +
+          "data: [DONE]\n\n");
 }
 
 TEST(ChatStreamEncoder, UsageComesLastAndIsNullBefore) {
@@ -196,6 +197,60 @@ TEST(ChatStreamEncoder, AnIdThatNeedsEscapesStaysJson) {
   EXPECT_EQ(DataOf(out).size(), 3u);
 }
 
+// The openai package raised AttributeError on delta.reasoning_content: a member that an answer lacks is no attribute.
+TEST(ChatStreamEncoder, EveryDeltaHasItsReasoningOrNull) {
+  TextDelta thought;
+  thought.parsed = true;
+  thought.reasoning = "Hm.";
+  TextDelta both;
+  both.parsed = true;
+  both.text = "So: ";
+  ToolCallPiece piece;
+  piece.id = "call_1";
+  piece.name = "f";
+  piece.arguments = "{}";
+  piece.text_before = 4;
+  both.calls.push_back(piece);
+  for (const bool detailed : {false, true}) {
+    for (const std::string_view field : {"reasoning_content", "reasoning"}) {
+      GenerationOptions options;
+      options.reasoning_field = field;
+      options.logprobs = options.return_token_ids = options.continuous_usage_stats = detailed;
+      std::string seen;
+      for (const std::string& data : DataOf(
+               Stream(options, {thought, both, Token(0, 1, "a"), End(0, FinishReason::kStop)}))) {
+        if (data == "[DONE]") continue;
+        const Json event = *Json::Parse(data);
+        if (event.Find("choices")->as_array().empty()) continue;
+        const Json delta = *ChoiceOf(data).Find("delta");
+        const Json* reasoning = delta.Find(field);
+        ASSERT_NE(reasoning, nullptr) << data;
+        seen += reasoning->is_null() ? "-" : reasoning->as_string();
+      }
+      // Role; thought; text, name, arguments; text; finish.
+      EXPECT_EQ(seen, "-Hm.-----") << field;
+    }
+  }
+}
+
+TEST(ChatAnswer, EveryMessageHasItsReasoningOrNull) {
+  for (const std::string_view field : {"reasoning_content", "reasoning"}) {
+    GenerationOptions options;
+    options.reasoning_field = field;
+    ChatAnswer answer(kHead, options);
+    TextDelta thought = Token(1, 1, "");
+    thought.reasoning = "Hm.";
+    for (const TextDelta& delta :
+         {Token(0, 1, "a"), thought, End(0, FinishReason::kStop), End(1, FinishReason::kStop)}) {
+      answer.OnDelta(delta);
+    }
+    const Json body = *Json::Parse(answer.Body({}));
+    const JsonArray& choices = body.Find("choices")->as_array();
+    EXPECT_TRUE(choices[0].Find("message")->Find(field)->is_null());
+    EXPECT_EQ(choices[1].Find("message")->GetString(field), "Hm.");
+  }
+}
+
 TEST(ChatAnswer, IsOpenAisObject) {
   ChatAnswer answer(kHead, {});
   answer.OnDelta(Token(1, 2, "B"));
@@ -209,8 +264,8 @@ TEST(ChatAnswer, IsOpenAisObject) {
   EXPECT_EQ(
       answer.Body({5, 0, 3}),
       R"({"id":"chatcmpl-1","object":"chat.completion","created":7,"model":"demo","choices":[)"
-      R"({"index":0,"message":{"role":"assistant","content":"A\né","refusal":null},"logprobs":null,"finish_reason":"length","matched_stop":null},)"
-      R"({"index":1,"message":{"role":"assistant","content":"B","refusal":null},"logprobs":null,"finish_reason":"stop","matched_stop":8}],)"
+      R"({"index":0,"message":{"role":"assistant","content":"A\né","reasoning_content":null,"refusal":null},"logprobs":null,"finish_reason":"length","matched_stop":null},)"
+      R"({"index":1,"message":{"role":"assistant","content":"B","reasoning_content":null,"refusal":null},"logprobs":null,"finish_reason":"stop","matched_stop":8}],)"
       R"("usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":0}}})");
 }
 

@@ -119,22 +119,6 @@ Status NormalizeParts(Json* message, bool assistant, const std::string& place,
   return OkStatus();
 }
 
-// SGLang: templates want the arguments as an object. Text that is none stays as it was sent.
-void ParseArguments(Json* function) {
-  Json* arguments = function->Find("arguments");
-  if (!arguments) {
-    function->Set("arguments", JsonObject{});
-    return;
-  }
-  if (!arguments->is_string()) return;
-  if (arguments->as_string().find_first_not_of(" \t\r\n") == std::string::npos) {
-    *arguments = Json(JsonObject{});
-    return;
-  }
-  StatusOr<Json> parsed = Json::Parse(arguments->as_string());
-  if (parsed.ok() && parsed->is_object()) *arguments = *std::move(parsed);
-}
-
 Status NormalizeToolCall(Json* call, const std::string& place) {
   if (!call->is_object()) return Wrong(place, "must be an object");
   std::erase_if(call->as_object(), [](const auto& member) { return member.second.is_null(); });
@@ -153,7 +137,6 @@ Status NormalizeToolCall(Json* call, const std::string& place) {
   if (arguments && !arguments->is_string() && !arguments->is_object()) {
     return Wrong(place + ".function.arguments", "must be a string of JSON");
   }
-  ParseArguments(function);
   return OkStatus();
 }
 
@@ -191,7 +174,11 @@ Status NormalizeContent(Json* message, std::string_view role, const std::string&
                         std::vector<MediaItem>* images) {
   const bool assistant = role == "assistant";
   if (Json* content = message->Find("content"); content && content->is_array()) {
-    PORTICO_RETURN_IF_ERROR(NormalizeParts(message, assistant, place, images));
+    if (content->as_array().empty() && message->Find("tool_calls")) {
+      *content = Json();
+    } else {
+      PORTICO_RETURN_IF_ERROR(NormalizeParts(message, assistant, place, images));
+    }
   }
   const Json* content = message->Find("content");
   if (!content || content->is_null()) {

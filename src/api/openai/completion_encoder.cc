@@ -9,10 +9,11 @@
 namespace portico::api::openai {
 namespace {
 
-// Code points that begin in a token's bytes: the sum over a text's tokens is the text's length,
+// Code points that begin in what a token adds to the text: the sum over a text's tokens is the text's length,
 // also where a character is spread over several tokens.
-int64_t CodePointsBegun(std::string_view bytes) {
-  return static_cast<int64_t>(CountCodePoints(bytes));
+int64_t CodePointsBegun(const TextPositionLogprobs& position) {
+  if (position.hidden) return 0;
+  return static_cast<int64_t>(CountCodePoints(position.chosen.bytes));
 }
 
 void Separate(std::string* list) {
@@ -60,7 +61,7 @@ void CompletionLogprobs::AddPrompt(const PromptEcho& prompt) {
   // start.
   offset_ = length;
   for (const TextPositionLogprobs& position : prompt.logprobs) {
-    offset_ -= CodePointsBegun(position.chosen.bytes);
+    offset_ -= CodePointsBegun(position);
   }
   for (const TextPositionLogprobs& position : prompt.logprobs) Add(position);
   offset_ = length;
@@ -73,7 +74,7 @@ void CompletionLogprobs::Add(const TextPositionLogprobs& position) {
   AppendLogprobOrNull(position.chosen.logprob, &token_logprobs_);
   Separate(&text_offset_);
   AppendJsonInt(std::max<int64_t>(offset_, 0), &text_offset_);
-  offset_ += CodePointsBegun(position.chosen.bytes);
+  offset_ += CodePointsBegun(position);
   if (!with_top_) return;
   Separate(&top_logprobs_);
   if (position.chosen.logprob) {

@@ -142,6 +142,24 @@ TEST(CompletionLogprobs, PartsOfACharacterShareItsPlace) {
   EXPECT_EQ(Json::Parse(out)->Find("text_offset")->Dump(), "[0,1,2,2]");
 }
 
+// The offsets went on over special tokens that the text does not have.
+TEST(CompletionLogprobs, HiddenTokensTakeNoPlaceInTheText) {
+  CompletionLogprobs logprobs;
+  PromptEcho prompt;
+  prompt.text = "ab";
+  prompt.logprobs = {Position(1, "a", "a", std::nullopt), Position(9, "<s>", "<s>", -1.0f),
+                     Position(2, "b", "b", -1.0f)};
+  prompt.logprobs[1].hidden = true;
+  logprobs.AddPrompt(prompt);
+  TextPositionLogprobs special = Position(9, "<s>", "<s>", -1.0f);
+  special.hidden = true;
+  logprobs.Add(special);
+  logprobs.Add(Position(3, "c", "c", -1.0f));
+  std::string out;
+  logprobs.Flush(&out);
+  EXPECT_EQ(Json::Parse(out)->Find("text_offset")->Dump(), "[0,1,1,2,2]");
+}
+
 std::string Stream(const GenerationOptions& options, const std::vector<PromptEcho>& prompts,
                    const std::vector<TextDelta>& deltas) {
   CompletionStreamEncoder encoder(kHead, options);

@@ -17,7 +17,7 @@ struct ChatDraft : GenerationDraft {
   ChatRequest request;
   ToolFields tools;
   ReasoningFields reasoning;
-  std::optional<int32_t> max_completion_tokens;
+  std::optional<int64_t> max_completion_tokens;
   bool takes_images = false;
   std::vector<MediaItem> images;
 };
@@ -57,7 +57,7 @@ Status ReadLogprobs(std::string_view name, Element value, ChatDraft* draft) {
 }
 
 Status ReadMaxTokens(std::string_view name, Element value, ChatDraft* draft) {
-  return ReadInt32(name, value, {1, kMaxInt32}, &draft->options.max_tokens);
+  return ReadInt64(name, value, kAnswerTokens, &draft->options.max_tokens);
 }
 
 Status ReadMaxThinkingTokens(std::string_view name, Element value, ChatDraft* draft) {
@@ -65,7 +65,7 @@ Status ReadMaxThinkingTokens(std::string_view name, Element value, ChatDraft* dr
 }
 
 Status ReadMaxCompletionTokens(std::string_view name, Element value, ChatDraft* draft) {
-  return ReadInt32(name, value, {1, kMaxInt32}, &draft->max_completion_tokens);
+  return ReadInt64(name, value, kAnswerTokens, &draft->max_completion_tokens);
 }
 
 Status ReadEffortField(std::string_view name, Element value, ChatDraft* draft) {
@@ -133,10 +133,12 @@ Status CheckChat(const ChatDraft& draft) {
   if (draft.options.top_logprobs > 0 && !draft.options.logprobs) {
     return InvalidArgument("top_logprobs", "top_logprobs is allowed only with logprobs: true");
   }
+  const Json& last = request.messages.as_array().back();
   if (request.continue_final_message &&
-      request.messages.as_array().back().GetString("role") != "assistant") {
+      (last.GetString("role") != "assistant" || last.Find("tool_calls") != nullptr)) {
     return InvalidArgument("continue_final_message",
-                           "continue_final_message needs a last message of the assistant");
+                           "continue_final_message needs a last message of the assistant, without "
+                           "tool_calls");
   }
   return OkStatus();
 }

@@ -19,10 +19,9 @@ namespace portico::api::openai {
 // `parser` is the caller's scratch space, one a thread. Nothing in the result refers to it or to
 // `body`. `body` is parsed in place where its capacity has simdjson's padding, else it is copied.
 //
-// Messages come out as templates want them: roles in lower case; members that are null are left
-// out, but `content`, which is null where an assistant only calls tools; `arguments` of tool calls
-// as objects where they parse as such (SGLang); refusal parts as text; thinking parts as
-// `reasoning_content`.
+// Messages come out in one form: roles in lower case; members that are null are left out, but `content`, which is null
+// where an assistant only calls tools; refusal parts as text; thinking parts as `reasoning_content`. `arguments` of tool
+// calls stay as they were sent, text or object (template/fit_conversation.h).
 StatusOr<ChatRequest> DecodeChat(const std::string& body, simdjson::dom::parser& parser,
                                  std::vector<std::string>* unknown_fields = nullptr);
 

@@ -127,7 +127,7 @@ const WrongField kWrong[] = {
     {"repetition_penalty", {"0", "-1", "2.1", "\"1\""}},
     {"seed", {"1.5", "\"1\"", "9223372036854775808", "true"}},
     {"n", {"0", "129", "1.5", "\"2\"", "-1", "true", "18446744073709551615"}},
-    {"max_tokens", {"0", "-1", "1.5", "\"1\"", "2147483648", "true"}},
+    {"max_tokens", {"0", "-1", "1.5", "\"1\"", "9223372036854775808", "true"}},
     {"max_completion_tokens", {"0", "-1", "2.0", "\"1\""}},
     {"min_tokens", {"-1", "1.5", "\"1\""}},
     {"stop", {"7", "{}", "[7]", "[null]", "\"\"", "[\"a\",\"\"]", "true"}},
@@ -201,7 +201,7 @@ const WrongField kWrong[] = {
     {"parallel_tool_calls", {"1", "\"no\""}},
     {"stop_regex", {"7", "[7]", "\"\""}},
     {"lora_path", {"7", "[\"a\",\"b\"]"}},
-    {"session_params", {"{}", "7", "{\"id\":7}", "{\"id\":\"a\",\"other\":1}"}},
+    {"session_params", {"{\"rid\":\"r\"}", "7", "{\"id\":7}", "{\"id\":\"a\",\"other\":1}"}},
     {"session_id", {"\"x\""}},
     {"custom_logit_processor", {"7"}},
     {"custom_params", {"7", "[1]"}},
@@ -252,6 +252,24 @@ TEST(DecodeChat, DefaultsOfFieldsThatCannotBeHonouredAreAccepted) {
                               R"("stop_regex":[])",
                               R"("return_hidden_states":false)",
                               R"("best_of":1)",
+                              R"("priority":0)",
+                              R"("repeat_penalty":1.00)",
+                              R"("typical_p":1)",
+                              R"("mirostat":0.0)",
+                              R"("dry_multiplier":-0.0)",
+                              R"("top_n_sigma":-1.0)",
+                              R"("n_predict":-1)",
+                              R"("stream_interval":1e0)",
+                              R"("routed_dp_rank":0)",
+                              R"("custom_labels":{ })",
+                              R"("watermark":{"enabled": false})",
+                              R"("session_id":"")",
+                              R"("cache_salt":"")",
+                              R"("lora_path":[null,""])",
+                              R"("lora_path":[[null],[""]])",
+                              R"("return_hidden_states":[false,null])",
+                              R"("session_params":{})",
+                              R"("custom_params":{})",
                               R"("echo":false)",
                               R"("stop":[])",
                               R"("tools":[])",
@@ -295,6 +313,26 @@ TEST(DecodeChat, MessagesSayWhatCameInstead) {
             "prediction is not supported by this server: leave it out");
   auto cut = With("\"stream\":\"" + std::string(5000, 'x') + "\"");
   EXPECT_LT(MessageOf(cut.status()).size(), 120u);
+}
+
+TEST(DecodeChat, TheLengthOfAnAnswerIsTheContextsToLimit) {
+  EXPECT_EQ(With(R"("max_tokens":3000000000)")->options.max_tokens, 3000000000);
+  EXPECT_EQ(With(R"("max_completion_tokens":9223372036854775807)")->options.max_tokens, INT64_MAX);
+  EXPECT_EQ(MessageOf(With(R"("max_tokens":0)").status()),
+            "max_tokens must be an integer of at least 1, got 0");
+  EXPECT_EQ(MessageOf(With(R"("max_completion_tokens":9223372036854775808)").status()),
+            "max_completion_tokens must be an integer from 1 to 9223372036854775807, got "
+            "9223372036854775808");
+}
+
+TEST(DecodeChat, ANumberThatIsTooLargeHearsItsRange) {
+  EXPECT_EQ(MessageOf(With(R"("min_tokens":3000000000)").status()),
+            "min_tokens must be an integer from 0 to 2147483647, got 3000000000");
+  EXPECT_EQ(MessageOf(With(R"("top_k":3000000000)").status()),
+            "top_k must be -1 (all tokens) or an integer from 1 to 2147483647, got 3000000000");
+  EXPECT_EQ(MessageOf(With(R"("stop_token_ids":[3000000000])").status()),
+            "stop_token_ids[0] must be a token id (an integer from 0 to 2147483647), got "
+            "3000000000");
 }
 
 TEST(DecodeChat, StopTakesAStringOrAtMost32) {

@@ -23,7 +23,7 @@ Status ReadPrompt(std::string_view name, Element value, CompletionDraft* draft) 
 }
 
 Status ReadMaxTokens(std::string_view name, Element value, CompletionDraft* draft) {
-  return ReadInt32(name, value, {0, kMaxInt32}, &draft->options.max_tokens);
+  return ReadInt64(name, value, kAnswerTokensOrNone, &draft->options.max_tokens);
 }
 
 Status ReadEcho(std::string_view name, Element value, CompletionDraft* draft) {

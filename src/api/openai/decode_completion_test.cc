@@ -80,7 +80,7 @@ TEST(DecodeCompletion, AWrongFieldIsNamed) {
     std::vector<const char*> values;
   };
   for (const WrongField& field : {
-           WrongField{"max_tokens", {"0", "-1", "1.5", "\"1\"", "2147483648"}},
+           WrongField{"max_tokens", {"0", "-1", "1.5", "\"1\"", "9223372036854775808"}},
            WrongField{"logprobs", {"21", "-1", "true", "1.5", "\"1\""}},
            WrongField{"best_of", {"0", "129", "1.5", "\"1\"", "true"}},
            WrongField{"echo", {"1", "\"x\""}},
@@ -91,7 +91,7 @@ TEST(DecodeCompletion, AWrongFieldIsNamed) {
            WrongField{"json_schema", {"\"\""}},
            WrongField{"response_format", {"{\"type\":\"x\"}"}},
            WrongField{"regex", {"7"}},
-           WrongField{"custom_labels", {"{}"}},
+           WrongField{"custom_labels", {"{\"a\":\"b\"}"}},
            WrongField{"max_completion_tokens", {"5"}},
            WrongField{"messages", {"[]"}},
            WrongField{"stream_options", {"{\"include_usage\":true}"}},

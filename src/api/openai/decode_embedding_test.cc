@@ -63,6 +63,21 @@ TEST(DecodeEmbeddingTest, WhatIsWrongIsNamed) {
   for (const auto& [body, field] : native) EXPECT_EQ(FieldAtFault(DecodeEncode, body), field);
 }
 
+// "priority": 0 was refused: it is what every request has that says nothing.
+TEST(DecodeEmbeddingTest, WhatAsksForNothingIsTaken) {
+  for (const char* member :
+       {R"("priority":0)", R"("priority":0.0)", R"("priority":null)", R"("lora_path":"")",
+        R"("cache_salt":"")", R"("extra_key":[""])", R"("custom_params":{})",
+        R"("data_parallel_rank":0)", R"("background":false)", R"("image_data":[null])"}) {
+    const std::string body = std::string("{\"input\":\"a\",") + member + "}";
+    EXPECT_EQ(FieldAtFault(DecodeEmbedding, body), "nothing") << member;
+  }
+  for (const char* member : {R"("priority":1)", R"("priority":"0")", R"("priority":false)"}) {
+    const std::string body = std::string("{\"input\":\"a\",") + member + "}";
+    EXPECT_EQ(FieldAtFault(DecodeEmbedding, body), "priority") << member;
+  }
+}
+
 TEST(DecodeEmbeddingTest, OptionsAreRead) {
   simdjson::dom::parser parser;
   auto request = DecodeEmbedding(

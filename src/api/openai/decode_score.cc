@@ -12,6 +12,7 @@ namespace {
 
 struct ScoreDraft : ScoreRequest {
   bool has_query = false;
+  bool has_items = false;
 };
 
 Status ReadQuery(std::string_view name, Element value, ScoreDraft* request) {
@@ -24,7 +25,11 @@ Status ReadQuery(std::string_view name, Element value, ScoreDraft* request) {
   return OkStatus();
 }
 
+// None have no scores, which is an answer too, as SGLang's is.
 Status ReadItems(std::string_view name, Element value, ScoreDraft* request) {
+  request->has_items = true;
+  simdjson::dom::array list;
+  if (!value.get(list) && list.size() == 0) return OkStatus();
   bool is_list = false;
   PORTICO_RETURN_IF_ERROR(ReadPrompts(name, value, PromptForms::kAny, &request->items, &is_list));
   if (is_list || !request->items[0].is_ids) return OkStatus();
@@ -51,12 +56,12 @@ static_assert(IsSortedByName(kScore));
 Status CheckScore(const ScoreDraft& request) {
   const std::pair<std::string_view, bool> needed[] = {
       {"query", request.has_query},
-      {"items", !request.items.empty()},
+      {"items", request.has_items},
   };
   for (const auto& [field, given] : needed) {
     if (!given) return InvalidArgument(field, std::string(field) + " is required");
   }
-  if (request.items[0].is_ids == request.query.is_ids) return OkStatus();
+  if (request.items.empty() || request.items[0].is_ids == request.query.is_ids) return OkStatus();
   return InvalidArgument("items", "query and items must both be texts, or both be token ids");
 }
 

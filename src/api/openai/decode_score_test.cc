@@ -31,6 +31,17 @@ TEST_F(DecodeScoreTest, TextsAndIdsAreTaken) {
   EXPECT_EQ(Decode(R"({"query":"q","items":"a","label_token_ids":[1]})")->items.size(), 1u);
 }
 
+// SGLang answers it with no scores.
+TEST_F(DecodeScoreTest, NoItemsAreARequestToo) {
+  for (const char* query : {"\"q\"", "[1]"}) {
+    const auto request =
+        Decode(R"({"items":[],"label_token_ids":[1],"query":)" + std::string(query) + "}");
+    ASSERT_TRUE(request.ok()) << MessageOf(request.status());
+    EXPECT_TRUE(request->items.empty());
+  }
+  EXPECT_EQ(FieldAtFault(R"({"query":"q","items":null,"label_token_ids":[1]})"), "items");
+}
+
 TEST_F(DecodeScoreTest, WhatIsWrongIsNamed) {
   const std::pair<const char*, const char*> bad[] = {
       {R"({"items":["a"],"label_token_ids":[1]})", "query"},
@@ -38,7 +49,6 @@ TEST_F(DecodeScoreTest, WhatIsWrongIsNamed) {
       {R"({"query":7,"items":["a"],"label_token_ids":[1]})", "query"},
       {R"({"query":["q"],"items":["a"],"label_token_ids":[1]})", "query"},
       {R"({"query":[],"items":["a"],"label_token_ids":[1]})", "query"},
-      {R"({"query":"q","items":[],"label_token_ids":[1]})", "items"},
       {R"({"query":"q","items":[[]],"label_token_ids":[1]})", "items"},
       {R"({"query":"q","items":["a",7],"label_token_ids":[1]})", "items"},
       {R"({"query":"q","items":[[1]],"label_token_ids":[1]})", "items"},

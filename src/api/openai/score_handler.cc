@@ -11,6 +11,7 @@
 #include "api/openai/label_call.h"
 #include "api/planning.h"
 #include "api/pooling_call.h"
+#include "api/reply.h"
 #include "base/log.h"
 #include "service/model_task.h"
 #include "service/pooled_values.h"
@@ -74,6 +75,7 @@ struct ScoreApi {
     const ServingModel* model = nullptr;
     GenerationPlan plan;
     bool softmax = false;
+    size_t items = 0;
     std::optional<PlannedPooling> pooling;  // of a classifier, instead of the plan
   };
 
@@ -86,7 +88,9 @@ struct ScoreApi {
     PORTICO_ASSIGN_OR_RETURN(planned.model,
                              FindAble(*context.api.models, request.model, CheckScores));
     planned.softmax = request.apply_softmax;
+    planned.items = request.items.size();
     if (planned.model->engine->info().task == ModelTask::kClassify) {
+      if (planned.items == 0) return planned;
       PORTICO_ASSIGN_OR_RETURN(planned.pooling, PlanPairs(request, *planned.model, context));
       return planned;
     }
@@ -107,6 +111,10 @@ struct ScoreApi {
   }
 
   static void Answer(ExchangePtr exchange, ShardContext& shard, Planned planned) {
+    if (planned.items == 0) {
+      const std::string body = ScoreBody(0, [](size_t, std::string*) {}, planned.model->id, {});
+      return ReplyJson(*exchange, shard.api, 200, body);
+    }
     if (planned.pooling) {
       return PoolingCall<JsonAnswer>::Start(std::move(exchange), shard,
                                             *std::move(planned.pooling));

@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "api/common/control_fields.h"
 #include "api/control_call.h"
-#include "api/model_name.h"
 #include "api/query.h"
 #include "api/reply.h"
 #include "service/each_engine.h"
@@ -18,14 +18,6 @@ namespace {
 
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
-// Many clients send no body where all fields have defaults.
-StatusOr<Json> ReadObject(const std::string& body) {
-  if (body.empty()) return Json(JsonObject{});
-  PORTICO_ASSIGN_OR_RETURN(Json value, Json::Parse(body));
-  if (!value.is_object()) return InvalidArgument("", "the body must be a JSON object");
-  return value;
-}
-
 void ReplyDone(net::Exchange& exchange, const ApiContext& api, const Status& status,
                std::string_view message) {
   if (!status.ok()) return ReplyError(exchange, api, status);
@@ -33,28 +25,37 @@ void ReplyDone(net::Exchange& exchange, const ApiContext& api, const Status& sta
 }
 
 // What a control route asks for, and of which model.
-struct Asked {
+struct AskedControl {
   EngineControl control;
-  std::string model;  // empty: all
+  std::string model;           // empty: all
+  std::string mode = "abort";  // SGLang's default over HTTP
 };
 
-StatusOr<Asked> ReadPause(const std::string& body) {
-  PORTICO_ASSIGN_OR_RETURN(const Json request, ReadObject(body));
-  const Json* mode = request.Find("mode");
-  std::string word = "abort";  // SGLang's default over HTTP
-  if (mode != nullptr && !mode->is_null()) {
-    if (!mode->is_string()) return InvalidArgument("mode", "mode must be a string");
-    word = mode->as_string();
-  }
-  PORTICO_ASSIGN_OR_RETURN(const PauseMode parsed, ParsePauseMode(word));
-  PORTICO_ASSIGN_OR_RETURN(std::string model, ModelInBody(request));
-  return Asked{PauseControl{parsed}, std::move(model)};
+constexpr FieldReader<AskedControl> kPauseFields[] = {
+    {"mode", ReadText<AskedControl, &AskedControl::mode>},
+    {"model", ReadText<AskedControl, &AskedControl::model>},
+};
+static_assert(IsSortedByName(kPauseFields));
+
+constexpr FieldReader<AskedControl> kContinueFields[] = {
+    {"model", ReadText<AskedControl, &AskedControl::model>},
+};
+constexpr RefusedField kContinueDefaults[] = {{"torch_empty_cache", "true"}};
+
+StatusOr<AskedControl> ReadPause(const net::HttpRequest& request, simdjson::dom::parser& parser) {
+  AskedControl asked;
+  PORTICO_RETURN_IF_ERROR(ReadControl(request, parser, kPauseFields, {}, &asked));
+  PORTICO_ASSIGN_OR_RETURN(const PauseMode mode, ParsePauseMode(asked.mode));
+  asked.control = PauseControl{mode};
+  return asked;
 }
 
-StatusOr<Asked> ReadContinue(const std::string& body) {
-  PORTICO_ASSIGN_OR_RETURN(const Json request, ReadObject(body));
-  PORTICO_ASSIGN_OR_RETURN(std::string model, ModelInBody(request));
-  return Asked{ContinueControl{}, std::move(model)};
+StatusOr<AskedControl> ReadContinue(const net::HttpRequest& request,
+                                    simdjson::dom::parser& parser) {
+  AskedControl asked;
+  PORTICO_RETURN_IF_ERROR(ReadControl(request, parser, kContinueFields, kContinueDefaults, &asked));
+  asked.control = ContinueControl{};
+  return asked;
 }
 
 void AnswerPause(ExchangePtr exchange, ShardContext& shard, const Status& status) {
@@ -67,10 +68,10 @@ void AnswerContinue(ExchangePtr exchange, ShardContext& shard, const Status& sta
   ReplyDone(*exchange, shard.api, status, "Generation goes on.");
 }
 
-template <StatusOr<Asked> (*kRead)(const std::string&),
+template <StatusOr<AskedControl> (*kRead)(const net::HttpRequest&, simdjson::dom::parser&),
           void (*kAnswer)(ExchangePtr, ShardContext&, const Status&)>
 void HandleControl(ExchangePtr exchange, ShardContext& shard) {
-  const StatusOr<Asked> asked = kRead(exchange->request.body);
+  const StatusOr<AskedControl> asked = kRead(exchange->request, shard.parser);
   if (!asked.ok()) return ReplyError(*exchange, shard.api, asked.status());
   ControlEngines(*shard.api.models, asked->model, asked->control, Clock::now() + kControlPatience,
                  AnswerWhenDone(std::move(exchange), shard, kAnswer));

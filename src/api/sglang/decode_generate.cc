@@ -45,7 +45,7 @@ Status ReadMaxNewTokens(Element value, NativeSampling* sampling) {
   sampling->options.max_tokens_field = "max_new_tokens";
   sampling->options.max_tokens.reset();  // null: whatever the context has room for
   if (value.is_null()) return OkStatus();
-  return ReadInt32("max_new_tokens", value, {0, kMaxInt32}, &sampling->options.max_tokens);
+  return ReadInt64("max_new_tokens", value, kAnswerTokensOrNone, &sampling->options.max_tokens);
 }
 
 // What other APIs call it.

@@ -57,6 +57,12 @@ TEST(DecodeGenerate, SamplingValuesAreReadInSglangsNamesAndRanges) {
             "max_new_tokens");
 }
 
+TEST(DecodeGenerate, TheLengthOfAnAnswerIsTheContextsToLimit) {
+  auto request = Decode(R"({"text":"a","sampling_params":{"max_new_tokens":3000000000}})");
+  ASSERT_TRUE(request.ok()) << MessageOf(request.status());
+  EXPECT_EQ(request->sampling.Of(0, {}).options.max_tokens, 3000000000);
+}
+
 TEST(DecodeGenerate, ANullMaximumMeansNoLimitAndAnAbsentOneSglangsDefault) {
   auto none = Decode(R"({"text":"a","sampling_params":{"max_new_tokens":null}})");
   EXPECT_FALSE(none->sampling.Of(0, {}).options.max_tokens.has_value());

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "api/common/control_fields.h"
 #include "api/control_call.h"
 #include "api/model_name.h"
 #include "api/openai/errors.h"
@@ -57,10 +60,20 @@ constexpr NativeRoute kNativeRoutes[] = {
     {"/weights_checker", "CheckWeightsReqInput", nullptr, true, true, true},
 };
 
-StatusOr<Json> ReadObject(const std::string& body) {
-  if (body.empty()) return Json(JsonObject{});
-  PORTICO_ASSIGN_OR_RETURN(Json value, Json::Parse(body));
+// Many clients send no body where all fields have defaults.
+StatusOr<Json> ReadObject(const net::HttpRequest& request) {
+  PORTICO_RETURN_IF_ERROR(CheckQueryNames(request, {}));
+  if (request.body.empty()) return Json(JsonObject{});
+  PORTICO_ASSIGN_OR_RETURN(Json value, Json::Parse(request.body));
   if (!value.is_object()) return InvalidArgument("", "the body must be a JSON object");
+  return value;
+}
+
+// One without members but these.
+StatusOr<Json> ReadMembers(const net::HttpRequest& request,
+                           std::initializer_list<std::string_view> known) {
+  PORTICO_ASSIGN_OR_RETURN(Json value, ReadObject(request));
+  PORTICO_RETURN_IF_ERROR(CheckMemberNames(request.path, value, known));
   return value;
 }
 
@@ -101,7 +114,8 @@ void AnswerNative(ExchangePtr exchange, ShardContext& shard, const Status& statu
 }
 
 void HandleNative(const NativeRoute& route, ExchangePtr exchange, ShardContext& shard) {
-  StatusOr<Json> body = ReadObject(exchange->request.body);
+  StatusOr<Json> body = route.fields != nullptr ? ReadMembers(exchange->request, {"model"})
+                                                : ReadObject(exchange->request);
   if (!body.ok()) return ReplyError(*exchange, shard.api, body.status());
   const StatusOr<std::string> model = ModelInBody(*body);
   if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
@@ -126,7 +140,9 @@ void HandleNative(const NativeRoute& route, ExchangePtr exchange, ShardContext& 
 
 void HandleOpenSession(ExchangePtr exchange, ShardContext& shard) {
   const auto read = [&]() -> StatusOr<std::pair<OpenSessionControl, std::string>> {
-    PORTICO_ASSIGN_OR_RETURN(const Json request, ReadObject(exchange->request.body));
+    PORTICO_ASSIGN_OR_RETURN(
+        const Json request, ReadMembers(exchange->request, {"capacity_of_str_len", "model",
+                                                            "session_id", "streaming", "timeout"}));
     PORTICO_ASSIGN_OR_RETURN(std::string model, ModelInBody(request));
     OpenSessionControl open;
     const Json* capacity = request.Find("capacity_of_str_len");
@@ -169,7 +185,8 @@ void HandleOpenSession(ExchangePtr exchange, ShardContext& shard) {
 
 void HandleCloseSession(ExchangePtr exchange, ShardContext& shard) {
   const auto read = [&]() -> StatusOr<std::pair<std::string, std::string>> {
-    PORTICO_ASSIGN_OR_RETURN(const Json request, ReadObject(exchange->request.body));
+    PORTICO_ASSIGN_OR_RETURN(const Json request,
+                             ReadMembers(exchange->request, {"model", "session_id"}));
     PORTICO_ASSIGN_OR_RETURN(std::string model, ModelInBody(request));
     PORTICO_ASSIGN_OR_RETURN(std::string id, ReadName(request, "session_id"));
     return std::pair(std::move(id), std::move(model));
@@ -216,7 +233,10 @@ StatusOr<Control> ReadLora(const Json& request) {
 
 template <typename Control>
 void HandleLora(ExchangePtr exchange, ShardContext& shard) {
-  const StatusOr<Json> request = ReadObject(exchange->request.body);
+  const StatusOr<Json> request =
+      std::is_same_v<Control, LoadLoraControl>
+          ? ReadMembers(exchange->request, {"lora_name", "lora_path", "model", "pinned"})
+          : ReadMembers(exchange->request, {"lora_name", "model"});
   if (!request.ok()) return ReplyError(*exchange, shard.api, request.status());
   const StatusOr<std::string> model = ModelInBody(*request);
   if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());

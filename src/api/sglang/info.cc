@@ -4,13 +4,14 @@
 #include <string>
 #include <utility>
 
-#include "api/control_call.h"
+#include "api/common/control_fields.h"
 #include "api/model_facts.h"
 #include "api/model_name.h"
 #include "api/reply.h"
+#include "api/sglang/flush_handler.h"
 #include "api/sglang/tokenize_handlers.h"
-#include "service/each_engine.h"
 #include "service/pause.h"
+#include "template/template_facts.h"
 #include "text/json_writer.h"
 
 namespace portico::api {
@@ -48,38 +49,31 @@ void HandleServerInfo(ExchangePtr exchange, ShardContext& shard) {
   ReplyJson(*exchange, shard.api, 200, ServerInfo(shard.api).Dump());
 }
 
+struct AskedAbort {
+  std::string rid;
+  bool all = false;
+};
+
+constexpr FieldReader<AskedAbort> kAbortFields[] = {
+    {"abort_all", ReadFlag<AskedAbort, &AskedAbort::all>},
+    {"rid", ReadName<AskedAbort, &AskedAbort::rid>},
+};
+static_assert(IsSortedByName(kAbortFields));
+
+constexpr RefusedField kAbortDefaults[] = {
+    {"abort_message", ""}, {"finished_reason", ""}, {"weight_versions", ""}};
+static_assert(IsSortedByName(kAbortDefaults));
+
 void HandleAbort(ExchangePtr exchange, ShardContext& shard) {
-  StatusOr<Json> body = Json::Parse(exchange->request.body);
-  if (!body.ok()) return ReplyError(*exchange, shard.api, body.status());
-  const Json* rid = body->Find("rid");
-  const Json* abort_all = body->Find("abort_all");
-  if (rid && !rid->is_null() && !rid->is_string()) {
-    return ReplyError(*exchange, shard.api, InvalidArgument("rid", "rid must be a string"));
+  AskedAbort asked;
+  Status status =
+      ReadControl(exchange->request, shard.parser, kAbortFields, kAbortDefaults, &asked);
+  if (status.ok() && asked.rid.empty() && !asked.all) {
+    status = InvalidArgument("rid", "name a rid, or set abort_all to true");
   }
-  if (abort_all && !abort_all->is_null() && !abort_all->is_bool()) {
-    return ReplyError(*exchange, shard.api,
-                      InvalidArgument("abort_all", "abort_all must be a boolean"));
-  }
-  bool all = body->GetBool("abort_all", false);
-  std::string name = body->GetString("rid");
-  if (name.empty() && !all) {
-    return ReplyError(*exchange, shard.api,
-                      InvalidArgument("rid", "name a rid, or set abort_all to true"));
-  }
-  AbortEverywhere(shard, name, all);
-  ReplyJson(*exchange, shard.api, 200, "{\"success\":true}");
-}
-
-void AnswerFlush(ExchangePtr exchange, ShardContext& shard, const Status& status) {
   if (!status.ok()) return ReplyError(*exchange, shard.api, status);
-  ReplyText(*exchange, shard.api, 200, "Cache flushed.\n");
-}
-
-void HandleFlush(ExchangePtr exchange, ShardContext& shard) {
-  const StatusOr<std::string> model = ModelInQuery(exchange->request.query);
-  if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
-  ControlEngines(*shard.api.models, *model, FlushCacheControl{}, Clock::now() + kControlPatience,
-                 AnswerWhenDone(std::move(exchange), shard, AnswerFlush));
+  AbortEverywhere(shard, asked.rid, asked.all);
+  ReplyJson(*exchange, shard.api, 200, "{\"success\":true}");
 }
 
 }  // namespace
@@ -105,6 +99,20 @@ std::string ModelInfoBody(const ServingModel& model) {
   w.Key("model_type").String(engine.architecture);
   w.Key("max_model_len").Int(engine.context_length);
   w.Key("vocab_size").Int(engine.vocab_size);
+  if (engine.task == ModelTask::kGenerate) {
+    w.Key("eos_token_ids").BeginArray();
+    for (TokenId id : model.end_token_ids) w.Int(id);
+    w.EndArray();
+  }
+  w.Key("chat_template");
+  if (model.chat_template == nullptr) {
+    w.Null();
+  } else {
+    w.BeginObject();
+    w.Key("without_tools").Raw(DescribeFacts(model.chat_template->facts(false)).Dump());
+    w.Key("with_tools").Raw(DescribeFacts(model.chat_template->facts(true)).Dump());
+    w.EndObject();
+  }
   w.EndObject();
   return body;
 }

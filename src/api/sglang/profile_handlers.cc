@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "api/common/control_fields.h"
 #include "api/control_call.h"
 #include "api/reply.h"
 #include "service/each_engine.h"
@@ -61,6 +62,8 @@ void StartEngines(ExchangePtr exchange, ShardContext& shard, ProfileRequest requ
 template <bool kEventsOnly>
 void HandleStart(ExchangePtr exchange, ShardContext& shard) {
   events::LeaveOut(events::OnThread().key);
+  const Status query = CheckQueryNames(exchange->request, {});
+  if (!query.ok()) return ReplyError(*exchange, shard.api, query);
   auto request = ReadProfileStart(exchange->request.body, kEventsOnly);
   if (!request.ok()) return ReplyError(*exchange, shard.api, request.status());
   if (!request->recorder) return StartEngines(std::move(exchange), shard, *std::move(request));
@@ -92,6 +95,8 @@ void StopEngines(ExchangePtr exchange, ShardContext& shard, const std::string& s
 template <bool kEventsOnly>
 void HandleStop(ExchangePtr exchange, ShardContext& shard) {
   events::LeaveOut(events::OnThread().key);
+  const Status query = CheckQueryNames(exchange->request, {});
+  if (!query.ok()) return ReplyError(*exchange, shard.api, query);
   auto run = ReadProfileStop(exchange->request.body);
   if (!run.ok()) return ReplyError(*exchange, shard.api, run.status());
   auto stopped = std::make_shared<std::string>();

@@ -7,8 +7,7 @@
 
 #include "api/common/delta_parts.h"
 #include "api/common/field_reader.h"
-#include "api/openai/chat_messages.h"
-#include "text/json_element.h"
+#include "api/openai/decode_chat.h"
 #include "text/json_writer.h"
 
 namespace portico::api::sglang {
@@ -34,37 +33,17 @@ Status ReadPrompt(std::string_view name, Element value, TokenizeRequest* request
   return OkStatus();
 }
 
-Status ReadMessages(std::string_view, Element value, TokenizeRequest* request) {
+// The whole body is read as a chat's then.
+Status NoteMessages(std::string_view, Element, TokenizeRequest* request) {
   request->is_chat = true;
-  request->chat.messages = JsonOf(value);
-  return openai::NormalizeMessages(&request->chat.messages);
-}
-
-Status ReadTools(std::string_view, Element value, TokenizeRequest* request) {
-  Json tools = JsonOf(value);
-  PORTICO_RETURN_IF_ERROR(openai::CheckTools(tools));
-  if (!tools.as_array().empty()) request->chat.tools = std::move(tools);
   return OkStatus();
-}
-
-Status ReadTemplateKwargs(std::string_view name, Element value, TokenizeRequest* request) {
-  PORTICO_RETURN_IF_ERROR(ExpectObject(name, value));
-  request->chat.chat_template_kwargs = JsonOf(value);
-  return OkStatus();
-}
-
-Status ReadAddGenerationPrompt(std::string_view name, Element value, TokenizeRequest* request) {
-  return ReadBool(name, value, &request->chat.add_generation_prompt);
 }
 
 constexpr FieldReader<TokenizeRequest> kTokenize[] = {
-    {"add_generation_prompt", ReadAddGenerationPrompt},
     {"add_special_tokens", ReadFlag<TokenizeRequest, &TokenizeRequest::add_special_tokens>},
-    {"chat_template_kwargs", ReadTemplateKwargs},
-    {"messages", ReadMessages},
+    {"messages", NoteMessages},
     {"model", ReadText<TokenizeRequest, &TokenizeRequest::model>},
     {"prompt", ReadPrompt},
-    {"tools", ReadTools},
 };
 static_assert(IsSortedByName(kTokenize));
 
@@ -113,8 +92,9 @@ StatusOr<TokenizeRequest> DecodeTokenize(const std::string& body, simdjson::dom:
     return InvalidArgument("prompt", request.is_chat ? "give either prompt or messages, not both"
                                                      : "prompt or messages is required");
   }
-  request.chat.options.model = request.model;
-  if (!request.chat.tools.is_null()) request.chat.tool_choice.mode = ToolChoice::Mode::kAuto;
+  if (request.is_chat) {
+    PORTICO_ASSIGN_OR_RETURN(request.chat, openai::DecodeChatWithImages(body, parser, nullptr));
+  }
   return request;
 }
 

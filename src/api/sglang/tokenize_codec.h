@@ -12,7 +12,8 @@
 
 namespace portico::api::sglang {
 
-// `prompt` (a text or a list of texts) or `messages`, never both.
+// `prompt` (a text or a list of texts) or `messages`, never both. With messages the body is a chat's: every field means what
+// it means there, or is refused as there (api/openai/decode_chat.h).
 struct TokenizeRequest {
   std::string model;  // as asked for; empty: the default model
   std::vector<std::string> prompts;

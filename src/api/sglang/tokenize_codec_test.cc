@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "api/openai/decode_chat.h"
+
 namespace portico::api::sglang {
 namespace {
 
@@ -37,6 +39,34 @@ TEST(TokenizeCodec, MessagesAreAChat) {
   EXPECT_EQ(chat->chat.chat_template_kwargs.Dump(), R"({"x":1})");
 }
 
+// It took continue_final_message, tool_choice and reasoning_effort, and applied none of them.
+TEST(TokenizeCodec, FieldsThatShapeAChatsPromptAreReadAsInAChat) {
+  auto chat = Tokenize(R"({"messages":[{"role":"user","content":"Q"},
+      {"role":"assistant","content":"A"}],"continue_final_message":true,"tool_choice":"none",
+      "tools":[{"type":"function","function":{"name":"f"}}],"documents":[{"text":"d"}],
+      "reasoning_effort":"low","chat_template":null,"model":"m","add_special_tokens":false,
+      "return_token_strs":true,"temperature":0.5})");
+  ASSERT_TRUE(chat.ok()) << chat.status();
+  EXPECT_TRUE(chat->chat.continue_final_message);
+  EXPECT_EQ(chat->chat.tool_choice.mode, ToolChoice::Mode::kNone);
+  EXPECT_EQ(chat->chat.documents.Dump(), R"([{"text":"d"}])");
+  EXPECT_EQ(chat->chat.chat_template_kwargs.Dump(), R"({"reasoning_effort":"low"})");
+  EXPECT_EQ(chat->model, "m");
+  for (const char* field :
+       {R"("tool_choice":"bogus")", R"("reasoning_effort":"bogus")", R"("chat_template":"x")",
+        R"("continue_final_message":true)", R"("documents":7)", R"("functions":7)",
+        R"("tools":[{"type":"function","function":{"name":"f"}},
+           {"type":"function","function":{"name":"f"}}])"}) {
+    const std::string body =
+        std::string(R"({"messages":[{"role":"user","content":"Q"}],)") + field + "}";
+    simdjson::dom::parser parser;
+    const auto as_chat = openai::DecodeChat(body, parser);
+    auto request = Tokenize(body);
+    ASSERT_FALSE(request.ok() || as_chat.ok()) << field;
+    EXPECT_EQ(request.status(), as_chat.status()) << field;
+  }
+}
+
 TEST(TokenizeCodec, WrongFieldsAreNamed) {
   struct Case {
     const char* body;
@@ -48,9 +78,10 @@ TEST(TokenizeCodec, WrongFieldsAreNamed) {
         Case{R"({"prompt":"a","messages":[{"role":"user","content":"x"}]})", "prompt"},
         Case{R"({"messages":[]})", "messages"}, Case{R"({"prompt":"a","model":7})", "model"},
         Case{R"({"prompt":"a","add_special_tokens":1})", "add_special_tokens"},
-        Case{R"({"prompt":"a","tools":7})", "tools"},
-        Case{R"({"prompt":"a","chat_template_kwargs":7})", "chat_template_kwargs"}, Case{"[]", ""},
-        Case{"{", ""}}) {
+        Case{R"({"messages":[{"role":"user","content":"x"}],"tools":7})", "tools"},
+        Case{R"({"messages":[{"role":"user","content":"x"}],"chat_template_kwargs":7})",
+             "chat_template_kwargs"},
+        Case{"[]", ""}, Case{"{", ""}}) {
     auto request = Tokenize(c.body);
     ASSERT_FALSE(request.ok()) << c.body;
     EXPECT_EQ(FieldOf(request.status()), c.param) << c.body;

@@ -9,6 +9,7 @@
 #include "api/planning.h"
 #include "api/reply.h"
 #include "api/sglang/tokenize_codec.h"
+#include "message/request_media.h"
 #include "service/plan.h"
 
 namespace portico::api {
@@ -23,14 +24,25 @@ struct TextApi {
   }
 };
 
+// How many tokens an image takes is known to its engine only.
+Status CheckTextAlone(const ChatRequest& chat) {
+  const RequestExtras* extras = chat.options.extras.get();
+  if (extras == nullptr || extras->media == nullptr) return OkStatus();
+  return InvalidArgument("messages",
+                         fmt::format("{} is an image: its tokens are not known before it is read",
+                                     extras->media->images.front().place));
+}
+
 struct TokenizeApi : TextApi {
   static StatusOr<std::string> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                        const PlanContext& context) {
     PORTICO_ASSIGN_OR_RETURN(auto request, sglang::DecodeTokenize(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(request.model));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                             context.api.models->FindForRequest(request.model));
     std::vector<std::vector<TokenId>> tokens;
     if (request.is_chat) {
-      PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(*model, request.chat));
+      PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(*model, &request.chat));
+      PORTICO_RETURN_IF_ERROR(CheckTextAlone(request.chat));
       PORTICO_ASSIGN_OR_RETURN(tokens.emplace_back(), EncodeRendered(*model, text));
     }
     for (const std::string& prompt : request.prompts) {
@@ -45,7 +57,8 @@ struct DetokenizeApi : TextApi {
   static StatusOr<std::string> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                        const PlanContext& context) {
     PORTICO_ASSIGN_OR_RETURN(auto request, sglang::DecodeDetokenize(body, parser));
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(request.model));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                             context.api.models->FindForRequest(request.model));
     std::vector<std::string> texts;
     for (const std::vector<TokenId>& tokens : request.tokens) {
       for (TokenId id : tokens) {

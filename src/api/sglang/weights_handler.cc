@@ -1,11 +1,13 @@
 #include "api/sglang/weights_handler.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "api/common/control_fields.h"
 #include "api/control_call.h"
-#include "api/model_name.h"
 #include "api/openai/errors.h"
 #include "api/reply.h"
 #include "service/each_engine.h"
@@ -19,33 +21,78 @@ using ExchangePtr = std::unique_ptr<net::Exchange>;
 
 constexpr size_t kMaxVersionBytes = 256;
 
-struct Asked {
-  UpdateWeightsControl update;
+struct AskedWeights : WeightUpdate {
   std::string model;  // empty: the default one
+  bool has_path = false;
 };
 
-StatusOr<Asked> Read(const std::string& body) {
-  PORTICO_ASSIGN_OR_RETURN(const Json request, Json::Parse(body));
-  const Json* path = request.Find("model_path");
-  if (path == nullptr || !path->is_string()) {
-    return InvalidArgument("model_path", "model_path is required and must be a string");
-  }
-  const Json* format = request.Find("load_format");
-  if (format != nullptr && !format->is_null() && !format->is_string()) {
-    return InvalidArgument("load_format", "load_format must be a string");
-  }
-  Asked asked;
-  PORTICO_ASSIGN_OR_RETURN(asked.model, ModelInBody(request));
-  asked.update.path = path->as_string();
-  asked.update.load_format = request.GetString("load_format");
-  const Json* version = request.Find("weight_version");
-  if (version != nullptr && !version->is_null()) {
-    if (!version->is_string() || version->as_string().size() > kMaxVersionBytes) {
-      return InvalidArgument("weight_version", "weight_version must be a short string");
-    }
-    asked.update.weight_version = version->as_string();
-  }
-  return asked;
+template <auto kMember>
+Status ReadControlFlag(std::string_view name, Element value, AskedWeights* asked) {
+  return ReadBool(name, value, &(asked->control.*kMember));
+}
+
+Status ReadPath(std::string_view name, Element value, AskedWeights* asked) {
+  if (!value.is_string()) return WrongValue(name, "a string", value);
+  asked->has_path = true;
+  return ReadString(name, value, &asked->control.path);
+}
+
+Status ReadLoadFormat(std::string_view name, Element value, AskedWeights* asked) {
+  return ReadString(name, value, &asked->control.load_format);
+}
+
+Status ReadVersion(std::string_view name, Element value, AskedWeights* asked) {
+  std::string& version = asked->control.weight_version;
+  PORTICO_RETURN_IF_ERROR(ReadString(name, value, &version));
+  if (version.size() <= kMaxVersionBytes) return OkStatus();
+  return InvalidArgument(name,
+                         fmt::format("{} must be at most {} bytes long", name, kMaxVersionBytes));
+}
+
+// Fields of SGLang's alone. What they ask for when they are left out needs no engine that knows them.
+Status AddOther(std::string_view name, Element value, AskedWeights* asked) {
+  asked->control.others.emplace_back(name, simdjson::minify(value));
+  return OkStatus();
+}
+
+Status ReadOtherFlag(std::string_view name, Element value, AskedWeights* asked) {
+  bool flag = false;
+  PORTICO_RETURN_IF_ERROR(ReadBool(name, value, &flag));
+  return flag ? AddOther(name, value, asked) : OkStatus();
+}
+
+Status ReadTokenStep(std::string_view name, Element value, AskedWeights* asked) {
+  int64_t step = 0;
+  PORTICO_RETURN_IF_ERROR(ReadInt64(name, value, {0, kMaxInt32}, &step));
+  return step != 0 ? AddOther(name, value, asked) : OkStatus();
+}
+
+Status ReadManifest(std::string_view name, Element value, AskedWeights* asked) {
+  PORTICO_RETURN_IF_ERROR(ExpectObject(name, value));
+  return AddOther(name, value, asked);
+}
+
+constexpr FieldReader<AskedWeights> kWeightFields[] = {
+    {"abort_all_requests", ReadControlFlag<&UpdateWeightsControl::abort_requests>},
+    {"flush_cache", ReadControlFlag<&UpdateWeightsControl::flush_cache>},
+    {"is_async", ReadOtherFlag},
+    {"keep_pause", ReadFlag<AskedWeights, &AskedWeights::keep_pause>},
+    {"load_format", ReadLoadFormat},
+    {"manifest", ReadManifest},
+    {"model", ReadText<AskedWeights, &AskedWeights::model>},
+    {"model_path", ReadPath},
+    {"recapture_cuda_graph", ReadOtherFlag},
+    {"token_step", ReadTokenStep},
+    {"torch_empty_cache", ReadOtherFlag},
+    {"weight_version", ReadVersion},
+};
+static_assert(IsSortedByName(kWeightFields));
+
+StatusOr<AskedWeights> ReadWeights(const net::HttpRequest& request, simdjson::dom::parser& parser) {
+  AskedWeights asked;
+  PORTICO_RETURN_IF_ERROR(ReadControl(request, parser, kWeightFields, {}, &asked));
+  if (asked.has_path) return asked;
+  return InvalidArgument("model_path", "model_path is required and must be a string");
 }
 
 // Those that a pause keeps from being computed, as of now.
@@ -59,10 +106,17 @@ int64_t PausedRequests(const ApiContext& api) {
 }
 
 // SGLang's answer has `success` and `message` at its top level, a refusal's too.
-void Answer(ExchangePtr exchange, ShardContext& shard, const Status& status) {
+void AnswerUpdate(ExchangePtr exchange, ShardContext& shard, const Status& status,
+                  const std::string& version) {
+  std::string message(MessageOf(status));
+  if (status.ok()) {
+    message = "The weights are updated.";
+    if (!version.empty()) message += " Weight version updated to " + version + ".";
+    if (shard.api.on_pause_change) shard.api.on_pause_change();
+  }
   Json body = JsonObject{
       {"success", status.ok()},
-      {"message", status.ok() ? std::string_view("The weights are updated.") : MessageOf(status)},
+      {"message", std::move(message)},
       {"num_paused_requests", PausedRequests(shard.api)},
   };
   if (!status.ok()) body.Set("error", *Json::Parse(openai::ErrorBody(status))->Find("error"));
@@ -70,11 +124,15 @@ void Answer(ExchangePtr exchange, ShardContext& shard, const Status& status) {
 }
 
 void HandleUpdateWeights(ExchangePtr exchange, ShardContext& shard) {
-  StatusOr<Asked> asked = Read(exchange->request.body);
-  if (!asked.ok()) return Answer(std::move(exchange), shard, asked.status());
-  UpdateWeights(*shard.api.models, asked->model, std::move(asked->update),
-                Clock::now() + kWeightsPatience,
-                AnswerWhenDone(std::move(exchange), shard, Answer));
+  StatusOr<AskedWeights> asked = ReadWeights(exchange->request, shard.parser);
+  if (!asked.ok()) return AnswerUpdate(std::move(exchange), shard, asked.status(), "");
+  auto answer = [version = asked->control.weight_version](ExchangePtr to, ShardContext& on,
+                                                          const Status& status) {
+    AnswerUpdate(std::move(to), on, status, version);
+  };
+  const std::string model = std::move(asked->model);
+  UpdateWeights(*shard.api.models, model, *std::move(asked), Clock::now() + kWeightsPatience,
+                AnswerWhenDone(std::move(exchange), shard, std::move(answer)));
 }
 
 }  // namespace

@@ -232,12 +232,26 @@ StatusOr<TokenWireCall> NativeWire::EncodeControl(const EngineControl& control) 
     return TokenWireCall{"ContinueGeneration", ""};
   }
   if (const auto* update = std::get_if<UpdateWeightsControl>(&control)) {
+    const std::string_view field = update->abort_requests    ? "abort_all_requests"
+                                   : !update->flush_cache    ? "flush_cache"
+                                   : !update->others.empty() ? update->others.front().first
+                                                             : std::string_view();
+    if (!field.empty()) return CannotControlField("of this model's workers", field);
     native_pb::UpdateWeightsRequest message;
     message.set_model_path(update->path);
     if (!update->load_format.empty()) message.set_load_format(update->load_format);
     return TokenWireCall{"UpdateWeightsFromDisk", message.SerializeAsString()};
   }
   if (const auto* start = std::get_if<StartProfileControl>(&control)) {
+    const std::pair<std::string_view, bool> missing[] = {
+        {"start_step", start->start_step.has_value()},
+        {"num_steps", start->num_steps.has_value()},
+        {"activities", !start->activities.empty()},
+        {"with_stack", start->with_stack.has_value()},
+        {"record_shapes", start->record_shapes.has_value()}};
+    for (const auto& [field, asked] : missing) {
+      if (asked) return CannotControlField("of this model's workers", field);
+    }
     native_pb::StartProfileRequest message;
     if (!start->output_dir.empty()) message.set_output_dir(start->output_dir);
     return TokenWireCall{"StartProfile", message.SerializeAsString()};

@@ -119,6 +119,25 @@ TEST(WorkerWiresTest, ControlsThatAProtocolLacksAreRefused) {
   native::PauseGenerationRequest message;
   ASSERT_TRUE(message.ParseFromString(pause->request));
   EXPECT_EQ(message.mode(), "retract");
+  // The fields that a message lacks, too: they were left out, and the answer was success.
+  const auto field = [](const EngineControl& control) {
+    return FieldOf(NativeWire().EncodeControl(control).status());
+  };
+  UpdateWeightsControl update;
+  update.path = "/x";
+  EXPECT_TRUE(NativeWire().EncodeControl(update).ok());
+  update.abort_requests = true;
+  EXPECT_EQ(field(update), "abort_all_requests");
+  update.abort_requests = update.flush_cache = false;
+  EXPECT_EQ(field(update), "flush_cache");
+  update.flush_cache = true;
+  update.others = {{"token_step", "3"}};
+  EXPECT_EQ(field(update), "token_step");
+  StartProfileControl profile;
+  profile.output_dir = "/x";
+  EXPECT_TRUE(NativeWire().EncodeControl(profile).ok());
+  profile.num_steps = 3;
+  EXPECT_EQ(field(profile), "num_steps");
   native::FlushCacheResponse refused;
   refused.set_message("busy");
   const Status status =

@@ -6,19 +6,12 @@
 #include <random>
 #include <thread>
 
+#include "base/sanitized_for_test.h"
 #include "engine/llama/demo_for_test.h"
 #include "engine/llama/engine_for_test.h"
 
 namespace portico::llama {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 struct Setup {
   const char* name;

@@ -29,7 +29,7 @@ EngineThread::EngineThread(std::unique_ptr<LlamaModel> model, std::unique_ptr<Mo
 Status EngineThread::Submit(GenerateRequest request, TokenSink* sink) {
   const auto prompt_tokens = static_cast<int64_t>(request.prompt->size());
   if (prompt_tokens >= info_.max_total_tokens) {
-    return InvalidArgument("prompt", fmt::format("the prompt has {} tokens, the KV cache only {}",
+    return ContextExceeded("prompt", fmt::format("the prompt has {} tokens, the KV cache only {}",
                                                  prompt_tokens, info_.max_total_tokens));
   }
   auto stream = std::make_unique<Stream>(std::move(request), sink, info_.eos_token_ids,

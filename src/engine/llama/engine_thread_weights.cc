@@ -5,6 +5,7 @@
 #include "base/mutex.h"
 #include "engine/llama/engine_thread.h"
 #include "engine/llama/kv_size.h"
+#include "engine/llama/model_folder.h"
 #include "fmt/format.h"
 
 namespace portico::llama {
@@ -20,6 +21,24 @@ Status Differs(const std::string& path, std::string_view what, std::string_view 
                            "another model",
                            path, what, theirs, ours),
                "model_path");
+}
+
+// What this engine can do of what was asked; nothing has been read yet but what stands at the path.
+Status CheckAsked(const UpdateWeightsControl& update, std::string_view engine) {
+  if (!update.others.empty()) return CannotControlField(engine, update.others.front().first);
+  if (!update.flush_cache) {
+    return InvalidArgument("flush_cache",
+                           fmt::format("flush_cache must be true: the engine {} computes cached "
+                                       "prefixes anew with other weights",
+                                       engine));
+  }
+  PORTICO_ASSIGN_OR_RETURN(const ModelSource source, FindModel(update.path));
+  const std::string& asked = update.load_format;
+  const std::string_view found = source.is_folder ? "safetensors" : "gguf";
+  if (asked.empty() || asked == "auto" || asked == found) return OkStatus();
+  return InvalidArgument(
+      "load_format", fmt::format("load_format must be auto or {}, which {} holds, got \"{:.48}\"",
+                                 found, update.path, asked));
 }
 
 // The tokenizer, the limits and the end tokens were taken from the old model and stay.
@@ -82,6 +101,10 @@ Status EngineThread::Update(const UpdateWeightsControl& update, TimePoint deadli
   PORTICO_RETURN_IF_ERROR(BetweenSteps([] {}));  // the engine still lives
   if (Clock::now() > deadline) {
     return Error(StatusCode::kDeadlineExceeded, "other weight updates took too long");
+  }
+  PORTICO_RETURN_IF_ERROR(CheckAsked(update, info_.name));
+  if (update.abort_requests) {
+    PORTICO_RETURN_IF_ERROR(BetweenSteps([this] { Freeze(PauseMode::kAbort); }));
   }
   PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<Weights> weights, LoadWeights(update.path));
   std::future<void> swapped = weights->swapped.get_future();

@@ -57,6 +57,11 @@ EngineInfo InfoOf(const ModelInfo& model, const LlamaEngineOptions& options) {
   info.max_running_requests = options.max_running_requests;
   info.max_queued_requests = options.max_queued_requests;
   info.eos_token_ids = model.eos_token_ids;
+  for (TokenId id : options.end_token_ids) {
+    const auto& known = info.eos_token_ids;
+    const bool there = std::find(known.begin(), known.end(), id) != known.end();
+    if (!there && id >= 0 && id < model.vocab_size) info.eos_token_ids.push_back(id);
+  }
   info.can.pause = true;
   return info;
 }

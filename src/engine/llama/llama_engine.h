@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "engine/engine.h"
@@ -32,6 +33,7 @@ struct LlamaEngineOptions {
   int64_t mapped_bytes = 0;      // weights of other models, which the KV cache must not push out
   bool enable_prefix_cache = true;
   bool return_original_logprob = false;  // of the answer's tokens: before the temperature
+  std::vector<TokenId> end_token_ids;    // that end answers beside the model's own: the tokenizer's
 };
 
 // What every engine says of such a model; each adds what it is for.

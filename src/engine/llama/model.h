@@ -59,8 +59,8 @@ struct ModelInfo {
   int64_t size_bytes = 0;         // of the weights
   int64_t kv_bytes_per_cell = 0;  // with ContextParams()'s cache types, all layers
   bool float32 = false;           // the arithmetic is float32 throughout
-  std::vector<TokenId>
-      eos_token_ids;  // generation_config.json, else config.json, else the GGUF's own
+  // Of generation_config.json and of config.json; else the GGUF's own.
+  std::vector<TokenId> eos_token_ids;
   GenerationDefaults defaults;
   EmbeddingPrompts prompts;
   bool lower_case = false;           // texts are made lower case before they are tokenized

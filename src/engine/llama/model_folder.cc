@@ -99,7 +99,9 @@ Status ReadEos(const ConfigFields& fields, std::vector<TokenId>* ids) {
     if (!id.is_int() || id.as_int() > INT32_MAX) {
       return fields.Bad("eos_token_id", "must be a token id or a list of them");
     }
-    if (id.as_int() >= 0) ids->push_back(static_cast<TokenId>(id.as_int()));
+    const auto token = static_cast<TokenId>(id.as_int());
+    const bool known = std::find(ids->begin(), ids->end(), token) != ids->end();
+    if (id.as_int() >= 0 && !known) ids->push_back(token);
   }
   return OkStatus();
 }
@@ -165,11 +167,9 @@ StatusOr<FolderGeneration> ReadGeneration(const std::string& folder) {
     PORTICO_RETURN_IF_ERROR(ReadEos(fields, &generation.eos_token_ids));
     PORTICO_RETURN_IF_ERROR(ReadDefaults(&fields, &generation.defaults));
   }
-  if (generation.eos_token_ids.empty()) {
-    const std::string config_path = (fs::path(folder) / "config.json").string();
-    PORTICO_ASSIGN_OR_RETURN(Json json, ReadJsonObject(config_path));
-    PORTICO_RETURN_IF_ERROR(ReadEos(ConfigFields(json, config_path), &generation.eos_token_ids));
-  }
+  const std::string config_path = (fs::path(folder) / "config.json").string();
+  PORTICO_ASSIGN_OR_RETURN(Json json, ReadJsonObject(config_path));
+  PORTICO_RETURN_IF_ERROR(ReadEos(ConfigFields(json, config_path), &generation.eos_token_ids));
   return generation;
 }
 

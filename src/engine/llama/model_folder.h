@@ -23,7 +23,7 @@ struct ModelSource {
 StatusOr<ModelSource> FindModel(const std::string& path);
 
 struct FolderGeneration {
-  // generation_config.json's eos_token_id, else config.json's; ids below zero are left out.
+  // The eos_token_id of generation_config.json, then those of config.json; each once, none below zero.
   std::vector<TokenId> eos_token_ids;
   // generation_config.json's, none if it says do_sample: false.
   GenerationDefaults defaults;

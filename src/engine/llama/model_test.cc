@@ -237,7 +237,7 @@ TEST_F(ModelTest, TellsWhatTheFolderSaysAboutGenerating) {
   model = Load();
   ASSERT_TRUE(model.ok()) << MessageOf(model.status());
   const ModelInfo& info = (*model)->info();
-  EXPECT_THAT(info.eos_token_ids, ElementsAre(3, 5));
+  EXPECT_THAT(info.eos_token_ids, ElementsAre(3, 5, 7));
   EXPECT_THAT(info.notes, ElementsAre(HasSubstr("outside the vocabulary")));
   EXPECT_FLOAT_EQ(*info.defaults.temperature, 0.6f);
   EXPECT_FLOAT_EQ(*info.defaults.top_p, 0.95f);

@@ -85,6 +85,86 @@ TEST_F(WeightUpdateTest, RunningAndPausedStreamsGoOnWithTheTokensTheyHave) {
   EXPECT_EQ(sink.of(stream).tokens, expected);
 }
 
+// A stream that has stopped in place, with at least two tokens.
+class PausedStream {
+ public:
+  PausedStream(Engine& engine, int32_t tokens) {
+    GenerateRequest request = Greedy({3, 1, 4, 1, 5}, tokens);
+    stream_ = request.stream;
+    sink_.HoldAt(stream_, 2);
+    EXPECT_TRUE(engine.Submit(std::move(request), &sink_).ok());
+    sink_.WaitForTokens(stream_, 2);
+    EXPECT_TRUE(ControlAndWait(engine, PauseControl{PauseMode::kInPlace}).ok());
+    sink_.Release();
+  }
+  Answer End() {
+    sink_.WaitForEnds(1);
+    return sink_.of(stream_);
+  }
+
+ private:
+  CollectingSink sink_;
+  StreamId stream_ = 0;
+};
+
+// "abort_all_requests": true was answered with success, and everything went on.
+TEST_F(WeightUpdateTest, RequestsAreAbortedFirstWhereThatIsAskedFor) {
+  const std::string first = Write("first", 1);
+  const auto engine = Start(first);
+  PausedStream stream(*engine, 60);
+  UpdateWeightsControl update = WeightsAt(first);
+  update.abort_requests = true;
+  ASSERT_TRUE(ControlAndWait(*engine, update).ok());
+  EXPECT_EQ(stream.End().last.finish, FinishReason::kAbort);
+  EXPECT_TRUE(engine->load().paused);
+  EXPECT_EQ(engine->load().running + engine->load().waiting, 0);
+}
+
+TEST_F(WeightUpdateTest, AnUpdateThatCannotBeAbortsNothing) {
+  const std::string first = Write("first", 1);
+  const auto engine = Start(first);
+  const std::vector<TokenId> expected = Answer(*engine, 60);
+  PausedStream stream(*engine, 60);
+  UpdateWeightsControl update = WeightsAt("/nowhere");
+  update.abort_requests = true;
+  EXPECT_EQ(ControlAndWait(*engine, update).code(), StatusCode::kNotFound);
+  update = WeightsAt(first);
+  update.abort_requests = true;
+  update.load_format = "dummy";
+  EXPECT_EQ(FieldOf(ControlAndWait(*engine, update)), "load_format");
+  update = WeightsAt(first);
+  update.abort_requests = true;
+  update.others = {{"recapture_cuda_graph", "true"}};
+  EXPECT_EQ(FieldOf(ControlAndWait(*engine, update)), "recapture_cuda_graph");
+  ASSERT_TRUE(ControlAndWait(*engine, ContinueControl{}).ok());
+  EXPECT_EQ(stream.End().tokens, expected);
+}
+
+TEST_F(WeightUpdateTest, AFormatIsTakenWhereItIsWhatThePathHolds) {
+  const std::string first = Write("first", 1);
+  const auto engine = Start(first);
+  for (const auto& [format, good] : {std::pair("", true),
+                                     {"auto", true},
+                                     {"safetensors", true},
+                                     {"gguf", false},
+                                     {"pt", false}}) {
+    UpdateWeightsControl update = WeightsAt(first);
+    update.load_format = format;
+    EXPECT_EQ(ControlAndWait(*engine, update).ok(), good) << format;
+  }
+}
+
+// It was answered with success, and the cache was flushed.
+TEST_F(WeightUpdateTest, ACacheThatIsNotToBeFlushedIsRefused) {
+  const std::string first = Write("first", 1);
+  const auto engine = Start(first);
+  const std::vector<TokenId> before = Answer(*engine);
+  UpdateWeightsControl update = WeightsAt(first);
+  update.flush_cache = false;
+  EXPECT_EQ(FieldOf(ControlAndWait(*engine, update)), "flush_cache");
+  EXPECT_EQ(Answer(*engine), before);
+}
+
 TEST_F(WeightUpdateTest, AnotherModelIsRefusedAndTheOldOneStays) {
   const auto engine = Start(Write("first", 1));
   const std::vector<TokenId> before = Answer(*engine);

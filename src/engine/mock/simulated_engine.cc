@@ -80,7 +80,7 @@ class SimulatedEngine final : public llama::StepEngine, public KvEventSource {
   Status Submit(GenerateRequest request, TokenSink* sink) override {
     const auto prompt_tokens = static_cast<int64_t>(request.prompt->size());
     if (prompt_tokens >= info_.max_total_tokens) {
-      return InvalidArgument("prompt", fmt::format("the prompt has {} tokens, the KV cache only {}",
+      return ContextExceeded("prompt", fmt::format("the prompt has {} tokens, the KV cache only {}",
                                                    prompt_tokens, info_.max_total_tokens));
     }
     auto stream = std::make_unique<SimulatedStream>();

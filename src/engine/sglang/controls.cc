@@ -2,12 +2,35 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/sglang/engine_state.h"
+#include "engine/sglang/json_values.h"
 
 namespace portico::sglang {
 namespace {
+
+// Adds fields of the message, as its layout types them. INVALID_ARGUMENT for one that this release lacks.
+Status AddFields(const StructLayout* layout,
+                 const std::vector<std::pair<std::string, std::string>>& named, Map* fields) {
+  for (const auto& [name, text] : named) {
+    const Field* field = layout == nullptr ? nullptr : layout->Find(name);
+    if (field == nullptr) {
+      return InvalidArgument(name, fmt::format("the installed SGLang has no field {}", name));
+    }
+    PORTICO_ASSIGN_OR_RETURN(const Json json, Json::Parse(text));
+    PORTICO_ASSIGN_OR_RETURN(Value value, ValueOfJson(field->type, json, name));
+    fields->emplace_back(name, std::move(value));
+  }
+  return OkStatus();
+}
+
+void AbortStreams(const Incarnation& life) {
+  if (life.media != nullptr) life.media->AbortAll();
+  life.link->AbortAll();
+}
 
 // The first rank's refusal, if any: success=false with a message.
 Status StatusOf(const SchedulerLink::Replies& replies, StatusCode failure) {
@@ -48,12 +71,10 @@ void SglangEngine::Do(const PauseControl& control, TimePoint deadline, ControlDo
   if (!life.ok()) return done(life.status());
   // The scheduler dies of mode "abort". SGLang's front end ends the requests itself; those that come later wait in a
   // scheduler that is paused and empty.
-  const bool abort = control.mode == PauseMode::kAbort;
-  if (abort && (*life)->media != nullptr) (*life)->media->AbortAll();
-  if (abort) (*life)->link->AbortAll();
+  if (control.mode == PauseMode::kAbort) AbortStreams(**life);
   const char* mode = control.mode == PauseMode::kInPlace ? "in_place" : "retract";
   (*life)->link->CallAfterAborts(
-      "PauseGenerationReqInput", Map{{"mode", mode}}, deadline,
+      "PauseGenerationReqInput", Map{{"mode", mode}}, 0, deadline,
       [this, life = *life, done = std::move(done)](StatusOr<SchedulerLink::Replies> sent) mutable {
         if (sent.ok()) {
           paused_.store(true, std::memory_order_relaxed);
@@ -88,8 +109,22 @@ void SglangEngine::Do(const UpdateWeightsControl& control, TimePoint deadline, C
   if (!control.weight_version.empty()) {
     fields.emplace_back("weight_version", control.weight_version);
   }
-  Ask("UpdateWeightFromDiskReqInput", std::move(fields), deadline, StatusCode::kInvalidArgument,
-      std::move(done));
+  constexpr std::string_view kMessage = "UpdateWeightFromDiskReqInput";
+  auto others = control.others;
+  if (!control.flush_cache) others.emplace_back("flush_cache", "false");
+  const Status added = AddFields((*life)->codec->schema->Find(kMessage), others, &fields);
+  if (!added.ok()) return done(added);
+  if (!control.abort_requests) {
+    return Ask(kMessage, std::move(fields), deadline, StatusCode::kInvalidArgument,
+               std::move(done));
+  }
+  // SGLang's front end ends the requests; its scheduler makes nothing of the field.
+  AbortStreams(**life);
+  (*life)->link->CallAfterAborts(
+      kMessage, std::move(fields), static_cast<size_t>((*life)->facts.ranks), deadline,
+      [done = std::move(done)](StatusOr<SchedulerLink::Replies> replies) mutable {
+        done(replies.ok() ? StatusOf(*replies, StatusCode::kInvalidArgument) : replies.status());
+      });
 }
 
 void SglangEngine::Do(const StartProfileControl& control, TimePoint deadline, ControlDone done) {

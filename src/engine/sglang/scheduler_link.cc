@@ -117,9 +117,10 @@ void SchedulerLink::Call(std::string_view message, Value fields, size_t replies,
   PostCall(message, std::move(fields), std::move(call), std::move(done));
 }
 
-void SchedulerLink::CallAfterAborts(std::string_view message, Value fields, TimePoint deadline,
-                                    ControlAnswer done) {
+void SchedulerLink::CallAfterAborts(std::string_view message, Value fields, size_t replies,
+                                    TimePoint deadline, ControlAnswer done) {
   Control call;
+  call.replies = replies;
   call.after_aborts = true;
   call.deadline = deadline;
   PostCall(message, std::move(fields), std::move(call), std::move(done));

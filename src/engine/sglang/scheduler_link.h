@@ -80,9 +80,8 @@ class SchedulerLink {
   // and `done` is called when it is sent. `done` is called once, on the link's thread or this one.
   void Call(std::string_view message, Value fields, size_t replies, TimePoint deadline,
             ControlAnswer done);
-  // The same without an answer, sent once all streams that have been aborted so far have ended; what is posted later goes
-  // out behind it.
-  void CallAfterAborts(std::string_view message, Value fields, TimePoint deadline,
+  // The same, sent once all streams that have been aborted so far have ended; what is posted later goes out behind it.
+  void CallAfterAborts(std::string_view message, Value fields, size_t replies, TimePoint deadline,
                        ControlAnswer done);
   // While the scheduler is paused it ends no stream that runs: aborts are then answered here.
   void SetPaused(bool paused) { paused_.store(paused, std::memory_order_relaxed); }

@@ -217,13 +217,13 @@ Status AddMedia(const MediaInputs& media, const RequestMedia& asked, const Facts
   const auto tokens = static_cast<int64_t>(media.ids.size());
   const int64_t room = facts.context_length - tokens;
   if (media.ids.empty() || room <= 0) {
-    return InvalidArgument(
+    return ContextExceeded(
         asked.field, fmt::format("the prompt has {} tokens with its media, but the context length "
                                  "is {}",
                                  tokens, facts.context_length));
   }
   if (asked.limit_is_asked && *wire->sampling.max_new_tokens > room) {
-    return InvalidArgument(
+    return ContextExceeded(
         asked.field,
         fmt::format("the prompt has {} tokens with its media, which leaves {} of the context of {} "
                     "for the answer, but {} are asked for",
@@ -299,7 +299,7 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
   PORTICO_RETURN_IF_ERROR(CheckIds(*request.tokens, facts.vocab_size, "input"));
   // The scheduler dies of longer ones.
   if (request.tokens->size() >= static_cast<size_t>(facts.context_length)) {
-    return InvalidArgument("input",
+    return ContextExceeded("input",
                            fmt::format("a text of {} tokens does not fit the context of {}",
                                        request.tokens->size(), facts.context_length));
   }

@@ -1,7 +1,10 @@
 #include "net/http/exchange.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "net/http/http_text.h"
 
 namespace portico::net {
@@ -9,6 +12,20 @@ namespace portico::net {
 std::string_view HttpRequest::Header(std::string_view name) const {
   for (const auto& [key, value] : headers) {
     if (key == name) return value;
+  }
+  return {};
+}
+
+std::string_view HttpRequest::BodyCoding() const {
+  for (const auto& [key, value] : headers) {
+    if (key != "content-encoding") continue;
+    for (std::string_view rest = value; !rest.empty();) {
+      const size_t end = std::min(rest.find(','), rest.size());
+      const auto coding = absl::StripAsciiWhitespace(absl::string_view(rest.data(), end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      if (coding.empty() || absl::EqualsIgnoreCase(coding, "identity")) continue;
+      return {coding.data(), coding.size()};
+    }
   }
   return {};
 }

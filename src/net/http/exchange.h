@@ -40,6 +40,9 @@ struct HttpRequest {
   }
   // The first value of a header (name in lower case), or "".
   std::string_view Header(std::string_view name) const;
+  // The first coding in which the body is said to be (Content-Encoding), as it is written; "" where there is none but
+  // identity.
+  std::string_view BodyCoding() const;
 };
 
 struct HttpResponse {

@@ -31,7 +31,7 @@ std::string RequestJson(const Request& request) {
     }
     json.Set("sampling", SamplingJson(request.chat->options));
     if (request.chat->options.max_tokens) {
-      json.Set("max_tokens", static_cast<int64_t>(*request.chat->options.max_tokens));
+      json.Set("max_tokens", *request.chat->options.max_tokens);
     }
     if (request.chat->options.temperature) {
       json.Set("temperature", static_cast<double>(*request.chat->options.temperature));
@@ -66,7 +66,7 @@ StatusOr<Request> ReadRequest(std::string_view text) {
     auto chat = std::make_shared<ChatRequest>();
     chat->messages = std::move(*messages);
     if (const Json* most = json.Find("max_tokens"); most != nullptr && most->is_int()) {
-      chat->options.max_tokens = static_cast<int32_t>(most->as_int());
+      chat->options.max_tokens = most->as_int();
     }
     request.chat = std::move(chat);
   }

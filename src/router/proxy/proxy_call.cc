@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "router/proxy/body_fields.h"
 #include "router/proxy/error_body.h"
+#include "text/byte_order_mark.h"
 #include "text/json_writer.h"
 
 namespace portico::router {
@@ -85,6 +86,15 @@ bool ProxyCall::ReadFacts() {
       options.pairs ? set_->wants_prompt(Role::kPrefill) || set_->wants_prompt(Role::kDecode)
                     : set_->wants_prompt(Role::kRegular);
   const bool multipart = request.Header("content-type").starts_with("multipart/");
+  const std::string_view coding = request.BodyCoding();
+  if (!coding.empty() && !request.body.empty() && (pair_ || options.strict_models)) {
+    Refuse(415,
+           fmt::format("The body is encoded (content-encoding: {:.64}): send it as it is.", coding),
+           "", false);
+    return false;
+  }
+  // Of another encoding's mark the worker says what is wrong.
+  if (!multipart && coding.empty()) static_cast<void>(DropByteOrderMark(&request.body));
   if (wants_prompt || set_->has_groups() || options.strict_models || !set_->aliases().empty()) {
     facts_ = multipart ? FormFacts(request.body)
                        : ReadRequestFacts(shard_.parser(), request.body, wants_prompt);

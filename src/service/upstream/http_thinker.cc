@@ -84,7 +84,7 @@ class ThinkWork final : public HttpWork {
   bool failed_ = false;
 };
 
-// Templates see arguments as objects; the wire has them as text.
+// A client may have sent arguments as objects; the wire has them as text.
 void WriteArguments(Json* messages) {
   if (!messages->is_array()) return;
   for (Json& message : messages->as_array()) {

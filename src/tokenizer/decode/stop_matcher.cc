@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "text/utf8.h"
+
 namespace portico {
 namespace {
 
@@ -31,15 +33,18 @@ StopMatcher::StopMatcher(std::shared_ptr<const StopStrings> stops, bool no_stop_
 StopMatcher::StopMatcher(std::vector<std::string> stops, bool no_stop_trim)
     : StopMatcher(std::make_shared<const StopStrings>(std::move(stops)), no_stop_trim) {}
 
-bool StopMatcher::Push(std::string_view delta, std::string* out) {
+bool StopMatcher::Push(const TokenViews& delta, std::string* out) {
   if (has_match()) return true;
   const std::vector<std::string>& stops = stops_->texts();
   if (stops.empty()) {
-    out->append(delta);
+    out->append(delta.shown);
     return false;
   }
   size_t before = held_.size();
-  held_.append(delta);
+  held_.append(delta.all);
+  if (delta.shown != delta.all) {
+    apart_.push_back({before, delta.all.size(), std::string(delta.shown)});
+  }
   for (size_t at = before; at < held_.size(); ++at) {
     for (size_t i = 0; i < stops.size(); ++i) {
       const std::string& stop = stops[i];
@@ -52,19 +57,49 @@ bool StopMatcher::Push(std::string_view delta, std::string* out) {
     }
     if (!has_match()) continue;
     size_t end = at + 1;
-    out->append(held_, 0, keep_stop_ ? end : end - stops[match_].size());
+    Release(keep_stop_ ? end : end - stops[match_].size(), out);
     held_.clear();
+    apart_.clear();
     return true;
   }
   size_t longest = *std::max_element(lengths_.begin(), lengths_.end());
-  out->append(held_, 0, held_.size() - longest);
-  held_.erase(0, held_.size() - longest);
+  Release(held_.size() - longest, out);
   return false;
 }
 
+void StopMatcher::Release(size_t length, std::string* out) {
+  if (apart_.empty()) {
+    out->append(held_, 0, length);
+  } else {
+    ReleaseStretches(length, out);
+  }
+  held_.erase(0, length);
+}
+
+void StopMatcher::ReleaseStretches(size_t length, std::string* out) {
+  size_t told = 0;  // of held_
+  auto stretch = apart_.begin();
+  for (; stretch != apart_.end() && stretch->begin + stretch->length <= length; ++stretch) {
+    out->append(held_, told, stretch->begin - told).append(stretch->shown);
+    told = stretch->begin + stretch->length;
+  }
+  apart_.erase(apart_.begin(), stretch);
+  if (!apart_.empty() && apart_.front().begin < length) {
+    Stretch& cut = apart_.front();
+    out->append(held_, told, cut.begin - told);
+    told = length;
+    const size_t rest = cut.begin + cut.length - length;
+    size_t shown = cut.shown.size() - std::min(cut.shown.size(), rest);
+    while (shown > 0 && shown < cut.shown.size() && IsTailByte(cut.shown[shown])) --shown;
+    out->append(cut.shown, 0, shown);
+    cut = {length, rest, cut.shown.substr(shown)};
+  }
+  out->append(held_, told, length - told);
+  for (Stretch& later : apart_) later.begin -= length;
+}
+
 void StopMatcher::Flush(std::string* out) {
-  out->append(held_);
-  held_.clear();
+  Release(held_.size(), out);
   std::fill(lengths_.begin(), lengths_.end(), 0);
 }
 

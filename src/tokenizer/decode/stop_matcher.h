@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/decode/token_views.h"
+
 namespace portico {
 
 // Stop strings and what is looked up to find them. Immutable: all choices of a request share one.
@@ -32,6 +34,9 @@ class StopStrings {
 // that end at the same place the one that begins first. Text that may be the start of a stop string
 // is held back until that is decided, so the joined output is the same however the text was cut
 // into deltas. Empty stop strings are ignored.
+//
+// Stop strings are looked for in the text with all special tokens; what is cut and sent is the text that is shown. Where a
+// token's views differ, the ends of both belong together.
 class StopMatcher {
  public:
   // `no_stop_trim`: the output keeps the stop string that matched.
@@ -40,7 +45,11 @@ class StopMatcher {
 
   // Appends to `out` what is certain. True when a stop string has matched: `out` then has all text
   // of the stream, and further calls append nothing and return true.
-  bool Push(std::string_view delta, std::string* out);
+  bool Push(const TokenViews& delta, std::string* out);
+  // A delta that is shown as it is.
+  bool Push(std::string_view delta, std::string* out) {
+    return Push(TokenViews{delta, delta}, out);
+  }
   // The stream ended without a match: appends the text that was held back.
   void Flush(std::string* out);
 
@@ -51,10 +60,22 @@ class StopMatcher {
  private:
   static constexpr size_t kNoMatch = static_cast<size_t>(-1);
 
+  // A stretch of held_ that is shown otherwise.
+  struct Stretch {
+    size_t begin;
+    size_t length;
+    std::string shown;
+  };
+
+  // What is shown of the first `length` bytes of held_ goes to `out`.
+  void Release(size_t length, std::string* out);
+  void ReleaseStretches(size_t length, std::string* out);
+
   std::shared_ptr<const StopStrings> stops_;
   std::vector<uint32_t> lengths_;  // how much of each stop string the text's end matches
   bool keep_stop_;
-  std::string held_;
+  std::string held_;            // of the text with all special tokens
+  std::vector<Stretch> apart_;  // in their order
   size_t match_ = kNoMatch;
 };
 

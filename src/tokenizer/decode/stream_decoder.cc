@@ -4,6 +4,7 @@
 
 #include "text/utf8.h"
 #include "tokenizer/pipeline.h"
+#include "tokenizer/split/char_begins.h"
 
 namespace portico {
 namespace {
@@ -13,6 +14,12 @@ using tokenizer::DecodeTable;
 
 // The general way holds at most this many ids back before it takes their text as it is.
 constexpr size_t kMaxHeldIds = 64;
+
+// What follows a prompt depends on this many of its last tokens: enough for a character, and for text behind which no
+// decoder takes spaces off.
+constexpr size_t kPromptTokens = 8;
+// Where many of its last tokens are left out, no more than this many are searched for them.
+constexpr size_t kMaxSearchedTokens = 256;
 
 // How many bytes at the end of `bytes` begin a character that more bytes may finish; 0 … 3.
 size_t UnfinishedTail(std::string_view bytes) {
@@ -38,6 +45,11 @@ size_t UnfinishedTail(std::string_view bytes) {
   return 0;
 }
 
+// Without `head`, where the text begins with it.
+void AppendBehind(std::string_view head, std::string_view text, std::string* out) {
+  out->append(text.starts_with(head) ? text.substr(head.size()) : text);
+}
+
 bool EndsWithReplacement(std::string_view text) { return text.ends_with(kReplacementCharacter); }
 
 }  // namespace
@@ -45,9 +57,89 @@ bool EndsWithReplacement(std::string_view text) { return text.ends_with(kReplace
 StreamDecoder::StreamDecoder(const Tokenizer& tokenizer, bool skip_special_tokens)
     : pipeline_(&tokenizer.pipeline()), skip_special_tokens_(skip_special_tokens) {}
 
+void StreamDecoder::Continue(std::span<const TokenId> prompt, bool skip_special_tokens) {
+  const DecodeTable& table = pipeline_->decode_table();
+  if (prompt.size() > kMaxSearchedTokens) prompt = prompt.last(kMaxSearchedTokens);
+  std::vector<TokenId> tokens;  // the last one first
+  while (!prompt.empty()) {
+    const TokenId id = prompt.back();
+    prompt = prompt.first(prompt.size() - 1);
+    if (!table.Shows(id, skip_special_tokens)) continue;
+    tokens.push_back(id);
+    if (tokens.size() >= kPromptTokens && !BeginsInsideCharacter(id)) break;
+  }
+  std::string text;
+  std::for_each(tokens.rbegin(), tokens.rend(), [&](TokenId id) { Push(id, &text); });
+  if (pending_.empty() && context_.size() == context_sent_) return;
+  StreamDecoder(*this).Flush(&prompt_end_);
+  ends_prompt_ = !prompt_end_.empty();
+}
+
+StreamDecoder StreamDecoder::WithSpecialTokens() const {
+  StreamDecoder all = *this;
+  all.skip_special_tokens_ = false;
+  return all;
+}
+
+// A run of byte tokens that is cut there would be no text.
+bool StreamDecoder::BeginsInsideCharacter(TokenId id) const {
+  const int byte = tokenizer::ByteOfFallbackToken(pipeline_->IdToToken(id));
+  return byte >= 0 && IsTailByte(static_cast<char>(byte));
+}
+
+// The first text may begin with what is the prompt's.
+void StreamDecoder::PushFirst(TokenId id, std::string* out) {
+  ends_prompt_ = false;
+  std::string text;
+  Push(id, &text);
+  if (text.empty()) {
+    ends_prompt_ = true;
+  } else {
+    AppendBehind(prompt_end_, text, out);
+  }
+}
+
+std::string StreamDecoder::TokenBytes(TokenId id) const {
+  const DecodeTable& table = pipeline_->decode_table();
+  if (!table.Has(id)) return {};
+  std::string_view bytes = table.Bytes(table.At(id));
+  const DecodePlan& plan = pipeline_->parts().decode_plan;
+  switch (plan.kind) {
+    case DecodePlan::Kind::kByteLevel:
+      break;
+    case DecodePlan::Kind::kFallback:
+      if (!stripping_ || !pending_.empty()) break;
+      for (size_t n = stripped_; n < plan.strip_count && bytes.starts_with(plan.stripped); ++n) {
+        bytes.remove_prefix(plan.stripped.size());
+      }
+      break;
+    case DecodePlan::Kind::kTokenwise:
+      if (at_start_) return pipeline_->DecodeGeneral({&id, 1}, false);
+      break;
+    case DecodePlan::Kind::kGeneral:
+      return GeneralTokenBytes(id);
+  }
+  return std::string(bytes);
+}
+
+std::string StreamDecoder::GeneralTokenBytes(TokenId id) const {
+  std::string alone = pipeline_->DecodeGeneral({&id, 1}, false);
+  // A decoder that reads byte tokens shows a part of a character as U+FFFD.
+  const int byte = tokenizer::ByteOfFallbackToken(pipeline_->IdToToken(id));
+  if (byte >= 0 && alone == kReplacementCharacter) return std::string(1, static_cast<char>(byte));
+  if (context_.empty()) return alone;
+  std::vector<TokenId> ids = context_;
+  const std::string before = pipeline_->DecodeGeneral(ids, false);
+  ids.push_back(id);
+  std::string after = pipeline_->DecodeGeneral(ids, false);
+  return after.starts_with(before) ? after.substr(before.size()) : alone;
+}
+
 void StreamDecoder::Push(TokenId id, std::string* out) {
   const DecodeTable& table = pipeline_->decode_table();
   if (!table.Shows(id, skip_special_tokens_)) return;
+  if (ends_prompt_) [[unlikely]]
+    return PushFirst(id, out);
   switch (pipeline_->parts().decode_plan.kind) {
     case DecodePlan::Kind::kByteLevel:
       return PushByteLevel(id, out);
@@ -66,6 +158,9 @@ void StreamDecoder::PushByteLevel(TokenId id, std::string* out) {
   if (!pending_.empty()) {
     pending_.append(bytes);
     bytes = pending_;
+  } else if (tokenizer::IsAscii(bytes)) {
+    out->append(bytes);
+    return;
   }
   size_t tail = UnfinishedTail(bytes);
   std::string_view whole = bytes.substr(0, bytes.size() - tail);
@@ -112,7 +207,7 @@ void StreamDecoder::PushFallback(TokenId id, std::string* out) {
     EmitRun(/*at_end=*/false, out);
     return;
   }
-  EmitRun(/*at_end=*/true, out);
+  if (run_bad_ || !pending_.empty()) EmitRun(/*at_end=*/true, out);
   EmitText(table.Bytes(e), out);
 }
 
@@ -139,6 +234,12 @@ void StreamDecoder::PushGeneral(TokenId id, std::string* out) {
 }
 
 void StreamDecoder::Flush(std::string* out) {
+  if (ends_prompt_) {
+    ends_prompt_ = false;
+    std::string text;
+    Flush(&text);
+    return AppendBehind(prompt_end_, text, out);
+  }
   switch (pipeline_->parts().decode_plan.kind) {
     case DecodePlan::Kind::kByteLevel:
       out->append(ToValidUtf8(pending_));

@@ -139,6 +139,129 @@ TEST(StreamDecoderTest, AFlushedStreamStartsAnew) {
   EXPECT_EQ(second, "a");
 }
 
+// Decoders that look at the start of a text, and one that does not; with special tokens, characters that are spread over
+// tokens, and spaces of their own.
+std::vector<std::shared_ptr<const Tokenizer>> Kinds() {
+  constexpr std::string_view kFlags =
+      R"("single_word":false,"lstrip":false,"rstrip":false,"normalized":false)";
+  const std::string head = R"({"added_tokens":[{"id":1,"content":"<s>","special":true,)" +
+                           std::string(kFlags) + R"(}],"decoder":)";
+  const std::string tail =
+      R"(,"model":{"type":"BPE","byte_fallback":true,"unk_token":"<unk>","vocab":{"<unk>":0,"<s>":1,)"
+      R"("▁a":2,"b":3,"▁":4,"##c":5,"▁▁":6,"<0xC3>":7,"<0xA9>":8,"<0x20>":9},"merges":[]}})";
+  const std::string fallback =
+      R"({"type":"Replace","pattern":{"String":"▁"},"content":" "},{"type":"ByteFallback"},{"type":"Fuse"})";
+  const std::string strip = R"({"type":"Strip","content":" ","start":1,"stop":0})";
+  std::vector<std::shared_ptr<const Tokenizer>> kinds;
+  for (const std::string& decoder : {
+           R"({"type":"Sequence","decoders":[)" + fallback + "," + strip + "]}",
+           R"({"type":"Sequence","decoders":[)" + fallback + "]}",
+           // By its own steps.
+           R"({"type":"Sequence","decoders":[)" + fallback + "," + strip + R"(,{"type":"Fuse"}]})",
+           std::string(R"({"type":"WordPiece","prefix":"##","cleanup":false})"),
+           std::string(
+               R"({"type":"Metaspace","replacement":"▁","prepend_scheme":"always","split":true})"),
+       }) {
+    auto made = Tokenizer::FromJson(head + decoder + tail);
+    EXPECT_TRUE(made.ok()) << made.status();
+    kinds.push_back(*std::move(made));
+  }
+  return kinds;
+}
+
+// So many words, spaces, special tokens and whole characters.
+std::vector<TokenId> RandomWords(size_t count, std::mt19937* random) {
+  std::vector<TokenId> ids;
+  while (ids.size() < count) {
+    const auto id = static_cast<TokenId>((*random)() % 8);
+    ids.push_back(id);
+    if (id == 7) ids.push_back(8);
+  }
+  return ids;
+}
+
+// A completion of "Once upon a time" began with "upon", its space being gone.
+TEST(StreamDecoderTest, WhatContinuesAPromptIsTheDecodeOfBothLessThePrompts) {
+  std::mt19937 random(11);
+  for (const auto& tokenizer : Kinds()) {
+    for (int round = 0; round < 2000; ++round) {
+      const bool skip = random() % 2 == 0;
+      const std::vector<TokenId> prompt = RandomWords(random() % 14, &random);
+      std::vector<TokenId> ids = prompt;
+      StreamDecoder decoder(*tokenizer, skip);
+      decoder.Continue(prompt, skip);
+      std::string text;
+      for (TokenId id : RandomWords(random() % 5, &random)) {
+        ids.push_back(id);
+        decoder.Push(id, &text);
+        ASSERT_TRUE(IsValidUtf8(text));
+      }
+      decoder.Flush(&text);
+      ASSERT_EQ(tokenizer->Decode(prompt, skip) + text, tokenizer->Decode(ids, skip))
+          << tokenizer->Describe() << ", round " << round;
+    }
+  }
+}
+
+// The tail that is looked at would begin inside a character, which makes all of a run of byte tokens wrong.
+TEST(StreamDecoderTest, APromptOfByteTokensIsCutBetweenCharacters) {
+  const auto tokenizer = Kinds().front();
+  std::vector<TokenId> prompt;
+  for (int i = 0; i < 20; ++i) prompt.insert(prompt.end(), {7, 8});
+  for (const TokenId more : {9, 4}) {
+    prompt.push_back(more);
+    StreamDecoder decoder(*tokenizer, true);
+    decoder.Continue(prompt, true);
+    std::string text;
+    for (TokenId id : {7, 8, 2}) decoder.Push(id, &text);
+    EXPECT_EQ(text, "\xC3\xA9 a");
+  }
+}
+
+TEST(StreamDecoderTest, ACharacterThatThePromptBeginsIsTheStreams) {
+  for (const auto& tokenizer : {Bytes(), Kinds().front(), Kinds()[2]}) {
+    const bool byte_level = tokenizer->TokenToId("<unk>") == std::nullopt;
+    const TokenId first = byte_level ? 0xC3 : 7;
+    const TokenId second = byte_level ? 0xA9 : 8;
+    const TokenId letter = byte_level ? 'b' : 3;
+    StreamDecoder completed(*tokenizer, true);
+    completed.Continue(std::vector<TokenId>{letter, first}, true);
+    std::string text;
+    completed.Push(second, &text);
+    EXPECT_EQ(text, "\xC3\xA9");
+    // Where it stays unfinished, its U+FFFD is the prompt's.
+    for (const bool ends : {true, false}) {
+      StreamDecoder left(*tokenizer, true);
+      left.Continue(std::vector<TokenId>{letter, first}, true);
+      text.clear();
+      if (!ends) left.Push(letter, &text);
+      left.Flush(&text);
+      EXPECT_EQ(text, ends ? "" : "b");
+    }
+  }
+}
+
+TEST(StreamDecoderTest, TheBytesOfTokensWhereTheyStandAreTheText) {
+  std::mt19937 random(5);
+  for (const auto& tokenizer : Kinds()) {
+    for (int round = 0; round < 1000; ++round) {
+      StreamDecoder decoder(*tokenizer, false);
+      const std::vector<TokenId> prompt = RandomWords(random() % 3, &random);
+      if (round % 2 == 0) decoder.Continue(prompt, false);
+      std::string text;
+      std::string bytes;
+      for (TokenId id : RandomWords(6, &random)) {
+        bytes += decoder.TokenBytes(id);
+        decoder.Push(id, &text);
+      }
+      ASSERT_EQ(bytes, text) << tokenizer->Describe() << ", round " << round;
+    }
+  }
+  EXPECT_EQ(StreamDecoder(*Bytes(), true).TokenBytes(0xC3), "\xC3");
+  EXPECT_EQ(StreamDecoder(*Kinds()[2], true).TokenBytes(7), "\xC3");
+  EXPECT_EQ(StreamDecoder(*Bytes(), true).TokenBytes(99999), "");
+}
+
 struct Cut {
   std::string out;
   bool matched;

@@ -36,6 +36,7 @@ StatusOr<std::string> WithLowercase(std::string_view json);
 // Whatever `path` is. Large files are compiled into the cache (compiled_cache.h), and read from there the next time.
 //
 // `lower_case`: WithLowercase(); UNIMPLEMENTED for files of other kinds.
-StatusOr<PipelineParts> PartsFromPath(const std::string& path, bool lower_case = false);
+StatusOr<PipelineParts> PartsFromPath(const std::string& path,
+                                      const TokenizerLoadOptions& options = {});
 
 }  // namespace portico::tokenizer

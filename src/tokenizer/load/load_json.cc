@@ -59,23 +59,24 @@ StatusOr<Json> ParseSection(std::string_view text, std::string_view name) {
   return value;
 }
 
-StatusOr<std::vector<AddedToken>> ParseAddedTokens(const Json& json) {
-  std::vector<AddedToken> out;
+Status ParseAddedTokens(const Json& json, PipelineParts* parts) {
   if (!json.is_array()) {
     return Error(StatusCode::kInvalidArgument, "added_tokens must be a list");
   }
+  parts->added_token_ids.emplace();
   for (const Json& item : json.as_array()) {
     AddedToken token;
-    PORTICO_RETURN_IF_ERROR(CountField(item, "id").status());
+    PORTICO_ASSIGN_OR_RETURN(const int64_t id, CountField(item, "id"));
+    parts->added_token_ids->push_back(id);
     PORTICO_ASSIGN_OR_RETURN(token.content, StringField(item, "content"));
     PORTICO_ASSIGN_OR_RETURN(token.single_word, BoolField(item, "single_word"));
     PORTICO_ASSIGN_OR_RETURN(token.lstrip, BoolField(item, "lstrip"));
     PORTICO_ASSIGN_OR_RETURN(token.rstrip, BoolField(item, "rstrip"));
     PORTICO_ASSIGN_OR_RETURN(token.normalized, BoolField(item, "normalized"));
     PORTICO_ASSIGN_OR_RETURN(token.special, BoolField(item, "special"));
-    out.push_back(std::move(token));
+    parts->added_tokens.push_back(std::move(token));
   }
-  return out;
+  return OkStatus();
 }
 
 // Nothing, or a Sequence of nothing, changes no text.
@@ -100,7 +101,7 @@ StatusOr<PipelineParts> FramePartsOf(const Sections& sections) {
   PORTICO_ASSIGN_OR_RETURN(parts.padding, Padding::FromJson(&padding));
   if (!sections.added_tokens.empty()) {
     PORTICO_ASSIGN_OR_RETURN(Json added, ParseSection(sections.added_tokens, "added_tokens"));
-    PORTICO_ASSIGN_OR_RETURN(parts.added_tokens, ParseAddedTokens(added));
+    PORTICO_RETURN_IF_ERROR(ParseAddedTokens(added, &parts));
   }
   PORTICO_ASSIGN_OR_RETURN(Json normalizer, ParseSection(sections.normalizer, "normalizer"));
   if (!IsNoNormalizer(normalizer)) {

@@ -7,6 +7,7 @@
 
 #include "tokenizer/compiled/compiled_cache.h"
 #include "tokenizer/compiled/compiled_model.h"
+#include "tokenizer/load/folder_tokens.h"
 #include "tokenizer/load/load.h"
 #include "tokenizer/load/mapped_file.h"
 #include "tokenizer/load/run_beside.h"
@@ -164,15 +165,23 @@ StatusOr<PipelineParts> PartsFromBytes(std::string_view bytes, const std::string
 
 }  // namespace
 
-StatusOr<PipelineParts> PartsFromPath(const std::string& path, bool lower_case) {
+StatusOr<PipelineParts> PartsFromPath(const std::string& path,
+                                      const TokenizerLoadOptions& options) {
   std::string file = path;
   std::error_code error;
-  if (fs::is_directory(path, error)) {
+  const bool is_folder = fs::is_directory(path, error);
+  if (is_folder) {
     PORTICO_ASSIGN_OR_RETURN(file, FileInFolder(path));
   }
   PORTICO_ASSIGN_OR_RETURN(MappedFile mapped, MappedFile::Open(file));
-  StatusOr<PipelineParts> parts = PartsFromBytes(mapped.text(), file, lower_case);
+  StatusOr<PipelineParts> parts = PartsFromBytes(mapped.text(), file, options.lower_case);
   if (!parts.ok()) return Named(file, parts.status());
+  const FileKind kind = KindOf(mapped.text(), file);
+  if (is_folder && kind != FileKind::kGguf) {
+    const bool is_json = kind == FileKind::kJson;
+    AddFolderTokens(path, is_json ? mapped.text() : std::string_view(), options.added_tokens,
+                    &*parts);
+  }
   return parts;
 }
 

@@ -115,9 +115,9 @@ TEST(LoadTest, TextsAreMadeLowerCaseFirstWhereTheCallerSaysSo) {
   std::vector<TokenId> as_it_is, lower;
   (*Tokenizer::Load(path))->Encode("A S a", false, &as_it_is);
   EXPECT_THAT(as_it_is, ElementsAre(0, 2, 1));
-  (*Tokenizer::Load(path, /*lower_case=*/true))->Encode("A S a", false, &lower);
+  (*Tokenizer::Load(path, {.lower_case = true}))->Encode("A S a", false, &lower);
   EXPECT_THAT(lower, ElementsAre(1, 2, 1));
-  const auto refused = Tokenizer::Load(folder.Write("m.gguf", Gguf()), /*lower_case=*/true);
+  const auto refused = Tokenizer::Load(folder.Write("m.gguf", Gguf()), {.lower_case = true});
   EXPECT_EQ(refused.status().code(), StatusCode::kUnimplemented);
 }
 
@@ -265,7 +265,7 @@ TEST(TokenizerConfigTest, ATemplateFileWinsAndNamedOnesAreAdded) {
   folder.Write("additional_chat_templates/tool_use.jinja", "tools");
   auto config = LoadTokenizerConfig(folder.path());
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->bos_token, "<b>");
+  EXPECT_EQ(config->bos_token, "<other>");
   EXPECT_EQ(config->eos_token, "<e>");
   EXPECT_EQ(config->unk_token, "<u>");
   EXPECT_EQ(config->pad_token, "");

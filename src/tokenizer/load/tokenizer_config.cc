@@ -59,6 +59,13 @@ void SetToken(std::string_view key, std::string text, TokenizerConfig* config) {
   }
 }
 
+void ClearToken(std::string_view key, TokenizerConfig* config) {
+  std::erase_if(config->other_tokens, [&](const auto& named) { return named.first == key; });
+  for (std::string_view known : {"bos_token", "eos_token", "unk_token", "pad_token"}) {
+    if (key == known) SetToken(key, {}, config);
+  }
+}
+
 void ReadTokens(const Json& json, TokenizerConfig* config) {
   if (!json.is_object()) return;
   for (const auto& [key, value] : json.as_object()) {
@@ -76,6 +83,7 @@ void ReadTokens(const Json& json, TokenizerConfig* config) {
         }
       }
     } else if (key.ends_with("_token") && !key.starts_with("add_")) {
+      if (value.is_null()) ClearToken(key, config);
       if (auto text = TokenText(value)) SetToken(key, *std::move(text), config);
     }
   }
@@ -173,14 +181,14 @@ bool IsByteLevel(const fs::path& folder) {
 StatusOr<TokenizerConfig> FromFolder(const fs::path& folder) {
   TokenizerConfig config;
   PORTICO_ASSIGN_OR_RETURN(Json json, ReadJson(folder / "tokenizer_config.json"));
-  // special_tokens_map.json is the older place: tokenizer_config.json says the same or knows better, and where it has
-  // the added tokens too the old one is not asked.
+  // special_tokens_map.json is the older place. Where tokenizer_config.json has the added tokens too it is not asked; else
+  // it counts, as in transformers.
   Json map;
   if (json.Find("added_tokens_decoder") == nullptr) {
     PORTICO_ASSIGN_OR_RETURN(map, ReadJson(folder / "special_tokens_map.json"));
   }
-  ReadTokens(map, &config);
   ReadTokens(json, &config);
+  ReadTokens(map, &config);
   ReadSettings(json, &config);
   // transformers takes no class made for SentencePiece-like models for one that works on bytes.
   const bool is_llama = config.tokenizer_class.find("Llama") != std::string::npos;

@@ -103,9 +103,11 @@ std::optional<WordFinder::Found> WordFinder::Find(std::string_view text, size_t 
   return std::nullopt;
 }
 
-void AddedTokens::Add(AddedToken token, std::optional<TokenId> model_id, size_t model_size,
-                      std::string normalized) {
-  if (next_id_ < 0) next_id_ = static_cast<TokenId>(model_size);
+void AddedTokens::BeginCall(size_t model_size) {
+  next_id_ = std::max(static_cast<TokenId>(model_size), max_id_ + 1);
+}
+
+void AddedTokens::Add(AddedToken token, std::optional<TokenId> model_id, std::string normalized) {
   if (token.content.empty()) return;
   TokenId id = 0;
   if (auto known = by_content_.find(token.content); known != by_content_.end()) {
@@ -120,8 +122,13 @@ void AddedTokens::Add(AddedToken token, std::optional<TokenId> model_id, size_t 
     specials_.insert(token.content);
     special_first_[static_cast<unsigned char>(token.content[0])] = true;
   }
-  std::string text = token.normalized ? std::move(normalized) : token.content;
-  by_id_[id] = Entry{std::move(token), std::move(text)};
+  Entry& entry = by_id_[id];
+  // The reference keeps a normal form that differs.
+  const bool keeps = !token.normalized || normalized == token.content;
+  if (!keeps || entry.text.empty() || entry.token.content != token.content) {
+    entry.text = std::move(normalized);
+  }
+  entry.token = std::move(token);
 }
 
 Status AddedTokens::Seal() {
@@ -134,7 +141,7 @@ Status AddedTokens::Seal() {
     if (!token.normalized && (token.single_word || token.lstrip || token.rstrip)) {
       are_raw_words_ = false;
     }
-    if (!finder.Add(text, id)) {
+    if (!finder.Add(token.normalized ? text : token.content, id)) {
       return Error(StatusCode::kInvalidArgument,
                    "the added token '" + token.content + "' is nothing once it is normalized");
     }

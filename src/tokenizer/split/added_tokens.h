@@ -23,7 +23,12 @@ struct AddedToken {
   bool normalized = true;
   bool special = false;
   std::optional<TokenId> id;  // where the file's own id counts; tokenizer.json's does not
-  friend bool operator==(const AddedToken&, const AddedToken&) = default;
+  std::string source;         // what names it, for a person; empty: the file of the vocabulary
+  // Whether they are found and shown alike.
+  friend bool operator==(const AddedToken& a, const AddedToken& b) {
+    return a.content == b.content && a.single_word == b.single_word && a.lstrip == b.lstrip &&
+           a.rstrip == b.rstrip && a.normalized == b.normalized && a.special == b.special;
+  }
 };
 
 // Leftmost-longest search for a set of words. The time is that of the text's length times the longest word's.
@@ -56,10 +61,12 @@ class WordFinder {
 // Filled while loading, then read by any thread.
 class AddedTokens {
  public:
+  // Before the tokens of one call of the reference's add_tokens(): the next one free is then behind the model's and
+  // behind all that were added before.
+  void BeginCall(size_t model_size);
   // The id of a token: its own if it is added already, else the model's, else the next one free.
   // `normalized` is its content in normal form.
-  void Add(AddedToken token, std::optional<TokenId> model_id, size_t model_size,
-           std::string normalized);
+  void Add(AddedToken token, std::optional<TokenId> model_id, std::string normalized);
   // Builds the search. Of tokens that look the same once they are normalized a special one is found, then the one with
   // the least id; the reference finds now the one, now the other. INVALID_ARGUMENT where nothing is left of a token.
   Status Seal();
@@ -97,7 +104,8 @@ class AddedTokens {
 
   struct Entry {
     AddedToken token;
-    std::string text;  // its normal form
+    // What a decode takes: its normal form, or the one that it had under earlier flags.
+    std::string text;
   };
   const std::unordered_map<TokenId, Entry>& entries() const { return by_id_; }
 

@@ -95,6 +95,7 @@ class WholeChat final : public PipelineCall {
     } else {
       w.Null();
     }
+    w.Key(shard_.api.reasoning_field).Null();
     w.Key("refusal").Null();
     if (!calls_.empty()) {
       w.Key("tool_calls").BeginArray();
@@ -204,10 +205,11 @@ class StreamedChat final : public PipelineCall {
     AppendAnswerHead(form_.head, "chat.completion.chunk", &event);
     event += R"({"index":0,"delta":{)";
     if (!std::exchange(started_, true)) {
-      event += R"("role":"assistant")";
-      if (!members.empty()) event += ',';
+      event += R"("role":"assistant",)";
     }
     event += members;
+    if (!members.empty()) event += ',';
+    JsonWriter(&event).Key(shard_.api.reasoning_field).Null();
     event += R"(},"finish_reason":)";
     if (reason.empty()) {
       event += "null}]}\n\n";
@@ -229,10 +231,10 @@ class StreamedChat final : public PipelineCall {
 // The served model that a stage of the pipeline is, or the pipeline where it thinks itself.
 StatusOr<std::string> ModelOf(const ApiContext& api, const std::string& name) {
   const pipeline::Pipeline& pipeline = *api.pipeline;
-  if (pipeline.thinks() && (name.empty() || name == pipeline.config().name)) {
+  if (pipeline.thinks() && (api.models->MeansDefault(name) || name == pipeline.config().name)) {
     return pipeline.config().name;
   }
-  PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, api.models->Find(name));
+  PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, api.models->FindForRequest(name));
   return model->id;
 }
 

@@ -9,9 +9,9 @@
 namespace portico::api::openai {
 namespace {
 
-constexpr NumberRange kTopK{-1, 1 << 20, false, "-1 (all tokens) or an integer of at least 1"};
+constexpr NumberRange kTopK{-1, 1 << 20, false, "-1 (all tokens) or an integer from 1 to 1048576"};
 constexpr NumberRange kSeed{-9e15, 9e15, false, "an integer"};
-constexpr NumberRange kNewTokens{1, 1 << 24, false, "an integer of at least 1"};
+constexpr NumberRange kNewTokens{1, 1 << 24, false, "an integer from 1 to 16777216"};
 
 struct Parameter {
   std::string_view name;

@@ -180,7 +180,8 @@ class EventsCall final : public SpeechCall {
 }  // namespace
 
 Status CheckSpeechModel(const ApiContext& api, std::string_view model) {
-  if (model.empty() || (api.pipeline != nullptr && model == api.pipeline->config().name)) {
+  if (api.models->MeansDefault(model) ||
+      (api.pipeline != nullptr && model == api.pipeline->config().name)) {
     return OkStatus();
   }
   return api.models->Find(model).status();

@@ -384,11 +384,11 @@ void HandleRealtime(std::unique_ptr<net::Exchange> exchange, ShardContext& shard
     const auto name = QueryValue(request.query, "model");
     config.transcription = intent.ok() && intent->value_or("") == "transcription";
     const std::string asked = name.ok() ? name->value_or("") : "";
-    const auto model = shard.api.models->Find(asked);
+    const auto model = shard.api.models->FindForRequest(asked);
     const std::string& own = (*pipeline)->config().name;
     if (model.ok()) {
       config.model = (*model)->id;
-    } else if ((*pipeline)->thinks() && (asked.empty() || asked == own)) {
+    } else if ((*pipeline)->thinks() && (shard.api.models->MeansDefault(asked) || asked == own)) {
       config.model = own;
     } else {
       status = model.status();
