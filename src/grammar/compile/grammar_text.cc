@@ -53,6 +53,10 @@ StatusOr<std::string> ChoiceEbnf(std::string_view text) {
   std::vector<Expr> ways;
   for (const Json& choice : choices.as_array()) {
     if (!choice.is_string()) return Invalid("it must be a list of strings");
+    // The library's texts end there.
+    if (choice.as_string().find('\0') != std::string::npos) {
+      return Invalid("a choice must not have NUL characters");
+    }
     ways.push_back(Expr::Text(choice.as_string()));
   }
   RuleSet rules;
