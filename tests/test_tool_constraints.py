@@ -120,6 +120,15 @@ def test_a_schema_that_nothing_enforces_is_any_object_unless_strict(client, demo
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "tools[0].function.strict"
 
 
+def test_a_required_call_has_an_object_where_the_parameters_have_another_type(client, demo):
+    # It came as content that looked like a call, with "stop".
+    function = {"name": "say", "parameters": {"type": "string"}}
+    choice = ask(client, tools=[{"type": "function", "function": function}], tool_choice="required", parallel_tool_calls=False).choices[0]
+    assert choice.message.tool_calls[0].function.name == "say"
+    answer = demo.chat("x", tools=[{"type": "function", "function": {**function, "strict": True}}])
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "tools[0].function.strict"
+
+
 def test_a_form_of_the_answer_leaves_room_for_calls(client):
     seen = set()
     for seed in range(8):
@@ -171,6 +180,21 @@ def test_the_model_is_named_where_nothing_can_enforce(serve):
     answer = requests.post(server.url + "/v1/chat/completions", json={
         "messages": [{"role": "user", "content": "x"}], "tools": [SEAT]}, timeout=60)
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "tools[0].function.strict"
+
+
+def test_a_strict_tool_of_a_family_with_tags_is_enforced_or_refused(start):
+    # The grammar library writes these forms, and dropped what stands beside anyOf, among others.
+    server = start("--tool-call-parser", "qwen3_coder")
+    def strict(**row):
+        return {"type": "function", "function": {"name": "book_seat", "strict": True, "parameters": {
+            "type": "object", "required": ["row"], "additionalProperties": False, "properties": {"row": row}}}}
+    for row in ({"type": "integer", "multipleOf": 7}, {"anyOf": [{"type": "integer"}, {"type": "null"}], "maximum": 9}, {"minimum": 3}):
+        answer = server.chat("x", tools=[strict(**row)])
+        assert answer.status_code == 400 and answer.json()["error"]["param"] == "tools[0].function.strict", row
+        assert "#/properties/row" in answer.json()["error"]["message"]
+    answer = server.chat("x", tools=[strict(type="integer", minimum=3, maximum=9)], tool_choice="required", parallel_tool_calls=False,
+                         max_tokens=200).json()["choices"][0]
+    assert answer["finish_reason"] == "length" or 3 <= json.loads(answer["message"]["tool_calls"][0]["function"]["arguments"])["row"] <= 9
 
 
 @pytest.mark.parametrize("name", ["pythonic", "lfm2", "olmo3", "cohere_command4", "apertus2509", "plamo3", "xlam", "json"])
