@@ -12,6 +12,9 @@
 
 namespace portico {
 
+// An id as the family writes it, for a call whose text had none: the call of `number`, counted over the conversation.
+std::string NewCallId(parser::CallIds ids, std::string_view name, int32_t number);
+
 class ParsedOutput final : private parser::Sink {
  public:
   explicit ParsedOutput(std::shared_ptr<const OutputPlan> plan);
@@ -37,7 +40,6 @@ class ParsedOutput final : private parser::Sink {
   void EndCall(bool complete) override;
   void ReleaseReasoning();
   ToolCallPiece& Piece();
-  std::string NewId(std::string_view name) const;
 
   std::shared_ptr<const OutputPlan> plan_;
   std::unique_ptr<parser::OutputParser> parser_;
