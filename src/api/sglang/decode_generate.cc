@@ -1,6 +1,7 @@
 #include "api/sglang/decode_generate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -78,6 +79,20 @@ bool IsSamplingName(std::string_view name) {
                      [name](const auto& foreign) { return foreign.first == name; });
 }
 
+constexpr std::string_view kConstraints[] = {"ebnf", "json_schema", "regex", "structural_tag"};
+
+// Beside sampling_params, or in another API's name, a constraint would have no effect.
+Status RefuseConstraint(std::string_view name, Element value) {
+  GenerationOptions read;
+  Status status;
+  if (value.is_null() || !ReadConstraintField(name, value, &read, &status)) return OkStatus();
+  if (status.ok() && read.constraint == nullptr) return OkStatus();
+  return InvalidArgument(
+      name, fmt::format("{} has no effect here: what an answer looks like is said by {} in "
+                        "sampling_params",
+                        name, fmt::join(kConstraints, ", ")));
+}
+
 Status ReadSamplingField(std::string_view name, Element value, NativeSampling* sampling) {
   if (name == "max_new_tokens") return ReadMaxNewTokens(value, sampling);
   if (value.is_null()) return OkStatus();
@@ -107,7 +122,7 @@ Status ReadSamplingField(std::string_view name, Element value, NativeSampling* s
   }
   Status status;
   const bool constrains =
-      name == "json_schema" || name == "regex" || name == "ebnf" || name == "structural_tag";
+      std::find(std::begin(kConstraints), std::end(kConstraints), name) != std::end(kConstraints);
   if (constrains && ReadConstraintField(name, value, &options, &status)) return status;
   for (const auto& [foreign, ours] : kForeignNames) {
     if (name != foreign) continue;
@@ -412,6 +427,7 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
       if (IsSamplingName(name)) {
         status = InvalidArgument(name, fmt::format("{} belongs into sampling_params", name));
       } else {
+        status = RefuseConstraint(name, value);
         NoteUnknown(name, unknown_fields);
       }
     }

@@ -190,6 +190,20 @@ TEST(DecodeGenerate, ValuesComeOnceOrOnceAPrompt) {
   EXPECT_EQ(request->top_logprobs_num.Of(1, 0), 3);
 }
 
+TEST(DecodeGenerate, AConstraintThatWouldHaveNoEffectIsRefused) {
+  // It was an unknown field, and the answer had any form.
+  for (const char* const field :
+       {R"("regex":"a")", R"("ebnf":"a")", R"("json_schema":{})", R"("structural_tag":{})",
+        R"("response_format":{"type":"json_object"})", R"("response_format":7)",
+        R"("structured_outputs":{"regex":"a"})", R"("guided_choice":["a"])"}) {
+    const std::string name(field + 1, std::string_view(field + 1).find('"'));
+    EXPECT_EQ(FieldAtFault(fmt::format(R"({{"text":"a",{}}})", field)), name) << field;
+  }
+  for (const char* const field : {R"("regex":null)", R"("response_format":{"type":"text"})"}) {
+    EXPECT_EQ(FieldAtFault(fmt::format(R"({{"text":"a",{}}})", field)), "nothing") << field;
+  }
+}
+
 // SGLang's table of sampling parameters, row by row: what stands at the ends of each range and what lies
 // outside.
 struct SamplingRow {
