@@ -44,6 +44,16 @@ void ParsedOutput::Feed(std::string_view text, TextDelta* delta) {
   parser_->Feed(text);
 }
 
+void ParsedOutput::FeedToken(TokenId token, std::string_view text, std::string_view spelled,
+                             TextDelta* delta) {
+  delta_ = delta;
+  const bool marker = IsMarker(token) && text.ends_with(spelled);
+  // What was held back of a character that did not get complete comes in front.
+  if (marker) text.remove_suffix(spelled.size());
+  if (!text.empty()) parser_->FeedPlain(text);
+  if (marker) parser_->FeedMarker(spelled);
+}
+
 void ParsedOutput::Finish(TextDelta* delta) {
   delta_ = delta;
   parser_->Finish();
