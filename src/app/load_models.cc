@@ -66,6 +66,10 @@ grammar::GrammarCompilerOptions GrammarOptions(const ServeOptions& options) {
   grammars.limits.time =
       std::chrono::milliseconds(static_cast<int64_t>(options.grammar_timeout * 1000));
   grammars.limits.memory_bytes = options.grammar_memory_bytes;
+  grammars.limits.text = {.bytes = options.grammar_text_bytes,
+                          .depth = options.grammar_depth,
+                          .branches = options.grammar_branches,
+                          .rules = options.grammar_rules};
   grammars.restart = [] {
     return grammar::CompileProcess::StartProgram(kGrammarCommand, ProgramPath());
   };

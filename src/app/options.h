@@ -117,6 +117,10 @@ struct ServeOptions {
   double grammar_timeout = 5;  // seconds
   int64_t grammar_memory_bytes = int64_t{1} << 30;
   int64_t grammar_cache_bytes = int64_t{512} << 20;
+  int64_t grammar_text_bytes = int64_t{256} << 10;
+  int32_t grammar_depth = 64;
+  int32_t grammar_branches = 2000;
+  int32_t grammar_rules = 20000;
 
   // gRPC; the first four hold for every HTTP/2 connection
   double grpc_keepalive_time = 60;           // seconds; 0: never

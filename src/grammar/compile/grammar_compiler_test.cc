@@ -92,6 +92,21 @@ TEST(GrammarCompiler, EndsWhatTakesTooLong) {
   EXPECT_TRUE(setup.Get({GrammarKind::kChoice, R"(["a"])"}).ok());
 }
 
+TEST(GrammarCompiler, TheLimitsOfATextCanBeSet) {
+  const std::string nested = R"({"type":"array","items":{"type":"array","items":{"enum":[1]}}})";
+  const std::string branches = R"({"anyOf":[{"type":"null"},{"type":"boolean"},{"const":1}]})";
+  const auto compile = [&](const std::string& text, TextLimits limits) {
+    GrammarCompilerOptions options;
+    options.limits.text = limits;
+    return Fixture(options).Get({GrammarKind::kJsonSchema, text}).ok();
+  };
+  EXPECT_TRUE(compile(nested, {}) && compile(branches, {}));
+  EXPECT_FALSE(compile(nested, {.bytes = 20}));
+  EXPECT_FALSE(compile(nested, {.depth = 2}));
+  EXPECT_FALSE(compile(branches, {.branches = 2}));
+  EXPECT_FALSE(compile(nested, {.rules = 1}));
+}
+
 TEST(GrammarCompiler, RefusesWhatDoesNotFitIntoItsQueue) {
   GrammarCompilerOptions options;
   options.max_queued = 0;
