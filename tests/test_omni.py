@@ -176,6 +176,8 @@ def silence(seconds, rate=16000):
     ("file", {"file": ("a.wav", b"")}, {}),
     ("file", {"file": ("a.wav", b"not audio at all")}, {}),
     ("file", {"file": ("a.wav", silence(1)[:30])}, {}),
+    ("file", {"file": ("a.wav", silence(1)[:16000])}, {}),
+    ("file", {"file": ("a.wav", silence(1).replace(b"data\x00\x7d\x00\x00", b"data\x00\x00\x00\x10"))}, {}),
     ("file", {"file": ("a.wav", silence(1).replace(b"\x01\x00\x80\x3e", b"\x63\x00\x80\x3e"))}, {}),
     ("file", {"file": ("a.flac", b"fLaC" + b"\xff" * 200)}, {}),
     ("response_format", {"file": ("a.wav", silence(1))}, {"response_format": "xml"}),

@@ -19,6 +19,9 @@ constexpr uint16_t kMuLaw = 7;
 constexpr uint16_t kExtensible = 0xFFFE;
 constexpr size_t kRiffHead = 12;
 constexpr size_t kChunkHead = 8;
+// Programs that write to a pipe claim the largest size of 31 or 32 bits, less their header or
+// rounded down (ffmpeg, sox); no file that clients send is as large.
+constexpr size_t kSmallestUnknownSize = 0x7FFF0000;
 
 Status Bad(std::string why) { return Error(StatusCode::kInvalidArgument, std::move(why)); }
 
@@ -167,6 +170,11 @@ StatusOr<Sound> ReadWav(std::string_view bytes, const AudioLimits& limits) {
       PORTICO_ASSIGN_OR_RETURN(form, ReadForm(chunk, limits));
     } else if (name == "data") {
       if (!form) return Bad("the WAV file's data comes before its format");
+      if (claimed > chunk.size() && claimed < kSmallestUnknownSize) {
+        return Bad(fmt::format(
+            "the WAV file is cut off: its header claims {} bytes of sound and {} are there",
+            claimed, chunk.size()));
+      }
       return ReadData(*form, chunk, limits);
     }
     at += kChunkHead + claimed + (claimed & 1U);
