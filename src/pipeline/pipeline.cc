@@ -183,6 +183,20 @@ StatusOr<std::unique_ptr<Call>> Pipeline::Submit(Request request, std::function<
   return std::make_unique<Call>(std::move(run));
 }
 
+Status Pipeline::Check(const Request& request) const {
+  PORTICO_RETURN_IF_ERROR(CheckStageFields(request));
+  std::vector<std::string> names{config_.entry_stage};
+  for (size_t i = 0; i < names.size(); ++i) {
+    PORTICO_RETURN_IF_ERROR(FindStage(names[i])->Check(request));
+    for (std::string& next : RoutesOf(*config_.Find(names[i]), request)) {
+      if (std::find(names.begin(), names.end(), next) == names.end()) {
+        names.push_back(std::move(next));
+      }
+    }
+  }
+  return OkStatus();
+}
+
 const Stage* Pipeline::FindStage(std::string_view name) const {
   for (const auto& host : hosts_) {
     if (host->config().name == name) return &host->stage();

@@ -71,6 +71,9 @@ class Pipeline {
   // failures are what a stage says of the request.
   StatusOr<std::unique_ptr<Call>> Submit(Request request, std::function<void()> on_ready);
 
+  // What Submit() would say of the request's fields, whatever its text or sound is.
+  Status Check(const Request& request) const;
+
   const PipelineConfig& config() const { return config_; }
   // Names that requests may give a voice: those of the stages, then the aliases.
   std::vector<std::string> Voices() const;
