@@ -46,6 +46,8 @@ struct Pipeline::Live {
 
 Pipeline::Pipeline(PipelineConfig config, Registry* registry)
     : config_(std::move(config)),
+      speech_audio_(registry, TaskName(Task::kSpeech)),
+      chat_audio_(registry, TaskName(Task::kChat)),
       live_(std::make_unique<Live>()),
       requests_(&registry->AddCounter("portico_pipeline_requests_total",
                                       "Requests that the pipeline has taken.")),
@@ -168,8 +170,9 @@ StatusOr<std::unique_ptr<Call>> Pipeline::Submit(Request request, std::function<
     failures_->Add();
     return status;
   }
+  AudioMetrics* audio = request.task == Task::kChat ? &chat_audio_ : &speech_audio_;
   auto run = std::make_shared<RequestRun>(std::move(request), config_.timeout_s,
-                                          std::move(on_ready), live_->count);
+                                          std::move(on_ready), live_->count, audio);
   if (Status status = run->Build(config_, hosts_); !status.ok()) {
     failures_->Add();
     return status;

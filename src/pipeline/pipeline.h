@@ -19,6 +19,7 @@
 #include "base/cpu_pool.h"
 #include "base/metrics.h"
 #include "base/status.h"
+#include "pipeline/audio_times.h"
 #include "pipeline/config.h"
 #include "pipeline/outcomes.h"
 #include "pipeline/process/process_plan.h"
@@ -106,6 +107,8 @@ class Pipeline {
   const PipelineConfig config_;
   bool thinks_ = false;
   Outcomes outcomes_;
+  AudioMetrics speech_audio_;
+  AudioMetrics chat_audio_;
   std::map<std::string, std::unique_ptr<ProcessGroup>, std::less<>> groups_;
   std::vector<std::unique_ptr<StageHost>> hosts_;
   struct Live;

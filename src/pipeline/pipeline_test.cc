@@ -163,6 +163,26 @@ TEST(Pipeline, SendsPartsThroughStagesInOrder) {
   EXPECT_EQ(listener.parts.size(), 11U);
 }
 
+TEST(Pipeline, CountsTheFirstSoundOfEachSpeech) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: portico.mock, stream_to: b}\n"
+      " - {name: b, factory_path: portico.encode, terminal: true}\n",
+      registry);
+  Listener listener;
+  auto call = pipeline->Submit(Text("hello"), listener.Wake());
+  ASSERT_TRUE(call.ok()) << call.status();
+  ASSERT_TRUE(listener.Collect(**call));
+  std::string metrics;
+  registry.Render(&metrics);
+  for (const char* name : {"first_seconds", "real_time_factor", "underrun_seconds"}) {
+    EXPECT_THAT(metrics,
+                HasSubstr(std::string("portico_audio_") + name + "_count{task=\"speech\"} 1"));
+    EXPECT_THAT(metrics,
+                HasSubstr(std::string("portico_audio_") + name + "_count{task=\"chat\"} 0"));
+  }
+}
+
 TEST(Pipeline, HoldsPartsBackUntilTheirSourceEndsWhereNothingStreams) {
   Registry registry;
   auto pipeline = StartOf(
