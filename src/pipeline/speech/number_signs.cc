@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <iterator>
 
 #include "absl/strings/ascii.h"
+#include "text/utf8.h"
 
 namespace portico::pipeline {
 namespace {
@@ -41,6 +43,15 @@ constexpr Sign kSuperscripts[] = {
 constexpr std::string_view kEnDash = "\xE2\x80\x93";
 constexpr std::array<std::string_view, 4> kMagnitudes = {" thousand", " million", " billion",
                                                          " trillion"};
+
+constexpr std::string_view kMicro = "\xC2\xB5";
+// Of U+03B1 and the letters behind it; the capitals begin at U+0391.
+constexpr std::array<std::string_view, 25> kGreek = {
+    "alpha", "beta",   "gamma",   "delta", "epsilon", "zeta",    "eta",  "theta", "iota",
+    "kappa", "lambda", "mu",      "nu",    "xi",      "omicron", "pi",   "rho",   "sigma",
+    "sigma", "tau",    "upsilon", "phi",   "chi",     "psi",     "omega"};
+constexpr uint32_t kGreekSmall = 0x3B1;
+constexpr uint32_t kGreekCapital = 0x391;
 
 template <typename Table>
 const auto* FindSign(const Table& table, std::string_view text) {
@@ -128,6 +139,26 @@ size_t AppendRange(std::string_view text, std::string* out) {
   return kEnDash.size();
 }
 
+bool IsGreekLead(char byte) { return byte == '\xCE' || byte == '\xCF'; }
+
+// Words are left to those who speak the language.
+size_t AppendGreek(std::string_view text, std::string* out) {
+  std::string_view name;
+  if (text.starts_with(kMicro)) {
+    name = "micro";
+  } else {
+    if (!IsGreekLead(text.front()) || (text.size() > 2 && IsGreekLead(text[2]))) return 0;
+    if (out->size() >= 2 && IsGreekLead((*out)[out->size() - 2])) return 0;
+    const uint32_t letter = Utf8Decode(text, 2);
+    const uint32_t first = letter >= kGreekSmall ? kGreekSmall : kGreekCapital;
+    if (letter < first || letter - first >= kGreek.size()) return 0;
+    name = kGreek[letter - first];
+  }
+  *out += ' ';
+  *out += name;
+  return 2;
+}
+
 }  // namespace
 
 std::string SpellNumberSigns(std::string_view text) {
@@ -136,7 +167,8 @@ std::string SpellNumberSigns(std::string_view text) {
   while (!text.empty()) {
     size_t done = 0;
     if (static_cast<unsigned char>(text.front()) >= 0x80) {
-      for (const auto append : {AppendAmount, AppendPower, AppendFraction, AppendRange}) {
+      for (const auto append :
+           {AppendAmount, AppendPower, AppendFraction, AppendRange, AppendGreek}) {
         done = append(text, &out);
         if (done > 0) break;
       }

@@ -47,6 +47,13 @@ TEST(Speakable, ReadsSignsBesideNumbersAsTheyAreSaid) {
   EXPECT_EQ(Said("7 \xE2\x80\x93 5"), "7 minus 5");
 }
 
+TEST(Speakable, NamesGreekLettersThatStandAlone) {
+  EXPECT_EQ(Said("\xCF\x80 = 3.14"), "pi equals 3.14");
+  EXPECT_EQ(Said("2\xCF\x80r, \xCE\x94x, \xCF\x89\xC2\xB2"), "2 pi r, delta x, omega squared");
+  EXPECT_EQ(Said("5 \xC2\xB5m"), "5 micro m");
+  EXPECT_THAT(Said("\xCF\x80\xCF\x80"), HasSubstr("Greek letters"));
+}
+
 TEST(Speakable, TellsMultiplicationFromEmphasis) {
   EXPECT_EQ(Said("3*4"), "3 times 4");
   EXPECT_EQ(Said("(1+2) * 4"), "(1 plus 2) times 4");
