@@ -339,7 +339,9 @@ def test_pipelines_are_checked_before_anything_starts(tmp_path):
     resolved = omni_command("resolve", str(path), "--a.factory.chunks", "7")
     assert '"chunks":7' in resolved.stdout and "from the command line" in resolved.stdout
     explained = omni_command("explain", "a.terminal", str(path))
-    assert "a.terminal: true" in explained.stdout
+    assert explained.stdout == f"a.terminal: true\nfrom {path}:4\n"
+    slower = omni_command("explain", "timeout_s", str(path), "--timeout_s", "600")
+    assert slower.stdout == "timeout_s: 600\nfrom the command line\n"
 
 
 def test_a_server_without_speech_says_how_to_get_it(mock):

@@ -139,9 +139,10 @@ StatusOr<std::string> ExplainValue(const PipelineConfig& config, std::string_vie
     first = false;
   }
   std::string text = fmt::format("{}: {}\n", path, YAML::Dump(at));
-  text += IsOverridden(overrides, std::string(path)) ? "from the command line\n"
-                                                     : "from the file, or the default\n";
-  return text;
+  if (IsOverridden(overrides, std::string(path))) return text + "from the command line\n";
+  const auto line = config.lines.find(path);
+  if (line == config.lines.end()) return text + "the default\n";
+  return text + fmt::format("from {}:{}\n", config.file, line->second);
 }
 
 std::string GraphText(const PipelineConfig& config) {
