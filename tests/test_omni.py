@@ -160,6 +160,9 @@ def test_other_models_are_told(omni):
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
 
 
+NOISE = base64.b64encode(b"this is no sound").decode()
+
+
 def silence(seconds, rate=16000):
     out = io.BytesIO()
     with wave.open(out, "wb") as file:
@@ -276,6 +279,8 @@ def test_chat_streams_text_and_sound_apart(omni):
     ("n", {"n": 2}),
     ("messages", {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "%%"}}]}]}),
     ("messages", {"messages": [{"role": "user", "content": [{"type": "smell"}]}]}),
+    ("messages", {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": NOISE, "format": "wav"}}]}]}),
+    ("audios", {"audios": ["data:audio/wav;base64," + NOISE]}),
 ])
 def test_wrong_chats_with_audio_are_refused_and_the_field_named(omni, param, fields):
     answer = chat(omni, "hello", **fields)
