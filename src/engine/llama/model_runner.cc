@@ -79,6 +79,7 @@ void ModelRunner::Fill(const Step& step) {
   wants_row_.clear();
   rows_.clear();
   request_begins_.clear();
+  filled_up_ = false;
   for (const Chunk& chunk : step.chunks) {
     const auto first = chunk.request->tokens.begin() + chunk.begin;
     request_begins_.push_back(static_cast<int32_t>(tokens_.size()));
