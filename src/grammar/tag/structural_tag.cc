@@ -12,7 +12,7 @@
 namespace portico::grammar {
 namespace {
 
-constexpr size_t kMaxDepth = 128;
+constexpr size_t kMaxFormatDepth = 64;  // around a schema
 constexpr int kMaxFormats = 4096;
 
 Status Invalid(std::string message) {
@@ -128,7 +128,7 @@ class Rewriter {
     // Other styles are written by the library, which takes the schema itself.
     if (style != "json") {
       if (format->GetBool("loose", false)) return OkStatus();
-      const Status enforced = CheckStyledSchema(schema->Dump());
+      const Status enforced = CheckStyledSchema(*schema);
       return enforced.ok() ? enforced : Invalid(named(enforced));
     }
     *format = Object({{"type", Json("grammar")}, {"grammar", Json(*std::move(ebnf))}});
@@ -189,7 +189,8 @@ StatusOr<Json> FromOlderForm(const Json& tag) {
 
 StatusOr<std::string> RewriteStructuralTag(std::string_view text, const Vocabulary& vocabulary,
                                            const SchemaOptions& options) {
-  PORTICO_ASSIGN_OR_RETURN(Json tag, Json::Parse(text, Json::Limits{.max_depth = kMaxDepth}));
+  PORTICO_ASSIGN_OR_RETURN(
+      Json tag, Json::Parse(text, Json::Limits{.max_depth = kMaxFormatDepth + options.max_depth}));
   if (!tag.is_object()) return Invalid("it must be an object");
   Json format;
   if (const Json* const given = tag.Find("format")) {

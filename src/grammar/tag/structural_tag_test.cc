@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "grammar/grammar_for_test.h"
 
@@ -74,6 +76,9 @@ TEST(StructuralTag, AStyleTakesOnlyWhatTheLibraryEnforcesInIt) {
         std::pair(R"({"type":"string","format":"date"})", "format"),
         std::pair(R"({"type":"integer","multipleOf":7})", "multipleOf"),
         std::pair(R"({"type":"object","maxProperties":1})", "maxProperties"),
+        std::pair(R"({"type":"integer","anyOf":[{"minimum":5},{"maximum":1}]})", "type"),
+        std::pair(R"({"allOf":[{"minimum":5},{"maximum":9}]})", "allOf"),
+        std::pair(R"({"anyOf":[{"type":[]},{"type":"integer"}]})", "type"),
         std::pair(R"({"type":"array","items":{"type":"integer","multipleOf":7}})", "multipleOf")}) {
     EXPECT_TRUE(Refuses(Styled(property), "#/properties/a")) << property;
     EXPECT_TRUE(Refuses(Styled(property), keyword)) << property;
@@ -87,10 +92,23 @@ TEST(StructuralTag, AStyleTakesOnlyWhatTheLibraryEnforcesInIt) {
        R"({"type":"string","enum":["x","y"]})", R"({"type":["string","null"],"maxLength":3})",
        R"({"anyOf":[{"type":"integer"},{"type":"null"}],"default":null,"title":"A"})",
        R"({"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":2})", "{}", "true",
+       R"({"type":"integer","format":"int32","maxLength":3,"x-order":1})",
+       R"({"properties":{"b":{"type":"integer"}}})", R"({"items":{"type":"integer"},"minimum":1})",
+       R"({"allOf":[{"$ref":"#/$defs/n"}],"default":1})", R"({"type":"number","$ref":"#/$defs/n"})",
+       R"({"type":"array","items":{"type":"null"},"uniqueItems":false})",
        R"({"type":"object","properties":{"b":{"type":"boolean"}},"required":["b"],"additionalProperties":false})"}) {
     const std::string said = TagTakes(Styled(property, R"(,"$defs":{"n":{"type":"integer"}})"), "");
     EXPECT_TRUE(said == "yes" || said == "no") << property << ": " << said;
   }
+}
+
+TEST(StructuralTag, AStyleTakesASchemaThatConsistsOfAReference) {
+  const std::string format =
+      R"({"type":"json_schema","style":"qwen_xml","json_schema":{"$ref":"#/$defs/a","type":"object",)"
+      R"("$defs":{"a":{"type":"object","properties":{"b":{"type":"integer"}},"required":["b"],)"
+      R"("additionalProperties":false}}}})";
+  EXPECT_EQ(TagTakes(format, "<parameter=b>7</parameter>"), "yes");
+  EXPECT_EQ(TagTakes(format, "<parameter=b>x</parameter>"), "no");
 }
 
 TEST(StructuralTag, ALooseSchemaInAStyleIsTheLibrarysToEnforce) {

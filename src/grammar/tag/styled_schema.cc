@@ -3,68 +3,79 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <set>
-#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "grammar/schema/document.h"
-#include "text/json.h"
+#include "grammar/schema/keywords.h"
 
 namespace portico::grammar {
 namespace {
 
-using Words = std::span<const std::string_view>;
-
+// They bound the recursion, which follows references.
 constexpr size_t kMaxStyledParts = 4096;
 
-// Keywords that constrain nothing.
-constexpr std::string_view kRemarks[] = {"$anchor",     "$comment", "$defs",       "$id",
-                                         "$schema",     "default",  "definitions", "deprecated",
-                                         "description", "example",  "examples",    "nullable",
-                                         "readOnly",    "title",    "writeOnly"};
-constexpr std::string_view kValueWords[] = {"const", "enum", "type"};
-constexpr std::string_view kArrayWords[] = {"items", "maxItems", "minItems", "prefixItems"};
-constexpr std::string_view kObjectWords[] = {"additionalProperties", "properties", "required"};
-constexpr std::string_view kStringWords[] = {"maxLength", "minLength", "pattern"};
-constexpr std::string_view kNumberWords[] = {"exclusiveMaximum", "exclusiveMinimum", "maximum",
-                                             "minimum"};
+struct StyledKeyword {
+  std::string_view name;
+  uint8_t types;  // of the values that it is about
+  bool enforced;
+};
 
-bool Among(Words words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
+// All that constrain.
+constexpr StyledKeyword kStyledKeywords[] = {
+    {"$ref", kAnyType, false},
+    {"additionalItems", kArray, false},
+    {"additionalProperties", kObject, true},
+    {"allOf", kAnyType, false},
+    {"anyOf", kAnyType, false},
+    {"const", kAnyType, false},
+    {"contains", kArray, false},
+    {"dependencies", kObject, false},
+    {"dependentRequired", kObject, false},
+    {"dependentSchemas", kObject, false},
+    {"enum", kAnyType, false},
+    {"exclusiveMaximum", kNumber, true},
+    {"exclusiveMinimum", kNumber, true},
+    {"format", kString, false},
+    {"if", kAnyType, false},
+    {"items", kArray, true},
+    {"maxContains", kArray, false},
+    {"maxItems", kArray, true},
+    {"maxLength", kString, true},
+    {"maxProperties", kObject, false},
+    {"maximum", kNumber, true},
+    {"minContains", kArray, false},
+    {"minItems", kArray, true},
+    {"minLength", kString, true},
+    {"minProperties", kObject, false},
+    {"minimum", kNumber, true},
+    {"multipleOf", kNumber, false},
+    {"not", kAnyType, false},
+    {"oneOf", kAnyType, false},
+    {"pattern", kString, true},
+    {"patternProperties", kObject, false},
+    {"prefixItems", kArray, true},
+    {"properties", kObject, true},
+    {"propertyNames", kObject, false},
+    {"required", kObject, true},
+    {"type", kAnyType, true},
+    {"unevaluatedItems", kArray, false},
+    {"unevaluatedProperties", kObject, false},
+    {"uniqueItems", kArray, false},
+};
 
-Words WordsOfType(std::string_view type) {
-  if (type == "array") return kArrayWords;
-  if (type == "object") return kObjectWords;
-  if (type == "string") return kStringWords;
-  if (type == "integer" || type == "number") return kNumberWords;
-  return {};
-}
-
-// The types that a schema names.
-std::vector<std::string_view> TypeNames(const Json* schema) {
-  std::vector<std::string_view> names;
-  const Json* const type = schema->Find("type");
-  if (type == nullptr) return names;
-  if (type->is_string()) names.push_back(type->as_string());
-  if (!type->is_array()) return names;
-  for (const Json& one : type->as_array()) {
-    if (one.is_string()) names.push_back(one.as_string());
-  }
-  return names;
-}
-
-bool IsOfType(const Json& value, std::string_view type) {
-  if (type == "array") return value.is_array();
-  if (type == "object") return value.is_object();
-  if (type == "string") return value.is_string();
-  if (type == "integer") return value.is_int() || value.is_big_int();
-  if (type == "number") return value.is_number();
-  if (type == "boolean") return value.is_bool();
-  return type == "null" && value.is_null();
+// Null: it says nothing of values of these types.
+const StyledKeyword* FindStyledKeyword(std::string_view name, const Json& value, uint8_t types) {
+  const auto* const found =
+      std::find_if(std::begin(kStyledKeywords), std::end(kStyledKeywords),
+                   [name](const StyledKeyword& keyword) { return keyword.name == name; });
+  if (found == std::end(kStyledKeywords) || (found->types & types) == 0) return nullptr;
+  return name == "uniqueItems" && value == Json(false) ? nullptr : found;
 }
 
 class StyledSchema {
@@ -80,89 +91,112 @@ class StyledSchema {
       return Error(StatusCode::kInvalidArgument,
                    fmt::format("it has more than {} parts", kMaxStyledParts));
     }
+    const Json* const type = schema->Find("type");
+    if (type != nullptr && type->is_array() && type->as_array().empty()) {
+      return document_.Refused(schema, "type", "an empty list is not enforced in this style");
+    }
     if (schema->Find("$ref") != nullptr) {
-      PORTICO_RETURN_IF_ERROR(Alone(schema, "$ref"));
       const std::string reference = schema->GetString("$ref");
-      if (!reference.starts_with("#/")) {
+      if (reference != "#" && !reference.starts_with("#/")) {
         return document_.Refused(schema, "$ref", "only #/ is supported in this style");
       }
       PORTICO_ASSIGN_OR_RETURN(const Json* target, document_.Resolve(schema, reference));
-      return Check(target);
-    }
-    if (const Json* const branches = schema->Find("anyOf")) {
-      PORTICO_RETURN_IF_ERROR(Alone(schema, "anyOf"));
-      return CheckEach(branches);
+      return CheckInstead(schema, "$ref", {target});
     }
     for (const char* const word : {"const", "enum"}) {
       if (schema->Find(word) != nullptr) return CheckValues(schema, word);
     }
+    for (const char* const word : {"anyOf", "allOf"}) {
+      const Json* const parts = schema->Find(word);
+      if (parts == nullptr || !parts->is_array()) continue;
+      // The library takes several of allOf for anything.
+      if (word == std::string_view("allOf") && parts->as_array().size() != 1) continue;
+      std::vector<const Json*> meant;
+      for (const Json& part : parts->as_array()) meant.push_back(&part);
+      return CheckInstead(schema, word, meant);
+    }
     return CheckTyped(schema);
   }
 
-  Status CheckEach(const Json* list) {
-    if (list == nullptr || !list->is_array()) return OkStatus();
-    for (const Json& one : list->as_array()) PORTICO_RETURN_IF_ERROR(Check(&one));
-    return OkStatus();
-  }
-
-  // What stands beside `word` would be dropped.
-  Status Alone(const Json* schema, std::string_view word) const {
-    return Only(schema, Words(&word, 1),
-                fmt::format("is not enforced beside {} in this style", word));
-  }
-
-  Status Only(const Json* schema, Words words, std::string_view why) const {
-    for (const auto& [key, value] : schema->as_object()) {
-      if (!Among(kRemarks, key) && !Among(words, key)) return document_.Refused(schema, key, why);
+  // The library looks at `word` alone, whose schemas are `meant`: a type beside it has to be theirs.
+  Status CheckInstead(const Json* schema, std::string_view word,
+                      const std::vector<const Json*>& meant) {
+    PORTICO_ASSIGN_OR_RETURN(const uint8_t types, TypesOf(document_, schema));
+    uint8_t all = 0;
+    for (const Json* const part : meant) {
+      PORTICO_ASSIGN_OR_RETURN(const uint8_t own, TypesOf(document_, part));
+      all |= own;
     }
+    for (const auto& [key, value] : schema->as_object()) {
+      if (key == word || FindStyledKeyword(key, value, types) == nullptr) continue;
+      if (key == "type" && (all & ~types) == 0) continue;
+      return document_.Refused(schema, key,
+                               fmt::format("is not enforced beside {} in this style", word));
+    }
+    for (const Json* const part : meant) PORTICO_RETURN_IF_ERROR(Check(part));
     return OkStatus();
   }
 
   Status CheckValues(const Json* schema, std::string_view word) const {
-    PORTICO_RETURN_IF_ERROR(
-        Only(schema, kValueWords, fmt::format("is not enforced beside {} in this style", word)));
-    const Json* const values = schema->Find(word);
-    if (word == "const" && schema->Find("enum") != nullptr) {
-      return document_.Refused(schema, "enum", "is not enforced beside const in this style");
+    PORTICO_ASSIGN_OR_RETURN(const uint8_t types, TypesOf(document_, schema));
+    for (const auto& [key, value] : schema->as_object()) {
+      if (key == word || key == "type" || FindStyledKeyword(key, value, types) == nullptr) continue;
+      return document_.Refused(schema, key,
+                               fmt::format("is not enforced beside {} in this style", word));
     }
-    if (schema->Find("type") == nullptr) return OkStatus();
-    const std::vector<std::string_view> types = TypeNames(schema);
-    const auto fits = [&types](const Json& value) {
-      return std::any_of(types.begin(), types.end(),
-                         [&value](std::string_view type) { return IsOfType(value, type); });
-    };
-    const bool fit = word == "const" || !values->is_array()
-                         ? fits(*values)
-                         : std::all_of(values->as_array().begin(), values->as_array().end(), fits);
+    const Json& value = *schema->Find(word);
+    const auto fits = [types](const Json& one) { return (TypeOfValue(one) & types) != 0; };
+    const bool fit = word == "const" || !value.is_array()
+                         ? fits(value)
+                         : std::all_of(value.as_array().begin(), value.as_array().end(), fits);
     return fit ? OkStatus()
                : document_.Refused(schema, word,
                                    "values of another type are not left out in this style");
   }
 
+  // What the library takes where no type is named.
+  static uint8_t TakenTypes(const Json* schema) {
+    for (const char* const word : {"properties", "additionalProperties"}) {
+      if (schema->Find(word) != nullptr) return kObject;
+    }
+    for (const char* const word : {"items", "prefixItems"}) {
+      if (schema->Find(word) != nullptr) return kArray;
+    }
+    return kAnyType;
+  }
+
   Status CheckTyped(const Json* schema) {
-    std::set<std::string_view> words = {"type"};
-    for (const std::string_view type : TypeNames(schema)) {
-      const Words own = WordsOfType(type);
-      words.insert(own.begin(), own.end());
-    }
+    PORTICO_ASSIGN_OR_RETURN(uint8_t types, TypesOf(document_, schema));
+    if (schema->Find("type") == nullptr) types = TakenTypes(schema);
     for (const auto& [key, value] : schema->as_object()) {
-      if (Among(kRemarks, key) || words.contains(key)) continue;
-      return document_.Refused(schema, key,
-                               words.size() == 1 ? "is not enforced without its type in this style"
-                                                 : "is not enforced in this style");
+      const StyledKeyword* const keyword = FindStyledKeyword(key, value, types);
+      if (keyword == nullptr) continue;
+      if (!keyword->enforced) {
+        return document_.Refused(schema, key, "is not enforced in this style");
+      }
+      if (schema->Find("type") == nullptr && types == kAnyType) {
+        return document_.Refused(schema, key, "is not enforced without its type in this style");
+      }
     }
-    if (schema->Find("pattern") != nullptr &&
+    if ((types & kString) != 0 && schema->Find("pattern") != nullptr &&
         (schema->Find("minLength") != nullptr || schema->Find("maxLength") != nullptr)) {
       return document_.Refused(schema, "pattern", "is not enforced beside lengths in this style");
     }
-    if (const Json* const items = schema->Find("items"); items != nullptr && items->is_array()) {
+    if ((types & kArray) != 0) PORTICO_RETURN_IF_ERROR(CheckItems(schema));
+    return (types & kObject) != 0 ? CheckProperties(schema) : OkStatus();
+  }
+
+  Status CheckItems(const Json* schema) {
+    const Json* const prefix = schema->Find("prefixItems");
+    if (prefix != nullptr && prefix->is_array()) {
+      for (const Json& one : prefix->as_array()) PORTICO_RETURN_IF_ERROR(Check(&one));
+    }
+    const Json* const items = schema->Find("items");
+    if (items == nullptr) return OkStatus();
+    if (items->is_array()) {
       return document_.Refused(schema, "items", "a list is not enforced in this style");
     }
-    PORTICO_RETURN_IF_ERROR(CheckEach(schema->Find("prefixItems")));
-    for (const char* const word : {"items", "additionalProperties"}) {
-      if (const Json* const inside = schema->Find(word)) PORTICO_RETURN_IF_ERROR(Check(inside));
-    }
-    return CheckProperties(schema);
+    return Check(items);
   }
 
   Status CheckProperties(const Json* schema) {
@@ -177,11 +211,13 @@ class StyledSchema {
         }
       }
     }
-    if (properties == nullptr || !properties->is_object()) return OkStatus();
-    for (const auto& [name, inside] : properties->as_object()) {
-      PORTICO_RETURN_IF_ERROR(Check(&inside));
+    if (properties != nullptr && properties->is_object()) {
+      for (const auto& [name, inside] : properties->as_object()) {
+        PORTICO_RETURN_IF_ERROR(Check(&inside));
+      }
     }
-    return OkStatus();
+    const Json* const others = schema->Find("additionalProperties");
+    return others == nullptr ? OkStatus() : Check(others);
   }
 
   const SchemaDocument document_;
@@ -190,9 +226,6 @@ class StyledSchema {
 
 }  // namespace
 
-Status CheckStyledSchema(std::string_view schema) {
-  PORTICO_ASSIGN_OR_RETURN(Json root, Json::Parse(schema));
-  return StyledSchema(std::move(root)).Check();
-}
+Status CheckStyledSchema(Json schema) { return StyledSchema(std::move(schema)).Check(); }
 
 }  // namespace portico::grammar

@@ -2,15 +2,15 @@
 // express without a word.
 #pragma once
 
-#include <string_view>
-
 #include "base/status.h"
+#include "text/json.h"
 
 namespace portico::grammar {
 
-// Whether the library enforces all that the schema says: one type or several with their own keywords, references, enumerations
-// and anyOf, each without siblings that say more. INVALID_ARGUMENT without a field: "#/pointer: keyword: why". Requires a schema
-// that JsonSchemaToEbnf() takes.
-Status CheckStyledSchema(std::string_view schema);
+// Whether the library enforces all that the schema says: one type or several with their own keywords, references, enumerations,
+// anyOf and an allOf of one schema, each without siblings that say more. Keywords of types that the schema does not allow, and
+// those that JSON Schema does not define, say nothing. INVALID_ARGUMENT without a field: "#/pointer: keyword: why". Requires a
+// schema that JsonSchemaToEbnf() takes.
+Status CheckStyledSchema(Json schema);
 
 }  // namespace portico::grammar
