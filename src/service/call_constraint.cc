@@ -34,6 +34,7 @@ std::string StrictField(const ChatRequest& request) {
 
 struct Wish {
   std::string field;
+  std::string strict_field;
   bool must_call = false;
   bool one_call = false;
 };
@@ -44,12 +45,13 @@ Wish WishOf(const ChatRequest& request) {
   const ToolChoice& choice = request.tool_choice;
   wish.must_call = choice.mode == Mode::kRequired;
   wish.one_call = !request.parallel_tool_calls || !choice.name.empty();
+  wish.strict_field = StrictField(request);
   if (wish.must_call) {
     wish.field = "tool_choice";
   } else if (wish.one_call) {
     wish.field = "parallel_tool_calls";
   } else {
-    wish.field = StrictField(request);
+    wish.field = wish.strict_field;
   }
   return wish;
 }
@@ -241,7 +243,7 @@ StatusOr<Json> HarmonyTag(const ServingModel& model, const Json& tools, const Wi
   form.after_name = " <|constrain|>json<|message|>";
   if (tools.is_array()) {
     const CallFormat calls(model, form, tools);
-    if (!calls.unwritable().empty()) return CannotEnforce(wish.field, calls.unwritable());
+    if (!calls.unwritable().empty()) return CannotEnforce(wish.strict_field, calls.unwritable());
     ways.push_back(calls.Only(true));
   }
   const Json analysis = message("<|channel|>analysis<|message|>", any, "<|end|><|start|>assistant");
@@ -287,7 +289,7 @@ StatusOr<Json> CallTag(const ServingModel& model, const ChatRequest& request,
     }
   }
   const CallFormat calls(model, *form, tools);
-  if (!calls.unwritable().empty()) return CannotEnforce(StrictField(request), calls.unwritable());
+  if (!calls.unwritable().empty()) return CannotEnforce(wish.strict_field, calls.unwritable());
   if (wish.must_call) return calls.Only(wish.one_call);
   if (answer == nullptr) return calls.Within(wish.one_call);
   PORTICO_ASSIGN_OR_RETURN(Json format, TagOfConstraint(*answer));
