@@ -73,9 +73,11 @@ Status ReadResponseFormat(std::string_view name, Element value, Options* options
   }
   if (type == "text") return OkStatus();
   if (type == "json_object") {
-    // llama.cpp's form of a schema.
+    // llama.cpp's form of a schema, which takes {} for any object.
     Element schema;
-    if (!value["schema"].get(schema) && !schema.is_null()) {
+    simdjson::dom::object members;
+    if (!value["schema"].get(schema) && !schema.is_null() &&
+        (schema.get(members) || members.size() > 0)) {
       return ReadJson(name, ConstraintKind::kJsonSchema, schema, options);
     }
     return SetConstraint(name, Of(ConstraintKind::kJsonObject), options);

@@ -53,6 +53,8 @@ TEST(ConstraintFields, EachFieldSaysItsKindAndKeepsItsText) {
            Row{R"({"guided_json_object":true})", ConstraintKind::kJsonObject, ""},
            Row{R"({"response_format":{"type":"json_object","schema":{"type":"null"}}})",
                ConstraintKind::kJsonSchema, R"({"type":"null"})"},
+           Row{R"({"response_format":{"type":"json_object","schema":{}}})",
+               ConstraintKind::kJsonObject, ""},
            Row{R"({"response_format":{"type":"json_object","schema":null}})",
                ConstraintKind::kJsonObject, ""},
        }) {
