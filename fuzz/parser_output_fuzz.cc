@@ -36,7 +36,7 @@ Collector ParseTokens(const OutputFormat& format, const ToolSet& tools, std::str
   auto parser = OutputParser::Make(format, tools, &out);
   while (!text.empty()) {
     const MarkerSet::Match match = HarmonyMarkers().Find(text, /*final=*/true);
-    parser->FeedPlain(text.substr(0, match.begin));
+    if (match.begin > 0) parser->FeedPlain(text.substr(0, match.begin));
     text.remove_prefix(match.begin);
     if (match.kind != MarkerSet::Kind::kFound) continue;
     parser->FeedMarker(text.substr(0, match.length));
