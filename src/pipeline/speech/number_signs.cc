@@ -38,8 +38,9 @@ constexpr Sign kFractions[] = {
 constexpr Sign kSuperscripts[] = {
     {"\xC2\xB9", "1"},     {"\xC2\xB2", "2"},     {"\xC2\xB3", "3"},     {"\xE2\x81\xB0", "0"},
     {"\xE2\x81\xB4", "4"}, {"\xE2\x81\xB5", "5"}, {"\xE2\x81\xB6", "6"}, {"\xE2\x81\xB7", "7"},
-    {"\xE2\x81\xB8", "8"}, {"\xE2\x81\xB9", "9"}, {"\xE2\x81\xBA", ""},  {"\xE2\x81\xBB", "minus "},
+    {"\xE2\x81\xB8", "8"}, {"\xE2\x81\xB9", "9"},
 };
+constexpr Sign kSuperscriptSigns[] = {{"\xE2\x81\xBA", ""}, {"\xE2\x81\xBB", "minus "}};
 constexpr std::string_view kEnDash = "\xE2\x80\x93";
 constexpr std::array<std::string_view, 4> kMagnitudes = {" thousand", " million", " billion",
                                                          " trillion"};
@@ -102,18 +103,26 @@ size_t AppendAmount(std::string_view text, std::string* out) {
   return length + number.size();
 }
 
-// Of superscripts behind a number, a letter or a bracket; alone they are notes.
+// Of superscripts behind a number, a letter or a bracket; alone they are notes, and with the sign
+// behind them, or with nothing else, the charge of an ion.
 size_t AppendPower(std::string_view text, std::string* out) {
   const bool base =
       !out->empty() &&
       (absl::ascii_isalnum(static_cast<unsigned char>(out->back())) || out->back() == ')');
+  if (!base) return 0;  // before a run of them is read: the next byte would read it again
   std::string power;
   size_t length = 0;
+  if (const Sign* sign = FindSign(kSuperscriptSigns, text)) {
+    power += sign->spoken;
+    length += sign->sign.size();
+  }
+  const size_t digits = length;
   while (const Sign* digit = FindSign(kSuperscripts, text.substr(length))) {
     power += digit->spoken;
     length += digit->sign.size();
   }
-  if (length == 0 || !base) return 0;
+  if (length == digits) return 0;
+  if (FindSign(kSuperscriptSigns, text.substr(length)) != nullptr) return 0;
   if (power == "2") {
     *out += " squared";
   } else if (power == "3") {
@@ -166,7 +175,7 @@ std::string SpellNumberSigns(std::string_view text) {
   out.reserve(text.size());
   while (!text.empty()) {
     size_t done = 0;
-    if (static_cast<unsigned char>(text.front()) >= 0x80) {
+    if (static_cast<unsigned char>(text.front()) >= 0xC0) {  // a character beyond ASCII begins
       for (const auto append :
            {AppendAmount, AppendPower, AppendFraction, AppendRange, AppendGreek}) {
         done = append(text, &out);

@@ -351,7 +351,7 @@ std::string ThinkFilter::Finish() {
 
 // How many bytes of what is pending are a whole clause, or 0.
 size_t ClauseSplitter::FindEnd() const {
-  const std::string_view text = pending_;
+  const std::string_view text = std::string_view(pending_).substr(taken_);
   const size_t shortest = first_ ? kMinFirstClause : kMinClause;
   size_t last_space = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -381,8 +381,13 @@ size_t ClauseSplitter::FindEnd() const {
 
 std::string ClauseSplitter::Next() {
   while (const size_t end = FindEnd()) {
-    std::string clause(Trimmed(std::string_view(pending_).substr(0, end)));
-    pending_.erase(0, end);
+    std::string clause(Trimmed(std::string_view(pending_).substr(taken_, end)));
+    taken_ += end;
+    if (taken_ >=
+        pending_.size() / 2) {  // seldom: many short clauses would move the rest each time
+      pending_.erase(0, taken_);
+      taken_ = 0;
+    }
     if (clause.empty()) continue;
     first_ = false;
     return clause;

@@ -32,6 +32,7 @@ TEST(Speakable, ReadsSignsBesideNumbersAsTheyAreSaid) {
   EXPECT_EQ(Said("5\xC2\xB2 = 25"), "5 squared equals 25");
   EXPECT_EQ(Said("80 km\xC2\xB2."), "80 km squared.");
   EXPECT_EQ(Said("10\xE2\x81\xBB\xC2\xB9\xC2\xB2 m"), "10 to the power of minus 12 m");
+  EXPECT_EQ(Said("Ca\xC2\xB2\xE2\x81\xBA and Cl\xE2\x81\xBB."), "Ca2 plus and Cl minus .");
   EXPECT_EQ(Said("1\xC2\xBD cups, \xC2\xBE cup"), "1 and one half cups, three quarters cup");
   EXPECT_EQ(Said("It costs \xE2\x82\xAC"
                  "3.50, not \xC2\xA3 1."),
@@ -45,6 +46,13 @@ TEST(Speakable, ReadsSignsBesideNumbersAsTheyAreSaid) {
                  "1945"),
             "1939 to 1945");
   EXPECT_EQ(Said("7 \xE2\x80\x93 5"), "7 minus 5");
+}
+
+// Took the square of the text's length, on the shard's thread.
+TEST(Speakable, ReadsLongRunsOfSigns) {
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += "\xC2\xB9";
+  EXPECT_TRUE(Speakable(text).ok());
 }
 
 TEST(Speakable, NamesGreekLettersThatStandAlone) {
@@ -140,6 +148,16 @@ TEST(ClauseSplitter, EndsSentencesOfOtherScripts) {
                           "\xE5\xA5\xBD\xE5\x90\x97\xEF\xBC\x9F", "\xE5\xA5\xBD\xE3\x80\x82"));
   EXPECT_THAT(Split("\xD9\x83\xD9\x8A\xD9\x81\xD8\x9F ok", 2),
               ElementsAre("\xD9\x83\xD9\x8A\xD9\x81\xD8\x9F", "ok"));
+}
+
+TEST(ClauseSplitter, CutsManyShortClauses) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "\xE5\xA5\xBD\xE3\x80\x82\n";
+  for (const size_t piece : {size_t{1}, size_t{100}, text.size()}) {
+    const auto clauses = Split(text, piece);
+    ASSERT_EQ(clauses.size(), 1000U);
+    EXPECT_EQ(clauses.back(), "\xE5\xA5\xBD\xE3\x80\x82");
+  }
 }
 
 TEST(ClauseSplitter, BoundsAClauseWithoutAnEnd) {
