@@ -159,6 +159,11 @@ TEST(PipelineConfig, ExplainsWhetherAValueIsFromTheFileTheCommandLineOrNobody) {
   EXPECT_EQ(explained("a.max_queued"), "a.max_queued: 64\nthe default\n");
   EXPECT_EQ(explained("max_in_flight"), "max_in_flight: 9\nfrom the command line\n");
   EXPECT_EQ(explained("entry_stage"), "entry_stage: a\nthe default\n");
+  const Overrides whole = {{"a.factory", "{chunks: 4}"}};
+  const auto changed = ParsePipelineConfig(text, "p.yaml", whole);
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(ExplainValue(*changed, "a.factory.chunks", whole).value_or(""),
+            "a.factory.chunks: 4\nfrom the command line\n");
 }
 
 }  // namespace

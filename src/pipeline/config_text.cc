@@ -9,9 +9,11 @@
 namespace portico::pipeline {
 namespace {
 
+// Of a value, of one in it, or of what it is in.
 bool IsOverridden(const Overrides& overrides, const std::string& path) {
   return std::any_of(overrides.begin(), overrides.end(), [&path](const auto& override) {
-    return override.first == path || override.first.starts_with(path + ".");
+    const std::string& set = override.first;
+    return set == path || set.starts_with(path + ".") || path.starts_with(set + ".");
   });
 }
 
