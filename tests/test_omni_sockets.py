@@ -81,8 +81,8 @@ def test_a_sentence_can_be_cancelled(omni):
 @needs_speech
 def test_who_interrupts_after_the_whole_text_is_heard_and_every_cancel_is_answered(omni):
     with connect(omni, "/v1/audio/speech/stream") as ws:
-        ask(ws, type="session.config", stream_audio=True, voice="kal16")
-        tell(ws)
+        ask(ws, type="session.config", stream_audio=True, voice="kal16", split_granularity=None, language=None)
+        assert tell(ws)["split_granularity"] == "sentence"
         ask(ws, type="input.text", text="nothing is spoken of this")
         ask(ws, type="input.cancel")
         assert tell(ws) == {"type": "audio.cancelled", "sentence_index": None, "reason": "client_cancelled"}

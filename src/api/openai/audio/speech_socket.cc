@@ -117,6 +117,7 @@ class SpeechSocket final : public Call {
 
   Status Configure(Json message) {
     auto& fields = message.as_object();
+    std::erase_if(fields, [](const auto& field) { return field.second.is_null(); });
     std::string granularity = "sentence";
     if (const Json* streams = message.Find("stream_audio"); streams != nullptr) {
       if (!streams->is_bool()) {
