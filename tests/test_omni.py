@@ -143,6 +143,9 @@ WRONG_SPEECH = [
     ("ref_audio", {"input": "x", "ref_audio": "file:///etc/passwd"}),
     ("language", {"input": "x", "language": "Chinese"}),
     ("stage_params", {"input": "x", "stage_params": []}),
+    ("stage_params", {"input": "x", "stage_params": {"hear": {"grammar": "#JSGF V1.0;"}}}),
+    ("temperature", {"input": "x", "temperature": 0.5}), ("seed", {"input": "x", "seed": 7}),
+    ("max_new_tokens", {"input": "x", "max_new_tokens": 100}),
 ]
 
 
@@ -281,11 +284,21 @@ def test_chat_streams_text_and_sound_apart(omni):
     ("messages", {"messages": [{"role": "user", "content": [{"type": "smell"}]}]}),
     ("messages", {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": NOISE, "format": "wav"}}]}]}),
     ("audios", {"audios": ["data:audio/wav;base64," + NOISE]}),
+    ("audio", {"modalities": ["text"]}), ("audio", {"modalities": None}),
+    ("stage_params", {"stage_params": {"hear": {"grammar": 7}}}),
 ])
 def test_wrong_chats_with_audio_are_refused_and_the_field_named(omni, param, fields):
     answer = chat(omni, "hello", **fields)
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["param"] == param
+
+
+@needs_speech
+def test_a_chat_that_describes_its_sound_is_told_to_ask_for_it(omni):
+    body = {"messages": [{"role": "user", "content": "hello"}], "audio": {"voice": "rms", "format": "wav"}}
+    error = requests.post(omni.url + "/v1/chat/completions", json=body, timeout=60).json()["error"]
+    assert error["param"] == "audio" and "modalities" in error["message"]
+    assert requests.post(omni.url + "/v1/chat/completions", json={**body, "audio": None}, timeout=60).status_code == 200
 
 
 @needs_speech

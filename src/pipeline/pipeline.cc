@@ -207,30 +207,78 @@ const Stage* Pipeline::FindStage(std::string_view name) const {
   return nullptr;
 }
 
-Status Pipeline::CheckStageFields(const Request& request) const {
-  const auto bad = [](std::string_view field, std::string_view stage, std::string_view why) {
-    return InvalidArgument(field,
-                           fmt::format("{}: stage `{}` {}", field, stage.substr(0, 64), why));
-  };
-  if (request.stage_params.is_object()) {
-    for (const auto& [name, params] : request.stage_params.as_object()) {
-      const Stage* stage = FindStage(name);
-      if (stage == nullptr) return bad("stage_params", name, "does not exist");
-      if (!params.is_object()) return bad("stage_params", name, "needs an object");
-      for (const auto& [param, value] : params.as_object()) {
-        if (stage->TakesParam(param)) continue;
-        return bad("stage_params", name, fmt::format("has no parameter `{}`", param.substr(0, 64)));
+std::vector<std::string> Pipeline::StagesOf(Task task) const {
+  Request request;
+  request.task = task;
+  request.wants_text = request.wants_audio = true;
+  std::vector<std::string> names{config_.entry_stage};
+  for (const bool has_file : {false, true}) {
+    if (has_file) request.inputs.emplace_back(FilePart{});
+    for (size_t i = 0; i < names.size(); ++i) {
+      for (std::string& next : RoutesOf(*config_.Find(names[i]), request)) {
+        if (std::find(names.begin(), names.end(), next) == names.end()) {
+          names.push_back(std::move(next));
+        }
       }
     }
   }
-  if (request.stage_sampling.is_object()) {
-    for (const auto& [name, params] : request.stage_sampling.as_object()) {
-      const Stage* stage = FindStage(name);
-      if (stage == nullptr) return bad("stage_sampling", name, "does not exist");
-      if (!stage->samples()) return bad("stage_sampling", name, "does not sample");
+  return names;
+}
+
+Status Pipeline::CheckStageFields(const Request& request) const {
+  if (request.stage_params.is_object()) PORTICO_RETURN_IF_ERROR(CheckStageParams(request));
+  if (request.stage_sampling.is_null() && request.sampling.is_null()) return OkStatus();
+  return CheckSampling(request);
+}
+
+Status Pipeline::CheckStageParams(const Request& request) const {
+  const std::vector<std::string> reached = StagesOf(request.task);
+  for (const auto& [name, params] : request.stage_params.as_object()) {
+    const auto bad = [&stage_name = name](std::string_view why) {
+      return InvalidArgument("stage_params", fmt::format("stage_params: stage `{}` {}",
+                                                         stage_name.substr(0, 64), why));
+    };
+    const Stage* stage = FindStage(name);
+    if (stage == nullptr) return bad("does not exist");
+    if (!params.is_object()) return bad("needs an object");
+    for (const auto& [param, value] : params.as_object()) {
+      if (stage->TakesParam(param)) continue;
+      return bad(fmt::format("has no parameter `{}`", param.substr(0, 64)));
     }
+    if (params.as_object().empty()) continue;
+    if (std::find(reached.begin(), reached.end(), name) == reached.end()) {
+      return bad(fmt::format("has no part in a {}", TaskName(request.task)));
+    }
+    // Also where this request goes another way.
+    const Status fits = stage->Check(request);
+    if (FieldOf(fits) == "stage_params") return fits;
   }
   return OkStatus();
+}
+
+Status Pipeline::CheckSampling(const Request& request) const {
+  const std::vector<std::string> reached = StagesOf(request.task);
+  if (request.stage_sampling.is_object()) {
+    for (const auto& [name, params] : request.stage_sampling.as_object()) {
+      const auto bad = [&stage_name = name](std::string_view why) {
+        return InvalidArgument("stage_sampling", fmt::format("stage_sampling: stage `{}` {}",
+                                                             stage_name.substr(0, 64), why));
+      };
+      const Stage* stage = FindStage(name);
+      if (stage == nullptr) return bad("does not exist");
+      if (!stage->samples()) return bad("does not sample");
+      if (std::find(reached.begin(), reached.end(), name) == reached.end()) {
+        return bad(fmt::format("has no part in a {}", TaskName(request.task)));
+      }
+    }
+  }
+  if (!request.sampling.is_object() || request.sampling.as_object().empty()) return OkStatus();
+  const bool sampled = std::any_of(reached.begin(), reached.end(), [this](const std::string& name) {
+    return FindStage(name)->samples();
+  });
+  if (sampled) return OkStatus();
+  const std::string& field = request.sampling.as_object().front().first;
+  return InvalidArgument(field, fmt::format("{}: no stage of this pipeline can honour it", field));
 }
 
 bool Pipeline::translates() const {

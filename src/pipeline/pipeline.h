@@ -100,8 +100,13 @@ class Pipeline {
   Pipeline(PipelineConfig config, Registry* registry);
   Status StartProcesses(const StagePrograms& programs, const std::string& file, Registry* registry);
   const Stage* FindStage(std::string_view name) const;
-  // `stage_params` and `stage_sampling` name stages that take them.
+  // Those that some request of this kind reaches.
+  std::vector<std::string> StagesOf(Task task) const;
+  // `stage_params` and `stage_sampling` name stages of such requests that take them, and some stage
+  // samples where `sampling` is told.
   Status CheckStageFields(const Request& request) const;
+  Status CheckStageParams(const Request& request) const;
+  Status CheckSampling(const Request& request) const;
   void Watch();
 
   const PipelineConfig config_;

@@ -228,9 +228,10 @@ void JoinParts(Json* messages) {
 }  // namespace
 
 bool MayHaveAudio(std::string_view body) {
-  constexpr std::string_view kNames[] = {
-      "\"modalities\"", "\"input_audio\"", "\"audio_url\"", "\"video_url\"", "\"audios\"",
-      "\"images\"",     "\"videos\"",      "\"stage_",      "\"talker_",     "\"video_"};
+  constexpr std::string_view kNames[] = {"\"modalities\"", "\"audio\"",     "\"input_audio\"",
+                                         "\"audio_url\"",  "\"video_url\"", "\"audios\"",
+                                         "\"images\"",     "\"videos\"",    "\"stage_",
+                                         "\"talker_",      "\"video_"};
   return std::any_of(std::begin(kNames), std::end(kNames), [body](std::string_view name) {
     return body.find(name) != std::string_view::npos;
   });
@@ -256,6 +257,9 @@ StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::pars
   const Json audios = TakeMember("audios", &*root);
   if (!modalities.is_null()) PORTICO_RETURN_IF_ERROR(ReadModalities(modalities, &request));
   if (modalities.is_null()) request.wants_text = true;
+  if (!audio.is_null() && !request.wants_audio) {
+    return InvalidArgument("audio", "audio needs modalities with \"audio\"");
+  }
   PORTICO_RETURN_IF_ERROR(RefuseMedia(&*root));
   PORTICO_RETURN_IF_ERROR(TakeStageFields(pipeline, &*root, &request));
   Json* messages = root->Find("messages");
@@ -269,12 +273,7 @@ StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::pars
   const bool for_stages = !request.stage_params.is_null() || !request.stage_sampling.is_null();
   if (!request.wants_audio && request.clip_marks.empty() && !for_stages && !own) return chat;
   if (messages != nullptr) JoinParts(messages);
-  if (!audio.is_null()) {
-    if (!request.wants_audio) {
-      return InvalidArgument("audio", "audio needs modalities with \"audio\"");
-    }
-    PORTICO_RETURN_IF_ERROR(ReadAudio(audio, pipeline, &request));
-  }
+  if (!audio.is_null()) PORTICO_RETURN_IF_ERROR(ReadAudio(audio, pipeline, &request));
   if (request.speech.format == media::AudioFormat::kPcm) request.speech.sample_rate = kPcmRate;
   // sglang-omni's name of it.
   Json request_id = TakeMember("request_id", &*root);
