@@ -161,7 +161,7 @@ def test_a_reload_changes_limits(tmp_path):
         file.write_text(text + "3\n")
         gateway.process.send_signal(1)
         wait_until(lambda: len(worker.requests) == 3, gateway.output)
-        assert "limits changed" in gateway.output()
+        wait_until(lambda: "limits changed" in gateway.output(), gateway.output)
         hold.set()
         for thread in threads:
             thread.join()

@@ -218,7 +218,7 @@ def test_python_stages_tell_clients_only_what_they_want_to(pipeline):
     assert "does not say that" in refused.json()["error"]["message"]
     crashed = say(server, "crash")
     assert crashed.status_code == 500 and "secret" not in crashed.text
-    assert "RuntimeError: a secret" in server.output()
+    wait_until(lambda: "RuntimeError: a secret" in server.output(), "its traceback is not in the log")
     voice = f"pid{children(server)[0]}"
     assert voice in requests.get(server.url + "/v1/audio/voices", timeout=60).json()["voices"]
 

@@ -256,7 +256,7 @@ def test_what_an_update_asks_for_reaches_the_scheduler_or_is_refused_by_name(sta
     url = server.url + "/update_weights_from_disk"
     body = {"model_path": str(DEMO), "flush_cache": False, "token_step": 7, "torch_empty_cache": True, "keep_pause": True}
     assert requests.post(url, json=body, timeout=60).status_code == 200
-    assert "weights: flush_cache False, token_step 7, torch_empty_cache True" in server.output()
+    wait_until(lambda: "weights: flush_cache False, token_step 7, torch_empty_cache True" in server.output(), "it does not reach it")
     assert requests.get(server.url + "/get_server_info", timeout=60).json()["is_pause"] is True
     assert requests.post(server.url + "/continue_generation", timeout=60).status_code == 200
     for wrong in ({"token_step": "7"}, {"draft_only": True}, {"manifest": []}):
@@ -336,7 +336,7 @@ def test_a_bad_frame_ends_no_more_than_the_requests_it_names(start, fault):
         except requests.Timeout:
             pass  # the frame did not say whose it was
     assert good >= 7
-    assert "cannot be read" in server.output()
+    wait_until(lambda: "cannot be read" in server.output(), "the log is silent")
     assert server.metric("portico_engine_bad_frames_total") >= 1
 
 

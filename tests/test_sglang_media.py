@@ -225,7 +225,7 @@ def test_the_death_of_a_helper_ends_its_request_alone(server):
     assert generate(server, input_ids=[514], sampling_params=GREEDY).status_code == 200
     wait_until(lambda: generate(server, input_ids=[514], image_data=image(b"IMAGE 1"), sampling_params=GREEDY).status_code == 200,
                "it is not started again")
-    assert "is started again" in server.output()
+    wait_until(lambda: "is started again" in server.output(), server.output)
 
 
 def test_a_pause_that_aborts_ends_what_waits_for_its_image(server, slow):
