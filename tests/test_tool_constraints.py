@@ -6,6 +6,8 @@ import openai
 import pytest
 import requests
 
+from conftest import SANITIZED
+
 SEAT = {"type": "function", "function": {"name": "book_seat", "strict": True, "parameters": {
     "type": "object", "required": ["row", "side"], "additionalProperties": False, "properties": {
         "row": {"type": "integer", "minimum": 1, "maximum": 40}, "side": {"enum": ["left", "right"]}}}}}
@@ -201,7 +203,7 @@ def test_a_strict_tool_of_a_family_with_tags_is_enforced_or_refused(start):
 def test_the_calls_of_each_form_hold_their_schemas(start, name):
     """`parallel_tool_calls: false` and `strict` were a 400 for models that write Python's keyword arguments."""
     client = openai.OpenAI(base_url=start("--tool-call-parser", name).url + "/v1", api_key="none", max_retries=0)
-    for seed in range(2):
+    for seed in range(1 if SANITIZED else 2):
         choice = ask(client, tool_choice="required", parallel_tool_calls=False, seed=seed).choices[0]
         assert choice.finish_reason == "tool_calls" and not choice.message.content
         [call] = choice.message.tool_calls
