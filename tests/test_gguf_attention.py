@@ -1,5 +1,5 @@
 """GGUF files whose attention is more than a plain decoder's: sliding windows and soft caps against what transformers
-computed, compressed keys, and masks that the model's own graph computes."""
+computed, compressed keys, masks that the model's own graph computes, and tables of positions."""
 import json
 import math
 import random
@@ -108,6 +108,26 @@ def write_deepseek(path, sparse):
                       **vocabulary}, tensors)
 
 
+def write_gpt2(path, context):
+    """A model of two small layers that has a place for `context` tokens and no more."""
+    rng = np.random.default_rng(4)
+    hidden, inner, layers = 64, 96, 2
+    vocabulary = tokenizer(260)
+    shapes = {"token_embd.weight": (260, hidden), "position_embd.weight": (context, hidden)}
+    shapes |= {f"output_norm.{part}": (hidden,) for part in ("weight", "bias")}
+    for i in range(layers):
+        for name, rows, columns in (("attn_norm", hidden, None), ("attn_qkv", 3 * hidden, hidden),
+                                    ("attn_output", hidden, hidden), ("ffn_norm", hidden, None),
+                                    ("ffn_up", inner, hidden), ("ffn_down", hidden, inner)):
+            shapes[f"blk.{i}.{name}.weight"] = (rows, columns) if columns else (rows,)
+            shapes[f"blk.{i}.{name}.bias"] = (rows,)
+    tensors = {name: rng.normal(1 if name.endswith("norm.weight") else 0, 0.2, shape) for name, shape in shapes.items()}
+    metadata = {"context_length": context, "embedding_length": hidden, "block_count": layers,
+                "feed_forward_length": inner, "attention.head_count": 4, "attention.layer_norm_epsilon": 1e-5}
+    write_gguf(path, {"general.architecture": "gpt2", **{f"gpt2.{key}": value for key, value in metadata.items()},
+                      **vocabulary}, tensors)
+
+
 def ask(server, ids, tokens):
     """Log-probabilities of the prompt's tokens behind the first, the answer's tokens and theirs."""
     body = {"input_ids": ids, "return_logprob": True, "logprob_start_len": 0,
@@ -183,3 +203,18 @@ def test_answers_of_compressed_keys_are_the_same_among_others(sparse, start, tmp
     together = requests.post(server.url + "/generate", json={"input_ids": prompts, "sampling_params": params},
                              timeout=120)
     assert [answer["output_ids"] for answer in together.json()] == alone
+
+
+def test_a_prompt_that_fills_the_context_is_asked_for_twice(start, tmp_path):
+    """Of the second, only the last token is computed. The token that fills up its step had no place in the model's table
+    of positions: libllama ended the process."""
+    path = tmp_path / "gpt2.gguf"
+    write_gpt2(path, 40)
+    server = start("--model-path", path, "--threads", 1)
+    dice = random.Random(5)
+    ids = [dice.randrange(250) for _ in range(40)]
+    body = {"input_ids": ids, "sampling_params": {"max_new_tokens": 0, "temperature": 0}}
+    for cached in (0, 39, 39):
+        answer = requests.post(server.url + "/generate", json=body, timeout=120)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["meta_info"]["cached_tokens"] == cached

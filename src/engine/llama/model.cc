@@ -208,6 +208,11 @@ Status LlamaModel::Describe(const ModelOptions& options, const GgufInfo& gguf) {
     info_.vocab_size = llama_vocab_n_tokens(llama_model_get_vocab(model_));
   }
   if (info_.vocab_size <= 0) return BadFile(info_.file, "does not say how many tokens there are");
+  for (const GgufTensor& tensor : gguf.tensors) {
+    if (tensor.name == "position_embd.weight") {
+      info_.positions = static_cast<int32_t>(tensor.rows);
+    }
+  }
   info_.hidden_size = llama_model_n_embd(model_);
   info_.layers = llama_model_n_layer(model_);
   info_.parameters = static_cast<int64_t>(llama_model_n_params(model_));

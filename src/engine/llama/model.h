@@ -53,6 +53,8 @@ struct ModelInfo {
   int32_t vocab_size = 0;      // ids below it are known; rows of logits, if it generates
   int32_t context_length = 0;  // usable: after --context-length and the sliding window's cap
   int32_t train_context_length = 0;  // what the publisher names
+  // Of a model with a table of positions, such as GPT-2: libllama ends the process at those beyond.
+  std::optional<int32_t> positions;
   int32_t hidden_size = 0;
   int32_t layers = 0;
   int64_t parameters = 0;

@@ -9,6 +9,7 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
                                                            const RunnerOptions& options) {
   std::unique_ptr<ModelRunner> runner(new ModelRunner());
   runner->vocab_size_ = model.info().vocab_size;
+  runner->positions_limit_ = model.info().positions.value_or(runner->positions_limit_);
   runner->whole_sequences_only_ = llama_model_is_recurrent(model.get()) ||
                                   llama_model_is_hybrid(model.get()) ||
                                   llama_model_n_swa(model.get()) > 0;
@@ -101,13 +102,13 @@ void ModelRunner::Fill(const Step& step) {
 }
 
 void ModelRunner::FillUp() {
-  filled_up_ = tokens_.size() == 1;
+  filled_up_ = tokens_.size() == 1 && positions_[0] + 1 < positions_limit_;
   if (filled_up_) {  // with what would follow, which the token before it does not see
     tokens_.push_back(tokens_[0]);
     positions_.push_back(positions_[0] + 1);
     sequences_.push_back(sequences_[0]);
     wants_row_.push_back(wants_row_[0]);
-  } else if (rows_.size() == 1) {
+  } else if (rows_.size() == 1 && tokens_.size() > 1) {
     wants_row_[rows_[0] == 0 ? 1 : 0] = 1;
   }
 }

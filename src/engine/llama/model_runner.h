@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -65,6 +66,7 @@ class ModelRunner : public KvMemory {
   DecoderGraph graph_;
   std::unique_ptr<LlamaContext> context_;
   int32_t vocab_size_ = 0;
+  int32_t positions_limit_ = std::numeric_limits<int32_t>::max();
   bool whole_sequences_only_ = false;
   bool fills_up_ = false;
   bool filled_up_ = false;  // the batch's last token is nobody's
