@@ -90,13 +90,14 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
   run.threads = ThreadsFor(options, m);
   PORTICO_ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, ModelRunner::Create(*model, run));
 
-  const bool sharing = options.enable_prefix_cache && !runner->whole_sequences_only();
+  const bool sharing = options.enable_prefix_cache && runner->unshared_because().empty();
   const int32_t kept = sharing ? kMaxSequences - options.max_running_requests : 0;
   const SchedulerOptions scheduling = {options.max_running_requests, options.chunked_prefill_size,
                                        run.max_rows_a_step};
-  const char* prefixes = sharing                       ? "on"
-                         : options.enable_prefix_cache ? "off (the model has sliding windows)"
-                                                       : "off";
+  const std::string prefixes = sharing ? "on"
+                               : options.enable_prefix_cache
+                                   ? fmt::format("off ({})", runner->unshared_because())
+                                   : "off";
   std::string description = fmt::format(
       "KV cache: {} tokens, {} ({}); prefix cache {}; up to {} running requests; {} threads",
       size.cells, HumanBytes(size.cells * m.kv_bytes_per_cell), size.reason, prefixes,
