@@ -24,6 +24,7 @@ void WarnOfIdleOptions(const ModelOptions& model, std::string_view id) {
   for (const auto& [given, flag] :
        {std::pair(model.enable_deterministic_inference, "--enable-deterministic-inference"),
         std::pair(model.return_original_logprob, "--return-original-logprob"),
+        std::pair(model.kv_cache_dtype != "auto", "--kv-cache-dtype"),
         std::pair(model.disable_radix_cache && model.engine == "grpc", "--disable-radix-cache")}) {
     if (given) LogWarning("model `{}`: {} has no effect with --engine {}", id, flag, model.engine);
   }

@@ -131,6 +131,14 @@ constexpr Option kTable[] = {
      .help = "Tokens in the KV cache; 0 chooses from the context length and the free memory.",
      .max = kExactMax},
     {.group = "Engine",
+     .name = "kv-cache-dtype",
+     .member = &ModelOptions::kv_cache_dtype,
+     .metavar = "TYPE",
+     .help =
+         "Type of the values in the KV cache: float32, float16, bfloat16, q8_0, q5_1, q5_0, "
+         "q4_1 or q4_0; auto is float32 if the arithmetic is, else float16. With SGLang, one of "
+         "its own types."},
+    {.group = "Engine",
      .name = "chunked-prefill-size",
      .member = &ModelOptions::chunked_prefill_size,
      .metavar = "TOKENS",

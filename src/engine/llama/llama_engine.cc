@@ -76,6 +76,10 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
                    m.path + ": --enable-deterministic-inference is for models that generate",
                    "enable_deterministic_inference");
     }
+    if (model->options().kv_cache_dtype != "auto") {
+      return Error(StatusCode::kUnimplemented,
+                   m.path + ": --kv-cache-dtype is for models that generate", "kv_cache_dtype");
+    }
     return NewPoolingEngine(std::move(model), options, ThreadsFor(options, m));
   }
   PORTICO_ASSIGN_OR_RETURN(
@@ -99,8 +103,8 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
                                    ? fmt::format("off ({})", runner->unshared_because())
                                    : "off";
   std::string description = fmt::format(
-      "KV cache: {} tokens, {} ({}); prefix cache {}; up to {} running requests; {} threads",
-      size.cells, HumanBytes(size.cells * m.kv_bytes_per_cell), size.reason, prefixes,
+      "KV cache: {} tokens, {} of {} ({}); prefix cache {}; up to {} running requests; {} threads",
+      size.cells, HumanBytes(size.cells * m.kv_bytes_per_cell), m.kv_dtype, size.reason, prefixes,
       options.max_running_requests, run.threads);
   EngineInfo info = InfoOf(m, options);
   info.context_length = static_cast<int32_t>(std::min<int64_t>(m.context_length, size.cells));

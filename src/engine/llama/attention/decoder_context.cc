@@ -2,10 +2,26 @@
 
 #include <array>
 #include <atomic>
+#include <string_view>
 #include <utility>
+
+#include "fmt/format.h"
 
 namespace portico::llama {
 namespace {
+
+Status CannotHaveCache(const LlamaModel& model, std::string_view why) {
+  return InvalidArgument("kv_cache_dtype",
+                         fmt::format("{}: --kv-cache-dtype {} cannot be had: {}", model.info().path,
+                                     model.options().kv_cache_dtype, why));
+}
+
+StatusOr<std::unique_ptr<LlamaContext>> MakeContext(const LlamaModel& model,
+                                                    const llama_context_params& params) {
+  auto made = LlamaContext::Create(model, params);
+  if (made.ok() || model.options().kv_cache_dtype == "auto") return made;
+  return CannotHaveCache(model, MessageOf(made.status()));
+}
 
 // Computes two tokens and takes the second out again. True: that could be done.
 StatusOr<bool> TryToCut(LlamaContext* context, DecoderGraph* graph) {
@@ -52,17 +68,23 @@ StatusOr<DecoderContext> MakeDecoderContext(const LlamaModel& model,
     made.own_attention = true;
     made.all_own = model.info().float32 || deterministic;
     if (made.all_own) own.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
-    auto context = LlamaContext::Create(model, own);
-    if (!context.ok() && !made.all_own) return context.status();
+    auto context = MakeContext(model, own);
+    const bool as_asked = model.options().kv_cache_dtype != "auto";
+    if (!context.ok() && (as_asked || !made.all_own)) return context.status();
     if (context.ok()) {
       made.context = *std::move(context);
       PORTICO_ASSIGN_OR_RETURN(made.can_cut, TryToCut(made.context.get(), graph));
       if (!made.all_own || AllIsOwn(*graph)) return made;
     }
     if (deterministic) return NotDeterministic(model, *graph);
+    if (model.info().kv_type != GGML_TYPE_F32) {
+      return CannotHaveCache(model,
+                             "the arithmetic is float32, and this model has libllama's attention, "
+                             "which would round to the cache's type");
+    }
     made = {};
   }
-  PORTICO_ASSIGN_OR_RETURN(made.context, LlamaContext::Create(model, params));
+  PORTICO_ASSIGN_OR_RETURN(made.context, MakeContext(model, params));
   PORTICO_ASSIGN_OR_RETURN(made.can_cut, TryToCut(made.context.get(), nullptr));
   return made;
 }

@@ -26,7 +26,7 @@ struct DecoderContext {
 // `params` as for LlamaContext::Create(), with room for two tokens; `graph` outlives the context, or is null for libllama's
 // attention. Flash attention of libllama rounds float32 keys and values to float16, so with float32 arithmetic it may only
 // be in a graph from which Portico takes all of it. Errors: INTERNAL (libllama refused), UNIMPLEMENTED (deterministic
-// inference, which this model cannot have).
+// inference, which this model cannot have), INVALID_ARGUMENT (field "kv_cache_dtype": nor that type of its cache).
 StatusOr<DecoderContext> MakeDecoderContext(const LlamaModel& model,
                                             const llama_context_params& params,
                                             DecoderGraph* graph);
