@@ -30,8 +30,7 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
       MakeDecoderContext(model, params, options.own_attention ? &runner->graph_ : nullptr));
   runner->context_ = std::move(made.context);
   runner->all_own_ = made.all_own;
-  if (!made.own_attention || !made.can_cut) runner->fills_up_ = false;
-  if (model.options().deterministic) runner->graph_.MakeProductsInvariant(runner->fills_up_);
+  if (!made.own_attention) runner->fills_up_ = false;
   if (!made.can_cut) {
     runner->unshared_because_ = "the model's memory cannot be cut";
   } else if (llama_model_n_swa(model.get()) > 0) {

@@ -74,10 +74,10 @@ StatusOr<DecoderContext> MakeDecoderContext(const LlamaModel& model,
     if (context.ok()) {
       made.context = *std::move(context);
       PORTICO_ASSIGN_OR_RETURN(made.can_cut, TryToCut(made.context.get(), graph));
-      if (!made.all_own || AllIsOwn(*graph)) return made;
+      if (made.can_cut && (!made.all_own || AllIsOwn(*graph))) return made;
     }
     if (deterministic) return NotDeterministic(model, *graph);
-    if (model.info().kv_type != GGML_TYPE_F32) {
+    if (made.all_own && model.info().kv_type != GGML_TYPE_F32) {
       return CannotHaveCache(model,
                              "the arithmetic is float32, and this model has libllama's attention, "
                              "which would round to the cache's type");

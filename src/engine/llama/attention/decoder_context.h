@@ -19,7 +19,8 @@ struct DecoderContext {
   bool own_attention = false;
   // No batch may have attention of libllama's: it rounds what must not be rounded, or depends on the rest of the batch.
   bool all_own = false;
-  // Tokens can be taken out of the middle and the end of a sequence. Recurrent and compressed states cannot be cut.
+  // Tokens can be taken out of the middle and the end of a sequence. Recurrent and compressed states cannot be cut; then all
+  // attention is libllama's, since it splits such a model's batches.
   bool can_cut = false;
 };
 
