@@ -36,6 +36,7 @@ def folder(tmp_path):
     (("--model-path", "/no/such/folder"), "/no/such/folder"),
     (("--ssl-keyfile", "/no/key.pem", "--ssl-certfile", "/no/cert.pem"), "/no/"),
     (("--dtype", "int3"), "dtype"),
+    (("--max-total-tokens", "1"), "a KV cache of 1 tokens is too small for any request, which takes 2 or more"),
     (("--kv-cache-dtype", "int3"), "there are auto, float32, float16, bfloat16, bf16, q8_0"),
     (("--cache-type-k", "q8_0"), "--kv-cache-dtype"),
     (("--max-queued-requests", "-5"), "max-queued-requests"),
