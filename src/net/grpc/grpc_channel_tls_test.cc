@@ -42,7 +42,7 @@ TEST(GrpcChannelTls, TrustsTheAuthorityThatItIsGiven) {
 
 TEST(GrpcChannelTls, TrustsAllAuthoritiesThatItIsGiven) {
   TestCertificate certificate;
-  TestCertificate other;
+  TestCertificate other("another");
   GrpcTestServer server(certificate.Options());
   for (const auto& files : {std::vector{certificate.certificate, other.certificate},
                             std::vector{other.certificate, certificate.certificate}}) {
