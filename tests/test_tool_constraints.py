@@ -186,7 +186,7 @@ def test_the_model_is_named_where_nothing_can_enforce(serve):
 
 def test_a_strict_tool_of_a_family_with_tags_is_enforced_or_refused(start):
     # The grammar library writes these forms, and dropped what stands beside anyOf, among others.
-    server = start("--tool-call-parser", "qwen3_coder")
+    server = start("--tool-call-parser", "seed_oss")  # its tags hold no special token of the demo model
     def strict(**row):
         return {"type": "function", "function": {"name": "book_seat", "strict": True, "parameters": {
             "type": "object", "required": ["row"], "additionalProperties": False, "properties": {"row": row}}}}
