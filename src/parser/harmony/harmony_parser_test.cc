@@ -19,6 +19,8 @@ OutputFormat Harmony() {
   return format;
 }
 
+const ToolSet kNoTools;  // it outlives the parsers
+
 std::string Said(const Collector& out) {
   std::string said = out.reasoning + "|" + out.content;
   for (const Collector::Call& call : out.calls) {
@@ -29,7 +31,7 @@ std::string Said(const Collector& out) {
 
 Collector AsText(std::string_view text) {
   Collector out;
-  auto parser = OutputParser::Make(Harmony(), ToolSet(), &out);
+  auto parser = OutputParser::Make(Harmony(), kNoTools, &out);
   parser->Feed(text);
   parser->Finish();
   return out;
@@ -38,7 +40,7 @@ Collector AsText(std::string_view text) {
 // Every marker of the text as a special token, other text in pieces of so many bytes.
 Collector AsTokens(std::string_view text, size_t step) {
   Collector out;
-  auto parser = OutputParser::Make(Harmony(), ToolSet(), &out);
+  auto parser = OutputParser::Make(Harmony(), kNoTools, &out);
   while (!text.empty()) {
     const MarkerSet::Match match = HarmonyMarkers().Find(text, /*final=*/true);
     for (size_t at = 0; at < match.begin; at += step) {
@@ -71,7 +73,7 @@ TEST(HarmonyParser, TokensAndTextGiveOneResult) {
 // A model that wrote a text about this format, or a file with it, ended its own call.
 TEST(HarmonyParser, TextThatSpellsASpecialTokenIsTextWhereTokensAreKnown) {
   Collector out;
-  auto parser = OutputParser::Make(Harmony(), ToolSet(), &out);
+  auto parser = OutputParser::Make(Harmony(), kNoTools, &out);
   const auto marker = [&](std::string_view text) { parser->FeedMarker(text); };
   marker("<|channel|>");
   parser->FeedPlain("commentary to=functions.write ");
