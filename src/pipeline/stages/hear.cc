@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "base/mutex.h"
 #include "media/voice_activity.h"
+#include "pipeline/speech/jsgf_bounds.h"
 #include "pipeline/speech/recognizer.h"
 #include "pipeline/stages/factory_arguments.h"
 #include "pipeline/stages/manner.h"
@@ -161,8 +162,12 @@ class HearStage final : public Stage {
   Status Check(const Request& request) const override {
     if (request.task == Task::kTranscription) PORTICO_RETURN_IF_ERROR(CheckSpoken(request));
     const Json* grammar = request.Param(name_, "grammar");
-    if (grammar == nullptr || grammar->is_string()) return OkStatus();
-    return InvalidArgument("stage_params", "the grammar must be a text in JSGF");
+    if (grammar == nullptr) return OkStatus();
+    if (!grammar->is_string()) {
+      return InvalidArgument("stage_params", "the grammar must be a text in JSGF");
+    }
+    if (grammar->as_string().empty()) return OkStatus();
+    return BoundedJsgf(grammar->as_string()).status();
   }
 
   std::unique_ptr<StageRun> Start(std::shared_ptr<const Request> request,
