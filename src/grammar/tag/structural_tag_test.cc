@@ -102,6 +102,28 @@ TEST(StructuralTag, AStyleTakesOnlyWhatTheLibraryEnforcesInIt) {
   }
 }
 
+// "</parameter>" ended the parameter that it was the value of: the call that was read had an empty text there.
+TEST(StructuralTag, AStyleRefusesTextsThatLookLikeTags) {
+  for (const char* property :
+       {R"({"enum":["x","</parameter>"]})", R"({"const":"a<b"})", R"({"const":"<｜x"})",
+        R"({"type":"string","enum":["x\n"]})", R"({"const":"\r\nx"})",
+        R"({"const":{"b":["</parameter>"]}})", R"({"const":{"</b>":1}})"}) {
+    EXPECT_TRUE(Refuses(Styled(property), "a text in it could not be read back")) << property;
+  }
+  for (const char* property :
+       {R"({"enum":["<","<=",">","a < b","<3"]})", R"({"enum":[""," x "]})",
+        R"({"const":"<|im_end|>"})", R"({"const":"a\nb"})", R"({"const":{"b":[1,"x"]}})"}) {
+    const std::string said = TagTakes(Styled(property), "");
+    EXPECT_TRUE(said == "yes" || said == "no") << property << ": " << said;
+  }
+  for (const char* name : {"", " a", "a\\n", "a>b", "</parameter>", R"(a\"b)"}) {
+    const std::string format =
+        R"({"type":"json_schema","style":"minimax_xml","json_schema":{"type":"object","properties":{")" +
+        std::string(name) + R"(":{"type":"integer"}}}})";
+    EXPECT_TRUE(Refuses(format, "a name in it could not be read back")) << name;
+  }
+}
+
 TEST(StructuralTag, AStyleTakesASchemaThatConsistsOfAReference) {
   const std::string format =
       R"({"type":"json_schema","style":"qwen_xml","json_schema":{"$ref":"#/$defs/a","type":"object",)"
