@@ -41,8 +41,9 @@ void CollectMarkers(const std::vector<std::string>& markers, const Tokenizer& to
     const std::string bare = WithoutSuffix(token);
     const bool is_part =
         std::any_of(markers.begin(), markers.end(), [&](const std::string& marker) {
-          return marker == bare || marker.find(token) != std::string::npos ||
-                 token.find(marker) != std::string_view::npos;
+          if (marker == bare || marker.find(token) != std::string::npos) return true;
+          // A single character is a part of tokens that have nothing to do with it.
+          return marker.size() > 1 && token.find(marker) != std::string_view::npos;
         });
     if (is_part) out->insert(id);
   }
