@@ -18,15 +18,23 @@ struct Currency {
 };
 // "$" is read by the voice.
 constexpr Currency kCurrencies[] = {
-    {"\xC2\xA3", "pound", "pounds"},
-    {"\xC2\xA5", "yen", "yen"},
-    {"\xE2\x82\xAC", "euro", "euros"},
-    {"\xE2\x82\xB9", "rupee", "rupees"},
+    {"\xC2\xA3", "pound", "pounds"},         {"\xC2\xA5", "yen", "yen"},
+    {"\xE2\x82\xAC", "euro", "euros"},       {"\xE2\x82\xB9", "rupee", "rupees"},
+    {"\xE2\x82\xA9", "won", "won"},          {"\xE2\x82\xAA", "shekel", "shekels"},
+    {"\xE2\x82\xBD", "rouble", "roubles"},   {"\xE2\x82\xBA", "lira", "lira"},
+    {"\xE2\x82\xBF", "bitcoin", "bitcoins"},
 };
 
 struct Sign {
   std::string_view sign;
   std::string_view spoken;
+};
+// Decomposed, each is the sign that it negates.
+constexpr Sign kNegations[] = {
+    {"\xE2\x89\xA0", " is not "},
+    {"\xE2\x89\xA2", " is not identical to "},
+    {"\xE2\x89\xAE", " is not less than "},
+    {"\xE2\x89\xAF", " is not greater than "},
 };
 constexpr Sign kFractions[] = {
     {"\xC2\xBC", "one quarter"},      {"\xC2\xBD", "one half"},
@@ -141,6 +149,13 @@ size_t AppendFraction(std::string_view text, std::string* out) {
   return fraction->sign.size();
 }
 
+size_t AppendNegation(std::string_view text, std::string* out) {
+  const Sign* negation = FindSign(kNegations, text);
+  if (negation == nullptr) return 0;
+  *out += negation->spoken;
+  return negation->sign.size();
+}
+
 size_t AppendRange(std::string_view text, std::string* out) {
   if (!text.starts_with(kEnDash) || !EndsWithDigit(*out)) return 0;
   if (!StartsWithDigit(text.substr(kEnDash.size()))) return 0;
@@ -177,7 +192,7 @@ std::string SpellNumberSigns(std::string_view text) {
     size_t done = 0;
     if (static_cast<unsigned char>(text.front()) >= 0xC0) {  // a character beyond ASCII begins
       for (const auto append :
-           {AppendAmount, AppendPower, AppendFraction, AppendRange, AppendGreek}) {
+           {AppendAmount, AppendPower, AppendFraction, AppendNegation, AppendRange, AppendGreek}) {
         done = append(text, &out);
         if (done > 0) break;
       }
