@@ -418,6 +418,10 @@ TEST(DecodeChat, ToolsGoToTheTemplate) {
   EXPECT_EQ(request->tool_choice.mode, ToolChoice::Mode::kRequired);
   EXPECT_EQ(request->tool_choice.name, "f");
   EXPECT_TRUE(request->options.legacy_functions);
+  EXPECT_EQ(FieldOf(With(R"("functions":[{"name":"f"}],"tools":[{"type":"function",)"
+                         R"("function":{"name":"g"}}])")
+                        .status()),
+            "functions");
   request = With(R"("tools":[{"type":"function","function":{"name":"f"}},
       {"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"allowed_tools",
       "allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"g"}}]}})");

@@ -154,7 +154,10 @@ Status ReadFunctionCall(std::string_view name, Element value, ToolFields* out) {
 }
 
 Status TakeTools(ToolFields fields, ChatRequest* request) {
-  if (fields.tools.is_null() && !fields.functions.is_null()) {
+  if (!fields.functions.is_null()) {
+    if (!fields.tools.is_null()) {
+      return InvalidArgument("functions", "functions and tools cannot both be given");
+    }
     request->options.legacy_functions = true;
     fields.tools = std::move(fields.functions);
   }
