@@ -113,7 +113,9 @@ def test_workers_can_be_added_drained_and_removed(pair):
         assert requests.post(f"{pair.url}/remove_worker?url={extra.url}", timeout=60).status_code == 200
     finally:
         extra.kill()
-    for wrong in ({}, {"url": 1}, {"url": "ftp://a:1"}, {"url": "http://a:1", "nothing": 1}):
+    for wrong in ({}, {"url": 1}, {"url": "ftp://a:1"}, *({"url": "http://a:1", **field} for field in (
+            {"nothing": 1}, {"max_requests": "x"}, {"max_requests": -1}, {"max_requests": 1.5}, {"api_key": 5},
+            {"api_key": "k\r\nx: y"}, {"model_id": 5}, {"worker_type": 5}, {"bootstrap_port": 2**32 + 80}))):
         assert requests.post(pair.url + "/workers", json=wrong, timeout=60).status_code == 400
 
 

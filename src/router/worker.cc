@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 
 namespace portico::router {
@@ -26,6 +28,10 @@ Status ReadScheme(std::string_view scheme, WorkerSpec* spec) {
 }
 
 }  // namespace
+
+bool IsHeaderKey(std::string_view key) {
+  return std::all_of(key.begin(), key.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+}
 
 StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url) {
   WorkerSpec spec;

@@ -60,6 +60,11 @@ inline bool SameServer(const WorkerSpec& a, const WorkerSpec& b) {
   return a.dp_rank >= 0 && b.dp_rank >= 0 && ServerUrl(a) == ServerUrl(b);
 }
 
+inline constexpr int64_t kMaxWorkerRequests = int64_t{1} << 53;
+
+// Whether a key can be sent in a header: printable ASCII, nothing that ends a line.
+bool IsHeaderKey(std::string_view key);
+
 // Reads a worker's URL into the spec's first fields. INVALID_ARGUMENT with a sentence that names
 // the URL.
 StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url);
