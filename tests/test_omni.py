@@ -146,6 +146,7 @@ WRONG_SPEECH = [
     ("stage_params", {"input": "x", "stage_params": {"hear": {"grammar": "#JSGF V1.0;"}}}),
     ("temperature", {"input": "x", "temperature": 0.5}), ("seed", {"input": "x", "seed": 7}),
     ("max_new_tokens", {"input": "x", "max_new_tokens": 100}),
+    ("stage_sampling", {"input": "x", "stage_sampling": {"think": {"temperature": 1}}}),
 ]
 
 

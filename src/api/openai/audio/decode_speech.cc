@@ -87,6 +87,7 @@ constexpr FieldReader<Draft> kSpeech[] = {
     {"speaker", ReadVoice},
     {"speed", ReadSpeed},
     {"stage_params", ReadStageParams},
+    {"stage_sampling", Refuse},
     {"stream", ReadFlag<Draft, &Draft::stream>},
     {"stream_format", ReadText<Draft, &Draft::stream_format>},
     {"task_type", Refuse},
