@@ -107,6 +107,22 @@ std::string_view HealthName(Health health) {
   return "unknown";
 }
 
+std::string_view AttemptFailureName(AttemptFailure failure) {
+  switch (failure) {
+    case AttemptFailure::kConnect:
+      return "connect";
+    case AttemptFailure::kLost:
+      return "lost";
+    case AttemptFailure::kMalformed:
+      return "malformed";
+    case AttemptFailure::kStatus:
+      return "status";
+    case AttemptFailure::kStalled:
+      return "stalled";
+  }
+  return "lost";
+}
+
 std::string_view RoleName(Role role) {
   switch (role) {
     case Role::kPrefill:
@@ -162,6 +178,16 @@ std::vector<std::string> Worker::models() const {
 void Worker::SetModels(std::vector<std::string> models) {
   const MutexLock lock(&mutex_);
   models_ = std::move(models);
+}
+
+std::vector<ModelCard> Worker::cards() const {
+  const MutexLock lock(&mutex_);
+  return cards_;
+}
+
+void Worker::SetCards(std::vector<ModelCard> cards) {
+  const MutexLock lock(&mutex_);
+  cards_ = std::move(cards);
 }
 
 }  // namespace portico::router

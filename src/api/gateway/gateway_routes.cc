@@ -13,6 +13,7 @@
 #include "api/gateway/server_info.h"
 #include "api/gateway/worker_routes.h"
 #include "base/log.h"
+#include "router/fleet/model_cards.h"
 #include "router/proxy/error_body.h"
 #include "router/proxy/fan_out.h"
 #include "router/proxy/proxy_call.h"
@@ -89,23 +90,32 @@ void Readiness(net::Exchange& exchange, GatewayContext& context) {
   GatewayReply(exchange, ready.ok() ? 200 : 503, std::move(body));
 }
 
+void WriteCard(std::string_view id, const router::ModelCard& card, JsonWriter* writer) {
+  writer->BeginObject().Key("id").String(id).Key("object").String("model");
+  writer->Key("created").Int(card.created).Key("owned_by").String("portico");
+  writer->Key("root").String(card.root.empty() ? card.id : card.root);
+  writer->Key("max_model_len");
+  card.max_model_len > 0 ? writer->Int(card.max_model_len) : writer->Null();
+  writer->EndObject();
+}
+
 // The union of what the workers serve.
 void Models(net::Exchange& exchange, GatewayContext& context) {
   std::string body;
   JsonWriter writer(&body);
   writer.BeginObject().Key("object").String("list").Key("data").BeginArray();
   const router::WorkerSetPtr set = context.gateway->workers().set();
-  const std::vector<std::string> models = set->Models();
-  for (const std::string& model : models) {
-    writer.BeginObject().Key("id").String(model).Key("object").String("model");
-    writer.Key("created").Int(0).Key("owned_by").String("portico").EndObject();
-  }
+  const std::vector<router::ModelCard> cards = router::UnitedCards(*set);
+  for (const router::ModelCard& card : cards) WriteCard(card.id, card, &writer);
   for (const auto& [alias, model] : set->aliases()) {
+    const auto found = std::lower_bound(
+        cards.begin(), cards.end(), model,
+        [](const router::ModelCard& card, const std::string& name) { return card.id < name; });
     // Of a model that no worker names nothing is promised.
-    if (!std::binary_search(models.begin(), models.end(), model)) continue;
-    writer.BeginObject().Key("id").String(alias).Key("object").String("model");
-    writer.Key("created").Int(0).Key("owned_by").String("portico");
-    writer.Key("root").String(model).EndObject();
+    if (found == cards.end() || found->id != model) continue;
+    router::ModelCard card = *found;
+    card.root = model;
+    WriteCard(alias, card, &writer);
   }
   writer.EndArray().EndObject();
   GatewayReply(exchange, 200, std::move(body));

@@ -74,6 +74,13 @@ router::ReportedLoad ReportOf(const TokenWorkerLoad& load) {
           .at = Clock::now()};
 }
 
+std::vector<router::ModelCard> CardsOf(const ServingModel& model) {
+  return {{.id = model.id,
+           .root = model.id,
+           .created = model.created,
+           .max_model_len = model.engine->info().context_length}};
+}
+
 }  // namespace
 
 TokenFronts::TokenFronts(TokenFrontsOptions options)
@@ -143,7 +150,7 @@ void TokenFronts::Probe(const router::WorkerPtr& worker, bool fresh, Duration ti
   // The engine may be all that holds the visit.
   engine.CheckHealth(timeout, [this, visit, known = entry->ready && !fresh](const Status& health) {
     if (!health.ok()) return visit->done(health);
-    if (known) return visit->done(std::vector<std::string>{visit->front->model().id});
+    if (known) return visit->done(CardsOf(visit->front->model()));
     visit->front->engine().FetchFacts(visit->timeout, [this, visit](auto facts) {
       if (!facts.ok()) return visit->done(facts.status());
       visit->facts = *std::move(facts);
@@ -186,7 +193,7 @@ void TokenFronts::OnFacts(const VisitPtr& visit) {
     }
     if (found->second.ready) {
       if (found->second.front->Fits(visit->facts)) {
-        return visit->done(std::vector<std::string>{visit->front->model().id});
+        return visit->done(CardsOf(visit->front->model()));
       }
       // Another model: what runs there ends as it may.
       auto made = MakeFront(visit->worker);
@@ -256,7 +263,7 @@ void TokenFronts::Build(const VisitPtr& visit, const std::string& archive) {
   LogInfo("worker {} takes tokens: model `{}`, context {} tokens, tokenizer {}",
           visit->worker->id(), id, facts.info.context_length,
           path.empty() ? std::string("of its own") : path);
-  visit->done(std::vector<std::string>{id});
+  visit->done(CardsOf(visit->front->model()));
 }
 
 // Until another front, or none, is the worker's.

@@ -138,19 +138,19 @@ void HealthMonitor::ProbeTokens(Watch& watch) {
                  Later(watch.worker->number(), &HealthMonitor::OnTokens));
 }
 
-void HealthMonitor::OnTokens(Watch& watch, StatusOr<std::vector<std::string>> models) {
+void HealthMonitor::OnTokens(Watch& watch, StatusOr<std::vector<ModelCard>> cards) {
   const TimePoint now = Clock::now();
   Worker& worker = *watch.worker;
   watch.probing_tokens = false;
   watch.try_tokens = false;
   watch.next_probe = now + options_.health.down_interval;
-  if (!models.ok()) {
-    return OnBadProbe(watch, std::string(MessageOf(models.status())),
-                      models.status().code() == StatusCode::kUnavailable);
+  if (!cards.ok()) {
+    return OnBadProbe(watch, std::string(MessageOf(cards.status())),
+                      cards.status().code() == StatusCode::kUnavailable);
   }
   worker.SetProtocol(Protocol::kGrpc);
   worker.NoteLife(now);
-  if (worker.spec().models.empty()) registry_.SetModels(worker, *std::move(models));
+  TakeCards(watch, *std::move(cards));
   OnGoodProbe(watch, now);
 }
 
@@ -233,8 +233,7 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
     watch.kv_asked = false;
     watch.kv_form = 0;
   }
-  if (!watch.facts_known && watch.facts == nullptr && worker.spec().models.empty() &&
-      worker.protocol() == Protocol::kHttp) {
+  if (!watch.facts_known && watch.facts == nullptr && worker.protocol() == Protocol::kHttp) {
     AskFacts(watch);
   }
   if (WantsRanks(watch)) AskRanks(watch);

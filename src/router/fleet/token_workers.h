@@ -22,7 +22,7 @@ class TokenWorkers {
   // Whether the worker can infer, and the models that it serves. `fresh`: it has been down or is new,
   // and may be another program than before. `done` is called once, later, on any thread, unless this
   // is stopped before. UNAVAILABLE: it cannot be reached.
-  using ProbeDone = absl::AnyInvocable<void(StatusOr<std::vector<std::string>>)>;
+  using ProbeDone = absl::AnyInvocable<void(StatusOr<std::vector<ModelCard>>)>;
   virtual void Probe(const WorkerPtr& worker, bool fresh, Duration timeout, ProbeDone done) = 0;
   using LoadDone = absl::AnyInvocable<void(StatusOr<ReportedLoad>)>;
   virtual void AskLoad(const WorkerPtr& worker, Duration timeout, LoadDone done) = 0;

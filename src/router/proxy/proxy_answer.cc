@@ -33,7 +33,7 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   hedge_timer_.reset();
   if (hedge_ != nullptr) {
     if (IsRetryable(head.status)) {
-      gateway_.metrics().failures_status.Add();
+      NoteFailure(call.worker(), AttemptFailure::kStatus);
       tried_.push_back(call.worker().number());
       call.End(IsBusy(head.status) ? Verdict::kNothing : Verdict::kBad);
       LeaveToOther(call);
@@ -84,12 +84,17 @@ bool ProxyCall::OnPrefillHead(const net::ResponseHead& head) {
   return true;
 }
 
+void ProxyCall::NoteFailure(Worker& worker, AttemptFailure kind) {
+  gateway_.metrics().failures(kind).Add();
+  worker.NoteFailure(kind);
+}
+
 bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
   const bool busy = IsBusy(status_) || status_ == 408;
-  gateway_.metrics().failures_status.Add();
+  NoteFailure(call.worker(), AttemptFailure::kStatus);
   if (attempts_ >= gateway_.options().retry.max_attempts || !gateway_.budget().Take()) return false;
   const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
-  const Worker& worker = call.worker();
+  Worker& worker = call.worker();
   if (OthersAvailable(worker)) {
     tried_.push_back(worker.number());
     call.End(verdict);
@@ -102,6 +107,7 @@ bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
   DropCalls();
   tried_.clear();
   gateway_.metrics().retries.Add();
+  worker.NoteRetry();
   pause_ = shard_.shard().After(wait, [this] { Attempt(); });
   return true;
 }
@@ -196,12 +202,10 @@ void ProxyCall::OnDone(WorkerCall& call) {
 
 void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::string& why) {
   const bool malformed = failure == net::CallFailure::kMalformed;
-  GatewayMetrics& metrics = gateway_.metrics();
-  (malformed                               ? metrics.failures_malformed
-   : failure == net::CallFailure::kConnect ? metrics.failures_connect
-                                           : metrics.failures_lost)
-      .Add();
   Worker& worker = call.worker();
+  NoteFailure(worker, malformed                               ? AttemptFailure::kMalformed
+                      : failure == net::CallFailure::kConnect ? AttemptFailure::kConnect
+                                                              : AttemptFailure::kLost);
   if (malformed && worker.NoteMalformed()) {
     LogWarning(
         "worker {} {} breaks the protocol: {}; this is told once, the counter of malformed "
@@ -233,6 +237,7 @@ void ProxyCall::OnWorkerStalled(uint64_t number) {
   for (const CallPtr* held : {&prefill_, &call_, &hedge_}) {
     if (*held == nullptr || (*held)->worker().number() != number) continue;
     Worker& worker = (*held)->worker();
+    NoteFailure(worker, AttemptFailure::kStalled);
     tried_.push_back(number);
     (*held)->NoteFailed();
     (*held)->End(Verdict::kBad);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "base/log.h"
 #include "router/proxy/body_fields.h"
 #include "router/proxy/error_body.h"
@@ -140,8 +141,13 @@ void ProxyCall::ResolveAlias(bool multipart) {
   net::HttpRequest& request = exchange_->request;
   constexpr std::string_view kModels = "/v1/models/";
   if (request.path.starts_with(kModels)) {
-    const std::string* model = set_->ModelOf(std::string_view(request.path).substr(kModels.size()));
+    // Its slashes may be escaped.
+    const std::string named =
+        absl::StrReplaceAll(request.path.substr(kModels.size()), {{"%2F", "/"}, {"%2f", "/"}});
+    const std::string* model = set_->ModelOf(named);
     if (model != nullptr) request.path = std::string(kModels) + *model;
+    facts_.model = model != nullptr ? *model : named;
+    return;
   }
   const std::string* model = set_->ModelOf(facts_.model);
   if (model == nullptr) return;
@@ -347,14 +353,16 @@ void ProxyCall::DropCalls() {
   call_.reset();
 }
 
-bool ProxyCall::Recover(const Worker& failed) {
+bool ProxyCall::Recover(Worker& failed) {
   DropCalls();
   keep_alive_.reset();
   mode_ = Mode::kNone;
   response_ = {};
   frames_ = {};
   answer_bytes_ = 0;
-  return TryAgain(OthersAvailable(failed));
+  if (!TryAgain(OthersAvailable(failed))) return false;
+  failed.NoteRetry();
+  return true;
 }
 
 bool ProxyCall::LeaveToOther(const WorkerCall& call) {

@@ -78,7 +78,7 @@ class ProxyCall final : private WorkerCall::Events {
   // Drops all calls; the one that failed has had its verdict.
   void DropCalls();
   // A worker has failed before the client got anything: another is asked. False: there is none.
-  bool Recover(const Worker& failed);
+  bool Recover(Worker& failed);
   // `call` is one of two that could answer, and will not: the other goes on.
   bool LeaveToOther(const WorkerCall& call);
 
@@ -90,6 +90,7 @@ class ProxyCall final : private WorkerCall::Events {
 
   // The prefill worker's answer has begun. True if the client gets it.
   bool OnPrefillHead(const net::ResponseHead& head);
+  void NoteFailure(Worker& worker, AttemptFailure kind);
   bool RetryStatus(WorkerCall& call, const net::ResponseHead& head);
   void BeginStream();
   void Relay(std::string_view bytes);
