@@ -22,6 +22,8 @@ GatewayMetrics::GatewayMetrics(Registry& to, const std::vector<double>& bounds)
       retries(to.AddCounter("portico_gateway_retries_total", "Attempts after the first.")),
       hedges(to.AddCounter("portico_gateway_hedges_total",
                            "Requests that a second worker was asked for, the first being slow.")),
+      streamed_bodies(to.AddCounter("portico_gateway_streamed_bodies_total",
+                                    "Requests whose body was forwarded while it arrived.")),
       no_worker(to.AddCounter("portico_gateway_no_worker_total",
                               "Requests answered 503: no worker could take them.")),
       queue_full(to.AddCounter("portico_gateway_rejected_total",

@@ -18,6 +18,7 @@ struct GatewayMetrics {
   Counter& requests;
   Counter& retries;
   Counter& hedges;
+  Counter& streamed_bodies;  // of requests, passed on before they were whole
   Counter& failures(AttemptFailure kind) { return *failures_[static_cast<size_t>(kind)]; }
   Counter& no_worker;    // 503
   Counter& queue_full;   // 429

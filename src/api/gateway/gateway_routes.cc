@@ -237,7 +237,11 @@ Status CheckGatewayHead(const net::HttpRequest& head, const GatewayContext& cont
 net::HeadVerdict AdmitGateway(const net::HttpRequest& head, const GatewayContext& context) {
   net::HeadVerdict verdict;
   const Status status = CheckGatewayHead(head, context);
-  if (status.ok()) return verdict;
+  if (status.ok()) {
+    const size_t buffered = context.gateway->options().buffered_body_bytes;
+    if (buffered > 0 && PassesOn(head.path)) verdict.whole_body_bytes = buffered;
+    return verdict;
+  }
   net::HttpResponse& refusal = verdict.refusal.emplace();
   refusal.status = HttpStatus(status.code());
   if (refusal.status == 401) refusal.headers.emplace_back("www-authenticate", "Bearer");

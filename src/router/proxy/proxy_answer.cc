@@ -92,7 +92,10 @@ void ProxyCall::NoteFailure(Worker& worker, AttemptFailure kind) {
 bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
   const bool busy = IsBusy(status_) || status_ == 408;
   NoteFailure(call.worker(), AttemptFailure::kStatus);
-  if (attempts_ >= gateway_.options().retry.max_attempts || !gateway_.budget().Take()) return false;
+  if (rest_flows_ || attempts_ >= gateway_.options().retry.max_attempts ||
+      !gateway_.budget().Take()) {
+    return false;
+  }
   const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
   Worker& worker = call.worker();
   if (OthersAvailable(worker)) {

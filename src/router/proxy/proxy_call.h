@@ -13,6 +13,11 @@
 // A request whose answer has not begun after hedge_after goes to a second worker too; whose answer
 // begins first is taken.
 //
+// A body that comes with a rest (net::Exchange::body_open()) is passed on as it comes, and the worker's
+// pace is its client's. Its first part is kept until a worker has taken it: until then the request can go
+// to another. Where more is needed than the first part has, it is collected first: workers that take
+// tokens, fields to be put into it, a model that is not named yet.
+//
 // The client's pace is the worker's: while the client is more than kHighWater behind, the worker's
 // connection is not read.
 #pragma once
@@ -32,9 +37,9 @@
 namespace portico::router {
 
 // Lives on its shard, owned by it.
-class ProxyCall final : private WorkerCall::Events {
+class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
  public:
-  // Takes over a request whose body is there and answers it.
+  // Takes over a request whose body, or its first part, is there and answers it.
   static void Start(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange);
   ~ProxyCall() override;
 
@@ -55,7 +60,13 @@ class ProxyCall final : private WorkerCall::Events {
   ProxyCall(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange);
 
   void Begin();
+  // False: it has been refused, or its body is collected first.
   bool ReadFacts();
+  // The model, the prompt and the session.
+  void FindFacts(bool wants_prompt, bool multipart);
+  // The first part of its body is enough.
+  bool MayPassRest(bool wants_model, bool multipart) const;
+  void Collect();
   // Its model's alias becomes what workers call the model.
   void ResolveAlias(bool multipart);
   // Which workers it needs. False: it has been refused.
@@ -87,6 +98,12 @@ class ProxyCall final : private WorkerCall::Events {
   void OnBody(WorkerCall& call, std::string_view bytes) override;
   void OnDone(WorkerCall& call) override;
   void OnFailed(WorkerCall& call, net::CallFailure failure, const std::string& why) override;
+  void OnBodyWanted(WorkerCall& call) override;
+
+  // net::BodyReader
+  void OnBodyBytes(std::string_view bytes) override;
+  void OnBodyEnd() override;
+  void OnBodyRefused(const net::HttpError& error) override;
 
   // The prefill worker's answer has begun. True if the client gets it.
   bool OnPrefillHead(const net::ResponseHead& head);
@@ -120,7 +137,11 @@ class ProxyCall final : private WorkerCall::Events {
   std::string request_id_;
   ProxyEvents events_;
   std::shared_ptr<const std::string> body_;
-  bool json_object_ = false;  // the body, as far as fields must be put into it
+  bool json_object_ = false;   // the body, as far as fields must be put into it
+  WorkerCall::BodyRest rest_;  // of the body
+  bool collecting_ = false;    // the rest goes into the request's body
+  bool rest_flows_ = false;    // it goes to the worker: there is no other attempt
+  size_t rest_held_ = 0;       // of it, what the worker's connection has not taken
   std::unique_ptr<net::Shard::Timer> deadline_;
   std::unique_ptr<net::Shard::Timer> pause_;  // before an attempt, or in a queue
   std::unique_ptr<net::Shard::Timer> hedge_timer_;
