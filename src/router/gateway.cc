@@ -232,7 +232,7 @@ bool Gateway::ReplaceLimits(const AdmissionLimits& admission, int64_t worker_max
 bool Gateway::Speaks(const Worker& worker) const {
   const Protocol protocol = worker.protocol();
   // Until it is known how many ranks its server has.
-  if (options_.dp_aware && worker.spec().dp_rank < 0 && protocol == Protocol::kHttp) return false;
+  if (options_.dp_aware && worker.spec().dp_rank < 0) return false;
   return protocol == Protocol::kHttp || (protocol == Protocol::kGrpc && tokens_ != nullptr);
 }
 

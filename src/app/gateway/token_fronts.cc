@@ -74,11 +74,13 @@ router::ReportedLoad ReportOf(const TokenWorkerLoad& load) {
           .at = Clock::now()};
 }
 
-std::vector<router::ModelCard> CardsOf(const ServingModel& model) {
-  return {{.id = model.id,
-           .root = model.id,
-           .created = model.created,
-           .max_model_len = model.engine->info().context_length}};
+router::TokenWorkers::Facts FactsOf(const ServingModel& model) {
+  const EngineInfo& info = model.engine->info();
+  return {.models = {{.id = model.id,
+                      .root = model.id,
+                      .created = model.created,
+                      .max_model_len = info.context_length}},
+          .ranks = info.can.data_parallel_ranks};
 }
 
 }  // namespace
@@ -117,6 +119,8 @@ StatusOr<TokenFronts::FrontPtr> TokenFronts::MakeFront(const router::WorkerPtr& 
     }
     engine.channel.tls = tls_;
   }
+  // One of a server with a single rank need not be named, and not every worker takes it.
+  if (spec.dp_size > 1) engine.data_parallel_rank = spec.dp_rank;
   engine.api_key = spec.api_key.empty() ? options_.api_key : spec.api_key;
   engine.request_timeout = options_.request_timeout;
   engine.shards = options_.shards;
@@ -150,7 +154,7 @@ void TokenFronts::Probe(const router::WorkerPtr& worker, bool fresh, Duration ti
   // The engine may be all that holds the visit.
   engine.CheckHealth(timeout, [this, visit, known = entry->ready && !fresh](const Status& health) {
     if (!health.ok()) return visit->done(health);
-    if (known) return visit->done(CardsOf(visit->front->model()));
+    if (known) return visit->done(FactsOf(visit->front->model()));
     visit->front->engine().FetchFacts(visit->timeout, [this, visit](auto facts) {
       if (!facts.ok()) return visit->done(facts.status());
       visit->facts = *std::move(facts);
@@ -193,7 +197,7 @@ void TokenFronts::OnFacts(const VisitPtr& visit) {
     }
     if (found->second.ready) {
       if (found->second.front->Fits(visit->facts)) {
-        return visit->done(CardsOf(visit->front->model()));
+        return visit->done(FactsOf(visit->front->model()));
       }
       // Another model: what runs there ends as it may.
       auto made = MakeFront(visit->worker);
@@ -263,7 +267,7 @@ void TokenFronts::Build(const VisitPtr& visit, const std::string& archive) {
   LogInfo("worker {} takes tokens: model `{}`, context {} tokens, tokenizer {}",
           visit->worker->id(), id, facts.info.context_length,
           path.empty() ? std::string("of its own") : path);
-  visit->done(CardsOf(visit->front->model()));
+  visit->done(FactsOf(visit->front->model()));
 }
 
 // Until another front, or none, is the worker's.
@@ -278,7 +282,14 @@ void TokenFronts::Follow(const router::WorkerPtr& worker, TokenFront& front) {
       const auto found = fronts_.find(still->number());
       if (found == fronts_.end() || found->second.front.get() != &front) return KvWish::kNothing;
     }
-    return options_.on_kv_events(still, batch, reset);
+    const int rank = still->spec().dp_size > 1 ? still->spec().dp_rank : -1;
+    if (rank < 0 || batch == nullptr) return options_.on_kv_events(still, batch, reset);
+    // The server tells of all its ranks.
+    if (batch->rank >= 0 && batch->rank != rank)
+      return options_.on_kv_events(still, nullptr, reset);
+    KvEventBatch own = *batch;
+    own.rank = -1;
+    return options_.on_kv_events(still, &own, reset);
   });
 }
 

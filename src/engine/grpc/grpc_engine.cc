@@ -48,6 +48,12 @@ Status GrpcEngine::Submit(GenerateRequest request, TokenSink* sink) {
   }
   const std::string request_id = fmt::format(
       "{}-{}", request.rid.empty() ? std::string_view(instance_) : request.rid, request.stream);
+  if (options_.data_parallel_rank >= 0) {
+    auto extras = request.extras == nullptr ? std::make_shared<RequestExtras>()
+                                            : std::make_shared<RequestExtras>(*request.extras);
+    extras->data_parallel_rank = options_.data_parallel_rank;
+    request.extras = std::move(extras);
+  }
   const TokenWire& wire = this->wire();
   std::string bytes;
   PORTICO_RETURN_IF_ERROR(wire.EncodeGenerate(request, request_id, &bytes));

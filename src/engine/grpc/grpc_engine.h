@@ -37,6 +37,8 @@ struct GrpcEngineOptions {
   Duration first_message_timeout = std::chrono::seconds(60);  // zero: none
   Duration request_timeout = std::chrono::seconds(1800);      // zero: none
   std::vector<net::Shard*> shards;                            // by index; outlive Stop()
+  // The data-parallel rank of the worker to which all requests go; -1: it chooses.
+  int32_t data_parallel_rank = -1;
   // A stream has ended with UNAVAILABLE. On any of the shards; null: nobody wants to know.
   std::function<void()> on_lost;
 };

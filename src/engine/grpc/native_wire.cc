@@ -114,6 +114,9 @@ Status NativeWire::EncodeGenerate(const GenerateRequest& request, const std::str
   message.set_top_logprobs_num(request.top_logprobs);
   message.set_logprob_start_len(request.prompt_logprobs_start);
   message.set_rid(request_id);
+  if (request.extras != nullptr && request.extras->data_parallel_rank) {
+    message.set_routed_dp_rank(*request.extras->data_parallel_rank);
+  }
   if (request.trace.valid()) {
     (*message.mutable_trace_headers())["traceparent"] = FormatTraceparent(request.trace);
   }
@@ -193,6 +196,7 @@ Status NativeWire::DecodeServerInfo(std::string_view bytes, TokenWorkerFacts* fa
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
   PORTICO_ASSIGN_OR_RETURN(const Json said, Json::Parse(response.json_info()));
   facts->info.max_total_tokens = said.GetInt("max_total_num_tokens", 0);
+  facts->info.can.data_parallel_ranks = RankCount(said.GetDouble("dp_size", 1));
   const std::string name = said.GetString("served_model_name");
   if (facts->served_model_name.empty()) facts->served_model_name = name;
   return OkStatus();
@@ -208,11 +212,11 @@ Status NativeWire::DecodeModels(std::string_view bytes, TokenWorkerFacts* facts)
   return CompleteFacts(facts);
 }
 
-StatusOr<TokenWorkerLoad> NativeWire::DecodeLoads(std::string_view bytes) const {
+StatusOr<TokenWorkerLoad> NativeWire::DecodeLoads(std::string_view bytes, int rank) const {
   native_pb::GetLoadResponse response;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
   PORTICO_ASSIGN_OR_RETURN(const Json ranks, Json::Parse(response.json_info()));
-  return LoadOfRanks(ranks);
+  return LoadOfRanks(ranks, rank);
 }
 
 Status NativeWire::DecodeHealth(std::string_view bytes) const {

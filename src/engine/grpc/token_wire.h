@@ -80,7 +80,8 @@ class TokenWire {
   virtual Status DecodeModels(std::string_view, TokenWorkerFacts*) const { return OkStatus(); }
 
   virtual std::string_view loads_method() const { return "GetLoads"; }
-  virtual StatusOr<TokenWorkerLoad> DecodeLoads(std::string_view bytes) const = 0;
+  // Of a data-parallel rank, or of all added up if it is -1.
+  virtual StatusOr<TokenWorkerLoad> DecodeLoads(std::string_view bytes, int rank) const = 0;
   // OK: it can take requests.
   virtual Status DecodeHealth(std::string_view bytes) const = 0;
 

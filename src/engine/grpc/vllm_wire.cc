@@ -185,14 +185,14 @@ StatusOr<TokenWorkerFacts> VllmWire::DecodeModelInfo(std::string_view bytes) con
 Status VllmWire::DecodeServerInfo(std::string_view bytes, TokenWorkerFacts* facts) const {
   vllm_pb::GetServerInfoResponse response;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
-  facts->info.can.data_parallel_ranks = std::max(1, response.data_parallel_size());
+  facts->info.can.data_parallel_ranks = RankCount(response.data_parallel_size());
   return OkStatus();
 }
 
-StatusOr<TokenWorkerLoad> VllmWire::DecodeLoads(std::string_view bytes) const {
+StatusOr<TokenWorkerLoad> VllmWire::DecodeLoads(std::string_view bytes, int rank) const {
   vllm_pb::GetLoadsResponse response;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
-  return ReadLoads(response);
+  return ReadLoads(response, rank);
 }
 
 Status VllmWire::DecodeHealth(std::string_view bytes) const {

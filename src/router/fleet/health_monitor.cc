@@ -138,20 +138,25 @@ void HealthMonitor::ProbeTokens(Watch& watch) {
                  Later(watch.worker->number(), &HealthMonitor::OnTokens));
 }
 
-void HealthMonitor::OnTokens(Watch& watch, StatusOr<std::vector<ModelCard>> cards) {
+void HealthMonitor::OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts) {
   const TimePoint now = Clock::now();
   Worker& worker = *watch.worker;
   watch.probing_tokens = false;
   watch.try_tokens = false;
   watch.next_probe = now + options_.health.down_interval;
-  if (!cards.ok()) {
-    return OnBadProbe(watch, std::string(MessageOf(cards.status())),
-                      cards.status().code() == StatusCode::kUnavailable);
+  if (!facts.ok()) {
+    return OnBadProbe(watch, std::string(MessageOf(facts.status())),
+                      facts.status().code() == StatusCode::kUnavailable);
   }
   worker.SetProtocol(Protocol::kGrpc);
   worker.NoteLife(now);
-  TakeCards(watch, *std::move(cards));
+  TakeCards(watch, std::move(facts->models));
   OnGoodProbe(watch, now);
+  // One of a server's ranks tells of all of them.
+  const WorkerSpec& spec = worker.spec();
+  if (options_.dp_aware && spec.dp_rank <= 0 && spec.dp_size != facts->ranks) {
+    events_.on_ranks(watch.worker, facts->ranks);
+  }
 }
 
 void HealthMonitor::AskTokenLoad(Watch& watch, TimePoint now) {

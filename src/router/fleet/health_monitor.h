@@ -82,7 +82,7 @@ class HealthMonitor {
   bool Probing(const Watch& watch) const { return watch.probe != nullptr || watch.probing_tokens; }
   void OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer);
   void ProbeTokens(Watch& watch);
-  void OnTokens(Watch& watch, StatusOr<std::vector<ModelCard>> cards);
+  void OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts);
   void AskTokenLoad(Watch& watch, TimePoint now);
   void OnTokenLoad(Watch& watch, StatusOr<ReportedLoad> load);
   // A function for any thread that runs `take` with the worker's watch on the monitor's shard, if both

@@ -274,7 +274,8 @@ void ProxyCall::Attempt() {
 
 bool ProxyCall::Send(WorkerCall& call, std::string fields) {
   Worker& worker = call.worker();
-  if (json_object_) {
+  // A worker that takes tokens is told with them.
+  if (json_object_ && worker.protocol() != Protocol::kGrpc) {
     const std::string rank = RankField(worker.spec());
     if (!rank.empty()) fields += (fields.empty() ? "" : ",") + rank;
   }
