@@ -337,6 +337,30 @@ TEST_F(OpenBody, OfOneStreamHoldsUpNoOther) {
   });
 }
 
+TEST_F(OpenBody, OfManyStreamsHoldsUpNoOther) {
+  // Four that were held back took the connection's window, and no other stream's body came any more.
+  Serve(/*consumes=*/false);
+  constexpr int kStreams = 6;
+  Http2TestClient client(server_->port());
+  const std::string body = LongBody(1 << 20);
+  std::map<std::string, int> ids;
+  for (int i = 0; i < kStreams; ++i) {
+    const std::string path = "/" + std::to_string(i);
+    ids[path] = client.Send("POST", path, {}, body);
+  }
+  ASSERT_TRUE(client.ReadUntil([&] { return came_ >= kStreams; }));
+  const std::string whole = LongBody(kWhole);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(client.Ask("POST", "/c", {}, whole).body, "65536");
+  for (const auto& [path, id] : ids) {
+    server_->OnShard([&] { upload(path).ConsumeFromNowOn(); });
+    EXPECT_EQ(client.Wait(id).body, "1048576");
+    server_->OnShard([&] {
+      EXPECT_EQ(upload(path).body, body);
+      EXPECT_LE(upload(path).most_held, kMaxHeldOfBody);
+    });
+  }
+}
+
 TEST_F(OpenBody, OfHttp2SaysHowMuchIsToCome) {
   Serve();
   Http2TestClient client(server_->port());

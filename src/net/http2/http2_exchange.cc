@@ -149,6 +149,7 @@ void Http2Exchange::OnRest(std::string_view bytes) {
     return FailRest(TooLarge());
   }
   held_ += bytes.size();
+  stream_->SpareConnection();
   if (reader_ == nullptr || tell_ != nullptr) {
     ahead_.append(bytes);  // at most the stream's window
     return;
