@@ -130,8 +130,9 @@ void Http2Exchange::OnRequestEnd() {
 void Http2Exchange::OnSlowBody() {
   const HttpError slow = {408, "the request body took too long"};
   if (self_ != nullptr) return Refuse(slow);
-  // What its reader has not consumed holds the client back.
-  if (rest_ == Rest::kOpen && reader_ != nullptr && tell_ == nullptr && held_ == 0) FailRest(slow);
+  // What its reader has not consumed holds the client back, or did in this period.
+  if (held_ > 0 || std::exchange(held_back_, false)) return;
+  if (rest_ == Rest::kOpen && reader_ != nullptr && tell_ == nullptr) FailRest(slow);
 }
 
 int64_t Http2Exchange::rest_bytes() const {
@@ -185,9 +186,13 @@ void Http2Exchange::TellRest() {
 }
 
 void Http2Exchange::ConsumeBody(size_t bytes) {
+  if (stream_ == nullptr) return;
+  // A window is given back by halves: with so much ahead the client may have had nothing left of it.
+  const size_t window = stream_->connection().shard().options.http2.stream_window;
+  held_back_ = held_back_ || held_ > window / 2;
   bytes = std::min(bytes, held_);
   held_ -= bytes;
-  if (stream_ != nullptr) stream_->Consume(bytes);
+  stream_->Consume(bytes);
 }
 
 void Http2Exchange::EndRest() {

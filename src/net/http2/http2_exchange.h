@@ -76,9 +76,10 @@ class Http2Exchange final : public Exchange, private Http2User {
   size_t max_body_;    // of the request
   size_t whole_body_;  // HeadVerdict::whole_body_bytes
   Rest rest_ = Rest::kNone;
-  size_t body_came_ = 0;  // the request's, with the rest
-  size_t held_ = 0;       // of the rest, what the reader has not consumed
-  std::string ahead_;     // of the rest, what came before its reader
+  size_t body_came_ = 0;    // the request's, with the rest
+  size_t held_ = 0;         // of the rest, what the reader has not consumed
+  bool held_back_ = false;  // since the last OnSlowBody() the client may have waited for the reader
+  std::string ahead_;       // of the rest, what came before its reader
   BodyReader* reader_ = nullptr;
   std::unique_ptr<Shard::Timer> tell_;  // TellRest()
   size_t declared_ = 0;                 // of its body
