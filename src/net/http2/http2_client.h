@@ -50,6 +50,11 @@ class Http2Call final : public HttpCall {
   Http2Call(HttpCallRequest request, HttpCallEvents& events)
       : request_(std::move(request)), events_(events), rest_open_(request_.body_open) {}
 
+  // Of request_.body, what has not been sent.
+  size_t first_left() const {
+    return request_.body == nullptr ? 0 : request_.body->size() - body_sent_;
+  }
+
   HttpCallRequest request_;
   HttpCallEvents& events_;
   std::shared_ptr<Waiting> waiting_;  // where it waits for a connection; null: it does not

@@ -350,7 +350,7 @@ void Http2Connection::OnStreamClosed(Http2Call& call, uint32_t error) {
 }
 
 ssize_t Http2Connection::OfferBody(Http2Call& call, size_t max, uint32_t* flags) {
-  const size_t first = call.request_.body->size() - call.body_sent_;
+  const size_t first = call.first_left();
   const size_t rest = call.rest_.size() - call.rest_sent_;
   const size_t size = std::min(first > 0 ? first : rest, max);
   if (size == 0 && call.rest_open_) {
@@ -382,15 +382,16 @@ int Http2Connection::SendBody(Http2Call& call, std::string_view head, size_t siz
     return NGHTTP2_ERR_WOULDBLOCK;
   }
   std::string& out = socket_->Output().append(head);
-  if (call.body_sent_ < call.request_.body->size()) {
+  if (call.first_left() > 0) {
     out.append(*call.request_.body, call.body_sent_, size);
     call.body_sent_ += size;
+    // It is large, and the rest may take its time.
+    if (call.request_.body_open && call.first_left() == 0) call.request_.body.reset();
   } else {
     out.append(call.rest_, call.rest_sent_, size);
     call.rest_sent_ += size;
   }
-  const bool first_gone = call.body_sent_ == call.request_.body->size();
-  if (!first_gone || call.rest_sent_ < call.rest_.size()) return 0;
+  if (call.first_left() > 0 || call.rest_sent_ < call.rest_.size()) return 0;
   call.rest_.clear();
   call.rest_sent_ = 0;
   call.body_wanted_ = call.rest_open_;
