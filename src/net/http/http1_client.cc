@@ -109,11 +109,14 @@ class Http1Connection final : public ClientSocketEvents,
       out.append(request_.head);
       head_sent_ = true;
     }
-    if (request_.body != nullptr && !WriteFirst(&out)) return socket_->WriteSoon();
+    bool wrote = request_.body != nullptr;
+    if (wrote && !WriteFirst(&out)) return socket_->WriteSoon();
     if (!request_.body_open) return;
+    wrote = wrote || !rest_.empty();
     out.append(rest_);
     rest_.clear();
     if (!rest_open_) return;
+    if (wrote) return socket_->WriteSoon();  // more is wanted once the kernel has taken this
     const auto self = shared_from_this();
     call_->events_.OnBodyWanted();
   }
