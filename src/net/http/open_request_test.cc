@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
+#include "net/grpc/grpc_test_peer.h"
 #include "net/http/http1_client.h"
 #include "net/http2/http2_client.h"
 #include "net/loop/test_server.h"
@@ -26,13 +28,14 @@ class Writer final : public HttpCallEvents {
     done.set_value(false);
   }
   void OnBodyWanted() override {
-    ++wanted;
+    if (++wanted == 1 && before_first) before_first();
     if (given_ == rest_.size()) return call->EndBody();
     const std::string_view piece = std::string_view(rest_).substr(given_, 100000);
     given_ += piece.size();
     call->WriteBody(piece);
   }
 
+  std::function<void()> before_first;  // of the pieces
   std::unique_ptr<HttpCall> call;
   std::promise<bool> done;
   int status = 0;
@@ -155,6 +158,34 @@ TEST_P(OpenRequest, WaitsForAServerThatDoesNotRead) {
   EXPECT_EQ(writer.answer, "no");
   // The kernel's buffers take some; the rest was never asked for.
   EXPECT_LT(writer.wanted, 1000);
+}
+
+TEST_P(OpenRequest, IsAnsweredByAServerThatHasClosedBehindItsAnswer) {
+  // The next write failed, and what the server had said before it closed was not read any more.
+  if (GetParam()) GTEST_SKIP() << "the answer is written by hand";
+  TestListener listener;
+  ConnectTo(listener.port());
+  std::promise<void> first_taken;
+  std::promise<void> closed;
+  Writer writer(std::string(size_t{16} << 20, 'r'));
+  writer.before_first = [&] {
+    first_taken.set_value();
+    closed.get_future().wait();
+  };
+  std::thread serve([&] {
+    const int fd = listener.Accept();
+    first_taken.get_future().wait();
+    const std::string_view answer = "HTTP/1.1 403 No\r\nContent-Length: 2\r\n\r\nno";
+    EXPECT_EQ(send(fd, answer.data(), answer.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(answer.size()));
+    close(fd);  // with unread input: the connection is reset
+    closed.set_value();
+  });
+  EXPECT_TRUE(Post(writer, std::string(200000, 'f'), (int64_t{16} << 20) + 200000))
+      << writer.reason;
+  serve.join();
+  EXPECT_EQ(writer.status, 403);
+  EXPECT_EQ(writer.answer, "no");
 }
 
 TEST_P(OpenRequest, FailsOnceIfTheServerGoes) {
