@@ -337,6 +337,11 @@ def test_what_must_be_known_of_a_body_is_waited_for():
                                        headers={"content-type": "application/json"}, timeout=120)
                 assert answer.status_code == 200, answer.text[:500]
                 assert answer.json()["model"] == model
+        for model in ("small", "large"):
+            body = " " * 2 * MIB + '{"model": "%s", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 4}' % model
+            answer = requests.post(fleet.url + "/v1/chat/completions", data=body, headers={"content-type": "application/json"},
+                                   timeout=120)
+            assert answer.status_code == 200 and answer.json()["model"] == model, answer.text[:500]
         assert fleet.gateway.metric("portico_gateway_streamed_bodies_total") == 0
         body = '{"model": "small", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 4 %s}' % (" " * 2 * MIB)
         answer = requests.post(fleet.url + "/v1/chat/completions", data=body, headers={"content-type": "application/json"},

@@ -154,7 +154,8 @@ bool ProxyCall::MayPassRest(bool wants_model, bool multipart) const {
   if (pair_ || (options.dp_aware && !multipart)) return false;
   const std::string& body = exchange_->request.body;
   const size_t first = body.find_first_not_of(kWhiteSpace);
-  const bool object = !multipart && first != std::string::npos && body[first] == '{';
+  // Of blanks alone nothing is known yet.
+  const bool object = !multipart && (first == std::string::npos || body[first] == '{');
   if (wants_model && object && facts_.model.empty()) return false;
   // A request may come to any worker of its group.
   const WorkerGroup* group = set_->Find(facts_.model, options.strict_models,
