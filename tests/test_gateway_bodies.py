@@ -240,6 +240,39 @@ def test_a_slow_worker_holds_its_client_back(route):
     sender.join()
     assert b" 200 " in connection.recv(65536).split(b"\r\n")[0]
     connection.close()
+    assert gateway.metric("portico_gateway_streamed_bodies_total") == 1
+
+
+def test_a_worker_that_takes_no_body_is_to_blame_at_the_deadline(route):
+    """Only its clients were, who were waiting for it."""
+    over = threading.Event()
+    sink = Sink(lambda *_: over.wait(120) or True)
+    gateway = route([sink], "--request-timeout-secs", 5, "--cb-failure-threshold", 1)
+    connection = open_upload(gateway, 64 * MIB, b"")
+
+    def send():
+        with contextlib.suppress(OSError):
+            connection.sendall(b"x" * 64 * MIB)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    said = answer_of(connection)
+    assert said.startswith(b"HTTP/1.1 504") and b"connection: close" in said, said[:500]
+    sender.join()
+    connection.close()
+    wait_until(lambda: gateway.metric("portico_gateway_worker_breaker_opened_total") == 1 and in_flight(gateway) == 0, gateway.output)
+    over.set()
+
+
+def test_a_client_that_stops_in_the_middle_is_no_workers_fault(route):
+    sink = Sink()
+    gateway = route([sink], "--request-timeout-secs", 5, "--cb-failure-threshold", 1)
+    connection = open_upload(gateway, 64 * MIB, b"x" * 2 * MIB)
+    said = answer_of(connection)
+    assert said.startswith(b"HTTP/1.1 504"), said[:500]
+    connection.close()
+    wait_until(lambda: sink.ends == 1 and in_flight(gateway) == 0, gateway.output)
+    assert gateway.metric("portico_gateway_worker_breaker_opened_total") == 0
 
 
 def test_an_answer_that_comes_before_the_body_is_passed_on(route):
