@@ -10,6 +10,10 @@ namespace portico::router {
 
 void ProxyCall::Collect() {
   collecting_ = true;
+  const int64_t rest = exchange_->rest_bytes();
+  if (rest >= 0) {
+    collected_bytes_ = exchange_->request.body.size() + static_cast<size_t>(rest);
+  }
   exchange_->ReadBody(*this);
 }
 
@@ -37,7 +41,11 @@ void ProxyCall::OnBodyBytes(std::string_view bytes) {
   net::HttpRequest& request = exchange_->request;
   const size_t needed = request.body.size() + bytes.size() + simdjson::SIMDJSON_PADDING;
   if (needed > request.body.capacity()) {
-    const size_t wanted = std::max(needed, 2 * request.body.capacity());
+    const size_t doubled = 2 * request.body.capacity();
+    // Of a known length no more is taken.
+    const size_t enough = collected_bytes_ + simdjson::SIMDJSON_PADDING;
+    const size_t wanted =
+        std::max(needed, collected_bytes_ > 0 ? std::min(doubled, enough) : doubled);
     if (!request.lease.HoldAgain(wanted)) {
       return Refuse(503, "There are too many large requests at once; try again.", "", true);
     }

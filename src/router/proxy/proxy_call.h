@@ -137,11 +137,12 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   std::string request_id_;
   ProxyEvents events_;
   std::shared_ptr<const std::string> body_;
-  bool json_object_ = false;   // the body, as far as fields must be put into it
-  WorkerCall::BodyRest rest_;  // of the body
-  bool collecting_ = false;    // the rest goes into the request's body
-  bool rest_flows_ = false;    // it goes to the worker: there is no other attempt
-  size_t rest_held_ = 0;       // of it, what the worker's connection has not taken
+  bool json_object_ = false;    // the body, as far as fields must be put into it
+  WorkerCall::BodyRest rest_;   // of the body
+  bool collecting_ = false;     // the rest goes into the request's body
+  size_t collected_bytes_ = 0;  // what it will have then; 0: not known
+  bool rest_flows_ = false;     // it goes to the worker: there is no other attempt
+  size_t rest_held_ = 0;        // of it, what the worker's connection has not taken
   std::unique_ptr<net::Shard::Timer> deadline_;
   std::unique_ptr<net::Shard::Timer> pause_;  // before an attempt, or in a queue
   std::unique_ptr<net::Shard::Timer> hedge_timer_;
