@@ -51,10 +51,11 @@ std::vector<ModelCard> UnitedCards(const WorkerSet& set) {
   std::map<std::string, ModelCard> united;
   for (const std::string& model : set.Models()) united[model].id = model;
   for (const WorkerPtr& worker : set.workers()) {
-    const std::vector<std::string> serves = worker->models();
+    std::vector<std::string> serves = worker->models();
+    std::sort(serves.begin(), serves.end());
     for (const ModelCard& card : worker->cards()) {
       // Its configuration may say that it serves others.
-      if (std::find(serves.begin(), serves.end(), card.id) == serves.end()) continue;
+      if (!std::binary_search(serves.begin(), serves.end(), card.id)) continue;
       ModelCard& one = united[card.id];
       one.id = card.id;
       if (one.root.empty()) one.root = card.root;
