@@ -93,6 +93,28 @@ class Upload final : public BodyReader {
   bool consumes_;
 };
 
+// Answers as soon as something of the rest comes, and goes with its exchange.
+class Hasty final : public BodyReader {
+ public:
+  Hasty(std::unique_ptr<Exchange> exchange, std::unique_ptr<Hasty>* self)
+      : exchange_(std::move(exchange)), self_(self) {
+    exchange_->ReadBody(*this);
+  }
+
+  void OnBodyBytes(std::string_view) override {
+    HttpResponse response;
+    response.status = 403;
+    exchange_->Respond(std::move(response));
+    self_->reset();
+  }
+  void OnBodyEnd() override { ADD_FAILURE(); }
+  void OnBodyRefused(const HttpError& error) override { ADD_FAILURE() << error.status; }
+
+ private:
+  const std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<Hasty>* const self_;
+};
+
 class OpenBody : public testing::Test {
  protected:
   void Serve(bool consumes = true, const std::function<void(ServerOptions&)>& change = {}) {
@@ -302,6 +324,33 @@ TEST_F(OpenBody, MayBeAnsweredBeforeItIsThere) {
   server_->OnShard([&] { upload("/b").Answer(403); });
   EXPECT_EQ(other.Wait(id).status, 403);
   EXPECT_EQ(other.Ask("POST", "/c", {}, "x").body, "1") << "the connection goes on";
+}
+
+TEST_F(OpenBody, MayBeAnsweredByItsReaderWhichGoesThen) {
+  std::unique_ptr<Hasty> hasty;  // the shard's
+  ServerOptions options;
+  options.check_head = [](HttpRequest&) {
+    HeadVerdict verdict;
+    verdict.whole_body_bytes = kWhole;
+    return verdict;
+  };
+  TestServer server(
+      [&hasty](std::unique_ptr<Exchange> exchange) {
+        hasty = std::make_unique<Hasty>(std::move(exchange), &hasty);
+      },
+      std::move(options));
+  const std::string body = LongBody(200000);
+  for (const std::string& sent : {Head(body.size()) + body, kChunkedHead + Chunked(body, 50000)}) {
+    TestClient client(server.port());
+    client.Send(sent);
+    EXPECT_THAT(client.ReadToEnd(), StartsWith("HTTP/1.1 403"));
+    server.OnShard([&] { EXPECT_EQ(hasty, nullptr); });
+  }
+  Http2TestClient other(server.port());
+  for (const bool ends : {true, false}) {
+    EXPECT_EQ(other.Wait(other.Send("POST", "/b", {}, body, ends)).status, 403);
+    server.OnShard([&] { EXPECT_EQ(hasty, nullptr); });
+  }
 }
 
 TEST_F(OpenBody, WhoseClientVanishesIsNotHeardOfAgain) {
