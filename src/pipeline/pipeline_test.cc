@@ -27,9 +27,9 @@ class Listener {
       changed_.notify_all();
     };
   }
-  // Everything to the end; false after five seconds.
+  // Everything to the end; false after a minute.
   bool Collect(Call& call) {
-    const auto deadline = std::chrono::steady_clock::now() + 5s;
+    const auto deadline = std::chrono::steady_clock::now() + 60s;
     while (std::chrono::steady_clock::now() < deadline) {
       Call::Taken taken = call.Take();
       for (Part& part : taken.parts) parts.push_back(std::move(part));
@@ -144,7 +144,7 @@ Request Text(std::string text, int parts = 1) {
 }
 
 bool Eventually(auto holds) {
-  for (int i = 0; i < 500 && !holds(); ++i) std::this_thread::sleep_for(10ms);
+  for (int i = 0; i < 6000 && !holds(); ++i) std::this_thread::sleep_for(10ms);
   return holds();
 }
 
