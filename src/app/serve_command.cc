@@ -75,7 +75,8 @@ void SayReady(const ServeOptions& options, const HttpService& service, ModelRegi
 int Serve(const ServeOptions& options, const sigset_t& signals, std::string* refused) {
   for (const ModelOptions& model : options.models) {
     if (const Status status = CheckBeforeLoading(model); !status.ok()) {
-      return Fail(MessageOf(status));
+      Fail(MessageOf(status));
+      return kUsageError;
     }
   }
   // The process is forked here, before there are threads.
@@ -98,7 +99,11 @@ int Serve(const ServeOptions& options, const sigset_t& signals, std::string* ref
         *refused = MessageOf(loader.status());
         return 0;
       }
-      if (!loader.status().ok()) return Fail(MessageOf(loader.status()));
+      if (!loader.status().ok()) {
+        const int failed = Fail(MessageOf(loader.status()));
+        // A file or folder that an option names is not there.
+        return loader.status().code() == StatusCode::kNotFound ? kUsageError : failed;
+      }
       ready = true;
       SayReady(options, **service, models);
     } else if (signal < 0 && errno == EAGAIN) {
