@@ -190,7 +190,8 @@ StatusOr<Json> FromOlderForm(const Json& tag) {
 StatusOr<std::string> RewriteStructuralTag(std::string_view text, const Vocabulary& vocabulary,
                                            const SchemaOptions& options) {
   PORTICO_ASSIGN_OR_RETURN(
-      Json tag, Json::Parse(text, Json::Limits{.max_depth = kMaxFormatDepth + options.max_depth}));
+      Json tag,
+      Json::Parse(text, Json::Limits{.max_depth = kMaxFormatDepth + options.max_json_depth()}));
   if (!tag.is_object()) return Invalid("it must be an object");
   Json format;
   if (const Json* const given = tag.Find("format")) {
