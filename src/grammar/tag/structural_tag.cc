@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "grammar/schema/pattern.h"
+#include "grammar/tag/ebnf_literals.h"
 #include "grammar/tag/styled_schema.h"
 #include "text/json.h"
 
@@ -40,6 +41,9 @@ class Rewriter {
     const std::string type = format->GetString("type");
     if (type == "json_schema") return Schema(format, where);
     if (type == "regex") return Regex(format, where);
+    if (type == "grammar" && HasNulInLiteral(format->GetString("grammar"))) {
+      return Invalid(where + "/grammar: its literals must not have NUL characters");
+    }
     for (auto& [key, value] : format->as_object()) {
       const std::string inside = where + "/" + key;
       // The library's texts end there.
