@@ -222,46 +222,6 @@ def test_a_cut_stream_ends_with_an_error_and_done(raw):
     assert len(worker.requests) == 1, "a stream that has begun is not sent again"
 
 
-@pytest.mark.parametrize("last,whole", [
-    (b"data: {\"a", False), (b"event: error\n", False), (b"data: 2", False),
-    (b"data: 2\n", True), (b"data: [DONE]", True), (b"", True),
-])
-def test_a_stream_that_its_connection_ends_within_an_event_is_cut_before_it(raw, last, whole):
-    """Half of an event went to the client, and neither an error nor [DONE] behind it."""
-    def say(connection, head, body):
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: 1\n\n" + last)
-        return False
-
-    worker, gateway = raw(say)
-    said = requests.post(gateway.url + "/v1/completions", json={"stream": True}, timeout=60)
-    if whole:
-        assert said.content == b"data: 1\n\n" + last
-        return
-    first, error, done, end = said.text.split("\n\n")
-    assert (first, done, end) == ("data: 1", "data: [DONE]", "")
-    assert json.loads(error.removeprefix("data: "))["error"]["code"] == "worker_lost"
-    assert len(worker.requests) == 1 and gateway.metric("portico_gateway_cut_streams_total") == 1
-
-
-def test_a_stream_that_ends_within_its_first_event_is_tried_again(raw):
-    answers = [b"data: {\"a", b"data: 1\n\ndata: [DONE]\n\n"]
-
-    def say(connection, head, body):
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + answers.pop(0))
-        return False
-
-    other = RawWorker(say)
-    try:
-        worker, gateway = raw(say, more=[other.url])
-        wait_until(lambda: all(known["is_healthy"] for known in
-                               requests.get(gateway.url + "/workers", timeout=60).json()["workers"]), gateway.output)
-        said = requests.post(gateway.url + "/v1/completions", json={"stream": True}, timeout=60)
-        assert events(said) == ["1", "[DONE]"]
-        assert (len(worker.requests), len(other.requests)) == (1, 1)
-    finally:
-        other.stop()
-
-
 def test_a_slow_client_holds_its_worker_up(raw):
     sent = [0]
 
@@ -384,6 +344,7 @@ def test_without_workers_the_reason_is_said_and_readiness_tells_the_truth(fleets
     fleet = fleets(1, *OFTEN)
     fleet.wait_healthy(1)
     assert requests.get(fleet.url + "/readiness", timeout=60).status_code == 200
+    assert [requests.post(fleet.url + path, timeout=60).status_code for path in ("/health", "/readiness", "/metrics")] == [405] * 3
     fleet.workers[0].kill()
     wait_until(lambda: requests.get(fleet.url + "/readiness", timeout=60).status_code == 503, "it is still ready")
     answer = fleet.chat()
