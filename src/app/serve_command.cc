@@ -71,6 +71,14 @@ void SayReady(const ServeOptions& options, const HttpService& service, ModelRegi
           service.port());
 }
 
+// A file or folder of a model is not there. What an engine that runs elsewhere leaves behind may come yet.
+bool NamesNothing(const ServeOptions& options, const Status& status) {
+  return status.code() == StatusCode::kNotFound &&
+         std::all_of(options.models.begin(), options.models.end(), [](const ModelOptions& model) {
+           return model.engine == "llama" || model.engine == "mock";
+         });
+}
+
 // `refused`: why the model cannot be served here, where the options have an answer to that.
 int Serve(const ServeOptions& options, const sigset_t& signals, std::string* refused) {
   for (const ModelOptions& model : options.models) {
@@ -101,8 +109,7 @@ int Serve(const ServeOptions& options, const sigset_t& signals, std::string* ref
       }
       if (!loader.status().ok()) {
         const int failed = Fail(MessageOf(loader.status()));
-        // A file or folder that an option names is not there.
-        return loader.status().code() == StatusCode::kNotFound ? kUsageError : failed;
+        return NamesNothing(options, loader.status()) ? kUsageError : failed;
       }
       ready = true;
       SayReady(options, **service, models);
