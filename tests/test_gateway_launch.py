@@ -85,9 +85,10 @@ def test_launch_reads_the_gateways_file_again(tmp_path):
                      "--router-dp-worker-base-port", str(free_port()))
     try:
         launch.wait_ready("/readiness")
-        file.write_text("policy: least_load\n")
+        file.write_text("policy: least_load\nrequest-timeout-secs: 77\n")
         launch.process.send_signal(signal.SIGHUP)
         wait_until(lambda: "policy least_load" in launch.output(), launch.output)
+        wait_until(lambda: "after a restart only: --router-request-timeout-secs\n" in launch.output(), launch.output)
         workers = requests.get(launch.url + "/workers", timeout=60).json()
         assert workers["stats"]["policy"] == "least_load"
         assert [worker["id"] for worker in workers["workers"]] == ["w1"], "the worker stays"
