@@ -344,6 +344,7 @@ def test_without_workers_the_reason_is_said_and_readiness_tells_the_truth(fleets
     fleet = fleets(1, *OFTEN)
     fleet.wait_healthy(1)
     assert requests.get(fleet.url + "/readiness", timeout=60).status_code == 200
+    assert [requests.post(fleet.url + path, timeout=60).status_code for path in ("/health", "/readiness", "/metrics")] == [405] * 3
     fleet.workers[0].kill()
     wait_until(lambda: requests.get(fleet.url + "/readiness", timeout=60).status_code == 503, "it is still ready")
     answer = fleet.chat()

@@ -51,6 +51,14 @@ def test_a_key_that_is_there_twice_is_refused(tmp_path):
         assert status == 1 and "twice" in said, (text, said)
 
 
+def test_a_second_document_of_a_file_is_refused(tmp_path):
+    """It was left out in silence."""
+    file = tmp_path / "fleet.yaml"
+    file.write_text("workers: [http://a:1]\n---\npolicy: cost\n")
+    status, said = run("check", str(file))
+    assert status == 1 and f"{file}:3: a second document begins here" in said
+
+
 def test_what_is_wrong_with_a_worker_of_the_file_is_named(tmp_path):
     file = tmp_path / "fleet.yaml"
     for field, wanted in (("max-requests: x", "max-requests"), ("max-requests: -1", "max-requests"),

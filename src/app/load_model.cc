@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/processors.h"
+#include "engine/llama/kv_type.h"
 #include "engine/llama/llama_engine.h"
 #include "engine/llama/model.h"
 #include "engine/llama/model_folder.h"
@@ -365,6 +366,12 @@ StatusOr<std::string> DemoModelPath() {
 }
 
 Status CheckBeforeLoading(const ModelOptions& options) {
+  if (options.engine == "llama") {
+    const Status known = llama::ParseKvType(options.kv_cache_dtype).status();
+    if (!known.ok()) {
+      return Error(known.code(), fmt::format("--kv-cache-dtype: {}", MessageOf(known)));
+    }
+  }
   if (options.chat_template.empty()) return OkStatus();
   StatusOr<std::string> given = GivenTemplate(options.chat_template);
   Status status = given.status();

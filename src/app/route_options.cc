@@ -10,6 +10,7 @@
 #include "app/read_file.h"
 #include "app/route_options_models.h"
 #include "app/route_options_table.h"
+#include "pipeline/yaml_value.h"
 
 namespace portico {
 namespace {
@@ -187,7 +188,7 @@ Status ApplyEntry(const std::string& key, const YAML::Node& value, RouteOptions*
 
 Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOptions* options) {
   try {
-    const YAML::Node root = YAML::Load(text);
+    const YAML::Node root = pipeline::LoadOneDocument(text);
     if (!root.IsMap() && !root.IsNull()) return Bad(file + ": it is not a mapping");
     std::set<std::string> seen;
     for (const auto& entry : root) {
@@ -210,7 +211,7 @@ Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOpt
 StatusOr<std::vector<router::WorkerSpec>> ReadWorkerList(const std::string& text,
                                                          const std::string& file) {
   try {
-    const YAML::Node root = YAML::Load(text);
+    const YAML::Node root = pipeline::LoadOneDocument(text);
     if (!root.IsSequence() && !root.IsNull()) return Bad(file + ": it is not a list of workers");
     std::vector<router::WorkerSpec> workers;
     for (const YAML::Node& node : root) {

@@ -106,6 +106,12 @@ Status WorkerProcesses::Start(Worker& worker) {
 
 Status WorkerProcesses::NoteDeath(Worker& worker, int status) {
   const TimePoint now = Clock::now();
+  const bool first = !std::exchange(worker.ended_before, true);
+  if (first && WIFEXITED(status) && WEXITSTATUS(status) == worker.command.usage_error) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("{} refuses its command line ({}); its message is above",
+                             worker.command.name, HowItEnded(status)));
+  }
   if (now - worker.started >= kSteady) worker.deaths = 0;
   ++worker.deaths;
   worker.pid = -1;

@@ -177,7 +177,7 @@ Status ApplyOverride(YAML::Node root, const std::string& path, const std::string
 
 StatusOr<YAML::Node> Load(const std::string& text, const YamlFile& file) {
   try {
-    YAML::Node root = YAML::Load(text);
+    YAML::Node root = LoadOneDocument(text);
     if (!root.IsMap()) return file.Bad(root, "a pipeline must be a mapping with `stages`");
     return root;
   } catch (const YAML::Exception& error) {

@@ -60,6 +60,8 @@ TEST(PipelineConfig, RefusesGraphsThatCannotWork) {
   EXPECT_THAT(WhyNot("stages:\n  - {name: a, factory_path: x, terminal: true}\n"
                      "  - {name: a, factory_path: x, terminal: true}\n"),
               HasSubstr("exists twice"));
+  EXPECT_THAT(WhyNot("stages: [{name: a, factory_path: x, terminal: true}]\n---\nstages: []\n"),
+              HasSubstr(":3: a second document begins here"));
 }
 
 TEST(PipelineConfig, ReadsProcessesAndReplicas) {

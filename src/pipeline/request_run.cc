@@ -410,8 +410,8 @@ void RequestRun::CheckTime(TimePoint now) {
     if (node.ended || node.run == nullptr) continue;
     const StageConfig& config = node.host->config();
     const bool works = node.working || node.input_ended || node.run->busy();
-    if (!HasRoom(i) || (node.input.empty() && !works)) {
-      node.moved = now;  // it waits for others
+    if (!HasRoom(i) || (node.input.empty() && !works) || node.run->loading()) {
+      node.moved = now;  // it waits for others, or for a file
     }
     if (config.timeout_s > 0 && listens && now - node.began > FromSeconds(config.timeout_s)) {
       gone = FailLocked(

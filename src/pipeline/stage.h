@@ -49,6 +49,8 @@ class StageRun {
   virtual bool Accepts() const { return true; }
   // Works on parts that OnPart() has taken.
   virtual bool busy() const { return false; }
+  // Loads what its work needs, which is progress however long it takes.
+  virtual bool loading() const { return false; }
   // The stages behind have room.
   virtual void OnRoom() {}
 };

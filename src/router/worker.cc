@@ -66,6 +66,7 @@ StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url) {
     if (!port.empty()) port.remove_prefix(1);
   } else {
     const size_t colon = place.rfind(':');
+    if (place.find(':') != colon) return Bad(url, "an IPv6 address stands in brackets");
     spec.host = std::string(place.substr(0, colon));
     if (colon != std::string_view::npos) port = place.substr(colon + 1);
   }

@@ -49,6 +49,20 @@ void CollectMarkers(const std::vector<std::string>& markers, const Tokenizer& to
   }
 }
 
+// All that marks calls of which one of `begins` is a part.
+std::vector<std::string> MarkersOfCalls(const std::vector<std::string>& begins) {
+  std::vector<std::string> markers;
+  for (const std::string& name : parser::ToolFamilyNames()) {
+    const parser::ToolFamily* family = parser::FindToolFamily(name);
+    const std::vector<std::string>& own = family->markers;
+    const bool begin = std::any_of(begins.begin(), begins.end(), [&own](const auto& one) {
+      return std::find(own.begin(), own.end(), one) != own.end();
+    });
+    if (begin) markers.insert(markers.end(), own.begin(), own.end());
+  }
+  return markers;
+}
+
 // Null where the form of its calls cannot be a constraint: the library writes the tags of a style as text, so they must
 // hold no special token.
 const parser::CallForm* FormOf(const parser::ToolFamily& family, const Tokenizer& tokenizer,
@@ -173,6 +187,10 @@ StatusOr<ModelOutputFormat> MakeOutputFormat(const OutputFormatSource& source,
     const auto* harmony = parser::FindToolFamily("gpt-oss");
     CollectMarkers(format.reasoning->harmony ? harmony->markers : format.reasoning->markers,
                    tokenizer, &format.markers);
+    // Calls that nobody reads are shown: what begins one because it ends reasoning, and so the rest.
+    if (format.tools == nullptr && !format.reasoning->calls.empty()) {
+      CollectMarkers(MarkersOfCalls(format.reasoning->calls), tokenizer, &format.markers);
+    }
   }
   format.marked_by_tokens = format.harmony() && HasHarmonyTokens(tokenizer);
   return format;

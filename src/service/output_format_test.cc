@@ -21,7 +21,8 @@ class OutputFormatTest : public testing::Test {
   OutputFormatTest() {
     std::string added;
     TokenId id = 1;
-    for (const char* text : {"<|im_end|>", "[CALL]", "[OTHER]", "<seed:tool_call>"}) {
+    for (const char* text : {"<|im_end|>", "[CALL]", "[OTHER]", "<seed:tool_call>", "<think>",
+                             "</think>", "<tool_call>", "</tool_call>"}) {
       added += fmt::format(
           R"({}{{"id":{},"content":"{}","special":true,"single_word":false,"lstrip":false,)"
           R"("rstrip":false,"normalized":false}})",
@@ -36,10 +37,11 @@ class OutputFormatTest : public testing::Test {
   }
 
   // The special tokens that reach the parsers.
-  std::vector<std::string> Markers(const std::string& tools, const Json& declared = Json()) const {
+  std::vector<std::string> Markers(const std::string& tools, const Json& declared = Json(),
+                                   const std::string& reasoning = "none") const {
     OutputFormatSource source;
     source.tool_call_parser = tools;
-    source.reasoning_parser = "none";
+    source.reasoning_parser = reasoning;
     const auto format = MakeOutputFormat(source, declared, *tokenizer_);
     EXPECT_TRUE(format.ok()) << format.status();
     std::vector<std::string> texts;
@@ -55,6 +57,13 @@ TEST_F(OutputFormatTest, OnlyTheTokensOfAFamilysTagsReachItsParser) {
   EXPECT_THAT(Markers("seed_oss"), UnorderedElementsAre("<seed:tool_call>"));
   EXPECT_THAT(Markers("minimax-m2"), IsEmpty());
   EXPECT_THAT(Markers("deepseekv32"), IsEmpty());
+}
+
+// The tag that ends reasoning was shown, that which ends the call was not.
+TEST_F(OutputFormatTest, CallsThatNobodyReadsAreShownWithBothTheirTags) {
+  EXPECT_THAT(Markers("none", Json(), "qwen3"),
+              UnorderedElementsAre("<think>", "</think>", "<tool_call>", "</tool_call>"));
+  EXPECT_THAT(Markers("none", Json(), "deepseek-r1"), UnorderedElementsAre("<think>", "</think>"));
 }
 
 // A delimiter of one character made every token that holds it a part of the format: hidden ones were shown.

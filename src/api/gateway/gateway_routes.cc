@@ -191,10 +191,14 @@ void EngineMetrics(ExchangePtr exchange, router::GatewayShard& shard) {
 }
 
 // Probes and metrics are open to all.
+bool IsProbe(std::string_view path) {
+  constexpr std::string_view kProbes[] = {"/health",    "/liveness", "/ping",
+                                          "/readiness", "/ready",    "/metrics"};
+  return IsOneOf(path, kProbes);
+}
+
 bool IsOpen(const net::HttpRequest& request) {
-  constexpr std::string_view kOpen[] = {"/health",    "/liveness", "/ping",
-                                        "/readiness", "/ready",    "/metrics"};
-  return (request.method == "GET" || request.method == "HEAD") && IsOneOf(request.path, kOpen);
+  return (request.method == "GET" || request.method == "HEAD") && IsProbe(request.path);
 }
 
 // False if the path is none of them.
@@ -285,6 +289,7 @@ void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::Gate
       return Loads(*exchange, context);
     }
   }
+  if (IsProbe(path)) return GatewayError(*exchange, 405, "use GET");
   if (PassesOn(path)) return router::ProxyCall::Start(shard, std::move(exchange));
   GatewayError(*exchange, 404, "Unknown path: " + request.method + " " + path);
 }

@@ -67,8 +67,9 @@ Status RefuseChatOnly(std::string_view name, Element value, CompletionDraft*) {
   IsRefusedField(kChatOnly, name, value, &status);
   return status.ok()
              ? status
-             : InvalidArgument(
-                   name, fmt::format("{} is a field of chat completions: leave it out", name));
+             : InvalidArgument(name, fmt::format("{} is a field of {}: leave it out", name,
+                                                 name == "require_reasoning" ? "/generate"
+                                                                             : "chat completions"));
 }
 
 constexpr FieldReader<CompletionDraft> kCompletion[] = {

@@ -54,8 +54,12 @@ TEST(StructuralTag, TextsWithNulAreRefused) {
   EXPECT_TRUE(Refuses(R"({"type":"const_string","value":"a\u0000b"})", "NUL"));
   EXPECT_TRUE(
       Refuses(R"({"type":"tag","begin":"\u0000","end":"","content":{"type":"any_text"}})", "NUL"));
-  const auto choice = CompiledForTest({GrammarKind::kChoice, R"(["a\u0000b"])"});
-  EXPECT_EQ(choice.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Refuses(R"({"type":"grammar","grammar":"root ::= \"\\x00\""})", "NUL"));
+  for (const GrammarText& text : {GrammarText{GrammarKind::kChoice, R"(["a\u0000b"])"},
+                                  GrammarText{GrammarKind::kEbnf, R"(root ::= "a\x00")"}}) {
+    EXPECT_EQ(CompiledForTest(text).status().code(), StatusCode::kInvalidArgument) << text.text;
+  }
+  EXPECT_TRUE(CompiledForTest({GrammarKind::kEbnf, R"(root ::= [^\x00-\x1f])"}).ok());
 }
 
 std::string Styled(const std::string& property, const std::string& more = "") {

@@ -97,7 +97,16 @@ std::string_view NumberOf(std::string_view text) {
   return text.substr(0, end);
 }
 
-// "5 euros" of the "€5" that `text` begins with, and its length there; 0 if it is none.
+// "–10" of a range, or "-10" where no date goes on behind it: the length of the dash; 0 if `text` begins with none.
+size_t DashOfRange(std::string_view text) {
+  const size_t dash = text.starts_with(kEnDash) ? kEnDash.size() : text.starts_with('-') ? 1 : 0;
+  if (dash == 0) return 0;
+  const std::string_view number = NumberOf(text.substr(dash));
+  const std::string_view rest = text.substr(dash + number.size());
+  return number.empty() || rest.starts_with('-') || rest.starts_with(kEnDash) ? 0 : dash;
+}
+
+// "5 euros" of the "€5" that `text` begins with, "5 to 10 euros" of "€5–10", and the length there; 0 if it is none.
 size_t AppendAmount(std::string_view text, std::string* out) {
   const Currency* currency = FindSign(kCurrencies, text);
   if (currency == nullptr) return 0;
@@ -106,9 +115,17 @@ size_t AppendAmount(std::string_view text, std::string* out) {
   const std::string_view number = NumberOf(text.substr(length));
   if (number.empty()) return 0;
   *out += number;
+  length += number.size();
+  const size_t dash = DashOfRange(text.substr(length));
+  if (dash > 0) {
+    const std::string_view last = NumberOf(text.substr(length + dash));
+    *out += " to ";
+    *out += last;
+    length += dash + last.size();
+  }
   *out += ' ';
-  *out += number == "1" ? currency->one : currency->many;
-  return length + number.size();
+  *out += number == "1" && dash == 0 ? currency->one : currency->many;
+  return length;
 }
 
 // Of superscripts behind a number, a letter or a bracket; alone they are notes, and with the sign
@@ -141,10 +158,24 @@ size_t AppendPower(std::string_view text, std::string* out) {
   return length;
 }
 
+// A number of at most three digits and a space: "1 ½" is one and a half, "1999 ½" may be a year.
+bool EndsWithCount(std::string_view text) {
+  if (!text.ends_with(' ')) return false;
+  text.remove_suffix(1);
+  size_t digits = 0;
+  while (digits < text.size() && digits <= 3 &&
+         absl::ascii_isdigit(static_cast<unsigned char>(text[text.size() - 1 - digits]))) {
+    ++digits;
+  }
+  if (digits == 0 || digits > 3) return false;
+  text.remove_suffix(digits);
+  return text.empty() || text.ends_with(' ');
+}
+
 size_t AppendFraction(std::string_view text, std::string* out) {
   const Sign* fraction = FindSign(kFractions, text);
   if (fraction == nullptr) return 0;
-  *out += EndsWithDigit(*out) ? " and " : " ";
+  *out += EndsWithDigit(*out) ? " and " : EndsWithCount(*out) ? "and " : " ";
   *out += fraction->spoken;
   return fraction->sign.size();
 }

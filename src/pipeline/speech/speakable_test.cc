@@ -42,6 +42,13 @@ TEST(Speakable, ReadsSignsBesideNumbersAsTheyAreSaid) {
                  "5 million"),
             "1200 euros or 5 million yen");
   EXPECT_EQ(Said("a few \xE2\x82\xAC"), "a few euros");
+  EXPECT_EQ(Said("1 \xC2\xBD cups, in 1999 \xC2\xBD of all"),
+            "1 and one half cups, in 1999 one half of all");
+  EXPECT_EQ(Said("\xE2\x82\xAC"
+                 "5\xE2\x80\x93"
+                 "10, \xC2\xA3"
+                 "1-2 million"),
+            "5 to 10 euros, 1 to 2 million pounds");
   EXPECT_EQ(Said("1939\xE2\x80\x93"
                  "1945"),
             "1939 to 1945");

@@ -51,6 +51,7 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   gateway_.metrics().first_seconds.Observe(Seconds(call.first_at() - started_));
   const bool encoded = !head.Header("content-encoding").empty();
   const int64_t length = head.length;
+  may_be_cut_ = head.to_end;
   const Worker& worker = call.worker();
   response_ = MakeResponseHead(head, worker);
   response_.headers.emplace_back("x-request-id", request_id_);
@@ -188,6 +189,10 @@ void ProxyCall::OnDone(WorkerCall& call) {
     call.End(Verdict::kGood);
     prefill_.reset();
     return;
+  }
+  if (mode_ == Mode::kEvents && may_be_cut_ && !frames_.done() && frames_.half()) {
+    call.NoteFailed();
+    return OnFailed(call, net::CallFailure::kLost, "its connection ended within an event");
   }
   const bool bad = status_ == 500 || status_ == 502 || status_ == 504;
   call.End(bad ? Verdict::kBad : IsBusy(status_) ? Verdict::kNothing : Verdict::kGood);

@@ -169,6 +169,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   int status_ = 0;
   net::HttpResponse response_;
   SseFrames frames_;
+  bool may_be_cut_ = false;  // its end is that of the worker's connection
   size_t answer_bytes_ = 0;
   TimePoint written_at_;
   bool streaming_ = false;

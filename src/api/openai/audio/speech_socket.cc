@@ -83,7 +83,9 @@ class SpeechSocket final : public Call {
     const auto bad = [](std::string why) { return InvalidArgument("type", std::move(why)); };
     if (kind != net::WsMessage::kText) return Fail(bad("only text frames are read"));
     auto message = Json::Parse(data);
-    if (!message.ok() || !message->is_object()) return Fail(bad("a message must be JSON"));
+    if (!message.ok() || !message->is_object()) {
+      return Fail(bad("a message must be a JSON object"));
+    }
     const std::string type = message->GetString("type");
     if (!configured_) {
       if (type != "session.config") return Fail(bad("the first message must be session.config"));
