@@ -382,13 +382,17 @@ void ProxyCall::DropCalls() {
   call_.reset();
 }
 
-bool ProxyCall::Recover(Worker& failed) {
+void ProxyCall::ForgetAnswer() {
   DropCalls();
   keep_alive_.reset();
   mode_ = Mode::kNone;
   response_ = {};
   frames_ = {};
   answer_bytes_ = 0;
+}
+
+bool ProxyCall::Recover(Worker& failed) {
+  ForgetAnswer();
   if (!TryAgain(OthersAvailable(failed))) return false;
   failed.NoteRetry();
   return true;
