@@ -144,6 +144,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   ProxyEvents events_;
   std::shared_ptr<const std::string> body_;
   bool json_object_ = false;    // the body, as far as fields must be put into it
+  int64_t rooms_ = 1;           // of a pair: how many answers its workers make
   WorkerCall::BodyRest rest_;   // of the body
   bool collecting_ = false;     // the rest goes into the request's body
   size_t collected_bytes_ = 0;  // what it will have then; 0: not known
