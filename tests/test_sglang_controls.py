@@ -348,5 +348,9 @@ def test_a_half_of_a_pair_is_told_where_the_other_waits(start):
     assert chat.status_code == 200, chat.text
     for room in (100, 101, 102, 103, 200, 201):
         wait_until(lambda: f"pair 10.0.0.1 8998 {room}\n" in server.output(), f"nobody waits in room {room}")
-    two = post(server, "/v1/completions", prompt=["one", "two"], max_tokens=1, **pair, bootstrap_room=300)
-    assert two.status_code == 400 and two.json()["error"]["param"] == "bootstrap_room"
+    two = post(server, "/v1/completions", prompt=["one", "two"], max_tokens=1, n=2, **pair, bootstrap_room=300)
+    assert two.status_code == 200, two.text
+    for room in range(300, 304):
+        wait_until(lambda: f"pair 10.0.0.1 8998 {room}\n" in server.output(), f"nobody waits in room {room}")
+    large = post(server, "/v1/completions", prompt=["one", "two"], max_tokens=1, **pair, bootstrap_room=2**63 - 1)
+    assert large.status_code == 400 and large.json()["error"]["param"] == "bootstrap_room"

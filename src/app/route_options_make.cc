@@ -57,9 +57,12 @@ Status AddPairs(const RouteOptions& options, std::vector<router::WorkerSpec>* sp
       return BadOption(fmt::format("worker {}: {} workers need --pd-disaggregation", spec.url,
                                    RoleName(spec.role)));
     }
-    if (!regular && spec.protocol != router::Protocol::kHttp) {
-      return BadOption(fmt::format("worker {}: {} workers must be http or https", spec.url,
-                                   RoleName(spec.role)));
+    if (regular) continue;
+    PORTICO_RETURN_IF_ERROR(router::CheckPairWorker(spec, options.dp_aware));
+    if (!router::MakePairs(specs->front(), spec)) {
+      return BadOption(fmt::format(
+          "workers {} and {}: prefill and decode workers are either all of HTTP or all of gRPC",
+          specs->front().url, spec.url));
     }
   }
   return OkStatus();

@@ -124,13 +124,7 @@ Status Gateway::CheckRole(const WorkerSpec& spec) const {
                                 : "prefill and decode workers need --pd-disaggregation",
                  "worker_type");
   }
-  if (options_.pairs && spec.protocol != Protocol::kHttp) {
-    return Error(
-        StatusCode::kInvalidArgument,
-        fmt::format("worker `{}`: prefill and decode workers must be http or https", spec.url),
-        "url");
-  }
-  return OkStatus();
+  return options_.pairs ? CheckPairWorker(spec, options_.dp_aware) : OkStatus();
 }
 
 void Gateway::NoteAdded(const Worker& worker) {

@@ -82,6 +82,21 @@ StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url) {
   return spec;
 }
 
+Status CheckPairWorker(const WorkerSpec& spec, bool dp_aware) {
+  const auto refuse = [&](std::string_view why) {
+    return InvalidArgument(
+        "url", fmt::format("worker {}: {} workers {}", spec.url, RoleName(spec.role), why));
+  };
+  if (spec.protocol == Protocol::kUnknown) {
+    return refuse("need a scheme: http://, https://, grpc:// or grpcs://");
+  }
+  // How decode would learn which rank has the cache of each of several prompts.
+  if (spec.protocol == Protocol::kGrpc && dp_aware) {
+    return refuse("of gRPC have no field for the rank: --dp-aware is for those of HTTP");
+  }
+  return OkStatus();
+}
+
 std::string_view ProtocolName(Protocol protocol) {
   switch (protocol) {
     case Protocol::kHttp:

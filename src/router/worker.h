@@ -62,7 +62,16 @@ inline bool SameServer(const WorkerSpec& a, const WorkerSpec& b) {
   return a.dp_rank >= 0 && b.dp_rank >= 0 && ServerUrl(a) == ServerUrl(b);
 }
 
+// Whether they can be in one fleet of prefill and decode workers: any two of it make a pair.
+inline bool MakePairs(const WorkerSpec& a, const WorkerSpec& b) {
+  return a.role == Role::kRegular || b.role == Role::kRegular || a.protocol == b.protocol;
+}
+// Whether a worker of this gateway can be half of a pair, but for that: INVALID_ARGUMENT with the field if not.
+Status CheckPairWorker(const WorkerSpec& spec, bool dp_aware);
+
 inline constexpr int64_t kMaxWorkerRequests = int64_t{1} << 53;
+// The most answers that one request can ask of a worker that takes tokens, over all its prompts.
+inline constexpr int64_t kMaxPairRooms = 4096;
 
 // Whether a key can be sent in a header: printable ASCII, nothing that ends a line.
 bool IsHeaderKey(std::string_view key);

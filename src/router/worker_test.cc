@@ -30,6 +30,18 @@ TEST(ParseWorkerUrlTest, RefusesWhatIsNoPlaceOfAWorker) {
   }
 }
 
+TEST(WorkerTest, HalvesOfPairsHaveASchemeAndRanksOnlyOverHttp) {
+  const auto refused = [](const char* url, bool dp_aware) {
+    WorkerSpec spec = *ParseWorkerUrl(url);
+    spec.role = Role::kDecode;
+    return FieldOf(CheckPairWorker(spec, dp_aware));
+  };
+  EXPECT_EQ(refused("http://a:1", true), "");
+  EXPECT_EQ(refused("grpc://a:1", false), "");
+  EXPECT_EQ(refused("grpcs://a:1", true), "url");
+  EXPECT_EQ(refused("a:1", false), "url");
+}
+
 TEST(WorkerTest, HasANumberOfItsOwn) {
   const Worker a(*ParseWorkerUrl("http://a:1"));
   const Worker b(*ParseWorkerUrl("http://a:1"));

@@ -83,6 +83,24 @@ router::TokenWorkers::Facts FactsOf(const ServingModel& model) {
           .ranks = info.can.data_parallel_ranks};
 }
 
+// Whether the worker can be what it is configured as: half of a pair.
+Status CheckHalf(const router::Worker& worker, const TokenWire& wire,
+                 const TokenWorkerFacts& facts) {
+  const std::string_view role = RoleName(worker.spec().role);
+  if (!wire.takes_pairs()) {
+    return Error(StatusCode::kFailedPrecondition,
+                 fmt::format("it speaks {}, which has no place for what a {} worker must know: "
+                             "sglang.grpc.scheduler has",
+                             wire.service(), role));
+  }
+  const std::string& mode = facts.disaggregation_mode;
+  if (mode.empty() || mode == role) return OkStatus();
+  return Error(
+      StatusCode::kFailedPrecondition,
+      fmt::format("it is configured as {} worker, but runs with --disaggregation-mode {:.32}", role,
+                  mode));
+}
+
 }  // namespace
 
 TokenFronts::TokenFronts(TokenFrontsOptions options)
@@ -121,6 +139,7 @@ StatusOr<TokenFronts::FrontPtr> TokenFronts::MakeFront(const router::WorkerPtr& 
   }
   // One of a server with a single rank need not be named, and not every worker takes it.
   if (spec.dp_size > 1) engine.data_parallel_rank = spec.dp_rank;
+  engine.half_of_pair = spec.role != router::Role::kRegular;
   engine.api_key = spec.api_key.empty() ? options_.api_key : spec.api_key;
   engine.request_timeout = options_.request_timeout;
   engine.shards = options_.shards;
@@ -189,6 +208,11 @@ std::string TokenFronts::LocalTexts(const ModelOptions& model, const TokenWorker
 }
 
 void TokenFronts::OnFacts(const VisitPtr& visit) {
+  if (visit->worker->spec().role != router::Role::kRegular) {
+    const Status half = CheckHalf(*visit->worker, visit->front->engine().wire(), visit->facts);
+    if (!half.ok()) return visit->done(half);
+    visit->facts.info.can.disaggregation = true;
+  }
   {
     const MutexLock lock(&mutex_);
     const auto found = fronts_.find(visit->worker->number());

@@ -19,6 +19,13 @@ inline int32_t RankCount(double said) {
   return said >= 1 && said <= kMaxRanks ? static_cast<int32_t>(said) : 1;
 }
 
+// For protocols without fields by which a prefill and a decode worker find each other.
+inline Status RefusePair(const RequestExtras* extras) {
+  if (extras == nullptr || !extras->bootstrap_room) return OkStatus();
+  return InvalidArgument("bootstrap_room",
+                         "bootstrap_room: this model's workers do not work in pairs");
+}
+
 template <typename TopLogProbs>
 void ReadTop(const TopLogProbs& top, PositionLogprobs* position) {
   const int size = std::min(top.values_size(), top.token_ids_size());

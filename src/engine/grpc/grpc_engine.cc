@@ -86,6 +86,7 @@ void GrpcEngine::Begin(const TokenWire& wire, GenerateRequest request, std::stri
                               info_.eos_token_ids.end());
   }
   stream.vocab_size = info_.vocab_size;
+  stream.abort_fails = options_.half_of_pair;
   auto& made = lane.streams[id];
   made = std::make_unique<Stream>(*this, lane, std::move(stream));
   made->Start(lane.channel, shard,

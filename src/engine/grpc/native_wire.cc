@@ -97,6 +97,7 @@ Status NativeWire::EncodeGenerate(const GenerateRequest& request, const std::str
         "token_ids_logprob",
         "token_ids_logprob: this model's workers give no log-probabilities by id");
   }
+  PORTICO_RETURN_IF_ERROR(RefusePair(request.extras.get()));
   google::protobuf::Arena arena;
   auto& message = *google::protobuf::Arena::CreateMessage<native_pb::GenerateRequest>(&arena);
   message.mutable_input_ids()->Add(request.prompt->begin(), request.prompt->end());

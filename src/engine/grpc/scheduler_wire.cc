@@ -3,6 +3,7 @@
 #include <google/protobuf/arena.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "engine/grpc/control_codec.h"
@@ -95,6 +96,26 @@ Status FillConstraint(const Constraint& constraint, pb::SamplingParams* out) {
   return OkStatus();
 }
 
+// Where the other half of a pair waits.
+Status FillPair(const GenerateRequest& request, pb::GenerateRequest* out) {
+  const RequestExtras& extras = *request.extras;
+  if (!extras.bootstrap_room) {
+    if (extras.bootstrap_host.empty() && !extras.bootstrap_port) return OkStatus();
+    return InvalidArgument("bootstrap_room", "bootstrap_room is required with bootstrap_host");
+  }
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const int64_t behind = int64_t{request.choice} * extras.bootstrap_room_step;
+  if (*extras.bootstrap_room > kMost - behind) {
+    return InvalidArgument("bootstrap_room",
+                           "bootstrap_room: this model's workers take rooms of 31 bits");
+  }
+  pb::DisaggregatedParams& pair = *out->mutable_disaggregated_params();
+  pair.set_bootstrap_host(extras.bootstrap_host);
+  pair.set_bootstrap_port(extras.bootstrap_port.value_or(0));  // 0: the worker's own
+  pair.set_bootstrap_room(static_cast<int32_t>(*extras.bootstrap_room + behind));
+  return OkStatus();
+}
+
 }  // namespace
 
 Status SchedulerWire::EncodeGenerate(const GenerateRequest& request, const std::string& request_id,
@@ -122,6 +143,7 @@ Status SchedulerWire::EncodeGenerate(const GenerateRequest& request, const std::
   message.set_logprob_start_len(request.prompt_logprobs_start);
   message.set_top_logprobs_num(request.top_logprobs);
   message.set_stream(true);
+  if (request.extras != nullptr) PORTICO_RETURN_IF_ERROR(FillPair(request, &message));
   const int32_t rank =
       request.extras == nullptr ? kAnyRank : request.extras->data_parallel_rank.value_or(kAnyRank);
   if (rank > 0) message.set_data_parallel_rank(rank);
@@ -205,6 +227,9 @@ Status SchedulerWire::DecodeServerInfo(std::string_view bytes, TokenWorkerFacts*
   const auto& args = response.server_args().fields();
   if (const auto size = args.find("dp_size"); size != args.end()) {
     facts->info.can.data_parallel_ranks = RankCount(size->second.number_value());
+  }
+  if (const auto mode = args.find("disaggregation_mode"); mode != args.end()) {
+    facts->disaggregation_mode = mode->second.string_value();
   }
   return OkStatus();
 }

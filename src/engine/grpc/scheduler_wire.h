@@ -8,6 +8,7 @@ namespace portico {
 class SchedulerWire final : public TokenWire {
  public:
   std::string_view service() const override { return "sglang.grpc.scheduler.SglangScheduler"; }
+  bool takes_pairs() const override { return true; }
   Status EncodeGenerate(const GenerateRequest& request, const std::string& request_id,
                         std::string* bytes) const override;
   Status DecodeGenerate(std::string_view bytes, StreamProgress* progress,

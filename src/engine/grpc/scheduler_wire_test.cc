@@ -61,6 +61,60 @@ TEST(SchedulerWireTest, NamesARankEvenIfItIsTheFirst) {
   }
 }
 
+TEST(SchedulerWireTest, EachChoiceOfAPairsRequestHasARoomOfItsOwn) {
+  GenerateRequest request = Request();
+  auto extras = std::make_shared<RequestExtras>();
+  extras->bootstrap_host = "10.0.0.1";
+  extras->bootstrap_port = 8998;
+  extras->bootstrap_room = 7;
+  extras->bootstrap_room_step = 3;
+  request.extras = extras;
+  for (request.choice = 0; request.choice < 2; ++request.choice) {
+    std::string bytes;
+    ASSERT_TRUE(SchedulerWire().EncodeGenerate(request, "r", &bytes).ok());
+    pb::GenerateRequest message;
+    ASSERT_TRUE(message.ParseFromString(bytes));
+    EXPECT_EQ(message.disaggregated_params().bootstrap_host(), "10.0.0.1");
+    EXPECT_EQ(message.disaggregated_params().bootstrap_port(), 8998);
+    EXPECT_EQ(message.disaggregated_params().bootstrap_room(), 7 + 3 * request.choice);
+  }
+  request.extras = nullptr;
+  std::string bytes;
+  ASSERT_TRUE(SchedulerWire().EncodeGenerate(request, "r", &bytes).ok());
+  pb::GenerateRequest plain;
+  ASSERT_TRUE(plain.ParseFromString(bytes));
+  EXPECT_FALSE(plain.has_disaggregated_params());
+}
+
+TEST(SchedulerWireTest, ARoomThatTheProtocolHasNoBitsForIsRefused) {
+  // Cut to 32 bits it could be another request's.
+  GenerateRequest request = Request();
+  const auto refused = [&](std::optional<int64_t> room, int32_t choice) {
+    auto extras = std::make_shared<RequestExtras>();
+    extras->bootstrap_host = "10.0.0.1";
+    extras->bootstrap_room = room;
+    request.extras = std::move(extras);
+    request.choice = choice;
+    std::string bytes;
+    return FieldOf(SchedulerWire().EncodeGenerate(request, "r", &bytes));
+  };
+  EXPECT_EQ(refused(INT32_MAX, 0), "");
+  EXPECT_EQ(refused(INT32_MAX, 1), "bootstrap_room");
+  EXPECT_EQ(refused(INT64_MAX, 1), "bootstrap_room");
+  EXPECT_EQ(refused(std::nullopt, 0), "bootstrap_room");
+}
+
+TEST(SchedulerWireTest, ReadsWhichHalfOfAPairAServerIs) {
+  pb::GetServerInfoResponse info;
+  TokenWorkerFacts facts;
+  ASSERT_TRUE(SchedulerWire().DecodeServerInfo(info.SerializeAsString(), &facts).ok());
+  EXPECT_EQ(facts.disaggregation_mode, "");
+  (*info.mutable_server_args()->mutable_fields())["disaggregation_mode"].set_string_value(
+      "prefill");
+  ASSERT_TRUE(SchedulerWire().DecodeServerInfo(info.SerializeAsString(), &facts).ok());
+  EXPECT_EQ(facts.disaggregation_mode, "prefill");
+}
+
 TEST(SchedulerWireTest, ReadsTheRanksAndTheLoadOfEach) {
   pb::GetServerInfoResponse info;
   TokenWorkerFacts facts;

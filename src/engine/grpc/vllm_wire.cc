@@ -107,6 +107,7 @@ Status VllmWire::EncodeGenerate(const GenerateRequest& request, const std::strin
         "token_ids_logprob",
         "token_ids_logprob: this model's workers give no log-probabilities by id");
   }
+  PORTICO_RETURN_IF_ERROR(RefusePair(request.extras.get()));
   google::protobuf::Arena arena;
   auto& message = *google::protobuf::Arena::CreateMessage<vllm_pb::GenerateRequest>(&arena);
   message.set_request_id(request_id);

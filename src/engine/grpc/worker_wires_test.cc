@@ -77,6 +77,17 @@ TEST(WorkerWiresTest, ARequestNamesItsRank) {
   EXPECT_EQ(NativeWire().DecodeLoads(loads.SerializeAsString(), -1)->running, 8);
 }
 
+TEST(WorkerWiresTest, ARequestForAPairIsRefusedWhereItsRoomCannotBeSaid) {
+  GenerateRequest request = SomeRequest();
+  auto extras = std::make_shared<RequestExtras>();
+  extras->bootstrap_room = 7;
+  request.extras = std::move(extras);
+  std::string bytes;
+  EXPECT_EQ(FieldOf(VllmWire().EncodeGenerate(request, "r", &bytes)), "bootstrap_room");
+  EXPECT_EQ(FieldOf(NativeWire().EncodeGenerate(request, "r", &bytes)), "bootstrap_room");
+  EXPECT_FALSE(VllmWire().takes_pairs() || NativeWire().takes_pairs());
+}
+
 TEST(WorkerWiresTest, TokensSoFarAndNewTokensAreToldApartByTheirCount) {
   for (const bool cumulative : {true, false}) {
     const NativeWire wire;

@@ -116,6 +116,9 @@ class Exchange {
   // What is answered from now on is the rest of something that was aborted on request. Protocols
   // that have a status for that end with it.
   virtual void NoteAbort() {}
+  // A stream that has started fails: what follows in it says so. `instead` is what would have been answered had it not
+  // started. For who can still answer otherwise.
+  virtual void NoteFailure(HttpResponse instead) { static_cast<void>(instead); }
   // Drops the connection (or stream) without completing the answer.
   virtual void Cut() = 0;
 

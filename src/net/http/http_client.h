@@ -25,6 +25,8 @@ class HttpCallEvents {
   virtual void OnHead(ResponseHead& head) = 0;
   // Of a call that this process answers itself (Exchange::NotePrompt()). May not destroy the call.
   virtual void OnPrompt(std::span<const int32_t> tokens) { static_cast<void>(tokens); }
+  // Likewise (Exchange::NoteFailure()): the stream's events that follow are those of a failure.
+  virtual void OnStreamFailure(HttpResponse& instead) { static_cast<void>(instead); }
   // Not empty; valid during the call.
   virtual void OnBody(std::string_view bytes) = 0;
   // The last call: the answer is whole, or there will be no more of it. `why` may name the server's

@@ -20,6 +20,8 @@ bool IsEventStream(std::string_view content_type) {
 
 bool IsBusy(int status) { return status == 429 || status == 503; }
 
+bool IsServerError(int status) { return status == 500 || status == 502 || status == 504; }
+
 // Statuses after which another worker may do better (sglang-router's list).
 bool IsRetryable(int status) {
   return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 ||
@@ -29,7 +31,7 @@ bool IsRetryable(int status) {
 }  // namespace
 
 void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
-  if (&call == prefill_.get() && !OnPrefillHead(head)) return;
+  if (&call == prefill_.get() && !OnPrefillStatus(head.status)) return;
   hedge_timer_.reset();
   if (hedge_ != nullptr) {
     if (IsRetryable(head.status)) {
@@ -52,15 +54,7 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   const bool encoded = !head.Header("content-encoding").empty();
   const int64_t length = head.length;
   may_be_cut_ = head.to_end;
-  const Worker& worker = call.worker();
-  response_ = MakeResponseHead(head, worker);
-  response_.headers.emplace_back("x-request-id", request_id_);
-  if (gateway_.options().show_workers) {
-    response_.headers.emplace_back("x-portico-worker", worker.id());
-    if (!prefill_id_.empty()) {
-      response_.headers.emplace_back("x-portico-prefill-worker", prefill_id_);
-    }
-  }
+  TakeHead(call.worker(), head);
   if (IsEventStream(response_.content_type)) {
     mode_ = encoded ? Mode::kBytes : Mode::kEvents;
     written_at_ = call.first_at();
@@ -71,11 +65,21 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   }
 }
 
-bool ProxyCall::OnPrefillHead(const net::ResponseHead& head) {
+void ProxyCall::TakeHead(const Worker& worker, net::ResponseHead& head) {
+  response_ = MakeResponseHead(head, worker);
+  response_.headers.emplace_back("x-request-id", request_id_);
+  if (!gateway_.options().show_workers) return;
+  response_.headers.emplace_back("x-portico-worker", worker.id());
+  if (!prefill_id_.empty()) {
+    response_.headers.emplace_back("x-portico-prefill-worker", prefill_id_);
+  }
+}
+
+bool ProxyCall::OnPrefillStatus(int status) {
   // An answer that the decode worker gives has the prefill behind it.
-  if (head.status < 400 || answer_bytes_ > 0 || mode_ == Mode::kWhole) return false;
+  if (status < 400 || answer_bytes_ > 0 || mode_ == Mode::kWhole) return false;
   if (streaming_) {  // of comments
-    CutStream("The prefill worker refuses the request.", "worker_failed");
+    CutStream("The prefill worker has failed the request.", "worker_failed");
     return false;
   }
   call_ = std::move(prefill_);
@@ -108,12 +112,41 @@ bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
   const Duration wait = RetryAfter(head.Header("retry-after"));
   if (!busy || wait == Duration::zero() || wait > kLongestWait) return false;
   call.End(verdict);
-  DropCalls();
+  ForgetAnswer();
   tried_.clear();
   gateway_.metrics().retries.Add();
   worker.NoteRetry();
   pause_ = shard_.shard().After(wait, [this] { Attempt(); });
   return true;
+}
+
+void ProxyCall::OnStreamFailure(WorkerCall& call, net::HttpResponse& instead) {
+  const bool prefill = &call == prefill_.get();
+  if (prefill) {
+    if (!OnPrefillStatus(instead.status)) return;
+    worker_id_ = call.worker().id();
+    reason_ = call.reason();
+    events_ = call.profile();
+  } else if (streaming_ || answer_bytes_ > 0) {
+    prefill_.reset();
+    return;  // the client is told by the stream's own events
+  }
+  const int begun = std::exchange(status_, instead.status);
+  net::ResponseHead head;
+  head.status = instead.status;
+  head.headers = std::move(instead.headers);
+  if (IsRetryable(status_) && RetryStatus(call, head)) return;
+  if (!prefill) {
+    prefill_.reset();
+    status_ = begun;
+    return;
+  }
+  TakeHead(call.worker(), head);
+  response_.content_type = std::move(instead.content_type);
+  response_.body = std::move(instead.body);
+  call.End(IsServerError(status_) ? Verdict::kBad : Verdict::kNothing);
+  exchange_->Respond(std::move(response_));
+  Finish(status_);
 }
 
 void ProxyCall::OnBody(WorkerCall& call, std::string_view bytes) {
@@ -194,8 +227,9 @@ void ProxyCall::OnDone(WorkerCall& call) {
     call.NoteFailed();
     return OnFailed(call, net::CallFailure::kLost, "its connection ended within an event");
   }
-  const bool bad = status_ == 500 || status_ == 502 || status_ == 504;
-  call.End(bad ? Verdict::kBad : IsBusy(status_) ? Verdict::kNothing : Verdict::kGood);
+  call.End(IsServerError(status_) ? Verdict::kBad
+           : IsBusy(status_)      ? Verdict::kNothing
+                                  : Verdict::kGood);
   call_.reset();
   if (prefill_ != nullptr) WorkerCall::LetFinish(std::move(prefill_));
   if (mode_ == Mode::kEvents) Relay(frames_.rest());

@@ -123,7 +123,8 @@ bool ProxyCall::ReadFacts() {
           .rid = request_id_,
           .prompt_tokens = std::max<int64_t>(1, tokens)};
   if (pair_ || (options.dp_aware && !request.body.empty() && !multipart)) {
-    Status fields = pair_ ? CheckFields(shard_.parser(), request.body, kPairFields) : OkStatus();
+    Status fields =
+        pair_ ? CheckFields(shard_.parser(), request.body, kPairFields, &rooms_) : OkStatus();
     json_object_ = fields.ok();
     if (fields.ok() && options.dp_aware) {
       fields = CheckFields(shard_.parser(), request.body, kRankFields);
@@ -267,7 +268,9 @@ void ProxyCall::Attempt() {
   std::string fields;
   if (prefill_ != nullptr) {
     prefill_id_ = prefill_->worker().id();
-    fields = PairFields(prefill_->worker().spec(), shard_.NewBootstrapRoom());
+    const WorkerSpec& spec = prefill_->worker().spec();
+    fields = PairFields(spec, spec.protocol == Protocol::kGrpc ? gateway_.TakeRooms(rooms_)
+                                                               : shard_.NewBootstrapRoom());
     if (!Send(*prefill_, fields)) return;
   }
   if (Send(*call_, std::move(fields)) && !pair_) AwaitHedge();
@@ -382,13 +385,17 @@ void ProxyCall::DropCalls() {
   call_.reset();
 }
 
-bool ProxyCall::Recover(Worker& failed) {
+void ProxyCall::ForgetAnswer() {
   DropCalls();
   keep_alive_.reset();
   mode_ = Mode::kNone;
   response_ = {};
   frames_ = {};
   answer_bytes_ = 0;
+}
+
+bool ProxyCall::Recover(Worker& failed) {
+  ForgetAnswer();
   if (!TryAgain(OthersAvailable(failed))) return false;
   failed.NoteRetry();
   return true;

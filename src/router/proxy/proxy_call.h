@@ -8,7 +8,8 @@
 //
 // A gateway of prefill and decode workers (GatewayOptions::pairs) sends what generates to one of each
 // at once, with the fields by which they find each other; the client gets the decode worker's answer,
-// or what the prefill worker has refused. One that fails ends the other's work.
+// or what the prefill worker has refused. One that fails ends the other's work. Workers that take tokens
+// tell of a stream's failure beside its events (net::Exchange::NoteFailure()): its head had been sent by then.
 //
 // A request whose answer has not begun after hedge_after goes to a second worker too; whose answer
 // begins first is taken.
@@ -88,6 +89,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void AwaitPlace(const WorkerGroup& group);
   // Drops all calls; the one that failed has had its verdict.
   void DropCalls();
+  // Drops them with what has come of an answer, of which the client has got nothing.
+  void ForgetAnswer();
   // A worker has failed before the client got anything: another is asked. False: there is none.
   bool Recover(Worker& failed);
   // `call` is one of two that could answer, and will not: the other goes on.
@@ -95,6 +98,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
 
   // WorkerCall::Events
   void OnHead(WorkerCall& call, net::ResponseHead& head) override;
+  void OnStreamFailure(WorkerCall& call, net::HttpResponse& instead) override;
   void OnBody(WorkerCall& call, std::string_view bytes) override;
   void OnDone(WorkerCall& call) override;
   void OnFailed(WorkerCall& call, net::CallFailure failure, const std::string& why) override;
@@ -105,8 +109,10 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void OnBodyEnd() override;
   void OnBodyRefused(const net::HttpError& error) override;
 
-  // The prefill worker's answer has begun. True if the client gets it.
-  bool OnPrefillHead(const net::ResponseHead& head);
+  // The prefill worker has answered, or failed, with that status. True if the client gets its answer.
+  bool OnPrefillStatus(int status);
+  // Makes the head of the client's answer.
+  void TakeHead(const Worker& worker, net::ResponseHead& head);
   void NoteFailure(Worker& worker, AttemptFailure kind);
   bool RetryStatus(WorkerCall& call, const net::ResponseHead& head);
   void BeginStream();
@@ -138,6 +144,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   ProxyEvents events_;
   std::shared_ptr<const std::string> body_;
   bool json_object_ = false;    // the body, as far as fields must be put into it
+  int64_t rooms_ = 1;           // of a pair: how many answers its workers make
   WorkerCall::BodyRest rest_;   // of the body
   bool collecting_ = false;     // the rest goes into the request's body
   size_t collected_bytes_ = 0;  // what it will have then; 0: not known

@@ -158,6 +158,10 @@ void WorkerCall::OnPrompt(std::span<const int32_t> tokens) {
   if (events_ != nullptr) group_.policy->OnPrompt(key_, tokens);
 }
 
+void WorkerCall::OnStreamFailure(net::HttpResponse& instead) {
+  if (events_ != nullptr) events_->OnStreamFailure(*this, instead);
+}
+
 void WorkerCall::OnBody(std::string_view bytes) {
   worker_.NoteLife(Clock::now());
   if (events_ != nullptr) events_->OnBody(*this, bytes);

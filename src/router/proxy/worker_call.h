@@ -23,6 +23,7 @@ class WorkerCall final : private net::HttpCallEvents {
    public:
     virtual ~Events() = default;
     virtual void OnHead(WorkerCall& call, net::ResponseHead& head) = 0;
+    virtual void OnStreamFailure(WorkerCall& call, net::HttpResponse& instead) = 0;
     virtual void OnBody(WorkerCall& call, std::string_view bytes) = 0;
     virtual void OnDone(WorkerCall& call) = 0;
     virtual void OnFailed(WorkerCall& call, net::CallFailure failure, const std::string& why) = 0;
@@ -79,6 +80,7 @@ class WorkerCall final : private net::HttpCallEvents {
   // net::HttpCallEvents
   void OnHead(net::ResponseHead& head) override;
   void OnPrompt(std::span<const int32_t> tokens) override;
+  void OnStreamFailure(net::HttpResponse& instead) override;
   void OnBody(std::string_view bytes) override;
   void OnDone() override;
   void OnBodyWanted() override;
