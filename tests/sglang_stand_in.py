@@ -87,6 +87,7 @@ class Scheduler(Controls):
         self.loras = {}
         self.sessions = {}  # id → rid → ids
         self.weight_version = "default"
+        self.taken = []  # of the last requests: tokens of prompt and answer, adapter
         context = zmq.Context()
         connect = lambda kind, name: self.socket(context, kind, name)
         self.input = connect(zmq.PULL, "scheduler_input")
@@ -141,6 +142,7 @@ class Scheduler(Controls):
     def on_TokenizedGenerateReqInput(self, message):
         self.check(message)
         assert self.paused or not self.released, "a request without memory for it"
+        self.taken = [*self.taken[-63:], [len(message.input_ids), message.sampling_params.max_new_tokens, message.lora_name]]
         session = message.session_params
         if session is not None:
             assert session.id in self.sessions, "a session that is not open"

@@ -47,7 +47,7 @@ class Controls:
 
     def on_GetInternalStateReq(self, message):
         state = {"effective_max_running_requests_per_dp": 256, "api_key": "the engine's secret",
-                 "admin_api_key": "another secret", "weight_version": self.weight_version}
+                 "admin_api_key": "another secret", "weight_version": self.weight_version, "taken": self.taken}
         self.reply(message, "GetInternalStateReqOutput", internal_state=state)
 
     def on_SetInternalStateReq(self, message):

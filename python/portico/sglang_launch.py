@@ -193,6 +193,7 @@ def facts_of(server_args, port_args, infos, version: str) -> dict:
         "kv_events": kv_event_addresses(arg("kv_events_config"), int(arg("dp_size", 1) or 1)),
         "skip_tokenizer_init": bool(arg("skip_tokenizer_init", False)),
         "disable_radix_cache": bool(arg("disable_radix_cache", False)),
+        "page_size": int(arg("page_size", 1) or 1),
         "enable_lora": bool(arg("enable_lora", False)),
         "lora_paths": [
             {"lora_id": r.lora_id, "lora_name": r.lora_name, "lora_path": r.lora_path}

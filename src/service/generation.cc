@@ -90,9 +90,12 @@ Status Generation::SubmitAll() {
   const int32_t n = plan_.options.n;
   events::Key profiled = events::kNoKey;
   for (int32_t p = 0; p < static_cast<int32_t>(plan_.prompts.size()); ++p) {
+    StreamId first_choice = 0;
     for (int32_t i = 0; i < n; ++i) {
       GenerateRequest request;
       request.stream = NextStreamId();
+      if (n > 1 && i == 0) first_choice = request.stream;
+      request.first_choice = first_choice;
       request.rid = plan_.options.rid;
       request.prompt = plan_.prompts[p].ids;
       request.sampling = plan_.sampling;

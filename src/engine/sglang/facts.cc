@@ -70,6 +70,7 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   facts.tensor_parallel_size = std::max(Int32(json, "tp_size"), 1);
   facts.has_tokenizer = !json.GetBool("skip_tokenizer_init", false);
   facts.caches_prefixes = !json.GetBool("disable_radix_cache", false);
+  facts.page_size = std::max(Int32(json, "page_size"), 1);
   facts.lora = json.GetBool("enable_lora", false);
   facts.device = json.GetString("device");
   facts.records_experts = json.GetBool("records_experts", false);

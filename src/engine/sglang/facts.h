@@ -51,6 +51,7 @@ struct Facts {
   int32_t tensor_parallel_size = 1;
   bool has_tokenizer = true;  // the scheduler's; without it there are no stop strings
   bool caches_prefixes = true;
+  int32_t page_size = 1;  // tokens of a page of the prefix cache
   bool lora = false;
   std::string device;  // "cuda", "cpu" …
   bool records_experts = false;

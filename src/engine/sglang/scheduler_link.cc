@@ -79,11 +79,13 @@ bool SchedulerLink::Post(std::vector<Item> items) {
   return true;
 }
 
-bool SchedulerLink::Submit(std::vector<Stream> streams, std::vector<std::string> frames) {
+bool SchedulerLink::Submit(std::vector<Stream> streams, std::vector<std::string> frames,
+                           std::string prefix) {
   std::vector<Item> items;
   items.reserve(streams.size());
   for (size_t i = 0; i < streams.size(); ++i) {
-    items.emplace_back(Begin{std::move(streams[i]), std::move(frames[i])});
+    items.emplace_back(Begin{std::move(streams[i]), std::move(frames[i]), std::move(prefix)});
+    prefix.clear();
   }
   const auto count = static_cast<int64_t>(items.size());
   live_.fetch_add(count, std::memory_order_relaxed);
@@ -177,6 +179,7 @@ void SchedulerLink::Take(Begin& item) {
                            "the engine has released its memory; /resume_memory_occupation gives it "
                            "back"));
   }
+  if (item.stream.prefix != 0 && ParkBehindPrefix(item)) return;
   Send(std::move(item.frame));
   const StreamId id = item.stream.id;
   streams_.emplace(id, std::move(item.stream));
@@ -200,6 +203,7 @@ void SchedulerLink::AbortHeld(StreamId id) {
     held_.erase(it);
     return EndUnsent(std::move(stream), FinishReason::kAbort, OkStatus());
   }
+  AbortParked(id);
 }
 
 void SchedulerLink::EndUnsent(Stream stream, FinishReason reason, Status error) {
@@ -215,6 +219,7 @@ void SchedulerLink::Take(AbortEvery&) {
     stream.aborted_at = Clock::now();
     aborted_.push_back(id);
   }
+  AbortAllParked();
   std::deque<Item> held;
   held.swap(held_);
   for (Item& item : held) {
@@ -270,6 +275,11 @@ SchedulerLink::Stream* SchedulerLink::FindStream(std::string_view rid) {
 void SchedulerLink::End(Stream* stream, TokenDelta delta) {
   if (on_stream_end_) on_stream_end_(*stream);
   live_.fetch_sub(1, std::memory_order_relaxed);
+  if ((stream->id & kPrefixBit) != 0) {
+    const StreamId id = stream->id;
+    streams_.erase(id);
+    return EndPrefix(id, delta.finish, delta.error);
+  }
   if (stream->tokens != nullptr) {
     token_box_.Add(stream->tokens, std::move(delta));
   } else {
@@ -283,6 +293,11 @@ void SchedulerLink::End(Stream* stream, TokenDelta delta) {
 }
 
 void SchedulerLink::EndAll(FinishReason reason, const Status& error) {
+  auto parked = std::move(parked_);
+  parked_.clear();
+  for (auto& [prefix, waiting] : parked) {
+    for (Begin& each : waiting) EndUnsent(std::move(each.stream), reason, error);
+  }
   while (!streams_.empty()) End(&streams_.begin()->second, reason, error);
   std::deque<Item> held;
   held.swap(held_);

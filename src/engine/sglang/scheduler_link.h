@@ -49,7 +49,8 @@ class SchedulerLink {
     bool logprobs = false;
     int32_t prompt_logprobs_start = -1;
     bool hidden_states = false;
-    std::string lora;  // keeps the adapter loaded
+    std::string lora;     // keeps the adapter loaded
+    StreamId prefix = 0;  // sent once that has ended (PrefixOf); 0: at once
     bool aborted = false;
     TimePoint aborted_at{};
     TokenUsage usage;
@@ -80,8 +81,13 @@ class SchedulerLink {
   // Any thread from here on. The rid of a stream on this link: of fixed length, since the scheduler's abort takes every
   // rid that begins with the one given.
   std::string RidOf(StreamId stream) const;
-  // False once the engine has died or the link has stopped: then nothing comes of it.
-  bool Submit(std::vector<Stream> streams, std::vector<std::string> frames);
+  // What computes a prompt for several choices, by the stream of the first: an id that no caller's stream has.
+  static StreamId PrefixOf(StreamId first_choice) { return first_choice | kPrefixBit; }
+  // False once the engine has died or the link has stopped: then nothing comes of it. `prefix` is the frame of the first
+  // stream's Stream::prefix. Streams that wait for it end with its error where it fails; one that comes later, or of
+  // which no frame was given, is sent at once.
+  bool Submit(std::vector<Stream> streams, std::vector<std::string> frames,
+              std::string prefix = {});
   void Abort(StreamId stream);
   // Ends all streams, as if aborted.
   void AbortAll();
@@ -107,9 +113,12 @@ class SchedulerLink {
   void Stop();
 
  private:
+  static constexpr StreamId kPrefixBit = StreamId{1} << 63;
+
   struct Begin {
     Stream stream;
     std::string frame;
+    std::string prefix;  // a frame that is sent first; empty: none
   };
   struct AbortOne {
     StreamId stream;
@@ -145,6 +154,13 @@ class SchedulerLink {
   void Take(Control& item);
   void Send(std::string frame);
   void AbortHeld(StreamId id);
+  // Streams behind a prefix (link_prefixes.cc).
+  bool ParkBehindPrefix(Begin& item);
+  void AbortParked(StreamId id);
+  void AbortAllParked();
+  void LeavePrefix(StreamId prefix, Stream* stream);
+  void EndPrefix(StreamId prefix, FinishReason reason, const Status& error);
+  void OnPrefixRow(const OutputBatch& batch, size_t row, Stream* stream);
   // One that has never been sent.
   void EndUnsent(Stream stream, FinishReason reason, Status error);
   void SendAbort(StreamId stream);
@@ -197,6 +213,8 @@ class SchedulerLink {
   std::deque<Item> held_;     // calls that wait, and what is behind them; the first one is a call
   std::deque<std::string> unsent_;
   absl::flat_hash_map<StreamId, Stream> streams_;
+  // By the prefix of streams_ that they wait for.
+  absl::flat_hash_map<StreamId, std::vector<Begin>> parked_;
   std::vector<StreamId> aborted_;  // of streams_, in the order of the aborts
   absl::flat_hash_map<std::string, Control> calls_;
   Outbox<TokenSink, TokenDelta> token_box_;

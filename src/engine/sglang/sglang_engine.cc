@@ -193,6 +193,20 @@ Status SglangEngine::Submit(GenerateRequest request, TokenSink* sink) {
     OnStreamEnd(stream);
     return frame.status();
   }
+  std::string prefix;
+  if (WantsPrefix(life->facts, request)) {
+    stream.prefix = SchedulerLink::PrefixOf(request.first_choice);
+    if (request.choice == 0) {
+      const std::string prefix_rid = life->link->RidOf(stream.prefix);
+      names.rid = prefix_rid;
+      auto encoded = EncodePrefix(*life->codec, life->facts, request, names);
+      if (!encoded.ok()) {
+        OnStreamEnd(stream);
+        return encoded.status();
+      }
+      prefix = *std::move(encoded);
+    }
+  }
   if (request.extras != nullptr && request.extras->session && request.choice == 0) {
     sessions_.Note(request.extras->session->id, request.rid, rid);
   }
@@ -200,7 +214,9 @@ Status SglangEngine::Submit(GenerateRequest request, TokenSink* sink) {
   streams.push_back(std::move(stream));
   std::vector<std::string> frames;
   frames.push_back(*std::move(frame));
-  if (life->link->Submit(std::move(streams), std::move(frames))) return OkStatus();
+  if (life->link->Submit(std::move(streams), std::move(frames), std::move(prefix))) {
+    return OkStatus();
+  }
   if (!extras.lora.name.empty()) adapters_.GiveBack(extras.lora.name);
   return Error(StatusCode::kUnavailable, "the engine has died");
 }
