@@ -24,6 +24,7 @@ import zmq
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../python/portico"))
+import sglang_attach  # noqa: E402
 import sglang_media  # noqa: E402
 from sglang_stand_in_controls import Controls  # noqa: E402 - beside this file, wherever it is started
 from sglang_wire import Wire  # noqa: E402
@@ -371,6 +372,7 @@ def main():
         events.flush()
 
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    parser.add_argument("--stand-in-disproves", help="a message that it reads otherwise")
     print("the stand-in starts", *unknown, "original logprob", os.environ.get("SGLANG_RETURN_ORIGINAL_LOGPROB"), file=sys.stderr)
     manifest = json.loads((HERE / f"sglang/manifest-{args.stand_in_release}.json").read_text())
     if args.stand_in_new_field:
@@ -379,10 +381,14 @@ def main():
     report("progress", stage="importing")
     report("manifest", manifest=manifest)
     wire = Wire(manifest)
-    if args.portico:
-        for case in json.loads(sys.stdin.readline())["prove"]:
+
+    def prove(line):
+        for case in json.loads(line)["prove"]:
             message = wire.decoder.decode(bytes.fromhex(case["frame"]))
-            assert type(message).__name__ == case["tag"], case["tag"]
+            assert type(message).__name__ == case["tag"] != args.stand_in_disproves, case["tag"]
+
+    if args.portico:
+        prove(sys.stdin.readline())
         report("proved")
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     report("progress", stage="loading the model")
@@ -425,7 +431,11 @@ def main():
         scheduler.run()
     except BaseException as error:
         report("failed", message=f"the scheduler died of {type(error).__name__}: {error}")
+    loads = Loads(f"{args.ipc_dir}/loads", args.dp_size) if args.dp_size > 1 else None
+    facts["load_snapshot"] = loads.path if loads else ""
+    facts["started"] = sglang_attach.started(os.getpid())
         print(f"the scheduler died of {error!r}", file=sys.stderr)
+        facts["proof_socket"] = sglang_attach.Proofs(args.ipc_dir, prove).address
         os._exit(1)
 
 

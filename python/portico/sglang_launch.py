@@ -330,6 +330,7 @@ def main() -> int:
                                "the Python that has it") from None
         import sglang_manifest
 
+        import sglang_attach
         wire = True
         manifest = sglang_manifest.build()
         report("manifest", manifest=manifest)
@@ -348,6 +349,9 @@ def main() -> int:
         facts["media"] = media
     except BaseException as error:  # argparse's exits too: Portico must hear of them
         report("failed", message=reason(error), wire=wire)
+        facts["started"] = sglang_attach.started(os.getpid())
+        if args.facts:
+            facts["proof_socket"] = sglang_attach.Proofs(args.ipc_dir, prove).address
         stop(1)
     if args.facts:
         with open(args.facts + ".part", "w") as file:

@@ -38,6 +38,8 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   Facts facts;
   facts.version = json.GetString("sglang_version");
   facts.pid = json.GetInt("pid", 0);
+  facts.started = json.GetInt("started", 0);
+  facts.proof_socket = json.GetString("proof_socket");
   facts.scheduler_input = addresses->GetString("scheduler_input");
   facts.tokenizer = addresses->GetString("tokenizer");
   facts.detokenizer = addresses->GetString("detokenizer");

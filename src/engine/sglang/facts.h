@@ -25,7 +25,9 @@ struct KvEventAddress {
 
 struct Facts {
   std::string version;
-  int64_t pid = 0;  // of the launcher
+  int64_t pid = 0;           // of the launcher
+  int64_t started = 0;       // when it was (ProcessStart); 0: it has not said
+  std::string proof_socket;  // where it proves messages to later front ends; empty: nowhere
   std::string scheduler_input;
   std::string tokenizer;
   std::string detokenizer;
