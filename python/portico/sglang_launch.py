@@ -195,8 +195,9 @@ def facts_of(server_args, port_args, infos, version: str) -> dict:
         "disable_radix_cache": bool(arg("disable_radix_cache", False)),
         "page_size": int(arg("page_size", 1) or 1),
         "enable_lora": bool(arg("enable_lora", False)),
+        "max_loaded_loras": int(arg("max_loaded_loras") or 0),
         "lora_paths": [
-            {"lora_id": r.lora_id, "lora_name": r.lora_name, "lora_path": r.lora_path}
+            {"lora_id": r.lora_id, "lora_name": r.lora_name, "lora_path": r.lora_path, "pinned": bool(getattr(r, "pinned", False))}
             for r in (getattr(args, "lora_paths", None) or []) if hasattr(r, "lora_id")
         ],
         "device": arg("device", ""),

@@ -67,7 +67,8 @@ struct EngineCapabilities {
   bool stop_regex = false;
   int32_t data_parallel_ranks = 1;
 
-  bool pooling = false;  // SubmitPooling
+  bool pooling = false;       // SubmitPooling
+  bool pooling_lora = false;  // PoolingRequest::lora_path
   bool pause = false;
   bool weight_updates = false;
   bool profiles = false;

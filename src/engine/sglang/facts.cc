@@ -74,6 +74,7 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   facts.caches_prefixes = !json.GetBool("disable_radix_cache", false);
   facts.page_size = std::max(Int32(json, "page_size"), 1);
   facts.lora = json.GetBool("enable_lora", false);
+  facts.max_loaded_loras = Int32(json, "max_loaded_loras");
   facts.device = json.GetString("device");
   facts.records_experts = json.GetBool("records_experts", false);
   // Releases before 0.5.22 have a flag instead of the mode.
@@ -91,8 +92,8 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   facts.weight_version = json.GetString("weight_version", "default");
   if (const Json* loras = json.Find("lora_paths"); loras != nullptr && loras->is_array()) {
     for (const Json& each : loras->as_array()) {
-      facts.loras.push_back(
-          {each.GetString("lora_id"), each.GetString("lora_name"), each.GetString("lora_path")});
+      facts.loras.push_back({each.GetString("lora_id"), each.GetString("lora_name"),
+                             each.GetString("lora_path"), each.GetBool("pinned", false)});
     }
   }
   if (const Json* media = json.Find("media"); media != nullptr) {

@@ -14,6 +14,7 @@ struct LoraFact {
   std::string id;
   std::string name;
   std::string path;
+  bool pinned = false;
 };
 
 // Where a data-parallel rank publishes its KV cache events.
@@ -55,7 +56,8 @@ struct Facts {
   bool caches_prefixes = true;
   int32_t page_size = 1;  // tokens of a page of the prefix cache
   bool lora = false;
-  std::string device;  // "cuda", "cpu" …
+  int32_t max_loaded_loras = 0;  // 0: any number
+  std::string device;            // "cuda", "cpu" …
   bool records_experts = false;
   bool hidden_states = false;
   bool last_hidden_state_only = false;

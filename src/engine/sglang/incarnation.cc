@@ -151,7 +151,7 @@ StatusOr<std::shared_ptr<Incarnation>> Incarnation::Start(const SglangOptions& o
   const int exit_descriptor = attach ? life->attached_process : life->launcher->exit_descriptor();
   PORTICO_ASSIGN_OR_RETURN(
       life->link, SchedulerLink::Start(life->codec, life->facts, exit_descriptor, owner.counters,
-                                       owner.on_death, owner.on_stream_end));
+                                       owner.on_death, owner.on_stream_end, owner.check_lora));
   if (!life->facts.media_socket.empty() && life->codec->requests->takes_media()) {
     life->media = std::make_unique<MediaLink>(life->facts);
   }

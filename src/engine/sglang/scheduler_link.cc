@@ -29,7 +29,7 @@ Status Died() {
 StatusOr<std::unique_ptr<SchedulerLink>> SchedulerLink::Start(
     std::shared_ptr<const Codec> codec, const Facts& facts, int exit_descriptor,
     LinkCounters* counters, absl::AnyInvocable<void()> on_death,
-    absl::AnyInvocable<void(const Stream&)> on_stream_end) {
+    absl::AnyInvocable<void(const Stream&)> on_stream_end, LoraCheck check_lora) {
   std::unique_ptr<SchedulerLink> link(new SchedulerLink);
   link->codec_ = std::move(codec);
   std::random_device random;
@@ -38,6 +38,7 @@ StatusOr<std::unique_ptr<SchedulerLink>> SchedulerLink::Start(
   link->counters_ = counters;
   link->on_death_ = std::move(on_death);
   link->on_stream_end_ = std::move(on_stream_end);
+  link->check_lora_ = std::move(check_lora);
   link->exit_descriptor_ = exit_descriptor;
   link->wake_descriptor_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   PORTICO_ASSIGN_OR_RETURN(link->input_,
@@ -103,6 +104,12 @@ void SchedulerLink::Abort(StreamId stream) {
 void SchedulerLink::AbortAll() {
   std::vector<Item> items;
   items.emplace_back(AbortEvery{});
+  Post(std::move(items));
+}
+
+void SchedulerLink::RecheckLora(std::string lora) {
+  std::vector<Item> items;
+  items.emplace_back(Recheck{std::move(lora)});
   Post(std::move(items));
 }
 
@@ -179,6 +186,7 @@ void SchedulerLink::Take(Begin& item) {
                            "the engine has released its memory; /resume_memory_occupation gives it "
                            "back"));
   }
+  if (item.stream.awaits_lora && ParkUntilLora(item)) return;
   if (item.stream.prefix != 0 && ParkBehindPrefix(item)) return;
   Send(std::move(item.frame));
   const StreamId id = item.stream.id;
@@ -293,11 +301,7 @@ void SchedulerLink::End(Stream* stream, TokenDelta delta) {
 }
 
 void SchedulerLink::EndAll(FinishReason reason, const Status& error) {
-  auto parked = std::move(parked_);
-  parked_.clear();
-  for (auto& [prefix, waiting] : parked) {
-    for (Begin& each : waiting) EndUnsent(std::move(each.stream), reason, error);
-  }
+  EndAllParked(reason, error);
   while (!streams_.empty()) End(&streams_.begin()->second, reason, error);
   std::deque<Item> held;
   held.swap(held_);

@@ -302,7 +302,7 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
 }
 
 StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
-                                    const PoolingRequest& request, std::string_view rid) {
+                                    const PoolingRequest& request, const WireNames& names) {
   if (request.tokens == nullptr || request.tokens->empty()) {
     return InvalidArgument("input", "a text must have at least one token");
   }
@@ -314,7 +314,9 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
                                        request.tokens->size(), facts.context_length));
   }
   WireEmbed wire;
-  wire.rid = rid;
+  wire.rid = names.rid;
+  wire.lora_id = names.lora_id;
+  wire.lora_name = names.lora_name;
   wire.ids = *request.tokens;
   wire.token_types = request.token_types;
   wire.sampling.max_new_tokens = 0;

@@ -33,7 +33,7 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
                                     const GenerateRequest& request, const WireNames& names,
                                     const MediaInputs* media = nullptr);
 StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
-                                    const PoolingRequest& request, std::string_view rid);
+                                    const PoolingRequest& request, const WireNames& names);
 
 // Whether the choices of a request wait for one that computes the prompt alone, so that they find it in the prefix cache.
 // SGLang's own front end sends that before every request with n > 1; here only where the choices can use it: with a

@@ -1,5 +1,6 @@
-// Choices that share a prompt: they wait until a request that computes the prompt alone has ended, and find it in the
-// prefix cache then. That request is a stream of the link's own, which nobody hears of.
+// Streams that are not sent yet. Choices that share a prompt wait until a request that computes the prompt alone has
+// ended, and find it in the prefix cache then; that request is a stream of the link's own, which nobody hears of. Streams
+// of an adapter wait until it is loaded.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -7,6 +8,27 @@
 #include "engine/sglang/scheduler_link.h"
 
 namespace portico::sglang {
+
+bool SchedulerLink::ParkUntilLora(Begin& item) {
+  const StatusOr<bool> loaded = check_lora_(item.stream.lora);
+  if (!loaded.ok()) {
+    EndUnsent(std::move(item.stream), FinishReason::kError, loaded.status());
+    return true;
+  }
+  item.stream.awaits_lora = false;
+  if (*loaded) return false;
+  item.stream.awaits_lora = true;
+  gated_[item.stream.lora].push_back(std::move(item));
+  return true;
+}
+
+void SchedulerLink::Take(Recheck& item) {
+  const auto it = gated_.find(item.lora);
+  if (it == gated_.end()) return;
+  std::vector<Begin> waiting = std::move(it->second);
+  gated_.erase(it);
+  for (Begin& each : waiting) Take(each);
+}
 
 bool SchedulerLink::ParkBehindPrefix(Begin& item) {
   const StreamId id = item.stream.prefix;
@@ -35,9 +57,16 @@ void SchedulerLink::LeavePrefix(StreamId prefix, Stream* stream) {
 }
 
 void SchedulerLink::AbortParked(StreamId id) {
+  const auto is_it = [id](const Begin& each) { return each.stream.id == id; };
+  for (auto& [lora, waiting] : gated_) {
+    const auto it = std::find_if(waiting.begin(), waiting.end(), is_it);
+    if (it == waiting.end()) continue;
+    Stream stream = std::move(it->stream);
+    waiting.erase(it);
+    return EndUnsent(std::move(stream), FinishReason::kAbort, OkStatus());
+  }
   for (auto& [prefix, waiting] : parked_) {
-    const auto it = std::find_if(waiting.begin(), waiting.end(),
-                                 [id](const Begin& each) { return each.stream.id == id; });
+    const auto it = std::find_if(waiting.begin(), waiting.end(), is_it);
     if (it == waiting.end()) continue;
     Stream stream = std::move(it->stream);
     waiting.erase(it);
@@ -52,6 +81,21 @@ void SchedulerLink::AbortAllParked() {
     ended.swap(waiting);
     if (!ended.empty()) LeavePrefix(prefix, &ended.front().stream);
     for (Begin& each : ended) EndUnsent(std::move(each.stream), FinishReason::kAbort, OkStatus());
+  }
+  const auto gated = std::exchange(gated_, {});
+  for (const auto& [lora, waiting] : gated) {
+    for (const Begin& each : waiting) EndUnsent(each.stream, FinishReason::kAbort, OkStatus());
+  }
+}
+
+void SchedulerLink::EndAllParked(FinishReason reason, const Status& error) {
+  const auto parked = std::exchange(parked_, {});
+  for (const auto& [prefix, waiting] : parked) {
+    for (const Begin& each : waiting) EndUnsent(each.stream, reason, error);
+  }
+  const auto gated = std::exchange(gated_, {});
+  for (const auto& [lora, waiting] : gated) {
+    for (const Begin& each : waiting) EndUnsent(each.stream, reason, error);
   }
 }
 
