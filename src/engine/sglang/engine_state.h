@@ -31,6 +31,7 @@ class SglangEngine final : public Engine, public KvEventSource {
   void Abort(StreamId stream, ShardIndex shard) override;
   EngineLoad load() const override;
   std::vector<EngineLoad> rank_loads() const override;
+  uint64_t life() const override { return lives_.load(std::memory_order_relaxed); }
   std::vector<LoraAdapter> adapters() const override { return adapters_.List(); }
   void Control(EngineControl control, TimePoint deadline, ControlDone done) override;
   void Stop() override;
@@ -102,6 +103,7 @@ class SglangEngine final : public Engine, public KvEventSource {
   KvEventHub kv_events_;
   bool publishes_kv_events_ = false;
   std::atomic<bool> paused_{false};
+  std::atomic<uint64_t> lives_{0};
 
   mutable Mutex mutex_;
   CondVar wake_;
@@ -110,10 +112,10 @@ class SglangEngine final : public Engine, public KvEventSource {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   Adapters adapters_;
-  Sessions sessions_;
-  ReleasedMemory released_;
   // Loads and unloads are sent in the order in which they begin: an evicted adapter may come back at once.
   Mutex adapter_order_;
+  Sessions sessions_;
+  ReleasedMemory released_;
 
   Mutex join_mutex_;
   std::thread supervisor_ ABSL_GUARDED_BY(join_mutex_);

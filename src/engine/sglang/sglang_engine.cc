@@ -396,6 +396,7 @@ Status SglangEngine::StartAgain() {
   AddAdapters(facts);
   const MutexLock lock(&mutex_);
   if (stopping_) return Error(StatusCode::kUnavailable, "the engine has stopped");
+  lives_.fetch_add(1, std::memory_order_relaxed);
   life_ = std::move(life);
   return OkStatus();
 }
