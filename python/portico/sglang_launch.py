@@ -201,6 +201,7 @@ def facts_of(server_args, port_args, infos, version: str) -> dict:
             for r in (getattr(args, "lora_paths", None) or []) if hasattr(r, "lora_id")
         ],
         "device": arg("device", ""),
+        "profile_v2": os.environ.get("SGLANG_PROFILE_V2", "").lower() in ("1", "true", "yes", "y"),
         "records_experts": arg("expert_distribution_recorder_mode") is not None,
         "return_hidden_states_mode": arg("return_hidden_states_mode"),
         "enable_return_hidden_states": bool(arg("enable_return_hidden_states", False)),
@@ -329,9 +330,9 @@ def main() -> int:
         except ImportError as error:
             raise RuntimeError(f"{sys.executable} has no SGLang that can be imported ({error}); --sglang-python names "
                                "the Python that has it") from None
+        import sglang_attach
         import sglang_manifest
 
-        import sglang_attach
         wire = True
         manifest = sglang_manifest.build()
         report("manifest", manifest=manifest)
@@ -348,11 +349,11 @@ def main() -> int:
             args.server_flags, args.ipc_dir, report, args.media_helpers)
         facts = facts_of(server_args, port_args, list(result.scheduler_infos), sglang.__version__)
         facts["media"] = media
-    except BaseException as error:  # argparse's exits too: Portico must hear of them
-        report("failed", message=reason(error), wire=wire)
         facts["started"] = sglang_attach.started(os.getpid())
         if args.facts:
             facts["proof_socket"] = sglang_attach.Proofs(args.ipc_dir, prove).address
+    except BaseException as error:  # argparse's exits too: Portico must hear of them
+        report("failed", message=reason(error), wire=wire)
         stop(1)
     if args.facts:
         with open(args.facts + ".part", "w") as file:

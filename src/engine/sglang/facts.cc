@@ -76,6 +76,7 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   facts.lora = json.GetBool("enable_lora", false);
   facts.max_loaded_loras = Int32(json, "max_loaded_loras");
   facts.device = json.GetString("device");
+  facts.new_profiler = json.GetBool("profile_v2", false);
   facts.records_experts = json.GetBool("records_experts", false);
   // Releases before 0.5.22 have a flag instead of the mode.
   const std::string mode = json.GetString("return_hidden_states_mode");

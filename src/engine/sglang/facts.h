@@ -59,6 +59,7 @@ struct Facts {
   int32_t max_loaded_loras = 0;  // 0: any number
   std::string device;            // "cuda", "cpu" …
   bool records_experts = false;
+  bool new_profiler = false;  // which profiles stages only
   bool hidden_states = false;
   bool last_hidden_state_only = false;
   bool custom_logit_processors = false;
