@@ -443,7 +443,7 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& opt
   PORTICO_RETURN_IF_ERROR(TakePreferred(options.preferred_sampling_params, model.get()));
   model->stream_interval = options.stream_interval;
   model->allow_auto_truncate = options.allow_auto_truncate;
-  model->weights->SetVersion(options.weight_version);
+  model->weights->SetFirstVersion(options.weight_version);
   const bool mock = options.engine == "mock";
   const bool remote_model = options.engine == "grpc";
   const bool demo =

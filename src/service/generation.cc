@@ -103,9 +103,12 @@ Status Generation::SubmitAll() {
   const auto prompts = static_cast<int32_t>(plan_.prompts.size());
   for (int32_t p = 0; p < prompts; ++p) {
     const std::shared_ptr<const RequestExtras> extras = OfPrompt(plan_.extras, p, prompts);
+    StreamId first_choice = 0;
     for (int32_t i = 0; i < n; ++i) {
       GenerateRequest request;
       request.stream = NextStreamId();
+      if (n > 1 && i == 0) first_choice = request.stream;
+      request.first_choice = first_choice;
       request.rid = plan_.options.rid;
       request.prompt = plan_.prompts[p].ids;
       request.sampling = plan_.sampling;

@@ -236,7 +236,10 @@ StatusOr<TokenWireCall> NativeWire::EncodeControl(const EngineControl& control) 
                                                           : "in_place");
     return TokenWireCall{"PauseGeneration", message.SerializeAsString()};
   }
-  if (std::holds_alternative<ContinueControl>(control)) {
+  if (const auto* go_on = std::get_if<ContinueControl>(&control)) {
+    if (!go_on->torch_empty_cache) {
+      return CannotControlField("of this model's workers", "torch_empty_cache");
+    }
     return TokenWireCall{"ContinueGeneration", ""};
   }
   if (const auto* update = std::get_if<UpdateWeightsControl>(&control)) {
@@ -256,7 +259,10 @@ StatusOr<TokenWireCall> NativeWire::EncodeControl(const EngineControl& control) 
         {"num_steps", start->num_steps.has_value()},
         {"activities", !start->activities.empty()},
         {"with_stack", start->with_stack.has_value()},
-        {"record_shapes", start->record_shapes.has_value()}};
+        {"record_shapes", start->record_shapes.has_value()},
+        {"profile_by_stage", start->by_stage},
+        {"merge_profiles", start->merge},
+        {"profile_prefix", !start->prefix.empty()}};
     for (const auto& [field, asked] : missing) {
       if (asked) return CannotControlField("of this model's workers", field);
     }
