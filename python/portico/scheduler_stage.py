@@ -10,11 +10,14 @@ What goes to the client or to Portico's stages becomes their parts: a mapping's 
 Only the standard library is needed.
 """
 import array
+import base64
+import io
 import json
 import queue
 import struct
 import threading
 import types
+import wave
 
 PAYLOAD = "sglang_omni.payload"
 CHUNK = "sglang_omni.chunk"
@@ -119,6 +122,18 @@ def _samples(data):
     return array.array("h", (int(max(-1.0, min(1.0, one)) * 32767) for one in sound))
 
 
+def _reference(reference):
+    """As a client could have sent it."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(reference.audio.sample_rate)
+        sound.writeframes(reference.audio.samples)
+    data = base64.b64encode(file.getvalue()).decode()
+    return {"data": data, "media_type": "audio/wav", **({"text": reference.text} if reference.text else {})}
+
+
 class _Answer:
     """What of an answer has been sent: a result that repeats it is cut."""
 
@@ -154,6 +169,8 @@ class SchedulerStage:
 
     def __init__(self, scheduler, stage, last):
         self.scheduler, self.stage, self.last = scheduler, stage, last
+        if hasattr(scheduler, "speech_fields"):
+            self.speech_fields = scheduler.speech_fields
         self.waiting = {}
         warm_up = getattr(scheduler, "warm_up_serving_thread", None)
         if warm_up is not None:
@@ -191,7 +208,9 @@ class SchedulerStage:
             metadata["task"] = "tts"
             metadata["tts_params"] = {"voice": request.voice or "default", "response_format": request.format,
                                       "speed": request.speed, "language": request.language or None,
-                                      "instructions": request.instructions or None}
+                                      "instructions": request.instructions or None, **request.speech_fields}
+            if request.references:
+                inputs = {"text": inputs, "references": [_reference(one) for one in request.references]}
         elif request.task == "transcription":
             metadata["task"] = "asr"
         return _payload(request.id, inputs, params, metadata, {"raw_inputs": inputs})

@@ -72,6 +72,8 @@ class Stage {
   virtual bool calls_tools() const { return false; }
   // Makes English text of what is said in other languages.
   virtual bool translates() const { return false; }
+  // Understands this one of kSpeechFields.
+  virtual bool TakesSpeechField(std::string_view /*field*/) const { return false; }
   // The names that `voice` may have, where this is a voice.
   virtual std::vector<std::string> Voices() const { return {}; }
   // Names the package that is missing, before anything starts.

@@ -79,6 +79,14 @@ class Run:
             del part
             self.worker.send([TOOK, self.id])
 
+    def gather(self):
+        """Waits for the sounds of the request's references."""
+        with self.changed:
+            while any(one.audio is None for one in self.request.references) and not self.aborted:
+                self.changed.wait()
+            if self.aborted:
+                raise Aborted
+
     def emit(self, value):
         part = as_part(value)
         values, data = part_values(part)
@@ -105,6 +113,8 @@ class Run:
 
     def work(self):
         try:
+            if self.request.references:
+                self.gather()
             for value in self.stage.run(self.parts(), self.request):
                 self.emit(value)
         except Aborted:

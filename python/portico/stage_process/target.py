@@ -5,7 +5,7 @@ import inspect
 import os
 import sys
 
-from .parts import Part
+from .parts import SPEECH_FIELDS, Part
 
 
 def several(result):
@@ -15,6 +15,17 @@ def several(result):
     if isinstance(result, (Part, str)) or hasattr(result, "__array__"):
         return (result,)
     return result
+
+
+def _speech_fields(declared):
+    """Those of a speech request that a stage says it takes."""
+    fields = [declared] if isinstance(declared, str) else list(declared)
+    for field in fields:
+        if field not in SPEECH_FIELDS:
+            raise ValueError(f"speech_fields: there is no `{field}`; there are {', '.join(SPEECH_FIELDS)}")
+    if "ref_text" in fields and "ref_audio" not in fields:
+        raise ValueError("speech_fields: ref_text is said in ref_audio, which is missing")
+    return fields
 
 
 def _is_factory(target):
@@ -43,6 +54,7 @@ class Stage:
         target = getattr(importlib.import_module(module), attribute)
         if model_path and "model_path" in inspect.signature(target).parameters:
             factory = {"model_path": model_path, **factory}
+        declared = getattr(target, "speech_fields", ())
         if not inspect.isclass(target) and _is_factory(target):
             target, factory = target(**factory), {}
             target = _scheduler_stage(target, last) or target
@@ -57,6 +69,7 @@ class Stage:
         elif not hasattr(target, "run"):
             arguments = factory
             inspect.signature(target).bind(None, None, **factory)
+        self.speech_fields = _speech_fields(getattr(target, "speech_fields", declared))
         whole = getattr(target, "run", None)
         if whole is None and inspect.isgeneratorfunction(target):
             whole = target

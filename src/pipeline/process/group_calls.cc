@@ -70,7 +70,11 @@ class ProcessGroup::Run final : public StageRun {
 std::unique_ptr<StageRun> ProcessGroup::NewRun(const StageConfig& stage,
                                                const std::shared_ptr<const Request>& request,
                                                std::shared_ptr<StageOutput> output) {
-  const std::string json = RequestJson(*request);
+  const std::vector<std::string> taken =
+      request->references.empty() && request->speech_fields.is_null()
+          ? std::vector<std::string>()
+          : Facts(stage.name).speech_fields;
+  const std::string json = RequestJson(*request, taken);
   auto call = std::make_shared<Call>();
   call->stage = &stage;
   call->output = std::move(output);
@@ -79,19 +83,34 @@ std::unique_ptr<StageRun> ProcessGroup::NewRun(const StageConfig& stage,
     const MutexLock lock(&mutex_);
     call->id = ++last_run_;
   }
-  auto start = StartMessage(call->id, stage.name, json);
-  const bool hopeless = !start.ok() || !Available(stage.name).ok();
+  const Status begun = AddStart(*call, *request, json, taken);
+  const bool hopeless = !begun.ok() || !Available(stage.name).ok();
   if (hopeless) {
     call->ended = true;
-    call->output->End(start.ok() ? Available(stage.name) : start.status());
+    call->output->End(begun.ok() ? Available(stage.name) : begun);
   } else {
     const MutexLock lock(&mutex_);
-    call->kept_bytes = start->size();
-    call->log.push_back({*std::move(start), false});
     waiting_.push_back(call);
     PlaceWaiting();
   }
   return std::make_unique<Run>(this, std::move(call));
+}
+
+Status ProcessGroup::AddStart(Call& call, const Request& request, std::string_view json,
+                              std::span<const std::string> taken) {
+  const auto add = [&call](StatusOr<Datagram> datagram) {
+    if (!datagram.ok()) return datagram.status();
+    call.kept_bytes += datagram->size();
+    call.log.push_back({*std::move(datagram), false});
+    return OkStatus();
+  };
+  PORTICO_RETURN_IF_ERROR(add(StartMessage(call.id, call.stage->name, json)));
+  size_t index = 0;
+  for (const VoiceReference& reference : request.references) {
+    if (!GetsReference(reference, taken)) continue;
+    PORTICO_RETURN_IF_ERROR(add(ReferenceMessage(call.id, index++, *reference.sound)));
+  }
+  return OkStatus();
 }
 
 ProcessGroup::Process* ProcessGroup::FindPlace(const Call& call) {

@@ -329,6 +329,7 @@ int ValuesOf(int64_t kind) {
     case MessageKind::kReady:
     case MessageKind::kFailed:
     case MessageKind::kEmit:
+    case MessageKind::kReference:
     case MessageKind::kPong:
       return 1;
     case MessageKind::kStart:
@@ -349,6 +350,7 @@ Status ReadValues(msgpack::Reader& reader, std::shared_ptr<const Blob> blob, Mes
       message->name = text;
       if (message->kind == MessageKind::kStart) break;
       [[fallthrough]];
+    case MessageKind::kReference:
     case MessageKind::kEmit: {
       PORTICO_ASSIGN_OR_RETURN(message->part, PartReader(reader, std::move(blob)).Read());
       return OkStatus();
@@ -395,6 +397,18 @@ StatusOr<Datagram> PartMessage(MessageKind kind, uint64_t run, std::string_view 
   frame.writer().Array(1 + kPartValues[part.index()]);
   frame.writer().Uint(part.index());
   PORTICO_RETURN_IF_ERROR(std::visit(PartWriter{frame}, part));
+  return frame.Take();
+}
+
+StatusOr<Datagram> ReferenceMessage(uint64_t run, size_t index, const media::Sound& sound) {
+  Frame frame(MessageKind::kReference, run, 1);
+  frame.writer().Array(1 + kPartValues[kAudio]);
+  frame.writer().Uint(kAudio);
+  frame.writer().Int(static_cast<int64_t>(index));
+  frame.writer().Int(sound.sample_rate);
+  frame.writer().Bool(true);
+  PORTICO_RETURN_IF_ERROR(frame.Bytes({reinterpret_cast<const char*>(sound.samples.data()),
+                                       sound.samples.size() * sizeof(int16_t)}));
   return frame.Take();
 }
 
