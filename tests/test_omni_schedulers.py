@@ -8,6 +8,7 @@ import pytest
 import requests
 
 from conftest import Server, wait_until
+from test_omni_cloning import data_url, wav
 
 TESTS = pathlib.Path(__file__).resolve().parent
 
@@ -45,6 +46,14 @@ def test_what_a_request_wants_reaches_the_scheduler(server):
     text = chat(server, "params", stage_sampling={"talker": {"top_k": 3}}, max_tokens=9, top_p=0.25, talker_temperature=0.5).json()["choices"][0]["message"]["content"]
     for wanted in ("('top_k', 3)", "('top_p', 0.25)", "('max_new_tokens', 9)", "('temperature', 0.5)", "('stream', True)"):
         assert wanted in text, text
+
+
+def test_the_voice_to_imitate_reaches_the_scheduler(server):
+    answer = requests.post(server.url + "/v1/audio/speech", timeout=60, json={
+        "input": "imitate", "response_format": "pcm", "ref_audio": data_url(wav(0.5, 8000)), "ref_text": "hi", "task_type": "Base"})
+    assert answer.status_code == 200, answer.text
+    samples = struct.unpack(f"<{len(answer.content) // 2}h", answer.content)
+    assert (samples[0], samples[480], samples[481]) == (len("Base"), 8000, len("hi"))
 
 
 def test_a_scheduler_that_fails_tells_no_secrets(server):
