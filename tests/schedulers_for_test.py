@@ -101,6 +101,25 @@ class Simple:
         pass
 
 
+def without_blob(payload):
+    payload.data = {"deep": payload.data["deep"], "model": payload.data["model"]}
+    return payload
+
+
+def by_words(request_id, payload):
+    return ["one", "two"] if len(payload.data["deep"][0]["words"]) > 1 else "two"
+
+
+def both(payloads):
+    merged = next(iter(payloads.values()))
+    merged.data = {"text": " ".join(f"{source}={sorted(payload.data)}" for source, payload in sorted(payloads.items()))}
+    return merged
+
+
+def same(**_):
+    return Simple(lambda payload: payload)
+
+
 def prepare(model_path="none", **_):
     def work(payload):
         payload.data = {"blob": b"\0\1\2", "deep": [{"words": str(payload.request.inputs).split()}], "model": model_path, "n": 7, "none": None}

@@ -74,6 +74,10 @@ class Garbage:
                 worker.send([20, request._run.id, 0, "", "", ""])
             elif kind == "numbers":
                 worker.send([19, request._run.id, [2, 0, -5, False, b"abc"]])
+            elif kind == "nobody":
+                worker.send([22, request._run.id, "nobody", [0, b"hello"]])
+            elif kind == "choice":
+                worker.send([23, request._run.id, "[7]"])
             elif kind == "long":
                 worker.connection.send(bytes(140000))
             if kind != "fine":
@@ -132,6 +136,37 @@ def misspelt(part, request):
 
 
 misspelt.speech_fields = ("ref_sound",)
+
+
+def ask(parts, request):
+    """What the user of a chat says last."""
+    for _ in parts:
+        pass
+    yield request.messages[-1]["content"]
+
+
+def mark(part, request, mark):
+    return f"{mark}({part.text})"
+
+
+def side(request_id, output):
+    """Which of left and right the text names."""
+    words = "".join(part.text for part in output).split()
+    if "wrong" in words:
+        return "nobody"
+    return words[0] if words[0] in ("left", "right") else [word for word in ("left", "right") if "both" in words]
+
+
+def loud(part):
+    return part.text.upper()
+
+
+def nothing(part):
+    return None
+
+
+def joined(sources):
+    return " | ".join(f"{source}: {' '.join(part.text for part in parts)}" for source, parts in sorted(sources.items()))
 
 
 def threads(part, request):

@@ -116,6 +116,25 @@ class Tensor(Part):
         return (1, 0)  # the CPU
 
 
+def as_part(value):
+    if isinstance(value, Part):
+        return value
+    if isinstance(value, str):
+        return Text(value)
+    if hasattr(value, "__array__"):
+        return Tensor(value)
+    raise TypeError(f"a stage cannot send a {type(value).__name__}: send a part, a text or an array")
+
+
+def several(result):
+    """What a function has returned, part by part."""
+    if result is None:
+        return ()
+    if isinstance(result, (Part, str)) or hasattr(result, "__array__"):
+        return (result,)
+    return result
+
+
 # Of a speech request, for stages that name them in their `speech_fields` (src/pipeline/request.h).
 SPEECH_FIELDS = ("duration_tokens", "initial_codec_chunk_frames", "ref_audio", "ref_text", "references", "task_type", "token_count",
                  "x_vector_only_mode")

@@ -47,9 +47,7 @@ class Worker:
             wanted = json.loads(text)
             sys.path.insert(0, wanted.get("folder") or ".")
             for one in wanted["stages"]:
-                self.stages[one["name"]] = Stage(one["name"], one["factory_path"], one.get("factory") or {},
-                                                  one.get("next") or [], wanted.get("model_path") or "",
-                                                  not one.get("python_behind"))
+                self.stages[one["name"]] = Stage(one, wanted.get("model_path") or "")
         except Exception as error:
             traceback.print_exc()
             return self.send([FAILED, 0, f"{type(error).__name__}: {error}"])

@@ -330,10 +330,12 @@ int ValuesOf(int64_t kind) {
     case MessageKind::kFailed:
     case MessageKind::kEmit:
     case MessageKind::kReference:
+    case MessageKind::kChoose:
     case MessageKind::kPong:
       return 1;
     case MessageKind::kStart:
     case MessageKind::kPart:
+    case MessageKind::kEmitTo:
       return 2;
     case MessageKind::kEnd:
       return 4;
@@ -346,6 +348,7 @@ Status ReadValues(msgpack::Reader& reader, std::shared_ptr<const Blob> blob, Mes
   switch (message->kind) {
     case MessageKind::kStart:
     case MessageKind::kPart:
+    case MessageKind::kEmitTo:
       if (!reader.Str(&text) || text.size() > kMaxName) return Garbage("no name");
       message->name = text;
       if (message->kind == MessageKind::kStart) break;
@@ -359,6 +362,7 @@ Status ReadValues(msgpack::Reader& reader, std::shared_ptr<const Blob> blob, Mes
     case MessageKind::kProfile:
     case MessageKind::kReady:
     case MessageKind::kFailed:
+    case MessageKind::kChoose:
       break;
     case MessageKind::kRoom:
     case MessageKind::kPing:
@@ -389,11 +393,11 @@ StatusOr<Datagram> StartMessage(uint64_t run, std::string_view stage, std::strin
   return frame.Take();
 }
 
-StatusOr<Datagram> PartMessage(MessageKind kind, uint64_t run, std::string_view source,
+StatusOr<Datagram> PartMessage(MessageKind kind, uint64_t run, std::string_view name,
                                const Part& part) {
-  const bool has_source = kind == MessageKind::kPart;
-  Frame frame(kind, run, has_source ? 2 : 1);
-  if (has_source) frame.writer().Str(source);
+  const bool has_name = kind == MessageKind::kPart || kind == MessageKind::kEmitTo;
+  Frame frame(kind, run, has_name ? 2 : 1);
+  if (has_name) frame.writer().Str(name);
   frame.writer().Array(1 + kPartValues[part.index()]);
   frame.writer().Uint(part.index());
   PORTICO_RETURN_IF_ERROR(std::visit(PartWriter{frame}, part));

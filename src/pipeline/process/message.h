@@ -42,6 +42,8 @@ enum class MessageKind : uint8_t {
   kEmit = 19,    // part
   kEnd = 20,     // code (gRPC's), message, field, reason; the last of a run, always
   kPong = 21,    // the ping's number
+  kEmitTo = 22,  // one of the stages behind, part
+  kChoose = 23,  // JSON: the names of those in `next` that go on; before kEnd
 };
 
 // A message as it travels; may be sent to several processes, one after the other.
@@ -56,7 +58,7 @@ struct Datagram {
 struct Message {
   MessageKind kind{};
   uint64_t run = 0;
-  std::string name;    // stage or source
+  std::string name;    // stage, source or target
   std::string text;    // JSON, or the reason of kFailed
   int64_t number = 0;  // kRoom, kPing, kPong
   Part part;
@@ -66,8 +68,8 @@ struct Message {
 // `text`: of kInit, kReady and kFailed. UNAVAILABLE where no shared memory is left.
 StatusOr<Datagram> TextMessage(MessageKind kind, std::string_view text);
 StatusOr<Datagram> StartMessage(uint64_t run, std::string_view stage, std::string_view request);
-// kPart or kEmit; only kPart has a source.
-StatusOr<Datagram> PartMessage(MessageKind kind, uint64_t run, std::string_view source,
+// kPart, kEmit or kEmitTo; `name` is the source of kPart, the target of kEmitTo.
+StatusOr<Datagram> PartMessage(MessageKind kind, uint64_t run, std::string_view name,
                                const Part& part);
 Datagram RunMessage(MessageKind kind, uint64_t run);
 Datagram NumberMessage(MessageKind kind, uint64_t run, int64_t number);

@@ -130,6 +130,15 @@ TEST(StageMessage, ASpeechTellsItsStagesOfSampling) {
   EXPECT_EQ(json->Find("sampling")->GetInt("seed", 0), 7);
 }
 
+TEST(StageMessage, APartForOneStageHasItsName) {
+  const auto message =
+      Through(PartMessage(MessageKind::kEmitTo, 3, "left", Part(TextPart{"here"})));
+  ASSERT_TRUE(message.ok()) << message.status();
+  EXPECT_EQ(message->kind, MessageKind::kEmitTo);
+  EXPECT_EQ(message->name, "left");
+  EXPECT_EQ(std::get<TextPart>(message->part).text, "here");
+}
+
 TEST(StageMessage, AReferenceIsSoundBehindTheStart) {
   media::Sound sound;
   sound.sample_rate = 8000;

@@ -102,7 +102,8 @@ class ProcessGroup {
   // What a run begins with. Of a call that nobody else knows yet.
   static Status AddStart(Call& call, const Request& request, std::string_view json,
                          std::span<const std::string> taken);
-  void OnEmit(Process& process, const CallPtr& call, Part part);
+  // `target`: of a part for one stage alone; else empty.
+  void OnEmit(Process& process, const CallPtr& call, Part part, std::string_view target);
   // What is due: pings, silence, aborts without an answer. Why the process must end, or "".
   std::string Tick(Process& process, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Bury(Process& process, std::string_view why);
