@@ -84,6 +84,7 @@ def test_a_reference_reaches_the_stage_as_sound(cloning):
     assert third == [16000, 8000, "38ff", "three"]
     events = cloning.speak(ref_audio=data_url(wav()), stream_format="sse")
     assert "speech.audio.done" in events.text
+    cloning.server.wait_for("portico_reference_bytes", 0)
 
 
 WRONG = [
@@ -199,6 +200,7 @@ def test_an_uploaded_voice_is_imitated_until_it_is_deleted(cloning):
     assert requests.get(cloning.url + "/v1/audio/voices?names_only=true", timeout=60).json() == {"uploaded_voice_names": ["anna"]}
     assert cloning.server.metric("portico_uploaded_voices") == 1
     assert cloning.server.metric("portico_uploaded_voice_bytes") == 2 * RATE
+    cloning.server.wait_for("portico_reference_bytes", 2 * RATE)
 
     wanted = {"voice": "anna", "references": [[RATE, RATE, "e803", "good morning"]], "fields": {"task_type": "Base"}}
     assert cloning.known(cloning.speak(voice="anna")) == wanted

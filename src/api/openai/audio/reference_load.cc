@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "api/openai/audio/decode_chat_audio.h"
@@ -14,7 +15,8 @@ namespace portico::api::openai {
 namespace {
 
 constexpr size_t kMostReferenceBytes = size_t{32} << 20;  // of the files of one request
-constexpr int kSilent = 33;                               // -60 dB
+std::atomic<size_t> sample_bytes{0};
+constexpr int kSilent = 33;  // -60 dB
 
 // INVALID_ARGUMENT without a field, or what the decoder says.
 StatusOr<std::shared_ptr<const media::Sound>> DecodeReference(const std::string& file) {
@@ -33,10 +35,22 @@ StatusOr<std::shared_ptr<const media::Sound>> DecodeReference(const std::string&
   if (sound.sample_rate > kMaxReferenceRate) {
     sound = media::Resample(std::move(sound), kMaxReferenceRate);
   }
-  return std::make_shared<const media::Sound>(std::move(sound));
+  const size_t bytes = sound.samples.size() * sizeof(int16_t);
+  if (sample_bytes.fetch_add(bytes) + bytes > kMostSampleBytes) {
+    sample_bytes.fetch_sub(bytes);
+    return Error(StatusCode::kResourceExhausted,
+                 "too many voices are imitated now: try again in a moment");
+  }
+  const auto forget = [bytes](const media::Sound* loaded) {
+    delete loaded;
+    sample_bytes.fetch_sub(bytes);
+  };
+  return std::shared_ptr<const media::Sound>(new media::Sound(std::move(sound)), forget);
 }
 
 }  // namespace
+
+size_t ReferenceLoad::SampleBytes() { return sample_bytes.load(); }
 
 std::unique_ptr<ReferenceLoad> ReferenceLoad::Start(ShardContext& shard,
                                                     std::vector<WantedSound> wanted, Done done) {

@@ -21,6 +21,8 @@ inline constexpr double kMinReferenceSeconds = 0.5;
 inline constexpr double kMaxReferenceSeconds = 60;
 // Sounds of more samples a second are given to stages with so many.
 inline constexpr int32_t kMaxReferenceRate = 48000;
+// Of samples of loaded sounds, while requests and uploaded voices have them: 90 of the largest.
+inline constexpr size_t kMostSampleBytes = size_t{512} << 20;
 
 // On a shard, one after the other. Destroying it ends the work.
 class ReferenceLoad {
@@ -29,9 +31,12 @@ class ReferenceLoad {
   using Done = std::function<void(StatusOr<Sounds>)>;
 
   // Calls `done` once, never from within this; it may destroy this. Errors name the field of the
-  // sound at fault. The pipeline of the shard's context is there.
+  // sound at fault. RESOURCE_EXHAUSTED: kMostSampleBytes are loaded, or the pool is full. The
+  // pipeline of the shard's context is there.
   static std::unique_ptr<ReferenceLoad> Start(ShardContext& shard, std::vector<WantedSound> wanted,
                                               Done done);
+  // What is loaded now, by all shards.
+  static size_t SampleBytes();
   ~ReferenceLoad() { *alive_ = nullptr; }
   ReferenceLoad(const ReferenceLoad&) = delete;
   ReferenceLoad& operator=(const ReferenceLoad&) = delete;
