@@ -75,6 +75,17 @@ def test_an_engine_proves_the_messages_of_those_that_join_it(start, tmp_path):
             server.stop = lambda: None
 
 
+def test_a_launcher_starts_again_in_the_folder_of_one_that_was_killed(start, tmp_path):
+    # The socket for proofs that was left there ended it.
+    with running(tmp_path):
+        pass
+    with running(tmp_path) as facts:
+        server = start("--engine", "sglang", "--attach", facts, "--model-path", DEMO)
+        assert short(server).status_code == 200
+        server.stop()
+        server.stop = lambda: None
+
+
 def test_an_engine_that_reads_a_message_otherwise_is_not_joined(tmp_path):
     with running(tmp_path, "--stand-in-disproves", "AbortReq") as facts:
         assert "AbortReq" in refusal(facts)

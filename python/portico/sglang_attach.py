@@ -23,6 +23,8 @@ class Proofs:
     def __init__(self, folder: str, prove):
         self.prove = prove
         self.address = os.path.join(folder, "proof.sock")
+        if os.path.exists(self.address):  # of a launcher that was killed
+            os.unlink(self.address)
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(self.address)
         self.listener.listen(8)
