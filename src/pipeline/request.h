@@ -9,9 +9,9 @@
 
 #include "base/clock.h"
 #include "media/encoder.h"
-#include "media/sound.h"
 #include "message/text_request.h"
 #include "pipeline/part.h"
+#include "pipeline/reference_sound.h"
 #include "text/json.h"
 
 namespace portico::pipeline {
@@ -49,7 +49,7 @@ inline constexpr std::string_view kSpeechFields[] = {
 struct VoiceReference {
   std::string field;  // that names it: "ref_audio", "references", or "voice" of an uploaded one
   std::string text;   // what is said in it; empty: not told
-  std::shared_ptr<const media::Sound> sound;
+  std::shared_ptr<const ReferenceSound> sound;
 
   // The field of kSpeechFields that a stage takes which gets it.
   std::string_view kind() const { return field == "references" ? "references" : "ref_audio"; }

@@ -97,7 +97,7 @@ TEST(SpeechFields, AnUploadedVoiceIsAReference) {
   UploadedVoice voice;
   voice.name = "anna";
   voice.ref_text = "hello";
-  voice.sound = std::make_shared<const media::Sound>();
+  voice.sound = std::make_shared<const ReferenceSound>(media::Sound());
   ASSERT_TRUE(pipeline->voice_store().Add(voice).ok());
   EXPECT_EQ(pipeline->Voices(), std::vector<std::string>{"anna"});
   Request request;

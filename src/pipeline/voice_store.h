@@ -14,7 +14,7 @@
 #include "base/metrics.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "media/sound.h"
+#include "pipeline/reference_sound.h"
 
 namespace portico::pipeline {
 
@@ -26,7 +26,7 @@ struct UploadedVoice {
   std::string speaker_description;  // empty: not told
   size_t file_size = 0;             // of the file that came
   int64_t created_at = 0;           // seconds since 1970
-  std::shared_ptr<const media::Sound> sound;
+  std::shared_ptr<const ReferenceSound> sound;
 };
 
 // Thread safe.

@@ -15,7 +15,7 @@ UploadedVoice VoiceOf(std::string name, size_t samples = 100) {
   voice.name = std::move(name);
   media::Sound sound;
   sound.samples.resize(samples, 1);
-  voice.sound = std::make_shared<const media::Sound>(std::move(sound));
+  voice.sound = std::make_shared<const ReferenceSound>(std::move(sound));
   return voice;
 }
 

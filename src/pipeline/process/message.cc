@@ -404,15 +404,20 @@ StatusOr<Datagram> PartMessage(MessageKind kind, uint64_t run, std::string_view 
   return frame.Take();
 }
 
-StatusOr<Datagram> ReferenceMessage(uint64_t run, size_t index, const media::Sound& sound) {
+StatusOr<Datagram> ReferenceMessage(uint64_t run, size_t index, const ReferenceSound& sound) {
+  const std::string_view bytes(reinterpret_cast<const char*>(sound.samples.data()),
+                               sound.samples.size() * sizeof(int16_t));
+  std::shared_ptr<const Blob> shared;
+  if (bytes.size() > kInlineBytes) {
+    PORTICO_ASSIGN_OR_RETURN(shared, sound.Shared());
+  }
   Frame frame(MessageKind::kReference, run, 1);
   frame.writer().Array(1 + kPartValues[kAudio]);
   frame.writer().Uint(kAudio);
   frame.writer().Int(static_cast<int64_t>(index));
   frame.writer().Int(sound.sample_rate);
   frame.writer().Bool(true);
-  PORTICO_RETURN_IF_ERROR(frame.Bytes({reinterpret_cast<const char*>(sound.samples.data()),
-                                       sound.samples.size() * sizeof(int16_t)}));
+  PORTICO_RETURN_IF_ERROR(frame.Bytes(bytes, std::move(shared)));
   return frame.Take();
 }
 

@@ -78,7 +78,7 @@ Datagram EndMessage(uint64_t run, const Status& status);
 // INVALID_ARGUMENT: no message.
 StatusOr<Message> ReadMessage(const Datagram& datagram);
 
-StatusOr<Datagram> ReferenceMessage(uint64_t run, size_t index, const media::Sound& sound);
+StatusOr<Datagram> ReferenceMessage(uint64_t run, size_t index, const ReferenceSound& sound);
 
 // A stage that takes these of kSpeechFields gets the reference, in the order of the request's.
 bool GetsReference(const VoiceReference& reference, std::span<const std::string> speech_fields);

@@ -14,12 +14,14 @@
 namespace portico::api::openai {
 namespace {
 
+using pipeline::ReferenceSound;
+
 constexpr size_t kMostReferenceBytes = size_t{32} << 20;  // of the files of one request
 std::atomic<size_t> sample_bytes{0};
 constexpr int kSilent = 33;  // -60 dB
 
 // INVALID_ARGUMENT without a field, or what the decoder says.
-StatusOr<std::shared_ptr<const media::Sound>> DecodeReference(const std::string& file) {
+StatusOr<std::shared_ptr<const ReferenceSound>> DecodeReference(const std::string& file) {
   media::AudioLimits limits;
   limits.max_seconds = kMaxReferenceSeconds;
   PORTICO_ASSIGN_OR_RETURN(media::Sound sound, media::DecodeAudio(file, limits));
@@ -41,11 +43,11 @@ StatusOr<std::shared_ptr<const media::Sound>> DecodeReference(const std::string&
     return Error(StatusCode::kResourceExhausted,
                  "too many voices are imitated now: try again in a moment");
   }
-  const auto forget = [bytes](const media::Sound* loaded) {
+  const auto forget = [bytes](const ReferenceSound* loaded) {
     delete loaded;
     sample_bytes.fetch_sub(bytes);
   };
-  return std::shared_ptr<const media::Sound>(new media::Sound(std::move(sound)), forget);
+  return std::shared_ptr<const ReferenceSound>(new ReferenceSound(std::move(sound)), forget);
 }
 
 }  // namespace

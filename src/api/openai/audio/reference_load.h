@@ -10,7 +10,7 @@
 #include "api/context.h"
 #include "api/openai/audio/voice_fields.h"
 #include "base/status.h"
-#include "media/sound.h"
+#include "pipeline/reference_sound.h"
 #include "pipeline/request.h"
 #include "service/upstream/media_fetch.h"
 #include "service/upstream/media_rules.h"
@@ -21,13 +21,15 @@ inline constexpr double kMinReferenceSeconds = 0.5;
 inline constexpr double kMaxReferenceSeconds = 60;
 // Sounds of more samples a second are given to stages with so many.
 inline constexpr int32_t kMaxReferenceRate = 48000;
-// Of samples of loaded sounds, while requests and uploaded voices have them: 90 of the largest.
+// Of samples of loaded sounds, while requests and uploaded voices have them: 90 of the largest. Those
+// that a stage process has read are in shared memory too, once.
 inline constexpr size_t kMostSampleBytes = size_t{512} << 20;
 
 // On a shard, one after the other. Destroying it ends the work.
 class ReferenceLoad {
  public:
-  using Sounds = std::vector<std::shared_ptr<const media::Sound>>;  // one for each that was wanted
+  using Sounds =
+      std::vector<std::shared_ptr<const pipeline::ReferenceSound>>;  // one for each that was wanted
   using Done = std::function<void(StatusOr<Sounds>)>;
 
   // Calls `done` once, never from within this; it may destroy this. Errors name the field of the
@@ -42,7 +44,7 @@ class ReferenceLoad {
   ReferenceLoad& operator=(const ReferenceLoad&) = delete;
 
  private:
-  using Decoded = StatusOr<std::shared_ptr<const media::Sound>>;
+  using Decoded = StatusOr<std::shared_ptr<const pipeline::ReferenceSound>>;
 
   ReferenceLoad(ShardContext& shard, std::vector<WantedSound> wanted, Done done);
   void Next();
