@@ -88,6 +88,7 @@ class BatchCall final : public ExchangeCall {
 
  private:
   void OnShared(const StatusOr<ReferenceLoad::Sounds>& sounds) {
+    load_.reset();  // with the files that were decoded
     for (size_t i = 0; i < items_.size(); ++i) {
       if (!items_[i].shares) continue;
       if (sounds.ok()) {
@@ -113,6 +114,7 @@ class BatchCall final : public ExchangeCall {
     if (item.sounds.empty()) return SpeakItem(index);
     item.load = ReferenceLoad::Start(shard_, std::move(item.sounds),
                                      [this, index](StatusOr<ReferenceLoad::Sounds> sounds) {
+                                       items_[index].load.reset();
                                        if (!sounds.ok()) return Finish(index, sounds.status());
                                        GiveSounds(*sounds, &*items_[index].request);
                                        SpeakItem(index);
@@ -328,6 +330,7 @@ void HandleSpeechBatch(std::unique_ptr<net::Exchange> exchange, ShardContext& sh
   if (!pipeline.ok()) return ReplyError(*exchange, shard.api, pipeline.status());
   auto batch = ReadBatch(exchange->request.body, shard);
   if (!batch.ok()) return ReplyError(*exchange, shard.api, batch.status());
+  std::string().swap(exchange->request.body);
   auto call = std::make_unique<BatchCall>(std::move(exchange), shard, *std::move(batch));
   BatchCall& running = *call;
   shard.calls.Add(std::move(call));
