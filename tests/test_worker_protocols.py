@@ -164,6 +164,20 @@ def test_a_stream_that_fails_before_its_first_token_is_asked_of_another_worker(i
             worker.stop()
 
 
+def test_a_stream_that_fails_after_its_first_token_counts_against_its_worker(front, ids):
+    """It counted as a success of the worker."""
+    class Failing(VllmStandIn):
+        def Generate(self, request, context):
+            for number, reply in enumerate(super().Generate(request, context)):
+                if number == 1:
+                    context.abort(grpc.StatusCode.INTERNAL, "no memory")
+                yield reply
+
+    gateway = front(Failing([*ids, 2], TOKENIZER), flags=("--cb-failure-threshold", "1"))
+    assert any("error" in chunk for chunk in streamed(gateway.chat(stream=True)))
+    wait_until(lambda: gateway.gateway.metric("portico_gateway_worker_breaker_opened_total") == 1, gateway.gateway.output)
+
+
 def test_a_worker_that_counts_wrongly_ends_the_request_and_not_the_gateway(front, ids):
     class Wrong(NativeStandIn):
         def Generate(self, request, context):

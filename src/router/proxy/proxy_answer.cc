@@ -127,9 +127,12 @@ void ProxyCall::OnStreamFailure(WorkerCall& call, net::HttpResponse& instead) {
     worker_id_ = call.worker().id();
     reason_ = call.reason();
     events_ = call.profile();
-  } else if (streaming_ || answer_bytes_ > 0) {
-    prefill_.reset();
-    return;  // the client is told by the stream's own events
+  } else {
+    failed_status_ = instead.status;
+    if (streaming_ || answer_bytes_ > 0) {
+      prefill_.reset();
+      return;  // the client is told by the stream's own events
+    }
   }
   const int begun = std::exchange(status_, instead.status);
   net::ResponseHead head;
@@ -227,9 +230,10 @@ void ProxyCall::OnDone(WorkerCall& call) {
     call.NoteFailed();
     return OnFailed(call, net::CallFailure::kLost, "its connection ended within an event");
   }
-  call.End(IsServerError(status_) ? Verdict::kBad
-           : IsBusy(status_)      ? Verdict::kNothing
-                                  : Verdict::kGood);
+  const int status = failed_status_ != 0 ? failed_status_ : status_;
+  call.End(IsServerError(status) ? Verdict::kBad
+           : IsBusy(status)      ? Verdict::kNothing
+                                 : Verdict::kGood);
   call_.reset();
   if (prefill_ != nullptr) WorkerCall::LetFinish(std::move(prefill_));
   if (mode_ == Mode::kEvents) Relay(frames_.rest());

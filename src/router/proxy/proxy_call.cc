@@ -391,6 +391,7 @@ void ProxyCall::ForgetAnswer() {
   mode_ = Mode::kNone;
   response_ = {};
   frames_ = {};
+  failed_status_ = 0;
   answer_bytes_ = 0;
 }
 

@@ -174,6 +174,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   // The answer.
   Mode mode_ = Mode::kNone;
   int status_ = 0;
+  int failed_status_ = 0;  // of the failure of a stream that has started; 0: none
   net::HttpResponse response_;
   SseFrames frames_;
   bool may_be_cut_ = false;  // its end is that of the worker's connection
