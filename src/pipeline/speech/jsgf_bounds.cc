@@ -74,6 +74,7 @@ struct JsgfRule {
   enum { kNew, kOpen, kDone } state = kNew;
   size_t items = 0;
   size_t skips = 0;
+  size_t depth = 0;  // of the rules within it
 };
 
 class JsgfRules {
@@ -103,6 +104,8 @@ class JsgfRules {
     return dot == std::string_view::npos ? name : name.substr(dot + 1);
   }
 
+  static Status TooDeep() { return BadJsgf("has too many rules within rules"); }
+
   Status Add(const std::vector<std::string_view>& statement) {
     if (std::find(statement.begin(), statement.end(), "import") != statement.end()) {
       return BadJsgf("must not import others");
@@ -124,7 +127,7 @@ class JsgfRules {
 
   Status Measure(std::string_view name, JsgfRule* rule, size_t depth) {
     if (rule->state == JsgfRule::kDone) return OkStatus();
-    if (depth > kMaxRuleDepth) return BadJsgf("has too many rules within rules");
+    if (depth > kMaxRuleDepth) return TooDeep();
     rule->state = JsgfRule::kOpen;
     for (size_t i = 0; i < rule->body.size(); ++i) {
       const std::string_view token = rule->body[i];
@@ -159,7 +162,8 @@ class JsgfRules {
     PORTICO_RETURN_IF_ERROR(Measure(name, &inner, depth + 1));
     rule->items += inner.items;
     rule->skips += inner.skips;
-    return OkStatus();
+    rule->depth = std::max(rule->depth, inner.depth + 1);
+    return rule->depth > kMaxRuleDepth ? TooDeep() : OkStatus();
   }
 
   static bool IsLast(const std::vector<std::string_view>& body, size_t at) {
