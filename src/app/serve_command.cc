@@ -51,6 +51,9 @@ class Loader {
     if (thread_.joinable()) thread_.join();
   }
 
+  // The process ends while it works: nobody joins it.
+  void Leave() { thread_.detach(); }
+
   bool done() const { return done_.load(std::memory_order_acquire); }
   const Status& status() const { return status_; }
 
@@ -108,6 +111,7 @@ int Serve(const ServeOptions& options, const sigset_t& signals, std::string* ref
   if (!loader.done()) {
     // Nothing runs yet, and an import leaves only a temporary file that the next one clears away.
     std::fputs("\nportico serve: stopped while loading\n", stderr);
+    loader.Leave();
     _exit(0);
   }
   LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",
