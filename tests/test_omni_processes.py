@@ -251,7 +251,7 @@ def test_a_client_that_does_not_read_stops_the_stage_and_one_that_leaves_ends_it
 def test_wrong_processes_are_refused_before_anything_starts(tmp_path):
     from test_omni import omni_command
     for stages, why in (
-            ([python("a", "nothing", "terminal: true")], "has no attribute"),
+            ([python("a", "no_such_function", "terminal: true")], "has no attribute"),
             ([python("a", "shout", "factory: {loud: 1}, terminal: true")], "unexpected keyword argument 'loud'"),
             (["name: a, factory_path: no_such_module.f, terminal: true"], "No module named"),
             (["name: a, factory_path: portico.engine, process: p, terminal: true"], "works in the server's own process"),

@@ -87,7 +87,7 @@ def test_functions_of_the_edges_get_and_give_payloads(start, tmp_path):
     server = start("--pipeline", str(path), "--engine", "mock")
 
     def said(content):
-        answer = chat(server, content, modalities=["text"])
+        answer = chat(server, content)
         assert answer.status_code == 200, answer.text
         return answer.json()["choices"][0]["message"]["content"]
     whole = "['blob', 'deep', 'model', 'n', 'none']"
