@@ -189,6 +189,14 @@ def test_without_one_of_the_two_nothing_is_sent_and_readiness_says_which_is_miss
     assert wrong.status_code == 400 and "prefill and decode" in wrong.text
 
 
+def test_a_request_before_there_is_a_decode_worker_is_logged(pairs):
+    """With --access-log the gateway died of it."""
+    fleet = pairs([say("prefill")], [], "--access-log")
+    for path in ("/generate", "/tokenize"):
+        assert fleet.post(path).status_code == 503
+    wait_until(lambda: fleet.gateway.output().count('"policy":""') == 2, fleet.gateway.output)
+
+
 def test_other_routes_go_to_one_worker_or_are_refused(pairs):
     fleet = pairs([say("prefill")], [say("decode")])
     assert requests.post(fleet.url + "/tokenize", json={}, timeout=60).json() == {"from": "decode"}

@@ -476,7 +476,9 @@ void ProxyCall::Log(int status) const {
   writer.Key("status").Int(status).Key("bytes").Int(static_cast<int64_t>(answer_bytes_));
   writer.Key("ms").Double(Seconds(Clock::now() - started_) * 1e3);
   writer.Key("request_id").String(request_id_).Key("worker").String(worker_id_);
-  writer.Key("policy").String(group_ == nullptr ? "" : group_->policy->name());
+  // A role without workers has no policy.
+  const bool chosen = group_ != nullptr && group_->policy != nullptr;
+  writer.Key("policy").String(chosen ? group_->policy->name() : "");
   writer.Key("reason").String(reason_).Key("attempts").Int(attempts_);
   if (!prefill_id_.empty()) writer.Key("prefill_worker").String(prefill_id_);
   const std::string_view trace = request.Header("traceparent");
