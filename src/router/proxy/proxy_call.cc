@@ -235,13 +235,15 @@ void ProxyCall::Enter() {
 void ProxyCall::TakeNewestSet() {
   const WorkerSetPtr& newest = shard_.set();
   if (newest == set_) return;
-  const bool pairs = gateway_.options().pairs;
-  const WorkerGroup* group =
-      newest->Find(facts_.model, false, pairs ? Role::kDecode : Role::kRegular);
-  const WorkerGroup* prefill = newest->Find(facts_.model, false, Role::kPrefill);
-  if (group == nullptr || prefill == nullptr) return;
+  const GatewayOptions& options = gateway_.options();
+  const auto find = [&](Role role) {
+    return newest->Find(facts_.model, options.strict_models, role);
+  };
+  const WorkerGroup* group = find(options.pairs ? Role::kDecode : Role::kRegular);
+  const WorkerGroup* prefill = pair_ ? find(Role::kPrefill) : nullptr;
+  if (group == nullptr || (pair_ && prefill == nullptr)) return;
   group_ = group;
-  if (pair_) prefill_group_ = prefill;
+  prefill_group_ = prefill;
   set_ = newest;
 }
 
