@@ -197,6 +197,15 @@ def test_a_request_before_there_is_a_decode_worker_is_logged(pairs):
     wait_until(lambda: fleet.gateway.output().count('"policy":""') == 2, fleet.gateway.output)
 
 
+def test_a_name_that_cannot_be_read_hides_none_that_is_reserved(pairs):
+    """Python reads half of a surrogate pair in a name; the gateway looked no further, and the client chose the room."""
+    fleet = pairs([say("prefill")], [say("decode")])
+    for field in ("bootstrap_host", "bootstrap_room", "disagg_prefill_dp_rank"):
+        reply = requests.post(fleet.url + "/generate", data='{"text": "x", "\\ud800": 1, "%s": 7}' % field, timeout=60)
+        assert reply.status_code == 400 and field in reply.text, reply.text
+    assert not fleet.prefill[0].requests and not fleet.decode[0].requests
+
+
 def test_other_routes_go_to_one_worker_or_are_refused(pairs):
     fleet = pairs([say("prefill")], [say("decode")])
     assert requests.post(fleet.url + "/tokenize", json={}, timeout=60).json() == {"from": "decode"}
