@@ -32,6 +32,15 @@ def test_values_are_checked():
         assert status == 2 and wanted in said, said
 
 
+def test_a_time_that_the_clock_cannot_hold_is_refused():
+    """Every request was answered 504 at once, and every probe failed."""
+    for flag in ("--request-timeout-secs", "--queue-timeout-secs", "--health-check-timeout-secs", "--worker-connect-timeout-secs"):
+        status, said = run("route", flag, "10000000000")
+        assert status == 2 and f"{flag}: 10000000000 is not in" in said, said
+    status, said = run("route", "--hedge-after-ms", "9007199254740992")
+    assert status == 2 and "--hedge-after-ms: 9007199254740992 is not in" in said, said
+
+
 def test_check_tells_what_is_wrong_with_a_file(tmp_path):
     file = tmp_path / "fleet.yaml"
     file.write_text("policy: round_robin\nworkers:\n  - url: http://a:1\n    api-key: k\n  - http://b:2\n")
