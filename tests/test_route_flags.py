@@ -110,6 +110,8 @@ def test_flags_of_prefill_and_decode_workers_need_each_other():
     for words, wanted in ((("--prefill", "http://a:1"), "--pd-disaggregation"), (("--mini-lb",), "--pd-disaggregation"),
                           (("--pd-disaggregation", "--worker-urls", "http://a:1"), "--prefill"),
                           (("--pd-disaggregation", "--prefill", "9000"), "follows no URL"),
+                          (("--pd-disaggregation", "--prefill", "--decode", "http://a:1"), "--prefill needs a value"),
+                          (("--pd-disaggregation", "--prefill", "http://a:1", "--decode"), "--decode needs a value"),
                           (("--pd-disaggregation", "--prefill", "http://a:1", "70000"), "70000"),
                           (("--pd-disaggregation", "--decode", "a:1"), "need a scheme"),
                           (("--pd-disaggregation", "--prefill", "http://a:1", "--decode", "grpc://b:1"), "all of HTTP"),
