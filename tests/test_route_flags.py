@@ -41,6 +41,14 @@ def test_a_time_that_the_clock_cannot_hold_is_refused():
     assert status == 2 and "--hedge-after-ms: 9007199254740992 is not in" in said, said
 
 
+def test_a_wrong_value_is_that_of_route_before_workers_that_take_tokens_too():
+    """It was told that `portico serve` does not know the flag."""
+    status, said = run("route", "--worker-urls", "grpc://a:1", "--max-buffered-body-bytes", "5")
+    assert status == 2 and "portico route: --max-buffered-body-bytes is 0 or at least 65536" in said, said
+    status, said = run("route", "--worker-urls", "grpc://a:1", "--pd-disaggregation")
+    assert status == 2 and said.startswith("portico route:"), said
+
+
 def test_check_tells_what_is_wrong_with_a_file(tmp_path):
     file = tmp_path / "fleet.yaml"
     file.write_text("policy: round_robin\nworkers:\n  - url: http://a:1\n    api-key: k\n  - http://b:2\n")

@@ -274,6 +274,17 @@ StatusOr<ParsedRouteOptions> ParseRouteOptions(const std::vector<std::string>& w
   return parsed;
 }
 
+bool IsRouteFlag(std::string_view word) {
+  if (!word.starts_with("--")) return false;
+  const std::string_view name = word.substr(2, word.find('=') - 2);
+  const auto begins = [name](std::string_view full) { return full.starts_with(name); };
+  const auto options = RouteOptionTable();
+  const auto missing = MissingRouteFlags();
+  return !name.empty() && (std::any_of(options.begin(), options.end(),
+                                       [&](const RouteOption& one) { return begins(one.name); }) ||
+                           std::any_of(missing.begin(), missing.end(), begins));
+}
+
 std::string RouteOptionsHelp() {
   std::string text =
       "usage: portico route --worker-urls URL [URL ...] [FLAGS]\n\n"
