@@ -1,6 +1,7 @@
 """Stages of Python for test_omni_processes.py and test_omni_cloning.py."""
 import json
 import os
+import sys
 import threading
 import time
 
@@ -167,6 +168,24 @@ def nothing(part):
 
 def joined(sources):
     return " | ".join(f"{source}: {' '.join(part.text for part in parts)}" for source, parts in sorted(sources.items()))
+
+
+def leave(part, request):
+    """Ends in odd ways, where the text says so."""
+    if "leave" in part.text:
+        sys.exit(3)
+    if "odd" in part.text:
+        raise StageError("an odd \ud800", field=None, code="odd")
+    if "good" in part.text:
+        raise StageError("it is good", code=0)
+    return Audio(bytes(960), 24000)
+
+
+leave.voices = "anna"
+
+
+def leave_between(sources):
+    sys.exit(3)
 
 
 def threads(part, request):
