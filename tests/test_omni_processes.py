@@ -374,3 +374,14 @@ def test_a_function_of_an_edge_that_leaves_fails_its_request(pipeline):
 def test_a_single_voice_needs_no_list(pipeline):
     server = pipeline(python("voice", "leave"), ENCODE)
     assert requests.get(server.url + "/v1/audio/voices", timeout=60).json()["voices"] == ["anna"]
+
+
+def test_a_part_that_a_stage_has_made_wrongly_fails_its_request_alone(pipeline):
+    # The pipeline ended the process, with all its requests and models, and the log did not name what was wrong.
+    server = pipeline(python("voice", "mismade"), ENCODE)
+    for text in "rate rates negative bytes floats clip reason tokens index shape dtype time seconds".split():
+        answer = say(server, text)
+        assert answer.status_code == 500 and answer.json()["error"]["message"] == "stage `voice` failed", (text, answer.text)
+    assert "sample_rate must be an integer from 1 to 1000000, got 24000.5" in server.output()
+    assert steps(say(server, "fine")) == [7]
+    assert server.metric("portico_stage_process_restarts_total") == 0

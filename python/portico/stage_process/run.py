@@ -109,7 +109,7 @@ class Run:
         """Ends with what a StageError says, whatever it was made of: a request without an end would wait for ever."""
         code = error.code if isinstance(error.code, int) and 0 < error.code <= UNAUTHENTICATED else INTERNAL
         message, field = (str(text or "").encode(errors="replace").decode() for text in (error, error.field))
-        self.end(code, message, field)
+        self.end(code, message, field[:64])
 
     def work(self):
         try:
