@@ -1,10 +1,12 @@
 """Stages of Python for test_omni_processes.py and test_omni_cloning.py."""
+import array
 import json
 import os
+import sys
 import threading
 import time
 
-from portico.stage import Audio, Finish, StageError, Tensor, Text
+from portico.stage import Audio, Encoded, Finish, Heard, StageError, Tensor, Text, ToolCall
 
 
 def same(part, request):
@@ -86,7 +88,6 @@ class Garbage:
 
 
 def to_tensor(part, request, megabytes=4):
-    import array
     return Tensor(array.array("f", [0.5]) * (megabytes << 18), (megabytes, 1 << 18), "float32", "wave")
 
 
@@ -167,6 +168,38 @@ def nothing(part):
 
 def joined(sources):
     return " | ".join(f"{source}: {' '.join(part.text for part in parts)}" for source, parts in sorted(sources.items()))
+
+
+def leave(part, request):
+    """Ends in odd ways, where the text says so."""
+    if "leave" in part.text:
+        sys.exit(3)
+    if "odd" in part.text:
+        raise StageError("an odd \ud800", field=None, code="odd")
+    if "good" in part.text:
+        raise StageError("it is good", code=0)
+    return Audio(bytes(960), 24000)
+
+
+leave.voices = "anna"
+
+
+MISMADE = {
+    "rate": lambda: Audio(bytes(960), None), "rates": lambda: Audio(bytes(960), 24000.5), "negative": lambda: Audio(bytes(960), -1),
+    "bytes": lambda: Audio(b"odd", 24000), "floats": lambda: Audio(array.array("f", [0.5]), 24000), "clip": lambda: Audio(bytes(960), 24000, "x"),
+    "reason": lambda: Finish(None), "tokens": lambda: Finish("stop", -5), "index": lambda: ToolCall(-1), "shape": lambda: Tensor(bytes(4), (-1,), "float32"),
+    "dtype": lambda: Tensor(bytes(4), (1,), None), "time": lambda: Heard("x", float("nan")), "seconds": lambda: Encoded(b"x", 24000, -1),
+}
+
+
+def mismade(part, request):
+    """The part that the text names, which is none; else sound whose rate is a float, and whose end is no bool."""
+    make = MISMADE.get(part.text)
+    return make() if make else Audio(array.array("h", [7] * 480), 24000.0, last=None)
+
+
+def leave_between(sources):
+    sys.exit(3)
 
 
 def threads(part, request):

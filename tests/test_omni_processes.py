@@ -350,3 +350,38 @@ def test_a_part_may_be_kept_from_a_stage(pipeline):
     server = pipeline(python("say", "spell", "stream_to: [encode, rest], project_payload: {rest: stages_for_test.nothing}"), ENCODE,
                       python("rest", "same", "terminal: true"))
     assert steps(say(server, "a b")) == [1, 2]
+
+
+def test_a_request_ends_however_its_stage_does(pipeline):
+    # sys.exit() ended the request's thread alone: the client waited until its deadline. So did what is said of a
+    # StageError and cannot be sent; and one with code 0 was a speech without sound.
+    server = pipeline(python("voice", "leave"), ENCODE)
+    for text, message in {"leave": "stage `voice` failed", "odd": "an odd ?", "good": "it is good"}.items():
+        answer = say(server, text)
+        assert answer.status_code == 500 and answer.json()["error"]["message"] == message, answer.text
+    assert len(say(server, "fine").content) == 960
+    assert server.metric("portico_stage_process_restarts_total") == 0
+
+
+def test_a_function_of_an_edge_that_leaves_fails_its_request(pipeline):
+    server = pipeline(python("think", "ask", "next: [left, right]"), python("left", "same", "next: join"), python("right", "same", "next: join"),
+                      python("join", "same", "wait_for: [left, right], merge_fn: stages_for_test.leave_between, terminal: true"), head="name: talk\n")
+    body = {"model": "talk", "messages": [{"role": "user", "content": "a"}]}
+    answer = requests.post(server.url + "/v1/chat/completions", json=body, timeout=60)
+    assert answer.status_code == 500 and "join" in answer.json()["error"]["message"], answer.text
+
+
+def test_a_single_voice_needs_no_list(pipeline):
+    server = pipeline(python("voice", "leave"), ENCODE)
+    assert requests.get(server.url + "/v1/audio/voices", timeout=60).json()["voices"] == ["anna"]
+
+
+def test_a_part_that_a_stage_has_made_wrongly_fails_its_request_alone(pipeline):
+    # The pipeline ended the process, with all its requests and models, and the log did not name what was wrong.
+    server = pipeline(python("voice", "mismade"), ENCODE)
+    for text in "rate rates negative bytes floats clip reason tokens index shape dtype time seconds".split():
+        answer = say(server, text)
+        assert answer.status_code == 500 and answer.json()["error"]["message"] == "stage `voice` failed", (text, answer.text)
+    assert "sample_rate must be an integer from 1 to 1000000, got 24000.5" in server.output()
+    assert steps(say(server, "fine")) == [7]
+    assert server.metric("portico_stage_process_restarts_total") == 0

@@ -243,7 +243,7 @@ class SchedulerStage:
                 put(_incoming(request.id, "stream_done", None))
         except self.stage.Aborted:
             pass  # the other thread sees it too
-        except Exception as error:
+        except BaseException as error:  # sys.exit() too: nobody else tells the request
             answers.put(error)
 
     def _payload_of(self, part, request):
@@ -290,7 +290,7 @@ class SchedulerStage:
                     if not self.worker.is_alive():
                         raise RuntimeError("the scheduler's thread has ended") from None
                     continue
-                if isinstance(message, Exception):
+                if isinstance(message, BaseException):
                     raise message
                 if message.type == "error":
                     raise message.data if isinstance(message.data, Exception) else RuntimeError(str(message.data))

@@ -1,6 +1,6 @@
 """What flows between stages, and what a stage sees of a request."""
 
-INVALID_ARGUMENT, INTERNAL = 3, 13
+INVALID_ARGUMENT, INTERNAL, UNAUTHENTICATED = 3, 13, 16  # gRPC's codes, of which the last is the greatest
 
 
 class Aborted(Exception):
@@ -8,7 +8,7 @@ class Aborted(Exception):
 
 
 class StageError(Exception):
-    """Ends the request; the client is told the message, and the field at fault if there is one."""
+    """Ends the request; the client is told the message, and the field at fault if there is one. `code` is one of gRPC's."""
 
     def __init__(self, message, field="", code=INVALID_ARGUMENT):
         super().__init__(message)

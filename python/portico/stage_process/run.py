@@ -5,7 +5,7 @@ import threading
 import traceback
 
 from .edges import Choice, To
-from .parts import (INTERNAL, Aborted, Audio, ClipEnd, Encoded, File, Finish, Heard, Request, StageError, Tensor, Text, ToolCall,
+from .parts import (INTERNAL, UNAUTHENTICATED, Aborted, Audio, ClipEnd, Encoded, File, Finish, Heard, Request, StageError, Tensor, Text, ToolCall,
                     as_part)
 from .profile import profile
 from .wire import CHOOSE, EMIT, EMIT_TO, END, INLINE, TOOK, Blob, part_values
@@ -105,6 +105,12 @@ class Run:
     def end(self, code=0, message="", field=""):
         self.worker.send([END, self.id, code, message[:1000], field, ""])
 
+    def refuse(self, error):
+        """Ends with what a StageError says, whatever it was made of: a request without an end would wait for ever."""
+        code = error.code if isinstance(error.code, int) and 0 < error.code <= UNAUTHENTICATED else INTERNAL
+        message, field = (str(text or "").encode(errors="replace").decode() for text in (error, error.field))
+        self.end(code, message, field[:64])
+
     def work(self):
         try:
             if self.request.references:
@@ -119,8 +125,8 @@ class Run:
         except Aborted:
             self.end(1, "aborted")
         except StageError as error:
-            self.end(error.code, str(error), error.field)
-        except Exception:
+            self.refuse(error)
+        except BaseException:  # sys.exit() too, which would end this thread alone
             traceback.print_exc()
             self.end(INTERNAL, f"stage `{self.stage.name}` failed")
         else:
