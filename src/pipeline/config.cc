@@ -26,12 +26,28 @@ constexpr std::string_view kPipelineKeys[] = {"name",
                                               "env_defaults",
                                               "allowed_media_domains",
                                               "allowed_local_media_path"};
-constexpr std::string_view kStageKeys[] = {
-    "name",      "factory_path", "factory",         "next",
-    "stream_to", "terminal",     "route_fn",        "wait_for",
-    "merge_fn",  "timeout_s",    "stall_timeout_s", "max_queued",
-    "process",   "restart",      "replay",          "python",
-    "env",       "gpu",          "project_payload"};
+constexpr std::string_view kStageKeys[] = {"name",
+                                           "factory_path",
+                                           "factory",
+                                           "next",
+                                           "stream_to",
+                                           "terminal",
+                                           "route_fn",
+                                           "wait_for",
+                                           "merge_fn",
+                                           "timeout_s",
+                                           "stall_timeout_s",
+                                           "max_queued",
+                                           "process",
+                                           "restart",
+                                           "replay",
+                                           "python",
+                                           "env",
+                                           "gpu",
+                                           "project_payload",
+                                           "wait_for_fn",
+                                           "stream_done_to_fn",
+                                           "can_accept_stream_before_payload"};
 // Of sglang-omni, and not done here.
 constexpr std::string_view kNotDone[] = {"relay_backend",
                                          "fused_stages",
@@ -39,6 +55,7 @@ constexpr std::string_view kNotDone[] = {"relay_backend",
                                          "gpu_placement",
                                          "placement",
                                          "terminal_stages",
+                                         "terminal_stages_fn",
                                          "mps",
                                          "services",
                                          "audio_chunking",
@@ -48,10 +65,7 @@ constexpr std::string_view kNotDone[] = {"relay_backend",
                                          "tp_size",
                                          "gpu_memory_fraction",
                                          "engine",
-                                         "wait_for_fn",
-                                         "stream_done_to_fn",
                                          "comm",
-                                         "can_accept_stream_before_payload",
                                          "num_workers",
                                          "executor",
                                          "input_handler",
@@ -106,6 +120,10 @@ Status ReadStage(const YAML::Node& node, const YamlFile& file, StageConfig* stag
   PORTICO_RETURN_IF_ERROR(file.Read(node, "wait_for", &stage->wait_for));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "route_fn", &stage->route_fn));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "merge_fn", &stage->merge_fn));
+  PORTICO_RETURN_IF_ERROR(file.Read(node, "wait_for_fn", &stage->wait_for_fn));
+  PORTICO_RETURN_IF_ERROR(file.Read(node, "stream_done_to_fn", &stage->stream_done_to_fn));
+  PORTICO_RETURN_IF_ERROR(
+      file.Read(node, "can_accept_stream_before_payload", &stage->accepts_early));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "terminal", &stage->terminal));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "timeout_s", 0, 86400, &stage->timeout_s));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "stall_timeout_s", 0, 86400, &stage->stall_timeout_s));
@@ -315,7 +333,7 @@ StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file) {
     }
   }
   if (config.entry_stage.empty()) config.entry_stage = config.stages.front().name;
-  PORTICO_RETURN_IF_ERROR(CheckGraph(config, file.name()));
+  PORTICO_RETURN_IF_ERROR(CheckGraph(file.name(), &config));
   return config;
 }
 
