@@ -24,6 +24,7 @@ constexpr std::string_view kPipelineKeys[] = {"name",
                                               "voices",
                                               "processes",
                                               "env_defaults",
+                                              "fused_stages",
                                               "allowed_media_domains",
                                               "allowed_local_media_path"};
 constexpr std::string_view kStageKeys[] = {"name",
@@ -50,7 +51,6 @@ constexpr std::string_view kStageKeys[] = {"name",
                                            "can_accept_stream_before_payload"};
 // Of sglang-omni, and not done here.
 constexpr std::string_view kNotDone[] = {"relay_backend",
-                                         "fused_stages",
                                          "endpoints",
                                          "gpu_placement",
                                          "placement",
@@ -245,6 +245,53 @@ Status ReadProcesses(const YAML::Node& processes, const YamlFile& file, Pipeline
   return OkStatus();
 }
 
+// fused_stages: [[prepare, think], [talk, code2wav]]: stages one behind the other that share a
+// process: the one that some of them name, else for Python the first one's.
+Status ReadFused(const YAML::Node& fused, const YamlFile& file, PipelineConfig* config) {
+  if (!fused) return OkStatus();
+  if (!fused.IsSequence()) return file.Bad(fused, "`fused_stages` must be a list of groups");
+  std::set<std::string> seen;
+  for (const YAML::Node& node : fused) {
+    std::vector<std::string>& group = config->fused_stages.emplace_back();
+    std::vector<StageConfig*> stages;
+    std::string process;
+    if (!node.IsSequence() || node.size() < 2) {
+      return file.Bad(node, "a group of `fused_stages` must list two stages or more");
+    }
+    for (const YAML::Node& name : node) {
+      const std::string& named = group.emplace_back(name.IsScalar() ? name.Scalar() : "");
+      const auto stage =
+          std::find_if(config->stages.begin(), config->stages.end(),
+                       [&named](const StageConfig& one) { return one.name == named; });
+      if (stage == config->stages.end()) {
+        return file.Bad(name, fmt::format("`fused_stages`: there is no stage `{}`", named));
+      }
+      if (!seen.insert(named).second) {
+        return file.Bad(name, fmt::format("`fused_stages` has `{}` twice", named));
+      }
+      if (!stages.empty()) {
+        const std::vector<std::string> behind = StagesBehind(*stages.back());
+        if (std::find(behind.begin(), behind.end(), named) == behind.end()) {
+          return file.Bad(name, fmt::format("`fused_stages`: `{}` does not lead to `{}`",
+                                            stages.back()->name, named));
+        }
+      }
+      if (!process.empty() && !stage->process.empty() && stage->process != process) {
+        return file.Bad(name, fmt::format("`fused_stages`: `{}` has another `process` than the "
+                                          "stages before it in its group",
+                                          named));
+      }
+      if (!stage->process.empty()) process = stage->process;
+      stages.push_back(&*stage);
+    }
+    const bool python = std::any_of(stages.begin(), stages.end(),
+                                    [](const StageConfig* stage) { return stage->is_python(); });
+    if (process.empty() && python) process = stages.front()->name;
+    for (StageConfig* stage : stages) stage->process = process;
+  }
+  return OkStatus();
+}
+
 // Names as media_rules.h has them, and a folder.
 Status ReadMedia(const YAML::Node& root, const YamlFile& file, PipelineConfig* config) {
   PORTICO_RETURN_IF_ERROR(
@@ -317,10 +364,11 @@ StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file) {
     StageConfig& stage = config.stages.emplace_back();
     PORTICO_RETURN_IF_ERROR(ReadStage(node, file, &stage));
     NoteLines(node, stage.name + ".", 1, &config);
+  }
+  PORTICO_RETURN_IF_ERROR(ReadFused(root["fused_stages"], file, &config));
+  for (StageConfig& stage : config.stages) {
     // Python never runs in the server's own process.
     if (stage.is_python() && stage.process.empty()) stage.process = stage.name;
-  }
-  for (StageConfig& stage : config.stages) {
     for (const std::string& next : StagesBehind(stage)) {
       const StageConfig* behind = config.Find(next);
       stage.python_behind = stage.python_behind || (behind != nullptr && behind->is_python());

@@ -78,6 +78,7 @@ struct PipelineConfig {
   std::vector<std::pair<std::string, std::string>> env_defaults;  // of every stage of Python
   std::vector<std::pair<std::string, std::string>> voices;        // aliases: alloy → slt
   std::vector<ProcessConfig> processes;
+  std::vector<std::vector<std::string>> fused_stages;  // groups that share a process
 
   // Where media of requests may be fetched from (service/upstream/media_rules.h); empty: nowhere.
   std::vector<std::string> allowed_media_domains;

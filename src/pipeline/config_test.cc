@@ -185,6 +185,41 @@ TEST(PipelineConfig, ReadsProcessesAndReplicas) {
   EXPECT_EQ(again->ReplicasOf("voice"), 3);
 }
 
+TEST(PipelineConfig, FusedStagesShareAProcess) {
+  const auto three = [](std::string_view groups, std::string_view c = "") {
+    return "fused_stages: " + std::string(groups) +
+           "\nstages:\n  - {name: a, factory_path: m.f, next: b}\n"
+           "  - {name: b, factory_path: m.f, next: c}\n"
+           "  - {name: c, factory_path: m.f, terminal: true" +
+           std::string(c) + "}\n";
+  };
+  const auto config = ParsePipelineConfig(three("[[a, b]]"), "p.yaml", {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->stages[1].process, "a");
+  EXPECT_EQ(config->stages[2].process, "c");
+  const auto again = ParsePipelineConfig(ResolvedConfig(*config, {}), "p.yaml", {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->fused_stages, config->fused_stages);
+  const auto named = ParsePipelineConfig(three("[[a, b, c]]", ", process: own"), "p.yaml", {});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->stages[0].process, "own");
+
+  EXPECT_THAT(WhyNot(three("[[a]]")),
+              HasSubstr("p.yaml:1: a group of `fused_stages` must list two"));
+  EXPECT_THAT(WhyNot(three("[a, b]")), HasSubstr("must list two"));
+  EXPECT_THAT(WhyNot(three("[[a, d]]")), HasSubstr("there is no stage `d`"));
+  EXPECT_THAT(WhyNot(three("[[a, c]]")), HasSubstr("`a` does not lead to `c`"));
+  EXPECT_THAT(WhyNot(three("[[a, b], [b, c]]")), HasSubstr("has `b` twice"));
+  EXPECT_THAT(WhyNot("fused_stages: [[a, b]]\nstages:\n"
+                     "  - {name: a, factory_path: m.f, process: p, next: b}\n"
+                     "  - {name: b, factory_path: m.f, process: q, terminal: true}\n"),
+              HasSubstr("`b` has another `process`"));
+  EXPECT_THAT(WhyNot("fused_stages: [[a, b]]\nstages:\n"
+                     "  - {name: a, factory_path: m.f, next: b}\n"
+                     "  - {name: b, factory_path: portico.pass, terminal: true}\n"),
+              HasSubstr("cannot share"));
+}
+
 TEST(PipelineConfig, RefusesProcessesThatCannotWork) {
   const auto two = [](std::string_view a, std::string_view b) {
     return WhyNot("stages:\n  - {name: a, process: p, next: b, " + std::string(a) +

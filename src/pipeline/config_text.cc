@@ -119,6 +119,11 @@ std::string ResolvedConfig(const PipelineConfig& config, const Overrides& overri
   for (const ProcessConfig& process : config.processes) {
     lines.Add("  ", process.name, ProcessText(process), "processes." + process.name);
   }
+  if (!config.fused_stages.empty()) {
+    std::vector<std::string> groups;
+    for (const std::vector<std::string>& group : config.fused_stages) groups.push_back(List(group));
+    lines.Add("", "fused_stages", List(groups), "fused_stages");
+  }
   lines.Add("stages:");
   for (const StageConfig& stage : config.stages) AddStage(stage, &lines);
   return lines.Take();
