@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 
-from portico.stage import Audio, Encoded, Finish, Heard, StageError, Tensor, Text, ToolCall
+from portico.stage import Audio, Encoded, Finish, Heard, SourceEnd, StageError, Tensor, Text, ToolCall
 
 
 def same(part, request):
@@ -156,6 +156,94 @@ def side(request_id, output):
     if "wrong" in words:
         return "nobody"
     return words[0] if words[0] in ("left", "right") else [word for word in ("left", "right") if "both" in words]
+
+
+def wanted(request_id, source, output):
+    """Which of left and right the text says that are waited for; None where it does not."""
+    text = "".join(part.text for part in output).lower()
+    if "unsure" in text:
+        return None
+    if "wrong" in text:
+        return ["left", "nobody"]
+    if "empty" in text:
+        return []
+    if "absent" in text:
+        return ["left", "right", "gone"]
+    return ["left", "right"] if "both" in text else ["left"]
+
+
+def stuck_unless_both(parts, request, mark):
+    for part in parts:
+        while "both" not in part.text and not request.aborted:
+            time.sleep(0.01)
+        yield f"{mark}({part.text})"
+
+
+def gone(request_id, output):
+    return ["left", "right"]
+
+
+def by_first_word(request_id, output):
+    return [target for target in ("left", "right") if target in output[0].text]
+
+
+def if_named(name):
+    return lambda part: part if name in part.text else None
+
+
+for_left, for_right = if_named("left"), if_named("right")
+
+
+def marked_to_the_end(parts, request, mark):
+    for part in parts:
+        yield f"{mark}({part.text})"
+    yield f"{mark}."
+
+
+def after(parts, request, marker=""):
+    """Its part once there is such a file."""
+    for _ in parts:
+        while marker and not os.path.exists(marker) and not request.aborted:
+            time.sleep(0.01)
+        yield "whole"
+
+
+def by_source(parts, request, marker=""):
+    """Says where each part is from, and makes the file."""
+    for part in parts:
+        if marker:
+            open(marker, "w").close()
+        yield f"{part.source}:{part.text} "
+
+
+def talk_with_a_guesser(parts, request):
+    """Asks the stage behind it about the last word, which streams back to it, until it has asked as often as there are words."""
+    text, words, ends = request.messages[-1]["content"], [], []
+    for part in parts:
+        if isinstance(part, SourceEnd):
+            ends.append(part.source)
+        elif part.source == "guess":
+            words.append(part.text)
+        else:
+            continue
+        if len(words) == len(text.split()):
+            break
+        yield "ask " + (words[-1] if words else text)
+    yield f"said {words} {ends}"
+
+
+def for_guess(part):
+    return part.text[4:] if part.text.startswith("ask ") else None
+
+
+def for_reply(part):
+    return part.text[5:] if part.text.startswith("said ") else None
+
+
+def guess(part, request):
+    if "die" in part.text:
+        os._exit(1)
+    return part.text.split()[0] + "!"
 
 
 def loud(part):

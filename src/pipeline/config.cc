@@ -24,21 +24,38 @@ constexpr std::string_view kPipelineKeys[] = {"name",
                                               "voices",
                                               "processes",
                                               "env_defaults",
+                                              "fused_stages",
                                               "allowed_media_domains",
                                               "allowed_local_media_path"};
-constexpr std::string_view kStageKeys[] = {
-    "name",      "factory_path", "factory",         "next",
-    "stream_to", "terminal",     "route_fn",        "wait_for",
-    "merge_fn",  "timeout_s",    "stall_timeout_s", "max_queued",
-    "process",   "restart",      "replay",          "python",
-    "env",       "gpu",          "project_payload"};
+constexpr std::string_view kStageKeys[] = {"name",
+                                           "factory_path",
+                                           "factory",
+                                           "next",
+                                           "stream_to",
+                                           "terminal",
+                                           "route_fn",
+                                           "wait_for",
+                                           "merge_fn",
+                                           "timeout_s",
+                                           "stall_timeout_s",
+                                           "max_queued",
+                                           "process",
+                                           "restart",
+                                           "replay",
+                                           "python",
+                                           "env",
+                                           "gpu",
+                                           "project_payload",
+                                           "wait_for_fn",
+                                           "stream_done_to_fn",
+                                           "can_accept_stream_before_payload"};
 // Of sglang-omni, and not done here.
 constexpr std::string_view kNotDone[] = {"relay_backend",
-                                         "fused_stages",
                                          "endpoints",
                                          "gpu_placement",
                                          "placement",
                                          "terminal_stages",
+                                         "terminal_stages_fn",
                                          "mps",
                                          "services",
                                          "audio_chunking",
@@ -48,10 +65,7 @@ constexpr std::string_view kNotDone[] = {"relay_backend",
                                          "tp_size",
                                          "gpu_memory_fraction",
                                          "engine",
-                                         "wait_for_fn",
-                                         "stream_done_to_fn",
                                          "comm",
-                                         "can_accept_stream_before_payload",
                                          "num_workers",
                                          "executor",
                                          "input_handler",
@@ -106,6 +120,10 @@ Status ReadStage(const YAML::Node& node, const YamlFile& file, StageConfig* stag
   PORTICO_RETURN_IF_ERROR(file.Read(node, "wait_for", &stage->wait_for));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "route_fn", &stage->route_fn));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "merge_fn", &stage->merge_fn));
+  PORTICO_RETURN_IF_ERROR(file.Read(node, "wait_for_fn", &stage->wait_for_fn));
+  PORTICO_RETURN_IF_ERROR(file.Read(node, "stream_done_to_fn", &stage->stream_done_to_fn));
+  PORTICO_RETURN_IF_ERROR(
+      file.Read(node, "can_accept_stream_before_payload", &stage->accepts_early));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "terminal", &stage->terminal));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "timeout_s", 0, 86400, &stage->timeout_s));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "stall_timeout_s", 0, 86400, &stage->stall_timeout_s));
@@ -227,6 +245,53 @@ Status ReadProcesses(const YAML::Node& processes, const YamlFile& file, Pipeline
   return OkStatus();
 }
 
+// fused_stages: [[prepare, think], [talk, code2wav]]: stages one behind the other that share a
+// process: the one that some of them name, else for Python the first one's.
+Status ReadFused(const YAML::Node& fused, const YamlFile& file, PipelineConfig* config) {
+  if (!fused) return OkStatus();
+  if (!fused.IsSequence()) return file.Bad(fused, "`fused_stages` must be a list of groups");
+  std::set<std::string> seen;
+  for (const YAML::Node& node : fused) {
+    std::vector<std::string>& group = config->fused_stages.emplace_back();
+    std::vector<StageConfig*> stages;
+    std::string process;
+    if (!node.IsSequence() || node.size() < 2) {
+      return file.Bad(node, "a group of `fused_stages` must list two stages or more");
+    }
+    for (const YAML::Node& name : node) {
+      const std::string& named = group.emplace_back(name.IsScalar() ? name.Scalar() : "");
+      const auto stage =
+          std::find_if(config->stages.begin(), config->stages.end(),
+                       [&named](const StageConfig& one) { return one.name == named; });
+      if (stage == config->stages.end()) {
+        return file.Bad(name, fmt::format("`fused_stages`: there is no stage `{}`", named));
+      }
+      if (!seen.insert(named).second) {
+        return file.Bad(name, fmt::format("`fused_stages` has `{}` twice", named));
+      }
+      if (!stages.empty()) {
+        const std::vector<std::string> behind = StagesBehind(*stages.back());
+        if (std::find(behind.begin(), behind.end(), named) == behind.end()) {
+          return file.Bad(name, fmt::format("`fused_stages`: `{}` does not lead to `{}`",
+                                            stages.back()->name, named));
+        }
+      }
+      if (!process.empty() && !stage->process.empty() && stage->process != process) {
+        return file.Bad(name, fmt::format("`fused_stages`: `{}` has another `process` than the "
+                                          "stages before it in its group",
+                                          named));
+      }
+      if (!stage->process.empty()) process = stage->process;
+      stages.push_back(&*stage);
+    }
+    const bool python = std::any_of(stages.begin(), stages.end(),
+                                    [](const StageConfig* stage) { return stage->is_python(); });
+    if (process.empty() && python) process = stages.front()->name;
+    for (StageConfig* stage : stages) stage->process = process;
+  }
+  return OkStatus();
+}
+
 // Names as media_rules.h has them, and a folder.
 Status ReadMedia(const YAML::Node& root, const YamlFile& file, PipelineConfig* config) {
   PORTICO_RETURN_IF_ERROR(
@@ -299,10 +364,11 @@ StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file) {
     StageConfig& stage = config.stages.emplace_back();
     PORTICO_RETURN_IF_ERROR(ReadStage(node, file, &stage));
     NoteLines(node, stage.name + ".", 1, &config);
+  }
+  PORTICO_RETURN_IF_ERROR(ReadFused(root["fused_stages"], file, &config));
+  for (StageConfig& stage : config.stages) {
     // Python never runs in the server's own process.
     if (stage.is_python() && stage.process.empty()) stage.process = stage.name;
-  }
-  for (StageConfig& stage : config.stages) {
     for (const std::string& next : StagesBehind(stage)) {
       const StageConfig* behind = config.Find(next);
       stage.python_behind = stage.python_behind || (behind != nullptr && behind->is_python());
@@ -315,7 +381,7 @@ StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file) {
     }
   }
   if (config.entry_stage.empty()) config.entry_stage = config.stages.front().name;
-  PORTICO_RETURN_IF_ERROR(CheckGraph(config, file.name()));
+  PORTICO_RETURN_IF_ERROR(CheckGraph(file.name(), &config));
   return config;
 }
 

@@ -90,6 +90,11 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(PipelineConfig config, const
       made = NewProcessStage(stage, std::move(made), pipeline->groups_.at(stage.process).get(),
                              pipeline->config_.ReplicasOf(stage.process));
     }
+    if (!stage.fed_by.empty() && !made->sees_ends()) {
+      return bad(StatusCode::kInvalidArgument,
+                 fmt::format("`{}` streams back to it, and its kind would not know when to end",
+                             stage.fed_by.front()));
+    }
     pipeline->hosts_.push_back(
         std::make_unique<StageHost>(stage, std::move(made), pipeline->pool_.get(), registry));
   }

@@ -116,6 +116,23 @@ class Tensor(Part):
         return (1, 0)  # the CPU
 
 
+class SourceEnd:
+    """No part: `source` (a stage, or "" for the client) sends no more. It comes only to stages that others behind them stream
+    back to, which end by themselves."""
+    __slots__ = ("source",)
+
+    def __init__(self, source):
+        self.source = source
+
+    def __repr__(self):
+        return f"SourceEnd(source={self.source!r})"
+
+
+class Gathered:
+    """No part: all that the stage waits for has come."""
+    __slots__ = ()
+
+
 def as_part(value):
     if isinstance(value, Part):
         return value

@@ -72,10 +72,16 @@ class Stage:
         whole = getattr(target, "run", None)
         if whole is None and inspect.isgeneratorfunction(target):
             whole = target
+        if whole is None and edges.fed_by:
+            raise ValueError(f"`{edges.fed_by[0]}` streams back to `{self.name}`, and a function that is called for each part never "
+                             "ends by itself; make it a generator")
         if whole is not None:
             self.run = lambda parts, request: several(whole(parts, request, **arguments))
         else:
             self.run = lambda parts, request: (
                 one for part in parts for one in several(target(part, request, **arguments)))
-        if not getattr(target, "has_edges", False):
+        self.sees_ends = edges.sees_ends
+        if getattr(target, "has_edges", False):
+            self.sees_ends = True
+        else:
             self.run = edges.around(self.run)
