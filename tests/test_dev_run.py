@@ -80,6 +80,7 @@ def test_an_address_of_ipv6_is_shown_in_brackets(run):
         process, shown = run(BINARY, "--engine", "mock", f"--host={host}", "--port=0")
         _, url = first_answer(process, shown)
         assert re.fullmatch(r"http://\[::1\]:[1-9]\d*", url)
+        assert f"ready: http://[{host}]:" in shown()
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0
 
