@@ -2,6 +2,8 @@
 import re
 import subprocess
 
+import pytest
+
 from conftest import BINARY, ROOT
 
 
@@ -74,6 +76,17 @@ def test_a_second_document_of_a_file_is_refused(tmp_path):
     file.write_text("workers: [http://a:1]\n---\npolicy: cost\n")
     status, said = run("check", str(file))
     assert status == 1 and f"{file}:3: a second document begins here" in said
+
+
+@pytest.mark.parametrize("text, wanted", [(b"policy: 'cost\n", "illegal EOF in scalar"),
+                                          (b"workers: [http://a:1]\npolicy: \"cost\n\n", "illegal EOF in scalar"),
+                                          (b"\xff\xfe\0\0", "not UTF-8"), ("policy: cost\n".encode("utf-16"), "not UTF-8")])
+def test_a_file_that_is_cut_or_encoded_otherwise_is_refused(tmp_path, text, wanted):
+    """It was taken, as an empty one or with a quote that nothing closed."""
+    file = tmp_path / "fleet.yaml"
+    file.write_bytes(text)
+    status, said = run("check", str(file))
+    assert status == 1 and f"{file}:" in said and wanted in said, said
 
 
 def test_what_is_wrong_with_a_worker_of_the_file_is_named(tmp_path):

@@ -86,7 +86,7 @@ Status CheckKeys(const YAML::Node& map, std::span<const std::string_view> known,
     if (std::find(std::begin(kNotDone), std::end(kNotDone), key) != std::end(kNotDone)) {
       return file.Bad(entry.first, fmt::format("`{}` is not supported", key));
     }
-    return file.Bad(entry.first,
+    return file.Bad(entry.first.Mark().is_null() ? entry.second : entry.first,  // null: of a flag
                     fmt::format("unknown key `{}`; there are {}", key, fmt::join(known, ", ")));
   }
   return OkStatus();
@@ -164,7 +164,8 @@ Status ReadStage(const YAML::Node& node, const YamlFile& file, StageConfig* stag
 constexpr std::string_view kPipelineMappings[] = {"processes", "voices", "env_defaults"};
 
 // Sets the node that a dotted path names: "say.factory.voice", or "timeout_s" of the pipeline.
-Status ApplyOverride(YAML::Node root, const std::string& path, const std::string& text) {
+Status ApplyOverride(YAML::Node root, const std::string& path, const std::string& text,
+                     YamlFile* file) {
   const auto bad = [&path](std::string why) {
     return Error(StatusCode::kInvalidArgument, fmt::format("--{}: {}", path, why));
   };
@@ -187,14 +188,17 @@ Status ApplyOverride(YAML::Node root, const std::string& path, const std::string
     first = found ? 1 : 0;
   }
   try {
-    const YAML::Node value = YAML::Load(text);
+    const YAML::Node value = LoadOneDocument(text);
     for (size_t i = first; i + 1 < steps.size(); ++i) {
       if (at[steps[i]] && !at[steps[i]].IsMap()) {
         return bad(fmt::format("`{}` is no mapping", steps[i]));
       }
+      const bool made = !at[steps[i]];
       at.reset(at[steps[i]]);
+      if (made) file->NoteFlag(at, path);
     }
     at[steps.back()] = value;
+    file->NoteFlag(at[steps.back()], path);
   } catch (const YAML::Exception& error) {
     return bad(error.what());
   }
@@ -321,7 +325,8 @@ Status ReadMedia(const YAML::Node& root, const YamlFile& file, PipelineConfig* c
 // are in, which also ends aliases that contain themselves.
 void NoteLines(const YAML::Node& node, const std::string& path, int depth, PipelineConfig* config) {
   constexpr int kDeepestNoted = 6;
-  if (!node.IsMap() || depth > kDeepestNoted) return;
+  constexpr size_t kMostNoted = 10000;
+  if (!node.IsMap() || depth > kDeepestNoted || config->lines.size() > kMostNoted) return;
   for (const auto& entry : node) {
     if (!entry.first.IsScalar()) continue;
     const std::string at = path + entry.first.Scalar();
@@ -330,9 +335,11 @@ void NoteLines(const YAML::Node& node, const std::string& path, int depth, Pipel
   }
 }
 
-StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file) {
+StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file,
+                              const Overrides& overrides) {
   PipelineConfig config;
   config.file = file.name();
+  for (const auto& [path, value] : overrides) config.flags.push_back(path);
   NoteLines(root, "", 0, &config);
   PORTICO_RETURN_IF_ERROR(CheckKeys(root, kPipelineKeys, file));
   PORTICO_RETURN_IF_ERROR(file.Read(root, "name", &config.name));
@@ -381,7 +388,10 @@ StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file) {
     }
   }
   if (config.entry_stage.empty()) config.entry_stage = config.stages.front().name;
-  PORTICO_RETURN_IF_ERROR(CheckGraph(file.name(), &config));
+  const Status graph = CheckGraph(file.name(), &config);
+  if (!graph.ok()) {
+    return Error(graph.code(), fmt::format("{}{}", MessageOf(graph), WithFlags(config)));
+  }
   return config;
 }
 
@@ -408,17 +418,17 @@ int32_t PipelineConfig::ReplicasOf(std::string_view process) const {
 
 StatusOr<PipelineConfig> ParsePipelineConfig(const std::string& text, const std::string& file,
                                              const Overrides& overrides) {
-  const YamlFile yaml(file);
+  YamlFile yaml(file);
   PORTICO_ASSIGN_OR_RETURN(const YAML::Node root, Load(text, yaml));
   std::set<std::string> seen;
   for (const auto& [path, value] : overrides) {
     if (!seen.insert(path).second) {
       return Error(StatusCode::kInvalidArgument, fmt::format("--{} is given twice", path));
     }
-    PORTICO_RETURN_IF_ERROR(ApplyOverride(root, path, value));
+    PORTICO_RETURN_IF_ERROR(ApplyOverride(root, path, value, &yaml));
   }
   try {
-    return Read(root, yaml);
+    return Read(root, yaml, overrides);
   } catch (const YAML::Exception& error) {
     return Error(StatusCode::kInvalidArgument,
                  fmt::format("{}:{}: {}", file, error.mark.line + 1, error.msg));

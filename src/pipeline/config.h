@@ -87,6 +87,7 @@ struct PipelineConfig {
   std::string file;  // its name
   // Where the file says what: by dotted path, "say.factory.voice".
   std::map<std::string, int, std::less<>> lines;
+  std::vector<std::string> flags;  // the command line's, as dotted paths
 
   // Null: nothing is said of it.
   const ProcessConfig* FindProcess(std::string_view process) const;
@@ -99,10 +100,13 @@ struct PipelineConfig {
 using Overrides = std::vector<std::pair<std::string, std::string>>;
 
 // Reads and checks a configuration; `file` is its name in errors, which are INVALID_ARGUMENT, one
-// line: "demo.yaml:12: unknown key `nxt`; did you mean `next`?".
+// line: "demo.yaml:12: unknown key `nxt`; did you mean `next`?", or "--say.nxt: unknown key …".
 StatusOr<PipelineConfig> ParsePipelineConfig(const std::string& text, const std::string& file,
                                              const Overrides& overrides);
 
+// " (with --say.factory.voice)": the flags that have set something of a stage, or of any for "". For
+// faults of what is made of these values.
+std::string WithFlags(const PipelineConfig& config, std::string_view stage = "");
 // Every value as YAML, those of an override with a comment that says so.
 std::string ResolvedConfig(const PipelineConfig& config, const Overrides& overrides);
 // One value of it and where it is from; `path` is dotted. NOT_FOUND if there is none of that name.

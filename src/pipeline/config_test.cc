@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace portico::pipeline {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr char kTwo[] = R"(
 stages:
@@ -272,6 +277,42 @@ TEST(PipelineConfig, TakesDottedOverrides) {
   EXPECT_EQ(slow->voices.size(), 1U);
   EXPECT_THAT(WhyNot(kTwo, {{"c.factory.chunks", "7"}}), HasSubstr("there is no stage `c`"));
   EXPECT_THAT(WhyNot(kTwo, {{"a.factory.x", "7"}, {"a.factory.x", "8"}}), HasSubstr("given twice"));
+}
+
+// They were told at a line of the file, or at line 0.
+TEST(PipelineConfig, NamesTheFlagThatHasSetAWrongValue) {
+  EXPECT_THAT(WhyNot(kTwo, {{"a.voice", "x"}}), StartsWith("--a.voice: unknown key `voice`;"));
+  EXPECT_THAT(WhyNot(kTwo, {{"a.x.y", "1"}}), StartsWith("--a.x.y: unknown key `x`"));
+  EXPECT_THAT(WhyNot(kTwo, {{"max_in_flight", "9"}, {"timeout_s", "x"}}),
+              StartsWith("--timeout_s: `timeout_s` must be a number"));
+  EXPECT_THAT(WhyNot(kTwo, {{"a.stream_to", "[b, [c]]"}}),
+              StartsWith("--a.stream_to: `stream_to` must list names"));
+  EXPECT_THAT(WhyNot(kTwo, {{"processes.p.num_replicas", "100"}}),
+              StartsWith("--processes.p.num_replicas: `num_replicas` must be"));
+  EXPECT_THAT(WhyNot(kTwo, {{"processes.p.tls", "true"}}), StartsWith("--processes.p.tls: `tls`"));
+  EXPECT_THAT(WhyNot(kTwo, {{"a.next", "[c]"}}),
+              AllOf(StartsWith("p.yaml:3: stage `a` leads to `c`"), EndsWith(" (with --a.next)")));
+  // Where the file is at fault, its line is told all the same.
+  EXPECT_THAT(WhyNot(std::string(kTwo) + "timeout_s: x\n", {{"a.max_queued", "1"}}),
+              StartsWith("p.yaml:9: `timeout_s`"));
+  EXPECT_THAT(WhyNot(std::string(kTwo) + "foo: 1\n", {{"a.max_queued", "1"}}),
+              StartsWith("p.yaml:9: unknown key `foo`"));
+}
+
+// The program crashed, or computed without an end.
+TEST(PipelineConfig, RefusesAliasesThatContainThemselvesOrMakeMuchOfLittle) {
+  EXPECT_THAT(WhyNot(kTwo, {{"a.factory", "&f {k: *f}"}}),
+              StartsWith("--a.factory: values are nested more than 64 deep"));
+  EXPECT_THAT(WhyNot(kTwo, {{"a.stream_to", "&f [*f, *f]"}}),
+              StartsWith("--a.stream_to: `stream_to` must list names"));
+  EXPECT_THAT(WhyNot(kTwo, {{"voices.x", "&f [*f, *f]"}, {"b.terminal", "x"}}),
+              StartsWith("--b.terminal: `terminal` must be true or false"));
+  std::string many = "{a0: &a0 {x: 1}";
+  for (int i = 1; i < 40; ++i) {
+    many += ", a" + std::to_string(i) + ": &a" + std::to_string(i);
+    many += " {x: *a" + std::to_string(i - 1) + ", y: *a" + std::to_string(i - 1) + "}";
+  }
+  EXPECT_THAT(WhyNot(kTwo, {{"a.factory", many + "}"}}), HasSubstr("more than 100000 values"));
 }
 
 TEST(PipelineConfig, TakesOverridesOfReplicasWithAndWithoutThemInTheFile) {

@@ -93,6 +93,15 @@ void AddStage(const StageConfig& stage, Lines* lines) {
 
 }  // namespace
 
+std::string WithFlags(const PipelineConfig& config, std::string_view stage) {
+  std::vector<std::string> flags;
+  for (const std::string& path : config.flags) {
+    const bool of_stage = path.starts_with(stage) && path.substr(stage.size()).starts_with('.');
+    if (stage.empty() || of_stage) flags.push_back("--" + path);
+  }
+  return flags.empty() ? "" : fmt::format(" (with {})", fmt::join(flags, ", "));
+}
+
 std::string ResolvedConfig(const PipelineConfig& config, const Overrides& overrides) {
   Lines lines(overrides);
   lines.Add("", "name", config.name, "name");
