@@ -18,7 +18,8 @@ enum class SpaceRule : uint8_t {
 
 // JSON and tags may have white space without end between their parts, and small models under a grammar are known to write
 // nothing else once they have begun to. Follows a text and tells where such white space has gone on for so long that another
-// token of it should not come. White space in strings of JSON is never counted.
+// token of it should not come. With kJson white space in strings is
+// never counted; with kNarrow it is where a pattern or an enum leaves few tokens.
 class SpaceBound {
  public:
   // As much as an indentation sixteen levels deep takes; deeper ones get shorter, and are as valid.
