@@ -172,7 +172,7 @@ class _Feed:
     def __init__(self, of, request):
         self.of, self.request, self.edges, self.stage = of, request, of.edges, of.stage
         self.waiting = self.edges.waiting(self.edges, request)
-        self.payloads, self.plain = {}, {}  # by source
+        self.payloads, self.plain, self.kept = {}, {}, self.edges.early()  # by source
         self.begun = False
         self.early, self.early_bytes = [], 0
         self.numbers = {}  # of chunks, by source
@@ -186,8 +186,14 @@ class _Feed:
         self.begun = True
         self.put("new_request", payload)
         for kind, data in self.early:
-            self.put(kind, data)
+            if self.takes(getattr(data, "from_stage", "")):
+                self.put(kind, data)
         self.early = []
+        self.open = [source for source in self.open if self.takes(source)]
+
+    def takes(self, source):
+        """Not what a source sends for which wait_for_fn does not wait."""
+        return source not in self.edges.wait_for or self.waiting.wants(source)
 
     def streamed(self, kind, data, size=0):
         """A chunk, or the end of some."""
@@ -256,14 +262,19 @@ class _Feed:
         kind = part.name if isinstance(part, self.stage.Tensor) else ""
         source = part.source if self.edges.wait_for else ""
         if kind == CHUNK:
-            self.chunk(part)
+            if self.takes(part.source):
+                self.chunk(part)
+        elif part.source in self.edges.beside:
+            pass  # its chunks alone are for this stage
         elif self.edges.wait_for and not self.waiting.wants(source):
             pass
         elif kind != PAYLOAD:
             if not self.begun:
                 self.plain.setdefault(source, []).append(part)
+                self.kept.add(part)
         elif self.edges.wait_for:
             self.payloads[source] = self.of._payload_of(part, self.request)
+            self.kept.add(part)
         else:
             self.from_scheduler = True
             self.begin(self.of._payload_of(part, self.request))
@@ -374,7 +385,7 @@ class SchedulerStage:
                 yield from self._sent_on(payload)
             yield from answer.parts(payload.data, True)
             yield from self.edges.choices(payload.request_id, payload)
-        elif getattr(message, "target", None):
+        elif getattr(message, "target", None) not in (None, "", "coordinator"):
             if message.target not in self.edges.targets:
                 raise ValueError(f"the scheduler streams to `{message.target}`, which is not behind it")
             chunk = self._tensor({"data": message.data, "metadata": getattr(message, "metadata", None)}, CHUNK)

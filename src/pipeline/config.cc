@@ -83,11 +83,12 @@ Status CheckKeys(const YAML::Node& map, std::span<const std::string_view> known,
       return file.Bad(entry.first, fmt::format("`{}` is set twice", key));
     }
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    // The key of a dotted flag stands in no text.
+    const YAML::Node& at = entry.first.Mark().is_null() ? entry.second : entry.first;
     if (std::find(std::begin(kNotDone), std::end(kNotDone), key) != std::end(kNotDone)) {
-      return file.Bad(entry.first, fmt::format("`{}` is not supported", key));
+      return file.Bad(at, fmt::format("`{}` is not supported", key));
     }
-    return file.Bad(entry.first.Mark().is_null() ? entry.second : entry.first,  // null: of a flag
-                    fmt::format("unknown key `{}`; there are {}", key, fmt::join(known, ", ")));
+    return file.Bad(at, fmt::format("unknown key `{}`; there are {}", key, fmt::join(known, ", ")));
   }
   return OkStatus();
 }

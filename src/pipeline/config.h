@@ -50,6 +50,8 @@ struct StageConfig {
   std::vector<std::string> feeds_back;   // of `stream_to`, the stages that lead to it
   std::vector<std::string> fed_by;       // the stages behind it that stream back to it
   std::vector<std::string> streamed_by;  // the other stages that stream to it
+  std::vector<std::string>
+      beside;  // those that stream to it, beside what comes by `next` or `wait_for`
   int line = 0;
 
   // A path of Python: "package.module.Name".

@@ -162,6 +162,9 @@ Status CheckSources(const PipelineConfig& config, const std::string& file, Stage
     const bool sends = Lists(source.next, stage.name);
     checked->gets_payload = stage.gets_payload || sends;
     if (streams && !Lists(stage.fed_by, source.name)) checked->streamed_by.push_back(source.name);
+    if (streams && !sends && !Lists(stage.wait_for, source.name)) {
+      checked->beside.push_back(source.name);
+    }
     if (Lists(stage.wait_for, source.name)) {
       if (!streams && !sends) {
         return Bad(file, stage,

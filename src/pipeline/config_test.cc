@@ -290,6 +290,8 @@ TEST(PipelineConfig, NamesTheFlagThatHasSetAWrongValue) {
   EXPECT_THAT(WhyNot(kTwo, {{"processes.p.num_replicas", "100"}}),
               StartsWith("--processes.p.num_replicas: `num_replicas` must be"));
   EXPECT_THAT(WhyNot(kTwo, {{"processes.p.tls", "true"}}), StartsWith("--processes.p.tls: `tls`"));
+  EXPECT_THAT(WhyNot(kTwo, {{"a.tp_size", "2"}}), StartsWith("--a.tp_size: "));
+  EXPECT_THAT(WhyNot(kTwo, {{"processes", "{p: {foo: 1}}"}}), StartsWith("--processes: "));
   EXPECT_THAT(WhyNot(kTwo, {{"a.next", "[c]"}}),
               AllOf(StartsWith("p.yaml:3: stage `a` leads to `c`"), EndsWith(" (with --a.next)")));
   // Where the file is at fault, its line is told all the same.

@@ -177,6 +177,7 @@ void RequestRun::PassOver(size_t node) {
   if (at.run != nullptr) at.run->Abort();
   EndNode(node);
   for (const Edge& edge : at.behind) SourceEnded(edge, node, /*left_out=*/true);
+  for (const size_t source : at.sources) Schedule(source);  // there is room for it now
 }
 
 void RequestRun::Release(size_t node, size_t source) {
@@ -231,7 +232,7 @@ void RequestRun::SourceEnded(const Edge& edge, size_t source, bool left_out) {
     });
     if (!edge.goes_back) --to.chosen_sources;
     if (edge.payload) --to.chosen_payloads;
-    if (to.takes_payloads ? to.chosen_payloads == 0 : to.chosen_sources == 0) {
+    if (!edge.goes_back && (to.takes_payloads ? to.chosen_payloads == 0 : to.chosen_sources == 0)) {
       return PassOver(edge.to);
     }
   }
@@ -241,6 +242,8 @@ void RequestRun::SourceEnded(const Edge& edge, size_t source, bool left_out) {
     if (!to.waits_for_all || !config.wait_for_fn.empty()) {
       Release(edge.to, source);
       if (!left_out) TellEnd(edge.to, source);
+    } else if (!left_out) {
+      to.held_ends.push_back(source);  // Gather() passes it on
     }
     if (to.open_payloads == 0) Gather(edge.to);
   } else if (!left_out) {

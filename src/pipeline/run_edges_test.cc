@@ -185,6 +185,34 @@ TEST(Edges, AStageBehindStreamsBackToOneThatEndsByItself) {
   EXPECT_EQ(input_ends, 0);
 }
 
+TEST(Edges, AStageThatIsLeftOutOfWhatIsStreamedBackGoesOn) {
+  std::atomic<bool> left_out = false;
+  const auto talk = [&left_out] {
+    RunScript script;
+    script.part = [&left_out](StageOutput& output, const std::string&, std::string_view) {
+      output.EmitTo(TextPart{"1"}, "predict");
+      EXPECT_TRUE(Becomes(left_out));
+      output.EmitTo(TextPart{"the rest"}, "out");
+      output.End(OkStatus());
+    };
+    script.input_end = [](StageOutput&) {};
+    return script;
+  };
+  const auto predict = [&left_out] {
+    RunScript script;
+    script.part = [&left_out](StageOutput& output, const std::string&, std::string_view) {
+      output.EndStreams({});
+      output.End(OkStatus());
+      left_out = true;
+    };
+    return script;
+  };
+  const Answered answer =
+      AnswerOfEdges(kLoop, {{"talk", KindOf(talk)}, {"predict", KindOf(predict)}});
+  EXPECT_TRUE(answer.status.ok()) << answer.status;
+  EXPECT_EQ(answer.text, "the rest");
+}
+
 TEST(Edges, AFullQueueOnBothSidesOfACycleEmpties) {
   constexpr int kParts = 64;
   const auto talk = [] {

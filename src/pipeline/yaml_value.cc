@@ -19,6 +19,7 @@ bool HoldsNode(const YAML::Node& value, const YAML::Node& at, int depth, int* le
   if (value.is(at)) return true;
   if (!value.IsSequence() && !value.IsMap()) return false;
   for (const auto& entry : value) {
+    if (value.IsMap() && entry.first.is(at)) return true;
     if (HoldsNode(value.IsMap() ? entry.second : entry, at, depth + 1, left)) return true;
   }
   return false;
@@ -53,7 +54,8 @@ YAML::Node LoadOneDocument(const std::string& text) {
 }
 
 Status YamlFile::Bad(const YAML::Node& at, std::string_view why) const {
-  for (const auto& [value, path] : flags_) {
+  for (auto flag = flags_.rbegin(); flag != flags_.rend(); ++flag) {  // the innermost is the last
+    const auto& [value, path] = *flag;
     int left = kMaxValues;
     if (!HoldsNode(value, at, 0, &left)) continue;
     return Error(StatusCode::kInvalidArgument, fmt::format("--{}: {}", path, why));

@@ -2,7 +2,7 @@
 project_payload."""
 import importlib
 
-from .parts import Gathered, SourceEnd, as_part, several
+from .parts import Gathered, SourceEnd, as_part, part_bytes, several
 
 
 class To:
@@ -58,6 +58,19 @@ def _names(answer, known, function, where):
     return names
 
 
+class Early:
+    """Bounds what a fan-in keeps until all that it waits for has come."""
+    LIMIT = 64 << 20
+
+    def __init__(self):
+        self.bytes = 0
+
+    def add(self, part):
+        self.bytes += part_bytes(part)
+        if self.bytes > self.LIMIT:
+            raise RuntimeError(f"more than {self.LIMIT >> 20} MB have come before the stages of wait_for have ended")
+
+
 class Waiting:
     """Whether what a fan-in waits for has come, of one request."""
 
@@ -91,6 +104,8 @@ class Waiting:
         """The pipeline says that all of `wait_for` have ended that the request reaches."""
         if self.edges.wait is None:
             self.complete = True
+        else:  # no end of a source comes after this
+            self.check()
 
     def check(self):
         """Nothing more comes."""
@@ -104,7 +119,8 @@ class Waiting:
 class Edges:
     """`said` is what the pipeline says of the stage: next (all targets), routes (those of the file's `next`), streams (those of its
     `stream_to`), wait_for, wait_for_fn, merge_fn, route_fn, stream_done_to_fn, project_payload, fed_by (stages that stream back to
-    it), streamed_by (others that stream to it), gets_payload (some stage has it in its `next`, or it is the first), accepts_early."""
+    it), streamed_by (others that stream to it), beside (those that only stream to it, where others give it its payload), gets_payload
+    (some stage has it in its `next`, or it is the first), accepts_early."""
 
     def __init__(self, said):
         self.targets = said.get("next") or []
@@ -113,6 +129,7 @@ class Edges:
         self.wait_for = said.get("wait_for") or []
         self.fed_by = said.get("fed_by") or []
         self.streamed_by = said.get("streamed_by") or []
+        self.beside = said.get("beside") or []
         self.gets_payload = bool(said.get("gets_payload"))
         self.payload_first = self.gets_payload and not said.get("accepts_early")
         self.wait = _function(said, "wait_for_fn")
@@ -123,7 +140,7 @@ class Edges:
         self.sees_ends = bool(self.wait_for or self.fed_by)
 
     to = staticmethod(To)
-    waiting = Waiting
+    waiting, early = Waiting, Early
     source_end, gathered = SourceEnd, Gathered
 
     def choices(self, request_id, output):
@@ -160,7 +177,7 @@ class Edges:
 
     def coming(self, parts, request):
         """What comes to the stage, with what is waited for merged; ends of other sources where stages stream back to this one."""
-        waiting, sources = Waiting(self, request), {}
+        waiting, sources, early = Waiting(self, request), {}, Early()
         merged = not self.wait_for
         for part in parts:
             if isinstance(part, Gathered):
@@ -172,9 +189,12 @@ class Edges:
                 waiting.source_ended(part.source, lambda: list(sources.get(part.source, ())))
             elif waiting.wants(part.source):
                 sources.setdefault(part.source, []).append(part)
+                early.add(part)
             if waiting.complete and not merged:
                 merged = True
                 yield from self.merged(self.in_order({source: of for source, of in sources.items() if waiting.wants(source)}))
+                if self.fed_by:  # what is streamed back goes on
+                    yield SourceEnd("")
         if not merged:
             waiting.check()
 

@@ -143,6 +143,14 @@ def as_part(value):
     raise TypeError(f"a stage cannot send a {type(value).__name__}: send a part, a text or an array")
 
 
+def part_bytes(part):
+    """About what a part takes."""
+    data = getattr(part, "data", None)
+    data = getattr(part, "samples", None) if data is None else data
+    size = 0 if data is None else len(data) if isinstance(data, bytes) else memoryview(data).nbytes
+    return 64 + size + len(getattr(part, "text", ""))
+
+
 def several(result):
     """What a function has returned, part by part."""
     if result is None:

@@ -74,7 +74,7 @@ class Run:
             self.took(part)
             yield part
             del part
-            self.worker.send([TOOK, self.id])
+            self.answer([TOOK, self.id])
 
     def gather(self):
         """Waits for the sounds of the request's references."""
@@ -108,14 +108,23 @@ class Run:
 
     def wait_for(self, sources):
         """Of the stages in `wait_for`, the request waits for these."""
-        self.worker.send([WAIT_FOR, self.id, json.dumps(sorted(sources))])
+        self.answer([WAIT_FOR, self.id, json.dumps(sorted(sources))])
+
+    def answer(self, message):
+        """Sends what may not follow the end: a scheduler is fed on another thread."""
+        with self.changed:
+            if self.ended:
+                raise Aborted
+            self.worker.send(message)
 
     def end(self, code=0, message="", field=""):
-        self.worker.send([END, self.id, code, message[:1000], field, ""])
+        with self.changed:
+            self.ended = True
+            self.worker.send([END, self.id, code, message[:1000], field, ""])
 
     def refuse(self, error):
         """Ends with what a StageError says, whatever it was made of: a request without an end would wait for ever."""
-        code = error.code if isinstance(error.code, int) and 0 < error.code <= UNAUTHENTICATED else INTERNAL
+        code = int(error.code) if isinstance(error.code, int) and 0 < error.code <= UNAUTHENTICATED else INTERNAL
         message, field = (str(text or "").encode(errors="replace").decode() for text in (error, error.field))
         self.end(code, message, field[:64])
 

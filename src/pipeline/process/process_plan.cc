@@ -76,6 +76,7 @@ void AddFunctions(const StageConfig& stage, Json* one) {
   if (!stage.fed_by.empty()) names("fed_by", stage.fed_by);
   if (!stage.streamed_by.empty()) names("streamed_by", stage.streamed_by);
   if (stage.gets_payload) one->Set("gets_payload", true);
+  if (stage.gets_payload && !stage.beside.empty()) names("beside", stage.beside);
   if (stage.accepts_early) one->Set("accepts_early", true);
   if (stage.project_payload.empty()) return;
   Json project(JsonObject{});
