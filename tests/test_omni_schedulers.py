@@ -101,7 +101,7 @@ def test_chunks_wait_for_the_payload_unless_the_stage_accepts_them_before(start,
     path.write_text("stages:\n" + stage("first", "streamer", "process: p1, next: last, stream_to: [last, other]") +
                     stage("last", "in_order", f"process: p2, terminal: true{flag}") + stage("other", "same", "process: p3, terminal: true"))
     server = start("--pipeline", str(path), "--engine", "mock")
-    answer = chat(server, "a b", modalities=["text"])
+    answer = chat(server, "a b")
     assert answer.status_code == 200, answer.text
     wanted = "0a 1b new_request stream_done" if early else "new_request 0a 1b stream_done"
     assert answer.json()["choices"][0]["message"]["content"] == wanted
@@ -116,6 +116,6 @@ def test_a_scheduler_waits_for_the_payloads_that_a_function_tells(start, tmp_pat
     server = start("--pipeline", str(path), "--engine", "mock")
     whole = "['blob', 'deep', 'model', 'n', 'none']"
     for content, wanted in (("several words", f"one={whole} two={whole}"), ("alone", f"two={whole}")):
-        answer = chat(server, content, modalities=["text"])
+        answer = chat(server, content)
         assert answer.status_code == 200, answer.text
         assert answer.json()["choices"][0]["message"]["content"] == wanted
