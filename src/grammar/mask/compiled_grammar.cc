@@ -28,13 +28,24 @@ size_t CountBeside(const std::vector<uint32_t>& others, std::span<const uint32_t
   return count;
 }
 
-// Takes the tokens of `others` out of `mask`, where some stay.
-void LeaveOut(const std::vector<uint32_t>& others, std::span<uint32_t> mask) {
+// Takes the tokens of `others` out of `mask`; false, and nothing changes, where none would stay.
+bool LeaveOut(const std::vector<uint32_t>& others, std::span<uint32_t> mask) {
   const size_t words = std::min(others.size(), mask.size());
   bool some_stay = false;
   for (size_t i = 0; i < words && !some_stay; ++i) some_stay = (mask[i] & ~others[i]) != 0;
-  if (!some_stay) return;
+  if (!some_stay) return false;
   for (size_t i = 0; i < words; ++i) mask[i] &= ~others[i];
+  return true;
+}
+
+// Leaves only `token` in `mask`; false, and nothing changes, where it is not in it.
+bool LeaveOnly(TokenId token, std::span<uint32_t> mask) {
+  const size_t word = static_cast<size_t>(token) / 32;
+  const uint32_t bit = uint32_t{1} << (token % 32);
+  if (token < 0 || word >= mask.size() || (mask[word] & bit) == 0) return false;
+  std::fill(mask.begin(), mask.end(), 0);
+  mask[word] = bit;
+  return true;
 }
 
 }  // namespace
@@ -44,6 +55,8 @@ TokenTable::TokenTable(xgrammar::TokenizerInfo of) : tokens(std::move(of)) {
   blank.resize(MaskWords(texts.size()));
   for (size_t id = 0; id < texts.size(); ++id) {
     if (IsBlank(texts[id])) blank[id / 32] |= uint32_t{1} << (id % 32);
+    if (texts[id] == "\n") line_end = static_cast<TokenId>(id);
+    if (texts[id] == " ") space = static_cast<TokenId>(id);
   }
 }
 
@@ -105,7 +118,13 @@ bool Matcher::FillMask(std::span<uint32_t> mask) {
     if (impl.space == SpaceRule::kJson ||
         SpaceBound::IsNarrow(CountBeside(blank, mask),
                              static_cast<size_t>(grammar_->vocab_size()))) {
-      LeaveOut(blank, mask);
+      if (!LeaveOut(blank, mask) && impl.space == SpaceRule::kNarrow) {
+        // A tag behind it begins with white space itself: a line end and a space in turn, so that it can come whichever it is.
+        const bool line = state_->space.run() % 2 == 1;
+        const TokenId first = line ? impl.tokens->line_end : impl.tokens->space;
+        const TokenId second = line ? impl.tokens->space : impl.tokens->line_end;
+        if (!LeaveOnly(first, mask)) LeaveOnly(second, mask);
+      }
     }
   }
   return std::any_of(mask.begin(), mask.end(), [](uint32_t word) { return word != 0; });

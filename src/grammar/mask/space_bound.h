@@ -33,6 +33,8 @@ class SpaceBound {
     return run_ >= kMaxBytes && (rule_ == SpaceRule::kNarrow || (depth_ > 0 && !in_string_));
   }
 
+  size_t run() const { return run_; }
+
   // Whether so few tokens of so many may come, other than white space, that what comes is no text of any kind.
   static bool IsNarrow(size_t allowed, size_t tokens) { return allowed < tokens / 4; }
 

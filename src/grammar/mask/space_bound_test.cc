@@ -92,6 +92,26 @@ TEST(SpaceBoundTest, WhiteSpaceBetweenTagsComesToAnEnd) {
   EXPECT_TRUE(MayFollow(grammar, list + kLong, ']'));
 }
 
+// The demo model wrote spaces where only a line end leads to the tag behind.
+TEST(SpaceBoundTest, ATagThatBeginsWithWhiteSpaceComes) {
+  for (const char first : {'\n', ' '}) {
+    const std::string end = std::string(first == '\n' ? "\\n" : " ") + "</f>";
+    const auto grammar = CompiledTag(
+        R"({"type":"tag","begin":"<f>","end":")" + end +
+        R"(","content":{"type":"json_schema","style":"qwen_xml","json_schema":{"type":"object",)"
+        R"("properties":{"n":{"type":"integer"}},"required":["n"]}}})");
+    std::string text = "<f><parameter=n>7</parameter>" + kLong;
+    for (int i = 0; i < 2 && !MayFollow(grammar, text, '<'); ++i) {
+      const bool line = MayFollow(grammar, text, '\n');
+      EXPECT_NE(line, MayFollow(grammar, text, ' '));
+      EXPECT_FALSE(MayFollow(grammar, text, '\t'));
+      text += line ? '\n' : ' ';
+    }
+    EXPECT_TRUE(MayFollow(grammar, text, '<')) << end;
+    EXPECT_FALSE(MayFollow(grammar, text, ' ')) << end;
+  }
+}
+
 TEST(SpaceBoundTest, WhiteSpaceInTheTextAroundCallsIsNotCounted) {
   const auto grammar = CompiledTag(
       R"({"type":"triggered_tags","triggers":["<f>"],"tags":[{"begin":"<f>","end":"</f>",)"

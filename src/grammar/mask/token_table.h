@@ -24,6 +24,8 @@ struct TokenTable {
 
   const xgrammar::TokenizerInfo tokens;
   std::vector<uint32_t> blank;  // a mask of the tokens that are white space and nothing else
+  TokenId line_end = -1;        // the token of one line end, and of one space; -1 if there is none
+  TokenId space = -1;
 };
 
 class CompiledGrammarImpl {
