@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +21,8 @@
 #include "tokenizer/decode/stop_matcher.h"
 
 namespace portico {
+
+class CpuPool;
 
 struct GenerationPlan {
   struct Prompt {
@@ -64,11 +65,13 @@ Status TakeRids(ActiveRids& rids, GenerationPlan* plan);
 class Generation {
  public:
   // Submits every stream; deltas come to `sink` from later turns of the shard on, never from within this call. `model`,
-  // `hub` and `metrics` outlive the generation; so does `sink` until it is destroyed.
+  // `hub` and `metrics` outlive the generation; so does `sink` until it is destroyed. Long prompts' log-probabilities are
+  // spelled and encoded on `pool`, and where it is full the choices fail (UNAVAILABLE); null: all is done on the shard.
+  // The pool is destroyed before the hub's shard.
   // Fails as Engine::Submit does, and then nothing runs.
   static StatusOr<std::unique_ptr<Generation>> Start(const ServingModel& model, StreamHub& hub,
                                                      ServiceMetrics& metrics, GenerationPlan plan,
-                                                     TextSink* sink);
+                                                     TextSink* sink, CpuPool* pool = nullptr);
   ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
@@ -81,12 +84,37 @@ class Generation {
  private:
   class Choice;
   friend class Choice;
+  struct PoolLink;
+  struct HeldDelta {
+    Choice* choice;
+    TokenDelta delta;
+  };
+  // How far the sink knows a prompt.
+  struct PromptReport {
+    enum class State {
+      kNone,
+      kEncoding,  // on the pool, and its choices' deltas wait in `held`, in the order in which they came
+      kReported,
+      kFailed,  // and so have its choices
+    };
+    State state = State::kNone;
+    std::vector<HeldDelta> held;
+  };
 
   Generation(const ServingModel& model, StreamHub& hub, ModelMetrics& metrics, GenerationPlan plan,
-             TextSink* sink);
+             TextSink* sink, CpuPool* pool);
   Status SubmitAll();
-  // Reports the prompt once, before the first delta of any of its choices.
-  void ReportPrompt(int32_t prompt, std::span<const PositionLogprobs> logprobs);
+  // Reports the prompt once, before the first delta of any of its choices. False: the choice does not go on with this
+  // delta, which has been taken, or the choice has failed.
+  bool PassPrompt(Choice* choice, TokenDelta* delta, TimePoint now);
+  // False: the pool is full.
+  bool BeginReport(int32_t prompt, std::vector<PositionLogprobs> logprobs);
+  void FinishReport(int32_t prompt, PromptTaken taken);
+  // Ends every choice of the prompt.
+  void FailPrompt(int32_t prompt, const Status& failure, TimePoint now);
+  std::vector<HeldDelta> TakeHeld(PromptReport* report);
+  // The values that a prompt's log-probabilities have.
+  size_t ValuesOf(const std::vector<PositionLogprobs>& logprobs) const;
   void ChoiceEnded(const Choice& choice);
   // With ServingModel::log_requests: one line, `end` being how it came to it.
   void LogOutcome(std::string_view end) const;
@@ -97,7 +125,9 @@ class Generation {
   GenerationPlan plan_;
   TextSink* sink_;
   std::vector<std::unique_ptr<Choice>> choices_;
-  std::vector<bool> prompt_reported_;
+  CpuPool* const pool_;
+  std::vector<PromptReport> reports_;    // by prompt
+  std::shared_ptr<PoolLink> pool_link_;  // null: the pool has had no work of this
   size_t running_ = 0;
   TokenUsage total_;
 };

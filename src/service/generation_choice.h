@@ -18,6 +18,10 @@ class Generation::Choice final : public StreamReceiver {
 
   void OnTokens(TokenDelta& delta, TimePoint now) override;
   void Prefetch(int steps) const override;
+  // The same for a delta that waited until its prompt was reported.
+  void Take(TokenDelta& delta, TimePoint now);
+  // Ends the choice and its stream.
+  void Fail(const Status& error, TimePoint now);
 
   StreamId stream = 0;
   const int32_t prompt;
@@ -43,7 +47,8 @@ class Generation::Choice final : public StreamReceiver {
   TextSink* const sink_;
   Histogram& gaps_;
   TimePoint last_token_{};
-  bool prompt_reported_ = false;
+  bool begun_ = false;            // its first delta has come
+  bool prompt_reported_ = false;  // and may be told
   const bool keeps_stop_token_;
   const bool spells_logprobs_;
   std::unique_ptr<StopMatcher> stops_;    // null: none
