@@ -83,10 +83,15 @@ NativeMessages::NativeMessages(const NativePlan& plan, Form form, bool cumulativ
   AppendJsonString(plan.weight_version, &weight_version_);
 }
 
-void NativeMessages::OnPrompt(const PromptEcho& echo) {
+NativeMessages::EncodedPrompt NativeMessages::PromptForm::operator()(const PromptEcho& echo) const {
+  sglang::LogprobLists logprobs;
   for (const TextPositionLogprobs& position : echo.logprobs) {
-    prompt_logprobs_.Add(position, with_top_, text_in_logprobs_);
+    logprobs.Add(position, with_top, with_text);
   }
+  EncodedPrompt encoded;
+  AppendList("input_token_logprobs", logprobs.tokens, &encoded.tokens);
+  AppendList("input_top_logprobs", logprobs.top, &encoded.top);
+  return encoded;
 }
 
 bool NativeMessages::OnDelta(const TextDelta& delta, std::string* out) {
@@ -175,12 +180,13 @@ void NativeMessages::AppendHead(const TextDelta& delta, Choice* choice) const {
 
 void NativeMessages::AppendLogprobs(const Choice& choice, bool with_prompt,
                                     std::string* out) const {
-  static const std::string kNone;
-  AppendList("input_token_logprobs", with_prompt ? prompt_logprobs_.tokens : kNone, out);
+  static const EncodedPrompt kNoPrompt = PromptForm()(PromptEcho());
+  const EncodedPrompt& prompt = with_prompt && prompt_reported_ ? prompt_ : kNoPrompt;
+  out->append(prompt.tokens);
   AppendList("output_token_logprobs", choice.logprobs.tokens, out);
   AppendMeta("output_token_logprobs_length", choice.logprobs.count, out);
   if (!with_top_) return;
-  AppendList("input_top_logprobs", with_prompt ? prompt_logprobs_.top : kNone, out);
+  out->append(prompt.top);
   AppendList("output_top_logprobs", choice.logprobs.top, out);
 }
 
