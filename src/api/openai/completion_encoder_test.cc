@@ -58,7 +58,7 @@ TEST(CompletionAnswer, IsOpenAisObject) {
       answer.Body({2, 1, 1}),
       R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"demo","choices":[)"
       R"({"index":0,"text":"a\"🙂","logprobs":null,"finish_reason":"length","matched_stop":null}],)"
-      R"("usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":1}}})");
+      R"("usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":1},"reasoning_tokens":0}})");
 }
 
 TEST(CompletionAnswer, LogprobsAreParallelListsWithOffsetsInCodePoints) {
@@ -203,7 +203,7 @@ TEST(CompletionStreamEncoder, GivesTokensFinishUsageAndDone) {
           R"({"index":0,"text":"","logprobs":null,"finish_reason":"length","matched_stop":null}],"usage":null})"
           "\n\n" +
           head +
-          R"(],"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}}})"
+          R"(],"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0},"reasoning_tokens":0}})"
           "\n\n" +
           "data: [DONE]\n\n");
 }
