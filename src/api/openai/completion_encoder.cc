@@ -196,7 +196,7 @@ void CompletionAnswer::AppendChoice(size_t index, std::string* body) {
     body->append(",\"token_ids\":");
     AppendTokenIds(choice.ids, body);
     body->append(",\"prompt_token_ids\":");
-    body->append(prompt == nullptr ? "[]" : prompt->token_ids);
+    body->append(prompt == nullptr ? std::string_view("[]") : std::string_view(prompt->token_ids));
   }
   if (hidden_states_.Has(index)) {
     body->push_back(',');
