@@ -60,8 +60,10 @@ struct TextDelta {
   FinishReason finish = FinishReason::kNone;
   MatchedStop matched_stop;
   bool ends_in_calls = false;  // with kStop: the choice has calls, and the model finished the last
-  TokenUsage usage;            // of this choice so far
-  Status error;                // with kError
+  // The choice's next delta is there already: an event with all so far would be out of date. Not in the last.
+  bool more_at_once = false;
+  TokenUsage usage;  // of this choice so far
+  Status error;      // with kError
   // Of the engine's delta that this is the first of; null: none. Shared: who keeps deltas copies them.
   std::shared_ptr<const DeltaExtras> extras;
 };
@@ -84,7 +86,8 @@ using PromptEncoder = absl::AnyInvocable<PromptTaken(PromptEcho)>;
 class TextSink {
  public:
   virtual ~TextSink() = default;
-  // With echo, or where prompt token ids were asked for: before the prompt's first delta.
+  // With echo, or where prompt token ids were asked for: before the prompt's first delta. Not where the request is
+  // aborted before a long prompt is encoded.
   virtual void OnPrompt(PromptEcho echo) = 0;
   // For a prompt with so many log-probabilities that it is encoded off the shard.
   virtual PromptEncoder LongPromptEncoder() {

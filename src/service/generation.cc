@@ -86,8 +86,7 @@ Generation::Generation(const ServingModel& model, StreamHub& hub, ModelMetrics& 
       reports_(plan_.prompts.size()) {}
 
 Generation::~Generation() {
-  if (pool_link_ != nullptr) pool_link_->Sever();
-  for (PromptReport& report : reports_) TakeHeld(&report);
+  LeavePool();
   if (running_ > 0) LogOutcome("the client left");
   for (auto& choice : choices_) {
     if (choice->finished) continue;
@@ -100,6 +99,10 @@ Generation::~Generation() {
 void Generation::Abort() {
   for (auto& choice : choices_) {
     if (!choice->finished) model_.engine->Abort(choice->stream, hub_.shard());
+  }
+  aborted_ = true;
+  for (size_t p = 0; p < reports_.size(); ++p) {
+    if (reports_[p].state == PromptReport::State::kEncoding) GiveUpReport(static_cast<int32_t>(p));
   }
 }
 

@@ -53,10 +53,10 @@ void Generation::Choice::OnTokens(TokenDelta& delta, TimePoint now) {
     if (!owner_.PassPrompt(this, &delta, now)) return;
     prompt_reported_ = true;
   }
-  Take(delta, now);
+  Take(delta, now, /*replayed=*/false);
 }
 
-void Generation::Choice::Take(TokenDelta& delta, TimePoint now) {
+void Generation::Choice::Take(TokenDelta& delta, TimePoint now, bool replayed) {
   // More than were sent where the request continues a session.
   usage.prompt_tokens = std::max(usage.prompt_tokens, delta.usage.prompt_tokens);
   usage.cached_tokens = std::max(usage.cached_tokens, delta.usage.cached_tokens);
@@ -81,6 +81,7 @@ void Generation::Choice::Take(TokenDelta& delta, TimePoint now) {
       return Finish(std::move(text), delta.finish, now);
     }
     text.usage = usage;
+    text.more_at_once = replayed && (held > 0 || i + 1 < delta.tokens.size());
     if (profiled != events::kNoKey && usage.completion_tokens == 1) {
       events::Record(events::Event::kDetokenizeEnd, profiled, events::kFrontend);
     }
@@ -186,6 +187,12 @@ void Generation::Choice::Finish(TextDelta last, FinishReason why, TimePoint now)
   // A pattern, which only the engine looks for. Its match stays in the text, as SGLang leaves it.
   if (why == FinishReason::kStop && !last.matched_stop.any() && last.extras != nullptr) {
     last.matched_stop.text = last.extras->matched_text;
+  }
+  // Whatever ended it, it is not what was asked for.
+  if (owner_.reports_[static_cast<size_t>(prompt)].given_up && why != FinishReason::kError) {
+    why = FinishReason::kAbort;
+    last.matched_stop = {};
+    last.ends_in_calls = false;
   }
   finished = true;
   reason = why;

@@ -18,8 +18,8 @@ class Generation::Choice final : public StreamReceiver {
 
   void OnTokens(TokenDelta& delta, TimePoint now) override;
   void Prefetch(int steps) const override;
-  // The same for a delta that waited until its prompt was reported.
-  void Take(TokenDelta& delta, TimePoint now);
+  // The same for a delta whose prompt has been reported. `replayed`: it waited until then.
+  void Take(TokenDelta& delta, TimePoint now, bool replayed);
   // Ends the choice and its stream.
   void Fail(const Status& error, TimePoint now);
 
@@ -29,6 +29,10 @@ class Generation::Choice final : public StreamReceiver {
   bool finished = false;
   FinishReason reason = FinishReason::kNone;  // once finished
   TokenUsage usage;
+  // Of its deltas with tokens or an end that have to wait for the prompt:
+  int32_t held = 0;                       // so many wait
+  bool replays = false;                   // one has gone on
+  bool caught_up = false;                 // one has gone on that no other followed
   events::Key profiled = events::kNoKey;  // the request in a profile
 
  private:

@@ -52,7 +52,10 @@ struct TextRecorder final : TextSink {
       return [this, echo = std::move(echo)]() mutable { OnPrompt(std::move(echo)); };
     };
   }
-  void OnDelta(TextDelta&& delta) override { deltas.push_back(std::move(delta)); }
+  void OnDelta(TextDelta&& delta) override {
+    deltas.push_back(std::move(delta));
+    if (on_delta) on_delta();
+  }
   void OnEnd(const TokenUsage& usage) override {
     ended = true;
     total = usage;
@@ -62,6 +65,7 @@ struct TextRecorder final : TextSink {
   bool ended = false;
   TokenUsage total;
   std::function<void()> while_encoding;  // called on the pool
+  std::function<void()> on_delta;
 };
 
 // A model with an engine that the test speaks for, and one generation of it.
