@@ -130,7 +130,10 @@ def test_a_native_stream_has_what_the_whole_answer_has(server, ids, form):
         data = [line[6:] for line in answer.iter_lines() if line.startswith(b"data: ")]
     assert data.pop() == b"[DONE]"
     metas = [json.loads(line)["meta_info"] for line in data]
-    assert len(metas) == 3
+    # Of what comes while the prompt is encoded, a cumulative stream tells the last state alone.
+    assert len(metas) == 3 if form == "delta" else 1 <= len(metas) <= 3
+    assert metas[-1]["completion_tokens"] == 3 and metas[-1]["finish_reason"]["type"] == "length"
+    assert len(metas[-1]["output_token_logprobs"]) == (1 if form == "delta" else 3)
     for i, meta in enumerate(metas):
         for name in INPUTS[:2]:
             there = i == 0 or form == "cumulative"
@@ -158,6 +161,15 @@ def test_grpc_gives_the_same(server, ids):
                 [entry[0] for entry in expected["input_token_logprobs"][1:]])
             assert [list(top.token_ids) for top in given.top_logprobs] == [
                 [entry[1] for entry in tops] for tops in expected["input_top_logprobs"] if tops]
+
+
+def test_more_long_prompts_than_the_pool_queues_are_answered(server, ids):
+    # The queue has room for 256, and a request that filled it by itself got 503.
+    choices = post(server, "/v1/completions", prompt=[ids[:600]] * 400, echo=True, logprobs=1, max_tokens=1)["choices"]
+    assert len(choices) == 400
+    for choice in choices:
+        assert choice["logprobs"]["token_logprobs"][:600] == choices[0]["logprobs"]["token_logprobs"][:600]
+        assert len(choice["logprobs"]["tokens"]) == 601
 
 
 def test_others_are_answered_meanwhile(server, ids):

@@ -100,6 +100,8 @@ bool NativeMessages::OnDelta(const TextDelta& delta, std::string* out) {
   const bool ends = delta.finish != FinishReason::kNone;
   if (ends) --running_;
   if (!stream_ && !ends) return false;
+  UpdateHead(delta, &choice);
+  if (keeps_ && delta.more_at_once) return false;
   AppendMessage(delta, &choice, out);
   choice.started = true;
   if (keeps_) return true;
@@ -123,10 +125,6 @@ void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::
   const std::string& answer = form_ == Form::kText ? choice->text : choice->ids;
   if (!answer.empty()) AppendBytesField(kAnswer, answer, out);
   const bool ends = delta.finish != FinishReason::kNone;
-  if (choice->cached != delta.usage.cached_tokens ||
-      choice->retractions != delta.usage.retractions || ends) {
-    AppendHead(delta, choice);
-  }
   out->append(choice->head);
   if (!ends) {
     out->append(NoFinishReason());
@@ -156,7 +154,11 @@ void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::
   }
 }
 
-void NativeMessages::AppendHead(const TextDelta& delta, Choice* choice) const {
+void NativeMessages::UpdateHead(const TextDelta& delta, Choice* choice) const {
+  if (choice->cached == delta.usage.cached_tokens &&
+      choice->retractions == delta.usage.retractions && delta.finish == FinishReason::kNone) {
+    return;
+  }
   std::string& head = choice->head;
   head.clear();
   std::string id;

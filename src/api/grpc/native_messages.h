@@ -42,7 +42,7 @@ class NativeMessages {
     prompt_reported_ = true;
   }
   // Takes a delta in and appends the message that it gives. False if it gives none: the answer is
-  // whole later.
+  // whole later, or a later message has it.
   bool OnDelta(const TextDelta& delta, std::string* out);
   // The same for StreamRpc (stream_call.h): `scratch` is empty before and after.
   void OnDelta(const TextDelta& delta, std::string* scratch,
@@ -66,7 +66,7 @@ class NativeMessages {
 
   void Gather(const TextDelta& delta, Choice* choice) const;
   void AppendMessage(const TextDelta& delta, Choice* choice, std::string* out);
-  void AppendHead(const TextDelta& delta, Choice* choice) const;
+  void UpdateHead(const TextDelta& delta, Choice* choice) const;
   void AppendLogprobs(const Choice& choice, bool with_prompt, std::string* out) const;
 
   const Form form_;

@@ -112,6 +112,27 @@ TEST(NativeMessages, RepeatsEverythingInTheCumulativeForm) {
   EXPECT_EQ(last.text(), "Hi you");
 }
 
+TEST(NativeMessages, ACumulativeMessageThatIsOutOfDateIsNotGiven) {
+  for (const bool cumulative : {true, false}) {
+    NativeMessages messages(Plan(true), Form::kIdsAndText, cumulative);
+    TextDelta first = Delta("Hi", 300, 1);
+    first.more_at_once = true;
+    auto extras = std::make_unique<DeltaExtras>();
+    extras->data_parallel_rank = 3;
+    first.extras = std::move(extras);
+    std::string bytes;
+    EXPECT_EQ(messages.OnDelta(first, &bytes), !cumulative);
+    EXPECT_EQ(bytes.empty(), cumulative);
+    bytes.clear();
+    ASSERT_TRUE(messages.OnDelta(Delta(" you", 301, 2), &bytes));
+    const auto second = Parsed<pb::GenerateResponse>(bytes);
+    EXPECT_EQ(second.text(), cumulative ? "Hi you" : " you");
+    EXPECT_EQ(second.meta_info().at("dp_rank"), "3");
+    EXPECT_EQ(second.meta_info().at("completion_tokens"), "2");
+    EXPECT_EQ(second.meta_info().count("response_sent_to_client_ts"), cumulative ? 1u : 0u);
+  }
+}
+
 TEST(NativeMessages, GivesOneMessageAChoiceWhereNothingStreams) {
   NativeMessages messages(Plan(false, 2), Form::kIds, /*cumulative=*/false);
   std::string bytes;

@@ -120,12 +120,14 @@ size_t GenerateAnswer::OnDelta(size_t prompt, TextDelta& delta) {
   }
   answer.usage = delta.usage;
   answer.finish = delta.finish;
+  answer.more_at_once = delta.more_at_once;
   if (delta.finish != FinishReason::kNone) answer.stop = delta.matched_stop;
   return index;
 }
 
 bool GenerateAnswer::IsDue(size_t answer) const {
   const Answer& of = answers_[answer];
+  if (cumulative_ && of.more_at_once) return false;
   return !of.prompt_sent || of.finish != FinishReason::kNone ||
          of.unsent_tokens >= prompts_[of.prompt].stream_interval;
 }

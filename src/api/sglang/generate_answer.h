@@ -44,7 +44,8 @@ class GenerateAnswer {
   // Takes a delta in, and its extras from it. Returns the answer that it belongs to.
   size_t OnDelta(size_t prompt, TextDelta& delta);
 
-  // True if the answer has an event to send: its first tokens, stream_interval more, or its end.
+  // True if the answer has an event to send: its first tokens, stream_interval more, or its end. Not where a cumulative
+  // event would be out of date.
   bool IsDue(size_t answer) const;
   // Appends one event with what that answer has now.
   void AppendEvent(size_t answer, std::string* out);
@@ -65,6 +66,7 @@ class GenerateAnswer {
     std::shared_ptr<const DeltaExtras> extras;  // of its end
     std::string hidden_states;                  // items of a JSON list
     bool prompt_sent = false;
+    bool more_at_once = false;  // of the last delta
     int32_t unsent_tokens = 0;
   };
 

@@ -96,5 +96,29 @@ TEST(GenerateAnswer, APromptThatIsEncodedElsewhereIsAnsweredTheSame) {
   }
 }
 
+// Each of them repeated the prompt.
+TEST(GenerateAnswer, ACumulativeEventThatIsOutOfDateIsNotDue) {
+  for (const bool cumulative : {true, false}) {
+    GenerateAnswer answer(PlanOfTwo(/*stream=*/true), cumulative);
+    answer.OnPrompt(0, EchoOf(5));
+    TextDelta first = LastToken(9);
+    first.finish = FinishReason::kNone;
+    first.more_at_once = true;
+    const size_t index = answer.OnDelta(0, first);
+    EXPECT_EQ(answer.IsDue(index), !cumulative);
+    TextDelta second = LastToken(10);
+    second.finish = FinishReason::kNone;
+    answer.OnDelta(0, second);
+    ASSERT_TRUE(answer.IsDue(index));
+    std::string event;
+    answer.AppendEvent(index, &event);
+    const auto json = Json::Parse(event.substr(6));
+    ASSERT_TRUE(json.ok());
+    EXPECT_EQ(json->Find("output_ids")->Dump(), "[9,10]");
+    EXPECT_NE(event.find(R"("input_token_logprobs":[[null,5,"x"],[-0.5,6,"y"]])"),
+              std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace portico::api::sglang
