@@ -1,6 +1,7 @@
 #include "grammar/mask/compiled_grammar.h"
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <optional>
 #include <string>
@@ -16,6 +17,15 @@ namespace {
 
 bool IsBlank(std::string_view text) {
   return !text.empty() && text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+// Tokens of the mask that are none of `others`.
+size_t CountBeside(const std::vector<uint32_t>& others, std::span<const uint32_t> mask) {
+  size_t count = 0;
+  for (size_t i = 0; i < std::min(others.size(), mask.size()); ++i) {
+    count += static_cast<size_t>(std::popcount(mask[i] & ~others[i]));
+  }
+  return count;
 }
 
 // Takes the tokens of `others` out of `mask`, where some stay.
@@ -48,7 +58,7 @@ StatusOr<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::Read(
     std::shared_ptr<CompiledGrammar> compiled(new CompiledGrammar);
     compiled->bytes_ = read->bytes;
     compiled->impl_ = std::make_unique<CompiledGrammarImpl>(
-        CompiledGrammarImpl{std::move(read->grammar), std::move(tokens), read->is_json});
+        CompiledGrammarImpl{std::move(read->grammar), std::move(tokens), read->space});
     return std::shared_ptr<const CompiledGrammar>(std::move(compiled));
   } catch (const std::exception& e) {
     return Error(StatusCode::kInternal, e.what());
@@ -64,7 +74,7 @@ const std::vector<TokenId>& CompiledGrammar::stops() const {
 }
 
 struct Matcher::State {
-  explicit State(const CompiledGrammarImpl& impl) : matcher(impl.grammar) {}
+  explicit State(const CompiledGrammarImpl& impl) : matcher(impl.grammar), space(impl.space) {}
   xgrammar::GrammarMatcher matcher;
   SpaceBound space;
 };
@@ -89,7 +99,15 @@ bool Matcher::FillMask(std::span<uint32_t> mask) {
   } catch (const std::exception&) {
     return false;
   }
-  if (state_->space.reached()) LeaveOut(grammar_->impl().tokens->blank, mask);
+  if (state_->space.reached()) {
+    const CompiledGrammarImpl& impl = grammar_->impl();
+    const std::vector<uint32_t>& blank = impl.tokens->blank;
+    if (impl.space == SpaceRule::kJson ||
+        SpaceBound::IsNarrow(CountBeside(blank, mask),
+                             static_cast<size_t>(grammar_->vocab_size()))) {
+      LeaveOut(blank, mask);
+    }
+  }
   return std::any_of(mask.begin(), mask.end(), [](uint32_t word) { return word != 0; });
 }
 
@@ -97,7 +115,7 @@ bool Matcher::Accept(TokenId token) {
   try {
     if (!state_->matcher.AcceptToken(token)) return false;
     const CompiledGrammarImpl& impl = grammar_->impl();
-    if (impl.is_json) state_->space.Accept(impl.tokens->TextOf(token));
+    if (impl.space != SpaceRule::kFree) state_->space.Accept(impl.tokens->TextOf(token));
     return true;
   } catch (const std::exception&) {
     return false;

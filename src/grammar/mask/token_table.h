@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "grammar/mask/space_bound.h"
 #include "tokenizer/token_id.h"
 
 namespace portico::grammar {
@@ -29,7 +30,7 @@ class CompiledGrammarImpl {
  public:
   xgrammar::CompiledGrammar grammar;
   std::shared_ptr<const TokenTable> tokens;
-  bool is_json = false;  // as of UnpackedGrammar
+  SpaceRule space = SpaceRule::kFree;
 };
 
 }  // namespace portico::grammar
