@@ -42,7 +42,7 @@ def chosen(options):
             broken[name] = suites.Outcome(failures=[suites.Failure(name, message, True)])
             clients, wanted = clients and name == "python module", []
     if clients:
-        found.append(suites.Pytest("clients", python, build / "portico", "tests", 2 * WORKERS, sanitized))
+        found.append(suites.Pytest("clients", python, build / "portico", "tests", 3 * WORKERS, sanitized))
     for program in sorted(build.glob("*_test"), key=lambda p: ((HEAVY + [p.name]).index(p.name), p.name)):
         if options.filter in program.name and program.name not in options.skip:
             found.append(suites.GoogleTest(program, WORKERS, dict(only.split("=", 1) for only in options.only).get(program.name)))
