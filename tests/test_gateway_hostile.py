@@ -1,4 +1,6 @@
 """Requests that somebody made to harm: the gateway goes on, and what it refuses has reached no worker."""
+import socket
+
 import pytest
 import requests
 from gateway_fleet import Process, RawWorker
@@ -27,3 +29,31 @@ def test_a_prompt_of_nothing_but_brackets_does_not_end_the_gateway(gateway, fiel
     answer = requests.post(made.url + "/v1/completions", data=body, headers={"Content-Type": "application/json"}, timeout=60)
     assert (answer.status_code, answer.text) == (200, "ok")
     assert made.process.poll() is None, made.output()[-3000:]
+
+
+def ask(made, target, method="GET"):
+    """The status line of the answer to a request whose target is sent as it stands."""
+    with socket.create_connection(("127.0.0.1", made.port)) as client:
+        client.settimeout(60)
+        client.sendall(f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        with client.makefile("rb") as stream:
+            return stream.read().split(b"\r\n", 1)[0].decode()
+
+
+@pytest.mark.parametrize("target", ["/v1/../flush_cache", "/v1/%2e%2e/flush_cache", "/v1/..%2fflush_cache", "/v1/.%2E/x", "/v1/./x",
+                                    "/v1/x/..", "/v2/../x", "/api/a/../b", "/v1/\\..\\x", "/v1/%5c..%5cx",
+                                    "http://localhost/v1/../x", "/v1/../x?a=b"])
+def test_a_path_with_segments_of_dots_reaches_no_worker(gateway, target):
+    # What stands behind them may be a route that needs another key, or none that the gateway gives away.
+    worker, made = gateway
+    before = len(worker.requests)
+    assert ask(made, target) == "HTTP/1.1 400 Bad Request"
+    assert len(worker.requests) == before
+
+
+@pytest.mark.parametrize("target", ["/v1/%252e%252e/x", "/v1/models/a%2Fb", "/v1/100%25", "/v1/a%2525b", "/v1/...", "/v1/.x/a..b",
+                                    "/v1/a?b=../c/%2e%2e"])
+def test_a_workers_path_is_escaped_as_often_as_the_clients(gateway, target):
+    worker, made = gateway
+    assert ask(made, target) == "HTTP/1.1 200 OK"
+    assert worker.requests[-1][0].split(b" ")[1].decode() == target
