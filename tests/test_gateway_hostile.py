@@ -57,3 +57,10 @@ def test_a_workers_path_is_escaped_as_often_as_the_clients(gateway, target):
     worker, made = gateway
     assert ask(made, target) == "HTTP/1.1 200 OK"
     assert worker.requests[-1][0].split(b" ")[1].decode() == target
+
+
+@pytest.mark.parametrize("path", ["/flush_cache", "/abort_request", "/v1/completions"])
+def test_a_head_request_is_answered_without_waiting_for_a_body(gateway, path):
+    # For one that goes to all workers the gateway waited until its patience of ten minutes was over.
+    _, made = gateway
+    assert ask(made, path, "HEAD") == "HTTP/1.1 200 OK"
