@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -67,6 +67,8 @@ bool SchedulerLink::MustWait(const Item& item) const {
 void SchedulerLink::TakeOrHold(Item& item) {
   if (MustWait(item)) {
     held_.push_back(std::move(item));
+    const auto* begin = std::get_if<Begin>(&held_.back());
+    if (begin != nullptr) places_[begin->stream.id] = std::prev(held_.end());
   } else {
     std::visit([this](auto& one) { Take(one); }, item);
   }
@@ -81,7 +83,7 @@ void SchedulerLink::TakeHeld() {
       std::none_of(held_.begin(), held_.end(), may_go)) {
     return;
   }
-  std::deque<Item> held;
+  Held held;
   held.swap(held_);
   for (Item& item : held) TakeOrHold(item);
 }

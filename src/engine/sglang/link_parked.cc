@@ -1,9 +1,8 @@
 // Streams that are not sent yet. Choices that share a prompt wait until a request that computes the prompt alone has
 // ended, and find it in the prefix cache then; that request is a stream of the link's own, which nobody hears of. Streams
 // of an adapter wait until it is loaded.
-#include <algorithm>
+#include <iterator>
 #include <utility>
-#include <vector>
 
 #include "engine/sglang/scheduler_link.h"
 
@@ -18,14 +17,20 @@ bool SchedulerLink::ParkUntilLora(Begin& item) {
   item.stream.awaits_lora = false;
   if (*loaded) return false;
   item.stream.awaits_lora = true;
-  gated_[item.stream.lora].push_back(std::move(item));
+  Park(&gated_[item.stream.lora], item);
   return true;
+}
+
+void SchedulerLink::Park(Parked* behind, Begin& item) {
+  const StreamId id = item.stream.id;
+  behind->push_back(std::move(item));
+  places_[id] = std::prev(behind->end());
 }
 
 void SchedulerLink::Take(Recheck& item) {
   const auto it = gated_.find(item.lora);
   if (it == gated_.end()) return;
-  std::vector<Begin> waiting = std::move(it->second);
+  Parked waiting = std::move(it->second);
   gated_.erase(it);
   for (Begin& each : waiting) Take(each);
 }
@@ -40,10 +45,10 @@ bool SchedulerLink::ParkBehindPrefix(Begin& item) {
     prefix.id = id;
     streams_.emplace(id, std::move(prefix));
     live_.fetch_add(1, std::memory_order_relaxed);
-    it = parked_.emplace(id, std::vector<Begin>()).first;
+    it = parked_.emplace(id, Parked()).first;
   }
   item.prefix.clear();
-  it->second.push_back(std::move(item));
+  Park(&it->second, item);
   return true;
 }
 
@@ -56,28 +61,21 @@ void SchedulerLink::LeavePrefix(StreamId prefix, Stream* stream) {
   Take(abort);
 }
 
-void SchedulerLink::AbortParked(StreamId id) {
-  const auto is_it = [id](const Begin& each) { return each.stream.id == id; };
-  for (auto& [lora, waiting] : gated_) {
-    const auto it = std::find_if(waiting.begin(), waiting.end(), is_it);
-    if (it == waiting.end()) continue;
-    Stream stream = std::move(it->stream);
-    waiting.erase(it);
-    return EndUnsent(std::move(stream), FinishReason::kAbort, OkStatus());
+void SchedulerLink::AbortParked(Parked::iterator at) {
+  Stream stream = std::move(at->stream);
+  if (stream.awaits_lora) {
+    gated_.find(stream.lora)->second.erase(at);
+  } else {
+    Parked& waiting = parked_.find(stream.prefix)->second;
+    waiting.erase(at);
+    if (waiting.empty()) LeavePrefix(stream.prefix, &stream);
   }
-  for (auto& [prefix, waiting] : parked_) {
-    const auto it = std::find_if(waiting.begin(), waiting.end(), is_it);
-    if (it == waiting.end()) continue;
-    Stream stream = std::move(it->stream);
-    waiting.erase(it);
-    if (waiting.empty()) LeavePrefix(prefix, &stream);
-    return EndUnsent(std::move(stream), FinishReason::kAbort, OkStatus());
-  }
+  EndUnsent(std::move(stream), FinishReason::kAbort, OkStatus());
 }
 
 void SchedulerLink::AbortAllParked() {
   for (auto& [prefix, waiting] : parked_) {
-    std::vector<Begin> ended;
+    Parked ended;
     ended.swap(waiting);
     if (!ended.empty()) LeavePrefix(prefix, &ended.front().stream);
     for (Begin& each : ended) EndUnsent(std::move(each.stream), FinishReason::kAbort, OkStatus());
@@ -103,7 +101,7 @@ void SchedulerLink::EndAllParked(FinishReason reason, const Status& error) {
 void SchedulerLink::EndPrefix(StreamId prefix, FinishReason reason, const Status& error) {
   const auto it = parked_.find(prefix);
   if (it == parked_.end()) return;
-  std::vector<Begin> waiting = std::move(it->second);
+  Parked waiting = std::move(it->second);
   parked_.erase(it);
   for (Begin& each : waiting) {
     if (reason == FinishReason::kError) {

@@ -180,6 +180,7 @@ void SchedulerLink::TakeItems() {
 }
 
 void SchedulerLink::Take(Begin& item) {
+  places_.erase(item.stream.id);
   if (!usable_.load(std::memory_order_relaxed) && !paused_) {
     return EndUnsent(std::move(item.stream), FinishReason::kError,
                      Error(StatusCode::kUnavailable,
@@ -195,7 +196,7 @@ void SchedulerLink::Take(Begin& item) {
 
 void SchedulerLink::Take(AbortOne& item) {
   const auto it = streams_.find(item.stream);
-  if (it == streams_.end()) return AbortHeld(item.stream);
+  if (it == streams_.end()) return AbortUnsent(item.stream);
   if (it->second.aborted) return;
   SendAbort(item.stream);
   it->second.aborted = true;
@@ -203,19 +204,20 @@ void SchedulerLink::Take(AbortOne& item) {
   aborted_.push_back(item.stream);
 }
 
-void SchedulerLink::AbortHeld(StreamId id) {
-  for (auto it = held_.begin(); it != held_.end(); ++it) {
-    auto* begin = std::get_if<Begin>(&*it);
-    if (begin == nullptr || begin->stream.id != id) continue;
-    Stream stream = std::move(begin->stream);
-    held_.erase(it);
-    return EndUnsent(std::move(stream), FinishReason::kAbort, OkStatus());
-  }
-  AbortParked(id);
+void SchedulerLink::AbortUnsent(StreamId id) {
+  const auto found = places_.find(id);
+  if (found == places_.end()) return;
+  const auto place = found->second;
+  const auto* held = std::get_if<Held::iterator>(&place);
+  if (held == nullptr) return AbortParked(std::get<Parked::iterator>(place));
+  Stream stream = std::move(std::get<Begin>(**held).stream);
+  held_.erase(*held);
+  EndUnsent(std::move(stream), FinishReason::kAbort, OkStatus());
 }
 
 void SchedulerLink::EndUnsent(Stream stream, FinishReason reason, Status error) {
   const StreamId id = stream.id;
+  places_.erase(id);
   End(&streams_.emplace(id, std::move(stream)).first->second, reason, std::move(error));
 }
 
@@ -228,7 +230,7 @@ void SchedulerLink::Take(AbortEvery&) {
     aborted_.push_back(id);
   }
   AbortAllParked();
-  std::deque<Item> held;
+  Held held;
   held.swap(held_);
   for (Item& item : held) {
     if (auto* begin = std::get_if<Begin>(&item)) {
@@ -303,7 +305,7 @@ void SchedulerLink::End(Stream* stream, TokenDelta delta) {
 void SchedulerLink::EndAll(FinishReason reason, const Status& error) {
   EndAllParked(reason, error);
   while (!streams_.empty()) End(&streams_.begin()->second, reason, error);
-  std::deque<Item> held;
+  Held held;
   held.swap(held_);
   for (Item& item : held) {
     if (auto* begin = std::get_if<Begin>(&item)) {

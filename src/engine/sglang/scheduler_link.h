@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -143,6 +144,8 @@ class SchedulerLink {
     Replies got;
   };
   using Item = std::variant<Begin, AbortOne, AbortEvery, Recheck, Control>;
+  using Held = std::list<Item>;
+  using Parked = std::list<Begin>;
 
   SchedulerLink() = default;
   bool Post(std::vector<Item> items);
@@ -163,11 +166,12 @@ class SchedulerLink {
   void Take(Recheck& item);
   void Take(Control& item);
   void Send(std::string frame);
-  void AbortHeld(StreamId id);
+  void AbortUnsent(StreamId id);
   // Streams that wait for an adapter, or behind a prefix (link_parked.cc).
   bool ParkUntilLora(Begin& item);
   bool ParkBehindPrefix(Begin& item);
-  void AbortParked(StreamId id);
+  void Park(Parked* behind, Begin& item);
+  void AbortParked(Parked::iterator at);
   void AbortAllParked();
   void EndAllParked(FinishReason reason, const Status& error);
   void LeavePrefix(StreamId prefix, Stream* stream);
@@ -223,12 +227,14 @@ class SchedulerLink {
   std::vector<Item> taken_;
   bool paused_ = false;
   bool keeps_cells_ = false;  // paused in place, with streams in their cells
-  std::deque<Item> held_;     // calls that wait, and what is behind them; the first one is a call
+  Held held_;                 // calls that wait, and what is behind them; the first one is a call
   std::deque<std::string> unsent_;
   absl::flat_hash_map<StreamId, Stream> streams_;
-  absl::flat_hash_map<std::string, std::vector<Begin>> gated_;  // by the adapter that they await
+  absl::flat_hash_map<std::string, Parked> gated_;  // by the adapter that they await
   // By the prefix of streams_ that they wait for.
-  absl::flat_hash_map<StreamId, std::vector<Begin>> parked_;
+  absl::flat_hash_map<StreamId, Parked> parked_;
+  // Of all streams in held_, gated_ and parked_: where each is.
+  absl::flat_hash_map<StreamId, std::variant<Held::iterator, Parked::iterator>> places_;
   std::vector<StreamId> aborted_;  // of streams_, in the order of the aborts
   absl::flat_hash_map<std::string, Control> calls_;
   Outbox<TokenSink, TokenDelta> token_box_;

@@ -28,7 +28,9 @@ SmallCall::SmallCall(net::Shard& shard, net::HttpClient& client, const Worker& w
   }
   head += "\r\n";
   SetDeadline(shard, request.timeout);
-  call_ = client.StartCall({.head = std::move(head), .body = std::move(body)}, *this, false);
+  call_ = client.StartCall(
+      {.head = std::move(head), .body = std::move(body), .head_request = request.method == "HEAD"},
+      *this, false);
 }
 
 SmallCall::SmallCall(net::Shard& shard, TokenWorkers& workers, const Worker& worker,
