@@ -291,6 +291,10 @@ def mishear(part, request):
     return Heard("hello", clip=7)
 
 
+def kilohertz(part, request):
+    return Audio(bytes(960), 24)
+
+
 def complain(part, request):
     raise StageError("that is too much", field="input")
 

@@ -487,3 +487,10 @@ def test_a_pipeline_without_a_model_is_served_alone_by_serve_too(start, tmp_path
     body = {"messages": [{"role": "user", "content": "hello"}]}
     answer = requests.post(server.url + "/v1/chat/completions", json=body, timeout=60)
     assert answer.json()["choices"][0]["message"]["content"] == "hello", answer.text
+
+
+def test_a_voice_whose_rate_is_far_too_low_fails_its_request(pipeline):
+    # Kilohertz instead of hertz: a second of sound became 17 minutes, in memory.
+    server = pipeline(python("voice", "kilohertz"), ENCODE)
+    answer = say(server, "hello")
+    assert answer.status_code == 500 and "24 samples a second" in answer.json()["error"]["message"], answer.text
