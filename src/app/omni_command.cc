@@ -112,19 +112,6 @@ int Fail(std::string_view verb, const Status& status) {
   return 1;
 }
 
-bool UsesModel(const pipeline::PipelineConfig& config) {
-  return std::any_of(
-      config.stages.begin(), config.stages.end(),
-      [](const pipeline::StageConfig& stage) { return stage.factory_path == "portico.engine"; });
-}
-
-// A pipeline whose stages use no served model is alone, unless the command line names a model.
-bool NamesModel(const ServeOptions& options) {
-  const ModelOptions none;
-  const ModelOptions& first = options.models.front();
-  return options.models.size() > 1 || !first.model_path.empty() || first.engine != none.engine;
-}
-
 int Serve(const Arguments& arguments) {
   const auto config = LoadPipelineConfig(arguments.config, arguments.overrides);
   if (!config.ok()) return Fail("serve", config.status());
@@ -193,12 +180,7 @@ StatusOr<ParsedOptions> OmniServeOptions(const std::string& config, pipeline::Ov
   options.speech = true;
   if (!config.empty()) options.pipeline = config;
   options.pipeline_overrides = std::move(overrides);
-  if (!UsesModel(pipeline) && !NamesModel(options)) {
-    // The pipeline is the model, and has its name.
-    const std::string name = options.models.front().served_model_name;
-    if (!name.empty()) options.pipeline_overrides.emplace_back("name", name);
-    options.models.clear();
-  }
+  ServeAlone(pipeline, &options);
   return parsed;
 }
 

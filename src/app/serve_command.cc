@@ -23,6 +23,7 @@
 #include "app/load_models.h"
 #include "app/options.h"
 #include "app/sglang_fallback.h"
+#include "app/start_pipeline.h"
 #include "base/events/recorder.h"
 #include "base/log.h"
 #include "grammar/compile/grammar_compiler.h"
@@ -154,7 +155,13 @@ int ServeCommand(int argc, char** argv) {
     std::fputs(parsed->print_and_exit->c_str(), stdout);
     return 0;
   }
-  return ServeWith(parsed->options);
+  ServeOptions& options = parsed->options;
+  if (!options.pipeline.empty()) {
+    const auto config = LoadPipelineConfig(options.pipeline, options.pipeline_overrides);
+    if (!config.ok()) return Fail("serve", MessageOf(config.status()));
+    ServeAlone(*config, &options);
+  }
+  return ServeWith(options);
 }
 
 int GrammarCommand(int, char**) { grammar::CompileProcess::ServeAsProgram(); }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -70,6 +71,25 @@ StatusOr<pipeline::PipelineConfig> LoadPipelineConfig(const std::string& path,
   PORTICO_ASSIGN_OR_RETURN(const std::string file, PipelineFile(path));
   PORTICO_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
   return pipeline::ParsePipelineConfig(text, file, overrides);
+}
+
+bool UsesModel(const pipeline::PipelineConfig& config) {
+  return std::any_of(
+      config.stages.begin(), config.stages.end(),
+      [](const pipeline::StageConfig& stage) { return stage.factory_path == "portico.engine"; });
+}
+
+void ServeAlone(const pipeline::PipelineConfig& config, ServeOptions* options) {
+  const ModelOptions none;
+  const ModelOptions& first = options->models.front();
+  if (UsesModel(config) || options->models.size() > 1 || !first.model_path.empty() ||
+      first.engine != none.engine) {
+    return;
+  }
+  // The pipeline is the model, and has its name.
+  const std::string& name = first.served_model_name;
+  if (!name.empty()) options->pipeline_overrides.emplace_back("name", name);
+  options->models.clear();
 }
 
 pipeline::Pipeline::Kinds StageKinds(EngineStageContext context) {

@@ -26,6 +26,13 @@ pipeline::StagePrograms ProgramsOfStages();
 StatusOr<pipeline::PipelineConfig> LoadPipelineConfig(const std::string& path,
                                                       const pipeline::Overrides& overrides);
 
+// Some stage is a served model.
+bool UsesModel(const pipeline::PipelineConfig& config);
+
+// A pipeline whose stages use no served model is itself served as one: the options have no other
+// then, unless they name one.
+void ServeAlone(const pipeline::PipelineConfig& config, ServeOptions* options);
+
 // The kinds of stages that this program has.
 pipeline::Pipeline::Kinds StageKinds(EngineStageContext context);
 

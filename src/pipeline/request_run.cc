@@ -137,7 +137,7 @@ void RequestRun::Start() {
   TellEnd(0, kGathered);
   for (size_t i = 0; i < nodes_.size(); ++i) {
     // Nothing that it waits for is among the request's stages.
-    if (nodes_[i].waits_for_all && !nodes_[i].takes_payloads) PassOver(i);
+    if (nodes_[i].waits_for_all && !nodes_[i].takes_payloads && !nodes_[i].ended) PassOver(i);
   }
   Schedule(0);
 }

@@ -433,6 +433,22 @@ TEST(Edges, AStageThatHasBegunIsAbortedWhereItsStreamLeavesItOut) {
   EXPECT_TRUE(aborted);
 }
 
+// Its end was told to the request twice, which ended without what other stages say.
+TEST(Edges, AFanInBehindAnotherIsLeftOutOnceWhereNeitherGetsItsPayload) {
+  const Answered answer = AnswerOfEdges(
+      "  - {name: first, factory_path: name, route_fn: portico.by_task, next: think,"
+      " stream_to: [left, other]}\n"
+      "  - {name: think, factory_path: name, next: [left, right]}\n"
+      "  - {name: left, factory_path: name, wait_for: think, merge_fn: portico.in_order,"
+      " stream_to: right}\n"
+      "  - {name: right, factory_path: name, wait_for: think, merge_fn: portico.in_order,"
+      " terminal: true}\n"
+      "  - {name: other, factory_path: name, terminal: true}\n",
+      {});
+  EXPECT_TRUE(answer.status.ok()) << answer.status;
+  EXPECT_EQ(answer.text, "other first x other first end other end ");
+}
+
 TEST(Edges, AStreamBesideAPayloadThatNobodyChoosesStartsNothing) {
   const auto nobody = [] {
     RunScript script;

@@ -245,12 +245,16 @@ void Connection::EndOfTurn() {
   dirty_ = false;
   if (state_ == State::kOpen && std::exchange(wants_end_of_turn_, false)) session_->OnEndOfTurn();
   if (state_ == State::kOpen || state_ == State::kFlushing) Flush();
-  if (state_ == State::kOpen && max_unsent_ != 0 && unsent() > max_unsent_) {
-    shard_.load.readers_cut.fetch_add(1, std::memory_order_relaxed);
-    Abort();
-  }
+  CutIfBehind();
   former_sessions_.clear();
   RetireIfDone();
+}
+
+bool Connection::CutIfBehind() {
+  if (state_ != State::kOpen || max_unsent_ == 0 || unsent() <= max_unsent_) return false;
+  shard_.load.readers_cut.fetch_add(1, std::memory_order_relaxed);
+  Abort();
+  return true;
 }
 
 void Connection::TellSessionEnd() {

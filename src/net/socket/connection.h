@@ -71,6 +71,9 @@ class Connection {
   void TellWhenSent();
   // Cuts the client off if more than this is unsent at the end of a turn; 0: no limit.
   void LimitUnsent(size_t bytes) { max_unsent_ = bytes; }
+  // Aborts the connection where more than that has not been taken; at the end of each turn by itself,
+  // and in between for sessions that may add much more in one turn.
+  bool CutIfBehind();
 
   // Sends what is written, then closes. Input that still comes is dropped, up to kDroppedInput and for
   // a second: closing a socket with unread input resets it, which can destroy an answer that the client

@@ -125,6 +125,8 @@ bool WsSession::OnMessage(const WsMessage& message) {
       TellClosed();
       return false;
     default:
+      // One read holds many messages, and each may have a long answer.
+      if (connection_.CutIfBehind()) return false;
       // It may destroy the socket, never this.
       if (socket_ != nullptr && socket_->on_message_) {
         socket_->on_message_(message.kind, message.data);

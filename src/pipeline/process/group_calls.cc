@@ -114,16 +114,18 @@ std::unique_ptr<StageRun> ProcessGroup::NewRun(const StageConfig& stage,
     const MutexLock lock(&mutex_);
     call->id = ++last_run_;
   }
-  const Status begun = AddStart(*call, *request, json, taken);
-  const bool hopeless = !begun.ok() || !Available(stage.name).ok();
-  if (hopeless) {
-    call->ended = true;
-    call->output->End(begun.ok() ? Available(stage.name) : begun);
-  } else {
+  Status begun = AddStart(*call, *request, json, taken);
+  {
+    // At once: of a process that dies in between, a call that waits then would not be told.
     const MutexLock lock(&mutex_);
-    waiting_.push_back(call);
-    PlaceWaiting();
+    if (begun.ok()) begun = AvailableLocked(stage.name);
+    call->ended = !begun.ok();
+    if (begun.ok()) {
+      waiting_.push_back(call);
+      PlaceWaiting();
+    }
   }
+  if (!begun.ok()) call->output->End(std::move(begun));
   return std::make_unique<Run>(this, std::move(call));
 }
 
@@ -369,6 +371,10 @@ bool ProcessGroup::HopeLeft() const {
 
 Status ProcessGroup::Available(std::string_view stage) const {
   const MutexLock lock(&mutex_);
+  return AvailableLocked(stage);
+}
+
+Status ProcessGroup::AvailableLocked(std::string_view stage) const {
   if (HopeLeft()) return OkStatus();
   return Error(StatusCode::kUnavailable, fmt::format("stage `{}` is not running", stage), {},
                "stage_died");

@@ -28,6 +28,8 @@ using pipeline::Part;
 
 constexpr size_t kMaxFrame = 128 << 10;
 constexpr size_t kMaxBuffered = 256 << 10;
+constexpr size_t kUnreadErrors = 64 << 10;
+constexpr auto kUnreadPause = std::chrono::milliseconds(20);
 constexpr auto kConfigTime = std::chrono::seconds(10);
 constexpr auto kIdleTime = std::chrono::seconds(30);
 constexpr std::string_view kKeyPrefix = "openai-insecure-api-key.";
@@ -50,13 +52,14 @@ class SpeechSocket final : public Call {
  private:
   void Leave() {
     feed_.reset();
+    next_.reset();
     load_.reset();
     shard_.calls.Remove(this);
   }
 
   void SetTimer(Duration limit) {
     timer_ = shard_.shard.After(limit, [this] {
-      if (feed_ != nullptr || load_ != nullptr) return SetTimer(kIdleTime);
+      if (feed_ != nullptr || load_ != nullptr || next_ != nullptr) return SetTimer(kIdleTime);
       Fail(Error(StatusCode::kDeadlineExceeded,
                  configured_ ? "nothing came for 30 s" : "no session.config came in 10 s"));
     });
@@ -198,6 +201,7 @@ class SpeechSocket final : public Call {
   // does so when all text has been sent.
   void Cancel() {
     waiting_.clear();
+    next_.reset();
     splitter_ = NewSplitter(clauses_);
     buffered_ = 0;
     std::string text;
@@ -215,8 +219,8 @@ class SpeechSocket final : public Call {
   }
 
   void SpeakNext() {
-    if (load_ != nullptr) return;
-    while (feed_ == nullptr && !waiting_.empty()) {
+    if (load_ != nullptr || next_ != nullptr) return;
+    if (feed_ == nullptr && !waiting_.empty()) {
       sentence_ = std::move(waiting_.front());
       waiting_.pop_front();
       buffered_ -= std::min(buffered_, sentence_.size() + 1);
@@ -236,6 +240,7 @@ class SpeechSocket final : public Call {
       }
       SendError(feed.status());
       EndSentence(/*failed=*/true);
+      if (!waiting_.empty()) return SpeakLater();
     }
     if (!done_ || feed_ != nullptr) return;
     std::string text;
@@ -246,6 +251,17 @@ class SpeechSocket final : public Call {
     socket_->Close(net::kWsNormal, "");
     left_ = true;
     Leave();
+  }
+
+  // Thousands of sentences may be refused one after the other: each in a turn of the shard of its own,
+  // and not faster than the client reads.
+  void SpeakLater() {
+    const bool reads = socket_->unsent_bytes() < kUnreadErrors;
+    next_ = shard_.shard.After(reads ? Duration::zero() : Duration(kUnreadPause), [this] {
+      next_.reset();
+      if (socket_->unsent_bytes() >= kUnreadErrors) return SpeakLater();
+      SpeakNext();
+    });
   }
 
   void OnPart(Part part) {
@@ -297,9 +313,10 @@ class SpeechSocket final : public Call {
   pipeline::Pipeline& pipeline_;
   std::unique_ptr<net::WebSocket> socket_;
   std::unique_ptr<net::Shard::Timer> timer_;
-  std::unique_ptr<PipelineFeed> feed_;   // of the sentence that is spoken
-  std::unique_ptr<ReferenceLoad> load_;  // of the voice to imitate, until it is there
-  pipeline::Request spoken_;             // what all sentences have in common
+  std::unique_ptr<net::Shard::Timer> next_;  // until the sentence behind a refused one
+  std::unique_ptr<PipelineFeed> feed_;       // of the sentence that is spoken
+  std::unique_ptr<ReferenceLoad> load_;      // of the voice to imitate, until it is there
+  pipeline::Request spoken_;                 // what all sentences have in common
   pipeline::ClauseSplitter splitter_;
   std::deque<std::string> waiting_;
   std::string sentence_;
