@@ -157,7 +157,7 @@ class EngineStage final : public pipeline::Stage {
   Status Check(const pipeline::Request& request) const override {
     if (request.chat == nullptr) return Error(StatusCode::kInternal, "a thinker needs a chat");
     if (request.chat->options.n != 1) {
-      return InvalidArgument("n", "n must be 1 where the answer is spoken or the question heard");
+      return InvalidArgument("n", "n must be 1 in chats with audio");
     }
     PORTICO_RETURN_IF_ERROR(CheckSpokenChat(request.chat->options));
     const std::string& name = model_.empty() ? request.chat->options.model : model_;
