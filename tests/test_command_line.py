@@ -46,7 +46,7 @@ def test_help_of_a_verb_of_omni_is_that_of_the_command(verb):
 
 
 @pytest.mark.parametrize("flag, hint", [("-m", "--model-path"), ("-c", "--context-length"),
-                                        ("--max-model-len", "--context-length"), ("--tp", "behind --"),
+                                        ("--max-model-len", "--context-length"), ("--tp", "follow a final --"),
                                         ("-ngl", "CPU"), ("--modelpath", "--model-path"), ("--jinja", "always"),
                                         ("--alias", "--served-model-name"), ("--hf-repo", "--model-path"),
                                         ("--gpu-memory-utilization", "--max-total-tokens"), ("--temp", "requests")])

@@ -205,7 +205,7 @@ StatusOr<std::unique_ptr<HttpService>> HttpService::Make(const ServeOptions& opt
   if (const std::string& media = options.allowed_local_media_path;
       !media.empty() && !std::filesystem::is_directory(media, no_folder)) {
     return Error(StatusCode::kInvalidArgument,
-                 fmt::format("--allowed-local-media-path: {} is no folder", media));
+                 fmt::format("--allowed-local-media-path: {} is not a folder", media));
   }
   std::unique_ptr<HttpService> service(new HttpService(options));
   for (int i = 0; i < ShardCount(options); ++i) {

@@ -22,7 +22,7 @@ namespace {
 constexpr char kHelp[] =
     R"(usage: portico launch [--model-path MODEL] [--dp-size N] [--engine ENGINE] [WORKER FLAGS] [--router-FLAG ...]
 
-Starts N workers on this machine and a gateway in front of them, and restarts workers that die.
+Starts N workers on this machine and a gateway in front of them, and restarts workers that exit.
 
   --dp-size N, --data-parallel-size N
       Number of workers. [1]

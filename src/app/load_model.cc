@@ -244,7 +244,7 @@ Status TakePreferred(const std::string& text, ServingModel* model) {
                  fmt::format("--preferred-sampling-params: {}", what));
   };
   const auto json = Json::Parse(text);
-  if (!json.ok() || !json->is_object()) return bad("is no JSON object");
+  if (!json.ok() || !json->is_object()) return bad("is not a JSON object");
   for (const auto& [name, value] : json->as_object()) {
     if (!value.is_number()) return bad(fmt::format("{:.64} must be a number", name));
     const double number = value.as_double();
@@ -307,7 +307,7 @@ void TakeEndTokens(ServingModel* model) {
 void CompareVocabularies(const ServingModel& model) {
   int32_t engine = model.engine->info().vocab_size;
   if (model.tokenizer->vocab_size() <= engine) return;
-  LogWarning("the tokenizer at {} has {} ids, the model knows {}: requests with the others fail",
+  LogWarning("the tokenizer at {} has {} ids, the model {}: requests with the other ids fail",
              model.tokenizer_path, model.tokenizer->vocab_size(), engine);
 }
 

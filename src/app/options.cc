@@ -102,8 +102,8 @@ Status UnknownArgument(const std::string& argument) {
   }
   const std::string flag = argument.substr(0, argument.find('='));
   if (std::find(std::begin(kEngineFlags), std::end(kEngineFlags), flag) != std::end(kEngineFlags)) {
-    return Bad(
-        fmt::format("unknown flag {}; options of --engine sglang itself stand behind --", flag));
+    return Bad(fmt::format(
+        "unknown flag {}; with --engine sglang, SGLang's own options follow a final --", flag));
   }
   for (const NeedlessFlag& needless : kNeedlessFlags) {
     if (needless.flag == flag) return Bad(fmt::format("unknown flag {}: {}", flag, needless.why));

@@ -30,7 +30,7 @@ constexpr Option kTable[] = {
      .member = &ModelOptions::sglang_fallback,
      .metavar = "WHAT",
      .help =
-         "What to do with an SGLang whose scheduler messages Portico does not know: none refuses "
+         "What to do with an SGLang whose scheduler messages Portico does not support: none refuses "
          "to start, http starts SGLang's own server and acts as a gateway in front of it.",
      .choices = "none|http"},
 

@@ -204,7 +204,7 @@ constexpr Option kTable[] = {
     {.group = "SGLang engine",
      .name = "restart-engine",
      .member = &ModelOptions::restart_engine,
-     .help = "Restarts SGLang when it dies. Until then its requests return 503."},
+     .help = "Restarts SGLang if it fails. Until it runs again, its requests return 503."},
 
     {.group = "Serving",
      .name = "host",

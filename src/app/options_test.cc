@@ -106,7 +106,7 @@ TEST(Options, SuggestTheNearestNameOfAnUnknownFlag) {
   EXPECT_EQ(ErrorOf({"--max-model-len=1"}),
             "unknown flag --max-model-len; did you mean --context-length?");
   EXPECT_EQ(ErrorOf({"--tp", "2"}),
-            "unknown flag --tp; options of --engine sglang itself stand behind --");
+            "unknown flag --tp; with --engine sglang, SGLang's own options follow a final --");
   EXPECT_EQ(ErrorOf({"model.gguf"}), "unexpected argument `model.gguf`; options begin with --");
 }
 

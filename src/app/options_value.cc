@@ -208,11 +208,11 @@ Status CheckOptions(const ServeOptions& options) {
   const std::string& media = options.limit_mm_data_per_request;
   if (const auto limits = Json::Parse(media); !media.empty()) {
     if (!limits.ok() || !limits->is_object()) {
-      return Bad("--limit-mm-data-per-request: is no JSON object");
+      return Bad("--limit-mm-data-per-request: is not a JSON object");
     }
     for (const auto& [kind, most] : limits->as_object()) {
       if (most.is_int() && most.as_int() >= 0) continue;
-      return Bad(fmt::format("--limit-mm-data-per-request: {:.64} is no whole number", kind));
+      return Bad(fmt::format("--limit-mm-data-per-request: {:.64} is not a whole number", kind));
     }
   }
   return CheckModels(options.models);

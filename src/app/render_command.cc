@@ -106,7 +106,7 @@ int RenderOne(const RenderSetup& setup, const RenderArguments& arguments) {
   }
   auto conversation = Json::Parse(text);
   if (!conversation.ok()) {
-    return Complain("the conversation is no JSON: " +
+    return Complain("the conversation is not JSON: " +
                     std::string(MessageOf(conversation.status())));
   }
   auto rendered = RenderConversation(setup, *conversation, !arguments.no_generation_prompt);
@@ -134,8 +134,9 @@ int RenderCommand(int argc, char** argv) {
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   if (arguments.source && !arguments.jsonl) return Complain("--source needs --jsonl", kUsageError);
   if (!arguments.source && arguments.template_file.empty() && arguments.tokenizer_path.empty()) {
-    return Complain("give --template FILE, --tokenizer-path DIR or --source; --help tells more",
-                    kUsageError);
+    return Complain(
+        "one of --template, --tokenizer-path and --source is required (--help shows examples)",
+        kUsageError);
   }
   if (arguments.raw && arguments.template_file.empty()) {
     return Complain("--raw needs --template", kUsageError);

@@ -300,8 +300,8 @@ StatusOr<GatewayServiceOptions> ServiceOptionsOf(const RouteOptions& options) {
     double bound = 0;
     if (!absl::SimpleAtod(text, &bound) || !(bound > 0) || !std::isfinite(bound) ||
         (!gateway.duration_buckets.empty() && bound <= gateway.duration_buckets.back())) {
-      return BadOption(
-          fmt::format("--prometheus-duration-buckets: `{}` is no number above the last one", text));
+      return BadOption(fmt::format(
+          "--prometheus-duration-buckets: `{}` is not a number above the previous one", text));
     }
     gateway.duration_buckets.push_back(bound);
   }

@@ -110,7 +110,7 @@ StatusOr<std::unique_ptr<pipeline::Pipeline>> StartPipeline(const ServeOptions& 
   std::error_code no_folder;
   if (!media.empty() && !fs::is_directory(media, no_folder)) {
     return Error(StatusCode::kInvalidArgument,
-                 fmt::format("allowed_local_media_path: {} is no folder", media));
+                 fmt::format("allowed_local_media_path: {} is not a folder", media));
   }
   registry->AddCallbackGauge("portico_media_fetches",
                              "Media that are fetched by their addresses, at most 64.",

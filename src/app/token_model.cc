@@ -24,7 +24,7 @@ StatusOr<std::vector<router::WorkerSpec>> ReadWorkers(const std::string& urls) {
     PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec, router::ParseWorkerUrl(whole));
     if (spec.protocol != router::Protocol::kGrpc) {
       return Error(StatusCode::kInvalidArgument,
-                   fmt::format("{} is no token worker: those are grpc://host:port", url));
+                   fmt::format("`{}` is not the URL of a token worker, grpc://host:port", url));
     }
     if (spec.tls) {
       return Error(StatusCode::kInvalidArgument,

@@ -194,7 +194,7 @@ int TokenizeCommand(int argc, char** argv) {
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   if (component) return TokenizeComponents();
   if (path.empty()) {
-    std::cerr << "portico tokenize: --tokenizer-path is missing (--help shows examples)\n";
+    std::cerr << "portico tokenize: --tokenizer-path is required (--help shows examples)\n";
     return kUsageError;
   }
   StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path, load);

@@ -256,7 +256,7 @@ TEST(PipelineConfig, ReadsWhereProcessesOfOtherHostsAre) {
   for (const char* host :
        {"gpu2", "gpu2:", ":7000", "gpu2:x", "a b:1", "gpu2:70000", "fd00::2:1"}) {
     EXPECT_THAT(WhyNot("processes: {p: {host: '" + std::string(host) + "'}}" + stages),
-                HasSubstr("is no address and port"))
+                HasSubstr("is not an address and port"))
         << host;
   }
   EXPECT_THAT(WhyNot("processes: {p: {tls: true}}" + stages), HasSubstr("with a `host`"));

@@ -268,10 +268,9 @@ StatusOr<Json> CallTag(const ServingModel& model, const ChatRequest& request,
   const Wish wish = WishOf(request);
   *field = wish.field;
   if (wish.must_call && answer != nullptr) {
-    return InvalidArgument(answer->field,
-                           fmt::format("{} and tool_choice cannot both say what the answer "
-                                       "looks like",
-                                       answer->field));
+    return InvalidArgument(
+        answer->field,
+        fmt::format("{} and tool_choice cannot both constrain the answer", answer->field));
   }
   if (wish.field.empty() && answer == nullptr) return Json();
   if (!wish.must_call && model.output.tools == nullptr) return Json();  // no call is read

@@ -90,7 +90,7 @@ Status CheckCarried(const Constraint& constraint) {
   Json::Limits limits;
   limits.max_depth = kMaxDepth;
   const StatusOr<Json> json = Json::Parse(constraint.text, limits);
-  if (!json.ok()) return refused(fmt::format("is no JSON: {}", MessageOf(json.status())));
+  if (!json.ok()) return refused(fmt::format("is not JSON: {}", MessageOf(json.status())));
   if (constraint.kind == ConstraintKind::kChoice) return OkStatus();
   if (!json->is_object() && !(json->is_bool() && constraint.kind == ConstraintKind::kJsonSchema)) {
     return refused("must be a JSON object");

@@ -35,7 +35,7 @@ Status MakeFolder(std::string* directory) {
   if (!failed) fs::create_directories(path, failed);
   if (failed || !fs::is_directory(path, failed) || access(path.c_str(), W_OK | X_OK) != 0) {
     return InvalidArgument("profile-dir",
-                           fmt::format("--profile-dir: {} is no folder that this process can "
+                           fmt::format("--profile-dir: {} is not a folder that this process can "
                                        "write to",
                                        path.string()));
   }

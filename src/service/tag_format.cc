@@ -72,7 +72,7 @@ StatusOr<Json> TagOfConstraint(const Constraint& constraint) {
   const auto parsed = [&]() -> StatusOr<Json> {
     auto json = Json::Parse(constraint.text);
     if (json.ok()) return json;
-    return InvalidArgument(constraint.field, fmt::format("{}: it is no JSON: {}", constraint.field,
+    return InvalidArgument(constraint.field, fmt::format("{}: it is not JSON: {}", constraint.field,
                                                          MessageOf(json.status())));
   };
   switch (constraint.kind) {

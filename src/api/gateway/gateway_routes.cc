@@ -222,7 +222,7 @@ Status MayControl(const net::HttpRequest& request, const GatewayContext& context
   const auto who = CheckControl(request, context.control_keys, context.api_key);
   if (context.audit) {
     LogInfo("control: {} {} of {} from {}: {}", request.method, request.path,
-            who.ok() && !who->empty() ? *who : "nobody known", request.peer,
+            who.ok() && !who->empty() ? *who : "unknown", request.peer,
             who.ok() ? "allowed" : "refused");
   }
   return who.status();

@@ -32,7 +32,8 @@ Status ReadLogitBias(const pb::SamplingParams& params, GenerationOptions* option
     TokenId id = -1;
     auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < 0) {
-      return InvalidArgument("logit_bias", fmt::format("logit_bias: {:.48} is no token id", key));
+      return InvalidArgument("logit_bias",
+                             fmt::format("logit_bias: {:.48} is not a token id", key));
     }
     PORTICO_RETURN_IF_ERROR(CheckNumber("logit_bias", bias, kLogitBiasRange));
     options->logit_bias.emplace_back(id, bias);

@@ -54,7 +54,7 @@ Status HealthCheck(RpcContext& context, ShardContext&, const pb::HealthCheckRequ
                    pb::HealthCheckResponse* response) {
   const bool healthy = context.state.Refresh().healthy;
   response->set_healthy(healthy);
-  response->set_message(healthy ? "ready" : "loading, draining or dead");
+  response->set_message(healthy ? "ready" : "loading, draining or failed");
   return OkStatus();
 }
 

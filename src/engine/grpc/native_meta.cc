@@ -154,7 +154,7 @@ Status CompleteFacts(TokenWorkerFacts* facts) {
     // A vocabulary alone is enough: answers then end where the worker says so.
     if (info.vocab_size > 0) return OkStatus();
     return Error(StatusCode::kFailedPrecondition,
-                 "the worker does not say how many tokens its model knows, and the model's folder "
+                 "the worker does not report the size of its vocabulary, and the model's folder "
                  "is not on this machine");
   }
   const auto generation = llama::ReadGeneration(source->path);

@@ -200,7 +200,7 @@ Status VllmWire::DecodeHealth(std::string_view bytes) const {
   vllm_pb::HealthCheckResponse response;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
   if (response.healthy()) return OkStatus();
-  return Error(StatusCode::kUnavailable, "the worker says that it is not healthy");
+  return Error(StatusCode::kUnavailable, "the worker reports that it is not healthy");
 }
 
 StatusOr<TokenWireCall> VllmWire::EncodeControl(const EngineControl& control) const {

@@ -162,7 +162,7 @@ StatusOr<Map> FieldsOfJson(const StructLayout& layout, const Json& object) {
   for (const auto& [name, value] : object.as_object()) {
     const Field* field = layout.Find(name);
     if (field == nullptr || name == "rid" || name == "http_worker_ipc") {
-      return InvalidArgument(name, fmt::format("{:.64} is no field of this call", name));
+      return InvalidArgument(name, fmt::format("{:.64} is not a field of this call", name));
     }
     PORTICO_ASSIGN_OR_RETURN(Value typed, ValueOfJson(field->type, value, name));
     fields.emplace_back(name, std::move(typed));

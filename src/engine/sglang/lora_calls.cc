@@ -31,7 +31,7 @@ StatusOr<Map> AdapterTensors(const Schema& schema, const Facts& facts, const std
   const Value* sums = map.Find("expected_checksums");
   if (sums == nullptr || sums->is_nil()) return *map.As<Map>();
   return InvalidArgument("expected_checksums",
-                         "expected_checksums is not supported: SGLang dies where they differ");
+                         "expected_checksums is not supported: SGLang exits if they differ");
 }
 
 bool IsGood(const Message& reply) {

@@ -28,7 +28,7 @@ constexpr size_t kMostHeadBytes = size_t{1} << 20;
 constexpr size_t kMostMediaBytes = size_t{1} << 30;
 
 Status NoHelper() {
-  return Error(StatusCode::kUnavailable, "the process that reads media has died; try again");
+  return Error(StatusCode::kUnavailable, "the process that reads media failed; try again");
 }
 
 // Not inlined: g++ 12 takes the empty tokens of a delta that it sees being moved for uninitialized memory.
@@ -294,7 +294,7 @@ void MediaLink::Complete(Helper& helper, const StatusOr<MediaInputs>& inputs) {
       End(std::move(work), FinishReason::kError, frame.status());
     } else if (!work.send(*std::move(frame))) {
       End(std::move(work), FinishReason::kError,
-          Error(StatusCode::kUnavailable, "the engine has died"));
+          Error(StatusCode::kUnavailable, "the engine failed"));
     } else {
       waiting_.fetch_sub(1, std::memory_order_relaxed);
     }

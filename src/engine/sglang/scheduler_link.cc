@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds kRetrySend{5};
 constexpr int kFramesATurn = 64;
 
 Status Died() {
-  return Error(StatusCode::kUnavailable, "the engine has died; its requests are lost");
+  return Error(StatusCode::kUnavailable, "the engine failed while the request was running");
 }
 
 }  // namespace

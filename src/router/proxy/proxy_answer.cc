@@ -254,8 +254,8 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
                                                               : AttemptFailure::kLost);
   if (malformed && worker.NoteMalformed()) {
     LogWarning(
-        "worker {} {} breaks the protocol: {}; this is told once, the counter of malformed "
-        "answers goes on",
+        "worker {} {} breaks the protocol: {}; further malformed answers are counted, but not "
+        "logged",
         worker.id(), worker.url(), why);
   } else {
     LogDebug("worker {}: {}", worker.url(), why);

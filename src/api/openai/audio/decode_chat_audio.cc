@@ -110,7 +110,7 @@ std::string UrlOf(const Json& part, std::string_view name) {
 StatusOr<Json> AddClip(std::string_view field, Clip file, AudioChat* chat) {
   pipeline::Request* request = &chat->request;
   if (request->clip_marks.size() == kMaxClips) {
-    return InvalidArgument(field, fmt::format("at most {} sounds are heard", kMaxClips));
+    return InvalidArgument(field, fmt::format("at most {} audio parts are accepted", kMaxClips));
   }
   if (chat->clip_field.empty()) chat->clip_field = field;
   const auto clip = static_cast<int32_t>(request->clip_marks.size());

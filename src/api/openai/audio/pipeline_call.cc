@@ -65,7 +65,7 @@ StatusOr<pipeline::Pipeline*> ThePipeline(const ApiContext& api) {
   }
   if (api.pipeline != nullptr) return api.pipeline;
   return Error(StatusCode::kUnimplemented,
-               "this server neither speaks nor listens; start it as `portico omni serve`, or with "
+               "this server has no speech pipeline; start it as `portico omni serve`, or with "
                "--speech");
 }
 

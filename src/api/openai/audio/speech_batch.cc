@@ -264,7 +264,7 @@ Item ReadItem(size_t index, const Json& given, const Json& defaults, const Share
   for (const auto& [name, value] : given.as_object()) {
     if (name == "stream" || name == "stream_format") {
       item.status = InvalidArgument(fmt::format("items.{}.{}", index, name),
-                                    fmt::format("{} is no field of an item", name));
+                                    fmt::format("{} is not a field of an item", name));
       return item;
     }
     merged.Set(name, value);

@@ -60,8 +60,8 @@ class SpeechSocket final : public Call {
   void SetTimer(Duration limit) {
     timer_ = shard_.shard.After(limit, [this] {
       if (feed_ != nullptr || load_ != nullptr || next_ != nullptr) return SetTimer(kIdleTime);
-      Fail(Error(StatusCode::kDeadlineExceeded,
-                 configured_ ? "nothing came for 30 s" : "no session.config came in 10 s"));
+      Fail(Error(StatusCode::kDeadlineExceeded, configured_ ? "no message was received for 30 s"
+                                                            : "no session.config came in 10 s"));
     });
   }
 

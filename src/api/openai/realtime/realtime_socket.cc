@@ -59,7 +59,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
 
   void SetTimer() {
     timer_ = shard_.shard.After(kIdleTime, [this] {
-      socket_->Close(net::kWsNormal, "nothing came for ten minutes");
+      socket_->Close(net::kWsNormal, "no event was received for ten minutes");
       Leave();
     });
   }
