@@ -309,6 +309,11 @@ TEST(PipelineConfig, RefusesAliasesThatContainThemselvesOrMakeMuchOfLittle) {
               StartsWith("--a.stream_to: `stream_to` must list names"));
   EXPECT_THAT(WhyNot(kTwo, {{"voices.x", "&f [*f, *f]"}, {"b.terminal", "x"}}),
               StartsWith("--b.terminal: `terminal` must be true or false"));
+  // All of its ways have the same names.
+  std::string same = "&f {k: *f";
+  for (int i = 1; i < 100; ++i) same += ", k: *f";
+  EXPECT_THAT(WhyNot(kTwo, {{"voices.x", same + "}"}, {"b.terminal", "x"}}),
+              StartsWith("--b.terminal: `terminal` must be true or false"));
   std::string many = "{a0: &a0 {x: 1}";
   for (int i = 1; i < 40; ++i) {
     many += ", a" + std::to_string(i) + ": &a" + std::to_string(i);

@@ -216,7 +216,7 @@ Status RequestRun::Step::Take() {
 StageHost* RequestRun::BeginWork(size_t node) {
   const MutexLock lock(&mutex_);
   Node& at = nodes_[node];
-  if (at.run != nullptr || ended_) return nullptr;
+  if (at.run != nullptr || at.ended || ended_) return nullptr;
   at.began = at.moved = Clock::now();
   events_.Dispatched(node);
   return at.host;
@@ -270,7 +270,7 @@ void RequestRun::EndNode(size_t node) {
   Node& at = nodes_[node];
   if (!at.entered || at.working) return;
   at.entered = false;
-  at.host->seconds().Observe(Seconds(Clock::now() - at.began));
+  if (at.began != TimePoint{}) at.host->seconds().Observe(Seconds(Clock::now() - at.began));
   at.host->Leave();
 }
 

@@ -170,7 +170,7 @@ Status RequestRun::Arrive(const Edge& edge, size_t source, Part part) {
 
 void RequestRun::PassOver(size_t node) {
   Node& at = nodes_[node];
-  at.ended = true;
+  if (std::exchange(at.ended, true)) return;
   at.input.clear();
   at.held.clear();
   at.input_bytes = 0;

@@ -469,5 +469,21 @@ TEST(Edges, AStreamBesideAPayloadThatNobodyChoosesStartsNothing) {
   EXPECT_EQ(answer.text, "other end ");
 }
 
+// The second fan-in was passed over twice: once more for itself, and the request ended before `out` had run.
+TEST(Edges, FanInsBehindEachOtherThatTheRequestDoesNotReachEndOnce) {
+  const Answered answer = AnswerOfEdges(
+      " - {name: first, factory_path: portico.pass, route_fn: portico.by_task,"
+      " stream_to: [hear, one, out]}\n"
+      " - {name: hear, factory_path: name, next: [one, two]}\n"
+      " - {name: one, factory_path: name, wait_for: hear, merge_fn: portico.in_order,"
+      " stream_to: two}\n"
+      " - {name: two, factory_path: name, wait_for: hear, merge_fn: portico.in_order,"
+      " terminal: true}\n"
+      " - {name: out, factory_path: name, terminal: true}\n",
+      {});
+  EXPECT_TRUE(answer.status.ok()) << answer.status;
+  EXPECT_EQ(answer.text, "out x out end ");
+}
+
 }  // namespace
 }  // namespace portico::pipeline
