@@ -102,6 +102,24 @@ TEST_F(PoolingEngineTest, ADecodersTokensSeeOneAnotherOnlyWhereItsFolderSaysSo) 
   }
 }
 
+// A batch's matrices and attention were computed in another order than a text's alone.
+TEST_F(PoolingEngineTest, ADecodersTextHasTheSameBitsAloneAndAmongOthers) {
+  const TestModel model =
+      RandomModel(SmallConfig("qwen3", {{"architectures", JsonArray{"Qwen3Model"}}}));
+  for (const bool floats : {true, false}) {
+    dtype_ = floats ? "float32" : "auto";
+    Start(model, floats ? "F32" : "BF16");
+    std::vector<PoolingRequest> texts;
+    std::vector<std::vector<float>> alone;
+    for (const size_t size : {1, 200, 2, 7, 130, 40, 3, 256, 1, 90}) {
+      const std::vector<TokenId> tokens = Tokens(size, static_cast<uint32_t>(size));
+      texts.push_back(PoolingText(tokens));
+      alone.push_back(PoolOne(PoolingText(tokens)));
+    }
+    EXPECT_EQ(PoolAll(engine_.get(), std::move(texts)), alone) << dtype_;
+  }
+}
+
 TEST_F(PoolingEngineTest, RobertaEqualsAPlainComputationWithPaddingAnywhere) {
   // A client's ids, or a text that spells <pad>, once failed every text of the batch: libllama refuses positions that
   // fall.

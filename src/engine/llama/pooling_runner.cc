@@ -1,6 +1,10 @@
 #include "engine/llama/pooling_runner.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+
+#include "engine/llama/attention/decoder_context.h"
 
 namespace portico::llama {
 namespace {
@@ -12,7 +16,9 @@ llama_context_params ContextParams(const LlamaModel& model, const PoolingRunnerO
   llama_context_params params = model.ContextParams();
   params.n_batch = static_cast<uint32_t>(options.max_tokens);
   params.n_ubatch = params.n_batch;
-  params.n_ctx = std::max(static_cast<uint32_t>(options.cells), params.n_batch);
+  // With the cell of the token that fills a batch up.
+  params.n_ctx = std::max(static_cast<uint32_t>(options.cells), params.n_batch) +
+                 (model.pooling()->causal ? 1 : 0);
   params.n_seq_max = static_cast<uint32_t>(options.max_texts);
   // libllama wants room for a row of each sequence, even if their tokens fit no batch.
   params.n_outputs_max = std::max(params.n_batch, params.n_seq_max);
@@ -40,7 +46,18 @@ StatusOr<std::unique_ptr<PoolingRunner>> PoolingRunner::Create(
     params.cb_eval = EncoderGraph::OnTensor;
     params.cb_eval_user_data = &runner->graph_;
   }
-  PORTICO_ASSIGN_OR_RETURN(runner->context_, LlamaContext::Create(model, params));
+  if (model.pooling()->causal) {
+    PORTICO_ASSIGN_OR_RETURN(DecoderContext made,
+                             MakeDecoderContext(model, params, &runner->decoder_));
+    runner->context_ = std::move(made.context);
+    runner->all_own_ = made.all_own;
+    const std::string& dtype = model.info().dtype;
+    runner->fills_up_ = made.own_attention && model.pooling()->input.empty() &&
+                        (dtype == "float32" || dtype == "float16" || dtype == "bfloat16");
+    runner->positions_limit_ = model.info().positions.value_or(runner->positions_limit_);
+  } else {
+    PORTICO_ASSIGN_OR_RETURN(runner->context_, LlamaContext::Create(model, params));
+  }
   runner->state_size_ = static_cast<size_t>(llama_model_n_embd_out(model.get()));
   runner->goes_on_ = model.pooling()->causal && runner->context_->memory() != nullptr;
   return runner;
@@ -52,6 +69,7 @@ void PoolingRunner::Fill(const std::vector<Piece>& pieces) {
   positions_.clear();
   sequences_.clear();
   rows_.clear();
+  filled_up_ = false;
   graph_.text_begins.assign(1, 0);
   llama_seq_id next = kBegun + 1;
   for (const Piece& piece : pieces) {
@@ -61,6 +79,8 @@ void PoolingRunner::Fill(const std::vector<Piece>& pieces) {
     sequences_.insert(sequences_.end(), static_cast<size_t>(piece.count), whole ? next++ : kBegun);
     graph_.text_begins.push_back(static_cast<int32_t>(rows_.size()));
   }
+  if (fills_up_) FillUp();
+  if (model_.causal) decoder_.Begin(graph_.text_begins, positions_);
   sequence_counts_.assign(tokens_.size(), 1);
   wanted_.assign(tokens_.size(), 1);
   sequence_pointers_.clear();
@@ -104,6 +124,14 @@ void PoolingRunner::FillInputs(const Piece& piece) {
   }
 }
 
+void PoolingRunner::FillUp() {
+  filled_up_ = tokens_.size() == 1 && positions_[0] + 1 < positions_limit_;
+  if (!filled_up_) return;
+  tokens_.push_back(tokens_[0]);
+  positions_.push_back(positions_[0] + 1);
+  sequences_.push_back(sequences_[0]);
+}
+
 Status PoolingRunner::Run(const std::vector<Piece>& pieces, int32_t threads,
                           const std::atomic<bool>& cancelled) {
   Fill(pieces);
@@ -118,6 +146,11 @@ Status PoolingRunner::Run(const std::vector<Piece>& pieces, int32_t threads,
                              sequence_pointers_.data(),
                              wanted_.data()};
   Status status = context_->Run(batch, cancelled);
+  if (filled_up_) llama_memory_seq_rm(context_->memory(), sequences_[1], positions_[1], -1);
+  if (status.ok() && all_own_ && decoder_.foreign_layers() > 0) {
+    status = Error(StatusCode::kInternal,
+                   "libllama's own attention has computed a part of the batch, which rounds");
+  }
   if (status.ok()) {
     ForgetFinished(pieces);
   } else {
