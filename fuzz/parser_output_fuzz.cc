@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "parser/collector.h"
+#include "parser/harmony/harmony_parser.h"
 #include "parser/output_parser.h"
 #include "text/json.h"
 #include "text/utf8.h"
@@ -24,6 +25,22 @@ Collector Parse(const OutputFormat& format, const ToolSet& tools, std::string_vi
     size_t size = step == 0 ? text.size() : 1 + (at * step) % 8;
     parser->Feed(text.substr(at, size));
     at += size;
+  }
+  parser->Finish();
+  return out;
+}
+
+// The same with Harmony's special tokens told apart.
+Collector ParseTokens(const OutputFormat& format, const ToolSet& tools, std::string_view text) {
+  Collector out;
+  auto parser = OutputParser::Make(format, tools, &out);
+  while (!text.empty()) {
+    const MarkerSet::Match match = HarmonyMarkers().Find(text, /*final=*/true);
+    if (match.begin > 0) parser->FeedPlain(text.substr(0, match.begin));
+    text.remove_prefix(match.begin);
+    if (match.kind != MarkerSet::Kind::kFound) continue;
+    parser->FeedMarker(text.substr(0, match.length));
+    text.remove_prefix(match.length);
   }
   parser->Finish();
   return out;
@@ -61,6 +78,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Collector whole = Parse(format, known, text, 0);
   Compare(whole, Parse(format, known, text, 1));
   Compare(whole, Parse(format, known, text, static_cast<uint8_t>(data[3] | 1)));
+  Compare(whole, ParseTokens(format, known, text));
   if (!portico::IsValidUtf8(text)) return 0;
   for (const Collector::Call& call : whole.calls) {
     portico::Json::Limits deep{.max_depth = 100'000};

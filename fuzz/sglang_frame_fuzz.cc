@@ -45,11 +45,10 @@ void ReadRow(const portico::sglang::OutputBatch& batch, size_t row) {
   std::vector<portico::sglang::OutputBatch::VersionSpan> spans;
   std::vector<std::pair<int64_t, float>> sparse;
   int64_t number = 0;
-  int32_t device = 0;
-  int32_t host = 0;
+  portico::sglang::OutputBatch::CachedTokens cached;
   batch.Finish(row, &finish);
   batch.Ids(row, &ids);
-  batch.CachedDetails(row, &device, &host);
+  batch.CachedDetails(row, &cached);
   batch.WeightVersions(row, &spans);
   batch.Embedding(row, &floats, &sparse);
   for (int i = 0; i < static_cast<int>(Column::kCount); ++i) {

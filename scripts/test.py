@@ -3,7 +3,7 @@
 
 Suites: each GoogleTest program of the build; clients, real ones against the real binary (tests/); python, the Python
 module (python/tests); crosscheck, it against the reference packages on generated texts (tests/crosscheck).
-Two run at once where there are two cores, and each GoogleTest program in two halves.
+Where there are two cores three run at once, two with a sanitizer, and each GoogleTest program in two halves.
 A failed test is run once more, alone, when all suites are over; if it passes then, it is listed as flaky (scripts/suites.py).
 Exit status 1 if anything failed, or if nothing ran.
 """
@@ -17,8 +17,10 @@ import sys
 import suites
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# How many suites run at once, and in how many parts a GoogleTest program is run.
+# In how many parts a GoogleTest program is run.
 WORKERS = min(2, os.cpu_count() or 1)
+# How many parts run at once: the clients wait more than they compute, but not for programs with a sanitizer.
+AT_ONCE = WORKERS if "PORTICO_SANITIZED" in os.environ else WORKERS + 1
 # The heavy programs go first, so that none is left to run alone at the end.
 HEAVY = ["tokenizer_test", "engine_test", "net_test", "template_test"]
 
@@ -58,7 +60,7 @@ def main():
     options = parser.parse_args()
 
     found, outcomes = chosen(options)
-    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         parts = {suite: [pool.submit(suite.run, part) for part in suite.parts()] for suite in found}
         for suite, running in parts.items():
             outcomes[suite.name] = outcome = suites.Outcome()

@@ -99,7 +99,7 @@ class RawWorker:
 
     def __init__(self, answer, host="127.0.0.1", port=0):
         self.answer = answer
-        self.requests = []
+        self.requests, self.connections = [], []
         self.listener = socket.create_server((host, port), backlog=128)
         self.port = self.listener.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
@@ -111,6 +111,7 @@ class RawWorker:
                 connection, _ = self.listener.accept()
             except OSError:
                 return
+            self.connections.append(connection)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection):
@@ -136,4 +137,7 @@ class RawWorker:
                     return
 
     def stop(self):
+        for open_one in (self.listener, *self.connections):
+            with contextlib.suppress(OSError):
+                open_one.shutdown(socket.SHUT_RDWR)
         self.listener.close()

@@ -25,7 +25,8 @@ import zmq
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../python/portico"))
 import sglang_media  # noqa: E402
-from sglang_wire import Wire  # noqa: E402 - beside this file, wherever it is started
+from sglang_stand_in_controls import Controls  # noqa: E402 - beside this file, wherever it is started
+from sglang_wire import Wire  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 PICKLE_OF_NONE = b"\x80\x04N."
@@ -73,13 +74,16 @@ class Request:
         self.finish = None
 
 
-class Scheduler:
+class Scheduler(Controls):
     def __init__(self, wire, args, model):
         self.wire = wire
         self.args = args
         self.model = model
         self.running = {}
         self.paused = False
+        self.in_cells = False  # paused in place, with requests in their KV cells
+        self.released = set()
+        self.rooms = set()
         self.loras = {}
         self.sessions = {}  # id → rid → ids
         self.weight_version = "default"
@@ -115,7 +119,7 @@ class Scheduler:
     def take(self, frame):
         message = self.wire.decoder.decode(frame)
         name = type(message).__name__
-        if name in ("ReleaseMemoryOccupationReqInput", "ResumeMemoryOccupationReqInput", "SlowDownReqInput"):
+        if name in ("SlowDownReqInput", "BeginWeightUpdateReqInput"):
             return self.reply(message, name[:-5] + "Output")
         handler = getattr(self, "on_" + name, None)
         assert handler, f"the stand-in has no {name}"
@@ -136,6 +140,7 @@ class Scheduler:
 
     def on_TokenizedGenerateReqInput(self, message):
         self.check(message)
+        assert self.paused or not self.released, "a request without memory for it"
         session = message.session_params
         if session is not None:
             assert session.id in self.sessions, "a session that is not open"
@@ -143,6 +148,8 @@ class Scheduler:
             earlier = self.sessions[session.id].get(session.rid, [])
             message.input_ids = array.array("q", [*earlier, *message.input_ids])
             self.sessions[session.id][message.rid] = list(message.input_ids)
+        if self.args.disaggregation_mode != "null":
+            self.meet(message)
         if message.input_embeds is not None:
             message.input_ids = array.array("q", [len(row) for row in message.input_embeds])
         self.running[message.rid] = Request(message, time.monotonic())
@@ -160,6 +167,12 @@ class Scheduler:
                 self.running[message.rid].finish = {"type": "abort", "message": why, "status_code": 400,
                                                     "err_type": "BadRequestError"}
 
+    def meet(self, message):
+        """The other half of a pair waits in the room; SGLang refuses a request without one."""
+        assert message.bootstrap_room not in self.rooms, "a room twice"
+        self.rooms.add(message.bootstrap_room)
+        print(f"pair {message.bootstrap_host} {message.bootstrap_port} {message.bootstrap_room}", file=sys.stderr)
+
     def on_TokenizedEmbeddingReqInput(self, message):
         self.check(message)
         assert len(message.input_ids) < self.model["context_length"], "an embedding longer than the context"
@@ -170,9 +183,12 @@ class Scheduler:
         norm = math.sqrt(sum(v * v for v in vector))
         output = self.new("BatchEmbeddingOutput", rids=[message.rid], http_worker_ipcs=[None],
                           finished_reasons=[{"type": "length", "length": 0}],
-                          embeddings=[[v / norm for v in vector]], prompt_tokens=[len(message.input_ids)],
+                          embeddings=[self.sparse(message) if self.args.stand_in_sparse else [v / norm for v in vector]], prompt_tokens=[len(message.input_ids)],
                           cached_tokens=[0], placeholder_tokens_idx=None, placeholder_tokens_val=None)
         self.detokenizer.send(self.wire.encoder.encode(output))
+
+    def sparse(self, message):
+        return {token: message.input_ids.count(token) / 4 for token in message.input_ids}
 
     def on_AbortReq(self, message):
         for rid, request in list(self.running.items()):
@@ -182,68 +198,6 @@ class Scheduler:
                 else:
                     del self.running[rid]
                     self.tokenizer.send(self.wire.encoder.encode(self.new("AbortReq", rid=rid)))
-
-    def on_FlushCacheReqInput(self, message):
-        idle = not self.running
-        if idle:
-            self.publish(type="AllBlocksCleared")
-        self.reply(message, "FlushCacheReqOutput", success=idle, message="" if idle else "requests are running")
-
-    def on_PauseGenerationReqInput(self, message):
-        assert message.mode != "abort", "SGLang dies of this mode"
-        self.paused = True
-
-    def on_ContinueGenerationReqInput(self, message):
-        self.paused = False
-
-    def on_GetInternalStateReq(self, message):
-        state = {"effective_max_running_requests_per_dp": 256, "api_key": "the engine's secret",
-                 "admin_api_key": "another secret", "weight_version": self.weight_version}
-        self.reply(message, "GetInternalStateReqOutput", internal_state=state)
-
-    def on_SetInternalStateReq(self, message):
-        self.reply(message, "SetInternalStateReqOutput", updated=bool(message.server_args))
-
-    def on_UpdateWeightFromDiskReqInput(self, message):
-        assert message.load_format is not None
-        assert not (message.flush_cache and self.running and not self.paused), "the cache is flushed while requests run"
-        print(f"weights: flush_cache {message.flush_cache}, token_step {message.token_step}, "
-              f"torch_empty_cache {message.torch_empty_cache}", file=sys.stderr)
-        good = os.path.isdir(message.model_path)
-        if good and message.weight_version:
-            self.weight_version = message.weight_version
-        self.reply(message, "UpdateWeightFromDiskReqOutput", success=good,
-                   message="Succeeded to update model weights." if good else "Failed to find the weights")
-
-    def on_UpdateWeightsFromTensorReqInput(self, message):
-        self.reply(message, "UpdateWeightsFromTensorReqOutput", success=True,
-                   message=f"{sum(map(len, message.serialized_named_tensors))} bytes")
-
-    def on_ProfileReq(self, message):
-        print(f"profile {message.req_type}: {message.output_dir}, {message.num_steps} steps, {message.activities}",
-              file=sys.stderr)
-        self.reply(message, "ProfileReqOutput", success=True, message=f"profile {message.req_type}")
-
-    def on_OpenSessionReqInput(self, message):
-        fresh = self.sessions.setdefault(message.session_id, {}) == {}
-        self.reply(message, "OpenSessionReqOutput", session_id=message.session_id if fresh else None, success=fresh)
-
-    def on_CloseSessionReqInput(self, message):
-        del self.sessions[message.session_id]
-
-    def on_LoadLoRAAdapterReqInput(self, message):
-        good = os.path.isdir(message.lora_path)
-        if good:
-            self.loras[message.lora_name] = (message.lora_id, message.lora_path)
-        self.reply_loras(message, None if good else "no such folder")
-
-    def on_UnloadLoRAAdapterReqInput(self, message):
-        good = self.loras.pop(message.lora_name, ("", ""))[0] == message.lora_id
-        self.reply_loras(message, None if good else "not loaded")
-
-    def reply_loras(self, message, error):
-        self.reply(message, "LoRAUpdateOutput", success=error is None, error_message=error,
-                   loaded_adapters={name: path for name, (_, path) in self.loras.items()})
 
     def step(self):
         rows = []
@@ -393,6 +347,7 @@ def main():
         parser.add_argument("--" + flag, action="store_true")
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--kv-events-config")
+    parser.add_argument("--disaggregation-mode", default="null")
     parser.add_argument("--speculative-num-draft-tokens", type=int, default=0)
     parser.add_argument("--stand-in-release", default="0.5.23")
     parser.add_argument("--stand-in-itl-ms", type=float, default=1)
@@ -402,6 +357,7 @@ def main():
     parser.add_argument("--stand-in-load-seconds", type=float, default=0)
     parser.add_argument("--stand-in-new-field", action="store_true", help="print a layout that nobody knows")
     parser.add_argument("--media-helpers", type=int, default=1)
+    parser.add_argument("--stand-in-sparse", action="store_true", help="embeddings weigh the tokens")
     parser.add_argument("--stand-in-sees", action="store_true")
     parser.add_argument("--stand-in-blind", help="why a model that could see does not")
     args, unknown = parser.parse_known_args([a for a in sys.argv[1:] if a != "--"])
@@ -446,7 +402,7 @@ def main():
         "addresses": {n: f"ipc://{args.ipc_dir}/{n}" for n in ("scheduler_input", "tokenizer", "detokenizer", "rpc")},
         "limits": {"max_total_num_tokens": 100000, "max_req_input_len": model["context_length"] - 6},
         "kv_events": [{**json.loads(args.kv_events_config), "topic": ""}] if args.kv_events_config else [],
-        "speculative_num_draft_tokens": args.speculative_num_draft_tokens,
+        "disaggregation_mode": args.disaggregation_mode, "speculative_num_draft_tokens": args.speculative_num_draft_tokens,
         "grammar_backend": "xgrammar", "load_format": "auto", "enable_lora": args.enable_lora,
         "enable_return_hidden_states": args.enable_return_hidden_states, "disable_radix_cache": args.disable_radix_cache,
         **{name: getattr(args, name) for name in ("enable_priority_scheduling", "enable_custom_logit_processor")},

@@ -91,5 +91,12 @@ def from_tensor(part, request):
     return Audio(int(values[0] * 2000).to_bytes(2, "little") * 480, 24000)
 
 
+def sampled(parts, request):
+    """For each part the sampling parameters, each a step of sound."""
+    for _ in parts:
+        for name in ("seed", "top_k", "max_new_tokens"):
+            yield Audio(int(request.sampling.get(name, 0)).to_bytes(2, "little") * 480, 24000)
+
+
 def threads(part, request):
     return Audio(threading.active_count().to_bytes(2, "little") * 480, 24000)

@@ -31,6 +31,13 @@ def test_help_of_a_command_is_its_help(command):
     assert helped.returncode == 0 and helped.stdout == run(command, "--help").stdout
 
 
+def test_help_of_a_command_that_is_not_there_says_so():
+    """It showed the list of commands, with status 0."""
+    for words in (["help", "frobnicate"], ["frobnicate"]):
+        wrong = run(*words)
+        assert wrong.returncode == 2 and "`frobnicate`" in wrong.stderr and wrong.stdout == "", words
+
+
 @pytest.mark.parametrize("verb", ["check", "resolve", "explain", "stage"])
 def test_help_of_a_verb_of_omni_is_that_of_the_command(verb):
     """`explain --help` looked for a value of that name, and others failed with status 2."""
@@ -40,7 +47,9 @@ def test_help_of_a_verb_of_omni_is_that_of_the_command(verb):
 
 @pytest.mark.parametrize("flag, hint", [("-m", "--model-path"), ("-c", "--context-length"),
                                         ("--max-model-len", "--context-length"), ("--tp", "behind --"),
-                                        ("-ngl", "CPU"), ("--modelpath", "--model-path"), ("--jinja", "always")])
+                                        ("-ngl", "CPU"), ("--modelpath", "--model-path"), ("--jinja", "always"),
+                                        ("--alias", "--served-model-name"), ("--hf-repo", "--model-path"),
+                                        ("--gpu-memory-utilization", "--max-total-tokens"), ("--temp", "requests")])
 def test_flags_of_other_servers_get_a_hint(flag, hint):
     wrong = run("serve", flag, "1")
     assert wrong.returncode == 2 and hint in wrong.stderr, wrong.stderr
@@ -68,7 +77,9 @@ def test_only_errors_are_shown_where_nothing_else_is_wanted(start):
 
 
 @pytest.mark.parametrize("field, value", [("grammar", "root ::= \"a\""), ("mirostat", 2), ("typical_p", 0.5),
-                                          ("xtc_probability", 0.1), ("dry_multiplier", 0.8), ("n_predict", 5)])
+                                          ("xtc_probability", 0.1), ("dry_multiplier", 0.8), ("n_predict", 5),
+                                          ("n_probs", 3), ("top_a", 0.2), ("tfs_z", 0.9), ("t_max_predict_ms", 50),
+                                          ("logits_processors", ["my.Processor"])])
 def test_fields_of_llama_server_that_change_the_answer_are_refused(mock, field, value):
     answer = mock.chat("hello", max_tokens=2, **{field: value})
     assert answer.status_code == 400 and answer.json()["error"]["param"] == field

@@ -1,7 +1,5 @@
 """`portico route` before real workers: what clients send and get, what they see when workers die, and how it ends."""
 import json
-import os
-import re
 import signal
 import socket
 import subprocess
@@ -400,30 +398,6 @@ def test_a_reload_takes_workers_in_and_out_and_refuses_a_wrong_file(tmp_path):
     finally:
         for process in (*workers, gateway):
             process.kill()
-
-
-def test_launch_starts_workers_restarts_them_and_ends_them():
-    launch = Process("launch", "--engine", "mock", "--dp-size", "2", "--router-prometheus-port", "0",
-                     "--router-dp-worker-base-port", str(free_port()), "--router-policy", "round_robin")
-
-    def workers():
-        return requests.get(launch.url + "/workers", timeout=60).json()["workers"]
-
-    try:
-        launch.wait_ready("/readiness")
-        wait_until(lambda: all(worker["is_healthy"] for worker in workers()), launch.output)
-        assert len(workers()) == 2
-        pid = int(re.search(r"worker 0 on port \d+ started: process (\d+)", launch.output())[1])
-        os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: "it starts again" in launch.output(), launch.output)
-        wait_until(lambda: all(worker["is_healthy"] for worker in workers()), launch.output)
-        urls = [worker["url"] for worker in workers()]
-        assert launch.end() == 0, launch.output()
-    finally:
-        launch.kill()
-    for url in urls:
-        with pytest.raises(requests.ConnectionError):
-            requests.get(url + "/health", timeout=60)
 
 
 def test_keys_guard_the_gateway_and_go_to_workers(raw):

@@ -89,8 +89,9 @@ class Fleet:
         self.gateway.wait_ready("/liveness")
         self.wait_healthy(3)
 
-    def write(self, urls, policy):
-        self.file.write_text(f"policy: {policy}\nworkers:\n" + "".join(f"  - {url}\n" for url in urls))
+    def write(self, urls, policy, label="none"):
+        self.file.write_text(f"policy: {policy}\nworkers:\n" + "".join(
+            f"  - {{url: '{url}', labels: {{of: {label}}}}}\n" for url in urls))
 
     def listed(self):
         listing = requests.get(self.url + "/workers", timeout=60).json()
@@ -205,6 +206,12 @@ def test_reloading_under_load_loses_nothing(fleet, load):
         wait_until(lambda urls=urls: sorted(fleet.listed()) == sorted(urls), lambda: fleet.gateway.output()[-2000:])
         before = len(load.statuses)
         wait_until(lambda before=before: len(load.statuses) > before + 10, "nothing is answered any more")
+    for label in ("one", "two"):
+        # All workers are replaced, as new ones.
+        fleet.write(fleet.urls, "round_robin", label)
+        os.kill(fleet.gateway.process.pid, signal.SIGHUP)
+        wait_until(lambda label=label: [one["labels"] for one in fleet.listed().values()] == [{"of": label}] * 3,
+                   lambda: fleet.gateway.output()[-2000:])
     fleet.wait_healthy(3)
     assert load.check() == 0, "streams were cut"
 

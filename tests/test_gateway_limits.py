@@ -105,6 +105,45 @@ def test_a_rate_lets_so_many_requests_begin_in_a_second(route):
     assert 6 <= passed <= 6 + 4 * (time.time() - begun)
 
 
+def test_requests_wait_for_a_worker_that_is_at_its_limit(route):
+    """They got 503 within milliseconds, and the gateway said that it was not ready."""
+    hold = threading.Event()
+    workers, gateway = route([lambda connection, head, body: (hold.wait(60), ok(connection, head, body))[1]],
+                             "--worker-max-requests", "1", "--queue-size", "2")
+    codes = []
+    threads = [threading.Thread(target=lambda: codes.append(post(gateway).status_code)) for _ in range(3)]
+    try:
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: gateway.metric("portico_gateway_queued") == 2, gateway.output)
+        refused = post(gateway)
+        assert refused.status_code == 429 and refused.headers["retry-after"] == "1"
+        assert refused.json()["error"]["code"] == "queue_full"
+        assert gateway.answers("/readiness")
+        assert len(workers[0].requests) == 1
+    finally:
+        hold.set()
+    for thread in threads:
+        thread.join()
+    assert codes == [200] * 3
+    assert gateway.metric("portico_gateway_queued") == gateway.metric("portico_gateway_worker_requests") == 0
+
+
+def test_a_request_waits_for_a_place_no_longer_than_the_queue_allows(route):
+    hold = threading.Event()
+    workers, gateway = route([lambda connection, head, body: (hold.wait(60), ok(connection, head, body))[1]],
+                             "--worker-max-requests", "1", "--queue-timeout-secs", "0.2")
+    first = threading.Thread(target=lambda: post(gateway))
+    try:
+        first.start()
+        wait_until(lambda: workers[0].requests, gateway.output)
+        late = post(gateway)
+        assert late.status_code == 429 and late.json()["error"]["code"] == "queue_timeout"
+    finally:
+        hold.set()
+        first.join()
+
+
 def test_a_reload_changes_limits(tmp_path):
     hold = threading.Event()
     worker = RawWorker(lambda connection, head, body: (hold.wait(60), ok(connection, head, body))[1])
@@ -122,7 +161,7 @@ def test_a_reload_changes_limits(tmp_path):
         file.write_text(text + "3\n")
         gateway.process.send_signal(1)
         wait_until(lambda: len(worker.requests) == 3, gateway.output)
-        assert "limits changed" in gateway.output()
+        wait_until(lambda: "limits changed" in gateway.output(), gateway.output)
         hold.set()
         for thread in threads:
             thread.join()

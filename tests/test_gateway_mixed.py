@@ -211,6 +211,36 @@ def test_workers_that_take_tokens_come_and_go(mixes):
         worker.kill()
 
 
+def test_models_have_templates_of_their_own(tmp_path):
+    """--chat-template was one for all models behind a gateway."""
+    workers = [Process("serve", "--engine", "mock", "--served-model-name", name) for name in ("one", "two")]
+    template = tmp_path / "two.jinja"
+    template.write_text("the template of its own: {% for message in messages %}{{ message['content'] }}{% endfor %}")
+    file = tmp_path / "fleet.yaml"
+    file.write_text(json.dumps({"workers": [f"grpc://127.0.0.1:{worker.port}" for worker in workers], "enable-igw": True,
+                                "models": {"two": {"chat-template": str(template)}}}))
+    gateway = None
+    try:
+        for worker in workers:
+            worker.wait_ready()
+        gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--config", file)
+
+        def models():
+            with contextlib.suppress(requests.RequestException):
+                return [one["id"] for one in requests.get(gateway.url + "/v1/models", timeout=60).json()["data"]]
+
+        wait_until(lambda: models() == ["one", "two"], gateway.output)
+        for model, has in (("one", False), ("two", True)):
+            body = {"model": model, "messages": [{"role": "user", "content": "hello"}], "max_tokens": 200}
+            reply = requests.post(gateway.url + "/v1/chat/completions", json=body, timeout=60).json()
+            assert ("the template of its own" in reply["choices"][0]["message"]["content"]) == has, reply
+        assert gateway.end() == 0
+    finally:
+        for process in (*workers, gateway):
+            if process is not None:
+                process.kill()
+
+
 class Http2Only:
     """A relay that hangs up on all that is not HTTP/2, as servers of gRPC alone do."""
 

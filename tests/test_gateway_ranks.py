@@ -61,3 +61,23 @@ def test_a_server_that_does_not_say_its_ranks_is_not_used():
     finally:
         gateway.kill()
         worker.stop()
+
+
+def test_a_server_that_is_gone_costs_no_attempt_on_its_other_ranks():
+    """Each rank was tried on its own, so that a request could fail while another server was healthy."""
+    gone, there = server([8]), server([1])
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--dp-aware",
+                      "--policy", "round_robin", "--retry-max-retries", "2", "--worker-urls", gone.url, there.url)
+    try:
+        gateway.wait_ready("/readiness")
+        wait_until(lambda: [one["is_healthy"] for one in workers(gateway)] == [True] * 9, lambda: str(workers(gateway)))
+        flushed = requests.post(gateway.url + "/flush_cache", timeout=60).json()
+        assert len(flushed["workers"]) == 2, "once for each server"
+        gone.stop()
+        for _ in range(9):
+            assert requests.post(gateway.url + "/v1/completions", json={"prompt": "x"}, timeout=60).status_code == 200
+        assert [one["base_url"] for one in workers(gateway) if one["is_healthy"]] == [there.url]
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()
+        there.stop()

@@ -1,6 +1,7 @@
 """Schemas as grammars: nothing that a schema forbids passes. Against JSON-Schema-Test-Suite and PyPI's jsonschema."""
 import collections
 import json
+import os
 import random
 
 import jsonschema
@@ -94,7 +95,8 @@ def same(value):
 def test_what_masks_allow_is_valid(probe):
     draw = random.Random(23)
     finished = taken = 0
-    for seed in range(1500):
+    count = 10_000 if "PORTICO_FUZZ_RUNS" in os.environ else 1500
+    for seed in range(count):
         schema = random_schema(draw)
         answer = probe.ask(schema, made=3, seed=seed)
         if "error" in answer:
@@ -106,4 +108,4 @@ def test_what_masks_allow_is_valid(probe):
             error = jsonschema.exceptions.best_match(validator.iter_errors(same(text)))
             assert error is None, (schema, text, error)
     print(f"{taken} schemas taken, {finished} answers finished")
-    assert taken > 900 and finished > 1500
+    assert taken > 0.6 * count and finished > count

@@ -143,6 +143,9 @@ WRONG_SPEECH = [
     ("ref_audio", {"input": "x", "ref_audio": "file:///etc/passwd"}),
     ("language", {"input": "x", "language": "Chinese"}),
     ("stage_params", {"input": "x", "stage_params": []}),
+    ("stage_params", {"input": "x", "stage_params": {"hear": {"grammar": "#JSGF V1.0;"}}}),
+    ("temperature", {"input": "x", "temperature": 0.5}), ("seed", {"input": "x", "seed": 7}),
+    ("max_new_tokens", {"input": "x", "max_new_tokens": 100}),
 ]
 
 
@@ -158,6 +161,9 @@ def test_wrong_speech_is_refused_and_the_field_named(omni, param, body):
 def test_other_models_are_told(omni):
     answer = say(omni, "x", model="tts-9")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "model_not_found")
+
+
+NOISE = base64.b64encode(b"this is no sound").decode()
 
 
 def silence(seconds, rate=16000):
@@ -176,6 +182,8 @@ def silence(seconds, rate=16000):
     ("file", {"file": ("a.wav", b"")}, {}),
     ("file", {"file": ("a.wav", b"not audio at all")}, {}),
     ("file", {"file": ("a.wav", silence(1)[:30])}, {}),
+    ("file", {"file": ("a.wav", silence(1)[:16000])}, {}),
+    ("file", {"file": ("a.wav", silence(1).replace(b"data\x00\x7d\x00\x00", b"data\x00\x00\x00\x10"))}, {}),
     ("file", {"file": ("a.wav", silence(1).replace(b"\x01\x00\x80\x3e", b"\x63\x00\x80\x3e"))}, {}),
     ("file", {"file": ("a.flac", b"fLaC" + b"\xff" * 200)}, {}),
     ("response_format", {"file": ("a.wav", silence(1))}, {"response_format": "xml"}),
@@ -274,11 +282,23 @@ def test_chat_streams_text_and_sound_apart(omni):
     ("n", {"n": 2}),
     ("messages", {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": "%%"}}]}]}),
     ("messages", {"messages": [{"role": "user", "content": [{"type": "smell"}]}]}),
+    ("messages", {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {"data": NOISE, "format": "wav"}}]}]}),
+    ("audios", {"audios": ["data:audio/wav;base64," + NOISE]}),
+    ("audio", {"modalities": ["text"]}), ("audio", {"modalities": None}),
+    ("stage_params", {"stage_params": {"hear": {"grammar": 7}}}),
 ])
 def test_wrong_chats_with_audio_are_refused_and_the_field_named(omni, param, fields):
     answer = chat(omni, "hello", **fields)
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["param"] == param
+
+
+@needs_speech
+def test_a_chat_that_describes_its_sound_is_told_to_ask_for_it(omni):
+    body = {"messages": [{"role": "user", "content": "hello"}], "audio": {"voice": "rms", "format": "wav"}}
+    error = requests.post(omni.url + "/v1/chat/completions", json=body, timeout=60).json()["error"]
+    assert error["param"] == "audio" and "modalities" in error["message"]
+    assert requests.post(omni.url + "/v1/chat/completions", json={**body, "audio": None}, timeout=60).status_code == 200
 
 
 @needs_speech
@@ -337,7 +357,9 @@ def test_pipelines_are_checked_before_anything_starts(tmp_path):
     resolved = omni_command("resolve", str(path), "--a.factory.chunks", "7")
     assert '"chunks":7' in resolved.stdout and "from the command line" in resolved.stdout
     explained = omni_command("explain", "a.terminal", str(path))
-    assert "a.terminal: true" in explained.stdout
+    assert explained.stdout == f"a.terminal: true\nfrom {path}:4\n"
+    slower = omni_command("explain", "timeout_s", str(path), "--timeout_s", "600")
+    assert slower.stdout == "timeout_s: 600\nfrom the command line\n"
 
 
 def test_a_server_without_speech_says_how_to_get_it(mock):

@@ -94,6 +94,15 @@ def test_native_stages_in_processes_answer_as_in_one(pipeline):
     assert translated.status_code == 400 and "translates" in translated.json()["error"]["message"]
 
 
+def test_a_speech_tells_stages_of_python_how_to_sample(pipeline):
+    server = pipeline(python("voice", "sampled"), ENCODE)
+    assert steps(say(server, "x", seed=7, top_k=3, max_new_tokens=9, temperature=0.5)) == [7, 3, 9]
+    assert steps(say(server, "x", seed=None)) == [0, 0, 0]
+    for name, value in (("seed", "one"), ("top_k", 0), ("max_new_tokens", 0), ("temperature", -1), ("top_p", 2)):
+        refused = say(server, "x", **{name: value})
+        assert refused.status_code == 400 and refused.json()["error"]["param"] == name, refused.text
+
+
 def test_nothing_is_left_when_the_server_ends_however_it_ends(pipeline, start, tmp_path):
     server = pipeline("name: talk, process: p1, " + MOCK % 1, ENCODE)
     pids = children(server)
@@ -209,7 +218,7 @@ def test_python_stages_tell_clients_only_what_they_want_to(pipeline):
     assert "does not say that" in refused.json()["error"]["message"]
     crashed = say(server, "crash")
     assert crashed.status_code == 500 and "secret" not in crashed.text
-    assert "RuntimeError: a secret" in server.output()
+    wait_until(lambda: "RuntimeError: a secret" in server.output(), "its traceback is not in the log")
     voice = f"pid{children(server)[0]}"
     assert voice in requests.get(server.url + "/v1/audio/voices", timeout=60).json()["voices"]
 

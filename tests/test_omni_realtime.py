@@ -102,3 +102,18 @@ def test_wrong_events_have_codes(omni, message, param, code):
         ask(ws, event_id="mine", **message)
         error = until(ws, "error")[-1]["error"]
         assert (error["param"], error["code"], error["event_id"]) == (param, code, "mine"), json.dumps(error)
+
+
+@needs_speech
+def test_what_a_transcription_is_told_is_kept_or_refused(omni):
+    with connect(omni, "/v1/realtime") as ws:
+        tell(ws)
+        for field, transcription in (("", 5), (".language", {"language": "de"}), (".prompt", {"prompt": "Names: Ann."}),
+                                     (".tone", {"tone": "high"}), (".model", {"model": 1})):
+            ask(ws, type="session.update", session={"type": "realtime", "audio": {"input": {"transcription": transcription}}})
+            error = tell(ws)
+            assert error["type"] == "error" and error["error"]["param"] == "session.audio.input.transcription" + field, error
+        told = {"model": "whisper-1", "language": "en-GB"}
+        ask(ws, type="session.update", session={"type": "realtime", "audio": {"input": {"transcription": told}}})
+        updated = tell(ws)
+        assert updated["type"] == "session.updated" and updated["session"]["audio"]["input"]["transcription"] == told

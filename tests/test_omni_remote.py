@@ -256,7 +256,7 @@ def test_both_ends_must_know_the_token(remote, monkeypatch):
     for token in ("", "another token of the tests"):
         refused = command("check", file, token=token)
         assert refused.returncode == 1 and "the two ends have different tokens" in refused.stderr, refused.stderr
-    assert "is refused: the two ends have different tokens" in host.output()
+    wait_until(lambda: "is refused: the two ends have different tokens" in host.output(), "the host is silent")
     assert TOKEN not in host.output() + server.output()
     short = command("check", file, token="short")
     assert short.returncode == 1 and "at least 16 characters" in short.stderr

@@ -79,6 +79,34 @@ def test_a_sentence_can_be_cancelled(omni):
 
 
 @needs_speech
+def test_who_interrupts_after_the_whole_text_is_heard_and_every_cancel_is_answered(omni):
+    with connect(omni, "/v1/audio/speech/stream") as ws:
+        ask(ws, type="session.config", stream_audio=True, voice="kal16", split_granularity=None, language=None)
+        assert tell(ws)["split_granularity"] == "sentence"
+        ask(ws, type="input.text", text="nothing is spoken of this")
+        ask(ws, type="input.cancel")
+        assert tell(ws) == {"type": "audio.cancelled", "sentence_index": None, "reason": "client_cancelled"}
+        ask(ws, type="input.text", text="This is a rather long sentence about nothing in particular that goes on. " * 200)
+        ask(ws, type="input.done")
+        assert tell(ws)["type"] == "audio.start"
+        ask(ws, type="input.cancel")
+        events = until(ws, "session.done")
+        assert "audio.cancelled" in [event["type"] for event in events]
+        assert events[-1]["total_sentences"] < 200
+
+
+@needs_speech
+@pytest.mark.parametrize("param,fields", [("language", {"language": "German"}), ("stream_audio", {"stream_audio": "yes"}),
+                                          ("split_granularity", {"split_granularity": 1}), ("instructions", {"instructions": "Shout."}),
+                                          ("stage_params", {"stage_params": {"say": {"x": 1}}})])
+def test_fields_of_a_session_that_nobody_honours_are_refused_at_its_start(omni, param, fields):
+    with connect(omni, "/v1/audio/speech/stream") as ws:
+        ask(ws, type="session.config", **fields)
+        error = tell(ws)
+        assert (error["type"], error["param"]) == ("error", param), error
+
+
+@needs_speech
 @pytest.mark.parametrize("first", ['{"type":"input.text"}', "not json", '{"type":"session.config","voice":"nobody"}',
                                    '{"type":"session.config","response_format":"ogg"}', b"\x00\x01"])
 def test_a_wrong_first_message_is_told_and_closes(omni, first):

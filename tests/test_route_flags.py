@@ -41,6 +41,19 @@ def test_check_tells_what_is_wrong_with_a_file(tmp_path):
     assert status == 1 and f"{file}:2: port" in said
 
 
+def test_what_is_wrong_with_a_model_of_the_file_is_named(tmp_path):
+    file = tmp_path / "fleet.yaml"
+    for text, wanted in (("[a]", "must be a mapping"), ("{a: 1}", "`a` must be a mapping"),
+                         ("{a: {nothing: 1}}", "no key `nothing`"), ("{a: {chat-template: [1]}}", "chat-template"),
+                         ("{a: {tool-call-parser: nothing}}", "`a`: tool-call-parser: there is none called `nothing`"),
+                         ("{a: {chat-template: /nowhere.jinja}}", "/nowhere.jinja")):
+        file.write_text(f"models: {text}\n")
+        status, said = run("check", str(file))
+        assert status == 1 and wanted in said, said
+    file.write_text("models: {a: {tokenizer-path: /t, reasoning_parser: qwen3}}\n")
+    assert run("check", str(file))[0] == 0
+
+
 def test_every_flag_is_in_the_manual_with_its_default():
     told = {}
     for flag, text in re.findall(r"^  (--\S+).*\n      (.*)$", run("route", "--help")[1], re.M):

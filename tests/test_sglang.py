@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+import grpc
 import pytest
 import requests
 from conftest import ROOT, Server, wait_until
@@ -40,7 +41,7 @@ def generate(server, **body):
 
 
 def events(response):
-    lines = [line for line in response.iter_lines() if line.startswith(b"data: ")]
+    lines = [line for line in getattr(response, "lines", None) or response.iter_lines() if line.startswith(b"data: ")]
     assert lines[-1] == b"data: [DONE]"
     return [json.loads(line[6:]) for line in lines[:-1]]
 
@@ -255,7 +256,7 @@ def test_what_an_update_asks_for_reaches_the_scheduler_or_is_refused_by_name(sta
     url = server.url + "/update_weights_from_disk"
     body = {"model_path": str(DEMO), "flush_cache": False, "token_step": 7, "torch_empty_cache": True, "keep_pause": True}
     assert requests.post(url, json=body, timeout=60).status_code == 200
-    assert "weights: flush_cache False, token_step 7, torch_empty_cache True" in server.output()
+    wait_until(lambda: "weights: flush_cache False, token_step 7, torch_empty_cache True" in server.output(), "it does not reach it")
     assert requests.get(server.url + "/get_server_info", timeout=60).json()["is_pause"] is True
     assert requests.post(server.url + "/continue_generation", timeout=60).status_code == 200
     for wrong in ({"token_step": "7"}, {"draft_only": True}, {"manifest": []}):
@@ -270,6 +271,23 @@ def test_embeddings_come_from_an_embedding_engine(start):
     assert vectors[0] == vectors[2] != vectors[1]
     assert len(vectors[0]) == json.loads((DEMO / "config.json").read_text())["hidden_size"]
     assert requests.post(server.url + "/v1/embeddings", json={"input": "word " * 3000}, timeout=60).status_code == 400
+
+
+def test_sparse_embeddings_are_weights_by_token(start):
+    # They ended as frames that cannot be read.
+    server = start(*flags("--is-embedding", "--stand-in-sparse"))
+    post = lambda path, **body: requests.post(server.url + path, json=body, timeout=60)
+    for answer in (post("/v1/embeddings", input=[[7, 9, 7]]), post("/v1/embeddings", input=[[7, 9, 7]], encoding_format="base64")):
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["data"][0]["embedding"] == {"7": 0.5, "9": 0.25}
+    assert post("/encode", input_ids=[7]).json()["embedding"] == {"7": 0.25}
+    cut = post("/v1/embeddings", input=[[7]], normalize=True)
+    assert cut.status_code == 400 and "sparse" in cut.text, cut.text
+    stub = Client(f"127.0.0.1:{server.port}").sglang
+    with pytest.raises(grpc.RpcError) as refused:
+        stub.Embed(input_ids=[7])
+    assert "sparse" in refused.value.details()
+    assert server.metric("portico_engine_bad_frames_total") == 0
 
 
 def test_the_death_of_the_engine_is_a_503_at_once(start):
@@ -318,7 +336,8 @@ def test_a_bad_frame_ends_no_more_than_the_requests_it_names(start, fault):
         except requests.Timeout:
             pass  # the frame did not say whose it was
     assert good >= 7
-    assert "cannot be read" in server.output()
+    wait_until(lambda: "cannot be read" in server.output(), "the log is silent")
+    assert server.metric("portico_engine_bad_frames_total") >= 1
 
 
 def test_the_engine_ends_with_the_server(start):

@@ -225,7 +225,7 @@ def test_the_death_of_a_helper_ends_its_request_alone(server):
     assert generate(server, input_ids=[514], sampling_params=GREEDY).status_code == 200
     wait_until(lambda: generate(server, input_ids=[514], image_data=image(b"IMAGE 1"), sampling_params=GREEDY).status_code == 200,
                "it is not started again")
-    assert "is started again" in server.output()
+    wait_until(lambda: "is started again" in server.output(), server.output)
 
 
 def test_a_pause_that_aborts_ends_what_waits_for_its_image(server, slow):
@@ -250,6 +250,12 @@ def test_the_death_of_the_engine_ends_what_waits_for_its_image(start, template, 
     thread.join(60)
     assert answers and answers[0].status_code == 503
     wait_until(lambda: not os.path.exists(f"/proc/{helper}"), "the helper is left alone")
+
+
+def test_the_model_s_description_says_whether_it_sees(server, mock):
+    for one, sees in [(server, True), (mock, False)]:
+        assert requests.get(one.url + "/model_info", timeout=60).json()["has_image_understanding"] is sees
+        assert Client(f"127.0.0.1:{one.port}").scheduler.GetModelInfo().supports_vision is sees
 
 
 def test_models_that_do_not_see_say_so(start, template):

@@ -138,6 +138,7 @@ def test_several_engines_answer_behind_one_server_and_outlive_each_other(tmp_pat
 
 def test_engines_are_started_on_gpus_of_their_own_and_pool_behind_a_policy(start):
     server = start(*flags(portico=("--sglang-replicas", "2", "--is-embedding"))[:-1], "--", "--tp", "2", "--base-gpu-id", "1")
+    wait_until(lambda: server.output().count("the stand-in starts") == 2, server.output)
     starts = [line for line in server.output().splitlines() if "the stand-in starts" in line]
     assert sorted("--base-gpu-id 3" in line for line in starts) == [False, True]
     for _ in range(2):
@@ -150,7 +151,7 @@ def test_engines_are_started_on_gpus_of_their_own_and_pool_behind_a_policy(start
 def test_what_changes_answers_reaches_sglang(start):
     """--enable-deterministic-inference and --return-original-logprob were accepted and did nothing."""
     server = start(*flags(portico=("--enable-deterministic-inference", "--return-original-logprob")))
-    assert "the stand-in starts --enable-deterministic-inference original logprob 1" in server.output()
+    wait_until(lambda: "the stand-in starts --enable-deterministic-inference original logprob 1" in server.output(), server.output)
 
 
 HTTP_STAND_IN = '''

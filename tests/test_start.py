@@ -36,6 +36,9 @@ def folder(tmp_path):
     (("--model-path", "/no/such/folder"), "/no/such/folder"),
     (("--ssl-keyfile", "/no/key.pem", "--ssl-certfile", "/no/cert.pem"), "/no/"),
     (("--dtype", "int3"), "dtype"),
+    (("--max-total-tokens", "1"), "a KV cache of 1 tokens is too small for any request, which takes 2 or more"),
+    (("--kv-cache-dtype", "int3"), "there are auto, float32, float16, bfloat16, bf16, q8_0"),
+    (("--cache-type-k", "q8_0"), "--kv-cache-dtype"),
     (("--max-queued-requests", "-5"), "max-queued-requests"),
     (("--mock-fault", "nonsense", "--engine", "mock"), "nonsense"),
     (("--config", "/no/such.yaml"), "/no/such.yaml"),
@@ -45,6 +48,16 @@ def folder(tmp_path):
 ])
 def test_a_wrong_flag_is_told_in_one_line(flags, word):
     assert word in refused(*flags)
+
+
+def test_the_kv_cache_has_the_type_that_is_asked_for(start):
+    server = start("--kv-cache-dtype", "q8_0", "--max-total-tokens", "1024")
+    assert "KV cache: 1024 tokens, 1360.0 KiB of q8_0 (as asked for)" in server.output()
+    assert requests.get(server.url + "/get_server_info", timeout=60).json()["kv_cache_dtype"] == "q8_0"
+    question = {"model": "demo", "temperature": 0, "messages": [{"role": "user", "content": "What is 7 plus 5?"}]}
+    for _ in range(2):
+        answer = requests.post(server.url + "/v1/chat/completions", json=question, timeout=60).json()
+        assert answer["choices"][0]["message"]["content"] == "7 plus 5 is 12."
 
 
 def test_too_long_a_context_is_refused_before_a_weight_is_converted(tmp_path):

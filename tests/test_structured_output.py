@@ -92,6 +92,18 @@ def test_generate_and_completions_take_sglangs_fields(demo, field, value, patter
     assert re.fullmatch(pattern, plain.json()["choices"][0]["text"]), plain.text
 
 
+def test_a_constraint_beside_the_sampling_parameters_is_refused(demo):
+    # It had no effect, without a word.
+    for fields in ({"regex": "a"}, {"json_schema": "{}"}, {"response_format": FORMAT}, {"guided_choice": ["a"]}):
+        answer = post(demo, "/generate", {"text": "one", **fields})
+        assert answer.status_code == 400 and answer.json()["error"]["param"] in fields, answer.text
+
+
+def test_a_json_object_may_have_llama_cpps_schema(demo):
+    text, reason = chat(demo, response_format={"type": "json_object", "schema": FEW})
+    assert reason == "stop" and json.loads(text) in FEW["enum"]
+
+
 def test_each_prompt_of_a_batch_has_its_own_constraint(demo):
     answers = post(demo, "/generate", {"text": ["one", "two", "three"], "sampling_params": [
         {"regex": "[0-9]{3}"}, {"regex": "(yes|no)"}, {"max_new_tokens": 2}]})
@@ -103,7 +115,8 @@ def test_each_prompt_of_a_batch_has_its_own_constraint(demo):
 
 def test_vllms_structured_outputs_and_guided_fields_work(demo):
     for fields in ({"structured_outputs": {"choice": ["yes", "no"]}}, {"guided_choice": ["yes", "no"]},
-                   {"structured_outputs": {"regex": "(yes|no)"}}, {"guided_regex": "(yes|no)"}):
+                   {"structured_outputs": {"regex": "(yes|no)"}}, {"guided_regex": "(yes|no)"},
+                   {"guided_decoding": {"choice": ["yes", "no"]}}):
         assert chat(demo, **fields)[0] in ("yes", "no"), fields
 
 
@@ -118,6 +131,10 @@ def test_vllms_structured_outputs_and_guided_fields_work(demo):
     ({"ebnf": "root ::= nothing"}, "ebnf"),
     ({"structured_outputs": {}}, "structured_outputs"),
     ({"guided_choice": []}, "guided_choice"),
+    ({"guided_decoding": {"backend": "xgrammar"}}, "guided_decoding"),
+    ({"guided_json_object": 1}, "guided_json_object"),
+    ({"guided_choice": ["a", "b\0"]}, "guided_choice"),
+    ({"structural_tag": {"type": "structural_tag", "format": {"type": "const_string", "value": "a\0"}}}, "structural_tag"),
     ({"regex": "a", "ebnf": 'root ::= "a"'}, "regex"),
     ({"response_format": FORMAT, "regex": "a"}, "response_format"),
 ])

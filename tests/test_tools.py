@@ -202,7 +202,20 @@ def test_texts_go_through_the_parsers_by_themselves(hermes):
     assert (status, answer) == (200, {"reasoning_text": "a", "text": "b"})
     _, answer = post(hermes, "/parse/function_call", {"text": CALLS, "tool_call_parser": "qwen"})
     assert answer["success"] and answer["tool_calls"][1]["function"] == {"name": "get_time", "arguments": "{}"}
+    _, answer = post(hermes, "/parse/function_call", {"text": '[TOOL_CALLS] [{"name": "f", "arguments": {}}]', "tool_call_parser": "mistral"})
+    assert len(answer["tool_calls"][0]["id"]) == 9
     assert post(hermes, "/parse/reasoning", {"text": "a", "reasoning_parser": "nobody"})[0] == 400
+
+
+@pytest.mark.parametrize("path", ["/parse_function_call", "/parse/function_call"])
+def test_texts_are_not_parsed_with_tools_that_are_none(hermes, path):
+    # Nameless tools were dropped, so that their calls were text; of two of one name the first was.
+    body = {"text": CALLS, "tool_call_parser": "hermes"}
+    for tools in ([{"type": "function", "function": {}}], [TIME, TIME], [7], "get_time"):
+        status, answer = post(hermes, path, {**body, "tools": tools})
+        assert status == 400 and answer["error"]["param"] == "tools", tools
+    for tools in (None, [], [{"function": TIME["function"]}]):
+        assert post(hermes, path, {**body, "tools": tools})[0] == 200
 
 
 def test_a_format_that_the_checkpoint_declares_is_read(start, tmp_path):

@@ -119,6 +119,22 @@ def test_sglangs_own_listener_is_told_what_the_client_wants(front, ids):
     assert refused.status_code == 400 and "logit_bias" in refused.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("make", KINDS[:2], ids=["vllm", "sglang"])
+def test_a_worker_is_told_which_trace_a_request_is_part_of(front, ids, make):
+    gateway = front(make([*ids, 2]))
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    for path, body in (("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 32}),
+                       ("/generate", {"text": "Hi", "sampling_params": {"max_new_tokens": 32}})):
+        reply = requests.post(gateway.url + path, json=body, headers={"traceparent": trace}, timeout=60)
+        assert reply.status_code == 200, reply.text
+        assert gateway.worker.metadata["Generate"].pop("traceparent") == trace
+        asked = gateway.worker.asked[-1]
+        if isinstance(gateway.worker, NativeStandIn):
+            assert dict(asked.trace_headers) == {"traceparent": trace}
+    assert gateway.chat().status_code == 200
+    assert "traceparent" not in gateway.worker.metadata["Generate"]
+
+
 def test_a_worker_that_counts_wrongly_ends_the_request_and_not_the_gateway(front, ids):
     class Wrong(NativeStandIn):
         def Generate(self, request, context):
@@ -206,17 +222,19 @@ def test_an_abort_at_the_gateway_ends_the_workers_stream(front, ids):
     assert left.wait(60) and answers  # the cancellation reaches the worker after the answer has reached the client
 
 
-def test_the_environment_of_sglangs_go_server_names_the_workers(ids, monkeypatch):
+def test_the_environment_of_sglangs_go_server_names_the_workers(ids, monkeypatch, tmp_path):
     worker = VllmStandIn([*ids, 2], TOKENIZER)
     monkeypatch.setenv("SGL_GRPC_ENDPOINT", f"127.0.0.1:{worker.port}")
     monkeypatch.setenv("SGL_TOKENIZER_PATH", str(TOKENIZER))
     monkeypatch.setenv("SGL_POLICY_NAME", "round_robin")
+    monkeypatch.setenv("LOG_DIR", str(tmp_path / "log"))
     gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0")
     try:
         wait_until(lambda: gateway.answers("/readiness"), lambda: gateway.output()[-3000:])
         reply = requests.post(gateway.url + "/v1/chat/completions", timeout=60,
                               json={"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 32})
         assert reply.json()["choices"][0]["message"]["content"] == TEXT, reply.text
+        assert (tmp_path / "log/portico.log").exists()
     finally:
         assert gateway.end() == 0
         worker.stop()

@@ -20,6 +20,7 @@ class StandIn:
     def __init__(self, answer, tokenizer, finish="stop"):
         self.answer, self.tokenizer, self.finish = list(answer), str(tokenizer), finish
         self.asked, self.calls, self.healthy = [], [], True
+        self.metadata = {}  # of the last call of each method
         self.server = grpc.server(concurrent.futures.ThreadPoolExecutor(16))
         methods = {}
         for method in POOL.FindServiceByName(self.service).methods:
@@ -37,6 +38,7 @@ class StandIn:
     def noted(self, name, answer_to):
         def call(request, context):
             self.calls.append(name)
+            self.metadata[name] = dict(context.invocation_metadata())
             return answer_to(request, context)
         return call
 

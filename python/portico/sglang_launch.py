@@ -28,6 +28,7 @@ from __future__ import annotations
 import argparse
 import array
 import hashlib
+import inspect
 import json
 import os
 import signal
@@ -188,6 +189,7 @@ def facts_of(server_args, port_args, infos, version: str) -> dict:
             "max_running_requests": int(arg("max_running_requests") or 0),
         },
         "dp_size": int(arg("dp_size", 1) or 1),
+        "tp_size": int(arg("tp_size", 1) or 1),
         "kv_events": kv_event_addresses(arg("kv_events_config"), int(arg("dp_size", 1) or 1)),
         "skip_tokenizer_init": bool(arg("skip_tokenizer_init", False)),
         "disable_radix_cache": bool(arg("disable_radix_cache", False)),
@@ -202,9 +204,11 @@ def facts_of(server_args, port_args, infos, version: str) -> dict:
         "enable_return_hidden_states": bool(arg("enable_return_hidden_states", False)),
         "enable_custom_logit_processor": bool(arg("enable_custom_logit_processor", False)),
         "enable_priority_scheduling": bool(arg("enable_priority_scheduling", False)),
+        "disaggregation_mode": arg("disaggregation_mode"),
         "speculative_num_draft_tokens": int(arg("speculative_num_draft_tokens") or 0) if arg("speculative_algorithm") else 0,
         "grammar_backend": arg("grammar_backend"),
         "load_format": arg("load_format", "auto"),
+        "custom_weight_loaders": list(getattr(args, "custom_weight_loader", None) or []),
         "weight_version": arg("weight_version", "default"),
     }
 
@@ -271,6 +275,7 @@ def start_schedulers(server_flags, ipc_dir, report, media_helpers: int):
     helpers, no_media = start_media_helpers(server_args, ipc_dir, media_helpers)
     result, processes = engine_module.Engine._launch_scheduler_processes(
         server_args, port_args, run_scheduler_process)
+    pairs = start_pair_service(server_args)
     result.wait_for_ready()
     if helpers is not None:
         no_media = helpers.wait_ready() or ""
@@ -278,7 +283,17 @@ def start_schedulers(server_flags, ipc_dir, report, media_helpers: int):
             helpers.stop()
             helpers = None
     media = {"address": helpers.address if helpers else "", "helpers": media_helpers, "reason": no_media}
-    return server_args, port_args, result, processes, helpers, media
+    return server_args, port_args, result, processes, helpers, media, pairs
+
+
+def start_pair_service(server_args):
+    """Where the halves of prefill and decode pairs find each other; SGLang's own front end runs it. It ends when it is dropped."""
+    if getattr(server_args, "disaggregation_mode", "null") in (None, "null"):
+        return None
+    from sglang.srt.managers.disagg_service import start_disagg_service
+
+    takes_arguments = bool(inspect.signature(start_disagg_service).parameters)  # of older releases
+    return start_disagg_service(server_args) if takes_arguments else start_disagg_service()
 
 
 def reason(error: BaseException) -> str:
@@ -326,7 +341,7 @@ def main() -> int:
         wire = False
         if not args.detached:
             threading.Thread(target=lambda: (sys.stdin.read(), stop(0)), daemon=True).start()
-        server_args, port_args, result, processes, helpers, media = start_schedulers(
+        server_args, port_args, result, processes, helpers, media, pairs = start_schedulers(
             args.server_flags, args.ipc_dir, report, args.media_helpers)
         facts = facts_of(server_args, port_args, list(result.scheduler_infos), sglang.__version__)
         facts["media"] = media

@@ -7,6 +7,7 @@
 #include "api/call.h"
 #include "api/context.h"
 #include "api/reply.h"
+#include "message/trace_context.h"
 #include "net/http/exchange.h"
 
 namespace portico::api {
@@ -26,6 +27,10 @@ class ExchangeCall : public Call {
   }
 
  protected:
+  // Which trace the request is part of; not valid(): none.
+  TraceContext Trace() const {
+    return ParseTraceparent(exchange_->request.Header("traceparent")).value_or(TraceContext{});
+  }
   // The answer is a stream of server-sent events.
   void StartEvents() {
     net::HttpResponse head = Head(*exchange_, shard_.api, 200, "text/event-stream");

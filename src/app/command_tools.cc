@@ -2,6 +2,9 @@
 
 #include <pthread.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
 
 namespace portico {
 
@@ -13,6 +16,7 @@ void RaiseFileLimit() {
 }
 
 sigset_t BlockSignals(std::initializer_list<int> more) {
+  std::signal(SIGXFSZ, SIG_IGN);
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
@@ -20,6 +24,30 @@ sigset_t BlockSignals(std::initializer_list<int> more) {
   for (const int signal : more) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   return signals;
+}
+
+void BlockHangup(sigset_t* signals) {
+  struct sigaction hangup{};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler == SIG_IGN) return;
+  sigaddset(signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, signals, nullptr);
+}
+
+SecondSignal::SecondSignal(const sigset_t& signals, bool hangup_ends)
+    : thread_([this, signals, hangup_ends] {
+        // A SIGUSR1 from elsewhere must not end the watch.
+        while (!over_) {
+          int signal = 0;
+          sigwait(&signals, &signal);
+          if (signal != SIGUSR1 && (signal != SIGHUP || hangup_ends)) _exit(130);
+        }
+      }) {}
+
+SecondSignal::~SecondSignal() {
+  over_ = true;
+  pthread_kill(thread_.native_handle(), SIGUSR1);
+  thread_.join();
 }
 
 }  // namespace portico

@@ -1,13 +1,13 @@
 #include "app/gateway_loop.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <ctime>
 #include <optional>
-#include <thread>
 
+#include "app/command_tools.h"
 #include "app/gateway_service.h"
 #include "app/worker_file.h"
 #include "base/events/recorder.h"
@@ -17,6 +17,8 @@ namespace portico {
 namespace {
 
 constexpr timespec kLook{0, 200'000'000};
+constexpr Duration kFirstProgress = std::chrono::seconds(2);
+constexpr Duration kProgress = std::chrono::seconds(10);
 
 Duration FromSeconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
@@ -24,8 +26,9 @@ Duration FromSeconds(double seconds) {
 
 // Reads flags and file again and brings the workers in line with them. What is wrong leaves all as
 // it was.
-void Reload(const std::vector<std::string>& words, GatewayService& service) {
-  const auto parsed = ParseRouteOptions(words);
+void Reload(const std::vector<std::string>& words, std::string_view prefix,
+            GatewayService& service) {
+  const auto parsed = ParseRouteOptions(words, prefix);
   if (!parsed.ok()) {
     return LogError("reload: {}; everything stays as it was", MessageOf(parsed.status()));
   }
@@ -50,10 +53,24 @@ bool SayReady(const RouteOptions& options, GatewayService& service) {
   return true;
 }
 
+// Now and then, while no worker can take a request.
+void SayProgress(GatewayService& service, TimePoint started, TimePoint* next) {
+  const TimePoint now = Clock::now();
+  if (now < *next) return;
+  *next = now + kProgress;
+  const router::WorkerSetPtr set = service.gateway().workers().set();
+  const auto healthy = std::count_if(
+      set->workers().begin(), set->workers().end(),
+      [](const auto& worker) { return worker->health() == router::Health::kHealthy; });
+  LogInfo("waiting for workers: {} of {} are healthy after {:.0f} s", healthy,
+          set->workers().size(), Seconds(now - started));
+}
+
 }  // namespace
 
-Status RunGateway(const RouteOptions& options, const std::vector<std::string>& words,
-                  const sigset_t& signals, const std::function<Status()>& tick) {
+Status RunGateway(const RouteOptions& options, const std::vector<std::string>* words,
+                  std::string_view prefix, const sigset_t& signals,
+                  const std::function<Status()>& tick) {
   auto service_options = ServiceOptionsOf(options);
   if (!service_options.ok()) return service_options.status();
   const auto workers = WorkersOf(options);
@@ -68,6 +85,7 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>& w
           workers->size(), options.policy);
   const TimePoint started = Clock::now();
   const Duration patience = FromSeconds(options.worker_startup_timeout_secs);
+  TimePoint progress = started + kFirstProgress;
   bool ready = false;
   std::optional<WorkerFile> file;
   if (!options.discovery_file.empty()) {
@@ -76,10 +94,11 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>& w
   while (true) {
     if (file.has_value()) file->Tick((*service)->gateway());
     const int signal = sigtimedwait(&signals, nullptr, &kLook);
-    if (signal == SIGINT || signal == SIGTERM) break;
-    if (signal == SIGHUP && !words.empty()) Reload(words, **service);
+    if (signal == SIGINT || signal == SIGTERM || (signal == SIGHUP && words == nullptr)) break;
+    if (signal == SIGHUP) Reload(*words, prefix, **service);
     if (tick) PORTICO_RETURN_IF_ERROR(tick());
     if (!ready) ready = SayReady(options, **service);
+    if (!ready) SayProgress(**service, started, &progress);
     if (!ready && !workers->empty() && patience > Duration::zero() &&
         Clock::now() - started > patience) {
       return Error(StatusCode::kDeadlineExceeded,
@@ -89,16 +108,10 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>& w
   }
   LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",
           options.shutdown_grace_period_secs);
-  std::thread impatient([&signals] {
-    int signal = 0;
-    do {
-      sigwait(&signals, &signal);
-    } while (signal == SIGHUP);
-    if (signal != SIGUSR1) _exit(130);
-  });
-  const bool finished = (*service)->Drain(FromSeconds(options.shutdown_grace_period_secs));
-  pthread_kill(impatient.native_handle(), SIGUSR1);
-  impatient.join();
+  const bool finished = [&] {
+    const SecondSignal second(signals, /*hangup_ends=*/words == nullptr);
+    return (*service)->Drain(FromSeconds(options.shutdown_grace_period_secs));
+  }();
   service->reset();
   events::Shutdown();
   LogInfo("stopped{}", finished ? "" : "; some requests were cut off");

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/route_options.h"
@@ -13,9 +14,10 @@
 namespace portico {
 
 // Serves until SIGINT or SIGTERM, which are blocked in all threads and in `signals` with SIGHUP and
-// SIGUSR1, then drains. SIGHUP reads `words` again, unless there are none. `tick` is called about
-// five times a second; its error ends the gateway. Returns why it could not start or go on.
-Status RunGateway(const RouteOptions& options, const std::vector<std::string>& words,
-                  const sigset_t& signals, const std::function<Status()>& tick = nullptr);
+// SIGUSR1, then drains. SIGHUP reads `words` again, whose flags begin with `prefix`; where that is null it ends the gateway
+// too. `tick` is called about five times a second; its error ends the gateway. Returns why it could not start or go on.
+Status RunGateway(const RouteOptions& options, const std::vector<std::string>* words,
+                  std::string_view prefix, const sigset_t& signals,
+                  const std::function<Status()>& tick = nullptr);
 
 }  // namespace portico

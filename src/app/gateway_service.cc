@@ -43,11 +43,12 @@ StatusOr<std::unique_ptr<GatewayService>> GatewayService::Start(GatewayServiceOp
   const router::GatewayOptions& gateway = service->gateway_->options();
   TokenFrontsOptions tokens;
   tokens.model = std::move(options.model);
+  tokens.named_models = std::move(options.named_models);
   tokens.request_timeout = gateway.request_timeout;
   tokens.connect_timeout = gateway.connect_timeout;
   tokens.max_unsent_bytes = max_unsent;
   tokens.api_key = gateway.api_key;
-  tokens.tls = {.ca_file = gateway.ca_file,
+  tokens.tls = {.ca_files = gateway.ca_files,
                 .certificate = gateway.client_certificate,
                 .key = gateway.client_key};
   tokens.shards = shards;

@@ -1,6 +1,8 @@
 // The running gateway: shards, listener, workers.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +33,8 @@ struct GatewayServiceOptions {
   std::optional<router::DiscoveryOptions> discovery;
   ProfileOptions profile;
   ModelOptions model;  // of workers that take tokens: paths of tokenizer and template
+  // Of workers whose model has that name; by what they call it.
+  std::map<std::string, ModelOptions, std::less<>> named_models;
 };
 
 class GatewayService {

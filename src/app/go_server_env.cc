@@ -38,6 +38,7 @@ void AddGoServerEnvironment(std::vector<std::string>* words) {
   } kOthers[] = {{"SGL_TOKENIZER_PATH", "--tokenizer-path"},
                  {"SGL_POLICY_NAME", "--policy"},
                  {"PORT", "--port"},
+                 {"LOG_DIR", "--log-dir"},
                  {"LOG_LEVEL", "--log-level"}};
   for (const auto& [name, flag] : kOthers) {
     const std::string value = Environment(name);

@@ -7,7 +7,7 @@
 namespace portico {
 
 // Where SGL_GRPC_ENDPOINTS or SGL_GRPC_ENDPOINT names workers and the words name neither workers nor a file: appends them,
-// and of SGL_TOKENIZER_PATH, SGL_POLICY_NAME, PORT and LOG_LEVEL those for which the words have no flag.
+// and of SGL_TOKENIZER_PATH, SGL_POLICY_NAME, PORT, LOG_DIR and LOG_LEVEL those for which the words have no flag.
 void AddGoServerEnvironment(std::vector<std::string>* words);
 
 }  // namespace portico

@@ -220,7 +220,8 @@ int LaunchCommand(int argc, char** argv) {
   }
   options->router.insert(options->router.end(),
                          {"--router-host", options->host, "--router-port", options->port});
-  auto parsed = ParseRouteOptions(options->router, "router-");
+  constexpr std::string_view kPrefix = "router-";
+  auto parsed = ParseRouteOptions(options->router, kPrefix);
   if (!parsed.ok()) return Fail(MessageOf(parsed.status()), 2);
   const RouteOptions& route = parsed->options;
   const auto level = ParseLogLevel(route.log_level == "warn" ? "warning" : route.log_level);
@@ -233,7 +234,8 @@ int LaunchCommand(int argc, char** argv) {
   RaiseFileLimit();
   const sigset_t signals = BlockSignals({SIGHUP, SIGUSR1});
   WorkerProcesses workers(std::move(commands));
-  const Status ran = RunGateway(route, {}, signals, [&workers] { return workers.Tick(); });
+  const Status ran =
+      RunGateway(route, &options->router, kPrefix, signals, [&workers] { return workers.Tick(); });
   LogInfo("stopping the workers");
   workers.Stop(kPatience);
   return ran.ok() ? 0 : Fail(MessageOf(ran), 1);

@@ -239,6 +239,7 @@ StatusOr<std::unique_ptr<llama::LlamaModel>> LoadLlama(
   llama::ModelOptions wanted;
   wanted.path = path;
   wanted.dtype = options.dtype;
+  wanted.kv_cache_dtype = options.kv_cache_dtype;
   wanted.quantization = options.quantization;
   wanted.context_length = options.context_length;
   wanted.threads = options.threads;

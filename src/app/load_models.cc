@@ -24,6 +24,7 @@ void WarnOfIdleOptions(const ModelOptions& model, std::string_view id) {
   for (const auto& [given, flag] :
        {std::pair(model.enable_deterministic_inference, "--enable-deterministic-inference"),
         std::pair(model.return_original_logprob, "--return-original-logprob"),
+        std::pair(model.kv_cache_dtype != "auto", "--kv-cache-dtype"),
         std::pair(model.disable_radix_cache && model.engine == "grpc", "--disable-radix-cache")}) {
     if (given) LogWarning("model `{}`: {} has no effect with --engine {}", id, flag, model.engine);
   }
@@ -66,6 +67,10 @@ grammar::GrammarCompilerOptions GrammarOptions(const ServeOptions& options) {
   grammars.limits.time =
       std::chrono::milliseconds(static_cast<int64_t>(options.grammar_timeout * 1000));
   grammars.limits.memory_bytes = options.grammar_memory_bytes;
+  grammars.limits.text = {.bytes = options.grammar_text_bytes,
+                          .depth = options.grammar_depth,
+                          .branches = options.grammar_branches,
+                          .rules = options.grammar_rules};
   grammars.restart = [] {
     return grammar::CompileProcess::StartProgram(kGrammarCommand, ProgramPath());
   };

@@ -55,6 +55,11 @@ constexpr Command kCommands[] = {
     {portico::kGrammarCommand, portico::GrammarCommand},
 };
 
+int UnknownCommand(const char* name) {
+  std::fprintf(stderr, "portico: there is no command `%s`; portico --help lists them\n", name);
+  return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -70,6 +75,7 @@ int main(int argc, char** argv) {
     for (const Command& command : kCommands) {
       if (std::string_view(argv[2]) == command.name) return command.run(1, arguments + 1);
     }
+    if (argv[2][0] != '-' && name != argv[2]) return UnknownCommand(argv[2]);
   }
   if (name == "--help" || name == "-h" || name == "help") {
     std::fputs(kUsage, stdout);
@@ -78,10 +84,7 @@ int main(int argc, char** argv) {
   for (const Command& command : kCommands) {
     if (name == command.name) return command.run(argc - 2, argv + 2);
   }
-  if (name.empty()) {
-    std::fputs(kUsage, stderr);
-  } else {
-    std::fprintf(stderr, "portico: there is no command `%s`; portico --help lists them\n", argv[1]);
-  }
+  if (!name.empty()) return UnknownCommand(argv[1]);
+  std::fputs(kUsage, stderr);
   return 2;
 }

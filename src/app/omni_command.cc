@@ -30,7 +30,8 @@ constexpr char kUsage[] =
 
 CONFIG is a PipelineConfig in YAML or JSON; without it the bundled pipelines/demo.yaml runs:
 speech, transcriptions and chat by voice from flite and PocketSphinx. Dotted flags override values
-of the file, e.g. --say.factory.voice rms.
+of the file, e.g. --say.factory.voice rms or --processes.voice.num_replicas 2; so do --timeout_s,
+--max_in_flight and --entry_stage.
 
   --allowed-media-domain NAME     let chats name audio by http and https URLs of this host; *.NAME
                                   for its subdomains, * for all hosts. May be repeated. Private
@@ -44,10 +45,13 @@ struct Arguments {
   std::vector<std::string> flags;  // of `portico serve`
 };
 
-// "--say.factory.voice": the part before "=" has a dot.
+// "--say.factory.voice": the part before "=" has a dot, or is a value of the pipeline itself.
 bool IsOverride(std::string_view argument) {
+  constexpr std::string_view kOwn[] = {"--entry_stage", "--max_in_flight", "--timeout_s"};
   if (!argument.starts_with("--")) return false;
-  return argument.substr(0, argument.find('=')).find('.') != std::string_view::npos;
+  const std::string_view flag = argument.substr(0, argument.find('='));
+  return flag.find('.') != std::string_view::npos ||
+         std::find(std::begin(kOwn), std::end(kOwn), flag) != std::end(kOwn);
 }
 
 StatusOr<Arguments> Split(const std::vector<std::string>& words) {

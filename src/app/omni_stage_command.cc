@@ -106,7 +106,8 @@ Status OmniStage(const std::string& config, const pipeline::Overrides& overrides
 
   InitLog(LogLevel::kInfo);
   RaiseFileLimit();
-  const sigset_t signals = BlockSignals({SIGHUP});
+  sigset_t signals = BlockSignals({});
+  BlockHangup(&signals);
   PORTICO_ASSIGN_OR_RETURN(const auto door, pipeline::StageDoor::Open(std::move(options)));
   read.listen.resize(read.listen.rfind(':') + 1);
   LogInfo("ready: stages {} on {}{}{}", names, read.listen, door->port(),

@@ -35,8 +35,9 @@ struct ModelOptions {
   int32_t threads = 0;               // 0: the cores, shared by the models that name none
   int32_t max_running_requests = 0;  // 0: the engine's choice
   int32_t max_queued_requests = 1024;
-  int64_t max_total_tokens = 0;      // KV cells; 0: from the context length and the free memory
-  int32_t chunked_prefill_size = 0;  // prompt tokens a step; 0: the engine's choice
+  int64_t max_total_tokens = 0;         // KV cells; 0: from the context length and the free memory
+  std::string kv_cache_dtype = "auto";  // the engine knows the others
+  int32_t chunked_prefill_size = 0;     // prompt tokens a step; 0: the engine's choice
   bool disable_radix_cache = false;
   bool return_original_logprob = false;
   bool enable_deterministic_inference = false;
@@ -117,6 +118,10 @@ struct ServeOptions {
   double grammar_timeout = 5;  // seconds
   int64_t grammar_memory_bytes = int64_t{1} << 30;
   int64_t grammar_cache_bytes = int64_t{512} << 20;
+  int64_t grammar_text_bytes = int64_t{256} << 10;
+  int32_t grammar_depth = 64;
+  int32_t grammar_branches = 2000;
+  int32_t grammar_rules = 20000;
 
   // gRPC; the first four hold for every HTTP/2 connection
   double grpc_keepalive_time = 60;           // seconds; 0: never

@@ -47,7 +47,7 @@ int RouteCommand(int argc, char** argv) {
   }
   RaiseFileLimit();
   const sigset_t signals = BlockSignals({SIGHUP, SIGUSR1});
-  const Status ran = RunGateway(options, words, signals);
+  const Status ran = RunGateway(options, &words, "", signals);
   return ran.ok() ? 0 : Fail(MessageOf(ran));
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "app/read_file.h"
+#include "app/route_options_models.h"
 #include "app/route_options_table.h"
 
 namespace portico {
@@ -141,6 +142,7 @@ Status ApplyEntry(const std::string& key, const YAML::Node& value, RouteOptions*
     }
     return OkStatus();
   }
+  if (key == "models") return ReadModelTexts(value, options);
   std::string name = key;
   std::replace(name.begin(), name.end(), '_', '-');
   if (name == "aliases" && value.IsMap()) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,15 @@
 #include "router/worker.h"
 
 namespace portico {
+
+// Of one model whose workers take tokens; empty: as the flags say.
+struct ModelTexts {
+  std::string model_path;
+  std::string tokenizer_path;
+  std::string chat_template;
+  std::string tool_call_parser;
+  std::string reasoning_parser;
+};
 
 struct RouteOptions {
   std::string config;
@@ -51,6 +61,7 @@ struct RouteOptions {
   std::string chat_template;
   std::string tool_call_parser = "auto";
   std::string reasoning_parser = "auto";
+  std::map<std::string, ModelTexts> model_texts;  // of the file's `models`, by name
 
   // Prefill and decode, data-parallel ranks
   bool pd_disaggregation = false;
@@ -102,6 +113,7 @@ struct RouteOptions {
   double queue_timeout_secs = 60;
   int64_t rate_limit_tokens_per_second = 0;
   int64_t hedge_after_ms = 0;
+  double sse_keepalive_secs = 15;
   std::vector<std::string> cors_allowed_origins;
 
   // Retries

@@ -7,10 +7,8 @@
 
 #include "absl/strings/numbers.h"
 #include "app/route_options.h"
+#include "app/route_options_models.h"
 #include "app/route_options_table.h"
-#include "parser/declared/families.h"
-#include "parser/reasoning/families.h"
-#include "parser/tool/families.h"
 #include "router/policy/make_policy.h"
 
 namespace portico {
@@ -18,23 +16,6 @@ namespace {
 
 Status BadOption(std::string message) {
   return Error(StatusCode::kInvalidArgument, std::move(message));
-}
-
-Status CheckParsers(const RouteOptions& options) {
-  const auto named = [](const std::string& name) {
-    return name != "auto" && name != "none" && !parser::IsDeclaredName(name);
-  };
-  if (named(options.tool_call_parser) &&
-      parser::FindToolFamily(options.tool_call_parser) == nullptr) {
-    return BadOption(
-        fmt::format("--tool-call-parser: there is none called `{}`", options.tool_call_parser));
-  }
-  if (named(options.reasoning_parser) &&
-      parser::FindReasoning(options.reasoning_parser) == nullptr) {
-    return BadOption(
-        fmt::format("--reasoning-parser: there is none called `{}`", options.reasoning_parser));
-  }
-  return OkStatus();
 }
 
 Duration FromSeconds(double seconds) {
@@ -220,8 +201,6 @@ StatusOr<GatewayServiceOptions> ServiceOptionsOf(const RouteOptions& options) {
   if (options.client_cert_path.empty() != options.client_key_path.empty()) {
     return BadOption("--client-cert-path and --client-key-path need each other");
   }
-  if (options.ca_cert_paths.size() > 1)
-    return BadOption("--ca-cert-paths: one file holds them all");
   if (!options.health_check_endpoint.starts_with('/')) {
     return BadOption("--health-check-endpoint must begin with /");
   }
@@ -248,12 +227,7 @@ StatusOr<GatewayServiceOptions> ServiceOptionsOf(const RouteOptions& options) {
   listener.tls.certificate = options.tls_cert_path;
   listener.tls.key = options.tls_key_path;
 
-  service.model.model_path = options.model_path;
-  service.model.tokenizer_path = options.tokenizer_path;
-  service.model.chat_template = options.chat_template;
-  PORTICO_RETURN_IF_ERROR(CheckParsers(options));
-  service.model.tool_call_parser = options.tool_call_parser;
-  service.model.reasoning_parser = options.reasoning_parser;
+  PORTICO_RETURN_IF_ERROR(SetModels(options, &service));
   router::GatewayOptions& gateway = service.gateway;
   PORTICO_RETURN_IF_ERROR(CheckPairs(options));
   PORTICO_RETURN_IF_ERROR(SetDiscovery(options, &service));
@@ -339,11 +313,12 @@ StatusOr<GatewayServiceOptions> ServiceOptionsOf(const RouteOptions& options) {
   gateway.queue_timeout = FromSeconds(options.queue_timeout_secs);
   gateway.worker_max_requests = options.worker_max_requests;
   gateway.hedge_after = std::chrono::milliseconds(options.hedge_after_ms);
+  gateway.sse_keep_alive = FromSeconds(options.sse_keepalive_secs);
   gateway.strict_models = options.enable_igw;
   gateway.show_workers = options.show_workers;
   gateway.access_log = options.access_log;
   gateway.api_key = options.api_key;
-  gateway.ca_file = options.ca_cert_paths.empty() ? "" : options.ca_cert_paths.front();
+  gateway.ca_files = options.ca_cert_paths;
   gateway.client_certificate = options.client_cert_path;
   gateway.client_key = options.client_key_path;
   if (!options.request_id_headers.empty()) {

@@ -169,6 +169,13 @@ constexpr RouteOption kRequestsTable[] = {
      .metavar = "MS",
      .help = "Sends a request whose answer has not begun after this time to a second worker too, "
              "within the retry budget; the first answer is used. 0 disables it."},
+    {.group = "Requests",
+     .name = "sse-keepalive-secs",
+     .member = &RouteOptions::sse_keepalive_secs,
+     .metavar = "SECONDS",
+     .help =
+         "An event stream that is silent for this time gets a comment, from the response head on; "
+         "0 disables it."},
     {.group = "Retries",
      .name = "retry-max-retries",
      .member = &RouteOptions::retry_max_retries,

@@ -12,7 +12,8 @@ constexpr RouteOption kDoors[] = {
      .member = &RouteOptions::config,
      .metavar = "FILE",
      .help = "YAML file whose keys are the names of the flags, plus `workers`: a list of `url`, "
-             "`api-key`, `models` and `labels`. Reread on SIGHUP."},
+             "`api-key`, `models` and `labels`, and `models`: tokenizers, templates and parsers of "
+             "single models. Reread on SIGHUP."},
     {.group = "Listening",
      .name = "host",
      .member = &RouteOptions::host,
@@ -125,7 +126,7 @@ constexpr RouteOption kDoors[] = {
      .name = "ca-cert-paths",
      .member = &RouteOptions::ca_cert_paths,
      .metavar = "FILE",
-     .help = "CA certificates, in one file, that sign the workers' certificates; by default the "
+     .help = "Files with CA certificates that sign the workers' certificates; by default the "
              "system's."},
     {.group = "Workers",
      .name = "upstream-pool-idle-timeout-secs",

@@ -32,23 +32,6 @@ namespace {
 
 constexpr timespec kActivityPeriod{10, 0};
 
-// Blocked here and so in every thread made later: only the main thread takes them, by sigtimedwait.
-sigset_t BlockSignals() {
-  // A file that has reached its limit fails to be written, which is reported where it is.
-  std::signal(SIGXFSZ, SIG_IGN);
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  // The terminal has gone; nohup ignores it.
-  struct sigaction hangup{};
-  sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
-  sigaddset(&signals, SIGUSR1);  // the loader has finished
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
 int Fail(std::string_view message) {
   std::fprintf(stderr, "portico serve: %.*s\n", static_cast<int>(message.size()), message.data());
   return 1;
@@ -129,19 +112,11 @@ int Serve(const ServeOptions& options, const sigset_t& signals, std::string* ref
   }
   LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",
           options.drain_timeout);
-  std::atomic<bool> drained{false};
-  std::thread impatient([&signals, &drained] {
-    int signal = 0;
-    while (!drained) {
-      sigwait(&signals, &signal);
-      if (signal != SIGUSR1) _exit(130);
-    }
-  });
-  bool finished = (*service)->Drain(
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.drain_timeout)));
-  drained = true;
-  pthread_kill(impatient.native_handle(), SIGUSR1);
-  impatient.join();
+  const bool finished = [&] {
+    const SecondSignal second(signals, /*hangup_ends=*/true);
+    return (*service)->Drain(
+        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.drain_timeout)));
+  }();
   service->reset();
   events::Shutdown();
   LogInfo("stopped{}", finished ? "" : "; some requests were aborted");
@@ -174,7 +149,8 @@ int ServeWith(const ServeOptions& options) {
                options.grpc_mode ? "--grpc-mode" : "--smg-grpc-mode");
   }
   RaiseFileLimit();
-  sigset_t signals = BlockSignals();
+  sigset_t signals = BlockSignals({SIGUSR1});  // SIGUSR1: the loader has finished
+  BlockHangup(&signals);
   std::string refused;
   const int code = Serve(options, signals, &refused);
   if (refused.empty()) return code;

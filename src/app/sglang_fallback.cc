@@ -110,8 +110,8 @@ Status ServeSglangOverHttp(const ServeOptions& options, std::string_view why,
       "gateway before it. Its Python is on the path of every request, and there is no gRPC.",
       port);
   WorkerProcesses workers({CommandOf(options, path, port)});
-  const Status ran =
-      RunGateway(GatewayOf(options, why, port), {}, signals, [&workers] { return workers.Tick(); });
+  const Status ran = RunGateway(GatewayOf(options, why, port), nullptr, "", signals,
+                                [&workers] { return workers.Tick(); });
   LogInfo("stopping SGLang's own server");
   workers.Stop(kPatience);
   return ran;

@@ -20,6 +20,7 @@ std::vector<std::string> SglangFlags(const ModelOptions& options, const std::str
   if (options.max_total_tokens > 0) {
     add("--max-total-tokens", std::to_string(options.max_total_tokens));
   }
+  if (options.kv_cache_dtype != "auto") add("--kv-cache-dtype", options.kv_cache_dtype);
   if (options.chunked_prefill_size > 0) {
     add("--chunked-prefill-size", std::to_string(options.chunked_prefill_size));
   }

@@ -30,6 +30,13 @@ std::string HowItEnded(int status) {
   return fmt::format("status {}", WEXITSTATUS(status));
 }
 
+// Whether the process has ended. It stays a zombie, so that nobody gets the name of its group.
+bool HasEnded(pid_t pid) {
+  siginfo_t end{};
+  return waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         end.si_pid == pid;
+}
+
 // In the child, between fork and exec: only what is safe there.
 [[noreturn]] void Become(char** words, char** environment, pid_t parent, int report) {
   setpgid(0, 0);
@@ -118,7 +125,9 @@ Status WorkerProcesses::NoteDeath(Worker& worker, int status) {
 Status WorkerProcesses::Tick() {
   for (Worker& worker : workers_) {
     int status = 0;
-    if (worker.pid > 0 && waitpid(worker.pid, &status, WNOHANG) == worker.pid) {
+    if (worker.pid > 0 && HasEnded(worker.pid)) {
+      kill(-worker.pid, SIGKILL);  // processes that it has left behind hold its devices and port
+      waitpid(worker.pid, &status, 0);
       PORTICO_RETURN_IF_ERROR(NoteDeath(worker, status));
     }
     if (worker.pid < 0 && Clock::now() >= worker.due) PORTICO_RETURN_IF_ERROR(Start(worker));
@@ -130,7 +139,10 @@ void WorkerProcesses::Stop(Duration patience) {
   const auto running = [this] {
     bool any = false;
     for (Worker& worker : workers_) {
-      if (worker.pid > 0 && waitpid(worker.pid, nullptr, WNOHANG) == worker.pid) worker.pid = -1;
+      if (worker.pid <= 0) continue;
+      while (waitpid(-worker.pid, nullptr, WNOHANG) > 0) {
+      }
+      if (kill(-worker.pid, 0) != 0 && errno == ESRCH) worker.pid = -1;
       any = any || worker.pid > 0;
     }
     return any;

@@ -1,5 +1,6 @@
 // The workers that `portico launch` starts: one process group each, restarted with growing pauses
-// when they die, all ended when the launcher ends (by the kernel, if the launcher is killed).
+// when they die, all ended when the launcher ends (by the kernel, if the launcher is killed). What a
+// dead worker leaves of its group is killed.
 #pragma once
 
 #include <sys/types.h>

@@ -89,6 +89,8 @@ struct LoadLoraControl {
   std::string name;  // not empty, valid UTF-8; nor is the path
   std::string path;
   bool pinned = false;
+  // In place of what the path holds: the engine's own fields, a JSON object; empty: the adapter is at the path.
+  std::string tensors;
 };
 // NOT_FOUND: none of that name is loaded. FAILED_PRECONDITION: requests use it.
 struct UnloadLoraControl {

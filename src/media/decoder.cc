@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -33,6 +34,8 @@ struct VirtualIo {
   int64_t (*tell)(void*);
 };
 constexpr int kReadMode = 0x10;
+constexpr int64_t kUnknownFrames = INT64_MAX;  // SF_COUNT_MAX
+constexpr int kRounded = 100;                  // of a second: what a number may be off
 
 struct SndLibrary {
   SndFile* (*open_virtual)(VirtualIo*, int, SndInfo*, void*);
@@ -128,6 +131,12 @@ StatusOr<Sound> ReadAll(const SndLibrary& library, SndFile* file, const SndInfo&
     }
   }
   if (sound.samples.empty()) return Bad(fmt::format("the {} audio has no samples", name));
+  // FLAC's head tells the number; that of the others is an estimate. A resampler that writes to a
+  // pipe tells it before it has rounded.
+  if (name == "FLAC" && info.frames != kUnknownFrames &&
+      static_cast<int64_t>(sound.samples.size()) + info.samplerate / kRounded < info.frames) {
+    return Bad("the FLAC audio is cut off: it has less sound than its head claims");
+  }
   return sound;
 }
 

@@ -19,6 +19,11 @@ constexpr uint16_t kMuLaw = 7;
 constexpr uint16_t kExtensible = 0xFFFE;
 constexpr size_t kRiffHead = 12;
 constexpr size_t kChunkHead = 8;
+// Programs that write to a pipe claim the largest size of 31 or 32 bits, less their header or
+// rounded down (ffmpeg, sox); no file that clients send is as large.
+constexpr size_t kSmallestUnknownSize = 0x7FFF0000;
+// Recorders exist that count the header as sound; so little less is no cut.
+constexpr size_t kMiscounted = kWavHeaderBytes;
 
 Status Bad(std::string why) { return Error(StatusCode::kInvalidArgument, std::move(why)); }
 
@@ -158,6 +163,7 @@ bool IsWav(std::string_view bytes) {
 
 StatusOr<Sound> ReadWav(std::string_view bytes, const AudioLimits& limits) {
   if (!IsWav(bytes)) return Bad("the audio is no WAV file");
+  const size_t claimed_file = Read(bytes, 4, 4);
   std::optional<Form> form;
   for (size_t at = kRiffHead; at + kChunkHead <= bytes.size();) {
     const std::string_view name = bytes.substr(at, 4);
@@ -167,6 +173,15 @@ StatusOr<Sound> ReadWav(std::string_view bytes, const AudioLimits& limits) {
       PORTICO_ASSIGN_OR_RETURN(form, ReadForm(chunk, limits));
     } else if (name == "data") {
       if (!form) return Bad("the WAV file's data comes before its format");
+      // Others leave 0 where the size would be, and claim no file behind it.
+      if (claimed == 0 && (claimed_file <= at || claimed_file >= kSmallestUnknownSize)) {
+        return ReadData(*form, bytes.substr(at + kChunkHead), limits);
+      }
+      if (claimed > chunk.size() + kMiscounted && claimed < kSmallestUnknownSize) {
+        return Bad(fmt::format(
+            "the WAV file is cut off: its header claims {} bytes of sound and {} are there",
+            claimed, chunk.size()));
+      }
       return ReadData(*form, chunk, limits);
     }
     at += kChunkHead + claimed + (claimed & 1U);

@@ -32,8 +32,8 @@ struct AudioLimits {
 bool IsWav(std::string_view bytes);
 
 // PCM of 8, 16, 24 and 32 bits, 32- and 64-bit floats, A-law and mu-law; channels are averaged. A
-// data chunk that claims more than there is gives what is there. INVALID_ARGUMENT (no field) tells
-// what is wrong.
+// data chunk of unknown size gives what is there; files that are cut off are refused.
+// INVALID_ARGUMENT (no field) tells what is wrong.
 StatusOr<Sound> ReadWav(std::string_view bytes, const AudioLimits& limits);
 
 // The samples of G.711 bytes.

@@ -36,6 +36,41 @@ TEST(Wav, TakesWhatIsThereWhereTheSizeIsUnknown) {
   EXPECT_EQ(sound->samples.size(), 100U);
 }
 
+// Half of an upload was transcribed as if it were the whole.
+TEST(Wav, RefusesSoundThatIsCutOffOrClaimsMoreThanThereIs) {
+  const std::string file = Ramp(100, 200);
+  for (const size_t size : {file.size() - 100, kWavHeaderBytes + 2}) {
+    EXPECT_THAT(std::string(ReadWav(std::string_view(file).substr(0, size), {}).status().message()),
+                HasSubstr("cut off"))
+        << size;
+  }
+  EXPECT_THAT(std::string(ReadWav(Ramp(100, 0x10000000), {}).status().message()),
+              HasSubstr("claims 268435456 bytes of sound and 200 are there"));
+  // sox and ffmpeg, which write to a pipe.
+  for (const uint32_t unknown : {0x7FFFFFFFU, 0x7FFFF000U, 0x80000000U, 0xFFFFFFD3U}) {
+    EXPECT_TRUE(ReadWav(Ramp(100, unknown), {}).ok()) << unknown;
+  }
+  EXPECT_TRUE(ReadWav(file + "LIST", {}).ok());  // what follows the sound is not read
+}
+
+TEST(Wav, TakesSizesOfZeroAndThoseThatCountTheHeaderAsSound) {
+  std::string piped = Ramp(100, 0);  // the file's is 36: there is only the header
+  auto sound = ReadWav(piped, {});
+  ASSERT_TRUE(sound.ok()) << sound.status();
+  EXPECT_EQ(sound->samples.size(), 100U);
+  piped.replace(4, 4, std::string(4, '\0'));
+  EXPECT_TRUE(ReadWav(piped, {}).ok());
+  piped.replace(4, 4, std::string(4, '\xFF'));
+  EXPECT_TRUE(ReadWav(piped, {}).ok());
+  // An empty file with notes behind its sound.
+  std::string noted = WavHeader(16000, 0) + std::string("LIST\4\0\0\0abcd", 12);
+  noted[4] = 48;
+  EXPECT_THAT(std::string(ReadWav(noted, {}).status().message()), HasSubstr("no samples"));
+  sound = ReadWav(Ramp(100, 200 + kWavHeaderBytes), {});
+  ASSERT_TRUE(sound.ok()) << sound.status();
+  EXPECT_EQ(sound->samples.size(), 100U);
+}
+
 TEST(Wav, GetsItsTrueSizesLater) {
   std::string file = Ramp(100, kUnknownWavBytes);
   SetWavSizes(&file);
@@ -122,6 +157,26 @@ TEST(Encoder, MakesFilesOfTheRightLength) {
     EXPECT_NEAR(sound->seconds(), 1, format == AudioFormat::kMp3 ? 0.15 : 0.03)
         << AudioFormatName(format);
   }
+}
+
+TEST(Decoder, RefusesFlacThatHasLessSoundThanItsHeadClaims) {
+  if (!CanEncode(AudioFormat::kFlac).ok()) return;
+  auto encoder = NewEncoder(AudioFormat::kFlac, 16000);
+  ASSERT_TRUE(encoder.ok()) << encoder.status();
+  std::string file;
+  ASSERT_TRUE((*encoder)->Encode(Samples(16000, 100), &file).ok());
+  ASSERT_TRUE((*encoder)->Finish(&file).ok());
+  const auto whole = DecodeAudio(file, {});
+  if (absl::IsUnavailable(whole.status())) return;
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  // The number of samples: the last 36 bits before STREAMINFO's MD5 (RFC 9639, 8.2).
+  constexpr size_t kSamplesAt = 4 + 4 + 14;
+  std::string rounded = file;
+  rounded.replace(kSamplesAt, 4, std::string("\0\0\x3E\xE4", 4));  // 16100
+  EXPECT_TRUE(DecodeAudio(rounded, {}).ok());
+  file[kSamplesAt + 1] = 0x10;
+  EXPECT_THAT(std::string(DecodeAudio(file, {}).status().message()),
+              HasSubstr("FLAC audio is cut"));
 }
 
 TEST(Encoder, IsNeverAnotherFormatInstead) {

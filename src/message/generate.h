@@ -107,6 +107,8 @@ struct DeltaExtras {
   // Of cached_tokens: where they were found; -1: unknown.
   int32_t cached_on_device = -1;
   int32_t cached_on_host = -1;
+  int32_t cached_in_storage = -1;
+  std::string storage_backend;                   // of cached_in_storage
   std::optional<SpeculationCounts> speculation;  // with the last message
   std::string matched_text;  // with kStop: the stop string that the engine itself has found
 };

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -41,12 +43,16 @@ struct PoolingRequest {
   std::vector<uint8_t> token_types;                    // one a token, or empty: all 0
 };
 
+// Weights by index, as the engine gives them; the others are 0.
+using SparseVector = std::vector<std::pair<int64_t, float>>;
+
 // The answer to one text; exactly one comes for each.
 struct PoolingOutput {
   StreamId stream = 0;
   // kEmbed: the pooled vector, EngineInfo::embedding_size long, not normalized. kClassify: the raw logits, one a
   // label. Empty unless `finish` is kStop.
   std::vector<float> values;
+  std::optional<SparseVector> sparse;  // kEmbed: in place of `values`, from models that weigh words
   FinishReason finish = FinishReason::kStop;  // kStop, kAbort or kError
   int32_t prompt_tokens = 0;
   Status error;  // with kError

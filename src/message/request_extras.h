@@ -39,7 +39,8 @@ struct RequestExtras {
   // Of a prefill/decode pair: where the other half of it waits.
   std::string bootstrap_host;
   std::optional<int32_t> bootstrap_port;
-  std::optional<int64_t> bootstrap_room;
+  std::optional<int64_t> bootstrap_room;  // of choice 0
+  int32_t bootstrap_room_step = 1;        // to the room of the next choice
 
   std::string custom_logit_processor;  // as the client sent it
   std::string custom_params;           // JSON

@@ -1,7 +1,5 @@
 #include "parser/output_parser.h"
 
-#include <algorithm>
-#include <iterator>
 #include <optional>
 
 #include "parser/declared/declared_parser.h"
@@ -119,12 +117,12 @@ class HarmonyOutput final : public OutputParser {
 
   void Feed(std::string_view text) override { parser_.Feed(text); }
   void Finish() override { parser_.Finish(); }
-  bool FeedSpecial(int32_t token) override {
-    auto found = std::find(std::begin(kHarmonyTokenIds), std::end(kHarmonyTokenIds), token);
-    if (found == std::end(kHarmonyTokenIds)) return false;
-    parser_.FeedToken(static_cast<HarmonyToken>(found - std::begin(kHarmonyTokenIds)));
-    return true;
+  void FeedMarker(std::string_view text) override {
+    const MarkerSet::Match match = HarmonyMarkers().At(text, /*final=*/true);
+    if (match.kind != MarkerSet::Kind::kFound || match.length != text.size()) return Feed(text);
+    parser_.FeedToken(static_cast<HarmonyToken>(match.marker));
   }
+  void FeedPlain(std::string_view text) override { parser_.FeedPlain(text); }
   int rejected() const override { return parser_.rejected(); }
   bool in_reasoning() const override { return parser_.in_reasoning(); }
 

@@ -18,15 +18,16 @@ struct OutputFormat {
   bool in_reasoning = false;                   // the output begins inside reasoning
 };
 
-// One stream of output. Feed() it as it comes and Finish() it.
+// One stream of output. Feed() it as it comes, or FeedMarker() and FeedPlain() where the tokens are known, and Finish() it.
 class OutputParser {
  public:
   virtual ~OutputParser() = default;
   virtual void Feed(std::string_view text) = 0;
   virtual void Finish() = 0;
-  // A token whose text is a special token of the format, told by its id: as if the text came, but never mistaken for
-  // text that looks like it. False: the format does not tell them apart, and the text is to be fed.
-  virtual bool FeedSpecial(int32_t /*token*/) { return false; }
+  // The text of a special token that is one of the format's markers.
+  virtual void FeedMarker(std::string_view text) { Feed(text); }
+  // Text of other tokens. Formats whose markers are all special tokens find none in it, even if it spells one.
+  virtual void FeedPlain(std::string_view text) { Feed(text); }
   // Text that began like a call and was none, so far.
   virtual int rejected() const = 0;
   virtual bool in_reasoning() const = 0;

@@ -134,6 +134,9 @@ Status ReadStage(const YAML::Node& node, const YamlFile& file, StageConfig* stag
   return OkStatus();
 }
 
+// Mappings of the pipeline that a dotted path may begin with, where no stage has the name.
+constexpr std::string_view kPipelineMappings[] = {"processes", "voices", "env_defaults"};
+
 // Sets the node that a dotted path names: "say.factory.voice", or "timeout_s" of the pipeline.
 Status ApplyOverride(YAML::Node root, const std::string& path, const std::string& text) {
   const auto bad = [&path](std::string why) {
@@ -152,8 +155,10 @@ Status ApplyOverride(YAML::Node root, const std::string& path, const std::string
       at.reset(stages[i]);
       found = true;
     }
-    if (!found) return bad(fmt::format("there is no stage `{}`", steps[0]));
-    first = 1;
+    const bool mapping = std::find(std::begin(kPipelineMappings), std::end(kPipelineMappings),
+                                   steps[0]) != std::end(kPipelineMappings);
+    if (!found && !mapping) return bad(fmt::format("there is no stage `{}`", steps[0]));
+    first = found ? 1 : 0;
   }
   try {
     const YAML::Node value = YAML::Load(text);
@@ -239,8 +244,23 @@ Status ReadMedia(const YAML::Node& root, const YamlFile& file, PipelineConfig* c
   return OkStatus();
 }
 
+// The lines of a node's values by their paths. Lists are values; deeper ones are told by what they
+// are in, which also ends aliases that contain themselves.
+void NoteLines(const YAML::Node& node, const std::string& path, int depth, PipelineConfig* config) {
+  constexpr int kDeepestNoted = 6;
+  if (!node.IsMap() || depth > kDeepestNoted) return;
+  for (const auto& entry : node) {
+    if (!entry.first.IsScalar()) continue;
+    const std::string at = path + entry.first.Scalar();
+    config->lines.emplace(at, entry.first.Mark().line + 1);
+    NoteLines(entry.second, at + ".", depth + 1, config);
+  }
+}
+
 StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file) {
   PipelineConfig config;
+  config.file = file.name();
+  NoteLines(root, "", 0, &config);
   PORTICO_RETURN_IF_ERROR(CheckKeys(root, kPipelineKeys, file));
   PORTICO_RETURN_IF_ERROR(file.Read(root, "name", &config.name));
   PORTICO_RETURN_IF_ERROR(file.Read(root, "model_path", &config.model_path));
@@ -270,6 +290,7 @@ StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file) {
   for (const YAML::Node& node : stages) {
     StageConfig& stage = config.stages.emplace_back();
     PORTICO_RETURN_IF_ERROR(ReadStage(node, file, &stage));
+    NoteLines(node, stage.name + ".", 1, &config);
     // Python never runs in the server's own process.
     if (stage.is_python() && stage.process.empty()) stage.process = stage.name;
   }

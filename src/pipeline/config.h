@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,13 +66,18 @@ struct PipelineConfig {
   std::vector<std::string> allowed_media_domains;
   std::string allowed_local_media_path;
 
+  std::string file;  // its name
+  // Where the file says what: by dotted path, "say.factory.voice".
+  std::map<std::string, int, std::less<>> lines;
+
   // Null: nothing is said of it.
   const ProcessConfig* FindProcess(std::string_view process) const;
   int32_t ReplicasOf(std::string_view process) const;
   const StageConfig* Find(std::string_view stage) const;
 };
 
-// A dotted path and its text: {"say.factory.voice", "rms"}.
+// A dotted path and its text: {"say.factory.voice", "rms"} of a stage, {"timeout_s", "60"} or
+// {"processes.voice.num_replicas", "2"} of the pipeline.
 using Overrides = std::vector<std::pair<std::string, std::string>>;
 
 // Reads and checks a configuration; `file` is its name in errors, which are INVALID_ARGUMENT, one

@@ -125,8 +125,45 @@ TEST(PipelineConfig, TakesDottedOverrides) {
   EXPECT_EQ(config->stages[0].factory.GetInt("chunks", 0), 7);
   EXPECT_THAT(ResolvedConfig(*config, {{"a.factory.chunks", "7"}}),
               HasSubstr("factory: {\"chunks\":7}  # from the command line"));
+  const auto slow = ParsePipelineConfig(kTwo, "p.yaml", {{"timeout_s", "60"}, {"voices.x", "slt"}});
+  ASSERT_TRUE(slow.ok()) << slow.status();
+  EXPECT_EQ(slow->timeout_s, 60);
+  EXPECT_EQ(slow->voices.size(), 1U);
   EXPECT_THAT(WhyNot(kTwo, {{"c.factory.chunks", "7"}}), HasSubstr("there is no stage `c`"));
   EXPECT_THAT(WhyNot(kTwo, {{"a.factory.x", "7"}, {"a.factory.x", "8"}}), HasSubstr("given twice"));
+}
+
+TEST(PipelineConfig, TakesOverridesOfReplicasWithAndWithoutThemInTheFile) {
+  const std::string stages =
+      "stages:\n  - {name: a, factory_path: portico.encode, process: voice, terminal: true}\n";
+  for (const char* head : {"", "processes: {voice: {num_replicas: 2}}\n"}) {
+    const auto config =
+        ParsePipelineConfig(head + stages, "p.yaml", {{"processes.voice.num_replicas", "3"}});
+    ASSERT_TRUE(config.ok()) << config.status();
+    EXPECT_EQ(config->ReplicasOf("voice"), 3);
+  }
+}
+
+TEST(PipelineConfig, ExplainsWhetherAValueIsFromTheFileTheCommandLineOrNobody) {
+  const std::string text =
+      "timeout_s: 5\nstages:\n  - name: a\n    factory_path: portico.mock\n"
+      "    factory:\n      chunks: 3\n    terminal: true\n";
+  const Overrides overrides = {{"max_in_flight", "9"}};
+  const auto config = ParsePipelineConfig(text, "p.yaml", overrides);
+  ASSERT_TRUE(config.ok()) << config.status();
+  const auto explained = [&](std::string_view path) {
+    return ExplainValue(*config, path, overrides).value_or("");
+  };
+  EXPECT_EQ(explained("a.factory.chunks"), "a.factory.chunks: 3\nfrom p.yaml:6\n");
+  EXPECT_EQ(explained("timeout_s"), "timeout_s: 5\nfrom p.yaml:1\n");
+  EXPECT_EQ(explained("a.max_queued"), "a.max_queued: 64\nthe default\n");
+  EXPECT_EQ(explained("max_in_flight"), "max_in_flight: 9\nfrom the command line\n");
+  EXPECT_EQ(explained("entry_stage"), "entry_stage: a\nthe default\n");
+  const Overrides whole = {{"a.factory", "{chunks: 4}"}};
+  const auto changed = ParsePipelineConfig(text, "p.yaml", whole);
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(ExplainValue(*changed, "a.factory.chunks", whole).value_or(""),
+            "a.factory.chunks: 4\nfrom the command line\n");
 }
 
 }  // namespace

@@ -9,9 +9,11 @@
 namespace portico::pipeline {
 namespace {
 
+// Of a value, of one in it, or of what it is in.
 bool IsOverridden(const Overrides& overrides, const std::string& path) {
   return std::any_of(overrides.begin(), overrides.end(), [&path](const auto& override) {
-    return override.first == path || override.first.starts_with(path + ".");
+    const std::string& set = override.first;
+    return set == path || set.starts_with(path + ".") || path.starts_with(set + ".");
   });
 }
 
@@ -139,9 +141,10 @@ StatusOr<std::string> ExplainValue(const PipelineConfig& config, std::string_vie
     first = false;
   }
   std::string text = fmt::format("{}: {}\n", path, YAML::Dump(at));
-  text += IsOverridden(overrides, std::string(path)) ? "from the command line\n"
-                                                     : "from the file, or the default\n";
-  return text;
+  if (IsOverridden(overrides, std::string(path))) return text + "from the command line\n";
+  const auto line = config.lines.find(path);
+  if (line == config.lines.end()) return text + "the default\n";
+  return text + fmt::format("from {}:{}\n", config.file, line->second);
 }
 
 std::string GraphText(const PipelineConfig& config) {

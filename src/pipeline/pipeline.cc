@@ -46,6 +46,8 @@ struct Pipeline::Live {
 
 Pipeline::Pipeline(PipelineConfig config, Registry* registry)
     : config_(std::move(config)),
+      speech_audio_(registry, TaskName(Task::kSpeech)),
+      chat_audio_(registry, TaskName(Task::kChat)),
       live_(std::make_unique<Live>()),
       requests_(&registry->AddCounter("portico_pipeline_requests_total",
                                       "Requests that the pipeline has taken.")),
@@ -168,8 +170,9 @@ StatusOr<std::unique_ptr<Call>> Pipeline::Submit(Request request, std::function<
     failures_->Add();
     return status;
   }
+  AudioMetrics* audio = request.task == Task::kChat ? &chat_audio_ : &speech_audio_;
   auto run = std::make_shared<RequestRun>(std::move(request), config_.timeout_s,
-                                          std::move(on_ready), live_->count);
+                                          std::move(on_ready), live_->count, audio);
   if (Status status = run->Build(config_, hosts_); !status.ok()) {
     failures_->Add();
     return status;
@@ -183,6 +186,20 @@ StatusOr<std::unique_ptr<Call>> Pipeline::Submit(Request request, std::function<
   return std::make_unique<Call>(std::move(run));
 }
 
+Status Pipeline::Check(const Request& request) const {
+  PORTICO_RETURN_IF_ERROR(CheckStageFields(request));
+  std::vector<std::string> names{config_.entry_stage};
+  for (size_t i = 0; i < names.size(); ++i) {
+    PORTICO_RETURN_IF_ERROR(FindStage(names[i])->Check(request));
+    for (std::string& next : RoutesOf(*config_.Find(names[i]), request)) {
+      if (std::find(names.begin(), names.end(), next) == names.end()) {
+        names.push_back(std::move(next));
+      }
+    }
+  }
+  return OkStatus();
+}
+
 const Stage* Pipeline::FindStage(std::string_view name) const {
   for (const auto& host : hosts_) {
     if (host->config().name == name) return &host->stage();
@@ -190,30 +207,78 @@ const Stage* Pipeline::FindStage(std::string_view name) const {
   return nullptr;
 }
 
-Status Pipeline::CheckStageFields(const Request& request) const {
-  const auto bad = [](std::string_view field, std::string_view stage, std::string_view why) {
-    return InvalidArgument(field,
-                           fmt::format("{}: stage `{}` {}", field, stage.substr(0, 64), why));
-  };
-  if (request.stage_params.is_object()) {
-    for (const auto& [name, params] : request.stage_params.as_object()) {
-      const Stage* stage = FindStage(name);
-      if (stage == nullptr) return bad("stage_params", name, "does not exist");
-      if (!params.is_object()) return bad("stage_params", name, "needs an object");
-      for (const auto& [param, value] : params.as_object()) {
-        if (stage->TakesParam(param)) continue;
-        return bad("stage_params", name, fmt::format("has no parameter `{}`", param.substr(0, 64)));
+std::vector<std::string> Pipeline::StagesOf(Task task) const {
+  Request request;
+  request.task = task;
+  request.wants_text = request.wants_audio = true;
+  std::vector<std::string> names{config_.entry_stage};
+  for (const bool has_file : {false, true}) {
+    if (has_file) request.inputs.emplace_back(FilePart{});
+    for (size_t i = 0; i < names.size(); ++i) {
+      for (std::string& next : RoutesOf(*config_.Find(names[i]), request)) {
+        if (std::find(names.begin(), names.end(), next) == names.end()) {
+          names.push_back(std::move(next));
+        }
       }
     }
   }
-  if (request.stage_sampling.is_object()) {
-    for (const auto& [name, params] : request.stage_sampling.as_object()) {
-      const Stage* stage = FindStage(name);
-      if (stage == nullptr) return bad("stage_sampling", name, "does not exist");
-      if (!stage->samples()) return bad("stage_sampling", name, "does not sample");
+  return names;
+}
+
+Status Pipeline::CheckStageFields(const Request& request) const {
+  if (request.stage_params.is_object()) PORTICO_RETURN_IF_ERROR(CheckStageParams(request));
+  if (request.stage_sampling.is_null() && request.sampling.is_null()) return OkStatus();
+  return CheckSampling(request);
+}
+
+Status Pipeline::CheckStageParams(const Request& request) const {
+  const std::vector<std::string> reached = StagesOf(request.task);
+  for (const auto& [name, params] : request.stage_params.as_object()) {
+    const auto bad = [&stage_name = name](std::string_view why) {
+      return InvalidArgument("stage_params", fmt::format("stage_params: stage `{}` {}",
+                                                         stage_name.substr(0, 64), why));
+    };
+    const Stage* stage = FindStage(name);
+    if (stage == nullptr) return bad("does not exist");
+    if (!params.is_object()) return bad("needs an object");
+    for (const auto& [param, value] : params.as_object()) {
+      if (stage->TakesParam(param)) continue;
+      return bad(fmt::format("has no parameter `{}`", param.substr(0, 64)));
     }
+    if (params.as_object().empty()) continue;
+    if (std::find(reached.begin(), reached.end(), name) == reached.end()) {
+      return bad(fmt::format("has no part in a {}", TaskName(request.task)));
+    }
+    // Also where this request goes another way.
+    const Status fits = stage->Check(request);
+    if (FieldOf(fits) == "stage_params") return fits;
   }
   return OkStatus();
+}
+
+Status Pipeline::CheckSampling(const Request& request) const {
+  const std::vector<std::string> reached = StagesOf(request.task);
+  if (request.stage_sampling.is_object()) {
+    for (const auto& [name, params] : request.stage_sampling.as_object()) {
+      const auto bad = [&stage_name = name](std::string_view why) {
+        return InvalidArgument("stage_sampling", fmt::format("stage_sampling: stage `{}` {}",
+                                                             stage_name.substr(0, 64), why));
+      };
+      const Stage* stage = FindStage(name);
+      if (stage == nullptr) return bad("does not exist");
+      if (!stage->samples()) return bad("does not sample");
+      if (std::find(reached.begin(), reached.end(), name) == reached.end()) {
+        return bad(fmt::format("has no part in a {}", TaskName(request.task)));
+      }
+    }
+  }
+  if (!request.sampling.is_object() || request.sampling.as_object().empty()) return OkStatus();
+  const bool sampled = std::any_of(reached.begin(), reached.end(), [this](const std::string& name) {
+    return FindStage(name)->samples();
+  });
+  if (sampled) return OkStatus();
+  const std::string& field = request.sampling.as_object().front().first;
+  return InvalidArgument(field, fmt::format("{}: no stage of this pipeline can honour it", field));
 }
 
 bool Pipeline::translates() const {

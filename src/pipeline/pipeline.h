@@ -19,6 +19,7 @@
 #include "base/cpu_pool.h"
 #include "base/metrics.h"
 #include "base/status.h"
+#include "pipeline/audio_times.h"
 #include "pipeline/config.h"
 #include "pipeline/outcomes.h"
 #include "pipeline/process/process_plan.h"
@@ -71,6 +72,9 @@ class Pipeline {
   // failures are what a stage says of the request.
   StatusOr<std::unique_ptr<Call>> Submit(Request request, std::function<void()> on_ready);
 
+  // What Submit() would say of the request's fields, whatever its text or sound is.
+  Status Check(const Request& request) const;
+
   const PipelineConfig& config() const { return config_; }
   // Names that requests may give a voice: those of the stages, then the aliases.
   std::vector<std::string> Voices() const;
@@ -96,13 +100,20 @@ class Pipeline {
   Pipeline(PipelineConfig config, Registry* registry);
   Status StartProcesses(const StagePrograms& programs, const std::string& file, Registry* registry);
   const Stage* FindStage(std::string_view name) const;
-  // `stage_params` and `stage_sampling` name stages that take them.
+  // Those that some request of this kind reaches.
+  std::vector<std::string> StagesOf(Task task) const;
+  // `stage_params` and `stage_sampling` name stages of such requests that take them, and some stage
+  // samples where `sampling` is told.
   Status CheckStageFields(const Request& request) const;
+  Status CheckStageParams(const Request& request) const;
+  Status CheckSampling(const Request& request) const;
   void Watch();
 
   const PipelineConfig config_;
   bool thinks_ = false;
   Outcomes outcomes_;
+  AudioMetrics speech_audio_;
+  AudioMetrics chat_audio_;
   std::map<std::string, std::unique_ptr<ProcessGroup>, std::less<>> groups_;
   std::vector<std::unique_ptr<StageHost>> hosts_;
   struct Live;

@@ -163,6 +163,26 @@ TEST(Pipeline, SendsPartsThroughStagesInOrder) {
   EXPECT_EQ(listener.parts.size(), 11U);
 }
 
+TEST(Pipeline, CountsTheFirstSoundOfEachSpeech) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: portico.mock, stream_to: b}\n"
+      " - {name: b, factory_path: portico.encode, terminal: true}\n",
+      registry);
+  Listener listener;
+  auto call = pipeline->Submit(Text("hello"), listener.Wake());
+  ASSERT_TRUE(call.ok()) << call.status();
+  ASSERT_TRUE(listener.Collect(**call));
+  std::string metrics;
+  registry.Render(&metrics);
+  for (const char* name : {"first_seconds", "real_time_factor", "underrun_seconds"}) {
+    EXPECT_THAT(metrics,
+                HasSubstr(std::string("portico_audio_") + name + "_count{task=\"speech\"} 1"));
+    EXPECT_THAT(metrics,
+                HasSubstr(std::string("portico_audio_") + name + "_count{task=\"chat\"} 0"));
+  }
+}
+
 TEST(Pipeline, HoldsPartsBackUntilTheirSourceEndsWhereNothingStreams) {
   Registry registry;
   auto pipeline = StartOf(
@@ -300,6 +320,77 @@ TEST(Pipeline, LeavesNothingBehindAfterManyEarlyEnds) {
     if (i % 2 == 0) (*call)->Take();
   }
   EXPECT_TRUE(Eventually([&] { return pipeline->in_flight() == 0; }));
+}
+
+constexpr char kByTask[] =
+    "stages:\n - {name: in, factory_path: portico.pass, route_fn: portico.first_by_task,"
+    " stream_to: [hear, think, say]}\n"
+    " - {name: hear, factory_path: portico.hear, route_fn: portico.by_task,"
+    " stream_to: [think, transcript]}\n"
+    " - {name: transcript, factory_path: portico.pass, terminal: true}\n"
+    " - {name: think, factory_path: portico.mock, route_fn: portico.by_task,"
+    " stream_to: [reply, say]}\n"
+    " - {name: reply, factory_path: portico.pass, terminal: true}\n"
+    " - {name: say, factory_path: %s, stream_to: encode}\n"
+    " - {name: encode, factory_path: portico.encode, terminal: true}\n";
+
+std::unique_ptr<Pipeline> StartByTask(std::string_view voice, Registry& registry) {
+  std::string text = kByTask;
+  text.replace(text.find("%s"), 2, voice);
+  Pipeline::Kinds kinds = NativeStages();
+  // Needs no recognizer to be installed.
+  class Ears final : public Stage {
+   public:
+    bool TakesParam(std::string_view name) const override { return name == "grammar"; }
+    Status Check(const Request& request) const override {
+      const Json* grammar = request.Param("hear", "grammar");
+      if (grammar == nullptr || grammar->is_string()) return OkStatus();
+      return InvalidArgument("stage_params", "a grammar is a text");
+    }
+    std::unique_ptr<StageRun> Start(std::shared_ptr<const Request>,
+                                    std::shared_ptr<StageOutput>) override {
+      return std::make_unique<SilentRun>();
+    }
+  };
+  kinds["portico.hear"] = [](const StageConfig&) -> StatusOr<std::unique_ptr<Stage>> {
+    return std::unique_ptr<Stage>(std::make_unique<Ears>());
+  };
+  auto config = ParsePipelineConfig(text, "p", {});
+  EXPECT_TRUE(config.ok()) << config.status();
+  auto pipeline = Pipeline::Start(*std::move(config), kinds, "p", &registry);
+  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+  return *std::move(pipeline);
+}
+
+TEST(Pipeline, RefusesParametersOfAStageThatNoSuchRequestReaches) {
+  Registry registry;
+  auto pipeline = StartByTask("portico.mock", registry);
+  const auto check = [&](Task task, std::string_view params) {
+    Request request = Text("x");
+    request.task = task;
+    request.stage_params = *Json::Parse(params);
+    return pipeline->Check(request);
+  };
+  const Status refused = check(Task::kSpeech, R"({"hear":{"grammar":"x"}})");
+  EXPECT_EQ(FieldOf(refused), "stage_params");
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("stage `hear` has no part in a speech"));
+  EXPECT_TRUE(check(Task::kSpeech, R"({"say":{"x":1}})").ok());
+  EXPECT_TRUE(check(Task::kSpeech, R"({"hear":{}})").ok());
+  EXPECT_TRUE(check(Task::kTranscription, R"({"hear":{"grammar":"x"}})").ok());
+  EXPECT_EQ(FieldOf(check(Task::kTranscription, R"({"say":{"x":1}})")), "stage_params");
+  // A chat of text alone goes another way, and may be followed by one with sound.
+  EXPECT_TRUE(check(Task::kChat, R"({"hear":{"grammar":"x"}})").ok());
+  EXPECT_EQ(FieldOf(check(Task::kChat, R"({"hear":{"grammar":7}})")), "stage_params");
+}
+
+TEST(Pipeline, RefusesSamplingOfASpeechThatNoStageSamples) {
+  Registry registry;
+  Request request = Text("x");
+  request.sampling = *Json::Parse(R"({"temperature":0.5,"seed":7})");
+  EXPECT_TRUE(StartByTask("portico.mock", registry)->Check(request).ok());
+  Registry other;
+  // Its thinker samples, and speaks no speech.
+  EXPECT_EQ(FieldOf(StartByTask("portico.pass", other)->Check(request)), "temperature");
 }
 
 TEST(Pipeline, TellsWhichFactoryPathIsUnknown) {

@@ -51,6 +51,7 @@ struct Request {
   bool translate = false;    // a transcription in English of what is said in another language
   Json stage_params;         // an object by stage, or null
   Json stage_sampling;       // sampling parameters by stage, checked; or null
+  Json sampling;             // of a speech: those of every stage that samples, checked; or null
   Duration timeout = Duration::zero();  // zero: the pipeline's own
 
   // A stage's own parameter, or null.

@@ -51,12 +51,14 @@ class RequestRun::Output final : public StageOutput {
 };
 
 RequestRun::RequestRun(Request request, double timeout_s, std::function<void()> on_ready,
-                       std::shared_ptr<std::atomic<size_t>> in_flight)
+                       std::shared_ptr<std::atomic<size_t>> in_flight, AudioMetrics* audio)
     : request_(std::make_shared<const Request>(std::move(request))),
       on_ready_(std::move(on_ready)),
       in_flight_(std::move(in_flight)),
       deadline_(start_ + (request_->timeout > Duration::zero() ? request_->timeout
-                                                               : FromSeconds(timeout_s))) {
+                                                               : FromSeconds(timeout_s))),
+      audio_metrics_(audio),
+      audio_(start_) {
   in_flight_->fetch_add(1);
   events_.Begin(*request_);
 }
@@ -148,6 +150,9 @@ bool RequestRun::Emit(size_t node, Part part) {
 Status RequestRun::Arrive(size_t node, size_t source, Part part, bool streams) {
   const size_t bytes = PartBytes(part);
   if (node == kClient) {
+    if (const auto* sound = std::get_if<EncodedPart>(&part)) {
+      audio_.Came(nodes_[source].moved, sound->seconds);
+    }
     answer_bytes_ += bytes;
     answer_.emplace_back(source, std::move(part));
     Notify();
@@ -175,6 +180,7 @@ void RequestRun::SourceEnded(size_t node, size_t source) {
   if (node == kClient) {
     if (--open_terminals_ > 0) return;
     ended_ = true;
+    audio_.Report(true, audio_metrics_);
     events_.Ended(source, true);
     Notify();
     return;
@@ -337,6 +343,7 @@ std::vector<std::unique_ptr<StageRun>> RequestRun::FailLocked(Status status, siz
   ended_ = true;
   aborted_ = true;
   failure_ = std::move(status);
+  audio_.Report(false, audio_metrics_);
   events_.Ended(caller, false);
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
@@ -394,7 +401,10 @@ void RequestRun::CheckTime(TimePoint now) {
   }
   // A client that takes its time to listen is no fault of a stage.
   const bool listens = answer_bytes_ < kQueueBytes;
-  if (!listens) deadline_ += std::chrono::milliseconds(20);
+  if (!listens) {
+    deadline_ += std::chrono::milliseconds(20);
+    audio_.Paused(std::chrono::milliseconds(20));
+  }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
     if (node.ended || node.run == nullptr) continue;

@@ -15,6 +15,7 @@
 #include "base/cpu_pool.h"
 #include "base/metrics.h"
 #include "base/mutex.h"
+#include "pipeline/audio_times.h"
 #include "pipeline/config.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/request.h"
@@ -69,9 +70,9 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   // makes may exceed it.
   static constexpr size_t kQueueBytes = 256 << 10;
 
-  // `in_flight` is one less when this is gone.
+  // `in_flight` is one less when this is gone. `audio` outlives this.
   RequestRun(Request request, double timeout_s, std::function<void()> on_ready,
-             std::shared_ptr<std::atomic<size_t>> in_flight);
+             std::shared_ptr<std::atomic<size_t>> in_flight, AudioMetrics* audio);
   ~RequestRun();
 
   // Makes the nodes for the hosts that this request reaches from the entry.
@@ -150,6 +151,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   mutable Mutex mutex_;
   RunEvents events_ ABSL_GUARDED_BY(mutex_);
   TimePoint deadline_ ABSL_GUARDED_BY(mutex_);
+  AudioMetrics* const audio_metrics_;
+  AudioTimes audio_ ABSL_GUARDED_BY(mutex_);
   // In order from the entry. Which there are, and how they are connected, is fixed after Build().
   std::vector<Node> nodes_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::pair<size_t, Part>> answer_ ABSL_GUARDED_BY(mutex_);  // with its source's node

@@ -16,15 +16,9 @@ namespace {
 
 constexpr int kAdminShard = 1 << 16;  // its index; those of the server begin at 0
 
-WorkerRegistry::PolicyMaker PolicyMakerOf(const PolicyChoice& choice, Registry& registry) {
-  return [choice, &registry](Role role, const std::string& model) -> std::shared_ptr<Policy> {
-    // Its name has been checked.
-    std::shared_ptr<Policy> policy = *MakePolicy(choice.of(role), choice.options);
-    policy->AddMetrics(
-        registry, role == Role::kRegular
-                      ? model
-                      : fmt::format("{}{}{}", RoleName(role), model.empty() ? "" : ":", model));
-    return policy;
+WorkerRegistry::PolicyMaker PolicyMakerOf(const PolicyChoice& choice) {
+  return [choice](Role role, const std::string&) -> std::shared_ptr<Policy> {
+    return *MakePolicy(choice.of(role), choice.options);  // its name has been checked
   };
 }
 
@@ -55,8 +49,9 @@ Gateway::Gateway(GatewayOptions options, Registry& registry)
     : options_(std::move(options)),
       policy_(options_.policy),
       metrics_(registry, options_.duration_buckets),
-      workers_(PolicyMakerOf(policy_, registry)),
+      workers_(PolicyMakerOf(policy_)),
       admission_(options_.admission),
+      places_(options_.admission.queue),
       worker_max_requests_(options_.worker_max_requests),
       admin_(kAdminShard) {
   workers_.SetAliases(options_.aliases);
@@ -71,7 +66,7 @@ StatusOr<std::unique_ptr<Gateway>> Gateway::Make(GatewayOptions options, Registr
   PORTICO_ASSIGN_OR_RETURN(
       gateway->tls_,
       net::TlsClientContext::Load(
-          {.ca_file = is.ca_file,
+          {.ca_files = is.ca_files,
            .certificate = is.client_certificate,
            .key = is.client_key,
            .protocol = is.upstream_http2 ? net::TlsProtocol::kHttp2 : net::TlsProtocol::kHttp1}));
@@ -107,6 +102,7 @@ void Gateway::StartWatching() {
     };
     events.on_tick = [this] {
       admission_.Tick();
+      LookAtPlaces();
       follower_->Keep(*workers_.set(), workers_.version(), workers_.WantsKvEvents());
     };
     follower_ = std::make_unique<KvFollower>(
@@ -121,7 +117,7 @@ void Gateway::StartWatching() {
   });
 }
 
-StatusOr<WorkerPtr> Gateway::AddWorker(WorkerSpec spec) {
+Status Gateway::CheckRole(const WorkerSpec& spec) const {
   if ((spec.role == Role::kRegular) == options_.pairs) {
     return Error(StatusCode::kInvalidArgument,
                  options_.pairs ? "this gateway takes prefill and decode workers only"
@@ -134,11 +130,20 @@ StatusOr<WorkerPtr> Gateway::AddWorker(WorkerSpec spec) {
         fmt::format("worker `{}`: prefill and decode workers must be http or https", spec.url),
         "url");
   }
-  PORTICO_ASSIGN_OR_RETURN(WorkerPtr worker, workers_.Add(std::move(spec), options_.breaker));
-  LogInfo("worker {} {} added", worker->id(), worker->url());
-  admin_.Post([this, number = worker->number()] {
+  return OkStatus();
+}
+
+void Gateway::NoteAdded(const Worker& worker) {
+  LogInfo("worker {} {} added", worker.id(), worker.url());
+  admin_.Post([this, number = worker.number()] {
     if (monitor_ != nullptr) monitor_->ProbeNow(number);
   });
+}
+
+StatusOr<WorkerPtr> Gateway::AddWorker(WorkerSpec spec) {
+  PORTICO_RETURN_IF_ERROR(CheckRole(spec));
+  PORTICO_ASSIGN_OR_RETURN(WorkerPtr worker, workers_.Add(std::move(spec), options_.breaker));
+  NoteAdded(*worker);
   return worker;
 }
 
@@ -159,31 +164,39 @@ bool Gateway::RemoveWorker(std::string_view id_or_url) {
 }
 
 std::pair<int, int> Gateway::ReplaceWorkers(const std::vector<WorkerSpec>& wanted, Source source) {
-  int added = 0;
-  int removed = 0;
   const WorkerSetPtr set = workers_.set();
+  std::vector<WorkerPtr> gone;
   for (const WorkerPtr& worker : set->workers()) {
     if (worker->spec().source != source) continue;
     const bool stays = std::any_of(wanted.begin(), wanted.end(), [&](const WorkerSpec& spec) {
       return Same(spec, worker->spec());
     });
-    if (!stays && RemoveWorker(worker->id())) ++removed;
+    if (!stays) gone.push_back(worker);
   }
-  for (WorkerSpec spec : wanted) {
+  const auto refuse = [](const Status& why) {
+    LogWarning("a worker is not added: {}", MessageOf(why));
+  };
+  std::vector<WorkerSpec> fresh;
+  for (const WorkerSpec& spec : wanted) {
     const bool there =
         std::any_of(set->workers().begin(), set->workers().end(), [&](const WorkerPtr& worker) {
           return worker->spec().source == source && Same(spec, worker->spec());
         });
     if (there) continue;
-    spec.source = source;
-    const auto made = AddWorker(spec);
-    if (made.ok()) {
-      ++added;
-    } else {
-      LogWarning("worker {} is not added: {}", spec.url, MessageOf(made.status()));
+    if (const Status role = CheckRole(spec); !role.ok()) {
+      refuse(role);
+      continue;
     }
+    fresh.push_back(spec);
+    fresh.back().source = source;
   }
-  return {added, removed};
+  const auto replaced = workers_.Replace(gone, std::move(fresh), options_.breaker);
+  for (const WorkerPtr& worker : replaced.removed) {
+    LogInfo("worker {} {} removed", worker->id(), worker->url());
+  }
+  for (const WorkerPtr& worker : replaced.added) NoteAdded(*worker);
+  for (const Status& why : replaced.refused) refuse(why);
+  return {static_cast<int>(replaced.added.size()), static_cast<int>(replaced.removed.size())};
 }
 
 void Gateway::SplitRanks(const Worker& worker, int size) {
@@ -205,13 +218,15 @@ void Gateway::SplitRanks(const Worker& worker, int size) {
 bool Gateway::ReplacePolicy(const PolicyChoice& policy) {
   if (policy == policy_) return false;
   policy_ = policy;
-  workers_.ReplacePolicies(PolicyMakerOf(policy_, metrics_.registry));
+  workers_.ReplacePolicies(PolicyMakerOf(policy_));
   return true;
 }
 
 bool Gateway::ReplaceLimits(const AdmissionLimits& admission, int64_t worker_max_requests) {
-  const bool changed = admission_.Configure(admission);
-  return worker_max_requests_.exchange(worker_max_requests) != worker_max_requests || changed;
+  bool changed = admission_.Configure(admission);
+  changed |= places_.Configure(admission.queue);
+  changed |= worker_max_requests_.exchange(worker_max_requests) != worker_max_requests;
+  return changed;
 }
 
 bool Gateway::Speaks(const Worker& worker) const {
@@ -221,26 +236,51 @@ bool Gateway::Speaks(const Worker& worker) const {
   return protocol == Protocol::kHttp || (protocol == Protocol::kGrpc && tokens_ != nullptr);
 }
 
-bool Gateway::Available(Worker& worker, TimePoint now) const {
+bool Gateway::Usable(Worker& worker, TimePoint now) const {
+  return !worker.draining() && worker.health() == Health::kHealthy && Speaks(worker) &&
+         worker.breaker().Allows(now);
+}
+
+bool Gateway::HasPlace(const Worker& worker) const {
   const int64_t own = worker.spec().max_requests;
   const int64_t limit = own > 0 ? own : worker_max_requests_.load(std::memory_order_relaxed);
-  return !worker.draining() && worker.health() == Health::kHealthy && Speaks(worker) &&
-         worker.breaker().Allows(now) && (limit == 0 || worker.requests() < limit);
+  return limit == 0 || worker.requests() < limit;
+}
+
+bool Gateway::NeedNotWait(const WorkerGroup& group) {
+  const TimePoint now = Clock::now();
+  bool busy = false;
+  for (Worker* worker : group.workers) {
+    if (!Usable(*worker, now)) continue;
+    if (HasPlace(*worker)) return true;
+    busy = true;
+  }
+  return !busy;
+}
+
+void Gateway::LookAtPlaces() {
+  if (places_.waiting() == 0) return;
+  const WorkerSetPtr newest = workers_.set();
+  places_.Tick([&](const WorkerSet& set, const WorkerGroup& group) {
+    return &set != newest.get() || NeedNotWait(group);
+  });
 }
 
 StatusOr<Pick> Gateway::Choose(const WorkerGroup& group, const RoutingKey& key,
                                const Tried& tried) {
   const TimePoint now = Clock::now();
   absl::InlinedVector<Worker*, 64> candidates;
+  bool busy = false;
   for (Worker* worker : group.workers) {
     if (std::find(tried.begin(), tried.end(), worker->number()) != tried.end()) continue;
-    if (Available(*worker, now)) candidates.push_back(worker);
+    if (!Usable(*worker, now)) continue;
+    HasPlace(*worker) ? candidates.push_back(worker) : void(busy = true);
   }
-  if (candidates.empty()) {
+  if (candidates.empty() && !busy) {
     // A worker that has not been probed yet is better than none.
     for (Worker* worker : group.workers) {
       if (worker->health() == Health::kUnknown && !worker->draining() &&
-          worker->protocol() == Protocol::kHttp && Speaks(*worker) &&
+          worker->protocol() == Protocol::kHttp && Speaks(*worker) && HasPlace(*worker) &&
           std::find(tried.begin(), tried.end(), worker->number()) == tried.end()) {
         candidates.push_back(worker);
       }
@@ -250,11 +290,13 @@ StatusOr<Pick> Gateway::Choose(const WorkerGroup& group, const RoutingKey& key,
     const Choice choice = group.policy->Choose({candidates.data(), candidates.size()}, key);
     Worker* worker = candidates[std::min(choice.index, candidates.size() - 1)];
     if (worker->breaker().Begin(now)) {
+      group.policy->Count(choice, key);
       return Pick{.worker = worker, .group = &group, .reason = choice.reason};
     }
     candidates.erase(std::find(candidates.begin(), candidates.end(), worker));
   }
-  return Error(StatusCode::kUnavailable, WhyNone(group.workers), "", "no_available_workers");
+  return Error(busy ? StatusCode::kResourceExhausted : StatusCode::kUnavailable,
+               WhyNone(group.workers), "", "no_available_workers");
 }
 
 std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
@@ -291,13 +333,21 @@ std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
 }
 
 void Gateway::NoteLost(Worker& worker) {
-  if (!worker.SetHealth(Health::kUnhealthy)) return;
-  metrics_.health_changes.Add();
-  LogWarning("worker {} {} is out: a connection to it failed or was lost", worker.id(),
-             worker.url());
-  admin_.Post([this, number = worker.number()] {
-    if (monitor_ != nullptr) monitor_->ProbeNow(number);
-  });
+  const auto note = [this](Worker& lost) {
+    if (!lost.SetHealth(Health::kUnhealthy)) return;
+    metrics_.health_changes.Add();
+    LogWarning("worker {} {} is out: a connection to it failed or was lost", lost.id(), lost.url());
+    admin_.Post([this, number = lost.number()] {
+      if (monitor_ != nullptr) monitor_->ProbeNow(number);
+    });
+  };
+  note(worker);
+  if (worker.spec().dp_rank < 0) return;
+  // A request must not spend its attempts on the other ranks of a server that is gone.
+  const WorkerSetPtr set = workers_.set();
+  for (const WorkerPtr& other : set->workers()) {
+    if (SameServer(other->spec(), worker.spec())) note(*other);
+  }
 }
 
 KvWish Gateway::NoteKvEvents(Worker& worker, const KvEventBatch* batch, bool reset) {
@@ -323,7 +373,7 @@ Status Gateway::Ready() {
 Status Gateway::ReadyFor(Role role, const WorkerSet& set) {
   const TimePoint now = Clock::now();
   for (Worker* worker : set.all(role).workers) {
-    if (Available(*worker, now)) return OkStatus();
+    if (Usable(*worker, now)) return OkStatus();
   }
   const std::string why = WhyNone(set.all(role).workers);
   return Error(StatusCode::kUnavailable,

@@ -21,6 +21,7 @@
 #include "router/fleet/worker_set.h"
 #include "router/gateway_metrics.h"
 #include "router/gateway_options.h"
+#include "router/place_queue.h"
 #include "router/retry.h"
 
 namespace portico::router {
@@ -50,6 +51,10 @@ class Gateway {
   WorkerRegistry& workers() { return workers_; }
   GatewayMetrics& metrics() { return metrics_; }
   AdmissionQueue& admission() { return admission_; }
+  // Requests that wait for a worker below its limit.
+  PlaceQueue& places() { return places_; }
+  // Requests that wait in either queue.
+  int64_t queued() const { return admission_.waiting() + places_.waiting(); }
   RetryBudget& budget() { return budget_; }
   net::Shard& admin() { return admin_; }
   const net::TlsClientContext* tls() const { return tls_.get(); }
@@ -62,9 +67,9 @@ class Gateway {
   StatusOr<WorkerPtr> AddWorker(WorkerSpec spec);
   // By id, or by URL: then with all its ranks.
   bool RemoveWorker(std::string_view id_or_url);
-  // Adds and removes workers that `source` has named until there are those of `wanted`: how many
-  // were added and removed. Those that stay keep their state; one of which something that is
-  // configured differs is a new one.
+  // Adds and removes workers that `source` has named so that there are those of `wanted`, in one
+  // step: how many were added and removed. Those that stay keep their state; one of which something
+  // that is configured differs is a new one.
   std::pair<int, int> ReplaceWorkers(const std::vector<WorkerSpec>& wanted,
                                      Source source = Source::kConfig);
   // The worker's server has `size` data-parallel ranks: makes a worker of each. Any thread.
@@ -72,11 +77,13 @@ class Gateway {
   // False if the policies are the same. Their names have been checked.
   bool ReplacePolicy(const PolicyChoice& policy);
 
-  // The worker for a request. UNAVAILABLE with the reason if there is none at the moment. The
-  // worker's breaker has let the request in.
+  // The worker for a request. The worker's breaker has let the request in. Without one:
+  // RESOURCE_EXHAUSTED if a worker that has not been tried could take it but for its limit, else
+  // UNAVAILABLE with the reason.
   StatusOr<Pick> Choose(const WorkerGroup& group, const RoutingKey& key, const Tried& tried);
 
-  // A connection to the worker failed or was lost: it is out until a probe is answered.
+  // A connection to the worker failed or was lost: it is out until a probe is answered, and so are
+  // the other ranks of its server.
   void NoteLost(Worker& worker);
   // Events of a worker's cache, or null. Any thread.
   KvWish NoteKvEvents(Worker& worker, const KvEventBatch* batch, bool reset);
@@ -85,7 +92,8 @@ class Gateway {
   // What may change while requests run; false if nothing did.
   bool ReplaceLimits(const AdmissionLimits& admission, int64_t worker_max_requests);
 
-  // Whether any worker (of each role that is needed) can take a request; else why not.
+  // Whether any worker (of each role that is needed) can take a request, at once or when it has a
+  // place; else why not.
   Status Ready();
 
   // Before the shards start: those whose calls are moved from a stalled worker.
@@ -97,17 +105,27 @@ class Gateway {
 
  private:
   Gateway(GatewayOptions options, Registry& registry);
-  bool Available(Worker& worker, TimePoint now) const;
+  // Whether it can take a request, but for its limit.
+  bool Usable(Worker& worker, TimePoint now) const;
+  // It has less requests than its limit.
+  bool HasPlace(const Worker& worker) const;
+  // Whether a request of the group need not wait for a place on one of its workers (any more).
+  bool NeedNotWait(const WorkerGroup& group);
+  void LookAtPlaces();
   // By what its protocol needs; one that is not known yet cannot be used.
   bool Speaks(const Worker& worker) const;
   Status ReadyFor(Role role, const WorkerSet& set);
   std::string WhyNone(const std::vector<Worker*>& workers) const;
+  // INVALID_ARGUMENT for a worker that this gateway cannot use.
+  Status CheckRole(const WorkerSpec& spec) const;
+  void NoteAdded(const Worker& worker);
 
   const GatewayOptions options_;
   PolicyChoice policy_;  // the one in use; the main thread's
   GatewayMetrics metrics_;
   WorkerRegistry workers_;
   AdmissionQueue admission_;
+  PlaceQueue places_;
   std::atomic<int64_t> worker_max_requests_;
   RetryBudget budget_;
   std::unique_ptr<net::TlsClientContext> tls_;

@@ -71,13 +71,15 @@ struct GatewayOptions {
   KvAddress kv_events;          // of HTTP workers that name none; empty: what they say themselves
   AdmissionLimits admission;    // of the gateway
   Duration queue_timeout = std::chrono::seconds(60);
+  // An event stream that is silent for so long gets a comment; zero: never.
+  Duration sse_keep_alive = std::chrono::seconds(15);
   int64_t worker_max_requests = 0;  // of each worker that names none; 0: no limit
   bool strict_models = false;       // a model that no worker names is refused
   bool show_workers = false;        // x-portico-worker in answers
   bool access_log = false;
-  Duration hedge_after{};  // a slow request goes to a second worker; zero: never
-  std::string api_key;     // sent to workers that have none of their own
-  std::string ca_file;     // of workers with https
+  Duration hedge_after{};             // a slow request goes to a second worker; zero: never
+  std::string api_key;                // sent to workers that have none of their own
+  std::vector<std::string> ca_files;  // of workers with TLS; none: the system's
   std::string client_certificate;
   std::string client_key;
   std::vector<double> duration_buckets;  // of histograms, seconds, rising; empty: the usual ones

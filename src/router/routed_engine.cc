@@ -379,6 +379,7 @@ EngineLoad RoutedEngine::load() const {
     sum.generated_tokens += load.generated_tokens;
     sum.retractions += load.retractions;
     sum.steps += load.steps;
+    sum.bad_frames += load.bad_frames;
     sum.paused |= load.paused;
     sum.healthy |= load.healthy;
   }

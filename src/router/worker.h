@@ -55,6 +55,10 @@ struct WorkerSpec {
 
 // The URL without the rank that "http://host:port@rank" names.
 std::string_view ServerUrl(const WorkerSpec& spec);
+// Whether they are ranks of one server.
+inline bool SameServer(const WorkerSpec& a, const WorkerSpec& b) {
+  return a.dp_rank >= 0 && b.dp_rank >= 0 && ServerUrl(a) == ServerUrl(b);
+}
 
 // Reads a worker's URL into the spec's first fields. INVALID_ARGUMENT with a sentence that names
 // the URL.

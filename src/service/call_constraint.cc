@@ -34,6 +34,7 @@ std::string StrictField(const ChatRequest& request) {
 
 struct Wish {
   std::string field;
+  std::string strict_field;
   bool must_call = false;
   bool one_call = false;
 };
@@ -44,14 +45,23 @@ Wish WishOf(const ChatRequest& request) {
   const ToolChoice& choice = request.tool_choice;
   wish.must_call = choice.mode == Mode::kRequired;
   wish.one_call = !request.parallel_tool_calls || !choice.name.empty();
+  wish.strict_field = StrictField(request);
   if (wish.must_call) {
     wish.field = "tool_choice";
   } else if (wish.one_call) {
     wish.field = "parallel_tool_calls";
   } else {
-    wish.field = StrictField(request);
+    wish.field = wish.strict_field;
   }
   return wish;
+}
+
+bool AllowsObjects(const Json& schema) {
+  const Json* const type = schema.Find("type");
+  if (type == nullptr) return true;
+  if (!type->is_array()) return *type == Json("object");
+  const JsonArray& types = type->as_array();
+  return std::find(types.begin(), types.end(), Json("object")) != types.end();
 }
 
 class CallFormat {
@@ -62,7 +72,7 @@ class CallFormat {
     for (const Json& tool : tools.as_array()) calls_.push_back(Call(tool));
   }
 
-  // The name, in quotes, of a strict tool whose schema the form cannot express; empty: there is none.
+  // Why the schema of a strict tool cannot be enforced; empty: they all can.
   const std::string& unwritable() const { return unwritable_; }
 
   // One call or several, with nothing else.
@@ -115,7 +125,11 @@ class CallFormat {
     Json schema = Json(JsonObject{});
     const Json* parameters = function.Find("parameters");
     if (parameters != nullptr && parameters->is_object()) schema = *parameters;
-    if (schema.Find("type") == nullptr) schema.Set("type", Json("object"));
+    // Nothing but an object is a call's arguments, whatever else the schema allows.
+    if (strict && !AllowsObjects(schema)) {
+      unwritable_ = fmt::format("the parameters of {} are not of the type object", quoted_name);
+    }
+    schema.Set("type", Json("object"));
     // Other properties than those that a tool declares would help nobody, and objects that take any compile slowly.
     const auto part = [&](Json of, std::string_view style) {
       return TagObject("json_schema",
@@ -130,7 +144,10 @@ class CallFormat {
       const auto value = [&](Json of) { return part(std::move(of), "json"); };
       std::optional<Json> arguments = PythonArguments(schema, value);
       if (!arguments) {
-        if (strict) unwritable_ = quoted_name;
+        if (strict) {
+          unwritable_ =
+              fmt::format("the parameters of {} cannot be keyword arguments", quoted_name);
+        }
         arguments = AnyPythonArguments(value);
       }
       if (!arguments->is_null()) parts.arguments.push_back(*std::move(arguments));
@@ -224,7 +241,11 @@ StatusOr<Json> HarmonyTag(const ServingModel& model, const Json& tools, const Wi
   form.json_name = false;
   form.before_name = form.begins = "<|channel|>commentary to=functions.";
   form.after_name = " <|constrain|>json<|message|>";
-  if (tools.is_array()) ways.push_back(CallFormat(model, form, tools).Only(true));
+  if (tools.is_array()) {
+    const CallFormat calls(model, form, tools);
+    if (!calls.unwritable().empty()) return CannotEnforce(wish.strict_field, calls.unwritable());
+    ways.push_back(calls.Only(true));
+  }
   const Json analysis = message("<|channel|>analysis<|message|>", any, "<|end|><|start|>assistant");
   const Json preamble =
       message("<|channel|>commentary<|message|>", any, "<|end|><|start|>assistant");
@@ -268,11 +289,7 @@ StatusOr<Json> CallTag(const ServingModel& model, const ChatRequest& request,
     }
   }
   const CallFormat calls(model, *form, tools);
-  if (!calls.unwritable().empty()) {
-    return CannotEnforce(
-        StrictField(request),
-        fmt::format("the parameters of {} cannot be keyword arguments", calls.unwritable()));
-  }
+  if (!calls.unwritable().empty()) return CannotEnforce(wish.strict_field, calls.unwritable());
   if (wish.must_call) return calls.Only(wish.one_call);
   if (answer == nullptr) return calls.Within(wish.one_call);
   PORTICO_ASSIGN_OR_RETURN(Json format, TagOfConstraint(*answer));

@@ -194,6 +194,23 @@ TEST_F(CallConstraintTest, AStrictSchemaThatKeywordArgumentsCannotExpressIsRefus
   }
 }
 
+// A required call of such a tool was a text that looked like one.
+TEST_F(CallConstraintTest, ArgumentsAreObjectsWhateverTypeTheParametersHave) {
+  for (const char* type : {R"("string")", R"(["string","null"])", R"("dict")", "null"}) {
+    const std::string tool = fmt::format(
+        R"([{{"type":"function","function":{{"name":"f","parameters":{{"type":{},"minimum":1}},"strict":)",
+        type);
+    EXPECT_EQ(TextOf(Ask(Mode::kAuto, (tool + "true}}]").c_str())), "tools[0].function.strict");
+    const std::string text = TextOf(Ask(Mode::kRequired, (tool + "false}}]").c_str()));
+    EXPECT_NE(text.find(R"("json_schema":{"type":"object","minimum":1})"), std::string::npos)
+        << text;
+  }
+  const char* nullable =
+      R"([{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":["object","null"]}}}])";
+  EXPECT_NE(TextOf(Ask(Mode::kAuto, nullable)).find(R"("json_schema":{"type":"object"})"),
+            std::string::npos);
+}
+
 TEST_F(CallConstraintTest, AnAnswerOfAFormOrCallsIsAChoice) {
   const std::string text = TextOf(Ask(Mode::kAuto), Schema());
   EXPECT_NE(text.find(R"("type":"or","elements":[{"type":"json_schema")"), std::string::npos)

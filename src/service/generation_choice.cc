@@ -132,7 +132,11 @@ bool Generation::Choice::DecodeParsed(TokenId token, bool ends_stream, TextDelta
   } else {
     scratch_.clear();
     decoder_.Push(token, &scratch_);
-    parsed_->Feed(scratch_, out);
+    if (parsed_->marked_by_tokens()) {
+      parsed_->FeedToken(token, scratch_, owner_.model_.tokenizer->IdToToken(token), out);
+    } else {
+      parsed_->Feed(scratch_, out);
+    }
   }
   if (parsed_->in_reasoning() && usage.reasoning_tokens >= 0) ++usage.reasoning_tokens;
   return stopped;

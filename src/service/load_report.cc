@@ -21,12 +21,12 @@ double UnixTime() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-Json MemoryOf(const EngineInfo& info) {
+Json MemoryOf(const EngineInfo& info, int64_t max_total_tokens) {
   return JsonObject{
       {"weight_gb", Gigabytes(info.weight_bytes)},
-      {"kv_cache_gb", Gigabytes(info.kv_bytes_per_cell * info.max_total_tokens)},
+      {"kv_cache_gb", Gigabytes(info.kv_bytes_per_cell * max_total_tokens)},
       {"graph_gb", 0.0},
-      {"token_capacity", info.max_total_tokens},
+      {"token_capacity", max_total_tokens},
   };
 }
 
@@ -39,33 +39,30 @@ Json QueuesOf(const EngineLoad& load) {
   };
 }
 
-Json ReportOf(const ServingModel& model, int64_t rank, LoadMeter& meter, const LoadParts& parts) {
-  const EngineLoad load = model.engine->load();
-  const EngineInfo& info = model.engine->info();
-  const auto running = static_cast<double>(load.running);
+Json ReportOf(const RankReport& from, const LoadParts& parts) {
+  const EngineLoad& load = from.load;
+  const EngineInfo& info = from.model->engine->info();
   Json report = JsonObject{
       {"timestamp", UnixTime()},
-      {"dp_rank", rank},
-      {"model", model.id},
+      {"dp_rank", from.rank},
+      {"model", from.model->id},
       {"num_running_reqs", load.running},
       {"num_waiting_reqs", load.waiting},
       {"num_total_reqs", load.running + load.waiting},
       {"num_used_tokens", load.kv_cells_used},
       {"num_total_tokens", load.kv_cells_used + load.kv_cells_cached},
-      {"max_total_num_tokens", info.max_total_tokens},
-      {"max_running_requests", static_cast<int64_t>(info.max_running_requests)},
+      {"max_total_num_tokens", from.max_total_tokens},
+      {"max_running_requests", static_cast<int64_t>(from.max_running_requests)},
       {"token_usage",
-       Ratio(static_cast<double>(load.kv_cells_used), static_cast<double>(info.max_total_tokens))},
-      {"gen_throughput",
-       meter.TokensPerSecond(model.engine.get(), load.generated_tokens, Clock::now())},
-      {"cache_hit_rate",
-       Ratio(static_cast<double>(load.cached_tokens), static_cast<double>(load.prompt_tokens))},
-      {"utilization", Ratio(running, info.max_running_requests)},
+       Ratio(static_cast<double>(load.kv_cells_used), static_cast<double>(from.max_total_tokens))},
+      {"gen_throughput", from.tokens_per_second},
+      {"cache_hit_rate", from.cache_hit_rate},
+      {"utilization", Ratio(static_cast<double>(load.running), from.max_running_requests)},
       {"num_retractions", static_cast<int64_t>(load.retractions)},
       {"is_pause", load.paused},
       {"healthy", load.healthy},
   };
-  if (parts.memory) report.Set("memory", MemoryOf(info));
+  if (parts.memory) report.Set("memory", MemoryOf(info, from.max_total_tokens));
   if (parts.queues) report.Set("queues", QueuesOf(load));
   return report;
 }
@@ -96,9 +93,11 @@ Json SumsOf(const JsonArray& reports) {
 
 }  // namespace
 
-double LoadMeter::TokensPerSecond(const Engine* engine, uint64_t generated, TimePoint now) {
+double LoadMeter::TokensPerSecond(const Engine* engine, size_t rank, uint64_t generated,
+                                  TimePoint now) {
   const MutexLock lock(&mutex_);
-  const auto [it, first] = readings_.try_emplace(engine, Reading{now, generated, 0});
+  const auto [it, first] =
+      readings_.try_emplace(std::pair(engine, rank), Reading{now, generated, 0});
   Reading& last = it->second;
   const double passed = Seconds(now - last.at);
   if (!first && passed >= 1) {
@@ -130,13 +129,45 @@ StatusOr<LoadParts> LoadParts::Parse(std::string_view include) {
   return parts;
 }
 
+std::vector<RankReport> RankReports(const ModelRegistry& models, LoadMeter& meter,
+                                    std::optional<int64_t> rank) {
+  std::vector<RankReport> reports;
+  int64_t at = 0;
+  for (const ServingModel* model : models.models()) {
+    const EngineInfo& info = model->engine->info();
+    std::vector<EngineLoad> loads = model->engine->rank_loads();
+    if (loads.size() <= 1) loads = {model->engine->load()};  // with what is known of the whole only
+    const auto ranks = static_cast<int64_t>(loads.size());
+    for (size_t i = 0; i < loads.size(); ++i, ++at) {
+      if (rank && *rank != at) continue;
+      const EngineLoad& load = loads[i];
+      RankReport report;
+      report.model = model;
+      report.rank = at;
+      report.max_total_tokens = ranks > 1 && load.kv_cells_total > 0
+                                    ? load.kv_cells_total
+                                    : info.max_total_tokens / ranks;
+      report.max_running_requests = static_cast<int32_t>(info.max_running_requests / ranks);
+      report.tokens_per_second =
+          load.tokens_per_second >= 0
+              ? load.tokens_per_second
+              : meter.TokensPerSecond(model->engine.get(), i, load.generated_tokens, Clock::now());
+      report.cache_hit_rate = load.cache_hit_rate >= 0
+                                  ? load.cache_hit_rate
+                                  : Ratio(static_cast<double>(load.cached_tokens),
+                                          static_cast<double>(load.prompt_tokens));
+      report.load = load;
+      reports.push_back(std::move(report));
+    }
+  }
+  return reports;
+}
+
 JsonArray LoadReports(const ModelRegistry& models, LoadMeter& meter, std::optional<int64_t> rank,
                       const LoadParts& parts) {
   JsonArray reports;
-  int64_t at = 0;
-  for (const ServingModel* model : models.models()) {
-    if (!rank || *rank == at) reports.push_back(ReportOf(*model, at, meter, parts));
-    ++at;
+  for (const RankReport& report : RankReports(models, meter, rank)) {
+    reports.push_back(ReportOf(report, parts));
   }
   return reports;
 }

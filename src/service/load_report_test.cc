@@ -57,6 +57,56 @@ TEST_F(LoadReportTest, ARankCanBeChosenAndAnUnknownOneGivesNothing) {
   EXPECT_TRUE(Reports(-1).empty());
 }
 
+// Two ranks, the first of which measures its rates.
+class TwoRanks final : public Engine {
+ public:
+  TwoRanks() {
+    info_.max_total_tokens = 300;
+    info_.max_running_requests = 8;
+  }
+  const EngineInfo& info() const override { return info_; }
+  Status Submit(GenerateRequest, TokenSink*) override {
+    return Error(StatusCode::kUnavailable, "it only carries");
+  }
+  void Abort(StreamId, ShardIndex) override {}
+  EngineLoad load() const override { return {.running = 3}; }
+  std::vector<EngineLoad> rank_loads() const override {
+    return {{.running = 1,
+             .kv_cells_used = 50,
+             .kv_cells_total = 100,
+             .tokens_per_second = 7,
+             .cache_hit_rate = 0.5},
+            {.running = 2, .prompt_tokens = 8, .cached_tokens = 2}};
+  }
+  void Stop() override {}
+
+ private:
+  EngineInfo info_;
+};
+
+TEST_F(LoadReportTest, EveryDataParallelRankOfAModelHasItsOwnReport) {
+  // All ranks of an engine were shown as one, whose number was the model's.
+  auto model = std::make_unique<ServingModel>();
+  model->id = "parallel";
+  model->engine = std::make_unique<TwoRanks>();
+  models_.Add(std::move(model));
+  models_.Publish();
+  const JsonArray all = Reports();
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_EQ(all[2].GetInt("dp_rank", -1), 2);
+  EXPECT_EQ(all[2].GetString("model"), "parallel");
+  EXPECT_EQ(all[2].GetInt("num_running_reqs", -1), 1);
+  EXPECT_EQ(all[2].GetDouble("token_usage", -1), 0.5);
+  EXPECT_EQ(all[2].GetDouble("gen_throughput", -1), 7);
+  EXPECT_EQ(all[2].GetDouble("cache_hit_rate", -1), 0.5);
+  EXPECT_EQ(all[2].GetInt("max_running_requests", -1), 4);
+  EXPECT_EQ(all[3].GetInt("num_running_reqs", -1), 2);
+  EXPECT_EQ(all[3].GetInt("max_total_num_tokens", -1), 150);
+  EXPECT_EQ(all[3].GetDouble("cache_hit_rate", -1), 0.25);
+  ASSERT_EQ(Reports(3).size(), 1u);
+  EXPECT_EQ(LoadsBody(all).Find("aggregate")->GetInt("total_running_reqs", -1), 3);
+}
+
 TEST_F(LoadReportTest, PartsAreLeftOutUnlessTheyAreIncluded) {
   models_.Publish();
   const auto parts = LoadParts::Parse("core,queues");
@@ -91,10 +141,10 @@ TEST_F(LoadReportTest, TheBodySumsTheRanksUp) {
 TEST(LoadMeterTest, TheRateIsTheMeanSinceTheReadingBefore) {
   LoadMeter meter;
   const TimePoint start = Clock::now();
-  EXPECT_EQ(meter.TokensPerSecond(nullptr, 100, start), 0);
-  EXPECT_EQ(meter.TokensPerSecond(nullptr, 150, start + milliseconds(500)), 0);
-  EXPECT_EQ(meter.TokensPerSecond(nullptr, 300, start + milliseconds(2000)), 100);
-  EXPECT_EQ(meter.TokensPerSecond(nullptr, 999, start + milliseconds(2100)), 100);
+  EXPECT_EQ(meter.TokensPerSecond(nullptr, 0, 100, start), 0);
+  EXPECT_EQ(meter.TokensPerSecond(nullptr, 0, 150, start + milliseconds(500)), 0);
+  EXPECT_EQ(meter.TokensPerSecond(nullptr, 0, 300, start + milliseconds(2000)), 100);
+  EXPECT_EQ(meter.TokensPerSecond(nullptr, 0, 999, start + milliseconds(2100)), 100);
 }
 
 }  // namespace

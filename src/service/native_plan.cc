@@ -117,11 +117,14 @@ Status CheckCost(const ServingModel& model, const NativeGenerateRequest& request
     answer.choices = n;
     answer.prompt_bytes = PromptCost(request.prompts[i]);
     answer.streams = request.stream;
+    answer.echoes = request.return_prompt_token_ids;
     if (request.return_logprob.Of(i, false)) {
       const std::vector<std::vector<TokenId>>& asked = request.token_ids_logprob.values;
-      const size_t ids =
-          asked.empty() ? 0 : asked[request.token_ids_logprob.is_list ? i : 0].size();
-      answer.logprobs = 1 + request.top_logprobs_num.Of(i, 0) + static_cast<int64_t>(ids);
+      const auto ids = static_cast<int64_t>(
+          asked.empty() ? 0 : asked[request.token_ids_logprob.is_list ? i : 0].size());
+      const int64_t top = request.top_logprobs_num.Of(i, 0);
+      answer.logprobs = 1 + top + ids;
+      answer.logprobs_field = ids > top ? "token_ids_logprob" : "top_logprobs_num";
       answer.prompt_logprobs = request.logprob_start_len.Of(i, -1) >= 0;
     }
     PORTICO_RETURN_IF_ERROR(AddAnswer(answer, engine, request.prompt_field, &cost));

@@ -58,6 +58,15 @@ const parser::CallForm* FormOf(const parser::ToolFamily& family, const Tokenizer
   return markers.empty() ? form : nullptr;
 }
 
+// Whether Harmony's markers are this vocabulary's special tokens.
+bool HasHarmonyTokens(const Tokenizer& tokenizer) {
+  const std::vector<std::string>& markers = parser::FindToolFamily("gpt-oss")->markers;
+  return std::all_of(markers.begin(), markers.end(), [&tokenizer](const std::string& marker) {
+    const std::optional<TokenId> id = tokenizer.TokenToId(marker);
+    return id && tokenizer.IsSpecial(*id);
+  });
+}
+
 // The families of what a checkpoint declares.
 struct Declared {
   explicit Declared(const std::shared_ptr<const parser::ResponseTemplate>& format)
@@ -164,6 +173,7 @@ StatusOr<ModelOutputFormat> MakeOutputFormat(const OutputFormatSource& source,
     CollectMarkers(format.reasoning->harmony ? harmony->markers : format.reasoning->markers,
                    tokenizer, &format.markers);
   }
+  format.marked_by_tokens = format.harmony() && HasHarmonyTokens(tokenizer);
   return format;
 }
 

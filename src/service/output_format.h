@@ -27,6 +27,8 @@ struct ModelOutputFormat {
   const parser::CallForm* form = nullptr;
   // Special tokens that are a part of the formats' markers: they reach the parsers where a client wants to see none.
   absl::flat_hash_set<TokenId> markers;
+  // Each of the format's markers is a special token, so that text which spells one is text. Harmony's only.
+  bool marked_by_tokens = false;
   // The reasoning parser was found, not named: an answer begins inside reasoning only where the prompt says so.
   bool reasoning_found = false;
   // Reasoning can be switched off in the template by this variable; empty: it cannot.

@@ -97,6 +97,7 @@ std::shared_ptr<const OutputPlan> PlanOutput(const ModelOutputFormat& format,
   auto plan = std::make_shared<OutputPlan>();
   plan->markers = &format.markers;
   plan->stream_reasoning = request.stream_reasoning;
+  plan->marked_by_tokens = format.marked_by_tokens;
   if (splits) {
     plan->format.reasoning = format.reasoning;
     plan->format.in_reasoning = start == ReasoningStart::kInside;

@@ -21,6 +21,7 @@ struct OutputPlan {
   parser::CallIds ids = parser::CallIds::kRandom;
   int32_t calls_before = 0;  // in the history, for families that count on
   bool stream_reasoning = true;
+  bool marked_by_tokens = false;  // as ModelOutputFormat
 };
 
 // Where the answer to this prompt, as rendered, begins.

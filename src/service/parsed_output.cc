@@ -20,6 +20,20 @@ std::string RandomText(std::string_view alphabet, size_t length) {
 
 }  // namespace
 
+std::string NewCallId(parser::CallIds ids, std::string_view name, int32_t number) {
+  switch (ids) {
+    case parser::CallIds::kRandom:
+      break;
+    case parser::CallIds::kNineCharacters:
+      return RandomText("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", 9);
+    case parser::CallIds::kFunctionsCounter:
+      return "functions." + std::string(name) + ":" + std::to_string(number);
+    case parser::CallIds::kNameCounter:
+      return std::string(name) + ":" + std::to_string(number);
+  }
+  return "call_" + RandomText("0123456789abcdef", 24);
+}
+
 ParsedOutput::ParsedOutput(std::shared_ptr<const OutputPlan> plan)
     : plan_(std::move(plan)),
       parser_(parser::OutputParser::Make(plan_->format, plan_->tools, this)) {}
@@ -28,6 +42,16 @@ void ParsedOutput::Feed(std::string_view text, TextDelta* delta) {
   if (text.empty()) return;
   delta_ = delta;
   parser_->Feed(text);
+}
+
+void ParsedOutput::FeedToken(TokenId token, std::string_view text, std::string_view spelled,
+                             TextDelta* delta) {
+  delta_ = delta;
+  const bool marker = IsMarker(token) && text.ends_with(spelled);
+  // What was held back of a character that did not get complete comes in front.
+  if (marker) text.remove_suffix(spelled.size());
+  if (!text.empty()) parser_->FeedPlain(text);
+  if (marker) parser_->FeedMarker(spelled);
 }
 
 void ParsedOutput::Finish(TextDelta* delta) {
@@ -55,7 +79,8 @@ void ParsedOutput::BeginCall(std::string_view name, std::string_view id) {
   ReleaseReasoning();
   ToolCallPiece piece;
   piece.index = calls_++;
-  piece.id = id.empty() ? NewId(name) : std::string(id);
+  piece.id =
+      id.empty() ? NewCallId(plan_->ids, name, plan_->calls_before + calls_ - 1) : std::string(id);
   piece.name = name;
   piece.text_before = delta_->text.size();
   delta_->calls.push_back(std::move(piece));
@@ -80,21 +105,6 @@ void ParsedOutput::EndCall(bool complete) {
   piece.ends = true;
   piece.complete = complete;
   last_complete_ = complete;
-}
-
-std::string ParsedOutput::NewId(std::string_view name) const {
-  const std::string number = std::to_string(plan_->calls_before + calls_ - 1);
-  switch (plan_->ids) {
-    case parser::CallIds::kRandom:
-      break;
-    case parser::CallIds::kNineCharacters:
-      return RandomText("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", 9);
-    case parser::CallIds::kFunctionsCounter:
-      return "functions." + std::string(name) + ":" + number;
-    case parser::CallIds::kNameCounter:
-      return std::string(name) + ":" + number;
-  }
-  return "call_" + RandomText("0123456789abcdef", 24);
 }
 
 }  // namespace portico

@@ -12,12 +12,17 @@
 
 namespace portico {
 
+// An id as the family writes it, for a call whose text had none: the call of `number`, counted over the conversation.
+std::string NewCallId(parser::CallIds ids, std::string_view name, int32_t number);
+
 class ParsedOutput final : private parser::Sink {
  public:
   explicit ParsedOutput(std::shared_ptr<const OutputPlan> plan);
 
-  // Text of the next token goes to `delta`, as text, reasoning and calls.
+  // Text of the next tokens goes to `delta`, as text, reasoning and calls.
   void Feed(std::string_view text, TextDelta* delta);
+  // The same of one token, whose own text is `spelled` if it is special: what spells a marker may be none.
+  void FeedToken(TokenId token, std::string_view text, std::string_view spelled, TextDelta* delta);
   // The output has ended.
   void Finish(TextDelta* delta);
 
@@ -27,6 +32,8 @@ class ParsedOutput final : private parser::Sink {
   bool ends_in_calls() const { return calls_ > 0 && last_complete_; }
   // A special token, which clients need not see, has to reach the parser.
   bool IsMarker(TokenId token) const { return plan_->markers->contains(token); }
+  // FeedToken() tells more than Feed().
+  bool marked_by_tokens() const { return plan_->marked_by_tokens; }
   int rejected() const { return parser_->rejected(); }
 
  private:
@@ -37,7 +44,6 @@ class ParsedOutput final : private parser::Sink {
   void EndCall(bool complete) override;
   void ReleaseReasoning();
   ToolCallPiece& Piece();
-  std::string NewId(std::string_view name) const;
 
   std::shared_ptr<const OutputPlan> plan_;
   std::unique_ptr<parser::OutputParser> parser_;

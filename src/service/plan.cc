@@ -193,6 +193,8 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
   RequestCost cost(model.max_request_cost);
   AnswerCost answer = AnswerCostOf(request.options, engine);
   answer.prompt_logprobs = plan.prompt_logprobs_start >= 0;
+  answer.echoes = request.echo || request.options.return_token_ids;
+  answer.logprobs_field = "logprobs";
   for (const CompletionRequest::Prompt& from : request.prompts) {
     answer.prompt_bytes = PromptCost(from);
     PORTICO_RETURN_IF_ERROR(AddAnswer(answer, engine, "prompt", &cost));

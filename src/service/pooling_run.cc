@@ -40,6 +40,7 @@ PoolingRun::PoolingRun(const ServingModel& model, PoolingHub& hub, ModelMetrics&
       rids_(std::move(plan.rids)),
       rid_leases_(std::move(plan.rid_leases)),
       arrival_(plan.arrival),
+      takes_sparse_(plan.takes_sparse),
       texts_(std::move(plan.texts)) {}
 
 PoolingRun::~PoolingRun() {
@@ -84,6 +85,13 @@ Status PoolingRun::Submit() {
 }
 
 void PoolingRun::OnOutput(PoolingOutput& output, TimePoint now) {
+  if (output.sparse && !takes_sparse_ && output.finish == FinishReason::kStop) {
+    output.finish = FinishReason::kError;
+    output.error =
+        Error(StatusCode::kFailedPrecondition,
+              "this model gives sparse vectors, which can only be asked for as they are, "
+              "from /v1/embeddings and /encode");
+  }
   metrics_.OnFinished(output.finish, now - arrival_);
   const bool first_to_fail = status_.ok() && output.finish != FinishReason::kStop;
   if (first_to_fail && output.finish == FinishReason::kAbort) {

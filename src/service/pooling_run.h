@@ -29,14 +29,16 @@ struct PoolingPlan {
   // Keep `rids` from other requests; the run gives them back before it reports its end.
   std::vector<RidLease> rid_leases;
   TimePoint arrival = Clock::now();
+  bool takes_sparse = false;  // else a sparse vector is an error: FAILED_PRECONDITION
 };
 
 // Takes the rids of a plan, or none of them: ALREADY_EXISTS where one names a running request.
 Status TakeRids(ActiveRids& rids, PoolingPlan* plan);
 
 struct PoolingResult {
-  std::vector<PoolingOutput> outputs;  // one a text, in their order; all have their values
-  std::vector<std::string> rids;       // the plan's
+  std::vector<PoolingOutput>
+      outputs;  // one a text, in their order; all have their values, or are sparse
+  std::vector<std::string> rids;  // the plan's
   int64_t prompt_tokens = 0;
   Duration took{};  // since the arrival
 };
@@ -83,6 +85,7 @@ class PoolingRun final : private PoolingReceiver {
   std::vector<std::string> rids_;
   std::vector<RidLease> rid_leases_;
   const TimePoint arrival_;
+  const bool takes_sparse_;
   std::vector<PoolingPlan::Text> texts_;  // until they are submitted
   StreamId first_ = 0;                    // text i is stream first_ + i
   std::vector<PoolingOutput> outputs_;    // stream 0: not there yet

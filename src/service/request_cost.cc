@@ -47,18 +47,22 @@ Status AddAnswer(const AnswerCost& answer, const EngineInfo& engine, std::string
   PORTICO_RETURN_IF_ERROR(cost->Add(prompt_field, 1, answer.prompt_bytes));
   const std::string_view blamed = answer.choices > 1 ? std::string_view("n") : prompt_field;
   PORTICO_RETURN_IF_ERROR(cost->Add(blamed, answer.choices, kChoiceCost));
+  if (answer.echoes) {
+    PORTICO_RETURN_IF_ERROR(cost->Add(blamed, answer.choices, answer.prompt_bytes));
+  }
   int64_t kept = std::min<int64_t>(answer.max_tokens, engine.context_length);
   if (answer.streams) kept = std::min(kept, kStreamedTokens);
   PORTICO_RETURN_IF_ERROR(cost->Add(blamed, answer.choices * kept, kAnswerTokenCost));
   if (answer.logprobs == 0) return OkStatus();
-  PORTICO_RETURN_IF_ERROR(
-      cost->Add("top_logprobs", answer.choices * kept, answer.logprobs * kLogprobCost));
+  const std::string_view field = answer.logprobs_field;
+  PORTICO_RETURN_IF_ERROR(cost->Add(field, answer.choices * kept, answer.logprobs * kLogprobCost));
   if (!answer.prompt_logprobs) return OkStatus();
   const int64_t positions = std::min<int64_t>(answer.prompt_bytes, engine.context_length);
-  // Each choice's are computed, one is spelled.
-  PORTICO_RETURN_IF_ERROR(cost->Add("top_logprobs", answer.choices * positions,
-                                    answer.logprobs * int64_t{sizeof(TokenLogprob)}));
-  return cost->Add("top_logprobs", positions, answer.logprobs * kLogprobCost);
+  // Each choice's are computed and stand in its answer; one choice's are spelled.
+  PORTICO_RETURN_IF_ERROR(
+      cost->Add(field, answer.choices * positions,
+                answer.logprobs * (int64_t{sizeof(TokenLogprob)} + kLogprobTextCost)));
+  return cost->Add(field, positions, answer.logprobs * kLogprobCost);
 }
 
 }  // namespace portico

@@ -1,4 +1,4 @@
-// What a request may take in memory at most, known before work on it begins (docs/architecture.md, "Costs").
+// What a request may take in memory at most, known before work on it begins (docs/architecture.md, "General rules").
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,8 @@ inline constexpr int64_t kChoiceCost = 2048;
 inline constexpr int64_t kAnswerTokenCost = 16;
 // Each log-probability, spelled.
 inline constexpr int64_t kLogprobCost = 96;
+// Its text in an answer.
+inline constexpr int64_t kLogprobTextCost = 32;
 
 // Each text that gets a vector or a row of logits.
 inline constexpr int64_t kTextCost = 512;
@@ -46,7 +48,7 @@ inline constexpr int64_t kPooledValueCost = 20;
 int64_t PromptCost(const CompletionRequest::Prompt& prompt);
 
 // The answers to a prompt of that cost: its choices, their tokens and all log-probabilities that are asked for, beside
-// the prompt itself.
+// the prompt itself. Each choice's answer has the prompt's log-probabilities, and repeats the prompt where it is echoed.
 struct AnswerCost {
   int64_t prompt_bytes = 0;
   int64_t choices = 1;
@@ -55,6 +57,9 @@ struct AnswerCost {
   // Values a position: the token, the alternatives, those by id; 0: none.
   int64_t logprobs = 0;
   bool prompt_logprobs = false;
+  bool echoes = false;  // each answer has the prompt's text or its ids
+  std::string_view logprobs_field =
+      "top_logprobs";  // the client's name for what asks for most of them
 };
 Status AddAnswer(const AnswerCost& answer, const EngineInfo& engine, std::string_view prompt_field,
                  RequestCost* cost);

@@ -70,9 +70,44 @@ TEST_F(RequestCostTest, ChoicesTimesLogprobsAreCounted) {
   request.options.logprobs = true;
   EXPECT_TRUE(PlanCompletion(model_, request).ok());
   request.options.top_logprobs = 20;
-  EXPECT_EQ(FieldOf(PlanCompletion(model_, request).status()), "top_logprobs");
+  EXPECT_EQ(FieldOf(PlanCompletion(model_, request).status()), "logprobs");
   request.options.n = 1;
   EXPECT_TRUE(PlanCompletion(model_, request).ok());
+}
+
+// 128 choices of a prompt of 30,000 tokens were answered with 1.2 GB of its log-probabilities.
+TEST_F(RequestCostTest, PromptsThatEveryChoiceRepeatsAreCountedWithEachChoice) {
+  CompletionRequest request = Completion(1, 1);
+  request.prompts = {Text(50)};
+  request.echo = true;
+  request.options.logprobs = true;
+  request.options.top_logprobs = 20;
+  request.options.n = 5;
+  EXPECT_TRUE(PlanCompletion(model_, request).ok());
+  request.options.n = 20;
+  EXPECT_EQ(FieldOf(PlanCompletion(model_, request).status()), "logprobs");
+
+  request = Completion(1, 1);
+  request.prompts = {Text(20000)};
+  request.options.n = 100;
+  EXPECT_TRUE(PlanCompletion(model_, request).ok());
+  request.echo = true;
+  EXPECT_EQ(FieldOf(PlanCompletion(model_, request).status()), "n");
+}
+
+TEST_F(RequestCostTest, TheFieldThatAsksForMostLogprobsIsNamed) {
+  NativeGenerateRequest request;
+  request.prompts = {Text(50)};
+  request.return_logprob.values = {true};
+  request.logprob_start_len.values = {0};
+  request.sampling.values.emplace_back().options.n = 20;
+  const auto rid = +[] { return std::string("r"); };
+  EXPECT_TRUE(PlanNative(model_, request, rid).ok());
+  request.top_logprobs_num.values = {20};
+  EXPECT_EQ(FieldOf(PlanNative(model_, request, rid).status()), "top_logprobs_num");
+  request.top_logprobs_num.values = {1};
+  request.token_ids_logprob.values = {std::vector<TokenId>(100, 1)};
+  EXPECT_EQ(FieldOf(PlanNative(model_, request, rid).status()), "token_ids_logprob");
 }
 
 TEST_F(RequestCostTest, ListsOfPromptsAreCounted) {

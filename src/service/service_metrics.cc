@@ -76,6 +76,9 @@ void AddCounters(Registry& registry, const ModelRegistry& models, const std::str
           LoadOf(&EngineLoad::generated_tokens));
   counter("portico_retractions_total", "Running streams set back because the KV cache was full.",
           LoadOf(&EngineLoad::retractions));
+  counter("portico_engine_bad_frames_total",
+          "Messages of a remote engine that could not be read; they end the requests they name.",
+          LoadOf(&EngineLoad::bad_frames));
 }
 
 }  // namespace

@@ -41,4 +41,14 @@ void UpdateWeights(const ModelRegistry& models, std::string_view name, WeightUpd
   model->engine->Control(std::move(control), deadline, std::move(updated));
 }
 
+void NoteWeightVersion(const ModelRegistry& models, std::string_view name,
+                       const std::string& version) {
+  const StatusOr<const ServingModel*> named = models.Find(name);
+  if (!named.ok()) return;
+  if (!name.empty()) return (*named)->weights->SetVersion(version);
+  for (const ServingModel* model : models.models()) {
+    if (model->engine->load().healthy) model->weights->SetVersion(version);
+  }
+}
+
 }  // namespace portico

@@ -1,6 +1,7 @@
 // Replacing a model's weights while the server runs.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/clock.h"
@@ -21,5 +22,10 @@ struct WeightUpdate {
 // path.
 void UpdateWeights(const ModelRegistry& models, std::string_view name, WeightUpdate update,
                    TimePoint deadline, ControlDone done);
+
+// Weights of that model (for "" of every model that lives) have been replaced, or only named anew, by a call that its
+// engine passed through: from now on answers are of this version.
+void NoteWeightVersion(const ModelRegistry& models, std::string_view name,
+                       const std::string& version);
 
 }  // namespace portico

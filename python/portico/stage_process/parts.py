@@ -119,7 +119,8 @@ class Tensor(Part):
 class Request:
     """What a stage sees of a request: id, task, wants_text, wants_audio, voice, format, sample_rate, speed, language,
     instructions, messages, tools, tool_choice, parallel_tool_calls, `params` (its stage_params of this stage), and `sampling`:
-    what the chat says of sampling (temperature, top_p, max_new_tokens …) and, before that, its stage_sampling of this stage."""
+    what the chat or the speech says of sampling (temperature, top_p, max_new_tokens …) and, before that, its stage_sampling of
+    this stage."""
 
     def __init__(self, fields, stage, run):
         speech = fields.get("speech") or {}

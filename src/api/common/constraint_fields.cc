@@ -72,7 +72,16 @@ Status ReadResponseFormat(std::string_view name, Element value, Options* options
     return WrongValue(name, "an object with a type", value);
   }
   if (type == "text") return OkStatus();
-  if (type == "json_object") return SetConstraint(name, Of(ConstraintKind::kJsonObject), options);
+  if (type == "json_object") {
+    // llama.cpp's form of a schema, which takes {} for any object.
+    Element schema;
+    simdjson::dom::object members;
+    if (!value["schema"].get(schema) && !schema.is_null() &&
+        (schema.get(members) || members.size() > 0)) {
+      return ReadJson(name, ConstraintKind::kJsonSchema, schema, options);
+    }
+    return SetConstraint(name, Of(ConstraintKind::kJsonObject), options);
+  }
   if (type == "json_schema") return ReadNamedSchema(name, value, options);
   if (type == "structural_tag") {
     return SetConstraint(name, Of(ConstraintKind::kStructuralTag, simdjson::minify(value)),
@@ -84,7 +93,14 @@ Status ReadResponseFormat(std::string_view name, Element value, Options* options
                   name, type));
 }
 
-// vLLM's: one constraint, and what modifies it.
+Status ReadJsonObjectFlag(std::string_view name, Element value, Options* options) {
+  bool wanted = false;
+  if (value.get(wanted)) return WrongValue(name, "true or false", value);
+  return wanted ? SetConstraint(name, Of(ConstraintKind::kJsonObject), options) : OkStatus();
+}
+
+// vLLM's: one constraint, and what modifies it. Its older name, guided_decoding, also has the backend, of which there is
+// one here.
 Status ReadStructuredOutputs(std::string_view name, Element value, Options* options) {
   if (!value.is_object()) return WrongValue(name, "an object", value);
   bool compact = false;
@@ -110,6 +126,8 @@ Status ReadStructuredOutputs(std::string_view name, Element value, Options* opti
       if (item.get(compact)) return WrongValueAt(name, place, "true or false", item);
     } else if (key == "disable_additional_properties") {
       if (item.get(closed)) return WrongValueAt(name, place, "true or false", item);
+    } else if (key == "backend" && name == "guided_decoding") {
+      if (!item.is_string()) return WrongValueAt(name, place, "a string", item);
     } else {
       return InvalidArgument(name, fmt::format("{:.80} is not supported", place));
     }
@@ -150,7 +168,7 @@ bool ReadConstraintField(std::string_view name, Element value, GenerationOptions
                          Status* status) {
   if (name == "response_format") {
     *status = ReadResponseFormat(name, value, options);
-  } else if (name == "structured_outputs") {
+  } else if (name == "structured_outputs" || name == "guided_decoding") {
     *status = ReadStructuredOutputs(name, value, options);
   } else if (name == "json_schema" || name == "guided_json") {
     *status = ReadJson(name, ConstraintKind::kJsonSchema, value, options);
@@ -158,6 +176,8 @@ bool ReadConstraintField(std::string_view name, Element value, GenerationOptions
     *status = ReadGrammarText(name, ConstraintKind::kRegex, value, options);
   } else if (name == "ebnf" || name == "guided_grammar") {
     *status = ReadGrammarText(name, ConstraintKind::kEbnf, value, options);
+  } else if (name == "guided_json_object") {
+    *status = ReadJsonObjectFlag(name, value, options);
   } else if (name == "guided_choice") {
     *status = ReadChoice(name, value, options);
   } else if (name == "structural_tag") {

@@ -48,6 +48,15 @@ TEST(ConstraintFields, EachFieldSaysItsKindAndKeepsItsText) {
            Row{R"({"response_format":{"type":"json_object"}})", ConstraintKind::kJsonObject, ""},
            Row{R"({"structured_outputs":{"json":{},"regex":null}})", ConstraintKind::kJsonSchema,
                "{}"},
+           Row{R"({"guided_decoding":{"regex":"a","backend":"xgrammar"}})", ConstraintKind::kRegex,
+               "a"},
+           Row{R"({"guided_json_object":true})", ConstraintKind::kJsonObject, ""},
+           Row{R"({"response_format":{"type":"json_object","schema":{"type":"null"}}})",
+               ConstraintKind::kJsonSchema, R"({"type":"null"})"},
+           Row{R"({"response_format":{"type":"json_object","schema":{}}})",
+               ConstraintKind::kJsonObject, ""},
+           Row{R"({"response_format":{"type":"json_object","schema":null}})",
+               ConstraintKind::kJsonObject, ""},
        }) {
     const Constraint constraint = Of(row.json);
     EXPECT_EQ(constraint.kind, row.kind) << row.json;
@@ -65,6 +74,22 @@ TEST(ConstraintFields, StrictAndVllmsSwitchesAreKept) {
       R"({"structured_outputs":{"disable_any_whitespace":true,"disable_additional_properties":true,
           "json":{}}})");
   EXPECT_TRUE(constraint.closed && constraint.compact);
+}
+
+TEST(ConstraintFields, OtherServersNamesAreNeverIgnored) {
+  // guided_decoding, guided_json_object and the schema of a json_object were unknown fields: the answer had any form.
+  GenerationOptions options;
+  for (const char* const json :
+       {R"({"guided_decoding":{}})", R"({"guided_decoding":{"backend":"a"}})",
+        R"({"guided_decoding":{"regex":"a","whitespace_pattern":"b"}})",
+        R"({"guided_json_object":"yes"})",
+        R"({"response_format":{"type":"json_object","schema":7}})",
+        R"({"structured_outputs":{"regex":"a","backend":"xgrammar"}})"}) {
+    EXPECT_EQ(Read(json, &options).code(), StatusCode::kInvalidArgument) << json;
+    options = {};
+  }
+  EXPECT_TRUE(Read(R"({"guided_json_object":false})", &options).ok());
+  EXPECT_EQ(options.constraint, nullptr);
 }
 
 TEST(ConstraintFields, ASecondConstraintIsRefused) {

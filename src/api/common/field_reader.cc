@@ -207,6 +207,12 @@ Status ReadTokenId(std::string_view field, std::string_view place, Element value
   return OkStatus();
 }
 
+Status CheckMembers(std::string_view name, size_t members, size_t most, std::string_view things) {
+  if (members <= most) return OkStatus();
+  return InvalidArgument(
+      name, fmt::format("{} must hold at most {} {}, got {}", name, most, things, members));
+}
+
 Status ReadTokenIds(std::string_view field, const std::string& place, Element list,
                     std::vector<TokenId>* ids) {
   const simdjson::dom::array items(list);

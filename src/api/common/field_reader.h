@@ -108,6 +108,8 @@ Status ReadTokenId(std::string_view field, std::string_view place, Element value
 // A list of them that is not empty; `place` is where it stands in `field`.
 Status ReadTokenIds(std::string_view field, const std::string& place, Element list,
                     std::vector<TokenId>* ids);
+// Before any of a list or an object is read: it may have `most` members, `things`.
+Status CheckMembers(std::string_view name, size_t members, size_t most, std::string_view things);
 // A client's name for its request: at most kMaxRidBytes.
 Status ReadRequestName(std::string_view name, Element value, std::string* out);
 

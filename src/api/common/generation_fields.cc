@@ -21,10 +21,8 @@ Status ReadStop(std::string_view name, Element value, GenerationDraft* draft) {
   if (!value.get(one)) {
     stops.emplace_back(one);
   } else if (!value.get(list)) {
+    PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxStops, "strings"));
     for (Element item : list) {
-      if (stops.size() == kMaxStops) {
-        return InvalidArgument(name, fmt::format("{} must be {}, got more", name, kExpected));
-      }
       if (item.get(one)) {
         return WrongValueAt(name, fmt::format("stop[{}]", stops.size()), "a string", item);
       }
@@ -42,12 +40,14 @@ Status ReadStop(std::string_view name, Element value, GenerationDraft* draft) {
 
 Status ReadStopTokenIds(std::string_view name, Element value, GenerationDraft* draft) {
   PORTICO_RETURN_IF_ERROR(ExpectList(name, value));
+  const simdjson::dom::array list(value);
+  PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxStopTokenIds, "token ids"));
   size_t i = 0;
-  for (Element item : simdjson::dom::array(value)) {
-    std::string place = fmt::format("stop_token_ids[{}]", i++);
+  for (Element item : list) {
+    const size_t at = i++;
     if (item.is_null()) continue;  // SGLang drops nulls
     TokenId id = 0;
-    PORTICO_RETURN_IF_ERROR(ReadTokenId(name, place, item, &id));
+    PORTICO_RETURN_IF_ERROR(ReadTokenId(name, fmt::format("stop_token_ids[{}]", at), item, &id));
     draft->options.stop_token_ids.push_back(id);
   }
   return OkStatus();
@@ -55,8 +55,10 @@ Status ReadStopTokenIds(std::string_view name, Element value, GenerationDraft* d
 
 Status ReadLogitBias(std::string_view name, Element value, GenerationDraft* draft) {
   PORTICO_RETURN_IF_ERROR(ExpectObject(name, value));
+  const simdjson::dom::object members(value);
+  PORTICO_RETURN_IF_ERROR(CheckMembers(name, members.size(), kMaxLogitBiases, "token ids"));
   std::map<TokenId, float> biases;  // the last of doubled ids wins
-  for (auto [key, item] : simdjson::dom::object(value)) {
+  for (auto [key, item] : members) {
     TokenId id = -1;
     auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < 0) {

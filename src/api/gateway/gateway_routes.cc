@@ -10,7 +10,7 @@
 #include "api/gateway/gateway_reply.h"
 #include "api/gateway/merge_metrics.h"
 #include "api/gateway/profile_routes.h"
-#include "api/gateway/server_note.h"
+#include "api/gateway/server_info.h"
 #include "api/gateway/worker_routes.h"
 #include "base/log.h"
 #include "router/proxy/error_body.h"
@@ -264,9 +264,7 @@ void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::Gate
   }
   if (IsOneOf(path, kForAll)) return AskAll(std::move(exchange), shard);
   if (request.method == "GET") {
-    if (!context.server_note.empty() && (path == "/get_server_info" || path == "/server_info")) {
-      return HandleServerNote(std::move(exchange), context, shard);
-    }
+    if (IsServerInfo(request)) return HandleServerInfo(std::move(exchange), context, shard);
     if (path == "/v1/models") return Models(*exchange, context);
     if (path == "/engine_metrics") return EngineMetrics(std::move(exchange), shard);
     if (path == "/get_loads" || path == "/get_load" || path == "/v1/loads") {

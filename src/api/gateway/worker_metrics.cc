@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "api/gateway/worker_routes.h"
 
@@ -34,6 +38,72 @@ constexpr WorkerMetric kMetrics[] = {
      [](const Worker& worker) { return static_cast<double>(worker.total_requests()); }},
 };
 
+struct GroupMetric {
+  std::string_view name;
+  std::string_view kind;
+  std::string_view help;
+  double (*value)(const router::WorkerGroup&);
+};
+
+double CountOf(const std::atomic<uint64_t>& count) {
+  return static_cast<double>(count.load(std::memory_order_relaxed));
+}
+
+// 1: all have as many.
+double ImbalanceOf(const router::WorkerGroup& group) {
+  int64_t most = 0, all = 0;
+  for (const Worker* worker : group.workers) {
+    most = std::max(most, worker->requests());
+    all += worker->requests();
+  }
+  if (all == 0) return 0;
+  return static_cast<double>(most) * static_cast<double>(group.workers.size()) /
+         static_cast<double>(all);
+}
+
+constexpr GroupMetric kGroupMetrics[] = {
+    {"portico_gateway_policy_choices_total", "counter", "Attempts for which a worker was chosen.",
+     [](const router::WorkerGroup& group) { return CountOf(group.policy->counts().choices); }},
+    {"portico_gateway_policy_prompt_tokens_total", "counter",
+     "Prompt tokens of these attempts, estimated for HTTP workers.",
+     [](const router::WorkerGroup& group) {
+       return CountOf(group.policy->counts().prompt_tokens);
+     }},
+    {"portico_gateway_policy_matched_tokens_total", "counter",
+     "Of these the policy (cost, cache_aware) believed to be cached on the worker.",
+     [](const router::WorkerGroup& group) {
+       return CountOf(group.policy->counts().matched_tokens);
+     }},
+    {"portico_gateway_policy_imbalance", "gauge",
+     "Requests in flight on the busiest worker relative to the mean; 0 without requests.",
+     ImbalanceOf},
+};
+
+// A label's value (exposition format 0.0.4); a model's name is the worker's text.
+std::string LabelText(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') escaped.push_back('\\');
+    c == '\n' ? escaped.append("\\n") : escaped.append(1, c);
+  }
+  return escaped;
+}
+
+void AppendGroupMetrics(const router::WorkerSet& set, std::string* out) {
+  auto to = std::back_inserter(*out);
+  for (const GroupMetric& metric : kGroupMetrics) {
+    fmt::format_to(to, "# HELP {} {}\n# TYPE {} {}\n", metric.name, metric.help, metric.name,
+                   metric.kind);
+    for (const router::Role role : router::kRoles) {
+      for (const router::WorkerGroup* group : set.groups(role)) {
+        fmt::format_to(to, "{}{{policy=\"{}\",role=\"{}\",model=\"{}\"}} {}\n", metric.name,
+                       group->policy->name(), router::RoleName(role), LabelText(group->model),
+                       metric.value(*group));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void AppendWorkerMetrics(router::Gateway& gateway, std::string* out) {
@@ -47,10 +117,11 @@ void AppendWorkerMetrics(router::Gateway& gateway, std::string* out) {
                      metric.value(*worker));
     }
   }
+  AppendGroupMetrics(*set, out);
   fmt::format_to(to,
                  "# HELP portico_gateway_queued Requests that wait for a place.\n"
                  "# TYPE portico_gateway_queued gauge\nportico_gateway_queued {}\n",
-                 gateway.admission().waiting());
+                 gateway.queued());
 }
 
 }  // namespace portico::api

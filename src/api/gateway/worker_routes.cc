@@ -249,7 +249,7 @@ std::string WorkersJson(router::Gateway& gateway) {
     if (policy == nullptr) continue;
     writer.Key(fmt::format("{}_policy", RoleName(role))).String(policy->name());
   }
-  writer.Key("queued").Int(gateway.admission().waiting()).EndObject().EndObject();
+  writer.Key("queued").Int(gateway.queued()).EndObject().EndObject();
   return body;
 }
 

@@ -28,7 +28,11 @@ StatusOr<EngineControl> ReadLoad(const pb::LoadLoRAAdapterRequest& request) {
   PORTICO_RETURN_IF_ERROR(CheckName("lora_name", request.lora_name()));
   PORTICO_RETURN_IF_ERROR(CheckName("lora_path", request.lora_path()));
   PORTICO_RETURN_IF_ERROR(CheckId(request.lora_id(), request.lora_name()));
-  return EngineControl(LoadLoraControl{request.lora_name(), request.lora_path(), request.pinned()});
+  LoadLoraControl load;
+  load.name = request.lora_name();
+  load.path = request.lora_path();
+  load.pinned = request.pinned();
+  return EngineControl(std::move(load));
 }
 
 StatusOr<EngineControl> ReadUnload(const pb::UnloadLoRAAdapterRequest& request) {

@@ -117,12 +117,13 @@ void NativeMessages::Gather(const TextDelta& delta, Choice* choice) const {
 void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::string* out) {
   const std::string& answer = form_ == Form::kText ? choice->text : choice->ids;
   if (!answer.empty()) AppendBytesField(kAnswer, answer, out);
+  const bool ends = delta.finish != FinishReason::kNone;
   if (choice->cached != delta.usage.cached_tokens ||
-      choice->retractions != delta.usage.retractions) {
+      choice->retractions != delta.usage.retractions || ends) {
     AppendHead(delta, choice);
   }
   out->append(choice->head);
-  if (delta.finish == FinishReason::kNone) {
+  if (!ends) {
     out->append(NoFinishReason());
   } else {
     std::string reason;
@@ -130,10 +131,10 @@ void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::
                                &reason);
     AppendMeta("finish_reason", reason, out);
     AppendMeta("e2e_latency", SecondsText(Seconds(Clock::now() - arrival_)), out);
-    AppendMeta("weight_versions",
-               "[{\"version\":" + weight_version_ +
-                   ",\"start\":0,\"end\":" + std::to_string(delta.usage.completion_tokens) + "}]",
-               out);
+    std::string versions;
+    sglang::AppendWeightVersions(delta.extras.get(), weight_version_, delta.usage.completion_tokens,
+                                 &versions);
+    AppendMeta("weight_versions", versions, out);
     if (delta.extras != nullptr && delta.extras->speculation) {
       for (const auto& [name, value] :
            sglang::SpeculationMeta(*delta.extras->speculation, delta.usage.completion_tokens)) {
@@ -158,10 +159,14 @@ void NativeMessages::AppendHead(const TextDelta& delta, Choice* choice) const {
   AppendMeta("id", id, &head);
   AppendMeta("prompt_tokens", delta.usage.prompt_tokens, &head);
   AppendMeta("cached_tokens", delta.usage.cached_tokens, &head);
-  AppendMeta("cached_tokens_details", "null", &head);
-  AppendMeta("reasoning_tokens", "0", &head);
+  std::string details;
+  sglang::AppendCachedDetails(delta.extras.get(), &details);
+  AppendMeta("cached_tokens_details", details, &head);
+  AppendMeta("reasoning_tokens", std::max(delta.usage.reasoning_tokens, 0), &head);
   AppendMeta("num_retractions", delta.usage.retractions, &head);
-  AppendMeta("dp_rank", "null", &head);
+  std::string rank;
+  sglang::AppendRank(delta.extras.get(), &rank);
+  AppendMeta("dp_rank", rank, &head);
   AppendMeta("weight_version", weight_version_, &head);
   if (choices_.size() > 1) AppendMeta("index", delta.index, &head);
   choice->cached = delta.usage.cached_tokens;

@@ -45,6 +45,31 @@ Message Parsed(const std::string& bytes) {
   return message;
 }
 
+TEST(NativeMessages, TheEndTellsWhatTheEngineKnowsOfTheAnswer) {
+  // It said null, null, 0 and the version at the start, whatever the engine had said.
+  NativeMessages messages(Plan(true), Form::kText, /*cumulative=*/false);
+  std::string bytes;
+  ASSERT_TRUE(messages.OnDelta(Delta("Hi", 300, 1), &bytes));
+  bytes.clear();
+  TextDelta last = Last(Delta("!", 301, 2));
+  last.usage.reasoning_tokens = 1;
+  auto extras = std::make_unique<DeltaExtras>();
+  extras->data_parallel_rank = 3;
+  extras->cached_on_device = 1;
+  extras->cached_in_storage = 4;
+  extras->storage_backend = "file";
+  extras->weight_versions = {{"a", 0, 1}, {"b", 1, 2}};
+  last.extras = std::move(extras);
+  ASSERT_TRUE(messages.OnDelta(last, &bytes));
+  const auto meta = Parsed<pb::TextGenerateResponse>(bytes).meta_info();
+  EXPECT_EQ(meta.at("dp_rank"), "3");
+  EXPECT_EQ(meta.at("reasoning_tokens"), "1");
+  EXPECT_EQ(meta.at("cached_tokens_details"),
+            R"({"device":1,"host":0,"storage":4,"storage_backend":"file"})");
+  EXPECT_EQ(meta.at("weight_versions"),
+            R"([{"version":"a","start":0,"end":1},{"version":"b","start":1,"end":2}])");
+}
+
 TEST(NativeMessages, StreamsWhatIsNewWithAllMetaInfo) {
   NativeMessages messages(Plan(true), Form::kText, /*cumulative=*/false);
   std::string bytes;

@@ -87,6 +87,7 @@ Status GetModelInfo(RpcContext& context, ShardContext&, const pb::GetModelInfoRe
   response->set_max_context_length(engine.context_length);
   response->set_vocab_size(engine.vocab_size);
   response->set_model_type(engine.architecture);
+  response->set_supports_vision(engine.can.media);
   for (TokenId id : model->end_token_ids) response->add_eos_token_ids(id);
   response->set_max_req_input_len(engine.context_length - 1);
   if (!engine.architecture.empty()) response->add_architectures(engine.architecture);
@@ -114,24 +115,21 @@ Status GetServerInfo(RpcContext& context, ShardContext&, const pb::GetServerInfo
   return OkStatus();
 }
 
-void FillLoad(const ServingModel& model, LoadMeter& meter, const LoadParts& parts,
-              pb::SchedulerLoad* out) {
-  const EngineLoad load = model.engine->load();
-  const EngineInfo& engine = model.engine->info();
+void FillLoad(const RankReport& from, const LoadParts& parts, pb::SchedulerLoad* out) {
+  const EngineLoad& load = from.load;
   auto ratio = [](double part, double whole) { return whole > 0 ? part / whole : 0.0; };
+  out->set_dp_rank(static_cast<int32_t>(from.rank));
   out->set_num_running_reqs(static_cast<int32_t>(load.running));
   out->set_num_waiting_reqs(static_cast<int32_t>(load.waiting));
   out->set_num_total_reqs(static_cast<int32_t>(load.running + load.waiting));
   out->set_num_used_tokens(static_cast<int32_t>(load.kv_cells_used));
-  out->set_max_total_num_tokens(static_cast<int32_t>(engine.max_total_tokens));
+  out->set_max_total_num_tokens(static_cast<int32_t>(from.max_total_tokens));
   out->set_token_usage(
       ratio(static_cast<double>(load.kv_cells_used), static_cast<double>(load.kv_cells_total)));
-  out->set_gen_throughput(
-      meter.TokensPerSecond(model.engine.get(), load.generated_tokens, Clock::now()));
-  out->set_cache_hit_rate(
-      ratio(static_cast<double>(load.cached_tokens), static_cast<double>(load.prompt_tokens)));
-  out->set_utilization(ratio(static_cast<double>(load.running), engine.max_running_requests));
-  out->set_max_running_requests(engine.max_running_requests);
+  out->set_gen_throughput(from.tokens_per_second);
+  out->set_cache_hit_rate(from.cache_hit_rate);
+  out->set_utilization(ratio(static_cast<double>(load.running), from.max_running_requests));
+  out->set_max_running_requests(from.max_running_requests);
   if (parts.queues) {
     pb::QueueMetrics& queues = *out->mutable_queues();
     (load.paused ? queues.set_paused(static_cast<int32_t>(load.waiting))
@@ -139,7 +137,7 @@ void FillLoad(const ServingModel& model, LoadMeter& meter, const LoadParts& part
     queues.set_retracted(static_cast<int32_t>(load.retracted));
   }
   if (parts.memory) {
-    out->mutable_memory()->set_token_capacity(static_cast<int32_t>(engine.max_total_tokens));
+    out->mutable_memory()->set_token_capacity(static_cast<int32_t>(from.max_total_tokens));
   }
 }
 
@@ -152,14 +150,15 @@ Status GetLoads(RpcContext& context, ShardContext&, const pb::GetLoadsRequest& r
     include += part;
   }
   PORTICO_ASSIGN_OR_RETURN(const LoadParts parts, LoadParts::Parse(include));
-  const auto models = context.api.models->models();
+  std::optional<int64_t> rank;
+  if (request.has_dp_rank()) rank = request.dp_rank();
+  const auto reports = RankReports(*context.api.models, context.api.loads, std::nullopt);
   pb::AggregateMetrics& sum = *response->mutable_aggregate();
   double usage = 0;
-  for (size_t rank = 0; rank < models.size(); ++rank) {
-    if (request.has_dp_rank() && request.dp_rank() != static_cast<int32_t>(rank)) continue;
+  for (const RankReport& report : reports) {
+    if (rank && *rank != report.rank) continue;
     pb::SchedulerLoad& load = *response->add_loads();
-    load.set_dp_rank(static_cast<int32_t>(rank));
-    FillLoad(*models[rank], context.api.loads, parts, &load);
+    FillLoad(report, parts, &load);
     sum.set_total_running_reqs(sum.total_running_reqs() + load.num_running_reqs());
     sum.set_total_waiting_reqs(sum.total_waiting_reqs() + load.num_waiting_reqs());
     sum.set_total_reqs(sum.total_reqs() + load.num_total_reqs());
@@ -173,7 +172,7 @@ Status GetLoads(RpcContext& context, ShardContext&, const pb::GetLoadsRequest& r
   sum.set_avg_utilization(sum.avg_utilization() / ranks);
   response->set_timestamp(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(UnixSeconds())));
   response->set_version(PORTICO_VERSION);
-  response->set_dp_rank_count(static_cast<int32_t>(models.size()));
+  response->set_dp_rank_count(static_cast<int32_t>(reports.size()));
   return OkStatus();
 }
 

@@ -73,6 +73,7 @@ class StreamRpc final : public Call, public TextSink {
     GenerationPlan& prompt = plan.prompts.front();
     rid = prompt.options.rid;
     prompt.options.n = plan.n;
+    prompt.trace = ParseTraceparent(call_->Metadata("traceparent")).value_or(TraceContext{});
     PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
                                                             std::move(prompt), this));
     return OkStatus();

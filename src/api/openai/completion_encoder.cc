@@ -63,6 +63,8 @@ void CompletionLogprobs::AddPrompt(const PromptEcho& prompt) {
   for (const TextPositionLogprobs& position : prompt.logprobs) {
     offset_ -= CodePointsBegun(position);
   }
+  // Where the stream has ended before its prompt was computed, there is its first token alone.
+  if (prompt.logprobs.size() < prompt.tokens.size()) offset_ = 0;
   for (const TextPositionLogprobs& position : prompt.logprobs) Add(position);
   offset_ = length;
 }

@@ -102,6 +102,19 @@ TEST(CompletionAnswer, EchoPutsThePromptFirst) {
   EXPECT_EQ(choice.Find("prompt_token_ids")->Dump(), "[1,2,3]");
 }
 
+// Its first token had the offset of its last.
+TEST(CompletionAnswer, TheFirstTokenOfAPromptThatWasNotComputedIsAtItsStart) {
+  GenerationOptions options;
+  options.logprobs = true;
+  CompletionAnswer answer(kHead, options);
+  PromptEcho prompt = Prompt(0, true);
+  prompt.tokens = {2, 3};
+  prompt.logprobs = {Position(2, "é", "é", std::nullopt)};
+  answer.OnPrompt(prompt);
+  answer.OnDelta(End(0, FinishReason::kAbort));
+  EXPECT_EQ(ChoiceOf(answer.Body({})).Find("logprobs")->Find("text_offset")->Dump(), "[0]");
+}
+
 TEST(CompletionAnswer, EchoWithoutNewTokensIsThePrompt) {
   GenerationOptions options;
   options.logprobs = true;

@@ -8,6 +8,7 @@
 #include "api/common/field_reader.h"
 #include "api/common/generation_fields.h"
 #include "api/common/prompt_field.h"
+#include "api/common/refused_fields.h"
 
 namespace portico::api::openai {
 namespace {
@@ -52,11 +53,37 @@ Status RefuseChatField(std::string_view name, Element, CompletionDraft*) {
                                            name == "messages" ? "prompt" : "max_tokens"));
 }
 
+// Calls and reasoning are read in chats only.
+constexpr RefusedField kChatOnly[] = {
+    {"max_thinking_tokens", ""},
+    {"require_reasoning", "false"},
+    {"tool_choice", R"("none" "auto")"},
+    {"tools", "[]"},
+};
+static_assert(IsSortedByName(kChatOnly));
+
+Status RefuseChatOnly(std::string_view name, Element value, CompletionDraft*) {
+  Status status;
+  IsRefusedField(kChatOnly, name, value, &status);
+  return status.ok()
+             ? status
+             : InvalidArgument(
+                   name, fmt::format("{} is a field of chat completions: leave it out", name));
+}
+
 constexpr FieldReader<CompletionDraft> kCompletion[] = {
-    {"best_of", ReadBestOf},       {"echo", ReadEcho},
-    {"logprobs", ReadLogprobs},    {"max_completion_tokens", RefuseChatField},
-    {"max_tokens", ReadMaxTokens}, {"messages", RefuseChatField},
-    {"prompt", ReadPrompt},        {"suffix", RefuseSuffix},
+    {"best_of", ReadBestOf},
+    {"echo", ReadEcho},
+    {"logprobs", ReadLogprobs},
+    {"max_completion_tokens", RefuseChatField},
+    {"max_thinking_tokens", RefuseChatOnly},
+    {"max_tokens", ReadMaxTokens},
+    {"messages", RefuseChatField},
+    {"prompt", ReadPrompt},
+    {"require_reasoning", RefuseChatOnly},
+    {"suffix", RefuseSuffix},
+    {"tool_choice", RefuseChatOnly},
+    {"tools", RefuseChatOnly},
 };
 static_assert(IsSortedByName(kCompletion));
 
@@ -83,6 +110,10 @@ Status CheckCompletion(const CompletionDraft& draft) {
   if (draft.request.prompts.empty()) return InvalidArgument("prompt", "prompt is required");
   if (draft.options.max_tokens == 0 && !draft.request.echo) {
     return InvalidArgument("max_tokens", "max_tokens must be at least 1, or 0 with echo: true");
+  }
+  const RequestExtras* extras = draft.options.extras.get();
+  if (extras != nullptr && extras->bootstrap_room && draft.request.prompts.size() > 1) {
+    return InvalidArgument("bootstrap_room", "bootstrap_room takes one prompt");
   }
   return CheckBestOf(draft);
 }

@@ -130,6 +130,15 @@ TEST(DecodeCompletion, PromptsTimesAnswersAreBounded) {
   EXPECT_EQ(FieldOf(Decode(many + "]}").status()), "prompt");
 }
 
+TEST(DecodeCompletion, CallsAndReasoningAreReadInChatsOnly) {
+  // A required call was text, and reasoning had no bound.
+  EXPECT_EQ(FieldOf(With(R"("tools":[{"type":"function"}])").status()), "tools");
+  EXPECT_EQ(FieldOf(With(R"("tool_choice":"required")").status()), "tool_choice");
+  EXPECT_EQ(FieldOf(With(R"("max_thinking_tokens":5)").status()), "max_thinking_tokens");
+  EXPECT_EQ(FieldOf(With(R"("require_reasoning":true)").status()), "require_reasoning");
+  EXPECT_TRUE(With(R"("tools":[],"tool_choice":"none","max_thinking_tokens":null)").ok());
+}
+
 TEST(DecodeCompletion, AnEmptySuffixIsNone) { EXPECT_TRUE(With(R"("suffix":"")").ok()); }
 
 }  // namespace

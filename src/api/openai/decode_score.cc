@@ -38,6 +38,8 @@ Status ReadItems(std::string_view name, Element value, ScoreDraft* request) {
 
 Status ReadLabels(std::string_view name, Element value, ScoreDraft* request) {
   PORTICO_RETURN_IF_ERROR(ExpectList(name, value));
+  PORTICO_RETURN_IF_ERROR(
+      CheckMembers(name, simdjson::dom::array(value).size(), kMaxLogprobIds, "token ids"));
   return ReadTokenIds(name, std::string(name), value, &request->label_token_ids);
 }
 

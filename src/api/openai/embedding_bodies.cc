@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -57,9 +58,12 @@ std::string EmbeddingBody(const std::string& model, const VectorForm& form, bool
   body.reserve(body.size() + result.outputs.size() * one + 256);
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     std::vector<float>& vector = result.outputs[i].values;
-    form.Apply(&vector);
+    const std::optional<SparseVector>& sparse = result.outputs[i].sparse;
+    if (!sparse) form.Apply(&vector);
     body.append(i > 0 ? "," : "").append("{\"object\":\"embedding\",\"embedding\":");
-    if (base64) {
+    if (sparse) {
+      sglang::AppendSparseVector(*sparse, &body);
+    } else if (base64) {
       AppendBase64(vector, &body);
     } else {
       AppendJsonFloats(vector, &body);

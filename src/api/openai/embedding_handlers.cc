@@ -41,10 +41,17 @@ StatusOr<VectorForm> FormOf(const EmbeddingRequest& request, const ServingModel&
   return VectorForm::Of(model.engine->info(), request.dimensions, request.normalize);
 }
 
+// One that is neither cut nor normalized may be sparse.
+bool TakesAsItIs(const EmbeddingRequest& request) {
+  return !request.dimensions && !request.normalize;
+}
+
 StatusOr<PlannedPooling> PlanVectors(EmbeddingRequest request, const PoolingPlanner& planner) {
   PORTICO_ASSIGN_OR_RETURN(const VectorForm form, FormOf(request, planner.model));
   const bool base64 = request.base64;
+  const bool takes_sparse = TakesAsItIs(request);
   PORTICO_ASSIGN_OR_RETURN(PoolingPlan plan, planner.PlanInputs(std::move(request)));
+  plan.takes_sparse = takes_sparse;
   auto encode = [id = planner.model.id, form, base64](PoolingResult result) {
     return EmbeddingBody(id, form, base64, std::move(result));
   };
@@ -67,8 +74,10 @@ StatusOr<PlannedPooling> PlanClasses(EmbeddingRequest request, const PoolingPlan
 StatusOr<PlannedPooling> PlanNative(EmbeddingRequest request, std::optional<VectorForm> form,
                                     const PoolingPlanner& planner) {
   const bool is_list = request.is_list;
+  const bool takes_sparse = form.has_value() && TakesAsItIs(request);
   PORTICO_ASSIGN_OR_RETURN(PoolingPlan plan,
                            planner.PlanNamedInputs(std::move(request), NewRequestId));
+  plan.takes_sparse = takes_sparse;
   auto encode = [form, is_list](PoolingResult result) {
     return sglang::PooledBody(form, is_list, std::move(result));
   };

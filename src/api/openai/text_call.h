@@ -24,6 +24,7 @@ class TextCall : public ExchangeCall, public TextSink {
   // Submits the plan; for Launch().
   Status Start(const ServingModel& model, GenerationPlan plan) {
     rid = plan.options.rid;
+    plan.trace = Trace();
     if (plan.prompts.size() == 1) exchange_->NotePrompt(*plan.prompts.front().ids);
     TextSink* sink = this;
     if (plan.options.best_of > plan.options.n) sink = &best_of_.emplace(&plan, this);

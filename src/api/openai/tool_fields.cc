@@ -69,10 +69,14 @@ Status ReadAllowed(std::string_view field, const Json& allowed, ToolChoice* choi
 
 }  // namespace
 
+Status CheckToolList(const Json& tools) {
+  PORTICO_RETURN_IF_ERROR(CheckTools(tools));
+  return CheckNames(tools, "tools");
+}
+
 Status ReadTools(std::string_view, Element value, ToolFields* out) {
   Json tools = JsonOf(value);
-  PORTICO_RETURN_IF_ERROR(CheckTools(tools));
-  PORTICO_RETURN_IF_ERROR(CheckNames(tools, "tools"));
+  PORTICO_RETURN_IF_ERROR(CheckToolList(tools));
   if (!tools.as_array().empty()) out->tools = std::move(tools);
   return OkStatus();
 }

@@ -18,6 +18,9 @@ struct ToolFields {
   std::string_view choice_field = "tool_choice";
 };
 
+// A list of functions with names, each there once. Errors name `tools`.
+Status CheckToolList(const Json& tools);
+
 Status ReadTools(std::string_view name, Element value, ToolFields* out);
 Status ReadFunctions(std::string_view name, Element value, ToolFields* out);
 // "none", "auto", "required", a function by name, or a list of allowed tools.

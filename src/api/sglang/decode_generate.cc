@@ -1,6 +1,7 @@
 #include "api/sglang/decode_generate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -21,6 +22,18 @@ using Request = NativeGenerateRequest;
 
 constexpr size_t kMaxPrompts = 4096;
 constexpr std::string_view kImageData = "image_data";
+constexpr std::string_view kRoom = "bootstrap_room";
+
+// One value, or one for each prompt. Longer lists are refused before they are read: an empty object of three bytes would
+// become parameters of hundreds.
+template <typename T, typename Read>
+Status ReadForEachPrompt(std::string_view name, Element value, OneOrEach<T>* out, Read read) {
+  simdjson::dom::array list;
+  if (!value.get(list)) {
+    PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxPrompts, "values"));
+  }
+  return ReadOneOrEach(name, value, out, read);
+}
 
 // Those keys of sampling_params that mean the same, in the same range, as OpenAI's fields.
 constexpr std::string_view kSharedSampling[] = {
@@ -55,6 +68,31 @@ constexpr std::pair<std::string_view, std::string_view> kForeignNames[] = {
     {"min_tokens", "min_new_tokens"},        {"seed", "sampling_seed"},
     {"repeat_penalty", "repetition_penalty"}};
 
+// Beside sampling_params such a name would have no effect.
+bool IsSamplingName(std::string_view name) {
+  constexpr std::string_view kOwn[] = {"max_new_tokens", "min_new_tokens", "sampling_seed"};
+  const auto among = [name](const auto& names) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  };
+  return among(kOwn) || among(kSharedSampling) ||
+         std::any_of(std::begin(kForeignNames), std::end(kForeignNames),
+                     [name](const auto& foreign) { return foreign.first == name; });
+}
+
+constexpr std::string_view kConstraints[] = {"ebnf", "json_schema", "regex", "structural_tag"};
+
+// Beside sampling_params, or in another API's name, a constraint would have no effect.
+Status RefuseConstraint(std::string_view name, Element value) {
+  GenerationOptions read;
+  Status status;
+  if (value.is_null() || !ReadConstraintField(name, value, &read, &status)) return OkStatus();
+  if (status.ok() && read.constraint == nullptr) return OkStatus();
+  return InvalidArgument(
+      name, fmt::format("{} has no effect here: what an answer looks like is said by {} in "
+                        "sampling_params",
+                        name, fmt::join(kConstraints, ", ")));
+}
+
 Status ReadSamplingField(std::string_view name, Element value, NativeSampling* sampling) {
   if (name == "max_new_tokens") return ReadMaxNewTokens(value, sampling);
   if (value.is_null()) return OkStatus();
@@ -84,7 +122,7 @@ Status ReadSamplingField(std::string_view name, Element value, NativeSampling* s
   }
   Status status;
   const bool constrains =
-      name == "json_schema" || name == "regex" || name == "ebnf" || name == "structural_tag";
+      std::find(std::begin(kConstraints), std::end(kConstraints), name) != std::end(kConstraints);
   if (constrains && ReadConstraintField(name, value, &options, &status)) return status;
   for (const auto& [foreign, ours] : kForeignNames) {
     if (name != foreign) continue;
@@ -107,6 +145,7 @@ Status ReadSamplingParams(std::string_view name, Element value, Request* request
   if (value.is_object()) return ReadSampling(value, &out.values.emplace_back());
   simdjson::dom::array list;
   if (value.get(list)) return WrongValue(name, "an object or a list of objects", value);
+  PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxPrompts, "values"));
   out.is_list = true;
   for (Element item : list) {
     const std::string place = fmt::format("{}[{}]", name, out.values.size());
@@ -119,19 +158,19 @@ Status ReadSamplingParams(std::string_view name, Element value, Request* request
 }
 
 Status ReadRid(std::string_view name, Element value, Request* request) {
-  return ReadOneOrEach(name, value, &request->rid, ReadRequestName);
+  return ReadForEachPrompt(name, value, &request->rid, ReadRequestName);
 }
 
 Status ReadReturnLogprob(std::string_view name, Element value, Request* request) {
-  return ReadOneOrEach(name, value, &request->return_logprob, ReadBool);
+  return ReadForEachPrompt(name, value, &request->return_logprob, ReadBool);
 }
 
 template <OneOrEach<int32_t> Request::* kMember, int64_t kMin, int64_t kMax>
 Status ReadCounts(std::string_view name, Element value, Request* request) {
-  return ReadOneOrEach(name, value, &(request->*kMember),
-                       [](auto field, Element item, int32_t* out) {
-                         return ReadInt32(field, item, IntRange{kMin, kMax}, out);
-                       });
+  return ReadForEachPrompt(name, value, &(request->*kMember),
+                           [](auto field, Element item, int32_t* out) {
+                             return ReadInt32(field, item, IntRange{kMin, kMax}, out);
+                           });
 }
 
 // Ids for all prompts, or a list of ids (or null) for each.
@@ -141,15 +180,19 @@ Status ReadTokenIdsLogprob(std::string_view name, Element value, Request* reques
   if (value.get(list)) return WrongValue(name, "a list of token ids or of such lists", value);
   if (list.size() == 0) return OkStatus();
   if ((*list.begin()).is_number()) {
+    PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxLogprobIds, "token ids"));
     return ReadTokenIds(name, std::string(name), value, &out.values.emplace_back());
   }
+  PORTICO_RETURN_IF_ERROR(CheckMembers(name, list.size(), kMaxPrompts, "values"));
   out.is_list = true;
   for (Element item : list) {
     const std::string place = fmt::format("{}[{}]", name, out.values.size());
     std::vector<TokenId>& ids = out.values.emplace_back();
     if (item.is_null()) continue;
-    if (!item.is_array()) return WrongValueAt(name, place, "a list of token ids", item);
-    if (simdjson::dom::array(item).size() == 0) continue;
+    simdjson::dom::array asked;
+    if (item.get(asked)) return WrongValueAt(name, place, "a list of token ids", item);
+    if (asked.size() == 0) continue;
+    PORTICO_RETURN_IF_ERROR(CheckMembers(name, asked.size(), kMaxLogprobIds, "token ids"));
     PORTICO_RETURN_IF_ERROR(ReadTokenIds(name, place, item, &ids));
   }
   return OkStatus();
@@ -259,6 +302,26 @@ Status ReadInputEmbeds(std::string_view name, Element value, Request* request) {
   return OkStatus();
 }
 
+// No two answers meet in the same room. As in SGLang, one number for a batch is that of its first prompt, and the rooms of
+// a further choice of each prompt come behind those of all prompts.
+Status SpreadRooms(bool is_list, Request* request) {
+  const auto prompts = static_cast<int64_t>(request->prompts.size());
+  int64_t i = 0;
+  for (ExtrasPtr& extras : request->extras.values) {
+    if (extras == nullptr || !extras->bootstrap_room) continue;
+    auto own = std::make_shared<RequestExtras>(*extras);
+    own->bootstrap_room_step = static_cast<int32_t>(prompts);
+    if (!is_list) {
+      if (*own->bootstrap_room > INT64_MAX - prompts) {
+        return InvalidArgument(kRoom, "bootstrap_room is too large for so many prompts");
+      }
+      *own->bootstrap_room += i++;
+    }
+    extras = std::move(own);
+  }
+  return OkStatus();
+}
+
 // After the prompts, whose number it depends on.
 Status ReadExtra(std::string_view name, Element value, Request* request) {
   simdjson::dom::array list;
@@ -269,14 +332,15 @@ Status ReadExtra(std::string_view name, Element value, Request* request) {
     return InvalidArgument(name, fmt::format("{} must have one value a prompt: {}, got {}", name,
                                              request->prompts.size(), list.size()));
   }
-  if (each) GiveEachPromptItsExtras(request);
+  const bool is_room = name == kRoom && request->is_batch && !value.is_null();
+  if (each || is_room) GiveEachPromptItsExtras(request);
   if (request->extras.values.empty()) request->extras.values.emplace_back();
   size_t i = 0;
   for (ExtrasPtr& extras : request->extras.values) {
     PORTICO_RETURN_IF_ERROR(
         ReadExtraField(name, each ? list.at(i++).value_unsafe() : value, &extras));
   }
-  return OkStatus();
+  return is_room ? SpreadRooms(each, request) : OkStatus();
 }
 
 // After the prompts: a batch has a value, a list or null for each.
@@ -358,8 +422,14 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
     Status status;
     if (const auto* field = FindReader(kFields, name)) {
       status = field->read(name, value, &request);
-    } else if (!IsRefusedField(kRefusedNatively, name, value, &status)) {
-      status = RefuseOrNote(name, value, unknown_fields);
+    } else if (!IsRefusedField(kRefusedNatively, name, value, &status) &&
+               !IsRefusedField(name, value, &status)) {
+      if (IsSamplingName(name)) {
+        status = InvalidArgument(name, fmt::format("{} belongs into sampling_params", name));
+      } else {
+        status = RefuseConstraint(name, value);
+        NoteUnknown(name, unknown_fields);
+      }
     }
     PORTICO_RETURN_IF_ERROR(status);
   }

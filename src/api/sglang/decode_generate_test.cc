@@ -141,6 +141,28 @@ TEST(DecodeGenerate, WhatOnlySomeEnginesHonourComesOnceOrOnceAPrompt) {
   EXPECT_EQ(request->sampling.values[0].options.extras->stop_regex[0], "b+");
 }
 
+TEST(DecodeGenerate, NoTwoAnswersOfABatchMeetInOneRoom) {
+  // One room for a batch was every prompt's.
+  const auto room = [](const NativeGenerateRequest& request, size_t i) {
+    return *request.extras.values[i]->bootstrap_room;
+  };
+  auto one = Decode(R"({"text":["a","b","c"],"bootstrap_room":7,"bootstrap_host":"h"})");
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(room(*one, 0), 7);
+  EXPECT_EQ(room(*one, 2), 9);
+  EXPECT_EQ(one->extras.values[2]->bootstrap_host, "h");
+  EXPECT_EQ(one->extras.values[0]->bootstrap_room_step, 3);
+  auto each = Decode(R"({"text":["a","b"],"bootstrap_room":[70,50]})");
+  ASSERT_TRUE(each.ok()) << each.status();
+  EXPECT_EQ(room(*each, 1), 50);
+  EXPECT_EQ(each->extras.values[1]->bootstrap_room_step, 2);
+  auto single = Decode(R"({"text":"a","bootstrap_room":7})");
+  EXPECT_EQ(room(*single, 0), 7);
+  EXPECT_EQ(single->extras.values[0]->bootstrap_room_step, 1);
+  EXPECT_EQ(FieldAtFault(R"({"text":["a","b"],"bootstrap_room":9223372036854775807})"),
+            "bootstrap_room");
+}
+
 TEST(DecodeGenerate, RowsOfNumbersStandForTokens) {
   auto request = Decode(R"({"input_embeds":[[0.5,1],[2,-3]],"sampling_params":{"temperature":0}})");
   ASSERT_TRUE(request.ok()) << MessageOf(request.status());
@@ -166,6 +188,20 @@ TEST(DecodeGenerate, ValuesComeOnceOrOnceAPrompt) {
   EXPECT_FALSE(request->return_logprob.Of(1, true));
   EXPECT_EQ(request->sampling.values.size(), 2u);
   EXPECT_EQ(request->top_logprobs_num.Of(1, 0), 3);
+}
+
+TEST(DecodeGenerate, AConstraintThatWouldHaveNoEffectIsRefused) {
+  // It was an unknown field, and the answer had any form.
+  for (const char* const field :
+       {R"("regex":"a")", R"("ebnf":"a")", R"("json_schema":{})", R"("structural_tag":{})",
+        R"("response_format":{"type":"json_object"})", R"("response_format":7)",
+        R"("structured_outputs":{"regex":"a"})", R"("guided_choice":["a"])"}) {
+    const std::string name(field + 1, std::string_view(field + 1).find('"'));
+    EXPECT_EQ(FieldAtFault(fmt::format(R"({{"text":"a",{}}})", field)), name) << field;
+  }
+  for (const char* const field : {R"("regex":null)", R"("response_format":{"type":"text"})"}) {
+    EXPECT_EQ(FieldAtFault(fmt::format(R"({{"text":"a",{}}})", field)), "nothing") << field;
+  }
 }
 
 // SGLang's table of sampling parameters, row by row: what stands at the ends of each range and what lies
@@ -232,6 +268,48 @@ TEST(DecodeGenerate, TokenIdsForLogprobsComeOnceOrOnceAPrompt) {
         << bad;
   }
   EXPECT_EQ(FieldAtFault(R"({"text":"a","token_ids_logprob":[]})"), "nothing");
+}
+
+// They had no effect, without a word.
+TEST(DecodeGenerate, SamplingParametersBesideTheirMapAreRefused) {
+  for (const char* name : {"temperature", "max_new_tokens", "max_tokens", "stop", "seed"}) {
+    const auto request = Decode(R"({"text":"a",")" + std::string(name) + R"(":1})");
+    EXPECT_EQ(FieldOf(request.status()), name);
+    EXPECT_EQ(MessageOf(request.status()), std::string(name) + " belongs into sampling_params");
+    EXPECT_TRUE(Decode(R"({"text":"a",")" + std::string(name) + R"(":null})").ok()) << name;
+  }
+}
+
+// A list of half a million ids was read for a second, and an empty object for each of a million prompts became a gigabyte
+// of parameters, before the number was looked at.
+TEST(DecodeGenerate, ListsThatAreTooLongAreRefusedBeforeTheyAreRead) {
+  const auto repeated = [](const std::string& item, int count) {
+    std::string list = "[" + item;
+    for (int i = 1; i < count; ++i) list += "," + item;
+    return list + "]";
+  };
+  const auto fault = [](const std::string& field, const std::string& list) {
+    const auto request = Decode(R"({"text":"a",")" + field + "\":" + list + "}");
+    return std::string(MessageOf(request.status()));
+  };
+  // Items of the wrong kind: they would be named if they were read.
+  for (const char* field : {"rid", "return_logprob", "logprob_start_len", "top_logprobs_num",
+                            "sampling_params", "token_ids_logprob"}) {
+    const std::string most = field == std::string("token_ids_logprob") ? "1024" : "4096";
+    const std::string message = fault(field, repeated("1.5", 4097));
+    EXPECT_NE(message.find("must hold at most " + most), std::string::npos) << message;
+  }
+  EXPECT_NE(fault("sampling_params", R"({"stop_token_ids":)" + repeated("1.5", 4097) + "}")
+                .find("must hold at most 4096 token ids, got 4097"),
+            std::string::npos);
+  EXPECT_NE(fault("token_ids_logprob", "[" + repeated("1.5", 1025) + "]")
+                .find("must hold at most 1024 token ids, got 1025"),
+            std::string::npos);
+  std::string biases = R"("0":"x")";
+  for (int i = 1; i <= 16384; ++i) biases += ",\"" + std::to_string(i) + R"(":"x")";
+  EXPECT_NE(fault("sampling_params", R"({"logit_bias":{)" + biases + "}}")
+                .find("must hold at most 16384 token ids, got 16385"),
+            std::string::npos);
 }
 
 }  // namespace

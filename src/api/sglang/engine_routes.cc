@@ -15,6 +15,7 @@
 #include "api/openai/errors.h"
 #include "api/reply.h"
 #include "service/each_engine.h"
+#include "service/weight_update.h"
 #include "text/json.h"
 #include "text/utf8.h"
 
@@ -25,6 +26,7 @@ using ExchangePtr = std::unique_ptr<net::Exchange>;
 
 constexpr size_t kMaxNameBytes = 4096;
 constexpr int64_t kMaxCapacity = int64_t{1} << 40;
+constexpr size_t kMaxWeightNameBytes = 256;
 
 // A route whose body is a message of the scheduler's protocol, field by field.
 struct NativeRoute {
@@ -34,6 +36,8 @@ struct NativeRoute {
   bool gets = true;              // also by GET, as SGLang has it
   bool replies = true;
   bool takes_long = false;  // as long as reading weights
+  // The member that names the weights which the model has after it.
+  const char* version = nullptr;
 };
 
 constexpr NativeRoute kNativeRoutes[] = {
@@ -43,8 +47,10 @@ constexpr NativeRoute kNativeRoutes[] = {
     {"/dump_expert_distribution_record", "ExpertDistributionReq", R"({"action":3})"},
     {"/end_weight_update", "EndWeightUpdateReqInput", nullptr, false, true, true},
     {"/freeze_gc", "FreezeGCReq", nullptr, true, false},
+    {"/get_hicache_l3_cache_layout", "GetHiCacheL3LayoutReq", "{}"},
     {"/get_internal_state", "GetInternalStateReq"},
     {"/get_weights_by_name", "GetWeightsByNameReqInput"},
+    {"/hicache/storage-backend/clear", "ClearHiCacheReqInput", "{}", false},
     {"/init_weights_update_group", "InitWeightsUpdateGroupReqInput", nullptr, false, true, true},
     {"/pd_role_switch", "PdRoleSwitchReqInput", nullptr, false},
     {"/release_memory_occupation", "ReleaseMemoryOccupationReqInput", nullptr, true, true, true},
@@ -53,10 +59,14 @@ constexpr NativeRoute kNativeRoutes[] = {
     {"/slow_down", "SlowDownReqInput"},
     {"/start_expert_distribution_record", "ExpertDistributionReq", R"({"action":1})"},
     {"/stop_expert_distribution_record", "ExpertDistributionReq", R"({"action":2})"},
+    {"/update_weight_version", "UpdateWeightVersionReqInput", nullptr, false, true, false,
+     "new_version"},
     {"/update_weights_from_distributed", "UpdateWeightsFromDistributedReqInput", nullptr, false,
-     true, true},
-    {"/update_weights_from_ipc", "UpdateWeightsFromIPCReqInput", nullptr, false, true, true},
-    {"/update_weights_from_tensor", "UpdateWeightsFromTensorReqInput", nullptr, false, true, true},
+     true, true, "weight_version"},
+    {"/update_weights_from_ipc", "UpdateWeightsFromIPCReqInput", nullptr, false, true, true,
+     "weight_version"},
+    {"/update_weights_from_tensor", "UpdateWeightsFromTensorReqInput", nullptr, false, true, true,
+     "weight_version"},
     {"/weights_checker", "CheckWeightsReqInput", nullptr, true, true, true},
 };
 
@@ -93,14 +103,22 @@ StatusOr<bool> ReadFlag(const Json& request, std::string_view field) {
   return value->as_bool();
 }
 
+// What is to be told of a call once it is done.
+struct NativeAsked {
+  std::shared_ptr<NativeCall::Replies> replies;
+  std::string model;
+  const char* version_field = nullptr;
+  std::string version;  // empty: the weights keep theirs
+};
+
 // What the scheduler said: its `success` and `message` where it has them, and every rank's answer.
 void AnswerNative(ExchangePtr exchange, ShardContext& shard, const Status& status,
-                  NativeCall::Replies& replies) {
+                  const NativeAsked& asked) {
   if (!status.ok()) return ReplyError(*exchange, shard.api, status);
   bool success = true;
   std::string message;
   JsonArray answers;
-  for (const std::string& text : replies.Take()) {
+  for (const std::string& text : asked.replies->Take()) {
     StatusOr<Json> answer = Json::Parse(text);
     if (!answer.ok()) return ReplyError(*exchange, shard.api, answer.status());
     const bool good = answer->GetBool("success", true);
@@ -108,33 +126,63 @@ void AnswerNative(ExchangePtr exchange, ShardContext& shard, const Status& statu
     success = success && good;
     answers.push_back(*std::move(answer));
   }
-  Json body(JsonObject{{"success", success}, {"message", std::move(message)}});
+  Json body(JsonObject{{"success", success}});
+  if (success && !asked.version.empty()) {
+    NoteWeightVersion(*shard.api.models, asked.model, asked.version);
+    if (!message.empty()) message += ' ';
+    message += fmt::format("Weight version updated to {}.", asked.version);
+    body.Set(asked.version_field, asked.version);
+  }
+  body.Set("message", std::move(message));
   body.Set("replies", std::move(answers));
   ReplyJson(*exchange, shard.api, success ? 200 : 400, body.Dump());
 }
 
-void HandleNative(const NativeRoute& route, ExchangePtr exchange, ShardContext& shard) {
-  StatusOr<Json> body = route.fields != nullptr ? ReadMembers(exchange->request, {"model"})
-                                                : ReadObject(exchange->request);
-  if (!body.ok()) return ReplyError(*exchange, shard.api, body.status());
-  const StatusOr<std::string> model = ModelInBody(*body);
-  if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
+// The name that a call gives the weights; empty: none.
+StatusOr<std::string> ReadWeightName(const Json& request, std::string_view field) {
+  const Json* value = request.Find(field);
+  if (value == nullptr || value->is_null()) return std::string();
+  if (value->is_string() && !value->as_string().empty() &&
+      value->as_string().size() <= kMaxWeightNameBytes) {
+    return value->as_string();
+  }
+  return InvalidArgument(
+      field, fmt::format("{} must be a text of 1 to {} bytes", field, kMaxWeightNameBytes));
+}
+
+StatusOr<NativeCall> ReadNative(const NativeRoute& route, const net::HttpRequest& request,
+                                NativeAsked* asked) {
+  PORTICO_ASSIGN_OR_RETURN(
+      Json body, route.fields != nullptr ? ReadMembers(request, {"model"}) : ReadObject(request));
+  PORTICO_ASSIGN_OR_RETURN(asked->model, ModelInBody(body));
+  if (route.version != nullptr) {
+    asked->version_field = route.version;
+    PORTICO_ASSIGN_OR_RETURN(asked->version, ReadWeightName(body, route.version));
+  }
   NativeCall call;
   call.message = route.message;
   call.replies_expected = route.replies;
-  call.replies = std::make_shared<NativeCall::Replies>();
+  call.replies = asked->replies = std::make_shared<NativeCall::Replies>();
   if (route.fields != nullptr) {
     call.fields = route.fields;
   } else {
-    std::erase_if(body->as_object(), [](const auto& member) { return member.first == "model"; });
-    call.fields = body->Dump();
+    std::erase_if(body.as_object(), [](const auto& member) { return member.first == "model"; });
+    call.fields = body.Dump();
   }
-  auto replies = call.replies;
-  ControlEngines(*shard.api.models, *model, std::move(call),
+  return call;
+}
+
+void HandleNative(const NativeRoute& route, ExchangePtr exchange, ShardContext& shard) {
+  NativeAsked asked;
+  StatusOr<NativeCall> call = ReadNative(route, exchange->request, &asked);
+  if (!call.ok()) return ReplyError(*exchange, shard.api, call.status());
+  const std::string model = asked.model;
+  ControlEngines(*shard.api.models, model, *std::move(call),
                  Clock::now() + (route.takes_long ? kWeightsPatience : kControlPatience),
                  AnswerWhenDone(std::move(exchange), shard,
-                                [replies](ExchangePtr to, ShardContext& on, const Status& status) {
-                                  AnswerNative(std::move(to), on, status, *replies);
+                                [asked = std::move(asked)](ExchangePtr to, ShardContext& on,
+                                                           const Status& status) {
+                                  AnswerNative(std::move(to), on, status, asked);
                                 }));
 }
 
@@ -231,6 +279,15 @@ StatusOr<Control> ReadLora(const Json& request) {
   return control;
 }
 
+void RunLora(EngineControl control, std::string model, ExchangePtr exchange, ShardContext& shard) {
+  const std::string_view name = model;
+  ControlEngines(*shard.api.models, name, control, Clock::now() + kWeightsPatience,
+                 AnswerWhenDone(std::move(exchange), shard,
+                                [model](ExchangePtr to, ShardContext& on, const Status& status) {
+                                  AnswerLora(std::move(to), on, model, status);
+                                }));
+}
+
 template <typename Control>
 void HandleLora(ExchangePtr exchange, ShardContext& shard) {
   const StatusOr<Json> request =
@@ -238,16 +295,38 @@ void HandleLora(ExchangePtr exchange, ShardContext& shard) {
           ? ReadMembers(exchange->request, {"lora_name", "lora_path", "model", "pinned"})
           : ReadMembers(exchange->request, {"lora_name", "model"});
   if (!request.ok()) return ReplyError(*exchange, shard.api, request.status());
-  const StatusOr<std::string> model = ModelInBody(*request);
+  StatusOr<std::string> model = ModelInBody(*request);
   if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
   StatusOr<Control> control = ReadLora<Control>(*request);
   if (!control.ok()) return ReplyError(*exchange, shard.api, control.status());
-  ControlEngines(
-      *shard.api.models, *model, *std::move(control), Clock::now() + kWeightsPatience,
-      AnswerWhenDone(std::move(exchange), shard,
-                     [name = *model](ExchangePtr to, ShardContext& on, const Status& status) {
-                       AnswerLora(std::move(to), on, name, status);
-                     }));
+  RunLora(*std::move(control), *std::move(model), std::move(exchange), shard);
+}
+
+// The other members are the engine's.
+StatusOr<LoadLoraControl> ReadLoraTensors(Json request) {
+  LoadLoraControl control;
+  PORTICO_ASSIGN_OR_RETURN(control.name, ReadName(request, "lora_name"));
+  PORTICO_ASSIGN_OR_RETURN(control.pinned, ReadFlag(request, "pinned"));
+  control.path = "__tensor__";  // SGLang's word for it
+  if (const Json* id = request.Find("lora_id"); id != nullptr && !id->is_null()) {
+    return InvalidArgument("lora_id", "lora_id is chosen here");
+  }
+  std::erase_if(request.as_object(), [](const auto& member) {
+    return member.first == "lora_name" || member.first == "pinned" || member.first == "model" ||
+           member.first == "lora_id";
+  });
+  control.tensors = request.Dump();
+  return control;
+}
+
+void HandleLoraTensors(ExchangePtr exchange, ShardContext& shard) {
+  StatusOr<Json> request = ReadObject(exchange->request);
+  if (!request.ok()) return ReplyError(*exchange, shard.api, request.status());
+  StatusOr<std::string> model = ModelInBody(*request);
+  if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
+  StatusOr<LoadLoraControl> control = ReadLoraTensors(*std::move(request));
+  if (!control.ok()) return ReplyError(*exchange, shard.api, control.status());
+  RunLora(*std::move(control), *std::move(model), std::move(exchange), shard);
 }
 
 }  // namespace
@@ -270,6 +349,7 @@ void AddEngineRoutes(RouteTable& routes) {
     routes.Add(method, "/close_session", Access::kKey, HandleCloseSession);
   }
   routes.Add("POST", "/load_lora_adapter", Access::kAdmin, HandleLora<LoadLoraControl>);
+  routes.Add("POST", "/load_lora_adapter_from_tensors", Access::kAdmin, HandleLoraTensors);
   routes.Add("POST", "/unload_lora_adapter", Access::kAdmin, HandleLora<UnloadLoraControl>);
 }
 

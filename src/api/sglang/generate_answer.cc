@@ -63,11 +63,7 @@ GenerateAnswer::GenerateAnswer(const NativePlan& plan, bool cumulative)
       cumulative_(cumulative || !plan.stream),
       text_in_logprobs_(plan.return_text_in_logprobs),
       arrival_(plan.prompts.front().arrival) {
-  weight_version_ = ",\"weight_version\":";
   AppendJsonString(plan.weight_version, &weight_version_);
-  weight_versions_ = ",\"weight_versions\":[{\"version\":";
-  AppendJsonString(plan.weight_version, &weight_versions_);
-  weight_versions_ += ",\"start\":0,\"end\":";
   for (const GenerationPlan& from : plan.prompts) {
     Prompt prompt;
     prompt.rid = from.options.rid;
@@ -176,7 +172,7 @@ void GenerateAnswer::AppendMeta(Answer& answer, std::string* out) {
   AppendFinishReason(answer.finish, answer.stop, answer.usage.completion_tokens, out);
   out->append(",\"prompt_tokens\":");
   AppendJsonInt(answer.usage.prompt_tokens, out);
-  out->append(weight_version_);
+  out->append(",\"weight_version\":").append(weight_version_);
   if (prompt.logprobs) AppendLogprobs(answer, out);
   out->append(",\"completion_tokens\":");
   AppendJsonInt(answer.usage.completion_tokens, out);
@@ -184,30 +180,19 @@ void GenerateAnswer::AppendMeta(Answer& answer, std::string* out) {
   AppendJsonInt(answer.usage.cached_tokens, out);
   const DeltaExtras* extras = answer.extras.get();
   out->append(",\"cached_tokens_details\":");
-  if (extras != nullptr && extras->cached_on_device >= 0) {
-    out->append("{\"device\":");
-    AppendJsonInt(extras->cached_on_device, out);
-    out->append(",\"host\":");
-    AppendJsonInt(std::max(extras->cached_on_host, 0), out);
-    out->push_back('}');
-  } else {
-    out->append("null");
-  }
+  AppendCachedDetails(extras, out);
   out->append(",\"reasoning_tokens\":");
   AppendJsonInt(std::max(answer.usage.reasoning_tokens, 0), out);
   out->append(",\"num_retractions\":");
   AppendJsonInt(answer.usage.retractions, out);
   out->append(",\"dp_rank\":");
-  if (extras != nullptr && extras->data_parallel_rank >= 0) {
-    AppendJsonInt(extras->data_parallel_rank, out);
-  } else {
-    out->append("null");
-  }
+  AppendRank(extras, out);
   if (prompt.with_hidden_states) AppendList(",\"hidden_states\":", answer.hidden_states, out);
   if (answer.finish != FinishReason::kNone) {
     out->append(",\"e2e_latency\":");
     AppendJsonDouble(Seconds(Clock::now() - arrival_), out);
-    AppendWeightVersions(answer, out);
+    out->append(",\"weight_versions\":");
+    AppendWeightVersions(extras, weight_version_, answer.usage.completion_tokens, out);
     if (extras != nullptr && extras->speculation) {
       for (const auto& [name, value] :
            SpeculationMeta(*extras->speculation, answer.usage.completion_tokens)) {
@@ -216,27 +201,6 @@ void GenerateAnswer::AppendMeta(Answer& answer, std::string* out) {
     }
   }
   out->push_back('}');
-}
-
-void GenerateAnswer::AppendWeightVersions(const Answer& answer, std::string* out) {
-  if (answer.extras == nullptr || answer.extras->weight_versions.empty()) {
-    out->append(weight_versions_);
-    AppendJsonInt(answer.usage.completion_tokens, out);
-    out->append("}]");
-    return;
-  }
-  out->append(",\"weight_versions\":[");
-  for (const WeightVersionSpan& span : answer.extras->weight_versions) {
-    if (&span != &answer.extras->weight_versions.front()) out->push_back(',');
-    out->append("{\"version\":");
-    AppendJsonString(span.version, out);
-    out->append(",\"start\":");
-    AppendJsonInt(span.begin, out);
-    out->append(",\"end\":");
-    AppendJsonInt(span.end, out);
-    out->push_back('}');
-  }
-  out->push_back(']');
 }
 
 void GenerateAnswer::AppendLogprobs(Answer& answer, std::string* out) {

@@ -48,7 +48,6 @@ class GenerateAnswer {
   void AppendAnswer(size_t index, std::string* out);
   void AppendMeta(Answer& answer, std::string* out);
   void AppendLogprobs(Answer& answer, std::string* out);
-  void AppendWeightVersions(const Answer& answer, std::string* out);
 
   struct Prompt {
     std::string rid;
@@ -72,8 +71,7 @@ class GenerateAnswer {
   bool cumulative_;
   bool text_in_logprobs_;
   TimePoint arrival_;
-  std::string weight_version_;   // the member of meta_info
-  std::string weight_versions_;  // likewise, up to its last number
+  std::string weight_version_;  // JSON
 };
 
 }  // namespace portico::api::sglang

@@ -32,7 +32,9 @@ class GenerateCall final : public ExchangeCall {
     if (plan.prompts.size() == 1) {
       exchange_->NotePrompt(*plan.prompts.front().prompts.front().ids);
     }
+    const TraceContext trace = Trace();
     for (GenerationPlan& prompt : plan.prompts) {
+      prompt.trace = trace;
       auto part = std::make_unique<Part>(*this, parts_.size(), prompt.options.rid);
       PORTICO_ASSIGN_OR_RETURN(
           part->generation,

@@ -94,7 +94,7 @@ std::string ModelInfoBody(const ServingModel& model) {
     w.String(model.preferred_json);
   }
   w.Key("weight_version").String(model.weights->Version());
-  w.Key("has_image_understanding").Bool(false);
+  w.Key("has_image_understanding").Bool(engine.can.media);
   w.Key("has_audio_understanding").Bool(false);
   w.Key("model_type").String(engine.architecture);
   w.Key("max_model_len").Int(engine.context_length);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "api/common/delta_parts.h"
 #include "text/json_writer.h"
 
@@ -68,6 +70,58 @@ void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t le
       break;
   }
   out->push_back('}');
+}
+
+void AppendCachedDetails(const DeltaExtras* extras, std::string* out) {
+  if (extras == nullptr || extras->cached_on_device < 0) {
+    out->append("null");
+    return;
+  }
+  out->append("{\"device\":");
+  AppendJsonInt(extras->cached_on_device, out);
+  out->append(",\"host\":");
+  AppendJsonInt(std::max(extras->cached_on_host, 0), out);
+  if (extras->cached_in_storage >= 0) {
+    out->append(",\"storage\":");
+    AppendJsonInt(extras->cached_in_storage, out);
+  }
+  if (!extras->storage_backend.empty()) {
+    out->append(",\"storage_backend\":");
+    AppendJsonString(extras->storage_backend, out);
+  }
+  out->push_back('}');
+}
+
+void AppendRank(const DeltaExtras* extras, std::string* out) {
+  if (extras != nullptr && extras->data_parallel_rank >= 0) {
+    AppendJsonInt(extras->data_parallel_rank, out);
+  } else {
+    out->append("null");
+  }
+}
+
+void AppendWeightVersions(const DeltaExtras* extras, std::string_view version,
+                          int32_t completion_tokens, std::string* out) {
+  const auto append = [out](int32_t begin, int32_t end) {
+    out->append(",\"start\":");
+    AppendJsonInt(begin, out);
+    out->append(",\"end\":");
+    AppendJsonInt(end, out);
+    out->push_back('}');
+  };
+  out->push_back('[');
+  if (extras == nullptr || extras->weight_versions.empty()) {
+    out->append("{\"version\":").append(version);
+    append(0, completion_tokens);
+  } else {
+    for (const WeightVersionSpan& span : extras->weight_versions) {
+      if (&span != &extras->weight_versions.front()) out->push_back(',');
+      out->append("{\"version\":");
+      AppendJsonString(span.version, out);
+      append(span.begin, span.end);
+    }
+  }
+  out->push_back(']');
 }
 
 std::vector<std::pair<std::string_view, std::string>> SpeculationMeta(

@@ -15,6 +15,14 @@ namespace portico::api::sglang {
 void AppendFinishReason(FinishReason finish, const MatchedStop& stop, int32_t length,
                         std::string* out);
 
+// Where the cached tokens of the prompt were; null where the engine does not tell (`extras` null: it tells nothing).
+void AppendCachedDetails(const DeltaExtras* extras, std::string* out);
+// The rank that computed the answer, or null.
+void AppendRank(const DeltaExtras* extras, std::string* out);
+// [{"version":…,"start":0,"end":8}, …]: the engine's spans, or one of all tokens. `version`: a JSON string.
+void AppendWeightVersions(const DeltaExtras* extras, std::string_view version,
+                          int32_t completion_tokens, std::string* out);
+
 // SGLang's `spec_…` of an answer of so many tokens: a name and a JSON value each. Its TokenizerManager gives rates and
 // lengths only where drafts were proposed.
 std::vector<std::pair<std::string_view, std::string>> SpeculationMeta(

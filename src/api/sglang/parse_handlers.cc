@@ -6,9 +6,11 @@
 #include <string>
 #include <utility>
 
+#include "api/openai/tool_fields.h"
 #include "api/reply.h"
 #include "parser/collector.h"
 #include "parser/output_parser.h"
+#include "service/parsed_output.h"
 #include "text/json.h"
 #include "text/json_writer.h"
 
@@ -56,11 +58,21 @@ StatusOr<parser::Collector> ParseCalls(const Json& body) {
     return InvalidArgument("tool_call_parser",
                            fmt::format("there is no tool-call parser \"{}\"", name));
   }
-  const Json* tools = body.Find("tools");
-  if (tools != nullptr && !tools->is_null() && !tools->is_array()) {
-    return InvalidArgument("tools", "tools must be a list");
+  const Json* given = body.Find("tools");
+  Json tools = given == nullptr ? Json() : *given;
+  if (tools.is_array()) {
+    for (Json& tool : tools.as_array()) {  // SGLang's default
+      if (tool.is_object() && tool.Find("type") == nullptr) tool.Set("type", Json("function"));
+    }
   }
-  return Collect(format, parser::ToolSet(tools == nullptr ? Json() : *tools, false), text);
+  if (!tools.is_null()) PORTICO_RETURN_IF_ERROR(openai::CheckToolList(tools));
+  parser::Collector out = Collect(format, parser::ToolSet(tools, false), text);
+  int32_t number = 0;
+  for (parser::Collector::Call& call : out.calls) {
+    if (call.id.empty()) call.id = NewCallId(format.tools->ids, call.name, number);
+    ++number;
+  }
+  return out;
 }
 
 StatusOr<parser::Collector> ParseReasoning(const Json& body) {
@@ -96,8 +108,7 @@ std::string SmgCalls(const parser::Collector& out) {
   JsonWriter w(&body);
   w.BeginObject().Key("remaining_text").String(out.content).Key("tool_calls").BeginArray();
   for (const parser::Collector::Call& call : out.calls) {
-    w.BeginObject().Key("id").String(call.id.empty() ? "call_" + NewRequestId().substr(0, 24)
-                                                     : call.id);
+    w.BeginObject().Key("id").String(call.id);
     w.Key("type").String("function").Key("function").BeginObject();
     w.Key("name").String(call.name).Key("arguments").String(call.arguments).EndObject().EndObject();
   }

@@ -27,14 +27,30 @@ void AppendPoolingMeta(const PoolingMeta& meta, std::string* out) {
   w.EndObject();
 }
 
+void AppendSparseVector(const SparseVector& vector, std::string* out) {
+  out->push_back('{');
+  for (const auto& [index, weight] : vector) {
+    if (out->back() != '{') out->push_back(',');
+    out->push_back('"');
+    AppendJsonInt(index, out);
+    out->append("\":");
+    AppendJsonFloat(weight, out);
+  }
+  out->push_back('}');
+}
+
 std::string PooledBody(const std::optional<VectorForm>& form, bool is_list, PoolingResult result) {
   std::string body;
   if (is_list) body.push_back('[');
   for (size_t i = 0; i < result.outputs.size(); ++i) {
     std::vector<float>& values = result.outputs[i].values;
-    if (form) form->Apply(&values);
     body.append(i > 0 ? "," : "").append("{\"embedding\":");
-    AppendJsonFloats(values, &body);
+    if (const auto& sparse = result.outputs[i].sparse; sparse) {
+      AppendSparseVector(*sparse, &body);
+    } else {
+      if (form) form->Apply(&values);
+      AppendJsonFloats(values, &body);
+    }
     body.append(",\"meta_info\":");
     AppendPoolingMeta({result.rids[i], result.outputs[i].prompt_tokens, Seconds(result.took)},
                       &body);

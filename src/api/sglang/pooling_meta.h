@@ -25,6 +25,9 @@ struct PoolingMeta {
 std::vector<std::pair<std::string_view, std::string>> PoolingMetaEntries(const PoolingMeta& meta);
 void AppendPoolingMeta(const PoolingMeta& meta, std::string* out);
 
+// {"17":0.5,"4":0.25}
+void AppendSparseVector(const SparseVector& vector, std::string* out);
+
 // {"embedding":…,"meta_info":…}, in a list for a list. `form`: of vectors; absent: raw logits. Each text has a rid.
 std::string PooledBody(const std::optional<VectorForm>& form, bool is_list, PoolingResult result);
 

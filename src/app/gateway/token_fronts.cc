@@ -152,8 +152,22 @@ void TokenFronts::Probe(const router::WorkerPtr& worker, bool fresh, Duration ti
   });
 }
 
-std::string TokenFronts::LocalTexts(const TokenWorkerFacts& facts) const {
-  const ModelOptions& model = options_.model;
+const std::string* TokenFronts::NamedModel(const router::Worker& worker,
+                                           const TokenWorkerFacts& facts) const {
+  std::vector<std::string> names = {facts.served_model_name, facts.info.model_path};
+  names.insert(names.end(), worker.spec().models.begin(), worker.spec().models.end());
+  for (const std::string& name : names) {
+    const auto found = options_.named_models.find(name);
+    if (found != options_.named_models.end()) return &found->first;
+  }
+  return nullptr;
+}
+
+const ModelOptions& TokenFronts::OptionsOf(const std::string* name) const {
+  return name == nullptr ? options_.model : options_.named_models.find(*name)->second;
+}
+
+std::string TokenFronts::LocalTexts(const ModelOptions& model, const TokenWorkerFacts& facts) {
   if (!model.tokenizer_path.empty()) return model.tokenizer_path;
   if (!model.model_path.empty()) return model.model_path;
   std::error_code ignored;
@@ -182,7 +196,8 @@ void TokenFronts::OnFacts(const VisitPtr& visit) {
     }
     visit->front = found->second.front;
   }
-  if (!LocalTexts(visit->facts).empty()) {
+  const std::string* name = NamedModel(*visit->worker, visit->facts);
+  if (!LocalTexts(OptionsOf(name), visit->facts).empty()) {
     return OnKeeper([this, visit] { Build(visit, ""); });
   }
   visit->front->engine().FetchTokenizer(kTokenizerTimeout, [this, visit](auto archive) {
@@ -198,6 +213,7 @@ void TokenFronts::OnFacts(const VisitPtr& visit) {
 }
 
 StatusOr<std::unique_ptr<ServingModel>> TokenFronts::MakeModel(TokenFront& front,
+                                                               const ModelOptions& options,
                                                                const std::string& archive,
                                                                const std::string& path,
                                                                const std::string& texts) {
@@ -210,19 +226,22 @@ StatusOr<std::unique_ptr<ServingModel>> TokenFronts::MakeModel(TokenFront& front
   }
   std::unique_ptr<Engine> engine = front.MakeEngineRef();
   if (like != nullptr) {
-    return MakeRemoteModel(options_.model, std::move(engine), path, &like->model());
+    return MakeRemoteModel(options, std::move(engine), path, &like->model());
   }
-  if (!path.empty()) return MakeRemoteModel(options_.model, std::move(engine), path, nullptr);
+  if (!path.empty()) return MakeRemoteModel(options, std::move(engine), path, nullptr);
   PORTICO_ASSIGN_OR_RETURN(const TempFolder folder, Unpack(archive));
-  return MakeRemoteModel(options_.model, std::move(engine), folder.path(), nullptr);
+  return MakeRemoteModel(options, std::move(engine), folder.path(), nullptr);
 }
 
 void TokenFronts::Build(const VisitPtr& visit, const std::string& archive) {
-  const std::string path = LocalTexts(visit->facts);
-  const std::string texts =
+  const std::string* name = NamedModel(*visit->worker, visit->facts);
+  const ModelOptions& options = OptionsOf(name);
+  const std::string path = LocalTexts(options, visit->facts);
+  std::string texts =
       path.empty() ? fmt::format("archive {} {}", archive.size(), absl::HashOf(archive)) : path;
+  if (name != nullptr) texts += fmt::format(" as {}", *name);
   visit->front->engine().SetInfo(visit->facts.info);
-  auto model = MakeModel(*visit->front, archive, path, texts);
+  auto model = MakeModel(*visit->front, options, archive, path, texts);
   if (!model.ok()) return visit->done(model.status());
   const TokenWorkerFacts& facts = visit->facts;
   (*model)->id = facts.served_model_name.empty() ? facts.info.model_path : facts.served_model_name;

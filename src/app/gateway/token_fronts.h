@@ -1,8 +1,11 @@
 // The token workers of a gateway: a TokenFront for each. A worker's tokenizer is, in this order, what
 // the options name, what the worker names if that is on this machine, and what its GetTokenizer sends.
-// Workers with the same tokenizer share it.
+// Workers with the same tokenizer share it. What the options name for a model holds for the workers whose
+// name of their model, or whose configured models, it is.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,6 +23,7 @@ namespace portico {
 
 struct TokenFrontsOptions {
   ModelOptions model;  // paths and templates that the operator has named
+  std::map<std::string, ModelOptions, std::less<>> named_models;  // in its place for these models
   Duration request_timeout = std::chrono::seconds(1800);
   Duration connect_timeout = std::chrono::seconds(5);
   size_t max_unsent_bytes = 4 << 20;
@@ -70,11 +74,15 @@ class TokenFronts final : public router::TokenWorkers {
   StatusOr<FrontPtr> MakeFront(const router::WorkerPtr& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnFacts(const VisitPtr& visit);
+  // The model that the operator has named, of those that the worker may mean; else null.
+  const std::string* NamedModel(const router::Worker& worker, const TokenWorkerFacts& facts) const;
+  const ModelOptions& OptionsOf(const std::string* name) const;
   // What the visit's tokenizer is made from: a path, or empty for the worker's own archive.
-  std::string LocalTexts(const TokenWorkerFacts& facts) const;
+  static std::string LocalTexts(const ModelOptions& model, const TokenWorkerFacts& facts);
   // On the keeper's thread.
   void Build(const VisitPtr& visit, const std::string& archive);
-  StatusOr<std::unique_ptr<ServingModel>> MakeModel(TokenFront& front, const std::string& archive,
+  StatusOr<std::unique_ptr<ServingModel>> MakeModel(TokenFront& front, const ModelOptions& options,
+                                                    const std::string& archive,
                                                     const std::string& path,
                                                     const std::string& texts);
   void Follow(const router::WorkerPtr& worker, TokenFront& front);

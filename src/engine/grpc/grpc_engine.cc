@@ -33,11 +33,12 @@ GrpcEngine::Lane& GrpcEngine::LaneOf(net::Shard& shard) {
   return *lane;
 }
 
-net::Headers GrpcEngine::Metadata() const {
+net::Headers GrpcEngine::Metadata(const TraceContext& trace) const {
   net::Headers metadata;
   if (!options_.api_key.empty()) {
     metadata.emplace_back("authorization", "Bearer " + options_.api_key);
   }
+  if (trace.valid()) metadata.emplace_back("traceparent", FormatTraceparent(trace));
   return metadata;
 }
 
@@ -83,7 +84,7 @@ void GrpcEngine::Begin(const TokenWire& wire, GenerateRequest request, std::stri
   made = std::make_unique<Stream>(*this, lane, std::move(stream));
   made->Start(lane.channel, shard,
               {.path = fmt::format("/{}/Generate", wire.service()),
-               .metadata = Metadata(),
+               .metadata = Metadata(request.trace),
                .timeout = options_.request_timeout},
               bytes, options_.first_message_timeout);
 }

@@ -84,7 +84,7 @@ class GrpcEngine final : public Engine {
              net::Shard& shard);
   void BeginPooling(const TokenWire& wire, std::deque<GrpcPooling::Text> texts, PoolingSink* sink,
                     net::Shard& shard);
-  net::Headers Metadata() const;
+  net::Headers Metadata(const TraceContext& trace = {}) const;
   // Starts a unary call from any thread.
   void Ask(const TokenWire& wire, std::string_view method, std::string request, Duration timeout,
            absl::AnyInvocable<void(StatusOr<std::string>)> done);

@@ -114,6 +114,9 @@ Status NativeWire::EncodeGenerate(const GenerateRequest& request, const std::str
   message.set_top_logprobs_num(request.top_logprobs);
   message.set_logprob_start_len(request.prompt_logprobs_start);
   message.set_rid(request_id);
+  if (request.trace.valid()) {
+    (*message.mutable_trace_headers())["traceparent"] = FormatTraceparent(request.trace);
+  }
   if (!message.SerializeToString(bytes)) {
     return Error(StatusCode::kInternal, "the request cannot be serialized");
   }

@@ -128,6 +128,14 @@ StatusOr<std::shared_ptr<EngineThread::Weights>> EngineThread::LoadWeights(
         fmt::format("a second KV cache of {} does not fit beside the old one", HumanBytes(needed)));
   }
   PORTICO_ASSIGN_OR_RETURN(weights->runner, ModelRunner::Create(*weights->model, runner_options_));
+  const std::string_view why = weights->runner->unshared_because();
+  if (!why.empty() && runner_->unshared_because().empty()) {
+    return Error(StatusCode::kFailedPrecondition,
+                 fmt::format("{}: prefixes cannot be shared ({}), this server's can: restart the "
+                             "server for another model",
+                             path, why),
+                 "model_path");
+  }
   return weights;
 }
 

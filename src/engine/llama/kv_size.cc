@@ -47,6 +47,13 @@ std::string HumanBytes(int64_t bytes) {
 StatusOr<KvSize> ChooseKvSize(const KvSizeRequest& r) {
   const int64_t bytes_per_cell = std::max<int64_t>(r.bytes_per_cell, 1);
   KvSize size{r.max_total_tokens, "as asked for"};
+  if (r.max_total_tokens > 0 && r.max_total_tokens < kLeastCells) {
+    return InvalidArgument(
+        "max_total_tokens",
+        fmt::format("a KV cache of {} tokens is too small for any request, which takes {} or more; "
+                    "choose a larger --max-total-tokens",
+                    r.max_total_tokens, kLeastCells));
+  }
   if (r.max_total_tokens <= 0) {
     const int64_t quarter = r.free_bytes / 4 / bytes_per_cell;
     size = {r.context_length * r.max_running, "a whole context for each running request"};

@@ -21,9 +21,13 @@ struct KvSize {
   std::string reason;  // "as asked for", "a quarter of the free memory", …
 };
 
+// The least that serves a request: its prompt's token and the one that follows.
+inline constexpr int64_t kLeastCells = 2;
+
 // Asked for: that many. Else enough for every running request to fill its context, but at most
 // kMostDefaultCells and at most a quarter of the free memory; one context at least.
-// RESOURCE_EXHAUSTED if that does not fit into the free memory.
+// INVALID_ARGUMENT (field "max_total_tokens"): asked for fewer than kLeastCells.
+// RESOURCE_EXHAUSTED: that does not fit into the free memory.
 StatusOr<KvSize> ChooseKvSize(const KvSizeRequest& request);
 
 // Memory that can be had without swapping, in bytes: the machine's (/proc/meminfo) or the control

@@ -36,6 +36,16 @@ TEST(KvSize, RefusesWhatTheMemoryCannotHoldNamingBothNumbers) {
   EXPECT_NE(MessageOf(size.status()).find("1.0 GiB"), std::string_view::npos);
 }
 
+// A server with one cell started, and refused every request.
+TEST(KvSize, RefusesWhatIsTooSmallForAnyRequestNamingBothNumbers) {
+  const StatusOr<KvSize> size = ChooseKvSize({1, 2048, 32, 100, kGib});
+  ASSERT_FALSE(size.ok());
+  EXPECT_EQ(size.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(MessageOf(size.status()).find("of 1 tokens"), std::string_view::npos);
+  EXPECT_NE(MessageOf(size.status()).find("takes 2"), std::string_view::npos);
+  EXPECT_EQ(Cells({2, 2048, 32, 100, kGib}), 2);
+}
+
 TEST(KvSize, KnowsTheFreeMemory) { EXPECT_GT(FreeMemoryBytes(), 0); }
 
 TEST(KvSize, DoesNotTakeMappedWeightsForFreeMemory) {

@@ -76,6 +76,10 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
                    m.path + ": --enable-deterministic-inference is for models that generate",
                    "enable_deterministic_inference");
     }
+    if (model->options().kv_cache_dtype != "auto") {
+      return Error(StatusCode::kUnimplemented,
+                   m.path + ": --kv-cache-dtype is for models that generate", "kv_cache_dtype");
+    }
     return NewPoolingEngine(std::move(model), options, ThreadsFor(options, m));
   }
   PORTICO_ASSIGN_OR_RETURN(
@@ -90,13 +94,17 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
   run.threads = ThreadsFor(options, m);
   PORTICO_ASSIGN_OR_RETURN(std::unique_ptr<ModelRunner> runner, ModelRunner::Create(*model, run));
 
-  const bool sharing = options.enable_prefix_cache && !runner->whole_sequences_only();
+  const bool sharing = options.enable_prefix_cache && runner->unshared_because().empty();
   const int32_t kept = sharing ? kMaxSequences - options.max_running_requests : 0;
   const SchedulerOptions scheduling = {options.max_running_requests, options.chunked_prefill_size,
                                        run.max_rows_a_step};
+  const std::string prefixes = sharing ? "on"
+                               : options.enable_prefix_cache
+                                   ? fmt::format("off ({})", runner->unshared_because())
+                                   : "off";
   std::string description = fmt::format(
-      "KV cache: {} tokens, {} ({}); prefix cache {}; up to {} running requests; {} threads",
-      size.cells, HumanBytes(size.cells * m.kv_bytes_per_cell), size.reason, sharing ? "on" : "off",
+      "KV cache: {} tokens, {} of {} ({}); prefix cache {}; up to {} running requests; {} threads",
+      size.cells, HumanBytes(size.cells * m.kv_bytes_per_cell), m.kv_dtype, size.reason, prefixes,
       options.max_running_requests, run.threads);
   EngineInfo info = InfoOf(m, options);
   info.context_length = static_cast<int32_t>(std::min<int64_t>(m.context_length, size.cells));

@@ -41,11 +41,11 @@ EngineInfo InfoOf(const ModelInfo& model, const LlamaEngineOptions& options);
 
 class LlamaEngine : public Engine {
  public:
-  // One line for the start: KV cells and bytes and why so many, running requests, threads.
+  // One line for the start: KV cells, bytes, type and why so many, running requests, threads.
   virtual const std::string& description() const = 0;
 };
 
-// Errors: INVALID_ARGUMENT (an option out of range), RESOURCE_EXHAUSTED (no memory for the KV
+// Errors: INVALID_ARGUMENT (an option out of range, or that the model cannot have), RESOURCE_EXHAUSTED (no memory for the KV
 // cache), INTERNAL (libllama refused the context).
 StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel> model,
                                                       const LlamaEngineOptions& options);

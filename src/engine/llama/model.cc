@@ -13,6 +13,7 @@
 #include "engine/llama/import/gguf_file.h"
 #include "engine/llama/import/importer.h"
 #include "engine/llama/import/quantize.h"
+#include "engine/llama/kv_type.h"
 #include "engine/llama/llama_log.h"
 #include "engine/llama/model_folder.h"
 
@@ -124,6 +125,8 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
   StartLlama();
   ImportOptions import;
   PORTICO_ASSIGN_OR_RETURN(import.dtype, ParseDtype(options.dtype));
+  PORTICO_ASSIGN_OR_RETURN(const std::optional<ggml_type> kv_type,
+                           ParseKvType(options.kv_cache_dtype));
   import.quantization = options.quantization;
   if (!import.quantization.empty()) {
     PORTICO_ASSIGN_OR_RETURN(llama_ftype ftype, ParseQuantization(import.quantization));
@@ -137,6 +140,7 @@ StatusOr<std::unique_ptr<LlamaModel>> LlamaModel::Load(const ModelOptions& optio
   PORTICO_ASSIGN_OR_RETURN(ModelSource source, FindModel(options.path));
 
   ModelInfo info;
+  info.kv_type = kv_type.value_or(info.kv_type);
   info.path = options.path;
   info.tokenizer_path = source.path;
   info.file = source.path;
@@ -208,11 +212,20 @@ Status LlamaModel::Describe(const ModelOptions& options, const GgufInfo& gguf) {
     info_.vocab_size = llama_vocab_n_tokens(llama_model_get_vocab(model_));
   }
   if (info_.vocab_size <= 0) return BadFile(info_.file, "does not say how many tokens there are");
+  for (const GgufTensor& tensor : gguf.tensors) {
+    if (tensor.name == "position_embd.weight") {
+      info_.positions = static_cast<int32_t>(tensor.rows);
+    }
+  }
   info_.hidden_size = llama_model_n_embd(model_);
   info_.layers = llama_model_n_layer(model_);
   info_.parameters = static_cast<int64_t>(llama_model_n_params(model_));
   info_.size_bytes = static_cast<int64_t>(llama_model_size(model_));
-  info_.kv_bytes_per_cell = KvValuesPerCell(gguf, model_) * (info_.float32 ? 4 : 2);
+  if (info_.float32 && options.kv_cache_dtype == "auto") info_.kv_type = GGML_TYPE_F32;
+  info_.kv_dtype = TypeName(info_.kv_type);
+  info_.kv_bytes_per_cell = KvValuesPerCell(gguf, model_) *
+                            static_cast<int64_t>(ggml_type_size(info_.kv_type)) /
+                            ggml_blck_size(info_.kv_type);
   if (gguf.Text("tokenizer.ggml.model") != "none") info_.eos_token_ids = GgufEos(model_);
   size_t named = info_.eos_token_ids.size();
   std::erase_if(info_.eos_token_ids, [&](TokenId id) { return id >= info_.vocab_size; });
@@ -249,7 +262,7 @@ llama_context_params LlamaModel::ContextParams() const {
   params.kv_unified = true;
   params.swa_full = true;
   params.no_perf = true;
-  params.type_k = params.type_v = info_.float32 ? GGML_TYPE_F32 : GGML_TYPE_F16;
+  params.type_k = params.type_v = info_.kv_type;
   params.flash_attn_type =
       info_.float32 ? LLAMA_FLASH_ATTN_TYPE_DISABLED : LLAMA_FLASH_ATTN_TYPE_AUTO;
   params.yarn_beta_fast = yarn_beta_fast_;

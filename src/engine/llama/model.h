@@ -39,6 +39,8 @@ struct ModelOptions {
   uint64_t cache_bytes = kDefaultImportCacheBytes;  // of imports that nobody uses (importer.h)
   bool is_embedding = false;                        // a model that generates is to give vectors
   std::optional<Pooling> pooling;  // of a model that gives vectors; absent: its own
+  // Of the values in the KV cache (kv_type.h); auto: float32 if the arithmetic is, else float16.
+  std::string kv_cache_dtype = "auto";
   // Answers have the same bits whatever else is computed, in every dtype (ModelRunner). Weights stay in their file's order,
   // which is slower with some quantizations.
   bool deterministic = false;
@@ -53,12 +55,16 @@ struct ModelInfo {
   int32_t vocab_size = 0;      // ids below it are known; rows of logits, if it generates
   int32_t context_length = 0;  // usable: after --context-length and the sliding window's cap
   int32_t train_context_length = 0;  // what the publisher names
+  // Of a model with a table of positions, such as GPT-2: libllama ends the process at those beyond.
+  std::optional<int32_t> positions;
   int32_t hidden_size = 0;
   int32_t layers = 0;
   int64_t parameters = 0;
-  int64_t size_bytes = 0;         // of the weights
-  int64_t kv_bytes_per_cell = 0;  // with ContextParams()'s cache types, all layers
-  bool float32 = false;           // the arithmetic is float32 throughout
+  int64_t size_bytes = 0;             // of the weights
+  ggml_type kv_type = GGML_TYPE_F16;  // of keys and values in the cache
+  std::string kv_dtype;               // its name
+  int64_t kv_bytes_per_cell = 0;      // of all layers
+  bool float32 = false;               // the arithmetic is float32 throughout
   // Of generation_config.json and of config.json; else the GGUF's own.
   std::vector<TokenId> eos_token_ids;
   GenerationDefaults defaults;
@@ -92,8 +98,7 @@ class LlamaModel {
   const ModelOptions& options() const { return options_; }
 
   // Where every context of this model starts from: libllama's defaults plus what the model needs:
-  // cache types (f32 and no flash attention when the arithmetic is float32; else f16 and libllama's
-  // choice), YaRN's numbers that libllama does not read from the file, one unified cache. The
+  // cache types, no flash attention when the arithmetic is float32, else libllama's choice, YaRN's numbers that libllama does not read from the file, one unified cache. The
   // caller sets n_ctx (KV cells in all), n_batch, n_ubatch, n_seq_max (≤ 256) and threads; a
   // sequence must not grow beyond info().context_length.
   llama_context_params ContextParams() const;

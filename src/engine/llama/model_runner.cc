@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace portico::llama {
 
@@ -9,9 +10,7 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
                                                            const RunnerOptions& options) {
   std::unique_ptr<ModelRunner> runner(new ModelRunner());
   runner->vocab_size_ = model.info().vocab_size;
-  runner->whole_sequences_only_ = llama_model_is_recurrent(model.get()) ||
-                                  llama_model_is_hybrid(model.get()) ||
-                                  llama_model_n_swa(model.get()) > 0;
+  runner->positions_limit_ = model.info().positions.value_or(runner->positions_limit_);
   llama_context_params params = model.ContextParams();
   const std::string& dtype = model.info().dtype;
   runner->fills_up_ =
@@ -25,51 +24,19 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
   params.kv_unified = true;
   params.offload_kqv = false;
   params.op_offload = false;
-  if (options.own_attention) {
-    PORTICO_RETURN_IF_ERROR(runner->MakeContext(model, params));
-  } else {
-    PORTICO_ASSIGN_OR_RETURN(runner->context_, LlamaContext::Create(model, params));
+  if (model.options().deterministic) runner->graph_.MakeProductsInvariant(runner->fills_up_);
+  PORTICO_ASSIGN_OR_RETURN(
+      DecoderContext made,
+      MakeDecoderContext(model, params, options.own_attention ? &runner->graph_ : nullptr));
+  runner->context_ = std::move(made.context);
+  runner->all_own_ = made.all_own;
+  if (!made.own_attention) runner->fills_up_ = false;
+  if (!made.can_cut) {
+    runner->unshared_because_ = "the model's memory cannot be cut";
+  } else if (llama_model_n_swa(model.get()) > 0) {
+    runner->unshared_because_ = "the model has sliding windows";
   }
   return runner;
-}
-
-// Flash attention of libllama rounds float32 keys and values to float16, so with float32 arithmetic it may only be in a
-// graph from which Portico takes all of it. One token shows whether it does.
-Status ModelRunner::MakeContext(const LlamaModel& model, const llama_context_params& params) {
-  llama_context_params own = params;
-  own.cb_eval = DecoderGraph::OnTensor;
-  own.cb_eval_user_data = &graph_;
-  const bool deterministic = model.options().deterministic;
-  if (deterministic) graph_.MakeProductsInvariant(fills_up_);
-  if (!model.info().float32 && !deterministic) {
-    PORTICO_ASSIGN_OR_RETURN(context_, LlamaContext::Create(model, own));
-    return OkStatus();
-  }
-  own.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
-  auto made = LlamaContext::Create(model, own);
-  if (made.ok()) {
-    context_ = *std::move(made);
-    ScheduledRequest request;
-    request.tokens = {0};
-    request.branch.sequence = 0;
-    Step step;
-    step.chunks.push_back({&request, 0, 1, 1, true});
-    PORTICO_RETURN_IF_ERROR(Run(step, std::atomic<bool>(false)));
-    Remove(0, 0, -1);
-    if (graph_.layers() > 0 && graph_.foreign_layers() == 0 && graph_.foreign_products() == 0) {
-      return OkStatus();
-    }
-  }
-  if (deterministic) {
-    return Error(StatusCode::kUnimplemented,
-                 model.info().path +
-                     ": --enable-deterministic-inference cannot be kept with this model's " +
-                     (graph_.foreign_products() > 0 ? "quantized experts" : "attention"),
-                 "enable_deterministic_inference");
-  }
-  fills_up_ = false;
-  PORTICO_ASSIGN_OR_RETURN(context_, LlamaContext::Create(model, params));
-  return OkStatus();
 }
 
 void ModelRunner::Fill(const Step& step) {
@@ -79,6 +46,7 @@ void ModelRunner::Fill(const Step& step) {
   wants_row_.clear();
   rows_.clear();
   request_begins_.clear();
+  filled_up_ = false;
   for (const Chunk& chunk : step.chunks) {
     const auto first = chunk.request->tokens.begin() + chunk.begin;
     request_begins_.push_back(static_cast<int32_t>(tokens_.size()));
@@ -100,13 +68,13 @@ void ModelRunner::Fill(const Step& step) {
 }
 
 void ModelRunner::FillUp() {
-  filled_up_ = tokens_.size() == 1;
+  filled_up_ = tokens_.size() == 1 && positions_[0] + 1 < positions_limit_;
   if (filled_up_) {  // with what would follow, which the token before it does not see
     tokens_.push_back(tokens_[0]);
     positions_.push_back(positions_[0] + 1);
     sequences_.push_back(sequences_[0]);
     wants_row_.push_back(wants_row_[0]);
-  } else if (rows_.size() == 1) {
+  } else if (rows_.size() == 1 && tokens_.size() > 1) {
     wants_row_[rows_[0] == 0 ? 1 : 0] = 1;
   }
 }
@@ -122,6 +90,10 @@ Status ModelRunner::Run(const Step& step, const std::atomic<bool>& cancelled) {
                              wants_row_.data()};
   const Status status = context_->Run(batch, cancelled);
   if (filled_up_) Remove(sequences_[1], positions_[1], -1);
+  if (status.ok() && all_own_ && graph_.foreign_layers() + graph_.foreign_products() > 0) {
+    return Error(StatusCode::kInternal,
+                 "libllama's own attention has computed a part of the step, which rounds");
+  }
   return status;
 }
 

@@ -5,11 +5,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "engine/llama/attention/decoder_context.h"
 #include "engine/llama/attention/decoder_graph.h"
 #include "engine/llama/kv_cache.h"
 #include "engine/llama/llama_context.h"
@@ -22,7 +25,8 @@ namespace portico::llama {
 // matrix with one vector in another order of sums than with several, so that an answer would depend on whether its
 // request is alone. With two it is the same order as with many, and costs no more time (0.096 and 0.095 ms for 1,024 by
 // 1,024 in bfloat16): reading the weights takes it. Matrices of q8_0, q4_0, q4_1, q5_0, q5_1 and mxfp4 give the same
-// bits for every number of vectors; those of the K quantizations do not (docs/llama.md).
+// bits for every number of vectors; those of the K quantizations do not (docs/llama.md). The token that fills up a step is
+// taken out of the memory again, so a memory that cannot be cut has no such steps.
 struct RunnerOptions {
   int64_t cells = 0;
   int32_t max_sequences_a_step = 1;
@@ -49,23 +53,23 @@ class ModelRunner : public KvMemory {
   // Layers of the last Run() whose attention was Portico's own.
   int32_t own_layers() const { return graph_.layers(); }
 
-  // The memory cannot be cut or shared position by position (recurrent states, sliding windows).
-  bool whole_sequences_only() const { return whole_sequences_only_; }
+  // Why the memory cannot be shared position by position ("the model has sliding windows"); empty: it can.
+  std::string_view unshared_because() const { return unshared_because_; }
 
   void Share(int32_t from, int32_t to, int32_t begin, int32_t end) override;
   void Remove(int32_t sequence, int32_t begin, int32_t end) override;
 
  private:
   ModelRunner() = default;
-  // The context with Portico's attention, if it can serve in all layers; else with libllama's.
-  Status MakeContext(const LlamaModel& model, const llama_context_params& params);
   void Fill(const Step& step);
   void FillUp();
 
   DecoderGraph graph_;
   std::unique_ptr<LlamaContext> context_;
   int32_t vocab_size_ = 0;
-  bool whole_sequences_only_ = false;
+  int32_t positions_limit_ = std::numeric_limits<int32_t>::max();
+  std::string_view unshared_because_;
+  bool all_own_ = false;  // a step with attention of libllama's has failed
   bool fills_up_ = false;
   bool filled_up_ = false;  // the batch's last token is nobody's
 

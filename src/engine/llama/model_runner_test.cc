@@ -85,6 +85,7 @@ struct Weights {
   const char* quantization;
   float tolerance;  // between Portico's attention and libllama's
   bool deterministic = false;
+  const char* kv_cache_dtype = "auto";
 };
 
 class AnswersOfOneRequest : public testing::TestWithParam<Weights> {
@@ -95,6 +96,7 @@ class AnswersOfOneRequest : public testing::TestWithParam<Weights> {
     options.dtype = GetParam().dtype;
     options.quantization = GetParam().quantization;
     options.deterministic = GetParam().deterministic;
+    options.kv_cache_dtype = GetParam().kv_cache_dtype;
     auto model = LlamaModel::Load(options, nullptr);
     ASSERT_TRUE(model.ok()) << MessageOf(model.status());
     model_ = *std::move(model);
@@ -127,12 +129,19 @@ TEST_P(AnswersOfOneRequest, AreTheSameBitsHoweverTheyAreComputed) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Weights, AnswersOfOneRequest,
-                         testing::Values(Weights{"float32", "float32", "", 1e-4f},
-                                         Weights{"bfloat16", "bfloat16", "", 0.1f},
-                                         Weights{"q8_0", "auto", "q8_0", 0.3f},
-                                         Weights{"q4_k_m", "auto", "q4_k_m", 0.5f, true}),
-                         [](const auto& test) { return test.param.name; });
+// libllama's attention rounds queries to the type of quantized keys.
+INSTANTIATE_TEST_SUITE_P(
+    Weights, AnswersOfOneRequest,
+    testing::Values(Weights{"float32", "float32", "", 1e-4f},
+                    Weights{"bfloat16", "bfloat16", "", 0.1f},
+                    Weights{"q8_0", "auto", "q8_0", 0.3f},
+                    Weights{"q4_k_m", "auto", "q4_k_m", 0.5f, true},
+                    Weights{"bfloat16_cache_float32", "bfloat16", "", 0.1f, false, "float32"},
+                    Weights{"bfloat16_cache_bfloat16", "bfloat16", "", 0.3f, false, "bfloat16"},
+                    Weights{"bfloat16_cache_q8_0", "bfloat16", "", 1.0f, false, "q8_0"},
+                    Weights{"q8_0_cache_q5_1", "auto", "q8_0", 1.0f, false, "q5_1"},
+                    Weights{"q4_k_m_cache_q8_0", "auto", "q4_k_m", 1.0f, true, "q8_0"}),
+    [](const auto& test) { return test.param.name; });
 
 // Beside another request's tokens in the same step, and after what others have left.
 TEST(ModelRunner, ATokenGivesTheSameBitsAloneAndInABatch) {

@@ -14,7 +14,7 @@
 namespace portico::llama {
 namespace {
 
-constexpr float kTolerance = 1e-3f;
+constexpr float kVectorTolerance = 1e-3f;
 
 struct Folder {
   const char* name;
@@ -63,7 +63,7 @@ TEST_P(PoolingReferenceTest, EachTextAloneEqualsTransformers) {
     one.push_back(Text(k));
     most = std::max(most, MaxDifference(PoolAll(engine_.get(), std::move(one))[0], expected_[k]));
   }
-  EXPECT_LE(most, kTolerance);
+  EXPECT_LE(most, kVectorTolerance);
   RecordProperty("max_difference", std::to_string(most));
 }
 
@@ -76,7 +76,7 @@ TEST_P(PoolingReferenceTest, MixedBatchesEqualTransformers) {
   for (size_t i = 0; i < values.size(); ++i) {
     most = std::max(most, MaxDifference(values[i], expected_[i % texts_.size()]));
   }
-  EXPECT_LE(most, kTolerance);
+  EXPECT_LE(most, kVectorTolerance);
 }
 
 TEST_P(PoolingReferenceTest, SaysWhatItGives) {

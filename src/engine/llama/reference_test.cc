@@ -2,6 +2,8 @@
 // data).
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 
@@ -9,6 +11,7 @@
 #include "engine/llama/import/temp_folder_for_test.h"
 #include "engine/llama/logits_for_test.h"
 #include "engine/llama/model.h"
+#include "engine/llama/model_runner.h"
 
 namespace portico::llama {
 namespace {
@@ -24,6 +27,34 @@ std::vector<T> ReadTensor(const WeightFiles& file, const std::string& name) {
   return values;
 }
 
+// As PromptLogits(), of what the engine computes with: Portico's attention, the prompt in chunks.
+std::vector<std::vector<float>> RunnerLogits(const LlamaModel& model, std::vector<TokenId> tokens) {
+  const auto size = static_cast<int32_t>(tokens.size());
+  RunnerOptions options;
+  options.cells = size;
+  options.max_tokens_a_step = options.max_rows_a_step = 200;
+  options.threads = 2;
+  auto runner = ModelRunner::Create(model, options);
+  EXPECT_TRUE(runner.ok()) << MessageOf(runner.status());
+  if (!runner.ok()) return {};
+  ScheduledRequest request;
+  request.tokens = std::move(tokens);
+  request.branch.sequence = 0;
+  std::vector<std::vector<float>> rows;
+  for (int32_t begin = 0; begin < size; begin += options.max_tokens_a_step) {
+    const int32_t count = std::min(options.max_tokens_a_step, size - begin);
+    Step step;
+    step.chunks.push_back({&request, begin, count, count, begin + count == size});
+    EXPECT_TRUE((*runner)->Run(step, std::atomic<bool>(false)).ok());
+    EXPECT_EQ((*runner)->own_layers(), model.info().layers);
+    for (int32_t i = 0; i < count; ++i) {
+      const auto row = (*runner)->Logits(i);
+      rows.emplace_back(row.begin(), row.end());
+    }
+  }
+  return rows;
+}
+
 class ReferenceTest : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -32,7 +63,8 @@ class ReferenceTest : public testing::TestWithParam<const char*> {
   }
 
   // Compares every reference prompt that fits the context.
-  void Compare(const std::string& dtype, float tolerance) {
+  template <typename LogitsOf>
+  void Compare(const std::string& dtype, float tolerance, LogitsOf logits_of) {
     ModelOptions options;
     options.path = folder_;
     options.dtype = dtype;
@@ -51,7 +83,7 @@ class ReferenceTest : public testing::TestWithParam<const char*> {
       size_t first = ids.size() - rows;  // the longest prompt has its last position only
       size_t within = std::min(ids.size(), static_cast<size_t>((*model)->info().context_length));
       ids.resize(within);
-      auto actual = PromptLogits(**model, ids);
+      auto actual = logits_of(**model, ids);
       ASSERT_EQ(actual.size(), within);
       for (size_t t = first; t < within; ++t) {
         auto row = logits.begin() + static_cast<ptrdiff_t>((t - first) * vocab);
@@ -68,9 +100,19 @@ class ReferenceTest : public testing::TestWithParam<const char*> {
   std::string folder_;
 };
 
-TEST_P(ReferenceTest, Float32LogitsEqualThoseOfTransformers) { Compare("float32", kTolerance); }
+TEST_P(ReferenceTest, Float32LogitsEqualThoseOfTransformers) {
+  Compare("float32", kTolerance, PromptLogits);
+}
 
-TEST_P(ReferenceTest, Bfloat16LogitsAreNear) { Compare("bfloat16", 0.3f); }
+TEST_P(ReferenceTest, Float32LogitsOfTheEnginesAttentionEqualThoseOfTransformers) {
+  Compare("float32", kTolerance, RunnerLogits);
+}
+
+TEST_P(ReferenceTest, Bfloat16LogitsAreNear) { Compare("bfloat16", 0.3f, PromptLogits); }
+
+TEST_P(ReferenceTest, Bfloat16LogitsOfTheEnginesAttentionAreNear) {
+  Compare("bfloat16", 0.3f, RunnerLogits);
+}
 
 INSTANTIATE_TEST_SUITE_P(Folders, ReferenceTest,
                          testing::Values("llama-gqa", "llama-mha-bias", "llama-rope-llama3-tied",

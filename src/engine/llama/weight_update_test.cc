@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/llama/engine_for_test.h"
+#include "engine/llama/gguf_for_test.h"
 #include "engine/llama/import/temp_folder_for_test.h"
 #include "engine/llama/import/test_model_for_test.h"
 #include "engine/llama/llama_engine.h"
@@ -180,6 +181,44 @@ TEST_F(WeightUpdateTest, AnotherModelIsRefusedAndTheOldOneStays) {
   }
   EXPECT_EQ(ControlAndWait(*engine, WeightsAt("/nowhere")).code(), StatusCode::kNotFound);
   EXPECT_EQ(Answer(*engine), before);
+}
+
+// Two layers of olmo2, which has windows in some models only; 0: none.
+void WriteWithWindow(const std::string& path, uint32_t window) {
+  constexpr uint32_t kHidden = 64, kInner = 96, kVocabulary = 101;
+  RandomGguf file("olmo2", kVocabulary, kHidden);
+  file.Set("feed_forward_length", kInner);
+  file.Set("attention.head_count", 4u);
+  file.Set("attention.layer_norm_rms_epsilon", 1e-5f);
+  if (window > 0) file.Set("attention.sliding_window", window);
+  file.Add("output.weight", {kHidden, kVocabulary});
+  for (const std::string name : {"attn_q", "attn_k", "attn_v", "attn_output"}) {
+    file.AddToLayers(name + ".weight", {kHidden, kHidden});
+  }
+  for (const std::string name :
+       {"attn_q_norm", "attn_k_norm", "post_attention_norm", "post_ffw_norm"}) {
+    file.AddToLayers(name + ".weight", {kHidden});
+  }
+  file.AddToLayers("ffn_gate.weight", {kHidden, kInner});
+  file.AddToLayers("ffn_up.weight", {kHidden, kInner});
+  file.AddToLayers("ffn_down.weight", {kInner, kHidden});
+  file.Write(path);
+}
+
+// The prefixes of a model with windows may lack cells; the engine went on sharing them.
+TEST_F(WeightUpdateTest, AModelWithWindowsIsRefusedWherePrefixesAreShared) {
+  const std::string plain = folder_.File("plain.gguf"), windows = folder_.File("windows.gguf");
+  WriteWithWindow(plain, 0);
+  WriteWithWindow(windows, 8);
+  const auto engine = Start(plain);
+  const std::vector<TokenId> before = Answer(*engine);
+  const Status status = ControlAndWait(*engine, WeightsAt(windows));
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << MessageOf(status);
+  EXPECT_EQ(FieldOf(status), "model_path");
+  EXPECT_EQ(Answer(*engine), before);
+  const auto other = Start(windows);
+  EXPECT_TRUE(ControlAndWait(*other, WeightsAt(plain)).ok());
+  EXPECT_EQ(Answer(*other), before);
 }
 
 TEST_F(WeightUpdateTest, AStoppedEngineRefuses) {

@@ -27,11 +27,6 @@ Status AddFields(const StructLayout* layout,
   return OkStatus();
 }
 
-void AbortStreams(const Incarnation& life) {
-  if (life.media != nullptr) life.media->AbortAll();
-  life.link->AbortAll();
-}
-
 // The first rank's refusal, if any: success=false with a message.
 Status StatusOf(const SchedulerLink::Replies& replies, StatusCode failure) {
   for (const Message& reply : replies) {
@@ -71,28 +66,35 @@ void SglangEngine::Do(const PauseControl& control, TimePoint deadline, ControlDo
   if (!life.ok()) return done(life.status());
   // The scheduler dies of mode "abort". SGLang's front end ends the requests itself; those that come later wait in a
   // scheduler that is paused and empty.
-  if (control.mode == PauseMode::kAbort) AbortStreams(**life);
-  const char* mode = control.mode == PauseMode::kInPlace ? "in_place" : "retract";
-  (*life)->link->CallAfterAborts(
-      "PauseGenerationReqInput", Map{{"mode", mode}}, 0, deadline,
-      [this, life = *life, done = std::move(done)](StatusOr<SchedulerLink::Replies> sent) mutable {
-        if (sent.ok()) {
-          paused_.store(true, std::memory_order_relaxed);
-          life->link->SetPaused(true);
-        }
-        done(sent.status());
-      });
+  if (control.mode == PauseMode::kAbort) (*life)->AbortStreams();
+  const bool in_place = control.mode == PauseMode::kInPlace;
+  (*life)->link->Call("PauseGenerationReqInput", Map{{"mode", in_place ? "in_place" : "retract"}},
+                      0, deadline,
+                      [this, in_place, life = *life,
+                       done = std::move(done)](StatusOr<SchedulerLink::Replies> sent) mutable {
+                        if (sent.ok()) {
+                          paused_.store(true, std::memory_order_relaxed);
+                          life->link->OnPaused(in_place);
+                        }
+                        done(sent.status());
+                      },
+                      {.no_aborted = true});
 }
 
 void SglangEngine::Do(const ContinueControl&, TimePoint deadline, ControlDone done) {
   const auto life = Life();
   if (!life.ok()) return done(life.status());
+  if (released_.Any()) {
+    return done(
+        Error(StatusCode::kFailedPrecondition,
+              "the engine has released its memory; /resume_memory_occupation gives it back"));
+  }
   (*life)->link->Call(
       "ContinueGenerationReqInput", Map{}, 0, deadline,
       [this, life = *life, done = std::move(done)](StatusOr<SchedulerLink::Replies> sent) mutable {
         if (sent.ok()) {
           paused_.store(false, std::memory_order_relaxed);
-          life->link->SetPaused(false);
+          life->link->OnContinued();
         }
         done(sent.status());
       });
@@ -114,17 +116,17 @@ void SglangEngine::Do(const UpdateWeightsControl& control, TimePoint deadline, C
   if (!control.flush_cache) others.emplace_back("flush_cache", "false");
   const Status added = AddFields((*life)->codec->schema->Find(kMessage), others, &fields);
   if (!added.ok()) return done(added);
-  if (!control.abort_requests) {
-    return Ask(kMessage, std::move(fields), deadline, StatusCode::kInvalidArgument,
-               std::move(done));
-  }
-  // SGLang's front end ends the requests; its scheduler makes nothing of the field.
-  AbortStreams(**life);
-  (*life)->link->CallAfterAborts(
+  // SGLang's front end ends the requests, and waits for those that run: its scheduler makes nothing of abort_all_requests,
+  // and flushes no cache that is in use.
+  if (control.abort_requests) (*life)->AbortStreams();
+  (*life)->link->Call(
       kMessage, std::move(fields), static_cast<size_t>((*life)->facts.ranks), deadline,
       [done = std::move(done)](StatusOr<SchedulerLink::Replies> replies) mutable {
         done(replies.ok() ? StatusOf(*replies, StatusCode::kInvalidArgument) : replies.status());
-      });
+      },
+      {.no_aborted = control.abort_requests,
+       .no_running = true,
+       .free_cells = control.flush_cache});
 }
 
 void SglangEngine::Do(const StartProfileControl& control, TimePoint deadline, ControlDone done) {

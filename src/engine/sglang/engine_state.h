@@ -11,6 +11,7 @@
 #include "base/mutex.h"
 #include "engine/kv_events.h"
 #include "engine/sglang/adapters.h"
+#include "engine/sglang/released_memory.h"
 #include "engine/sglang/sessions.h"
 #include "engine/sglang/sglang_engine.h"
 
@@ -79,6 +80,9 @@ class SglangEngine final : public Engine, public KvEventSource {
   void Do(const LoadLoraControl& control, TimePoint deadline, ControlDone done);
   void Do(const UnloadLoraControl& control, TimePoint deadline, ControlDone done);
   void Do(const NativeCall& call, TimePoint deadline, ControlDone done);
+  // The calls that release the schedulers' memory and give it back.
+  void MoveMemory(const LifePtr& life, const StructLayout& layout, Value fields, TimePoint deadline,
+                  SchedulerLink::ControlAnswer done);
 
   const SglangOptions options_;
   EngineInfo info_;
@@ -96,6 +100,7 @@ class SglangEngine final : public Engine, public KvEventSource {
 
   Adapters adapters_;
   Sessions sessions_;
+  ReleasedMemory released_;
 
   Mutex join_mutex_;
   std::thread supervisor_ ABSL_GUARDED_BY(join_mutex_);

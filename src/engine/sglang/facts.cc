@@ -67,6 +67,7 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   facts.max_input_tokens = Int32(*limits, "max_req_input_len");
   facts.max_running_requests = Int32(*limits, "max_running_requests");
   facts.ranks = std::max(Int32(json, "dp_size"), 1);
+  facts.tensor_parallel_size = std::max(Int32(json, "tp_size"), 1);
   facts.has_tokenizer = !json.GetBool("skip_tokenizer_init", false);
   facts.caches_prefixes = !json.GetBool("disable_radix_cache", false);
   facts.lora = json.GetBool("enable_lora", false);
@@ -78,9 +79,12 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   facts.last_hidden_state_only = mode == "last";
   facts.custom_logit_processors = json.GetBool("enable_custom_logit_processor", false);
   facts.priorities = json.GetBool("enable_priority_scheduling", false);
+  const std::string half = json.GetString("disaggregation_mode");
+  facts.half_of_pair = half == "prefill" || half == "decode";
   facts.draft_tokens = Int32(json, "speculative_num_draft_tokens");
   facts.grammar_backend = json.GetString("grammar_backend");
   facts.load_format = json.GetString("load_format", "auto");
+  facts.weight_loaders = Texts(json, "custom_weight_loaders");
   facts.weight_version = json.GetString("weight_version", "default");
   if (const Json* loras = json.Find("lora_paths"); loras != nullptr && loras->is_array()) {
     for (const Json& each : loras->as_array()) {

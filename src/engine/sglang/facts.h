@@ -48,6 +48,7 @@ struct Facts {
   int32_t max_input_tokens = 0;
   int32_t max_running_requests = 0;  // 0: it has not said
   int32_t ranks = 1;
+  int32_t tensor_parallel_size = 1;
   bool has_tokenizer = true;  // the scheduler's; without it there are no stop strings
   bool caches_prefixes = true;
   bool lora = false;
@@ -57,9 +58,12 @@ struct Facts {
   bool last_hidden_state_only = false;
   bool custom_logit_processors = false;
   bool priorities = false;
-  int32_t draft_tokens = 0;  // of a step of speculation, with the model's own; 0: there is none
+  bool half_of_pair = false;  // it prefills, or decodes what another has prefilled
+  int32_t draft_tokens = 0;   // of a step of speculation, with the model's own; 0: there is none
   std::string grammar_backend;
   std::string load_format;
+  std::vector<std::string>
+      weight_loaders;  // of the operator, that an update may name as its format
   std::string weight_version;
   std::vector<LoraFact> loras;
   std::string media_socket;  // of the helpers that read media; empty: there are none

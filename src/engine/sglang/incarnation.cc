@@ -148,9 +148,11 @@ StatusOr<std::shared_ptr<Incarnation>> Incarnation::Start(const SglangOptions& o
     PORTICO_ASSIGN_OR_RETURN(life->kv_events, FollowCache(life->facts, owner.kv_events));
   }
   if (attach) {
-    // What a former front end left running.
+    // What a former front end left running, or paused.
+    const auto ignored = [](const StatusOr<SchedulerLink::Replies>&) {};
     life->link->Call("AbortReq", Map{{"rid", ""}, {"abort_all", true}}, 0, TimePoint::max(),
-                     [](const StatusOr<SchedulerLink::Replies>&) {});
+                     ignored);
+    life->link->Call("ContinueGenerationReqInput", Map{}, 0, TimePoint::max(), ignored);
   }
   return life;
 }
@@ -161,6 +163,11 @@ Incarnation::~Incarnation() {
   link.reset();
   launcher.reset();
   if (attached_process >= 0) close(attached_process);
+}
+
+void Incarnation::AbortStreams() {
+  if (media != nullptr) media->AbortAll();
+  link->AbortAll();
 }
 
 std::string Incarnation::LastWords() {

@@ -69,6 +69,8 @@ struct Incarnation {
                                                       const Launcher::Progress& progress,
                                                       const LinkOwner& owner);
   ~Incarnation();
+  // Ends all requests, as if aborted.
+  void AbortStreams();
   // Why it has died. Call once.
   std::string LastWords();
 };

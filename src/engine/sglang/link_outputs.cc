@@ -243,7 +243,13 @@ void SchedulerLink::FillExtras(const OutputBatch& batch, size_t row, const Finis
     if (batch.Int(Column::kDataParallelRanks, row, &rank)) {
       extras->data_parallel_rank = static_cast<int32_t>(rank);
     }
-    batch.CachedDetails(row, &extras->cached_on_device, &extras->cached_on_host);
+    OutputBatch::CachedTokens cached;
+    if (batch.CachedDetails(row, &cached)) {
+      extras->cached_on_device = cached.device;
+      extras->cached_on_host = cached.host;
+      extras->cached_in_storage = cached.storage;
+      extras->storage_backend = std::move(cached.storage_backend);
+    }
     if (draft_tokens_ > 0) extras->speculation = ReadSpeculation(batch, row, draft_tokens_);
     extras->matched_text = finish.matched_text;
     any = true;
@@ -270,7 +276,7 @@ void SchedulerLink::OnEmbeddingRow(const OutputBatch& batch, size_t row) {
   FinishInfo finish;
   PoolingOutput output;
   output.stream = stream->id;
-  std::vector<std::pair<int64_t, float>> sparse;
+  SparseVector sparse;
   int64_t prompt = 0;
   if (!batch.Finish(row, &finish) || !batch.Int(Column::kPromptTokens, row, &prompt)) {
     BadFrame({}, "a row of an output");
@@ -280,10 +286,11 @@ void SchedulerLink::OnEmbeddingRow(const OutputBatch& batch, size_t row) {
     if (finish.status_code != 0) return End(stream, FinishReason::kError, ErrorOf(finish));
     return End(stream, FinishReason::kAbort, OkStatus());
   }
-  if (!batch.Embedding(row, &output.values, &sparse) || !sparse.empty()) {
-    BadFrame({}, sparse.empty() ? "an embedding" : "a sparse embedding");
+  if (!batch.Embedding(row, &output.values, &sparse)) {
+    BadFrame({}, "an embedding");
     return End(stream, FinishReason::kError, Malformed());
   }
+  if (batch.HasSparseEmbedding(row)) output.sparse = std::move(sparse);
   output.prompt_tokens = static_cast<int32_t>(prompt);
   counters_->prompt_tokens.fetch_add(static_cast<uint64_t>(prompt), std::memory_order_relaxed);
   if (on_stream_end_) on_stream_end_(*stream);

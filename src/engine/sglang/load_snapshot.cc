@@ -14,6 +14,7 @@ using msgpack::Kind;
 using msgpack::Reader;
 
 constexpr size_t kHeaderBytes = 12;
+constexpr int kReadings = 4;  // a slot is empty for microseconds
 
 template <typename T>
 T Read(std::string_view bytes, size_t at) {
@@ -26,21 +27,29 @@ bool ParseRank(std::string_view map, RankLoad* load) {
   Reader reader(map);
   uint32_t size = 0;
   if (!reader.Map(&size)) return false;
+  load->tokens_per_second = load->cache_hit_rate = 0;  // what is left out is 0
   for (uint32_t i = 0; i < size; ++i) {
     std::string_view key;
     if (!reader.Str(&key)) return false;
     int64_t* to = nullptr;
+    double* rate = nullptr;
     if (key == "num_running_reqs") to = &load->running;
     if (key == "num_waiting_reqs") to = &load->waiting;
     if (key == "num_used_tokens") to = &load->used_tokens;
     if (key == "max_total_num_tokens") to = &load->max_total_tokens;
-    if (to != nullptr && reader.Peek() == Kind::kInt) {
+    if (key == "gen_throughput") rate = &load->tokens_per_second;
+    if (key == "cache_hit_rate") rate = &load->cache_hit_rate;
+    const Kind kind = reader.Peek();
+    if (to != nullptr && kind == Kind::kInt) {
       if (!reader.Int(to)) return false;
+    } else if (rate != nullptr && (kind == Kind::kInt || kind == Kind::kFloat)) {
+      if (!reader.Float(rate)) return false;
     } else if (!reader.Skip()) {
       return false;
     }
   }
-  return reader.done();
+  load->known = reader.done();
+  return load->known;
 }
 
 }  // namespace
@@ -57,19 +66,26 @@ std::vector<RankLoad> ParseLoads(std::string_view file) {
     const size_t at = kHeaderBytes + rank * slot;
     if (at + slot > file.size()) break;
     const size_t length = Read<uint32_t>(file, at);
-    RankLoad load;
+    RankLoad& load = loads.emplace_back();
     if (length == 0 || length > slot - sizeof(uint32_t)) continue;
-    if (ParseRank(file.substr(at + sizeof(uint32_t), length), &load)) loads.push_back(load);
+    if (!ParseRank(file.substr(at + sizeof(uint32_t), length), &load)) load = RankLoad{};
   }
   return loads;
 }
 
 std::vector<RankLoad> ReadLoads(const std::string& path) {
   if (path.empty()) return {};
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream bytes;
-  bytes << file.rdbuf();
-  return ParseLoads(bytes.str());
+  const auto is_known = [](const RankLoad& load) { return load.known; };
+  std::vector<RankLoad> loads;
+  for (int i = 0; i < kReadings; ++i) {
+    std::ifstream file(path, std::ios::binary);
+    std::stringstream bytes;
+    bytes << file.rdbuf();
+    loads = ParseLoads(bytes.str());
+    if (std::all_of(loads.begin(), loads.end(), is_known)) return loads;
+  }
+  if (std::none_of(loads.begin(), loads.end(), is_known)) loads.clear();
+  return loads;
 }
 
 }  // namespace portico::sglang

@@ -114,7 +114,7 @@ MediaLink::~MediaLink() {
 
 Status MediaLink::Submit(Work work) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     if (stopping_) return Error(StatusCode::kUnavailable, "the engine has stopped");
     Group* group = nullptr;
     for (Group& each : queue_) {
@@ -141,7 +141,7 @@ Status MediaLink::Submit(Work work) {
 
 bool MediaLink::Abort(StreamId stream) {
   if (waiting() == 0) return false;
-  const auto take = [&](Group& group) {
+  const auto take = [&](Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (auto it = group.works.begin(); it != group.works.end(); ++it) {
       if (it->stream != stream) continue;
       Work work = std::move(*it);
@@ -153,7 +153,7 @@ bool MediaLink::Abort(StreamId stream) {
   };
   bool found = false;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     for (auto it = queue_.begin(); it != queue_.end() && !found; ++it) {
       found = take(*it);
       if (!found || !it->works.empty()) continue;
@@ -175,17 +175,17 @@ bool MediaLink::Abort(StreamId stream) {
 
 void MediaLink::Stop(FinishReason reason, const Status& error) {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     stopping_ = true;
   }
   WakeAll();
-  std::lock_guard join(join_mutex_);
+  const MutexLock join(&join_mutex_);
   for (auto& helper : helpers_) {
     if (!helper->thread.joinable()) continue;
     helper->thread.join();
   }
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     EndAll(reason, error);
   }
   TellEnded();
@@ -193,7 +193,7 @@ void MediaLink::Stop(FinishReason reason, const Status& error) {
 
 void MediaLink::AbortAll() {
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     EndAll(FinishReason::kAbort, OkStatus());
   }
   WakeAll();
@@ -227,7 +227,7 @@ void MediaLink::End(Work work, FinishReason reason, Status error) {
 void MediaLink::TellEnded() {
   std::vector<Ended> ended;
   {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     ended.swap(ended_);
   }
   for (Ended& each : ended) {
@@ -239,7 +239,7 @@ void MediaLink::TellEnded() {
 }
 
 bool MediaLink::TakeGroup(Helper& helper) {
-  std::lock_guard lock(mutex_);
+  const MutexLock lock(&mutex_);
   if (stopping_ || queue_.empty()) return false;
   helper.group = std::move(queue_.front());
   queue_.pop_front();
@@ -256,7 +256,7 @@ void MediaLink::Run(Helper& helper) {
       continue;
     }
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(&mutex_);
       if (stopping_) return;
       if (!queue_.empty() || !ended_.empty()) continue;
     }
@@ -272,7 +272,7 @@ void MediaLink::Complete(Helper& helper, const StatusOr<MediaInputs>& inputs) {
   while (true) {
     Work work;
     {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(&mutex_);
       if (stopping_) return;  // Stop() ends them
       if (helper.group.works.empty()) {
         helper.group = Group{};
@@ -285,7 +285,7 @@ void MediaLink::Complete(Helper& helper, const StatusOr<MediaInputs>& inputs) {
     }
     StatusOr<std::string> frame =
         inputs.ok() ? work.encode(*inputs) : StatusOr<std::string>(inputs.status());
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     helper.encoding = 0;
     // Sent under the lock: an abort that does not find it here must find it there.
     if (helper.aborted) {
@@ -325,7 +325,7 @@ bool MediaLink::Await(Helper& helper, short events, TimePoint until) {
     if (waits[0].revents != 0) {
       ClearEvent(helper.wake);
       TellEnded();
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(&mutex_);
       if (stopping_) return false;
     }
     if (waits[1].revents != 0) return true;

@@ -9,14 +9,15 @@
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "engine/engine.h"
 #include "engine/sglang/facts.h"
 #include "engine/sglang/wire_requests.h"
@@ -91,9 +92,8 @@ class MediaLink {
   // Until the socket is ready for that, or was closed.
   bool Await(Helper& helper, short events, TimePoint until);
   void Connect(Helper& helper);
-  // Under mutex_.
-  void End(Work work, FinishReason reason, Status error);
-  void EndAll(FinishReason reason, const Status& error);
+  void End(Work work, FinishReason reason, Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndAll(FinishReason reason, const Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellEnded();
   void WakeAll();
 
@@ -101,13 +101,13 @@ class MediaLink {
   const int32_t max_input_tokens_;
   std::atomic<int64_t> waiting_{0};
 
-  std::mutex mutex_;
-  std::deque<Group> queue_;   // guarded by mutex_
-  size_t queued_bytes_ = 0;   // guarded by mutex_
-  std::vector<Ended> ended_;  // guarded by mutex_; to be told on a thread of this
-  bool stopping_ = false;     // guarded by mutex_
+  Mutex mutex_;
+  std::deque<Group> queue_ ABSL_GUARDED_BY(mutex_);
+  size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Ended> ended_ ABSL_GUARDED_BY(mutex_);  // to be told on a thread of this
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::mutex join_mutex_;
+  Mutex join_mutex_;  // held by the Stop() that joins the threads
   std::vector<std::unique_ptr<Helper>> helpers_;
 };
 

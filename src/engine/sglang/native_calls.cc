@@ -6,6 +6,7 @@
 
 #include "engine/sglang/engine_state.h"
 #include "engine/sglang/json_values.h"
+#include "engine/sglang/native_rules.h"
 
 namespace portico::sglang {
 namespace {
@@ -65,6 +66,25 @@ StatusOr<Map> FieldsOf(const StructLayout& layout, const Json& json) {
   return fields;
 }
 
+constexpr std::string_view kLoadTensors = "LoadLoRAAdapterFromTensorsReqInput";
+
+StatusOr<Map> AdapterTensors(const Schema& schema, const Facts& facts, const std::string& json) {
+  const StructLayout* layout = schema.IsMessage(kLoadTensors) ? schema.Find(kLoadTensors) : nullptr;
+  if (layout == nullptr) {
+    return Error(
+        StatusCode::kFailedPrecondition,
+        fmt::format("the installed SGLang, {}, has no {}", schema.sglang_version(), kLoadTensors));
+  }
+  PORTICO_ASSIGN_OR_RETURN(const Json parsed, Json::Parse(json));
+  PORTICO_ASSIGN_OR_RETURN(Map fields, FieldsOf(*layout, parsed));
+  const Value map(std::move(fields));
+  PORTICO_RETURN_IF_ERROR(CheckTensors(map, facts));
+  const Value* sums = map.Find("expected_checksums");
+  if (sums == nullptr || sums->is_nil()) return *map.As<Map>();
+  return InvalidArgument("expected_checksums",
+                         "expected_checksums is not supported: SGLang dies where they differ");
+}
+
 Status AsLoraStatus(const SchedulerLink::Replies& replies) {
   for (const Message& reply : replies) {
     const Value* success = reply.fields.Find("success");
@@ -90,32 +110,63 @@ void SglangEngine::Do(const NativeCall& call, TimePoint deadline, ControlDone do
         StatusCode::kFailedPrecondition,
         fmt::format("the installed SGLang, {}, has no {}", schema.sglang_version(), call.message)));
   }
-  // Of all three the scheduler dies.
-  if (call.message == "ExpertDistributionReq" && !(*life)->facts.records_experts) {
-    return done(Error(StatusCode::kFailedPrecondition,
-                      "SGLang records experts with --expert-distribution-recorder-mode only"));
-  }
-  if (call.message == "ReleaseMemoryOccupationReqInput") {
-    if ((*life)->facts.device == "cpu") {
-      return done(Error(StatusCode::kFailedPrecondition, "SGLang releases memory of GPUs only"));
-    }
-    if ((*life)->link->live() > 0 && !paused_.load(std::memory_order_relaxed)) {
-      return done(Error(StatusCode::kFailedPrecondition,
-                        "memory is released while nothing runs; pause the generation first"));
-    }
-  }
   const auto json = Json::Parse(call.fields);
   if (!json.ok()) return done(json.status());
-  auto fields = FieldsOf(*layout, *json);
-  if (!fields.ok()) return done(fields.status());
+  auto read = FieldsOf(*layout, *json);
+  if (!read.ok()) return done(read.status());
+  Value fields(*std::move(read));
+  // Before anything is aborted.
+  for (const Field& field : layout->fields) {
+    if (field.required && fields.Find(field.name) == nullptr) {
+      return done(InvalidArgument(field.name, fmt::format("{} is required", field.name)));
+    }
+  }
+  if (Status bad = CheckNativeCall(call.message, fields, (*life)->facts); !bad.ok()) {
+    return done(std::move(bad));
+  }
+  auto answer = [to = call.replies,
+                 done = std::move(done)](StatusOr<SchedulerLink::Replies> got) mutable {
+    if (!got.ok()) return done(got.status());
+    for (const Message& reply : *got) to->Add(JsonOfReply(reply));
+    done(OkStatus());
+  };
+  if (call.message == "ReleaseMemoryOccupationReqInput" ||
+      call.message == "ResumeMemoryOccupationReqInput") {
+    return MoveMemory(*life, *layout, std::move(fields), deadline, std::move(answer));
+  }
+  if (AbortsRequests(*layout, fields)) (*life)->AbortStreams();
   const size_t replies = call.replies_expected ? static_cast<size_t>((*life)->facts.ranks) : 0;
-  (*life)->link->Call(
-      call.message, *std::move(fields), replies, deadline,
-      [to = call.replies, done = std::move(done)](StatusOr<SchedulerLink::Replies> got) mutable {
-        if (!got.ok()) return done(got.status());
-        for (const Message& reply : *got) to->Add(JsonOfReply(reply));
-        done(OkStatus());
-      });
+  const SchedulerLink::Terms terms = TermsOfNativeCall(*layout, fields);
+  (*life)->link->Call(call.message, std::move(fields), replies, deadline, std::move(answer), terms);
+}
+
+void SglangEngine::MoveMemory(const LifePtr& life, const StructLayout& layout, Value fields,
+                              TimePoint deadline, SchedulerLink::ControlAnswer done) {
+  ReleasedMemory::Tags tags;
+  const Value* named = fields.Find("tags");
+  if (const List* list = named == nullptr ? nullptr : named->As<List>(); list != nullptr) {
+    for (const Value& each : *list) {
+      if (const auto* text = each.As<std::string>(); text != nullptr) tags.push_back(*text);
+    }
+  }
+  tags = ReleasedMemory::AllIfEmpty(std::move(tags));
+  const bool releases = layout.name == "ReleaseMemoryOccupationReqInput";
+  const Status noted = releases ? released_.Release(tags) : released_.Resume(tags);
+  if (!noted.ok()) return done(noted);
+  if (releases) life->link->SetUsable(false);
+  const SchedulerLink::Terms terms = TermsOfNativeCall(layout, fields);
+  life->link->Call(
+      layout.name, std::move(fields), static_cast<size_t>(life->facts.ranks), deadline,
+      [this, life, releases, tags = std::move(tags),
+       done = std::move(done)](StatusOr<SchedulerLink::Replies> got) mutable {
+        // A release that has come too late for its answer may have been done.
+        if (releases && !got.ok() && got.status().code() != StatusCode::kDeadlineExceeded) {
+          released_.Resume(tags).IgnoreError();
+        }
+        life->link->SetUsable(!released_.Any());
+        done(std::move(got));
+      },
+      terms);
 }
 
 void SglangEngine::Do(const OpenSessionControl& control, TimePoint deadline, ControlDone done) {
@@ -169,11 +220,18 @@ void SglangEngine::Do(const LoadLoraControl& control, TimePoint deadline, Contro
         "lora_name", fmt::format("the adapter `{:.100}` is loaded already", control.name)));
   }
   std::string id = NewAdapterId();
-  Map fields{{"lora_name", control.name},
-             {"lora_path", control.path},
-             {"pinned", control.pinned},
-             {"lora_id", id}};
-  (*life)->link->Call("LoadLoRAAdapterReqInput", std::move(fields), 1, deadline,
+  Map fields{{"lora_path", control.path}};
+  const bool has_path = control.tensors.empty();
+  if (!has_path) {
+    auto read = AdapterTensors(*(*life)->codec->schema, (*life)->facts, control.tensors);
+    if (!read.ok()) return done(read.status());
+    fields = *std::move(read);
+  }
+  fields.emplace_back("lora_name", control.name);
+  fields.emplace_back("pinned", control.pinned);
+  fields.emplace_back("lora_id", id);
+  (*life)->link->Call(has_path ? "LoadLoRAAdapterReqInput" : kLoadTensors, std::move(fields), 1,
+                      deadline,
                       [this, control, id = std::move(id),
                        done = std::move(done)](StatusOr<SchedulerLink::Replies> replies) mutable {
                         Status status = replies.ok() ? AsLoraStatus(*replies) : replies.status();

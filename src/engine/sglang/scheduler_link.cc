@@ -23,7 +23,6 @@ constexpr int kFramesATurn = 64;
 Status Died() {
   return Error(StatusCode::kUnavailable, "the engine has died; its requests are lost");
 }
-Status Stopped() { return Error(StatusCode::kUnavailable, "the engine has stopped"); }
 
 }  // namespace
 
@@ -61,10 +60,6 @@ SchedulerLink::~SchedulerLink() {
 
 std::string SchedulerLink::RidOf(StreamId stream) const {
   return fmt::format("{}{:016x}", rid_prefix_, stream);
-}
-
-TimePoint SchedulerLink::last_sign_of_life() const {
-  return TimePoint(Duration(last_sign_.load(std::memory_order_relaxed)));
 }
 
 void SchedulerLink::Wake() {
@@ -109,39 +104,6 @@ void SchedulerLink::AbortAll() {
   Post(std::move(items));
 }
 
-void SchedulerLink::Call(std::string_view message, Value fields, size_t replies, TimePoint deadline,
-                         ControlAnswer done) {
-  Control call;
-  call.replies = replies;
-  call.deadline = deadline;
-  PostCall(message, std::move(fields), std::move(call), std::move(done));
-}
-
-void SchedulerLink::CallAfterAborts(std::string_view message, Value fields, size_t replies,
-                                    TimePoint deadline, ControlAnswer done) {
-  Control call;
-  call.replies = replies;
-  call.after_aborts = true;
-  call.deadline = deadline;
-  PostCall(message, std::move(fields), std::move(call), std::move(done));
-}
-
-void SchedulerLink::PostCall(std::string_view message, Value fields, Control call,
-                             ControlAnswer done) {
-  call.token = fmt::format("portico:{}", next_token_.fetch_add(1, std::memory_order_relaxed));
-  Map with_token = std::move(std::get<Map>(fields.of));
-  with_token.emplace_back("http_worker_ipc", call.token);
-  auto frame = EncodeMessage(*codec_->schema, message, std::move(with_token));
-  if (!frame.ok()) return done(frame.status());
-  call.frame = *std::move(frame);
-  // Shared, so that a refusal can still be told.
-  auto shared = std::make_shared<ControlAnswer>(std::move(done));
-  call.done = [shared](StatusOr<Replies> answer) { (*shared)(std::move(answer)); };
-  std::vector<Item> items;
-  items.emplace_back(std::move(call));
-  if (!Post(std::move(items))) (*shared)(Stopped());
-}
-
 void SchedulerLink::Stop() {
   {
     const MutexLock lock(&mutex_);
@@ -154,7 +116,7 @@ void SchedulerLink::Stop() {
 
 int SchedulerLink::PollTimeout() const {
   if (!unsent_.empty()) return static_cast<int>(kRetrySend.count());
-  return calls_.empty() && aborted_.empty() ? -1 : 100;
+  return calls_.empty() && aborted_.empty() && held_.empty() ? -1 : 100;
 }
 
 void SchedulerLink::Run() {
@@ -174,7 +136,10 @@ void SchedulerLink::Run() {
     TakeItems();
     ReceiveAll(&detokenizer_);
     ReceiveAll(&tokenizer_);
-    Expire(Clock::now());
+    const TimePoint now = Clock::now();
+    ExpireAborts(now);
+    ExpireCalls(now);
+    TakeHeld();
     DeliverAll();
     if (exit_descriptor_ >= 0 && waits[3].revents != 0) {
       dead = true;
@@ -190,7 +155,7 @@ void SchedulerLink::Run() {
     EndAll(FinishReason::kError, Died());
     on_death_();
   } else {
-    EndAll(FinishReason::kAbort, Stopped());
+    EndAll(FinishReason::kAbort, Error(StatusCode::kUnavailable, "the engine has stopped"));
   }
 }
 
@@ -200,34 +165,18 @@ void SchedulerLink::TakeItems() {
     const MutexLock lock(&mutex_);
     taken_.swap(items_);
   }
-  for (Item& item : taken_) {
-    const auto* call = std::get_if<Control>(&item);
-    const bool waits = call != nullptr && call->after_aborts && !aborted_.empty();
-    const bool is_abort =
-        std::holds_alternative<AbortOne>(item) || std::holds_alternative<AbortEvery>(item);
-    if (waits || (!held_.empty() && !is_abort)) {
-      held_.push_back(std::move(item));
-    } else {
-      std::visit([this](auto& one) { Take(one); }, item);
-    }
-  }
+  for (Item& item : taken_) TakeOrHold(item);
   taken_.clear();  // callbacks in it may hold on to what owns this link
   FlushUnsent();
 }
 
-void SchedulerLink::TakeHeld() {
-  bool first = true;
-  while (!held_.empty()) {
-    const auto* call = std::get_if<Control>(&held_.front());
-    if (call != nullptr && call->after_aborts && !first && !aborted_.empty()) return;
-    first = false;
-    Item item = std::move(held_.front());
-    held_.pop_front();
-    std::visit([this](auto& one) { Take(one); }, item);
-  }
-}
-
 void SchedulerLink::Take(Begin& item) {
+  if (!usable_.load(std::memory_order_relaxed) && !paused_) {
+    return EndUnsent(std::move(item.stream), FinishReason::kError,
+                     Error(StatusCode::kUnavailable,
+                           "the engine has released its memory; /resume_memory_occupation gives it "
+                           "back"));
+  }
   Send(std::move(item.frame));
   const StreamId id = item.stream.id;
   streams_.emplace(id, std::move(item.stream));
@@ -243,16 +192,19 @@ void SchedulerLink::Take(AbortOne& item) {
   aborted_.push_back(item.stream);
 }
 
-// It has not been sent yet.
 void SchedulerLink::AbortHeld(StreamId id) {
   for (auto it = held_.begin(); it != held_.end(); ++it) {
     auto* begin = std::get_if<Begin>(&*it);
     if (begin == nullptr || begin->stream.id != id) continue;
     Stream stream = std::move(begin->stream);
     held_.erase(it);
-    Stream* added = &streams_.emplace(id, std::move(stream)).first->second;
-    return End(added, FinishReason::kAbort, OkStatus());
+    return EndUnsent(std::move(stream), FinishReason::kAbort, OkStatus());
   }
+}
+
+void SchedulerLink::EndUnsent(Stream stream, FinishReason reason, Status error) {
+  const StreamId id = stream.id;
+  End(&streams_.emplace(id, std::move(stream)).first->second, reason, std::move(error));
 }
 
 void SchedulerLink::Take(AbortEvery&) {
@@ -263,13 +215,15 @@ void SchedulerLink::Take(AbortEvery&) {
     stream.aborted_at = Clock::now();
     aborted_.push_back(id);
   }
-}
-
-void SchedulerLink::Take(Control& item) {
-  Send(std::move(item.frame));
-  if (item.replies == 0) return item.done(Replies{});
-  std::string token = item.token;
-  calls_.emplace(std::move(token), std::move(item));
+  std::deque<Item> held;
+  held.swap(held_);
+  for (Item& item : held) {
+    if (auto* begin = std::get_if<Begin>(&item)) {
+      EndUnsent(std::move(begin->stream), FinishReason::kAbort, OkStatus());
+    } else {
+      held_.push_back(std::move(item));
+    }
+  }
 }
 
 void SchedulerLink::SendAbort(StreamId stream) {
@@ -289,21 +243,8 @@ void SchedulerLink::FlushUnsent() {
 void SchedulerLink::ReceiveAll(net::ZmqSocket* socket) {
   std::string_view frame;
   for (int i = 0; i < kFramesATurn && socket->Receive(&frame); ++i) {
-    last_sign_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
     OnFrame(frame);
   }
-}
-
-void SchedulerLink::OnReply(Message message) {
-  const Value* token = message.fields.Find("http_worker_ipc");
-  const auto* text = token == nullptr ? nullptr : token->As<std::string>();
-  const auto it = text == nullptr ? calls_.end() : calls_.find(*text);
-  if (it == calls_.end()) return;  // its caller has given up
-  it->second.got.push_back(std::move(message));
-  if (it->second.got.size() < it->second.replies) return;
-  Control call = std::move(it->second);
-  calls_.erase(it);
-  call.done(std::move(call.got));
 }
 
 void SchedulerLink::BadFrame(std::string_view frame, std::string_view why) {
@@ -342,8 +283,16 @@ void SchedulerLink::End(Stream* stream, TokenDelta delta) {
 }
 
 void SchedulerLink::EndAll(FinishReason reason, const Status& error) {
-  TakeHeld();
   while (!streams_.empty()) End(&streams_.begin()->second, reason, error);
+  std::deque<Item> held;
+  held.swap(held_);
+  for (Item& item : held) {
+    if (auto* begin = std::get_if<Begin>(&item)) {
+      EndUnsent(std::move(begin->stream), reason, error);
+    } else if (auto* call = std::get_if<Control>(&item)) {
+      call->done(error);
+    }
+  }
   auto calls = std::move(calls_);
   calls_.clear();
   for (auto& [token, call] : calls) call.done(error);
@@ -352,29 +301,14 @@ void SchedulerLink::EndAll(FinishReason reason, const Status& error) {
   DeliverAll();
 }
 
-void SchedulerLink::Expire(TimePoint now) {
-  const bool paused = paused_.load(std::memory_order_relaxed);
-  const auto waits = [&](StreamId id) {
+void SchedulerLink::ExpireAborts(TimePoint now) {
+  std::erase_if(aborted_, [&](StreamId id) {
     const auto it = streams_.find(id);
-    if (it == streams_.end()) return false;
-    if (!paused && now - it->second.aborted_at < kAbortPatience) return true;
+    if (it == streams_.end()) return true;
+    if (!paused_ && now - it->second.aborted_at < kAbortPatience) return false;
     End(&it->second, FinishReason::kAbort, OkStatus());
-    return false;
-  };
-  std::erase_if(aborted_, [&](StreamId id) { return !waits(id); });
-  if (aborted_.empty()) TakeHeld();
-  std::vector<Control> late;
-  for (auto it = calls_.begin(); it != calls_.end();) {
-    if (it->second.deadline > now) {
-      ++it;
-      continue;
-    }
-    late.push_back(std::move(it->second));
-    calls_.erase(it++);
-  }
-  for (Control& call : late) {
-    call.done(Error(StatusCode::kDeadlineExceeded, "the engine has not answered in time"));
-  }
+    return true;
+  });
 }
 
 void SchedulerLink::DeliverAll() {

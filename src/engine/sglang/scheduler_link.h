@@ -56,6 +56,15 @@ class SchedulerLink {
   };
   // One reply a rank, in the order in which they came, or why there is none.
   using Replies = std::vector<Message>;
+  // What must be so before a call is sent. Streams that are begun behind a call that waits are sent behind it, and so are
+  // later calls, unless it waits for streams to end. One that still waits at its deadline ends with DEADLINE_EXCEEDED.
+  struct Terms {
+    bool no_aborted = false;  // waits until all streams that have been aborted have ended
+    bool no_running =
+        false;  // waits until no stream is left, or a pause keeps them from being computed
+    bool free_cells = false;  // FAILED_PRECONDITION where a pause keeps streams in their KV cells
+    bool no_wait = false;     // FAILED_PRECONDITION where no_running would wait
+  };
   using ControlAnswer = absl::AnyInvocable<void(StatusOr<Replies>)>;
 
   // `exit_descriptor` is readable once the engine has died; `on_death` is then called, once, on the link's thread, after
@@ -77,17 +86,22 @@ class SchedulerLink {
   // Ends all streams, as if aborted.
   void AbortAll();
   // Sends fields (with a token of the link's in http_worker_ipc) and waits for `replies` of them; 0: there is no answer,
-  // and `done` is called when it is sent. `done` is called once, on the link's thread or this one.
+  // and `done` is called when it is sent. `done` is called once, on the link's thread or, with an error, this one.
   void Call(std::string_view message, Value fields, size_t replies, TimePoint deadline,
-            ControlAnswer done);
-  // The same, sent once all streams that have been aborted so far have ended; what is posted later goes out behind it.
-  void CallAfterAborts(std::string_view message, Value fields, size_t replies, TimePoint deadline,
-                       ControlAnswer done);
-  // While the scheduler is paused it ends no stream that runs: aborts are then answered here.
-  void SetPaused(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
+            ControlAnswer done) {
+    Call(message, std::move(fields), replies, deadline, std::move(done), Terms());
+  }
+  void Call(std::string_view message, Value fields, size_t replies, TimePoint deadline,
+            ControlAnswer done, Terms terms);
+  // Streams that are begun from now on end with UNAVAILABLE, unless the scheduler is paused: it would die of them.
+  void SetUsable(bool usable) { usable_.store(usable, std::memory_order_relaxed); }
+
+  // On the link's thread, from a call's `done`: the scheduler has been paused (`in_place`: its streams keep their cells)
+  // or goes on. While it is paused it ends no stream that runs: aborts are then answered here.
+  void OnPaused(bool in_place);
+  void OnContinued();
 
   int64_t live() const { return live_.load(std::memory_order_relaxed); }
-  TimePoint last_sign_of_life() const;
 
   // Ends every stream (kAbort) and call, joins the thread. Idempotent.
   void Stop();
@@ -105,7 +119,7 @@ class SchedulerLink {
     std::string frame;
     std::string token;
     size_t replies = 0;
-    bool after_aborts = false;
+    Terms terms;
     TimePoint deadline;
     ControlAnswer done;
     Replies got;
@@ -113,7 +127,6 @@ class SchedulerLink {
   using Item = std::variant<Begin, AbortOne, AbortEvery, Control>;
 
   SchedulerLink() = default;
-  void PostCall(std::string_view message, Value fields, Control call, ControlAnswer done);
   bool Post(std::vector<Item> items);
   void Wake();
 
@@ -121,13 +134,19 @@ class SchedulerLink {
   void Run();
   int PollTimeout() const;
   void TakeItems();
+  void TakeOrHold(Item& item);
   void TakeHeld();
+  bool MustWait(const Control& call) const;
+  bool MustWait(const Item& item) const;
+  Status Refusal(const Terms& terms) const;
   void Take(Begin& item);
   void Take(AbortOne& item);
   void Take(AbortEvery& item);
   void Take(Control& item);
   void Send(std::string frame);
   void AbortHeld(StreamId id);
+  // One that has never been sent.
+  void EndUnsent(Stream stream, FinishReason reason, Status error);
   void SendAbort(StreamId stream);
   void FlushUnsent();
   void ReceiveAll(net::ZmqSocket* socket);
@@ -146,7 +165,8 @@ class SchedulerLink {
   void End(Stream* stream, TokenDelta delta);
   void End(Stream* stream, FinishReason reason, Status error);
   void EndAll(FinishReason reason, const Status& error);
-  void Expire(TimePoint now);
+  void ExpireAborts(TimePoint now);
+  void ExpireCalls(TimePoint now);
   void DeliverAll();
 
   std::shared_ptr<const Codec> codec_;
@@ -163,8 +183,7 @@ class SchedulerLink {
   net::ZmqSocket detokenizer_;
 
   std::atomic<int64_t> live_{0};
-  std::atomic<bool> paused_{false};
-  std::atomic<int64_t> last_sign_{0};
+  std::atomic<bool> usable_{true};
   std::atomic<uint64_t> next_token_{1};
 
   Mutex mutex_;
@@ -173,7 +192,9 @@ class SchedulerLink {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is taken any more
 
   std::vector<Item> taken_;
-  std::deque<Item> held_;  // behind a call that waits for aborts, which is the first
+  bool paused_ = false;
+  bool keeps_cells_ = false;  // paused in place, with streams in their cells
+  std::deque<Item> held_;     // calls that wait, and what is behind them; the first one is a call
   std::deque<std::string> unsent_;
   absl::flat_hash_map<StreamId, Stream> streams_;
   std::vector<StreamId> aborted_;  // of streams_, in the order of the aborts

@@ -96,6 +96,7 @@ void SglangEngine::MakeInfo(const Facts& facts) {
   can.sessions = facts.is_generation;
   can.custom_logit_processors = facts.custom_logit_processors;
   can.priorities = facts.priorities;
+  can.disaggregation = facts.half_of_pair;
   can.cache_keys = true;
   can.stop_regex = facts.has_tokenizer;
   can.data_parallel_ranks = facts.ranks;
@@ -285,6 +286,7 @@ EngineLoad SglangEngine::load() const {
   sum.generated_tokens = counters_.generated_tokens.load(std::memory_order_relaxed);
   sum.retractions = counters_.retractions.load(std::memory_order_relaxed);
   sum.steps = counters_.steps.load(std::memory_order_relaxed);
+  sum.bad_frames = counters_.bad_frames.load(std::memory_order_relaxed);
   sum.paused = paused_.load(std::memory_order_relaxed);
   const auto life = Life();
   sum.healthy = life.ok();
@@ -306,6 +308,8 @@ std::vector<EngineLoad> SglangEngine::rank_loads() const {
     load.waiting = rank.waiting;
     load.kv_cells_used = rank.used_tokens;
     load.kv_cells_total = rank.max_total_tokens;
+    load.tokens_per_second = rank.tokens_per_second;
+    load.cache_hit_rate = rank.cache_hit_rate;
     load.paused = paused_.load(std::memory_order_relaxed);
     loads.push_back(load);
   }
@@ -339,6 +343,7 @@ Status SglangEngine::StartAgain() {
   }
   paused_.store(false, std::memory_order_relaxed);
   sessions_.Clear();
+  released_.Clear();
   adapters_.Clear();
   for (const LoraFact& lora : facts.loras) adapters_.Add(lora.name, lora.id, lora.path);
   const MutexLock lock(&mutex_);

@@ -280,6 +280,13 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
   std::string custom_params;
   if (request.extras != nullptr) {
     PORTICO_RETURN_IF_ERROR(AddExtras(*request.extras, facts, names, &session, &wire));
+    if (wire.bootstrap_room) {
+      const int64_t room = int64_t{request.choice} * request.extras->bootstrap_room_step;
+      if (*wire.bootstrap_room > INT64_MAX - room) {
+        return InvalidArgument("bootstrap_room", "bootstrap_room is too large for so many choices");
+      }
+      *wire.bootstrap_room += room;
+    }
     if (!request.extras->custom_params.empty()) {
       PORTICO_ASSIGN_OR_RETURN(custom_params, CustomParams(codec, request.extras->custom_params));
       wire.sampling.custom_params = custom_params;

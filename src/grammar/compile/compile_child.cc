@@ -86,7 +86,7 @@ void Reply(int fd, Answer answer, std::string_view text) {
   try {
     const GrammarText text{static_cast<GrammarKind>(head.kind), std::move(request),
                            head.closed_objects != 0, head.compact != 0};
-    const auto compiled = CompileText(text, known->vocabulary, known->tokens);
+    const auto compiled = CompileText(text, known->vocabulary, known->tokens, head.text);
     if (compiled.ok()) {
       const std::string bytes = PackGrammar(*compiled, IsJson(text));
       if (static_cast<int64_t>(bytes.size()) > head.result_bytes) {

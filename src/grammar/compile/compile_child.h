@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "grammar/compile/grammar_text.h"
+
 namespace portico::grammar {
 
 struct Message {
@@ -18,6 +20,7 @@ struct CompileHead {
   int64_t time_ms = 0;
   int64_t memory_bytes = 0;
   int64_t result_bytes = 0;
+  TextLimits text;
   uint8_t kind = 0;
   uint8_t closed_objects = 0;
   uint8_t compact = 0;

@@ -173,6 +173,7 @@ StatusOr<std::string> CompileProcess::Compile(int32_t vocabulary, const GrammarT
   head.time_ms = limits.time.count();
   head.memory_bytes = limits.memory_bytes;
   head.result_bytes = limits.result_bytes;
+  head.text = limits.text;
   head.kind = static_cast<uint8_t>(text.kind);
   head.closed_objects = text.closed_objects;
   head.compact = text.compact;

@@ -24,6 +24,7 @@ struct CompileLimits {
   std::chrono::milliseconds time{5000};
   int64_t memory_bytes = int64_t{1} << 30;  // beyond what the vocabulary takes
   int64_t result_bytes = int64_t{128} << 20;
+  TextLimits text;
 };
 
 // Thread safe.

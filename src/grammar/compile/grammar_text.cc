@@ -20,7 +20,6 @@
 namespace portico::grammar {
 namespace {
 
-constexpr size_t kMaxBytes = 256 << 10;
 constexpr int kMaxRecursion = 2000;
 
 Status Invalid(std::string message) {
@@ -53,6 +52,10 @@ StatusOr<std::string> ChoiceEbnf(std::string_view text) {
   std::vector<Expr> ways;
   for (const Json& choice : choices.as_array()) {
     if (!choice.is_string()) return Invalid("it must be a list of strings");
+    // The library's texts end there.
+    if (choice.as_string().find('\0') != std::string::npos) {
+      return Invalid("a choice must not have NUL characters");
+    }
     ways.push_back(Expr::Text(choice.as_string()));
   }
   RuleSet rules;
@@ -68,8 +71,13 @@ bool NamesTokens(std::string_view tag) {
 
 // `cached`: the library may use its cache of masks.
 StatusOr<xgrammar::Grammar> Parsed(const GrammarText& text, const Vocabulary& vocabulary,
-                                   const xgrammar::TokenizerInfo& tokens, bool* cached) {
+                                   const xgrammar::TokenizerInfo& tokens, const TextLimits& limits,
+                                   bool* cached) {
   SchemaOptions options;
+  options.max_bytes = static_cast<size_t>(limits.bytes);
+  options.max_depth = static_cast<size_t>(limits.depth);
+  options.max_branches = limits.branches;
+  options.max_rules = limits.rules;
   options.closed_objects = text.closed_objects;
   options.compact = text.compact;
   StatusOr<std::string> ebnf = text.text;
@@ -147,9 +155,10 @@ xgrammar::TokenizerInfo MakeTokenizerInfo(const Vocabulary& vocabulary) {
 
 StatusOr<xgrammar::CompiledGrammar> CompileText(const GrammarText& text,
                                                 const Vocabulary& vocabulary,
-                                                const xgrammar::TokenizerInfo& tokens) {
-  if (text.text.size() > kMaxBytes) {
-    return Invalid(fmt::format("it has more than {} bytes", kMaxBytes));
+                                                const xgrammar::TokenizerInfo& tokens,
+                                                const TextLimits& limits) {
+  if (static_cast<int64_t>(text.text.size()) > limits.bytes) {
+    return Invalid(fmt::format("it has more than {} bytes", limits.bytes));
   }
   if (!IsValidUtf8(text.text) || text.text.find('\0') != std::string::npos) {
     return Invalid("it must be UTF-8 text without NUL characters");
@@ -158,7 +167,7 @@ StatusOr<xgrammar::CompiledGrammar> CompileText(const GrammarText& text,
     xgrammar::SetMaxRecursionDepth(kMaxRecursion);
     bool cached = true;
     PORTICO_ASSIGN_OR_RETURN(const xgrammar::Grammar grammar,
-                             Parsed(text, vocabulary, tokens, &cached));
+                             Parsed(text, vocabulary, tokens, limits, &cached));
     xgrammar::GrammarCompiler compiler(tokens, /*max_threads=*/1, cached);
     xgrammar::CompiledGrammar compiled = compiler.CompileGrammar(grammar);
     if (!AllowsAToken(compiled)) return Invalid("it allows nothing");

@@ -33,6 +33,14 @@ struct GrammarText {
   std::string Key() const;
 };
 
+// What a text, and a schema in it, may be.
+struct TextLimits {
+  int64_t bytes = int64_t{256} << 10;
+  int32_t depth = 64;       // of schemas
+  int32_t branches = 2000;  // of all choices between schemas
+  int32_t rules = 20000;    // of the grammar that a schema becomes
+};
+
 // Whether all that it describes is JSON, and text that is fixed.
 bool IsJson(const GrammarText& text);
 
@@ -42,6 +50,7 @@ xgrammar::TokenizerInfo MakeTokenizerInfo(const Vocabulary& vocabulary);
 // INVALID_ARGUMENT without a field: it is malformed, allows nothing, or cannot be enforced.
 StatusOr<xgrammar::CompiledGrammar> CompileText(const GrammarText& text,
                                                 const Vocabulary& vocabulary,
-                                                const xgrammar::TokenizerInfo& tokens);
+                                                const xgrammar::TokenizerInfo& tokens,
+                                                const TextLimits& limits = {});
 
 }  // namespace portico::grammar

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "grammar/schema/pattern.h"
+#include "grammar/tag/styled_schema.h"
 #include "text/json.h"
 
 namespace portico::grammar {
 namespace {
 
-constexpr size_t kMaxDepth = 128;
+constexpr size_t kMaxFormatDepth = 64;  // around a schema
 constexpr int kMaxFormats = 4096;
 
 Status Invalid(std::string message) {
@@ -21,6 +23,11 @@ Json Object(std::initializer_list<std::pair<std::string, Json>> members) {
   return Json(JsonObject(members));
 }
 
+bool HasNul(const Json& value) {
+  if (value.is_string()) return value.as_string().find('\0') != std::string::npos;
+  return value.is_array() && std::any_of(value.as_array().begin(), value.as_array().end(), HasNul);
+}
+
 class Rewriter {
  public:
   Rewriter(const Vocabulary& vocabulary, const SchemaOptions& options)
@@ -29,10 +36,14 @@ class Rewriter {
   Status Format(Json* format, const std::string& where) {
     if (!format->is_object()) return Invalid(where + ": must be an object");
     if (++formats_ > kMaxFormats) return Invalid(fmt::format("more than {} formats", kMaxFormats));
+    GiveType(format);
     const std::string type = format->GetString("type");
     if (type == "json_schema") return Schema(format, where);
+    if (type == "regex") return Regex(format, where);
     for (auto& [key, value] : format->as_object()) {
       const std::string inside = where + "/" + key;
+      // The library's texts end there.
+      if (HasNul(value)) return Invalid(inside + ": must not have NUL characters");
       // Members that hold formats, alone, in a list or by name; everything else is the library's to check.
       if (key == "content" || key == "format" || (key == "begin" && value.is_object()) ||
           (key == "end" && value.is_object())) {
@@ -55,12 +66,41 @@ class Rewriter {
           ++i;
         }
       }
-      PORTICO_RETURN_IF_ERROR(Tokens(type, key, &value, inside));
+      Tokens(type, key, &value);
     }
     return OkStatus();
   }
 
  private:
+  // The library tries every type where there is none, and has a type that stands for a style: a schema must not pass by.
+  static void GiveType(Json* format) {
+    const Json* const type = format->Find("type");
+    if (type != nullptr && *type == Json("qwen_xml_parameter")) {
+      format->Set("type", Json("json_schema"));
+      format->Set("style", Json("qwen_xml"));
+    }
+    if (type != nullptr) return;
+    if (format->Find("begin") != nullptr) {
+      format->Set("type", Json("tag"));
+    } else if (format->Find("value") != nullptr) {
+      format->Set("type", Json("const_string"));
+    } else if (format->Find("json_schema") != nullptr) {
+      format->Set("type", Json("json_schema"));
+    }
+  }
+
+  // As a regular expression alone: the library skips anchors and escapes that it does not know.
+  Status Regex(Json* format, const std::string& where) {
+    const Json* const pattern = format->Find("pattern");
+    if (pattern == nullptr || !pattern->is_string()) {
+      return Invalid(where + ": pattern must be a string");
+    }
+    auto ebnf = RegexToEbnf(pattern->as_string());
+    if (!ebnf.ok()) return Invalid(fmt::format("{}/pattern: {}", where, MessageOf(ebnf.status())));
+    *format = Object({{"type", Json("grammar")}, {"grammar", Json(*std::move(ebnf))}});
+    return OkStatus();
+  }
+
   Status Element(Json* element, const std::string& where) {
     if (!element->is_object()) return OkStatus();
     // A tag in a list of tags may leave its type out.
@@ -80,38 +120,36 @@ class Rewriter {
       format->Set("json_schema", Object({{"type", Json("object")}}));
       ebnf = JsonSchemaToEbnf(format->Find("json_schema")->Dump(), options);
     }
-    if (!ebnf.ok()) {
-      return Invalid(fmt::format("{}: {}", format->GetString("label", where + "/json_schema"),
-                                 MessageOf(ebnf.status())));
+    const auto named = [&](const Status& status) {
+      return fmt::format("{}: {}", format->GetString("label", where + "/json_schema"),
+                         MessageOf(status));
+    };
+    if (!ebnf.ok()) return Invalid(named(ebnf.status()));
+    // Other styles are written by the library, which takes the schema itself.
+    if (style != "json") {
+      if (format->GetBool("loose", false)) return OkStatus();
+      const Status enforced = CheckStyledSchema(*schema);
+      return enforced.ok() ? enforced : Invalid(named(enforced));
     }
-    // Other styles are written by the library, which takes the schema itself; that it can be enforced is known now.
-    if (style != "json") return OkStatus();
     *format = Object({{"type", Json("grammar")}, {"grammar", Json(*std::move(ebnf))}});
     return OkStatus();
   }
 
   // Names of special tokens: the library knows them by their ids only.
-  Status Tokens(std::string_view type, std::string_view key, Json* value,
-                const std::string& where) {
-    const bool one = key == "token" && (type == "token");
+  void Tokens(std::string_view type, std::string_view key, Json* value) const {
+    const bool one = key == "token" && type == "token";
     const bool many = key == "exclude_tokens" || key == "trigger_tokens";
-    const auto resolve = [&](Json* name) -> Status {
-      if (!name->is_string()) return OkStatus();
+    const auto resolve = [&](Json* name) {
+      if (!name->is_string()) return;
       const auto found =
           std::find_if(vocabulary_.special.begin(), vocabulary_.special.end(), [&](TokenId id) {
             return std::string_view(vocabulary_.texts[id]).substr(1) == name->as_string();
           });
-      if (found != vocabulary_.special.end()) {
-        *name = Json(static_cast<int64_t>(*found));
-        return OkStatus();
-      }
-      return OkStatus();
+      if (found != vocabulary_.special.end()) *name = Json(static_cast<int64_t>(*found));
     };
-    (void)where;
     if (one) return resolve(value);
-    if (!many || !value->is_array()) return OkStatus();
-    for (Json& name : value->as_array()) PORTICO_RETURN_IF_ERROR(resolve(&name));
-    return OkStatus();
+    if (!many || !value->is_array()) return;
+    for (Json& name : value->as_array()) resolve(&name);
   }
 
   const Vocabulary& vocabulary_;
@@ -151,7 +189,8 @@ StatusOr<Json> FromOlderForm(const Json& tag) {
 
 StatusOr<std::string> RewriteStructuralTag(std::string_view text, const Vocabulary& vocabulary,
                                            const SchemaOptions& options) {
-  PORTICO_ASSIGN_OR_RETURN(Json tag, Json::Parse(text, Json::Limits{.max_depth = kMaxDepth}));
+  PORTICO_ASSIGN_OR_RETURN(
+      Json tag, Json::Parse(text, Json::Limits{.max_depth = kMaxFormatDepth + options.max_depth}));
   if (!tag.is_object()) return Invalid("it must be an object");
   Json format;
   if (const Json* const given = tag.Find("format")) {

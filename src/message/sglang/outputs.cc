@@ -267,7 +267,8 @@ bool OutputBatch::Hidden(size_t row, std::vector<HiddenStates>* states) const {
   return true;
 }
 
-bool OutputBatch::CachedDetails(size_t row, int32_t* device, int32_t* host) const {
+bool OutputBatch::CachedDetails(size_t row, CachedTokens* cached) const {
+  *cached = {};
   const std::string_view bytes = Row(Column::kCachedDetails, row);
   if (IsNil(bytes)) return true;
   Reader reader(bytes);
@@ -276,13 +277,20 @@ bool OutputBatch::CachedDetails(size_t row, int32_t* device, int32_t* host) cons
   for (uint32_t i = 0; i < size; ++i) {
     std::string_view key;
     if (!reader.Str(&key)) return false;
+    int32_t* to = nullptr;
+    if (key == "device") to = &cached->device;
+    if (key == "host") to = &cached->host;
+    if (key == "storage") to = &cached->storage;
     int64_t count = 0;
-    if (key != "device" && key != "host") {
-      if (!reader.Skip()) return false;
-    } else if (!reader.Int(&count)) {
+    std::string_view text;
+    if (to != nullptr && reader.Peek() == Kind::kInt) {
+      if (!reader.Int(&count)) return false;
+      *to = static_cast<int32_t>(count);
+    } else if (key == "storage_backend" && reader.Peek() == Kind::kStr) {
+      if (!reader.Str(&text)) return false;
+      cached->storage_backend = text;
+    } else if (!reader.Skip()) {
       return false;
-    } else {
-      *(key == "device" ? device : host) = static_cast<int32_t>(count);
     }
   }
   return true;
@@ -339,6 +347,10 @@ bool OutputBatch::Embedding(size_t row, std::vector<float>* values,
     default:
       return ReadFloats(&reader, values) && !reader.failed();
   }
+}
+
+bool OutputBatch::HasSparseEmbedding(size_t row) const {
+  return Reader(Row(Column::kEmbeddings, row)).Peek() == Kind::kMap;
 }
 
 StatusOr<OutputReader> OutputReader::Make(const Schema& schema, std::string_view message) {

@@ -74,8 +74,14 @@ class OutputBatch {
   // Rows of numbers; nil rows are empty.
   bool FloatRows(Column column, size_t row, std::vector<std::vector<float>>* values) const;
   bool IntRows(Column column, size_t row, std::vector<std::vector<int64_t>>* values) const;
-  // cached_tokens_details' "device" and "host"; untouched where there are none.
-  bool CachedDetails(size_t row, int32_t* device, int32_t* host) const;
+  // Where the cached tokens of the prompt were.
+  struct CachedTokens {
+    int32_t device = -1;  // -1: it is not said
+    int32_t host = -1;
+    int32_t storage = -1;
+    std::string storage_backend;
+  };
+  bool CachedDetails(size_t row, CachedTokens* cached) const;
   struct VersionSpan {
     std::string version;
     int64_t begin = 0;
@@ -91,6 +97,7 @@ class OutputBatch {
   // A dense vector, a sparse one by index, or a number.
   bool Embedding(size_t row, std::vector<float>* values,
                  std::vector<std::pair<int64_t, float>>* sparse) const;
+  bool HasSparseEmbedding(size_t row) const;
 
  private:
   friend class OutputReader;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "net/grpc/grpc_channel.h"
 #include "net/grpc/grpc_test_client.h"
@@ -37,6 +38,17 @@ TEST(GrpcChannelTls, TrustsTheAuthorityThatItIsGiven) {
   GrpcTestServer server(certificate.Options());
   const Status status = Outcome(ThroughTls(server.port(), {.ca_file = certificate.certificate}));
   EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST(GrpcChannelTls, TrustsAllAuthoritiesThatItIsGiven) {
+  TestCertificate certificate;
+  TestCertificate other("another");
+  GrpcTestServer server(certificate.Options());
+  for (const auto& files : {std::vector{certificate.certificate, other.certificate},
+                            std::vector{other.certificate, certificate.certificate}}) {
+    const Status status = Outcome(ThroughTls(server.port(), {.ca_files = files}));
+    EXPECT_TRUE(status.ok()) << status;
+  }
 }
 
 TEST(GrpcChannelTls, TrustsNobodyElse) {
@@ -84,6 +96,8 @@ TEST(GrpcChannelTls, InsistsOnHttp2) {
 TEST(GrpcChannelTls, NamesTheFileThatItCannotUse) {
   TestCertificate certificate;
   auto none = TlsClientContext::Load({.ca_file = "/none.pem"});
+  EXPECT_THAT(MessageOf(none.status()), HasSubstr("/none.pem"));
+  none = TlsClientContext::Load({.ca_files = {certificate.certificate, "/none.pem"}});
   EXPECT_THAT(MessageOf(none.status()), HasSubstr("/none.pem"));
   auto mismatch = TlsClientContext::Load(
       {.certificate = certificate.certificate, .key = TestCertificate().key_file});

@@ -65,10 +65,13 @@ StatusOr<std::unique_ptr<TlsClientContext>> TlsClientContext::Load(
                               http2 ? sizeof kH2 - 1 : sizeof kHttp1 - 1) != 0) {
     return Error(StatusCode::kInternal, "TLS: " + FirstTlsError());
   }
-  if (options.ca_file.empty()) {
-    SSL_CTX_set_default_verify_paths(raw);
-  } else if (SSL_CTX_load_verify_locations(raw, options.ca_file.c_str(), nullptr) != 1) {
-    return CannotUseTlsFile("authority", options.ca_file);
+  std::vector<std::string> authorities = options.ca_files;
+  if (!options.ca_file.empty()) authorities.push_back(options.ca_file);
+  if (authorities.empty()) SSL_CTX_set_default_verify_paths(raw);
+  for (const std::string& file : authorities) {
+    if (SSL_CTX_load_verify_locations(raw, file.c_str(), nullptr) != 1) {
+      return CannotUseTlsFile("authority", file);
+    }
   }
   if (options.certificate.empty()) return context;
   PORTICO_RETURN_IF_ERROR(UseTlsIdentity(raw, options.certificate, options.key, ""));

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "net/socket/transport.h"
@@ -17,7 +18,8 @@ enum class TlsProtocol {
 };
 
 struct TlsClientOptions {
-  std::string ca_file = {};      // PEM; empty: the system's roots
+  std::string ca_file = {};                // PEM
+  std::vector<std::string> ca_files = {};  // more of them; without any: the system's roots
   std::string certificate = {};  // PEM with its chain, for servers that ask for it; may be empty
   std::string key = {};
   TlsProtocol protocol = TlsProtocol::kHttp2;

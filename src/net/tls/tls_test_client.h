@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "net/loop/test_server.h"
 
@@ -19,7 +20,9 @@ namespace portico::net {
 // A fresh key and a self-signed certificate for localhost, as PEM files that go with the object.
 class TestCertificate {
  public:
-  TestCertificate() { Renew(); }
+  explicit TestCertificate(std::string subject = "localhost") : subject_(std::move(subject)) {
+    Renew();
+  }
   // Another key and certificate in the same files.
   void Renew() {
     EVP_PKEY* key = EVP_EC_gen("P-256");
@@ -30,7 +33,7 @@ class TestCertificate {
     X509_set_pubkey(cert, key);
     X509_NAME* name = X509_get_subject_name(cert);
     X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
-                               reinterpret_cast<const unsigned char*>("localhost"), -1, -1, 0);
+                               reinterpret_cast<const unsigned char*>(subject_.c_str()), -1, -1, 0);
     X509_set_issuer_name(cert, name);
     X509_sign(cert, key, EVP_sha256());
     FILE* file = std::fopen(certificate.c_str(), "w");
@@ -60,6 +63,7 @@ class TestCertificate {
   std::string key_file = base + ".key";
 
  private:
+  std::string subject_;
   static inline int count_ = 0;
 };
 

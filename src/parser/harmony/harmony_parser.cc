@@ -147,8 +147,6 @@ void HarmonyParser::FeedToken(HarmonyToken token) {
         EndMessage(true);
       }
       return;
-    case HarmonyToken::kOther:
-      return;
   }
 }
 

@@ -1,7 +1,6 @@
 // Harmony, the format of gpt-oss: messages with a header that says who speaks to whom on which channel.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,13 +12,11 @@
 namespace portico::parser {
 
 // The special tokens, in the order of HarmonyMarkers().
-enum class HarmonyToken { kStart, kChannel, kConstrain, kMessage, kEnd, kCall, kReturn, kOther };
-// Of PyPI openai-harmony's o200k_harmony.
-inline constexpr int32_t kHarmonyTokenIds[] = {200006, 200005, 200003, 200008,
-                                               200007, 200012, 200002};
+enum class HarmonyToken { kStart, kChannel, kConstrain, kMessage, kEnd, kCall, kReturn };
 const MarkerSet& HarmonyMarkers();
 
-// One stream, as text, or as text with the special tokens told apart by their ids; both give one result. Never fails:
+// One stream, as text, or as text with the special tokens told apart; both give one result, but for text that spells a
+// special token, which is text where they are told apart. Never fails:
 // stray words in a header are read over, a body without a header is content, a message that does not end ends with the
 // text, and a header that never becomes one is content.
 //

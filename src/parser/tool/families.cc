@@ -28,7 +28,8 @@ struct Registry {
   ToolFamily& Add(const Names& names_of, std::vector<std::string> markers) {
     auto family = std::make_shared<ToolFamily>();
     family->name = names_of.front();
-    std::erase(markers, std::string());
+    // A single character is a part of every other family's markers too.
+    std::erase_if(markers, [](const std::string& marker) { return marker.size() < 2; });
     family->markers = std::move(markers);
     for (const std::string& name : names_of) by_name[name] = family;
     return *family;

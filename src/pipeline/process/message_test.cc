@@ -121,6 +121,15 @@ TEST(StageMessage, ARequestIsTheSameOnTheOtherSide) {
   EXPECT_EQ(read->chat->messages, chat->messages);
 }
 
+TEST(StageMessage, ASpeechTellsItsStagesOfSampling) {
+  Request request;
+  request.sampling = *Json::Parse(R"({"seed":7})");
+  const auto json = Json::Parse(RequestJson(request));
+  ASSERT_TRUE(json.ok());
+  ASSERT_NE(json->Find("sampling"), nullptr);
+  EXPECT_EQ(json->Find("sampling")->GetInt("seed", 0), 7);
+}
+
 TEST(StageMessage, RefusesBytesThatAreNoMessage) {
   const auto good =
       PartMessage(MessageKind::kEmit, 1, {}, Part(AudioPart{0, 16000, {1, 2}, false}));

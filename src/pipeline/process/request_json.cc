@@ -22,6 +22,7 @@ std::string RequestJson(const Request& request) {
   json.Set("translate", request.translate);
   json.Set("stage_params", request.stage_params);
   json.Set("stage_sampling", request.stage_sampling);
+  if (!request.sampling.is_null()) json.Set("sampling", request.sampling);
   if (request.chat != nullptr) {
     json.Set("messages", request.chat->messages);
     if (!request.chat->tools.is_null()) {

@@ -6,11 +6,14 @@
 #include <array>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "pipeline/speech/markdown.h"
+#include "pipeline/speech/number_signs.h"
 #include "text/normalization.h"
+#include "text/unicode.h"
 #include "text/utf8.h"
 #include "text/white_space.h"
 
@@ -49,15 +52,22 @@ constexpr Spelling kSpellings[] = {
     {0xFE, "th"},
     {0x110, "D"},
     {0x111, "d"},
+    {0x126, "H"},
+    {0x127, "h"},
     {0x131, "i"},
     {0x141, "L"},
     {0x142, "l"},
+    {0x14A, "Ng"},
+    {0x14B, "ng"},
     {0x152, "Oe"},
     {0x153, "oe"},
+    {0x166, "T"},
+    {0x167, "t"},
+    {0x1E9E, "SS"},
     {0x2010, "-"},
     {0x2011, "-"},
     {0x2012, "-"},
-    {0x2013, " - "},
+    {0x2013, "-"},
     {0x2014, ", "},
     {0x2015, ", "},
     {0x2018, "'"},
@@ -107,6 +117,13 @@ const Spelling* FindSpelling(uint32_t code_point) {
   return at != std::end(kSpellings) && at->code_point == code_point ? at : nullptr;
 }
 
+// Of a script other than Latin; Latin's are phonetic ones that no decomposition makes ASCII.
+bool IsForeignLetter(uint32_t c) {
+  const bool latin = c < 0x370 || (c >= 0x1D00 && c <= 0x1DBF) || (c >= 0x1E00 && c <= 0x1EFF) ||
+                     (c >= 0x2C60 && c <= 0x2C7F) || (c >= 0xA720 && c <= 0xA7FF);
+  return !latin && PropertiesOf(c).is_letter();
+}
+
 bool IsMark(uint32_t c) { return c >= 0x300 && c <= 0x36F; }
 
 Status Unspeakable(std::string_view script) {
@@ -125,7 +142,7 @@ StatusOr<std::string> Fold(std::string_view text) {
     i += std::max<size_t>(length, 1);
   }
   std::vector<NormalizedChar> chars;
-  NormalizeTo(NormalForm::kNfkd, valid, &chars);
+  NormalizeTo(NormalForm::kNfkd, SpellNumberSigns(valid), &chars);
   std::string out;
   for (const NormalizedChar& normalized : chars) {
     const uint32_t c = normalized.code_point;
@@ -137,6 +154,7 @@ StatusOr<std::string> Fold(std::string_view text) {
       for (const Script& script : kScripts) {
         if (c >= script.first && c <= script.last) return Unspeakable(script.name);
       }
+      if (IsForeignLetter(c)) return Unspeakable("non-Latin");
       out.push_back(' ');  // emoji, arrows, boxes
     }
   }
@@ -155,6 +173,16 @@ bool IsWordEnd(std::string_view text, size_t at) {
 bool IsThousandsComma(std::string_view text, size_t at) {
   return at > 0 && IsDigit(text, at - 1) && IsDigit(text, at + 1) && IsDigit(text, at + 2) &&
          IsDigit(text, at + 3) && !IsDigit(text, at + 4);
+}
+
+// "3 * 4", "x*4"; but not Markdown's "see *4 pages*".
+bool Multiplies(std::string_view text, size_t at) {
+  const bool space = at > 0 && text[at - 1] == ' ';
+  if (at < (space ? 2U : 1U)) return false;
+  const auto left = static_cast<unsigned char>(text[at - (space ? 2 : 1)]);
+  if (!absl::ascii_isalnum(left) && left != ')') return false;
+  const bool space_behind = at + 1 < text.size() && text[at + 1] == ' ';
+  return space == space_behind && IsDigit(text, at + (space ? 2 : 1));
 }
 
 // The words for a symbol that the voice is silent about, or nothing if it reads it itself.
@@ -179,11 +207,7 @@ std::optional<std::string_view> SymbolWords(std::string_view text, size_t at) {
       if (IsDigit(text, at + 1)) return " number ";
       return " ";
     case '*':
-      // Between numbers it multiplies; elsewhere it is Markdown.
-      if (at > 0 && at + 1 < text.size() && (IsDigit(text, at + 1) || IsDigit(text, at + 2))) {
-        return " times ";
-      }
-      return " ";
+      return Multiplies(text, at) ? " times " : " ";
     case '/':
       if (before && IsDigit(text, at - 1) && IsDigit(text, at + 1)) return " over ";
       return " ";
@@ -270,6 +294,20 @@ bool EndsSentence(std::string_view text, size_t at) {
   return std::find(kAbbreviations.begin(), kAbbreviations.end(), word) == kAbbreviations.end();
 }
 
+// Ends of sentences and clauses that need no space behind them: 。！？｡ ۔ ؟ ।, ，；
+constexpr std::array<std::string_view, 7> kWideStops = {
+    "\xE3\x80\x82", "\xEF\xBC\x81", "\xEF\xBC\x9F", "\xEF\xBD\xA1",
+    "\xDB\x94",     "\xD8\x9F",     "\xE0\xA5\xA4"};
+constexpr std::array<std::string_view, 2> kWideCommas = {"\xEF\xBC\x8C", "\xEF\xBC\x9B"};
+
+// The length of the mark that `text` begins with, or 0.
+size_t WideMarkOf(std::string_view text, std::span<const std::string_view> marks) {
+  if (absl::ascii_isascii(static_cast<unsigned char>(text.front()))) return 0;
+  const auto found = std::find_if(marks.begin(), marks.end(),
+                                  [text](std::string_view mark) { return text.starts_with(mark); });
+  return found == marks.end() ? 0 : found->size();
+}
+
 std::string_view Trimmed(std::string_view text) {
   const size_t begin = text.find_first_not_of(kWhiteSpace);
   if (begin == std::string_view::npos) return {};
@@ -313,14 +351,16 @@ std::string ThinkFilter::Finish() {
 
 // How many bytes of what is pending are a whole clause, or 0.
 size_t ClauseSplitter::FindEnd() const {
-  const std::string_view text = pending_;
+  const std::string_view text = std::string_view(pending_).substr(taken_);
   const size_t shortest = first_ ? kMinFirstClause : kMinClause;
   size_t last_space = 0;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '\n') return i + 1;
-    // The ideographic full stop, exclamation and question mark need no space behind them.
-    if (text.substr(i).starts_with("\xE3\x80\x82")) return i + 3;
+    if (const size_t mark = WideMarkOf(text.substr(i), kWideStops)) return i + mark;
+    if (i >= shortest && (first_ || clauses_)) {
+      if (const size_t mark = WideMarkOf(text.substr(i), kWideCommas)) return i + mark;
+    }
     const bool known = i + 1 < text.size() || finished_;
     const bool ends = known && IsWordEnd(text, i + 1);
     if ((c == '.' || c == '!' || c == '?') && ends && EndsSentence(text, i)) return i + 1;
@@ -341,8 +381,13 @@ size_t ClauseSplitter::FindEnd() const {
 
 std::string ClauseSplitter::Next() {
   while (const size_t end = FindEnd()) {
-    std::string clause(Trimmed(std::string_view(pending_).substr(0, end)));
-    pending_.erase(0, end);
+    std::string clause(Trimmed(std::string_view(pending_).substr(taken_, end)));
+    taken_ += end;
+    if (taken_ >=
+        pending_.size() / 2) {  // seldom: many short clauses would move the rest each time
+      pending_.erase(0, taken_);
+      taken_ = 0;
+    }
     if (clause.empty()) continue;
     first_ = false;
     return clause;

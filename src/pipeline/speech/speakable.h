@@ -38,12 +38,13 @@ class ClauseSplitter {
   void Finish() { finished_ = true; }
   // The next whole clause, trimmed; or empty.
   std::string Next();
-  size_t pending_bytes() const { return pending_.size(); }
+  size_t pending_bytes() const { return pending_.size() - taken_; }
 
  private:
   size_t FindEnd() const;
 
   std::string pending_;
+  size_t taken_ = 0;  // of pending_
   bool clauses_;
   bool finished_ = false;
   bool first_ = true;

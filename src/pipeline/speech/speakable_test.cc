@@ -27,6 +27,48 @@ TEST(Speakable, NamesSymbolsThatTheVoiceIsSilentAbout) {
   EXPECT_EQ(Said("well-known"), "well-known");
 }
 
+// Chats write these, and 5² was said as fifty-two, 1–5 as a subtraction.
+TEST(Speakable, ReadsSignsBesideNumbersAsTheyAreSaid) {
+  EXPECT_EQ(Said("5\xC2\xB2 = 25"), "5 squared equals 25");
+  EXPECT_EQ(Said("80 km\xC2\xB2."), "80 km squared.");
+  EXPECT_EQ(Said("10\xE2\x81\xBB\xC2\xB9\xC2\xB2 m"), "10 to the power of minus 12 m");
+  EXPECT_EQ(Said("Ca\xC2\xB2\xE2\x81\xBA and Cl\xE2\x81\xBB."), "Ca2 plus and Cl minus .");
+  EXPECT_EQ(Said("1\xC2\xBD cups, \xC2\xBE cup"), "1 and one half cups, three quarters cup");
+  EXPECT_EQ(Said("It costs \xE2\x82\xAC"
+                 "3.50, not \xC2\xA3 1."),
+            "It costs 3.50 euros, not 1 pound.");
+  EXPECT_EQ(Said("\xE2\x82\xAC"
+                 "1,200 or \xC2\xA5"
+                 "5 million"),
+            "1200 euros or 5 million yen");
+  EXPECT_EQ(Said("a few \xE2\x82\xAC"), "a few euros");
+  EXPECT_EQ(Said("1939\xE2\x80\x93"
+                 "1945"),
+            "1939 to 1945");
+  EXPECT_EQ(Said("7 \xE2\x80\x93 5"), "7 minus 5");
+}
+
+// Took the square of the text's length, on the shard's thread.
+TEST(Speakable, ReadsLongRunsOfSigns) {
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += "\xC2\xB9";
+  EXPECT_TRUE(Speakable(text).ok());
+}
+
+TEST(Speakable, NamesGreekLettersThatStandAlone) {
+  EXPECT_EQ(Said("\xCF\x80 = 3.14"), "pi equals 3.14");
+  EXPECT_EQ(Said("2\xCF\x80r, \xCE\x94x, \xCF\x89\xC2\xB2"), "2 pi r, delta x, omega squared");
+  EXPECT_EQ(Said("5 \xC2\xB5m"), "5 micro m");
+  EXPECT_THAT(Said("\xCF\x80\xCF\x80"), HasSubstr("Greek letters"));
+}
+
+TEST(Speakable, TellsMultiplicationFromEmphasis) {
+  EXPECT_EQ(Said("3*4"), "3 times 4");
+  EXPECT_EQ(Said("(1+2) * 4"), "(1 plus 2) times 4");
+  EXPECT_EQ(Said("see *4 pages*"), "see 4 pages");
+  EXPECT_EQ(Said("*4 pages*"), "4 pages");
+}
+
 TEST(Speakable, ReadsLargeNumbersAsOne) { EXPECT_EQ(Said("1,234,567 people"), "1234567 people"); }
 
 TEST(Speakable, FoldsAccentsAndQuotes) {
@@ -53,6 +95,10 @@ TEST(Speakable, NamesTheScriptItCannotSay) {
   EXPECT_THAT(Said("\xE4\xBD\xA0\xE5\xA5\xBD"), HasSubstr("Chinese"));
   EXPECT_THAT(Said("\xD0\xBF\xD1\x80\xD0\xB8"), HasSubstr("Cyrillic"));
   EXPECT_EQ(FieldOf(Speakable("\xE4\xBD\xA0").status()), "input");
+  // Those that no table lists were dropped in silence: Ethiopic, Burmese.
+  EXPECT_THAT(Said("hello \xE1\x88\xB0\xE1\x88\x8B\xE1\x88\x9D"), HasSubstr("non-Latin letters"));
+  EXPECT_THAT(Said("\xE1\x80\x99"), HasSubstr("non-Latin letters"));
+  EXPECT_EQ(Said("/t\xC9\x92m/ \xF0\x9F\x98\x80 \xE2\x94\x80 ok"), "t m ok");
 }
 
 TEST(ThinkFilter, DropsThoughtsAtEverySplit) {
@@ -90,6 +136,27 @@ TEST(ClauseSplitter, StartsWithTheFirstClauseAndGoesOnInSentences) {
     EXPECT_THAT(Split(text, piece),
                 ElementsAre("Before the rain came,", "we walked.",
                             "Dr. Smith paid 3.50 for bread, milk, and cheese.", "Good!"));
+  }
+}
+
+TEST(ClauseSplitter, EndsSentencesOfOtherScripts) {
+  const std::string text =
+      "\xE4\xBD\xA0\xE5\xA5\xBD\xEF\xBC\x81\xE5\xA5\xBD\xE5\x90\x97\xEF\xBC\x9F"
+      "\xE5\xA5\xBD\xE3\x80\x82";
+  EXPECT_THAT(Split(text, 1),
+              ElementsAre("\xE4\xBD\xA0\xE5\xA5\xBD\xEF\xBC\x81",
+                          "\xE5\xA5\xBD\xE5\x90\x97\xEF\xBC\x9F", "\xE5\xA5\xBD\xE3\x80\x82"));
+  EXPECT_THAT(Split("\xD9\x83\xD9\x8A\xD9\x81\xD8\x9F ok", 2),
+              ElementsAre("\xD9\x83\xD9\x8A\xD9\x81\xD8\x9F", "ok"));
+}
+
+TEST(ClauseSplitter, CutsManyShortClauses) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "\xE5\xA5\xBD\xE3\x80\x82\n";
+  for (const size_t piece : {size_t{1}, size_t{100}, text.size()}) {
+    const auto clauses = Split(text, piece);
+    ASSERT_EQ(clauses.size(), 1000U);
+    EXPECT_EQ(clauses.back(), "\xE5\xA5\xBD\xE3\x80\x82");
   }
 }
 

@@ -1,5 +1,6 @@
 // portico.encode: sound → the bytes of the format that the request wants.
 #include <optional>
+#include <utility>
 
 #include "media/encoder.h"
 #include "media/resampler.h"
@@ -48,8 +49,10 @@ class EncodeRun final : public StageRun {
     PORTICO_RETURN_IF_ERROR(encoder_->Encode(samples, &part.bytes));
     if (last) PORTICO_RETURN_IF_ERROR(encoder_->Finish(&part.bytes));
     part.sample_rate = rate_;
-    part.seconds = static_cast<double>(samples.size()) / rate_;
-    if (!part.bytes.empty()) output_->Emit(std::move(part));
+    samples_ += samples.size();
+    if (part.bytes.empty()) return OkStatus();  // they come with the next
+    part.seconds = static_cast<double>(std::exchange(samples_, 0)) / rate_;
+    output_->Emit(std::move(part));
     return OkStatus();
   }
 
@@ -57,6 +60,7 @@ class EncodeRun final : public StageRun {
   const SpeechOptions options_;
   int32_t rate_ = 0;
   int32_t from_ = 0;
+  size_t samples_ = 0;  // that no part has told of
   std::unique_ptr<media::Encoder> encoder_;
   std::optional<media::Resampler> resampler_;
 };

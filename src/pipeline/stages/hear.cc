@@ -13,6 +13,7 @@
 #include "media/voice_activity.h"
 #include "pipeline/speech/recognizer.h"
 #include "pipeline/stages/factory_arguments.h"
+#include "pipeline/stages/manner.h"
 #include "pipeline/stages/native_stages.h"
 
 namespace portico::pipeline {
@@ -134,8 +135,7 @@ class HearRun final : public StageRun {
 
 // The model's language is English, and nothing can be told to it beforehand.
 Status CheckSpoken(const Request& request) {
-  constexpr std::string_view kEnglish[] = {"", "en", "en-US", "english", "English"};
-  if (std::find(std::begin(kEnglish), std::end(kEnglish), request.language) == std::end(kEnglish)) {
+  if (!request.language.empty() && !IsEnglish(request.language)) {
     return InvalidArgument("language", "language: this pipeline hears English");
   }
   if (request.translate) {

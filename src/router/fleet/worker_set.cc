@@ -15,6 +15,21 @@ bool Contains(const std::vector<Worker*>& workers, const Worker* worker) {
   return std::find(workers.begin(), workers.end(), worker) != workers.end();
 }
 
+Status CheckNew(const std::vector<WorkerPtr>& workers, const WorkerSpec& spec) {
+  for (const WorkerPtr& worker : workers) {
+    const WorkerSpec& there = worker->spec();
+    const bool same_protocol = there.protocol == spec.protocol ||
+                               there.protocol == Protocol::kUnknown ||
+                               spec.protocol == Protocol::kUnknown;
+    if (same_protocol && there.host == spec.host && there.port == spec.port &&
+        there.path_prefix == spec.path_prefix &&
+        (there.dp_rank == spec.dp_rank || there.dp_rank < 0 || spec.dp_rank < 0)) {
+      return Error(StatusCode::kAlreadyExists, fmt::format("worker {} is there", spec.url));
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 const WorkerGroup* WorkerSet::Find(std::string_view model, bool strict, Role role) const {
@@ -30,6 +45,14 @@ const WorkerGroup* WorkerSet::Find(std::string_view model, bool strict, Role rol
     }
   }
   return nullptr;
+}
+
+std::vector<const WorkerGroup*> WorkerSet::groups(Role role) const {
+  const auto& [all, models] = of(role);
+  std::vector<const WorkerGroup*> every;
+  if (all.policy != nullptr) every.push_back(&all);
+  for (const auto& [model, group] : models) every.push_back(&group);
+  return every;
 }
 
 bool WorkerSet::has_groups() const {
@@ -68,24 +91,31 @@ WorkerSetPtr WorkerRegistry::set() const {
 }
 
 StatusOr<WorkerPtr> WorkerRegistry::Add(WorkerSpec spec, const BreakerOptions& breaker) {
+  Replaced replaced = Replace({}, {std::move(spec)}, breaker);
+  if (!replaced.refused.empty()) return replaced.refused.front();
+  return replaced.added.front();
+}
+
+WorkerRegistry::Replaced WorkerRegistry::Replace(const std::vector<WorkerPtr>& gone,
+                                                 std::vector<WorkerSpec> specs,
+                                                 const BreakerOptions& breaker) {
+  Replaced replaced;
   const MutexLock lock(&mutex_);
-  for (const WorkerPtr& worker : set_->workers()) {
-    const WorkerSpec& there = worker->spec();
-    const bool same_protocol = there.protocol == spec.protocol ||
-                               there.protocol == Protocol::kUnknown ||
-                               spec.protocol == Protocol::kUnknown;
-    if (same_protocol && there.host == spec.host && there.port == spec.port &&
-        there.path_prefix == spec.path_prefix &&
-        (there.dp_rank == spec.dp_rank || there.dp_rank < 0 || spec.dp_rank < 0)) {
-      return Error(StatusCode::kAlreadyExists, fmt::format("worker {} is there", spec.url));
-    }
-  }
-  auto worker = std::make_shared<Worker>(std::move(spec));
-  worker->breaker().Configure(breaker);
   std::vector<WorkerPtr> workers = set_->workers();
-  workers.push_back(worker);
-  Publish(std::move(workers));
-  return worker;
+  for (const WorkerPtr& worker : gone) {
+    if (std::erase(workers, worker) > 0) replaced.removed.push_back(worker);
+  }
+  for (WorkerSpec& spec : specs) {
+    if (const Status is_new = CheckNew(workers, spec); !is_new.ok()) {
+      replaced.refused.push_back(is_new);
+      continue;
+    }
+    workers.push_back(std::make_shared<Worker>(std::move(spec)));
+    workers.back()->breaker().Configure(breaker);
+    replaced.added.push_back(workers.back());
+  }
+  if (!replaced.added.empty() || !replaced.removed.empty()) Publish(std::move(workers));
+  return replaced;
 }
 
 WorkerPtr WorkerRegistry::Remove(std::string_view id_or_url) {

@@ -39,6 +39,8 @@ class WorkerSet {
  public:
   const std::vector<WorkerPtr>& workers() const { return workers_; }
   const WorkerGroup& all(Role role = Role::kRegular) const { return of(role).all; }
+  // All groups of a role that have a policy: that of all workers, then those of models.
+  std::vector<const WorkerGroup*> groups(Role role) const;
   // The group that serves `model`, or null if `strict` and none names it.
   const WorkerGroup* Find(std::string_view model, bool strict, Role role = Role::kRegular) const;
   // By id, or by URL as given; or null.
@@ -84,6 +86,14 @@ class WorkerRegistry {
 
   // ALREADY_EXISTS for a URL and rank that is there.
   StatusOr<WorkerPtr> Add(WorkerSpec spec, const BreakerOptions& breaker);
+  // In one step. Of `specs` those that are there already, beside `gone`, are refused.
+  struct Replaced {
+    std::vector<WorkerPtr> added;
+    std::vector<WorkerPtr> removed;
+    std::vector<Status> refused;
+  };
+  Replaced Replace(const std::vector<WorkerPtr>& gone, std::vector<WorkerSpec> specs,
+                   const BreakerOptions& breaker);
   // The worker that was removed, or null. Requests on it go on.
   WorkerPtr Remove(std::string_view id_or_url);
   // What a worker serves has become known or has changed.

@@ -2,6 +2,7 @@
 // numbers in the head comment.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,7 +14,6 @@
 #include "router/worker.h"
 
 namespace portico {
-class Registry;
 struct KvEventBatch;
 }  // namespace portico
 
@@ -38,6 +38,13 @@ struct Choice {
   size_t index = 0;         // in the candidates
   std::string_view reason;  // for the log and metrics: "hit", "least loaded"; a literal
   double matched = 0;       // share of the prompt that the worker is believed to hold, 0..1
+};
+
+// Of the choices that requests have followed, each attempt counted.
+struct PolicyCounts {
+  std::atomic<uint64_t> choices{0};
+  std::atomic<uint64_t> prompt_tokens{0};
+  std::atomic<uint64_t> matched_tokens{0};  // believed to be cached on the worker chosen
 };
 
 // What has become of a request that was started on a worker.
@@ -104,12 +111,21 @@ class Policy {
 
   // Called about once a second from one thread: evictions and adjustments.
   virtual void OnTick(TimePoint now) { static_cast<void>(now); }
-  // Adds the policy's own gauges and counters; `model` is the group's label. The registry may
-  // outlive the policy: callbacks must not refer to it without sharing its state.
-  virtual void AddMetrics(Registry& registry, const std::string& model) {
-    static_cast<void>(registry);
-    static_cast<void>(model);
+
+  // The request goes where `choice` says.
+  void Count(const Choice& choice, const RoutingKey& key) {
+    const auto matched = static_cast<double>(key.prompt_tokens) * choice.matched;
+    counts_.choices.fetch_add(1, std::memory_order_relaxed);
+    counts_.prompt_tokens.fetch_add(static_cast<uint64_t>(key.prompt_tokens),
+                                    std::memory_order_relaxed);
+    if (matched >= 1) {
+      counts_.matched_tokens.fetch_add(static_cast<uint64_t>(matched), std::memory_order_relaxed);
+    }
   }
+  const PolicyCounts& counts() const { return counts_; }
+
+ private:
+  PolicyCounts counts_;
 };
 
 }  // namespace portico::router

@@ -1,5 +1,6 @@
 #include "router/proxy/fan_out.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace portico::router {
@@ -14,7 +15,10 @@ void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
     const bool usable = worker->protocol() == Protocol::kHttp ||
                         (worker->protocol() == Protocol::kGrpc && request.to_token_workers &&
                          shard.gateway().tokens() != nullptr);
-    if (usable && !down) workers.push_back(worker.get());
+    const bool asked = std::any_of(workers.begin(), workers.end(), [&](const Worker* other) {
+      return SameServer(other->spec(), worker->spec());
+    });
+    if (usable && !down && !asked) workers.push_back(worker.get());
   }
   if (workers.empty()) return self->done_({});
   self->open_ = workers.size();

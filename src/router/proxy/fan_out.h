@@ -20,8 +20,8 @@ class FanOut {
  public:
   using Done = absl::AnyInvocable<void(std::vector<FanOutAnswer>)>;
 
-  // Sends `request` to all workers that are not known to be down, with each one's key. `done`
-  // is called once on the shard, at the earliest after this; at once if there are no workers. Holds
+  // Sends `request` to all workers that are not known to be down, with each one's key, of a server's
+  // ranks to one. `done` is called once on the shard, at the earliest after this; at once if there are no workers. Holds
   // itself until then.
   static void Start(GatewayShard& shard, SmallRequest request, Done done);
 

@@ -11,7 +11,6 @@
 namespace portico::router {
 namespace {
 
-constexpr Duration kKeepAlive = std::chrono::seconds(15);
 constexpr std::string_view kKeepAliveComment = ": keep-alive\n\n";
 constexpr Duration kLongestWait = std::chrono::seconds(5);  // for a worker that names a time
 
@@ -63,6 +62,8 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   }
   if (IsEventStream(response_.content_type)) {
     mode_ = encoded ? Mode::kBytes : Mode::kEvents;
+    written_at_ = call.first_at();
+    if (mode_ == Mode::kEvents) KeepAlive();
   } else {
     mode_ = length > static_cast<int64_t>(kMaxKept) ? Mode::kBytes : Mode::kWhole;
     if (mode_ == Mode::kWhole && length > 0) response_.body.reserve(static_cast<size_t>(length));
@@ -71,7 +72,11 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
 
 bool ProxyCall::OnPrefillHead(const net::ResponseHead& head) {
   // An answer that the decode worker gives has the prefill behind it.
-  if (head.status < 400 || streaming_ || mode_ == Mode::kWhole) return false;
+  if (head.status < 400 || answer_bytes_ > 0 || mode_ == Mode::kWhole) return false;
+  if (streaming_) {  // of comments
+    CutStream("The prefill worker refuses the request.", "worker_failed");
+    return false;
+  }
   call_ = std::move(prefill_);
   mode_ = Mode::kNone;
   response_ = {};
@@ -127,7 +132,6 @@ void ProxyCall::BeginStream() {
   net::HttpResponse head = std::move(response_);
   head.body.clear();
   exchange_->StartStream(std::move(head));
-  if (mode_ == Mode::kEvents) KeepAlive();
 }
 
 void ProxyCall::Relay(std::string_view bytes) {
@@ -155,10 +159,14 @@ void ProxyCall::AwaitReader() {
 }
 
 void ProxyCall::KeepAlive() {
-  keep_alive_ = shard_.shard().After(kKeepAlive, [this] {
-    if (over_) return;
+  const Duration every = gateway_.options().sse_keep_alive;
+  if (every == Duration::zero()) return;
+  keep_alive_ = shard_.shard().After(every, [this, every] {
+    if (over_ || mode_ != Mode::kEvents) return;
     const TimePoint now = Clock::now();
-    if (!paused_ && now - written_at_ >= kKeepAlive) {
+    if (!paused_ && now - written_at_ >= every) {
+      // A worker that has begun an answer and computes its first token keeps its client waiting.
+      if (!streaming_) BeginStream();
       exchange_->Write(kKeepAliveComment);
       written_at_ = now;
     }
@@ -205,7 +213,7 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
   if (!malformed) gateway_.NoteLost(worker);
   tried_.push_back(worker.number());
   call.End(Verdict::kBad);
-  if (&call == prefill_.get() && (streaming_ || mode_ == Mode::kWhole)) {
+  if (&call == prefill_.get() && (answer_bytes_ > 0 || mode_ == Mode::kWhole)) {
     prefill_.reset();  // the decode worker has got what it needs
     return;
   }

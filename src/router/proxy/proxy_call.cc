@@ -14,7 +14,8 @@
 namespace portico::router {
 namespace {
 
-// A worker that lived so recently may be back within the pauses of a retry.
+// A worker that lived so recently may be back within the pauses of a retry, and one that is new may
+// have been probed by then.
 constexpr Duration kRecently = std::chrono::seconds(2);
 constexpr std::string_view kSessionHeaders[] = {"x-smg-routing-key", "x-session-id"};
 
@@ -215,16 +216,16 @@ ProxyCall::CallPtr ProxyCall::Ask(const Pick& pick) {
 }
 
 void ProxyCall::Attempt() {
-  if (++attempts_ > 1) TakeNewestSet();
+  if (++attempts_ > 1 || turn_ != 0) TakeNewestSet();
   // Both workers of a pair, or none: one alone would wait for the other.
   CallPtr prefill;
   if (pair_) {
     const auto pick = gateway_.Choose(*prefill_group_, key_, tried_);
-    if (!pick.ok()) return OnNoWorker(pick.status());
+    if (!pick.ok()) return OnNoWorker(*prefill_group_, pick.status());
     prefill = Ask(*pick);
   }
   const auto pick = gateway_.Choose(*group_, key_, tried_);
-  if (!pick.ok()) return OnNoWorker(pick.status());
+  if (!pick.ok()) return OnNoWorker(*group_, pick.status());
   call_ = Ask(*pick);
   prefill_ = std::move(prefill);
   reason_ = call_->reason();
@@ -301,17 +302,42 @@ bool ProxyCall::TryAgain(bool at_once) {
   return true;
 }
 
-void ProxyCall::OnNoWorker(const Status& why) {
+void ProxyCall::OnNoWorker(const WorkerGroup& asked, const Status& why) {
+  if (why.code() == StatusCode::kResourceExhausted) return AwaitPlace(asked);
   const TimePoint now = Clock::now();
   const auto hope = [&](const WorkerGroup* group) {
     return group != nullptr &&
            std::any_of(group->workers.begin(), group->workers.end(), [&](const Worker* worker) {
-             return !worker->draining() && now - worker->last_life() < kRecently;
+             const TimePoint seen = std::max(worker->last_life(), worker->added());
+             return !worker->draining() && now - seen < kRecently;
            });
   };
   if ((hope(group_) || hope(prefill_group_)) && TryAgain(false)) return;
   gateway_.metrics().no_worker.Add();
   Refuse(503, MessageOf(why), "no_available_workers", true);
+}
+
+void ProxyCall::AwaitPlace(const WorkerGroup& group) {
+  --attempts_;  // nobody has been asked
+  const TimePoint now = Clock::now();
+  if (turn_ == 0) place_by_ = now + gateway_.options().queue_timeout;
+  place_ = gateway_.places().Wait(shard_.shard(),
+                                  PriorityOf(exchange_->request.Header("x-smg-priority")), set_,
+                                  group, &turn_, [this] {
+                                    pause_.reset();
+                                    place_.reset();
+                                    Attempt();
+                                  });
+  if (place_ == nullptr) {
+    gateway_.metrics().queue_full.Add();
+    return Refuse(429, "All workers are at their limits of requests and the queue is full.",
+                  "queue_full", true);
+  }
+  pause_ = shard_.shard().After(std::max(place_by_ - now, Duration::zero()), [this] {
+    gateway_.metrics().queue_full.Add();
+    Refuse(429, "All workers are at their limits of requests; this one has waited too long.",
+           "queue_timeout", true);
+  });
 }
 
 void ProxyCall::DropCalls() {
@@ -323,9 +349,11 @@ void ProxyCall::DropCalls() {
 
 bool ProxyCall::Recover(const Worker& failed) {
   DropCalls();
+  keep_alive_.reset();
   mode_ = Mode::kNone;
   response_ = {};
   frames_ = {};
+  answer_bytes_ = 0;
   return TryAgain(OthersAvailable(failed));
 }
 
@@ -379,6 +407,7 @@ void ProxyCall::Release() {
   reader_.reset();
   if (ticket_ != nullptr && !gateway_.admission().GiveUp(ticket_)) admitted_ = true;
   ticket_.reset();
+  if (place_ != nullptr) gateway_.places().GiveUp(std::exchange(place_, nullptr));
   if (std::exchange(admitted_, false)) gateway_.admission().Leave();
 }
 

@@ -71,7 +71,10 @@ class ProxyCall final : private WorkerCall::Events {
   bool OthersAvailable(const Worker& but) const;
   // Asks another worker, at once or after a pause. False if there are no attempts left.
   bool TryAgain(bool at_once);
-  void OnNoWorker(const Status& why);
+  // None of the group can take it.
+  void OnNoWorker(const WorkerGroup& asked, const Status& why);
+  // All that could take it have as many requests as they may.
+  void AwaitPlace(const WorkerGroup& group);
   // Drops all calls; the one that failed has had its verdict.
   void DropCalls();
   // A worker has failed before the client got anything: another is asked. False: there is none.
@@ -118,12 +121,15 @@ class ProxyCall final : private WorkerCall::Events {
   std::shared_ptr<const std::string> body_;
   bool json_object_ = false;  // the body, as far as fields must be put into it
   std::unique_ptr<net::Shard::Timer> deadline_;
-  std::unique_ptr<net::Shard::Timer> pause_;  // before an attempt, or in the admission's queue
+  std::unique_ptr<net::Shard::Timer> pause_;  // before an attempt, or in a queue
   std::unique_ptr<net::Shard::Timer> hedge_timer_;
   std::unique_ptr<net::Shard::Timer> keep_alive_;
   std::unique_ptr<net::Shard::Timer> reader_;
   std::shared_ptr<AdmissionQueue::Ticket> ticket_;
   bool admitted_ = false;
+  PlaceQueue::TicketPtr place_;
+  uint64_t turn_ = 0;     // in the queue for places
+  TimePoint place_by_{};  // no longer than that; epoch: it has not waited
 
   // The attempt.
   CallPtr call_;     // whose answer the client gets; of a pair the decode worker's

@@ -1,5 +1,7 @@
 #include "router/proxy/request_facts.h"
 
+#include <utility>
+
 namespace portico::router {
 namespace {
 
@@ -25,7 +27,10 @@ void AppendToken(ondemand::value value, RequestFacts* facts) {
 constexpr int kNoTokens = -2;
 constexpr int kTokensOf = 0;
 
-// A string, or an array of strings, or of numbers (their digits). False if the JSON is broken.
+bool AppendItem(ondemand::value value, RequestFacts* facts);
+
+// A string, or an array of strings, of numbers (their digits), or of items. False if the JSON is
+// broken.
 bool AppendPrompt(ondemand::value value, RequestFacts* facts, int depth) {
   ondemand::json_type type;
   if (value.type().get(type) != simdjson::SUCCESS) return false;
@@ -42,6 +47,7 @@ bool AppendPrompt(ondemand::value value, RequestFacts* facts, int depth) {
     depth == kTokensOf + 1 ? AppendToken(value, facts) : void(facts->only_tokens = false);
     return true;
   }
+  if (type == ondemand::json_type::object) return AppendItem(value, facts);
   if (type != ondemand::json_type::array) return true;
   ondemand::array array;
   if (value.get_array().get(array) != simdjson::SUCCESS) return false;
@@ -69,6 +75,24 @@ bool AppendContent(ondemand::value value, RequestFacts* facts) {
     if (part.get_object().get(object) != simdjson::SUCCESS) continue;
     std::string_view text;
     if (object["text"].get_string().get(text) == simdjson::SUCCESS) AppendText(text, facts);
+  }
+  return true;
+}
+
+// Of the Responses API: a message, a call's arguments or its output.
+bool AppendItem(ondemand::value value, RequestFacts* facts) {
+  facts->only_tokens = false;
+  ondemand::object object;
+  if (value.get_object().get(object) != simdjson::SUCCESS) return false;
+  for (auto field : object) {
+    std::string_view key;
+    ondemand::value member;
+    if (field.unescaped_key().get(key) != simdjson::SUCCESS ||
+        field.value().get(member) != simdjson::SUCCESS) {
+      return false;
+    }
+    const bool is_text = key == "content" || key == "text" || key == "arguments" || key == "output";
+    if (is_text && !AppendContent(member, facts)) return false;
   }
   return true;
 }
@@ -110,6 +134,14 @@ bool ReadField(std::string_view key, ondemand::value value, bool wants_text, con
   if (key == "messages") {
     facts->only_tokens = false;
     return AppendMessages(value, facts);
+  }
+  if (key == "system" || key == "instructions") {
+    // In front of the messages, wherever the body has it.
+    facts->only_tokens = false;
+    const std::string behind = std::exchange(facts->text, {});
+    const bool read = AppendContent(value, facts);
+    AppendText(behind, facts);
+    return read;
   }
   if (key == "prompt" || key == "input_ids") return AppendPrompt(value, facts, kTokensOf);
   if (key == "text" || key == "input" || key == "query") {

@@ -33,7 +33,8 @@ struct RequestFacts {
 // padding behind it (HttpRequest::body has).
 //
 // The text of a prompt is what the SGLang router matches: the contents of all messages, or
-// `prompt`, `text`, `input` or `query`, several of them one behind the other.
+// `prompt`, `text`, `input` (the items of a Responses request too) or `query`, several of them one
+// behind the other; in front of them `system` or `instructions`.
 RequestFacts ReadRequestFacts(simdjson::ondemand::parser& parser, const std::string& body,
                               bool wants_text);
 

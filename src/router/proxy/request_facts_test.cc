@@ -49,6 +49,27 @@ TEST(RequestFactsTest, OneListOfTokenIdsIsKnownAsTokens) {
   EXPECT_EQ(Read(many + "5]}").token_count, static_cast<int64_t>(RequestFacts::kMaxTokens) + 1);
 }
 
+TEST(RequestFactsTest, ReadsTheItemsOfAResponsesRequest) {
+  // A policy saw no text of such requests, so that conversations were spread over all workers.
+  EXPECT_EQ(Read(R"({"input":[{"role":"user","content":"a"},{"type":"message","role":"assistant",)"
+                 R"("content":[{"type":"output_text","text":"b"}]},)"
+                 R"({"type":"function_call","name":"f","arguments":"c"},)"
+                 R"({"type":"function_call_output","output":"d"}]})")
+                .text,
+            "abcd");
+  EXPECT_EQ(Read(R"({"input":["a",{"text":"b"},{"image":"x"}]})").text, "ab");
+  EXPECT_TRUE(Read(R"({"prompt":[1,2,{}]})").tokens.empty());
+}
+
+TEST(RequestFactsTest, PutsTheSystemPromptInFrontWhereverItStands) {
+  for (const char* body :
+       {R"({"messages":[{"content":"m"}],"system":"s"})",
+        R"({"system":[{"type":"text","text":"s"}],"messages":[{"content":"m"}]})",
+        R"({"input":"m","instructions":"s"})", R"({"prompt":"m","system":"s"})"}) {
+    EXPECT_EQ(Read(body).text, "sm") << body;
+  }
+}
+
 TEST(RequestFactsTest, WhatIsBrokenOrOddIsAsIfAbsent) {
   for (const char* body : {"", "[]", "nonsense", "{", R"({"model":1,"stream":"yes"})",
                            R"({"messages":"x"})", R"({"messages":[1]})", R"({"prompt":{"a":1}})"}) {

@@ -95,6 +95,7 @@ void WorkerCall::End(Verdict verdict) {
   const TimePoint now = Clock::now();
   NoteFirst();
   worker_.Finish();
+  shard_.gateway().places().NoteFree(worker_);
   switch (verdict) {
     case Verdict::kGood:
       worker_.breaker().OnSuccess();

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <list>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "text/utf8.h"
 #include "tokenizer/cache/hash.h"
 #include "tokenizer/pipeline.h"
@@ -40,15 +41,15 @@ struct ConversationCache::Shard {
   };
   using Shared = std::shared_ptr<const Entry>;
 
-  std::mutex mutex;
-  std::list<Shared> entries;  // the last used first
-  std::unordered_map<uint64_t, std::list<Shared>::iterator> by_hash;
+  Mutex mutex;
+  std::list<Shared> entries ABSL_GUARDED_BY(mutex);  // the last used first
+  std::unordered_map<uint64_t, std::list<Shared>::iterator> by_hash ABSL_GUARDED_BY(mutex);
   std::atomic<size_t> bytes{0};
   size_t max_bytes = 0;
 
   Shared Find(uint64_t hash) {
-    std::unique_lock lock(mutex, std::try_to_lock);
-    if (!lock.owns_lock()) return nullptr;
+    if (!mutex.TryLock()) return nullptr;
+    const MutexLock lock(&mutex, std::adopt_lock);
     auto it = by_hash.find(hash);
     if (it == by_hash.end()) return nullptr;
     entries.splice(entries.begin(), entries, it->second);
@@ -58,17 +59,17 @@ struct ConversationCache::Shard {
   void Add(Shared entry) {
     if (entry->bytes() > max_bytes) return;
     std::list<Shared> gone;  // freed after the lock
-    std::unique_lock lock(mutex, std::try_to_lock);
-    if (!lock.owns_lock()) return;
+    if (!mutex.TryLock()) return;
+    const MutexLock lock(&mutex, std::adopt_lock);
     if (auto it = by_hash.find(entry->hash); it != by_hash.end()) Remove(it->second, &gone);
     bytes += entry->bytes();
     entries.push_front(std::move(entry));
     by_hash[entries.front()->hash] = entries.begin();
     while (bytes > max_bytes) Remove(std::prev(entries.end()), &gone);
-    lock.unlock();
   }
 
-  void Remove(std::list<Shared>::iterator at, std::list<Shared>* gone) {
+  void Remove(std::list<Shared>::iterator at, std::list<Shared>* gone)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     bytes -= (*at)->bytes();
     by_hash.erase((*at)->hash);
     gone->splice(gone->end(), entries, at);

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "text/unicode.h"
 #include "text/unicode_tables.h"
 
@@ -177,9 +177,9 @@ std::optional<CodePoints> LetterOf(char letter, bool fancy, bool in_class) {
 // The set under this key, or what `find` finds; null where that is nothing.
 template <typename Find>
 const NamedCharacters* Kept(const std::string& key, Find find) {
-  static std::mutex* const mutex = new std::mutex;
+  static Mutex* const mutex = new Mutex;
   static auto* const kept = new std::map<std::string, NamedCharacters>;
-  std::lock_guard lock(*mutex);
+  const MutexLock lock(mutex);
   auto known = kept->find(key);
   if (known == kept->end()) {
     std::optional<CodePoints> found = find();

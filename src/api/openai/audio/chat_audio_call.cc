@@ -48,7 +48,16 @@ struct Form {
   media::AudioFormat format = media::AudioFormat::kWav;
   // Of a pipeline that thinks itself: engines look for them on their own.
   std::vector<std::string> stops;
+  std::string clip_field;  // of the body, with what is heard
 };
+
+// Stages name the fields of speech and of transcriptions.
+Status WithFieldOfChat(const Status& status, const Form& form) {
+  const std::string field = FieldOf(status);
+  if (field != "file" && field != "input") return status;
+  return Error(status.code(), std::string(MessageOf(status)),
+               field == "file" ? form.clip_field : "audio", ReasonOf(status));
+}
 
 // A call as the answer spells it; `index` only in streams.
 void AppendCall(const ToolCallPart& call, bool streamed, JsonWriter* w) {
@@ -82,7 +91,9 @@ class WholeChat final : public PipelineCall {
   }
 
   void OnDone(const Status& status) override {
-    if (!status.ok()) return ReplyError(*exchange_, shard_.api, status);
+    if (!status.ok()) {
+      return ReplyError(*exchange_, shard_.api, WithFieldOfChat(status, form_));
+    }
     stops_.Flush(&text_);
     if (form_.format == media::AudioFormat::kWav) media::SetWavSizes(&audio_);
     std::string body;
@@ -169,7 +180,9 @@ class StreamedChat final : public PipelineCall {
   }
 
   void OnDone(const Status& status) override {
-    if (!status.ok() && !started_) return ReplyError(*exchange_, shard_.api, status);
+    if (!status.ok() && !started_) {
+      return ReplyError(*exchange_, shard_.api, WithFieldOfChat(status, form_));
+    }
     if (status.ok()) {
       std::string rest;
       stops_.Flush(&rest);
@@ -178,7 +191,7 @@ class StreamedChat final : public PipelineCall {
       exchange_->Write(kDoneEvent);
     } else {
       std::string events;
-      AppendErrorEvents(status, &events);
+      AppendErrorEvents(WithFieldOfChat(status, form_), &events);
       exchange_->Write(events);
     }
     exchange_->End();
@@ -275,6 +288,7 @@ void AnswerAudioChat(std::unique_ptr<net::Exchange> exchange, ShardContext& shar
   form.text = request.wants_text;
   form.audio = request.wants_audio;
   form.format = request.speech.format;
+  form.clip_field = std::move(chat.clip_field);
   if ((*pipeline)->thinks()) form.stops = request.chat->options.stop;
   std::unique_ptr<PipelineCall> call;
   if (request.chat->options.stream) {

@@ -47,17 +47,6 @@ StatusOr<Json> Stops(std::string_view field, const Json& value) {
   return value;
 }
 
-Status CheckNumber(std::string_view field, std::string_view name, const Json& value) {
-  for (const Parameter& parameter : kParameters) {
-    if (parameter.name != name) continue;
-    const bool is = parameter.integer ? value.is_int() : value.is_number();
-    const bool zero_top_k = &parameter.range == &kTopK && value == Json(0);
-    if (is && parameter.range.Holds(value.as_double()) && !zero_top_k) return OkStatus();
-    return Bad(field, fmt::format("{} must be {}", name, parameter.range.text));
-  }
-  return Bad(field, fmt::format("there is no sampling parameter `{}`", name.substr(0, 64)));
-}
-
 Status ReadSampling(Json by_stage, pipeline::Request* request) {
   constexpr std::string_view kField = "stage_sampling";
   if (!by_stage.is_object()) return Bad(kField, "must be an object by stage");
@@ -70,7 +59,7 @@ Status ReadSampling(Json by_stage, pipeline::Request* request) {
       if (member.first == "stop") {
         PORTICO_ASSIGN_OR_RETURN(member.second, Stops(kField, member.second));
       } else {
-        PORTICO_RETURN_IF_ERROR(CheckNumber(kField, member.first, member.second));
+        PORTICO_RETURN_IF_ERROR(CheckSamplingNumber(kField, member.first, member.second));
       }
     }
   }
@@ -89,7 +78,7 @@ std::string_view TalkerOf(const pipeline::Pipeline& pipeline) {
 Status ReadTalker(const pipeline::Pipeline& pipeline, std::string_view field, Json value,
                   pipeline::Request* request) {
   if (value.is_null()) return OkStatus();
-  PORTICO_RETURN_IF_ERROR(CheckNumber(field, field.substr(kTalker.size()), value));
+  PORTICO_RETURN_IF_ERROR(CheckSamplingNumber(field, field.substr(kTalker.size()), value));
   const std::string_view talker = TalkerOf(pipeline);
   if (talker.empty()) return Bad(field, "this pipeline has no stage `talker`");
   if (!pipeline.samples(talker)) {
@@ -106,6 +95,17 @@ Status ReadTalker(const pipeline::Pipeline& pipeline, std::string_view field, Js
 }
 
 }  // namespace
+
+Status CheckSamplingNumber(std::string_view field, std::string_view name, const Json& value) {
+  for (const Parameter& parameter : kParameters) {
+    if (parameter.name != name) continue;
+    const bool is = parameter.integer ? value.is_int() : value.is_number();
+    const bool zero_top_k = &parameter.range == &kTopK && value == Json(0);
+    if (is && parameter.range.Holds(value.as_double()) && !zero_top_k) return OkStatus();
+    return Bad(field, fmt::format("{} must be {}", name, parameter.range.text));
+  }
+  return Bad(field, fmt::format("there is no sampling parameter `{}`", name.substr(0, 64)));
+}
 
 Json TakeMember(std::string_view name, Json* object) {
   Json value;

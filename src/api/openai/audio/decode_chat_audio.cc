@@ -107,10 +107,12 @@ std::string UrlOf(const Json& part, std::string_view name) {
 }
 
 // A text part in whose place what is heard will come.
-StatusOr<Json> AddClip(std::string_view field, Clip file, pipeline::Request* request) {
+StatusOr<Json> AddClip(std::string_view field, Clip file, AudioChat* chat) {
+  pipeline::Request* request = &chat->request;
   if (request->clip_marks.size() == kMaxClips) {
     return InvalidArgument(field, fmt::format("at most {} sounds are heard", kMaxClips));
   }
+  if (chat->clip_field.empty()) chat->clip_field = field;
   const auto clip = static_cast<int32_t>(request->clip_marks.size());
   std::string mark = fmt::format("clip-{}-{}", clip, NewRequestId());
   request->inputs.emplace_back(pipeline::FilePart{clip, std::move(file)});
@@ -124,13 +126,13 @@ StatusOr<Json> AddAddress(std::string_view field, const std::string& place, std:
                           const MediaRules& rules, AudioChat* chat) {
   if (url.starts_with("data:")) {
     PORTICO_ASSIGN_OR_RETURN(Clip file, ReadDataUrl(field, place, url));
-    return AddClip(field, std::move(file), &chat->request);
+    return AddClip(field, std::move(file), chat);
   }
   auto address = ReadMediaUrl(rules, url);
   if (!address.ok()) {
     return InvalidArgument(field, fmt::format("{} {}", place, MessageOf(address.status())));
   }
-  PORTICO_ASSIGN_OR_RETURN(Json part, AddClip(field, nullptr, &chat->request));
+  PORTICO_ASSIGN_OR_RETURN(Json part, AddClip(field, nullptr, chat));
   chat->media.push_back({.input = chat->request.inputs.size() - 1,
                          .field = std::string(field),
                          .place = place,
@@ -150,7 +152,7 @@ Status TakeClips(Json* messages, const MediaRules& rules, AudioChat* chat) {
       const std::string type = part.GetString("type");
       if (type == "input_audio") {
         PORTICO_ASSIGN_OR_RETURN(Clip file, ReadInputAudio(part, place));
-        PORTICO_ASSIGN_OR_RETURN(part, AddClip("messages", std::move(file), &chat->request));
+        PORTICO_ASSIGN_OR_RETURN(part, AddClip("messages", std::move(file), chat));
       } else if (type == "audio_url") {
         const std::string url = UrlOf(part, "audio_url");
         PORTICO_ASSIGN_OR_RETURN(part,
@@ -226,9 +228,10 @@ void JoinParts(Json* messages) {
 }  // namespace
 
 bool MayHaveAudio(std::string_view body) {
-  constexpr std::string_view kNames[] = {
-      "\"modalities\"", "\"input_audio\"", "\"audio_url\"", "\"video_url\"", "\"audios\"",
-      "\"images\"",     "\"videos\"",      "\"stage_",      "\"talker_",     "\"video_"};
+  constexpr std::string_view kNames[] = {"\"modalities\"", "\"audio\"",     "\"input_audio\"",
+                                         "\"audio_url\"",  "\"video_url\"", "\"audios\"",
+                                         "\"images\"",     "\"videos\"",    "\"stage_",
+                                         "\"talker_",      "\"video_"};
   return std::any_of(std::begin(kNames), std::end(kNames), [body](std::string_view name) {
     return body.find(name) != std::string_view::npos;
   });
@@ -254,6 +257,9 @@ StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::pars
   const Json audios = TakeMember("audios", &*root);
   if (!modalities.is_null()) PORTICO_RETURN_IF_ERROR(ReadModalities(modalities, &request));
   if (modalities.is_null()) request.wants_text = true;
+  if (!audio.is_null() && !request.wants_audio) {
+    return InvalidArgument("audio", "audio needs modalities with \"audio\"");
+  }
   PORTICO_RETURN_IF_ERROR(RefuseMedia(&*root));
   PORTICO_RETURN_IF_ERROR(TakeStageFields(pipeline, &*root, &request));
   Json* messages = root->Find("messages");
@@ -267,12 +273,7 @@ StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::pars
   const bool for_stages = !request.stage_params.is_null() || !request.stage_sampling.is_null();
   if (!request.wants_audio && request.clip_marks.empty() && !for_stages && !own) return chat;
   if (messages != nullptr) JoinParts(messages);
-  if (!audio.is_null()) {
-    if (!request.wants_audio) {
-      return InvalidArgument("audio", "audio needs modalities with \"audio\"");
-    }
-    PORTICO_RETURN_IF_ERROR(ReadAudio(audio, pipeline, &request));
-  }
+  if (!audio.is_null()) PORTICO_RETURN_IF_ERROR(ReadAudio(audio, pipeline, &request));
   if (request.speech.format == media::AudioFormat::kPcm) request.speech.sample_rate = kPcmRate;
   // sglang-omni's name of it.
   Json request_id = TakeMember("request_id", &*root);

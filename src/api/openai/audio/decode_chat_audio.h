@@ -28,6 +28,7 @@ struct WantedMedia {
 struct AudioChat {
   pipeline::Request request;  // its `chat` is null where a served model shall answer alone
   std::vector<WantedMedia> media;
+  std::string clip_field;  // the body's field with the sounds: "messages", or "audios" alone
 };
 
 // What the pipeline's file and the command line allow.

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "api/common/field_reader.h"
+#include "api/openai/audio/chat_stage_fields.h"
 #include "text/json_element.h"
 
 namespace portico::api::openai {
@@ -22,6 +23,7 @@ struct Draft {
   std::string stream_format;
   std::string request_id;
   Json stage_params;
+  Json sampling;
   std::string language;
   std::string instructions;
   std::string user;
@@ -54,6 +56,14 @@ Status ReadStageParams(std::string_view name, Element value, Draft* draft) {
   return OkStatus();
 }
 
+Status ReadSpeechSampling(std::string_view name, Element value, Draft* draft) {
+  Json number = JsonOf(value);
+  PORTICO_RETURN_IF_ERROR(CheckSamplingNumber(name, name, number));
+  if (draft->sampling.is_null()) draft->sampling = Json(JsonObject{});
+  draft->sampling.Set(name, std::move(number));
+  return OkStatus();
+}
+
 // What a cloning or a steerable voice would use.
 Status Refuse(std::string_view name, Element, Draft*) {
   return InvalidArgument(name, fmt::format("{}: no stage of this pipeline can honour it", name));
@@ -63,19 +73,26 @@ constexpr FieldReader<Draft> kSpeech[] = {
     {"input", ReadInput},
     {"instructions", ReadText<Draft, &Draft::instructions>},
     {"language", ReadText<Draft, &Draft::language>},
+    {"max_new_tokens", ReadSpeechSampling},
+    {"min_p", ReadSpeechSampling},
     {"model", ReadText<Draft, &Draft::model>},
     {"ref_audio", Refuse},
     {"ref_text", Refuse},
     {"references", Refuse},
+    {"repetition_penalty", ReadSpeechSampling},
     {"request_id", ReadName<Draft, &Draft::request_id>},
     {"response_format", ReadText<Draft, &Draft::response_format>},
     {"sample_rate", ReadRate},
+    {"seed", ReadSpeechSampling},
     {"speaker", ReadVoice},
     {"speed", ReadSpeed},
     {"stage_params", ReadStageParams},
     {"stream", ReadFlag<Draft, &Draft::stream>},
     {"stream_format", ReadText<Draft, &Draft::stream_format>},
     {"task_type", Refuse},
+    {"temperature", ReadSpeechSampling},
+    {"top_k", ReadSpeechSampling},
+    {"top_p", ReadSpeechSampling},
     {"user", ReadText<Draft, &Draft::user>},
     {"voice", ReadVoice},
 };
@@ -117,6 +134,7 @@ StatusOr<SpeechRequest> DecodeSpeech(const std::string& body, simdjson::dom::par
   request.wants_audio = true;
   request.inputs.emplace_back(pipeline::TextPart{std::move(draft.input)});
   request.stage_params = std::move(draft.stage_params);
+  request.sampling = std::move(draft.sampling);
   request.language = std::move(draft.language);
   request.instructions = std::move(draft.instructions);
   PORTICO_ASSIGN_OR_RETURN(request.speech.voice, pipeline.ResolveVoice(draft.voice));

@@ -90,6 +90,7 @@ class SpeechSocket final : public Call {
       if (Status status = Configure(*std::move(message)); !status.ok()) Fail(status);
       return;
     }
+    if (type == "input.cancel") return Cancel();
     if (done_) return SendError(bad("input.done has been sent"));
     if (type == "input.text") {
       const Json* text = message->Find("text");
@@ -107,8 +108,6 @@ class SpeechSocket final : public Call {
     } else if (type == "input.done") {
       done_ = true;
       Flush();
-    } else if (type == "input.cancel") {
-      return Cancel();
     } else {
       return SendError(bad(fmt::format("there is no message `{}`", type.substr(0, 64))));
     }
@@ -118,16 +117,20 @@ class SpeechSocket final : public Call {
 
   Status Configure(Json message) {
     auto& fields = message.as_object();
+    std::erase_if(fields, [](const auto& field) { return field.second.is_null(); });
     std::string granularity = "sentence";
-    std::erase_if(fields, [&](const auto& field) {
-      if (field.first == "stream_audio" && field.second.is_bool()) {
-        stream_audio_ = field.second.as_bool();
-      } else if (field.first == "split_granularity" && field.second.is_string()) {
-        granularity = field.second.as_string();
-      } else {
-        return field.first == "type";
+    if (const Json* streams = message.Find("stream_audio"); streams != nullptr) {
+      if (!streams->is_bool()) {
+        return InvalidArgument("stream_audio", "stream_audio must be true or false");
       }
-      return true;
+      stream_audio_ = streams->as_bool();
+    }
+    if (const Json* split = message.Find("split_granularity"); split != nullptr) {
+      granularity = split->is_string() ? split->as_string() : "";
+    }
+    std::erase_if(fields, [](const auto& field) {
+      return field.first == "type" || field.first == "stream_audio" ||
+             field.first == "split_granularity" || field.first == "request_id";
     });
     if (granularity != "sentence" && granularity != "clause") {
       return InvalidArgument("split_granularity", "split_granularity must be sentence or clause");
@@ -137,14 +140,15 @@ class SpeechSocket final : public Call {
     PORTICO_ASSIGN_OR_RETURN(SpeechRequest speech,
                              DecodeSpeech(message.Dump(), shard_.parser, pipeline_, ""));
     PORTICO_RETURN_IF_ERROR(CheckSpeechModel(shard_.api, speech.model));
-    speech_ = speech.request.speech;
+    spoken_ = std::move(speech.request);
+    PORTICO_RETURN_IF_ERROR(pipeline_.Check(spoken_));
     splitter_ = NewSplitter(granularity == "clause");
     clauses_ = granularity == "clause";
     configured_ = true;
     std::string text;
     JsonWriter w(&text);
     w.BeginObject().Key("type").String("session.configured").Key("session_id").String(rid);
-    w.Key("response_format").String(media::AudioFormatName(speech_.format));
+    w.Key("response_format").String(media::AudioFormatName(spoken_.speech.format));
     w.Key("stream_audio").Bool(stream_audio_);
     w.Key("split_granularity").String(granularity).EndObject();
     socket_->SendText(text);
@@ -168,20 +172,23 @@ class SpeechSocket final : public Call {
     }
   }
 
-  // Drops the sentence that is spoken and those that wait.
+  // Drops the sentence that is spoken and those that wait, also after input.done: who interrupts
+  // does so when all text has been sent.
   void Cancel() {
     waiting_.clear();
     splitter_ = NewSplitter(clauses_);
     buffered_ = 0;
+    std::string text;
+    JsonWriter w(&text);
+    w.BeginObject().Key("type").String("audio.cancelled").Key("sentence_index");
     if (feed_ != nullptr) {
       feed_.reset();
-      std::string text;
-      JsonWriter w(&text);
-      w.BeginObject().Key("type").String("audio.cancelled").Key("sentence_index").Int(index_);
-      w.Key("reason").String("client_cancelled").EndObject();
-      socket_->SendText(text);
-      ++index_;
+      w.Int(index_++);
+    } else {
+      w.Null();
     }
+    w.Key("reason").String("client_cancelled").EndObject();
+    socket_->SendText(text);
     SpeakNext();
   }
 
@@ -190,12 +197,9 @@ class SpeechSocket final : public Call {
       sentence_ = std::move(waiting_.front());
       waiting_.pop_front();
       buffered_ -= std::min(buffered_, sentence_.size() + 1);
-      pipeline::Request request;
-      request.task = pipeline::Task::kSpeech;
+      pipeline::Request request = spoken_;
       request.id = fmt::format("{}-{}", rid, index_);
-      request.wants_audio = true;
-      request.speech = speech_;
-      request.inputs.emplace_back(pipeline::TextPart{sentence_});
+      request.inputs = {pipeline::TextPart{sentence_}};
       started_ = false;
       bytes_ = 0;
       audio_.clear();
@@ -239,7 +243,7 @@ class SpeechSocket final : public Call {
     w.BeginObject().Key("type").String("audio.start");
     w.Key("id").String(fmt::format("{}-{}", rid, index_)).Key("sentence_index").Int(index_);
     w.Key("sentence_text").String(sentence_);
-    w.Key("format").String(media::AudioFormatName(speech_.format));
+    w.Key("format").String(media::AudioFormatName(spoken_.speech.format));
     w.Key("sample_rate").Int(sample_rate).EndObject();
     socket_->SendText(text);
   }
@@ -247,9 +251,9 @@ class SpeechSocket final : public Call {
   void OnSpoken(const Status& status) {
     feed_.reset();
     if (!status.ok()) SendError(status);
-    if (!started_) StartSentence(speech_.sample_rate);
+    if (!started_) StartSentence(spoken_.speech.sample_rate);
     if (!audio_.empty()) {
-      if (speech_.format == media::AudioFormat::kWav) media::SetWavSizes(&audio_);
+      if (spoken_.speech.format == media::AudioFormat::kWav) media::SetWavSizes(&audio_);
       socket_->SendBinary(audio_);
     }
     EndSentence(!status.ok());
@@ -271,7 +275,7 @@ class SpeechSocket final : public Call {
   std::unique_ptr<net::WebSocket> socket_;
   std::unique_ptr<net::Shard::Timer> timer_;
   std::unique_ptr<PipelineFeed> feed_;  // of the sentence that is spoken
-  pipeline::SpeechOptions speech_;
+  pipeline::Request spoken_;            // what all sentences have in common
   pipeline::ClauseSplitter splitter_;
   std::deque<std::string> waiting_;
   std::string sentence_;

@@ -223,8 +223,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
 
   // Hears an item's sound; a response that waits for it goes on then.
   void Hear(const std::string& id, std::shared_ptr<const std::string> file) {
-    pipeline::Request request;
-    request.task = pipeline::Task::kTranscription;
+    pipeline::Request request = config_.HearingRequest();
     request.id = NewRequestId();
     request.inputs.emplace_back(pipeline::FilePart{0, std::move(file)});
     auto feed = PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,

@@ -92,7 +92,37 @@ Status ReadTurns(const Json& value, RealtimeConfig* config) {
   return OkStatus();
 }
 
-Status ReadInput(const Json& value, RealtimeConfig* config) {
+// `language` and `prompt` are refused where the pipeline's transcriptions refuse them.
+Status ReadTranscription(const Json& value, const pipeline::Pipeline& pipeline,
+                         RealtimeConfig* config) {
+  const std::string at = "session.audio.input.transcription";
+  config->transcribes = !value.is_null();
+  config->heard_model.clear();
+  config->heard_language.clear();
+  config->heard_prompt.clear();
+  if (value.is_null()) return OkStatus();
+  if (!value.is_object()) return Bad(at, "an object or null");
+  for (const auto& [name, member] : value.as_object()) {
+    if (member.is_null()) continue;
+    const std::string field = at + "." + name;
+    Status status = OkStatus();
+    if (name == "model") {
+      status = ReadText(member, field, &config->heard_model);
+    } else if (name == "language") {
+      status = ReadText(member, field, &config->heard_language);
+    } else if (name == "prompt") {
+      status = ReadText(member, field, &config->heard_prompt);
+    } else {
+      status = Unknown(field);
+    }
+    PORTICO_RETURN_IF_ERROR(status);
+  }
+  const Status hears = pipeline.Check(config->HearingRequest());
+  if (!absl::IsInvalidArgument(hears)) return OkStatus();
+  return InvalidArgument(at + "." + std::string(FieldOf(hears)), std::string(MessageOf(hears)));
+}
+
+Status ReadInput(const Json& value, const pipeline::Pipeline& pipeline, RealtimeConfig* config) {
   const std::string at = "session.audio.input";
   if (!value.is_object()) return Bad(at, "an object");
   for (const auto& [name, member] : value.as_object()) {
@@ -101,7 +131,7 @@ Status ReadInput(const Json& value, RealtimeConfig* config) {
     if (name == "format") {
       status = ReadCoding(member, field, &config->input);
     } else if (name == "transcription") {
-      config->transcribes = !member.is_null();
+      status = ReadTranscription(member, pipeline, config);
     } else if (name == "turn_detection") {
       status = ReadTurns(member, config);
     } else if (!member.is_null()) {
@@ -229,7 +259,7 @@ Status ReadMember(const std::string& name, const Json& member, const pipeline::P
   if (name == "audio") {
     if (!member.is_object()) return Bad(field, "an object");
     if (const Json* input = member.Find("input")) {
-      PORTICO_RETURN_IF_ERROR(ReadInput(*input, config));
+      PORTICO_RETURN_IF_ERROR(ReadInput(*input, pipeline, config));
     }
     const Json* output = member.Find("output");
     return output == nullptr ? OkStatus() : ReadOutput(*output, pipeline, config);
@@ -273,6 +303,14 @@ Status RealtimeConfig::Update(const Json& session, const pipeline::Pipeline& pip
   return OkStatus();
 }
 
+pipeline::Request RealtimeConfig::HearingRequest() const {
+  pipeline::Request request;
+  request.task = pipeline::Task::kTranscription;
+  request.language = heard_language;
+  request.instructions = heard_prompt;
+  return request;
+}
+
 Json RealtimeConfig::ChatTools() const {
   JsonArray chat;
   for (const Json& tool : tools.as_array()) {
@@ -303,7 +341,12 @@ Json RealtimeConfig::ToJson() const {
                             {"interrupt_response", interrupt_response}});
   }
   Json heard;
-  if (transcribes) heard = Json(JsonObject{{"model", "pocketsphinx"}, {"language", "en"}});
+  if (transcribes) {
+    heard = Json(JsonObject{});
+    if (!heard_model.empty()) heard.Set("model", Json(heard_model));
+    if (!heard_language.empty()) heard.Set("language", Json(heard_language));
+    if (!heard_prompt.empty()) heard.Set("prompt", Json(heard_prompt));
+  }
   Json hears(JsonObject{{"format", Format(this->input)},
                         {"transcription", std::move(heard)},
                         {"noise_reduction", Json()},

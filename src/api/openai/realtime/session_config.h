@@ -28,6 +28,10 @@ struct RealtimeConfig {
   Coding input = Coding::kPcm;
   Coding output = Coding::kPcm;
   bool transcribes = false;  // tells what it heard
+  // Of audio.input.transcription; empty: not told. What hears is the pipeline's, whatever the model.
+  std::string heard_model;
+  std::string heard_language;
+  std::string heard_prompt;
   bool vad = true;
   double threshold = 0.5;
   int32_t prefix_padding_ms = 300;
@@ -44,6 +48,8 @@ struct RealtimeConfig {
   // `name`) nothing changes.
   Status Update(const Json& session, const pipeline::Pipeline& pipeline,
                 std::string_view name = "session");
+  // To hear a file as this session's transcription says.
+  pipeline::Request HearingRequest() const;
   // As chat requests have them. `tools` is not null.
   Json ChatTools() const;
   Json ChatToolChoice() const;

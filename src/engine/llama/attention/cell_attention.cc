@@ -86,8 +86,9 @@ void ReadRows(const CellRows& rows, int32_t head, const CellTile& tile, float* t
 struct Work {
   const LayerAttention& layer;
   const QueryBlock& block;
-  int32_t group;   // heads that share a key
-  int32_t rows;    // row r: query r / group, head r % group
+  int32_t first_head;
+  int32_t group;   // heads from it on
+  int32_t rows;    // row r: query r / group, head first_head + r % group
   int32_t padded;  // rows, filled up
   CellAttentionScratch& s;
 
@@ -357,13 +358,13 @@ void AttendFewRows(Work& w, const CellTile& tile) {
 }
 
 // The block's queries times the scale, as rows or, where there are many, as columns.
-void ReadQueries(Work& w, int32_t key_head, bool many) {
+void ReadQueries(Work& w, bool many) {
   const LayerAttention& layer = w.layer;
   const int32_t columns = layer.keys.columns;
   w.s.queries.assign(static_cast<size_t>(many ? w.padded : w.rows) * columns, 0.0f);
   for (int32_t row = 0; row < w.rows; ++row) {
     const auto query = static_cast<size_t>(w.block.begin + row / w.group);
-    const auto head = static_cast<size_t>(key_head * w.group + row % w.group);
+    const auto head = static_cast<size_t>(w.first_head + row % w.group);
     const auto* from = reinterpret_cast<const float*>(layer.queries + query * layer.query_stride +
                                                       head * layer.query_head_stride);
     if (!many) {
@@ -381,12 +382,12 @@ void ReadQueries(Work& w, int32_t key_head, bool many) {
 }
 
 // Divides by the totals, in which the sinks have their share.
-void WriteResults(const Work& w, int32_t key_head) {
+void WriteResults(const Work& w) {
   const LayerAttention& layer = w.layer;
   const auto columns = static_cast<size_t>(layer.values.columns);
   for (int32_t row = 0; row < w.rows; ++row) {
     const auto query = static_cast<size_t>(w.block.begin + row / w.group);
-    const int32_t head = key_head * w.group + row % w.group;
+    const int32_t head = w.first_head + row % w.group;
     const float most = w.s.most[static_cast<size_t>(row)];
     float total = w.s.totals[static_cast<size_t>(row)], share = 1.0f;
     if (layer.sinks != nullptr) {
@@ -414,12 +415,13 @@ int32_t QueriesOfBlock(int32_t heads, int32_t key_heads) {
   return std::max(kRows / (heads / key_heads), 1);
 }
 
-void AttendCells(const LayerAttention& layer, const QueryBlock& block, int32_t key_head,
+void AttendCells(const LayerAttention& layer, const QueryBlock& block, HeadRange heads,
                  CellAttentionScratch* scratch) {
-  const int32_t group = layer.heads / layer.key_heads;
+  const int32_t key_head = heads.begin / (layer.heads / layer.key_heads);
+  const int32_t group = heads.end - heads.begin;
   const int32_t rows = (block.end - block.begin) * group;
   const bool many = rows > kFewRows;
-  Work w{layer, block, group, rows, Padded(rows), *scratch};
+  Work w{layer, block, heads.begin, group, rows, Padded(rows), *scratch};
   const auto padded = static_cast<size_t>(w.padded);
   scratch->keys.resize(static_cast<size_t>(kTileCells) * layer.keys.columns);
   scratch->values.resize(static_cast<size_t>(kTileCells) * layer.values.columns);
@@ -427,7 +429,7 @@ void AttendCells(const LayerAttention& layer, const QueryBlock& block, int32_t k
   scratch->sums.assign(padded * static_cast<size_t>(layer.values.columns), 0.0f);
   scratch->most.assign(padded, kHidden);
   scratch->totals.assign(2 * padded, 0.0f);  // and the shares of a tile
-  ReadQueries(w, key_head, many);
+  ReadQueries(w, many);
   for (const CellTile& tile : block.tiles) {
     ReadRows(layer.keys, key_head, tile, scratch->keys.data());
     ReadRows(layer.values, key_head, tile, scratch->values.data());
@@ -437,7 +439,7 @@ void AttendCells(const LayerAttention& layer, const QueryBlock& block, int32_t k
       AttendFewRows(w, tile);
     }
   }
-  WriteResults(w, key_head);
+  WriteResults(w);
 }
 
 }  // namespace portico::llama

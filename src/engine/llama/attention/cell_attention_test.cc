@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/llama/attention/decoder_graph.h"
+#include "engine/llama/attention/head_parts.h"
 
 namespace portico::llama {
 namespace {
@@ -27,7 +28,7 @@ struct Case : Shape {
   Case(const Shape& shape, uint32_t seed) : Shape(shape) { Fill(seed); }
 
   std::vector<float> q, k, v, sink;
-  std::vector<ggml_fp16_t> k16, v16;
+  std::vector<char> k_rows, v_rows;  // k and v in `type`
   std::vector<uint16_t> mask;
   std::vector<int32_t> positions;  // of the cells; empty: they are not known
   std::vector<float> out;
@@ -44,34 +45,39 @@ struct Case : Shape {
     k = numbers(static_cast<size_t>(cells) * key_heads * columns);
     v = numbers(static_cast<size_t>(cells) * key_heads * columns);
     sink = numbers(static_cast<size_t>(heads));
-    k16.resize(k.size());
-    v16.resize(v.size());
-    ggml_fp32_to_fp16_row(k.data(), k16.data(), static_cast<int64_t>(k.size()));
-    ggml_fp32_to_fp16_row(v.data(), v16.data(), static_cast<int64_t>(v.size()));
-    if (type == GGML_TYPE_F16) {
-      ggml_fp16_to_fp32_row(k16.data(), k.data(), static_cast<int64_t>(k.size()));
-      ggml_fp16_to_fp32_row(v16.data(), v.data(), static_cast<int64_t>(v.size()));
-    }
+    k_rows = Rounded(&k);
+    v_rows = Rounded(&v);
     mask.assign(static_cast<size_t>(queries) * cells, kMinusInfinity);
     out.assign(static_cast<size_t>(queries) * heads * columns, NAN);
+  }
+
+  size_t row_size() const {  // of a cell, in bytes
+    return static_cast<size_t>(key_heads) * ggml_row_size(type, columns);
+  }
+
+  // The values in `type`; they become what is read back of it.
+  std::vector<char> Rounded(std::vector<float>* values) const {
+    std::vector<char> rows(static_cast<size_t>(cells) * row_size());
+    ggml_quantize_chunk(type, values->data(), rows.data(), 0, int64_t{cells} * key_heads, columns,
+                        nullptr);
+    if (type == GGML_TYPE_F32) return rows;
+    ggml_get_type_traits(type)->to_float(rows.data(), values->data(),
+                                         static_cast<int64_t>(values->size()));
+    return rows;
   }
 
   void Show(int32_t query, int32_t cell) { mask[static_cast<size_t>(query) * cells + cell] = 0; }
 
   LayerAttention Layer() {
-    const bool half = type == GGML_TYPE_F16;
-    const size_t width = half ? 2 : 4;
     LayerAttention layer;
     layer.queries = reinterpret_cast<const char*>(q.data());  // [query][head][column]
     layer.query_stride = static_cast<size_t>(heads) * columns * 4;
     layer.query_head_stride = static_cast<size_t>(columns) * 4;
-    const auto rows = [&](const void* data) {
-      return CellRows{static_cast<const char*>(data), type,
-                      static_cast<size_t>(key_heads) * columns * width,
-                      static_cast<size_t>(columns) * width, columns};
+    const auto rows = [&](const std::vector<char>& data) {
+      return CellRows{data.data(), type, row_size(), ggml_row_size(type, columns), columns};
     };
-    layer.keys = rows(half ? static_cast<const void*>(k16.data()) : k.data());
-    layer.values = rows(half ? static_cast<const void*>(v16.data()) : v.data());
+    layer.keys = rows(k_rows);
+    layer.values = rows(v_rows);
     layer.mask = mask.data();
     layer.mask_stride = static_cast<size_t>(cells);
     layer.sinks = sinks ? sink.data() : nullptr;
@@ -83,13 +89,17 @@ struct Case : Shape {
     return layer;
   }
 
-  void Attend(int32_t block_queries) {
+  // As `threads` threads would.
+  void Attend(int32_t block_queries, int32_t threads = 1) {
     const LayerAttention layer = Layer();
     CellAttentionScratch scratch;
     for (int32_t begin = 0; begin < queries; begin += block_queries) {
       QueryBlock block{begin, std::min(begin + block_queries, queries), {}};
       FindTiles(mask.data(), static_cast<size_t>(cells), cells, positions, &block);
-      for (int32_t head = 0; head < key_heads; ++head) AttendCells(layer, block, head, &scratch);
+      const HeadParts parts(heads, key_heads, 1, threads);
+      for (size_t i = 0; i < parts.count(); ++i) {
+        AttendCells(layer, block, parts.heads_of(i), &scratch);
+      }
     }
   }
 
@@ -149,6 +159,30 @@ TEST(CellAttention, EqualsTheDefinitionForEveryShapeOfBlock) {
   }
 }
 
+TEST(CellAttention, ReadsCellsOfEveryTypeThatACacheMayHave) {
+  for (const ggml_type type : {GGML_TYPE_BF16, GGML_TYPE_Q8_0, GGML_TYPE_Q5_1, GGML_TYPE_Q4_0}) {
+    for (const int32_t columns : {32, 128}) {
+      for (const int32_t queries : {1, 40}) {
+        Case c({queries, 150 + queries, 6, 2, columns, type}, 21);
+        ASSERT_TRUE(CanAttend(c.Layer().keys));
+        ShowScattered(&c, 150);
+        c.Attend(QueriesOfBlock(6, 2));
+        EXPECT_LT(c.GreatestError(), 2e-6) << ggml_type_name(type) << " " << columns;
+      }
+    }
+  }
+}
+
+TEST(CellAttention, LeavesRowsThatItsVectorsDoNotFit) {
+  const auto rows = [](ggml_type type, int32_t columns) {
+    return CellRows{nullptr, type, 0, 0, columns};
+  };
+  EXPECT_FALSE(CanAttend(rows(GGML_TYPE_F16, 40)));
+  EXPECT_FALSE(CanAttend(rows(GGML_TYPE_Q8_0, 48)));  // blocks of 32
+  EXPECT_FALSE(CanAttend(rows(GGML_TYPE_F32, 0)));
+  EXPECT_TRUE(CanAttend(rows(GGML_TYPE_Q8_0, 64)));
+}
+
 TEST(CellAttention, AppliesASoftCapAndSinks) {
   for (const int32_t queries : {1, 40}) {
     Case c({queries, 200 + queries, 4, 2, 64, GGML_TYPE_F32, 5.0f, true}, 7);
@@ -183,10 +217,11 @@ Case Sequence(const Shape& shape, const std::vector<int32_t>& order, int32_t win
                 c.k.begin() + static_cast<ptrdiff_t>(to));
     std::copy_n(values.v.begin() + static_cast<ptrdiff_t>(from), row,
                 c.v.begin() + static_cast<ptrdiff_t>(to));
-    std::copy_n(values.k16.begin() + static_cast<ptrdiff_t>(from), row,
-                c.k16.begin() + static_cast<ptrdiff_t>(to));
-    std::copy_n(values.v16.begin() + static_cast<ptrdiff_t>(from), row,
-                c.v16.begin() + static_cast<ptrdiff_t>(to));
+    const size_t bytes = c.row_size();
+    std::copy_n(values.k_rows.begin() + static_cast<ptrdiff_t>(bytes) * position, bytes,
+                c.k_rows.begin() + static_cast<ptrdiff_t>(bytes * cell));
+    std::copy_n(values.v_rows.begin() + static_cast<ptrdiff_t>(bytes) * position, bytes,
+                c.v_rows.begin() + static_cast<ptrdiff_t>(bytes * cell));
     for (int32_t query = 0; query < shape.queries; ++query) {
       const int32_t own = length - shape.queries + query;
       if (position <= own && position > own - window) c.Show(query, static_cast<int32_t>(cell));
@@ -213,8 +248,12 @@ TEST(CellAttention, ARowHasTheSameBitsInEveryBlockAndWhereverItsCellsLie) {
       whole.Attend(QueriesOfBlock(heads, key_heads));
       Case cut = Sequence(shape, shuffled, window);
       for (const int32_t block_queries : {1, 2, 5, 23}) {
-        cut.Attend(block_queries);
-        EXPECT_EQ(cut.out, whole.out) << heads << " " << columns << " " << block_queries;
+        for (const int32_t threads : {1, 3, 16}) {
+          std::fill(cut.out.begin(), cut.out.end(), NAN);
+          cut.Attend(block_queries, threads);
+          EXPECT_EQ(cut.out, whole.out)
+              << heads << " " << columns << " " << block_queries << " " << threads;
+        }
       }
     }
   }

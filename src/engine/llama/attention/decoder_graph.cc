@@ -5,13 +5,11 @@
 #include <utility>
 
 #include "engine/llama/attention/custom_operation.h"
+#include "engine/llama/attention/head_parts.h"
 #include "engine/llama/attention/row_products.h"
 
 namespace portico::llama {
 namespace {
-
-// Graphs that libllama has dropped leave their layers here; beyond this all are forgotten.
-constexpr size_t kMostLayers = 4096;
 
 CellRows RowsOf(const ggml_tensor* t) {
   return {static_cast<const char*>(t->data), t->type, t->nb[1], t->nb[2],
@@ -42,11 +40,17 @@ ggml_tensor* Unrounded(ggml_tensor* t) {
   return rounded ? t->src[0] : t;
 }
 
+// What libllama has filled in before the graph is computed. Models that choose the tokens they look at (DeepSeek-V3.2,
+// GLM-5) make a mask of their own for each layer, which is not there yet when the layer is announced.
+bool IsInput(const ggml_tensor* t) {
+  return t->op == GGML_OP_NONE && t->view_src == nullptr && t->data != nullptr;
+}
+
 // Attention in the form that AttendCells() reads.
 bool IsOurForm(const ggml_tensor* t, int64_t tokens) {
   const ggml_tensor *q = t->src[0], *k = Unrounded(t->src[1]), *v = Unrounded(t->src[2]),
                     *mask = t->src[3], *sinks = t->src[4];
-  if (mask == nullptr || mask->type != GGML_TYPE_F16 || mask->data == nullptr) return false;
+  if (mask == nullptr || mask->type != GGML_TYPE_F16 || !IsInput(mask)) return false;
   if (q->type != GGML_TYPE_F32 || q->nb[0] != sizeof(float) || !ggml_is_contiguous(t)) return false;
   if (sinks != nullptr && (sinks->type != GGML_TYPE_F32 || !ggml_is_contiguous(sinks))) {
     return false;
@@ -142,13 +146,12 @@ void DecoderGraph::Begin(std::span<const int32_t> request_begins,
   layers_ = foreign_layers_ = foreign_products_ = 0;
   plans_.clear();
   for (const auto& cache : caches_) cache->written = nullptr;
-  if (known_.size() > kMostLayers) known_.clear();
 }
 
 // The batch's keys or values are about to be written: the indices tell into which cells.
 void DecoderGraph::NoteCells(const ggml_tensor* tensor) {
   const ggml_tensor* indices = tensor->src[1];
-  if (tensor->view_src == nullptr || indices->type != GGML_TYPE_I64 || indices->data == nullptr ||
+  if (tensor->view_src == nullptr || indices->type != GGML_TYPE_I64 || !IsInput(indices) ||
       ggml_nelements(indices) != rows()) {
     return;
   }
@@ -231,10 +234,9 @@ void DecoderGraph::Compute(ggml_tensor* to, int thread, int threads, void* self)
   LayerAttention layer = LayerOf(to);
   layer.scale = of.scale;
   layer.soft_cap = of.soft_cap;
-  const auto key_heads = static_cast<size_t>(layer.key_heads);
-  const size_t parts = of.blocks->size() * key_heads;
-  for (auto i = static_cast<size_t>(thread); i < parts; i += static_cast<size_t>(threads)) {
-    AttendCells(layer, (*of.blocks)[i / key_heads], static_cast<int32_t>(i % key_heads), &scratch);
+  const HeadParts parts(layer.heads, layer.key_heads, of.blocks->size(), threads);
+  for (auto i = static_cast<size_t>(thread); i < parts.count(); i += static_cast<size_t>(threads)) {
+    AttendCells(layer, (*of.blocks)[parts.block_of(i)], parts.heads_of(i), &scratch);
   }
   // Rows beyond the blocks are nobody's, but the layers behind this one read them.
   if (thread != 0 || of.blocks->empty()) return;
@@ -251,6 +253,7 @@ void DecoderGraph::CheckProduct(ggml_tensor* tensor) {
   }
   if (IsBatchInvariant(tensor, several_)) return;
   if (HasRowProducts(tensor)) {
+    known_.erase(tensor);  // of an earlier graph in the same memory
     BecomeCustom(tensor, &ComputeRowProducts, nullptr);
   } else {
     ++foreign_products_;

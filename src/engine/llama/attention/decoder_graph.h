@@ -1,6 +1,7 @@
 // What Portico computes itself of the graph that libllama builds for a decoder: its attention, in each layer whose
 // operation is plain flash attention over the pool of cells (cell_attention.h). Other operations, and attention with
-// what the kernels do not know (ALiBi, heads whose width is no multiple of 16), stay libllama's.
+// what the kernels do not know (ALiBi, heads whose width is no multiple of 16) or with a mask that the graph computes, stay
+// libllama's.
 //
 // libllama rounds float32 keys and values to float16 in front of flash attention. Where the attention is taken over, so is
 // that: the cells are read as they are, and the rounding is left out of the graph.
@@ -71,7 +72,8 @@ class DecoderGraph {
   int32_t foreign_products_ = 0;
   bool invariant_products_ = false;
   bool several_ = false;
-  // libllama reuses a graph from step to step, with the operations that have been replaced in it.
+  // libllama reuses a graph from step to step, with the operations that have been replaced in it, and builds the next one in
+  // the same memory. So none is forgotten, and there are as many as places in it that have held attention.
   std::unordered_map<const ggml_tensor*, std::unique_ptr<Layer>> known_;
   // Of this batch, by mask: models with sliding windows have two.
   struct Plan {

@@ -1,0 +1,196 @@
+#include "pipeline/speech/number_signs.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+
+#include "absl/strings/ascii.h"
+#include "text/utf8.h"
+
+namespace portico::pipeline {
+namespace {
+
+struct Currency {
+  std::string_view sign;
+  std::string_view one;
+  std::string_view many;
+};
+// "$" is read by the voice.
+constexpr Currency kCurrencies[] = {
+    {"\xC2\xA3", "pound", "pounds"},
+    {"\xC2\xA5", "yen", "yen"},
+    {"\xE2\x82\xAC", "euro", "euros"},
+    {"\xE2\x82\xB9", "rupee", "rupees"},
+};
+
+struct Sign {
+  std::string_view sign;
+  std::string_view spoken;
+};
+constexpr Sign kFractions[] = {
+    {"\xC2\xBC", "one quarter"},      {"\xC2\xBD", "one half"},
+    {"\xC2\xBE", "three quarters"},   {"\xE2\x85\x93", "one third"},
+    {"\xE2\x85\x94", "two thirds"},   {"\xE2\x85\x95", "one fifth"},
+    {"\xE2\x85\x9B", "one eighth"},   {"\xE2\x85\x9C", "three eighths"},
+    {"\xE2\x85\x9D", "five eighths"}, {"\xE2\x85\x9E", "seven eighths"},
+};
+constexpr Sign kSuperscripts[] = {
+    {"\xC2\xB9", "1"},     {"\xC2\xB2", "2"},     {"\xC2\xB3", "3"},     {"\xE2\x81\xB0", "0"},
+    {"\xE2\x81\xB4", "4"}, {"\xE2\x81\xB5", "5"}, {"\xE2\x81\xB6", "6"}, {"\xE2\x81\xB7", "7"},
+    {"\xE2\x81\xB8", "8"}, {"\xE2\x81\xB9", "9"},
+};
+constexpr Sign kSuperscriptSigns[] = {{"\xE2\x81\xBA", ""}, {"\xE2\x81\xBB", "minus "}};
+constexpr std::string_view kEnDash = "\xE2\x80\x93";
+constexpr std::array<std::string_view, 4> kMagnitudes = {" thousand", " million", " billion",
+                                                         " trillion"};
+
+constexpr std::string_view kMicro = "\xC2\xB5";
+// Of U+03B1 and the letters behind it; the capitals begin at U+0391.
+constexpr std::array<std::string_view, 25> kGreek = {
+    "alpha", "beta",   "gamma",   "delta", "epsilon", "zeta",    "eta",  "theta", "iota",
+    "kappa", "lambda", "mu",      "nu",    "xi",      "omicron", "pi",   "rho",   "sigma",
+    "sigma", "tau",    "upsilon", "phi",   "chi",     "psi",     "omega"};
+constexpr uint32_t kGreekSmall = 0x3B1;
+constexpr uint32_t kGreekCapital = 0x391;
+
+template <typename Table>
+const auto* FindSign(const Table& table, std::string_view text) {
+  const auto* found = std::find_if(std::begin(table), std::end(table), [text](const auto& entry) {
+    return text.starts_with(entry.sign);
+  });
+  return found == std::end(table) ? nullptr : found;
+}
+
+bool StartsWithDigit(std::string_view text) {
+  return !text.empty() && absl::ascii_isdigit(static_cast<unsigned char>(text.front()));
+}
+
+bool StartsWithLetter(std::string_view text) {
+  return !text.empty() && absl::ascii_isalpha(static_cast<unsigned char>(text.front()));
+}
+
+bool EndsWithDigit(std::string_view text) {
+  return !text.empty() && absl::ascii_isdigit(static_cast<unsigned char>(text.back()));
+}
+
+// The number that `text` begins with, and "million" behind it: "1,234.50", but not "5," or "5.".
+std::string_view NumberOf(std::string_view text) {
+  size_t end = 0;
+  while (end < text.size()) {
+    const bool separates = (text[end] == ',' || text[end] == '.') && end > 0;
+    if (!StartsWithDigit(text.substr(end + (separates ? 1 : 0)))) break;
+    ++end;
+  }
+  for (const std::string_view magnitude : kMagnitudes) {
+    if (end > 0 && text.substr(end).starts_with(magnitude))
+      return text.substr(0, end + magnitude.size());
+  }
+  return text.substr(0, end);
+}
+
+// "5 euros" of the "€5" that `text` begins with, and its length there; 0 if it is none.
+size_t AppendAmount(std::string_view text, std::string* out) {
+  const Currency* currency = FindSign(kCurrencies, text);
+  if (currency == nullptr) return 0;
+  size_t length = currency->sign.size();
+  if (text.substr(length).starts_with(' ')) ++length;
+  const std::string_view number = NumberOf(text.substr(length));
+  if (number.empty()) return 0;
+  *out += number;
+  *out += ' ';
+  *out += number == "1" ? currency->one : currency->many;
+  return length + number.size();
+}
+
+// Of superscripts behind a number, a letter or a bracket; alone they are notes, and with the sign
+// behind them, or with nothing else, the charge of an ion.
+size_t AppendPower(std::string_view text, std::string* out) {
+  const bool base =
+      !out->empty() &&
+      (absl::ascii_isalnum(static_cast<unsigned char>(out->back())) || out->back() == ')');
+  if (!base) return 0;  // before a run of them is read: the next byte would read it again
+  std::string power;
+  size_t length = 0;
+  if (const Sign* sign = FindSign(kSuperscriptSigns, text)) {
+    power += sign->spoken;
+    length += sign->sign.size();
+  }
+  const size_t digits = length;
+  while (const Sign* digit = FindSign(kSuperscripts, text.substr(length))) {
+    power += digit->spoken;
+    length += digit->sign.size();
+  }
+  if (length == digits) return 0;
+  if (FindSign(kSuperscriptSigns, text.substr(length)) != nullptr) return 0;
+  if (power == "2") {
+    *out += " squared";
+  } else if (power == "3") {
+    *out += " cubed";
+  } else if (power != "1") {  // a note: the first power is not written
+    *out += " to the power of " + power;
+  }
+  return length;
+}
+
+size_t AppendFraction(std::string_view text, std::string* out) {
+  const Sign* fraction = FindSign(kFractions, text);
+  if (fraction == nullptr) return 0;
+  *out += EndsWithDigit(*out) ? " and " : " ";
+  *out += fraction->spoken;
+  return fraction->sign.size();
+}
+
+size_t AppendRange(std::string_view text, std::string* out) {
+  if (!text.starts_with(kEnDash) || !EndsWithDigit(*out)) return 0;
+  if (!StartsWithDigit(text.substr(kEnDash.size()))) return 0;
+  *out += " to";
+  return kEnDash.size();
+}
+
+bool IsGreekLead(char byte) { return byte == '\xCE' || byte == '\xCF'; }
+
+// Words are left to those who speak the language.
+size_t AppendGreek(std::string_view text, std::string* out) {
+  std::string_view name;
+  if (text.starts_with(kMicro)) {
+    name = "micro";
+  } else {
+    if (!IsGreekLead(text.front()) || (text.size() > 2 && IsGreekLead(text[2]))) return 0;
+    if (out->size() >= 2 && IsGreekLead((*out)[out->size() - 2])) return 0;
+    const uint32_t letter = Utf8Decode(text, 2);
+    const uint32_t first = letter >= kGreekSmall ? kGreekSmall : kGreekCapital;
+    if (letter < first || letter - first >= kGreek.size()) return 0;
+    name = kGreek[letter - first];
+  }
+  *out += ' ';
+  *out += name;
+  return 2;
+}
+
+}  // namespace
+
+std::string SpellNumberSigns(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    size_t done = 0;
+    if (static_cast<unsigned char>(text.front()) >= 0xC0) {  // a character beyond ASCII begins
+      for (const auto append :
+           {AppendAmount, AppendPower, AppendFraction, AppendRange, AppendGreek}) {
+        done = append(text, &out);
+        if (done > 0) break;
+      }
+    }
+    if (done == 0) {
+      out.push_back(text.front());
+      text.remove_prefix(1);
+      continue;
+    }
+    text.remove_prefix(done);
+    if (StartsWithDigit(text) || StartsWithLetter(text)) out.push_back(' ');
+  }
+  return out;
+}
+
+}  // namespace portico::pipeline

@@ -1,0 +1,79 @@
+"""`portico launch`: workers that it starts, restarts and ends."""
+import os
+import pathlib
+import re
+import signal
+
+import pytest
+import requests
+from conftest import BINARY, free_port, wait_until
+from gateway_fleet import Process
+
+
+def test_launch_starts_workers_restarts_them_and_ends_them():
+    launch = Process("launch", "--engine", "mock", "--dp-size", "2", "--router-prometheus-port", "0",
+                     "--router-dp-worker-base-port", str(free_port()), "--router-policy", "round_robin")
+
+    def workers():
+        return requests.get(launch.url + "/workers", timeout=60).json()["workers"]
+
+    try:
+        launch.wait_ready("/readiness")
+        wait_until(lambda: all(worker["is_healthy"] for worker in workers()), launch.output)
+        assert len(workers()) == 2
+        pid = int(re.search(r"worker 0 on port \d+ started: process (\d+)", launch.output())[1])
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: "it starts again" in launch.output(), launch.output)
+        wait_until(lambda: all(worker["is_healthy"] for worker in workers()), launch.output)
+        urls = [worker["url"] for worker in workers()]
+        assert launch.end() == 0, launch.output()
+    finally:
+        launch.kill()
+    for url in urls:
+        with pytest.raises(requests.ConnectionError):
+            requests.get(url + "/health", timeout=60)
+
+
+def runs(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_what_a_dead_worker_leaves_behind_is_ended_before_it_starts_again(tmp_path):
+    """The schedulers of an engine whose server had died kept its GPUs."""
+    script = tmp_path / "engine.sh"
+    script.write_text(f"sleep 3600 & echo $! >> {tmp_path}/pids\nexec {BINARY} serve --engine mock --port $1\n")
+    launch = Process("launch", "--router-prometheus-port", "0", "--router-dp-worker-base-port", str(free_port()),
+                     "--worker-command", f"bash {script} {{port}}")
+    try:
+        launch.wait_ready("/readiness")
+        os.kill(int(re.search(r"started: process (\d+)", launch.output())[1]), signal.SIGKILL)
+        wait_until(lambda: len((tmp_path / "pids").read_text().split()) == 2, launch.output)
+        first, second = (tmp_path / "pids").read_text().split()
+        wait_until(lambda: not runs(first), "it is left behind")
+        assert runs(second)
+        launch.wait_ready("/readiness")
+        assert launch.end() == 0, launch.output()
+        wait_until(lambda: not runs(second), "it is left behind")
+    finally:
+        launch.kill()
+
+
+def test_launch_reads_the_gateways_file_again(tmp_path):
+    file = tmp_path / "gateway.yaml"
+    file.write_text("policy: round_robin\n")
+    launch = Process("launch", "--engine", "mock", "--router-prometheus-port", "0", "--router-config", file,
+                     "--router-dp-worker-base-port", str(free_port()))
+    try:
+        launch.wait_ready("/readiness")
+        file.write_text("policy: least_load\n")
+        launch.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "policy least_load" in launch.output(), launch.output)
+        workers = requests.get(launch.url + "/workers", timeout=60).json()
+        assert workers["stats"]["policy"] == "least_load"
+        assert [worker["id"] for worker in workers["workers"]] == ["w1"], "the worker stays"
+        assert launch.end() == 0, launch.output()
+    finally:
+        launch.kill()

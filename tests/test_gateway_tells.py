@@ -1,0 +1,84 @@
+"""What a gateway tells of itself and of its workers, and what a stream gets that its worker is silent about."""
+import json
+import threading
+
+import pytest
+import requests
+from conftest import free_port, wait_until
+from gateway_fleet import Fleet, Process, RawWorker
+
+
+@pytest.fixture
+def route():
+    """route(answer, *flags) -> gateway process: before one worker of sockets."""
+    made = []
+
+    def start(answer, *flags):
+        worker = RawWorker(answer)
+        gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls", worker.url, *flags)
+        made.append((worker, gateway))
+        gateway.wait_ready("/readiness")
+        return gateway
+
+    yield start
+    for worker, gateway in made:
+        assert gateway.end() == 0, gateway.output()[-3000:]
+        worker.stop()
+
+
+def test_metrics_tell_what_the_policy_has_found():
+    fleet = Fleet(2, "--policy", "cost")
+    fleet.wait_healthy(2)
+    for _ in range(3):
+        assert fleet.chat("the same long prompt " * 100).status_code == 200
+    metric = fleet.gateway.metric
+    assert metric("portico_gateway_policy_choices_total") == 3
+    assert 0 < metric("portico_gateway_policy_matched_tokens_total") < metric("portico_gateway_policy_prompt_tokens_total")
+    assert metric("portico_gateway_policy_imbalance") == 0
+    said = requests.get(fleet.url + "/metrics", timeout=60).text
+    assert 'portico_gateway_policy_choices_total{policy="cost",role="regular",model=""} 3' in said
+
+
+def test_what_a_worker_says_of_itself_has_no_keys_and_no_addresses(route):
+    """SGLang's /server_info has its keys, and where it listens."""
+    said = json.dumps({"model_path": "m", "api_key": "hidden", "host": "10.1.2.3", "port": 31234,
+                       "server_args": {"admin_api_key": "hidden", "nccl_port": 31235, "dp_size": 1}})
+
+    def answer(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(said) + said.encode())
+
+    for flags, port in (((), None), (("--show-workers",), 31234)):
+        gateway = route(answer, *flags)
+        for path in ("/server_info", "/get_server_info"):
+            info = requests.get(gateway.url + path, timeout=60)
+            assert info.status_code == 200 and "hidden" not in info.text
+            assert info.json()["model_path"] == "m" and info.json()["server_args"]["dp_size"] == 1
+            assert info.json()["port"] == port and ("10.1.2.3" in info.text) == bool(port)
+
+
+def test_a_stream_that_has_only_a_head_gets_comments(route):
+    """A client, or a proxy before it, took a stream whose prompt was long to compute for dead."""
+    go = threading.Event()
+
+    def answer(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        go.wait(60)
+        connection.sendall(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+
+    gateway = route(answer, "--sse-keepalive-secs", "0.1")
+    with requests.post(gateway.url + "/v1/completions", json={"stream": True}, timeout=60, stream=True) as reply:
+        lines = reply.iter_lines()
+        assert reply.status_code == 200
+        assert next(line for line in lines if line) == b": keep-alive"
+        go.set()
+        assert next(line for line in lines if line.startswith(b"data")) == b"data: [DONE]"
+
+
+def test_a_gateway_says_how_many_workers_it_waits_for():
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls",
+                      f"http://127.0.0.1:{free_port()}")
+    try:
+        wait_until(lambda: "waiting for workers: 0 of 1 are healthy" in gateway.output(), gateway.output)
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()
