@@ -25,6 +25,7 @@ StatusOr<std::unique_ptr<PipelineFeed>> PipelineFeed::Start(pipeline::Pipeline& 
 
 void PipelineFeed::Pump() {
   timer_.reset();
+  if (call_ == nullptr) return;  // the end was taken before this wake-up came
   const std::shared_ptr<PipelineFeed*> alive = alive_;
   while (events_.unsent() < kUnsentBytes) {
     pipeline::Call::Taken taken = call_->Take(/*max_parts=*/16);
@@ -33,6 +34,7 @@ void PipelineFeed::Pump() {
       if (*alive == nullptr) return;
     }
     if (taken.ended) {
+      call_.reset();
       const auto on_done = std::move(events_.on_done);
       return on_done(taken.status);
     }

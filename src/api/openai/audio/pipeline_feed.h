@@ -37,7 +37,7 @@ class PipelineFeed {
   net::Shard& shard_;
   Events events_;
   std::shared_ptr<PipelineFeed*> alive_ = std::make_shared<PipelineFeed*>(nullptr);
-  std::unique_ptr<pipeline::Call> call_;
+  std::unique_ptr<pipeline::Call> call_;  // null once its end was taken
   std::unique_ptr<net::Shard::Timer> timer_;
 };
 
