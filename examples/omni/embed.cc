@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -63,32 +64,39 @@ int main(int argc, char** argv) {
   }
   if (launch) return omni::LaunchServer(config, {.host = "127.0.0.1", .port = port});
 
-  const auto client = omni::Client::Start(config);
-  if (!client.ok()) return Fail(client.status());
+  auto started = omni::Client::Start(config);
+  if (!started.ok()) return Fail(started.status());
+  std::shared_ptr<omni::Client> client = *std::move(started);
   if (!say.empty()) {
-    const auto said = Say(**client, say, file);
+    const auto said = Say(*client, say, file);
     if (!said.ok()) return Fail(said);
   }
 
-  const auto server = omni::Server::Make({.port = port});
-  server->Route("GET", "/about", [client = *client](const omni::Server::RouteRequest&) {
+  auto server = omni::Server::Make({.port = port});
+  server->Route("GET", "/about", [client](const omni::Server::RouteRequest&) {
     return omni::Server::RouteAnswer{.body =
                                          "this program speaks with " + client->ModelName() + "\n"};
   });
-  if (const auto made = omni::CreateApp(*client, *server); !made.ok()) return Fail(made);
+  if (const auto made = omni::CreateApp(client, *server); !made.ok()) return Fail(made);
   if (const auto listens = server->Listen(); !listens.ok()) return Fail(listens);
   std::printf("http://127.0.0.1:%d\n", server->port());
   std::fflush(stdout);
 
   for (std::string line; std::getline(std::cin, line);) {
     if (line.starts_with("abort ")) {
-      if (const auto ended = (*client)->Abort(line.substr(6)); !ended.ok()) return Fail(ended);
+      if (const auto ended = client->Abort(line.substr(6)); !ended.ok()) return Fail(ended);
     } else {
-      const auto health = (*client)->Health();
+      const auto health = client->Health();
       if (!health.ok()) return Fail(health.status());
       std::printf("%s\n", health->c_str());
       std::fflush(stdout);
     }
   }
-  return server->Drain(std::chrono::seconds(10)) ? 0 : 3;
+  const bool drained = server->Drain(std::chrono::seconds(10));
+  server.reset();
+  // The last owner of the client ends its pipeline and its threads.
+  const std::weak_ptr<omni::Client> left = client;
+  client.reset();
+  if (!left.expired()) return 4;
+  return drained ? 0 : 3;
 }

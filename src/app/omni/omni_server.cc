@@ -79,6 +79,8 @@ class OmniServer final : public Server {
     }
     for (const auto& shard : remains_->shards) shard->Stop();
     listener_.reset();
+    // The caller's handlers may hold the client, which shall not hold them.
+    remains_->own->routes = api::RouteTable();
     if (client_ != nullptr) client_->service().Keep(std::move(remains_));
   }
 
