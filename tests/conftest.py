@@ -4,6 +4,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -116,6 +117,25 @@ class Server:
         self.log.close()
         assert status == 0, f"the server ended with {status}: {pathlib.Path(self.log.name).read_text()[-3000:]}"
         os.unlink(self.log.name)
+
+
+def programs_running():
+    """Portico's programs that tests of this process have started and not ended: (process, test)."""
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, parent = stat.read_text().rsplit(") ", 1)[1].split()[:2]
+            if int(parent) != os.getpid() or state == "Z" or (stat.parent / "exe").readlink().parent != BINARY.parent:
+                continue
+            variables = (stat.parent / "environ").read_text(errors="replace").split("\0")
+            yield int(stat.parent.name), next((v.split("=", 1)[1] for v in variables if v.startswith("PYTEST_CURRENT_TEST=")), "")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def every_test_ends_what_it_starts():
+    yield
+    for process, test in (left := list(programs_running())):
+        os.kill(process, signal.SIGKILL)
+    assert not left, f"left running by {sorted({test for _, test in left})}"
 
 
 @pytest.fixture

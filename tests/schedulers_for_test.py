@@ -1,5 +1,6 @@
 """Schedulers as sglang-omni has them, for test_omni_schedulers.py: they know nothing of Portico."""
 import array
+import base64
 import queue
 import types
 
@@ -39,6 +40,8 @@ class Talk:
             return None
         if "aborted" in prompt:
             return self.finish(name, payload, {"text": str(len(self.aborted))})
+        if "imitate" in prompt:
+            return self.imitate(name, payload)
         if "params" in prompt:
             return self.finish(name, payload, {"text": repr(sorted(payload.request.params.items()))})
         texts, sound = [], array.array("f")
@@ -58,6 +61,13 @@ class Talk:
             data.update(audio_waveform=sound.tobytes(), audio_waveform_dtype="float32", sample_rate=24000)
         self.finish(name, payload, data)
 
+    def imitate(self, name, payload):
+        inputs, sound = payload.request.inputs, array.array("h", [len(payload.request.metadata["tts_params"]["task_type"])] * 480)
+        for one in inputs["references"]:
+            file = base64.b64decode(one["data"])
+            sound.extend([len(file) - 44, len(one["text"])] + [0] * 478)
+        self.finish(name, payload, {"audio_waveform": sound.tobytes(), "audio_waveform_dtype": "int16", "sample_rate": 24000})
+
     def finish(self, name, payload, data):
         payload.data = {"finish_reason": "stop", **data}
         self.outbox.put(out(name, "result", payload))
@@ -65,6 +75,9 @@ class Talk:
 
 def talk(chunks: int = 5, repeat: bool = True, **_):
     return Talk(chunks, repeat)
+
+
+talk.speech_fields = ("ref_audio", "ref_text", "task_type")
 
 
 class Simple:
@@ -86,6 +99,25 @@ class Simple:
 
     def abort(self, request_id):
         pass
+
+
+def without_blob(payload):
+    payload.data = {"deep": payload.data["deep"], "model": payload.data["model"]}
+    return payload
+
+
+def by_words(request_id, payload):
+    return ["one", "two"] if len(payload.data["deep"][0]["words"]) > 1 else "two"
+
+
+def both(payloads):
+    merged = next(iter(payloads.values()))
+    merged.data = {"text": " ".join(f"{source}={sorted(payload.data)}" for source, payload in sorted(payloads.items()))}
+    return merged
+
+
+def same(**_):
+    return Simple(lambda payload: payload)
 
 
 def prepare(model_path="none", **_):

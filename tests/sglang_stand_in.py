@@ -24,8 +24,10 @@ import zmq
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../python/portico"))
+import sglang_attach  # noqa: E402
 import sglang_media  # noqa: E402
 from sglang_stand_in_controls import Controls  # noqa: E402 - beside this file, wherever it is started
+from sglang_stand_in_ranks import Controller, Loads  # noqa: E402
 from sglang_wire import Wire  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -75,9 +77,11 @@ class Request:
 
 
 class Scheduler(Controls):
-    def __init__(self, wire, args, model):
+    def __init__(self, wire, args, model, rank=None, loads=None):
         self.wire = wire
         self.args = args
+        self.rank = rank  # None: the only one
+        self.loads, self.load = loads, None
         self.model = model
         self.running = {}
         self.paused = False
@@ -85,11 +89,13 @@ class Scheduler(Controls):
         self.released = set()
         self.rooms = set()
         self.loras = {}
+        self.storage, self.corpora = None, {}
         self.sessions = {}  # id → rid → ids
         self.weight_version = "default"
+        self.taken = []  # of the last requests: tokens of prompt and answer, adapter
         context = zmq.Context()
         connect = lambda kind, name: self.socket(context, kind, name)
-        self.input = connect(zmq.PULL, "scheduler_input")
+        self.input = connect(zmq.PULL, "scheduler_input" if rank is None else f"rank-{rank}")
         self.tokenizer = connect(zmq.PUSH, "tokenizer")
         self.detokenizer = connect(zmq.PUSH, "detokenizer")
         self.events, self.published = None, 0
@@ -141,6 +147,7 @@ class Scheduler(Controls):
     def on_TokenizedGenerateReqInput(self, message):
         self.check(message)
         assert self.paused or not self.released, "a request without memory for it"
+        self.taken = [*self.taken[-63:], [len(message.input_ids), message.sampling_params.max_new_tokens, message.lora_name]]
         session = message.session_params
         if session is not None:
             assert session.id in self.sessions, "a session that is not open"
@@ -175,6 +182,7 @@ class Scheduler(Controls):
 
     def on_TokenizedEmbeddingReqInput(self, message):
         self.check(message)
+        self.taken = [*self.taken[-63:], [len(message.input_ids), 0, message.lora_name]]
         assert len(message.input_ids) < self.model["context_length"], "an embedding longer than the context"
         size = self.model["hidden_size"]
         vector = [0.0] * size
@@ -268,7 +276,7 @@ class Scheduler(Controls):
             spaces_between_special_tokens=[True] * count, no_stop_trim=[False] * count,
             prompt_tokens=[len(r.ids) for r in rows], reasoning_tokens=[0] * count,
             completion_tokens=[len(r.output) for r in rows], cached_tokens=[len(r.ids) - 1 for r in rows],
-            retraction_counts=[0] * count, dp_ranks=[None] * count, cached_tokens_details=[None] * count,
+            retraction_counts=[0] * count, dp_ranks=[self.rank] * count, cached_tokens_details=[None] * count,
             time_stats=self.new("PickleWrapper", data=PICKLE_OF_NONE), image_tokens=[0] * count,
             weight_versions=[[[self.weight_version, 0, len(r.output)]] if r.finish else None for r in rows])
         if self.args.speculative_num_draft_tokens:  # every other token was a draft
@@ -332,6 +340,9 @@ class Scheduler(Controls):
             if self.running and not self.paused and time.monotonic() >= due:
                 self.step()
                 due = time.monotonic() + period
+            if self.loads and self.load != len(self.running):
+                self.load = len(self.running)
+                self.loads.write(self.rank, self.load)
 
 
 def main():
@@ -349,6 +360,8 @@ def main():
     parser.add_argument("--kv-events-config")
     parser.add_argument("--disaggregation-mode", default="null")
     parser.add_argument("--speculative-num-draft-tokens", type=int, default=0)
+    parser.add_argument("--max-loaded-loras", type=int, default=0)
+    parser.add_argument("--dp-size", "--dp", type=int, default=1)
     parser.add_argument("--stand-in-release", default="0.5.23")
     parser.add_argument("--stand-in-itl-ms", type=float, default=1)
     parser.add_argument("--stand-in-fault", choices=("die", "truncated", "unknown", "garbage"))
@@ -359,6 +372,7 @@ def main():
     parser.add_argument("--media-helpers", type=int, default=1)
     parser.add_argument("--stand-in-sparse", action="store_true", help="embeddings weigh the tokens")
     parser.add_argument("--stand-in-sees", action="store_true")
+    parser.add_argument("--stand-in-disproves", help="a message that it reads otherwise")
     parser.add_argument("--stand-in-blind", help="why a model that could see does not")
     args, unknown = parser.parse_known_args([a for a in sys.argv[1:] if a != "--"])
     events = os.fdopen(3, "w") if args.portico else sys.stdout
@@ -377,10 +391,14 @@ def main():
     report("progress", stage="importing")
     report("manifest", manifest=manifest)
     wire = Wire(manifest)
-    if args.portico:
-        for case in json.loads(sys.stdin.readline())["prove"]:
+
+    def prove(line):
+        for case in json.loads(line)["prove"]:
             message = wire.decoder.decode(bytes.fromhex(case["frame"]))
-            assert type(message).__name__ == case["tag"], case["tag"]
+            assert type(message).__name__ == case["tag"] != args.stand_in_disproves, case["tag"]
+
+    if args.portico:
+        prove(sys.stdin.readline())
         report("proved")
     threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
     report("progress", stage="loading the model")
@@ -398,12 +416,12 @@ def main():
         "eos_token_ids": eos if isinstance(eos, list) else [eos], "labels": [],
     }
     facts = {
-        "sglang_version": manifest["sglang_version"], "pid": os.getpid(), "model": model, "dp_size": 1,
+        "sglang_version": manifest["sglang_version"], "pid": os.getpid(), "model": model, "dp_size": args.dp_size,
         "addresses": {n: f"ipc://{args.ipc_dir}/{n}" for n in ("scheduler_input", "tokenizer", "detokenizer", "rpc")},
         "limits": {"max_total_num_tokens": 100000, "max_req_input_len": model["context_length"] - 6},
         "kv_events": [{**json.loads(args.kv_events_config), "topic": ""}] if args.kv_events_config else [],
         "disaggregation_mode": args.disaggregation_mode, "speculative_num_draft_tokens": args.speculative_num_draft_tokens,
-        "grammar_backend": "xgrammar", "load_format": "auto", "enable_lora": args.enable_lora,
+        "grammar_backend": "xgrammar", "load_format": "auto", "enable_lora": args.enable_lora, "max_loaded_loras": args.max_loaded_loras,
         "enable_return_hidden_states": args.enable_return_hidden_states, "disable_radix_cache": args.disable_radix_cache,
         **{name: getattr(args, name) for name in ("enable_priority_scheduling", "enable_custom_logit_processor")},
     }
@@ -413,11 +431,16 @@ def main():
         assert media.wait_ready() is None
         threading.Thread(target=lambda: [media.keep() or time.sleep(0.1) for _ in iter(int, 1)], daemon=True).start()
     facts["media"] = {"address": media.address, "helpers": args.media_helpers, "reason": args.stand_in_blind or ""}
+    loads = Loads(f"{args.ipc_dir}/loads", args.dp_size) if args.dp_size > 1 else None
+    facts["load_snapshot"] = loads.path if loads else ""
+    facts["started"] = sglang_attach.started(os.getpid())
     if args.facts:
+        facts["proof_socket"] = sglang_attach.Proofs(args.ipc_dir, prove).address
         with open(args.facts, "w") as file:
             json.dump({"facts": facts, "manifest": manifest}, file)
         os.chmod(args.facts, 0o600)
-    scheduler = Scheduler(wire, args, model)
+    scheduler = Scheduler(wire, args, model) if args.dp_size == 1 else Controller(
+        wire, args, lambda rank: Scheduler(wire, args, model, rank, loads).run())
     report("ready", **facts)
     try:
         scheduler.run()

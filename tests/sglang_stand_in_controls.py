@@ -19,6 +19,7 @@ class Controls:
 
     def on_ContinueGenerationReqInput(self, message):
         assert not self.released, "requests without memory for them"
+        print(f"continue: torch_empty_cache {message.torch_empty_cache}", file=sys.stderr)
         self.paused = self.in_cells = False
 
     def check_idle(self, what):
@@ -47,7 +48,7 @@ class Controls:
 
     def on_GetInternalStateReq(self, message):
         state = {"effective_max_running_requests_per_dp": 256, "api_key": "the engine's secret",
-                 "admin_api_key": "another secret", "weight_version": self.weight_version}
+                 "admin_api_key": "another secret", "weight_version": self.weight_version, "taken": self.taken, "rank": self.rank}
         self.reply(message, "GetInternalStateReqOutput", internal_state=state)
 
     def on_SetInternalStateReq(self, message):
@@ -75,9 +76,43 @@ class Controls:
                    message=f"{sum(map(len, message.serialized_named_tensors))} bytes")
 
     def on_ProfileReq(self, message):
-        print(f"profile {message.req_type}: {message.output_dir}, {message.num_steps} steps, {message.activities}",
-              file=sys.stderr)
+        print(f"profile {message.req_type}: {message.output_dir}, {message.num_steps} steps, {message.activities}"
+              f", stages {message.profile_by_stage}, merged {message.merge_profiles}, prefix {message.profile_prefix}", file=sys.stderr)
+        assert not message.profile_by_stage or message.num_steps, "the profiler counts the steps of a stage"
         self.reply(message, "ProfileReqOutput", success=True, message=f"profile {message.req_type}")
+
+    def on_AttachHiCacheStorageReqInput(self, message):
+        good = message.hicache_storage_backend == "file" and not self.running
+        self.storage = message.hicache_storage_backend if good else self.storage
+        self.reply(message, "AttachHiCacheStorageReqOutput", success=good, message="" if good else "Unsupported storage backend")
+
+    def on_DetachHiCacheStorageReqInput(self, message):
+        self.storage = None
+        self.reply(message, "DetachHiCacheStorageReqOutput", success=True, message="HiCache storage backend is detached.")
+
+    def on_ClearHiCacheReqInput(self, message):
+        self.reply(message, "ClearHiCacheReqOutput", success=self.storage is not None)
+
+    def on_AddExternalCorpusReqInput(self, message):
+        assert message.documents is None and message.file_path is None, "the scheduler has no tokenizer for them"
+        tokens = sum(map(len, message.token_chunks))
+        self.corpora[message.corpus_id] = tokens
+        self.reply(message, "AddExternalCorpusReqOutput", success=True, corpus_id=message.corpus_id, loaded_token_count=tokens)
+
+    def on_RemoveExternalCorpusReqInput(self, message):
+        good = self.corpora.pop(message.corpus_id, None) is not None
+        self.reply(message, "RemoveExternalCorpusReqOutput", success=good, message="" if good else "no such corpus")
+
+    def on_ListExternalCorporaReqInput(self, message):
+        self.reply(message, "ListExternalCorporaReqOutput", success=True, corpus_token_counts=self.corpora)
+
+    def on_InitWeightsSendGroupForRemoteInstanceReqInput(self, message):
+        assert message.group_name and len(message.ports.split(",")) == 1, "SGLang asserts both"
+        self.reply(message, "InitWeightsSendGroupForRemoteInstanceReqOutput", success=True, message=message.ports)
+
+    def on_SendWeightsToRemoteInstanceReqInput(self, message):
+        assert message.group_name and len(message.ports.split(",")) == 1, "SGLang asserts both"
+        self.reply(message, "SendWeightsToRemoteInstanceReqOutput", success=False, message="no such group")
 
     def on_OpenSessionReqInput(self, message):
         fresh = self.sessions.setdefault(message.session_id, {}) == {}
@@ -87,7 +122,7 @@ class Controls:
         del self.sessions[message.session_id]
 
     def on_LoadLoRAAdapterReqInput(self, message):
-        good = os.path.isdir(message.lora_path)
+        good = os.path.isdir(message.lora_path) and not os.path.exists(f"{message.lora_path}/not-rank-{self.rank}")
         if good:
             self.loras[message.lora_name] = (message.lora_id, message.lora_path)
         self.reply_loras(message, None if good else "no such folder")
@@ -100,8 +135,11 @@ class Controls:
         self.reply_loras(message, None if good else "the configuration has no rank")
 
     def on_UnloadLoRAAdapterReqInput(self, message):
-        good = self.loras.pop(message.lora_name, ("", ""))[0] == message.lora_id
-        self.reply_loras(message, None if good else "not loaded")
+        assert all(r.message.lora_id != message.lora_id for r in self.running.values()), "an adapter in use is unloaded"
+        has = self.loras.get(message.lora_name, ("", ""))[0]
+        if has == message.lora_id:
+            del self.loras[message.lora_name]
+        self.reply_loras(message, None)  # as SGLang, also where it has none of that id
 
     def reply_loras(self, message, error):
         self.reply(message, "LoRAUpdateOutput", success=error is None, error_message=error,

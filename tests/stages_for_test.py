@@ -1,4 +1,5 @@
-"""Stages of Python for test_omni_processes.py."""
+"""Stages of Python for test_omni_processes.py and test_omni_cloning.py."""
+import json
 import os
 import threading
 import time
@@ -73,6 +74,10 @@ class Garbage:
                 worker.send([20, request._run.id, 0, "", "", ""])
             elif kind == "numbers":
                 worker.send([19, request._run.id, [2, 0, -5, False, b"abc"]])
+            elif kind == "nobody":
+                worker.send([22, request._run.id, "nobody", [0, b"hello"]])
+            elif kind == "choice":
+                worker.send([23, request._run.id, "[7]"])
             elif kind == "long":
                 worker.connection.send(bytes(140000))
             if kind != "fine":
@@ -96,6 +101,72 @@ def sampled(parts, request):
     for _ in parts:
         for name in ("seed", "top_k", "max_new_tokens"):
             yield Audio(int(request.sampling.get(name, 0)).to_bytes(2, "little") * 480, 24000)
+
+
+class Clone:
+    """A voice that imitates: writes down what it knows of the request's, a line for each part."""
+    speech_fields = ("ref_audio", "ref_text", "references", "task_type", "x_vector_only_mode")
+    voices = ["own"]
+
+    def __init__(self, log):
+        self.log = log
+
+    def run(self, parts, request):
+        for part in parts:
+            if "die" in part.text and not os.path.exists(self.log + ".died"):
+                open(self.log + ".died", "w").close()
+                os._exit(1)
+            references = [[one.audio.sample_rate, len(one.audio.samples) // 2, bytes(one.audio.samples[:2]).hex(), one.text]
+                          for one in request.references]
+            with open(self.log, "a") as file:
+                file.write(json.dumps({"voice": request.voice, "references": references, "fields": request.speech_fields}) + "\n")
+            yield Audio(bytes(960), 24000)
+
+
+def imitate(part, request):
+    """Takes a sound, and no text of it."""
+    return Audio(bytes(960) if request.references and not request.references[0].text else b"", 24000)
+
+
+imitate.speech_fields = ("ref_audio",)
+
+
+def misspelt(part, request):
+    return part
+
+
+misspelt.speech_fields = ("ref_sound",)
+
+
+def ask(parts, request):
+    """What the user of a chat says last."""
+    for _ in parts:
+        pass
+    yield request.messages[-1]["content"]
+
+
+def mark(part, request, mark):
+    return f"{mark}({part.text})"
+
+
+def side(request_id, output):
+    """Which of left and right the text names."""
+    words = "".join(part.text for part in output).split()
+    if "wrong" in words:
+        return "nobody"
+    return words[0] if words[0] in ("left", "right") else [word for word in ("left", "right") if "both" in words]
+
+
+def loud(part):
+    return part.text.upper()
+
+
+def nothing(part):
+    return None
+
+
+def joined(sources):
+    return " | ".join(f"{source}: {' '.join(part.text for part in parts)}" for source, parts in sorted(sources.items()))
 
 
 def threads(part, request):

@@ -68,7 +68,7 @@ def test_unknown_ids_are_named_and_left_out():
 
 def test_a_template_that_is_not_there_is_said_before_the_model_is_read():
     done = run("serve", "--chat-template", "/nope", "--port", 0, "--model-path", "/also/nope")
-    assert done.returncode == 1 and "--chat-template" in done.stderr and "also" not in done.stderr
+    assert done.returncode == 2 and "--chat-template" in done.stderr and "also" not in done.stderr
 
 
 def test_only_errors_are_shown_where_nothing_else_is_wanted(start):

@@ -56,7 +56,7 @@ class Running:
     ("/pause_generation", {"rid": "mine"}, "rid"),
     ("/pause_generation?mode=in_place", {}, "mode"),
     ("/continue_generation", {"mode": "in_place"}, "mode"),
-    ("/continue_generation", {"torch_empty_cache": False}, "torch_empty_cache"),
+    ("/continue_generation", {"torch_empty_cache": 0}, "torch_empty_cache"),
     ("/continue_generation?model=demo", None, "model"),
     ("/flush_cache", {"models": "demo"}, "models"),
     ("/flush_cache", {"timeout": "1"}, "timeout"),
@@ -100,6 +100,7 @@ def test_what_a_control_route_does_not_know_is_refused_by_name_and_nothing_is_do
 def test_what_asks_for_nothing_is_taken(mock):
     nothing = {"rid": None, "http_worker_ipc": None, "whatever": None}
     for path, body in [("/pause_generation", {"mode": None, "model": None}), ("/continue_generation", {"torch_empty_cache": True}),
+                       ("/continue_generation", {"torch_empty_cache": False}),
                        ("/flush_cache", {"timeout": 0}), ("/flush_cache?timeout=0.5&model=demo", None),
                        ("/abort_request", {"abort_all": True, "abort_message": None, "finished_reason": None})]:
         mock.settle()

@@ -113,7 +113,9 @@ def test_workers_can_be_added_drained_and_removed(pair):
         assert requests.post(f"{pair.url}/remove_worker?url={extra.url}", timeout=60).status_code == 200
     finally:
         extra.kill()
-    for wrong in ({}, {"url": 1}, {"url": "ftp://a:1"}, {"url": "http://a:1", "nothing": 1}):
+    for wrong in ({}, {"url": 1}, {"url": "ftp://a:1"}, *({"url": "http://a:1", **field} for field in (
+            {"nothing": 1}, {"max_requests": "x"}, {"max_requests": -1}, {"max_requests": 1.5}, {"api_key": 5},
+            {"api_key": "k\r\nx: y"}, {"model_id": 5}, {"worker_type": 5}, {"bootstrap_port": 2**32 + 80}))):
         assert requests.post(pair.url + "/workers", json=wrong, timeout=60).status_code == 400
 
 
@@ -342,6 +344,7 @@ def test_without_workers_the_reason_is_said_and_readiness_tells_the_truth(fleets
     fleet = fleets(1, *OFTEN)
     fleet.wait_healthy(1)
     assert requests.get(fleet.url + "/readiness", timeout=60).status_code == 200
+    assert [requests.post(fleet.url + path, timeout=60).status_code for path in ("/health", "/readiness", "/metrics")] == [405] * 3
     fleet.workers[0].kill()
     wait_until(lambda: requests.get(fleet.url + "/readiness", timeout=60).status_code == 503, "it is still ready")
     answer = fleet.chat()

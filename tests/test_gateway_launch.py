@@ -34,6 +34,23 @@ def test_launch_starts_workers_restarts_them_and_ends_them():
             requests.get(url + "/health", timeout=60)
 
 
+@pytest.mark.parametrize("flags,words", [
+    (["--engine", "mock", "--nonsense", "3"], "--nonsense"),
+    (["--kv-cache-dtype", "int3"], "--kv-cache-dtype: `int3`"),
+    (["--model-path", "/no/such/model"], "/no/such/model: there is no such model"),
+])
+def test_a_worker_that_refuses_its_flags_ends_the_launch(flags, words):
+    """It was started again and again, with the same end."""
+    launch = Process("launch", *flags, "--router-prometheus-port", "0", "--router-dp-worker-base-port", str(free_port()))
+    try:
+        assert launch.process.wait(120) == 2, launch.output()
+    finally:
+        launch.kill()
+    output = launch.output()
+    assert words in output and "refuses its command line" in output and "it starts again" not in output
+    assert output.index(words) < output.index("refuses its command line")
+
+
 def runs(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -68,9 +85,10 @@ def test_launch_reads_the_gateways_file_again(tmp_path):
                      "--router-dp-worker-base-port", str(free_port()))
     try:
         launch.wait_ready("/readiness")
-        file.write_text("policy: least_load\n")
+        file.write_text("policy: least_load\nrequest-timeout-secs: 77\n")
         launch.process.send_signal(signal.SIGHUP)
         wait_until(lambda: "policy least_load" in launch.output(), launch.output)
+        wait_until(lambda: "after a restart only: --router-request-timeout-secs\n" in launch.output(), launch.output)
         workers = requests.get(launch.url + "/workers", timeout=60).json()
         assert workers["stats"]["policy"] == "least_load"
         assert [worker["id"] for worker in workers["workers"]] == ["w1"], "the worker stays"

@@ -209,6 +209,34 @@ def test_a_worker_that_breaks_the_protocol_is_told_once_and_counted(route):
     assert gateway.metric("portico_gateway_attempt_failures_total") >= 1
 
 
+def test_failures_and_retries_are_counted_for_each_worker(route):
+    """Which of many workers made requests slow could not be told."""
+    def fail(connection, head, body):
+        connection.sendall(b"HTTP/1.1 500 Broken\r\nContent-Length: 2\r\n\r\nno")
+
+    def leave(connection, head, body):
+        return False
+
+    workers, gateway = route([fail, ok], "--policy", "round_robin", "--cb-failure-threshold", "100")
+    wait_until(lambda: post(gateway).status_code == 200 and len(workers[0].requests) >= 2, gateway.output)
+    metrics = requests.get(gateway.url + "/metrics", timeout=60).text.splitlines()
+
+    def count(name, worker, kind=""):
+        label = f'{{worker="{worker}"' + (f',kind="{kind}"}}' if kind else "}")
+        return next(float(line.split()[-1]) for line in metrics if line.startswith(f"portico_gateway_worker_{name}_total{label}"))
+
+    failing = next(one["id"] for one in state(gateway) if one["url"] == workers[0].url)
+    good = next(one["id"] for one in state(gateway) if one["url"] == workers[1].url)
+    assert count("failures", failing, "status") == count("retries", failing) == len(workers[0].requests)
+    assert count("failures", failing, "lost") == count("retries", good) == count("failures", good, "status") == 0
+    _, gateway = route([leave], "--retry-max-retries", "2")
+    assert post(gateway).status_code == 503
+    said = requests.get(gateway.url + "/metrics", timeout=60).text
+    assert 'portico_gateway_worker_failures_total{worker="w1",kind="lost"}' in said
+    assert gateway.metric("portico_gateway_worker_failures_total") >= 1
+    assert gateway.metric("portico_gateway_worker_retries_total") >= 1
+
+
 def test_control_keys_guard_workers_and_controls_and_are_audited(route):
     _, gateway = route([ok])
     assert gateway.end() == 0

@@ -30,13 +30,22 @@ class Pairs:
         self.gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--pd-disaggregation", *words,
                                *flags)
         self.url = self.gateway.url
-        self.gateway.wait_ready("/readiness")
+        # It is ready with one of each.
+        wait_until(self.healthy, self.gateway.output)
+
+    def workers(self):
+        return requests.get(self.url + "/workers", timeout=60).json()["workers"]
+
+    def healthy(self):
+        with contextlib.suppress(requests.RequestException):
+            return all(worker["is_healthy"] for worker in self.workers())
+        return False
 
     def post(self, path="/generate", body=None, **keywords):
         return requests.post(self.url + path, json={"text": "x"} if body is None else body, timeout=60, **keywords)
 
     def loads(self):
-        return [worker["load"] for worker in requests.get(self.url + "/workers", timeout=60).json()["workers"]]
+        return [worker["load"] for worker in self.workers()]
 
     def stop(self):
         # A prefill worker's answer is read to its end after the client has the decode worker's.

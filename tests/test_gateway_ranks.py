@@ -1,9 +1,12 @@
 """`--dp-aware`: each data-parallel rank of a server is a worker of its own."""
 import json
 
+import pytest
 import requests
-from conftest import wait_until
+from conftest import ROOT, wait_until
 from gateway_fleet import Process, RawWorker
+from grpc_client import message
+from token_stand_ins import NativeStandIn, VllmStandIn
 
 
 def server(ranks):
@@ -81,3 +84,57 @@ def test_a_server_that_is_gone_costs_no_attempt_on_its_other_ranks():
     finally:
         gateway.kill()
         there.stop()
+
+
+class RankedVllm(VllmStandIn):
+    def GetServerInfo(self, _request, _context):
+        return message(self.package + "GetServerInfoResponse", server_type="vllm", data_parallel_size=2)
+
+    def GetLoads(self, _request, _context):
+        reply = message(self.package + "GetLoadsResponse", dp_rank_count=2)
+        for rank in range(2):
+            reply.loads.add(dp_rank=rank, num_running_reqs=10 + rank, max_total_num_tokens=1000)
+        return reply
+
+    def ranks(self):
+        return [one.data_parallel_rank for one in self.asked if one.HasField("data_parallel_rank")]
+
+
+class RankedNative(NativeStandIn):
+    def GetServerInfo(self, _request, _context):
+        return message(self.package + "GetServerInfoResponse", json_info=json.dumps(
+            {"served_model_name": "native-model", "max_total_num_tokens": 50000, "dp_size": 2}))
+
+    def GetLoad(self, _request, _context):
+        return message(self.package + "GetLoadResponse", json_info=json.dumps(
+            [{"dp_rank": rank, "num_running_reqs": 10 + rank} for rank in range(2)]))
+
+    def ranks(self):
+        return [one.routed_dp_rank for one in self.asked if one.HasField("routed_dp_rank")]
+
+
+@pytest.mark.parametrize("scheme", ["grpc://", ""])
+@pytest.mark.parametrize("make", [RankedVllm, RankedNative])
+def test_ranks_of_workers_that_take_tokens_are_workers_too(make, scheme):
+    """Such servers were one worker, and chose a rank without regard to what it had cached."""
+    worker = make([5, 6, 2], ROOT / "models/demo")
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--dp-aware", "--policy", "round_robin",
+                      "--worker-urls", f"{scheme}127.0.0.1:{worker.port}")
+
+    def running():
+        return sorted((one.get("reported_load") or {}).get("running_requests", -1) for one in workers(gateway))
+
+    try:
+        gateway.wait_ready("/readiness")
+        wait_until(lambda: [one["is_healthy"] for one in workers(gateway)] == [True, True], lambda: str(workers(gateway)))
+        assert [one["dp_rank"] for one in workers(gateway)] == [0, 1]
+        wait_until(lambda: running() == [10, 11], lambda: str(workers(gateway)))
+        for _ in range(4):
+            reply = requests.post(gateway.url + "/v1/chat/completions", timeout=60,
+                                  json={"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 8})
+            assert reply.status_code == 200, reply.text
+        assert sorted(worker.ranks()) == [0, 0, 1, 1]
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()
+        worker.stop()

@@ -28,15 +28,18 @@ def route():
 
 def test_metrics_tell_what_the_policy_has_found():
     fleet = Fleet(2, "--policy", "cost")
-    fleet.wait_healthy(2)
-    for _ in range(3):
-        assert fleet.chat("the same long prompt " * 100).status_code == 200
-    metric = fleet.gateway.metric
-    assert metric("portico_gateway_policy_choices_total") == 3
-    assert 0 < metric("portico_gateway_policy_matched_tokens_total") < metric("portico_gateway_policy_prompt_tokens_total")
-    assert metric("portico_gateway_policy_imbalance") == 0
-    said = requests.get(fleet.url + "/metrics", timeout=60).text
-    assert 'portico_gateway_policy_choices_total{policy="cost",role="regular",model=""} 3' in said
+    try:
+        fleet.wait_healthy(2)
+        for _ in range(3):
+            assert fleet.chat("the same long prompt " * 100).status_code == 200
+        metric = fleet.gateway.metric
+        assert metric("portico_gateway_policy_choices_total") == 3
+        assert 0 < metric("portico_gateway_policy_matched_tokens_total") < metric("portico_gateway_policy_prompt_tokens_total")
+        assert metric("portico_gateway_policy_imbalance") == 0
+        said = requests.get(fleet.url + "/metrics", timeout=60).text
+        assert 'portico_gateway_policy_choices_total{policy="cost",role="regular",model=""} 3' in said
+    finally:
+        fleet.stop()
 
 
 def test_what_a_worker_says_of_itself_has_no_keys_and_no_addresses(route):

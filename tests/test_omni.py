@@ -146,6 +146,7 @@ WRONG_SPEECH = [
     ("stage_params", {"input": "x", "stage_params": {"hear": {"grammar": "#JSGF V1.0;"}}}),
     ("temperature", {"input": "x", "temperature": 0.5}), ("seed", {"input": "x", "seed": 7}),
     ("max_new_tokens", {"input": "x", "max_new_tokens": 100}),
+    ("stage_sampling", {"input": "x", "stage_sampling": {"think": {"temperature": 1}}}),
 ]
 
 
@@ -236,6 +237,27 @@ def test_a_grammar_makes_sums_exact(omni):
         heard = hear(omni, spoken, stage_params=json.dumps({"hear": {"grammar": grammar}})).json()["text"]
         exact += heard == f"{numbers[a - 1]} plus {numbers[b - 1]}"
     assert exact >= 4
+
+
+@needs_speech
+def test_optional_parts_of_a_grammar_leave_no_trace_in_the_transcript(omni):
+    """What PocketSphinx calls (NULL) was in it, as a word."""
+    grammar = "#JSGF V1.0; grammar g; public <s> = [please] what is the capital of [sunny] (japan | france) [now];"
+    spoken = say(omni, "What is the capital of Japan?", voice="kal16").content
+    heard = hear(omni, spoken, stage_params=json.dumps({"hear": {"grammar": grammar}})).json()["text"]
+    assert heard == "what is the capital of japan"
+
+
+@needs_speech
+def test_a_grammar_that_grows_without_bound_is_refused_before_it_is_heard(omni):
+    """Twenty of these lines took all memory of the server; hundreds of optional words, minutes of its time."""
+    twice = " ".join(f"<r{i}> = <r{i - 1}> <r{i - 1}>;" for i in range(1, 30))
+    for rules in (f"<r0> = a; {twice} public <s> = <r29>;", f"public <s> = {'[a | b] ' * 2000};", "public <s> = <t>;",
+                  "public <s> = <s> a;", "import <secret.file>; public <s> = a;"):
+        grammar = f"#JSGF V1.0; grammar g; {rules}"
+        answer = requests.post(omni.url + "/v1/audio/transcriptions", files={"file": ("a.wav", silence(1))},
+                               data={"stage_params": json.dumps({"hear": {"grammar": grammar}})}, timeout=120)
+        assert answer.status_code == 400 and answer.json()["error"]["param"] == "stage_params", (rules[:40], answer.text)
 
 
 def chat(server, content, **fields):

@@ -195,7 +195,8 @@ def test_a_client_that_leaves_ends_its_fetch(mock_file, files, start):
 def test_rules_that_cannot_be_are_refused_at_the_start(mock_file, tmp_path):
     for flags, why in ((["--allowed-media-domain", "https://example.org"], "is none of"),
                        (["--allowed-local-media-path", str(tmp_path / "none")], "is no folder"),
-                       (["--allowed-media-domain"], "needs a value")):
+                       (["--allowed-media-domain"], "needs a value"), (["--allowed-media-domain", "--port", "0"], "needs a value"),
+                       (["--allowed-media-domain="], "needs a value")):
         done = subprocess.run([str(BINARY), "omni", "check", mock_file, *flags], capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode != 0 and why in done.stderr, done.stderr
     shown = subprocess.run([str(BINARY), "omni", "resolve", mock_file, "--allowed-media-domain", "*.example.org"], capture_output=True,

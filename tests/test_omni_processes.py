@@ -173,7 +173,7 @@ def test_a_stopped_stage_is_ended_within_its_stall_timeout(pipeline):
     wait_until(lambda: say(server, "hello").status_code == 200, "the stage is not back")
 
 
-@pytest.mark.parametrize("kind", ["noise", "empty", "stranger", "twice", "numbers", "long"])
+@pytest.mark.parametrize("kind", ["noise", "empty", "stranger", "twice", "numbers", "nobody", "choice", "long"])
 def test_a_stage_that_sends_garbage_is_ended_and_counted(garbled, kind):
     ended = garbled.metric("portico_stage_garbage_total")
     answer = say(garbled, kind)
@@ -251,7 +251,7 @@ def test_a_client_that_does_not_read_stops_the_stage_and_one_that_leaves_ends_it
 def test_wrong_processes_are_refused_before_anything_starts(tmp_path):
     from test_omni import omni_command
     for stages, why in (
-            ([python("a", "nothing", "terminal: true")], "has no attribute"),
+            ([python("a", "no_such_function", "terminal: true")], "has no attribute"),
             ([python("a", "shout", "factory: {loud: 1}, terminal: true")], "unexpected keyword argument 'loud'"),
             (["name: a, factory_path: no_such_module.f, terminal: true"], "No module named"),
             (["name: a, factory_path: portico.engine, process: p, terminal: true"], "works in the server's own process"),
@@ -325,3 +325,28 @@ def test_a_program_that_is_not_installed_is_named(tmp_path):
     stage = "name: say, factory_path: portico.command, factory: {command: [no-such-voice]}, terminal: true"
     refused = omni_command("check", str(write(tmp_path / "p.yaml", stage)))
     assert refused.returncode == 1 and "the program `no-such-voice` is not installed" in refused.stderr
+
+
+def test_functions_of_python_choose_project_and_merge(pipeline):
+    functions = "route_fn: stages_for_test.side, project_payload: {left: stages_for_test.loud}"
+    server = pipeline(python("think", "ask", f"next: [left, right], {functions}"),
+                      python("left", "mark", "factory: {mark: L}, next: join"), python("right", "mark", "factory: {mark: R}, stream_to: join"),
+                      python("join", "same", "wait_for: [left, right], merge_fn: stages_for_test.joined, terminal: true"), head="name: talk\n")
+
+    def said(content):
+        body = {"model": "talk", "messages": [{"role": "user", "content": content}]}
+        return requests.post(server.url + "/v1/chat/completions", json=body, timeout=60)
+    for content, answer in {"left a": "left: L(LEFT A)", "right b": "right: R(right b)", "both c": "left: L(BOTH C) | right: R(both c)",
+                            "none d": ""}.items():
+        told = said(content)
+        assert told.status_code == 200, told.text
+        assert told.json()["choices"][0]["message"]["content"] == answer
+    wrong = said("wrong e")
+    assert wrong.status_code == 500 and "nobody" not in wrong.text
+    assert health(server).text == "ok\n"
+
+
+def test_a_part_may_be_kept_from_a_stage(pipeline):
+    server = pipeline(python("say", "spell", "stream_to: [encode, rest], project_payload: {rest: stages_for_test.nothing}"), ENCODE,
+                      python("rest", "same", "terminal: true"))
+    assert steps(say(server, "a b")) == [1, 2]

@@ -8,6 +8,7 @@ import pytest
 import requests
 
 from conftest import Server, wait_until
+from test_omni_cloning import data_url, wav
 
 TESTS = pathlib.Path(__file__).resolve().parent
 
@@ -47,6 +48,14 @@ def test_what_a_request_wants_reaches_the_scheduler(server):
         assert wanted in text, text
 
 
+def test_the_voice_to_imitate_reaches_the_scheduler(server):
+    answer = requests.post(server.url + "/v1/audio/speech", timeout=60, json={
+        "input": "imitate", "response_format": "pcm", "ref_audio": data_url(wav(0.5, 8000)), "ref_text": "hi", "task_type": "Base"})
+    assert answer.status_code == 200, answer.text
+    samples = struct.unpack(f"<{len(answer.content) // 2}h", answer.content)
+    assert (samples[0], samples[480], samples[481]) == (len("Base"), 8000, len("hi"))
+
+
 def test_a_scheduler_that_fails_tells_no_secrets(server):
     answer = chat(server, "fail-now")
     assert answer.status_code == 500 and "secret" not in answer.text and "talker" in answer.text
@@ -67,3 +76,19 @@ def test_payloads_go_from_scheduler_to_scheduler_across_processes(start, tmp_pat
     answer = chat(server, "one two").json()
     assert answer["choices"][0]["message"]["content"].endswith(" by a/model"), json.dumps(answer)
     assert "one" in answer["choices"][0]["message"]["content"]
+
+
+def test_functions_of_the_edges_get_and_give_payloads(start, tmp_path):
+    path = tmp_path / "p.yaml"
+    functions = "route_fn: schedulers_for_test.by_words, project_payload: {one: schedulers_for_test.without_blob}"
+    path.write_text("model_path: a/model\nstages:\n" + stage("prepare", "prepare", f"process: p1, next: [one, two], {functions}") +
+                    stage("one", "same", "process: p2, next: last") + stage("two", "same", "process: p3, next: last") +
+                    stage("last", "same", "process: p4, wait_for: [one, two], merge_fn: schedulers_for_test.both, terminal: true"))
+    server = start("--pipeline", str(path), "--engine", "mock")
+
+    def said(content):
+        answer = chat(server, content)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["choices"][0]["message"]["content"]
+    whole = "['blob', 'deep', 'model', 'n', 'none']"
+    assert said("several words") == f"one=['deep', 'model'] two={whole}"

@@ -107,7 +107,7 @@ def test_fields_of_a_session_that_nobody_honours_are_refused_at_its_start(omni, 
 
 
 @needs_speech
-@pytest.mark.parametrize("first", ['{"type":"input.text"}', "not json", '{"type":"session.config","voice":"nobody"}',
+@pytest.mark.parametrize("first", ['{"type":"input.text"}', "not json", "[1]", '{"type":"session.config","voice":"nobody"}',
                                    '{"type":"session.config","response_format":"ogg"}', b"\x00\x01"])
 def test_a_wrong_first_message_is_told_and_closes(omni, first):
     with connect(omni, "/v1/audio/speech/stream") as ws:

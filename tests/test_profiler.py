@@ -132,7 +132,8 @@ WRONG = [
     ({"trace_path_template": "/etc/x"}, "trace_path_template"), ({"output_dir": "/etc"}, "output_dir"),
     ({"run_id": "../x"}, "run_id"), ({"run_id": ""}, "run_id"), ({"run_id": "a" * 129}, "run_id"), ({"run_id": ".x"}, "run_id"),
     ({"weather": 1}, "weather"), ({"num_steps": "many"}, "num_steps"), ({"activities": "CPU"}, "activities"),
-    ({"profile_by_stage": True}, "profile_by_stage")]
+    ({"profile_stages": ["decode"]}, "profile_stages"),
+    ({"profile_by_stage": 1}, "profile_by_stage"), ({"profile_prefix": "../x"}, "profile_prefix"), ({"merge_profiles": "yes"}, "merge_profiles")]
 
 
 def test_what_a_body_may_not_say(model, folder):

@@ -41,6 +41,39 @@ def test_check_tells_what_is_wrong_with_a_file(tmp_path):
     assert status == 1 and f"{file}:2: port" in said
 
 
+def test_a_key_that_is_there_twice_is_refused(tmp_path):
+    """The last of two lists of workers counted, in silence."""
+    file = tmp_path / "fleet.yaml"
+    for text in ("workers: [http://a:1]\npolicy: cost\nworkers: [http://b:1]\n", "queue-size: 1\nqueue_size: 2\n",
+                 "workers:\n  - {url: http://a:1, max-requests: 1, max_requests: 2}\n"):
+        file.write_text(text)
+        status, said = run("check", str(file))
+        assert status == 1 and "twice" in said, (text, said)
+
+
+def test_a_second_document_of_a_file_is_refused(tmp_path):
+    """It was left out in silence."""
+    file = tmp_path / "fleet.yaml"
+    file.write_text("workers: [http://a:1]\n---\npolicy: cost\n")
+    status, said = run("check", str(file))
+    assert status == 1 and f"{file}:3: a second document begins here" in said
+
+
+def test_what_is_wrong_with_a_worker_of_the_file_is_named(tmp_path):
+    file = tmp_path / "fleet.yaml"
+    for field, wanted in (("max-requests: x", "max-requests"), ("max-requests: -1", "max-requests"),
+                          ("labels: 5", "labels"), ("models: x", "models"), ("api-key: [k]", "api-key"),
+                          ('api-key: "k\\r\\nx: y"', "api-key"), ("role: x", "role"), ("nothing: 1", "nothing")):
+        file.write_text(f"workers:\n  - {{url: http://a:1, {field}}}\n")
+        status, said = run("check", str(file))
+        assert status == 1 and f"{file}:1: workers: " in said and wanted in said, (field, said)
+
+
+def test_a_flag_of_launch_is_named_as_it_was_written():
+    status, said = run("launch", "--engine", "mock", "--router-nothing", "3")
+    assert status == 2 and "--router-nothing" in said
+
+
 def test_what_is_wrong_with_a_model_of_the_file_is_named(tmp_path):
     file = tmp_path / "fleet.yaml"
     for text, wanted in (("[a]", "must be a mapping"), ("{a: 1}", "`a` must be a mapping"),
@@ -69,7 +102,9 @@ def test_flags_of_prefill_and_decode_workers_need_each_other():
                           (("--pd-disaggregation", "--worker-urls", "http://a:1"), "--prefill"),
                           (("--pd-disaggregation", "--prefill", "9000"), "follows no URL"),
                           (("--pd-disaggregation", "--prefill", "http://a:1", "70000"), "70000"),
-                          (("--pd-disaggregation", "--decode", "grpc://a:1"), "must be http"),
+                          (("--pd-disaggregation", "--decode", "a:1"), "need a scheme"),
+                          (("--pd-disaggregation", "--prefill", "http://a:1", "--decode", "grpc://b:1"), "all of HTTP"),
+                          (("--pd-disaggregation", "--dp-aware", "--decode", "grpc://a:1"), "--dp-aware is for"),
                           (("--pd-disaggregation", "--prefill-policy", "fastest"), "--prefill-policy"),
                           (("--selector", "a=b"), "--service-discovery"), (("--service-discovery",), "--selector"),
                           (("--service-discovery", "--selector", "a"), "KEY=VALUE"),

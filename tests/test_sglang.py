@@ -307,7 +307,8 @@ def test_the_death_of_the_engine_is_a_503_at_once(start):
 
 
 def engine_pid(server):
-    children = subprocess.run(["pgrep", "-P", str(server.process.pid)], capture_output=True, text=True).stdout.split()
+    # A process that has just been forked still has the server's own command line.
+    children = subprocess.run(["pgrep", "-P", str(server.process.pid), "-f", "--", "--ipc-dir"], capture_output=True, text=True).stdout.split()
     assert len(children) == 1, children
     return int(children[0])
 

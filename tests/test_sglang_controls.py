@@ -348,5 +348,29 @@ def test_a_half_of_a_pair_is_told_where_the_other_waits(start):
     assert chat.status_code == 200, chat.text
     for room in (100, 101, 102, 103, 200, 201):
         wait_until(lambda: f"pair 10.0.0.1 8998 {room}\n" in server.output(), f"nobody waits in room {room}")
-    two = post(server, "/v1/completions", prompt=["one", "two"], max_tokens=1, **pair, bootstrap_room=300)
-    assert two.status_code == 400 and two.json()["error"]["param"] == "bootstrap_room"
+    two = post(server, "/v1/completions", prompt=["one", "two"], max_tokens=1, n=2, **pair, bootstrap_room=300)
+    assert two.status_code == 200, two.text
+    for room in range(300, 304):
+        wait_until(lambda: f"pair 10.0.0.1 8998 {room}\n" in server.output(), f"nobody waits in room {room}")
+    large = post(server, "/v1/completions", prompt=["one", "two"], max_tokens=1, **pair, bootstrap_room=2**63 - 1)
+    assert large.status_code == 400 and large.json()["error"]["param"] == "bootstrap_room"
+
+
+def test_a_pause_ends_with_or_without_an_empty_cache(start):
+    # false was refused, although the scheduler has the field.
+    server = start(*flags())
+    for emptied in (False, True):
+        assert post(server, "/pause_generation", mode="retract").status_code == 200
+        assert post(server, "/continue_generation", torch_empty_cache=emptied).status_code == 200
+        wait_until(lambda: f"continue: torch_empty_cache {emptied}" in server.output(), "it does not reach the scheduler")
+
+
+def test_a_profile_of_stages_is_merged_and_named(start):
+    server = start(*flags())
+    answer = post(server, "/start_profile", profile_by_stage=True, num_steps=4, merge_profiles=True, profile_prefix="run-1")
+    assert answer.status_code == 200, answer.text
+    wait_until(lambda: "4 steps, None, stages True, merged True, prefix run-1" in server.output(), "the scheduler has not got them")
+    assert post(server, "/stop_profile").status_code == 200
+    refused = post(server, "/start_profile", profile_by_stage=True)
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == "num_steps", refused.text
+    assert short(server).status_code == 200

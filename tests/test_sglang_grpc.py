@@ -104,6 +104,8 @@ def test_a_profile_has_the_fields_of_its_request(client, server):
     client.scheduler.StartProfile(output_dir="/tmp/there", num_steps=5, activities=["GPU"])
     wait_until(lambda: "profile 1: /tmp/there, 5 steps, ['GPU']" in server.output(), "the scheduler has not got them")
     client.scheduler.StopProfile()
+    assert client.scheduler.StartProfile(profile_by_stage=True, num_steps=3).success
+    wait_until(lambda: "3 steps, None, stages True, merged False" in server.output(), "the scheduler has not got the stages")
     with pytest.raises(grpc.RpcError) as refused:
         client.scheduler.StartProfile(profile_by_stage=True)
-    assert fields_at_fault(refused.value)[0] == ["profile_by_stage"]
+    assert fields_at_fault(refused.value)[0] == ["num_steps"]

@@ -37,7 +37,7 @@ def folder(tmp_path):
     (("--ssl-keyfile", "/no/key.pem", "--ssl-certfile", "/no/cert.pem"), "/no/"),
     (("--dtype", "int3"), "dtype"),
     (("--max-total-tokens", "1"), "a KV cache of 1 tokens is too small for any request, which takes 2 or more"),
-    (("--kv-cache-dtype", "int3"), "there are auto, float32, float16, bfloat16, bf16, q8_0"),
+    (("--kv-cache-dtype", "int3"), "--kv-cache-dtype: `int3` is no type of the KV cache; there are auto, float32, float16"),
     (("--cache-type-k", "q8_0"), "--kv-cache-dtype"),
     (("--max-queued-requests", "-5"), "max-queued-requests"),
     (("--mock-fault", "nonsense", "--engine", "mock"), "nonsense"),
@@ -48,6 +48,13 @@ def folder(tmp_path):
 ])
 def test_a_wrong_flag_is_told_in_one_line(flags, word):
     assert word in refused(*flags)
+
+
+def test_a_wrong_type_of_the_kv_cache_is_told_before_the_model_is_looked_for():
+    """It was told behind the loading of the model's text, and without the name of its flag."""
+    result = subprocess.run([str(BINARY), "serve", "--port", "0", "--kv-cache-dtype", "int3", "--model-path", "/no/such"],
+                            capture_output=True, text=True, timeout=120, cwd="/")
+    assert result.returncode == 2 and "--kv-cache-dtype: `int3`" in result.stderr and "/no/such" not in result.stderr
 
 
 def test_the_kv_cache_has_the_type_that_is_asked_for(start):

@@ -148,3 +148,16 @@ def test_what_cannot_be_a_constraint_is_a_400_that_names_it(demo, fields, param,
 def test_an_engine_without_grammars_refuses_them(mock):
     answer = mock.chat("Hi", response_format=FORMAT)
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "response_format"
+
+
+@pytest.mark.parametrize("depth,status", [(64, 200), (65, 400)])
+def test_objects_may_be_as_deep_as_the_bound_says(demo, depth, status):
+    """Objects 33 deep were refused with the JSON reader's words: each is two levels of JSON."""
+    schema = {"type": "null"}
+    for _ in range(depth):
+        schema = {"type": "object", "properties": {"a": schema}, "required": ["a"], "additionalProperties": False}
+    answer = demo.chat("Where is it?", max_tokens=1, response_format={
+        "type": "json_schema", "json_schema": {"name": "x", "schema": schema}})
+    assert answer.status_code == status, answer.text
+    if status == 400:
+        assert "nested more than 64 deep" in answer.json()["error"]["message"]

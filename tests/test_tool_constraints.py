@@ -194,6 +194,12 @@ def test_a_strict_tool_of_a_family_with_tags_is_enforced_or_refused(start):
         answer = server.chat("x", tools=[strict(**row)])
         assert answer.status_code == 400 and answer.json()["error"]["param"] == "tools[0].function.strict", row
         assert "#/properties/row" in answer.json()["error"]["message"]
+    answer = server.chat("x", tools=[strict(enum=["a", "</parameter>"])])  # was read as an empty text
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "tools[0].function.strict", answer.text
+    odd = {"type": "function", "function": {"name": "a>b"}}  # the call was read as text
+    for fields in ({"tool_choice": "required"}, {"parallel_tool_calls": False}):
+        answer = server.chat("x", tools=[odd], **fields)
+        assert answer.status_code == 400 and answer.json()["error"]["param"] == "tools", answer.text
     answer = server.chat("x", tools=[strict(type="integer", minimum=3, maximum=9)], tool_choice="required", parallel_tool_calls=False,
                          max_tokens=200).json()["choices"][0]
     assert answer["finish_reason"] == "length" or 3 <= json.loads(answer["message"]["tool_calls"][0]["function"]["arguments"])["row"] <= 9

@@ -207,6 +207,16 @@ def test_texts_go_through_the_parsers_by_themselves(hermes):
     assert post(hermes, "/parse/reasoning", {"text": "a", "reasoning_parser": "nobody"})[0] == 400
 
 
+def test_texts_are_parsed_as_the_served_model_is(hermes):
+    """`auto`, the servers' default, was a name of no parser."""
+    status, answer = post(hermes, "/parse_function_call", {"text": CALLS, "tool_call_parser": "auto", "tools": [WEATHER, TIME]})
+    assert status == 200 and [c["name"] for c in answer["calls"]] == ["get_weather", "get_time"]
+    for path, field in (("/parse_function_call", "tool_call_parser"), ("/parse/reasoning", "reasoning_parser")):
+        status, answer = post(hermes, path, {"text": "a", field: "response_template"})
+        assert status == 400 and answer["error"]["param"] == field and "the model has no" in answer["error"]["message"]
+    assert post(hermes, "/parse_function_call", {"text": "a", "tool_call_parser": "auto", "model": 7})[0] == 400
+
+
 @pytest.mark.parametrize("path", ["/parse_function_call", "/parse/function_call"])
 def test_texts_are_not_parsed_with_tools_that_are_none(hermes, path):
     # Nameless tools were dropped, so that their calls were text; of two of one name the first was.
@@ -237,6 +247,11 @@ def test_a_format_that_the_checkpoint_declares_is_read(start, tmp_path):
     content, reasoning, calls, finishes = gather(ask(client, text, stream=True))
     assert (content, reasoning, finishes) == ("Well: ", "Hm.", ["tool_calls"])
     assert [c[1:] for c in calls] == [["get_weather", '{"city": "a;b"}']]
+    for name in ("auto", "response_template"):
+        _, answer = post(server, "/parse_function_call", {"text": 'Well: @get_weather{"city": "a;b"};', "tool_call_parser": name})
+        assert [c["name"] for c in answer["calls"]] == ["get_weather"], answer
+        _, answer = post(server, "/separate_reasoning", {"text": "<<Hm.>>Well", "reasoning_parser": name})
+        assert answer == {"reasoning_text": "Hm.", "text": "Well"}
 
 
 def test_an_unknown_parser_ends_the_start_with_a_list():

@@ -2,6 +2,7 @@
 import json
 import threading
 
+import grpc
 import pytest
 import requests
 from conftest import ROOT, wait_until
@@ -133,6 +134,48 @@ def test_a_worker_is_told_which_trace_a_request_is_part_of(front, ids, make):
             assert dict(asked.trace_headers) == {"traceparent": trace}
     assert gateway.chat().status_code == 200
     assert "traceparent" not in gateway.worker.metadata["Generate"]
+
+
+def test_a_stream_that_fails_before_its_first_token_is_asked_of_another_worker(ids):
+    """Its head had been sent, so the client got an error though another worker was there."""
+    class Failing(VllmStandIn):
+        def Generate(self, request, context):
+            self.asked.append(request)
+            context.abort(grpc.StatusCode.INTERNAL, "no memory")
+
+    workers = [Failing(ids, TOKENIZER), VllmStandIn([*ids, 2], TOKENIZER)]
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--policy", "round_robin", "--worker-urls",
+                      *(f"grpc://127.0.0.1:{worker.port}" for worker in workers))
+    try:
+        gateway.wait_ready("/readiness")
+        wait_until(lambda: all(worker["is_healthy"] for worker in requests.get(gateway.url + "/workers", timeout=60).json()["workers"]),
+                   gateway.output)
+        for path, body in (("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 32}),
+                           ("/generate", {"text": "Hi", "sampling_params": {"max_new_tokens": 32}})):
+            before = len(workers[0].asked)
+            for _ in range(4):
+                reply = requests.post(gateway.url + path, json={**body, "stream": True}, timeout=60)
+                assert reply.status_code == 200, reply.text
+                assert not any("error" in chunk for chunk in streamed(reply)), reply.text
+            assert len(workers[0].asked) > before
+    finally:
+        assert gateway.end() == 0
+        for worker in workers:
+            worker.stop()
+
+
+def test_a_stream_that_fails_after_its_first_token_counts_against_its_worker(front, ids):
+    """It counted as a success of the worker."""
+    class Failing(VllmStandIn):
+        def Generate(self, request, context):
+            for number, reply in enumerate(super().Generate(request, context)):
+                if number == 1:
+                    context.abort(grpc.StatusCode.INTERNAL, "no memory")
+                yield reply
+
+    gateway = front(Failing([*ids, 2], TOKENIZER), flags=("--cb-failure-threshold", "1"))
+    assert any("error" in chunk for chunk in streamed(gateway.chat(stream=True)))
+    wait_until(lambda: gateway.gateway.metric("portico_gateway_worker_breaker_opened_total") == 1, gateway.gateway.output)
 
 
 def test_a_worker_that_counts_wrongly_ends_the_request_and_not_the_gateway(front, ids):

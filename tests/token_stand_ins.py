@@ -174,6 +174,56 @@ class NativeStandIn(StandIn):
             yield reply
 
 
+class SchedulerStandIn(StandIn):
+    """SGLang's servicer, half of a pair if `mode` says so. `act(worker, request, context)`, if any, answers in place of the ids: it
+    gives the messages, or ends the call by its context."""
+
+    service = "sglang.grpc.scheduler.SglangScheduler"
+    package = "sglang.grpc.scheduler."
+
+    def __init__(self, *arguments, mode="null", act=None, **keywords):
+        self.mode, self.act = mode, act
+        super().__init__(*arguments, **keywords)
+
+    def HealthCheck(self, _request, _context):
+        return message(self.package + "HealthCheckResponse", healthy=self.healthy)
+
+    def GetModelInfo(self, _request, _context):
+        return message(self.package + "GetModelInfoResponse", model_path="org/model", is_generation=True,
+                       max_context_length=CONTEXT, vocab_size=VOCABULARY, served_model_name="paired-model",
+                       tokenizer_path=self.tokenizer, eos_token_ids=[2], architectures=["X"])
+
+    def GetServerInfo(self, _request, _context):
+        reply = message(self.package + "GetServerInfoResponse", max_total_num_tokens=50000)
+        reply.server_args.fields["disaggregation_mode"].string_value = self.mode
+        reply.server_args.fields["dp_size"].number_value = 1
+        return reply
+
+    def chunk(self, ids):
+        reply = message(self.package + "GenerateResponse")
+        reply.chunk.token_ids.extend(ids)
+        return reply
+
+    def end(self, ids, reason):
+        reply = message(self.package + "GenerateResponse")
+        reply.complete.output_ids.extend(ids)
+        reply.complete.finish_reason = reason
+        reply.complete.completion_tokens = len(ids)
+        return reply
+
+    def whole(self):
+        for piece in self.pieces():
+            yield self.chunk(piece)
+        yield self.end(self.answer, self.finish)
+
+    def Generate(self, request, context):
+        self.asked.append(request)
+        yield from (self.whole() if self.act is None else self.act(self, request, context) or ())
+
+    def rooms(self):
+        return [request.disaggregated_params.bootstrap_room for request in self.asked]
+
+
 class KvVllmStandIn(VllmStandIn):
     """One that tells of its cache: batches are given to tell()."""
 

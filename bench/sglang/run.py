@@ -1,9 +1,11 @@
-"""Portico and SGLang's own Python front end before the same scheduler and model, one after the other.
+"""Portico and SGLang's own two front ends, Python and Rust, before the same scheduler and model, one after the other.
 
     python3 bench/sglang/run.py --python ~/sglang/bin/python [--requests 200] [--concurrency 8] [--tokens 64]
 
-Both get the same streamed chats. The processes' CPU time is read from /proc, the scheduler's apart from the front end's
-(SGLang's: the server, which also is TokenizerManager, and the detokenizer). What a client sees is measured here: the
+All get the same streamed chats. The processes' CPU time is read from /proc, the scheduler's apart from the front end's
+(SGLang's: the server, which also is TokenizerManager, and the detokenizer). SGLang's Rust server (SGLANG_RUST_SERVER=1)
+runs inside the scheduler's process, so that only both together can be compared with it; where the installed package has
+none, or it does not start, it is reported as skipped. What a client sees is measured here: the
 time to the first token and tokens a second. With SGLang on a CPU the scheduler is the slow part, so that tokens a second
 say little; CPU a token says what a front end costs beside a fast one.
 """
@@ -127,6 +129,17 @@ def wait_ready(server, patience):
     raise SystemExit(f"{server.name} does not start")
 
 
+def rust_server(python):
+    """Why the package of this Python has no Rust server; None: it has one."""
+    look = ("import importlib.util, pathlib; s = importlib.util.find_spec('sglang'); "
+            "print(*(f for p in (s.submodule_search_locations if s else ()) "
+            "for f in pathlib.Path(p, 'srt/rust_extensions').glob('_server*.so')))")
+    found = subprocess.run([python, "-c", look], capture_output=True, text=True)
+    if found.returncode:
+        return found.stderr.strip().splitlines()[-1]
+    return None if found.stdout.strip() else "the installed SGLang has no rust_extensions/_server"
+
+
 def measure(server, args):
     wait_ready(server, args.patience)
     asyncio.run(load(server.port, args.concurrency, args.concurrency, 8))
@@ -136,10 +149,14 @@ def measure(server, args):
     took = time.perf_counter() - began
     after_front, after_back = server.times()
     tokens = args.requests * args.tokens
-    result = {
-        "front end, CPU us a token": (after_front - front) / tokens * 1e6,
-        "front end, CPU ms a request": (after_front - front) / args.requests * 1e3,
-        "scheduler, CPU us a token": (after_back - back) / tokens * 1e6,
+    front, back = after_front - front, after_back - back
+    result = {} if server.name == "sglang, Rust" else {
+        "front end, CPU us a token": front / tokens * 1e6,
+        "front end, CPU ms a request": front / args.requests * 1e3,
+        "scheduler, CPU us a token": back / tokens * 1e6,
+    }
+    result |= {
+        "together, CPU us a token": (front + back) / tokens * 1e6,
         "first token, median ms": statistics.median(a[0] for a in answers) * 1e3,
         "tokens a second": tokens / took,
         "events a request": statistics.mean(a[1] for a in answers),
@@ -172,26 +189,36 @@ def main():
             for name in ("__init__", "flash_attn", "mamba", "utils"):
                 (stub / f"{name}.py").write_text(KERNEL_STUB)
             environment |= {"PYTHONPATH": str(stub.parent), "SGLANG_USE_CPU_ENGINE": "1", "OMP_NUM_THREADS": "1"}
+        own = lambda port: [args.python, "-m", "sglang.launch_server", "--model-path", args.model,
+                            "--served-model-name", "demo", "--port", port, *flags]
         commands = [
-            ("portico", lambda port: [args.portico, "serve", "--engine", "sglang", "--sglang-python", args.python,
+            ("portico", {}, lambda port: [args.portico, "serve", "--engine", "sglang", "--sglang-python", args.python,
                                       "--model-path", args.model, "--served-model-name", "demo", "--port", port, "--", *flags]),
-            ("sglang", lambda port: [args.python, "-m", "sglang.launch_server", "--model-path", args.model,
-                                     "--served-model-name", "demo", "--port", port, *flags]),
+            ("sglang, Python", {}, own),
+            ("sglang, Rust", {"SGLANG_RUST_SERVER": "1"}, own),
         ]
         results = {}
-        for name, command in commands:
+        for name, variables, command in commands:
+            if name == "sglang, Rust" and (why := rust_server(args.python)):
+                print(f"\n{name}: skipped: {why}")
+                continue
             with open(pathlib.Path(folder, name + ".log"), "w+") as log:
-                server = Server(name, command, environment, log)
+                server = Server(name, command, environment | variables, log)
                 try:
                     results[name] = measure(server, args)
-                except SystemExit:
+                except SystemExit as failed:
                     log.seek(0)
                     sys.stderr.write(log.read()[-3000:])
-                    raise
+                    if name != "sglang, Rust":
+                        raise
+                    print(f"\n{name}: skipped: {failed}")
                 finally:
                     server.stop()
-    ratio = results["sglang"]["front end, CPU us a token"] / results["portico"]["front end, CPU us a token"]
-    print(f"\nSGLang's front end takes {ratio:.1f} times the CPU of Portico for a token")
+    ratio = results["sglang, Python"]["front end, CPU us a token"] / results["portico"]["front end, CPU us a token"]
+    print(f"\nSGLang's Python front end takes {ratio:.1f} times the CPU of Portico for a token")
+    for name in list(results)[1:]:
+        ratio = results[name]["together, CPU us a token"] / results["portico"]["together, CPU us a token"]
+        print(f"With the scheduler, {name} takes {ratio:.2f} times the CPU of Portico for a token")
 
 
 if __name__ == "__main__":

@@ -10,11 +10,14 @@ What goes to the client or to Portico's stages becomes their parts: a mapping's 
 Only the standard library is needed.
 """
 import array
+import base64
+import io
 import json
 import queue
 import struct
 import threading
 import types
+import wave
 
 PAYLOAD = "sglang_omni.payload"
 CHUNK = "sglang_omni.chunk"
@@ -119,6 +122,18 @@ def _samples(data):
     return array.array("h", (int(max(-1.0, min(1.0, one)) * 32767) for one in sound))
 
 
+def _reference(reference):
+    """As a client could have sent it."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(reference.audio.sample_rate)
+        sound.writeframes(reference.audio.samples)
+    data = base64.b64encode(file.getvalue()).decode()
+    return {"data": data, "media_type": "audio/wav", **({"text": reference.text} if reference.text else {})}
+
+
 class _Answer:
     """What of an answer has been sent: a result that repeats it is cut."""
 
@@ -150,10 +165,17 @@ class _Answer:
 
 
 class SchedulerStage:
-    """A scheduler with what Portico wants of a stage. `stage` is the module portico.stage; `last`: no scheduler is behind."""
+    """A scheduler with what Portico wants of a stage. `stage` is the module portico.stage; `last`: no scheduler is behind;
+    `edges`: the functions of the edges around it (stage_process/edges.py), which get and give payloads."""
 
-    def __init__(self, scheduler, stage, last):
-        self.scheduler, self.stage, self.last = scheduler, stage, last
+    has_edges = True
+
+    def __init__(self, scheduler, stage, last, edges):
+        self.scheduler, self.stage, self.last, self.edges = scheduler, stage, last, edges
+        if last and edges.project:
+            raise ValueError("project_payload of a scheduler is for payloads, which only schedulers behind it get")
+        if hasattr(scheduler, "speech_fields"):
+            self.speech_fields = scheduler.speech_fields
         self.waiting = {}
         warm_up = getattr(scheduler, "warm_up_serving_thread", None)
         if warm_up is not None:
@@ -191,7 +213,9 @@ class SchedulerStage:
             metadata["task"] = "tts"
             metadata["tts_params"] = {"voice": request.voice or "default", "response_format": request.format,
                                       "speed": request.speed, "language": request.language or None,
-                                      "instructions": request.instructions or None}
+                                      "instructions": request.instructions or None, **request.speech_fields}
+            if request.references:
+                inputs = {"text": inputs, "references": [_reference(one) for one in request.references]}
         elif request.task == "transcription":
             metadata["task"] = "asr"
         return _payload(request.id, inputs, params, metadata, {"raw_inputs": inputs})
@@ -200,18 +224,16 @@ class SchedulerStage:
         """Gives the scheduler what comes, on a thread of its own."""
         put = self.scheduler.inbox.put
         try:
+            if self.edges.merge:
+                return self._feed_merged(parts, request)
             before, begun, chunks = [], False, 0
             for part in parts:
                 kind = part.name if isinstance(part, self.stage.Tensor) else ""
                 if kind == PAYLOAD:
-                    packed = load(part.data)
-                    put(_incoming(request.id, "new_request", _payload(request.id, packed["inputs"], packed["params"], packed["metadata"],
-                                                                      packed["data"])))
+                    put(_incoming(request.id, "new_request", self._payload_of(part, request)))
                     begun = True
                 elif kind == CHUNK:
-                    packed = load(part.data)
-                    chunk = types.SimpleNamespace(chunk_id=chunks, data=packed["data"], from_stage=part.source, metadata=packed["metadata"])
-                    put(_incoming(request.id, "stream_chunk", chunk))
+                    put(_incoming(request.id, "stream_chunk", self._chunk_of(part, chunks)))
                     chunks += 1
                 elif not begun:
                     before.append(part)
@@ -223,6 +245,35 @@ class SchedulerStage:
             pass  # the other thread sees it too
         except Exception as error:
             answers.put(error)
+
+    def _payload_of(self, part, request):
+        packed = load(part.data)
+        return _payload(request.id, packed["inputs"], packed["params"], packed["metadata"], packed["data"])
+
+    def _chunk_of(self, part, number):
+        packed = load(part.data)
+        return types.SimpleNamespace(chunk_id=number, data=packed["data"], from_stage=part.source, metadata=packed["metadata"])
+
+    def _feed_merged(self, parts, request):
+        """Gives it what merge_fn makes of the payloads by their sources; of a source that is no scheduler, of its parts."""
+        payloads, plain, chunks = {}, {}, []
+        for part in parts:
+            kind = part.name if isinstance(part, self.stage.Tensor) else ""
+            if kind == PAYLOAD:
+                payloads[part.source] = self._payload_of(part, request)
+            elif kind == CHUNK:
+                chunks.append(self._chunk_of(part, len(chunks)))
+            else:
+                plain.setdefault(part.source, []).append(part)
+        for source, heard in plain.items():
+            if source not in payloads:
+                payloads[source] = self._new(request, heard)
+        put = self.scheduler.inbox.put
+        put(_incoming(request.id, "new_request", self.edges.merge(payloads)))
+        for chunk in chunks:
+            put(_incoming(request.id, "stream_chunk", chunk))
+        if chunks:
+            put(_incoming(request.id, "stream_done", None))
 
     def run(self, parts, request):
         answers = self.waiting[request.id] = queue.Queue()
@@ -253,16 +304,36 @@ class SchedulerStage:
     def _sent(self, message, answer, is_result):
         if is_result:
             payload = message.data
-            request = payload.request
             # The client gets its part from here where this is the last scheduler.
             if not self.last:
-                yield self._tensor({"inputs": request.inputs, "params": request.params, "metadata": request.metadata,
-                                    "data": payload.data}, PAYLOAD)
+                yield from self._sent_on(payload)
             yield from answer.parts(payload.data, True)
+            if self.edges.route:
+                yield self.edges.choice(payload.request_id, payload)
         elif getattr(message, "target", None):
             yield self._tensor({"data": message.data, "metadata": getattr(message, "metadata", None)}, CHUNK)
         else:
             yield from answer.parts(message.data, False)
+
+    def _sent_on(self, payload):
+        """The payload for the schedulers behind, for each as it is projected for that."""
+        def packed(one):
+            request = one.request
+            return self._tensor({"inputs": request.inputs, "params": request.params, "metadata": request.metadata, "data": one.data}, PAYLOAD)
+
+        if not self.edges.project:
+            yield packed(payload)
+            return
+        for target in self.edges.targets:
+            project = self.edges.project.get(target)
+            if project is None:
+                yield self.edges.to(target, packed(payload))
+                continue
+            # A function may change what it gets.
+            request, data = payload.request, payload.data
+            own = _payload(payload.request_id, request.inputs, dict(request.params), dict(request.metadata),
+                           dict(data) if isinstance(data, dict) else data)
+            yield self.edges.to(target, packed(project(own)))
 
     def _tensor(self, value, name):
         data = dump(value)

@@ -193,12 +193,15 @@ def facts_of(server_args, port_args, infos, version: str) -> dict:
         "kv_events": kv_event_addresses(arg("kv_events_config"), int(arg("dp_size", 1) or 1)),
         "skip_tokenizer_init": bool(arg("skip_tokenizer_init", False)),
         "disable_radix_cache": bool(arg("disable_radix_cache", False)),
+        "page_size": int(arg("page_size", 1) or 1),
         "enable_lora": bool(arg("enable_lora", False)),
+        "max_loaded_loras": int(arg("max_loaded_loras") or 0),
         "lora_paths": [
-            {"lora_id": r.lora_id, "lora_name": r.lora_name, "lora_path": r.lora_path}
+            {"lora_id": r.lora_id, "lora_name": r.lora_name, "lora_path": r.lora_path, "pinned": bool(getattr(r, "pinned", False))}
             for r in (getattr(args, "lora_paths", None) or []) if hasattr(r, "lora_id")
         ],
         "device": arg("device", ""),
+        "profile_v2": os.environ.get("SGLANG_PROFILE_V2", "").lower() in ("1", "true", "yes", "y"),
         "records_experts": arg("expert_distribution_recorder_mode") is not None,
         "return_hidden_states_mode": arg("return_hidden_states_mode"),
         "enable_return_hidden_states": bool(arg("enable_return_hidden_states", False)),
@@ -327,6 +330,7 @@ def main() -> int:
         except ImportError as error:
             raise RuntimeError(f"{sys.executable} has no SGLang that can be imported ({error}); --sglang-python names "
                                "the Python that has it") from None
+        import sglang_attach
         import sglang_manifest
 
         wire = True
@@ -345,6 +349,9 @@ def main() -> int:
             args.server_flags, args.ipc_dir, report, args.media_helpers)
         facts = facts_of(server_args, port_args, list(result.scheduler_infos), sglang.__version__)
         facts["media"] = media
+        facts["started"] = sglang_attach.started(os.getpid())
+        if args.facts:
+            facts["proof_socket"] = sglang_attach.Proofs(args.ipc_dir, prove).address
     except BaseException as error:  # argparse's exits too: Portico must hear of them
         report("failed", message=reason(error), wire=wire)
         stop(1)

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <csignal>
 #include <ctime>
+#include <iterator>
 #include <optional>
 
 #include "app/command_tools.h"
 #include "app/gateway_service.h"
+#include "app/route_options_table.h"
 #include "app/worker_file.h"
 #include "base/events/recorder.h"
 #include "base/log.h"
@@ -24,10 +26,39 @@ Duration FromSeconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
+// Whether Reload() brings the gateway in line with the option.
+bool IsReloaded(const RouteOption& option) {
+  constexpr std::string_view kNames[] = {"worker-urls",
+                                         "prefill",
+                                         "decode",
+                                         "aliases",
+                                         "prefill-policy",
+                                         "decode-policy",
+                                         "mini-lb",
+                                         "max-concurrent-requests",
+                                         "queue-size",
+                                         "rate-limit-tokens-per-second",
+                                         "worker-max-requests"};
+  return option.group == "Policy" ||
+         std::find(std::begin(kNames), std::end(kNames), option.name) != std::end(kNames);
+}
+
+// Names what has another value than at the start, and keeps that one until a restart.
+void WarnOfRestart(const RouteOptions& start, const RouteOptions& now, std::string_view prefix) {
+  std::string changed;
+  for (const RouteOption& option : RouteOptionTable()) {
+    if (IsReloaded(option) || RouteOptionText(option, start) == RouteOptionText(option, now)) {
+      continue;
+    }
+    changed += fmt::format("{}--{}{}", changed.empty() ? "" : ", ", prefix, option.name);
+  }
+  if (!changed.empty()) LogWarning("reload: takes effect after a restart only: {}", changed);
+}
+
 // Reads flags and file again and brings the workers in line with them. What is wrong leaves all as
 // it was.
-void Reload(const std::vector<std::string>& words, std::string_view prefix,
-            GatewayService& service) {
+void Reload(const RouteOptions& start, const std::vector<std::string>& words,
+            std::string_view prefix, GatewayService& service) {
   const auto parsed = ParseRouteOptions(words, prefix);
   if (!parsed.ok()) {
     return LogError("reload: {}; everything stays as it was", MessageOf(parsed.status()));
@@ -43,6 +74,7 @@ void Reload(const std::vector<std::string>& words, std::string_view prefix,
   LogInfo("reload: {} workers added, {} removed{}{}{}", added, removed,
           limits ? ", limits changed" : "", aliases ? ", aliases changed" : "",
           policy ? ", policy " + options->gateway.policy.regular : "");
+  WarnOfRestart(start, parsed->options, prefix);
 }
 
 // True once a worker is healthy; says so.
@@ -95,7 +127,7 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
     if (file.has_value()) file->Tick((*service)->gateway());
     const int signal = sigtimedwait(&signals, nullptr, &kLook);
     if (signal == SIGINT || signal == SIGTERM || (signal == SIGHUP && words == nullptr)) break;
-    if (signal == SIGHUP) Reload(*words, prefix, **service);
+    if (signal == SIGHUP) Reload(options, *words, prefix, **service);
     if (tick) PORTICO_RETURN_IF_ERROR(tick());
     if (!ready) ready = SayReady(options, **service);
     if (!ready) SayProgress(**service, started, &progress);

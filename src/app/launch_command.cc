@@ -187,6 +187,7 @@ WorkerCommand CommandOf(const LaunchOptions& options, int rank, int port) {
   } else {
     words = {ThisProgram(), "serve",     "--engine", options.engine,
              "--host",      "127.0.0.1", "--port",   port_text};
+    command.usage_error = kUsageError;
   }
   const bool has_model = options.engine == "vllm" || !options.worker_command.empty();
   if (!options.model.empty() && !has_model) {
@@ -238,7 +239,8 @@ int LaunchCommand(int argc, char** argv) {
       RunGateway(route, &options->router, kPrefix, signals, [&workers] { return workers.Tick(); });
   LogInfo("stopping the workers");
   workers.Stop(kPatience);
-  return ran.ok() ? 0 : Fail(MessageOf(ran), 1);
+  if (ran.ok()) return 0;
+  return Fail(MessageOf(ran), ran.code() == StatusCode::kInvalidArgument ? kUsageError : 1);
 }
 
 }  // namespace portico

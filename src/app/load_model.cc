@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/processors.h"
+#include "engine/llama/kv_type.h"
 #include "engine/llama/llama_engine.h"
 #include "engine/llama/model.h"
 #include "engine/llama/model_folder.h"
@@ -365,6 +366,12 @@ StatusOr<std::string> DemoModelPath() {
 }
 
 Status CheckBeforeLoading(const ModelOptions& options) {
+  if (options.engine == "llama") {
+    const Status known = llama::ParseKvType(options.kv_cache_dtype).status();
+    if (!known.ok()) {
+      return Error(known.code(), fmt::format("--kv-cache-dtype: {}", MessageOf(known)));
+    }
+  }
   if (options.chat_template.empty()) return OkStatus();
   StatusOr<std::string> given = GivenTemplate(options.chat_template);
   Status status = given.status();
@@ -436,7 +443,7 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& opt
   PORTICO_RETURN_IF_ERROR(TakePreferred(options.preferred_sampling_params, model.get()));
   model->stream_interval = options.stream_interval;
   model->allow_auto_truncate = options.allow_auto_truncate;
-  model->weights->SetVersion(options.weight_version);
+  model->weights->SetFirstVersion(options.weight_version);
   const bool mock = options.engine == "mock";
   const bool remote_model = options.engine == "grpc";
   const bool demo =

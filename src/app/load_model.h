@@ -33,7 +33,8 @@ struct SharedResources {
 };
 SharedResources ShareResources(const ServeOptions& options);
 
-// What can be wrong without a look at the model: its chat template. Quick.
+// What can be wrong without a look at the model: its chat template, the type of its KV
+// cache. Quick.
 Status CheckBeforeLoading(const ModelOptions& options);
 
 // Blocks; minutes for a first import. Every error is one sentence for the person who started the server.

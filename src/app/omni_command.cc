@@ -91,6 +91,9 @@ Status TakeMediaFlags(std::vector<std::string>* flags, pipeline::Overrides* over
       return Error(StatusCode::kInvalidArgument, fmt::format("{}: needs a value", word));
     }
     const std::string value = joined ? word.substr(flag.size() + 1) : (*flags)[++i];
+    if (value.empty() || (!joined && value.starts_with("--"))) {
+      return Error(StatusCode::kInvalidArgument, fmt::format("{}: needs a value", flag));
+    }
     if (flag == kDomain) {
       domains += (domains.empty() ? "" : ", ") + Json(value).Dump();
     } else {

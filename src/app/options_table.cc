@@ -435,7 +435,8 @@ constexpr Option kTable[] = {
      .name = "grammar-depth",
      .member = &ServeOptions::grammar_depth,
      .metavar = "N",
-     .help = "How deep objects and lists of a schema may be nested; beyond it 400.",
+     .help =
+         "How deep schemas may be nested in a schema (members, items, branches); beyond it 400.",
      .min = 1,
      .max = 256},
     {.group = "Limits",

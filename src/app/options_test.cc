@@ -156,6 +156,8 @@ TEST(Options, NameTheKeyAndLineOfAnErrorInTheFile) {
   EXPECT_EQ(error("model: a\nmodel-path: b\n"), "f.yaml:2: model-path: is set twice");
   EXPECT_THAT(error("- port\n"), HasSubstr("f.yaml:1: expected a mapping"));
   EXPECT_THAT(error("port: [1\n"), ContainsRegex("f.yaml:[0-9]+: "));
+  EXPECT_EQ(error("port: 1\n---\nport: 2\n"), "f.yaml:3: a second document begins here");
+  EXPECT_EQ(error("---\nport: 1\n...\n"), "OK");
   EXPECT_THAT(error("? [a]\n: b\n"), HasSubstr("a key must be the name of an option"));
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "app/options_table.h"
+#include "pipeline/yaml_value.h"
 
 namespace portico {
 namespace {
@@ -117,7 +118,7 @@ Status ApplyRoot(const YAML::Node& root, const std::string& file, OptionLayers* 
 
 Status ApplyOptionsYaml(const std::string& text, const std::string& file, OptionLayers* layers) {
   try {
-    const YAML::Node root = YAML::Load(text);
+    const YAML::Node root = pipeline::LoadOneDocument(text);
     if (root.IsNull()) return OkStatus();
     if (!root.IsMap()) {
       return BadAt(file, root.Mark(), "expected a mapping such as `port: 30000`");

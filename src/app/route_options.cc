@@ -4,11 +4,13 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "app/read_file.h"
 #include "app/route_options_models.h"
 #include "app/route_options_table.h"
+#include "pipeline/yaml_value.h"
 
 namespace portico {
 namespace {
@@ -22,7 +24,7 @@ struct Found {
 };
 
 // As argparse: the name itself, or the one name that begins so.
-StatusOr<Found> FindFlag(std::string_view name) {
+StatusOr<Found> FindFlag(std::string_view name, std::string_view prefix) {
   std::vector<Found> matches;
   const auto look = [&](const RouteOption* option, std::string_view full) {
     if (full == name) return true;
@@ -36,10 +38,10 @@ StatusOr<Found> FindFlag(std::string_view name) {
     if (look(nullptr, missing)) return Found{nullptr, missing};
   }
   if (matches.size() == 1) return matches.front();
-  if (matches.empty()) return Bad(fmt::format("there is no flag --{}", name));
+  if (matches.empty()) return Bad(fmt::format("there is no flag --{}{}", prefix, name));
   std::string names;
-  for (const Found& match : matches) names += fmt::format(" --{}", match.name);
-  return Bad(fmt::format("--{} could be any of{}", name, names));
+  for (const Found& match : matches) names += fmt::format(" --{}{}", prefix, match.name);
+  return Bad(fmt::format("--{}{} could be any of{}", prefix, name, names));
 }
 
 bool IsFlag(const std::string& word) { return word.size() > 2 && word.starts_with("--"); }
@@ -50,7 +52,7 @@ Status TakeFlag(const std::vector<std::string>& words, size_t* at, std::string_v
   std::string_view word = words[(*at)++];
   word.remove_prefix(2 + prefix.size());
   const size_t equals = word.find('=');
-  PORTICO_ASSIGN_OR_RETURN(const Found found, FindFlag(word.substr(0, equals)));
+  PORTICO_ASSIGN_OR_RETURN(const Found found, FindFlag(word.substr(0, equals), prefix));
   const std::string flag = fmt::format("--{}{}", prefix, found.name);
   if (found.option == nullptr) return Bad(flag + ": portico does not have this yet");
   const RouteOption& option = *found.option;
@@ -100,6 +102,37 @@ Status SetKvEvents(const YAML::Node& node, router::WorkerSpec* spec) {
   return OkStatus();
 }
 
+std::string DashedKey(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+Status ReadWorkerField(const std::string& key, const YAML::Node& value, router::WorkerSpec* spec) {
+  if (key == "url") return OkStatus();
+  if (key == "role") return SetRole(value.as<std::string>(), spec);
+  if (key == "bootstrap-port") return SetBootstrapPort(value.as<std::string>(), spec);
+  if (key == "kv-events") return SetKvEvents(value, spec);
+  if (key == "api-key") {
+    spec->api_key = value.as<std::string>();
+    if (!router::IsHeaderKey(spec->api_key)) return Bad("api-key has other than printable ASCII");
+  } else if (key == "models") {
+    spec->models = value.as<std::vector<std::string>>();
+  } else if (key == "max-requests") {
+    spec->max_requests = value.as<int64_t>();
+    if (spec->max_requests < 0 || spec->max_requests > router::kMaxWorkerRequests) {
+      return Bad(fmt::format("max-requests is not in 0..{}", router::kMaxWorkerRequests));
+    }
+  } else if (key == "labels") {
+    if (!value.IsMap()) return Bad("labels must be a mapping");
+    for (const auto& label : value) {
+      spec->labels.emplace_back(label.first.as<std::string>(), label.second.as<std::string>());
+    }
+  } else {
+    return Bad(fmt::format("there is no key `{}` of a worker", key));
+  }
+  return OkStatus();
+}
+
 StatusOr<router::WorkerSpec> ReadWorker(const YAML::Node& node) {
   if (node.IsScalar()) return router::ParseWorkerUrl(node.as<std::string>());
   if (!node.IsMap() || !node["url"] || !node["url"].IsScalar()) {
@@ -107,27 +140,14 @@ StatusOr<router::WorkerSpec> ReadWorker(const YAML::Node& node) {
   }
   PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec,
                            router::ParseWorkerUrl(node["url"].as<std::string>()));
+  std::set<std::string> seen;
   for (const auto& entry : node) {
-    const std::string key = entry.first.as<std::string>();
-    if (key == "api-key" || key == "api_key") {
-      spec.api_key = entry.second.as<std::string>();
-    } else if (key == "models") {
-      spec.models = entry.second.as<std::vector<std::string>>();
-    } else if (key == "role") {
-      PORTICO_RETURN_IF_ERROR(SetRole(entry.second.as<std::string>(), &spec));
-    } else if (key == "bootstrap-port" || key == "bootstrap_port") {
-      PORTICO_RETURN_IF_ERROR(SetBootstrapPort(entry.second.as<std::string>(), &spec));
-    } else if (key == "max-requests" || key == "max_requests") {
-      spec.max_requests = entry.second.as<int64_t>();
-      if (spec.max_requests < 0) return Bad("max-requests is negative");
-    } else if (key == "kv-events" || key == "kv_events") {
-      PORTICO_RETURN_IF_ERROR(SetKvEvents(entry.second, &spec));
-    } else if (key == "labels") {
-      for (const auto& label : entry.second) {
-        spec.labels.emplace_back(label.first.as<std::string>(), label.second.as<std::string>());
-      }
-    } else if (key != "url") {
-      return Bad(fmt::format("there is no key `{}` of a worker", key));
+    const std::string key = DashedKey(entry.first.as<std::string>());
+    if (!seen.insert(key).second) return Bad(fmt::format("`{}` of a worker is set twice", key));
+    try {
+      PORTICO_RETURN_IF_ERROR(ReadWorkerField(key, entry.second, &spec));
+    } catch (const YAML::Exception& error) {
+      return Bad(fmt::format("{} of a worker: {}", key, error.msg));
     }
   }
   return spec;
@@ -143,8 +163,7 @@ Status ApplyEntry(const std::string& key, const YAML::Node& value, RouteOptions*
     return OkStatus();
   }
   if (key == "models") return ReadModelTexts(value, options);
-  std::string name = key;
-  std::replace(name.begin(), name.end(), '_', '-');
+  const std::string name = DashedKey(key);
   if (name == "aliases" && value.IsMap()) {
     for (const auto& entry : value) {
       options->model_aliases.push_back(
@@ -169,14 +188,18 @@ Status ApplyEntry(const std::string& key, const YAML::Node& value, RouteOptions*
 
 Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOptions* options) {
   try {
-    const YAML::Node root = YAML::Load(text);
+    const YAML::Node root = pipeline::LoadOneDocument(text);
     if (!root.IsMap() && !root.IsNull()) return Bad(file + ": it is not a mapping");
+    std::set<std::string> seen;
     for (const auto& entry : root) {
       const std::string key = entry.first.as<std::string>();
-      const Status applied = ApplyEntry(key, entry.second, options);
-      if (!applied.ok()) {
-        return Bad(fmt::format("{}:{}: {}: {}", file, entry.first.Mark().line + 1, key,
-                               MessageOf(applied)));
+      const auto at = fmt::format("{}:{}: {}", file, entry.first.Mark().line + 1, key);
+      if (!seen.insert(DashedKey(key)).second) return Bad(at + ": the key is there twice");
+      try {
+        const Status applied = ApplyEntry(key, entry.second, options);
+        if (!applied.ok()) return Bad(fmt::format("{}: {}", at, MessageOf(applied)));
+      } catch (const YAML::Exception& error) {
+        return Bad(fmt::format("{}: {}", at, error.msg));
       }
     }
   } catch (const YAML::Exception& error) {
@@ -188,7 +211,7 @@ Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOpt
 StatusOr<std::vector<router::WorkerSpec>> ReadWorkerList(const std::string& text,
                                                          const std::string& file) {
   try {
-    const YAML::Node root = YAML::Load(text);
+    const YAML::Node root = pipeline::LoadOneDocument(text);
     if (!root.IsSequence() && !root.IsNull()) return Bad(file + ": it is not a list of workers");
     std::vector<router::WorkerSpec> workers;
     for (const YAML::Node& node : root) {

@@ -33,6 +33,7 @@ struct RouteOptions {
   int64_t shards = 0;
   int64_t max_connections = 65536;
   int64_t max_payload_size = 536870912;
+  int64_t max_buffered_body_bytes = 1048576;
   int64_t max_unsent_bytes = int64_t{4} << 20;
   std::string tls_cert_path;
   std::string tls_key_path;

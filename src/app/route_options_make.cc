@@ -57,9 +57,12 @@ Status AddPairs(const RouteOptions& options, std::vector<router::WorkerSpec>* sp
       return BadOption(fmt::format("worker {}: {} workers need --pd-disaggregation", spec.url,
                                    RoleName(spec.role)));
     }
-    if (!regular && spec.protocol != router::Protocol::kHttp) {
-      return BadOption(fmt::format("worker {}: {} workers must be http or https", spec.url,
-                                   RoleName(spec.role)));
+    if (regular) continue;
+    PORTICO_RETURN_IF_ERROR(router::CheckPairWorker(spec, options.dp_aware));
+    if (!router::MakePairs(specs->front(), spec)) {
+      return BadOption(fmt::format(
+          "workers {} and {}: prefill and decode workers are either all of HTTP or all of gRPC",
+          specs->front().url, spec.url));
     }
   }
   return OkStatus();
@@ -313,6 +316,12 @@ StatusOr<GatewayServiceOptions> ServiceOptionsOf(const RouteOptions& options) {
   gateway.queue_timeout = FromSeconds(options.queue_timeout_secs);
   gateway.worker_max_requests = options.worker_max_requests;
   gateway.hedge_after = std::chrono::milliseconds(options.hedge_after_ms);
+  // Smaller bodies are not counted in what bodies may take together (net::BodyBudget).
+  if (options.max_buffered_body_bytes != 0 &&
+      options.max_buffered_body_bytes < static_cast<int64_t>(net::BodyBudget::kSmallBody)) {
+    return BadOption("--max-buffered-body-bytes is 0 or at least 65536");
+  }
+  gateway.buffered_body_bytes = static_cast<size_t>(options.max_buffered_body_bytes);
   gateway.sse_keep_alive = FromSeconds(options.sse_keepalive_secs);
   gateway.strict_models = options.enable_igw;
   gateway.show_workers = options.show_workers;

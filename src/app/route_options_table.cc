@@ -44,6 +44,13 @@ constexpr RouteOption kDoors[] = {
      .help = "Maximum size of a request body; larger ones return 413.",
      .min = 1},
     {.group = "Listening",
+     .name = "max-buffered-body-bytes",
+     .member = &RouteOptions::max_buffered_body_bytes,
+     .metavar = "BYTES",
+     .help =
+         "A larger request body is forwarded to an HTTP worker while it arrives, at least 65536; "
+         "such a request is not retried once its rest flows. 0 buffers every body."},
+    {.group = "Listening",
      .name = "max-unsent-bytes",
      .member = &RouteOptions::max_unsent_bytes,
      .metavar = "BYTES",

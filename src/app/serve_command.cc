@@ -51,6 +51,9 @@ class Loader {
     if (thread_.joinable()) thread_.join();
   }
 
+  // The process ends while it works: nobody joins it.
+  void Leave() { thread_.detach(); }
+
   bool done() const { return done_.load(std::memory_order_acquire); }
   const Status& status() const { return status_; }
 
@@ -71,11 +74,20 @@ void SayReady(const ServeOptions& options, const HttpService& service, ModelRegi
           service.port());
 }
 
+// A file or folder of a model is not there. What an engine that runs elsewhere leaves behind may come yet.
+bool NamesNothing(const ServeOptions& options, const Status& status) {
+  return status.code() == StatusCode::kNotFound &&
+         std::all_of(options.models.begin(), options.models.end(), [](const ModelOptions& model) {
+           return model.engine == "llama" || model.engine == "mock";
+         });
+}
+
 // `refused`: why the model cannot be served here, where the options have an answer to that.
 int Serve(const ServeOptions& options, const sigset_t& signals, std::string* refused) {
   for (const ModelOptions& model : options.models) {
     if (const Status status = CheckBeforeLoading(model); !status.ok()) {
-      return Fail(MessageOf(status));
+      Fail(MessageOf(status));
+      return kUsageError;
     }
   }
   // The process is forked here, before there are threads.
@@ -98,7 +110,10 @@ int Serve(const ServeOptions& options, const sigset_t& signals, std::string* ref
         *refused = MessageOf(loader.status());
         return 0;
       }
-      if (!loader.status().ok()) return Fail(MessageOf(loader.status()));
+      if (!loader.status().ok()) {
+        const int failed = Fail(MessageOf(loader.status()));
+        return NamesNothing(options, loader.status()) ? kUsageError : failed;
+      }
       ready = true;
       SayReady(options, **service, models);
     } else if (signal < 0 && errno == EAGAIN) {
@@ -108,6 +123,7 @@ int Serve(const ServeOptions& options, const sigset_t& signals, std::string* ref
   if (!loader.done()) {
     // Nothing runs yet, and an import leaves only a temporary file that the next one clears away.
     std::fputs("\nportico serve: stopped while loading\n", stderr);
+    loader.Leave();
     _exit(0);
   }
   LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",

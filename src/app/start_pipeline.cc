@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "api/openai/audio/reference_load.h"
 #include "app/program_path.h"
 #include "app/read_file.h"
 #include "pipeline/remote/greeting.h"
@@ -94,6 +95,10 @@ StatusOr<std::unique_ptr<pipeline::Pipeline>> StartPipeline(const ServeOptions& 
   registry->AddCallbackGauge("portico_media_fetches",
                              "Media that are fetched by their addresses, at most 64.",
                              [] { return static_cast<double>(MediaFetch::Running()); });
+  registry->AddCallbackGauge(
+      "portico_reference_bytes",
+      "Bytes of samples of voices to imitate, at most 512 MiB, uploaded ones included.",
+      [] { return static_cast<double>(api::openai::ReferenceLoad::SampleBytes()); });
   pipeline::StagePrograms programs = ProgramsOfStages();
   if (const char* token = std::getenv(pipeline::kTokenVariable)) programs.token = token;
   return pipeline::Pipeline::Start(std::move(config), StageKinds(std::move(context)), file,

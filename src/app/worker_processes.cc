@@ -106,9 +106,15 @@ Status WorkerProcesses::Start(Worker& worker) {
 
 Status WorkerProcesses::NoteDeath(Worker& worker, int status) {
   const TimePoint now = Clock::now();
+  worker.pid = -1;  // another process may get it
+  const bool first = !std::exchange(worker.ended_before, true);
+  if (first && WIFEXITED(status) && WEXITSTATUS(status) == worker.command.usage_error) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("{} refuses its command line ({}); its message is above",
+                             worker.command.name, HowItEnded(status)));
+  }
   if (now - worker.started >= kSteady) worker.deaths = 0;
   ++worker.deaths;
-  worker.pid = -1;
   if (worker.deaths >= kMaxDeaths) {
     return Error(StatusCode::kInternal,
                  fmt::format("{} has ended {} times ({}): giving up", worker.command.name,

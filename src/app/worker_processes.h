@@ -17,6 +17,8 @@ struct WorkerCommand {
   std::vector<std::string> words;                                // the program and its arguments
   std::vector<std::pair<std::string, std::string>> environment;  // beyond the launcher's
   std::string name;                                              // for the log: "worker 0"
+  // It ends with this status, after a message, where its command line is wrong; -1: not known.
+  int usage_error = -1;
 };
 
 // On one thread, the one that has made it, which must live as long as the workers.
@@ -27,8 +29,9 @@ class WorkerProcesses {
   WorkerProcesses(const WorkerProcesses&) = delete;
   WorkerProcesses& operator=(const WorkerProcesses&) = delete;
 
-  // Starts what does not run and is due: all of them at first. Fails if a program cannot be run, or
-  // if a worker has died kMaxDeaths times in a row without having lived for kSteady.
+  // Starts what does not run and is due: all of them at first. Fails if a program cannot be run, if
+  // a worker has died kMaxDeaths times in a row without having lived for kSteady, or, with
+  // INVALID_ARGUMENT, if its first end says that its command line is wrong.
   Status Tick();
   // SIGTERM to all, SIGKILL after `patience`.
   void Stop(Duration patience);
@@ -41,6 +44,7 @@ class WorkerProcesses {
     WorkerCommand command;
     pid_t pid = -1;  // -1: does not run
     int deaths = 0;  // in a row
+    bool ended_before = false;
     TimePoint started{};
     TimePoint due{};
   };

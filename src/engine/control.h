@@ -39,7 +39,9 @@ struct PauseControl {
 };
 
 // Ends the pause; OK without one.
-struct ContinueControl {};
+struct ContinueControl {
+  bool torch_empty_cache = true;  // of engines that run PyTorch: gives unused memory back before
+};
 
 // Goes on with the weights at `path` (what --model-path takes): those of a model with the same architecture, sizes,
 // vocabulary and end tokens. Cached prefixes are dropped; running streams keep the tokens they have, which are computed
@@ -68,6 +70,9 @@ struct StartProfileControl {
   std::vector<std::string> activities;  // "CPU", "GPU", …; empty: the engine's own choice
   std::optional<bool> with_stack;
   std::optional<bool> record_shapes;
+  bool by_stage = false;  // prefills and decodes each for num_steps, which it needs
+  bool merge = false;     // the traces of all ranks into one
+  std::string prefix;     // of the files' names; letters, digits, dots, dashes and underscores
 };
 struct StopProfileControl {};
 

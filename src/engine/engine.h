@@ -67,7 +67,8 @@ struct EngineCapabilities {
   bool stop_regex = false;
   int32_t data_parallel_ranks = 1;
 
-  bool pooling = false;  // SubmitPooling
+  bool pooling = false;       // SubmitPooling
+  bool pooling_lora = false;  // PoolingRequest::lora_path
   bool pause = false;
   bool weight_updates = false;
   bool profiles = false;
@@ -161,6 +162,8 @@ class Engine {
   virtual EngineLoad load() const = 0;
   // One for each data-parallel rank or worker behind this engine; load() is their sum.
   virtual std::vector<EngineLoad> rank_loads() const { return {load()}; }
+  // How often it has been started again, with the weights of its start.
+  virtual uint64_t life() const { return 0; }
   // The adapters that requests can name now.
   virtual std::vector<LoraAdapter> adapters() const { return {}; }
 

@@ -29,6 +29,7 @@ struct EmbeddingRequest {
   std::optional<bool> normalize;      // absent: as the model is meant
   bool activation = true;             // of classes: probabilities, else the logits
   bool base64 = false;                // vectors as base64 of little-endian floats
+  OneOrEach<std::string> lora_path;   // adapters by name; empty: none
   OneOrEach<std::string> rid;
   std::string model;  // empty: the default model
 };

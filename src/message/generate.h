@@ -35,6 +35,8 @@ struct GenerateRequest {
   std::shared_ptr<const SamplingParams> sampling;      // not null; shared between choices
   int32_t max_new_tokens = 128;
   int32_t choice = 0;  // index among the n answers to one prompt
+  // The stream of choice 0, where a prompt has several answers. They are submitted one after the other, choice 0 first.
+  StreamId first_choice = 0;
 
   bool return_logprobs = false;  // of output tokens
   int32_t top_logprobs = 0;      // alternatives a position

@@ -41,6 +41,8 @@ struct PoolingRequest {
   std::string rid;                                     // the client's name for the request
   std::shared_ptr<const std::vector<TokenId>> tokens;  // not empty
   std::vector<uint8_t> token_types;                    // one a token, or empty: all 0
+  std::string lora_path;                               // the adapter's name; empty: none
+  int32_t data_parallel_rank = -1;                     // -1: the engine chooses
 };
 
 // Weights by index, as the engine gives them; the others are 0.

@@ -31,7 +31,7 @@ constexpr std::string_view kStageKeys[] = {
     "stream_to", "terminal",     "route_fn",        "wait_for",
     "merge_fn",  "timeout_s",    "stall_timeout_s", "max_queued",
     "process",   "restart",      "replay",          "python",
-    "env",       "gpu"};
+    "env",       "gpu",          "project_payload"};
 // Of sglang-omni, and not done here.
 constexpr std::string_view kNotDone[] = {"relay_backend",
                                          "fused_stages",
@@ -50,7 +50,6 @@ constexpr std::string_view kNotDone[] = {"relay_backend",
                                          "engine",
                                          "wait_for_fn",
                                          "stream_done_to_fn",
-                                         "project_payload",
                                          "comm",
                                          "can_accept_stream_before_payload",
                                          "num_workers",
@@ -121,6 +120,15 @@ Status ReadStage(const YAML::Node& node, const YamlFile& file, StageConfig* stag
     if (!env.IsMap()) return file.Bad(env, "`env` must be a mapping from name to text");
     for (const auto& one : env) stage->env.emplace_back(one.first.Scalar(), one.second.Scalar());
   }
+  if (const YAML::Node project = node["project_payload"]) {
+    if (!project.IsMap()) {
+      return file.Bad(project, "`project_payload` must be a mapping from stage to function");
+    }
+    for (const auto& one : project) {
+      if (!one.second.IsScalar()) return file.Bad(one.second, "a function is named by its path");
+      stage->project_payload.emplace_back(one.first.Scalar(), one.second.Scalar());
+    }
+  }
   PORTICO_RETURN_IF_ERROR(ReadGpu(node["gpu"], file, stage));
   stage->factory = Json(JsonObject{});
   if (const YAML::Node factory = node["factory"]) {
@@ -177,7 +185,7 @@ Status ApplyOverride(YAML::Node root, const std::string& path, const std::string
 
 StatusOr<YAML::Node> Load(const std::string& text, const YamlFile& file) {
   try {
-    YAML::Node root = YAML::Load(text);
+    YAML::Node root = LoadOneDocument(text);
     if (!root.IsMap()) return file.Bad(root, "a pipeline must be a mapping with `stages`");
     return root;
   } catch (const YAML::Exception& error) {

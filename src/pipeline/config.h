@@ -22,9 +22,13 @@ struct StageConfig {
   std::vector<std::string> next;       // their parts come when this stage has ended
   std::vector<std::string> stream_to;  // their parts come as they are made
   bool terminal = false;
-  std::string route_fn;               // which of `next` and `stream_to` a request takes
+  // Which of `next` and `stream_to` a request takes; of a stage of Python, a function that tells when
+  // the stage has ended which of `next` go on.
+  std::string route_fn;
   std::vector<std::string> wait_for;  // sources that must be complete before the stage begins
   std::string merge_fn;
+  // Of a stage of Python: what an edge carries, by its target a function of what the stage sends.
+  std::vector<std::pair<std::string, std::string>> project_payload;
   double timeout_s = 0;        // 0: none but the pipeline's
   double stall_timeout_s = 0;  // without progress while there is work; 0: none
   int32_t max_queued = 64;     // requests that wait for a stage of bounded concurrency
@@ -37,8 +41,9 @@ struct StageConfig {
   int line = 0;
 
   // A path of Python: "package.module.Name".
-  bool is_python() const {
-    return !factory_path.starts_with("portico.") && factory_path.find('.') != std::string::npos;
+  bool is_python() const { return IsPythonPath(factory_path); }
+  static bool IsPythonPath(std::string_view path) {
+    return !path.starts_with("portico.") && path.find('.') != std::string_view::npos;
   }
 };
 

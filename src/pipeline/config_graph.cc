@@ -33,6 +33,44 @@ Status FindCycle(const PipelineConfig& config, const StageConfig& stage, const s
   return OkStatus();
 }
 
+// The functions of the edges around a stage. Those of Python run in the stage's process.
+Status CheckFunctions(const StageConfig& stage, const std::string& file) {
+  const auto in_python = [&stage](std::string_view path) {
+    return stage.is_python() && StageConfig::IsPythonPath(path);
+  };
+  if (in_python(stage.route_fn)) {
+    if (stage.next.empty()) return Bad(file, stage, "has a route_fn and no `next` that it chooses");
+  } else if (!stage.route_fn.empty() && FindRoute(stage.route_fn) == nullptr) {
+    return Bad(file, stage,
+               fmt::format("has a route_fn `{}` that does not exist; there is {}", stage.route_fn,
+                           RouteNames()));
+  }
+  if (stage.wait_for.empty() != stage.merge_fn.empty()) {
+    return Bad(file, stage, "needs `wait_for` and `merge_fn` together");
+  }
+  if (!stage.merge_fn.empty() && stage.merge_fn != "portico.in_order" &&
+      !in_python(stage.merge_fn)) {
+    return Bad(file, stage,
+               fmt::format("has a merge_fn `{}` that does not exist; there is "
+                           "portico.in_order",
+                           stage.merge_fn));
+  }
+  const std::vector<std::string> behind = StagesBehind(stage);
+  for (const auto& [target, path] : stage.project_payload) {
+    if (!stage.is_python()) {
+      return Bad(file, stage, "is no stage of Python and takes no `project_payload`");
+    }
+    if (std::find(behind.begin(), behind.end(), target) == behind.end()) {
+      return Bad(file, stage,
+                 fmt::format("has a project_payload for `{}`, which is not behind it", target));
+    }
+    if (in_python(path)) continue;
+    return Bad(file, stage,
+               fmt::format("has a project_payload `{}`, which is no path of Python", path));
+  }
+  return OkStatus();
+}
+
 Status CheckStage(const PipelineConfig& config, const StageConfig& stage, const std::string& file) {
   for (const std::string& next : StagesBehind(stage)) {
     if (config.Find(next) == nullptr) {
@@ -48,21 +86,7 @@ Status CheckStage(const PipelineConfig& config, const StageConfig& stage, const 
   if (leads == stage.terminal) {
     return Bad(file, stage, "needs either `next` or `terminal: true`");
   }
-  if (!stage.route_fn.empty() && FindRoute(stage.route_fn) == nullptr) {
-    return Bad(file, stage,
-               fmt::format("has a route_fn `{}` that does not exist; there is {}", stage.route_fn,
-                           RouteNames()));
-  }
-  if (stage.wait_for.empty() != stage.merge_fn.empty()) {
-    return Bad(file, stage, "needs `wait_for` and `merge_fn` together");
-  }
-  if (!stage.merge_fn.empty() && stage.merge_fn != "portico.in_order") {
-    return Bad(file, stage,
-               fmt::format("has a merge_fn `{}` that does not exist; there is "
-                           "portico.in_order",
-                           stage.merge_fn));
-  }
-  return OkStatus();
+  return CheckFunctions(stage, file);
 }
 
 // What shares a process must be able to.

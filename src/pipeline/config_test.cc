@@ -60,6 +60,51 @@ TEST(PipelineConfig, RefusesGraphsThatCannotWork) {
   EXPECT_THAT(WhyNot("stages:\n  - {name: a, factory_path: x, terminal: true}\n"
                      "  - {name: a, factory_path: x, terminal: true}\n"),
               HasSubstr("exists twice"));
+  EXPECT_THAT(WhyNot("stages: [{name: a, factory_path: x, terminal: true}]\n---\nstages: []\n"),
+              HasSubstr(":3: a second document begins here"));
+}
+
+TEST(PipelineConfig, FunctionsOfPythonAreOfStagesOfPython) {
+  const auto first = [](std::string_view said) {
+    return "stages:\n  - {name: a, " + std::string(said) +
+           "}\n  - {name: b, factory_path: m.f, terminal: true}\n";
+  };
+  const auto config = ParsePipelineConfig(
+      first("factory_path: m.f, next: b, route_fn: m.route, project_payload: {b: m.part}"),
+      "p.yaml", {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  const std::vector<std::pair<std::string, std::string>> projected = {{"b", "m.part"}};
+  EXPECT_EQ(config->stages[0].project_payload, projected);
+  EXPECT_THAT(ResolvedConfig(*config, {}), HasSubstr("project_payload:\n      b: m.part\n"));
+
+  EXPECT_THAT(WhyNot(first("factory_path: portico.pass, next: b, route_fn: m.route")),
+              HasSubstr("has a route_fn `m.route` that does not exist"));
+  EXPECT_THAT(WhyNot(first("factory_path: m.f, next: b, route_fn: portico.none")),
+              HasSubstr("has a route_fn `portico.none` that does not exist"));
+  EXPECT_THAT(WhyNot(first("factory_path: m.f, stream_to: b, route_fn: m.route")),
+              HasSubstr("has a route_fn and no `next`"));
+  EXPECT_THAT(WhyNot(first("factory_path: portico.pass, next: b, project_payload: {b: m.part}")),
+              HasSubstr("is no stage of Python and takes no `project_payload`"));
+  EXPECT_THAT(WhyNot(first("factory_path: m.f, next: b, project_payload: {c: m.part}")),
+              HasSubstr("has a project_payload for `c`, which is not behind it"));
+  EXPECT_THAT(WhyNot(first("factory_path: m.f, next: b, project_payload: {b: part}")),
+              HasSubstr("no path of Python"));
+  EXPECT_THAT(WhyNot(first("factory_path: m.f, next: b, project_payload: [b]")),
+              HasSubstr("must be a mapping"));
+
+  const auto joined = [](std::string_view kind, std::string_view merge) {
+    return "stages:\n  - {name: a, factory_path: m.f, next: [b, c]}\n"
+           "  - {name: b, factory_path: m.f, next: d}\n"
+           "  - {name: c, factory_path: m.f, next: d}\n"
+           "  - {name: d, factory_path: " +
+           std::string(kind) + ", wait_for: [b, c], merge_fn: " + std::string(merge) +
+           ", terminal: true}\n";
+  };
+  EXPECT_TRUE(ParsePipelineConfig(joined("m.f", "m.merge"), "p", {}).ok());
+  EXPECT_THAT(WhyNot(joined("portico.merge", "m.merge")),
+              HasSubstr("has a merge_fn `m.merge` that does not exist"));
+  EXPECT_THAT(WhyNot(first("factory_path: m.f, next: b, wait_for_fn: m.w")),
+              HasSubstr("`wait_for_fn` is not supported"));
 }
 
 TEST(PipelineConfig, ReadsProcessesAndReplicas) {

@@ -65,6 +65,13 @@ void AddStage(const StageConfig& stage, Lines* lines) {
   if (!stage.route_fn.empty()) add("route_fn", stage.route_fn);
   if (!stage.wait_for.empty()) add("wait_for", List(stage.wait_for));
   if (!stage.merge_fn.empty()) add("merge_fn", stage.merge_fn);
+  if (!stage.project_payload.empty()) {
+    lines->Add("    project_payload:");
+    for (const auto& [target, function] : stage.project_payload) {
+      lines->Add("      ", target, function,
+                 fmt::format("{}.project_payload.{}", stage.name, target));
+    }
+  }
   add("terminal", stage.terminal ? "true" : "false");
   add("timeout_s", fmt::format("{}", stage.timeout_s));
   add("stall_timeout_s", fmt::format("{}", stage.stall_timeout_s));

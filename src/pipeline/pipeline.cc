@@ -46,6 +46,7 @@ struct Pipeline::Live {
 
 Pipeline::Pipeline(PipelineConfig config, Registry* registry)
     : config_(std::move(config)),
+      voice_store_(registry),
       speech_audio_(registry, TaskName(Task::kSpeech)),
       chat_audio_(registry, TaskName(Task::kChat)),
       live_(std::make_unique<Live>()),
@@ -188,14 +189,8 @@ StatusOr<std::unique_ptr<Call>> Pipeline::Submit(Request request, std::function<
 
 Status Pipeline::Check(const Request& request) const {
   PORTICO_RETURN_IF_ERROR(CheckStageFields(request));
-  std::vector<std::string> names{config_.entry_stage};
-  for (size_t i = 0; i < names.size(); ++i) {
-    PORTICO_RETURN_IF_ERROR(FindStage(names[i])->Check(request));
-    for (std::string& next : RoutesOf(*config_.Find(names[i]), request)) {
-      if (std::find(names.begin(), names.end(), next) == names.end()) {
-        names.push_back(std::move(next));
-      }
-    }
+  for (const std::string& name : StagesOf(request)) {
+    PORTICO_RETURN_IF_ERROR(FindStage(name)->Check(request));
   }
   return OkStatus();
 }
@@ -205,6 +200,18 @@ const Stage* Pipeline::FindStage(std::string_view name) const {
     if (host->config().name == name) return &host->stage();
   }
   return nullptr;
+}
+
+std::vector<std::string> Pipeline::StagesOf(const Request& request) const {
+  std::vector<std::string> names{config_.entry_stage};
+  for (size_t i = 0; i < names.size(); ++i) {
+    for (std::string& next : RoutesOf(*config_.Find(names[i]), request)) {
+      if (std::find(names.begin(), names.end(), next) == names.end()) {
+        names.push_back(std::move(next));
+      }
+    }
+  }
+  return names;
 }
 
 std::vector<std::string> Pipeline::StagesOf(Task task) const {
@@ -227,6 +234,9 @@ std::vector<std::string> Pipeline::StagesOf(Task task) const {
 
 Status Pipeline::CheckStageFields(const Request& request) const {
   if (request.stage_params.is_object()) PORTICO_RETURN_IF_ERROR(CheckStageParams(request));
+  if (!request.references.empty() || !request.speech_fields.is_null()) {
+    PORTICO_RETURN_IF_ERROR(CheckSpeechFields(request));
+  }
   if (request.stage_sampling.is_null() && request.sampling.is_null()) return OkStatus();
   return CheckSampling(request);
 }
@@ -281,6 +291,37 @@ Status Pipeline::CheckSampling(const Request& request) const {
   return InvalidArgument(field, fmt::format("{}: no stage of this pipeline can honour it", field));
 }
 
+Status Pipeline::CheckSpeechFields(const Request& request) const {
+  const std::vector<std::string> reached = StagesOf(request);
+  const auto check = [&](std::string_view taken, std::string_view field) {
+    if (AnyTakes(reached, taken)) return OkStatus();
+    return InvalidArgument(field,
+                           fmt::format("{}: no stage of this pipeline can honour it", field));
+  };
+  for (const VoiceReference& reference : request.references) {
+    PORTICO_RETURN_IF_ERROR(check(reference.kind(), reference.field));
+    if (reference.kind() == "references" || reference.text.empty()) continue;
+    PORTICO_RETURN_IF_ERROR(
+        check("ref_text", reference.field == "ref_audio" ? "ref_text" : reference.field));
+  }
+  if (!request.speech_fields.is_object()) return OkStatus();
+  for (const auto& [name, value] : request.speech_fields.as_object()) {
+    PORTICO_RETURN_IF_ERROR(check(name, name));
+  }
+  return OkStatus();
+}
+
+bool Pipeline::AnyTakes(const std::vector<std::string>& stages,
+                        std::string_view speech_field) const {
+  return std::any_of(stages.begin(), stages.end(), [&](const std::string& name) {
+    return FindStage(name)->TakesSpeechField(speech_field);
+  });
+}
+
+bool Pipeline::TakesSpeechField(Task task, std::string_view field) const {
+  return AnyTakes(StagesOf(task), field);
+}
+
 bool Pipeline::translates() const {
   return std::any_of(hosts_.begin(), hosts_.end(),
                      [](const auto& host) { return host->stage().translates(); });
@@ -307,6 +348,7 @@ std::vector<std::string> Pipeline::Voices() const {
     for (std::string& voice : host->stage().Voices()) voices.push_back(std::move(voice));
   }
   for (const auto& [alias, voice] : config_.voices) voices.push_back(alias);
+  for (const auto& voice : voice_store_.All()) voices.push_back(voice->name);
   return voices;
 }
 
@@ -319,6 +361,20 @@ StatusOr<std::string> Pipeline::ResolveVoice(std::string_view name) const {
   if (std::find(voices.begin(), voices.end(), name) != voices.end()) return std::string(name);
   return InvalidArgument("voice", fmt::format("there is no voice `{}`; there are {}",
                                               name.substr(0, 64), fmt::join(voices, ", ")));
+}
+
+Status Pipeline::SetVoice(std::string_view name, Request* request) const {
+  const auto uploaded = voice_store_.Find(name);
+  if (uploaded == nullptr) {
+    PORTICO_ASSIGN_OR_RETURN(request->speech.voice, ResolveVoice(name));
+    return OkStatus();
+  }
+  request->speech.voice = uploaded->name;
+  request->references.push_back({"voice", uploaded->ref_text, uploaded->sound});
+  if (TakesSpeechField(request->task, "task_type")) {
+    request->speech_fields = Json(JsonObject{{"task_type", Json("Base")}});
+  }
+  return OkStatus();
 }
 
 bool Pipeline::Serves(Task task) const {

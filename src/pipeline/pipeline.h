@@ -25,6 +25,7 @@
 #include "pipeline/process/process_plan.h"
 #include "pipeline/request.h"
 #include "pipeline/stage.h"
+#include "pipeline/voice_store.h"
 
 namespace portico::pipeline {
 
@@ -76,10 +77,15 @@ class Pipeline {
   Status Check(const Request& request) const;
 
   const PipelineConfig& config() const { return config_; }
-  // Names that requests may give a voice: those of the stages, then the aliases.
+  // Names that requests may give a voice: those of the stages, then the aliases, then uploaded ones.
   std::vector<std::string> Voices() const;
   // The stages' own name of a voice; INVALID_ARGUMENT (field "voice").
   StatusOr<std::string> ResolveVoice(std::string_view name) const;
+  // Makes it the request's; an uploaded one is the voice that the request's stages imitate.
+  Status SetVoice(std::string_view name, Request* request) const;
+  VoiceStore& voice_store() { return voice_store_; }
+  // Some stage that such requests reach takes this one of kSpeechFields.
+  bool TakesSpeechField(Task task, std::string_view field) const;
   // False where no route of such a request reaches a terminal.
   bool Serves(Task task) const;
   // Answers chats without a served model: no stage is a portico.engine.
@@ -100,18 +106,24 @@ class Pipeline {
   Pipeline(PipelineConfig config, Registry* registry);
   Status StartProcesses(const StagePrograms& programs, const std::string& file, Registry* registry);
   const Stage* FindStage(std::string_view name) const;
+  // Those that this request reaches, in the order of their first source.
+  std::vector<std::string> StagesOf(const Request& request) const;
   // Those that some request of this kind reaches.
   std::vector<std::string> StagesOf(Task task) const;
+  bool AnyTakes(const std::vector<std::string>& stages, std::string_view speech_field) const;
   // `stage_params` and `stage_sampling` name stages of such requests that take them, and some stage
   // samples where `sampling` is told.
   Status CheckStageFields(const Request& request) const;
   Status CheckStageParams(const Request& request) const;
   Status CheckSampling(const Request& request) const;
+  // Stages that the request reaches take its references and speech_fields.
+  Status CheckSpeechFields(const Request& request) const;
   void Watch();
 
   const PipelineConfig config_;
   bool thinks_ = false;
   Outcomes outcomes_;
+  VoiceStore voice_store_;
   AudioMetrics speech_audio_;
   AudioMetrics chat_audio_;
   std::map<std::string, std::unique_ptr<ProcessGroup>, std::less<>> groups_;

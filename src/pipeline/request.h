@@ -11,6 +11,7 @@
 #include "media/encoder.h"
 #include "message/text_request.h"
 #include "pipeline/part.h"
+#include "pipeline/reference_sound.h"
 #include "text/json.h"
 
 namespace portico::pipeline {
@@ -36,6 +37,24 @@ struct SpeechOptions {
   double speed = 1;         // 0.25 to 4; keeps the pitch
 };
 
+// Fields of a speech that only some voices understand: stages say which they take
+// (Stage::TakesSpeechField).
+inline constexpr std::string_view kSpeechFields[] = {
+    "duration_tokens", "initial_codec_chunk_frames",
+    "ref_audio",       "ref_text",
+    "references",      "task_type",
+    "token_count",     "x_vector_only_mode"};
+
+// A voice that the answer shall imitate.
+struct VoiceReference {
+  std::string field;  // that names it: "ref_audio", "references", or "voice" of an uploaded one
+  std::string text;   // what is said in it; empty: not told
+  std::shared_ptr<const ReferenceSound> sound;
+
+  // The field of kSpeechFields that a stage takes which gets it.
+  std::string_view kind() const { return field == "references" ? "references" : "ref_audio"; }
+};
+
 struct Request {
   std::string id;
   Task task = Task::kSpeech;
@@ -52,6 +71,8 @@ struct Request {
   Json stage_params;         // an object by stage, or null
   Json stage_sampling;       // sampling parameters by stage, checked; or null
   Json sampling;             // of a speech: those of every stage that samples, checked; or null
+  std::vector<VoiceReference> references;  // for stages that take such
+  Json speech_fields;  // what else of kSpeechFields the client says, by name, checked; or null
   Duration timeout = Duration::zero();  // zero: the pipeline's own
 
   // A stage's own parameter, or null.

@@ -23,7 +23,14 @@ class RequestRun::Output final : public StageOutput {
 
   bool Emit(Part part) override {
     const auto run = run_.lock();
-    return run != nullptr && run->Emit(node_, std::move(part));
+    return run != nullptr && run->Emit(node_, std::move(part), {});
+  }
+  bool EmitTo(Part part, std::string_view target) override {
+    const auto run = run_.lock();
+    return run != nullptr && run->Emit(node_, std::move(part), target);
+  }
+  void Choose(std::vector<std::string> targets) override {
+    if (const auto run = run_.lock()) run->Choose(node_, std::move(targets));
   }
   void End(Status status) override {
     if (const auto run = run_.lock()) run->End(node_, std::move(status));
@@ -128,14 +135,15 @@ std::string_view RequestRun::NameOf(size_t node) const {
   return node == kClient ? std::string_view() : nodes_[node].host->config().name;
 }
 
-bool RequestRun::Emit(size_t node, Part part) {
+bool RequestRun::Emit(size_t node, Part part, std::string_view target) {
   const MutexLock lock(&mutex_);
   Node& from = nodes_[node];
   if (ended_ || from.ended) return false;
   from.moved = Clock::now();
   for (size_t i = 0; i < from.behind.size(); ++i) {
+    if (!target.empty() && NameOf(from.behind[i]) != target) continue;
     events_.Sent(node, i, from.behind[i], from.streams[i], part);
-    const bool last = i + 1 == from.behind.size();
+    const bool last = !target.empty() || i + 1 == from.behind.size();
     const Status arrived =
         Arrive(from.behind[i], node, last ? std::move(part) : part, from.streams[i]);
     if (arrived.ok()) continue;
@@ -145,6 +153,18 @@ bool RequestRun::Emit(size_t node, Part part) {
     return false;
   }
   return true;
+}
+
+void RequestRun::Choose(size_t node, std::vector<std::string> targets) {
+  const MutexLock lock(&mutex_);
+  if (!ended_ && !nodes_[node].ended) nodes_[node].chosen = std::move(targets);
+}
+
+bool RequestRun::LeavesOut(size_t node, size_t edge) const {
+  const Node& from = nodes_[node];
+  return from.chosen && !from.streams[edge] &&
+         std::find(from.chosen->begin(), from.chosen->end(), NameOf(from.behind[edge])) ==
+             from.chosen->end();
 }
 
 Status RequestRun::Arrive(size_t node, size_t source, Part part, bool streams) {
@@ -176,7 +196,12 @@ Status RequestRun::Arrive(size_t node, size_t source, Part part, bool streams) {
   return OkStatus();
 }
 
-void RequestRun::SourceEnded(size_t node, size_t source) {
+void RequestRun::PassOver(size_t node) {
+  nodes_[node].ended = true;
+  for (const size_t behind : nodes_[node].behind) SourceEnded(behind, node, /*passed_over=*/true);
+}
+
+void RequestRun::SourceEnded(size_t node, size_t source, bool passed_over) {
   if (node == kClient) {
     if (--open_terminals_ > 0) return;
     ended_ = true;
@@ -187,6 +212,10 @@ void RequestRun::SourceEnded(size_t node, size_t source) {
   }
   Node& to = nodes_[node];
   --to.open_sources;
+  if (passed_over) {
+    std::erase_if(to.held, [source](const auto& held) { return held.first == source; });
+    if (++to.passed_over == to.sources.size()) return PassOver(node);
+  }
   const auto release = [&to](size_t from) {
     for (auto& [sender, part] : to.held) {
       if (sender != from) continue;
@@ -331,7 +360,9 @@ void RequestRun::End(size_t node, Status status) {
   at.ended = true;
   EndNode(node);
   events_.Completed(node, at.behind.empty() ? kClient : at.behind.front());
-  for (const size_t behind : at.behind) SourceEnded(behind, node);
+  for (size_t i = 0; i < at.behind.size(); ++i) {
+    SourceEnded(at.behind[i], node, LeavesOut(node, i));
+  }
   // What still waits for it is dropped, and makes room.
   at.input.clear();
   at.input_bytes = 0;
@@ -410,8 +441,8 @@ void RequestRun::CheckTime(TimePoint now) {
     if (node.ended || node.run == nullptr) continue;
     const StageConfig& config = node.host->config();
     const bool works = node.working || node.input_ended || node.run->busy();
-    if (!HasRoom(i) || (node.input.empty() && !works)) {
-      node.moved = now;  // it waits for others
+    if (!HasRoom(i) || (node.input.empty() && !works) || node.run->loading()) {
+      node.moved = now;  // it waits for others, or for a file
     }
     if (config.timeout_s > 0 && listens && now - node.began > FromSeconds(config.timeout_s)) {
       gone = FailLocked(

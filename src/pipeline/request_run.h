@@ -100,11 +100,14 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     size_t held_bytes = 0;
     std::vector<size_t> behind;
     std::vector<bool> streams;  // to each of `behind`
+    // Of those that it does not stream to, the names of those that get its parts; nothing: all.
+    std::optional<std::vector<std::string>> chosen;
     std::vector<size_t> sources;
     size_t open_sources = 0;
-    bool entered = false;  // has its place in the host
-    bool asked = false;    // has asked for one
-    bool working = false;  // on a thread now
+    size_t passed_over = 0;  // of `sources`, those that have ended and have chosen others
+    bool entered = false;    // has its place in the host
+    bool asked = false;      // has asked for one
+    bool working = false;    // on a thread now
     bool input_ended = false;
     bool ended = false;
     bool waits_for_all = false;  // fan-in
@@ -115,11 +118,19 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   // What may wait for a source to end.
   static constexpr size_t kHeldBytes = 64 << 20;
 
-  bool Emit(size_t node, Part part);
+  // `target`: the name of one of the node's `behind`, or "", all of them.
+  bool Emit(size_t node, Part part, std::string_view target);
+  void Choose(size_t node, std::vector<std::string> targets);
   void End(size_t node, Status status);
   Status Arrive(size_t node, size_t source, Part part, bool streams)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SourceEnded(size_t node, size_t source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `passed_over`: what came from the source is dropped.
+  void SourceEnded(size_t node, size_t source, bool passed_over)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // No source has chosen the node: it has no run, and those behind it get nothing from it.
+  void PassOver(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The node's choice leaves out the edge.
+  bool LeavesOut(size_t node, size_t edge) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Schedule(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoom(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends everything but the run of `caller`; the runs to destroy without the lock.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -21,6 +22,10 @@ class StageOutput {
   virtual ~StageOutput() = default;
   // Sends a part to the stages behind. False: nobody waits for it any more; stop.
   virtual bool Emit(Part part) = 0;
+  // The same to one of them alone, by its name.
+  virtual bool EmitTo(Part part, std::string_view /*target*/) { return Emit(std::move(part)); }
+  // Of those that get their parts when the work ends (`next`), only these do. Before End().
+  virtual void Choose(std::vector<std::string> /*targets*/) {}
   // The work is over, well or not; exactly once, nothing follows.
   virtual void End(Status status) = 0;
   // As Emit() would tell.
@@ -49,6 +54,8 @@ class StageRun {
   virtual bool Accepts() const { return true; }
   // Works on parts that OnPart() has taken.
   virtual bool busy() const { return false; }
+  // Loads what its work needs, which is progress however long it takes.
+  virtual bool loading() const { return false; }
   // The stages behind have room.
   virtual void OnRoom() {}
 };
@@ -72,6 +79,8 @@ class Stage {
   virtual bool calls_tools() const { return false; }
   // Makes English text of what is said in other languages.
   virtual bool translates() const { return false; }
+  // Understands this one of kSpeechFields.
+  virtual bool TakesSpeechField(std::string_view /*field*/) const { return false; }
   // The names that `voice` may have, where this is a voice.
   virtual std::vector<std::string> Voices() const { return {}; }
   // Names the package that is missing, before anything starts.

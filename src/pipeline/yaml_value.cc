@@ -6,6 +6,15 @@
 
 namespace portico::pipeline {
 
+YAML::Node LoadOneDocument(const std::string& text) {
+  const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+  for (size_t i = 1; i < documents.size(); ++i) {
+    if (documents[i].IsNull()) continue;
+    throw YAML::ParserException(documents[i].Mark(), "a second document begins here");
+  }
+  return documents.empty() ? YAML::Node() : documents.front();
+}
+
 Status YamlFile::Bad(const YAML::Node& at, std::string_view why) const {
   return Error(StatusCode::kInvalidArgument,
                fmt::format("{}:{}: {}", name_, at.Mark().line + 1, why));

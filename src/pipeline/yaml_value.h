@@ -12,6 +12,9 @@
 
 namespace portico::pipeline {
 
+// Throws YAML::Exception as YAML::Load() does, and where a second document follows, which it would leave out.
+YAML::Node LoadOneDocument(const std::string& text);
+
 // Reads members of mappings; absent ones leave `out` as it is. Errors name file and line.
 class YamlFile {
  public:

@@ -124,13 +124,7 @@ Status Gateway::CheckRole(const WorkerSpec& spec) const {
                                 : "prefill and decode workers need --pd-disaggregation",
                  "worker_type");
   }
-  if (options_.pairs && spec.protocol != Protocol::kHttp) {
-    return Error(
-        StatusCode::kInvalidArgument,
-        fmt::format("worker `{}`: prefill and decode workers must be http or https", spec.url),
-        "url");
-  }
-  return OkStatus();
+  return options_.pairs ? CheckPairWorker(spec, options_.dp_aware) : OkStatus();
 }
 
 void Gateway::NoteAdded(const Worker& worker) {
@@ -232,7 +226,7 @@ bool Gateway::ReplaceLimits(const AdmissionLimits& admission, int64_t worker_max
 bool Gateway::Speaks(const Worker& worker) const {
   const Protocol protocol = worker.protocol();
   // Until it is known how many ranks its server has.
-  if (options_.dp_aware && worker.spec().dp_rank < 0 && protocol == Protocol::kHttp) return false;
+  if (options_.dp_aware && worker.spec().dp_rank < 0) return false;
   return protocol == Protocol::kHttp || (protocol == Protocol::kGrpc && tokens_ != nullptr);
 }
 

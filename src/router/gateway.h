@@ -89,6 +89,13 @@ class Gateway {
   KvWish NoteKvEvents(Worker& worker, const KvEventBatch* batch, bool reset);
   // It tells nothing any more, until a reset. Any thread.
   void NoteKvEventsLost(Worker& worker);
+  // The first of so many numbers for the two workers of pairs that take tokens. Their protocol has 31 bits for
+  // it: no two requests have the same one before all have been used. Any thread.
+  int64_t TakeRooms(int64_t count) {
+    return 1 +
+           static_cast<int64_t>(
+               rooms_.fetch_add(static_cast<uint64_t>(count), std::memory_order_relaxed) % kRooms);
+  }
   // What may change while requests run; false if nothing did.
   bool ReplaceLimits(const AdmissionLimits& admission, int64_t worker_max_requests);
 
@@ -128,6 +135,9 @@ class Gateway {
   PlaceQueue places_;
   std::atomic<int64_t> worker_max_requests_;
   RetryBudget budget_;
+  // Another gateway begins elsewhere.
+  static constexpr uint64_t kRooms = (uint64_t{1} << 31) - 1 - kMaxPairRooms;
+  std::atomic<uint64_t> rooms_{std::random_device{}()};
   std::unique_ptr<net::TlsClientContext> tls_;
   net::Shard admin_;
   TokenWorkers* tokens_ = nullptr;

@@ -1,11 +1,14 @@
 #include "router/gateway_metrics.h"
 
+#include <string>
+
 namespace portico::router {
 namespace {
 
 constexpr const char* kFailures = "portico_gateway_attempt_failures_total";
 constexpr const char* kFailuresHelp =
-    "Attempts that failed: no connection, connection lost, answer malformed, status 5xx or 429.";
+    "Attempts that failed: no connection, connection lost, answer malformed, status 5xx or 429, "
+    "worker stalled.";
 
 std::vector<double> BoundsOr(const std::vector<double>& bounds) {
   return bounds.empty() ? RequestSecondsBounds() : bounds;
@@ -19,10 +22,8 @@ GatewayMetrics::GatewayMetrics(Registry& to, const std::vector<double>& bounds)
       retries(to.AddCounter("portico_gateway_retries_total", "Attempts after the first.")),
       hedges(to.AddCounter("portico_gateway_hedges_total",
                            "Requests that a second worker was asked for, the first being slow.")),
-      failures_connect(to.AddCounter(kFailures, kFailuresHelp, {{"kind", "connect"}})),
-      failures_lost(to.AddCounter(kFailures, kFailuresHelp, {{"kind", "lost"}})),
-      failures_malformed(to.AddCounter(kFailures, kFailuresHelp, {{"kind", "malformed"}})),
-      failures_status(to.AddCounter(kFailures, kFailuresHelp, {{"kind", "status"}})),
+      streamed_bodies(to.AddCounter("portico_gateway_streamed_bodies_total",
+                                    "Requests whose body was forwarded while it arrived.")),
       no_worker(to.AddCounter("portico_gateway_no_worker_total",
                               "Requests answered 503: no worker could take them.")),
       queue_full(to.AddCounter("portico_gateway_rejected_total",
@@ -45,6 +46,11 @@ GatewayMetrics::GatewayMetrics(Registry& to, const std::vector<double>& bounds)
           to.AddHistogram("portico_gateway_request_seconds", "Whole requests.", BoundsOr(bounds))),
       first_seconds(to.AddHistogram("portico_gateway_first_byte_seconds",
                                     "From a request to the first byte of a worker's answer.",
-                                    BoundsOr(bounds))) {}
+                                    BoundsOr(bounds))) {
+  for (const AttemptFailure kind : kAttemptFailures) {
+    failures_[static_cast<size_t>(kind)] =
+        &to.AddCounter(kFailures, kFailuresHelp, {{"kind", std::string(AttemptFailureName(kind))}});
+  }
+}
 
 }  // namespace portico::router

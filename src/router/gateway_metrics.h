@@ -1,9 +1,12 @@
 // What the gateway counts.
 #pragma once
 
+#include <array>
+#include <iterator>
 #include <vector>
 
 #include "base/metrics.h"
+#include "router/worker.h"
 
 namespace portico::router {
 
@@ -15,10 +18,8 @@ struct GatewayMetrics {
   Counter& requests;
   Counter& retries;
   Counter& hedges;
-  Counter& failures_connect;  // attempts that failed, by kind
-  Counter& failures_lost;
-  Counter& failures_malformed;
-  Counter& failures_status;
+  Counter& streamed_bodies;  // of requests, passed on before they were whole
+  Counter& failures(AttemptFailure kind) { return *failures_[static_cast<size_t>(kind)]; }
   Counter& no_worker;    // 503
   Counter& queue_full;   // 429
   Counter& cut_streams;  // ended with an error event
@@ -29,6 +30,9 @@ struct GatewayMetrics {
   Counter& kv_event_faults;
   Histogram& seconds;        // whole requests
   Histogram& first_seconds;  // until a worker's first byte
+
+ private:
+  std::array<Counter*, std::size(kAttemptFailures)> failures_{};  // attempts that failed, by kind
 };
 
 }  // namespace portico::router

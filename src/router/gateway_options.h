@@ -70,6 +70,9 @@ struct GatewayOptions {
   bool upstream_http2 = false;  // HTTP workers speak HTTP/2
   KvAddress kv_events;          // of HTTP workers that name none; empty: what they say themselves
   AdmissionLimits admission;    // of the gateway
+  // A longer body is passed on as it comes, if its worker takes bytes and nothing behind this much of it
+  // is needed; zero: none.
+  size_t buffered_body_bytes = 1 << 20;
   Duration queue_timeout = std::chrono::seconds(60);
   // An event stream that is silent for so long gets a comment; zero: never.
   Duration sse_keep_alive = std::chrono::seconds(15);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 
 namespace portico::router {
@@ -26,6 +28,10 @@ Status ReadScheme(std::string_view scheme, WorkerSpec* spec) {
 }
 
 }  // namespace
+
+bool IsHeaderKey(std::string_view key) {
+  return std::all_of(key.begin(), key.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+}
 
 StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url) {
   WorkerSpec spec;
@@ -60,6 +66,7 @@ StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url) {
     if (!port.empty()) port.remove_prefix(1);
   } else {
     const size_t colon = place.rfind(':');
+    if (place.find(':') != colon) return Bad(url, "an IPv6 address stands in brackets");
     spec.host = std::string(place.substr(0, colon));
     if (colon != std::string_view::npos) port = place.substr(colon + 1);
   }
@@ -73,6 +80,21 @@ StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url) {
     return Bad(url, "its port is not in 1..65535");
   }
   return spec;
+}
+
+Status CheckPairWorker(const WorkerSpec& spec, bool dp_aware) {
+  const auto refuse = [&](std::string_view why) {
+    return InvalidArgument(
+        "url", fmt::format("worker {}: {} workers {}", spec.url, RoleName(spec.role), why));
+  };
+  if (spec.protocol == Protocol::kUnknown) {
+    return refuse("need a scheme: http://, https://, grpc:// or grpcs://");
+  }
+  // How decode would learn which rank has the cache of each of several prompts.
+  if (spec.protocol == Protocol::kGrpc && dp_aware) {
+    return refuse("of gRPC have no field for the rank: --dp-aware is for those of HTTP");
+  }
+  return OkStatus();
 }
 
 std::string_view ProtocolName(Protocol protocol) {
@@ -99,6 +121,22 @@ std::string_view HealthName(Health health) {
       return "stalled";
   }
   return "unknown";
+}
+
+std::string_view AttemptFailureName(AttemptFailure failure) {
+  switch (failure) {
+    case AttemptFailure::kConnect:
+      return "connect";
+    case AttemptFailure::kLost:
+      return "lost";
+    case AttemptFailure::kMalformed:
+      return "malformed";
+    case AttemptFailure::kStatus:
+      return "status";
+    case AttemptFailure::kStalled:
+      return "stalled";
+  }
+  return "lost";
 }
 
 std::string_view RoleName(Role role) {
@@ -156,6 +194,16 @@ std::vector<std::string> Worker::models() const {
 void Worker::SetModels(std::vector<std::string> models) {
   const MutexLock lock(&mutex_);
   models_ = std::move(models);
+}
+
+std::vector<ModelCard> Worker::cards() const {
+  const MutexLock lock(&mutex_);
+  return cards_;
+}
+
+void Worker::SetCards(std::vector<ModelCard> cards) {
+  const MutexLock lock(&mutex_);
+  cards_ = std::move(cards);
 }
 
 }  // namespace portico::router

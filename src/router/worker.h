@@ -3,8 +3,10 @@
 // a new one with a new number).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -60,9 +62,46 @@ inline bool SameServer(const WorkerSpec& a, const WorkerSpec& b) {
   return a.dp_rank >= 0 && b.dp_rank >= 0 && ServerUrl(a) == ServerUrl(b);
 }
 
+// Whether they can be in one fleet of prefill and decode workers: any two of it make a pair.
+inline bool MakePairs(const WorkerSpec& a, const WorkerSpec& b) {
+  return a.role == Role::kRegular || b.role == Role::kRegular || a.protocol == b.protocol;
+}
+// Whether a worker of this gateway can be half of a pair, but for that: INVALID_ARGUMENT with the field if not.
+Status CheckPairWorker(const WorkerSpec& spec, bool dp_aware);
+
+inline constexpr int64_t kMaxWorkerRequests = int64_t{1} << 53;
+// The most answers that one request can ask of a worker that takes tokens, over all its prompts.
+inline constexpr int64_t kMaxPairRooms = 4096;
+
+// Whether a key can be sent in a header: printable ASCII, nothing that ends a line.
+bool IsHeaderKey(std::string_view key);
+
 // Reads a worker's URL into the spec's first fields. INVALID_ARGUMENT with a sentence that names
 // the URL.
 StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url);
+
+// What a worker says of a model that it serves.
+struct ModelCard {
+  std::string id;
+  std::string root;           // empty where it does not say
+  int64_t created = 0;        // seconds since 1970; 0 where it does not say
+  int64_t max_model_len = 0;  // tokens; 0 where it does not say
+  bool operator==(const ModelCard&) const = default;
+};
+
+// Why an attempt on a worker came to nothing.
+enum class AttemptFailure : uint8_t {
+  kConnect,    // no connection
+  kLost,       // the connection was lost
+  kMalformed,  // the answer breaks the protocol
+  kStatus,     // a status after which another worker may do better
+  kStalled,    // it held the request and sent nothing
+};
+inline constexpr AttemptFailure kAttemptFailures[] = {
+    AttemptFailure::kConnect, AttemptFailure::kLost, AttemptFailure::kMalformed,
+    AttemptFailure::kStatus, AttemptFailure::kStalled};
+// "connect", "lost", "malformed", "status" or "stalled".
+std::string_view AttemptFailureName(AttemptFailure failure);
 
 // What a worker has last said of itself (its load report); -1 where it did not say.
 struct ReportedLoad {
@@ -118,6 +157,17 @@ class Worker {
   void FinishPrefill(int64_t tokens) { tokens_.fetch_sub(tokens, std::memory_order_relaxed); }
   void Finish() { requests_.fetch_sub(1, std::memory_order_relaxed); }
 
+  // Attempts that failed, by kind, and those of them after which the request was sent once more, to
+  // this worker or another.
+  void NoteFailure(AttemptFailure kind) {
+    failures_[static_cast<size_t>(kind)].fetch_add(1, std::memory_order_relaxed);
+  }
+  uint64_t failures(AttemptFailure kind) const {
+    return failures_[static_cast<size_t>(kind)].load(std::memory_order_relaxed);
+  }
+  void NoteRetry() { retries_.fetch_add(1, std::memory_order_relaxed); }
+  uint64_t retries() const { return retries_.load(std::memory_order_relaxed); }
+
   // Any thread; readers get a consistent copy.
   void SetReport(const ReportedLoad& load);
   ReportedLoad report() const;
@@ -160,6 +210,9 @@ class Worker {
   // The models it serves: the spec's, or what it said.
   std::vector<std::string> models() const;
   void SetModels(std::vector<std::string> models);
+  // What it has said of them, and perhaps of others.
+  std::vector<ModelCard> cards() const;
+  void SetCards(std::vector<ModelCard> cards);
 
  private:
   const WorkerSpec spec_;
@@ -168,6 +221,7 @@ class Worker {
   const TimePoint added_;
   mutable Mutex mutex_;
   std::vector<std::string> models_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ModelCard> cards_ ABSL_GUARDED_BY(mutex_);
   ReportedLoad report_ ABSL_GUARDED_BY(mutex_);
   KvAddress kv_address_ ABSL_GUARDED_BY(mutex_);
   Breaker breaker_;
@@ -178,6 +232,8 @@ class Worker {
   std::atomic<bool> tells_cache_{false};
   std::atomic<int64_t> healthy_since_{0};
   std::atomic<int64_t> last_life_{0};
+  std::array<std::atomic<uint64_t>, std::size(kAttemptFailures)> failures_{};
+  std::atomic<uint64_t> retries_{0};
   // Written by every request; on lines of their own.
   alignas(64) std::atomic<int64_t> requests_{0};
   std::atomic<int64_t> tokens_{0};

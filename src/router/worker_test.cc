@@ -22,11 +22,24 @@ TEST(ParseWorkerUrlTest, ReadsSchemeHostPortAndPath) {
 }
 
 TEST(ParseWorkerUrlTest, RefusesWhatIsNoPlaceOfAWorker) {
-  for (const char* url : {"", "http://", "ftp://a:1", "http://a:0", "http://a:65536", "http://a:x",
-                          "http://a:", "http://u:p@a:1", "http://a:1/?x", "http://a b:1",
-                          "http://[::1", "http://[::1]x", "grpc://a", "http://a:1\r\nx"}) {
+  for (const char* url :
+       {"", "http://", "ftp://a:1", "http://a:0", "http://a:65536", "http://a:x",
+        "http://a:", "http://u:p@a:1", "http://a:1/?x", "http://a b:1", "http://[::1",
+        "http://[::1]x", "http://::1:30000", "::1", "grpc://a", "http://a:1\r\nx"}) {
     EXPECT_FALSE(ParseWorkerUrl(url).ok()) << url;
   }
+}
+
+TEST(WorkerTest, HalvesOfPairsHaveASchemeAndRanksOnlyOverHttp) {
+  const auto refused = [](const char* url, bool dp_aware) {
+    WorkerSpec spec = *ParseWorkerUrl(url);
+    spec.role = Role::kDecode;
+    return FieldOf(CheckPairWorker(spec, dp_aware));
+  };
+  EXPECT_EQ(refused("http://a:1", true), "");
+  EXPECT_EQ(refused("grpc://a:1", false), "");
+  EXPECT_EQ(refused("grpcs://a:1", true), "url");
+  EXPECT_EQ(refused("a:1", false), "url");
 }
 
 TEST(WorkerTest, HasANumberOfItsOwn) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "service/call_names.h"
 #include "service/output_plan.h"
 #include "service/python_arguments.h"
 #include "service/tag_format.h"
@@ -242,6 +243,7 @@ StatusOr<Json> HarmonyTag(const ServingModel& model, const Json& tools, const Wi
   form.before_name = form.begins = "<|channel|>commentary to=functions.";
   form.after_name = " <|constrain|>json<|message|>";
   if (tools.is_array()) {
+    PORTICO_RETURN_IF_ERROR(CheckCallNames(*parser::FindToolFamily("gpt-oss"), form, tools));
     const CallFormat calls(model, form, tools);
     if (!calls.unwritable().empty()) return CannotEnforce(wish.strict_field, calls.unwritable());
     ways.push_back(calls.Only(true));
@@ -287,6 +289,9 @@ StatusOr<Json> CallTag(const ServingModel& model, const ChatRequest& request,
       return CannotEnforce(wish.field,
                            "this model writes calls in a form that no grammar here describes");
     }
+  }
+  if (model.output.tools != nullptr) {
+    PORTICO_RETURN_IF_ERROR(CheckCallNames(*model.output.tools, *form, tools));
   }
   const CallFormat calls(model, *form, tools);
   if (!calls.unwritable().empty()) return CannotEnforce(wish.strict_field, calls.unwritable());

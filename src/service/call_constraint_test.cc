@@ -211,6 +211,37 @@ TEST_F(CallConstraintTest, ArgumentsAreObjectsWhateverTypeTheParametersHave) {
             std::string::npos);
 }
 
+// A required call of such a tool was a text that looked like one.
+TEST_F(CallConstraintTest, ANameThatTheFormOfCallsCannotHoldIsRefused) {
+  const auto tool = [](std::string_view name) {
+    return fmt::format(R"([{{"type":"function","function":{{"name":"{}"}}}}])", name);
+  };
+  const auto takes = [&](std::string_view name) {
+    const std::string required = TextOf(Ask(Mode::kRequired, tool(name).c_str()));
+    ChatRequest one = Ask(Mode::kAuto, tool(name).c_str());
+    one.parallel_tool_calls = false;
+    EXPECT_EQ(TextOf(one) == "tools", required == "tools") << name;
+    EXPECT_EQ(TextOf(Ask(Mode::kAuto, tool(name).c_str())), "none");
+    return required != "tools";
+  };
+  for (const auto& [family, refused] :
+       {std::pair("seed_oss", "a>b"), std::pair("qwen3_coder", "</b"), std::pair("glm45", "a b"),
+        std::pair("minimax-m2", R"(a\"b)"), std::pair("deepseekv32", R"(a\"b)"),
+        std::pair("kimi_k2", "a<b"), std::pair("deepseekv31", "a b"),
+        std::pair("pythonic", "a/b")}) {
+    Model(family, "none", true);
+    EXPECT_FALSE(takes(refused)) << family;
+    for (const char* name : {"a", "a-b", "A_1", "a.b"}) {
+      EXPECT_TRUE(takes(name)) << family << " " << name;
+    }
+  }
+  for (const char* family : {"hermes", "llama3", "gemma4"}) {  // names are JSON, or calls a list
+    Model(family, "none", true);
+    const std::string text = TextOf(Ask(Mode::kRequired, tool(R"(a>\"b)").c_str()));
+    EXPECT_NE(text.find("a>"), std::string::npos) << family << " " << text;
+  }
+}
+
 TEST_F(CallConstraintTest, AnAnswerOfAFormOrCallsIsAChoice) {
   const std::string text = TextOf(Ask(Mode::kAuto), Schema());
   EXPECT_NE(text.find(R"("type":"or","elements":[{"type":"json_schema")"), std::string::npos)

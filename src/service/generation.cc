@@ -25,6 +25,17 @@ std::shared_ptr<const RequestExtras> WithStops(std::shared_ptr<const RequestExtr
   return more;
 }
 
+// No two answers meet in the same room: one for each prompt, and the rooms of a further choice of each come behind
+// those of all prompts.
+std::shared_ptr<const RequestExtras> OfPrompt(const std::shared_ptr<const RequestExtras>& extras,
+                                              int32_t prompt, int32_t prompts) {
+  if (prompts == 1 || extras == nullptr || !extras->bootstrap_room) return extras;
+  auto own = std::make_shared<RequestExtras>(*extras);
+  *own->bootstrap_room += prompt;
+  own->bootstrap_room_step = prompts;
+  return own;
+}
+
 // What a profile calls the request and its stream; kNoKey while none runs.
 events::Key BeginEvents(StreamId stream, std::string_view rid, events::Key* request) {
   if (!events::On()) return events::kNoKey;
@@ -89,10 +100,15 @@ Status Generation::SubmitAll() {
   plan_.extras = WithStops(std::move(plan_.extras), plan_.stops.get());
   const int32_t n = plan_.options.n;
   events::Key profiled = events::kNoKey;
-  for (int32_t p = 0; p < static_cast<int32_t>(plan_.prompts.size()); ++p) {
+  const auto prompts = static_cast<int32_t>(plan_.prompts.size());
+  for (int32_t p = 0; p < prompts; ++p) {
+    const std::shared_ptr<const RequestExtras> extras = OfPrompt(plan_.extras, p, prompts);
+    StreamId first_choice = 0;
     for (int32_t i = 0; i < n; ++i) {
       GenerateRequest request;
       request.stream = NextStreamId();
+      if (n > 1 && i == 0) first_choice = request.stream;
+      request.first_choice = first_choice;
       request.rid = plan_.options.rid;
       request.prompt = plan_.prompts[p].ids;
       request.sampling = plan_.sampling;
@@ -103,7 +119,7 @@ Status Generation::SubmitAll() {
       request.prompt_logprobs_start = plan_.prompt_logprobs_start;
       request.logprob_ids = plan_.logprob_ids;
       request.constraint = plan_.constraint;
-      request.extras = plan_.extras;
+      request.extras = extras;
       request.deadline = plan_.deadline;
       request.priority = plan_.priority;
       request.trace = plan_.trace;

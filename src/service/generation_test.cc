@@ -20,6 +20,7 @@ class HeldEngine final : public Engine {
   HeldEngine() {
     info_.vocab_size = 8;
     info_.context_length = 100;
+    info_.can.disaggregation = true;
   }
   const EngineInfo& info() const override { return info_; }
   Status Submit(GenerateRequest request, TokenSink*) override {
@@ -198,6 +199,25 @@ TEST_F(GenerationTest, ChoicesShareTheirParametersAndTellTheShard) {
   OnShard([&] { generation_->Abort(); });
   EXPECT_EQ(engine_->aborted.size(), 3u);
   EXPECT_EQ(engine_->aborted_on, 0);
+}
+
+TEST_F(GenerationTest, NoTwoAnswersOfAPairsRequestMeetInTheSameRoom) {
+  // Several prompts with one room were refused.
+  GenerationPlan plan = Plan(2);
+  plan.prompts.push_back(plan.prompts.front());
+  plan.prompts.push_back(plan.prompts.front());
+  auto extras = std::make_shared<RequestExtras>();
+  extras->bootstrap_host = "h";
+  extras->bootstrap_room = 70;
+  plan.extras = std::move(extras);
+  Start(std::move(plan));
+  std::vector<int64_t> rooms;
+  for (const GenerateRequest& request : engine_->requests) {
+    EXPECT_EQ(request.extras->bootstrap_host, "h");
+    rooms.push_back(*request.extras->bootstrap_room +
+                    request.choice * request.extras->bootstrap_room_step);
+  }
+  EXPECT_EQ(rooms, (std::vector<int64_t>{70, 73, 71, 74, 72, 75}));
 }
 
 TEST_F(GenerationTest, AnAnswerThatContinuesItsPromptKeepsItsFirstSpace) {

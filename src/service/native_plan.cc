@@ -235,7 +235,7 @@ StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateR
   plan.is_list = request.is_batch || plan.n > 1;
   plan.return_text_in_logprobs = request.return_text_in_logprobs;
   plan.stream = request.stream;
-  plan.weight_version = model.weights->Version();
+  plan.weight_version = model.weight_version();
   return plan;
 }
 

@@ -41,11 +41,26 @@ void CollectMarkers(const std::vector<std::string>& markers, const Tokenizer& to
     const std::string bare = WithoutSuffix(token);
     const bool is_part =
         std::any_of(markers.begin(), markers.end(), [&](const std::string& marker) {
-          return marker == bare || marker.find(token) != std::string::npos ||
-                 token.find(marker) != std::string_view::npos;
+          if (marker == bare || marker.find(token) != std::string::npos) return true;
+          // A single character is a part of tokens that have nothing to do with it.
+          return marker.size() > 1 && token.find(marker) != std::string_view::npos;
         });
     if (is_part) out->insert(id);
   }
+}
+
+// All that marks calls of which one of `begins` is a part.
+std::vector<std::string> MarkersOfCalls(const std::vector<std::string>& begins) {
+  std::vector<std::string> markers;
+  for (const std::string& name : parser::ToolFamilyNames()) {
+    const parser::ToolFamily* family = parser::FindToolFamily(name);
+    const std::vector<std::string>& own = family->markers;
+    const bool begin = std::any_of(begins.begin(), begins.end(), [&own](const auto& one) {
+      return std::find(own.begin(), own.end(), one) != own.end();
+    });
+    if (begin) markers.insert(markers.end(), own.begin(), own.end());
+  }
+  return markers;
 }
 
 // Null where the form of its calls cannot be a constraint: the library writes the tags of a style as text, so they must
@@ -172,6 +187,10 @@ StatusOr<ModelOutputFormat> MakeOutputFormat(const OutputFormatSource& source,
     const auto* harmony = parser::FindToolFamily("gpt-oss");
     CollectMarkers(format.reasoning->harmony ? harmony->markers : format.reasoning->markers,
                    tokenizer, &format.markers);
+    // Calls that nobody reads are shown: what begins one because it ends reasoning, and so the rest.
+    if (format.tools == nullptr && !format.reasoning->calls.empty()) {
+      CollectMarkers(MarkersOfCalls(format.reasoning->calls), tokenizer, &format.markers);
+    }
   }
   format.marked_by_tokens = format.harmony() && HasHarmonyTokens(tokenizer);
   return format;

@@ -39,6 +39,18 @@ Status CheckTypes(const EmbeddingRequest& request, int32_t types) {
   return OkStatus();
 }
 
+Status CheckAdapters(const EmbeddingRequest& request, const EngineInfo& engine) {
+  constexpr std::string_view kField = "lora_path";
+  PORTICO_RETURN_IF_ERROR(CheckLength(request.lora_path, request.inputs.size(), kField));
+  const auto& names = request.lora_path.values;
+  const bool any = std::any_of(names.begin(), names.end(),
+                               [](const std::string& name) { return !name.empty(); });
+  if (!any || engine.can.pooling_lora) return OkStatus();
+  return InvalidArgument(
+      kField, fmt::format("lora_path is not supported by this model's engine, {}: leave it out",
+                          engine.name));
+}
+
 // Puts the prompt that the request asks for, or the model's default, before each text.
 Status AddPrompt(const EmbeddingPrompts& prompts, EmbeddingRequest* request) {
   constexpr std::string_view kField = "prompt_name";
@@ -116,6 +128,7 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanInputs(EmbeddingRequest request) const
   PORTICO_RETURN_IF_ERROR(CheckCount(count, request.input_field));
   PORTICO_RETURN_IF_ERROR(CheckLength(request.rid, count, "rid"));
   PORTICO_RETURN_IF_ERROR(CheckTypes(request, engine.token_types));
+  PORTICO_RETURN_IF_ERROR(CheckAdapters(request, engine));
   RequestCost cost(model.max_request_cost);
   const auto values = static_cast<int64_t>(
       std::max(static_cast<size_t>(engine.embedding_size), engine.labels.size()));
@@ -134,6 +147,7 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanInputs(EmbeddingRequest request) const
         limit.Check(request.inputs[i].ids, request.input_field, PlaceOf(request, i)));
     plan.texts[i].tokens =
         std::make_shared<const std::vector<TokenId>>(std::move(request.inputs[i].ids));
+    plan.texts[i].lora_path = request.lora_path.Of(i, std::string());
     if (request.token_types.empty()) continue;
     plan.texts[i].token_types = std::move(request.token_types[i]);
   }

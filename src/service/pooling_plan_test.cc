@@ -128,6 +128,17 @@ TEST_F(PoolingPlanTest, WhatIsWrongIsNamed) {
   EXPECT_EQ(FieldAtFault(), "rid");
 }
 
+TEST_F(PoolingPlanTest, AdaptersAreForEnginesThatHaveThem) {
+  request_.inputs = {Text("a"), Text("b")};
+  request_.lora_path.is_list = true;
+  request_.lora_path.values = {"", ""};
+  EXPECT_TRUE(Plan().ok());
+  request_.lora_path.values = {"", "x"};
+  EXPECT_EQ(FieldAtFault(), "lora_path");
+  request_.lora_path.values = {""};
+  EXPECT_EQ(FieldAtFault(), "lora_path");
+}
+
 TEST_F(PoolingPlanTest, TokenTypesComeWithTheIds) {
   request_.inputs = {List({4, 5})};
   request_.token_types = {{0, 1}};

@@ -71,6 +71,7 @@ Status PoolingRun::Submit() {
     if (!rids_.empty()) request.rid = rids_[std::min(i, rids_.size() - 1)];
     request.tokens = std::move(texts_[i].tokens);
     request.token_types = std::move(texts_[i].token_types);
+    request.lora_path = std::move(texts_[i].lora_path);
   }
   texts_ = {};
   hub_.Add(first_, count, this);

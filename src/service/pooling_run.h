@@ -22,6 +22,7 @@ struct PoolingPlan {
   struct Text {
     std::shared_ptr<const std::vector<TokenId>> tokens;
     std::vector<uint8_t> token_types;  // one a token, or empty
+    std::string lora_path;             // the adapter's name; empty: none
   };
   std::vector<Text> texts;  // not empty
   // The request's name, or one name a text, or none.

@@ -64,7 +64,7 @@ class PoolingRunTest : public testing::Test {
     for (size_t i = 0; i < texts; ++i) {
       auto ids =
           std::make_shared<const std::vector<TokenId>>(i % 7 + 1, static_cast<TokenId>(i % 100));
-      plan.texts.push_back({std::move(ids), {}});
+      plan.texts.emplace_back().tokens = std::move(ids);
     }
     return plan;
   }

@@ -152,25 +152,30 @@ class Fields {
 constexpr std::string_view kOurs[] = {"run_id", "event_dir", "trace_path_template", "enable_torch"};
 constexpr std::string_view kEngines[] = {"output_dir", "start_step", "num_steps",
                                          "activities", "with_stack", "record_shapes"};
+// Likewise, but false and an empty text ask for nothing.
+constexpr std::string_view kEnginesFlags[] = {"merge_profiles", "profile_by_stage",
+                                              "profile_prefix"};
 // SGLang's, which this server does not pass on: refused unless they ask for nothing.
-constexpr std::string_view kNotPassedOn[] = {
-    "config",     "detailed_annotations", "merge_profiles", "profile_by_stage",
-    "profile_id", "profile_prefix",       "profile_stages"};
+constexpr std::string_view kNotPassedOn[] = {"config", "detailed_annotations", "profile_id",
+                                             "profile_stages"};
 
 template <size_t N>
 bool IsOneOf(std::string_view name, const std::string_view (&names)[N]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
+bool AsksForNothing(const Json& value) {
+  return (value.is_bool() && !value.as_bool()) || (value.is_array() && value.as_array().empty()) ||
+         (value.is_string() && value.as_string().empty());
+}
+
 Status CheckNames(const Json& body, bool events_only) {
   for (const auto& [name, value] : body.as_object()) {
     if (value.is_null() || IsOneOf(name, kOurs)) continue;
     if (!events_only && IsOneOf(name, kEngines)) continue;
-    const bool nothing = (value.is_bool() && !value.as_bool()) ||
-                         (value.is_array() && value.as_array().empty()) ||
-                         (value.is_string() && value.as_string().empty());
+    if (IsOneOf(name, kEnginesFlags) && (!events_only || AsksForNothing(value))) continue;
     if (IsOneOf(name, kNotPassedOn)) {
-      if (nothing) continue;
+      if (AsksForNothing(value)) continue;
       return InvalidArgument(name, fmt::format("{} is not supported", name));
     }
     return InvalidArgument(name, fmt::format("a profile has no field {:.64}", name));
@@ -224,6 +229,15 @@ StatusOr<StartProfileControl> ReadEngine(Fields& fields) {
   PORTICO_RETURN_IF_ERROR(fields.Take("activities", &control.activities));
   PORTICO_RETURN_IF_ERROR(fields.Take("with_stack", &control.with_stack));
   PORTICO_RETURN_IF_ERROR(fields.Take("record_shapes", &control.record_shapes));
+  PORTICO_RETURN_IF_ERROR(fields.Take("profile_by_stage", &control.by_stage));
+  PORTICO_RETURN_IF_ERROR(fields.Take("merge_profiles", &control.merge));
+  PORTICO_RETURN_IF_ERROR(fields.Take("profile_prefix", &control.prefix));
+  if (!control.prefix.empty() && !IsRunId(control.prefix)) {
+    return InvalidArgument("profile_prefix",
+                           fmt::format("profile_prefix must be 1 to {} letters, digits, dots, "
+                                       "dashes and underscores",
+                                       kMaxRunId));
+  }
   return control;
 }
 
@@ -256,7 +270,12 @@ StatusOr<ProfileRequest> ReadProfileStart(std::string_view text, bool events_onl
   Fields fields(body);
   const auto has = [&fields](std::string_view name) { return fields.Has(name); };
   const bool ours = std::any_of(std::begin(kOurs), std::end(kOurs), has);
-  const bool engines = !events_only && std::any_of(std::begin(kEngines), std::end(kEngines), has);
+  const auto asks = [&](std::string_view name) {
+    return fields.Has(name) && !AsksForNothing(*body.Find(name));
+  };
+  const bool engines =
+      !events_only && (std::any_of(std::begin(kEngines), std::end(kEngines), has) ||
+                       std::any_of(std::begin(kEnginesFlags), std::end(kEnginesFlags), asks));
   ProfileRequest request;
   PORTICO_RETURN_IF_ERROR(fields.Take("enable_torch", &request.enable_torch));
   if (ours || !engines) {

@@ -24,41 +24,63 @@
 
 namespace portico {
 
-// Where the weights are from once they have been replaced. Thread safe.
+// Where the weights are from once they have been replaced, and what they are called. An engine that is started again has
+// its first ones again: what is noted here is of one life of it (Engine::life()). Thread safe.
 class WeightsPath {
  public:
-  std::string Get() const {
+  // Empty: the engine's own.
+  std::string Get(uint64_t life) const {
     const MutexLock lock(&mutex_);
-    return path_;
+    return life == life_ ? path_ : std::string();
   }
-  // An empty version leaves it as it is, as SGLang does.
-  void Set(std::string path, std::string version) {
+  // The name that the last update gave the weights, else the first one.
+  std::string Version(uint64_t life) const {
     const MutexLock lock(&mutex_);
+    return life == life_ ? version_ : first_version_;
+  }
+  // Before anything else.
+  void SetFirstVersion(const std::string& version) {
+    const MutexLock lock(&mutex_);
+    version_ = first_version_ = version;
+  }
+  // `life`: in which the update was done. An empty version leaves it as it is, as SGLang does.
+  void Set(std::string path, std::string version, uint64_t life) {
+    const MutexLock lock(&mutex_);
+    if (!Enter(life)) return;
     path_ = std::move(path);
     if (!version.empty()) version_ = std::move(version);
   }
-  void SetVersion(std::string version) {
+  void SetVersion(std::string version, uint64_t life) {
     const MutexLock lock(&mutex_);
-    version_ = std::move(version);
-  }
-  // The name that the last update gave the weights.
-  std::string Version() const {
-    const MutexLock lock(&mutex_);
-    return version_;
+    if (Enter(life)) version_ = std::move(version);
   }
 
  private:
+  // False: that life is over, and so are its weights.
+  bool Enter(uint64_t life) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (life < life_) return false;
+    if (life > life_) {
+      path_.clear();
+      version_ = first_version_;
+      life_ = life;
+    }
+    return true;
+  }
+
   mutable Mutex mutex_;
+  uint64_t life_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string path_ ABSL_GUARDED_BY(mutex_);
   std::string version_ ABSL_GUARDED_BY(mutex_) = "default";
+  std::string first_version_ ABSL_GUARDED_BY(mutex_) = "default";
 };
 
 struct ServingModel {
   // Of the weights that it answers with.
   std::string model_path() const {
-    std::string replaced = weights->Get();
+    std::string replaced = weights->Get(engine->life());
     return replaced.empty() ? engine->info().model_path : replaced;
   }
+  std::string weight_version() const { return weights->Version(engine->life()); }
 
   std::string id;       // what `model` says in requests
   int64_t created = 0;  // Unix seconds

@@ -30,10 +30,10 @@ void UpdateWeights(const ModelRegistry& models, std::string_view name, WeightUpd
   }
   const ServingModel* model = *found;
   auto updated = [model, path = control.path, version = control.weight_version,
-                  keep_pause = update.keep_pause, deadline,
+                  life = model->engine->life(), keep_pause = update.keep_pause, deadline,
                   done = std::move(done)](const Status& status) mutable {
     if (!status.ok()) return done(BlamePath(status));
-    model->weights->Set(path, version);
+    model->weights->Set(path, version, life);
     LogInfo("the model {} goes on with the weights at {}", model->id, path);
     if (!keep_pause) return done(OkStatus());
     model->engine->Control(PauseControl{PauseMode::kInPlace}, deadline, std::move(done));
@@ -45,9 +45,12 @@ void NoteWeightVersion(const ModelRegistry& models, std::string_view name,
                        const std::string& version) {
   const StatusOr<const ServingModel*> named = models.Find(name);
   if (!named.ok()) return;
-  if (!name.empty()) return (*named)->weights->SetVersion(version);
+  const auto note = [&version](const ServingModel& model) {
+    model.weights->SetVersion(version, model.engine->life());
+  };
+  if (!name.empty()) return note(**named);
   for (const ServingModel* model : models.models()) {
-    if (model->engine->load().healthy) model->weights->SetVersion(version);
+    if (model->engine->load().healthy) note(*model);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "text/json.h"
 
+#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <algorithm>
@@ -64,6 +65,11 @@ StatusOr<Json> Json::Parse(std::string_view text, const Limits& limits) {
   if (error == simdjson::NUMBER_ERROR) {
     const std::string smaller = WithoutBigIntegers(text, &big);
     error = parser.parse(smaller.data(), smaller.size(), true).get(root);
+  }
+  if (error == simdjson::DEPTH_ERROR) {
+    return Error(
+        StatusCode::kInvalidArgument,
+        fmt::format("the JSON text is nested too deeply (more than {} levels)", limits.max_depth));
   }
   if (error) {
     return Error(StatusCode::kInvalidArgument, simdjson::error_message(error));

@@ -116,11 +116,47 @@ class Tensor(Part):
         return (1, 0)  # the CPU
 
 
+def as_part(value):
+    if isinstance(value, Part):
+        return value
+    if isinstance(value, str):
+        return Text(value)
+    if hasattr(value, "__array__"):
+        return Tensor(value)
+    raise TypeError(f"a stage cannot send a {type(value).__name__}: send a part, a text or an array")
+
+
+def several(result):
+    """What a function has returned, part by part."""
+    if result is None:
+        return ()
+    if isinstance(result, (Part, str)) or hasattr(result, "__array__"):
+        return (result,)
+    return result
+
+
+# Of a speech request, for stages that name them in their `speech_fields` (src/pipeline/request.h).
+SPEECH_FIELDS = ("duration_tokens", "initial_codec_chunk_frames", "ref_audio", "ref_text", "references", "task_type", "token_count",
+                 "x_vector_only_mode")
+
+
+class Reference:
+    """A voice to imitate: `audio`, an Audio of its whole sound, and `text`, what is said in it, or ""."""
+    __slots__ = ("audio", "text")
+
+    def __init__(self, audio, text=""):
+        self.audio, self.text = audio, text
+
+    def __repr__(self):
+        return f"Reference(audio={self.audio!r}, text={self.text!r})"
+
+
 class Request:
     """What a stage sees of a request: id, task, wants_text, wants_audio, voice, format, sample_rate, speed, language,
     instructions, messages, tools, tool_choice, parallel_tool_calls, `params` (its stage_params of this stage), and `sampling`:
     what the chat or the speech says of sampling (temperature, top_p, max_new_tokens …) and, before that, its stage_sampling of
-    this stage."""
+    this stage. `references` (a list of Reference) and `speech_fields` (task_type, x_vector_only_mode …, those that the client
+    has set) are for stages that name them in their own `speech_fields`."""
 
     def __init__(self, fields, stage, run):
         speech = fields.get("speech") or {}
@@ -145,6 +181,8 @@ class Request:
         if "max_tokens" in sampling:
             sampling["max_new_tokens"] = sampling.pop("max_tokens")
         self.sampling = {**sampling, **((fields.get("stage_sampling") or {}).get(stage) or {})}
+        self.references = [Reference(None, one.get("text") or "") for one in fields.get("references") or []]
+        self.speech_fields = dict(fields.get("speech_fields") or {})
         self._run = run
 
     @property

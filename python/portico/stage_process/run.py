@@ -1,28 +1,20 @@
 """One request in one stage."""
 import collections
+import json
 import threading
 import traceback
 
-from .parts import (INTERNAL, Aborted, Audio, ClipEnd, Encoded, File, Finish, Heard, Part, Request, StageError, Tensor, Text,
-                    ToolCall)
+from .edges import Choice, To
+from .parts import (INTERNAL, Aborted, Audio, ClipEnd, Encoded, File, Finish, Heard, Request, StageError, Tensor, Text, ToolCall,
+                    as_part)
 from .profile import profile
-from .wire import EMIT, END, INLINE, TOOK, Blob, part_values
+from .wire import CHOOSE, EMIT, EMIT_TO, END, INLINE, TOOK, Blob, part_values
 
 EMIT_BYTES = 512 << 10
 EMIT_PARTS = 256
 
 MODALITIES = {Text: "text", File: "file", Audio: "audio", Heard: "heard", ClipEnd: "clip_end", Encoded: "encoded",
               Finish: "end", Tensor: "tensor", ToolCall: "tool_call"}
-
-
-def as_part(value):
-    if isinstance(value, Part):
-        return value
-    if isinstance(value, str):
-        return Text(value)
-    if hasattr(value, "__array__"):
-        return Tensor(value)
-    raise TypeError(f"a stage cannot send a {type(value).__name__}: send a part, a text or an array")
 
 
 class Run:
@@ -38,7 +30,7 @@ class Run:
         self.unacked_bytes = 0
         self.profile_id = fields.get("id", "")
         self.taken = collections.Counter()
-        self.sent = 0
+        self.sent = collections.Counter()
 
     def record(self, event, **metadata):
         profile.record(self.profile_id, self.stage.name, event, **metadata)
@@ -52,11 +44,12 @@ class Run:
                         chunk_id=self.taken[source])
         self.taken[source] += 1
 
-    def sends(self, part):
-        number, self.sent = self.sent, self.sent + 1
-        if profile.file is None:
-            return
-        for target in self.stage.next:
+    def sends(self, part, targets):
+        for target in targets:
+            number = self.sent[target]
+            self.sent[target] += 1
+            if profile.file is None:
+                continue
             chunk = {"to_stage": target, "modality": MODALITIES[type(part)], "chunk_id": number}
             if number == 0:
                 self.record("stage_hop_sent", to_stage=target)
@@ -79,7 +72,16 @@ class Run:
             del part
             self.worker.send([TOOK, self.id])
 
-    def emit(self, value):
+    def gather(self):
+        """Waits for the sounds of the request's references."""
+        with self.changed:
+            while any(one.audio is None for one in self.request.references) and not self.aborted:
+                self.changed.wait()
+            if self.aborted:
+                raise Aborted
+
+    def emit(self, value, target=None):
+        """Sends it to the stages behind, or to one of them."""
         part = as_part(value)
         values, data = part_values(part)
         blob = None
@@ -97,16 +99,23 @@ class Run:
                 raise Aborted
             self.unacked.append(size)
             self.unacked_bytes += size
-        self.sends(part)
-        self.worker.send([EMIT, self.id, values], blob)
+        self.sends(part, self.stage.next if target is None else [target])
+        self.worker.send([EMIT, self.id, values] if target is None else [EMIT_TO, self.id, target, values], blob)
 
     def end(self, code=0, message="", field=""):
         self.worker.send([END, self.id, code, message[:1000], field, ""])
 
     def work(self):
         try:
+            if self.request.references:
+                self.gather()
             for value in self.stage.run(self.parts(), self.request):
-                self.emit(value)
+                if isinstance(value, To):
+                    self.emit(value.part, value.target)
+                elif isinstance(value, Choice):
+                    self.worker.send([CHOOSE, self.id, json.dumps(value.targets)])
+                else:
+                    self.emit(value)
         except Aborted:
             self.end(1, "aborted")
         except StageError as error:

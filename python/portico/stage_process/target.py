@@ -1,20 +1,22 @@
 """What a factory_path names, as something that runs requests."""
-import importlib
 import importlib.util
 import inspect
 import os
 import sys
 
-from .parts import Part
+from .edges import Edges, named
+from .parts import SPEECH_FIELDS, several
 
 
-def several(result):
-    """What a function has returned, part by part."""
-    if result is None:
-        return ()
-    if isinstance(result, (Part, str)) or hasattr(result, "__array__"):
-        return (result,)
-    return result
+def _speech_fields(declared):
+    """Those of a speech request that a stage says it takes."""
+    fields = [declared] if isinstance(declared, str) else list(declared)
+    for field in fields:
+        if field not in SPEECH_FIELDS:
+            raise ValueError(f"speech_fields: there is no `{field}`; there are {', '.join(SPEECH_FIELDS)}")
+    if "ref_text" in fields and "ref_audio" not in fields:
+        raise ValueError("speech_fields: ref_text is said in ref_audio, which is missing")
+    return fields
 
 
 def _is_factory(target):
@@ -23,7 +25,7 @@ def _is_factory(target):
     return len(parameters) < 2 or parameters[1].name != "request"
 
 
-def _scheduler_stage(made, last):
+def _scheduler_stage(made, last, edges):
     """As one of sglang-omni's schedulers; None if it is none."""
     if not all(hasattr(made, name) for name in ("inbox", "outbox", "start", "abort")):
         return None
@@ -33,30 +35,35 @@ def _scheduler_stage(made, last):
     if module is None:
         module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-    return module.SchedulerStage(made, sys.modules["portico.stage"], last)
+    return module.SchedulerStage(made, sys.modules["portico.stage"], last, edges)
 
 
 class Stage:
-    def __init__(self, name, path, factory, next, model_path="", last=True):
-        self.name, self.next = name, next
-        module, _, attribute = path.rpartition(".")
-        target = getattr(importlib.import_module(module), attribute)
+    """`said` is what the pipeline says of it (src/pipeline/process/process_plan.cc)."""
+
+    def __init__(self, said, model_path=""):
+        self.name, self.next = said["name"], said.get("next") or []
+        factory, last = said.get("factory") or {}, not said.get("python_behind")
+        edges = Edges(said)
+        target = named(said["factory_path"])
         if model_path and "model_path" in inspect.signature(target).parameters:
             factory = {"model_path": model_path, **factory}
+        declared = getattr(target, "speech_fields", ())
         if not inspect.isclass(target) and _is_factory(target):
             target, factory = target(**factory), {}
-            target = _scheduler_stage(target, last) or target
+            target = _scheduler_stage(target, last, edges) or target
         self.voices = list(getattr(target, "voices", ()))
         self.max_running = int(getattr(target, "max_running", 0))
         arguments = {}
         if inspect.isclass(target):
             target = target(**factory)
-            target = _scheduler_stage(target, last) or target
+            target = _scheduler_stage(target, last, edges) or target
             self.voices = list(getattr(target, "voices", self.voices))
             self.max_running = int(getattr(target, "max_running", self.max_running))
         elif not hasattr(target, "run"):
             arguments = factory
             inspect.signature(target).bind(None, None, **factory)
+        self.speech_fields = _speech_fields(getattr(target, "speech_fields", declared))
         whole = getattr(target, "run", None)
         if whole is None and inspect.isgeneratorfunction(target):
             whole = target
@@ -65,3 +72,5 @@ class Stage:
         else:
             self.run = lambda parts, request: (
                 one for part in parts for one in several(target(part, request, **arguments)))
+        if not getattr(target, "has_edges", False):
+            self.run = edges.around(self.run)

@@ -8,8 +8,8 @@ from .parts import Audio, ClipEnd, Encoded, File, Finish, Heard, Tensor, Text, T
 
 INLINE = 32 << 10
 SEALS = 2 | 4 | 8  # shrink, grow, write
-INIT, START, PART, INPUT_END, ABORT, ROOM, PING, PROFILE = 1, 2, 3, 4, 5, 6, 7, 8
-READY, FAILED, TOOK, EMIT, END, PONG = 16, 17, 18, 19, 20, 21
+INIT, START, PART, INPUT_END, ABORT, ROOM, PING, PROFILE, REFERENCE = 1, 2, 3, 4, 5, 6, 7, 8, 9
+READY, FAILED, TOOK, EMIT, END, PONG, EMIT_TO, CHOOSE = 16, 17, 18, 19, 20, 21, 22, 23
 
 # MessagePack, as much as the wire needs.
 

@@ -9,8 +9,8 @@ import traceback
 from .profile import profile
 from .run import Run
 from .target import Stage
-from .wire import (ABORT, FAILED, INIT, INLINE, INPUT_END, PART, PING, PONG, PROFILE, READY, ROOM, START, Blob, pack, read_part,
-                   unpack)
+from .wire import (ABORT, FAILED, INIT, INLINE, INPUT_END, PART, PING, PONG, PROFILE, READY, REFERENCE, ROOM, START, Blob, pack,
+                   read_part, unpack)
 
 
 class Worker:
@@ -47,13 +47,12 @@ class Worker:
             wanted = json.loads(text)
             sys.path.insert(0, wanted.get("folder") or ".")
             for one in wanted["stages"]:
-                self.stages[one["name"]] = Stage(one["name"], one["factory_path"], one.get("factory") or {},
-                                                  one.get("next") or [], wanted.get("model_path") or "",
-                                                  not one.get("python_behind"))
+                self.stages[one["name"]] = Stage(one, wanted.get("model_path") or "")
         except Exception as error:
             traceback.print_exc()
             return self.send([FAILED, 0, f"{type(error).__name__}: {error}"])
-        facts = {name: {"max_running": stage.max_running, "voices": stage.voices} for name, stage in self.stages.items()}
+        facts = {name: {"max_running": stage.max_running, "voices": stage.voices, "speech_fields": stage.speech_fields}
+                 for name, stage in self.stages.items()}
         self.send([READY, 0, json.dumps({"stages": facts})])
 
     def start(self, run, name, text):
@@ -77,9 +76,13 @@ class Worker:
         if kind == PART:
             part = read_part(message[3], blob)
             part.source = message[2]
+        elif kind == REFERENCE:
+            part = read_part(message[2], blob)
         with work.changed:
             if kind == PART:
                 work.input.append(part)
+            elif kind == REFERENCE:
+                work.request.references[part.clip].audio = part
             elif kind == INPUT_END:
                 work.input_ended = True
             elif kind == ABORT:

@@ -25,8 +25,9 @@ using portico::IntRange;
 using portico::kMaxInt32;
 using portico::NumberRange;
 
-// Deeper bodies are refused. Everything that walks a request recursively relies on it.
-inline constexpr size_t kMaxBodyDepth = 128;
+// Deeper bodies are refused. Everything that walks a request recursively relies on it. A schema whose objects are 64 deep has
+// two levels for each.
+inline constexpr size_t kMaxBodyDepth = 160;
 
 // The members of a body by name; of doubled ones the last; null is the same as absent.
 using FieldList = std::vector<std::pair<std::string_view, Element>>;

@@ -31,6 +31,10 @@ class CorsExchange final : public net::Exchange {
   void Prefetch() const override { inner_->Prefetch(); }
   void NoteAbort() override { inner_->NoteAbort(); }
   void Cut() override { inner_->Cut(); }
+  bool body_open() const override { return inner_->body_open(); }
+  int64_t rest_bytes() const override { return inner_->rest_bytes(); }
+  void ReadBody(net::BodyReader& reader) override { inner_->ReadBody(reader); }
+  void ConsumeBody(size_t bytes) override { inner_->ConsumeBody(bytes); }
 
  private:
   net::HttpResponse With(net::HttpResponse response) const {

@@ -13,6 +13,7 @@
 #include "api/gateway/server_info.h"
 #include "api/gateway/worker_routes.h"
 #include "base/log.h"
+#include "router/fleet/model_cards.h"
 #include "router/proxy/error_body.h"
 #include "router/proxy/fan_out.h"
 #include "router/proxy/proxy_call.h"
@@ -89,23 +90,32 @@ void Readiness(net::Exchange& exchange, GatewayContext& context) {
   GatewayReply(exchange, ready.ok() ? 200 : 503, std::move(body));
 }
 
+void WriteCard(std::string_view id, const router::ModelCard& card, JsonWriter* writer) {
+  writer->BeginObject().Key("id").String(id).Key("object").String("model");
+  writer->Key("created").Int(card.created).Key("owned_by").String("portico");
+  writer->Key("root").String(card.root.empty() ? card.id : card.root);
+  writer->Key("max_model_len");
+  card.max_model_len > 0 ? writer->Int(card.max_model_len) : writer->Null();
+  writer->EndObject();
+}
+
 // The union of what the workers serve.
 void Models(net::Exchange& exchange, GatewayContext& context) {
   std::string body;
   JsonWriter writer(&body);
   writer.BeginObject().Key("object").String("list").Key("data").BeginArray();
   const router::WorkerSetPtr set = context.gateway->workers().set();
-  const std::vector<std::string> models = set->Models();
-  for (const std::string& model : models) {
-    writer.BeginObject().Key("id").String(model).Key("object").String("model");
-    writer.Key("created").Int(0).Key("owned_by").String("portico").EndObject();
-  }
+  const std::vector<router::ModelCard> cards = router::UnitedCards(*set);
+  for (const router::ModelCard& card : cards) WriteCard(card.id, card, &writer);
   for (const auto& [alias, model] : set->aliases()) {
+    const auto found = std::lower_bound(
+        cards.begin(), cards.end(), model,
+        [](const router::ModelCard& card, const std::string& name) { return card.id < name; });
     // Of a model that no worker names nothing is promised.
-    if (!std::binary_search(models.begin(), models.end(), model)) continue;
-    writer.BeginObject().Key("id").String(alias).Key("object").String("model");
-    writer.Key("created").Int(0).Key("owned_by").String("portico");
-    writer.Key("root").String(model).EndObject();
+    if (found == cards.end() || found->id != model) continue;
+    router::ModelCard card = *found;
+    card.root = model;
+    WriteCard(alias, card, &writer);
   }
   writer.EndArray().EndObject();
   GatewayReply(exchange, 200, std::move(body));
@@ -181,10 +191,14 @@ void EngineMetrics(ExchangePtr exchange, router::GatewayShard& shard) {
 }
 
 // Probes and metrics are open to all.
+bool IsProbe(std::string_view path) {
+  constexpr std::string_view kProbes[] = {"/health",    "/liveness", "/ping",
+                                          "/readiness", "/ready",    "/metrics"};
+  return IsOneOf(path, kProbes);
+}
+
 bool IsOpen(const net::HttpRequest& request) {
-  constexpr std::string_view kOpen[] = {"/health",    "/liveness", "/ping",
-                                        "/readiness", "/ready",    "/metrics"};
-  return (request.method == "GET" || request.method == "HEAD") && IsOneOf(request.path, kOpen);
+  return (request.method == "GET" || request.method == "HEAD") && IsProbe(request.path);
 }
 
 // False if the path is none of them.
@@ -227,7 +241,11 @@ Status CheckGatewayHead(const net::HttpRequest& head, const GatewayContext& cont
 net::HeadVerdict AdmitGateway(const net::HttpRequest& head, const GatewayContext& context) {
   net::HeadVerdict verdict;
   const Status status = CheckGatewayHead(head, context);
-  if (status.ok()) return verdict;
+  if (status.ok()) {
+    const size_t buffered = context.gateway->options().buffered_body_bytes;
+    if (buffered > 0 && PassesOn(head.path)) verdict.whole_body_bytes = buffered;
+    return verdict;
+  }
   net::HttpResponse& refusal = verdict.refusal.emplace();
   refusal.status = HttpStatus(status.code());
   if (refusal.status == 401) refusal.headers.emplace_back("www-authenticate", "Bearer");
@@ -271,6 +289,7 @@ void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::Gate
       return Loads(*exchange, context);
     }
   }
+  if (IsProbe(path)) return GatewayError(*exchange, 405, "use GET");
   if (PassesOn(path)) return router::ProxyCall::Start(shard, std::move(exchange));
   GatewayError(*exchange, 404, "Unknown path: " + request.method + " " + path);
 }

@@ -36,7 +36,12 @@ constexpr WorkerMetric kMetrics[] = {
      [](const Worker& worker) { return static_cast<double>(worker.tokens()); }},
     {"portico_gateway_worker_requests_total", "counter", "Requests that the worker was given.",
      [](const Worker& worker) { return static_cast<double>(worker.total_requests()); }},
+    {"portico_gateway_worker_retries_total", "counter",
+     "Requests that were sent once more because this worker had failed them.",
+     [](const Worker& worker) { return static_cast<double>(worker.retries()); }},
 };
+
+constexpr std::string_view kWorkerFailures = "portico_gateway_worker_failures_total";
 
 struct GroupMetric {
   std::string_view name;
@@ -104,6 +109,18 @@ void AppendGroupMetrics(const router::WorkerSet& set, std::string* out) {
   }
 }
 
+void AppendWorkerFailures(const router::WorkerSet& set, std::string* out) {
+  auto to = std::back_inserter(*out);
+  fmt::format_to(to, "# HELP {0} Attempts on the worker that failed.\n# TYPE {0} counter\n",
+                 kWorkerFailures);
+  for (const auto& worker : set.workers()) {
+    for (const router::AttemptFailure kind : router::kAttemptFailures) {
+      fmt::format_to(to, "{}{{worker=\"{}\",kind=\"{}\"}} {}\n", kWorkerFailures, worker->id(),
+                     router::AttemptFailureName(kind), worker->failures(kind));
+    }
+  }
+}
+
 }  // namespace
 
 void AppendWorkerMetrics(router::Gateway& gateway, std::string* out) {
@@ -117,6 +134,7 @@ void AppendWorkerMetrics(router::Gateway& gateway, std::string* out) {
                      metric.value(*worker));
     }
   }
+  AppendWorkerFailures(*set, out);
   AppendGroupMetrics(*set, out);
   fmt::format_to(to,
                  "# HELP portico_gateway_queued Requests that wait for a place.\n"

@@ -85,6 +85,27 @@ std::string WorkerJson(const Worker& worker) {
   return body;
 }
 
+// A whole number in 0..`most`, or absent.
+StatusOr<int64_t> WorkerCount(const Json& json, std::string_view name, int64_t most) {
+  const Json* value = json.Find(name);
+  if (value == nullptr || value->is_null()) return 0;
+  if (!value->is_int() || value->as_int() < 0 || value->as_int() > most) {
+    return InvalidArgument(std::string(name),
+                           fmt::format("{} must be an integer from 0 to {}", name, most));
+  }
+  return value->as_int();
+}
+
+// A text, or absent.
+StatusOr<std::string> WorkerText(const Json& json, std::string_view name) {
+  const Json* value = json.Find(name);
+  if (value == nullptr || value->is_null()) return std::string();
+  if (!value->is_string()) {
+    return InvalidArgument(std::string(name), fmt::format("{} must be a string", name));
+  }
+  return value->as_string();
+}
+
 // {"url": …, "api_key"?, "model_id"? or "models"?, "labels"?}
 StatusOr<WorkerSpec> ReadSpec(const std::string& body) {
   PORTICO_ASSIGN_OR_RETURN(const Json json, Json::Parse(body));
@@ -101,23 +122,23 @@ StatusOr<WorkerSpec> ReadSpec(const std::string& body) {
   if (url == nullptr || !url->is_string()) return InvalidArgument("url", "url must be a string");
   auto spec = router::ParseWorkerUrl(url->as_string());
   if (!spec.ok()) return InvalidArgument("url", std::string(MessageOf(spec.status())));
-  spec->api_key = json.GetString("api_key");
+  PORTICO_ASSIGN_OR_RETURN(spec->api_key, WorkerText(json, "api_key"));
+  if (!router::IsHeaderKey(spec->api_key)) {
+    return InvalidArgument("api_key", "api_key must have printable ASCII characters only");
+  }
   spec->source = router::Source::kAdmin;
-  const std::string type = json.GetString("worker_type", "regular");
-  const auto role = std::find_if(std::begin(router::kRoles), std::end(router::kRoles),
-                                 [&](router::Role one) { return type == RoleName(one); });
+  PORTICO_ASSIGN_OR_RETURN(const std::string type, WorkerText(json, "worker_type"));
+  const auto role = std::find_if(
+      std::begin(router::kRoles), std::end(router::kRoles),
+      [&](router::Role one) { return (type.empty() ? "regular" : type) == RoleName(one); });
   if (role == std::end(router::kRoles)) {
     return InvalidArgument("worker_type", "worker_type must be regular, prefill or decode");
   }
   spec->role = *role;
-  spec->bootstrap_port = static_cast<int>(json.GetInt("bootstrap_port", 0));
-  if (spec->bootstrap_port < 0 || spec->bootstrap_port > 65535) {
-    return InvalidArgument("bootstrap_port", "bootstrap_port must be in 1..65535");
-  }
-  spec->max_requests = json.GetInt("max_requests", 0);
-  if (spec->max_requests < 0) {
-    return InvalidArgument("max_requests", "max_requests must not be negative");
-  }
+  PORTICO_ASSIGN_OR_RETURN(const int64_t port, WorkerCount(json, "bootstrap_port", 65535));
+  spec->bootstrap_port = static_cast<int>(port);
+  PORTICO_ASSIGN_OR_RETURN(spec->max_requests,
+                           WorkerCount(json, "max_requests", router::kMaxWorkerRequests));
   if (const Json* events = json.Find("kv_events"); events != nullptr) {
     auto address = router::ReadKvAddress(*events);
     if (!address.ok()) {
@@ -129,9 +150,8 @@ StatusOr<WorkerSpec> ReadSpec(const std::string& body) {
     }
     spec->kv_events = *std::move(address);
   }
-  if (const std::string model = json.GetString("model_id"); !model.empty()) {
-    spec->models.push_back(model);
-  }
+  PORTICO_ASSIGN_OR_RETURN(std::string model_id, WorkerText(json, "model_id"));
+  if (!model_id.empty()) spec->models.push_back(std::move(model_id));
   if (const Json* models = json.Find("models"); models != nullptr) {
     if (!models->is_array()) return InvalidArgument("models", "models must be a list of strings");
     for (const Json& model : models->as_array()) {

@@ -92,6 +92,7 @@ StartProfileControl ProfileOf(const Request& request) {
     control.activities.assign(request.activities().begin(), request.activities().end());
     if (request.has_with_stack()) control.with_stack = request.with_stack();
     if (request.has_record_shapes()) control.record_shapes = request.record_shapes();
+    control.by_stage = request.profile_by_stage();
   }
   return control;
 }
@@ -104,9 +105,6 @@ void AddProfile(RpcContext& context, std::string_view method) {
       [](const Request& request) -> StatusOr<EngineControl> {
         if constexpr (std::is_same_v<Control, StartProfileControl>) {
           PORTICO_RETURN_IF_ERROR(CheckProfile(request.output_dir()));
-          if constexpr (requires { request.profile_by_stage(); }) {
-            if (request.profile_by_stage()) return NotSupported("profile_by_stage");
-          }
           return EngineControl(ProfileOf(request));
         } else {
           return EngineControl(Control{});

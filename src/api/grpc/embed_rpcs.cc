@@ -22,12 +22,14 @@ namespace pb = ::sglang::runtime::v1;
 using Ids = google::protobuf::RepeatedField<int32_t>;
 
 // All three answers have the same fields.
-std::string Serialize(const std::optional<VectorForm>& form, PoolingResult result) {
+std::string Serialize(const std::optional<VectorForm>& form, std::string_view weight_version,
+                      PoolingResult result) {
   PoolingOutput& output = result.outputs.front();
   if (form) form->Apply(&output.values);
   pb::EmbedResponse response;
   response.mutable_embedding()->Add(output.values.begin(), output.values.end());
-  const sglang::PoolingMeta meta{result.rids.front(), output.prompt_tokens, Seconds(result.took)};
+  const sglang::PoolingMeta meta{result.rids.front(), output.prompt_tokens, Seconds(result.took),
+                                 weight_version};
   for (auto& [key, value] : sglang::PoolingMetaEntries(meta)) {
     (*response.mutable_meta_info())[std::string(key)] = std::move(value);
   }
@@ -69,7 +71,9 @@ StatusOr<PlannedPooling> Plan(const RpcContext& context, ModelTask task,
   const PoolingPlanner planner{*planned.model, context.api.max_client_batch_size};
   PORTICO_ASSIGN_OR_RETURN(planned.plan,
                            planner.PlanNamedInputs(*std::move(request), NewRequestId));
-  planned.encode = [form](PoolingResult result) { return Serialize(form, std::move(result)); };
+  planned.encode = [form, version = planned.model->weight_version()](PoolingResult result) {
+    return Serialize(form, version, std::move(result));
+  };
   return planned;
 }
 

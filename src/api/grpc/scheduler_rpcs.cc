@@ -82,7 +82,7 @@ Status GetModelInfo(RpcContext& context, ShardContext&, const pb::GetModelInfoRe
   response->set_is_generation(engine.task == ModelTask::kGenerate);
   response->set_id2label_json(LabelsAsJson(engine));
   response->set_num_labels(static_cast<int32_t>(engine.labels.size()));
-  response->set_weight_version(model->weights->Version());
+  response->set_weight_version(model->weight_version());
   response->set_served_model_name(model->id);
   response->set_max_context_length(engine.context_length);
   response->set_vocab_size(engine.vocab_size);

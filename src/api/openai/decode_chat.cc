@@ -101,6 +101,15 @@ Status RefuseBestOf(std::string_view name, Element value, ChatDraft*) {
   return InvalidArgument(name, "best_of is not a field of chat completions");
 }
 
+Status RefuseRequireReasoning(std::string_view name, Element value, ChatDraft*) {
+  bool required = false;
+  PORTICO_RETURN_IF_ERROR(ReadBool(name, value, &required));
+  if (!required) return OkStatus();
+  return InvalidArgument(name,
+                         "require_reasoning is a field of /generate: in a chat the template says "
+                         "whether the answer begins with reasoning");
+}
+
 constexpr FieldReader<ChatDraft> kChat[] = {
     {"add_generation_prompt", ReadAddGenerationPrompt},
     {"best_of", RefuseBestOf},
@@ -118,6 +127,7 @@ constexpr FieldReader<ChatDraft> kChat[] = {
     {"parallel_tool_calls", ReadChatFlag<&ChatRequest::parallel_tool_calls>},
     {"reasoning", ReadReasoningField},
     {"reasoning_effort", ReadEffortField},
+    {"require_reasoning", RefuseRequireReasoning},
     {"separate_reasoning", ReadChatFlag<&ChatRequest::separate_reasoning>},
     {"stream_reasoning", ReadChatFlag<&ChatRequest::stream_reasoning>},
     {"tool_choice", ReadToolField<ReadToolChoice>},

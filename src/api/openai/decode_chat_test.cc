@@ -418,10 +418,28 @@ TEST(DecodeChat, ToolsGoToTheTemplate) {
   EXPECT_EQ(request->tool_choice.mode, ToolChoice::Mode::kRequired);
   EXPECT_EQ(request->tool_choice.name, "f");
   EXPECT_TRUE(request->options.legacy_functions);
+  EXPECT_EQ(FieldOf(With(R"("functions":[{"name":"f"}],"tools":[{"type":"function",)"
+                         R"("function":{"name":"g"}}])")
+                        .status()),
+            "functions");
+  EXPECT_EQ(FieldOf(With(R"("tools":[{"type":"function","function":{"name":"f"}}],)"
+                         R"("function_call":"none","tool_choice":"auto")")
+                        .status()),
+            "function_call");
   request = With(R"("tools":[{"type":"function","function":{"name":"f"}},
       {"type":"function","function":{"name":"g"}}],"tool_choice":{"type":"allowed_tools",
       "allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"g"}}]}})");
   EXPECT_EQ(request->tool_choice.allowed, std::vector<std::string>{"g"});
+}
+
+// It was taken in any type, without effect.
+TEST(DecodeChat, RequireReasoningIsNoFieldOfAChat) {
+  EXPECT_TRUE(With(R"("require_reasoning":false)").ok());
+  for (const char* value : {"true", "1", R"("yes")"}) {
+    EXPECT_EQ(FieldOf(With(fmt::format(R"("require_reasoning":{})", value)).status()),
+              "require_reasoning")
+        << value;
+  }
 }
 
 TEST(DecodeChat, ReasoningFieldsBecomeTemplateVariables) {

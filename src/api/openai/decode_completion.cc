@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -67,8 +68,9 @@ Status RefuseChatOnly(std::string_view name, Element value, CompletionDraft*) {
   IsRefusedField(kChatOnly, name, value, &status);
   return status.ok()
              ? status
-             : InvalidArgument(
-                   name, fmt::format("{} is a field of chat completions: leave it out", name));
+             : InvalidArgument(name, fmt::format("{} is a field of {}: leave it out", name,
+                                                 name == "require_reasoning" ? "/generate"
+                                                                             : "chat completions"));
 }
 
 constexpr FieldReader<CompletionDraft> kCompletion[] = {
@@ -111,11 +113,13 @@ Status CheckCompletion(const CompletionDraft& draft) {
   if (draft.options.max_tokens == 0 && !draft.request.echo) {
     return InvalidArgument("max_tokens", "max_tokens must be at least 1, or 0 with echo: true");
   }
+  PORTICO_RETURN_IF_ERROR(CheckBestOf(draft));
   const RequestExtras* extras = draft.options.extras.get();
-  if (extras != nullptr && extras->bootstrap_room && draft.request.prompts.size() > 1) {
-    return InvalidArgument("bootstrap_room", "bootstrap_room takes one prompt");
+  if (extras != nullptr && extras->bootstrap_room.value_or(0) > INT64_MAX - kMaxChoices) {
+    return InvalidArgument("bootstrap_room",
+                           "bootstrap_room is too large for so many prompts and answers");
   }
-  return CheckBestOf(draft);
+  return OkStatus();
 }
 
 }  // namespace

@@ -75,6 +75,14 @@ Status ReadRids(std::string_view name, Element value, EmbeddingRequest* request)
   return ReadOneOrEach(name, value, &request->rid, ReadRequestName);
 }
 
+Status ReadAdapter(std::string_view name, Element value, std::string* adapter) {
+  return value.is_null() ? OkStatus() : ReadString(name, value, adapter);
+}
+
+Status ReadAdapters(std::string_view name, Element value, EmbeddingRequest* request) {
+  return ReadOneOrEach(name, value, &request->lora_path, ReadAdapter);
+}
+
 template <typename Request>
 Status CheckString(std::string_view name, Element value, Request*) {
   std::string text;
@@ -92,6 +100,7 @@ constexpr FieldReader<Embedding> kEmbedding[] = {
     {"dimensions", ReadCount<Embedding, &Embedding::dimensions>},
     {"encoding_format", ReadEncodingFormat},
     {"input", ReadInputs<PromptForms::kAny>},
+    {"lora_path", ReadAdapters},
     {"model", ReadText<Embedding, &Embedding::model>},
     {"normalize", ReadFlag<Embedding, &Embedding::normalize>},
     {"prompt_name", ReadPromptName},
@@ -116,6 +125,7 @@ static_assert(IsSortedByName(kClassify));
 constexpr FieldReader<Embedding> kEncode[] = {
     {"dimensions", ReadCount<Embedding, &Embedding::dimensions>},
     {"input_ids", ReadInputs<PromptForms::kIds>},
+    {"lora_path", ReadAdapters},
     {"model", ReadText<Embedding, &Embedding::model>},
     {"normalize", ReadFlag<Embedding, &Embedding::normalize>},
     {"prompt_name", ReadPromptName},
@@ -129,6 +139,7 @@ static_assert(IsSortedByName(kEncode));
 constexpr FieldReader<Embedding> kNativeClassify[] = {
     {"input", ReadInputs<PromptForms::kAny>},
     {"input_ids", ReadInputs<PromptForms::kIds>},
+    {"lora_path", ReadAdapters},
     {"model", ReadText<Embedding, &Embedding::model>},
     {"rid", ReadRids},
     {"text", ReadInputs<PromptForms::kTexts>},

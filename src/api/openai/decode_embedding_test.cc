@@ -30,6 +30,18 @@ TEST(DecodeEmbeddingTest, InputsAreTextsOrIds) {
   EXPECT_TRUE(DecodeEncode(R"({"input_ids":[1,2]})", parser).ok());
 }
 
+TEST(DecodeEmbeddingTest, AdaptersAreOneOrOneAnInput) {
+  simdjson::dom::parser parser;
+  auto one = DecodeEmbedding(R"({"input":["a","b"],"lora_path":"x"})", parser);
+  ASSERT_TRUE(one.ok());
+  EXPECT_EQ(one->lora_path.Of(1, ""), "x");
+  auto each = DecodeEncode(R"({"text":["a","b"],"lora_path":[null,"y"]})", parser);
+  ASSERT_TRUE(each.ok());
+  EXPECT_EQ(each->lora_path.Of(0, ""), "");
+  EXPECT_EQ(each->lora_path.Of(1, ""), "y");
+  EXPECT_TRUE(DecodeNativeClassify(R"({"text":"a","lora_path":"x"})", parser).ok());
+}
+
 TEST(DecodeEmbeddingTest, WhatIsWrongIsNamed) {
   const std::pair<const char*, const char*> bad[] = {
       {R"({})", "input"},
@@ -41,7 +53,8 @@ TEST(DecodeEmbeddingTest, WhatIsWrongIsNamed) {
       {R"({"input":[-1]})", "input"},
       {R"({"input":"a","encoding_format":"hex"})", "encoding_format"},
       {R"({"input":"a","dimensions":0})", "dimensions"},
-      {R"({"input":"a","lora_path":"x"})", "lora_path"},
+      {R"({"input":"a","lora_path":7})", "lora_path"},
+      {R"({"input":"a","lora_path":["x",1]})", "lora_path"},
       {R"({"input":"a","truncate_prompt_tokens":0})", "truncate_prompt_tokens"},
       {R"({"input":"a","truncate_prompt_tokens":-2})", "truncate_prompt_tokens"},
       {R"({"input":"a","normalize":1})", "normalize"},

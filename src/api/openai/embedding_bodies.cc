@@ -109,7 +109,8 @@ std::string ClassifyBody(const AnswerHead& head, const EngineInfo& engine, bool 
   return body;
 }
 
-std::string RerankBody(const std::string& rid, const RerankForm& form, PoolingResult result) {
+std::string RerankBody(const std::string& rid, std::string_view weight_version,
+                       const RerankForm& form, PoolingResult result) {
   std::string body = "[";
   for (const RankedDocument& document : Ranked(form, result)) {
     if (body.size() > 1) body.push_back(',');
@@ -123,7 +124,8 @@ std::string RerankBody(const std::string& rid, const RerankForm& form, PoolingRe
     AppendJsonInt(static_cast<int64_t>(document.index), &body);
     body.append(",\"meta_info\":");
     sglang::AppendPoolingMeta(
-        {rid, result.outputs[document.index].prompt_tokens, Seconds(result.took)}, &body);
+        {rid, result.outputs[document.index].prompt_tokens, Seconds(result.took), weight_version},
+        &body);
     body.push_back('}');
   }
   body.push_back(']');

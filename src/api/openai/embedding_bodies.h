@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/openai/answer.h"
@@ -29,7 +30,8 @@ struct RerankForm {
 };
 
 // SGLang's: a list with score, document, index and meta_info.
-std::string RerankBody(const std::string& rid, const RerankForm& form, PoolingResult result);
+std::string RerankBody(const std::string& rid, std::string_view weight_version,
+                       const RerankForm& form, PoolingResult result);
 // Cohere's: results with index, relevance_score and document.text.
 std::string CohereRerankBody(const AnswerHead& head, const RerankForm& form, PoolingResult result);
 

@@ -78,8 +78,8 @@ StatusOr<PlannedPooling> PlanNative(EmbeddingRequest request, std::optional<Vect
   PORTICO_ASSIGN_OR_RETURN(PoolingPlan plan,
                            planner.PlanNamedInputs(std::move(request), NewRequestId));
   plan.takes_sparse = takes_sparse;
-  auto encode = [form, is_list](PoolingResult result) {
-    return sglang::PooledBody(form, is_list, std::move(result));
+  auto encode = [form, is_list, version = planner.model.weight_version()](PoolingResult result) {
+    return sglang::PooledBody(form, is_list, version, std::move(result));
   };
   return PlannedPooling{&planner.model, std::move(plan), std::move(encode)};
 }

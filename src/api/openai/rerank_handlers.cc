@@ -28,10 +28,10 @@ EncodeRanks EncoderOf(RerankRequest request, const ServingModel& model) {
   // from 0 to 1.
   form.sigmoid = request.activation.value_or(kCohere || model.judge || form.labels.no);
   if (request.return_documents) form.documents = std::move(request.documents);
-  return [head = MakeAnswerHead("rerank-", request.rid, model.id),
+  return [head = MakeAnswerHead("rerank-", request.rid, model.id), version = model.weight_version(),
           form = std::move(form)](PoolingResult result) {
     return kCohere ? CohereRerankBody(head, form, std::move(result))
-                   : RerankBody(head.id, form, std::move(result));
+                   : RerankBody(head.id, version, form, std::move(result));
   };
 }
 

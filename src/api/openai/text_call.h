@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "api/common/delta_parts.h"
 #include "api/exchange_call.h"
 #include "api/openai/answer.h"
 #include "api/reply.h"
@@ -101,6 +102,9 @@ class StreamCall final : public TextCall {
   void OnPrompt(PromptEcho prompt) override { encoder_.OnPrompt(std::move(prompt)); }
 
   void OnDelta(TextDelta&& delta) override {
+    if (delta.finish == FinishReason::kError) {
+      exchange_->NoteFailure(ErrorResponse(exchange_->request, shard_.api, ErrorOf(delta)));
+    }
     encoder_.OnDelta(delta, &shard_.scratch);
     Send();
   }

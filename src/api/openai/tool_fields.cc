@@ -130,13 +130,13 @@ Status ReadToolChoice(std::string_view name, Element value, ToolFields* out) {
   } else {
     return WrongValue(name, kChoices, value);
   }
+  out->two_choices = out->choice.has_value();
   out->choice = std::move(choice);
   out->choice_field = "tool_choice";
   return OkStatus();
 }
 
 Status ReadFunctionCall(std::string_view name, Element value, ToolFields* out) {
-  if (out->choice && out->choice_field == "tool_choice") return OkStatus();
   ToolChoice choice;
   std::string_view text;
   if (!value.get(text) && (text == "none" || text == "auto")) {
@@ -148,15 +148,22 @@ Status ReadFunctionCall(std::string_view name, Element value, ToolFields* out) {
   } else {
     return WrongValue(name, "\"none\", \"auto\" or {\"name\"}", value);
   }
+  out->two_choices = out->choice.has_value();
   out->choice = std::move(choice);
   out->choice_field = "function_call";
   return OkStatus();
 }
 
 Status TakeTools(ToolFields fields, ChatRequest* request) {
-  if (fields.tools.is_null() && !fields.functions.is_null()) {
+  if (!fields.functions.is_null()) {
+    if (!fields.tools.is_null()) {
+      return InvalidArgument("functions", "functions and tools cannot both be given");
+    }
     request->options.legacy_functions = true;
     fields.tools = std::move(fields.functions);
+  }
+  if (fields.two_choices) {
+    return InvalidArgument("function_call", "function_call and tool_choice cannot both be given");
   }
   const bool offers = !fields.tools.is_null();
   request->tools = std::move(fields.tools);

@@ -16,6 +16,7 @@ struct ToolFields {
   Json functions;  // as `tools` has them, or null
   std::optional<ToolChoice> choice;
   std::string_view choice_field = "tool_choice";
+  bool two_choices = false;  // tool_choice and function_call
 };
 
 // A list of functions with names, each there once. Errors name `tools`.

@@ -29,6 +29,7 @@ struct AskedControl {
   EngineControl control;
   std::string model;           // empty: all
   std::string mode = "abort";  // SGLang's default over HTTP
+  bool torch_empty_cache = true;
 };
 
 constexpr FieldReader<AskedControl> kPauseFields[] = {
@@ -39,8 +40,9 @@ static_assert(IsSortedByName(kPauseFields));
 
 constexpr FieldReader<AskedControl> kContinueFields[] = {
     {"model", ReadText<AskedControl, &AskedControl::model>},
+    {"torch_empty_cache", ReadFlag<AskedControl, &AskedControl::torch_empty_cache>},
 };
-constexpr RefusedField kContinueDefaults[] = {{"torch_empty_cache", "true"}};
+static_assert(IsSortedByName(kContinueFields));
 
 StatusOr<AskedControl> ReadPause(const net::HttpRequest& request, simdjson::dom::parser& parser) {
   AskedControl asked;
@@ -53,8 +55,8 @@ StatusOr<AskedControl> ReadPause(const net::HttpRequest& request, simdjson::dom:
 StatusOr<AskedControl> ReadContinue(const net::HttpRequest& request,
                                     simdjson::dom::parser& parser) {
   AskedControl asked;
-  PORTICO_RETURN_IF_ERROR(ReadControl(request, parser, kContinueFields, kContinueDefaults, &asked));
-  asked.control = ContinueControl{};
+  PORTICO_RETURN_IF_ERROR(ReadControl(request, parser, kContinueFields, {}, &asked));
+  asked.control = ContinueControl{asked.torch_empty_cache};
   return asked;
 }
 

@@ -14,6 +14,7 @@
 #include "api/model_name.h"
 #include "api/openai/errors.h"
 #include "api/reply.h"
+#include "api/sglang/unserved_routes.h"
 #include "service/each_engine.h"
 #include "service/weight_update.h"
 #include "text/json.h"
@@ -41,7 +42,9 @@ struct NativeRoute {
 };
 
 constexpr NativeRoute kNativeRoutes[] = {
+    {"/add_external_corpus", "AddExternalCorpusReqInput", nullptr, false, true, true},
     {"/begin_weight_update", "BeginWeightUpdateReqInput", nullptr, false, true, true},
+    {"/clear_hicache_storage_backend", "ClearHiCacheReqInput", "{}"},  // the old name
     {"/destroy_weights_update_group", "DestroyWeightsUpdateGroupReqInput", nullptr, false, true,
      true},
     {"/dump_expert_distribution_record", "ExpertDistributionReq", R"({"action":3})"},
@@ -51,10 +54,16 @@ constexpr NativeRoute kNativeRoutes[] = {
     {"/get_internal_state", "GetInternalStateReq"},
     {"/get_weights_by_name", "GetWeightsByNameReqInput"},
     {"/hicache/storage-backend/clear", "ClearHiCacheReqInput", "{}", false},
+    {"/init_weights_send_group_for_remote_instance",
+     "InitWeightsSendGroupForRemoteInstanceReqInput", nullptr, false, true, true},
     {"/init_weights_update_group", "InitWeightsUpdateGroupReqInput", nullptr, false, true, true},
+    {"/list_external_corpora", "ListExternalCorporaReqInput", "{}"},
     {"/pd_role_switch", "PdRoleSwitchReqInput", nullptr, false},
     {"/release_memory_occupation", "ReleaseMemoryOccupationReqInput", nullptr, true, true, true},
+    {"/remove_external_corpus", "RemoveExternalCorpusReqInput", nullptr, false},
     {"/resume_memory_occupation", "ResumeMemoryOccupationReqInput", nullptr, true, true, true},
+    {"/send_weights_to_remote_instance", "SendWeightsToRemoteInstanceReqInput", nullptr, false,
+     true, true},
     {"/set_internal_state", "SetInternalStateReq", nullptr, false},
     {"/slow_down", "SlowDownReqInput"},
     {"/start_expert_distribution_record", "ExpertDistributionReq", R"({"action":1})"},
@@ -329,9 +338,35 @@ void HandleLoraTensors(ExchangePtr exchange, ShardContext& shard) {
   RunLora(*std::move(control), *std::move(model), std::move(exchange), shard);
 }
 
+// What SGLang keeps its cache in beside the memory. A backend can be code that the body names: SGLang takes one only
+// where operators have a key of their own.
+void HandleStorage(const NativeRoute& route, ExchangePtr exchange, ShardContext& shard) {
+  if (shard.api.admin_api_key.empty()) {
+    return ReplyError(*exchange, shard.api,
+                      Error(StatusCode::kFailedPrecondition,
+                            "the storage of the cache can be changed and shown only where the "
+                            "server has an --admin-api-key"));
+  }
+  HandleNative(route, std::move(exchange), shard);
+}
+
+void AddHiCacheRoutes(RouteTable& routes) {
+  static constexpr NativeRoute kAttach{"/hicache/storage-backend", "AttachHiCacheStorageReqInput"};
+  static constexpr NativeRoute kDetach{"/hicache/storage-backend", "DetachHiCacheStorageReqInput",
+                                       "{}"};
+  routes.Add("PUT", kAttach.path, Access::kAdmin, [](ExchangePtr exchange, ShardContext& shard) {
+    HandleStorage(kAttach, std::move(exchange), shard);
+  });
+  routes.Add("DELETE", kDetach.path, Access::kAdmin, [](ExchangePtr exchange, ShardContext& shard) {
+    HandleStorage(kDetach, std::move(exchange), shard);
+  });
+}
+
 }  // namespace
 
 void AddEngineRoutes(RouteTable& routes) {
+  AddHiCacheRoutes(routes);
+  AddUnservedRoutes(routes);
   for (const NativeRoute& route : kNativeRoutes) {
     const RouteHandler handler = [&route](ExchangePtr exchange, ShardContext& shard) {
       HandleNative(route, std::move(exchange), shard);

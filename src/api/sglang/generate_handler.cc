@@ -103,6 +103,7 @@ class GenerateCall final : public ExchangeCall {
   void Fail(const Status& error) {
     done_ = true;
     if (stream_) {
+      exchange_->NoteFailure(ErrorResponse(exchange_->request, shard_.api, error));
       std::string events;
       openai::AppendErrorEvents(error, &events);
       exchange_->Write(events);

@@ -93,7 +93,7 @@ std::string ModelInfoBody(const ServingModel& model) {
   } else {
     w.String(model.preferred_json);
   }
-  w.Key("weight_version").String(model.weights->Version());
+  w.Key("weight_version").String(model.weight_version());
   w.Key("has_image_understanding").Bool(engine.can.media);
   w.Key("has_audio_understanding").Bool(false);
   w.Key("model_type").String(engine.architecture);
@@ -129,7 +129,7 @@ Json ServerInfo(const ApiContext& api) {
     info.Set("model_path", model->model_path());
     info.Set("tokenizer_path", model->tokenizer_path);
     info.Set("served_model_name", model->id);
-    info.Set("weight_version", model->weights->Version());
+    info.Set("weight_version", model->weight_version());
     info.Set("max_total_num_tokens", engine.max_total_tokens);
     info.Set("max_context_length", engine.context_length);
   }

@@ -6,9 +6,11 @@
 #include <string>
 #include <utility>
 
+#include "api/model_name.h"
 #include "api/openai/tool_fields.h"
 #include "api/reply.h"
 #include "parser/collector.h"
+#include "parser/declared/families.h"
 #include "parser/output_parser.h"
 #include "service/parsed_output.h"
 #include "text/json.h"
@@ -49,14 +51,34 @@ parser::Collector Collect(const parser::OutputFormat& format, const parser::Tool
   return out;
 }
 
-StatusOr<parser::Collector> ParseCalls(const Json& body) {
+// Names that stand for what the served model has: "auto", and "response_template" for what its checkpoint declares.
+bool IsOfModel(std::string_view name) { return name == "auto" || parser::IsDeclaredName(name); }
+
+// Null where the model has no parser, or none of that name.
+template <typename Family>
+const Family* OfModel(const Family* own, std::string_view name) {
+  return own == nullptr || name == "auto" || parser::IsDeclaredName(own->name) ? own : nullptr;
+}
+
+StatusOr<const ServingModel*> ModelOf(const Json& body, ShardContext& shard) {
+  PORTICO_ASSIGN_OR_RETURN(const std::string name, ModelInBody(body));
+  return shard.api.models->FindForRequest(name);
+}
+
+StatusOr<parser::Collector> ParseCalls(const Json& body, ShardContext& shard) {
   PORTICO_ASSIGN_OR_RETURN(const std::string text, TextField(body, "text"));
   PORTICO_ASSIGN_OR_RETURN(const std::string name, TextField(body, "tool_call_parser"));
   parser::OutputFormat format;
-  format.tools = parser::FindToolFamily(name);
+  if (IsOfModel(name)) {
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, ModelOf(body, shard));
+    format.tools = OfModel(model->output.tools, name);
+  } else {
+    format.tools = parser::FindToolFamily(name);
+  }
   if (format.tools == nullptr) {
     return InvalidArgument("tool_call_parser",
-                           fmt::format("there is no tool-call parser \"{}\"", name));
+                           fmt::format("{} no tool-call parser \"{}\"",
+                                       IsOfModel(name) ? "the model has" : "there is", name));
   }
   const Json* given = body.Find("tools");
   Json tools = given == nullptr ? Json() : *given;
@@ -75,16 +97,24 @@ StatusOr<parser::Collector> ParseCalls(const Json& body) {
   return out;
 }
 
-StatusOr<parser::Collector> ParseReasoning(const Json& body) {
+StatusOr<parser::Collector> ParseReasoning(const Json& body, ShardContext& shard) {
   PORTICO_ASSIGN_OR_RETURN(const std::string text, TextField(body, "text"));
   PORTICO_ASSIGN_OR_RETURN(const std::string name, TextField(body, "reasoning_parser"));
   parser::OutputFormat format;
-  format.reasoning = parser::FindReasoning(name);
+  bool found = false;  // so that the prompt alone says whether an answer begins inside
+  if (IsOfModel(name)) {
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, ModelOf(body, shard));
+    format.reasoning = OfModel(model->output.reasoning, name);
+    found = model->output.reasoning_found;
+  } else {
+    format.reasoning = parser::FindReasoning(name);
+  }
   if (format.reasoning == nullptr) {
     return InvalidArgument("reasoning_parser",
-                           fmt::format("there is no reasoning parser \"{}\"", name));
+                           fmt::format("{} no reasoning parser \"{}\"",
+                                       IsOfModel(name) ? "the model has" : "there is", name));
   }
-  format.in_reasoning = format.reasoning->inside;
+  format.in_reasoning = format.reasoning->inside && !found;
   return Collect(format, parser::ToolSet(), text);
 }
 
@@ -132,12 +162,12 @@ std::string SmgReasoning(const parser::Collector& out) {
   return body;
 }
 
-template <StatusOr<parser::Collector> (*kParse)(const Json&),
+template <StatusOr<parser::Collector> (*kParse)(const Json&, ShardContext&),
           std::string (*kBody)(const parser::Collector&)>
 void Handle(ExchangePtr exchange, ShardContext& shard) {
   StatusOr<Json> body = ReadObject(exchange->request.body);
   if (!body.ok()) return ReplyError(*exchange, shard.api, body.status());
-  StatusOr<parser::Collector> out = kParse(*body);
+  StatusOr<parser::Collector> out = kParse(*body, shard);
   if (!out.ok()) return ReplyError(*exchange, shard.api, out.status());
   ReplyJson(*exchange, shard.api, 200, kBody(*out));
 }

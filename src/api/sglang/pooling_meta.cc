@@ -9,13 +9,15 @@ std::vector<std::pair<std::string_view, std::string>> PoolingMetaEntries(const P
   AppendJsonString(meta.id, &id);
   std::string seconds;
   AppendJsonDouble(meta.e2e_seconds, &seconds);
+  std::string version;
+  AppendJsonString(meta.weight_version, &version);
   return {
       {"id", std::move(id)},
       // SGLang ends them by a length of 0 tokens.
       {"finish_reason", "{\"type\":\"length\",\"length\":0}"},
       {"prompt_tokens", std::to_string(meta.prompt_tokens)},
       {"num_retractions", "0"},
-      {"weight_version", "\"default\""},
+      {"weight_version", std::move(version)},
       {"e2e_latency", std::move(seconds)},
   };
 }
@@ -39,7 +41,8 @@ void AppendSparseVector(const SparseVector& vector, std::string* out) {
   out->push_back('}');
 }
 
-std::string PooledBody(const std::optional<VectorForm>& form, bool is_list, PoolingResult result) {
+std::string PooledBody(const std::optional<VectorForm>& form, bool is_list,
+                       std::string_view weight_version, PoolingResult result) {
   std::string body;
   if (is_list) body.push_back('[');
   for (size_t i = 0; i < result.outputs.size(); ++i) {
@@ -52,8 +55,9 @@ std::string PooledBody(const std::optional<VectorForm>& form, bool is_list, Pool
       AppendJsonFloats(values, &body);
     }
     body.append(",\"meta_info\":");
-    AppendPoolingMeta({result.rids[i], result.outputs[i].prompt_tokens, Seconds(result.took)},
-                      &body);
+    AppendPoolingMeta(
+        {result.rids[i], result.outputs[i].prompt_tokens, Seconds(result.took), weight_version},
+        &body);
     body.push_back('}');
   }
   if (is_list) body.push_back(']');

@@ -19,6 +19,7 @@ struct PoolingMeta {
   std::string_view id;
   int32_t prompt_tokens = 0;
   double e2e_seconds = 0;
+  std::string_view weight_version;
 };
 
 // Keys, and values as JSON texts.
@@ -29,6 +30,7 @@ void AppendPoolingMeta(const PoolingMeta& meta, std::string* out);
 void AppendSparseVector(const SparseVector& vector, std::string* out);
 
 // {"embedding":…,"meta_info":…}, in a list for a list. `form`: of vectors; absent: raw logits. Each text has a rid.
-std::string PooledBody(const std::optional<VectorForm>& form, bool is_list, PoolingResult result);
+std::string PooledBody(const std::optional<VectorForm>& form, bool is_list,
+                       std::string_view weight_version, PoolingResult result);
 
 }  // namespace portico::api::sglang

@@ -66,6 +66,7 @@ bool TokenFront::Fits(const TokenWorkerFacts& facts) const {
   const EngineInfo& says = facts.info;
   return is.vocab_size == says.vocab_size && is.eos_token_ids == says.eos_token_ids &&
          is.context_length == says.context_length && is.model_path == says.model_path &&
+         is.can.data_parallel_ranks == says.can.data_parallel_ranks &&
          facts_.served_model_name == facts.served_model_name &&
          facts_.tokenizer_path == facts.tokenizer_path;
 }

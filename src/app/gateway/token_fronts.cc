@@ -74,6 +74,33 @@ router::ReportedLoad ReportOf(const TokenWorkerLoad& load) {
           .at = Clock::now()};
 }
 
+router::TokenWorkers::Facts FactsOf(const ServingModel& model) {
+  const EngineInfo& info = model.engine->info();
+  return {.models = {{.id = model.id,
+                      .root = model.id,
+                      .created = model.created,
+                      .max_model_len = info.context_length}},
+          .ranks = info.can.data_parallel_ranks};
+}
+
+// Whether the worker can be what it is configured as: half of a pair.
+Status CheckHalf(const router::Worker& worker, const TokenWire& wire,
+                 const TokenWorkerFacts& facts) {
+  const std::string_view role = RoleName(worker.spec().role);
+  if (!wire.takes_pairs()) {
+    return Error(StatusCode::kFailedPrecondition,
+                 fmt::format("it speaks {}, which has no place for what a {} worker must know: "
+                             "sglang.grpc.scheduler has",
+                             wire.service(), role));
+  }
+  const std::string& mode = facts.disaggregation_mode;
+  if (mode.empty() || mode == role) return OkStatus();
+  return Error(
+      StatusCode::kFailedPrecondition,
+      fmt::format("it is configured as {} worker, but runs with --disaggregation-mode {:.32}", role,
+                  mode));
+}
+
 }  // namespace
 
 TokenFronts::TokenFronts(TokenFrontsOptions options)
@@ -110,6 +137,9 @@ StatusOr<TokenFronts::FrontPtr> TokenFronts::MakeFront(const router::WorkerPtr& 
     }
     engine.channel.tls = tls_;
   }
+  // One of a server with a single rank need not be named, and not every worker takes it.
+  if (spec.dp_size > 1) engine.data_parallel_rank = spec.dp_rank;
+  engine.half_of_pair = spec.role != router::Role::kRegular;
   engine.api_key = spec.api_key.empty() ? options_.api_key : spec.api_key;
   engine.request_timeout = options_.request_timeout;
   engine.shards = options_.shards;
@@ -143,7 +173,7 @@ void TokenFronts::Probe(const router::WorkerPtr& worker, bool fresh, Duration ti
   // The engine may be all that holds the visit.
   engine.CheckHealth(timeout, [this, visit, known = entry->ready && !fresh](const Status& health) {
     if (!health.ok()) return visit->done(health);
-    if (known) return visit->done(std::vector<std::string>{visit->front->model().id});
+    if (known) return visit->done(FactsOf(visit->front->model()));
     visit->front->engine().FetchFacts(visit->timeout, [this, visit](auto facts) {
       if (!facts.ok()) return visit->done(facts.status());
       visit->facts = *std::move(facts);
@@ -178,6 +208,11 @@ std::string TokenFronts::LocalTexts(const ModelOptions& model, const TokenWorker
 }
 
 void TokenFronts::OnFacts(const VisitPtr& visit) {
+  if (visit->worker->spec().role != router::Role::kRegular) {
+    const Status half = CheckHalf(*visit->worker, visit->front->engine().wire(), visit->facts);
+    if (!half.ok()) return visit->done(half);
+    visit->facts.info.can.disaggregation = true;
+  }
   {
     const MutexLock lock(&mutex_);
     const auto found = fronts_.find(visit->worker->number());
@@ -186,7 +221,7 @@ void TokenFronts::OnFacts(const VisitPtr& visit) {
     }
     if (found->second.ready) {
       if (found->second.front->Fits(visit->facts)) {
-        return visit->done(std::vector<std::string>{visit->front->model().id});
+        return visit->done(FactsOf(visit->front->model()));
       }
       // Another model: what runs there ends as it may.
       auto made = MakeFront(visit->worker);
@@ -256,7 +291,7 @@ void TokenFronts::Build(const VisitPtr& visit, const std::string& archive) {
   LogInfo("worker {} takes tokens: model `{}`, context {} tokens, tokenizer {}",
           visit->worker->id(), id, facts.info.context_length,
           path.empty() ? std::string("of its own") : path);
-  visit->done(std::vector<std::string>{id});
+  visit->done(FactsOf(visit->front->model()));
 }
 
 // Until another front, or none, is the worker's.
@@ -271,7 +306,14 @@ void TokenFronts::Follow(const router::WorkerPtr& worker, TokenFront& front) {
       const auto found = fronts_.find(still->number());
       if (found == fronts_.end() || found->second.front.get() != &front) return KvWish::kNothing;
     }
-    return options_.on_kv_events(still, batch, reset);
+    const int rank = still->spec().dp_size > 1 ? still->spec().dp_rank : -1;
+    if (rank < 0 || batch == nullptr) return options_.on_kv_events(still, batch, reset);
+    // The server tells of all its ranks.
+    if (batch->rank >= 0 && batch->rank != rank)
+      return options_.on_kv_events(still, nullptr, reset);
+    KvEventBatch own = *batch;
+    own.rank = -1;
+    return options_.on_kv_events(still, &own, reset);
   });
 }
 

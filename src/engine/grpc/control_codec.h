@@ -18,7 +18,14 @@ inline std::string StartProfileBytes(const StartProfileControl& control) {
   for (const std::string& activity : control.activities) message.add_activities(activity);
   if (control.with_stack) message.set_with_stack(*control.with_stack);
   if (control.record_shapes) message.set_record_shapes(*control.record_shapes);
+  message.set_profile_by_stage(control.by_stage);
   return message.SerializeAsString();
+}
+
+// The field that those messages lack; empty: there is none.
+inline std::string_view MissingOfProfile(const StartProfileControl& control) {
+  if (control.merge) return "merge_profiles";
+  return control.prefix.empty() ? std::string_view() : "profile_prefix";
 }
 
 // Of a message with `success` and `message`.

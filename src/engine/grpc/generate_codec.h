@@ -13,6 +13,19 @@ inline Status BadWorkerMessage(std::string_view what) {
   return Error(StatusCode::kInternal, "the worker's answer makes no sense: " + std::string(what));
 }
 
+// How many data-parallel ranks a server says that it has; 1 for what is no such number.
+inline int32_t RankCount(double said) {
+  constexpr double kMaxRanks = 1024;
+  return said >= 1 && said <= kMaxRanks ? static_cast<int32_t>(said) : 1;
+}
+
+// For protocols without fields by which a prefill and a decode worker find each other.
+inline Status RefusePair(const RequestExtras* extras) {
+  if (extras == nullptr || !extras->bootstrap_room) return OkStatus();
+  return InvalidArgument("bootstrap_room",
+                         "bootstrap_room: this model's workers do not work in pairs");
+}
+
 template <typename TopLogProbs>
 void ReadTop(const TopLogProbs& top, PositionLogprobs* position) {
   const int size = std::min(top.values_size(), top.token_ids_size());
@@ -124,12 +137,15 @@ StatusOr<PoolingOutput> ReadEmbedding(const Response& response) {
   return output;
 }
 
-// The sum of the ranks.
+// As TokenWire::DecodeLoads().
 template <typename Response>
-StatusOr<TokenWorkerLoad> ReadLoads(const Response& response) {
+StatusOr<TokenWorkerLoad> ReadLoads(const Response& response, int wanted) {
   if (response.loads_size() == 0) return BadWorkerMessage("no load");
   TokenWorkerLoad load{0, 0, 0, 0, 0, 0};
+  bool found = false;
   for (const auto& rank : response.loads()) {
+    if (wanted >= 0 && rank.dp_rank() != wanted) continue;
+    found = true;
     load.running += rank.num_running_reqs();
     load.waiting += rank.num_waiting_reqs();
     load.used_tokens += rank.num_used_tokens();
@@ -137,6 +153,7 @@ StatusOr<TokenWorkerLoad> ReadLoads(const Response& response) {
     load.throughput += rank.gen_throughput();
     load.token_usage = std::max(load.token_usage, static_cast<double>(rank.token_usage()));
   }
+  if (!found) return BadWorkerMessage("no load of the rank");
   return load;
 }
 

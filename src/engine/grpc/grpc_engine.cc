@@ -48,6 +48,12 @@ Status GrpcEngine::Submit(GenerateRequest request, TokenSink* sink) {
   }
   const std::string request_id = fmt::format(
       "{}-{}", request.rid.empty() ? std::string_view(instance_) : request.rid, request.stream);
+  if (options_.data_parallel_rank >= 0) {
+    auto extras = request.extras == nullptr ? std::make_shared<RequestExtras>()
+                                            : std::make_shared<RequestExtras>(*request.extras);
+    extras->data_parallel_rank = options_.data_parallel_rank;
+    request.extras = std::move(extras);
+  }
   const TokenWire& wire = this->wire();
   std::string bytes;
   PORTICO_RETURN_IF_ERROR(wire.EncodeGenerate(request, request_id, &bytes));
@@ -80,6 +86,7 @@ void GrpcEngine::Begin(const TokenWire& wire, GenerateRequest request, std::stri
                               info_.eos_token_ids.end());
   }
   stream.vocab_size = info_.vocab_size;
+  stream.abort_fails = options_.half_of_pair;
   auto& made = lane.streams[id];
   made = std::make_unique<Stream>(*this, lane, std::move(stream));
   made->Start(lane.channel, shard,

@@ -37,6 +37,11 @@ struct GrpcEngineOptions {
   Duration first_message_timeout = std::chrono::seconds(60);  // zero: none
   Duration request_timeout = std::chrono::seconds(1800);      // zero: none
   std::vector<net::Shard*> shards;                            // by index; outlive Stop()
+  // The data-parallel rank of the worker to which all requests go; -1: it chooses.
+  int32_t data_parallel_rank = -1;
+  // The worker is half of a prefill/decode pair: a stream that it ends by itself with an abort has failed, as the
+  // other half would wait for it in vain.
+  bool half_of_pair = false;
   // A stream has ended with UNAVAILABLE. On any of the shards; null: nobody wants to know.
   std::function<void()> on_lost;
 };

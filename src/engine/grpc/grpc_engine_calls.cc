@@ -129,8 +129,9 @@ void GrpcEngine::FetchLoad(Duration timeout,
                            absl::AnyInvocable<void(StatusOr<TokenWorkerLoad>)> done) {
   const TokenWire& wire = this->wire();
   Ask(wire, wire.loads_method(), "", timeout,
-      [&wire, done = std::move(done)](const StatusOr<std::string>& bytes) mutable {
-        done(bytes.ok() ? wire.DecodeLoads(*bytes) : bytes.status());
+      [&wire, rank = options_.data_parallel_rank,
+       done = std::move(done)](const StatusOr<std::string>& bytes) mutable {
+        done(bytes.ok() ? wire.DecodeLoads(*bytes, rank) : bytes.status());
       });
 }
 
@@ -195,7 +196,8 @@ Status GrpcEngine::SubmitPooling(std::vector<PoolingRequest> requests, PoolingSi
   if (info_.task == ModelTask::kGenerate) return Engine::SubmitPooling(std::move(requests), sink);
   const TokenWire& wire = this->wire();
   std::deque<GrpcPooling::Text> texts;
-  for (const PoolingRequest& request : requests) {
+  for (PoolingRequest& request : requests) {
+    if (options_.data_parallel_rank >= 0) request.data_parallel_rank = options_.data_parallel_rank;
     const std::string id = fmt::format(
         "{}-{}", request.rid.empty() ? std::string_view(instance_) : request.rid, request.stream);
     PORTICO_ASSIGN_OR_RETURN(TokenWireCall call, wire.EncodePooling(request, info_.task, id));

@@ -126,6 +126,10 @@ void GrpcStream::OnMessage(std::string_view message) {
     return Deliver(std::move(delta));
   }
   TakeHeld(&delta);
+  if (delta.finish == FinishReason::kAbort && options_.abort_fails) {
+    delta.finish = FinishReason::kError;
+    delta.error = Error(StatusCode::kInternal, "the worker has given the request up");
+  }
   if (delta.finish == FinishReason::kNone) {
     HoldStopToken(&delta);
     if (delta.tokens.empty() && delta.prompt_logprobs.empty()) return;

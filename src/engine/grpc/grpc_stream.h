@@ -26,6 +26,8 @@ struct GrpcStreamOptions {
   // is an end is said with the last message, and its text must not have left by then.
   std::vector<TokenId> stop_tokens;
   int32_t vocab_size = 0;  // ids at or above it end the stream with INTERNAL; 0: not known
+  // An abort that was not asked for ends the stream with INTERNAL.
+  bool abort_fails = false;
 };
 
 class GrpcStream : public net::GrpcCallEvents {

@@ -172,10 +172,13 @@ Status CompleteFacts(TokenWorkerFacts* facts) {
   return OkStatus();
 }
 
-StatusOr<TokenWorkerLoad> LoadOfRanks(const Json& ranks) {
+StatusOr<TokenWorkerLoad> LoadOfRanks(const Json& ranks, int wanted) {
   if (!ranks.is_array() || ranks.as_array().empty()) return BadWorkerMessage("no load");
   TokenWorkerLoad load{0, 0, 0, 0, 0, 0};
+  bool found = false;
   for (const Json& rank : ranks.as_array()) {
+    if (wanted >= 0 && rank.GetInt("dp_rank", 0) != wanted) continue;
+    found = true;
     const double waiting = rank.GetDouble("num_waiting_reqs", 0);
     load.waiting += waiting;
     load.running +=
@@ -185,6 +188,7 @@ StatusOr<TokenWorkerLoad> LoadOfRanks(const Json& ranks) {
     load.throughput += rank.GetDouble("gen_throughput", 0);
     load.token_usage = std::max(load.token_usage, rank.GetDouble("token_usage", 0));
   }
+  if (!found) return BadWorkerMessage("no load of the rank");
   return load;
 }
 

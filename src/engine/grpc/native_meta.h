@@ -28,6 +28,7 @@ Status ReadMetaFinish(const MetaInfo& meta, TokenDelta* out);
 TokenWorkerFacts FactsOfModelInfo(const Json& said, const std::string& model_path);
 // What was not said, from the model's folder. FAILED_PRECONDITION: it is not on this machine.
 Status CompleteFacts(TokenWorkerFacts* facts);
-StatusOr<TokenWorkerLoad> LoadOfRanks(const Json& ranks);
+// As TokenWire::DecodeLoads().
+StatusOr<TokenWorkerLoad> LoadOfRanks(const Json& ranks, int rank);
 
 }  // namespace portico

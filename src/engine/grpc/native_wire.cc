@@ -97,6 +97,7 @@ Status NativeWire::EncodeGenerate(const GenerateRequest& request, const std::str
         "token_ids_logprob",
         "token_ids_logprob: this model's workers give no log-probabilities by id");
   }
+  PORTICO_RETURN_IF_ERROR(RefusePair(request.extras.get()));
   google::protobuf::Arena arena;
   auto& message = *google::protobuf::Arena::CreateMessage<native_pb::GenerateRequest>(&arena);
   message.mutable_input_ids()->Add(request.prompt->begin(), request.prompt->end());
@@ -114,6 +115,9 @@ Status NativeWire::EncodeGenerate(const GenerateRequest& request, const std::str
   message.set_top_logprobs_num(request.top_logprobs);
   message.set_logprob_start_len(request.prompt_logprobs_start);
   message.set_rid(request_id);
+  if (request.extras != nullptr && request.extras->data_parallel_rank) {
+    message.set_routed_dp_rank(*request.extras->data_parallel_rank);
+  }
   if (request.trace.valid()) {
     (*message.mutable_trace_headers())["traceparent"] = FormatTraceparent(request.trace);
   }
@@ -193,6 +197,7 @@ Status NativeWire::DecodeServerInfo(std::string_view bytes, TokenWorkerFacts* fa
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
   PORTICO_ASSIGN_OR_RETURN(const Json said, Json::Parse(response.json_info()));
   facts->info.max_total_tokens = said.GetInt("max_total_num_tokens", 0);
+  facts->info.can.data_parallel_ranks = RankCount(said.GetDouble("dp_size", 1));
   const std::string name = said.GetString("served_model_name");
   if (facts->served_model_name.empty()) facts->served_model_name = name;
   return OkStatus();
@@ -208,11 +213,11 @@ Status NativeWire::DecodeModels(std::string_view bytes, TokenWorkerFacts* facts)
   return CompleteFacts(facts);
 }
 
-StatusOr<TokenWorkerLoad> NativeWire::DecodeLoads(std::string_view bytes) const {
+StatusOr<TokenWorkerLoad> NativeWire::DecodeLoads(std::string_view bytes, int rank) const {
   native_pb::GetLoadResponse response;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
   PORTICO_ASSIGN_OR_RETURN(const Json ranks, Json::Parse(response.json_info()));
-  return LoadOfRanks(ranks);
+  return LoadOfRanks(ranks, rank);
 }
 
 Status NativeWire::DecodeHealth(std::string_view bytes) const {
@@ -231,7 +236,10 @@ StatusOr<TokenWireCall> NativeWire::EncodeControl(const EngineControl& control) 
                                                           : "in_place");
     return TokenWireCall{"PauseGeneration", message.SerializeAsString()};
   }
-  if (std::holds_alternative<ContinueControl>(control)) {
+  if (const auto* go_on = std::get_if<ContinueControl>(&control)) {
+    if (!go_on->torch_empty_cache) {
+      return CannotControlField("of this model's workers", "torch_empty_cache");
+    }
     return TokenWireCall{"ContinueGeneration", ""};
   }
   if (const auto* update = std::get_if<UpdateWeightsControl>(&control)) {
@@ -251,7 +259,10 @@ StatusOr<TokenWireCall> NativeWire::EncodeControl(const EngineControl& control) 
         {"num_steps", start->num_steps.has_value()},
         {"activities", !start->activities.empty()},
         {"with_stack", start->with_stack.has_value()},
-        {"record_shapes", start->record_shapes.has_value()}};
+        {"record_shapes", start->record_shapes.has_value()},
+        {"profile_by_stage", start->by_stage},
+        {"merge_profiles", start->merge},
+        {"profile_prefix", !start->prefix.empty()}};
     for (const auto& [field, asked] : missing) {
       if (asked) return CannotControlField("of this model's workers", field);
     }

@@ -23,7 +23,7 @@ class NativeWire final : public TokenWire {
   std::string_view models_method() const override { return "ListModels"; }
   Status DecodeModels(std::string_view bytes, TokenWorkerFacts* facts) const override;
   std::string_view loads_method() const override { return "GetLoad"; }
-  StatusOr<TokenWorkerLoad> DecodeLoads(std::string_view bytes) const override;
+  StatusOr<TokenWorkerLoad> DecodeLoads(std::string_view bytes, int rank) const override;
   Status DecodeHealth(std::string_view bytes) const override;
   StatusOr<TokenWireCall> EncodeControl(const EngineControl& control) const override;
   Status DecodeControl(const EngineControl& control, std::string_view bytes) const override;

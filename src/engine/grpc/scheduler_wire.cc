@@ -3,6 +3,7 @@
 #include <google/protobuf/arena.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "engine/grpc/control_codec.h"
@@ -20,6 +21,11 @@ namespace pb = ::sglang::grpc::scheduler;
 // What no worker says of itself: two, where a model tells pairs of texts apart.
 constexpr int32_t kTokenTypes = 2;
 constexpr int kMaxLabels = 1 << 16;
+constexpr int32_t kAnyRank = -1;
+// The field data_parallel_rank with 0, which proto3 leaves out of a field without presence. In newer workers' proto the
+// field is optional, and one that is missing means any rank.
+constexpr std::string_view kGenerateOnRankZero("\x80\x01\x00", 3);
+constexpr std::string_view kEmbedOnRankZero("\x40\x00", 2);
 
 // id2label: the names by number, as text. Numbers without a name are named as transformers does.
 Status ReadLabels(const std::string& id2label, int count, std::vector<std::string>* labels) {
@@ -90,6 +96,26 @@ Status FillConstraint(const Constraint& constraint, pb::SamplingParams* out) {
   return OkStatus();
 }
 
+// Where the other half of a pair waits.
+Status FillPair(const GenerateRequest& request, pb::GenerateRequest* out) {
+  const RequestExtras& extras = *request.extras;
+  if (!extras.bootstrap_room) {
+    if (extras.bootstrap_host.empty() && !extras.bootstrap_port) return OkStatus();
+    return InvalidArgument("bootstrap_room", "bootstrap_room is required with bootstrap_host");
+  }
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const int64_t behind = int64_t{request.choice} * extras.bootstrap_room_step;
+  if (*extras.bootstrap_room > kMost - behind) {
+    return InvalidArgument("bootstrap_room",
+                           "bootstrap_room: this model's workers take rooms of 31 bits");
+  }
+  pb::DisaggregatedParams& pair = *out->mutable_disaggregated_params();
+  pair.set_bootstrap_host(extras.bootstrap_host);
+  pair.set_bootstrap_port(extras.bootstrap_port.value_or(0));  // 0: the worker's own
+  pair.set_bootstrap_room(static_cast<int32_t>(*extras.bootstrap_room + behind));
+  return OkStatus();
+}
+
 }  // namespace
 
 Status SchedulerWire::EncodeGenerate(const GenerateRequest& request, const std::string& request_id,
@@ -117,9 +143,14 @@ Status SchedulerWire::EncodeGenerate(const GenerateRequest& request, const std::
   message.set_logprob_start_len(request.prompt_logprobs_start);
   message.set_top_logprobs_num(request.top_logprobs);
   message.set_stream(true);
+  if (request.extras != nullptr) PORTICO_RETURN_IF_ERROR(FillPair(request, &message));
+  const int32_t rank =
+      request.extras == nullptr ? kAnyRank : request.extras->data_parallel_rank.value_or(kAnyRank);
+  if (rank > 0) message.set_data_parallel_rank(rank);
   if (!message.SerializeToString(bytes)) {
     return Error(StatusCode::kInternal, "the request cannot be serialized");
   }
+  if (rank == 0) bytes->append(kGenerateOnRankZero);
   return OkStatus();
 }
 
@@ -144,7 +175,10 @@ StatusOr<TokenWireCall> SchedulerWire::EncodePooling(const PoolingRequest& reque
   ids.Reserve(static_cast<int>(request.tokens->size()));
   for (const TokenId id : *request.tokens) ids.AddAlreadyReserved(static_cast<uint32_t>(id));
   message.mutable_token_type_ids()->Add(request.token_types.begin(), request.token_types.end());
-  return TokenWireCall{"Embed", message.SerializeAsString()};
+  if (request.data_parallel_rank > 0) message.set_data_parallel_rank(request.data_parallel_rank);
+  TokenWireCall call{"Embed", message.SerializeAsString()};
+  if (request.data_parallel_rank == 0) call.request.append(kEmbedOnRankZero);
+  return call;
 }
 
 StatusOr<PoolingOutput> SchedulerWire::DecodePooling(std::string_view bytes) const {
@@ -190,13 +224,20 @@ Status SchedulerWire::DecodeServerInfo(std::string_view bytes, TokenWorkerFacts*
   pb::GetServerInfoResponse response;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
   facts->info.max_total_tokens = response.max_total_num_tokens();
+  const auto& args = response.server_args().fields();
+  if (const auto size = args.find("dp_size"); size != args.end()) {
+    facts->info.can.data_parallel_ranks = RankCount(size->second.number_value());
+  }
+  if (const auto mode = args.find("disaggregation_mode"); mode != args.end()) {
+    facts->disaggregation_mode = mode->second.string_value();
+  }
   return OkStatus();
 }
 
-StatusOr<TokenWorkerLoad> SchedulerWire::DecodeLoads(std::string_view bytes) const {
+StatusOr<TokenWorkerLoad> SchedulerWire::DecodeLoads(std::string_view bytes, int rank) const {
   pb::GetLoadsResponse response;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
-  return ReadLoads(response);
+  return ReadLoads(response, rank);
 }
 
 Status SchedulerWire::DecodeHealth(std::string_view bytes) const {
@@ -209,6 +250,8 @@ Status SchedulerWire::DecodeHealth(std::string_view bytes) const {
 StatusOr<TokenWireCall> SchedulerWire::EncodeControl(const EngineControl& control) const {
   if (std::holds_alternative<FlushCacheControl>(control)) return TokenWireCall{"FlushCache", ""};
   if (const auto* start = std::get_if<StartProfileControl>(&control)) {
+    const std::string_view missing = MissingOfProfile(*start);
+    if (!missing.empty()) return CannotControlField("of this model's workers", missing);
     return TokenWireCall{"StartProfile", StartProfileBytes(*start)};
   }
   if (std::holds_alternative<StopProfileControl>(control)) return TokenWireCall{"StopProfile", ""};

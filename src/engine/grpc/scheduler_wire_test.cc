@@ -36,6 +36,108 @@ TEST(SchedulerWireTest, SaysWhatTheRequestAsksFor) {
   EXPECT_EQ(message.logprob_start_len(), -1);
 }
 
+TEST(SchedulerWireTest, NamesARankEvenIfItIsTheFirst) {
+  // proto3 leaves 0 out, and a worker that sees none chooses by itself.
+  GenerateRequest request = Request();
+  for (const int32_t rank : {0, 3}) {
+    auto extras = std::make_shared<RequestExtras>();
+    extras->data_parallel_rank = rank;
+    request.extras = std::move(extras);
+    std::string bytes;
+    ASSERT_TRUE(SchedulerWire().EncodeGenerate(request, "r", &bytes).ok());
+    pb::GenerateRequest message;
+    ASSERT_TRUE(message.ParseFromString(bytes));
+    EXPECT_EQ(message.data_parallel_rank(), rank);
+    EXPECT_EQ(bytes.ends_with(std::string_view("\x80\x01\x00", 3)), rank == 0);
+    PoolingRequest pooling;
+    pooling.tokens = request.prompt;
+    pooling.data_parallel_rank = rank;
+    const auto call = SchedulerWire().EncodePooling(pooling, ModelTask::kEmbed, "r");
+    ASSERT_TRUE(call.ok());
+    pb::EmbedRequest embed;
+    ASSERT_TRUE(embed.ParseFromString(call->request));
+    EXPECT_EQ(embed.data_parallel_rank(), rank);
+    EXPECT_EQ(call->request.ends_with(std::string_view("\x40\x00", 2)), rank == 0);
+  }
+}
+
+TEST(SchedulerWireTest, EachChoiceOfAPairsRequestHasARoomOfItsOwn) {
+  GenerateRequest request = Request();
+  auto extras = std::make_shared<RequestExtras>();
+  extras->bootstrap_host = "10.0.0.1";
+  extras->bootstrap_port = 8998;
+  extras->bootstrap_room = 7;
+  extras->bootstrap_room_step = 3;
+  request.extras = extras;
+  for (request.choice = 0; request.choice < 2; ++request.choice) {
+    std::string bytes;
+    ASSERT_TRUE(SchedulerWire().EncodeGenerate(request, "r", &bytes).ok());
+    pb::GenerateRequest message;
+    ASSERT_TRUE(message.ParseFromString(bytes));
+    EXPECT_EQ(message.disaggregated_params().bootstrap_host(), "10.0.0.1");
+    EXPECT_EQ(message.disaggregated_params().bootstrap_port(), 8998);
+    EXPECT_EQ(message.disaggregated_params().bootstrap_room(), 7 + 3 * request.choice);
+  }
+  request.extras = nullptr;
+  std::string bytes;
+  ASSERT_TRUE(SchedulerWire().EncodeGenerate(request, "r", &bytes).ok());
+  pb::GenerateRequest plain;
+  ASSERT_TRUE(plain.ParseFromString(bytes));
+  EXPECT_FALSE(plain.has_disaggregated_params());
+}
+
+TEST(SchedulerWireTest, ARoomThatTheProtocolHasNoBitsForIsRefused) {
+  // Cut to 32 bits it could be another request's.
+  GenerateRequest request = Request();
+  const auto refused = [&](std::optional<int64_t> room, int32_t choice) {
+    auto extras = std::make_shared<RequestExtras>();
+    extras->bootstrap_host = "10.0.0.1";
+    extras->bootstrap_room = room;
+    request.extras = std::move(extras);
+    request.choice = choice;
+    std::string bytes;
+    return FieldOf(SchedulerWire().EncodeGenerate(request, "r", &bytes));
+  };
+  EXPECT_EQ(refused(INT32_MAX, 0), "");
+  EXPECT_EQ(refused(INT32_MAX, 1), "bootstrap_room");
+  EXPECT_EQ(refused(INT64_MAX, 1), "bootstrap_room");
+  EXPECT_EQ(refused(std::nullopt, 0), "bootstrap_room");
+}
+
+TEST(SchedulerWireTest, ReadsWhichHalfOfAPairAServerIs) {
+  pb::GetServerInfoResponse info;
+  TokenWorkerFacts facts;
+  ASSERT_TRUE(SchedulerWire().DecodeServerInfo(info.SerializeAsString(), &facts).ok());
+  EXPECT_EQ(facts.disaggregation_mode, "");
+  (*info.mutable_server_args()->mutable_fields())["disaggregation_mode"].set_string_value(
+      "prefill");
+  ASSERT_TRUE(SchedulerWire().DecodeServerInfo(info.SerializeAsString(), &facts).ok());
+  EXPECT_EQ(facts.disaggregation_mode, "prefill");
+}
+
+TEST(SchedulerWireTest, ReadsTheRanksAndTheLoadOfEach) {
+  pb::GetServerInfoResponse info;
+  TokenWorkerFacts facts;
+  ASSERT_TRUE(SchedulerWire().DecodeServerInfo(info.SerializeAsString(), &facts).ok());
+  EXPECT_EQ(facts.info.can.data_parallel_ranks, 1);
+  auto& size = (*info.mutable_server_args()->mutable_fields())["dp_size"];
+  for (const auto& [said, ranks] : {std::pair{4.0, 4}, {0.0, 1}, {1e9, 1}}) {
+    size.set_number_value(said);
+    ASSERT_TRUE(SchedulerWire().DecodeServerInfo(info.SerializeAsString(), &facts).ok());
+    EXPECT_EQ(facts.info.can.data_parallel_ranks, ranks);
+  }
+  pb::GetLoadsResponse loads;
+  for (int rank = 0; rank < 3; ++rank) {
+    auto& load = *loads.add_loads();
+    load.set_dp_rank(rank);
+    load.set_num_running_reqs(rank + 1);
+  }
+  const std::string bytes = loads.SerializeAsString();
+  EXPECT_EQ(SchedulerWire().DecodeLoads(bytes, -1)->running, 6);
+  EXPECT_EQ(SchedulerWire().DecodeLoads(bytes, 1)->running, 2);
+  EXPECT_FALSE(SchedulerWire().DecodeLoads(bytes, 7).ok());
+}
+
 TEST(SchedulerWireTest, RefusesWhatTheProtocolCannotSay) {
   GenerateRequest request = Request();
   auto sampling = std::make_shared<SamplingParams>(*request.sampling);

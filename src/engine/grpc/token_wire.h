@@ -30,6 +30,8 @@ struct TokenWorkerFacts {
   std::string tokenizer_path;
   std::string served_model_name;
   std::string default_sampling_json;  // generation_config.json's values, or empty
+  // SGLang's: "prefill", "decode" or "null"; empty: it does not say.
+  std::string disaggregation_mode = {};
 };
 
 struct TokenWorkerLoad {
@@ -59,6 +61,8 @@ class TokenWire {
   virtual ~TokenWire() = default;
 
   virtual std::string_view service() const = 0;  // "package.Service"
+  // It has fields by which a prefill and a decode worker find each other (RequestExtras::bootstrap_room).
+  virtual bool takes_pairs() const { return false; }
   // INVALID_ARGUMENT, with the field: the protocol cannot say it. `request_id` is this stream's alone.
   virtual Status EncodeGenerate(const GenerateRequest& request, const std::string& request_id,
                                 std::string* bytes) const = 0;
@@ -80,7 +84,8 @@ class TokenWire {
   virtual Status DecodeModels(std::string_view, TokenWorkerFacts*) const { return OkStatus(); }
 
   virtual std::string_view loads_method() const { return "GetLoads"; }
-  virtual StatusOr<TokenWorkerLoad> DecodeLoads(std::string_view bytes) const = 0;
+  // Of a data-parallel rank, or of all added up if it is -1.
+  virtual StatusOr<TokenWorkerLoad> DecodeLoads(std::string_view bytes, int rank) const = 0;
   // OK: it can take requests.
   virtual Status DecodeHealth(std::string_view bytes) const = 0;
 

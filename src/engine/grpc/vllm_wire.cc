@@ -107,6 +107,7 @@ Status VllmWire::EncodeGenerate(const GenerateRequest& request, const std::strin
         "token_ids_logprob",
         "token_ids_logprob: this model's workers give no log-probabilities by id");
   }
+  PORTICO_RETURN_IF_ERROR(RefusePair(request.extras.get()));
   google::protobuf::Arena arena;
   auto& message = *google::protobuf::Arena::CreateMessage<vllm_pb::GenerateRequest>(&arena);
   message.set_request_id(request_id);
@@ -185,14 +186,14 @@ StatusOr<TokenWorkerFacts> VllmWire::DecodeModelInfo(std::string_view bytes) con
 Status VllmWire::DecodeServerInfo(std::string_view bytes, TokenWorkerFacts* facts) const {
   vllm_pb::GetServerInfoResponse response;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
-  facts->info.can.data_parallel_ranks = std::max(1, response.data_parallel_size());
+  facts->info.can.data_parallel_ranks = RankCount(response.data_parallel_size());
   return OkStatus();
 }
 
-StatusOr<TokenWorkerLoad> VllmWire::DecodeLoads(std::string_view bytes) const {
+StatusOr<TokenWorkerLoad> VllmWire::DecodeLoads(std::string_view bytes, int rank) const {
   vllm_pb::GetLoadsResponse response;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
-  return ReadLoads(response);
+  return ReadLoads(response, rank);
 }
 
 Status VllmWire::DecodeHealth(std::string_view bytes) const {
@@ -205,6 +206,8 @@ Status VllmWire::DecodeHealth(std::string_view bytes) const {
 StatusOr<TokenWireCall> VllmWire::EncodeControl(const EngineControl& control) const {
   if (std::holds_alternative<FlushCacheControl>(control)) return TokenWireCall{"FlushCache", ""};
   if (const auto* start = std::get_if<StartProfileControl>(&control)) {
+    const std::string_view missing = MissingOfProfile(*start);
+    if (!missing.empty()) return CannotControlField("of this model's workers", missing);
     return TokenWireCall{"StartProfile", StartProfileBytes(*start)};
   }
   if (std::holds_alternative<StopProfileControl>(control)) return TokenWireCall{"StopProfile", ""};

@@ -17,7 +17,7 @@ class VllmWire final : public TokenWire {
   StatusOr<PoolingOutput> DecodePooling(std::string_view bytes) const override;
   StatusOr<TokenWorkerFacts> DecodeModelInfo(std::string_view bytes) const override;
   Status DecodeServerInfo(std::string_view bytes, TokenWorkerFacts* facts) const override;
-  StatusOr<TokenWorkerLoad> DecodeLoads(std::string_view bytes) const override;
+  StatusOr<TokenWorkerLoad> DecodeLoads(std::string_view bytes, int rank) const override;
   Status DecodeHealth(std::string_view bytes) const override;
   StatusOr<TokenWireCall> EncodeControl(const EngineControl& control) const override;
   Status DecodeControl(const EngineControl& control, std::string_view bytes) const override;

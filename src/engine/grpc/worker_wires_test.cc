@@ -57,6 +57,37 @@ TEST(WorkerWiresTest, ChoicesOfARequestHaveSeedsOfTheirOwn) {
   }
 }
 
+TEST(WorkerWiresTest, ARequestNamesItsRank) {
+  GenerateRequest request = SomeRequest();
+  auto extras = std::make_shared<RequestExtras>();
+  extras->data_parallel_rank = 0;
+  request.extras = std::move(extras);
+  std::string bytes;
+  ASSERT_TRUE(VllmWire().EncodeGenerate(request, "r", &bytes).ok());
+  vllm::GenerateRequest first;
+  ASSERT_TRUE(first.ParseFromString(bytes));
+  EXPECT_TRUE(first.has_data_parallel_rank());
+  ASSERT_TRUE(NativeWire().EncodeGenerate(request, "r", &bytes).ok());
+  native::GenerateRequest second;
+  ASSERT_TRUE(second.ParseFromString(bytes));
+  EXPECT_TRUE(second.has_routed_dp_rank());
+  native::GetLoadResponse loads;
+  loads.set_json_info(R"([{"dp_rank":0,"num_reqs":3},{"dp_rank":1,"num_reqs":5}])");
+  EXPECT_EQ(NativeWire().DecodeLoads(loads.SerializeAsString(), 1)->running, 5);
+  EXPECT_EQ(NativeWire().DecodeLoads(loads.SerializeAsString(), -1)->running, 8);
+}
+
+TEST(WorkerWiresTest, ARequestForAPairIsRefusedWhereItsRoomCannotBeSaid) {
+  GenerateRequest request = SomeRequest();
+  auto extras = std::make_shared<RequestExtras>();
+  extras->bootstrap_room = 7;
+  request.extras = std::move(extras);
+  std::string bytes;
+  EXPECT_EQ(FieldOf(VllmWire().EncodeGenerate(request, "r", &bytes)), "bootstrap_room");
+  EXPECT_EQ(FieldOf(NativeWire().EncodeGenerate(request, "r", &bytes)), "bootstrap_room");
+  EXPECT_FALSE(VllmWire().takes_pairs() || NativeWire().takes_pairs());
+}
+
 TEST(WorkerWiresTest, TokensSoFarAndNewTokensAreToldApartByTheirCount) {
   for (const bool cumulative : {true, false}) {
     const NativeWire wire;

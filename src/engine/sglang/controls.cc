@@ -27,6 +27,30 @@ Status AddFields(const StructLayout* layout,
   return OkStatus();
 }
 
+Status EndsItself() {
+  return Error(StatusCode::kFailedPrecondition,
+               "SGLang's new profiler (SGLANG_PROFILE_V2) ends by itself, after num_steps");
+}
+
+// The scheduler dies of what its profiler does not support.
+Status CheckProfile(const StartProfileControl& control, const Facts& facts) {
+  const bool counts = control.num_steps.value_or(0) > 0;
+  if (control.by_stage && !counts) {
+    return InvalidArgument("num_steps", "profile_by_stage needs num_steps, the steps of a stage");
+  }
+  if (!facts.new_profiler) return OkStatus();
+  if (!control.by_stage) {
+    return InvalidArgument("profile_by_stage",
+                           "SGLang's new profiler (SGLANG_PROFILE_V2) needs profile_by_stage");
+  }
+  const std::string_view field = control.merge        ? "merge_profiles"
+                                 : control.start_step ? "start_step"
+                                                      : std::string_view();
+  if (field.empty()) return OkStatus();
+  return InvalidArgument(field,
+                         fmt::format("SGLang's new profiler (SGLANG_PROFILE_V2) has no {}", field));
+}
+
 // The first rank's refusal, if any: success=false with a message.
 Status StatusOf(const SchedulerLink::Replies& replies, StatusCode failure) {
   for (const Message& reply : replies) {
@@ -81,7 +105,7 @@ void SglangEngine::Do(const PauseControl& control, TimePoint deadline, ControlDo
                       {.no_aborted = true});
 }
 
-void SglangEngine::Do(const ContinueControl&, TimePoint deadline, ControlDone done) {
+void SglangEngine::Do(const ContinueControl& control, TimePoint deadline, ControlDone done) {
   const auto life = Life();
   if (!life.ok()) return done(life.status());
   if (released_.Any()) {
@@ -89,8 +113,15 @@ void SglangEngine::Do(const ContinueControl&, TimePoint deadline, ControlDone do
         Error(StatusCode::kFailedPrecondition,
               "the engine has released its memory; /resume_memory_occupation gives it back"));
   }
+  constexpr std::string_view kMessage = "ContinueGenerationReqInput";
+  Map fields;
+  if (!control.torch_empty_cache) {
+    const Status added = AddFields((*life)->codec->schema->Find(kMessage),
+                                   {{"torch_empty_cache", "false"}}, &fields);
+    if (!added.ok()) return done(added);
+  }
   (*life)->link->Call(
-      "ContinueGenerationReqInput", Map{}, 0, deadline,
+      kMessage, std::move(fields), 0, deadline,
       [this, life = *life, done = std::move(done)](StatusOr<SchedulerLink::Replies> sent) mutable {
         if (sent.ok()) {
           paused_.store(false, std::memory_order_relaxed);
@@ -130,6 +161,9 @@ void SglangEngine::Do(const UpdateWeightsControl& control, TimePoint deadline, C
 }
 
 void SglangEngine::Do(const StartProfileControl& control, TimePoint deadline, ControlDone done) {
+  const auto life = Life();
+  if (!life.ok()) return done(life.status());
+  if (Status bad = CheckProfile(control, (*life)->facts); !bad.ok()) return done(std::move(bad));
   Map fields{{"req_type", 1},
              {"with_stack", control.with_stack.value_or(true)},
              {"record_shapes", control.record_shapes.value_or(true)},
@@ -141,10 +175,21 @@ void SglangEngine::Do(const StartProfileControl& control, TimePoint deadline, Co
     List activities(control.activities.begin(), control.activities.end());
     fields.emplace_back("activities", std::move(activities));
   }
+  std::vector<std::pair<std::string, std::string>> others;
+  if (control.by_stage) others.emplace_back("profile_by_stage", "true");
+  if (control.merge) others.emplace_back("merge_profiles", "true");
+  if (!control.prefix.empty()) {
+    others.emplace_back("profile_prefix", Json(control.prefix).Dump());
+  }
+  const Status added = AddFields((*life)->codec->schema->Find("ProfileReq"), others, &fields);
+  if (!added.ok()) return done(added);
   Ask("ProfileReq", std::move(fields), deadline, StatusCode::kFailedPrecondition, std::move(done));
 }
 
 void SglangEngine::Do(const StopProfileControl&, TimePoint deadline, ControlDone done) {
+  const auto life = Life();
+  if (!life.ok()) return done(life.status());
+  if ((*life)->facts.new_profiler) return done(EndsItself());
   Ask("ProfileReq", Map{{"req_type", 2}}, deadline, StatusCode::kFailedPrecondition,
       std::move(done));
 }

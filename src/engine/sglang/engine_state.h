@@ -31,6 +31,7 @@ class SglangEngine final : public Engine, public KvEventSource {
   void Abort(StreamId stream, ShardIndex shard) override;
   EngineLoad load() const override;
   std::vector<EngineLoad> rank_loads() const override;
+  uint64_t life() const override { return lives_.load(std::memory_order_relaxed); }
   std::vector<LoraAdapter> adapters() const override { return adapters_.List(); }
   void Control(EngineControl control, TimePoint deadline, ControlDone done) override;
   void Stop() override;
@@ -61,7 +62,18 @@ class SglangEngine final : public Engine, public KvEventSource {
     Adapters::Use lora;       // empty: none
     std::string session_rid;  // empty: none
   };
-  StatusOr<Extras> ResolveExtras(const RequestExtras& extras);
+  StatusOr<Extras> ResolveExtras(const LifePtr& life, const RequestExtras& extras);
+  // Begins a use, and loads the adapter again where it had been evicted.
+  StatusOr<Adapters::Use> TakeAdapter(const LifePtr& life, std::string_view name,
+                                      std::string_view id);
+  void AddAdapters(const Facts& facts);
+  // Sends the load that has begun; `fields` are what the message has beside the adapter's own.
+  void SendLoad(const LifePtr& life, std::string_view message, const Adapters::Adapter& adapter,
+                Map fields, TimePoint deadline, ControlDone done);
+  void SendUnload(const LifePtr& life, const std::string& name, const std::string& id,
+                  TimePoint deadline, ControlDone done);
+  // Unloads what --max-loaded-loras has no room for.
+  void TrimAdapters(const LifePtr& life);
   // Of a request with media, which waits for them.
   Status SubmitMedia(const LifePtr& life, GenerateRequest request, SchedulerLink::Stream stream,
                      Extras extras);
@@ -91,6 +103,7 @@ class SglangEngine final : public Engine, public KvEventSource {
   KvEventHub kv_events_;
   bool publishes_kv_events_ = false;
   std::atomic<bool> paused_{false};
+  std::atomic<uint64_t> lives_{0};
 
   mutable Mutex mutex_;
   CondVar wake_;
@@ -99,6 +112,8 @@ class SglangEngine final : public Engine, public KvEventSource {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   Adapters adapters_;
+  // Loads and unloads are sent in the order in which they begin: an evicted adapter may come back at once.
+  Mutex adapter_order_;
   Sessions sessions_;
   ReleasedMemory released_;
 

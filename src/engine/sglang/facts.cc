@@ -38,6 +38,8 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   Facts facts;
   facts.version = json.GetString("sglang_version");
   facts.pid = json.GetInt("pid", 0);
+  facts.started = json.GetInt("started", 0);
+  facts.proof_socket = json.GetString("proof_socket");
   facts.scheduler_input = addresses->GetString("scheduler_input");
   facts.tokenizer = addresses->GetString("tokenizer");
   facts.detokenizer = addresses->GetString("detokenizer");
@@ -70,8 +72,11 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   facts.tensor_parallel_size = std::max(Int32(json, "tp_size"), 1);
   facts.has_tokenizer = !json.GetBool("skip_tokenizer_init", false);
   facts.caches_prefixes = !json.GetBool("disable_radix_cache", false);
+  facts.page_size = std::max(Int32(json, "page_size"), 1);
   facts.lora = json.GetBool("enable_lora", false);
+  facts.max_loaded_loras = Int32(json, "max_loaded_loras");
   facts.device = json.GetString("device");
+  facts.new_profiler = json.GetBool("profile_v2", false);
   facts.records_experts = json.GetBool("records_experts", false);
   // Releases before 0.5.22 have a flag instead of the mode.
   const std::string mode = json.GetString("return_hidden_states_mode");
@@ -88,8 +93,8 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   facts.weight_version = json.GetString("weight_version", "default");
   if (const Json* loras = json.Find("lora_paths"); loras != nullptr && loras->is_array()) {
     for (const Json& each : loras->as_array()) {
-      facts.loras.push_back(
-          {each.GetString("lora_id"), each.GetString("lora_name"), each.GetString("lora_path")});
+      facts.loras.push_back({each.GetString("lora_id"), each.GetString("lora_name"),
+                             each.GetString("lora_path"), each.GetBool("pinned", false)});
     }
   }
   if (const Json* media = json.Find("media"); media != nullptr) {

@@ -14,6 +14,7 @@ struct LoraFact {
   std::string id;
   std::string name;
   std::string path;
+  bool pinned = false;
 };
 
 // Where a data-parallel rank publishes its KV cache events.
@@ -25,7 +26,9 @@ struct KvEventAddress {
 
 struct Facts {
   std::string version;
-  int64_t pid = 0;  // of the launcher
+  int64_t pid = 0;           // of the launcher
+  int64_t started = 0;       // when it was (ProcessStart); 0: it has not said
+  std::string proof_socket;  // where it proves messages to later front ends; empty: nowhere
   std::string scheduler_input;
   std::string tokenizer;
   std::string detokenizer;
@@ -51,9 +54,12 @@ struct Facts {
   int32_t tensor_parallel_size = 1;
   bool has_tokenizer = true;  // the scheduler's; without it there are no stop strings
   bool caches_prefixes = true;
+  int32_t page_size = 1;  // tokens of a page of the prefix cache
   bool lora = false;
-  std::string device;  // "cuda", "cpu" …
+  int32_t max_loaded_loras = 0;  // 0: any number
+  std::string device;            // "cuda", "cpu" …
   bool records_experts = false;
+  bool new_profiler = false;  // which profiles stages only
   bool hidden_states = false;
   bool last_hidden_state_only = false;
   bool custom_logit_processors = false;

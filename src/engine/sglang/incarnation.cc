@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "engine/sglang/attached_proof.h"
 #include "engine/sglang/cache_events.h"
 #include "engine/sglang/proof.h"
 
@@ -77,7 +78,22 @@ Status OpenAttached(const std::string& path, Incarnation* life) {
     return Error(StatusCode::kUnavailable,
                  fmt::format("the SGLang of {} (process {}) does not run", path, life->facts.pid));
   }
-  return OkStatus();
+  if (life->facts.started == 0 || life->facts.proof_socket.empty()) {
+    return Error(StatusCode::kFailedPrecondition,
+                 fmt::format("{} was written by the launcher of an older Portico, which proves "
+                             "nothing to front ends; start SGLang again",
+                             path));
+  }
+  // After the descriptor was opened: it is that process's, or one of another start.
+  const auto started = ProcessStart(static_cast<pid_t>(life->facts.pid));
+  if (!started.ok() || *started != life->facts.started) {
+    return Error(StatusCode::kUnavailable,
+                 fmt::format("the SGLang of {} has ended, and process {} is another now", path,
+                             life->facts.pid));
+  }
+  PORTICO_RETURN_IF_ERROR(CheckSocketFolder("ipc://" + life->facts.proof_socket));
+  PORTICO_ASSIGN_OR_RETURN(const std::string proof, ProofLine(*life->codec));
+  return ProveAttached(life->facts.proof_socket, proof);
 }
 
 Status Launch(const SglangOptions& options, const Launcher::Progress& progress, Incarnation* life) {
@@ -135,7 +151,7 @@ StatusOr<std::shared_ptr<Incarnation>> Incarnation::Start(const SglangOptions& o
   const int exit_descriptor = attach ? life->attached_process : life->launcher->exit_descriptor();
   PORTICO_ASSIGN_OR_RETURN(
       life->link, SchedulerLink::Start(life->codec, life->facts, exit_descriptor, owner.counters,
-                                       owner.on_death, owner.on_stream_end));
+                                       owner.on_death, owner.on_stream_end, owner.check_lora));
   if (!life->facts.media_socket.empty() && life->codec->requests->takes_media()) {
     life->media = std::make_unique<MediaLink>(life->facts);
   }

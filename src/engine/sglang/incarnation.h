@@ -52,6 +52,7 @@ struct LinkOwner {
   KvEventHub* kv_events = nullptr;
   std::function<void()> on_death;
   std::function<void(const SchedulerLink::Stream&)> on_stream_end;
+  std::function<StatusOr<bool>(const std::string& lora)> check_lora;
 };
 
 struct Incarnation {

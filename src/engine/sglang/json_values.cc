@@ -157,6 +157,19 @@ StatusOr<Value> ValueOfJson(const Type& type, const Json& json, std::string_view
   return InvalidArgument(field, fmt::format("{} has another type in SGLang", field));
 }
 
+StatusOr<Map> FieldsOfJson(const StructLayout& layout, const Json& object) {
+  Map fields;
+  for (const auto& [name, value] : object.as_object()) {
+    const Field* field = layout.Find(name);
+    if (field == nullptr || name == "rid" || name == "http_worker_ipc") {
+      return InvalidArgument(name, fmt::format("{:.64} is no field of this call", name));
+    }
+    PORTICO_ASSIGN_OR_RETURN(Value typed, ValueOfJson(field->type, value, name));
+    fields.emplace_back(name, std::move(typed));
+  }
+  return fields;
+}
+
 Json JsonOfValue(const Value& value) {
   if (const auto* flag = value.As<bool>()) return Json(*flag);
   if (const auto* integer = value.As<int64_t>()) return Json(*integer);

@@ -14,6 +14,9 @@ namespace portico::sglang {
 // `field` where the type has no such value; what a type allows beyond its kind is checked when it is encoded.
 StatusOr<Value> ValueOfJson(const Type& type, const Json& json, std::string_view field);
 
+// The fields of a message, as its layout types them. INVALID_ARGUMENT names one that it does not have.
+StatusOr<Map> FieldsOfJson(const StructLayout& layout, const Json& object);
+
 // Bytes become Base64, buffers lists of numbers, NaN null.
 Json JsonOfValue(const Value& value);
 

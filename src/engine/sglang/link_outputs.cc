@@ -145,7 +145,8 @@ void SchedulerLink::OnTokens(std::string_view frame) {
 
 void SchedulerLink::OnTokenRow(const OutputBatch& batch, size_t row) {
   Stream* stream = FindStream(batch.rids()[row]);
-  if (stream == nullptr || stream->tokens == nullptr) return;  // ended here already
+  if (stream == nullptr) return;  // ended here already
+  if (stream->tokens == nullptr) return OnPrefixRow(batch, row, stream);
   FinishInfo finish;
   TokenDelta delta;
   delta.stream = stream->id;
@@ -200,6 +201,27 @@ void SchedulerLink::OnTokenRow(const OutputBatch& batch, size_t row) {
       return token_box_.Add(stream->tokens, std::move(delta));
   }
   End(stream, std::move(delta));
+}
+
+// A token may come of it, which is nobody's.
+void SchedulerLink::OnPrefixRow(const OutputBatch& batch, size_t row, Stream* stream) {
+  if ((stream->id & kPrefixBit) == 0) return;
+  FinishInfo finish;
+  int64_t prompt = 0;
+  int64_t cached = 0;
+  if (!batch.Finish(row, &finish) || !batch.Int(Column::kPromptTokens, row, &prompt) ||
+      !batch.Int(Column::kCachedTokens, row, &cached)) {
+    BadFrame({}, "a row of an output");
+    return End(stream, FinishReason::kError, Malformed());
+  }
+  if (finish.kind == FinishInfo::Kind::kNone) return;
+  if (finish.kind == FinishInfo::Kind::kAbort) {
+    if (finish.status_code != 0) return End(stream, FinishReason::kError, ErrorOf(finish));
+    return End(stream, FinishReason::kAbort, OkStatus());
+  }
+  counters_->prompt_tokens.fetch_add(static_cast<uint64_t>(prompt), std::memory_order_relaxed);
+  counters_->cached_tokens.fetch_add(static_cast<uint64_t>(cached), std::memory_order_relaxed);
+  End(stream, FinishReason::kLength, OkStatus());
 }
 
 bool SchedulerLink::FillLogprobs(const OutputBatch& batch, size_t row, const Stream& stream,

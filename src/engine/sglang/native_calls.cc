@@ -1,7 +1,6 @@
-// Sessions, adapters, and what operators ask of SGLang alone.
+// Sessions, and what operators ask of SGLang alone.
 #include <fmt/format.h>
 
-#include <random>
 #include <utility>
 
 #include "engine/sglang/engine_state.h"
@@ -10,12 +9,6 @@
 
 namespace portico::sglang {
 namespace {
-
-// As long and as random as SGLang's own.
-std::string NewAdapterId() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
 
 // The scheduler's state holds the server's arguments, keys and passwords among them.
 bool IsSecret(std::string_view key) {
@@ -52,52 +45,6 @@ std::string JsonOfReply(const Message& reply) {
   return json.Dump();
 }
 
-// The fields of a message as its layout types them.
-StatusOr<Map> FieldsOf(const StructLayout& layout, const Json& json) {
-  Map fields;
-  for (const auto& [name, value] : json.as_object()) {
-    const Field* field = layout.Find(name);
-    if (field == nullptr || name == "rid" || name == "http_worker_ipc") {
-      return InvalidArgument(name, fmt::format("{:.64} is no field of this call", name));
-    }
-    PORTICO_ASSIGN_OR_RETURN(Value typed, ValueOfJson(field->type, value, name));
-    fields.emplace_back(name, std::move(typed));
-  }
-  return fields;
-}
-
-constexpr std::string_view kLoadTensors = "LoadLoRAAdapterFromTensorsReqInput";
-
-StatusOr<Map> AdapterTensors(const Schema& schema, const Facts& facts, const std::string& json) {
-  const StructLayout* layout = schema.IsMessage(kLoadTensors) ? schema.Find(kLoadTensors) : nullptr;
-  if (layout == nullptr) {
-    return Error(
-        StatusCode::kFailedPrecondition,
-        fmt::format("the installed SGLang, {}, has no {}", schema.sglang_version(), kLoadTensors));
-  }
-  PORTICO_ASSIGN_OR_RETURN(const Json parsed, Json::Parse(json));
-  PORTICO_ASSIGN_OR_RETURN(Map fields, FieldsOf(*layout, parsed));
-  const Value map(std::move(fields));
-  PORTICO_RETURN_IF_ERROR(CheckTensors(map, facts));
-  const Value* sums = map.Find("expected_checksums");
-  if (sums == nullptr || sums->is_nil()) return *map.As<Map>();
-  return InvalidArgument("expected_checksums",
-                         "expected_checksums is not supported: SGLang dies where they differ");
-}
-
-Status AsLoraStatus(const SchedulerLink::Replies& replies) {
-  for (const Message& reply : replies) {
-    const Value* success = reply.fields.Find("success");
-    const bool* said = success == nullptr ? nullptr : success->As<bool>();
-    if (said != nullptr && *said) continue;
-    const Value* words = reply.fields.Find("error_message");
-    const auto* text = words == nullptr ? nullptr : words->As<std::string>();
-    return Error(StatusCode::kInvalidArgument, text == nullptr ? "SGLang refused it" : *text,
-                 "lora_name");
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 void SglangEngine::Do(const NativeCall& call, TimePoint deadline, ControlDone done) {
@@ -112,7 +59,7 @@ void SglangEngine::Do(const NativeCall& call, TimePoint deadline, ControlDone do
   }
   const auto json = Json::Parse(call.fields);
   if (!json.ok()) return done(json.status());
-  auto read = FieldsOf(*layout, *json);
+  auto read = FieldsOfJson(*layout, *json);
   if (!read.ok()) return done(read.status());
   Value fields(*std::move(read));
   // Before anything is aborted.
@@ -204,63 +151,6 @@ void SglangEngine::Do(const CloseSessionControl& control, TimePoint deadline, Co
   (*life)->link->Call("CloseSessionReqInput", Map{{"session_id", control.id}}, 0, deadline,
                       [done = std::move(done)](StatusOr<SchedulerLink::Replies> sent) mutable {
                         done(sent.status());
-                      });
-}
-
-void SglangEngine::Do(const LoadLoraControl& control, TimePoint deadline, ControlDone done) {
-  const auto life = Life();
-  if (!life.ok()) return done(life.status());
-  if (!(*life)->facts.lora) return done(CannotControl(info_.name, control));
-  if ((*life)->facts.ranks > 1) {
-    return done(Error(StatusCode::kFailedPrecondition,
-                      "SGLang loads adapters at its start only where dp_size is above 1"));
-  }
-  if (adapters_.Has(control.name)) {
-    return done(InvalidArgument(
-        "lora_name", fmt::format("the adapter `{:.100}` is loaded already", control.name)));
-  }
-  std::string id = NewAdapterId();
-  Map fields{{"lora_path", control.path}};
-  const bool has_path = control.tensors.empty();
-  if (!has_path) {
-    auto read = AdapterTensors(*(*life)->codec->schema, (*life)->facts, control.tensors);
-    if (!read.ok()) return done(read.status());
-    fields = *std::move(read);
-  }
-  fields.emplace_back("lora_name", control.name);
-  fields.emplace_back("pinned", control.pinned);
-  fields.emplace_back("lora_id", id);
-  (*life)->link->Call(has_path ? "LoadLoRAAdapterReqInput" : kLoadTensors, std::move(fields), 1,
-                      deadline,
-                      [this, control, id = std::move(id),
-                       done = std::move(done)](StatusOr<SchedulerLink::Replies> replies) mutable {
-                        Status status = replies.ok() ? AsLoraStatus(*replies) : replies.status();
-                        if (status.ok()) adapters_.Add(control.name, std::move(id), control.path);
-                        done(status);
-                      });
-}
-
-void SglangEngine::Do(const UnloadLoraControl& control, TimePoint deadline, ControlDone done) {
-  const auto life = Life();
-  if (!life.ok()) return done(life.status());
-  if (!(*life)->facts.lora) return done(CannotControl(info_.name, control));
-  if ((*life)->facts.ranks > 1) {
-    return done(Error(StatusCode::kFailedPrecondition,
-                      "SGLang keeps its adapters where dp_size is above 1"));
-  }
-  const auto id = adapters_.StartUnload(control.name);
-  if (!id.ok()) return done(id.status());
-  (*life)->link->Call("UnloadLoRAAdapterReqInput",
-                      Map{{"lora_name", control.name}, {"lora_id", *id}}, 1, deadline,
-                      [this, name = control.name,
-                       done = std::move(done)](StatusOr<SchedulerLink::Replies> replies) mutable {
-                        Status status = replies.ok() ? AsLoraStatus(*replies) : replies.status();
-                        if (status.ok()) {
-                          adapters_.Remove(name);
-                        } else {
-                          adapters_.KeepAfterAll(name);
-                        }
-                        done(status);
                       });
 }
 

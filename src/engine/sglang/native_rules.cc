@@ -3,6 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 
 namespace portico::sglang {
 namespace {
@@ -12,6 +17,12 @@ constexpr std::string_view kTensors = "serialized_named_tensors";
 constexpr std::string_view kWeightCalls[] = {
     "BeginWeightUpdateReqInput", "EndWeightUpdateReqInput", "UpdateWeightsFromDistributedReqInput",
     "UpdateWeightsFromIPCReqInput", "UpdateWeightsFromTensorReqInput"};
+
+// SGLang's front end makes them with one data-parallel rank only: every rank would take the same place in the group.
+constexpr std::string_view kOneRankCalls[] = {
+    "DestroyWeightsUpdateGroupReqInput",    "InitWeightsSendGroupForRemoteInstanceReqInput",
+    "InitWeightsUpdateGroupReqInput",       "SendWeightsToRemoteInstanceReqInput",
+    "UpdateWeightsFromDistributedReqInput", "UpdateWeightsFromIPCReqInput"};
 
 // The flag that the call gives, or that the package fills in.
 bool FlagOf(const StructLayout& layout, const Value& fields, std::string_view name) {
@@ -46,6 +57,62 @@ Status CheckLoadFormat(const Value& fields, const Facts& facts) {
                          "--custom-weight-loader");
 }
 
+// Of remote instances: a port for each tensor-parallel rank, separated by commas.
+Status CheckPorts(const Value& fields, const Facts& facts) {
+  const Value* value = fields.Find("ports");
+  const auto* text = value == nullptr ? nullptr : value->As<std::string>();
+  std::vector<std::string> ports;
+  if (text != nullptr) ports = absl::StrSplit(*text, ',');
+  const bool good = std::all_of(ports.begin(), ports.end(), [](const std::string& port) {
+    int number = 0;
+    return absl::SimpleAtoi(port, &number) && number > 0 && number <= 65535;
+  });
+  const auto ranks = static_cast<size_t>(std::max(facts.tensor_parallel_size, 1));
+  if (good && ports.size() == ranks) return OkStatus();
+  return InvalidArgument(
+      "ports", fmt::format("ports must name a port for each of the {} tensor-parallel ranks, "
+                           "separated by commas",
+                           ranks));
+}
+
+Status RequireText(const Value& fields, std::string_view field) {
+  const Value* value = fields.Find(field);
+  const auto* text = value == nullptr ? nullptr : value->As<std::string>();
+  if (text != nullptr && !text->empty()) return OkStatus();
+  return InvalidArgument(field, fmt::format("{} is required and must not be empty", field));
+}
+
+bool IsListOfIds(const Value& value, int32_t vocab_size) {
+  const List* ids = value.As<List>();
+  return ids != nullptr && !ids->empty() &&
+         std::all_of(ids->begin(), ids->end(), [vocab_size](const Value& each) {
+           const auto* id = each.As<int64_t>();
+           return id != nullptr && *id >= 0 && *id < vocab_size;
+         });
+}
+
+// SGLang's front end makes token ids of texts and files; here they come as ids.
+Status CheckCorpus(const Value& fields, const Facts& facts) {
+  for (const std::string_view field : {"documents", "file_path"}) {
+    const Value* value = fields.Find(field);
+    if (value == nullptr || value->is_nil()) continue;
+    return InvalidArgument(field, fmt::format("{} is not supported: give token_chunks, lists of "
+                                              "token ids as /tokenize makes them",
+                                              field));
+  }
+  PORTICO_RETURN_IF_ERROR(RequireText(fields, "corpus_id"));
+  const Value* value = fields.Find("token_chunks");
+  const List* chunks = value == nullptr ? nullptr : value->As<List>();
+  const bool good = chunks != nullptr && !chunks->empty() &&
+                    std::all_of(chunks->begin(), chunks->end(), [&facts](const Value& chunk) {
+                      return IsListOfIds(chunk, facts.vocab_size);
+                    });
+  if (good) return OkStatus();
+  return InvalidArgument("token_chunks",
+                         "token_chunks is required and must have lists of token ids of the model's "
+                         "vocabulary");
+}
+
 }  // namespace
 
 Status CheckTensors(const Value& fields, const Facts& facts) {
@@ -78,7 +145,23 @@ Status CheckNativeCall(std::string_view message, const Value& fields, const Fact
   if (message == "ReleaseMemoryOccupationReqInput" && facts.device == "cpu") {
     return Error(StatusCode::kFailedPrecondition, "SGLang releases memory of GPUs only");
   }
-  if (message == "InitWeightsUpdateGroupReqInput") {
+  if (facts.ranks > 1 && std::find(std::begin(kOneRankCalls), std::end(kOneRankCalls), message) !=
+                             std::end(kOneRankCalls)) {
+    return Error(StatusCode::kFailedPrecondition,
+                 "SGLang does this with one data-parallel rank only");
+  }
+  if (message == "InitWeightsSendGroupForRemoteInstanceReqInput" ||
+      message == "SendWeightsToRemoteInstanceReqInput") {
+    PORTICO_RETURN_IF_ERROR(CheckPorts(fields, facts));
+  }
+  if (message == "AddExternalCorpusReqInput") return CheckCorpus(fields, facts);
+  if (message == "RemoveExternalCorpusReqInput") return RequireText(fields, "corpus_id");
+  if (message == "AttachHiCacheStorageReqInput") {
+    return RequireText(fields, "hicache_storage_backend");
+  }
+  if (message == "InitWeightsUpdateGroupReqInput" ||
+      message == "InitWeightsSendGroupForRemoteInstanceReqInput" ||
+      message == "SendWeightsToRemoteInstanceReqInput") {
     const Value* name = fields.Find("group_name");
     const auto* text = name == nullptr ? nullptr : name->As<std::string>();
     if (text != nullptr && text->empty()) {

@@ -29,7 +29,7 @@ Status Died() {
 StatusOr<std::unique_ptr<SchedulerLink>> SchedulerLink::Start(
     std::shared_ptr<const Codec> codec, const Facts& facts, int exit_descriptor,
     LinkCounters* counters, absl::AnyInvocable<void()> on_death,
-    absl::AnyInvocable<void(const Stream&)> on_stream_end) {
+    absl::AnyInvocable<void(const Stream&)> on_stream_end, LoraCheck check_lora) {
   std::unique_ptr<SchedulerLink> link(new SchedulerLink);
   link->codec_ = std::move(codec);
   std::random_device random;
@@ -38,6 +38,7 @@ StatusOr<std::unique_ptr<SchedulerLink>> SchedulerLink::Start(
   link->counters_ = counters;
   link->on_death_ = std::move(on_death);
   link->on_stream_end_ = std::move(on_stream_end);
+  link->check_lora_ = std::move(check_lora);
   link->exit_descriptor_ = exit_descriptor;
   link->wake_descriptor_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   PORTICO_ASSIGN_OR_RETURN(link->input_,
@@ -79,11 +80,13 @@ bool SchedulerLink::Post(std::vector<Item> items) {
   return true;
 }
 
-bool SchedulerLink::Submit(std::vector<Stream> streams, std::vector<std::string> frames) {
+bool SchedulerLink::Submit(std::vector<Stream> streams, std::vector<std::string> frames,
+                           std::string prefix) {
   std::vector<Item> items;
   items.reserve(streams.size());
   for (size_t i = 0; i < streams.size(); ++i) {
-    items.emplace_back(Begin{std::move(streams[i]), std::move(frames[i])});
+    items.emplace_back(Begin{std::move(streams[i]), std::move(frames[i]), std::move(prefix)});
+    prefix.clear();
   }
   const auto count = static_cast<int64_t>(items.size());
   live_.fetch_add(count, std::memory_order_relaxed);
@@ -101,6 +104,12 @@ void SchedulerLink::Abort(StreamId stream) {
 void SchedulerLink::AbortAll() {
   std::vector<Item> items;
   items.emplace_back(AbortEvery{});
+  Post(std::move(items));
+}
+
+void SchedulerLink::RecheckLora(std::string lora) {
+  std::vector<Item> items;
+  items.emplace_back(Recheck{std::move(lora)});
   Post(std::move(items));
 }
 
@@ -177,6 +186,8 @@ void SchedulerLink::Take(Begin& item) {
                            "the engine has released its memory; /resume_memory_occupation gives it "
                            "back"));
   }
+  if (item.stream.awaits_lora && ParkUntilLora(item)) return;
+  if (item.stream.prefix != 0 && ParkBehindPrefix(item)) return;
   Send(std::move(item.frame));
   const StreamId id = item.stream.id;
   streams_.emplace(id, std::move(item.stream));
@@ -200,6 +211,7 @@ void SchedulerLink::AbortHeld(StreamId id) {
     held_.erase(it);
     return EndUnsent(std::move(stream), FinishReason::kAbort, OkStatus());
   }
+  AbortParked(id);
 }
 
 void SchedulerLink::EndUnsent(Stream stream, FinishReason reason, Status error) {
@@ -215,6 +227,7 @@ void SchedulerLink::Take(AbortEvery&) {
     stream.aborted_at = Clock::now();
     aborted_.push_back(id);
   }
+  AbortAllParked();
   std::deque<Item> held;
   held.swap(held_);
   for (Item& item : held) {
@@ -270,6 +283,11 @@ SchedulerLink::Stream* SchedulerLink::FindStream(std::string_view rid) {
 void SchedulerLink::End(Stream* stream, TokenDelta delta) {
   if (on_stream_end_) on_stream_end_(*stream);
   live_.fetch_sub(1, std::memory_order_relaxed);
+  if ((stream->id & kPrefixBit) != 0) {
+    const StreamId id = stream->id;
+    streams_.erase(id);
+    return EndPrefix(id, delta.finish, delta.error);
+  }
   if (stream->tokens != nullptr) {
     token_box_.Add(stream->tokens, std::move(delta));
   } else {
@@ -283,6 +301,7 @@ void SchedulerLink::End(Stream* stream, TokenDelta delta) {
 }
 
 void SchedulerLink::EndAll(FinishReason reason, const Status& error) {
+  EndAllParked(reason, error);
   while (!streams_.empty()) End(&streams_.begin()->second, reason, error);
   std::deque<Item> held;
   held.swap(held_);

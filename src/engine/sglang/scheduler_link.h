@@ -49,7 +49,9 @@ class SchedulerLink {
     bool logprobs = false;
     int32_t prompt_logprobs_start = -1;
     bool hidden_states = false;
-    std::string lora;  // keeps the adapter loaded
+    std::string lora;          // the id of the adapter that it keeps loaded; empty: none
+    bool awaits_lora = false;  // sent once the adapter is loaded
+    StreamId prefix = 0;       // sent once that has ended (PrefixOf); 0: at once
     bool aborted = false;
     TimePoint aborted_at{};
     TokenUsage usage;
@@ -67,24 +69,34 @@ class SchedulerLink {
   };
   using ControlAnswer = absl::AnyInvocable<void(StatusOr<Replies>)>;
 
+  // Of a stream that awaits its adapter: true once it is loaded, false until then. An error ends the stream.
+  using LoraCheck = absl::AnyInvocable<StatusOr<bool>(const std::string& lora)>;
+
   // `exit_descriptor` is readable once the engine has died; `on_death` is then called, once, on the link's thread, after
   // every stream and call has ended with UNAVAILABLE. `on_stream_end` hears of every stream's end.
   // UNAVAILABLE: a socket cannot be bound.
   static StatusOr<std::unique_ptr<SchedulerLink>> Start(
       std::shared_ptr<const Codec> codec, const Facts& facts, int exit_descriptor,
       LinkCounters* counters, absl::AnyInvocable<void()> on_death,
-      absl::AnyInvocable<void(const Stream&)> on_stream_end);
+      absl::AnyInvocable<void(const Stream&)> on_stream_end, LoraCheck check_lora);
   // Stops as Stop().
   ~SchedulerLink();
 
   // Any thread from here on. The rid of a stream on this link: of fixed length, since the scheduler's abort takes every
   // rid that begins with the one given.
   std::string RidOf(StreamId stream) const;
-  // False once the engine has died or the link has stopped: then nothing comes of it.
-  bool Submit(std::vector<Stream> streams, std::vector<std::string> frames);
+  // What computes a prompt for several choices, by the stream of the first: an id that no caller's stream has.
+  static StreamId PrefixOf(StreamId first_choice) { return first_choice | kPrefixBit; }
+  // False once the engine has died or the link has stopped: then nothing comes of it. `prefix` is the frame of the first
+  // stream's Stream::prefix. Streams that wait for it end with its error where it fails; one that comes later, or of
+  // which no frame was given, is sent at once.
+  bool Submit(std::vector<Stream> streams, std::vector<std::string> frames,
+              std::string prefix = {});
   void Abort(StreamId stream);
   // Ends all streams, as if aborted.
   void AbortAll();
+  // The check of that adapter has another answer now.
+  void RecheckLora(std::string lora);
   // Sends fields (with a token of the link's in http_worker_ipc) and waits for `replies` of them; 0: there is no answer,
   // and `done` is called when it is sent. `done` is called once, on the link's thread or, with an error, this one.
   void Call(std::string_view message, Value fields, size_t replies, TimePoint deadline,
@@ -107,14 +119,20 @@ class SchedulerLink {
   void Stop();
 
  private:
+  static constexpr StreamId kPrefixBit = StreamId{1} << 63;
+
   struct Begin {
     Stream stream;
     std::string frame;
+    std::string prefix;  // a frame that is sent first; empty: none
   };
   struct AbortOne {
     StreamId stream;
   };
   struct AbortEvery {};
+  struct Recheck {
+    std::string lora;
+  };
   struct Control {
     std::string frame;
     std::string token;
@@ -124,7 +142,7 @@ class SchedulerLink {
     ControlAnswer done;
     Replies got;
   };
-  using Item = std::variant<Begin, AbortOne, AbortEvery, Control>;
+  using Item = std::variant<Begin, AbortOne, AbortEvery, Recheck, Control>;
 
   SchedulerLink() = default;
   bool Post(std::vector<Item> items);
@@ -142,9 +160,19 @@ class SchedulerLink {
   void Take(Begin& item);
   void Take(AbortOne& item);
   void Take(AbortEvery& item);
+  void Take(Recheck& item);
   void Take(Control& item);
   void Send(std::string frame);
   void AbortHeld(StreamId id);
+  // Streams that wait for an adapter, or behind a prefix (link_parked.cc).
+  bool ParkUntilLora(Begin& item);
+  bool ParkBehindPrefix(Begin& item);
+  void AbortParked(StreamId id);
+  void AbortAllParked();
+  void EndAllParked(FinishReason reason, const Status& error);
+  void LeavePrefix(StreamId prefix, Stream* stream);
+  void EndPrefix(StreamId prefix, FinishReason reason, const Status& error);
+  void OnPrefixRow(const OutputBatch& batch, size_t row, Stream* stream);
   // One that has never been sent.
   void EndUnsent(Stream stream, FinishReason reason, Status error);
   void SendAbort(StreamId stream);
@@ -175,6 +203,7 @@ class SchedulerLink {
   LinkCounters* counters_ = nullptr;
   absl::AnyInvocable<void()> on_death_;
   absl::AnyInvocable<void(const Stream&)> on_stream_end_;
+  LoraCheck check_lora_;
   int exit_descriptor_ = -1;
   int wake_descriptor_ = -1;
   net::ZmqContext context_;
@@ -197,6 +226,9 @@ class SchedulerLink {
   std::deque<Item> held_;     // calls that wait, and what is behind them; the first one is a call
   std::deque<std::string> unsent_;
   absl::flat_hash_map<StreamId, Stream> streams_;
+  absl::flat_hash_map<std::string, std::vector<Begin>> gated_;  // by the adapter that they await
+  // By the prefix of streams_ that they wait for.
+  absl::flat_hash_map<StreamId, std::vector<Begin>> parked_;
   std::vector<StreamId> aborted_;  // of streams_, in the order of the aborts
   absl::flat_hash_map<std::string, Control> calls_;
   Outbox<TokenSink, TokenDelta> token_box_;

@@ -35,6 +35,7 @@ LinkOwner SglangEngine::Owner() {
     wake_.NotifyAll();
   };
   owner.on_stream_end = [this](const SchedulerLink::Stream& stream) { OnStreamEnd(stream); };
+  owner.check_lora = [this](const std::string& lora) { return adapters_.IsReady(lora); };
   return owner;
 }
 
@@ -44,7 +45,7 @@ Status SglangEngine::Start(const Launcher::Progress& progress) {
   info_.can.media = life->media != nullptr;
   publishes_kv_events_ = !life->facts.kv_events.empty();
   PORTICO_RETURN_IF_ERROR(AskForLimits(*life));
-  for (const LoraFact& lora : life->facts.loras) adapters_.Add(lora.name, lora.id, lora.path);
+  AddAdapters(life->facts);
   {
     const MutexLock lock(&mutex_);
     life_ = std::move(life);
@@ -101,6 +102,7 @@ void SglangEngine::MakeInfo(const Facts& facts) {
   can.stop_regex = facts.has_tokenizer;
   can.data_parallel_ranks = facts.ranks;
   can.pooling = !facts.is_generation;
+  can.pooling_lora = !facts.is_generation && facts.lora;
   can.pause = true;
   can.weight_updates = true;
   can.profiles = true;
@@ -146,10 +148,12 @@ Status SglangEngine::CheckRoom(const Incarnation& life, size_t requests) const {
 }
 
 void SglangEngine::OnStreamEnd(const SchedulerLink::Stream& stream) {
-  if (!stream.lora.empty()) adapters_.GiveBack(stream.lora);
+  if (stream.lora.empty() || !adapters_.GiveBack(stream.lora)) return;
+  if (const auto life = Life(); life.ok()) TrimAdapters(*life);
 }
 
-StatusOr<SglangEngine::Extras> SglangEngine::ResolveExtras(const RequestExtras& extras) {
+StatusOr<SglangEngine::Extras> SglangEngine::ResolveExtras(const LifePtr& life,
+                                                           const RequestExtras& extras) {
   Extras resolved;
   if (extras.session) {
     PORTICO_ASSIGN_OR_RETURN(
@@ -157,7 +161,7 @@ StatusOr<SglangEngine::Extras> SglangEngine::ResolveExtras(const RequestExtras& 
         sessions_.WireRidOf(extras.session->id, extras.session->rid, Clock::now()));
   }
   if (!extras.lora_path.empty() || !extras.lora_id.empty()) {
-    PORTICO_ASSIGN_OR_RETURN(resolved.lora, adapters_.Take(extras.lora_path, extras.lora_id));
+    PORTICO_ASSIGN_OR_RETURN(resolved.lora, TakeAdapter(life, extras.lora_path, extras.lora_id));
   }
   return resolved;
 }
@@ -178,9 +182,10 @@ Status SglangEngine::Submit(GenerateRequest request, TokenSink* sink) {
   names.rid = rid;
   Extras extras;
   if (request.extras != nullptr) {
-    PORTICO_ASSIGN_OR_RETURN(extras, ResolveExtras(*request.extras));
+    PORTICO_ASSIGN_OR_RETURN(extras, ResolveExtras(life, *request.extras));
     stream.hidden_states = request.extras->return_hidden_states;
-    stream.lora = extras.lora.name;
+    stream.lora = extras.lora.id;
+    stream.awaits_lora = extras.lora.is_loading;
     names.lora_id = extras.lora.id;
     names.lora_name = extras.lora.name;
     names.session_rid = extras.session_rid;
@@ -193,6 +198,20 @@ Status SglangEngine::Submit(GenerateRequest request, TokenSink* sink) {
     OnStreamEnd(stream);
     return frame.status();
   }
+  std::string prefix;
+  if (WantsPrefix(life->facts, request)) {
+    stream.prefix = SchedulerLink::PrefixOf(request.first_choice);
+    if (request.choice == 0) {
+      const std::string prefix_rid = life->link->RidOf(stream.prefix);
+      names.rid = prefix_rid;
+      auto encoded = EncodePrefix(*life->codec, life->facts, request, names);
+      if (!encoded.ok()) {
+        OnStreamEnd(stream);
+        return encoded.status();
+      }
+      prefix = *std::move(encoded);
+    }
+  }
   if (request.extras != nullptr && request.extras->session && request.choice == 0) {
     sessions_.Note(request.extras->session->id, request.rid, rid);
   }
@@ -200,8 +219,10 @@ Status SglangEngine::Submit(GenerateRequest request, TokenSink* sink) {
   streams.push_back(std::move(stream));
   std::vector<std::string> frames;
   frames.push_back(*std::move(frame));
-  if (life->link->Submit(std::move(streams), std::move(frames))) return OkStatus();
-  if (!extras.lora.name.empty()) adapters_.GiveBack(extras.lora.name);
+  if (life->link->Submit(std::move(streams), std::move(frames), std::move(prefix))) {
+    return OkStatus();
+  }
+  if (!extras.lora.id.empty()) adapters_.GiveBack(extras.lora.id);
   return Error(StatusCode::kUnavailable, "the engine has died");
 }
 
@@ -254,15 +275,42 @@ Status SglangEngine::SubmitPooling(std::vector<PoolingRequest> requests, Pooling
   PORTICO_RETURN_IF_ERROR(CheckRoom(*life, 1));
   std::vector<SchedulerLink::Stream> streams(requests.size());
   std::vector<std::string> frames;
+  // All or none: what has been taken for the first is given back where a later one is refused.
+  const auto give_back = [&] {
+    for (const SchedulerLink::Stream& stream : streams) OnStreamEnd(stream);
+  };
   for (size_t i = 0; i < requests.size(); ++i) {
     streams[i].id = requests[i].stream;
     streams[i].pooling = sink;
-    PORTICO_ASSIGN_OR_RETURN(std::string frame,
-                             EncodeRequest(*life->codec, life->facts, requests[i],
-                                           life->link->RidOf(requests[i].stream)));
-    frames.push_back(std::move(frame));
+    const std::string rid = life->link->RidOf(requests[i].stream);
+    WireNames names;
+    names.rid = rid;
+    Adapters::Use lora;
+    if (!requests[i].lora_path.empty()) {
+      auto taken = TakeAdapter(life, requests[i].lora_path, "");
+      if (!taken.ok()) {
+        give_back();
+        return taken.status();
+      }
+      lora = *std::move(taken);
+      streams[i].lora = lora.id;
+      streams[i].awaits_lora = lora.is_loading;
+      names.lora_id = lora.id;
+      names.lora_name = lora.name;
+    }
+    auto frame = EncodeRequest(*life->codec, life->facts, requests[i], names);
+    if (!frame.ok()) {
+      give_back();
+      return frame.status();
+    }
+    frames.push_back(*std::move(frame));
+  }
+  std::vector<std::string> taken;
+  for (const SchedulerLink::Stream& stream : streams) {
+    if (!stream.lora.empty()) taken.push_back(stream.lora);
   }
   if (life->link->Submit(std::move(streams), std::move(frames))) return OkStatus();
+  for (const std::string& lora : taken) adapters_.GiveBack(lora);
   return Error(StatusCode::kUnavailable, "the engine has died");
 }
 
@@ -345,9 +393,10 @@ Status SglangEngine::StartAgain() {
   sessions_.Clear();
   released_.Clear();
   adapters_.Clear();
-  for (const LoraFact& lora : facts.loras) adapters_.Add(lora.name, lora.id, lora.path);
+  AddAdapters(facts);
   const MutexLock lock(&mutex_);
   if (stopping_) return Error(StatusCode::kUnavailable, "the engine has stopped");
+  lives_.fetch_add(1, std::memory_order_relaxed);
   life_ = std::move(life);
   return OkStatus();
 }

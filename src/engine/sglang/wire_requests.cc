@@ -14,6 +14,9 @@ namespace portico::sglang {
 namespace {
 
 constexpr float kGreedyBelow = 1e-6f;  // SGLang: a lower temperature is greedy
+// Computing fewer again costs less than a step more. SGLang's scheduler has the same bound for keeping back requests that
+// share a prefix.
+constexpr int64_t kMinSharedTokens = 32;
 const std::string kAnyObject = R"({"type": "object"})";
 
 Status CheckIds(std::span<const TokenId> ids, int32_t vocab_size, std::string_view field) {
@@ -299,7 +302,7 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
 }
 
 StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
-                                    const PoolingRequest& request, std::string_view rid) {
+                                    const PoolingRequest& request, const WireNames& names) {
   if (request.tokens == nullptr || request.tokens->empty()) {
     return InvalidArgument("input", "a text must have at least one token");
   }
@@ -311,7 +314,9 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
                                        request.tokens->size(), facts.context_length));
   }
   WireEmbed wire;
-  wire.rid = rid;
+  wire.rid = names.rid;
+  wire.lora_id = names.lora_id;
+  wire.lora_name = names.lora_name;
   wire.ids = *request.tokens;
   wire.token_types = request.token_types;
   wire.sampling.max_new_tokens = 0;
@@ -319,6 +324,30 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
   frame.reserve(384 + 8 * wire.ids.size());
   PORTICO_RETURN_IF_ERROR(codec.requests->Encode(wire, &frame));
   return frame;
+}
+
+bool WantsPrefix(const Facts& facts, const GenerateRequest& request) {
+  if (request.first_choice == 0 || !facts.caches_prefixes || facts.half_of_pair) return false;
+  bool one_rank = facts.ranks == 1;
+  if (const RequestExtras* extras = request.extras.get(); extras != nullptr) {
+    // A request of a session is part of it. Cached tokens have no hidden states. Media come through a queue of their own.
+    if (extras->session || extras->return_hidden_states || extras->media != nullptr) return false;
+    one_rank = one_rank || extras->data_parallel_rank.has_value();
+  }
+  // The last token is computed in any case, and so is what log-probabilities are wanted of.
+  auto shared = static_cast<int64_t>(request.prompt->size()) - 1;
+  if (request.return_logprobs && request.prompt_logprobs_start >= 0) {
+    shared = std::min<int64_t>(shared, request.prompt_logprobs_start);
+  }
+  return one_rank && shared - shared % facts.page_size >= kMinSharedTokens;
+}
+
+StatusOr<std::string> EncodePrefix(const Codec& codec, const Facts& facts,
+                                   const GenerateRequest& request, const WireNames& names) {
+  GenerateRequest prompt = request;
+  prompt.max_new_tokens = 0;
+  prompt.return_logprobs = false;
+  return EncodeRequest(codec, facts, prompt, names);
 }
 
 }  // namespace portico::sglang

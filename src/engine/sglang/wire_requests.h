@@ -33,6 +33,14 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
                                     const GenerateRequest& request, const WireNames& names,
                                     const MediaInputs* media = nullptr);
 StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
-                                    const PoolingRequest& request, std::string_view rid);
+                                    const PoolingRequest& request, const WireNames& names);
+
+// Whether the choices of a request wait for one that computes the prompt alone, so that they find it in the prefix cache.
+// SGLang's own front end sends that before every request with n > 1; here only where the choices can use it: with a
+// cache, and the same one for all choices, whose pages hold what they may take of the prompt.
+bool WantsPrefix(const Facts& facts, const GenerateRequest& request);
+// That one: as the choice itself, ending with the prompt.
+StatusOr<std::string> EncodePrefix(const Codec& codec, const Facts& facts,
+                                   const GenerateRequest& request, const WireNames& names);
 
 }  // namespace portico::sglang

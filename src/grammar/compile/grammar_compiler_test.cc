@@ -103,7 +103,8 @@ TEST(GrammarCompiler, TheLimitsOfATextCanBeSet) {
   };
   EXPECT_TRUE(compile(nested, {}) && compile(branches, {}));
   EXPECT_FALSE(compile(nested, {.bytes = 20}));
-  EXPECT_FALSE(compile(nested, {.depth = 2}));
+  EXPECT_TRUE(compile(nested, {.depth = 2}));
+  EXPECT_FALSE(compile(nested, {.depth = 1}));
   EXPECT_FALSE(compile(branches, {.branches = 2}));
   EXPECT_FALSE(compile(nested, {.rules = 1}));
 }

@@ -13,6 +13,7 @@
 #include "grammar/schema/expr.h"
 #include "grammar/schema/json_schema.h"
 #include "grammar/schema/pattern.h"
+#include "grammar/tag/ebnf_literals.h"
 #include "grammar/tag/structural_tag.h"
 #include "text/json.h"
 #include "text/utf8.h"
@@ -95,6 +96,9 @@ StatusOr<xgrammar::Grammar> Parsed(const GrammarText& text, const Vocabulary& vo
       ebnf = RegexToEbnf(text.text);
       break;
     case GrammarKind::kEbnf:
+      if (HasNulInLiteral(text.text)) {
+        return Invalid("its literals must not have NUL characters");
+      }
       if (text.text.find("::=") == std::string::npos) {
         return xgrammar::Grammar::FromLark(text.text, tokens);
       }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "grammar/schema/document.h"
 #include "grammar/schema/validate.h"
 
 namespace portico::grammar {
@@ -277,10 +278,14 @@ StatusOr<std::string> JsonSchemaToEbnf(std::string_view schema, const SchemaOpti
     return Error(StatusCode::kInvalidArgument,
                  fmt::format("it has more than {} bytes", options.max_bytes));
   }
-  PORTICO_ASSIGN_OR_RETURN(Json parsed,
-                           Json::Parse(schema, Json::Limits{.max_depth = options.max_depth}));
+  PORTICO_ASSIGN_OR_RETURN(
+      Json parsed, Json::Parse(schema, Json::Limits{.max_depth = options.max_json_depth()}));
   if (!parsed.is_object() && !parsed.is_bool()) {
     return Error(StatusCode::kInvalidArgument, "it must be an object or a boolean");
+  }
+  if (NestingOf(parsed) > options.max_depth) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("its schemas are nested more than {} deep", options.max_depth));
   }
   return SchemaCompiler(std::move(parsed), options).Run();
 }

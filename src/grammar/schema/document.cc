@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace portico::grammar {
@@ -59,7 +60,32 @@ bool HoldsValues(std::string_view key) {
   return key == "const" || key == "enum" || key == "default" || key == "examples";
 }
 
+// Below these keys are schemas by name.
+bool HoldsNamed(std::string_view key) {
+  return key == "properties" || key == "patternProperties" || key == "$defs" ||
+         key == "definitions" || key == "dependentSchemas" || key == "dependencies";
+}
+
 }  // namespace
+
+size_t NestingOf(const Json& schema) {
+  size_t most = 0;
+  const auto look = [&most](const Json& inner) {
+    if (inner.is_object()) most = std::max(most, 1 + NestingOf(inner));
+  };
+  if (!schema.is_object()) return most;
+  for (const auto& [key, value] : schema.as_object()) {
+    if (HoldsValues(key)) continue;
+    if (value.is_array()) {
+      for (const Json& item : value.as_array()) look(item);
+    } else if (HoldsNamed(key) && value.is_object()) {
+      for (const auto& [name, member] : value.as_object()) look(member);
+    } else {
+      look(value);
+    }
+  }
+  return most;
+}
 
 SchemaDocument::SchemaDocument(Json root) : root_(std::move(root)) {
   id_ = root_.GetString("$id");

@@ -3,6 +3,7 @@
 // Used by one thread; parts are named by their addresses, which stay as they are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -14,6 +15,9 @@
 #include "text/json.h"
 
 namespace portico::grammar {
+
+// How many schemas are in each other in `schema`, at most: 0 for one without others in it. Constants count for nothing.
+size_t NestingOf(const Json& schema);
 
 class SchemaDocument {
  public:

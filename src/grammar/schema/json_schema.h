@@ -16,13 +16,16 @@ namespace portico::grammar {
 
 struct SchemaOptions {
   size_t max_bytes = 256 << 10;
-  size_t max_depth = 64;
+  size_t max_depth = 64;  // of schemas in schemas: members, items, branches
   int32_t max_rules = 20000;
   int32_t max_branches = 2000;  // of all choices between schemas
   // Objects whose schema says nothing of other properties have none (OpenAI's strict mode asks for schemas that say so).
   bool closed_objects = false;
   // Nothing between JSON's tokens.
   bool compact = false;
+
+  // Of the schema's text: a member of an object is two levels of JSON further in, constants have levels of their own.
+  size_t max_json_depth() const { return 2 * max_depth + 64; }
 };
 
 // EBNF as xgrammar reads it, with the rule `root`. INVALID_ARGUMENT without a field: the text is no schema, is too big, allows

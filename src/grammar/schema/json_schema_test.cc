@@ -159,6 +159,26 @@ TEST(JsonSchema, SpecialTokensHaveNoPlaceInStrings) {
   EXPECT_FALSE(matcher.AcceptToken(kTestEnd));
 }
 
+// The bound counted levels of JSON, of which a member of an object takes two, and the words were those of the JSON reader.
+TEST(JsonSchema, SchemasMayBeNestedAsDeepAsTheBoundSays) {
+  const auto members = [](int depth) {
+    std::string schema = R"({"type":"null"})";
+    for (int i = 0; i < depth; ++i) {
+      schema = R"({"type":"object","required":["a"],"properties":{"a":)" + schema + "}}";
+    }
+    return schema;
+  };
+  const auto value = [](int depth) {
+    std::string text = "null";
+    for (int i = 0; i < depth; ++i) text = R"({"a":)" + text + "}";
+    return text;
+  };
+  Expect(members(64), value(64), "yes");
+  Expect(members(64), value(63), "no");
+  Expect(members(65), value(65), "its schemas are nested more than 64 deep");
+  Expect(members(2000), "{}", "the JSON text is nested too deeply (more than 192 levels)");
+}
+
 TEST(JsonSchema, WhatIsNoSchemaIsRefusedByName) {
   EXPECT_EQ(SchemaTakes(R"({"properties":{"a/b":{"minLength":"x"}}})", "1"),
             "#/properties/a~1b: minLength: this value is not one that JSON Schema allows here");

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "grammar/schema/pattern.h"
+#include "grammar/tag/ebnf_literals.h"
 #include "grammar/tag/styled_schema.h"
 #include "text/json.h"
 
@@ -40,6 +41,9 @@ class Rewriter {
     const std::string type = format->GetString("type");
     if (type == "json_schema") return Schema(format, where);
     if (type == "regex") return Regex(format, where);
+    if (type == "grammar" && HasNulInLiteral(format->GetString("grammar"))) {
+      return Invalid(where + "/grammar: its literals must not have NUL characters");
+    }
     for (auto& [key, value] : format->as_object()) {
       const std::string inside = where + "/" + key;
       // The library's texts end there.
@@ -190,7 +194,8 @@ StatusOr<Json> FromOlderForm(const Json& tag) {
 StatusOr<std::string> RewriteStructuralTag(std::string_view text, const Vocabulary& vocabulary,
                                            const SchemaOptions& options) {
   PORTICO_ASSIGN_OR_RETURN(
-      Json tag, Json::Parse(text, Json::Limits{.max_depth = kMaxFormatDepth + options.max_depth}));
+      Json tag,
+      Json::Parse(text, Json::Limits{.max_depth = kMaxFormatDepth + options.max_json_depth()}));
   if (!tag.is_object()) return Invalid("it must be an object");
   Json format;
   if (const Json* const given = tag.Find("format")) {

@@ -54,8 +54,12 @@ TEST(StructuralTag, TextsWithNulAreRefused) {
   EXPECT_TRUE(Refuses(R"({"type":"const_string","value":"a\u0000b"})", "NUL"));
   EXPECT_TRUE(
       Refuses(R"({"type":"tag","begin":"\u0000","end":"","content":{"type":"any_text"}})", "NUL"));
-  const auto choice = CompiledForTest({GrammarKind::kChoice, R"(["a\u0000b"])"});
-  EXPECT_EQ(choice.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_TRUE(Refuses(R"({"type":"grammar","grammar":"root ::= \"\\x00\""})", "NUL"));
+  for (const GrammarText& text : {GrammarText{GrammarKind::kChoice, R"(["a\u0000b"])"},
+                                  GrammarText{GrammarKind::kEbnf, R"(root ::= "a\x00")"}}) {
+    EXPECT_EQ(CompiledForTest(text).status().code(), StatusCode::kInvalidArgument) << text.text;
+  }
+  EXPECT_TRUE(CompiledForTest({GrammarKind::kEbnf, R"(root ::= [^\x00-\x1f])"}).ok());
 }
 
 std::string Styled(const std::string& property, const std::string& more = "") {
@@ -99,6 +103,28 @@ TEST(StructuralTag, AStyleTakesOnlyWhatTheLibraryEnforcesInIt) {
        R"({"type":"object","properties":{"b":{"type":"boolean"}},"required":["b"],"additionalProperties":false})"}) {
     const std::string said = TagTakes(Styled(property, R"(,"$defs":{"n":{"type":"integer"}})"), "");
     EXPECT_TRUE(said == "yes" || said == "no") << property << ": " << said;
+  }
+}
+
+// "</parameter>" ended the parameter that it was the value of: the call that was read had an empty text there.
+TEST(StructuralTag, AStyleRefusesTextsThatLookLikeTags) {
+  for (const char* property :
+       {R"({"enum":["x","</parameter>"]})", R"({"const":"a<b"})", R"({"const":"<｜x"})",
+        R"({"type":"string","enum":["x\n"]})", R"({"const":"\r\nx"})",
+        R"({"const":{"b":["</parameter>"]}})", R"({"const":{"</b>":1}})"}) {
+    EXPECT_TRUE(Refuses(Styled(property), "a text in it could not be read back")) << property;
+  }
+  for (const char* property :
+       {R"({"enum":["<","<=",">","a < b","<3"]})", R"({"enum":[""," x "]})",
+        R"({"const":"<|im_end|>"})", R"({"const":"a\nb"})", R"({"const":{"b":[1,"x"]}})"}) {
+    const std::string said = TagTakes(Styled(property), "");
+    EXPECT_TRUE(said == "yes" || said == "no") << property << ": " << said;
+  }
+  for (const char* name : {"", " a", "a\\n", "a>b", "</parameter>", R"(a\"b)"}) {
+    const std::string format =
+        R"({"type":"json_schema","style":"minimax_xml","json_schema":{"type":"object","properties":{")" +
+        std::string(name) + R"(":{"type":"integer"}}}})";
+    EXPECT_TRUE(Refuses(format, "a name in it could not be read back")) << name;
   }
 }
 

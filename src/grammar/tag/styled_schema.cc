@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "grammar/schema/document.h"
 #include "grammar/schema/keywords.h"
 
@@ -76,6 +77,39 @@ const StyledKeyword* FindStyledKeyword(std::string_view name, const Json& value,
                    [name](const StyledKeyword& keyword) { return keyword.name == name; });
   if (found == std::end(kStyledKeywords) || (found->types & types) == 0) return nullptr;
   return name == "uniqueItems" && value == Json(false) ? nullptr : found;
+}
+
+// Values and names stand as text between tags, without escapes: what looks like a tag would end them, and readers take
+// line ends off.
+bool LooksLikeTag(std::string_view text) {
+  for (size_t at = text.find('<'); at != text.npos; at = text.find('<', at + 1)) {
+    if (at + 1 == text.size()) return false;
+    const auto next = static_cast<unsigned char>(text[at + 1]);
+    if (absl::ascii_isalpha(next) || next == '/' || next == '!' || next >= 0x80) return true;
+  }
+  return false;
+}
+
+bool CanBeValue(const Json& value) {
+  if (value.is_array()) {
+    return std::all_of(value.as_array().begin(), value.as_array().end(), CanBeValue);
+  }
+  if (value.is_object()) {
+    return std::all_of(value.as_object().begin(), value.as_object().end(), [](const auto& member) {
+      return !LooksLikeTag(member.first) && CanBeValue(member.second);
+    });
+  }
+  if (!value.is_string()) return true;
+  const std::string& text = value.as_string();
+  constexpr std::string_view kLineEnds = "\r\n";
+  return text.empty() || (!LooksLikeTag(text) && kLineEnds.find(text.front()) == text.npos &&
+                          kLineEnds.find(text.back()) == text.npos);
+}
+
+bool CanBeName(std::string_view name) {
+  return !name.empty() && !absl::ascii_isspace(static_cast<unsigned char>(name.front())) &&
+         !absl::ascii_isspace(static_cast<unsigned char>(name.back())) &&
+         name.find_first_of("<>\"\r\n") == name.npos;
 }
 
 class StyledSchema {
@@ -149,9 +183,13 @@ class StyledSchema {
     const bool fit = word == "const" || !value.is_array()
                          ? fits(value)
                          : std::all_of(value.as_array().begin(), value.as_array().end(), fits);
-    return fit ? OkStatus()
-               : document_.Refused(schema, word,
-                                   "values of another type are not left out in this style");
+    if (!fit) {
+      return document_.Refused(schema, word,
+                               "values of another type are not left out in this style");
+    }
+    return CanBeValue(value)
+               ? OkStatus()
+               : document_.Refused(schema, word, "a text in it could not be read back");
   }
 
   // What the library takes where no type is named.
@@ -213,6 +251,9 @@ class StyledSchema {
     }
     if (properties != nullptr && properties->is_object()) {
       for (const auto& [name, inside] : properties->as_object()) {
+        if (!CanBeName(name)) {
+          return document_.Refused(schema, "properties", "a name in it could not be read back");
+        }
         PORTICO_RETURN_IF_ERROR(Check(&inside));
       }
     }

@@ -158,6 +158,13 @@ struct RequestTables {
        }},
       {"sampling_params", "struct:SamplingParams", Always<E>,
        [](const E& e, W w) { e.encoder->sampling_.Append(e.request->sampling, w); }},
+      {"lora_id", "str|nil", [](const E& e) { return !e.request->lora_id.empty(); },
+       [](const E& e, W w) { w->Str(e.request->lora_id); }},
+      {"lora_name", "str|nil",
+       [](const E& e) {
+         return !e.request->lora_name.empty() && e.encoder->embed_takes_lora_name();
+       },
+       [](const E& e, W w) { w->Str(e.request->lora_name); }},
       {"routed_dp_rank", "int|nil",
        [](const E& e) { return e.request->data_parallel_rank.has_value(); },
        [](const E& e, W w) { IntOrNil(e.request->data_parallel_rank, w); }},

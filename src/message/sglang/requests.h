@@ -59,6 +59,8 @@ struct WireEmbed {
   std::span<const TokenId> ids;          // not empty
   std::span<const uint8_t> token_types;  // one an id, or empty
   WireSampling sampling;
+  std::string_view lora_id;
+  std::string_view lora_name;
   std::optional<int64_t> data_parallel_rank;
   std::optional<int64_t> priority;
 };
@@ -76,6 +78,7 @@ class RequestEncoder {
   // Whether `media` is typed, as from 0.5.20 on; before it is a pickle.
   bool takes_media() const { return takes_media_; }
   bool takes_lora_name() const { return generate_.Has("lora_name"); }
+  bool embed_takes_lora_name() const { return embed_.Has("lora_name"); }
 
  private:
   struct Generate {

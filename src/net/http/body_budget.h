@@ -44,6 +44,10 @@ class BodyLease {
   // The body now takes so many bytes, fewer or more than before. False if the budget has not got
   // them: what was taken before stays taken.
   bool Hold(const std::shared_ptr<BodyBudget>& budget, size_t body_bytes);
+  // The same with the budget of which something is taken; without one nothing is counted.
+  bool HoldAgain(size_t body_bytes) {
+    return budget_ == nullptr || Hold(std::shared_ptr<BodyBudget>(budget_), body_bytes);
+  }
   void Release();
 
  private:

@@ -65,10 +65,28 @@ using ErrorWriter = std::function<std::string(const HttpError&)>;
 struct HeadVerdict {
   std::optional<HttpResponse> refusal;  // the answer; the body is not wanted then
   size_t max_body_bytes = std::numeric_limits<size_t>::max();  // beside the server's own limit
+  // A longer body need not be whole when its request comes to the handler: request.body has its first
+  // part then, at least so many bytes, and the rest comes by Exchange::ReadBody().
+  size_t whole_body_bytes = std::numeric_limits<size_t>::max();
 };
 
 // Called on the shard. It may leave something for the handler in `head.route`.
 using HeadCheck = std::function<HeadVerdict(HttpRequest& head)>;
+
+// Who takes the rest of a request's body (Exchange::ReadBody()). On the shard, never from within a call
+// of the exchange; each may answer the request and destroy the exchange, and nothing is called after that.
+class BodyReader {
+ public:
+  virtual ~BodyReader() = default;
+  // Not empty; valid during the call. They count against what the client may send until
+  // Exchange::ConsumeBody().
+  virtual void OnBodyBytes(std::string_view bytes) = 0;
+  // The body is whole. The last call, like the next one.
+  virtual void OnBodyEnd() = 0;
+  // The rest breaks a limit or the protocol, and no more of it comes. `error` is what the client should
+  // be answered, if its answer has not begun.
+  virtual void OnBodyRefused(const HttpError& error) = 0;
+};
 
 // Lives on its connection's shard: created, used and destroyed there. The handler owns it; the
 // connection may die first, then on_closed is called and later writes do nothing. Destroying it
@@ -98,8 +116,24 @@ class Exchange {
   // What is answered from now on is the rest of something that was aborted on request. Protocols
   // that have a status for that end with it.
   virtual void NoteAbort() {}
+  // A stream that has started fails: what follows in it says so. `instead` is what would have been answered had it not
+  // started. For who can still answer otherwise.
+  virtual void NoteFailure(HttpResponse instead) { static_cast<void>(instead); }
   // Drops the connection (or stream) without completing the answer.
   virtual void Cut() = 0;
+
+  // The body has a rest that has not all come: request.body is its first part
+  // (HeadVerdict::whole_body_bytes). An answer may be given all the same; nobody reads the rest then.
+  virtual bool body_open() const { return false; }
+  // Of the rest, the bytes that request.body does not have; -1: not known, it comes in chunks. While
+  // body_open() and before ReadBody().
+  virtual int64_t rest_bytes() const { return 0; }
+  // Gives the rest to `reader`, which outlives the exchange or its answer. Until then little of it is
+  // taken from the network. Once, while body_open().
+  virtual void ReadBody(BodyReader& reader) { static_cast<void>(reader); }
+  // So much of what the reader was given is done with. What it holds on to is bounded: about 256 KiB later the
+  // client has to wait.
+  virtual void ConsumeBody(size_t bytes) { static_cast<void>(bytes); }
 
   // Called once, on the shard, when the client has left before the answer was complete (end of
   // input counts, half-close too). It may destroy this exchange.
@@ -113,7 +147,8 @@ class Exchange {
   absl::AnyInvocable<void()> on_closed_;
 };
 
-// Called on the shard for every request that is not refused at its head, once its body is complete.
+// Called on the shard for every request that is not refused at its head, once its body is complete (but for
+// HeadVerdict::whole_body_bytes).
 using Handler = std::function<void(std::unique_ptr<Exchange>)>;
 
 }  // namespace portico::net

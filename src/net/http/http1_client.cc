@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "net/http/http_text.h"
+
 namespace portico::net {
 namespace {
 
@@ -49,6 +51,8 @@ class Http1Connection final : public ClientSocketEvents,
     parser_.emplace(pool_->options.max_head_bytes, request_.head_request);
     head_sent_ = answered_ = false;
     body_sent_ = 0;
+    rest_.clear();
+    rest_open_ = request_.body_open;
     if (socket_ == nullptr) {
       connect_timer_ = pool_->shard.After(pool_->options.connect_timeout, [this] {
         const auto self = shared_from_this();
@@ -80,6 +84,18 @@ class Http1Connection final : public ClientSocketEvents,
   }
   size_t body_sent() const { return body_sent_; }
 
+  void WriteBody(std::string_view bytes) {
+    if (!rest_open_ || bytes.empty()) return;
+    request_.chunked ? AppendChunk(bytes, &rest_) : void(rest_.append(bytes));
+    if (socket_ != nullptr) socket_->WriteSoon();
+  }
+
+  void EndBody() {
+    if (!std::exchange(rest_open_, false)) return;
+    if (request_.chunked) rest_.append(kLastChunk);
+    if (socket_ != nullptr) socket_->WriteSoon();
+  }
+
   void OnConnected() override {
     connected_ = true;
     connect_timer_.reset();
@@ -93,11 +109,26 @@ class Http1Connection final : public ClientSocketEvents,
       out.append(request_.head);
       head_sent_ = true;
     }
-    if (request_.body == nullptr) return;
-    const size_t size = std::min(request_.body->size() - body_sent_, kBodyPiece);
-    out.append(*request_.body, body_sent_, size);
-    body_sent_ += size;
-    if (body_sent_ < request_.body->size()) socket_->WriteSoon();
+    bool wrote = request_.body != nullptr;
+    if (wrote && !WriteFirst(&out)) return socket_->WriteSoon();
+    if (!request_.body_open) return;
+    wrote = wrote || !rest_.empty();
+    out.append(rest_);
+    rest_.clear();
+    if (!rest_open_) return;
+    if (wrote) return socket_->WriteSoon();  // more is wanted once the kernel has taken this
+    const auto self = shared_from_this();
+    call_->events_.OnBodyWanted();
+  }
+
+  // False: there is more of it.
+  bool WriteFirst(std::string* out) {
+    const std::string_view piece = std::string_view(*request_.body).substr(body_sent_, kBodyPiece);
+    request_.chunked && !piece.empty() ? AppendChunk(piece, out) : void(out->append(piece));
+    body_sent_ += piece.size();
+    if (body_sent_ < request_.body->size()) return false;
+    if (request_.body_open) request_.body.reset();  // it is large, and the rest may take its time
+    return true;
   }
 
   void OnBytes(std::string_view bytes) override {
@@ -159,7 +190,8 @@ class Http1Connection final : public ClientSocketEvents,
   // `clean`: nothing has come behind the answer.
   void Complete(bool clean) {
     Http1Call* call = std::exchange(call_, nullptr);
-    const bool body_gone = request_.body == nullptr || body_sent_ == request_.body->size();
+    const bool body_gone = !rest_open_ && rest_.empty() &&
+                           (request_.body == nullptr || body_sent_ == request_.body->size());
     const bool again = clean && head_sent_ && body_gone && parser_->head().keep_alive &&
                        socket_ != nullptr && socket_->unsent() == 0;
     HttpCallEvents& events = call->events_;
@@ -191,6 +223,8 @@ class Http1Connection final : public ClientSocketEvents,
   std::optional<ResponseParser> parser_;
   std::string pending_;  // of the answer, read but not used yet
   size_t body_sent_ = 0;
+  std::string rest_;        // of an open body, framed, for the next output
+  bool rest_open_ = false;  // more of it comes
   bool connected_ = false;
   bool reused_ = false;
   bool head_sent_ = false;
@@ -242,6 +276,14 @@ void Http1Call::Pause() {
 
 void Http1Call::Resume() {
   if (connection_ != nullptr) connection_->Resume();
+}
+
+void Http1Call::WriteBody(std::string_view bytes) {
+  if (connection_ != nullptr) connection_->WriteBody(bytes);
+}
+
+void Http1Call::EndBody() {
+  if (connection_ != nullptr) connection_->EndBody();
 }
 
 size_t Http1Call::body_sent() const {

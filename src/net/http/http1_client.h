@@ -35,6 +35,8 @@ class Http1Call final : public HttpCall {
 
   void Pause() override;
   void Resume() override;
+  void WriteBody(std::string_view bytes) override;
+  void EndBody() override;
   // Of the request body, taken by the kernel or waiting for it.
   size_t body_sent() const;
 

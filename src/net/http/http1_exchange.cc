@@ -34,7 +34,8 @@ Http1Exchange::~Http1Exchange() {
 
 void Http1Exchange::SendHead(const HttpResponse& response, BodyFraming framing, size_t length) {
   ServerShard& server = connection_->shard();
-  if (framing == BodyFraming::kToEnd || server.draining()) keep_alive_ = false;
+  // A body that is not read to its end leaves no place for another request.
+  if (framing == BodyFraming::kToEnd || server.draining() || body_open()) keep_alive_ = false;
   status_ = response.status;
   events_.OnHead(status_);
   framing_ = framing;
@@ -104,7 +105,7 @@ void Http1Exchange::Prefetch() const {
 }
 
 Connection* Http1Exchange::SwitchProtocol(const Headers& headers) {
-  if (session_ == nullptr || streaming_ || http_1_0_) return nullptr;
+  if (session_ == nullptr || streaming_ || http_1_0_ || body_open()) return nullptr;
   std::string& out = connection_->Output();
   out += "HTTP/1.1 101 Switching Protocols\r\n";
   for (const auto& [name, value] : headers) out += name + ": " + value + "\r\n";

@@ -25,6 +25,14 @@ class Http1Exchange final : public Exchange {
   size_t unsent_bytes() const override;
   void Prefetch() const override;
   void Cut() override;
+  bool body_open() const override { return session_ != nullptr && session_->rest_open(); }
+  int64_t rest_bytes() const override { return session_ == nullptr ? 0 : session_->rest_bytes(); }
+  void ReadBody(BodyReader& reader) override {
+    if (session_ != nullptr) session_->ReadRest(reader);
+  }
+  void ConsumeBody(size_t bytes) override {
+    if (session_ != nullptr) session_->ConsumeRest(bytes);
+  }
 
   // Ends HTTP on this connection: answers 101 with these headers and gives the connection, whose
   // session the caller replaces at once (Connection::BecomeSession). Null, and nothing is answered,

@@ -1,5 +1,6 @@
 #include "net/http/http1_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "net/http/http1_exchange.h"
@@ -45,6 +46,12 @@ void Http1Session::ConsumePending() {
 size_t Http1Session::Consume(std::string_view bytes) {
   size_t total = 0;
   while (total < bytes.size() && can_consume()) {
+    if (rest_open_) {
+      const size_t used = PassRest(bytes.substr(total));
+      total += used;
+      if (used == 0) break;  // an unfinished line, or what follows is not wanted
+      continue;
+    }
     if (connection_.unsent() > kMaxUnreadAnswers) {
       output_full_ = true;
       connection_.TellWhenSent();
@@ -64,7 +71,9 @@ size_t Http1Session::Consume(std::string_view bytes) {
     } else if (in_head && state != RequestParser::State::kHead && !Admit()) {
       continue;
     } else if (state == RequestParser::State::kDone) {
-      dropping_ ? OnDropped() : Dispatch();
+      dropping_ ? OnDropped() : Dispatch(true);
+    } else if (state == RequestParser::State::kBody && FirstPartIsThere()) {
+      Dispatch(false);
     } else if (state == RequestParser::State::kBody && in_head) {
       OnHeadDone(total < bytes.size());
     } else {
@@ -84,7 +93,8 @@ HeadVerdict Http1Session::CheckHead() {
   request.late = connection_.late();
   HeadVerdict verdict;
   if (options.check_head != nullptr) verdict = options.check_head(request);
-  if (!verdict.refusal && !options.load->bodies->HasRoomFor(parser_->declared_body())) {
+  const size_t kept = std::min(parser_->declared_body(), verdict.whole_body_bytes);
+  if (!verdict.refusal && !options.load->bodies->HasRoomFor(kept)) {
     verdict.refusal =
         ErrorResponse({503, "too many large requests at once; try again"}, options.write_error);
   }
@@ -95,6 +105,7 @@ bool Http1Session::Admit() {
   HeadVerdict verdict = CheckHead();
   if (!verdict.refusal) {
     parser_->LimitBody(verdict.max_body_bytes);
+    whole_body_ = verdict.whole_body_bytes;
     return true;
   }
   Refuse(*std::move(verdict.refusal));
@@ -133,17 +144,86 @@ void Http1Session::OnHeadDone(bool body_follows) {
   }
 }
 
-void Http1Session::Dispatch() {
+bool Http1Session::FirstPartIsThere() const {
+  return !dropping_ && parser_->request().body.size() > whole_body_;
+}
+
+void Http1Session::Dispatch(bool whole) {
   std::unique_ptr<RequestParser> parser = std::move(parser_);
   connection_.SetWait(Wait::kAnswer);
   auto exchange = std::make_unique<Http1Exchange>(*this, *parser);
   exchange_ = exchange.get();
+  if (!whole) {
+    parser_ = std::move(parser);
+    rest_open_ = true;
+    held_ = 0;
+  }
   const events::Scope scope(exchange->BeginEvents());
   connection_.shard().handler(std::move(exchange));
 }
 
+void Http1Session::ReadRest(BodyReader& reader) {
+  if (!rest_open_ || reader_ != nullptr) return;
+  reader_ = &reader;
+  connection_.SetWait(Wait::kBody);
+  connection_.ResumeReading();
+  if (!pending_.empty()) connection_.RunAtEndOfTurn();
+}
+
+void Http1Session::ConsumeRest(size_t bytes) {
+  held_ -= std::min(bytes, held_);
+  if (!rest_open_ || reader_ == nullptr || held_ > kMaxHeldBody / 2) return;
+  connection_.ResumeReading();
+  if (!pending_.empty()) connection_.RunAtEndOfTurn();
+}
+
+size_t Http1Session::PassRest(std::string_view bytes) {
+  thread_local std::string scratch;
+  scratch.clear();
+  size_t used = 0;
+  std::string_view piece;
+  const RequestParser::State state = parser_->FeedRest(bytes, &used, &scratch, &piece);
+  if (state == RequestParser::State::kError) {
+    FailRest(HttpError(parser_->error()));
+    return used;
+  }
+  if (!piece.empty()) {
+    held_ += piece.size();
+    reader_->OnBodyBytes(piece);
+    if (!rest_open_) return used;  // the request has been answered
+  }
+  if (state == RequestParser::State::kDone) {
+    BodyReader* reader = reader_;
+    DropRest();
+    connection_.SetWait(Wait::kAnswer);
+    connection_.ResumeReading();
+    reader->OnBodyEnd();
+  } else if (held_ >= kMaxHeldBody) {
+    connection_.PauseReading();
+  }
+  return used;
+}
+
+void Http1Session::FailRest(const HttpError& error) {
+  BodyReader* reader = reader_;
+  DropRest();
+  closing_ = true;
+  pending_ = std::string();
+  connection_.SetWait(Wait::kAnswer);
+  connection_.PauseReading();
+  exchange_->CloseAfterwards();
+  reader->OnBodyRefused(error);
+}
+
+void Http1Session::DropRest() {
+  if (!std::exchange(rest_open_, false)) return;
+  parser_ = nullptr;
+  reader_ = nullptr;
+}
+
 void Http1Session::OnAnswered(bool keep_alive) {
   exchange_ = nullptr;
+  DropRest();
   connection_.LimitUnsent(0);
   // A stream whose head was sent before the drain began has promised to keep the connection; HTTP lets it close
   // between requests all the same.
@@ -161,6 +241,7 @@ void Http1Session::OnAnswered(bool keep_alive) {
 
 void Http1Session::OnCut() {
   exchange_ = nullptr;
+  DropRest();
   connection_.Abort();
 }
 
@@ -173,10 +254,16 @@ void Http1Session::OnSwitched() {
 void Http1Session::OnEnd() {
   closing_ = true;
   pending_ = std::string();
+  DropRest();
   if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->OnClientGone();
 }
 
 void Http1Session::OnTimeout(Wait wait) {
+  if (rest_open_) {
+    // What its reader has not consumed holds the client back.
+    if (held_ == 0 && reader_ != nullptr) FailRest({408, "the request body took too long"});
+    return;
+  }
   if (wait == Wait::kIdle || wait == Wait::kDrop || parser_ == nullptr) {
     connection_.Abort();
     return;

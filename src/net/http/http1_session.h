@@ -3,6 +3,7 @@
 // then in the kernel.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -37,6 +38,11 @@ class Http1Session final : public Session {
   void OnCut();
   // Another session follows this one.
   void OnSwitched();
+  // The rest of the body of the exchange in flight (Exchange).
+  bool rest_open() const { return rest_open_; }
+  int64_t rest_bytes() const { return rest_open_ ? parser_->rest_bytes() : 0; }
+  void ReadRest(BodyReader& reader);
+  void ConsumeRest(size_t bytes);
 
  private:
   // Takes requests off `bytes` until one is in flight or more bytes are needed; the number used.
@@ -47,18 +53,36 @@ class Http1Session final : public Session {
   HeadVerdict CheckHead();
   void Refuse(HttpResponse response);
   void OnHeadDone(bool body_follows);
-  void Dispatch();
+  // `whole`: its body is.
+  void Dispatch(bool whole);
+  bool FirstPartIsThere() const;
+  // Gives the rest of a body to its reader; the number of bytes used.
+  size_t PassRest(std::string_view bytes);
+  // No more of it comes, for a reason of the client's.
+  void FailRest(const HttpError& error);
+  void DropRest();
   void OnDropped();
   void RefuseRequest(const HttpError& error);
-  bool can_consume() const { return !closing_ && exchange_ == nullptr && !output_full_; }
+  bool can_consume() const {
+    if (closing_) return false;
+    return exchange_ == nullptr ? !output_full_
+                                : rest_open_ && reader_ != nullptr && held_ < kMaxHeldBody;
+  }
+
+  // Of the rest of a body, what its reader may hold on to.
+  static constexpr size_t kMaxHeldBody = 256 << 10;
 
   Connection& connection_;
-  std::unique_ptr<RequestParser> parser_;  // of the request that is being read
+  std::unique_ptr<RequestParser> parser_;  // of the request that is being read, or its body's rest
   Http1Exchange* exchange_ = nullptr;      // in flight; the handler's
   std::string pending_;                    // read but not used yet
   bool closing_ = false;                   // no more requests
   bool dropping_ = false;                  // the request is refused, the rest of its body comes
   bool output_full_ = false;               // a client that pipelines must also read
+  size_t whole_body_ = 0;                  // HeadVerdict::whole_body_bytes of the request
+  bool rest_open_ = false;                 // the request in flight has a body that still comes
+  BodyReader* reader_ = nullptr;           // who takes it; null: not wanted yet
+  size_t held_ = 0;                        // what it was given and has not consumed
 };
 
 }  // namespace portico::net

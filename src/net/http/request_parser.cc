@@ -61,6 +61,9 @@ struct RequestParser::Impl final : http::basic_parser<true> {
   State FeedHead(std::string_view data, size_t* used);
   State StartBody();
   State FeedBody(std::string_view data, size_t* used);
+  State FeedRest(std::string_view data, size_t* used, std::string* scratch,
+                 std::string_view* piece);
+  State OnChunks(ChunkedBody::State result);
   HttpError TooLarge() const {
     return {413, "the request body is larger than " + std::to_string(max_body) + " bytes"};
   }
@@ -253,7 +256,24 @@ RequestParser::State RequestParser::Impl::FeedBody(std::string_view data, size_t
     return body_left == 0 ? state = State::kDone : state;
   }
   if (!ReserveBody(data.size())) return FailFull();
-  switch (chunks.Feed(data, used, &request.body)) {
+  return OnChunks(chunks.Feed(data, used, &request.body));
+}
+
+RequestParser::State RequestParser::Impl::FeedRest(std::string_view data, size_t* used,
+                                                   std::string* scratch, std::string_view* piece) {
+  if (chunked()) {
+    const State after = OnChunks(chunks.Feed(data, used, scratch));
+    *piece = *scratch;
+    return after;
+  }
+  *used = std::min(body_left, data.size());
+  *piece = data.substr(0, *used);
+  body_left -= *used;
+  return body_left == 0 ? state = State::kDone : state;
+}
+
+RequestParser::State RequestParser::Impl::OnChunks(ChunkedBody::State result) {
+  switch (result) {
     case ChunkedBody::State::kMore:
       return state;
     case ChunkedBody::State::kDone:
@@ -277,6 +297,15 @@ RequestParser::State RequestParser::Feed(std::string_view data, size_t* used) {
   if (impl_->state == State::kHead) return impl_->FeedHead(data, used);
   if (impl_->state == State::kBody) return impl_->FeedBody(data, used);
   return impl_->state;
+}
+
+RequestParser::State RequestParser::FeedRest(std::string_view data, size_t* used,
+                                             std::string* scratch, std::string_view* piece) {
+  return impl_->FeedRest(data, used, scratch, piece);
+}
+
+int64_t RequestParser::rest_bytes() const {
+  return impl_->chunked() ? -1 : static_cast<int64_t>(impl_->body_left);
 }
 
 RequestParser::State RequestParser::state() const { return impl_->state; }

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "net/http/exchange.h"
@@ -48,6 +50,12 @@ class RequestParser {
   // The body may have no more than this. It is not compared with the declared length, which has been
   // said already.
   void LimitBody(size_t bytes);
+  // Once request() has been moved away with the body's first part: *piece is what `data` holds of the
+  // rest, in `data` itself or in *scratch. *used as of Feed().
+  State FeedRest(std::string_view data, size_t* used, std::string* scratch,
+                 std::string_view* piece);
+  // The length of what has not come yet; -1: it comes in chunks.
+  int64_t rest_bytes() const;
   // Nobody wants the body: what comes of it is read and forgotten. Only one of a declared length.
   void DropBody();
 

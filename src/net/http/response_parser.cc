@@ -207,7 +207,8 @@ ResponseParser::State ResponseParser::StartBody() {
   if (head_request_ || head_.status == 204 || head_.status == 304) return state_ = State::kDone;
   if (!head_.chunked) {
     if (head_.length == 0) return state_ = State::kDone;
-    if (head_.length < 0) head_.keep_alive = false;  // the end of the connection ends it
+    head_.to_end = head_.length < 0;
+    if (head_.to_end) head_.keep_alive = false;
     left_ = head_.length;
   }
   return state_ = State::kBody;

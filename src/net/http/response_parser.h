@@ -20,6 +20,7 @@ struct ResponseHead {
   int64_t length = -1;  // of the body; -1: not told
   bool chunked = false;
   bool keep_alive = false;  // the connection may be used again after the body
+  bool to_end = false;      // the end of the connection ends the body, which may be cut then
 
   // The first value of a header (name in lower case), or "".
   std::string_view Header(std::string_view name) const;

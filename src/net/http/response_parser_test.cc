@@ -82,6 +82,10 @@ TEST(ResponseParserTest, TheEndOfTheConnectionEndsABodyWithoutALength) {
   EXPECT_EQ(read.state, State::kDone);
   EXPECT_EQ(read.body, "some");
   EXPECT_FALSE(read.head.keep_alive);
+  EXPECT_TRUE(read.head.to_end);
+  EXPECT_FALSE(ReadAll("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nsome").head.to_end);
+  EXPECT_FALSE(
+      ReadAll("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n").head.to_end);
 }
 
 TEST(ResponseParserTest, AHalfAnswerIsAnError) {

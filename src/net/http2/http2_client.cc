@@ -17,6 +17,19 @@ void Http2Call::Resume() {
   if (connection_ != nullptr) connection_->Consume(*this, std::exchange(unconsumed_, 0));
 }
 
+void Http2Call::WriteBody(std::string_view bytes) {
+  if (!rest_open_ || bytes.empty()) return;
+  rest_.append(bytes);
+  body_wanted_ = false;
+  if (connection_ != nullptr) connection_->SendMore(*this);
+}
+
+void Http2Call::EndBody() {
+  if (!std::exchange(rest_open_, false)) return;
+  body_wanted_ = false;
+  if (connection_ != nullptr) connection_->SendMore(*this);
+}
+
 void Http2Client::Pool::Assign() {
   const std::shared_ptr<Pool> self = shared_from_this();
   while (!waiting->calls.empty()) {

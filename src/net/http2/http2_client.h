@@ -38,6 +38,8 @@ class Http2Call final : public HttpCall {
 
   void Pause() override { paused_ = true; }
   void Resume() override;
+  void WriteBody(std::string_view bytes) override;
+  void EndBody() override;
 
  private:
   friend class Http2Client;
@@ -46,14 +48,24 @@ class Http2Call final : public HttpCall {
   struct Waiting;
 
   Http2Call(HttpCallRequest request, HttpCallEvents& events)
-      : request_(std::move(request)), events_(events) {}
+      : request_(std::move(request)), events_(events), rest_open_(request_.body_open) {}
+
+  // Of request_.body, what has not been sent.
+  size_t first_left() const {
+    return request_.body == nullptr ? 0 : request_.body->size() - body_sent_;
+  }
 
   HttpCallRequest request_;
   HttpCallEvents& events_;
   std::shared_ptr<Waiting> waiting_;  // where it waits for a connection; null: it does not
   std::shared_ptr<Http2Connection> connection_;  // null once the call has ended
   int32_t stream_ = 0;
-  size_t body_sent_ = 0;
+  size_t body_sent_ = 0;      // of request_.body
+  std::string rest_;          // of an open body
+  size_t rest_sent_ = 0;      // of rest_
+  bool rest_open_;            // more of it comes
+  bool body_wanted_ = false;  // all of it has been sent, and the events do not know yet
+  bool deferred_ = false;     // nghttp2 waits for more of the body
   bool end_sent_ = false;
   bool paused_ = false;
   size_t unconsumed_ = 0;  // came while paused

@@ -43,7 +43,7 @@ std::vector<nghttp2_nv> FieldsOf(std::string_view head, bool tls) {
     const std::string_view name = TakeUntil(": ", &line);
     if (name == "host") {
       fields[3] = FieldOf(":authority", line);
-    } else {
+    } else if (name != "transfer-encoding") {
       fields.push_back(FieldOf(name, line));
     }
   }
@@ -164,7 +164,8 @@ bool Http2Connection::Begin(Http2Call& call) {
   const std::vector<nghttp2_nv> fields = FieldsOf(call.request_.head, pool_->target.tls != nullptr);
   nghttp2_data_provider body{};
   body.read_callback = Http2ClientCallbacks::OfferBody;
-  const bool has_body = call.request_.body != nullptr && !call.request_.body->empty();
+  const bool has_body =
+      call.rest_open_ || (call.request_.body != nullptr && !call.request_.body->empty());
   const int32_t stream = nghttp2_submit_request(nghttp2_, nullptr, fields.data(), fields.size(),
                                                 has_body ? &body : nullptr, &call);
   if (stream < 0) {
@@ -189,6 +190,12 @@ void Http2Connection::Abandon(Http2Call& call) {
 void Http2Connection::Consume(Http2Call& call, size_t bytes) {
   if (bytes == 0 || socket_ == nullptr) return;
   nghttp2_session_consume_stream(nghttp2_, call.stream_, bytes);
+  socket_->WriteSoon();
+}
+
+void Http2Connection::SendMore(Http2Call& call) {
+  if (socket_ == nullptr) return;
+  if (std::exchange(call.deferred_, false)) nghttp2_session_resume_data(nghttp2_, call.stream_);
   socket_->WriteSoon();
 }
 
@@ -218,6 +225,7 @@ void Http2Connection::OnBytes(std::string_view bytes) {
 void Http2Connection::OnWritable() {
   const auto self = shared_from_this();
   if (nghttp2_session_send(nghttp2_) != 0) return Lose("HTTP/2: cannot send");
+  TellWanted();
   if (socket_ != nullptr) CloseIfDone();
 }
 
@@ -342,14 +350,30 @@ void Http2Connection::OnStreamClosed(Http2Call& call, uint32_t error) {
 }
 
 ssize_t Http2Connection::OfferBody(Http2Call& call, size_t max, uint32_t* flags) {
-  const size_t left = call.request_.body->size() - call.body_sent_;
-  const size_t size = std::min(left, max);
-  *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-  if (size == left) {
+  const size_t first = call.first_left();
+  const size_t rest = call.rest_.size() - call.rest_sent_;
+  const size_t size = std::min(first > 0 ? first : rest, max);
+  if (size == 0 && call.rest_open_) {
+    call.deferred_ = true;
+    return NGHTTP2_ERR_DEFERRED;
+  }
+  if (size > 0) *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+  if (size == first + rest && !call.rest_open_) {
     *flags |= NGHTTP2_DATA_FLAG_EOF;
     call.end_sent_ = true;
   }
   return static_cast<ssize_t>(size);
+}
+
+// Not from within nghttp2.
+void Http2Connection::TellWanted() {
+  while (socket_ != nullptr) {
+    const auto next = std::find_if(calls_.begin(), calls_.end(),
+                                   [](const Http2Call* call) { return call->body_wanted_; });
+    if (next == calls_.end()) return;
+    (*next)->body_wanted_ = false;
+    (*next)->events_.OnBodyWanted();
+  }
 }
 
 int Http2Connection::SendBody(Http2Call& call, std::string_view head, size_t size) {
@@ -357,8 +381,20 @@ int Http2Connection::SendBody(Http2Call& call, std::string_view head, size_t siz
     socket_->WriteSoon();
     return NGHTTP2_ERR_WOULDBLOCK;
   }
-  socket_->Output().append(head).append(*call.request_.body, call.body_sent_, size);
-  call.body_sent_ += size;
+  std::string& out = socket_->Output().append(head);
+  if (call.first_left() > 0) {
+    out.append(*call.request_.body, call.body_sent_, size);
+    call.body_sent_ += size;
+    // It is large, and the rest may take its time.
+    if (call.request_.body_open && call.first_left() == 0) call.request_.body.reset();
+  } else {
+    out.append(call.rest_, call.rest_sent_, size);
+    call.rest_sent_ += size;
+  }
+  if (call.first_left() > 0 || call.rest_sent_ < call.rest_.size()) return 0;
+  call.rest_.clear();
+  call.rest_sent_ = 0;
+  call.body_wanted_ = call.rest_open_;
   return 0;
 }
 

@@ -48,6 +48,8 @@ class Http2Connection final : public std::enable_shared_from_this<Http2Connectio
   // The call is dropped.
   void Abandon(Http2Call& call);
   void Consume(Http2Call& call, size_t bytes);
+  // There is more of its body, or the end.
+  void SendMore(Http2Call& call);
   // Closes once its calls have ended.
   void Drain();
 
@@ -66,6 +68,7 @@ class Http2Connection final : public std::enable_shared_from_this<Http2Connectio
   void OnStreamClosed(Http2Call& call, uint32_t error);
   ssize_t OfferBody(Http2Call& call, size_t max, uint32_t* flags);
   int SendBody(Http2Call& call, std::string_view head, size_t size);
+  void TellWanted();
   Http2Call* Find(int32_t stream);
 
   void OnHead(Http2Call& call, bool ends);

@@ -25,7 +25,8 @@ bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
 Http2Exchange::Http2Exchange(Http2Stream& stream)
     : stream_(&stream),
       shard_(stream.connection().shard().shard),
-      max_body_(stream.connection().shard().options.max_body_bytes) {
+      max_body_(stream.connection().shard().options.max_body_bytes),
+      whole_body_(max_body_) {
   request = std::move(stream.request);
   is_head_request_ = request.method == "HEAD";
   if (stream.connection().shard().options.on_complete != nullptr) start_ = Clock::now();
@@ -48,7 +49,9 @@ void Http2Exchange::Begin(Http2Stream& stream, bool too_large, bool ended) {
   HeadVerdict verdict;
   if (options.check_head != nullptr) verdict = options.check_head(exchange.request);
   if (verdict.refusal) return exchange.RefuseWith(*std::move(verdict.refusal));
-  if (!stream.connection().shard().load.bodies->HasRoomFor(exchange.declared_)) {
+  exchange.whole_body_ = verdict.whole_body_bytes;
+  const size_t kept = std::min(exchange.declared_, exchange.whole_body_);
+  if (!stream.connection().shard().load.bodies->HasRoomFor(kept)) {
     return exchange.Refuse(Full());
   }
   exchange.max_body_ = std::min(exchange.max_body_, verdict.max_body_bytes);
@@ -84,11 +87,13 @@ HttpError Http2Exchange::ReadHead() {
   auto parsed = std::from_chars(declared.data(), declared.data() + declared.size(), length);
   if (parsed.ec != std::errc() || length > max_body_) return TooLarge();
   declared_ = length;
+  has_length_ = true;
   if (length > 0) request.body.reserve(std::min(length, kFirstReserve) + kBodyPadding);
   return {};
 }
 
 void Http2Exchange::OnBody(std::string_view bytes) {
+  if (self_ == nullptr) return OnRest(bytes);
   stream_->Consume(bytes.size());
   const size_t size = request.body.size() + bytes.size();
   if (size > max_body_) return Refuse(TooLarge());
@@ -103,16 +108,111 @@ void Http2Exchange::OnBody(std::string_view bytes) {
     request.body.reserve(wanted);
   }
   request.body.append(bytes);
+  body_came_ = size;
+  if (size <= whole_body_) return;
+  rest_ = Rest::kOpen;
+  Dispatch();
 }
 
-void Http2Exchange::OnRequestEnd() {
-  if (self_ == nullptr) return;
+void Http2Exchange::Dispatch() {
   stream_->Hold(0);
   const events::Scope scope(events_.Begin(request));
   stream_->connection().shard().handler(std::move(self_));
 }
 
-void Http2Exchange::OnSlowBody() { Refuse({408, "the request body took too long"}); }
+void Http2Exchange::OnRequestEnd() {
+  if (self_ != nullptr) return Dispatch();
+  if (rest_ != Rest::kOpen) return;
+  if (reader_ != nullptr && tell_ == nullptr) return EndRest();
+  rest_ = Rest::kHere;
+}
+
+void Http2Exchange::OnSlowBody() {
+  const HttpError slow = {408, "the request body took too long"};
+  if (self_ != nullptr) return Refuse(slow);
+  // What its reader has not consumed holds the client back, or did in this period.
+  if (held_ > 0 || std::exchange(held_back_, false)) return;
+  if (rest_ == Rest::kOpen && reader_ != nullptr && tell_ == nullptr) FailRest(slow);
+}
+
+int64_t Http2Exchange::rest_bytes() const {
+  if (rest_ == Rest::kHere) return static_cast<int64_t>(ahead_.size());
+  if (rest_ == Rest::kNone) return 0;
+  if (!has_length_) return -1;
+  return static_cast<int64_t>(declared_ - (body_came_ - ahead_.size()));
+}
+
+void Http2Exchange::OnRest(std::string_view bytes) {
+  if (rest_ != Rest::kOpen) return stream_->Consume(bytes.size());
+  body_came_ += bytes.size();
+  if (body_came_ > max_body_ && reader_ != nullptr && tell_ == nullptr) {
+    stream_->Consume(bytes.size());
+    return FailRest(TooLarge());
+  }
+  held_ += bytes.size();
+  stream_->SpareConnection();
+  if (reader_ == nullptr || tell_ != nullptr) {
+    ahead_.append(bytes);  // at most the stream's window
+    return;
+  }
+  reader_->OnBodyBytes(bytes);
+}
+
+void Http2Exchange::ReadBody(BodyReader& reader) {
+  if (rest_ == Rest::kNone || reader_ != nullptr) return;
+  reader_ = &reader;
+  tell_ = shard_.After(Duration::zero(), [this] {
+    tell_.reset();
+    TellRest();
+  });
+}
+
+void Http2Exchange::TellRest() {
+  if (rest_ == Rest::kNone) return;
+  if (body_came_ > max_body_) return FailRest(TooLarge());
+  if (!ahead_.empty()) {
+    // The reader may destroy this.
+    const std::string ahead = std::exchange(ahead_, {});
+    const bool whole = rest_ == Rest::kHere;
+    BodyReader* reader = reader_;
+    if (!whole) return reader->OnBodyBytes(ahead);
+    tell_ = shard_.After(Duration::zero(), [this] {
+      tell_.reset();
+      TellRest();
+    });
+    return reader->OnBodyBytes(ahead);
+  }
+  if (rest_ == Rest::kHere) EndRest();
+}
+
+void Http2Exchange::ConsumeBody(size_t bytes) {
+  if (stream_ == nullptr) return;
+  // A window is given back by halves: with so much ahead the client may have had nothing left of it.
+  const size_t window = stream_->connection().shard().options.http2.stream_window;
+  held_back_ = held_back_ || held_ > window / 2;
+  bytes = std::min(bytes, held_);
+  held_ -= bytes;
+  stream_->Consume(bytes);
+}
+
+void Http2Exchange::EndRest() {
+  BodyReader* reader = reader_;
+  DropRest();
+  reader->OnBodyEnd();
+}
+
+void Http2Exchange::FailRest(const HttpError& error) {
+  BodyReader* reader = reader_;
+  DropRest();
+  reader->OnBodyRefused(error);
+}
+
+void Http2Exchange::DropRest() {
+  rest_ = Rest::kNone;
+  reader_ = nullptr;
+  tell_.reset();
+  std::string().swap(ahead_);
+}
 
 Http2Exchange::~Http2Exchange() {
   if (stream_ != nullptr) {
@@ -185,6 +285,7 @@ void Http2Exchange::Cut() {
 }
 
 void Http2Exchange::Complete() {
+  DropRest();
   Report(status_);
   events_.OnEnd(body_bytes_);
   std::exchange(stream_, nullptr)->LetGo();
@@ -192,6 +293,7 @@ void Http2Exchange::Complete() {
 
 void Http2Exchange::OnGone(Http2Error) {
   std::unique_ptr<Http2Exchange> dying = std::move(self_);
+  DropRest();
   if (dying == nullptr) Report(kClientClosedRequest);
   stream_ = nullptr;
   auto on_closed = std::exchange(on_closed_, nullptr);

@@ -280,7 +280,8 @@ Http2Stream* Http2Session::Find(int32_t id) {
 void Http2Session::Remove(Http2Stream& stream) {
   stream.DropOutput();
   stream.Hold(0);
-  if (stream.unconsumed_ > 0) nghttp2_session_consume_connection(nghttp2_, stream.unconsumed_);
+  const size_t kept = stream.unconsumed_ - stream.spared_;  // of the connection's window
+  if (kept > 0) nghttp2_session_consume_connection(nghttp2_, kept);
   size_t place = stream.place_;
   std::swap(streams_[place], streams_.back());
   streams_[place]->place_ = place;

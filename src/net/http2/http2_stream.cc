@@ -213,7 +213,16 @@ void Http2Stream::Consume(size_t bytes) {
   bytes = std::min(bytes, unconsumed_);
   if (bytes == 0) return;
   unconsumed_ -= bytes;
-  nghttp2_session_consume(session_.nghttp2_, id_, bytes);
+  const size_t spared = std::min(bytes, spared_);
+  spared_ -= spared;
+  nghttp2_session_consume_stream(session_.nghttp2_, id_, bytes);
+  nghttp2_session_consume_connection(session_.nghttp2_, bytes - spared);
+  connection().RunAtEndOfTurn();
+}
+
+void Http2Stream::SpareConnection() {
+  nghttp2_session_consume_connection(session_.nghttp2_, unconsumed_ - spared_);
+  spared_ = unconsumed_;
   connection().RunAtEndOfTurn();
 }
 

@@ -85,6 +85,8 @@ class Http2Stream {
   // RST_STREAM. The user is not told.
   void Reset(Http2Error error);
   void Consume(size_t bytes);
+  // What has come and is not consumed holds back this stream alone: the connection's window is given back.
+  void SpareConnection();
   // How much of the request its user keeps now. False if the connection's streams together keep too
   // much: the user then refuses the request.
   bool Hold(size_t bytes);
@@ -117,6 +119,7 @@ class Http2Stream {
   size_t place_ = 0;       // in the session's table
   size_t head_bytes_ = 0;  // of the request, as HTTP/2 counts them
   size_t unconsumed_ = 0;
+  size_t spared_ = 0;  // of it, what counts against the stream's window only
   size_t held_ = 0;
   size_t body_moved_ = 0;       // in this period
   TimePoint body_since_{};      // the period's beginning

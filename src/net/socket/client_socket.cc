@@ -164,6 +164,7 @@ class ClientSocket::Impl : public std::enable_shared_from_this<Impl> {
 
   void Flush() {
     if (events_ == nullptr || write_armed_ || write_needs_read_) return;
+    if (output_lost_) return output_.Consume(output_.size());
     const bool was_stuck = std::exchange(stuck_, false);
     Send();
     // What was held back may follow now.
@@ -182,9 +183,21 @@ class ClientSocket::Impl : public std::enable_shared_from_this<Impl> {
         stuck_ = true;
         return;
       }
-      if (result.kind != IoResult::kDone) return LoseTransport();
+      if (result.kind != IoResult::kDone) return LoseOutput();
       output_.Consume(result.bytes);
     }
+  }
+
+  // A server that answers before it has read all may close at once: what it has said is still to be
+  // read, and then the end. TLS cannot be read after such a failure.
+  void LoseOutput() {
+    if (events_ == nullptr || !transport_->Failure().empty()) return LoseTransport();
+    output_.Consume(output_.size());
+    if (std::exchange(output_lost_, true)) return;
+    shard_.AtEndOfTurn([self = shared_from_this()] {
+      self->Read();
+      self->WaitReadable();
+    });
   }
 
   void LoseTransport() {
@@ -225,6 +238,7 @@ class ClientSocket::Impl : public std::enable_shared_from_this<Impl> {
   bool write_needs_read_ = false;  // TLS
   bool stuck_ = false;             // the kernel takes no more
   bool dirty_ = false;             // a flush is on its way
+  bool output_lost_ = false;       // the server takes no more; what it has sent is still read
 };
 
 ClientSocket::ClientSocket(Shard& shard, const ClientTarget& target, ClientSocketEvents& events)

@@ -22,6 +22,7 @@ struct Registry {
     for (const auto* some : {&family.starts, &family.ends, &family.calls, &family.dropped}) {
       choice->markers.insert(choice->markers.end(), some->begin(), some->end());
     }
+    choice->calls = family.calls;
     choice->splitter = std::make_shared<const ReasoningSplitter::Compiled>(std::move(family));
     for (const std::string& name : names_of) by_name[name] = choice;
     return *choice;

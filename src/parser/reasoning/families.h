@@ -20,6 +20,7 @@ struct ReasoningChoice {
   bool inside = false;
   std::shared_ptr<const ReasoningSplitter::Compiled> splitter;  // null if harmony
   std::vector<std::string> markers;
+  std::vector<std::string> calls;  // of the markers, those that begin calls, which end reasoning
 };
 
 // Null for a name that nobody gives a format.

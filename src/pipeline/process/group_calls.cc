@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pipeline/config_graph.h"
 #include "pipeline/process/group_state.h"
 #include "pipeline/remote/frame.h"
 
@@ -14,6 +15,25 @@ namespace {
 constexpr int kRoomParts = 16;
 constexpr size_t kRoomBytes = ProcessGroup::kEmitBytes / 4;
 constexpr int kMaxReplays = 1;
+
+bool IsBehind(const StageConfig& stage, std::string_view name) {
+  const std::vector<std::string> behind = StagesBehind(stage);
+  return std::find(behind.begin(), behind.end(), name) != behind.end();
+}
+
+StatusOr<std::vector<std::string>> ReadNames(std::string_view text) {
+  const auto bad = [] {
+    return Error(StatusCode::kInvalidArgument, "it chose what is no list of names");
+  };
+  auto json = Json::Parse(text);
+  if (!json.ok() || !json->is_array()) return bad();
+  std::vector<std::string> names;
+  for (const Json& name : json->as_array()) {
+    if (!name.is_string()) return bad();
+    names.push_back(name.as_string());
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -70,7 +90,11 @@ class ProcessGroup::Run final : public StageRun {
 std::unique_ptr<StageRun> ProcessGroup::NewRun(const StageConfig& stage,
                                                const std::shared_ptr<const Request>& request,
                                                std::shared_ptr<StageOutput> output) {
-  const std::string json = RequestJson(*request);
+  const std::vector<std::string> taken =
+      request->references.empty() && request->speech_fields.is_null()
+          ? std::vector<std::string>()
+          : Facts(stage.name).speech_fields;
+  const std::string json = RequestJson(*request, taken);
   auto call = std::make_shared<Call>();
   call->stage = &stage;
   call->output = std::move(output);
@@ -79,19 +103,34 @@ std::unique_ptr<StageRun> ProcessGroup::NewRun(const StageConfig& stage,
     const MutexLock lock(&mutex_);
     call->id = ++last_run_;
   }
-  auto start = StartMessage(call->id, stage.name, json);
-  const bool hopeless = !start.ok() || !Available(stage.name).ok();
+  const Status begun = AddStart(*call, *request, json, taken);
+  const bool hopeless = !begun.ok() || !Available(stage.name).ok();
   if (hopeless) {
     call->ended = true;
-    call->output->End(start.ok() ? Available(stage.name) : start.status());
+    call->output->End(begun.ok() ? Available(stage.name) : begun);
   } else {
     const MutexLock lock(&mutex_);
-    call->kept_bytes = start->size();
-    call->log.push_back({*std::move(start), false});
     waiting_.push_back(call);
     PlaceWaiting();
   }
   return std::make_unique<Run>(this, std::move(call));
+}
+
+Status ProcessGroup::AddStart(Call& call, const Request& request, std::string_view json,
+                              std::span<const std::string> taken) {
+  const auto add = [&call](StatusOr<Datagram> datagram) {
+    if (!datagram.ok()) return datagram.status();
+    call.kept_bytes += datagram->size();
+    call.log.push_back({*std::move(datagram), false});
+    return OkStatus();
+  };
+  PORTICO_RETURN_IF_ERROR(add(StartMessage(call.id, call.stage->name, json)));
+  size_t index = 0;
+  for (const VoiceReference& reference : request.references) {
+    if (!GetsReference(reference, taken)) continue;
+    PORTICO_RETURN_IF_ERROR(add(ReferenceMessage(call.id, index++, *reference.sound)));
+  }
+  return OkStatus();
 }
 
 ProcessGroup::Process* ProcessGroup::FindPlace(const Call& call) {
@@ -197,8 +236,20 @@ Status ProcessGroup::Handle(Process& process, Message message) {
     }
     case MessageKind::kEmit:
       if (call == nullptr) return bad("it answered for a request that it has not");
-      OnEmit(process, call, std::move(message.part));
+      OnEmit(process, call, std::move(message.part), {});
       return OkStatus();
+    case MessageKind::kEmitTo:
+      if (call == nullptr) return bad("it answered for a request that it has not");
+      if (!IsBehind(*call->stage, message.name)) return bad("it sent a part to nobody behind it");
+      OnEmit(process, call, std::move(message.part), message.name);
+      return OkStatus();
+    case MessageKind::kChoose: {
+      if (call == nullptr) return bad("it answered for a request that it has not");
+      auto names = ReadNames(message.text);
+      if (!names.ok()) return names.status();
+      call->output->Choose(*std::move(names));
+      return OkStatus();
+    }
     case MessageKind::kEnd: {
       if (call == nullptr) return bad("it ended a request twice");
       bool aborted = false;
@@ -219,14 +270,15 @@ Status ProcessGroup::Handle(Process& process, Message message) {
   }
 }
 
-void ProcessGroup::OnEmit(Process&, const CallPtr& call, Part part) {
+void ProcessGroup::OnEmit(Process&, const CallPtr& call, Part part, std::string_view target) {
   const size_t bytes = PartBytes(part);
   {
     const MutexLock lock(&mutex_);
     if (call->aborted) return;
     Forget(*call);
   }
-  const bool wanted = call->output->Emit(std::move(part));
+  const bool wanted = target.empty() ? call->output->Emit(std::move(part))
+                                     : call->output->EmitTo(std::move(part), target);
   const bool room = wanted && call->output->HasRoom();
   const MutexLock lock(&mutex_);
   ++call->unacked;

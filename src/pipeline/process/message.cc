@@ -329,10 +329,13 @@ int ValuesOf(int64_t kind) {
     case MessageKind::kReady:
     case MessageKind::kFailed:
     case MessageKind::kEmit:
+    case MessageKind::kReference:
+    case MessageKind::kChoose:
     case MessageKind::kPong:
       return 1;
     case MessageKind::kStart:
     case MessageKind::kPart:
+    case MessageKind::kEmitTo:
       return 2;
     case MessageKind::kEnd:
       return 4;
@@ -345,10 +348,12 @@ Status ReadValues(msgpack::Reader& reader, std::shared_ptr<const Blob> blob, Mes
   switch (message->kind) {
     case MessageKind::kStart:
     case MessageKind::kPart:
+    case MessageKind::kEmitTo:
       if (!reader.Str(&text) || text.size() > kMaxName) return Garbage("no name");
       message->name = text;
       if (message->kind == MessageKind::kStart) break;
       [[fallthrough]];
+    case MessageKind::kReference:
     case MessageKind::kEmit: {
       PORTICO_ASSIGN_OR_RETURN(message->part, PartReader(reader, std::move(blob)).Read());
       return OkStatus();
@@ -357,6 +362,7 @@ Status ReadValues(msgpack::Reader& reader, std::shared_ptr<const Blob> blob, Mes
     case MessageKind::kProfile:
     case MessageKind::kReady:
     case MessageKind::kFailed:
+    case MessageKind::kChoose:
       break;
     case MessageKind::kRoom:
     case MessageKind::kPing:
@@ -387,14 +393,31 @@ StatusOr<Datagram> StartMessage(uint64_t run, std::string_view stage, std::strin
   return frame.Take();
 }
 
-StatusOr<Datagram> PartMessage(MessageKind kind, uint64_t run, std::string_view source,
+StatusOr<Datagram> PartMessage(MessageKind kind, uint64_t run, std::string_view name,
                                const Part& part) {
-  const bool has_source = kind == MessageKind::kPart;
-  Frame frame(kind, run, has_source ? 2 : 1);
-  if (has_source) frame.writer().Str(source);
+  const bool has_name = kind == MessageKind::kPart || kind == MessageKind::kEmitTo;
+  Frame frame(kind, run, has_name ? 2 : 1);
+  if (has_name) frame.writer().Str(name);
   frame.writer().Array(1 + kPartValues[part.index()]);
   frame.writer().Uint(part.index());
   PORTICO_RETURN_IF_ERROR(std::visit(PartWriter{frame}, part));
+  return frame.Take();
+}
+
+StatusOr<Datagram> ReferenceMessage(uint64_t run, size_t index, const ReferenceSound& sound) {
+  const std::string_view bytes(reinterpret_cast<const char*>(sound.samples.data()),
+                               sound.samples.size() * sizeof(int16_t));
+  std::shared_ptr<const Blob> shared;
+  if (bytes.size() > kInlineBytes) {
+    PORTICO_ASSIGN_OR_RETURN(shared, sound.Shared());
+  }
+  Frame frame(MessageKind::kReference, run, 1);
+  frame.writer().Array(1 + kPartValues[kAudio]);
+  frame.writer().Uint(kAudio);
+  frame.writer().Int(static_cast<int64_t>(index));
+  frame.writer().Int(sound.sample_rate);
+  frame.writer().Bool(true);
+  PORTICO_RETURN_IF_ERROR(frame.Bytes(bytes, std::move(shared)));
   return frame.Take();
 }
 

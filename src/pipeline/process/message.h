@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -25,21 +26,24 @@ inline constexpr char kFlagFrameInFd = 1;
 
 enum class MessageKind : uint8_t {
   // To the stage process.
-  kInit = 1,      // JSON: {"stages": [{"name", "factory_path", "factory", "next"}], "folder"}
-  kStart = 2,     // stage, JSON of the request
-  kPart = 3,      // source, part
-  kInputEnd = 4,  // no more parts come
-  kAbort = 5,     // nobody waits any more; answered by kEnd as ever
-  kRoom = 6,      // so many of the parts that were sent have gone on
-  kPing = 7,      // a number
-  kProfile = 8,   // JSON: {"run_id", "event_dir", "trace_path_template", "max_bytes"}; {}: stop
+  kInit = 1,       // JSON: {"stages": [{"name", "factory_path", "factory", "next"}], "folder"}
+  kStart = 2,      // stage, JSON of the request
+  kPart = 3,       // source, part
+  kInputEnd = 4,   // no more parts come
+  kAbort = 5,      // nobody waits any more; answered by kEnd as ever
+  kRoom = 6,       // so many of the parts that were sent have gone on
+  kPing = 7,       // a number
+  kProfile = 8,    // JSON: {"run_id", "event_dir", "trace_path_template", "max_bytes"}; {}: stop
+  kReference = 9,  // an audio part, `clip` among the request's references; behind kStart
   // From it.
-  kReady = 16,   // JSON: {"stages": {name: {"max_running", "voices"}}}
+  kReady = 16,   // JSON: {"stages": {name: {"max_running", "voices", "speech_fields"}}}
   kFailed = 17,  // why it cannot begin
   kTook = 18,    // a part has been worked on
   kEmit = 19,    // part
   kEnd = 20,     // code (gRPC's), message, field, reason; the last of a run, always
   kPong = 21,    // the ping's number
+  kEmitTo = 22,  // one of the stages behind, part
+  kChoose = 23,  // JSON: the names of those in `next` that go on; before kEnd
 };
 
 // A message as it travels; may be sent to several processes, one after the other.
@@ -54,7 +58,7 @@ struct Datagram {
 struct Message {
   MessageKind kind{};
   uint64_t run = 0;
-  std::string name;    // stage or source
+  std::string name;    // stage, source or target
   std::string text;    // JSON, or the reason of kFailed
   int64_t number = 0;  // kRoom, kPing, kPong
   Part part;
@@ -64,8 +68,8 @@ struct Message {
 // `text`: of kInit, kReady and kFailed. UNAVAILABLE where no shared memory is left.
 StatusOr<Datagram> TextMessage(MessageKind kind, std::string_view text);
 StatusOr<Datagram> StartMessage(uint64_t run, std::string_view stage, std::string_view request);
-// kPart or kEmit; only kPart has a source.
-StatusOr<Datagram> PartMessage(MessageKind kind, uint64_t run, std::string_view source,
+// kPart, kEmit or kEmitTo; `name` is the source of kPart, the target of kEmitTo.
+StatusOr<Datagram> PartMessage(MessageKind kind, uint64_t run, std::string_view name,
                                const Part& part);
 Datagram RunMessage(MessageKind kind, uint64_t run);
 Datagram NumberMessage(MessageKind kind, uint64_t run, int64_t number);
@@ -74,8 +78,14 @@ Datagram EndMessage(uint64_t run, const Status& status);
 // INVALID_ARGUMENT: no message.
 StatusOr<Message> ReadMessage(const Datagram& datagram);
 
+StatusOr<Datagram> ReferenceMessage(uint64_t run, size_t index, const ReferenceSound& sound);
+
+// A stage that takes these of kSpeechFields gets the reference, in the order of the request's.
+bool GetsReference(const VoiceReference& reference, std::span<const std::string> speech_fields);
+
 // What a stage sees of a request; ReadRequest() gives back what stages of this program look at.
-std::string RequestJson(const Request& request);
+// `speech_fields`: of kSpeechFields, those that the stage takes.
+std::string RequestJson(const Request& request, std::span<const std::string> speech_fields = {});
 StatusOr<Request> ReadRequest(std::string_view json);
 
 }  // namespace portico::pipeline

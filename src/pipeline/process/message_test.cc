@@ -130,6 +130,57 @@ TEST(StageMessage, ASpeechTellsItsStagesOfSampling) {
   EXPECT_EQ(json->Find("sampling")->GetInt("seed", 0), 7);
 }
 
+TEST(StageMessage, APartForOneStageHasItsName) {
+  const auto message =
+      Through(PartMessage(MessageKind::kEmitTo, 3, "left", Part(TextPart{"here"})));
+  ASSERT_TRUE(message.ok()) << message.status();
+  EXPECT_EQ(message->kind, MessageKind::kEmitTo);
+  EXPECT_EQ(message->name, "left");
+  EXPECT_EQ(std::get<TextPart>(message->part).text, "here");
+}
+
+TEST(StageMessage, AReferenceIsSoundBehindTheStart) {
+  const ReferenceSound sound(
+      media::Sound{.sample_rate = 8000, .samples = media::Samples(100000, 7)});
+  const auto message = Through(ReferenceMessage(3, 2, sound));
+  ASSERT_TRUE(message.ok()) << message.status();
+  EXPECT_EQ(message->kind, MessageKind::kReference);
+  EXPECT_EQ(message->run, 3U);
+  const auto& audio = std::get<AudioPart>(message->part);
+  EXPECT_EQ(audio.clip, 2);
+  EXPECT_EQ(audio.sample_rate, 8000);
+  EXPECT_TRUE(audio.last);
+  EXPECT_EQ(audio.samples, sound.samples);
+}
+
+// Each request had a copy: a batch of 32 that imitates 60 s held 180 MB.
+TEST(StageMessage, AReferenceIsInSharedMemoryOnce) {
+  const ReferenceSound sound(
+      media::Sound{.sample_rate = 8000, .samples = media::Samples(100000, 7)});
+  const auto one = ReferenceMessage(3, 0, sound);
+  const auto other = ReferenceMessage(4, 1, sound);
+  ASSERT_TRUE(one.ok() && other.ok());
+  ASSERT_NE(one->blob, nullptr);
+  EXPECT_EQ(one->blob, other->blob);
+}
+
+TEST(StageMessage, AStageIsToldOnlyTheSpeechFieldsThatItTakes) {
+  Request request;
+  const auto sound = std::make_shared<const ReferenceSound>(media::Sound());
+  request.references = {{"ref_audio", "hello", sound}, {"references", "two", sound}};
+  request.speech_fields = *Json::Parse(R"({"task_type":"Base","token_count":5})");
+  const auto told = [&request](const std::vector<std::string>& takes) {
+    return *Json::Parse(RequestJson(request, takes));
+  };
+  EXPECT_EQ(told({}).Find("references"), nullptr);
+  EXPECT_EQ(told({}).Find("speech_fields"), nullptr);
+  const Json sounds = told({"ref_audio", "task_type"});
+  EXPECT_EQ(*sounds.Find("references"), *Json::Parse(R"([{"text":""}])"));
+  EXPECT_EQ(*sounds.Find("speech_fields"), *Json::Parse(R"({"task_type":"Base"})"));
+  const Json all = told({"ref_audio", "ref_text", "references"});
+  EXPECT_EQ(*all.Find("references"), *Json::Parse(R"([{"text":"hello"},{"text":"two"}])"));
+}
+
 TEST(StageMessage, RefusesBytesThatAreNoMessage) {
   const auto good =
       PartMessage(MessageKind::kEmit, 1, {}, Part(AudioPart{0, 16000, {1, 2}, false}));

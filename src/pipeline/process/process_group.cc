@@ -246,6 +246,11 @@ Status ProcessGroup::OnReady(Process& process, const Message& message) {
            voices != nullptr && voices->is_array() ? voices->as_array() : JsonArray{}) {
         if (voice.is_string()) facts.voices.push_back(voice.as_string());
       }
+      const Json* fields = said->Find("speech_fields");
+      for (const Json& field :
+           fields != nullptr && fields->is_array() ? fields->as_array() : JsonArray{}) {
+        if (field.is_string()) facts.speech_fields.push_back(field.as_string());
+      }
     }
     facts_[stage->name] = std::move(facts);
   }

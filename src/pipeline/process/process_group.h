@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -37,6 +38,7 @@ namespace portico::pipeline {
 struct StageFacts {
   int max_running = 0;  // in one process; 0: as many as there are
   std::vector<std::string> voices;
+  std::vector<std::string> speech_fields;  // of kSpeechFields, those that it takes
 };
 
 struct ProcessGroupOptions {
@@ -97,7 +99,11 @@ class ProcessGroup {
   Status ReadAll(Process& process);
   Status Handle(Process& process, Message message);
   Status OnReady(Process& process, const Message& message);
-  void OnEmit(Process& process, const CallPtr& call, Part part);
+  // What a run begins with. Of a call that nobody else knows yet.
+  static Status AddStart(Call& call, const Request& request, std::string_view json,
+                         std::span<const std::string> taken);
+  // `target`: of a part for one stage alone; else empty.
+  void OnEmit(Process& process, const CallPtr& call, Part part, std::string_view target);
   // What is due: pings, silence, aborts without an answer. Why the process must end, or "".
   std::string Tick(Process& process, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Bury(Process& process, std::string_view why);

@@ -51,6 +51,25 @@ StageOpener OpenBySpawning(SpawnOptions options) {
   };
 }
 
+namespace {
+
+// The functions of Python of the edges around a stage.
+void AddFunctions(const StageConfig& stage, Json* one) {
+  if (StageConfig::IsPythonPath(stage.merge_fn)) one->Set("merge_fn", stage.merge_fn);
+  if (StageConfig::IsPythonPath(stage.route_fn)) {
+    one->Set("route_fn", stage.route_fn);
+    Json routes(JsonArray{});
+    for (const std::string& target : stage.next) routes.as_array().emplace_back(target);
+    one->Set("routes", std::move(routes));
+  }
+  if (stage.project_payload.empty()) return;
+  Json project(JsonObject{});
+  for (const auto& [target, function] : stage.project_payload) project.Set(target, function);
+  one->Set("project_payload", std::move(project));
+}
+
+}  // namespace
+
 Json StagesJson(const ProcessPlan& plan) {
   Json list(JsonArray{});
   for (const StageConfig* stage : plan.stages) {
@@ -65,6 +84,7 @@ Json StagesJson(const ProcessPlan& plan) {
     if (stage->terminal) next.as_array().emplace_back("coordinator");
     one.Set("next", std::move(next));
     one.Set("python_behind", stage->python_behind);
+    if (stage->is_python()) AddFunctions(*stage, &one);
     list.as_array().push_back(std::move(one));
   }
   return list;

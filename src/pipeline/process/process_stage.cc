@@ -1,5 +1,6 @@
 #include "pipeline/process/process_stage.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace portico::pipeline {
@@ -12,7 +13,8 @@ class ProcessStage final : public Stage {
       : config_(config),
         local_(std::move(local)),
         group_(*group),
-        max_running_(group->Facts(config.name).max_running * replicas) {}
+        max_running_(group->Facts(config.name).max_running * replicas),
+        speech_fields_(group->Facts(config.name).speech_fields) {}
 
   Status Check(const Request& request) const override {
     if (local_ != nullptr) {
@@ -35,6 +37,9 @@ class ProcessStage final : public Stage {
   bool samples() const override { return local_ == nullptr || local_->samples(); }
   bool calls_tools() const override { return local_ == nullptr || local_->calls_tools(); }
   bool translates() const override { return local_ == nullptr || local_->translates(); }
+  bool TakesSpeechField(std::string_view field) const override {
+    return std::find(speech_fields_.begin(), speech_fields_.end(), field) != speech_fields_.end();
+  }
   std::vector<std::string> Voices() const override {
     return local_ != nullptr ? local_->Voices() : group_.Facts(config_.name).voices;
   }
@@ -44,6 +49,7 @@ class ProcessStage final : public Stage {
   const std::unique_ptr<Stage> local_;
   ProcessGroup& group_;
   const int max_running_;
+  const std::vector<std::string> speech_fields_;
 };
 
 }  // namespace

@@ -1,11 +1,40 @@
+#include <algorithm>
 #include <utility>
 
 #include "pipeline/chat_json.h"
 #include "pipeline/process/message.h"
 
 namespace portico::pipeline {
+namespace {
 
-std::string RequestJson(const Request& request) {
+bool Takes(std::span<const std::string> speech_fields, std::string_view field) {
+  return std::find(speech_fields.begin(), speech_fields.end(), field) != speech_fields.end();
+}
+
+void AddSpeechFields(const Request& request, std::span<const std::string> taken, Json* json) {
+  Json references(JsonArray{});
+  for (const VoiceReference& reference : request.references) {
+    if (!GetsReference(reference, taken)) continue;
+    const bool told = reference.kind() == "references" || Takes(taken, "ref_text");
+    references.as_array().push_back(
+        Json(JsonObject{{"text", Json(told ? reference.text : std::string())}}));
+  }
+  if (!references.as_array().empty()) json->Set("references", std::move(references));
+  if (!request.speech_fields.is_object()) return;
+  Json fields(JsonObject{});
+  for (const auto& [name, value] : request.speech_fields.as_object()) {
+    if (Takes(taken, name)) fields.Set(name, value);
+  }
+  json->Set("speech_fields", std::move(fields));
+}
+
+}  // namespace
+
+bool GetsReference(const VoiceReference& reference, std::span<const std::string> speech_fields) {
+  return reference.sound != nullptr && Takes(speech_fields, reference.kind());
+}
+
+std::string RequestJson(const Request& request, std::span<const std::string> speech_fields) {
   Json json(JsonObject{});
   json.Set("id", request.id);
   json.Set("task", TaskName(request.task));
@@ -23,6 +52,7 @@ std::string RequestJson(const Request& request) {
   json.Set("stage_params", request.stage_params);
   json.Set("stage_sampling", request.stage_sampling);
   if (!request.sampling.is_null()) json.Set("sampling", request.sampling);
+  if (!speech_fields.empty()) AddSpeechFields(request, speech_fields, &json);
   if (request.chat != nullptr) {
     json.Set("messages", request.chat->messages);
     if (!request.chat->tools.is_null()) {

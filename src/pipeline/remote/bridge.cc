@@ -28,6 +28,7 @@ bool MayCome(const Datagram& message) {
   if (!reader.Array(&size) || !reader.Int(&kind)) return false;
   switch (static_cast<MessageKind>(kind)) {
     case MessageKind::kStart:
+    case MessageKind::kReference:
     case MessageKind::kPart:
     case MessageKind::kInputEnd:
     case MessageKind::kAbort:

@@ -12,7 +12,7 @@ std::string_view WithoutLineMarks(std::string_view line) {
   line.remove_prefix(std::min(line.find_first_not_of(" \t\r"), line.size()));
   if (line.starts_with("```")) return {};
   if (line.find_first_not_of("-=*_ ") == std::string_view::npos) return {};  // a rule
-  while (!line.empty() && (line[0] == '#' || line[0] == '>')) {
+  while (!line.empty() && (line[0] == '#' || line[0] == '>') && !line.starts_with(">=")) {
     // "#5" is a number.
     if (line[0] == '#' && line.size() > 1 &&
         absl::ascii_isdigit(static_cast<unsigned char>(line[1])))

@@ -18,15 +18,23 @@ struct Currency {
 };
 // "$" is read by the voice.
 constexpr Currency kCurrencies[] = {
-    {"\xC2\xA3", "pound", "pounds"},
-    {"\xC2\xA5", "yen", "yen"},
-    {"\xE2\x82\xAC", "euro", "euros"},
-    {"\xE2\x82\xB9", "rupee", "rupees"},
+    {"\xC2\xA3", "pound", "pounds"},         {"\xC2\xA5", "yen", "yen"},
+    {"\xE2\x82\xAC", "euro", "euros"},       {"\xE2\x82\xB9", "rupee", "rupees"},
+    {"\xE2\x82\xA9", "won", "won"},          {"\xE2\x82\xAA", "shekel", "shekels"},
+    {"\xE2\x82\xBD", "rouble", "roubles"},   {"\xE2\x82\xBA", "lira", "lira"},
+    {"\xE2\x82\xBF", "bitcoin", "bitcoins"},
 };
 
 struct Sign {
   std::string_view sign;
   std::string_view spoken;
+};
+// Decomposed, each is the sign that it negates.
+constexpr Sign kNegations[] = {
+    {"\xE2\x89\xA0", " is not "},
+    {"\xE2\x89\xA2", " is not identical to "},
+    {"\xE2\x89\xAE", " is not less than "},
+    {"\xE2\x89\xAF", " is not greater than "},
 };
 constexpr Sign kFractions[] = {
     {"\xC2\xBC", "one quarter"},      {"\xC2\xBD", "one half"},
@@ -89,7 +97,16 @@ std::string_view NumberOf(std::string_view text) {
   return text.substr(0, end);
 }
 
-// "5 euros" of the "€5" that `text` begins with, and its length there; 0 if it is none.
+// "–10" of a range, or "-10" where no date goes on behind it: the length of the dash; 0 if `text` begins with none.
+size_t DashOfRange(std::string_view text) {
+  const size_t dash = text.starts_with(kEnDash) ? kEnDash.size() : text.starts_with('-') ? 1 : 0;
+  if (dash == 0) return 0;
+  const std::string_view number = NumberOf(text.substr(dash));
+  const std::string_view rest = text.substr(dash + number.size());
+  return number.empty() || rest.starts_with('-') || rest.starts_with(kEnDash) ? 0 : dash;
+}
+
+// "5 euros" of the "€5" that `text` begins with, "5 to 10 euros" of "€5–10", and the length there; 0 if it is none.
 size_t AppendAmount(std::string_view text, std::string* out) {
   const Currency* currency = FindSign(kCurrencies, text);
   if (currency == nullptr) return 0;
@@ -98,9 +115,17 @@ size_t AppendAmount(std::string_view text, std::string* out) {
   const std::string_view number = NumberOf(text.substr(length));
   if (number.empty()) return 0;
   *out += number;
+  length += number.size();
+  const size_t dash = DashOfRange(text.substr(length));
+  if (dash > 0) {
+    const std::string_view last = NumberOf(text.substr(length + dash));
+    *out += " to ";
+    *out += last;
+    length += dash + last.size();
+  }
   *out += ' ';
-  *out += number == "1" ? currency->one : currency->many;
-  return length + number.size();
+  *out += number == "1" && dash == 0 ? currency->one : currency->many;
+  return length;
 }
 
 // Of superscripts behind a number, a letter or a bracket; alone they are notes, and with the sign
@@ -133,12 +158,33 @@ size_t AppendPower(std::string_view text, std::string* out) {
   return length;
 }
 
+// A number of at most three digits and a space: "1 ½" is one and a half, "1999 ½" may be a year.
+bool EndsWithCount(std::string_view text) {
+  if (!text.ends_with(' ')) return false;
+  text.remove_suffix(1);
+  size_t digits = 0;
+  while (digits < text.size() && digits <= 3 &&
+         absl::ascii_isdigit(static_cast<unsigned char>(text[text.size() - 1 - digits]))) {
+    ++digits;
+  }
+  if (digits == 0 || digits > 3) return false;
+  text.remove_suffix(digits);
+  return text.empty() || text.ends_with(' ');
+}
+
 size_t AppendFraction(std::string_view text, std::string* out) {
   const Sign* fraction = FindSign(kFractions, text);
   if (fraction == nullptr) return 0;
-  *out += EndsWithDigit(*out) ? " and " : " ";
+  *out += EndsWithDigit(*out) ? " and " : EndsWithCount(*out) ? "and " : " ";
   *out += fraction->spoken;
   return fraction->sign.size();
+}
+
+size_t AppendNegation(std::string_view text, std::string* out) {
+  const Sign* negation = FindSign(kNegations, text);
+  if (negation == nullptr) return 0;
+  *out += negation->spoken;
+  return negation->sign.size();
 }
 
 size_t AppendRange(std::string_view text, std::string* out) {
@@ -177,7 +223,7 @@ std::string SpellNumberSigns(std::string_view text) {
     size_t done = 0;
     if (static_cast<unsigned char>(text.front()) >= 0xC0) {  // a character beyond ASCII begins
       for (const auto append :
-           {AppendAmount, AppendPower, AppendFraction, AppendRange, AppendGreek}) {
+           {AppendAmount, AppendPower, AppendFraction, AppendNegation, AppendRange, AppendGreek}) {
         done = append(text, &out);
         if (done > 0) break;
       }

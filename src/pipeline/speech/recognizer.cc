@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "media/shared_library.h"
+#include "pipeline/speech/jsgf_bounds.h"
 
 namespace portico::pipeline {
 namespace {
@@ -40,7 +41,6 @@ struct SphinxLibrary {
 constexpr char kModel[] = "/usr/share/pocketsphinx/model/en-us";
 constexpr char kGrammar[] = "grammar";
 constexpr double kFramesPerSecond = 100;
-constexpr size_t kMaxGrammarBytes = 64 << 10;
 
 StatusOr<SphinxLibrary> LoadSphinx() {
   PORTICO_ASSIGN_OR_RETURN(const media::SharedLibrary base,
@@ -81,9 +81,10 @@ std::string_view BareWord(std::string_view word) {
   return variant == 0 ? word : word.substr(0, variant);
 }
 
-// Silence and noises: "<sil>", "[NOISE]", "++BREATH++".
+// Silence and noises: "<sil>", "[NOISE]", "++BREATH++"; a grammar's steps without a word: "(NULL)".
 bool IsFiller(std::string_view word) {
-  return word.empty() || word[0] == '<' || word[0] == '[' || word.starts_with("++");
+  return word.empty() || word[0] == '<' || word[0] == '[' || word[0] == '(' ||
+         word.starts_with("++");
 }
 
 class SphinxRecognizer final : public Recognizer {
@@ -116,8 +117,8 @@ class SphinxRecognizer final : public Recognizer {
       if (sphinx_.set_search(decoder_, language_search_.c_str()) != 0) return Failed();
       sphinx_.unset_search(decoder_, kGrammar);
     } else {
-      if (jsgf.size() > kMaxGrammarBytes ||
-          sphinx_.set_jsgf(decoder_, kGrammar, jsgf.c_str()) != 0) {
+      PORTICO_ASSIGN_OR_RETURN(const std::string bounded, BoundedJsgf(jsgf));
+      if (sphinx_.set_jsgf(decoder_, kGrammar, bounded.c_str()) != 0) {
         return InvalidArgument("stage_params",
                                "the grammar is no JSGF grammar of words that the model knows");
       }

@@ -77,17 +77,23 @@ constexpr Spelling kSpellings[] = {
     {0x201D, "\""},
     {0x201E, "\""},
     {0x2022, ""},
+    {0x2030, " per thousand "},
     {0x2032, "'"},
     {0x2033, "\""},
     {0x2044, "/"},
+    {0x20A9, " won "},
+    {0x20AA, " shekels "},
     {0x20AC, " euros "},
+    {0x20B9, " rupees "},
+    {0x20BA, " lira "},
+    {0x20BD, " roubles "},
+    {0x20BF, " bitcoins "},
     {0x2190, " "},
     {0x2192, " to "},
     {0x2212, " minus "},
     {0x221A, " root of "},
     {0x221E, " infinity "},
     {0x2248, " about "},
-    {0x2260, " is not "},
     {0x2264, " at most "},
     {0x2265, " at least "},
 };
@@ -185,6 +191,30 @@ bool Multiplies(std::string_view text, size_t at) {
   return space == space_behind && IsDigit(text, at + (space ? 2 : 1));
 }
 
+// "9/11/2001" has two; "1/2" is a fraction.
+bool IsDateSlash(std::string_view text, size_t at) {
+  size_t left = at;
+  while (left > 0 && IsDigit(text, left - 1)) --left;
+  size_t right = at + 1;
+  while (IsDigit(text, right)) ++right;
+  return (left > 1 && text[left - 1] == '/' && IsDigit(text, left - 2)) ||
+         (right < text.size() && text[right] == '/' && IsDigit(text, right + 1));
+}
+
+// "C#", "in F#".
+bool IsSharp(std::string_view text, size_t at) {
+  return at > 0 && absl::ascii_isupper(static_cast<unsigned char>(text[at - 1])) &&
+         (at == 1 || IsWordEnd(text, at - 2)) &&
+         (at + 1 == text.size() || !absl::ascii_isalnum(static_cast<unsigned char>(text[at + 1])));
+}
+
+// Signs of two characters, and their words.
+constexpr std::array<std::array<std::string_view, 2>, 5> kPairs = {{{">=", " at least "},
+                                                                    {"<=", " at most "},
+                                                                    {"!=", " is not "},
+                                                                    {"==", " equals "},
+                                                                    {"->", " to "}}};
+
 // The words for a symbol that the voice is silent about, or nothing if it reads it itself.
 std::optional<std::string_view> SymbolWords(std::string_view text, size_t at) {
   const bool before = at > 0 && !IsWordEnd(text, at - 1);
@@ -205,15 +235,17 @@ std::optional<std::string_view> SymbolWords(std::string_view text, size_t at) {
       return " to the power of ";
     case '#':
       if (IsDigit(text, at + 1)) return " number ";
-      return " ";
+      return IsSharp(text, at) ? " sharp " : " ";
     case '*':
       return Multiplies(text, at) ? " times " : " ";
     case '/':
-      if (before && IsDigit(text, at - 1) && IsDigit(text, at + 1)) return " over ";
-      return " ";
+      if (!before || !IsDigit(text, at - 1) || !IsDigit(text, at + 1)) return " ";
+      return IsDateSlash(text, at) ? " " : " over ";
     case '-':
-      // "7 - 5" and "-5", but not "well-known" or "a - b".
-      if (!before && IsDigit(text, at + 1)) return " minus ";
+      // "7 - 5", "-5" and "-$5", but not "well-known" or "a - b".
+      if (!before && IsDigit(text, at + (text.substr(at + 1).starts_with('$') ? 2 : 1))) {
+        return " minus ";
+      }
       if (!before && IsDigit(text, at + 2) && at >= 2 && IsDigit(text, at - 2)) return " minus ";
       return std::nullopt;
     case '_':
@@ -235,7 +267,13 @@ std::string SpellSymbols(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == ',' && IsThousandsComma(text, i)) continue;
-    if (const auto words = SymbolWords(text, i)) {
+    const auto* pair = std::find_if(kPairs.begin(), kPairs.end(), [&](const auto& one) {
+      return text.substr(i).starts_with(one[0]);
+    });
+    if (pair != kPairs.end()) {
+      out += (*pair)[1];
+      ++i;
+    } else if (const auto words = SymbolWords(text, i)) {
       out += *words;
     } else {
       out.push_back(text[i]);

@@ -42,10 +42,34 @@ TEST(Speakable, ReadsSignsBesideNumbersAsTheyAreSaid) {
                  "5 million"),
             "1200 euros or 5 million yen");
   EXPECT_EQ(Said("a few \xE2\x82\xAC"), "a few euros");
+  EXPECT_EQ(Said("1 \xC2\xBD cups, in 1999 \xC2\xBD of all"),
+            "1 and one half cups, in 1999 one half of all");
+  EXPECT_EQ(Said("\xE2\x82\xAC"
+                 "5\xE2\x80\x93"
+                 "10, \xC2\xA3"
+                 "1-2 million"),
+            "5 to 10 euros, 1 to 2 million pounds");
   EXPECT_EQ(Said("1939\xE2\x80\x93"
                  "1945"),
             "1939 to 1945");
   EXPECT_EQ(Said("7 \xE2\x80\x93 5"), "7 minus 5");
+}
+
+// "x ≠ 5" was said as "x equals 5", "-$5" as "five dollars", "5‰" as "five".
+TEST(Speakable, KeepsSignsThatChangeTheMeaning) {
+  EXPECT_EQ(Said("x \xE2\x89\xA0 5"), "x is not 5");
+  EXPECT_EQ(Said("2 \xE2\x89\xAE 1"), "2 is not less than 1");
+  EXPECT_EQ(Said("a profit of -$5, \xE2\x80\x93$1,200.50"), "a profit of minus $5, minus $1200.50");
+  EXPECT_EQ(Said("10-$5"), "10-$5");
+  EXPECT_EQ(Said("5\xE2\x80\xB0"), "5 per thousand");
+  EXPECT_EQ(Said("\xE2\x82\xBF"
+                 "1, 500 \xE2\x82\xA9"),
+            "1 bitcoin, 500 won");
+  EXPECT_EQ(Said(">= 5 and x <= 7"), "at least 5 and x at most 7");
+  EXPECT_EQ(Said("a != b == c -> d"), "a is not b equals c to d");
+  EXPECT_EQ(Said("> quoted"), "quoted");
+  EXPECT_EQ(Said("C# and #tag"), "C sharp and tag");
+  EXPECT_EQ(Said("9/11/2001, 1/2"), "9 11 2001, 1 over 2");
 }
 
 // Took the square of the text's length, on the shard's thread.

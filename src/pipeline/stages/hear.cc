@@ -2,8 +2,11 @@
 //
 // Speech is cut at silences into stretches of at most 12 s, each an utterance of its own, so that
 // long audio takes no more memory than short and what is heard comes while the rest is heard. A
-// request that ends leaves the recognizer when the stretch that it hears is done.
+// request that ends leaves the recognizer when the stretch that it hears is done. A recognizer is
+// loaded by the first request that finds none idle, so that a server that hears nobody starts at
+// once and takes no memory for it.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <utility>
 
@@ -11,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/mutex.h"
 #include "media/voice_activity.h"
+#include "pipeline/speech/jsgf_bounds.h"
 #include "pipeline/speech/recognizer.h"
 #include "pipeline/stages/factory_arguments.h"
 #include "pipeline/stages/manner.h"
@@ -77,6 +81,7 @@ class HearRun final : public StageRun {
   }
 
   void OnInputEnd() override { output_->End(OkStatus()); }
+  bool loading() const override { return loading_; }
 
  private:
   // Hears what has gathered; unless it is the clip's end, the last stretch waits for more.
@@ -98,7 +103,10 @@ class HearRun final : public StageRun {
 
   Status HearStretch(int32_t clip, const media::Stretch& stretch) {
     if (recognizer_ == nullptr) {
-      PORTICO_ASSIGN_OR_RETURN(recognizer_, pool_->Take());
+      loading_ = true;
+      auto taken = pool_->Take();
+      loading_ = false;
+      PORTICO_ASSIGN_OR_RETURN(recognizer_, std::move(taken));
       PORTICO_RETURN_IF_ERROR(recognizer_->SetGrammar(grammar_));
     }
     usable_ = false;
@@ -129,6 +137,7 @@ class HearRun final : public StageRun {
   const std::string grammar_;
   std::unique_ptr<Recognizer> recognizer_;
   bool usable_ = true;  // between utterances
+  std::atomic<bool> loading_{false};
   media::Sound sound_;
   double offset_ = 0;  // seconds of the clip before sound_
 };
@@ -161,8 +170,12 @@ class HearStage final : public Stage {
   Status Check(const Request& request) const override {
     if (request.task == Task::kTranscription) PORTICO_RETURN_IF_ERROR(CheckSpoken(request));
     const Json* grammar = request.Param(name_, "grammar");
-    if (grammar == nullptr || grammar->is_string()) return OkStatus();
-    return InvalidArgument("stage_params", "the grammar must be a text in JSGF");
+    if (grammar == nullptr) return OkStatus();
+    if (!grammar->is_string()) {
+      return InvalidArgument("stage_params", "the grammar must be a text in JSGF");
+    }
+    if (grammar->as_string().empty()) return OkStatus();
+    return BoundedJsgf(grammar->as_string()).status();
   }
 
   std::unique_ptr<StageRun> Start(std::shared_ptr<const Request> request,

@@ -138,20 +138,25 @@ void HealthMonitor::ProbeTokens(Watch& watch) {
                  Later(watch.worker->number(), &HealthMonitor::OnTokens));
 }
 
-void HealthMonitor::OnTokens(Watch& watch, StatusOr<std::vector<std::string>> models) {
+void HealthMonitor::OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts) {
   const TimePoint now = Clock::now();
   Worker& worker = *watch.worker;
   watch.probing_tokens = false;
   watch.try_tokens = false;
   watch.next_probe = now + options_.health.down_interval;
-  if (!models.ok()) {
-    return OnBadProbe(watch, std::string(MessageOf(models.status())),
-                      models.status().code() == StatusCode::kUnavailable);
+  if (!facts.ok()) {
+    return OnBadProbe(watch, std::string(MessageOf(facts.status())),
+                      facts.status().code() == StatusCode::kUnavailable);
   }
   worker.SetProtocol(Protocol::kGrpc);
   worker.NoteLife(now);
-  if (worker.spec().models.empty()) registry_.SetModels(worker, *std::move(models));
+  TakeCards(watch, std::move(facts->models));
   OnGoodProbe(watch, now);
+  // One of a server's ranks tells of all of them.
+  const WorkerSpec& spec = worker.spec();
+  if (options_.dp_aware && spec.dp_rank <= 0 && spec.dp_size != facts->ranks) {
+    events_.on_ranks(watch.worker, facts->ranks);
+  }
 }
 
 void HealthMonitor::AskTokenLoad(Watch& watch, TimePoint now) {
@@ -233,8 +238,7 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
     watch.kv_asked = false;
     watch.kv_form = 0;
   }
-  if (!watch.facts_known && watch.facts == nullptr && worker.spec().models.empty() &&
-      worker.protocol() == Protocol::kHttp) {
+  if (!watch.facts_known && watch.facts == nullptr && worker.protocol() == Protocol::kHttp) {
     AskFacts(watch);
   }
   if (WantsRanks(watch)) AskRanks(watch);

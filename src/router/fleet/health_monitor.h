@@ -82,7 +82,7 @@ class HealthMonitor {
   bool Probing(const Watch& watch) const { return watch.probe != nullptr || watch.probing_tokens; }
   void OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer);
   void ProbeTokens(Watch& watch);
-  void OnTokens(Watch& watch, StatusOr<std::vector<std::string>> models);
+  void OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts);
   void AskTokenLoad(Watch& watch, TimePoint now);
   void OnTokenLoad(Watch& watch, StatusOr<ReportedLoad> load);
   // A function for any thread that runs `take` with the worker's watch on the monitor's shard, if both
@@ -102,7 +102,8 @@ class HealthMonitor {
   void OnKvEvents(Watch& watch, const StatusOr<SmallAnswer>& answer);
   void AskLoad(Watch& watch, TimePoint now);
   void OnLoad(Watch& watch, const StatusOr<SmallAnswer>& answer);
-  void TakeModels(Watch& watch, const std::string& body);
+  // Of the models that it serves.
+  void TakeCards(Watch& watch, std::vector<ModelCard> cards);
   std::string Authorization(const Worker& worker) const;
   void Change(Watch& watch, Health health, const std::string& why);
 

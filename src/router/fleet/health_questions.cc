@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "router/fleet/health_monitor.h"
 #include "router/fleet/load_report.h"
+#include "router/fleet/model_cards.h"
 #include "text/json.h"
 
 namespace portico::router {
@@ -23,8 +24,6 @@ constexpr LoadForm kLoadForms[] = {{"/v1/loads", ReadLoads},
                                    {"/metrics", [](std::string_view body, TimePoint at, int) {
                                       return ReadLoadMetrics(body, at);
                                     }}};
-constexpr size_t kMaxModels = 1024;
-constexpr size_t kMaxModelName = 1024;
 constexpr int kMaxDpSize = 1024;
 
 constexpr size_t kSglangForms = 2;  // of those, SGLang's and Portico's
@@ -124,7 +123,8 @@ void HealthMonitor::AskFacts(Watch& watch) {
         shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(asked.facts))] {});
         if (!answer.ok()) return;  // asked again with the next probe
         asked.facts_known = true;
-        if (answer->status == 200) TakeModels(asked, answer->body);
+        auto cards = answer->status == 200 ? ReadModelCards(answer->body) : std::nullopt;
+        if (cards.has_value()) TakeCards(asked, *std::move(cards));
       });
 }
 
@@ -164,18 +164,12 @@ void HealthMonitor::OnLoad(Watch& watch, const StatusOr<SmallAnswer>& answer) {
   }
 }
 
-// {"data": [{"id": …}, …]}; anything else says nothing.
-void HealthMonitor::TakeModels(Watch& watch, const std::string& body) {
-  const auto parsed = Json::Parse(body);
-  const Json* data = parsed.ok() ? parsed->Find("data") : nullptr;
-  if (data == nullptr || !data->is_array()) return;
+void HealthMonitor::TakeCards(Watch& watch, std::vector<ModelCard> cards) {
+  Worker& worker = *watch.worker;
   std::vector<std::string> models;
-  for (const Json& model : data->as_array()) {
-    std::string id = model.GetString("id");
-    if (id.empty() || id.size() > kMaxModelName || models.size() >= kMaxModels) continue;
-    models.push_back(std::move(id));
-  }
-  registry_.SetModels(*watch.worker, std::move(models));
+  for (const ModelCard& card : cards) models.push_back(card.id);
+  worker.SetCards(std::move(cards));
+  if (worker.spec().models.empty()) registry_.SetModels(worker, std::move(models));
 }
 
 }  // namespace portico::router

@@ -19,10 +19,14 @@ class TokenWorkers {
  public:
   virtual ~TokenWorkers() = default;
 
-  // Whether the worker can infer, and the models that it serves. `fresh`: it has been down or is new,
+  struct Facts {
+    std::vector<ModelCard> models;
+    int ranks = 1;  // data-parallel ones of its server
+  };
+  // Whether the worker can infer, and what it says of itself. `fresh`: it has been down or is new,
   // and may be another program than before. `done` is called once, later, on any thread, unless this
   // is stopped before. UNAVAILABLE: it cannot be reached.
-  using ProbeDone = absl::AnyInvocable<void(StatusOr<std::vector<std::string>>)>;
+  using ProbeDone = absl::AnyInvocable<void(StatusOr<Facts>)>;
   virtual void Probe(const WorkerPtr& worker, bool fresh, Duration timeout, ProbeDone done) = 0;
   using LoadDone = absl::AnyInvocable<void(StatusOr<ReportedLoad>)>;
   virtual void AskLoad(const WorkerPtr& worker, Duration timeout, LoadDone done) = 0;

@@ -26,6 +26,12 @@ Status CheckNew(const std::vector<WorkerPtr>& workers, const WorkerSpec& spec) {
         (there.dp_rank == spec.dp_rank || there.dp_rank < 0 || spec.dp_rank < 0)) {
       return Error(StatusCode::kAlreadyExists, fmt::format("worker {} is there", spec.url));
     }
+    if (!MakePairs(there, spec)) {
+      return InvalidArgument(
+          "url", fmt::format("worker {}: prefill and decode workers are either all of HTTP or all "
+                             "of gRPC, and there are {} ones",
+                             spec.url, there.protocol == Protocol::kHttp ? "HTTP" : "gRPC"));
+    }
   }
   return OkStatus();
 }

@@ -53,6 +53,23 @@ TEST(WorkerRegistryTest, OfAReplacementWhatIsThereIsRefusedAndTheRestAdded) {
   EXPECT_EQ(registry.version(), before) << "nothing has changed";
 }
 
+TEST(WorkerRegistryTest, PrefillAndDecodeWorkersAreOfOneTransport) {
+  WorkerRegistry registry = MakeRegistry();
+  WorkerSpec prefill = *ParseWorkerUrl("http://a:1");
+  prefill.role = Role::kPrefill;
+  WorkerSpec decode = *ParseWorkerUrl("grpc://b:1");
+  decode.role = Role::kDecode;
+  const WorkerPtr there = *registry.Add(prefill, {});
+  const auto refused = registry.Add(decode, {});
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(FieldOf(refused.status()), "url");
+  prefill = *ParseWorkerUrl("grpcs://a:1");
+  prefill.role = Role::kPrefill;
+  const auto replaced = registry.Replace({there}, {prefill, decode}, {});
+  EXPECT_EQ(replaced.added.size(), 2u) << "one that goes does not count";
+  EXPECT_TRUE(registry.Add(*ParseWorkerUrl("http://c:1"), {}).ok()) << "a regular one";
+}
+
 TEST(WorkerRegistryTest, GroupsAreThatOfAllWorkersAndThoseOfModels) {
   WorkerRegistry registry = MakeRegistry();
   WorkerSpec one = *ParseWorkerUrl("http://a:1");

@@ -8,10 +8,59 @@
 #include "text/white_space.h"
 
 namespace portico::router {
-namespace {}  // namespace
+namespace {
+
+using JsonValue = simdjson::ondemand::value;
+
+constexpr std::string_view kPromptFields[] = {"text", "prompt", "input_ids", "input_embeds"};
+
+template <size_t N>
+bool IsField(std::string_view key, const std::string_view (&names)[N]) {
+  return std::find(std::begin(names), std::end(names), key) != std::end(names);
+}
+
+int64_t CountOf(JsonValue value) {
+  double count = 0;
+  if (value.get_double().get(count) != simdjson::SUCCESS || !(count > 1)) return 1;
+  return count < kMaxPairRooms ? static_cast<int64_t>(count) : kMaxPairRooms;
+}
+
+// A list of token ids is one prompt. One of rows of numbers may be several: more than enough does no harm.
+int64_t PromptsOf(JsonValue value) {
+  simdjson::ondemand::array list;
+  if (value.get_array().get(list) != simdjson::SUCCESS) return 1;
+  int64_t prompts = 0;
+  for (auto item : list) {
+    simdjson::ondemand::json_type type;
+    if (item.type().get(type) != simdjson::SUCCESS) break;
+    if (type == simdjson::ondemand::json_type::number) break;
+    if (++prompts == kMaxPairRooms) break;
+  }
+  return std::max<int64_t>(1, prompts);
+}
+
+// SGLang's sampling_params: of all prompts, or a list with those of each.
+int64_t ChoicesOf(JsonValue value) {
+  const auto of = [](simdjson::ondemand::object object) -> int64_t {
+    JsonValue n;
+    return object.find_field_unordered("n").get(n) == simdjson::SUCCESS ? CountOf(n) : 1;
+  };
+  simdjson::ondemand::object object;
+  if (value.get_object().get(object) == simdjson::SUCCESS) return of(object);
+  simdjson::ondemand::array list;
+  if (value.get_array().get(list) != simdjson::SUCCESS) return 1;
+  int64_t most = 1;
+  for (auto item : list) {
+    if (item.get_object().get(object) != simdjson::SUCCESS) break;
+    most = std::max(most, of(object));
+  }
+  return most;
+}
+
+}  // namespace
 
 Status CheckFields(simdjson::ondemand::parser& parser, const std::string& body,
-                   std::span<const std::string_view> reserved) {
+                   std::span<const std::string_view> reserved, int64_t* rooms) {
   simdjson::ondemand::document document;
   simdjson::ondemand::object object;
   if (body.empty() || body.capacity() < body.size() + simdjson::SIMDJSON_PADDING ||
@@ -20,13 +69,28 @@ Status CheckFields(simdjson::ondemand::parser& parser, const std::string& body,
       document.get_object().get(object) != simdjson::SUCCESS) {
     return InvalidArgument("", "The body must be a JSON object.");
   }
+  int64_t prompts = 1;
+  int64_t choices = 1;
   for (auto field : object) {
     std::string_view key;
     if (field.unescaped_key().get(key) != simdjson::SUCCESS) break;
     if (std::find(reserved.begin(), reserved.end(), key) != reserved.end()) {
       return InvalidArgument(key, fmt::format("`{}` is for the gateway to set.", key));
     }
+    if (rooms == nullptr) continue;
+    JsonValue value;
+    if (key == "n" || key == "best_of") {
+      if (field.value().get(value) != simdjson::SUCCESS) break;
+      choices = std::max(choices, CountOf(value));
+    } else if (key == "sampling_params") {
+      if (field.value().get(value) != simdjson::SUCCESS) break;
+      choices = std::max(choices, ChoicesOf(value));
+    } else if (IsField(key, kPromptFields)) {
+      if (field.value().get(value) != simdjson::SUCCESS) break;
+      prompts = std::max(prompts, PromptsOf(value));
+    }
   }
+  if (rooms != nullptr) *rooms = std::min(prompts * choices, kMaxPairRooms);
   return OkStatus();
 }
 

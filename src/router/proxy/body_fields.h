@@ -3,6 +3,7 @@
 
 #include <simdjson.h>
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,8 +22,11 @@ inline constexpr std::string_view kRankFields[] = {"data_parallel_rank", "routed
 // has one, or a reader that takes the last of two equal names would follow the client. `body` has
 // simdjson's padding behind it. Fields behind a place where the JSON breaks are not seen; there every
 // reader stops.
+//
+// `rooms`, unless null, becomes the number of answers that a request for generation asks for, at least 1 and at
+// most kMaxPairRooms: its prompts times the largest of `n` and `best_of`.
 Status CheckFields(simdjson::ondemand::parser& parser, const std::string& body,
-                   std::span<const std::string_view> reserved);
+                   std::span<const std::string_view> reserved, int64_t* rooms = nullptr);
 
 // `body`, an object, with `fields` ("\"a\":1,\"b\":2") in front of its own.
 std::string InsertFields(std::string_view body, std::string_view fields);

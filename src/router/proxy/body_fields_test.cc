@@ -25,6 +25,34 @@ TEST(BodyFieldsTest, AClientCannotSetWhatTheGatewaySets) {
   EXPECT_FALSE(Check(R"({"bootstrap\u005froom":7})").ok()) << "an escaped name is the same name";
 }
 
+TEST(BodyFieldsTest, CountsTheAnswersThatARequestAsksFor) {
+  const auto rooms = [](std::string_view text, bool ok = true) {
+    simdjson::ondemand::parser parser;
+    std::string body(text);
+    body.reserve(body.size() + simdjson::SIMDJSON_PADDING);
+    int64_t count = 0;
+    EXPECT_EQ(CheckFields(parser, body, kPairFields, &count).ok(), ok) << text;
+    return count;
+  };
+  EXPECT_EQ(rooms(R"({"messages":[{"content":"x"},{"content":"y"}]})"), 1);
+  EXPECT_EQ(rooms(R"({"n":3,"messages":[]})"), 3);
+  EXPECT_EQ(rooms(R"({"prompt":["a","b"],"n":2,"best_of":4.0})"), 8);
+  EXPECT_EQ(rooms(R"({"prompt":[5,6,7]})"), 1) << "the ids of one prompt";
+  EXPECT_EQ(rooms(R"({"input_ids":[[5,6],[7]],"sampling_params":{"top_k":1,"n":2}})"), 4);
+  EXPECT_EQ(rooms(R"({"text":["a","b"],"sampling_params":[{"n":2},{"n":5},{}]})"), 10);
+  for (const char* odd : {R"({"n":null})", R"({"n":-4})", R"({"n":"9"})", R"({"text":[]})",
+                          R"({"n":1e999})", R"({"sampling_params":7})", R"({"text":{"a":1}})"}) {
+    EXPECT_EQ(rooms(odd), 1) << odd;
+  }
+  EXPECT_EQ(rooms(R"({"n":1e300,"text":["a","b"]})"), kMaxPairRooms);
+  // What is looked into must not hide what stands behind it.
+  for (const char* before :
+       {R"("n":"x")", R"("n":1e999)", R"("text":[[1,[2]],"b"])", R"("text":[1,2])",
+        R"("sampling_params":{"a":{"n":1},"n":[2]})", R"("sampling_params":[{"a":[{}]},3])"}) {
+    rooms(std::string("{") + before + R"(,"bootstrap_room":1})", false);
+  }
+}
+
 TEST(BodyFieldsTest, OnlyAnObjectCanTakeFields) {
   for (const char* body : {"", "[]", "7", "nonsense", "[{}]"}) EXPECT_FALSE(Check(body).ok());
 }

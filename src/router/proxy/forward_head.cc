@@ -126,7 +126,9 @@ std::string MakeRequestHead(const ForwardedHead& forwarded) {
   if (!has_id && !forwarded.request_id.empty()) {
     AppendHeader("x-request-id", forwarded.request_id, &head);
   }
-  if (forwarded.has_body) {
+  if (forwarded.has_body && forwarded.body_bytes < 0) {
+    head.append("transfer-encoding: chunked\r\n");
+  } else if (forwarded.has_body) {
     fmt::format_to(std::back_inserter(head), "content-length: {}\r\n", forwarded.body_bytes);
   }
   head.append("\r\n");

@@ -2,6 +2,7 @@
 // behind (RFC 9110, 7.6.1), and so does what names a worker.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,7 +23,7 @@ struct ForwardedHead {
   std::string_view request_id =
       {};  // sent as x-request-id where the request has none; may be empty
   bool has_body = false;
-  size_t body_bytes = 0;
+  int64_t body_bytes = 0;  // -1: not known, it comes in chunks
 };
 std::string MakeRequestHead(const ForwardedHead& forwarded);
 

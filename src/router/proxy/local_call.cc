@@ -1,5 +1,6 @@
 #include "router/proxy/local_call.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +22,8 @@ struct Link {
   LocalExchange* exchange = nullptr;  // null: the handler has let it go
   std::optional<net::ResponseHead> head = {};
   bool head_told = false;
-  std::string bytes = {};  // of the body, not told yet
+  std::unique_ptr<net::HttpResponse> failure = {};  // of the stream; null: none, or told
+  std::string bytes = {};                           // of the body, not told yet
   End end = End::kOpen;
   bool paused = false;
   bool scheduled = false;
@@ -33,6 +35,11 @@ void Tell(Link& link) {
   if (link.head && !link.head_told) {
     link.head_told = true;
     link.events->OnHead(*link.head);
+    if (link.events == nullptr) return;
+  }
+  if (link.failure != nullptr) {
+    const auto failure = std::move(link.failure);
+    link.events->OnStreamFailure(*failure);
     if (link.events == nullptr) return;
   }
   if (!link.bytes.empty() && !link.paused) {
@@ -96,6 +103,11 @@ class LocalExchange final : public net::Exchange {
   }
   void NotePrompt(std::span<const int32_t> tokens) override {
     if (!over_ && link_->events != nullptr) link_->events->OnPrompt(tokens);
+  }
+  void NoteFailure(net::HttpResponse instead) override {
+    if (over_ || link_->events == nullptr) return;
+    link_->failure = std::make_unique<net::HttpResponse>(std::move(instead));
+    TellSoon(link_);
   }
   void End() override { Finish(Link::End::kWhole); }
   void Cut() override { Finish(Link::End::kLost); }

@@ -21,6 +21,9 @@ class Told final : public net::HttpCallEvents {
            " " + std::to_string(head.length) + "; ";
     if (drop_at_head) call.reset();
   }
+  void OnStreamFailure(net::HttpResponse& instead) override {
+    log += "failure " + std::to_string(instead.status) + " " + instead.body + "; ";
+  }
   void OnBody(std::string_view bytes) override { log += "body " + std::string(bytes) + "; "; }
   void OnDone() override { log += "done; "; }
   void OnFailed(net::CallFailure, const std::string&) override { log += "failed; "; }
@@ -88,6 +91,21 @@ TEST_F(LocalCallTest, WhatOneTurnWritesComesInOnePiece) {
     exchange_->End();
   });
   EXPECT_EQ(told_.log, "head 200 text/event-stream -1; body ab; body c; done; ");
+  Turn([&] { exchange_.reset(); });
+}
+
+TEST_F(LocalCallTest, AFailureOfAStreamIsToldBeforeTheEventsThatSayIt) {
+  Turn([&] {
+    Begin();
+    exchange_->StartStream({});
+  });
+  Turn([&] {
+    exchange_->NoteFailure(Answer(503, "lost"));
+    exchange_->Write("error");
+    exchange_->End();
+    exchange_->NoteFailure(Answer(500, "too late"));
+  });
+  EXPECT_EQ(told_.log, "head 200 application/json -1; failure 503 lost; body error; done; ");
   Turn([&] { exchange_.reset(); });
 }
 

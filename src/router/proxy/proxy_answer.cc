@@ -20,6 +20,8 @@ bool IsEventStream(std::string_view content_type) {
 
 bool IsBusy(int status) { return status == 429 || status == 503; }
 
+bool IsServerError(int status) { return status == 500 || status == 502 || status == 504; }
+
 // Statuses after which another worker may do better (sglang-router's list).
 bool IsRetryable(int status) {
   return status == 408 || status == 429 || status == 500 || status == 502 || status == 503 ||
@@ -29,11 +31,11 @@ bool IsRetryable(int status) {
 }  // namespace
 
 void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
-  if (&call == prefill_.get() && !OnPrefillHead(head)) return;
+  if (&call == prefill_.get() && !OnPrefillStatus(head.status)) return;
   hedge_timer_.reset();
   if (hedge_ != nullptr) {
     if (IsRetryable(head.status)) {
-      gateway_.metrics().failures_status.Add();
+      NoteFailure(call.worker(), AttemptFailure::kStatus);
       tried_.push_back(call.worker().number());
       call.End(IsBusy(head.status) ? Verdict::kNothing : Verdict::kBad);
       LeaveToOther(call);
@@ -51,15 +53,8 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   gateway_.metrics().first_seconds.Observe(Seconds(call.first_at() - started_));
   const bool encoded = !head.Header("content-encoding").empty();
   const int64_t length = head.length;
-  const Worker& worker = call.worker();
-  response_ = MakeResponseHead(head, worker);
-  response_.headers.emplace_back("x-request-id", request_id_);
-  if (gateway_.options().show_workers) {
-    response_.headers.emplace_back("x-portico-worker", worker.id());
-    if (!prefill_id_.empty()) {
-      response_.headers.emplace_back("x-portico-prefill-worker", prefill_id_);
-    }
-  }
+  may_be_cut_ = head.to_end;
+  TakeHead(call.worker(), head);
   if (IsEventStream(response_.content_type)) {
     mode_ = encoded ? Mode::kBytes : Mode::kEvents;
     written_at_ = call.first_at();
@@ -70,11 +65,21 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   }
 }
 
-bool ProxyCall::OnPrefillHead(const net::ResponseHead& head) {
+void ProxyCall::TakeHead(const Worker& worker, net::ResponseHead& head) {
+  response_ = MakeResponseHead(head, worker);
+  response_.headers.emplace_back("x-request-id", request_id_);
+  if (!gateway_.options().show_workers) return;
+  response_.headers.emplace_back("x-portico-worker", worker.id());
+  if (!prefill_id_.empty()) {
+    response_.headers.emplace_back("x-portico-prefill-worker", prefill_id_);
+  }
+}
+
+bool ProxyCall::OnPrefillStatus(int status) {
   // An answer that the decode worker gives has the prefill behind it.
-  if (head.status < 400 || answer_bytes_ > 0 || mode_ == Mode::kWhole) return false;
+  if (status < 400 || answer_bytes_ > 0 || mode_ == Mode::kWhole) return false;
   if (streaming_) {  // of comments
-    CutStream("The prefill worker refuses the request.", "worker_failed");
+    CutStream("The prefill worker has failed the request.", "worker_failed");
     return false;
   }
   call_ = std::move(prefill_);
@@ -84,12 +89,20 @@ bool ProxyCall::OnPrefillHead(const net::ResponseHead& head) {
   return true;
 }
 
+void ProxyCall::NoteFailure(Worker& worker, AttemptFailure kind) {
+  gateway_.metrics().failures(kind).Add();
+  worker.NoteFailure(kind);
+}
+
 bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
   const bool busy = IsBusy(status_) || status_ == 408;
-  gateway_.metrics().failures_status.Add();
-  if (attempts_ >= gateway_.options().retry.max_attempts || !gateway_.budget().Take()) return false;
+  NoteFailure(call.worker(), AttemptFailure::kStatus);
+  if (rest_flows_ || attempts_ >= gateway_.options().retry.max_attempts ||
+      !gateway_.budget().Take()) {
+    return false;
+  }
   const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
-  const Worker& worker = call.worker();
+  Worker& worker = call.worker();
   if (OthersAvailable(worker)) {
     tried_.push_back(worker.number());
     call.End(verdict);
@@ -99,11 +112,44 @@ bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
   const Duration wait = RetryAfter(head.Header("retry-after"));
   if (!busy || wait == Duration::zero() || wait > kLongestWait) return false;
   call.End(verdict);
-  DropCalls();
+  ForgetAnswer();
   tried_.clear();
   gateway_.metrics().retries.Add();
+  worker.NoteRetry();
   pause_ = shard_.shard().After(wait, [this] { Attempt(); });
   return true;
+}
+
+void ProxyCall::OnStreamFailure(WorkerCall& call, net::HttpResponse& instead) {
+  const bool prefill = &call == prefill_.get();
+  if (prefill) {
+    if (!OnPrefillStatus(instead.status)) return;
+    worker_id_ = call.worker().id();
+    reason_ = call.reason();
+    events_ = call.profile();
+  } else {
+    failed_status_ = instead.status;
+    if (streaming_ || answer_bytes_ > 0) {
+      prefill_.reset();
+      return;  // the client is told by the stream's own events
+    }
+  }
+  const int begun = std::exchange(status_, instead.status);
+  net::ResponseHead head;
+  head.status = instead.status;
+  head.headers = std::move(instead.headers);
+  if (IsRetryable(status_) && RetryStatus(call, head)) return;
+  if (!prefill) {
+    prefill_.reset();
+    status_ = begun;
+    return;
+  }
+  TakeHead(call.worker(), head);
+  response_.content_type = std::move(instead.content_type);
+  response_.body = std::move(instead.body);
+  call.End(IsServerError(status_) ? Verdict::kBad : Verdict::kNothing);
+  exchange_->Respond(std::move(response_));
+  Finish(status_);
 }
 
 void ProxyCall::OnBody(WorkerCall& call, std::string_view bytes) {
@@ -180,8 +226,14 @@ void ProxyCall::OnDone(WorkerCall& call) {
     prefill_.reset();
     return;
   }
-  const bool bad = status_ == 500 || status_ == 502 || status_ == 504;
-  call.End(bad ? Verdict::kBad : IsBusy(status_) ? Verdict::kNothing : Verdict::kGood);
+  if (mode_ == Mode::kEvents && may_be_cut_ && !frames_.done() && frames_.half()) {
+    call.NoteFailed();
+    return OnFailed(call, net::CallFailure::kLost, "its connection ended within an event");
+  }
+  const int status = failed_status_ != 0 ? failed_status_ : status_;
+  call.End(IsServerError(status) ? Verdict::kBad
+           : IsBusy(status)      ? Verdict::kNothing
+                                 : Verdict::kGood);
   call_.reset();
   if (prefill_ != nullptr) WorkerCall::LetFinish(std::move(prefill_));
   if (mode_ == Mode::kEvents) Relay(frames_.rest());
@@ -196,12 +248,10 @@ void ProxyCall::OnDone(WorkerCall& call) {
 
 void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::string& why) {
   const bool malformed = failure == net::CallFailure::kMalformed;
-  GatewayMetrics& metrics = gateway_.metrics();
-  (malformed                               ? metrics.failures_malformed
-   : failure == net::CallFailure::kConnect ? metrics.failures_connect
-                                           : metrics.failures_lost)
-      .Add();
   Worker& worker = call.worker();
+  NoteFailure(worker, malformed                               ? AttemptFailure::kMalformed
+                      : failure == net::CallFailure::kConnect ? AttemptFailure::kConnect
+                                                              : AttemptFailure::kLost);
   if (malformed && worker.NoteMalformed()) {
     LogWarning(
         "worker {} {} breaks the protocol: {}; this is told once, the counter of malformed "
@@ -233,6 +283,7 @@ void ProxyCall::OnWorkerStalled(uint64_t number) {
   for (const CallPtr* held : {&prefill_, &call_, &hedge_}) {
     if (*held == nullptr || (*held)->worker().number() != number) continue;
     Worker& worker = (*held)->worker();
+    NoteFailure(worker, AttemptFailure::kStalled);
     tried_.push_back(number);
     (*held)->NoteFailed();
     (*held)->End(Verdict::kBad);

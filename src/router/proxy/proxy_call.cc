@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "base/log.h"
 #include "router/proxy/body_fields.h"
 #include "router/proxy/error_body.h"
 #include "text/byte_order_mark.h"
 #include "text/json_writer.h"
+#include "text/white_space.h"
 
 namespace portico::router {
 namespace {
@@ -74,9 +76,8 @@ void ProxyCall::Begin() {
   }
   if (request_id_.empty()) request_id_ = shard_.NewRequestId();
   events_.Begin(request_id_);
-  if (!ReadFacts()) return;
   deadline_ = shard_.shard().After(gateway_.options().request_timeout, [this] { OnDeadline(); });
-  Enter();
+  if (ReadFacts()) Enter();
 }
 
 bool ProxyCall::ReadFacts() {
@@ -96,10 +97,11 @@ bool ProxyCall::ReadFacts() {
   }
   // Of another encoding's mark the worker says what is wrong.
   if (!multipart && coding.empty()) static_cast<void>(DropByteOrderMark(&request.body));
-  if (wants_prompt || set_->has_groups() || options.strict_models || !set_->aliases().empty()) {
-    facts_ = multipart ? FormFacts(request.body)
-                       : ReadRequestFacts(shard_.parser(), request.body, wants_prompt);
-    ResolveAlias(multipart);
+  const bool wants_model = set_->has_groups() || options.strict_models || !set_->aliases().empty();
+  if (wants_prompt || wants_model) FindFacts(wants_prompt, multipart);
+  if (!MayPassRest(wants_model, multipart)) {
+    Collect();
+    return false;
   }
   if (!FindGroups()) return false;
   for (const std::string_view name : kSessionHeaders) {
@@ -109,7 +111,9 @@ bool ProxyCall::ReadFacts() {
       break;
     }
   }
-  const size_t text = facts_.text.empty() ? request.body.size() : facts_.text.size();
+  rest_ = {.open = exchange_->body_open(), .bytes = exchange_->rest_bytes()};
+  const size_t body = request.body.size() + static_cast<size_t>(std::max<int64_t>(0, rest_.bytes));
+  const size_t text = facts_.text.empty() || rest_.open ? body : facts_.text.size();
   const int64_t tokens =
       facts_.token_count > 0 ? facts_.token_count : static_cast<int64_t>(text / 4);
   key_ = {.model = facts_.model,
@@ -119,7 +123,8 @@ bool ProxyCall::ReadFacts() {
           .rid = request_id_,
           .prompt_tokens = std::max<int64_t>(1, tokens)};
   if (pair_ || (options.dp_aware && !request.body.empty() && !multipart)) {
-    Status fields = pair_ ? CheckFields(shard_.parser(), request.body, kPairFields) : OkStatus();
+    Status fields =
+        pair_ ? CheckFields(shard_.parser(), request.body, kPairFields, &rooms_) : OkStatus();
     json_object_ = fields.ok();
     if (fields.ok() && options.dp_aware) {
       fields = CheckFields(shard_.parser(), request.body, kRankFields);
@@ -136,12 +141,42 @@ bool ProxyCall::ReadFacts() {
   return true;
 }
 
+void ProxyCall::FindFacts(bool wants_prompt, bool multipart) {
+  const std::string& body = exchange_->request.body;
+  facts_ = multipart
+               ? FormFacts(body)
+               : ReadRequestFacts(shard_.parser(), body, wants_prompt, exchange_->body_open());
+  ResolveAlias(multipart);
+}
+
+bool ProxyCall::MayPassRest(bool wants_model, bool multipart) const {
+  if (!exchange_->body_open()) return true;
+  const GatewayOptions& options = gateway_.options();
+  if (pair_ || (options.dp_aware && !multipart)) return false;
+  const std::string& body = exchange_->request.body;
+  const size_t first = body.find_first_not_of(kWhiteSpace);
+  // Of blanks alone nothing is known yet.
+  const bool object = !multipart && (first == std::string::npos || body[first] == '{');
+  if (wants_model && object && facts_.model.empty()) return false;
+  // A request may come to any worker of its group.
+  const WorkerGroup* group = set_->Find(facts_.model, options.strict_models,
+                                        options.pairs ? Role::kDecode : Role::kRegular);
+  return group == nullptr ||
+         std::all_of(group->workers.begin(), group->workers.end(),
+                     [](const Worker* worker) { return worker->protocol() != Protocol::kGrpc; });
+}
+
 void ProxyCall::ResolveAlias(bool multipart) {
   net::HttpRequest& request = exchange_->request;
   constexpr std::string_view kModels = "/v1/models/";
   if (request.path.starts_with(kModels)) {
-    const std::string* model = set_->ModelOf(std::string_view(request.path).substr(kModels.size()));
+    // Its slashes may be escaped.
+    const std::string named =
+        absl::StrReplaceAll(request.path.substr(kModels.size()), {{"%2F", "/"}, {"%2f", "/"}});
+    const std::string* model = set_->ModelOf(named);
     if (model != nullptr) request.path = std::string(kModels) + *model;
+    facts_.model = model != nullptr ? *model : named;
+    return;
   }
   const std::string* model = set_->ModelOf(facts_.model);
   if (model == nullptr) return;
@@ -233,7 +268,9 @@ void ProxyCall::Attempt() {
   std::string fields;
   if (prefill_ != nullptr) {
     prefill_id_ = prefill_->worker().id();
-    fields = PairFields(prefill_->worker().spec(), shard_.NewBootstrapRoom());
+    const WorkerSpec& spec = prefill_->worker().spec();
+    fields = PairFields(spec, spec.protocol == Protocol::kGrpc ? gateway_.TakeRooms(rooms_)
+                                                               : shard_.NewBootstrapRoom());
     if (!Send(*prefill_, fields)) return;
   }
   if (Send(*call_, std::move(fields)) && !pair_) AwaitHedge();
@@ -241,13 +278,14 @@ void ProxyCall::Attempt() {
 
 bool ProxyCall::Send(WorkerCall& call, std::string fields) {
   Worker& worker = call.worker();
-  if (json_object_) {
+  // A worker that takes tokens is told with them.
+  if (json_object_ && worker.protocol() != Protocol::kGrpc) {
     const std::string rank = RankField(worker.spec());
     if (!rank.empty()) fields += (fields.empty() ? "" : ",") + rank;
   }
   auto body =
       fields.empty() ? body_ : std::make_shared<const std::string>(InsertFields(*body_, fields));
-  const Status sent = call.Send(exchange_->request, std::move(body), request_id_);
+  const Status sent = call.Send(exchange_->request, std::move(body), rest_, request_id_);
   events_ = call.profile();
   if (sent.ok()) return true;
   // It has restarted as something else, or is about to go.
@@ -260,7 +298,7 @@ bool ProxyCall::Send(WorkerCall& call, std::string fields) {
 
 void ProxyCall::AwaitHedge() {
   const Duration after = gateway_.options().hedge_after;
-  if (after == Duration::zero()) return;
+  if (after == Duration::zero() || rest_.open) return;
   hedge_timer_ = shard_.shard().After(after, [this] { Hedge(); });
 }
 
@@ -289,7 +327,7 @@ bool ProxyCall::OthersAvailable(const Worker& but) const {
 
 bool ProxyCall::TryAgain(bool at_once) {
   const RetryOptions& retry = gateway_.options().retry;
-  if (attempts_ >= retry.max_attempts) return false;
+  if (rest_flows_ || attempts_ >= retry.max_attempts) return false;
   gateway_.metrics().retries.Add();
   if (at_once) {
     // Not from within the call that has failed.
@@ -347,14 +385,21 @@ void ProxyCall::DropCalls() {
   call_.reset();
 }
 
-bool ProxyCall::Recover(const Worker& failed) {
+void ProxyCall::ForgetAnswer() {
   DropCalls();
   keep_alive_.reset();
   mode_ = Mode::kNone;
   response_ = {};
   frames_ = {};
+  failed_status_ = 0;
   answer_bytes_ = 0;
-  return TryAgain(OthersAvailable(failed));
+}
+
+bool ProxyCall::Recover(Worker& failed) {
+  ForgetAnswer();
+  if (!TryAgain(OthersAvailable(failed))) return false;
+  failed.NoteRetry();
+  return true;
 }
 
 bool ProxyCall::LeaveToOther(const WorkerCall& call) {
@@ -393,7 +438,9 @@ void ProxyCall::OnClientGone() {
 }
 
 void ProxyCall::OnDeadline() {
-  if (call_ != nullptr) call_->End(Verdict::kBad);
+  // A body that is still on its way is its client's to answer for, unless the worker does not take it.
+  const bool awaits_client = exchange_->body_open() && rest_flows_ && rest_held_ == 0;
+  if (call_ != nullptr) call_->End(awaits_client ? Verdict::kNothing : Verdict::kBad);
   DropCalls();
   if (streaming_) return CutStream("The request has taken too long.", "timeout");
   Refuse(504, "The request has taken too long.", "timeout", false);

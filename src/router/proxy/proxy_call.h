@@ -8,10 +8,16 @@
 //
 // A gateway of prefill and decode workers (GatewayOptions::pairs) sends what generates to one of each
 // at once, with the fields by which they find each other; the client gets the decode worker's answer,
-// or what the prefill worker has refused. One that fails ends the other's work.
+// or what the prefill worker has refused. One that fails ends the other's work. Workers that take tokens
+// tell of a stream's failure beside its events (net::Exchange::NoteFailure()): its head had been sent by then.
 //
 // A request whose answer has not begun after hedge_after goes to a second worker too; whose answer
 // begins first is taken.
+//
+// A body that comes with a rest (net::Exchange::body_open()) is passed on as it comes, and the worker's
+// pace is its client's. Its first part is kept until a worker has taken it: until then the request can go
+// to another. Where more is needed than the first part has, it is collected first: workers that take
+// tokens, fields to be put into it, a model that is not named yet.
 //
 // The client's pace is the worker's: while the client is more than kHighWater behind, the worker's
 // connection is not read.
@@ -32,9 +38,9 @@
 namespace portico::router {
 
 // Lives on its shard, owned by it.
-class ProxyCall final : private WorkerCall::Events {
+class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
  public:
-  // Takes over a request whose body is there and answers it.
+  // Takes over a request whose body, or its first part, is there and answers it.
   static void Start(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange);
   ~ProxyCall() override;
 
@@ -55,7 +61,13 @@ class ProxyCall final : private WorkerCall::Events {
   ProxyCall(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange);
 
   void Begin();
+  // False: it has been refused, or its body is collected first.
   bool ReadFacts();
+  // The model, the prompt and the session.
+  void FindFacts(bool wants_prompt, bool multipart);
+  // The first part of its body is enough.
+  bool MayPassRest(bool wants_model, bool multipart) const;
+  void Collect();
   // Its model's alias becomes what workers call the model.
   void ResolveAlias(bool multipart);
   // Which workers it needs. False: it has been refused.
@@ -77,19 +89,31 @@ class ProxyCall final : private WorkerCall::Events {
   void AwaitPlace(const WorkerGroup& group);
   // Drops all calls; the one that failed has had its verdict.
   void DropCalls();
+  // Drops them with what has come of an answer, of which the client has got nothing.
+  void ForgetAnswer();
   // A worker has failed before the client got anything: another is asked. False: there is none.
-  bool Recover(const Worker& failed);
+  bool Recover(Worker& failed);
   // `call` is one of two that could answer, and will not: the other goes on.
   bool LeaveToOther(const WorkerCall& call);
 
   // WorkerCall::Events
   void OnHead(WorkerCall& call, net::ResponseHead& head) override;
+  void OnStreamFailure(WorkerCall& call, net::HttpResponse& instead) override;
   void OnBody(WorkerCall& call, std::string_view bytes) override;
   void OnDone(WorkerCall& call) override;
   void OnFailed(WorkerCall& call, net::CallFailure failure, const std::string& why) override;
+  void OnBodyWanted(WorkerCall& call) override;
 
-  // The prefill worker's answer has begun. True if the client gets it.
-  bool OnPrefillHead(const net::ResponseHead& head);
+  // net::BodyReader
+  void OnBodyBytes(std::string_view bytes) override;
+  void OnBodyEnd() override;
+  void OnBodyRefused(const net::HttpError& error) override;
+
+  // The prefill worker has answered, or failed, with that status. True if the client gets its answer.
+  bool OnPrefillStatus(int status);
+  // Makes the head of the client's answer.
+  void TakeHead(const Worker& worker, net::ResponseHead& head);
+  void NoteFailure(Worker& worker, AttemptFailure kind);
   bool RetryStatus(WorkerCall& call, const net::ResponseHead& head);
   void BeginStream();
   void Relay(std::string_view bytes);
@@ -119,7 +143,13 @@ class ProxyCall final : private WorkerCall::Events {
   std::string request_id_;
   ProxyEvents events_;
   std::shared_ptr<const std::string> body_;
-  bool json_object_ = false;  // the body, as far as fields must be put into it
+  bool json_object_ = false;    // the body, as far as fields must be put into it
+  int64_t rooms_ = 1;           // of a pair: how many answers its workers make
+  WorkerCall::BodyRest rest_;   // of the body
+  bool collecting_ = false;     // the rest goes into the request's body
+  size_t collected_bytes_ = 0;  // what it will have then; 0: not known
+  bool rest_flows_ = false;     // it goes to the worker: there is no other attempt
+  size_t rest_held_ = 0;        // of it, what the worker's connection has not taken
   std::unique_ptr<net::Shard::Timer> deadline_;
   std::unique_ptr<net::Shard::Timer> pause_;  // before an attempt, or in a queue
   std::unique_ptr<net::Shard::Timer> hedge_timer_;
@@ -144,8 +174,10 @@ class ProxyCall final : private WorkerCall::Events {
   // The answer.
   Mode mode_ = Mode::kNone;
   int status_ = 0;
+  int failed_status_ = 0;  // of the failure of a stream that has started; 0: none
   net::HttpResponse response_;
   SseFrames frames_;
+  bool may_be_cut_ = false;  // its end is that of the worker's connection
   size_t answer_bytes_ = 0;
   TimePoint written_at_;
   bool streaming_ = false;

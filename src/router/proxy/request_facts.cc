@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "text/utf8.h"
+#include "text/white_space.h"
+
 namespace portico::router {
 namespace {
 
@@ -170,12 +173,63 @@ void ReadBody(ondemand::parser& parser, const std::string& body, bool wants_text
   }
 }
 
+// The bytes of a cut body that can be read: no part of a character and no part of an escape at the end.
+// *in_string: they end within a string.
+size_t ReadableBytes(std::string_view body, bool* in_string) {
+  // Two escapes may be one character.
+  constexpr size_t kLongestEscapes = 12;
+  size_t end = body.size();
+  while (end > 0 && body.size() - end < 3 && IsTailByte(body[end - 1])) --end;
+  if (end > 0 && static_cast<unsigned char>(body[end - 1]) >= 0xC0) --end;
+  constexpr size_t kNoEscape = std::string_view::npos;
+  size_t escape = kNoEscape, escape_before = kNoEscape;
+  bool inside = false;
+  for (size_t i = 0; i < end; ++i) {
+    if (body[i] == '"') {
+      inside = !inside;
+    } else if (inside && body[i] == '\\') {
+      escape_before = std::exchange(escape, i++);
+    }
+  }
+  *in_string = inside;
+  for (const size_t last : {escape_before, escape}) {
+    if (inside && last != kNoEscape && end - last <= kLongestEscapes) return last;
+  }
+  return end;
+}
+
+// The beginning of an object, closed so that simdjson reads it as far as it goes.
+std::string CloseCut(std::string_view body, size_t readable, bool in_string) {
+  std::string closed;
+  closed.reserve(readable + 2 + simdjson::SIMDJSON_PADDING);
+  closed.append(body.substr(0, readable));
+  closed.append(in_string ? "\"}" : "}");
+  return closed;
+}
+
+void ReadCutBody(ondemand::parser& parser, const std::string& body, bool wants_text,
+                 RequestFacts* facts) {
+  // The parser's memory grows with what it is given.
+  constexpr size_t kMaxRead = RequestFacts::kMaxText + RequestFacts::kMaxText / 2;
+  const size_t first = body.find_first_not_of(kWhiteSpace);
+  if (first == std::string::npos || body[first] != '{') return;
+  bool in_string = false;
+  const std::string_view read = std::string_view(body).substr(0, kMaxRead);
+  const size_t readable = ReadableBytes(read, &in_string);
+  const std::string closed = CloseCut(body, readable, in_string);
+  ReadBody(parser, closed, wants_text, facts);
+  if (facts->model_at + facts->model_size <= readable) return;
+  facts->model.clear();
+  facts->model_at = facts->model_size = 0;
+}
+
 }  // namespace
 
-RequestFacts ReadRequestFacts(ondemand::parser& parser, const std::string& body, bool wants_text) {
+RequestFacts ReadRequestFacts(ondemand::parser& parser, const std::string& body, bool wants_text,
+                              bool cut) {
   RequestFacts facts;
   if (body.empty() || body.capacity() < body.size() + simdjson::SIMDJSON_PADDING) return facts;
-  ReadBody(parser, body, wants_text, &facts);
+  cut ? ReadCutBody(parser, body, wants_text, &facts) : ReadBody(parser, body, wants_text, &facts);
   if (facts.only_tokens) return facts;
   facts.tokens.clear();
   facts.token_count = 0;

@@ -35,7 +35,10 @@ struct RequestFacts {
 // The text of a prompt is what the SGLang router matches: the contents of all messages, or
 // `prompt`, `text`, `input` (the items of a Responses request too) or `query`, several of them one
 // behind the other; in front of them `system` or `instructions`.
+//
+// `cut`: `body` is only the beginning, of which no more is read than a prompt's text needs. A model's
+// name that is not whole there is as if absent.
 RequestFacts ReadRequestFacts(simdjson::ondemand::parser& parser, const std::string& body,
-                              bool wants_text);
+                              bool wants_text, bool cut = false);
 
 }  // namespace portico::router

@@ -5,11 +5,11 @@
 namespace portico::router {
 namespace {
 
-RequestFacts Read(std::string_view text, bool wants_text = true) {
+RequestFacts Read(std::string_view text, bool wants_text = true, bool cut = false) {
   simdjson::ondemand::parser parser;
   std::string body(text);
   body.reserve(body.size() + simdjson::SIMDJSON_PADDING);
-  return ReadRequestFacts(parser, body, wants_text);
+  return ReadRequestFacts(parser, body, wants_text, cut);
 }
 
 TEST(RequestFactsTest, ReadsAChatRequest) {
@@ -79,6 +79,28 @@ TEST(RequestFactsTest, WhatIsBrokenOrOddIsAsIfAbsent) {
     EXPECT_EQ(facts.text, "") << body;
   }
   EXPECT_EQ(Read(R"({"model":"m","messages":[{"content":"x"})").model, "m");
+}
+
+TEST(RequestFactsTest, ABodyThatIsCutAnywhereIsReadAsFarAsItGoes) {
+  const std::string body =
+      R"({"user":"u","messages":[{"role":"user","content":"a\\\n\ud83d\ude00 \"äöü€😀\u00e4"},)"
+      R"({"content":[{"type":"text","text":"\u0062"}]}],"model":"mo\"del","stream":true})";
+  const RequestFacts whole = Read(body);
+  ASSERT_EQ(whole.model, "mo\"del");
+  for (size_t size = 0; size <= body.size(); ++size) {
+    const RequestFacts facts = Read(body.substr(0, size), true, true);
+    EXPECT_TRUE(whole.text.starts_with(facts.text)) << size;
+    EXPECT_TRUE(facts.model.empty() || facts.model == whole.model) << size;
+    EXPECT_TRUE(whole.session.starts_with(facts.session)) << size;
+    if (size + 1 >= body.size()) {
+      EXPECT_EQ(facts.model, whole.model) << size;
+    }
+  }
+  // The escapes and characters that are cut may be missing, and no more.
+  const std::string long_text = R"({"prompt":")" + std::string(1000, 'x');
+  EXPECT_EQ(Read(long_text, true, true).text.size(), 1000u);
+  EXPECT_EQ(Read(long_text + R"(\ud83d)", true, true).text.size(), 1000u);
+  EXPECT_EQ(Read(R"({"input_ids":[1,2,3)", true, true).tokens.size(), 3u);
 }
 
 TEST(RequestFactsTest, ALongPromptIsCutAtItsBound) {

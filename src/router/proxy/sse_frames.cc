@@ -1,5 +1,6 @@
 #include "router/proxy/sse_frames.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace portico::router {
@@ -24,6 +25,21 @@ size_t LastEventEnd(std::string_view bytes) {
   return 0;
 }
 
+bool SseFrames::half() const {
+  if (held_.empty() || held_ == kDone) return false;
+  if (held_.back() != '\n' && held_.back() != '\r') return true;
+  if (begun_) return false;
+  bool fields = false;  // other than its data
+  std::string_view rest = held_;
+  while (!rest.empty()) {
+    const std::string_view line = rest.substr(0, rest.find_first_of("\r\n"));
+    if (line.starts_with("data")) return false;
+    fields = fields || (!line.empty() && line[0] != ':');
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+  }
+  return fields;
+}
+
 std::string_view SseFrames::Take(std::string_view bytes) {
   std::string_view all = bytes;
   if (!held_.empty()) {
@@ -32,7 +48,11 @@ std::string_view SseFrames::Take(std::string_view bytes) {
     all = out_;
   }
   size_t end = LastEventEnd(all);
-  if (all.size() - end > kMaxEvent) end = all.size();
+  begun_ = begun_ && end == 0;
+  if (all.size() - end > kMaxEvent) {
+    end = all.size();
+    begun_ = true;
+  }
   const std::string_view ready = all.substr(0, end);
   // The last event of a stream comes in its last bytes.
   if (!done_ && ready.size() >= kDone.size()) {

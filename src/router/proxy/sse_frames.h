@@ -16,6 +16,8 @@ class SseFrames {
   std::string_view Take(std::string_view bytes);
   // What is held back.
   std::string_view rest() const { return held_; }
+  // What is held back is no event whose last empty line is missing, but a part of one.
+  bool half() const;
   // `data: [DONE]` has been passed on.
   bool done() const { return done_; }
 
@@ -25,6 +27,7 @@ class SseFrames {
   std::string held_;
   std::string out_;
   bool done_ = false;
+  bool begun_ = false;  // what is held back belongs to an event that was too large for that
 };
 
 // The position behind the last empty line of `bytes`, or 0: lines end in LF, CR LF or CR.

@@ -35,6 +35,23 @@ TEST(SseFramesTest, SeesTheEndMark) {
   EXPECT_TRUE(frames.done());
 }
 
+TEST(SseFramesTest, TellsAHalfEventFromOneWhoseEmptyLineIsMissing) {
+  const auto half = [](std::string_view text) {
+    SseFrames frames;
+    frames.Take("data: 1\n\n");
+    frames.Take(text);
+    return frames.half();
+  };
+  for (const char* text :
+       {"d", "data: {\"a", "data: 1\r\ndata: 2", "event: error\n", "id: 1\r", ": a comm"}) {
+    EXPECT_TRUE(half(text)) << text;
+  }
+  for (const char* text : {"", "data: 2\n", "event: x\r\ndata: 2\r\n", "data: [DONE]",
+                           "data: [DONE]\n", ": comment\n", "\n", "data: 2\n\n"}) {
+    EXPECT_FALSE(half(text)) << text;
+  }
+}
+
 TEST(SseFramesTest, DoesNotHoldAnEndlessEventBack) {
   SseFrames frames;
   size_t passed = 0;

@@ -32,11 +32,15 @@ WorkerCall::WorkerCall(GatewayShard& shard, WorkerSetPtr set, const Pick& pick,
 WorkerCall::~WorkerCall() { End(Verdict::kNothing); }
 
 Status WorkerCall::Send(const net::HttpRequest& request, std::shared_ptr<const std::string> body,
-                        std::string request_id) {
+                        BodyRest rest, std::string request_id) {
   request_ = &request;
   body_ = std::move(body);
+  rest_ = rest;
   request_id_ = std::move(request_id);
-  if (worker_.protocol() == Protocol::kGrpc) return SendToTokens();
+  if (worker_.protocol() == Protocol::kGrpc) {
+    if (rest_.open) return Error(StatusCode::kUnavailable, "The worker takes whole bodies only.");
+    return SendToTokens();
+  }
   SendHttp(false);
   return OkStatus();
 }
@@ -69,11 +73,31 @@ void WorkerCall::SendHttp(bool fresh) {
                                   .key = shard_.gateway().options().api_key,
                                   .request_id = request_id_,
                                   .has_body = body_ != nullptr,
-                                  .body_bytes = body_ == nullptr ? 0 : body_->size()});
+                                  .body_bytes = BodyBytes()});
   request.body = body_;
+  request.body_open = rest_.open;
+  request.chunked = rest_.bytes < 0;
   request.head_request = request_->method == "HEAD";
   sent_at_ = Clock::now();
-  call_ = shard_.clients().Of(worker_).StartCall(std::move(request), *this, fresh);
+  // One that is not whole could not be sent again if a connection that was idle is closed.
+  call_ = shard_.clients().Of(worker_).StartCall(std::move(request), *this, fresh || rest_.open);
+}
+
+int64_t WorkerCall::BodyBytes() const {
+  if (rest_.bytes < 0) return -1;
+  return (body_ == nullptr ? 0 : static_cast<int64_t>(body_->size())) + rest_.bytes;
+}
+
+void WorkerCall::WriteBody(std::string_view bytes) {
+  request_ = nullptr;
+  body_.reset();
+  if (call_ != nullptr) call_->WriteBody(bytes);
+}
+
+void WorkerCall::EndBody() {
+  request_ = nullptr;
+  body_.reset();
+  if (call_ != nullptr) call_->EndBody();
 }
 
 void WorkerCall::Pause() {
@@ -134,9 +158,17 @@ void WorkerCall::OnPrompt(std::span<const int32_t> tokens) {
   if (events_ != nullptr) group_.policy->OnPrompt(key_, tokens);
 }
 
+void WorkerCall::OnStreamFailure(net::HttpResponse& instead) {
+  if (events_ != nullptr) events_->OnStreamFailure(*this, instead);
+}
+
 void WorkerCall::OnBody(std::string_view bytes) {
   worker_.NoteLife(Clock::now());
   if (events_ != nullptr) events_->OnBody(*this, bytes);
+}
+
+void WorkerCall::OnBodyWanted() {
+  if (events_ != nullptr) events_->OnBodyWanted(*this);
 }
 
 void WorkerCall::OnDone() {

@@ -23,9 +23,11 @@ class WorkerCall final : private net::HttpCallEvents {
    public:
     virtual ~Events() = default;
     virtual void OnHead(WorkerCall& call, net::ResponseHead& head) = 0;
+    virtual void OnStreamFailure(WorkerCall& call, net::HttpResponse& instead) = 0;
     virtual void OnBody(WorkerCall& call, std::string_view bytes) = 0;
     virtual void OnDone(WorkerCall& call) = 0;
     virtual void OnFailed(WorkerCall& call, net::CallFailure failure, const std::string& why) = 0;
+    virtual void OnBodyWanted(WorkerCall& call) = 0;
   };
   // How it ended, for the worker's breaker.
   enum class Verdict : uint8_t { kGood, kBad, kNothing };
@@ -36,10 +38,19 @@ class WorkerCall final : private net::HttpCallEvents {
   // Closes a call that is under way, which tells the worker.
   ~WorkerCall() override;
 
+  // What of a body follows by WriteBody() and EndBody().
+  struct BodyRest {
+    bool open = false;
+    int64_t bytes = 0;  // -1: not known
+  };
   // Once. `request` outlives the call, but for its body, which is `body`; null: none. UNAVAILABLE:
-  // the worker takes tokens and cannot be used now.
+  // the worker takes tokens and cannot be used now, or the body has a rest, which only workers of HTTP
+  // take.
   Status Send(const net::HttpRequest& request, std::shared_ptr<const std::string> body,
-              std::string request_id);
+              BodyRest rest, std::string request_id);
+  // Only after OnBodyWanted(). The request cannot be sent again from then on.
+  void WriteBody(std::string_view bytes);
+  void EndBody();
   void Pause();
   void Resume();
   // Drops the call and gives all back; nothing is called any more.
@@ -62,14 +73,17 @@ class WorkerCall final : private net::HttpCallEvents {
 
  private:
   void SendHttp(bool fresh);
+  int64_t BodyBytes() const;
   Status SendToTokens();
   void NoteFirst();
 
   // net::HttpCallEvents
   void OnHead(net::ResponseHead& head) override;
   void OnPrompt(std::span<const int32_t> tokens) override;
+  void OnStreamFailure(net::HttpResponse& instead) override;
   void OnBody(std::string_view bytes) override;
   void OnDone() override;
+  void OnBodyWanted() override;
   void OnFailed(net::CallFailure failure, const std::string& why) override;
 
   GatewayShard& shard_;
@@ -83,6 +97,7 @@ class WorkerCall final : private net::HttpCallEvents {
   Events* events_;                             // null: nobody wants the answer
   const net::HttpRequest* request_ = nullptr;  // null: it cannot be sent again
   std::shared_ptr<const std::string> body_;
+  BodyRest rest_;
   std::string request_id_;
   std::unique_ptr<net::HttpCall> call_;
   std::unique_ptr<net::Shard::Timer> patience_;

@@ -6,6 +6,7 @@
 #include "api/openai/audio/speech_handler.h"
 #include "api/openai/audio/speech_socket.h"
 #include "api/openai/audio/transcription_handler.h"
+#include "api/openai/audio/voice_handlers.h"
 #include "api/openai/realtime/realtime_socket.h"
 
 namespace portico::api::openai {
@@ -17,6 +18,10 @@ void AddAudioRoutes(RouteTable& routes) {
   routes.Add("GET", "/v1/audio/speech/*", Access::kKey, HandleSpeechOutcome);
   routes.Add("GET", "/v1/realtime", Access::kOpen, HandleRealtime);
   routes.Add("GET", "/v1/audio/voices", Access::kKey, HandleVoices);
+  routes.Add({.method = "DELETE",
+              .path = "/v1/audio/voices/*",
+              .body = BodyType::kNone,
+              .handler = HandleVoiceRemoval});
   const std::pair<const char*, RouteHandler> forms[] = {
       {"/v1/audio/voices", HandleVoiceUpload},
       {"/v1/audio/transcriptions", HandleTranscription},

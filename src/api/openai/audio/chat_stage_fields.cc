@@ -102,7 +102,8 @@ Status CheckSamplingNumber(std::string_view field, std::string_view name, const 
     const bool is = parameter.integer ? value.is_int() : value.is_number();
     const bool zero_top_k = &parameter.range == &kTopK && value == Json(0);
     if (is && parameter.range.Holds(value.as_double()) && !zero_top_k) return OkStatus();
-    return Bad(field, fmt::format("{} must be {}", name, parameter.range.text));
+    auto message = fmt::format("{} must be {}", name, parameter.range.text);
+    return field == name ? InvalidArgument(field, message) : Bad(field, message);
   }
   return Bad(field, fmt::format("there is no sampling parameter `{}`", name.substr(0, 64)));
 }

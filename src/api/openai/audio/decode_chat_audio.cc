@@ -48,9 +48,9 @@ Status ReadAudio(const Json& value, const pipeline::Pipeline& pipeline,
         format = member.as_string() == "pcm16" ? "pcm" : member.as_string();
         continue;
       }
-      auto voice = pipeline.ResolveVoice(member.as_string());
-      if (!voice.ok()) return InvalidArgument("audio", std::string(MessageOf(voice.status())));
-      request->speech.voice = *std::move(voice);
+      const Status voice = pipeline.SetVoice(member.as_string(), request);
+      if (!voice.ok()) return InvalidArgument("audio", std::string(MessageOf(voice)));
+      for (pipeline::VoiceReference& reference : request->references) reference.field = "audio";
     } else {
       return InvalidArgument("audio", fmt::format("audio has no field `{}`", name.substr(0, 64)));
     }

@@ -24,6 +24,7 @@ struct Draft {
   std::string request_id;
   Json stage_params;
   Json sampling;
+  Json voice_fields;
   std::string language;
   std::string instructions;
   std::string user;
@@ -64,21 +65,29 @@ Status ReadSpeechSampling(std::string_view name, Element value, Draft* draft) {
   return OkStatus();
 }
 
-// What a cloning or a steerable voice would use.
+// Of kSpeechFields; ReadVoiceFields() reads them when the voice is known.
+Status KeepVoiceField(std::string_view name, Element value, Draft* draft) {
+  if (draft->voice_fields.is_null()) draft->voice_fields = Json(JsonObject{});
+  draft->voice_fields.Set(name, JsonOf(value));
+  return OkStatus();
+}
+
 Status Refuse(std::string_view name, Element, Draft*) {
   return InvalidArgument(name, fmt::format("{}: no stage of this pipeline can honour it", name));
 }
 
 constexpr FieldReader<Draft> kSpeech[] = {
+    {"duration_tokens", KeepVoiceField},
+    {"initial_codec_chunk_frames", KeepVoiceField},
     {"input", ReadInput},
     {"instructions", ReadText<Draft, &Draft::instructions>},
     {"language", ReadText<Draft, &Draft::language>},
     {"max_new_tokens", ReadSpeechSampling},
     {"min_p", ReadSpeechSampling},
     {"model", ReadText<Draft, &Draft::model>},
-    {"ref_audio", Refuse},
-    {"ref_text", Refuse},
-    {"references", Refuse},
+    {"ref_audio", KeepVoiceField},
+    {"ref_text", KeepVoiceField},
+    {"references", KeepVoiceField},
     {"repetition_penalty", ReadSpeechSampling},
     {"request_id", ReadName<Draft, &Draft::request_id>},
     {"response_format", ReadText<Draft, &Draft::response_format>},
@@ -87,14 +96,17 @@ constexpr FieldReader<Draft> kSpeech[] = {
     {"speaker", ReadVoice},
     {"speed", ReadSpeed},
     {"stage_params", ReadStageParams},
+    {"stage_sampling", Refuse},
     {"stream", ReadFlag<Draft, &Draft::stream>},
     {"stream_format", ReadText<Draft, &Draft::stream_format>},
-    {"task_type", Refuse},
+    {"task_type", KeepVoiceField},
     {"temperature", ReadSpeechSampling},
+    {"token_count", KeepVoiceField},
     {"top_k", ReadSpeechSampling},
     {"top_p", ReadSpeechSampling},
     {"user", ReadText<Draft, &Draft::user>},
     {"voice", ReadVoice},
+    {"x_vector_only_mode", KeepVoiceField},
 };
 static_assert(IsSortedByName(kSpeech));
 
@@ -137,7 +149,8 @@ StatusOr<SpeechRequest> DecodeSpeech(const std::string& body, simdjson::dom::par
   request.sampling = std::move(draft.sampling);
   request.language = std::move(draft.language);
   request.instructions = std::move(draft.instructions);
-  PORTICO_ASSIGN_OR_RETURN(request.speech.voice, pipeline.ResolveVoice(draft.voice));
+  PORTICO_RETURN_IF_ERROR(pipeline.SetVoice(draft.voice, &request));
+  PORTICO_RETURN_IF_ERROR(ReadVoiceFields(pipeline, draft.voice_fields, &request, &speech.sounds));
   PORTICO_ASSIGN_OR_RETURN(request.speech.format,
                            ReadFormat("response_format", draft.response_format));
   request.speech.speed = draft.speed.value_or(1.0F);

@@ -4,7 +4,10 @@
 #include <simdjson.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "api/openai/audio/voice_fields.h"
 #include "base/status.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/request.h"
@@ -13,6 +16,8 @@ namespace portico::api::openai {
 
 struct SpeechRequest {
   pipeline::Request request;
+  // Of request.references, one each, to be loaded before it runs; empty where none is missing.
+  std::vector<WantedSound> sounds;
   std::string model;
   bool events = false;  // server-sent events of OpenAI's form
   bool chunks = false;  // those of `stream: true` alone

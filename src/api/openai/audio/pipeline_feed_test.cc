@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
 #include <string>
-#include <thread>
+#include <string_view>
+#include <utility>
 
 #include "base/metrics.h"
 #include "net/loop/run_on_shard_for_test.h"
@@ -87,6 +89,7 @@ TEST(PipelineFeedTest, AnEndThatIsTakenBeforeItsWakeUpComesIsReportedOnce) {
     ASSERT_TRUE(started.ok()) << started.status();
     feed = *std::move(started);
   });
+  ASSERT_NE(feed, nullptr);
   done.wait(0);
   net::RunOnShard(shard, [&] { feed.reset(); });  // behind the wake-up
   EXPECT_EQ(text, "one");

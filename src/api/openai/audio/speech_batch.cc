@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,6 +14,7 @@
 #include "api/openai/audio/decode_speech.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/pipeline_feed.h"
+#include "api/openai/audio/reference_load.h"
 #include "api/openai/audio/speech_handler.h"
 #include "api/openai/errors.h"
 #include "api/reply.h"
@@ -26,10 +29,16 @@ using pipeline::Part;
 constexpr size_t kMostItems = 32;
 // Of sound, encoded, in one answer.
 constexpr size_t kMostBytes = 64 << 20;
+// Voices to imitate that items bring themselves; those of the batch are loaded once for all items.
+constexpr size_t kMostOwnReferences = 8;
+constexpr std::string_view kReferenceFields[] = {"ref_audio", "ref_text", "references"};
 
 struct Item {
   std::optional<pipeline::Request> request;  // taken when it starts
   media::AudioFormat format = media::AudioFormat::kWav;
+  std::vector<WantedSound> sounds;  // of its own references
+  bool shares = false;              // it has those of the batch
+  std::unique_ptr<ReferenceLoad> load;
   std::unique_ptr<PipelineFeed> feed;
   std::string audio;
   std::string finish_reason = "stop";
@@ -44,34 +53,77 @@ Status OfItem(size_t index, const Status& status) {
                field.empty() ? field : fmt::format("items.{}.{}", index, field), ReasonOf(status));
 }
 
+struct Batch {
+  std::vector<Item> items;
+  std::vector<WantedSound> sounds;  // of the references that items share
+};
+
 // All items run at once, as far as the pipeline lets them in.
 class BatchCall final : public ExchangeCall {
  public:
-  BatchCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, std::vector<Item> items)
-      : ExchangeCall(std::move(exchange), shard), items_(std::move(items)) {
+  BatchCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, Batch batch)
+      : ExchangeCall(std::move(exchange), shard),
+        items_(std::move(batch.items)),
+        sounds_(std::move(batch.sounds)) {
     rid = "speech-batch-" + NewRequestId();
   }
 
   void Abort() override {
     exchange_->NoteAbort();
-    for (Item& item : items_) item.feed.reset();
+    load_.reset();
+    for (Item& item : items_) {
+      item.load.reset();
+      item.feed.reset();
+    }
     ReplyError(*exchange_, shard_.api, Error(StatusCode::kCancelled, "the request was aborted"));
     Leave();
   }
 
   // In the table already: what is done may end it.
   void Start() {
+    if (sounds_.empty()) return StartItems();
+    load_ = ReferenceLoad::Start(shard_, std::move(sounds_),
+                                 [this](auto sounds) { OnShared(std::move(sounds)); });
+  }
+
+ private:
+  void OnShared(const StatusOr<ReferenceLoad::Sounds>& sounds) {
+    load_.reset();  // with the files that were decoded
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (!items_[i].shares) continue;
+      if (sounds.ok()) {
+        GiveSounds(*sounds, &*items_[i].request);
+      } else {
+        items_[i].status = OfItem(i, sounds.status());
+      }
+    }
+    StartItems();
+  }
+
+  void StartItems() {
     for (size_t i = 0; i < items_.size(); ++i) StartItem(i);
     AnswerIfDone();
   }
 
- private:
   void StartItem(size_t index) {
     Item& item = items_[index];
     if (!item.status.ok()) {
       item.done = true;
       return;
     }
+    if (item.sounds.empty()) return SpeakItem(index);
+    item.load = ReferenceLoad::Start(shard_, std::move(item.sounds),
+                                     [this, index](StatusOr<ReferenceLoad::Sounds> sounds) {
+                                       items_[index].load.reset();
+                                       if (!sounds.ok()) return Finish(index, sounds.status());
+                                       GiveSounds(*sounds, &*items_[index].request);
+                                       SpeakItem(index);
+                                       AnswerIfDone();
+                                     });
+  }
+
+  void SpeakItem(size_t index) {
+    Item& item = items_[index];
     item.request->id = fmt::format("{}-{}", rid, index);
     auto feed = PipelineFeed::Start(
         *shard_.api.pipeline, *std::move(item.request), shard_.shard,
@@ -155,11 +207,54 @@ class BatchCall final : public ExchangeCall {
   }
 
   std::vector<Item> items_;
+  std::vector<WantedSound> sounds_;
+  std::unique_ptr<ReferenceLoad> load_;
   size_t bytes_ = 0;
 };
 
+// Which voices the items imitate that bring none themselves.
+struct SharedVoice {
+  Status status;  // what is wrong with them
+  pipeline::Request request;
+  std::vector<WantedSound> sounds;
+};
+
+// Takes the fields out of the batch.
+SharedVoice TakeSharedVoice(Json* root, const pipeline::Pipeline& pipeline) {
+  Json given(JsonObject{});
+  for (const std::string_view name : kReferenceFields) {
+    Json value = TakeMember(name, root);
+    if (!value.is_null()) given.Set(name, std::move(value));
+  }
+  SharedVoice shared;
+  shared.request.task = pipeline::Task::kSpeech;
+  shared.status = ReadVoiceFields(pipeline, given, &shared.request, &shared.sounds);
+  return shared;
+}
+
+bool BringsReferences(const Json& item) {
+  return std::any_of(std::begin(kReferenceFields), std::end(kReferenceFields),
+                     [&item](std::string_view name) { return item.Find(name) != nullptr; });
+}
+
+// Gives an item the references of the batch.
+Status ShareVoice(const SharedVoice& shared, Item* item) {
+  PORTICO_RETURN_IF_ERROR(shared.status);
+  if (shared.request.references.empty()) return OkStatus();
+  pipeline::Request& request = *item->request;
+  if (!request.references.empty()) {
+    return InvalidArgument(
+        shared.request.references.front().field,
+        fmt::format("the voice `{}` is an uploaded one, and is imitated", request.speech.voice));
+  }
+  request.references = shared.request.references;
+  item->shares = true;
+  return OkStatus();
+}
+
 // One item with the batch's fields where it has none of its own.
-Item ReadItem(size_t index, const Json& given, const Json& defaults, ShardContext& shard) {
+Item ReadItem(size_t index, const Json& given, const Json& defaults, const SharedVoice& shared,
+              ShardContext& shard) {
   Item item;
   if (!given.is_object()) {
     item.status = InvalidArgument(fmt::format("items.{}", index), "an item must be an object");
@@ -184,10 +279,15 @@ Item ReadItem(size_t index, const Json& given, const Json& defaults, ShardContex
   }
   item.format = speech->request.speech.format;
   item.request = std::move(speech->request);
+  item.sounds = std::move(speech->sounds);
+  if (BringsReferences(given)) return item;
+  if (const Status voice = ShareVoice(shared, &item); !voice.ok()) {
+    item.status = OfItem(index, voice);
+  }
   return item;
 }
 
-StatusOr<std::vector<Item>> ReadBatch(const std::string& body, ShardContext& shard) {
+StatusOr<Batch> ReadBatch(const std::string& body, ShardContext& shard) {
   auto root = Json::Parse(body);
   if (!root.ok() || !root->is_object()) {
     return InvalidArgument("", "the body must be a JSON object");
@@ -204,11 +304,23 @@ StatusOr<std::vector<Item>> ReadBatch(const std::string& body, ShardContext& sha
     return InvalidArgument("items",
                            fmt::format("items must be a list of 1 to {} requests", kMostItems));
   }
-  std::vector<Item> read;
+  SharedVoice shared = TakeSharedVoice(&*root, *shard.api.pipeline);
+  Batch batch;
+  size_t own = 0;
   for (size_t i = 0; i < items.as_array().size(); ++i) {
-    read.push_back(ReadItem(i, items.as_array()[i], *root, shard));
+    batch.items.push_back(ReadItem(i, items.as_array()[i], *root, shared, shard));
+    own += batch.items.back().sounds.size();
+    if (own > kMostOwnReferences) {
+      return InvalidArgument(
+          "items", fmt::format("the items of a batch have at most {} references of their own; "
+                               "the batch's own are for all items",
+                               kMostOwnReferences));
+    }
   }
-  return read;
+  const bool used = std::any_of(batch.items.begin(), batch.items.end(),
+                                [](const Item& item) { return item.shares; });
+  if (used) batch.sounds = std::move(shared.sounds);
+  return batch;
 }
 
 }  // namespace
@@ -216,12 +328,13 @@ StatusOr<std::vector<Item>> ReadBatch(const std::string& body, ShardContext& sha
 void HandleSpeechBatch(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
   const auto pipeline = ThePipeline(shard.api);
   if (!pipeline.ok()) return ReplyError(*exchange, shard.api, pipeline.status());
-  auto items = ReadBatch(exchange->request.body, shard);
-  if (!items.ok()) return ReplyError(*exchange, shard.api, items.status());
-  auto call = std::make_unique<BatchCall>(std::move(exchange), shard, *std::move(items));
-  BatchCall& batch = *call;
+  auto batch = ReadBatch(exchange->request.body, shard);
+  if (!batch.ok()) return ReplyError(*exchange, shard.api, batch.status());
+  std::string().swap(exchange->request.body);
+  auto call = std::make_unique<BatchCall>(std::move(exchange), shard, *std::move(batch));
+  BatchCall& running = *call;
   shard.calls.Add(std::move(call));
-  batch.Start();
+  running.Start();
 }
 
 }  // namespace portico::api::openai

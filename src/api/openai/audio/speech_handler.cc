@@ -6,10 +6,11 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "api/exchange_call.h"
 #include "api/openai/audio/decode_speech.h"
 #include "api/openai/audio/pipeline_call.h"
+#include "api/openai/audio/reference_load.h"
 #include "api/openai/errors.h"
-#include "api/query.h"
 #include "api/reply.h"
 #include "pipeline/outcomes.h"
 #include "text/json_writer.h"
@@ -177,6 +178,54 @@ class EventsCall final : public SpeechCall {
   int64_t index_ = 0;
 };
 
+void Speak(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, SpeechRequest speech) {
+  pipeline::Request& request = speech.request;
+  std::unique_ptr<PipelineCall> call;
+  if (speech.events || speech.chunks) {
+    call = std::make_unique<EventsCall>(std::move(exchange), shard, request.speech, speech.chunks,
+                                        request.id);
+  } else {
+    call = std::make_unique<BytesCall>(std::move(exchange), shard, request.speech, request.id);
+  }
+  LaunchPipeline(std::move(call), std::move(request), shard);
+}
+
+// Waits for the sounds of the voices to imitate.
+class LoadingSpeech final : public ExchangeCall {
+ public:
+  LoadingSpeech(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, SpeechRequest speech)
+      : ExchangeCall(std::move(exchange), shard), speech_(std::move(speech)) {
+    rid = speech_.request.id;
+  }
+
+  void Load() {
+    load_ = ReferenceLoad::Start(shard_, std::move(speech_.sounds),
+                                 [this](auto sounds) { OnLoaded(std::move(sounds)); });
+  }
+
+  void Abort() override {
+    load_.reset();
+    exchange_->NoteAbort();
+    Refuse(Error(StatusCode::kCancelled, "the request was aborted"));
+  }
+
+ private:
+  void OnLoaded(StatusOr<ReferenceLoad::Sounds> sounds) {
+    if (!sounds.ok()) return Refuse(sounds.status());
+    GiveSounds(*sounds, &speech_.request);
+    std::unique_ptr<net::Exchange> exchange = TakeExchange();
+    Leave();
+    Speak(std::move(exchange), shard_, std::move(speech_));
+  }
+  void Refuse(const Status& status) {
+    ReplyError(*exchange_, shard_.api, status);
+    Leave();
+  }
+
+  SpeechRequest speech_;
+  std::unique_ptr<ReferenceLoad> load_;
+};
+
 }  // namespace
 
 Status CheckSpeechModel(const ApiContext& api, std::string_view model) {
@@ -196,16 +245,13 @@ void HandleSpeech(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) 
     if (Status model = CheckSpeechModel(shard.api, speech->model); !model.ok()) speech = model;
   }
   if (!speech.ok()) return ReplyError(*exchange, shard.api, speech.status());
-  pipeline::Request& request = speech->request;
-  if (request.id.empty()) request.id = NewRequestId();
-  std::unique_ptr<PipelineCall> call;
-  if (speech->events || speech->chunks) {
-    call = std::make_unique<EventsCall>(std::move(exchange), shard, request.speech, speech->chunks,
-                                        request.id);
-  } else {
-    call = std::make_unique<BytesCall>(std::move(exchange), shard, request.speech, request.id);
-  }
-  LaunchPipeline(std::move(call), std::move(request), shard);
+  if (speech->request.id.empty()) speech->request.id = NewRequestId();
+  if (speech->sounds.empty()) return Speak(std::move(exchange), shard, *std::move(speech));
+  std::string().swap(exchange->request.body);
+  auto call = std::make_unique<LoadingSpeech>(std::move(exchange), shard, *std::move(speech));
+  LoadingSpeech& loading = *call;
+  shard.calls.Add(std::move(call));
+  loading.Load();
 }
 
 std::string SpeechUsage(int64_t prompt_tokens, int64_t completion_tokens) {
@@ -233,28 +279,6 @@ void HandleSpeechOutcome(std::unique_ptr<net::Exchange> exchange, ShardContext& 
                            : "null");
   if (!outcome->error.empty()) w.Key("error").String(outcome->error);
   w.EndObject();
-  ReplyJson(*exchange, shard.api, 200, std::move(body));
-}
-
-void HandleVoiceUpload(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
-  const auto pipeline = ThePipeline(shard.api);
-  if (!pipeline.ok()) return ReplyError(*exchange, shard.api, pipeline.status());
-  ReplyError(*exchange, shard.api,
-             InvalidArgument("audio_sample", "no stage of this pipeline can clone a voice"));
-}
-
-void HandleVoices(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
-  const auto pipeline = ThePipeline(shard.api);
-  if (!pipeline.ok()) return ReplyError(*exchange, shard.api, pipeline.status());
-  const auto names_only = QueryValue(exchange->request.query, "names_only");
-  if (names_only.ok() && names_only->value_or("") == "true") {
-    return ReplyJson(*exchange, shard.api, 200, R"({"uploaded_voice_names":[]})");
-  }
-  std::string body;
-  JsonWriter w(&body);
-  w.BeginObject().Key("voices").BeginArray();
-  for (const std::string& voice : (*pipeline)->Voices()) w.String(voice);
-  w.EndArray().Key("uploaded_voices").BeginArray().EndArray().EndObject();
   ReplyJson(*exchange, shard.api, 200, std::move(body));
 }
 

@@ -1,4 +1,4 @@
-// POST /v1/audio/speech, GET /v1/audio/voices.
+// POST /v1/audio/speech.
 #pragma once
 
 #include <memory>
@@ -12,9 +12,6 @@
 namespace portico::api::openai {
 
 void HandleSpeech(std::unique_ptr<net::Exchange> exchange, ShardContext& shard);
-void HandleVoices(std::unique_ptr<net::Exchange> exchange, ShardContext& shard);
-// POST /v1/audio/voices: refused, for no stage clones.
-void HandleVoiceUpload(std::unique_ptr<net::Exchange> exchange, ShardContext& shard);
 // GET /v1/audio/speech/{request_id}: how a speech has ended (pipeline/outcomes.h).
 inline constexpr std::string_view kSpeechPath = "/v1/audio/speech/";
 void HandleSpeechOutcome(std::unique_ptr<net::Exchange> exchange, ShardContext& shard);

@@ -11,6 +11,7 @@
 #include "api/openai/audio/decode_speech.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/pipeline_feed.h"
+#include "api/openai/audio/reference_load.h"
 #include "api/openai/audio/speech_handler.h"
 #include "api/openai/errors.h"
 #include "api/reply.h"
@@ -49,12 +50,13 @@ class SpeechSocket final : public Call {
  private:
   void Leave() {
     feed_.reset();
+    load_.reset();
     shard_.calls.Remove(this);
   }
 
   void SetTimer(Duration limit) {
     timer_ = shard_.shard.After(limit, [this] {
-      if (feed_ != nullptr) return SetTimer(kIdleTime);
+      if (feed_ != nullptr || load_ != nullptr) return SetTimer(kIdleTime);
       Fail(Error(StatusCode::kDeadlineExceeded,
                  configured_ ? "nothing came for 30 s" : "no session.config came in 10 s"));
     });
@@ -83,7 +85,9 @@ class SpeechSocket final : public Call {
     const auto bad = [](std::string why) { return InvalidArgument("type", std::move(why)); };
     if (kind != net::WsMessage::kText) return Fail(bad("only text frames are read"));
     auto message = Json::Parse(data);
-    if (!message.ok() || !message->is_object()) return Fail(bad("a message must be JSON"));
+    if (!message.ok() || !message->is_object()) {
+      return Fail(bad("a message must be a JSON object"));
+    }
     const std::string type = message->GetString("type");
     if (!configured_) {
       if (type != "session.config") return Fail(bad("the first message must be session.config"));
@@ -145,14 +149,32 @@ class SpeechSocket final : public Call {
     splitter_ = NewSplitter(granularity == "clause");
     clauses_ = granularity == "clause";
     configured_ = true;
+    if (speech.sounds.empty()) {
+      TellConfigured();
+      return OkStatus();
+    }
+    load_ = ReferenceLoad::Start(shard_, std::move(speech.sounds),
+                                 [this](auto sounds) { OnLoaded(std::move(sounds)); });
+    return OkStatus();
+  }
+
+  // What came meanwhile waits to be spoken.
+  void OnLoaded(StatusOr<ReferenceLoad::Sounds> sounds) {
+    if (!sounds.ok()) return Fail(sounds.status());
+    GiveSounds(*sounds, &spoken_);
+    load_.reset();
+    TellConfigured();
+    SpeakNext();
+  }
+
+  void TellConfigured() {
     std::string text;
     JsonWriter w(&text);
     w.BeginObject().Key("type").String("session.configured").Key("session_id").String(rid);
     w.Key("response_format").String(media::AudioFormatName(spoken_.speech.format));
     w.Key("stream_audio").Bool(stream_audio_);
-    w.Key("split_granularity").String(granularity).EndObject();
+    w.Key("split_granularity").String(clauses_ ? "clause" : "sentence").EndObject();
     socket_->SendText(text);
-    return OkStatus();
   }
 
   static pipeline::ClauseSplitter NewSplitter(bool clauses) {
@@ -193,6 +215,7 @@ class SpeechSocket final : public Call {
   }
 
   void SpeakNext() {
+    if (load_ != nullptr) return;
     while (feed_ == nullptr && !waiting_.empty()) {
       sentence_ = std::move(waiting_.front());
       waiting_.pop_front();
@@ -274,8 +297,9 @@ class SpeechSocket final : public Call {
   pipeline::Pipeline& pipeline_;
   std::unique_ptr<net::WebSocket> socket_;
   std::unique_ptr<net::Shard::Timer> timer_;
-  std::unique_ptr<PipelineFeed> feed_;  // of the sentence that is spoken
-  pipeline::Request spoken_;            // what all sentences have in common
+  std::unique_ptr<PipelineFeed> feed_;   // of the sentence that is spoken
+  std::unique_ptr<ReferenceLoad> load_;  // of the voice to imitate, until it is there
+  pipeline::Request spoken_;             // what all sentences have in common
   pipeline::ClauseSplitter splitter_;
   std::deque<std::string> waiting_;
   std::string sentence_;

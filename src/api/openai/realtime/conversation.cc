@@ -26,8 +26,12 @@ Status ReadMessage(const Json& item, RealtimeItem* read, std::string* sound) {
   for (const Json& part : content->as_array()) {
     const std::string type = part.GetString("type");
     if (type == "input_text" || type == "output_text" || type == "text") {
+      const Json* text = part.Find("text");
+      if (text == nullptr || !text->is_string()) {
+        return Bad("item.content", fmt::format("has an {} without a text", type));
+      }
       if (!read->text.empty()) read->text += "\n";
-      read->text += part.GetString("text");
+      read->text += text->as_string();
       read->type = read->role == "assistant" ? "output_text" : "input_text";
     } else if (type == "input_audio" && read->role == "user" && content->as_array().size() == 1) {
       *sound = part.GetString("audio");
@@ -129,6 +133,12 @@ Status Conversation::Insert(RealtimeItem item, std::string_view previous) {
   items_.insert(at, std::move(item));
   if (items_.size() > kMaxItems) items_.erase(items_.begin());
   return OkStatus();
+}
+
+bool Conversation::HasCall(std::string_view call_id) const {
+  return std::any_of(items_.begin(), items_.end(), [call_id](const RealtimeItem& item) {
+    return item.kind == RealtimeItem::Kind::kCall && item.call_id == call_id;
+  });
 }
 
 bool Conversation::Remove(std::string_view id) {

@@ -43,6 +43,8 @@ class Conversation {
   // Behind the item `previous`, or first for "root". NOT_FOUND: there is no such item.
   Status Insert(RealtimeItem item, std::string_view previous);
   bool Remove(std::string_view id);
+  // A function was called by this id.
+  bool HasCall(std::string_view call_id) const;
   // Some sound has not been heard to its end.
   bool unheard() const;
 

@@ -274,6 +274,9 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     if (conversation_.Find(item.id) != nullptr) {
       return InvalidArgument("item.id", "there is an item of this id");
     }
+    if (item.kind == RealtimeItem::Kind::kCallOutput && !conversation_.HasCall(item.call_id)) {
+      return InvalidArgument("item.call_id", "no function was called by this id");
+    }
     std::string bytes;
     if (item.unheard && !absl::Base64Unescape(sound, &bytes)) {
       return InvalidArgument("item.content", "audio must be base64");

@@ -88,7 +88,7 @@ StatusOr<pipeline::Request> Response::MakeRequest() {
   request.id = id_;
   request.wants_text = true;
   request.wants_audio = config.speaks;
-  PORTICO_ASSIGN_OR_RETURN(request.speech.voice, pipeline_.ResolveVoice(config.voice));
+  PORTICO_RETURN_IF_ERROR(pipeline_.SetVoice(config.voice, &request));
   request.speech.format = media::AudioFormat::kPcm;
   request.speech.sample_rate = config.output_rate();
   request.speech.speed = config.speed;

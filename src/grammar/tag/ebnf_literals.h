@@ -1,0 +1,12 @@
+// What has to be known of a user's grammar before the library reads it.
+#pragma once
+
+#include <string_view>
+
+namespace portico::grammar {
+
+// Whether a literal of a grammar in GBNF, or in Lark (without "::="), has the NUL character, at which the library ends the
+// literal. Classes of characters and regular expressions may have it. Linear.
+bool HasNulInLiteral(std::string_view grammar);
+
+}  // namespace portico::grammar
