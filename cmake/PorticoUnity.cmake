@@ -8,7 +8,7 @@
 set(portico_alone
     api/grpc/health_service.cc api/grpc/kv_events_rpc.cc api/grpc/tokenizer_call.cc
     api/grpc/decode_scheduler.cc api/grpc/decode_scheduler_test.cc api/grpc/lora_rpcs.cc api/grpc/scheduler_embed.cc
-    api/grpc/scheduler_messages.cc api/grpc/scheduler_rpcs.cc api/grpc/native_messages.cc api/grpc/generate_rpcs.cc
+    api/grpc/scheduler_messages.cc api/grpc/scheduler_messages_test.cc api/grpc/scheduler_rpcs.cc api/grpc/native_messages.cc api/grpc/generate_rpcs.cc
     api/grpc/weights_rpc.cc api/openai/completion_encoder_test.cc api/openai/decode_completion_test.cc
     api/openai/realtime/session_config.cc api/sglang/engine_routes.cc
     app/options_table.cc app/options_value.cc app/render_command.cc app/route_command.cc

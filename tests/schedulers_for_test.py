@@ -92,13 +92,82 @@ class Simple:
             if message.type == "stream_chunk":
                 self.work.chunks.append(message.data.data)
             if message.type == "new_request":
-                self.outbox.put(out(message.request_id, "result", self.work(message.data)))
+                result = self.work(message.data)
+                if result is not None:
+                    self.outbox.put(out(message.request_id, "result", result))
 
     def stop(self):
         pass
 
     def abort(self, request_id):
         pass
+
+
+class Streamer:
+    """Streams the words of its request to `last`, each as a chunk, before its result."""
+
+    def __init__(self):
+        self.inbox, self.outbox = queue.Queue(), queue.Queue()
+
+    def start(self):
+        while True:
+            message = self.inbox.get()
+            if message.type != "new_request":
+                continue
+            for word in message.data.request.inputs[-1]["content"].split():
+                self.outbox.put(out(message.request_id, "stream", word, "last"))
+            message.data.data = {"from": "streamer"}
+            self.outbox.put(out(message.request_id, "result", message.data))
+
+    def stop(self):
+        pass
+
+    def abort(self, request_id):
+        pass
+
+
+def streamer(**_):
+    return Streamer()
+
+
+class Order:
+    """Answers with the order of what has come, once there are a payload and the end of the stream."""
+
+    def __init__(self):
+        self.inbox, self.outbox, self.seen = queue.Queue(), queue.Queue(), {}
+
+    def start(self):
+        while True:
+            message = self.inbox.get()
+            request = self.seen.setdefault(message.request_id, types.SimpleNamespace(payload=None, order=[]))
+            request.order.append(f"{message.data.chunk_id}{message.data.data}" if message.type == "stream_chunk" else message.type)
+            if message.type == "new_request":
+                request.payload = message.data
+            if request.payload is not None and "stream_done" in request.order:
+                request.payload.data = {"text": " ".join(request.order)}
+                self.outbox.put(out(message.request_id, "result", request.payload))
+
+    def stop(self):
+        pass
+
+    def abort(self, request_id):
+        pass
+
+
+def in_order(**_):
+    return Order()
+
+
+def is_alone(payload):
+    return "alone" in str(payload.data["deep"])
+
+
+def one_or_both(request_id, source, payload):
+    return ["two"] if is_alone(payload) else ["one", "two"]
+
+
+def unless_alone(**_):
+    return Simple(lambda payload: None if is_alone(payload) else payload)
 
 
 def without_blob(payload):

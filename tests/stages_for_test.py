@@ -1,10 +1,12 @@
 """Stages of Python for test_omni_processes.py and test_omni_cloning.py."""
+import array
 import json
 import os
+import sys
 import threading
 import time
 
-from portico.stage import Audio, Finish, StageError, Tensor, Text
+from portico.stage import Audio, Encoded, Finish, Heard, SourceEnd, StageError, Tensor, Text, ToolCall
 
 
 def same(part, request):
@@ -86,7 +88,6 @@ class Garbage:
 
 
 def to_tensor(part, request, megabytes=4):
-    import array
     return Tensor(array.array("f", [0.5]) * (megabytes << 18), (megabytes, 1 << 18), "float32", "wave")
 
 
@@ -157,6 +158,94 @@ def side(request_id, output):
     return words[0] if words[0] in ("left", "right") else [word for word in ("left", "right") if "both" in words]
 
 
+def wanted(request_id, source, output):
+    """Which of left and right the text says that are waited for; None where it does not."""
+    text = "".join(part.text for part in output).lower()
+    if "unsure" in text:
+        return None
+    if "wrong" in text:
+        return ["left", "nobody"]
+    if "empty" in text:
+        return []
+    if "absent" in text:
+        return ["left", "right", "gone"]
+    return ["left", "right"] if "both" in text else ["left"]
+
+
+def stuck_unless_both(parts, request, mark):
+    for part in parts:
+        while "both" not in part.text and not request.aborted:
+            time.sleep(0.01)
+        yield f"{mark}({part.text})"
+
+
+def gone(request_id, output):
+    return ["left", "right"]
+
+
+def by_first_word(request_id, output):
+    return [target for target in ("left", "right") if target in output[0].text]
+
+
+def if_named(name):
+    return lambda part: part if name in part.text else None
+
+
+for_left, for_right = if_named("left"), if_named("right")
+
+
+def marked_to_the_end(parts, request, mark):
+    for part in parts:
+        yield f"{mark}({part.text})"
+    yield f"{mark}."
+
+
+def after(parts, request, marker=""):
+    """Its part once there is such a file."""
+    for _ in parts:
+        while marker and not os.path.exists(marker) and not request.aborted:
+            time.sleep(0.01)
+        yield "whole"
+
+
+def by_source(parts, request, marker=""):
+    """Says where each part is from, and makes the file."""
+    for part in parts:
+        if marker:
+            open(marker, "w").close()
+        yield f"{part.source}:{part.text} "
+
+
+def talk_with_a_guesser(parts, request):
+    """Asks the stage behind it about the last word, which streams back to it, until it has asked as often as there are words."""
+    text, words, ends = request.messages[-1]["content"], [], []
+    for part in parts:
+        if isinstance(part, SourceEnd):
+            ends.append(part.source)
+        elif part.source == "guess":
+            words.append(part.text)
+        else:
+            continue
+        if len(words) == len(text.split()):
+            break
+        yield "ask " + (words[-1] if words else text)
+    yield f"said {words} {ends}"
+
+
+def for_guess(part):
+    return part.text[4:] if part.text.startswith("ask ") else None
+
+
+def for_reply(part):
+    return part.text[5:] if part.text.startswith("said ") else None
+
+
+def guess(part, request):
+    if "die" in part.text:
+        os._exit(1)
+    return part.text.split()[0] + "!"
+
+
 def loud(part):
     return part.text.upper()
 
@@ -167,6 +256,38 @@ def nothing(part):
 
 def joined(sources):
     return " | ".join(f"{source}: {' '.join(part.text for part in parts)}" for source, parts in sorted(sources.items()))
+
+
+def leave(part, request):
+    """Ends in odd ways, where the text says so."""
+    if "leave" in part.text:
+        sys.exit(3)
+    if "odd" in part.text:
+        raise StageError("an odd \ud800", field=None, code="odd")
+    if "good" in part.text:
+        raise StageError("it is good", code=0)
+    return Audio(bytes(960), 24000)
+
+
+leave.voices = "anna"
+
+
+MISMADE = {
+    "rate": lambda: Audio(bytes(960), None), "rates": lambda: Audio(bytes(960), 24000.5), "negative": lambda: Audio(bytes(960), -1),
+    "bytes": lambda: Audio(b"odd", 24000), "floats": lambda: Audio(array.array("f", [0.5]), 24000), "clip": lambda: Audio(bytes(960), 24000, "x"),
+    "reason": lambda: Finish(None), "tokens": lambda: Finish("stop", -5), "index": lambda: ToolCall(-1), "shape": lambda: Tensor(bytes(4), (-1,), "float32"),
+    "dtype": lambda: Tensor(bytes(4), (1,), None), "time": lambda: Heard("x", float("nan")), "seconds": lambda: Encoded(b"x", 24000, -1),
+}
+
+
+def mismade(part, request):
+    """The part that the text names, which is none; else sound whose rate is a float, and whose end is no bool."""
+    make = MISMADE.get(part.text)
+    return make() if make else Audio(array.array("h", [7] * 480), 24000.0, last=None)
+
+
+def leave_between(sources):
+    sys.exit(3)
 
 
 def threads(part, request):

@@ -88,3 +88,14 @@ def test_fields_of_llama_server_that_change_the_answer_are_refused(mock, field, 
 def test_a_field_of_another_api_gets_a_hint(mock):
     answer = requests.post(mock.url + "/generate", timeout=60, json={"text": "a", "sampling_params": {"max_tokens": 3}})
     assert answer.status_code == 400 and "max_new_tokens" in answer.json()["error"]["message"]
+
+
+def test_a_flag_that_sets_a_wrong_value_of_a_pipeline_is_named(tmp_path):
+    """The file was, at a line that says something else, and the command `portico serve`."""
+    file = tmp_path / "pipeline.yaml"
+    file.write_text("stages:\n  - {name: a, factory_path: portico.pass, terminal: true}\n")
+    for words, told in [(["check", file, "--a.voice", "x"], "portico omni check: --a.voice: unknown key `voice`; there are name, "),
+                        (["serve", file, "--port", "0", "--a.factory.voice", "x"],
+                         f"portico omni serve: {file}:2: stage `a`: factory has no `voice`; it takes nothing (with --a.factory.voice)")]:
+        wrong = run("omni", *words)
+        assert wrong.returncode == 1 and told in wrong.stderr, wrong.stderr

@@ -174,7 +174,8 @@ def test_the_mock_engine_repeats_the_prompt_exactly_max_tokens_long(mock):
     assert choice["prompt_token_ids"] == ids
     assert choice["finish_reason"] == "length"
     assert answer["usage"] == {"prompt_tokens": len(ids), "completion_tokens": 2 * len(ids) + 1,
-                               "total_tokens": 3 * len(ids) + 1, "prompt_tokens_details": {"cached_tokens": 0}}
+                               "total_tokens": 3 * len(ids) + 1, "prompt_tokens_details": {"cached_tokens": 0},
+                               "reasoning_tokens": 0}
 
 
 def events(response):

@@ -53,7 +53,8 @@ def test_a_prompt_that_leaves_room_for_one_token_gets_one(demo):
     context = context_length(demo)
     answer = chat(demo, system_prompt(demo, context - 1), temperature=0).json()
     assert answer["usage"] | {"prompt_tokens_details": None} == {
-        "prompt_tokens": context - 1, "completion_tokens": 1, "total_tokens": context, "prompt_tokens_details": None}
+        "prompt_tokens": context - 1, "completion_tokens": 1, "total_tokens": context, "prompt_tokens_details": None,
+        "reasoning_tokens": 0}
     assert answer["choices"][0]["finish_reason"] == "length"
 
 

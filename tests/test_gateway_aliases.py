@@ -117,6 +117,41 @@ def test_only_the_value_of_the_model_differs_in_what_a_worker_gets(served):
     assert b'name="model"\r\n\r\nplain\r\n' in body and b'name="prompt"\r\n\r\nbare\r\n' in body and b"RIFF\0\xff" in body
 
 
+@pytest.mark.parametrize("size", [200_000, 2_000_000])
+def test_a_form_may_name_its_model_behind_its_file(served, size):
+    """curl's users put the file first. Such a form went to a worker of any model, and an alias in it was not resolved."""
+    for model in ("bare", "plain"):
+        form = [("file", ("a.wav", b'name="model"\r\n\r\nsmall\r\n' + b"x" * size, "audio/wav")), ("model", (None, model, "text/plain"))]
+        reply = requests.post(served.url + "/v1/audio/transcriptions", files=form, timeout=60)
+        assert reply.status_code == 200, reply.text
+        body = served.raw.requests[-1][1]
+        assert len(body) > size and b"\r\n\r\nplain\r\n--" in body and b"\r\n\r\nsmall\r\nxx" in body
+
+
+def test_a_retry_stays_with_its_model_when_the_last_worker_of_it_is_removed(tmp_path):
+    """It went to a worker of another model, --enable-igw or not."""
+    def leave(_connection, _head, _body):
+        requests.delete(gateway.url + "/workers/w1", timeout=60)
+        return False
+
+    going, other = RawWorker(leave), RawWorker(Models.take)
+    file = tmp_path / "fleet.yaml"
+    file.write_text(f"workers:\n  - {{url: '{going.url}', models: [going]}}\n  - {{url: '{other.url}', models: [other]}}\n")
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--enable-igw", "--config", str(file))
+    try:
+        gateway.wait_ready("/readiness")
+        wait_until(lambda: all(worker["is_healthy"] for worker in requests.get(gateway.url + "/workers", timeout=60).json()["workers"]),
+                   gateway.output)
+        reply = requests.post(gateway.url + "/v1/completions", json={"model": "going", "prompt": "x"}, timeout=60)
+        assert reply.status_code == 503, reply.text
+        assert going.requests and not any(head.startswith(b"POST") for head, _body in other.requests)
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()
+        going.stop()
+        other.stop()
+
+
 def test_an_alias_whose_model_nobody_serves_is_refused(served):
     for model in ("nobody", "nothing", "unheard"):
         reply = served.chat(model)

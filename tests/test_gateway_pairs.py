@@ -189,6 +189,23 @@ def test_without_one_of_the_two_nothing_is_sent_and_readiness_says_which_is_miss
     assert wrong.status_code == 400 and "prefill and decode" in wrong.text
 
 
+def test_a_request_before_there_is_a_decode_worker_is_logged(pairs):
+    """With --access-log the gateway died of it."""
+    fleet = pairs([say("prefill")], [], "--access-log")
+    for path in ("/generate", "/tokenize"):
+        assert fleet.post(path).status_code == 503
+    wait_until(lambda: fleet.gateway.output().count('"policy":""') == 2, fleet.gateway.output)
+
+
+def test_a_name_that_cannot_be_read_hides_none_that_is_reserved(pairs):
+    """Python reads half of a surrogate pair in a name; the gateway looked no further, and the client chose the room."""
+    fleet = pairs([say("prefill")], [say("decode")])
+    for field in ("bootstrap_host", "bootstrap_room", "disagg_prefill_dp_rank"):
+        reply = requests.post(fleet.url + "/generate", data='{"text": "x", "\\ud800": 1, "%s": 7}' % field, timeout=60)
+        assert reply.status_code == 400 and field in reply.text, reply.text
+    assert not fleet.prefill[0].requests and not fleet.decode[0].requests
+
+
 def test_other_routes_go_to_one_worker_or_are_refused(pairs):
     fleet = pairs([say("prefill")], [say("decode")])
     assert requests.post(fleet.url + "/tokenize", json={}, timeout=60).json() == {"from": "decode"}

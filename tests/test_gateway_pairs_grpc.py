@@ -131,6 +131,15 @@ def test_both_get_one_room_at_the_prefill_worker_and_the_client_the_decode_worke
         seen.add(told.bootstrap_room)
 
 
+def test_what_a_worker_that_takes_tokens_says_of_itself_can_be_asked(pairs):
+    """The gateway died of it, before one such worker too."""
+    fleet = pairs([prefill()], [decode()])
+    for path in ("/server_info", "/get_server_info"):
+        info = requests.get(fleet.url + path, timeout=60)
+        assert info.status_code == 200, info.text
+        assert info.json()["served_model_name"] == "paired-model" and info.json()["internal_states"]
+
+
 def test_a_stream_is_the_decode_workers(pairs):
     fleet = pairs([prefill()], [decode()])
     assert is_answer(fleet.chat(**streamed(True)), True)

@@ -218,3 +218,21 @@ def test_a_prompt_that_fills_the_context_is_asked_for_twice(start, tmp_path):
         answer = requests.post(server.url + "/generate", json=body, timeout=120)
         assert answer.status_code == 200, answer.text
         assert answer.json()["meta_info"]["cached_tokens"] == cached
+
+
+def test_an_embedding_that_fills_the_context_is_the_same_among_others(start, tmp_path):
+    """A batch takes 256 tokens, so the text's last token may be computed alone, and no position follows it."""
+    path = tmp_path / "gpt2.gguf"
+    write_gpt2(path, 257)
+    server = start("--model-path", path, "--is-embedding", "--threads", 1)
+    dice = random.Random(6)
+    texts = [[dice.randrange(250) for _ in range(size)] for size in (257, 1, 30, 257, 2, 90)]
+
+    def encode(ids):
+        answer = requests.post(server.url + "/encode", json={"input_ids": ids}, timeout=120)
+        assert answer.status_code == 200, answer.text
+        return [one["embedding"] for one in answer.json()]
+
+    alone = [encode([text])[0] for text in texts]
+    assert len(set(map(tuple, alone))) == len(texts)
+    assert encode(texts) == alone

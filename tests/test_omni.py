@@ -203,6 +203,16 @@ def test_wrong_transcriptions_are_refused_and_the_field_named(omni, param, files
 
 
 @needs_speech
+def test_flac_of_a_stream_that_is_cut_within_a_frame_is_refused(omni):
+    """Its head tells no length: half of it was heard, with status 200."""
+    audio = say(omni, SENTENCES[0], response_format="flac").content
+    for data, status in ((audio, 200), (audio[:-1], 400), (audio[:len(audio) // 2], 400), (audio[:len(audio) // 2 + 1], 400)):
+        answer = requests.post(omni.url + "/v1/audio/transcriptions", files={"file": ("a.flac", data)}, timeout=120)
+        assert answer.status_code == status, answer.text
+    assert answer.json()["error"]["param"] == "file" and "cut off" in answer.json()["error"]["message"]
+
+
+@needs_speech
 def test_forms_that_are_cut_or_damaged_are_refused(omni):
     head = {"content-type": "multipart/form-data; boundary=b"}
     for body in (b"", b"--b", b"--b\r\n\r\nx", b'--b\r\ncontent-disposition: form-data; name="file"\r\n\r\nx', b"--b\r\nx\r\n\r\ny\r\n--b--"):

@@ -100,6 +100,7 @@ WRONG = [
     ("references", {"references": [{"audio": data_url(wav()), "data": "AAAA"}]}), ("references", {"references": [{"sound": "a"}]}),
     ("references", {"references": [{"audio": data_url(wav(0.5, 8000))}] * 5}), ("references", {"references": [{"audio": 7}]}),
     ("references", {"references": [{"data": "AAAA", "media_type": "text/plain"}]}),
+    ("references", {"references": [{"audio": data_url(wav(0.5, 8000))}] * 4, "ref_audio": data_url(wav(0.5, 8000))}),
     ("task_type", {"task_type": "Singing"}), ("task_type", {"task_type": 1}), ("x_vector_only_mode", {"x_vector_only_mode": 1}),
     ("token_count", {"token_count": 5}), ("duration_tokens", {"duration_tokens": 5}),  # which the stage does not take
     ("initial_codec_chunk_frames", {"initial_codec_chunk_frames": 1}),
@@ -246,3 +247,31 @@ def test_uploaded_voices_are_bounded(cloning):
     assert "delete" in answers[-1].json()["error"]["message"]
     for i in range(64):
         assert cloning.remove(f"v{i}").status_code == 200
+
+
+@pytest.mark.parametrize("field", ["audio_sample", "name", "consent", "ref_text"])
+def test_a_field_of_a_voice_that_is_given_twice_is_refused(cloning, field):
+    form = [("audio_sample", ("a.wav", wav(), "audio/wav")), ("name", (None, "anna")), ("consent", (None, "yes")), ("ref_text", (None, "one"))]
+    again = [part for part in form if part[0] == field]
+    refused(requests.post(cloning.url + "/v1/audio/voices", files=form + again, timeout=60), field, "twice")
+    assert cloning.voices()["uploaded_voices"] == []
+
+
+def test_voices_are_uploaded_and_deleted_with_the_admin_key_where_there_is_one(start, tmp_path):
+    # All clients share them: one with the common key could delete another's voice, or fill the place for all.
+    path = write(tmp_path / "p.yaml", python("voice", "imitate"), ENCODE)
+    server = start("--pipeline", str(path), "--engine", "mock", "--api-key", "common", "--admin-api-key", "own")
+    url = server.url + "/v1/audio/voices"
+
+    def headers(key):
+        return {"Authorization": f"Bearer {key}"}
+
+    def upload(key):
+        return requests.post(url, files={"audio_sample": ("a.wav", wav(), "audio/wav")}, data={"name": "anna", "consent": "yes"},
+                             headers=headers(key), timeout=60).status_code
+    assert [upload("common"), upload("own")] == [401, 200]
+    assert "anna" in requests.get(url, headers=headers("common"), timeout=60).json()["voices"]
+    said = requests.post(server.url + "/v1/audio/speech", json={"input": "x", "voice": "anna", "response_format": "pcm"},
+                         headers=headers("common"), timeout=60)
+    assert len(said.content) == 960
+    assert [requests.delete(url + "/anna", headers=headers(key), timeout=60).status_code for key in ("common", "own")] == [401, 200]

@@ -92,6 +92,13 @@ def test_a_transcription_session_of_the_beta_has_its_names(omni):
      "invalid_value"),
     ({"type": "conversation.item.create", "item": {"type": "message", "role": "user", "content": [{"type": "input_text"}]}},
      "item.content", "invalid_value"),
+    ({"type": "conversation.item.create",  # three bytes, and none
+      "item": {"type": "message", "role": "user", "content": [{"type": "input_audio", "audio": "AAAA"}]}}, "item.content",
+     "invalid_value"),
+    ({"type": "conversation.item.create",
+      "item": {"type": "message", "role": "user", "content": [{"type": "input_audio", "audio": ""}]}}, "item.content",
+     "invalid_value"),
+    ({"type": "input_audio_buffer.append", "audio": "AAAA"}, "audio", "invalid_value"),
     ({"type": "conversation.item.create", "previous_item_id": "x",
       "item": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}]}},
      "previous_item_id", "item_create_invalid_previous_item_id"),

@@ -92,3 +92,30 @@ def test_functions_of_the_edges_get_and_give_payloads(start, tmp_path):
         return answer.json()["choices"][0]["message"]["content"]
     whole = "['blob', 'deep', 'model', 'n', 'none']"
     assert said("several words") == f"one=['deep', 'model'] two={whole}"
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_chunks_wait_for_the_payload_unless_the_stage_accepts_them_before(start, tmp_path, early):
+    path = tmp_path / "p.yaml"
+    flag = ", can_accept_stream_before_payload: true" if early else ""
+    path.write_text("stages:\n" + stage("first", "streamer", "process: p1, next: last, stream_to: [last, other]") +
+                    stage("last", "in_order", f"process: p2, terminal: true{flag}") + stage("other", "same", "process: p3, terminal: true"))
+    server = start("--pipeline", str(path), "--engine", "mock")
+    answer = chat(server, "a b")
+    assert answer.status_code == 200, answer.text
+    wanted = "0a 1b new_request stream_done" if early else "new_request 0a 1b stream_done"
+    assert answer.json()["choices"][0]["message"]["content"] == wanted
+
+
+def test_a_scheduler_waits_for_the_payloads_that_a_function_tells(start, tmp_path):
+    path = tmp_path / "p.yaml"
+    path.write_text("stages:\n" + stage("prepare", "prepare", "process: p1, next: [one, two]") +
+                    stage("one", "unless_alone", "process: p2, next: last") + stage("two", "same", "process: p3, next: last") +
+                    stage("last", "same", "process: p4, wait_for: [one, two], wait_for_fn: schedulers_for_test.one_or_both, "
+                          "merge_fn: schedulers_for_test.both, terminal: true"))
+    server = start("--pipeline", str(path), "--engine", "mock")
+    whole = "['blob', 'deep', 'model', 'n', 'none']"
+    for content, wanted in (("several words", f"one={whole} two={whole}"), ("alone", f"two={whole}")):
+        answer = chat(server, content)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["choices"][0]["message"]["content"] == wanted

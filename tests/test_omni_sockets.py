@@ -147,6 +147,8 @@ def test_who_may_not_connect_is_refused_before_the_upgrade(omni):
     assert head.startswith(b"HTTP/1.1 101 ")
     _, head = raw_socket(omni, "/v1/realtime?model=nothing")
     assert head.startswith(b"HTTP/1.1 404 ")
+    _, head = raw_socket(omni, "/v1/realtime?intent=dictation")
+    assert head.startswith(b"HTTP/1.1 400 ")
 
 
 def spoken(server, text):

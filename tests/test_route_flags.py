@@ -2,6 +2,8 @@
 import re
 import subprocess
 
+import pytest
+
 from conftest import BINARY, ROOT
 
 
@@ -32,6 +34,23 @@ def test_values_are_checked():
         assert status == 2 and wanted in said, said
 
 
+def test_a_time_that_the_clock_cannot_hold_is_refused():
+    """Every request was answered 504 at once, and every probe failed."""
+    for flag in ("--request-timeout-secs", "--queue-timeout-secs", "--health-check-timeout-secs", "--worker-connect-timeout-secs"):
+        status, said = run("route", flag, "10000000000")
+        assert status == 2 and f"{flag}: 10000000000 is not in" in said, said
+    status, said = run("route", "--hedge-after-ms", "9007199254740992")
+    assert status == 2 and "--hedge-after-ms: 9007199254740992 is not in" in said, said
+
+
+def test_a_wrong_value_is_that_of_route_before_workers_that_take_tokens_too():
+    """It was told that `portico serve` does not know the flag."""
+    status, said = run("route", "--worker-urls", "grpc://a:1", "--max-buffered-body-bytes", "5")
+    assert status == 2 and "portico route: --max-buffered-body-bytes is 0 or at least 65536" in said, said
+    status, said = run("route", "--worker-urls", "grpc://a:1", "--pd-disaggregation")
+    assert status == 2 and said.startswith("portico route:"), said
+
+
 def test_check_tells_what_is_wrong_with_a_file(tmp_path):
     file = tmp_path / "fleet.yaml"
     file.write_text("policy: round_robin\nworkers:\n  - url: http://a:1\n    api-key: k\n  - http://b:2\n")
@@ -57,6 +76,17 @@ def test_a_second_document_of_a_file_is_refused(tmp_path):
     file.write_text("workers: [http://a:1]\n---\npolicy: cost\n")
     status, said = run("check", str(file))
     assert status == 1 and f"{file}:3: a second document begins here" in said
+
+
+@pytest.mark.parametrize("text, wanted", [(b"policy: 'cost\n", "illegal EOF in scalar"),
+                                          (b"workers: [http://a:1]\npolicy: \"cost\n\n", "illegal EOF in scalar"),
+                                          (b"\xff\xfe\0\0", "not UTF-8"), ("policy: cost\n".encode("utf-16"), "not UTF-8")])
+def test_a_file_that_is_cut_or_encoded_otherwise_is_refused(tmp_path, text, wanted):
+    """It was taken, as an empty one or with a quote that nothing closed."""
+    file = tmp_path / "fleet.yaml"
+    file.write_bytes(text)
+    status, said = run("check", str(file))
+    assert status == 1 and f"{file}:" in said and wanted in said, said
 
 
 def test_what_is_wrong_with_a_worker_of_the_file_is_named(tmp_path):
@@ -101,6 +131,8 @@ def test_flags_of_prefill_and_decode_workers_need_each_other():
     for words, wanted in ((("--prefill", "http://a:1"), "--pd-disaggregation"), (("--mini-lb",), "--pd-disaggregation"),
                           (("--pd-disaggregation", "--worker-urls", "http://a:1"), "--prefill"),
                           (("--pd-disaggregation", "--prefill", "9000"), "follows no URL"),
+                          (("--pd-disaggregation", "--prefill", "--decode", "http://a:1"), "--prefill needs a value"),
+                          (("--pd-disaggregation", "--prefill", "http://a:1", "--decode"), "--decode needs a value"),
                           (("--pd-disaggregation", "--prefill", "http://a:1", "70000"), "70000"),
                           (("--pd-disaggregation", "--decode", "a:1"), "need a scheme"),
                           (("--pd-disaggregation", "--prefill", "http://a:1", "--decode", "grpc://b:1"), "all of HTTP"),

@@ -194,7 +194,8 @@ def test_controls_pass_through_and_their_fields_are_checked(server):
     assert post(server, "/resume_memory_occupation", tags=["weights"]).status_code == 200
     answer = post(server, "/update_weights_from_tensor", serialized_named_tensors=[TENSORS])
     assert answer.json()["success"] and answer.json()["message"] == f"{len(pickle.dumps([]))} bytes"
-    for path, body in [("/slow_down", {}), ("/slow_down", {"forward_sleep_time": "x"}), ("/slow_down", {"other": 1}),
+    for path, body in [("/slow_down", {}), ("/slow_down", {"forward_sleep_time": "x"}), ("/slow_down", {"forward_sleep_time": 1e300}),
+                       ("/slow_down", {"forward_sleep_time": 1 << 63}), ("/slow_down", {"forward_sleep_time": 3601}), ("/slow_down", {"other": 1}),
                        ("/set_internal_state", {"server_args": 7}), ("/release_memory_occupation", {"rid": "x"}),
                        ("/release_memory_occupation", {"tags": [1]}),
                        ("/update_weights_from_tensor", {"serialized_named_tensors": ["!"]}),

@@ -205,6 +205,17 @@ def test_a_strict_tool_of_a_family_with_tags_is_enforced_or_refused(start):
     assert answer["finish_reason"] == "length" or 3 <= json.loads(answer["message"]["tool_calls"][0]["function"]["arguments"])["row"] <= 9
 
 
+@pytest.mark.parametrize("name", ["seed_oss", "qwen3_coder", "glm45", "minimax-m2", "deepseekv32"])
+def test_a_required_call_in_tags_comes_to_its_end(start, name):
+    """White space between tags had no bound: the demo model wrote line ends until max_tokens cut its call."""
+    client = openai.OpenAI(base_url=start("--tool-call-parser", name).url + "/v1", api_key="none", max_retries=0)
+    for temperature in (0, 1):
+        choice = ask(client, tools=[WAIT], tool_choice="required", parallel_tool_calls=False, temperature=temperature, seed=1).choices[0]
+        assert choice.finish_reason == "tool_calls" and not choice.message.content
+        [call] = choice.message.tool_calls
+        check(call.function.name, call.function.arguments)
+
+
 @pytest.mark.parametrize("name", ["pythonic", "lfm2", "olmo3", "cohere_command4", "apertus2509", "plamo3", "xlam", "json"])
 def test_the_calls_of_each_form_hold_their_schemas(start, name):
     """`parallel_tool_calls: false` and `strict` were a 400 for models that write Python's keyword arguments."""

@@ -8,7 +8,7 @@ import urllib.request
 import openai
 import pytest
 
-from conftest import BINARY
+from conftest import BINARY, ROOT
 
 STOP = "\u23f9"
 PLAIN = "{{ messages[-1].content }}"
@@ -252,6 +252,32 @@ def test_a_format_that_the_checkpoint_declares_is_read(start, tmp_path):
         assert [c["name"] for c in answer["calls"]] == ["get_weather"], answer
         _, answer = post(server, "/separate_reasoning", {"text": "<<Hm.>>Well", "reasoning_parser": name})
         assert answer == {"reasoning_text": "Hm.", "text": "Well"}
+
+
+@pytest.mark.parametrize("named, flags, calls", [
+    ("mistral", [], 1), ("nobody", [], 0), (7, [], 0), ("mistral", ["--tool-call-parser", "none"], 0)])
+def test_a_checkpoint_may_name_its_parsers(start, tmp_path, named, flags, calls):
+    for file in (ROOT / "models/demo").iterdir():
+        if file.name not in ("chat_template.jinja", "model.safetensors", "tokenizer_config.json"):
+            (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": PLAIN, "tool_call_parser": named}))
+    server = start("--engine", "mock", "--model-path", str(tmp_path), "--served-model-name", "demo", *flags)
+    client = openai.OpenAI(base_url=server.url + "/v1", api_key="none", max_retries=0)
+    text = '[TOOL_CALLS] [{"name": "get_time", "arguments": {}}]'
+    message = ask(client, text).choices[0].message
+    assert [c.function.name for c in message.tool_calls or []] == ["get_time"] * calls
+    assert (message.content or "") == ("" if calls else text)
+
+
+def test_the_demo_models_folder_names_its_parsers(start):
+    """With --model-path its calls were text: the rules of `auto` find no format in its template."""
+    server = start("--model-path", str(ROOT / "models/demo"), "--served-model-name", "demo")
+    tool = {"type": "function", "function": {"name": "get_weather", "parameters": {
+        "type": "object", "properties": {"city": {"type": "string"}}}}}
+    answer = server.chat("What is the weather in Cologne?", tools=[tool], temperature=0, max_tokens=100).json()["choices"][0]
+    [call] = answer["message"]["tool_calls"]
+    assert call["function"] == {"name": "get_weather", "arguments": '{"city": "Cologne"}'}
+    assert answer["finish_reason"] == "tool_calls" and not answer["message"]["content"]
 
 
 def test_an_unknown_parser_ends_the_start_with_a_list():

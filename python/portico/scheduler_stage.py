@@ -22,6 +22,7 @@ import wave
 PAYLOAD = "sglang_omni.payload"
 CHUNK = "sglang_omni.chunk"
 _TICK = 0.05  # how late an abort is seen at most, in seconds
+_MAX_EARLY = 64 << 20  # bytes of chunks that wait for the payload
 
 
 def is_scheduler(made):
@@ -164,6 +165,121 @@ class _Answer:
                                     int(usage.get("completion_tokens") or 0))
 
 
+class _Feed:
+    """What a scheduler is given of one request: its payload, and chunks of the stages that stream to it. Chunks that come before the
+    payload wait for it, unless the stage accepts them early."""
+
+    def __init__(self, of, request):
+        self.of, self.request, self.edges, self.stage = of, request, of.edges, of.stage
+        self.waiting = self.edges.waiting(self.edges, request)
+        self.payloads, self.plain, self.kept = {}, {}, self.edges.early()  # by source
+        self.begun = False
+        self.early, self.early_bytes = [], 0
+        self.numbers = {}  # of chunks, by source
+        self.open = []     # sources of chunks that have not ended
+        self.done = self.from_scheduler = False
+
+    def put(self, kind, data=None):
+        self.of.scheduler.inbox.put(_incoming(self.request.id, kind, data))
+
+    def begin(self, payload):
+        self.begun = True
+        self.put("new_request", payload)
+        for kind, data in self.early:
+            if self.takes(getattr(data, "from_stage", "")):
+                self.put(kind, data)
+        self.early = []
+        self.open = [source for source in self.open if self.takes(source)]
+
+    def takes(self, source):
+        """Not what a source sends for which wait_for_fn does not wait."""
+        return source not in self.edges.wait_for or self.waiting.wants(source)
+
+    def streamed(self, kind, data, size=0):
+        """A chunk, or the end of some."""
+        if self.begun or not self.edges.payload_first:
+            return self.put(kind, data)
+        self.early_bytes += size
+        if self.early_bytes > _MAX_EARLY:
+            raise RuntimeError(f"more than {_MAX_EARLY >> 20} MB of chunks have come before the payload; "
+                               "let the stage can_accept_stream_before_payload")
+        return self.early.append((kind, data))
+
+    def source_ended(self, source):
+        self.waiting.source_ended(source, lambda: self.of_source(source))
+        if source in self.open or source in self.edges.streamed_by:
+            self.open = [one for one in self.open if one != source]
+            self.done = True
+            self.streamed("stream_done", None)
+        # Where stages stream back, the parts do not end.
+        if not (self.begun or self.edges.gets_payload or source in self.edges.fed_by):
+            self.begin(self.new())
+
+    def new(self):
+        return self.of._new(self.request, self.plain.get("", []))
+
+    def chunk(self, part):
+        number = self.numbers.get(part.source, 0)
+        self.numbers[part.source] = number + 1
+        if number == 0:
+            self.open.append(part.source)
+        packed = load(part.data)
+        self.streamed("stream_chunk", types.SimpleNamespace(chunk_id=number, data=packed["data"], from_stage=part.source,
+                                                            metadata=packed["metadata"]), memoryview(part.data).nbytes)
+
+    def of_source(self, source):
+        """The payload that a source has sent; of one that is no scheduler, what is made of its parts."""
+        if source not in self.payloads and source in self.plain:
+            self.payloads[source] = self.of._new(self.request, self.plain[source])
+        return self.payloads.get(source)
+
+    def merged(self):
+        sources = {name: self.of_source(name) for name in self.edges.wait_for if self.waiting.wants(name)}
+        sources = {name: payload for name, payload in sources.items() if payload is not None}
+        return self.edges.merge(sources)
+
+    def all(self, parts):
+        for part in parts:
+            if isinstance(part, self.edges.gathered):
+                self.waiting.gathered()
+                if not self.begun and not self.edges.wait_for:
+                    self.begin(self.new())
+            elif isinstance(part, self.edges.source_end):
+                self.source_ended(part.source)
+            else:
+                self.take(part)
+            if self.waiting.complete and not self.begun:
+                self.begin(self.merged())
+        if self.edges.wait_for:
+            self.waiting.check()
+        elif not self.begun:
+            self.begin(self.new())
+        # A stream of nothing from one scheduler to another ends too.
+        for _ in self.open or [0] * (bool(self.edges.streamed_by) and self.from_scheduler and not self.done):
+            self.put("stream_done")
+
+    def take(self, part):
+        kind = part.name if isinstance(part, self.stage.Tensor) else ""
+        source = part.source if self.edges.wait_for else ""
+        if kind == CHUNK:
+            if self.takes(part.source):
+                self.chunk(part)
+        elif part.source in self.edges.beside:
+            pass  # its chunks alone are for this stage
+        elif self.edges.wait_for and not self.waiting.wants(source):
+            pass
+        elif kind != PAYLOAD:
+            if not self.begun:
+                self.plain.setdefault(source, []).append(part)
+                self.kept.add(part)
+        elif self.edges.wait_for:
+            self.payloads[source] = self.of._payload_of(part, self.request)
+            self.kept.add(part)
+        else:
+            self.from_scheduler = True
+            self.begin(self.of._payload_of(part, self.request))
+
+
 class SchedulerStage:
     """A scheduler with what Portico wants of a stage. `stage` is the module portico.stage; `last`: no scheduler is behind;
     `edges`: the functions of the edges around it (stage_process/edges.py), which get and give payloads."""
@@ -174,6 +290,8 @@ class SchedulerStage:
         self.scheduler, self.stage, self.last, self.edges = scheduler, stage, last, edges
         if last and edges.project:
             raise ValueError("project_payload of a scheduler is for payloads, which only schedulers behind it get")
+        if edges.wait and not edges.merge:
+            raise ValueError("wait_for_fn of a scheduler needs a merge_fn of Python, which makes one payload of several")
         if hasattr(scheduler, "speech_fields"):
             self.speech_fields = scheduler.speech_fields
         self.waiting = {}
@@ -222,58 +340,16 @@ class SchedulerStage:
 
     def _feed(self, parts, request, answers):
         """Gives the scheduler what comes, on a thread of its own."""
-        put = self.scheduler.inbox.put
         try:
-            if self.edges.merge:
-                return self._feed_merged(parts, request)
-            before, begun, chunks = [], False, 0
-            for part in parts:
-                kind = part.name if isinstance(part, self.stage.Tensor) else ""
-                if kind == PAYLOAD:
-                    put(_incoming(request.id, "new_request", self._payload_of(part, request)))
-                    begun = True
-                elif kind == CHUNK:
-                    put(_incoming(request.id, "stream_chunk", self._chunk_of(part, chunks)))
-                    chunks += 1
-                elif not begun:
-                    before.append(part)
-            if not begun:
-                put(_incoming(request.id, "new_request", self._new(request, before)))
-            if chunks:
-                put(_incoming(request.id, "stream_done", None))
+            _Feed(self, request).all(parts)
         except self.stage.Aborted:
             pass  # the other thread sees it too
-        except Exception as error:
+        except BaseException as error:  # sys.exit() too: nobody else tells the request
             answers.put(error)
 
     def _payload_of(self, part, request):
         packed = load(part.data)
         return _payload(request.id, packed["inputs"], packed["params"], packed["metadata"], packed["data"])
-
-    def _chunk_of(self, part, number):
-        packed = load(part.data)
-        return types.SimpleNamespace(chunk_id=number, data=packed["data"], from_stage=part.source, metadata=packed["metadata"])
-
-    def _feed_merged(self, parts, request):
-        """Gives it what merge_fn makes of the payloads by their sources; of a source that is no scheduler, of its parts."""
-        payloads, plain, chunks = {}, {}, []
-        for part in parts:
-            kind = part.name if isinstance(part, self.stage.Tensor) else ""
-            if kind == PAYLOAD:
-                payloads[part.source] = self._payload_of(part, request)
-            elif kind == CHUNK:
-                chunks.append(self._chunk_of(part, len(chunks)))
-            else:
-                plain.setdefault(part.source, []).append(part)
-        for source, heard in plain.items():
-            if source not in payloads:
-                payloads[source] = self._new(request, heard)
-        put = self.scheduler.inbox.put
-        put(_incoming(request.id, "new_request", self.edges.merge(payloads)))
-        for chunk in chunks:
-            put(_incoming(request.id, "stream_chunk", chunk))
-        if chunks:
-            put(_incoming(request.id, "stream_done", None))
 
     def run(self, parts, request):
         answers = self.waiting[request.id] = queue.Queue()
@@ -290,7 +366,7 @@ class SchedulerStage:
                     if not self.worker.is_alive():
                         raise RuntimeError("the scheduler's thread has ended") from None
                     continue
-                if isinstance(message, Exception):
+                if isinstance(message, BaseException):
                     raise message
                 if message.type == "error":
                     raise message.data if isinstance(message.data, Exception) else RuntimeError(str(message.data))
@@ -308,10 +384,12 @@ class SchedulerStage:
             if not self.last:
                 yield from self._sent_on(payload)
             yield from answer.parts(payload.data, True)
-            if self.edges.route:
-                yield self.edges.choice(payload.request_id, payload)
-        elif getattr(message, "target", None):
-            yield self._tensor({"data": message.data, "metadata": getattr(message, "metadata", None)}, CHUNK)
+            yield from self.edges.choices(payload.request_id, payload)
+        elif getattr(message, "target", None) not in (None, "", "coordinator"):
+            if message.target not in self.edges.targets:
+                raise ValueError(f"the scheduler streams to `{message.target}`, which is not behind it")
+            chunk = self._tensor({"data": message.data, "metadata": getattr(message, "metadata", None)}, CHUNK)
+            yield self.edges.to(message.target, chunk)
         else:
             yield from answer.parts(message.data, False)
 

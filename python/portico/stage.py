@@ -18,6 +18,9 @@ A voice that imitates others has an attribute `speech_fields` (of the class, the
 speech request that it understands, of ref_audio, ref_text, references, task_type, x_vector_only_mode, token_count,
 duration_tokens, initial_codec_chunk_frames. Requests with fields that no stage takes are refused.
 
+Where a stage behind streams back to this one, it is a generator, a class with `run` or a scheduler, and ends by itself: `parts`
+goes on with what is streamed back, and has a SourceEnd where another source sends no more.
+
 Each request runs on a thread of its own. `request.aborted` tells that nobody waits any more; the next part that is
 asked for or sent then raises Aborted. Raise StageError to tell the client something; what other exceptions say goes to
 the log only. Parts longer than 32 KiB come and go in shared memory: Audio.numpy() and Tensor.numpy() are views of it.
@@ -32,18 +35,18 @@ import sys
 import types
 
 if __package__:
-    from .stage_process.parts import (Aborted, Audio, ClipEnd, Encoded, File, Finish, Heard, Reference, Request, StageError,
-                                      Tensor, Text, ToolCall)
+    from .stage_process.parts import (Aborted, Audio, ClipEnd, Encoded, File, Finish, Heard, Reference, Request, SourceEnd,
+                                      StageError, Tensor, Text, ToolCall)
 else:  # the script that a pipeline starts
     sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-    from stage_process.parts import (Aborted, Audio, ClipEnd, Encoded, File, Finish, Heard, Reference, Request, StageError,
-                                     Tensor, Text, ToolCall)
+    from stage_process.parts import (Aborted, Audio, ClipEnd, Encoded, File, Finish, Heard, Reference, Request, SourceEnd,
+                                     StageError, Tensor, Text, ToolCall)
     from stage_process.profile import profile
     from stage_process.worker import Worker
     del sys.path[0]
 
-__all__ = ["Aborted", "Audio", "ClipEnd", "Encoded", "File", "Finish", "Heard", "Reference", "Request", "StageError", "Tensor",
-           "Text", "ToolCall"]
+__all__ = ["Aborted", "Audio", "ClipEnd", "Encoded", "File", "Finish", "Heard", "Reference", "Request", "SourceEnd", "StageError",
+           "Tensor", "Text", "ToolCall"]
 
 
 def main():

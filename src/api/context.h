@@ -46,7 +46,7 @@ struct ApiContext {
   const std::string& operator_key() const {
     return admin_api_key.empty() ? api_key : admin_api_key;
   }
-  Json server_info;  // what /get_server_info shows: options without secrets
+  Json server_info{JsonObject{}};  // what /get_server_info shows: options without secrets
   ActiveRids rids;
   LoadMeter loads;
   MediaLimits media;

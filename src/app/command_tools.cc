@@ -1,5 +1,6 @@
 #include "app/command_tools.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -7,6 +8,11 @@
 #include <csignal>
 
 namespace portico {
+
+std::string AddressOf(const std::string& host, int port) {
+  const bool bare = host.find(':') != std::string::npos && !host.starts_with('[');
+  return bare ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
 
 void RaiseFileLimit() {
   rlimit limit{};

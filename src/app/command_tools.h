@@ -5,12 +5,16 @@
 
 #include <atomic>
 #include <initializer_list>
+#include <string>
 #include <thread>
 
 namespace portico {
 
 // The exit status after a wrong command line. 1 is for what fails later, and 130 for a second Ctrl-C.
 inline constexpr int kUsageError = 2;
+
+// "127.0.0.1:30000", "[::1]:30000": as URLs have it.
+std::string AddressOf(const std::string& host, int port);
 
 // Connections are file descriptors: takes as many as the system gives.
 void RaiseFileLimit();

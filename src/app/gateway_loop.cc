@@ -80,8 +80,8 @@ void Reload(const RouteOptions& start, const std::vector<std::string>& words,
 // True once a worker is healthy; says so.
 bool SayReady(const RouteOptions& options, GatewayService& service) {
   if (!service.gateway().Ready().ok()) return false;
-  LogInfo("ready: {}://{}:{}/v1", options.tls_cert_path.empty() ? "http" : "https", options.host,
-          service.port());
+  LogInfo("ready: {}://{}/v1", options.tls_cert_path.empty() ? "http" : "https",
+          AddressOf(options.host, service.port()));
   return true;
 }
 
@@ -113,7 +113,7 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
     const auto added = (*service)->gateway().AddWorker(spec);
     if (!added.ok()) return added.status();
   }
-  LogInfo("listening on {}:{}, {} workers, policy {}", options.host, (*service)->port(),
+  LogInfo("listening on {}, {} workers, policy {}", AddressOf(options.host, (*service)->port()),
           workers->size(), options.policy);
   const TimePoint started = Clock::now();
   const Duration patience = FromSeconds(options.worker_startup_timeout_secs);

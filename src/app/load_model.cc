@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "app/model_output.h"
 #include "app/program_path.h"
 #include "app/read_file.h"
 #include "app/sglang_model.h"
@@ -20,7 +21,6 @@
 #include "engine/llama/model_folder.h"
 #include "engine/mock/mock_engine.h"
 #include "message/sampling_ranges.h"
-#include "service/declared_format.h"
 #include "service/end_tokens.h"
 #include "template/pair_template.h"
 #include "text/json.h"
@@ -76,51 +76,6 @@ std::string TakePlainPairTemplate(TokenizerConfig* config) {
     return true;
   });
   return plain;
-}
-
-// Null where the folder has no such file or the file no such member.
-Json MemberOfFile(const std::string& folder, const char* name, std::string_view member) {
-  const StatusOr<std::string> text = ReadFile((fs::path(folder) / name).string());
-  if (!text.ok() || text->find(member) == std::string::npos) return Json();
-  StatusOr<Json> json = Json::Parse(*text);
-  Json* found = json.ok() ? json->Find(member) : nullptr;
-  return found == nullptr ? Json() : std::move(*found);
-}
-
-// How the output of a model with this template is read. `folder`: where its tokenizer is.
-Status ReadOutputFormat(const ModelOptions& options, std::string_view source,
-                        const std::string& folder, ServingModel* model) {
-  OutputFormatSource format;
-  format.tool_call_parser = options.tool_call_parser;
-  format.reasoning_parser = options.reasoning_parser;
-  format.chat_template = source;
-  // The demo model's template says less than others do.
-  const bool is_demo = options.model_path.empty();
-  if (is_demo && format.tool_call_parser == "auto") format.tool_call_parser = "hermes";
-  if (is_demo && format.reasoning_parser == "auto") format.reasoning_parser = "qwen3";
-  if (source.empty()) {
-    StatusOr<std::string> text = ReadFile((fs::path(folder) / "config.json").string());
-    StatusOr<Json> config = text.ok() ? Json::Parse(*text) : StatusOr<Json>(Json());
-    if (config.ok()) {
-      format.model_type = config->GetString("model_type");
-      const Json* names = config->Find("architectures");
-      if (names != nullptr && names->is_array() && !names->as_array().empty() &&
-          names->as_array()[0].is_string()) {
-        format.architecture = names->as_array()[0].as_string();
-      }
-    }
-  }
-  PORTICO_ASSIGN_OR_RETURN(
-      model->output,
-      MakeOutputFormat(format, MemberOfFile(folder, "tokenizer_config.json", "response_template"),
-                       *model->tokenizer));
-  model->forward_unknown_tools = options.forward_unknown_tools;
-  if (model->output.tools != nullptr || model->output.reasoning != nullptr) {
-    LogInfo("model `{}`: tool calls as {}, reasoning as {}", model->id,
-            model->output.tools == nullptr ? "text" : model->output.tools->name,
-            model->output.reasoning == nullptr ? "text" : model->output.reasoning->name);
-  }
-  return OkStatus();
 }
 
 // The template that most requests go through.
@@ -409,13 +364,10 @@ StatusOr<std::unique_ptr<ServingModel>> MakeRemoteModel(const ModelOptions& opti
   model->created = UnixSeconds();
   model->engine = std::move(engine);
   if (like == nullptr) {
-    ModelOptions named = options;
-    if (named.model_path.empty() && tokenizer_path != DemoModelPath().value_or("")) {
-      named.model_path = tokenizer_path;  // so that it is not taken for the demo model
-    }
     const std::string& given =
         options.tokenizer_path.empty() ? options.model_path : options.tokenizer_path;
-    PORTICO_RETURN_IF_ERROR(LoadText(named, {given.empty() ? tokenizer_path : given}, model.get()));
+    PORTICO_RETURN_IF_ERROR(
+        LoadText(options, {given.empty() ? tokenizer_path : given}, model.get()));
   } else {
     model->output = like->output;
     model->tokenizer_path = like->tokenizer_path;

@@ -138,7 +138,7 @@ int Serve(const Arguments& arguments) {
     std::fputs(parsed->print_and_exit->c_str(), stdout);
     return 0;
   }
-  return ServeWith(parsed->options);
+  return ServeWith(parsed->options, "omni serve");
 }
 
 int Check(const Arguments& arguments) {

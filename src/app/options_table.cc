@@ -236,8 +236,8 @@ constexpr Option kTable[] = {
      .name = "admin-api-key",
      .member = &ServeOptions::admin_api_key,
      .metavar = "KEY",
-     .help = "Bearer token for aborts, pauses, flushes, profiles and weight updates, in place of "
-             "--api-key.",
+     .help = "Bearer token for aborts, pauses, flushes, profiles, adapters, uploaded voices and "
+             "weight updates, in place of --api-key.",
      .shown_default = "that of --api-key",
      .secret = true},
     {.group = "Serving",

@@ -157,6 +157,8 @@ TEST(Options, NameTheKeyAndLineOfAnErrorInTheFile) {
   EXPECT_THAT(error("- port\n"), HasSubstr("f.yaml:1: expected a mapping"));
   EXPECT_THAT(error("port: [1\n"), ContainsRegex("f.yaml:[0-9]+: "));
   EXPECT_EQ(error("port: 1\n---\nport: 2\n"), "f.yaml:3: a second document begins here");
+  EXPECT_EQ(error("host: 'x\n\n"), "f.yaml:1: illegal EOF in scalar");
+  EXPECT_EQ(error("port: 1\nhost: \xE4\n"), "f.yaml:2: the text is not UTF-8");
   EXPECT_EQ(error("---\nport: 1\n...\n"), "OK");
   EXPECT_THAT(error("? [a]\n: b\n"), HasSubstr("a key must be the name of an option"));
 }

@@ -62,6 +62,8 @@ Status TakeFlag(const std::vector<std::string>& words, size_t* at, std::string_v
     values.emplace_back(word.substr(equals + 1));
   } else if (option.is_list()) {
     while (*at < words.size() && !IsFlag(words[*at])) values.push_back(words[(*at)++]);
+    const bool worker = option.name == "prefill" || option.name == "decode";
+    if (worker && values.empty()) return Bad(flag + " needs a value");
   } else if (!option.is_switch()) {
     if (*at >= words.size() || IsFlag(words[*at])) return Bad(flag + " needs a value");
     values.push_back(words[(*at)++]);
@@ -270,6 +272,17 @@ StatusOr<ParsedRouteOptions> ParseRouteOptions(const std::vector<std::string>& w
   PORTICO_RETURN_IF_ERROR(ServiceOptionsOf(parsed.options).status());
   PORTICO_RETURN_IF_ERROR(WorkersOf(parsed.options).status());
   return parsed;
+}
+
+bool IsRouteFlag(std::string_view word) {
+  if (!word.starts_with("--")) return false;
+  const std::string_view name = word.substr(2, word.find('=') - 2);
+  const auto begins = [name](std::string_view full) { return full.starts_with(name); };
+  const auto options = RouteOptionTable();
+  const auto missing = MissingRouteFlags();
+  return !name.empty() && (std::any_of(options.begin(), options.end(),
+                                       [&](const RouteOption& one) { return begins(one.name); }) ||
+                           std::any_of(missing.begin(), missing.end(), begins));
 }
 
 std::string RouteOptionsHelp() {

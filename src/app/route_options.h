@@ -175,6 +175,9 @@ StatusOr<ParsedRouteOptions> ParseRouteOptions(const std::vector<std::string>& w
                                                std::string_view prefix = "",
                                                std::vector<std::string>* others = nullptr);
 
+// Whether the word of a command line is a flag of `portico route`, or begins as one or several.
+bool IsRouteFlag(std::string_view word);
+
 // Adds what a YAML file says.
 Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOptions* options);
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/numbers.h"
@@ -12,9 +13,19 @@ Status BadValue(std::string message) {
   return Error(StatusCode::kInvalidArgument, std::move(message));
 }
 
+// 31 years. The clock counts nanoseconds in 64 bits: a longer time would be over at once.
+constexpr double kMaxSeconds = 1e9;
+
+double MaxOf(const RouteOption& option) {
+  if (option.metavar == "SECONDS") return std::min(option.max, kMaxSeconds);
+  if (option.metavar == "MS") return std::min(option.max, 1e3 * kMaxSeconds);
+  return option.max;
+}
+
 Status CheckRange(const RouteOption& option, double value, const std::string& text) {
-  if (value >= option.min && value <= option.max) return OkStatus();
-  return BadValue(fmt::format("{} is not in {}..{}", text, option.min, option.max));
+  const double max = MaxOf(option);
+  if (value >= option.min && value <= max) return OkStatus();
+  return BadValue(fmt::format("{} is not in {}..{}", text, option.min, max));
 }
 
 bool IsChoice(std::string_view choices, std::string_view text) {

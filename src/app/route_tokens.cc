@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "app/route_options.h"
 #include "app/serve_command.h"
 
 namespace portico {
@@ -37,8 +38,10 @@ std::vector<std::string> TakeWorkerUrls(std::vector<std::string>* words) {
 bool RoutesTokens(const std::vector<std::string>& words) {
   std::vector<std::string> rest = words;
   const std::vector<std::string> urls = TakeWorkerUrls(&rest);
-  return !urls.empty() && std::all_of(urls.begin(), urls.end(), [](const std::string& url) {
-    return url.starts_with("grpc://");
+  const bool tokens = std::all_of(
+      urls.begin(), urls.end(), [](const std::string& url) { return url.starts_with("grpc://"); });
+  return !urls.empty() && tokens && std::any_of(rest.begin(), rest.end(), [](const auto& word) {
+    return word.size() > 2 && word.starts_with("--") && !IsRouteFlag(word);
   });
 }
 

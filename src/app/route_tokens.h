@@ -7,7 +7,8 @@
 
 namespace portico {
 
-// Whether the command line names workers by grpc:// and no others.
+// Whether the command line names workers by grpc:// and no others, and has a flag that is not
+// route's.
 bool RoutesTokens(const std::vector<std::string>& words);
 
 // Runs it: the flags are serve's, so what serve does not know is refused by name. The exit status.

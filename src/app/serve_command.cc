@@ -32,8 +32,9 @@ namespace {
 
 constexpr timespec kActivityPeriod{10, 0};
 
-int Fail(std::string_view message) {
-  std::fprintf(stderr, "portico serve: %.*s\n", static_cast<int>(message.size()), message.data());
+int Fail(std::string_view command, std::string_view message) {
+  std::fprintf(stderr, "portico %.*s: %.*s\n", static_cast<int>(command.size()), command.data(),
+               static_cast<int>(message.size()), message.data());
   return 1;
 }
 
@@ -70,8 +71,8 @@ void SayReady(const ServeOptions& options, const HttpService& service, ModelRegi
             engine.architecture.empty() ? "" : engine.architecture + ", ",
             engine.dtype.empty() ? "" : engine.dtype + ", ", engine.context_length);
   }
-  LogInfo("ready: {}://{}:{}/v1", options.ssl_certfile.empty() ? "http" : "https", options.host,
-          service.port());
+  LogInfo("ready: {}://{}/v1", options.ssl_certfile.empty() ? "http" : "https",
+          AddressOf(options.host, service.port()));
 }
 
 // A file or folder of a model is not there. What an engine that runs elsewhere leaves behind may come yet.
@@ -83,18 +84,19 @@ bool NamesNothing(const ServeOptions& options, const Status& status) {
 }
 
 // `refused`: why the model cannot be served here, where the options have an answer to that.
-int Serve(const ServeOptions& options, const sigset_t& signals, std::string* refused) {
+int Serve(const ServeOptions& options, std::string_view command, const sigset_t& signals,
+          std::string* refused) {
   for (const ModelOptions& model : options.models) {
     if (const Status status = CheckBeforeLoading(model); !status.ok()) {
-      Fail(MessageOf(status));
+      Fail(command, MessageOf(status));
       return kUsageError;
     }
   }
   // The process is forked here, before there are threads.
   auto compiling = grammar::CompileProcess::Start();
-  if (!compiling.ok()) return Fail(MessageOf(compiling.status()));
+  if (!compiling.ok()) return Fail(command, MessageOf(compiling.status()));
   auto service = HttpService::Start(options);
-  if (!service.ok()) return Fail(MessageOf(service.status()));
+  if (!service.ok()) return Fail(command, MessageOf(service.status()));
   ModelRegistry& models = (*service)->models();
   auto grammars = std::make_shared<grammar::GrammarCompiler>(
       *std::move(compiling), GrammarOptions(options), &(*service)->registry());
@@ -111,7 +113,7 @@ int Serve(const ServeOptions& options, const sigset_t& signals, std::string* ref
         return 0;
       }
       if (!loader.status().ok()) {
-        const int failed = Fail(MessageOf(loader.status()));
+        const int failed = Fail(command, MessageOf(loader.status()));
         return NamesNothing(options, loader.status()) ? kUsageError : failed;
       }
       ready = true;
@@ -122,7 +124,8 @@ int Serve(const ServeOptions& options, const sigset_t& signals, std::string* ref
   }
   if (!loader.done()) {
     // Nothing runs yet, and an import leaves only a temporary file that the next one clears away.
-    std::fputs("\nportico serve: stopped while loading\n", stderr);
+    std::fputc('\n', stderr);
+    Fail(command, "stopped while loading");
     loader.Leave();
     _exit(0);
   }
@@ -144,7 +147,7 @@ int Serve(const ServeOptions& options, const sigset_t& signals, std::string* ref
 int ServeCommand(int argc, char** argv) {
   auto parsed = ParseServeOptions(argc + 1, argv - 1);  // it skips the command's name
   if (!parsed.ok()) {
-    Fail(MessageOf(parsed.status()));
+    Fail("serve", MessageOf(parsed.status()));
     return kUsageError;
   }
   if (parsed->print_and_exit) {
@@ -156,9 +159,9 @@ int ServeCommand(int argc, char** argv) {
 
 int GrammarCommand(int, char**) { grammar::CompileProcess::ServeAsProgram(); }
 
-int ServeWith(const ServeOptions& options) {
+int ServeWith(const ServeOptions& options, std::string_view command) {
   auto level = ParseLogLevel(options.log_level);
-  if (!level.ok()) return Fail(MessageOf(level.status()));
+  if (!level.ok()) return Fail(command, MessageOf(level.status()));
   InitLog(*level);
   if (options.grpc_mode || options.smg_grpc_mode) {
     LogWarning("{} has no effect: gRPC is served on the port of HTTP in any case",
@@ -168,10 +171,10 @@ int ServeWith(const ServeOptions& options) {
   sigset_t signals = BlockSignals({SIGUSR1});  // SIGUSR1: the loader has finished
   BlockHangup(&signals);
   std::string refused;
-  const int code = Serve(options, signals, &refused);
+  const int code = Serve(options, command, signals, &refused);
   if (refused.empty()) return code;
   const Status served = ServeSglangOverHttp(options, refused, signals);
-  return served.ok() ? 0 : Fail(MessageOf(served));
+  return served.ok() ? 0 : Fail(command, MessageOf(served));
 }
 
 }  // namespace portico

@@ -1,14 +1,16 @@
 // portico serve: loads models and answers HTTP until SIGINT or SIGTERM.
 #pragma once
 
+#include <string_view>
+
 #include "app/options.h"
 
 namespace portico {
 
 // `argv` begins after the command's name. The exit status.
 int ServeCommand(int argc, char** argv);
-// The same with options that are read already.
-int ServeWith(const ServeOptions& options);
+// The same with options that are read already; `command` is what its messages begin with.
+int ServeWith(const ServeOptions& options, std::string_view command = "serve");
 
 // Not for people: what a server starts in the place of a grammar compiler that has died.
 inline constexpr char kGrammarCommand[] = "compile-grammars";

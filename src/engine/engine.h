@@ -119,9 +119,10 @@ struct EngineLoad {
   uint64_t generated_tokens = 0;
   uint64_t retractions = 0;
   uint64_t steps = 0;
-  uint64_t bad_frames = 0;        // of a remote engine: messages that could not be read
-  double tokens_per_second = -1;  // as the engine measures it; negative: it does not
-  double cache_hit_rate = -1;     // likewise
+  int64_t weight_updates_waiting = 0;  // behind the one that is being read
+  uint64_t bad_frames = 0;             // of a remote engine: messages that could not be read
+  double tokens_per_second = -1;       // as the engine measures it; negative: it does not
+  double cache_hit_rate = -1;          // likewise
   bool paused = false;
   bool healthy = true;  // false: the engine has died and refuses everything
 };

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 
+#include "media/flac_end.h"
 #include "media/helper_codecs.h"
 #include "media/shared_library.h"
 
@@ -175,7 +176,12 @@ StatusOr<Sound> DecodeAudio(std::string_view bytes, const AudioLimits& limits) {
     return Bad(fmt::format("the {} audio's sample rate is {}; {} to {} are supported", name,
                            info.samplerate, limits.min_rate, limits.max_rate));
   }
-  return ReadAll(*library, file, info, name, limits);
+  auto sound = ReadAll(*library, file, info, name, limits);
+  const bool told = info.frames != kUnknownFrames && info.frames != 0;  // how long it is
+  if (sound.ok() && name == "FLAC" && !told && FlacEndsWithinFrame(bytes)) {
+    return Bad("the FLAC audio is cut off within a frame");
+  }
+  return sound;
 }
 
 }  // namespace portico::media

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/functional/any_invocable.h"
 #include "message/generate.h"
 
 namespace portico {
@@ -58,8 +60,10 @@ struct TextDelta {
   FinishReason finish = FinishReason::kNone;
   MatchedStop matched_stop;
   bool ends_in_calls = false;  // with kStop: the choice has calls, and the model finished the last
-  TokenUsage usage;            // of this choice so far
-  Status error;                // with kError
+  // The choice's next delta is there already: an event with all so far would be out of date. Not in the last.
+  bool more_at_once = false;
+  TokenUsage usage;  // of this choice so far
+  Status error;      // with kError
   // Of the engine's delta that this is the first of; null: none. Shared: who keeps deltas copies them.
   std::shared_ptr<const DeltaExtras> extras;
 };
@@ -72,13 +76,25 @@ struct PromptEcho {
   std::vector<TextPositionLogprobs> logprobs;  // one a prompt token, where asked for
 };
 
+// Encodes a prompt for a sink: pure, on any thread, once, perhaps after the sink has gone. What it returns the sink's shard
+// runs in place of OnPrompt(), if the sink is still there.
+using PromptTaken = absl::AnyInvocable<void()>;
+using PromptEncoder = absl::AnyInvocable<PromptTaken(PromptEcho)>;
+
 // Receives the answer to one request. All calls come on the request's shard. None of them may destroy the
 // generation that calls; post that to the shard.
 class TextSink {
  public:
   virtual ~TextSink() = default;
-  // With echo, or where prompt token ids were asked for: before the prompt's first delta.
+  // With echo, or where prompt token ids were asked for: before the prompt's first delta. Not where the request is
+  // aborted before a long prompt is encoded.
   virtual void OnPrompt(PromptEcho echo) = 0;
+  // For a prompt with so many log-probabilities that it is encoded off the shard.
+  virtual PromptEncoder LongPromptEncoder() {
+    return [this](PromptEcho echo) -> PromptTaken {
+      return [this, echo = std::move(echo)]() mutable { OnPrompt(std::move(echo)); };
+    };
+  }
   // May move from `delta`.
   virtual void OnDelta(TextDelta&& delta) = 0;
   // Prefetches what OnDelta() will touch beside this object, `steps` pointers away (1: what this object points to).

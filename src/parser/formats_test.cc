@@ -162,6 +162,17 @@ const Case kCases[] = {
     {"gigachat35", "", false,
      "<｜GCML｜tool_calls><｜GCML｜invoke name=\"f\"></｜GCML｜invoke></｜GCML｜tool_calls>",
      "||f({})"},
+    // Cut in a parameter's tag: its beginning was lost.
+    {"minimax-m2", "", false,
+     "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"a\">x</parameter>\n<parameter "
+     "name=\"b",
+     "<parameter name=\"b||f({\"a\": \"x\")…"},
+    {"minimax-m2", "", false, "<minimax:tool_call>\n<invoke name=\"f\">\n<parameter",
+     "<parameter||f()…"},
+    {"qwen3_coder", "", false, "<tool_call>\n<function=f>\n<parameter=ci", "<parameter=ci||f()…"},
+    {"qwen3_coder", "", false,
+     "<tool_call>\n<function=f>\n<parameter=a\nx</parameter>\n</function>\n</tool_call>",
+     "<parameter=a\nx</parameter>\n||f({})"},
     {"minimax-m2", "minimax", true,
      "t</think><minimax:tool_call>\n<invoke name='f'>\n<parameter name=\"a\">x & "
      "y</parameter>\n</invoke>\n<invoke name=\"g\">\n</invoke>\n</minimax:tool_call>",

@@ -24,21 +24,38 @@ constexpr std::string_view kPipelineKeys[] = {"name",
                                               "voices",
                                               "processes",
                                               "env_defaults",
+                                              "fused_stages",
                                               "allowed_media_domains",
                                               "allowed_local_media_path"};
-constexpr std::string_view kStageKeys[] = {
-    "name",      "factory_path", "factory",         "next",
-    "stream_to", "terminal",     "route_fn",        "wait_for",
-    "merge_fn",  "timeout_s",    "stall_timeout_s", "max_queued",
-    "process",   "restart",      "replay",          "python",
-    "env",       "gpu",          "project_payload"};
+constexpr std::string_view kStageKeys[] = {"name",
+                                           "factory_path",
+                                           "factory",
+                                           "next",
+                                           "stream_to",
+                                           "terminal",
+                                           "route_fn",
+                                           "wait_for",
+                                           "merge_fn",
+                                           "timeout_s",
+                                           "stall_timeout_s",
+                                           "max_queued",
+                                           "process",
+                                           "restart",
+                                           "replay",
+                                           "python",
+                                           "env",
+                                           "gpu",
+                                           "project_payload",
+                                           "wait_for_fn",
+                                           "stream_done_to_fn",
+                                           "can_accept_stream_before_payload"};
 // Of sglang-omni, and not done here.
 constexpr std::string_view kNotDone[] = {"relay_backend",
-                                         "fused_stages",
                                          "endpoints",
                                          "gpu_placement",
                                          "placement",
                                          "terminal_stages",
+                                         "terminal_stages_fn",
                                          "mps",
                                          "services",
                                          "audio_chunking",
@@ -48,10 +65,7 @@ constexpr std::string_view kNotDone[] = {"relay_backend",
                                          "tp_size",
                                          "gpu_memory_fraction",
                                          "engine",
-                                         "wait_for_fn",
-                                         "stream_done_to_fn",
                                          "comm",
-                                         "can_accept_stream_before_payload",
                                          "num_workers",
                                          "executor",
                                          "input_handler",
@@ -69,11 +83,12 @@ Status CheckKeys(const YAML::Node& map, std::span<const std::string_view> known,
       return file.Bad(entry.first, fmt::format("`{}` is set twice", key));
     }
     if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    // The key of a dotted flag stands in no text.
+    const YAML::Node& at = entry.first.Mark().is_null() ? entry.second : entry.first;
     if (std::find(std::begin(kNotDone), std::end(kNotDone), key) != std::end(kNotDone)) {
-      return file.Bad(entry.first, fmt::format("`{}` is not supported", key));
+      return file.Bad(at, fmt::format("`{}` is not supported", key));
     }
-    return file.Bad(entry.first,
-                    fmt::format("unknown key `{}`; there are {}", key, fmt::join(known, ", ")));
+    return file.Bad(at, fmt::format("unknown key `{}`; there are {}", key, fmt::join(known, ", ")));
   }
   return OkStatus();
 }
@@ -106,6 +121,10 @@ Status ReadStage(const YAML::Node& node, const YamlFile& file, StageConfig* stag
   PORTICO_RETURN_IF_ERROR(file.Read(node, "wait_for", &stage->wait_for));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "route_fn", &stage->route_fn));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "merge_fn", &stage->merge_fn));
+  PORTICO_RETURN_IF_ERROR(file.Read(node, "wait_for_fn", &stage->wait_for_fn));
+  PORTICO_RETURN_IF_ERROR(file.Read(node, "stream_done_to_fn", &stage->stream_done_to_fn));
+  PORTICO_RETURN_IF_ERROR(
+      file.Read(node, "can_accept_stream_before_payload", &stage->accepts_early));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "terminal", &stage->terminal));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "timeout_s", 0, 86400, &stage->timeout_s));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "stall_timeout_s", 0, 86400, &stage->stall_timeout_s));
@@ -146,7 +165,8 @@ Status ReadStage(const YAML::Node& node, const YamlFile& file, StageConfig* stag
 constexpr std::string_view kPipelineMappings[] = {"processes", "voices", "env_defaults"};
 
 // Sets the node that a dotted path names: "say.factory.voice", or "timeout_s" of the pipeline.
-Status ApplyOverride(YAML::Node root, const std::string& path, const std::string& text) {
+Status ApplyOverride(YAML::Node root, const std::string& path, const std::string& text,
+                     YamlFile* file) {
   const auto bad = [&path](std::string why) {
     return Error(StatusCode::kInvalidArgument, fmt::format("--{}: {}", path, why));
   };
@@ -169,14 +189,17 @@ Status ApplyOverride(YAML::Node root, const std::string& path, const std::string
     first = found ? 1 : 0;
   }
   try {
-    const YAML::Node value = YAML::Load(text);
+    const YAML::Node value = LoadOneDocument(text);
     for (size_t i = first; i + 1 < steps.size(); ++i) {
       if (at[steps[i]] && !at[steps[i]].IsMap()) {
         return bad(fmt::format("`{}` is no mapping", steps[i]));
       }
+      const bool made = !at[steps[i]];
       at.reset(at[steps[i]]);
+      if (made) file->NoteFlag(at, path);
     }
     at[steps.back()] = value;
+    file->NoteFlag(at[steps.back()], path);
   } catch (const YAML::Exception& error) {
     return bad(error.what());
   }
@@ -227,6 +250,53 @@ Status ReadProcesses(const YAML::Node& processes, const YamlFile& file, Pipeline
   return OkStatus();
 }
 
+// fused_stages: [[prepare, think], [talk, code2wav]]: stages one behind the other that share a
+// process: the one that some of them name, else for Python the first one's.
+Status ReadFused(const YAML::Node& fused, const YamlFile& file, PipelineConfig* config) {
+  if (!fused) return OkStatus();
+  if (!fused.IsSequence()) return file.Bad(fused, "`fused_stages` must be a list of groups");
+  std::set<std::string> seen;
+  for (const YAML::Node& node : fused) {
+    std::vector<std::string>& group = config->fused_stages.emplace_back();
+    std::vector<StageConfig*> stages;
+    std::string process;
+    if (!node.IsSequence() || node.size() < 2) {
+      return file.Bad(node, "a group of `fused_stages` must list two stages or more");
+    }
+    for (const YAML::Node& name : node) {
+      const std::string& named = group.emplace_back(name.IsScalar() ? name.Scalar() : "");
+      const auto stage =
+          std::find_if(config->stages.begin(), config->stages.end(),
+                       [&named](const StageConfig& one) { return one.name == named; });
+      if (stage == config->stages.end()) {
+        return file.Bad(name, fmt::format("`fused_stages`: there is no stage `{}`", named));
+      }
+      if (!seen.insert(named).second) {
+        return file.Bad(name, fmt::format("`fused_stages` has `{}` twice", named));
+      }
+      if (!stages.empty()) {
+        const std::vector<std::string> behind = StagesBehind(*stages.back());
+        if (std::find(behind.begin(), behind.end(), named) == behind.end()) {
+          return file.Bad(name, fmt::format("`fused_stages`: `{}` does not lead to `{}`",
+                                            stages.back()->name, named));
+        }
+      }
+      if (!process.empty() && !stage->process.empty() && stage->process != process) {
+        return file.Bad(name, fmt::format("`fused_stages`: `{}` has another `process` than the "
+                                          "stages before it in its group",
+                                          named));
+      }
+      if (!stage->process.empty()) process = stage->process;
+      stages.push_back(&*stage);
+    }
+    const bool python = std::any_of(stages.begin(), stages.end(),
+                                    [](const StageConfig* stage) { return stage->is_python(); });
+    if (process.empty() && python) process = stages.front()->name;
+    for (StageConfig* stage : stages) stage->process = process;
+  }
+  return OkStatus();
+}
+
 // Names as media_rules.h has them, and a folder.
 Status ReadMedia(const YAML::Node& root, const YamlFile& file, PipelineConfig* config) {
   PORTICO_RETURN_IF_ERROR(
@@ -256,7 +326,8 @@ Status ReadMedia(const YAML::Node& root, const YamlFile& file, PipelineConfig* c
 // are in, which also ends aliases that contain themselves.
 void NoteLines(const YAML::Node& node, const std::string& path, int depth, PipelineConfig* config) {
   constexpr int kDeepestNoted = 6;
-  if (!node.IsMap() || depth > kDeepestNoted) return;
+  constexpr size_t kMostNoted = 10000;
+  if (!node.IsMap() || depth > kDeepestNoted || config->lines.size() > kMostNoted) return;
   for (const auto& entry : node) {
     if (!entry.first.IsScalar()) continue;
     const std::string at = path + entry.first.Scalar();
@@ -265,9 +336,11 @@ void NoteLines(const YAML::Node& node, const std::string& path, int depth, Pipel
   }
 }
 
-StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file) {
+StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file,
+                              const Overrides& overrides) {
   PipelineConfig config;
   config.file = file.name();
+  for (const auto& [path, value] : overrides) config.flags.push_back(path);
   NoteLines(root, "", 0, &config);
   PORTICO_RETURN_IF_ERROR(CheckKeys(root, kPipelineKeys, file));
   PORTICO_RETURN_IF_ERROR(file.Read(root, "name", &config.name));
@@ -299,10 +372,11 @@ StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file) {
     StageConfig& stage = config.stages.emplace_back();
     PORTICO_RETURN_IF_ERROR(ReadStage(node, file, &stage));
     NoteLines(node, stage.name + ".", 1, &config);
+  }
+  PORTICO_RETURN_IF_ERROR(ReadFused(root["fused_stages"], file, &config));
+  for (StageConfig& stage : config.stages) {
     // Python never runs in the server's own process.
     if (stage.is_python() && stage.process.empty()) stage.process = stage.name;
-  }
-  for (StageConfig& stage : config.stages) {
     for (const std::string& next : StagesBehind(stage)) {
       const StageConfig* behind = config.Find(next);
       stage.python_behind = stage.python_behind || (behind != nullptr && behind->is_python());
@@ -315,7 +389,10 @@ StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file) {
     }
   }
   if (config.entry_stage.empty()) config.entry_stage = config.stages.front().name;
-  PORTICO_RETURN_IF_ERROR(CheckGraph(config, file.name()));
+  const Status graph = CheckGraph(file.name(), &config);
+  if (!graph.ok()) {
+    return Error(graph.code(), fmt::format("{}{}", MessageOf(graph), WithFlags(config)));
+  }
   return config;
 }
 
@@ -342,17 +419,17 @@ int32_t PipelineConfig::ReplicasOf(std::string_view process) const {
 
 StatusOr<PipelineConfig> ParsePipelineConfig(const std::string& text, const std::string& file,
                                              const Overrides& overrides) {
-  const YamlFile yaml(file);
+  YamlFile yaml(file);
   PORTICO_ASSIGN_OR_RETURN(const YAML::Node root, Load(text, yaml));
   std::set<std::string> seen;
   for (const auto& [path, value] : overrides) {
     if (!seen.insert(path).second) {
       return Error(StatusCode::kInvalidArgument, fmt::format("--{} is given twice", path));
     }
-    PORTICO_RETURN_IF_ERROR(ApplyOverride(root, path, value));
+    PORTICO_RETURN_IF_ERROR(ApplyOverride(root, path, value, &yaml));
   }
   try {
-    return Read(root, yaml);
+    return Read(root, yaml, overrides);
   } catch (const YAML::Exception& error) {
     return Error(StatusCode::kInvalidArgument,
                  fmt::format("{}:{}: {}", file, error.mark.line + 1, error.msg));

@@ -16,17 +16,40 @@ Status Bad(const std::string& file, const StageConfig& stage, std::string_view w
                fmt::format("{}:{}: stage `{}` {}", file, stage.line, stage.name, why));
 }
 
-// Depth first; the names on the way are the cycle that is found.
-Status FindCycle(const PipelineConfig& config, const StageConfig& stage, const std::string& file,
-                 std::vector<std::string>* way, std::set<std::string>* done) {
-  if (done->contains(stage.name)) return OkStatus();
-  if (std::find(way->begin(), way->end(), stage.name) != way->end()) {
-    return Bad(file, stage,
-               fmt::format("is in a cycle: {} → {}", fmt::join(*way, " → "), stage.name));
-  }
+bool Lists(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+StageConfig& Named(PipelineConfig* config, std::string_view name) {
+  return *std::find_if(config->stages.begin(), config->stages.end(),
+                       [name](const StageConfig& stage) { return stage.name == name; });
+}
+
+// Depth first: what leads to a stage on the way goes back, and only a stream may.
+Status FindFeedback(StageConfig& stage, const std::string& file, PipelineConfig* config,
+                    std::vector<std::string>* way, std::set<std::string>* done) {
   way->push_back(stage.name);
   for (const std::string& next : StagesBehind(stage)) {
-    PORTICO_RETURN_IF_ERROR(FindCycle(config, *config.Find(next), file, way, done));
+    if (done->contains(next)) continue;
+    if (!Lists(*way, next)) {
+      PORTICO_RETURN_IF_ERROR(FindFeedback(Named(config, next), file, config, way, done));
+      continue;
+    }
+    if (next == stage.name || Lists(stage.next, next)) {
+      return Bad(file, stage,
+                 fmt::format("is in a cycle: {} → {}; only what is in `stream_to`, and not in "
+                             "`next`, may go back to a stage before it",
+                             fmt::join(*way, " → "), next));
+    }
+    StageConfig& before = Named(config, next);
+    if (before.factory_path.starts_with("portico.")) {
+      return Bad(file, stage,
+                 fmt::format("streams back to `{}`, which is no stage of Python and would not know "
+                             "when to end",
+                             next));
+    }
+    stage.feeds_back.push_back(next);
+    before.fed_by.push_back(stage.name);
   }
   way->pop_back();
   done->insert(stage.name);
@@ -55,12 +78,27 @@ Status CheckFunctions(const StageConfig& stage, const std::string& file) {
                            "portico.in_order",
                            stage.merge_fn));
   }
+  const auto only_in_python = [&](std::string_view key, const std::string& path) {
+    if (path.empty() || in_python(path)) return OkStatus();
+    return Bad(file, stage,
+               stage.is_python()
+                   ? fmt::format("has a {} `{}`, which is no path of Python", key, path)
+                   : fmt::format("is no stage of Python and takes no `{}`", key));
+  };
+  PORTICO_RETURN_IF_ERROR(only_in_python("wait_for_fn", stage.wait_for_fn));
+  if (!stage.wait_for_fn.empty() && stage.wait_for.empty()) {
+    return Bad(file, stage, "has a wait_for_fn and no `wait_for` of which it chooses");
+  }
+  PORTICO_RETURN_IF_ERROR(only_in_python("stream_done_to_fn", stage.stream_done_to_fn));
+  if (!stage.stream_done_to_fn.empty() && stage.stream_to.empty()) {
+    return Bad(file, stage, "has a stream_done_to_fn and no `stream_to` of which it chooses");
+  }
   const std::vector<std::string> behind = StagesBehind(stage);
   for (const auto& [target, path] : stage.project_payload) {
     if (!stage.is_python()) {
       return Bad(file, stage, "is no stage of Python and takes no `project_payload`");
     }
-    if (std::find(behind.begin(), behind.end(), target) == behind.end()) {
+    if (!Lists(behind, target)) {
       return Bad(file, stage,
                  fmt::format("has a project_payload for `{}`, which is not behind it", target));
     }
@@ -116,8 +154,42 @@ Status CheckProcesses(const PipelineConfig& config, const std::string& file) {
   return OkStatus();
 }
 
+// What comes to a stage: from the stages that it waits for, by `next` from one, or streamed.
+Status CheckSources(const PipelineConfig& config, const std::string& file, StageConfig* checked) {
+  const StageConfig& stage = *checked;
+  for (const StageConfig& source : config.stages) {
+    const bool streams = Lists(source.stream_to, stage.name);
+    const bool sends = Lists(source.next, stage.name);
+    checked->gets_payload = stage.gets_payload || sends;
+    if (streams && !Lists(stage.fed_by, source.name)) checked->streamed_by.push_back(source.name);
+    if (streams && !sends && !Lists(stage.wait_for, source.name)) {
+      checked->beside.push_back(source.name);
+    }
+    if (Lists(stage.wait_for, source.name)) {
+      if (!streams && !sends) {
+        return Bad(file, stage,
+                   fmt::format("waits for `{}`, which does not lead to it", source.name));
+      }
+      checked->gets_payload = true;
+      if (Lists(source.feeds_back, stage.name)) {
+        return Bad(file, stage,
+                   fmt::format("waits for `{}`, which only begins behind it", source.name));
+      }
+    } else if (!stage.wait_for.empty() && sends) {
+      return Bad(file, stage,
+                 fmt::format("gets by `next` what `{}` sends, which is not in its `wait_for`",
+                             source.name));
+    }
+  }
+  if (stage.accepts_early && stage.streamed_by.empty() && stage.fed_by.empty()) {
+    return Bad(file, stage,
+               "has can_accept_stream_before_payload, and no stage has it in its `stream_to`");
+  }
+  return OkStatus();
+}
+
 // Several sources of one request need a rule. Sources between which a route_fn chooses are not
-// several.
+// several; one of which all comes by `next`, and others that stream, are told apart.
 Status CheckFanIn(const PipelineConfig& config, const std::string& file) {
   for (const Task task : {Task::kSpeech, Task::kTranscription, Task::kChat}) {
     for (const bool hears : {false, true}) {
@@ -138,7 +210,11 @@ Status CheckFanIn(const PipelineConfig& config, const std::string& file) {
       }
       for (const auto& [name, from] : sources) {
         const StageConfig& stage = *config.Find(name);
-        if (from.size() > 1 && stage.merge_fn.empty()) {
+        const auto payloads =
+            std::count_if(from.begin(), from.end(), [&](const std::string& source) {
+              return Lists(config.Find(source)->next, stage.name);
+            });
+        if (from.size() > 1 && payloads != 1 && stage.merge_fn.empty()) {
           return Bad(file, stage,
                      fmt::format("gets parts from {} and has no `wait_for` with "
                                  "`merge_fn`",
@@ -155,12 +231,13 @@ Status CheckFanIn(const PipelineConfig& config, const std::string& file) {
 std::vector<std::string> StagesBehind(const StageConfig& stage) {
   std::vector<std::string> behind = stage.next;
   for (const std::string& name : stage.stream_to) {
-    if (std::find(behind.begin(), behind.end(), name) == behind.end()) behind.push_back(name);
+    if (!Lists(behind, name)) behind.push_back(name);
   }
   return behind;
 }
 
-Status CheckGraph(const PipelineConfig& config, const std::string& file) {
+Status CheckGraph(const std::string& file, PipelineConfig* checked) {
+  const PipelineConfig& config = *checked;
   std::set<std::string> names;
   for (const StageConfig& stage : config.stages) {
     if (!names.insert(stage.name).second) return Bad(file, stage, "exists twice");
@@ -174,12 +251,16 @@ Status CheckGraph(const PipelineConfig& config, const std::string& file) {
   }
   std::vector<std::string> way;
   std::set<std::string> reached;
-  PORTICO_RETURN_IF_ERROR(
-      FindCycle(config, *config.Find(config.entry_stage), file, &way, &reached));
+  StageConfig& entry = Named(checked, config.entry_stage);
+  PORTICO_RETURN_IF_ERROR(FindFeedback(entry, file, checked, &way, &reached));
+  entry.gets_payload = true;
   for (const StageConfig& stage : config.stages) {
     if (!reached.contains(stage.name)) {
       return Bad(file, stage, fmt::format("cannot be reached from `{}`", config.entry_stage));
     }
+  }
+  for (StageConfig& stage : checked->stages) {
+    PORTICO_RETURN_IF_ERROR(CheckSources(config, file, &stage));
   }
   PORTICO_RETURN_IF_ERROR(CheckProcesses(config, file));
   return CheckFanIn(config, file);

@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace portico::pipeline {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 constexpr char kTwo[] = R"(
 stages:
@@ -104,7 +109,68 @@ TEST(PipelineConfig, FunctionsOfPythonAreOfStagesOfPython) {
   EXPECT_THAT(WhyNot(joined("portico.merge", "m.merge")),
               HasSubstr("has a merge_fn `m.merge` that does not exist"));
   EXPECT_THAT(WhyNot(first("factory_path: m.f, next: b, wait_for_fn: m.w")),
-              HasSubstr("`wait_for_fn` is not supported"));
+              HasSubstr("has a wait_for_fn and no `wait_for`"));
+  EXPECT_THAT(WhyNot(joined("portico.merge", "portico.in_order, wait_for_fn: m.w")),
+              HasSubstr("is no stage of Python and takes no `wait_for_fn`"));
+  EXPECT_THAT(WhyNot(joined("m.f", "m.merge, wait_for_fn: w")),
+              HasSubstr("has a wait_for_fn `w`, which is no path of Python"));
+  EXPECT_THAT(WhyNot(first("factory_path: m.f, next: b, stream_done_to_fn: m.t")),
+              HasSubstr("has a stream_done_to_fn and no `stream_to`"));
+  EXPECT_THAT(WhyNot(first("factory_path: portico.pass, stream_to: b, stream_done_to_fn: m.t")),
+              HasSubstr("is no stage of Python and takes no `stream_done_to_fn`"));
+  const auto chosen = ParsePipelineConfig(joined("m.f", "m.merge, wait_for_fn: m.w"), "p", {});
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->stages[3].wait_for_fn, "m.w");
+  const auto told = ParsePipelineConfig(
+      first("factory_path: m.f, stream_to: b, stream_done_to_fn: m.t"), "p", {});
+  ASSERT_TRUE(told.ok()) << told.status();
+  const auto again = ParsePipelineConfig(ResolvedConfig(*told, {}), "p", {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->stages[0].stream_done_to_fn, "m.t");
+}
+
+TEST(PipelineConfig, OnlyAStreamGoesBackToAStageBeforeIt) {
+  const auto loop = [](std::string_view kind, std::string_view back) {
+    return "stages:\n  - {name: a, factory_path: " + std::string(kind) +
+           ", next: c, stream_to: b}\n  - {name: b, factory_path: m.f, " + std::string(back) +
+           "}\n  - {name: c, factory_path: portico.pass, terminal: true}\n";
+  };
+  const auto config = ParsePipelineConfig(loop("m.f", "stream_to: a"), "p.yaml", {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->stages[1].feeds_back, std::vector<std::string>{"a"});
+  EXPECT_EQ(config->stages[0].fed_by, std::vector<std::string>{"b"});
+  EXPECT_TRUE(config->stages[0].feeds_back.empty());
+  EXPECT_THAT(GraphText(*config), HasSubstr("→ a (stream, back)"));
+  EXPECT_THAT(WhyNot(loop("m.f", "next: a")),
+              HasSubstr("p.yaml:3: stage `b` is in a cycle: a → b → a"));
+  EXPECT_THAT(WhyNot(loop("m.f", "next: a, stream_to: a")), HasSubstr("is in a cycle"));
+  EXPECT_THAT(WhyNot(loop("m.f", "stream_to: [a, b]")), HasSubstr("is in a cycle: a → b → b"));
+  EXPECT_THAT(WhyNot(loop("portico.pass", "stream_to: a")),
+              HasSubstr("streams back to `a`, which is no stage of Python"));
+}
+
+TEST(PipelineConfig, StreamsBesideWhatAStageWaitsForAreToldApart) {
+  const auto graph = [](std::string_view b, std::string_view c, std::string_view d) {
+    return "stages:\n  - {name: a, factory_path: x, next: [b, c]}\n"
+           "  - {name: b, factory_path: x, " +
+           std::string(b) + "}\n  - {name: c, factory_path: x, " + std::string(c) +
+           "}\n  - {name: d, factory_path: x, terminal: true" + std::string(d) + "}\n";
+  };
+  const std::string early = ", can_accept_stream_before_payload: true";
+  EXPECT_EQ(WhyNot(graph("next: d", "stream_to: d", "")), "");
+  const auto config = ParsePipelineConfig(graph("next: d", "stream_to: d", early), "p.yaml", {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->stages[3].accepts_early);
+  EXPECT_THAT(ResolvedConfig(*config, {}), HasSubstr("can_accept_stream_before_payload: true"));
+  EXPECT_THAT(WhyNot(graph("stream_to: d", "stream_to: d", "")), HasSubstr("merge_fn"));
+  EXPECT_THAT(WhyNot(graph("next: d", "next: d", ", wait_for: b, merge_fn: portico.in_order")),
+              HasSubstr("gets by `next` what `c` sends, which is not in its `wait_for`"));
+  EXPECT_THAT(
+      WhyNot(graph("next: d", "stream_to: d", ", wait_for: [a, b], merge_fn: portico.in_order")),
+      HasSubstr("waits for `a`, which does not lead to it"));
+  EXPECT_THAT(WhyNot(graph("next: d", "next: d", early)), HasSubstr("has it in its `stream_to`"));
+  EXPECT_THAT(WhyNot(graph("next: d", "stream_to: d", ", can_accept_stream_before_payload: maybe")),
+              HasSubstr("p.yaml:5: `can_accept_stream_before_payload` must be true or false"));
 }
 
 TEST(PipelineConfig, ReadsProcessesAndReplicas) {
@@ -122,6 +188,41 @@ TEST(PipelineConfig, ReadsProcessesAndReplicas) {
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->stages[1].env, config->stages[1].env);
   EXPECT_EQ(again->ReplicasOf("voice"), 3);
+}
+
+TEST(PipelineConfig, FusedStagesShareAProcess) {
+  const auto three = [](std::string_view groups, std::string_view c = "") {
+    return "fused_stages: " + std::string(groups) +
+           "\nstages:\n  - {name: a, factory_path: m.f, next: b}\n"
+           "  - {name: b, factory_path: m.f, next: c}\n"
+           "  - {name: c, factory_path: m.f, terminal: true" +
+           std::string(c) + "}\n";
+  };
+  const auto config = ParsePipelineConfig(three("[[a, b]]"), "p.yaml", {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->stages[1].process, "a");
+  EXPECT_EQ(config->stages[2].process, "c");
+  const auto again = ParsePipelineConfig(ResolvedConfig(*config, {}), "p.yaml", {});
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->fused_stages, config->fused_stages);
+  const auto named = ParsePipelineConfig(three("[[a, b, c]]", ", process: own"), "p.yaml", {});
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->stages[0].process, "own");
+
+  EXPECT_THAT(WhyNot(three("[[a]]")),
+              HasSubstr("p.yaml:1: a group of `fused_stages` must list two"));
+  EXPECT_THAT(WhyNot(three("[a, b]")), HasSubstr("must list two"));
+  EXPECT_THAT(WhyNot(three("[[a, d]]")), HasSubstr("there is no stage `d`"));
+  EXPECT_THAT(WhyNot(three("[[a, c]]")), HasSubstr("`a` does not lead to `c`"));
+  EXPECT_THAT(WhyNot(three("[[a, b], [b, c]]")), HasSubstr("has `b` twice"));
+  EXPECT_THAT(WhyNot("fused_stages: [[a, b]]\nstages:\n"
+                     "  - {name: a, factory_path: m.f, process: p, next: b}\n"
+                     "  - {name: b, factory_path: m.f, process: q, terminal: true}\n"),
+              HasSubstr("`b` has another `process`"));
+  EXPECT_THAT(WhyNot("fused_stages: [[a, b]]\nstages:\n"
+                     "  - {name: a, factory_path: m.f, next: b}\n"
+                     "  - {name: b, factory_path: portico.pass, terminal: true}\n"),
+              HasSubstr("cannot share"));
 }
 
 TEST(PipelineConfig, RefusesProcessesThatCannotWork) {
@@ -176,6 +277,44 @@ TEST(PipelineConfig, TakesDottedOverrides) {
   EXPECT_EQ(slow->voices.size(), 1U);
   EXPECT_THAT(WhyNot(kTwo, {{"c.factory.chunks", "7"}}), HasSubstr("there is no stage `c`"));
   EXPECT_THAT(WhyNot(kTwo, {{"a.factory.x", "7"}, {"a.factory.x", "8"}}), HasSubstr("given twice"));
+}
+
+// They were told at a line of the file, or at line 0.
+TEST(PipelineConfig, NamesTheFlagThatHasSetAWrongValue) {
+  EXPECT_THAT(WhyNot(kTwo, {{"a.voice", "x"}}), StartsWith("--a.voice: unknown key `voice`;"));
+  EXPECT_THAT(WhyNot(kTwo, {{"a.x.y", "1"}}), StartsWith("--a.x.y: unknown key `x`"));
+  EXPECT_THAT(WhyNot(kTwo, {{"max_in_flight", "9"}, {"timeout_s", "x"}}),
+              StartsWith("--timeout_s: `timeout_s` must be a number"));
+  EXPECT_THAT(WhyNot(kTwo, {{"a.stream_to", "[b, [c]]"}}),
+              StartsWith("--a.stream_to: `stream_to` must list names"));
+  EXPECT_THAT(WhyNot(kTwo, {{"processes.p.num_replicas", "100"}}),
+              StartsWith("--processes.p.num_replicas: `num_replicas` must be"));
+  EXPECT_THAT(WhyNot(kTwo, {{"processes.p.tls", "true"}}), StartsWith("--processes.p.tls: `tls`"));
+  EXPECT_THAT(WhyNot(kTwo, {{"a.tp_size", "2"}}), StartsWith("--a.tp_size: "));
+  EXPECT_THAT(WhyNot(kTwo, {{"processes", "{p: {foo: 1}}"}}), StartsWith("--processes: "));
+  EXPECT_THAT(WhyNot(kTwo, {{"a.next", "[c]"}}),
+              AllOf(StartsWith("p.yaml:3: stage `a` leads to `c`"), EndsWith(" (with --a.next)")));
+  // Where the file is at fault, its line is told all the same.
+  EXPECT_THAT(WhyNot(std::string(kTwo) + "timeout_s: x\n", {{"a.max_queued", "1"}}),
+              StartsWith("p.yaml:9: `timeout_s`"));
+  EXPECT_THAT(WhyNot(std::string(kTwo) + "foo: 1\n", {{"a.max_queued", "1"}}),
+              StartsWith("p.yaml:9: unknown key `foo`"));
+}
+
+// The program crashed, or computed without an end.
+TEST(PipelineConfig, RefusesAliasesThatContainThemselvesOrMakeMuchOfLittle) {
+  EXPECT_THAT(WhyNot(kTwo, {{"a.factory", "&f {k: *f}"}}),
+              StartsWith("--a.factory: values are nested more than 64 deep"));
+  EXPECT_THAT(WhyNot(kTwo, {{"a.stream_to", "&f [*f, *f]"}}),
+              StartsWith("--a.stream_to: `stream_to` must list names"));
+  EXPECT_THAT(WhyNot(kTwo, {{"voices.x", "&f [*f, *f]"}, {"b.terminal", "x"}}),
+              StartsWith("--b.terminal: `terminal` must be true or false"));
+  std::string many = "{a0: &a0 {x: 1}";
+  for (int i = 1; i < 40; ++i) {
+    many += ", a" + std::to_string(i) + ": &a" + std::to_string(i);
+    many += " {x: *a" + std::to_string(i - 1) + ", y: *a" + std::to_string(i - 1) + "}";
+  }
+  EXPECT_THAT(WhyNot(kTwo, {{"a.factory", many + "}"}}), HasSubstr("more than 100000 values"));
 }
 
 TEST(PipelineConfig, TakesOverridesOfReplicasWithAndWithoutThemInTheFile) {

@@ -65,6 +65,9 @@ void AddStage(const StageConfig& stage, Lines* lines) {
   if (!stage.route_fn.empty()) add("route_fn", stage.route_fn);
   if (!stage.wait_for.empty()) add("wait_for", List(stage.wait_for));
   if (!stage.merge_fn.empty()) add("merge_fn", stage.merge_fn);
+  if (!stage.wait_for_fn.empty()) add("wait_for_fn", stage.wait_for_fn);
+  if (!stage.stream_done_to_fn.empty()) add("stream_done_to_fn", stage.stream_done_to_fn);
+  if (stage.accepts_early) add("can_accept_stream_before_payload", "true");
   if (!stage.project_payload.empty()) {
     lines->Add("    project_payload:");
     for (const auto& [target, function] : stage.project_payload) {
@@ -89,6 +92,15 @@ void AddStage(const StageConfig& stage, Lines* lines) {
 }
 
 }  // namespace
+
+std::string WithFlags(const PipelineConfig& config, std::string_view stage) {
+  std::vector<std::string> flags;
+  for (const std::string& path : config.flags) {
+    const bool of_stage = path.starts_with(stage) && path.substr(stage.size()).starts_with('.');
+    if (stage.empty() || of_stage) flags.push_back("--" + path);
+  }
+  return flags.empty() ? "" : fmt::format(" (with {})", fmt::join(flags, ", "));
+}
 
 std::string ResolvedConfig(const PipelineConfig& config, const Overrides& overrides) {
   Lines lines(overrides);
@@ -115,6 +127,11 @@ std::string ResolvedConfig(const PipelineConfig& config, const Overrides& overri
   if (!config.processes.empty()) lines.Add("processes:");
   for (const ProcessConfig& process : config.processes) {
     lines.Add("  ", process.name, ProcessText(process), "processes." + process.name);
+  }
+  if (!config.fused_stages.empty()) {
+    std::vector<std::string> groups;
+    for (const std::vector<std::string>& group : config.fused_stages) groups.push_back(List(group));
+    lines.Add("", "fused_stages", List(groups), "fused_stages");
   }
   lines.Add("stages:");
   for (const StageConfig& stage : config.stages) AddStage(stage, &lines);
@@ -171,9 +188,12 @@ std::string GraphText(const PipelineConfig& config) {
     }
     text += '\n';
     for (const std::string& next : StagesBehind(stage)) {
-      const bool streams =
-          std::find(stage.stream_to.begin(), stage.stream_to.end(), next) != stage.stream_to.end();
-      text += fmt::format("  → {}{}\n", next, streams ? " (stream)" : "");
+      const auto lists = [&next](const std::vector<std::string>& names) {
+        return std::find(names.begin(), names.end(), next) != names.end();
+      };
+      std::string_view how = lists(stage.stream_to) ? " (stream)" : "";
+      if (lists(stage.feeds_back)) how = " (stream, back)";
+      text += fmt::format("  → {}{}\n", next, how);
     }
   }
   return text;

@@ -69,7 +69,8 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(PipelineConfig config, const
   PORTICO_RETURN_IF_ERROR(pipeline->StartProcesses(programs, file, registry));
   for (const StageConfig& stage : pipeline->config_.stages) {
     const auto bad = [&](StatusCode code, std::string_view why) {
-      return Error(code, fmt::format("{}:{}: stage `{}`: {}", file, stage.line, stage.name, why));
+      return Error(code, fmt::format("{}:{}: stage `{}`: {}{}", file, stage.line, stage.name, why,
+                                     WithFlags(pipeline->config_, stage.name)));
     };
     std::unique_ptr<Stage> made;
     if (!stage.is_python()) {
@@ -89,6 +90,11 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(PipelineConfig config, const
     if (!stage.process.empty()) {
       made = NewProcessStage(stage, std::move(made), pipeline->groups_.at(stage.process).get(),
                              pipeline->config_.ReplicasOf(stage.process));
+    }
+    if (!stage.fed_by.empty() && !made->sees_ends()) {
+      return bad(StatusCode::kInvalidArgument,
+                 fmt::format("`{}` streams back to it, and its kind would not know when to end",
+                             stage.fed_by.front()));
     }
     pipeline->hosts_.push_back(
         std::make_unique<StageHost>(stage, std::move(made), pipeline->pool_.get(), registry));
@@ -125,8 +131,9 @@ Status Pipeline::StartProcesses(const StagePrograms& programs, const std::string
     options.restart = plan.restart;
     auto group = ProcessGroup::Start(std::move(options), registry);
     if (!group.ok()) {
-      return Error(group.status().code(), fmt::format("{}:{}: stage `{}`: {}", file, first.line,
-                                                      first.name, MessageOf(group.status())));
+      return Error(group.status().code(),
+                   fmt::format("{}:{}: stage `{}`: {}{}", file, first.line, first.name,
+                               MessageOf(group.status()), WithFlags(config_, first.name)));
     }
     groups_[plan.name] = *std::move(group);
   }

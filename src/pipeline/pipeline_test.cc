@@ -436,5 +436,17 @@ TEST(Pipeline, TellsWhichFactoryPathIsUnknown) {
   EXPECT_THAT(std::string(started.status().message()), HasSubstr("p.yaml:2: stage `a`"));
 }
 
+TEST(Pipeline, NamesTheFlagsOfAStageThatCannotStart) {
+  Registry registry;
+  auto config =
+      ParsePipelineConfig("stages:\n - {name: a, factory_path: portico.pass, terminal: true}\n",
+                          "p.yaml", {{"a.factory.voice", "x"}, {"timeout_s", "5"}});
+  ASSERT_TRUE(config.ok());
+  const auto started = Pipeline::Start(*std::move(config), NativeStages(), "p.yaml", &registry);
+  EXPECT_EQ(std::string(started.status().message()),
+            "p.yaml:2: stage `a`: factory has no `voice`; it takes nothing (with "
+            "--a.factory.voice)");
+}
+
 }  // namespace
 }  // namespace portico::pipeline

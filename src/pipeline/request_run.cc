@@ -32,6 +32,12 @@ class RequestRun::Output final : public StageOutput {
   void Choose(std::vector<std::string> targets) override {
     if (const auto run = run_.lock()) run->Choose(node_, std::move(targets));
   }
+  void EndStreams(std::vector<std::string> targets) override {
+    if (const auto run = run_.lock()) run->EndStreams(node_, std::move(targets));
+  }
+  void WaitFor(std::vector<std::string> sources) override {
+    if (const auto run = run_.lock()) run->WaitFor(node_, std::move(sources));
+  }
   void End(Status status) override {
     if (const auto run = run_.lock()) run->End(node_, std::move(status));
   }
@@ -102,17 +108,16 @@ Status RequestRun::Build(const PipelineConfig& config,
     const StageConfig& stage = nodes_[i].host->config();
     for (const std::string& next : RoutesOf(stage, *request_)) {
       if (!at.contains(next)) PORTICO_RETURN_IF_ERROR(add(next));
-      const size_t behind = at.at(next);
-      nodes_[i].behind.push_back(behind);
-      nodes_[i].streams.push_back(std::find(stage.stream_to.begin(), stage.stream_to.end(), next) !=
-                                  stage.stream_to.end());
-      nodes_[behind].sources.push_back(i);
-      ++nodes_[behind].open_sources;
+      Connect(i, at.at(next), /*goes_back=*/false);
     }
     if (stage.terminal) {
-      nodes_[i].behind.push_back(kClient);
-      nodes_[i].streams.push_back(true);
+      nodes_[i].behind.push_back({.to = kClient, .streams = true});
       ++open_terminals_;
+    }
+  }
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    for (const std::string& back : FeedbackOf(nodes_[i].host->config(), *request_)) {
+      if (at.contains(back)) Connect(i, at.at(back), /*goes_back=*/true);
     }
   }
   if (open_terminals_ > 0) return OkStatus();
@@ -125,8 +130,14 @@ void RequestRun::Start() {
   Node& entry = nodes_.front();
   events_.Admitted(0);
   for (const Part& part : request_->inputs) {
-    entry.input.emplace_back(kClient, part);
+    entry.input.push_back({kClient, part});
     entry.input_bytes += PartBytes(part);
+  }
+  TellEnd(0, kClient);
+  TellEnd(0, kGathered);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    // Nothing that it waits for is among the request's stages.
+    if (nodes_[i].waits_for_all && !nodes_[i].takes_payloads) PassOver(i);
   }
   Schedule(0);
 }
@@ -135,114 +146,13 @@ std::string_view RequestRun::NameOf(size_t node) const {
   return node == kClient ? std::string_view() : nodes_[node].host->config().name;
 }
 
-bool RequestRun::Emit(size_t node, Part part, std::string_view target) {
-  const MutexLock lock(&mutex_);
-  Node& from = nodes_[node];
-  if (ended_ || from.ended) return false;
-  from.moved = Clock::now();
-  for (size_t i = 0; i < from.behind.size(); ++i) {
-    if (!target.empty() && NameOf(from.behind[i]) != target) continue;
-    events_.Sent(node, i, from.behind[i], from.streams[i], part);
-    const bool last = !target.empty() || i + 1 == from.behind.size();
-    const Status arrived =
-        Arrive(from.behind[i], node, last ? std::move(part) : part, from.streams[i]);
-    if (arrived.ok()) continue;
-    // Its runs are destroyed later: this one is on the stack.
-    failure_ = arrived;
-    deadline_ = start_;
-    return false;
-  }
-  return true;
-}
-
-void RequestRun::Choose(size_t node, std::vector<std::string> targets) {
-  const MutexLock lock(&mutex_);
-  if (!ended_ && !nodes_[node].ended) nodes_[node].chosen = std::move(targets);
-}
-
-bool RequestRun::LeavesOut(size_t node, size_t edge) const {
-  const Node& from = nodes_[node];
-  return from.chosen && !from.streams[edge] &&
-         std::find(from.chosen->begin(), from.chosen->end(), NameOf(from.behind[edge])) ==
-             from.chosen->end();
-}
-
-Status RequestRun::Arrive(size_t node, size_t source, Part part, bool streams) {
-  const size_t bytes = PartBytes(part);
-  if (node == kClient) {
-    if (const auto* sound = std::get_if<EncodedPart>(&part)) {
-      audio_.Came(nodes_[source].moved, sound->seconds);
-    }
-    answer_bytes_ += bytes;
-    answer_.emplace_back(source, std::move(part));
-    Notify();
-    return OkStatus();
-  }
-  Node& to = nodes_[node];
-  if (streams && !to.waits_for_all) {
-    to.input_bytes += bytes;
-    to.input.emplace_back(source, std::move(part));
-    Schedule(node);
-    return OkStatus();
-  }
-  to.held_bytes += bytes;
-  if (to.held_bytes > kHeldBytes) {
-    return Error(StatusCode::kResourceExhausted,
-                 fmt::format("more than {} MB wait for stage `{}`; let the stages before it "
-                             "stream_to it",
-                             kHeldBytes >> 20, NameOf(node)));
-  }
-  to.held.emplace_back(source, std::move(part));
-  return OkStatus();
-}
-
-void RequestRun::PassOver(size_t node) {
-  nodes_[node].ended = true;
-  for (const size_t behind : nodes_[node].behind) SourceEnded(behind, node, /*passed_over=*/true);
-}
-
-void RequestRun::SourceEnded(size_t node, size_t source, bool passed_over) {
-  if (node == kClient) {
-    if (--open_terminals_ > 0) return;
-    ended_ = true;
-    audio_.Report(true, audio_metrics_);
-    events_.Ended(source, true);
-    Notify();
-    return;
-  }
-  Node& to = nodes_[node];
-  --to.open_sources;
-  if (passed_over) {
-    std::erase_if(to.held, [source](const auto& held) { return held.first == source; });
-    if (++to.passed_over == to.sources.size()) return PassOver(node);
-  }
-  const auto release = [&to](size_t from) {
-    for (auto& [sender, part] : to.held) {
-      if (sender != from) continue;
-      to.input_bytes += PartBytes(part);
-      to.input.emplace_back(sender, std::move(part));
-    }
-    std::erase_if(to.held, [from](const auto& held) { return held.first == from; });
-  };
-  if (!to.waits_for_all) {
-    release(source);
-  } else if (to.open_sources == 0) {
-    events_.Gathered(node);
-    for (const std::string& name : to.host->config().wait_for) {
-      for (const size_t from : to.sources) {
-        if (NameOf(from) == name) release(from);
-      }
-    }
-  }
-  Schedule(node);
-}
-
 bool RequestRun::HasRoom(size_t node) const {
   const Node& from = nodes_[node];
-  for (size_t i = 0; i < from.behind.size(); ++i) {
-    if (from.behind[i] == kClient) {
+  for (const Edge& edge : from.behind) {
+    if (edge.to == kClient) {
       if (answer_bytes_ >= kQueueBytes) return false;
-    } else if (nodes_[from.behind[i]].input_bytes >= kQueueBytes && from.streams[i]) {
+    } else if (edge.streams && !edge.goes_back && nodes_[edge.to].input_bytes >= kQueueBytes &&
+               !Drops(edge.to, node)) {
       return false;
     }
   }
@@ -254,7 +164,7 @@ void RequestRun::Schedule(size_t node) {
   if (ended_ || at.ended || !HasRoom(node)) return;
   if (at.run != nullptr) at.run->OnRoom();
   if (at.working || at.input_ended) return;
-  if (at.input.empty() && at.open_sources > 0) return;
+  if (at.input.empty() && at.open_sources + at.open_behind > 0) return;
   if (at.run != nullptr && !at.run->Accepts()) return;
   if (!at.entered) {
     if (at.asked) return;
@@ -266,8 +176,11 @@ void RequestRun::Schedule(size_t node) {
   CpuPool::Task task = [self = shared_from_this(), node] { self->Work(node); };
   if (at.host->pool().Submit(std::move(task))) return;
   at.working = false;
-  failure_ = Error(StatusCode::kResourceExhausted, "the pipeline's queue is full");
-  deadline_ = start_;  // the watcher ends it
+  FailSoon(Error(StatusCode::kResourceExhausted, "the pipeline's queue is full"));
+}
+
+void RequestRun::FailSoon(Status status) {
+  if (failure_.ok()) failure_ = std::move(status);
 }
 
 void RequestRun::Entered(size_t node) {
@@ -284,14 +197,20 @@ void RequestRun::Work(size_t node) {
     nodes_[node].run = std::move(run);
   }
   Status status;
-  if (std::optional<Step> step = NextStep(node)) {
-    if (step->part) {
-      status = step->run->OnPart(*std::move(step->part), step->source);
-    } else {
-      step->run->OnInputEnd();
-    }
-  }
+  if (std::optional<Step> step = NextStep(node)) status = step->Take();
   EndWork(node, std::move(status));
+}
+
+Status RequestRun::Step::Take() {
+  if (part) return run->OnPart(*std::move(part), source);
+  if (end == End::kOfSource) {
+    run->OnSourceEnd(source);
+  } else if (end == End::kOfPayloads) {
+    run->OnGathered();
+  } else {
+    run->OnInputEnd();
+  }
+  return OkStatus();
 }
 
 StageHost* RequestRun::BeginWork(size_t node) {
@@ -310,15 +229,22 @@ std::optional<RequestRun::Step> RequestRun::NextStep(size_t node) {
   Step step;
   step.run = at.run.get();
   if (at.input.empty()) {
+    if (at.open_sources + at.open_behind > 0) return std::nullopt;
     at.input_ended = true;
     return step;
   }
   auto [source, part] = std::move(at.input.front());
   at.input.pop_front();
-  at.input_bytes -= PartBytes(part);
-  at.host->parts().Add();
-  events_.Took(node, source, part);
+  if (source == kGathered) {
+    step.end = Step::End::kOfPayloads;
+    return step;
+  }
   step.source = NameOf(source);
+  step.end = Step::End::kOfSource;
+  if (!part) return step;
+  at.input_bytes -= PartBytes(*part);
+  at.host->parts().Add();
+  events_.Took(node, source, *part);
   step.part = std::move(part);
   return step;
 }
@@ -359,12 +285,11 @@ void RequestRun::End(size_t node, Status status) {
   }
   at.ended = true;
   EndNode(node);
-  events_.Completed(node, at.behind.empty() ? kClient : at.behind.front());
-  for (size_t i = 0; i < at.behind.size(); ++i) {
-    SourceEnded(at.behind[i], node, LeavesOut(node, i));
-  }
+  events_.Completed(node, at.behind.empty() ? kClient : at.behind.front().to);
+  for (const Edge& edge : at.behind) SourceEnded(edge, node, LeavesOut(node, edge));
   // What still waits for it is dropped, and makes room.
   at.input.clear();
+  at.held.clear();
   at.input_bytes = 0;
   for (const size_t source : at.sources) Schedule(source);
 }

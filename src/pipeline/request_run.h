@@ -91,23 +91,45 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
 
  private:
   class Output;
+  // From a node to another, or to the client.
+  struct Edge {
+    size_t to = 0;
+    bool streams = false;  // parts go on as they are made
+    bool payload = false;  // the other waits for all of it; else it is a stream beside that
+    bool goes_back = false;
+  };
+  // What a run is given. No part: its source has ended; of kGathered, all that is waited for.
+  struct Given {
+    size_t source = 0;
+    std::optional<Part> part;
+  };
   struct Node {
     StageHost* host = nullptr;
     std::unique_ptr<StageRun> run;
-    std::deque<std::pair<size_t, Part>> input;  // with its source's node
-    std::deque<std::pair<size_t, Part>> held;   // of sources that must end first
+    std::deque<Given> input;
+    std::deque<std::pair<size_t, Part>> held;  // with its source's node
+    std::vector<size_t> held_ends;             // sources of `held` that have ended
     size_t input_bytes = 0;
     size_t held_bytes = 0;
-    std::vector<size_t> behind;
-    std::vector<bool> streams;  // to each of `behind`
+    std::vector<Edge> behind;
     // Of those that it does not stream to, the names of those that get its parts; nothing: all.
     std::optional<std::vector<std::string>> chosen;
-    std::vector<size_t> sources;
-    size_t open_sources = 0;
-    size_t passed_over = 0;  // of `sources`, those that have ended and have chosen others
-    bool entered = false;    // has its place in the host
-    bool asked = false;      // has asked for one
-    bool working = false;    // on a thread now
+    // Of those that it streams to, the names of those that are told its end; nothing: all.
+    std::optional<std::vector<std::string>> told;
+    // Of those in its `wait_for`, the names of those that it waits for; nothing: all.
+    std::optional<std::vector<std::string>> awaited;
+    std::vector<size_t> sources;  // also those behind it
+    size_t open_sources = 0;      // without those behind it
+    size_t open_behind = 0;       // those behind it
+    size_t open_payloads = 0;
+    size_t chosen_sources = 0;   // of those before it, without those that have chosen others
+    size_t chosen_payloads = 0;  // of those with a payload
+    bool takes_payloads = false;
+    bool tells_ends = false;  // to its run
+    bool gathered = false;    // no payload is open, or the last one was
+    bool entered = false;     // has its place in the host
+    bool asked = false;       // has asked for one
+    bool working = false;     // on a thread now
     bool input_ended = false;
     bool ended = false;
     bool waits_for_all = false;  // fan-in
@@ -115,22 +137,36 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     TimePoint moved{};
   };
   static constexpr size_t kClient = SIZE_MAX;
+  static constexpr size_t kGathered = SIZE_MAX - 1;
   // What may wait for a source to end.
   static constexpr size_t kHeldBytes = 64 << 20;
 
   // `target`: the name of one of the node's `behind`, or "", all of them.
   bool Emit(size_t node, Part part, std::string_view target);
   void Choose(size_t node, std::vector<std::string> targets);
+  void EndStreams(size_t node, std::vector<std::string> targets);
+  void WaitFor(size_t node, std::vector<std::string> sources);
   void End(size_t node, Status status);
-  Status Arrive(size_t node, size_t source, Part part, bool streams)
+  void Connect(size_t from, size_t to, bool goes_back) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status Arrive(const Edge& edge, size_t source, Part part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool PassesNow(const Edge& edge) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Nobody there waits for the source.
+  bool Drops(size_t node, size_t source) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `left_out`: by the source's choice; what is held of it is dropped.
+  void SourceEnded(const Edge& edge, size_t source, bool left_out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // `passed_over`: what came from the source is dropped.
-  void SourceEnded(size_t node, size_t source, bool passed_over)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // No source has chosen the node: it has no run, and those behind it get nothing from it.
+  // Moves what is held of the source to the input.
+  void Release(size_t node, size_t source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The last payload has ended: what waits for that goes on.
+  void Gather(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellEnd(size_t node, size_t source) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // No source has chosen the node: its run, if it was streamed to, is aborted, and those behind it
+  // get no more from it.
   void PassOver(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The node's choice leaves out the edge.
-  bool LeavesOut(size_t node, size_t edge) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool LeavesOut(size_t node, const Edge& edge) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The watcher ends the request: its runs cannot be destroyed here, where one may be on the stack.
+  void FailSoon(Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Schedule(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoom(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends everything but the run of `caller`; the runs to destroy without the lock.
@@ -145,11 +181,14 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   struct Step {
     StageRun* run = nullptr;
     std::string_view source;
-    std::optional<Part> part;  // nothing: no more come
+    std::optional<Part> part;  // nothing: an end
+    enum class End { kOfInput, kOfSource, kOfPayloads } end = End::kOfInput;
+
+    Status Take();
   };
   // The host to start the node's run on; null: it has one, or needs none any more.
   StageHost* BeginWork(size_t node);
-  // Nothing: nobody waits for the run any more.
+  // Nothing: nobody waits for the run any more, or there is nothing to do after all.
   std::optional<Step> NextStep(size_t node);
   void EndWork(size_t node, Status status);
   const std::shared_ptr<const Request> request_;

@@ -48,9 +48,20 @@ std::string RouteNames() { return "portico.by_task, portico.first_by_task"; }
 std::vector<std::string> RoutesOf(const StageConfig& stage, const Request& request) {
   std::vector<std::string> behind = StagesBehind(stage);
   const RouteFunction route = FindRoute(stage.route_fn);
-  if (route == nullptr) return behind;
-  std::erase_if(behind, [&](const std::string& target) { return !route(request, target); });
+  std::erase_if(behind, [&](const std::string& target) {
+    return (route != nullptr && !route(request, target)) ||
+           std::find(stage.feeds_back.begin(), stage.feeds_back.end(), target) !=
+               stage.feeds_back.end();
+  });
   return behind;
+}
+
+std::vector<std::string> FeedbackOf(const StageConfig& stage, const Request& request) {
+  std::vector<std::string> targets = stage.feeds_back;
+  const RouteFunction route = FindRoute(stage.route_fn);
+  if (route == nullptr) return targets;
+  std::erase_if(targets, [&](const std::string& target) { return !route(request, target); });
+  return targets;
 }
 
 }  // namespace portico::pipeline

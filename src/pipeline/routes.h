@@ -17,7 +17,10 @@ using RouteFunction = bool (*)(const Request& request, std::string_view target);
 RouteFunction FindRoute(std::string_view name);
 std::string RouteNames();
 
-// The stages behind `stage` that this request goes to: all but where a route_fn chooses.
+// The stages behind `stage` that this request goes to: all but where a route_fn chooses. Streams
+// back to stages before it lead nowhere new, and are not among them.
 std::vector<std::string> RoutesOf(const StageConfig& stage, const Request& request);
+// Those streams.
+std::vector<std::string> FeedbackOf(const StageConfig& stage, const Request& request);
 
 }  // namespace portico::pipeline

@@ -26,6 +26,12 @@ class StageOutput {
   virtual bool EmitTo(Part part, std::string_view /*target*/) { return Emit(std::move(part)); }
   // Of those that get their parts when the work ends (`next`), only these do. Before End().
   virtual void Choose(std::vector<std::string> /*targets*/) {}
+  // Of those that get their parts as they are made (`stream_to`), only these are told that nothing
+  // more comes; for the others the work counts as never done. Before End().
+  virtual void EndStreams(std::vector<std::string> /*targets*/) {}
+  // Of the stages in `wait_for`, the request waits for these alone; what the others send is dropped.
+  // Once; the same again where the run begins anew.
+  virtual void WaitFor(std::vector<std::string> /*sources*/) {}
   // The work is over, well or not; exactly once, nothing follows.
   virtual void End(Status status) = 0;
   // As Emit() would tell.
@@ -43,8 +49,14 @@ class StageRun {
   virtual ~StageRun() = default;
   // A failure ends the request. `source` names the stage that sent it, "" the client.
   virtual Status OnPart(Part part, std::string_view source) = 0;
-  // No more parts come. The run ends with output->End(), now or later.
+  // No more parts come. The run ends with output->End(), now or later. Where stages behind stream
+  // back to it, the run ends by itself before.
   virtual void OnInputEnd() = 0;
+  // Of stages that see ends, where several sources are told apart: nothing more comes from this one.
+  // Not of sources that have chosen others.
+  virtual void OnSourceEnd(std::string_view /*source*/) {}
+  // All that the stage waits for has come (`wait_for`, or its only source in whose `next` it is).
+  virtual void OnGathered() {}
   // The request is over. From any thread, maybe beside another call; the run is destroyed soon.
   virtual void Abort() {}
 
@@ -83,6 +95,8 @@ class Stage {
   virtual bool TakesSpeechField(std::string_view /*field*/) const { return false; }
   // The names that `voice` may have, where this is a voice.
   virtual std::vector<std::string> Voices() const { return {}; }
+  // Its runs are told of ends (StageRun::OnSourceEnd()), so that stages behind it may stream back.
+  virtual bool sees_ends() const { return false; }
   // Names the package that is missing, before anything starts.
   virtual Status Ready() const { return OkStatus(); }
 };

@@ -54,6 +54,9 @@ StatusOr<WorkerSpec> ParseWorkerUrl(std::string_view url) {
     if (path.find_first_of("?#") != std::string_view::npos) return Bad(url, "it has a query");
     while (path.ends_with('/')) path.remove_suffix(1);
     spec.path_prefix = std::string(path);
+    if (spec.protocol == Protocol::kGrpc && !path.empty()) {
+      return Bad(url, "it has a path, which gRPC does not use");
+    }
   }
   if (place.find('@') != std::string_view::npos) return Bad(url, "it has a user name");
   std::string_view port;

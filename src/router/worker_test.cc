@@ -22,10 +22,10 @@ TEST(ParseWorkerUrlTest, ReadsSchemeHostPortAndPath) {
 }
 
 TEST(ParseWorkerUrlTest, RefusesWhatIsNoPlaceOfAWorker) {
-  for (const char* url :
-       {"", "http://", "ftp://a:1", "http://a:0", "http://a:65536", "http://a:x",
-        "http://a:", "http://u:p@a:1", "http://a:1/?x", "http://a b:1", "http://[::1",
-        "http://[::1]x", "http://::1:30000", "::1", "grpc://a", "http://a:1\r\nx"}) {
+  for (const char* url : {"", "http://", "ftp://a:1", "http://a:0", "http://a:65536", "http://a:x",
+                          "http://a:", "http://u:p@a:1", "http://a:1/?x", "http://a b:1",
+                          "http://[::1", "http://[::1]x", "http://::1:30000", "::1", "grpc://a",
+                          "grpcs://a:1/x", "http://a:1\r\nx"}) {
     EXPECT_FALSE(ParseWorkerUrl(url).ok()) << url;
   }
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "message/text_delta.h"
@@ -18,6 +19,7 @@ class BestOf final : public TextSink {
   BestOf(GenerationPlan* plan, TextSink* sink);
 
   void OnPrompt(PromptEcho echo) override { sink_->OnPrompt(std::move(echo)); }
+  PromptEncoder LongPromptEncoder() override { return sink_->LongPromptEncoder(); }
   void OnDelta(TextDelta&& delta) override;
   void OnEnd(const TokenUsage& total) override;
 

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "service/capability_checks.h"
 #include "service/generation_choice.h"
-#include "service/spelled_logprobs.h"
+#include "service/generation_pool_link.h"
 
 namespace portico {
 namespace {
@@ -59,11 +59,12 @@ Status TakeRids(ActiveRids& rids, GenerationPlan* plan) {
 
 StatusOr<std::unique_ptr<Generation>> Generation::Start(const ServingModel& model, StreamHub& hub,
                                                         ServiceMetrics& metrics,
-                                                        GenerationPlan plan, TextSink* sink) {
+                                                        GenerationPlan plan, TextSink* sink,
+                                                        CpuPool* pool) {
   PORTICO_RETURN_IF_ERROR(CheckCapabilities(model.engine->info(), plan.constraint.get(),
                                             plan.extras.get(), plan.priority));
   std::unique_ptr<Generation> generation(
-      new Generation(model, hub, metrics.Of(model), std::move(plan), sink));
+      new Generation(model, hub, metrics.Of(model), std::move(plan), sink, pool));
   const Status status = generation->SubmitAll();
   if (!status.ok()) {
     generation->metrics_.refused.Add();
@@ -75,12 +76,17 @@ StatusOr<std::unique_ptr<Generation>> Generation::Start(const ServingModel& mode
 }
 
 Generation::Generation(const ServingModel& model, StreamHub& hub, ModelMetrics& metrics,
-                       GenerationPlan plan, TextSink* sink)
-    : model_(model), hub_(hub), metrics_(metrics), plan_(std::move(plan)), sink_(sink) {
-  prompt_reported_.resize(plan_.prompts.size());
-}
+                       GenerationPlan plan, TextSink* sink, CpuPool* pool)
+    : model_(model),
+      hub_(hub),
+      metrics_(metrics),
+      plan_(std::move(plan)),
+      sink_(sink),
+      pool_(pool),
+      reports_(plan_.prompts.size()) {}
 
 Generation::~Generation() {
+  LeavePool();
   if (running_ > 0) LogOutcome("the client left");
   for (auto& choice : choices_) {
     if (choice->finished) continue;
@@ -93,6 +99,10 @@ Generation::~Generation() {
 void Generation::Abort() {
   for (auto& choice : choices_) {
     if (!choice->finished) model_.engine->Abort(choice->stream, hub_.shard());
+  }
+  aborted_ = true;
+  for (size_t p = 0; p < reports_.size(); ++p) {
+    if (reports_[p].state == PromptReport::State::kEncoding) GiveUpReport(static_cast<int32_t>(p));
   }
 }
 
@@ -138,27 +148,6 @@ Status Generation::SubmitAll() {
     }
   }
   return OkStatus();
-}
-
-void Generation::ReportPrompt(int32_t prompt, std::span<const PositionLogprobs> logprobs) {
-  if (prompt_reported_[prompt]) return;
-  prompt_reported_[prompt] = true;
-  const int32_t start = plan_.prompt_logprobs_start;
-  if (!plan_.echo && !plan_.options.return_token_ids && start < 0) return;
-  PromptEcho echo;
-  echo.prompt = prompt;
-  echo.tokens = *plan_.prompts[prompt].ids;
-  if (plan_.echo) echo.text = plan_.prompts[prompt].text;
-  if (start >= 0) {
-    echo.logprobs = SpellPrompt({.tokens = echo.tokens,
-                                 .start = static_cast<size_t>(start),
-                                 .from_engine = logprobs,
-                                 .spells = plan_.spell_logprobs,
-                                 .decoded = plan_.prompts[prompt].is_ids,
-                                 .skip_special_tokens = plan_.options.skip_special_tokens},
-                                *model_.tokenizer);
-  }
-  sink_->OnPrompt(std::move(echo));
 }
 
 void Generation::ChoiceEnded(const Choice& choice) {

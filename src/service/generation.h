@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +21,8 @@
 #include "tokenizer/decode/stop_matcher.h"
 
 namespace portico {
+
+class CpuPool;
 
 struct GenerationPlan {
   struct Prompt {
@@ -64,16 +65,19 @@ Status TakeRids(ActiveRids& rids, GenerationPlan* plan);
 class Generation {
  public:
   // Submits every stream; deltas come to `sink` from later turns of the shard on, never from within this call. `model`,
-  // `hub` and `metrics` outlive the generation; so does `sink` until it is destroyed.
+  // `hub` and `metrics` outlive the generation; so does `sink` until it is destroyed. Long prompts' log-probabilities are
+  // spelled and encoded on `pool`, and where it is full the choices of the longest fail (UNAVAILABLE); null: all is done
+  // on the shard. The pool is destroyed before the hub's shard.
   // Fails as Engine::Submit does, and then nothing runs.
   static StatusOr<std::unique_ptr<Generation>> Start(const ServingModel& model, StreamHub& hub,
                                                      ServiceMetrics& metrics, GenerationPlan plan,
-                                                     TextSink* sink);
+                                                     TextSink* sink, CpuPool* pool = nullptr);
   ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
-  // Asks the engine to end every running stream; their last deltas say kAbort.
+  // Asks the engine to end every running stream; their last deltas say kAbort. Prompts that are being encoded are not
+  // reported any more, and all their choices end so.
   void Abort();
   // Before the end, where the client has left.
   void FreeRid() { plan_.rid_lease.Release(); }
@@ -81,12 +85,46 @@ class Generation {
  private:
   class Choice;
   friend class Choice;
+  struct PoolLink;
+  struct PoolWork;
+  // How far the sink knows a prompt.
+  struct PromptReport {
+    enum class State {
+      kNone,
+      kEncoding,   // and its choices' deltas wait
+      kReplaying,  // they go on, some in each turn, and new ones wait behind them
+      kReported,
+      kFailed,  // and so have its choices
+    };
+    State state = State::kNone;
+    bool given_up = false;           // the sink will not know it
+    std::unique_ptr<PoolWork> work;  // null: it has been nothing for the pool
+  };
 
   Generation(const ServingModel& model, StreamHub& hub, ModelMetrics& metrics, GenerationPlan plan,
-             TextSink* sink);
+             TextSink* sink, CpuPool* pool);
   Status SubmitAll();
-  // Reports the prompt once, before the first delta of any of its choices.
-  void ReportPrompt(int32_t prompt, std::span<const PositionLogprobs> logprobs);
+  // Reports the prompt once, before the first delta of any of its choices. False: the choice does not go on with this
+  // delta, which has been taken, or the choice has failed.
+  bool PassPrompt(Choice* choice, TokenDelta* delta, TimePoint now);
+  // False: the pool is full, and the prompt too long for the shard.
+  bool BeginReport(int32_t prompt, std::vector<PositionLogprobs> logprobs);
+  void FinishReport(int32_t prompt, PromptTaken taken);
+  // The prompt's choices go on without it.
+  void GiveUpReport(int32_t prompt);
+  // Passes on what waited, as much as a turn of the shard may do, and posts the rest.
+  void Replay(int32_t prompt);
+  void PostReplay(int32_t prompt);
+  // Ends every choice of the prompt.
+  void FailPrompt(int32_t prompt, const Status& failure, TimePoint now);
+  // Frees them on the pool; of a prompt with one task at a time, however many choices bring some.
+  void FreeOnPool(int32_t prompt, std::vector<PositionLogprobs> unused);
+  void FreeUnused(int32_t prompt);
+  PoolWork& WorkOf(int32_t prompt);
+  // In the destructor.
+  void LeavePool();
+  // The values that a prompt's log-probabilities have.
+  size_t ValuesOf(const std::vector<PositionLogprobs>& logprobs) const;
   void ChoiceEnded(const Choice& choice);
   // With ServingModel::log_requests: one line, `end` being how it came to it.
   void LogOutcome(std::string_view end) const;
@@ -97,7 +135,9 @@ class Generation {
   GenerationPlan plan_;
   TextSink* sink_;
   std::vector<std::unique_ptr<Choice>> choices_;
-  std::vector<bool> prompt_reported_;
+  CpuPool* const pool_;
+  std::vector<PromptReport> reports_;  // by prompt
+  bool aborted_ = false;
   size_t running_ = 0;
   TokenUsage total_;
 };

@@ -47,18 +47,22 @@ void Generation::Choice::Prefetch(int steps) const {
 
 void Generation::Choice::OnTokens(TokenDelta& delta, TimePoint now) {
   Observe(delta.tokens.size(), now);
+  if (!prompt_reported_) {
+    if (!begun_) RecordFirst(delta.tokens.size());
+    begun_ = true;
+    if (!owner_.PassPrompt(this, &delta, now)) return;
+    prompt_reported_ = true;
+  }
+  Take(delta, now, /*replayed=*/false);
+}
+
+void Generation::Choice::Take(TokenDelta& delta, TimePoint now, bool replayed) {
   // More than were sent where the request continues a session.
   usage.prompt_tokens = std::max(usage.prompt_tokens, delta.usage.prompt_tokens);
   usage.cached_tokens = std::max(usage.cached_tokens, delta.usage.cached_tokens);
   usage.retractions = std::max(usage.retractions, delta.usage.retractions);
   // Where the output is read, it is counted here.
   if (!parsed_) usage.reasoning_tokens = delta.usage.reasoning_tokens;
-  const bool first = !prompt_reported_;
-  if (first) {
-    prompt_reported_ = true;
-    RecordFirst(delta.tokens.size());
-    owner_.ReportPrompt(prompt, delta.prompt_logprobs);
-  }
 
   const bool ends = delta.finish != FinishReason::kNone;
   std::unique_ptr<DeltaExtras> extras = std::move(delta.extras);
@@ -77,7 +81,8 @@ void Generation::Choice::OnTokens(TokenDelta& delta, TimePoint now) {
       return Finish(std::move(text), delta.finish, now);
     }
     text.usage = usage;
-    if (first && i == 0 && profiled != events::kNoKey) {
+    text.more_at_once = replayed && (held > 0 || i + 1 < delta.tokens.size());
+    if (profiled != events::kNoKey && usage.completion_tokens == 1) {
       events::Record(events::Event::kDetokenizeEnd, profiled, events::kFrontend);
     }
     sink_->OnDelta(std::move(text));
@@ -88,6 +93,14 @@ void Generation::Choice::OnTokens(TokenDelta& delta, TimePoint now) {
   text.extras = std::move(extras);
   text.error = std::move(delta.error);
   Finish(std::move(text), delta.finish, now);
+}
+
+void Generation::Choice::Fail(const Status& error, TimePoint now) {
+  owner_.model_.engine->Abort(stream, owner_.hub_.shard());
+  TextDelta text;
+  text.index = index;
+  text.error = error;
+  Finish(std::move(text), FinishReason::kError, now);
 }
 
 void Generation::Choice::RecordFirst(size_t tokens) const {
@@ -174,6 +187,12 @@ void Generation::Choice::Finish(TextDelta last, FinishReason why, TimePoint now)
   // A pattern, which only the engine looks for. Its match stays in the text, as SGLang leaves it.
   if (why == FinishReason::kStop && !last.matched_stop.any() && last.extras != nullptr) {
     last.matched_stop.text = last.extras->matched_text;
+  }
+  // Whatever ended it, it is not what was asked for.
+  if (owner_.reports_[static_cast<size_t>(prompt)].given_up && why != FinishReason::kError) {
+    why = FinishReason::kAbort;
+    last.matched_stop = {};
+    last.ends_in_calls = false;
   }
   finished = true;
   reason = why;

@@ -18,6 +18,10 @@ class Generation::Choice final : public StreamReceiver {
 
   void OnTokens(TokenDelta& delta, TimePoint now) override;
   void Prefetch(int steps) const override;
+  // The same for a delta whose prompt has been reported. `replayed`: it waited until then.
+  void Take(TokenDelta& delta, TimePoint now, bool replayed);
+  // Ends the choice and its stream.
+  void Fail(const Status& error, TimePoint now);
 
   StreamId stream = 0;
   const int32_t prompt;
@@ -25,6 +29,10 @@ class Generation::Choice final : public StreamReceiver {
   bool finished = false;
   FinishReason reason = FinishReason::kNone;  // once finished
   TokenUsage usage;
+  // Of its deltas with tokens or an end that have to wait for the prompt:
+  int32_t held = 0;                       // so many wait
+  bool replays = false;                   // one has gone on
+  bool caught_up = false;                 // one has gone on that no other followed
   events::Key profiled = events::kNoKey;  // the request in a profile
 
  private:
@@ -43,7 +51,8 @@ class Generation::Choice final : public StreamReceiver {
   TextSink* const sink_;
   Histogram& gaps_;
   TimePoint last_token_{};
-  bool prompt_reported_ = false;
+  bool begun_ = false;            // its first delta has come
+  bool prompt_reported_ = false;  // and may be told
   const bool keeps_stop_token_;
   const bool spells_logprobs_;
   std::unique_ptr<StopMatcher> stops_;    // null: none

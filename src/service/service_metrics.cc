@@ -56,6 +56,8 @@ void AddGauges(Registry& registry, const ModelRegistry& models, const std::strin
   gauge("portico_requests_retracted",
         "Streams in the engine's queue that had been running and lost their cells.",
         LoadOf(&EngineLoad::retracted));
+  gauge("portico_weight_updates_waiting", "Weight updates behind the one that is being read.",
+        LoadOf(&EngineLoad::weight_updates_waiting));
   gauge("portico_kv_cache_usage_ratio",
         "Share of the KV cells held by live requests; evictable prefixes do not count.", KvUsage);
   gauge("portico_conversation_cache_bytes", "Memory of the encoded parts of earlier prompts.",
@@ -102,6 +104,10 @@ ModelMetrics::ModelMetrics(Registry& registry, const ModelRegistry& models,
           "portico_parser_fallbacks_total",
           "Pieces of output that began like a tool call or a header and were given as text.",
           LabelsOf(model_id))),
+      held_deltas(registry.AddGauge("portico_held_deltas",
+                                    "Deltas of streams whose prompt is being encoded on the CPU "
+                                    "pool.",
+                                    LabelsOf(model_id))),
       time_to_first_token(registry.AddHistogram("portico_time_to_first_token_seconds",
                                                 "From the request's arrival to its first token.",
                                                 RequestSecondsBounds(), LabelsOf(model_id))),

@@ -25,6 +25,7 @@ struct ModelMetrics {
   Counter& stopped;
   Counter& reached_length;
   Counter& parser_fallbacks;  // text that began like a tool call and was none
+  Gauge& held_deltas;         // wait until their prompt has been encoded
   Histogram& time_to_first_token;
   Histogram& inter_token_latency;
   Histogram& e2e_latency;

@@ -54,5 +54,6 @@ def save_tokenizer(tokenizer: Tokenizer, out: Path):
         "eos_token": "<|im_end|>",
         "pad_token": "<|endoftext|>", "unk_token": None, "clean_up_tokenization_spaces": False,
         "errors": "replace", "model_max_length": 2048, "split_special_tokens": False,
-        "tokenizer_class": "PreTrainedTokenizerFast"}
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "tool_call_parser": "hermes", "reasoning_parser": "qwen3"}
     (out / "tokenizer_config.json").write_text(json.dumps(config, indent=2) + "\n")

@@ -1,6 +1,6 @@
 """What flows between stages, and what a stage sees of a request."""
 
-INVALID_ARGUMENT, INTERNAL = 3, 13
+INVALID_ARGUMENT, INTERNAL, UNAUTHENTICATED = 3, 13, 16  # gRPC's codes, of which the last is the greatest
 
 
 class Aborted(Exception):
@@ -8,7 +8,7 @@ class Aborted(Exception):
 
 
 class StageError(Exception):
-    """Ends the request; the client is told the message, and the field at fault if there is one."""
+    """Ends the request; the client is told the message, and the field at fault if there is one. `code` is one of gRPC's."""
 
     def __init__(self, message, field="", code=INVALID_ARGUMENT):
         super().__init__(message)
@@ -116,6 +116,23 @@ class Tensor(Part):
         return (1, 0)  # the CPU
 
 
+class SourceEnd:
+    """No part: `source` (a stage, or "" for the client) sends no more. It comes only to stages that others behind them stream
+    back to, which end by themselves."""
+    __slots__ = ("source",)
+
+    def __init__(self, source):
+        self.source = source
+
+    def __repr__(self):
+        return f"SourceEnd(source={self.source!r})"
+
+
+class Gathered:
+    """No part: all that the stage waits for has come."""
+    __slots__ = ()
+
+
 def as_part(value):
     if isinstance(value, Part):
         return value
@@ -124,6 +141,14 @@ def as_part(value):
     if hasattr(value, "__array__"):
         return Tensor(value)
     raise TypeError(f"a stage cannot send a {type(value).__name__}: send a part, a text or an array")
+
+
+def part_bytes(part):
+    """About what a part takes."""
+    data = getattr(part, "data", None)
+    data = getattr(part, "samples", None) if data is None else data
+    size = 0 if data is None else len(data) if isinstance(data, bytes) else memoryview(data).nbytes
+    return 64 + size + len(getattr(part, "text", ""))
 
 
 def several(result):

@@ -4,11 +4,11 @@ import json
 import threading
 import traceback
 
-from .edges import Choice, To
-from .parts import (INTERNAL, Aborted, Audio, ClipEnd, Encoded, File, Finish, Heard, Request, StageError, Tensor, Text, ToolCall,
-                    as_part)
+from .edges import Choice, StreamEnds, To
+from .parts import (INTERNAL, UNAUTHENTICATED, Aborted, Audio, ClipEnd, Encoded, File, Finish, Gathered, Heard, Request, SourceEnd,
+                    StageError, Tensor, Text, ToolCall, as_part)
 from .profile import profile
-from .wire import CHOOSE, EMIT, EMIT_TO, END, INLINE, TOOK, Blob, part_values
+from .wire import CHOOSE, EMIT, EMIT_TO, END, END_STREAMS, INLINE, TOOK, WAIT_FOR, Blob, part_values
 
 EMIT_BYTES = 512 << 10
 EMIT_PARTS = 256
@@ -57,20 +57,24 @@ class Run:
             self.record("stage_stream_chunk_sent", **chunk)
 
     def parts(self):
-        """The parts that come; each has been worked on when the next is asked for."""
+        """The parts that come; each has been worked on when the next is asked for. Between them ends, if the stage sees them."""
         while True:
             with self.changed:
-                while not self.input and not self.input_ended and not self.aborted:
+                while not (self.input or self.input_ended or self.aborted or self.ended):
                     self.changed.wait()
-                if self.aborted:
+                if self.aborted or self.ended:
                     raise Aborted
                 if not self.input:
                     return
                 part = self.input.popleft()
+            if isinstance(part, (SourceEnd, Gathered)):
+                if self.stage.sees_ends:
+                    yield part
+                continue
             self.took(part)
             yield part
             del part
-            self.worker.send([TOOK, self.id])
+            self.answer([TOOK, self.id])
 
     def gather(self):
         """Waits for the sounds of the request's references."""
@@ -102,8 +106,27 @@ class Run:
         self.sends(part, self.stage.next if target is None else [target])
         self.worker.send([EMIT, self.id, values] if target is None else [EMIT_TO, self.id, target, values], blob)
 
+    def wait_for(self, sources):
+        """Of the stages in `wait_for`, the request waits for these."""
+        self.answer([WAIT_FOR, self.id, json.dumps(sorted(sources))])
+
+    def answer(self, message):
+        """Sends what may not follow the end: a scheduler is fed on another thread."""
+        with self.changed:
+            if self.ended:
+                raise Aborted
+            self.worker.send(message)
+
     def end(self, code=0, message="", field=""):
-        self.worker.send([END, self.id, code, message[:1000], field, ""])
+        with self.changed:
+            self.ended = True
+            self.worker.send([END, self.id, code, message[:1000], field, ""])
+
+    def refuse(self, error):
+        """Ends with what a StageError says, whatever it was made of: a request without an end would wait for ever."""
+        code = int(error.code) if isinstance(error.code, int) and 0 < error.code <= UNAUTHENTICATED else INTERNAL
+        message, field = (str(text or "").encode(errors="replace").decode() for text in (error, error.field))
+        self.end(code, message, field[:64])
 
     def work(self):
         try:
@@ -114,13 +137,15 @@ class Run:
                     self.emit(value.part, value.target)
                 elif isinstance(value, Choice):
                     self.worker.send([CHOOSE, self.id, json.dumps(value.targets)])
+                elif isinstance(value, StreamEnds):
+                    self.worker.send([END_STREAMS, self.id, json.dumps(value.targets)])
                 else:
                     self.emit(value)
         except Aborted:
             self.end(1, "aborted")
         except StageError as error:
-            self.end(error.code, str(error), error.field)
-        except Exception:
+            self.refuse(error)
+        except BaseException:  # sys.exit() too, which would end this thread alone
             traceback.print_exc()
             self.end(INTERNAL, f"stage `{self.stage.name}` failed")
         else:
@@ -129,3 +154,6 @@ class Run:
             self.end()
         finally:
             self.worker.runs.pop(self.id, None)
+            with self.changed:  # a scheduler is fed on another thread
+                self.ended = True
+                self.changed.notify_all()

@@ -19,6 +19,11 @@ def _speech_fields(declared):
     return fields
 
 
+def _names(voices):
+    """Those of a list, or a single one."""
+    return [voices] if isinstance(voices, str) else [str(voice) for voice in voices]
+
+
 def _is_factory(target):
     """Not a function of a part and a request."""
     parameters = list(inspect.signature(target).parameters.values())
@@ -52,13 +57,13 @@ class Stage:
         if not inspect.isclass(target) and _is_factory(target):
             target, factory = target(**factory), {}
             target = _scheduler_stage(target, last, edges) or target
-        self.voices = list(getattr(target, "voices", ()))
+        self.voices = _names(getattr(target, "voices", ()))
         self.max_running = int(getattr(target, "max_running", 0))
         arguments = {}
         if inspect.isclass(target):
             target = target(**factory)
             target = _scheduler_stage(target, last, edges) or target
-            self.voices = list(getattr(target, "voices", self.voices))
+            self.voices = _names(getattr(target, "voices", self.voices))
             self.max_running = int(getattr(target, "max_running", self.max_running))
         elif not hasattr(target, "run"):
             arguments = factory
@@ -67,10 +72,16 @@ class Stage:
         whole = getattr(target, "run", None)
         if whole is None and inspect.isgeneratorfunction(target):
             whole = target
+        if whole is None and edges.fed_by:
+            raise ValueError(f"`{edges.fed_by[0]}` streams back to `{self.name}`, and a function that is called for each part never "
+                             "ends by itself; make it a generator")
         if whole is not None:
             self.run = lambda parts, request: several(whole(parts, request, **arguments))
         else:
             self.run = lambda parts, request: (
                 one for part in parts for one in several(target(part, request, **arguments)))
-        if not getattr(target, "has_edges", False):
+        self.sees_ends = edges.sees_ends
+        if getattr(target, "has_edges", False):
+            self.sees_ends = True
+        else:
             self.run = edges.around(self.run)

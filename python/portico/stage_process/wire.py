@@ -8,8 +8,8 @@ from .parts import Audio, ClipEnd, Encoded, File, Finish, Heard, Tensor, Text, T
 
 INLINE = 32 << 10
 SEALS = 2 | 4 | 8  # shrink, grow, write
-INIT, START, PART, INPUT_END, ABORT, ROOM, PING, PROFILE, REFERENCE = 1, 2, 3, 4, 5, 6, 7, 8, 9
-READY, FAILED, TOOK, EMIT, END, PONG, EMIT_TO, CHOOSE = 16, 17, 18, 19, 20, 21, 22, 23
+INIT, START, PART, INPUT_END, ABORT, ROOM, PING, PROFILE, REFERENCE, SOURCE_END, GATHERED = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+READY, FAILED, TOOK, EMIT, END, PONG, EMIT_TO, CHOOSE, END_STREAMS, WAIT_FOR = 16, 17, 18, 19, 20, 21, 22, 23, 24, 25
 
 # MessagePack, as much as the wire needs.
 
@@ -99,26 +99,70 @@ class Blob:
         os.close(self.fd)
 
 
+# The pipeline ends a process whose parts are not well formed, and all requests in it: what a stage has put together wrongly
+# fails here, in its own request. The bounds are those of src/pipeline/process/message.cc.
+MOST, MOST_RATE, MOST_NAME = (1 << 63) - 1, 1_000_000, 256
+
+
+def _whole(name, value, most=MOST, least=0):
+    """An integer; 24000.0 and NumPy's are ones too."""
+    try:
+        number = None if isinstance(value, (str, bytes)) else int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    if number is None or number != value or not least <= number <= most:
+        raise ValueError(f"{name} must be an integer from {least} to {most}, got {value!r:.80}")
+    return number
+
+
+def _seconds(name, value):
+    number = float(value)
+    if not 0 <= number < 1e9:
+        raise ValueError(f"{name} must be seconds, got {value!r:.80}")
+    return number
+
+
+def _name(name, value):
+    if not isinstance(value, str) or len(value.encode()) > MOST_NAME:
+        raise ValueError(f"{name} must be text of at most {MOST_NAME} bytes, got {value!r:.80}")
+    return value
+
+
+def _samples(data):
+    view = memoryview(data)
+    if view.format not in ("B", "b", "c", "h", "<h") or view.nbytes % 2:
+        raise ValueError(f"samples must be signed integers of 16 bits, got {view.nbytes} bytes of format {view.format!r}")
+    return data
+
+
+def _clip(part):
+    return _whole("clip", part.clip, (1 << 31) - 1)
+
+
 def part_values(part):
-    """The values of a part on the wire, its bytes last; None as bytes: there are none."""
+    """The values of a part on the wire, its bytes last; None as bytes: there are none. ValueError: it is not well formed."""
     if isinstance(part, Text):
         return [0], part.text.encode()
     if isinstance(part, File):
-        return [1, part.clip], part.data
+        return [1, _clip(part)], part.data
     if isinstance(part, Audio):
-        return [2, part.clip, part.sample_rate, part.last], part.samples
+        return [2, _clip(part), _whole("sample_rate", part.sample_rate, MOST_RATE, 1), bool(part.last)], _samples(part.samples)
     if isinstance(part, Heard):
-        words = [[word, float(begin), float(end)] for word, begin, end in part.words]
-        return [3, part.clip, float(part.begin), float(part.end), words], part.text.encode()
+        words = [[_name("a word", word), _seconds("begin", begin), _seconds("end", end)] for word, begin, end in part.words]
+        return [3, _clip(part), _seconds("begin", part.begin), _seconds("end", part.end), words], part.text.encode()
     if isinstance(part, ClipEnd):
-        return [4, part.clip, float(part.seconds)], None
+        return [4, _clip(part), _seconds("seconds", part.seconds)], None
     if isinstance(part, Encoded):
-        return [5, part.sample_rate, float(part.seconds)], part.data
+        return [5, _whole("sample_rate", part.sample_rate, MOST_RATE), _seconds("seconds", part.seconds)], part.data
     if isinstance(part, Finish):
-        return [6, part.reason, part.prompt_tokens, part.completion_tokens], None
+        counts = [_whole(name, getattr(part, name)) for name in ("prompt_tokens", "completion_tokens")]
+        return [6, _name("reason", part.reason), *counts], None
     if isinstance(part, ToolCall):
-        return [8, part.index, part.id, part.name], part.arguments.encode()
-    return [7, part.name, part.dtype, list(part.shape)], part.data
+        return [8, _whole("index", part.index, 1024), _name("id", part.id), _name("name", part.name)], part.arguments.encode()
+    shape = [_whole("a dimension", one) for one in part.shape]
+    if len(shape) > 16:
+        raise ValueError(f"a tensor has at most 16 dimensions, got {len(shape)}")
+    return [7, _name("name", part.name), _name("dtype", part.dtype), shape], part.data
 
 
 def read_part(values, blob):

@@ -6,11 +6,12 @@ import sys
 import threading
 import traceback
 
+from .parts import Gathered, SourceEnd
 from .profile import profile
 from .run import Run
 from .target import Stage
-from .wire import (ABORT, FAILED, INIT, INLINE, INPUT_END, PART, PING, PONG, PROFILE, READY, REFERENCE, ROOM, START, Blob, pack,
-                   read_part, unpack)
+from .wire import (ABORT, FAILED, GATHERED, INIT, INLINE, INPUT_END, PART, PING, PONG, PROFILE, READY, REFERENCE, ROOM, SOURCE_END,
+                   START, Blob, pack, read_part, unpack)
 
 
 class Worker:
@@ -81,6 +82,10 @@ class Worker:
         with work.changed:
             if kind == PART:
                 work.input.append(part)
+            elif kind == SOURCE_END:
+                work.input.append(SourceEnd(message[2]))
+            elif kind == GATHERED:
+                work.input.append(Gathered())
             elif kind == REFERENCE:
                 work.request.references[part.clip].audio = part
             elif kind == INPUT_END:

@@ -83,10 +83,15 @@ NativeMessages::NativeMessages(const NativePlan& plan, Form form, bool cumulativ
   AppendJsonString(plan.weight_version, &weight_version_);
 }
 
-void NativeMessages::OnPrompt(const PromptEcho& echo) {
+NativeMessages::EncodedPrompt NativeMessages::PromptForm::operator()(const PromptEcho& echo) const {
+  sglang::LogprobLists logprobs;
   for (const TextPositionLogprobs& position : echo.logprobs) {
-    prompt_logprobs_.Add(position, with_top_, text_in_logprobs_);
+    logprobs.Add(position, with_top, with_text);
   }
+  EncodedPrompt encoded;
+  AppendList("input_token_logprobs", logprobs.tokens, &encoded.tokens);
+  AppendList("input_top_logprobs", logprobs.top, &encoded.top);
+  return encoded;
 }
 
 bool NativeMessages::OnDelta(const TextDelta& delta, std::string* out) {
@@ -95,6 +100,8 @@ bool NativeMessages::OnDelta(const TextDelta& delta, std::string* out) {
   const bool ends = delta.finish != FinishReason::kNone;
   if (ends) --running_;
   if (!stream_ && !ends) return false;
+  UpdateHead(delta, &choice);
+  if (keeps_ && delta.more_at_once) return false;
   AppendMessage(delta, &choice, out);
   choice.started = true;
   if (keeps_) return true;
@@ -118,10 +125,6 @@ void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::
   const std::string& answer = form_ == Form::kText ? choice->text : choice->ids;
   if (!answer.empty()) AppendBytesField(kAnswer, answer, out);
   const bool ends = delta.finish != FinishReason::kNone;
-  if (choice->cached != delta.usage.cached_tokens ||
-      choice->retractions != delta.usage.retractions || ends) {
-    AppendHead(delta, choice);
-  }
   out->append(choice->head);
   if (!ends) {
     out->append(NoFinishReason());
@@ -151,7 +154,11 @@ void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::
   }
 }
 
-void NativeMessages::AppendHead(const TextDelta& delta, Choice* choice) const {
+void NativeMessages::UpdateHead(const TextDelta& delta, Choice* choice) const {
+  if (choice->cached == delta.usage.cached_tokens &&
+      choice->retractions == delta.usage.retractions && delta.finish == FinishReason::kNone) {
+    return;
+  }
   std::string& head = choice->head;
   head.clear();
   std::string id;
@@ -175,12 +182,13 @@ void NativeMessages::AppendHead(const TextDelta& delta, Choice* choice) const {
 
 void NativeMessages::AppendLogprobs(const Choice& choice, bool with_prompt,
                                     std::string* out) const {
-  static const std::string kNone;
-  AppendList("input_token_logprobs", with_prompt ? prompt_logprobs_.tokens : kNone, out);
+  static const EncodedPrompt kNoPrompt = PromptForm()(PromptEcho());
+  const EncodedPrompt& prompt = with_prompt && prompt_reported_ ? prompt_ : kNoPrompt;
+  out->append(prompt.tokens);
   AppendList("output_token_logprobs", choice.logprobs.tokens, out);
   AppendMeta("output_token_logprobs_length", choice.logprobs.count, out);
   if (!with_top_) return;
-  AppendList("input_top_logprobs", with_prompt ? prompt_logprobs_.top : kNone, out);
+  out->append(prompt.top);
   AppendList("output_top_logprobs", choice.logprobs.top, out);
 }
 

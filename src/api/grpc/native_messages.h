@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -22,9 +23,26 @@ class NativeMessages {
   // new. A request that is no stream gives one message a choice.
   NativeMessages(const NativePlan& plan, Form form, bool cumulative);
 
-  void OnPrompt(const PromptEcho& echo);
+  // Entries of meta_info, serialized.
+  struct EncodedPrompt {
+    std::string tokens;  // input_token_logprobs
+    std::string top;     // input_top_logprobs
+  };
+  struct PromptForm {
+    bool with_top = false;
+    bool with_text = false;
+    // Pure.
+    EncodedPrompt operator()(const PromptEcho& echo) const;
+  };
+
+  void OnPrompt(const PromptEcho& echo) { TakePrompt(prompt_form()(echo)); }
+  PromptForm prompt_form() const { return {with_top_, text_in_logprobs_}; }
+  void TakePrompt(EncodedPrompt encoded) {
+    prompt_ = std::move(encoded);
+    prompt_reported_ = true;
+  }
   // Takes a delta in and appends the message that it gives. False if it gives none: the answer is
-  // whole later.
+  // whole later, or a later message has it.
   bool OnDelta(const TextDelta& delta, std::string* out);
   // The same for StreamRpc (stream_call.h): `scratch` is empty before and after.
   void OnDelta(const TextDelta& delta, std::string* scratch,
@@ -48,7 +66,7 @@ class NativeMessages {
 
   void Gather(const TextDelta& delta, Choice* choice) const;
   void AppendMessage(const TextDelta& delta, Choice* choice, std::string* out);
-  void AppendHead(const TextDelta& delta, Choice* choice) const;
+  void UpdateHead(const TextDelta& delta, Choice* choice) const;
   void AppendLogprobs(const Choice& choice, bool with_prompt, std::string* out) const;
 
   const Form form_;
@@ -60,7 +78,8 @@ class NativeMessages {
   const std::string rid_;
   const TimePoint arrival_;
   std::string weight_version_;  // JSON
-  sglang::LogprobLists prompt_logprobs_;
+  EncodedPrompt prompt_;
+  bool prompt_reported_ = false;
   std::vector<Choice> choices_;
   size_t running_;
 };

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <thread>
 #include <utility>
 
+#include "api/common/long_prompt.h"
 #include "sglang/runtime/v1/sglang.pb.h"
 
 namespace portico::api::rpc {
@@ -109,6 +112,27 @@ TEST(NativeMessages, RepeatsEverythingInTheCumulativeForm) {
   EXPECT_EQ(last.text(), "Hi you");
 }
 
+TEST(NativeMessages, ACumulativeMessageThatIsOutOfDateIsNotGiven) {
+  for (const bool cumulative : {true, false}) {
+    NativeMessages messages(Plan(true), Form::kIdsAndText, cumulative);
+    TextDelta first = Delta("Hi", 300, 1);
+    first.more_at_once = true;
+    auto extras = std::make_unique<DeltaExtras>();
+    extras->data_parallel_rank = 3;
+    first.extras = std::move(extras);
+    std::string bytes;
+    EXPECT_EQ(messages.OnDelta(first, &bytes), !cumulative);
+    EXPECT_EQ(bytes.empty(), cumulative);
+    bytes.clear();
+    ASSERT_TRUE(messages.OnDelta(Delta(" you", 301, 2), &bytes));
+    const auto second = Parsed<pb::GenerateResponse>(bytes);
+    EXPECT_EQ(second.text(), cumulative ? "Hi you" : " you");
+    EXPECT_EQ(second.meta_info().at("dp_rank"), "3");
+    EXPECT_EQ(second.meta_info().at("completion_tokens"), "2");
+    EXPECT_EQ(second.meta_info().count("response_sent_to_client_ts"), cumulative ? 1u : 0u);
+  }
+}
+
 TEST(NativeMessages, GivesOneMessageAChoiceWhereNothingStreams) {
   NativeMessages messages(Plan(false, 2), Form::kIds, /*cumulative=*/false);
   std::string bytes;
@@ -149,6 +173,35 @@ TEST(NativeMessages, CarriesLogprobsAsJson) {
   meta = Parsed<pb::TextGenerateResponse>(bytes).meta_info();
   EXPECT_EQ(meta.at("input_token_logprobs"), "[]");
   EXPECT_EQ(meta.at("output_token_logprobs_length"), "0");
+}
+
+TEST(NativeMessages, APromptThatIsEncodedElsewhereIsAnsweredTheSame) {
+  NativePlan plan = Plan(true, 2);
+  plan.prompts[0].options.logprobs = true;
+  plan.prompts[0].options.top_logprobs = 1;
+  plan.return_text_in_logprobs = true;
+  PromptEcho echo;
+  echo.logprobs.resize(2);
+  echo.logprobs[0].chosen = {5, "a", "a", std::nullopt};
+  echo.logprobs[1].chosen = {6, "b", "b", -0.5f};
+  echo.logprobs[1].top.push_back({8, "y", "y", -0.25f});
+  NativeMessages messages(plan, Form::kText, /*cumulative=*/false);
+  PromptEncoder encode = LongPromptEncoderOf(&messages);
+  PromptTaken taken;
+  std::thread([&] { taken = encode(echo); }).join();
+  taken();
+  for (const int32_t index : {0, 1}) {
+    std::string bytes;
+    messages.OnDelta(Delta("x", 9, 1, index), &bytes);
+    auto meta = Parsed<pb::TextGenerateResponse>(bytes).meta_info();
+    EXPECT_EQ(meta.at("input_token_logprobs"), R"([[null,5,"a"],[-0.5,6,"b"]])");
+    EXPECT_EQ(meta.at("input_top_logprobs"), R"([null,[[-0.25,8,"y"]]])");
+    bytes.clear();
+    messages.OnDelta(Last(Delta("", 9, 2, index)), &bytes);
+    meta = Parsed<pb::TextGenerateResponse>(bytes).meta_info();
+    EXPECT_EQ(meta.at("input_token_logprobs"), "[]");
+    EXPECT_EQ(meta.at("input_top_logprobs"), "[]");
+  }
 }
 
 }  // namespace

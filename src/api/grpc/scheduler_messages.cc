@@ -1,5 +1,7 @@
 #include "api/grpc/scheduler_messages.h"
 
+#include "api/grpc/wire.h"
+
 namespace portico::api::rpc {
 namespace {
 
@@ -53,13 +55,15 @@ SchedulerMessages::SchedulerMessages(const NativePlan& plan)
   response_.set_request_id(plan.prompts.front().options.rid);
 }
 
-void SchedulerMessages::OnPrompt(const PromptEcho& echo) {
+std::string SchedulerMessages::PromptForm::operator()(const PromptEcho& echo) const {
+  pb::InputLogProbs prompt;
   for (const TextPositionLogprobs& position : echo.logprobs) {
-    pb::InputTokenLogProb& value = *prompt_.add_token_logprobs();
+    pb::InputTokenLogProb& value = *prompt.add_token_logprobs();
     if (position.chosen.logprob) value.set_value(*position.chosen.logprob);
-    prompt_.add_token_ids(static_cast<uint32_t>(position.chosen.token));
-    if (!position.top.empty()) AddTop(position, prompt_.add_top_logprobs());
+    prompt.add_token_ids(static_cast<uint32_t>(position.chosen.token));
+    if (!position.top.empty()) AddTop(position, prompt.add_top_logprobs());
   }
+  return prompt.SerializeAsString();
 }
 
 void SchedulerMessages::OnDelta(const TextDelta& delta, std::string* scratch,
@@ -72,15 +76,16 @@ void SchedulerMessages::OnDelta(const TextDelta& delta, std::string* scratch,
   }
   if (stream_ && !delta.tokens.empty()) {
     FillChunk(delta, choice);
-    Write(scratch, write);
+    Write(logprobs_ && !choice.started, scratch, write);
+    choice.started = true;
   }
   if (delta.finish == FinishReason::kNone) return;
   --running_;
   FillComplete(delta, choice);
-  Write(scratch, write);
+  Write(logprobs_, scratch, write);
 }
 
-void SchedulerMessages::FillChunk(const TextDelta& delta, Choice& choice) {
+void SchedulerMessages::FillChunk(const TextDelta& delta, const Choice& choice) {
   pb::GenerateStreamChunk& chunk = *response_.mutable_chunk();
   chunk.Clear();
   for (TokenId id : delta.tokens) chunk.add_token_ids(static_cast<uint32_t>(id));
@@ -89,13 +94,10 @@ void SchedulerMessages::FillChunk(const TextDelta& delta, Choice& choice) {
     const std::vector<float>& last = choice.hidden->hidden_states.back().rows.back();
     chunk.mutable_hidden_states()->Add(last.begin(), last.end());
   }
-  if (!logprobs_) return;
-  AddOutput(delta.logprobs, chunk.mutable_output_logprobs());
-  if (!choice.started && prompt_.token_ids_size() > 0) *chunk.mutable_input_logprobs() = prompt_;
-  choice.started = true;
+  if (logprobs_) AddOutput(delta.logprobs, chunk.mutable_output_logprobs());
 }
 
-void SchedulerMessages::FillComplete(const TextDelta& delta, Choice& choice) {
+void SchedulerMessages::FillComplete(const TextDelta& delta, const Choice& choice) {
   pb::GenerateComplete& complete = *response_.mutable_complete();
   complete.Clear();
   for (TokenId id : choice.ids) complete.add_output_ids(static_cast<uint32_t>(id));
@@ -107,14 +109,31 @@ void SchedulerMessages::FillComplete(const TextDelta& delta, Choice& choice) {
     complete.set_matched_token_id(static_cast<uint32_t>(delta.matched_stop.token));
   }
   if (choice.hidden != nullptr) AddHiddenStates(*choice.hidden, &complete);
-  if (!logprobs_) return;
-  *complete.mutable_output_logprobs() = choice.logprobs;
-  if (prompt_.token_ids_size() > 0) *complete.mutable_input_logprobs() = prompt_;
+  if (logprobs_) *complete.mutable_output_logprobs() = choice.logprobs;
 }
 
-void SchedulerMessages::Write(std::string* scratch,
-                              absl::FunctionRef<void(std::string_view)> write) {
-  response_.AppendToString(scratch);
+void SchedulerMessages::Write(bool with_prompt, std::string* scratch,
+                              absl::FunctionRef<void(std::string_view)> write) const {
+  if (!with_prompt || prompt_.empty()) {
+    response_.AppendToString(scratch);
+  } else {
+    // The prompt is bytes already, so the messages around it are written by hand: it is their last field.
+    int field = pb::GenerateResponse::kChunkFieldNumber;
+    int of_prompt = pb::GenerateStreamChunk::kInputLogprobsFieldNumber;
+    std::string inner;
+    if (response_.has_complete()) {
+      field = pb::GenerateResponse::kCompleteFieldNumber;
+      of_prompt = pb::GenerateComplete::kInputLogprobsFieldNumber;
+      response_.complete().AppendToString(&inner);
+    } else {
+      response_.chunk().AppendToString(&inner);
+    }
+    AppendBytesField(pb::GenerateResponse::kRequestIdFieldNumber, response_.request_id(), scratch);
+    AppendTag(field, scratch);
+    AppendVarint(inner.size() + BytesFieldSize(prompt_.size()), scratch);
+    scratch->append(inner);
+    AppendBytesField(of_prompt, prompt_, scratch);
+  }
   write(*scratch);
   scratch->clear();
 }

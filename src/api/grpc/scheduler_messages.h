@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -18,7 +19,15 @@ class SchedulerMessages {
  public:
   explicit SchedulerMessages(const NativePlan& plan);
 
-  void OnPrompt(const PromptEcho& echo);
+  // InputLogProbs, serialized.
+  struct PromptForm {
+    // Pure.
+    std::string operator()(const PromptEcho& echo) const;
+  };
+
+  void OnPrompt(const PromptEcho& echo) { TakePrompt(prompt_form()(echo)); }
+  PromptForm prompt_form() const { return {}; }
+  void TakePrompt(std::string encoded) { prompt_ = std::move(encoded); }
   // As StreamRpc (stream_call.h) wants it. The last delta of a choice gives two messages.
   void OnDelta(const TextDelta& delta, std::string* scratch,
                absl::FunctionRef<void(std::string_view)> write);
@@ -32,16 +41,18 @@ class SchedulerMessages {
     bool started = false;
   };
 
-  void FillChunk(const TextDelta& delta, Choice& choice);
-  void FillComplete(const TextDelta& delta, Choice& choice);
-  void Write(std::string* scratch, absl::FunctionRef<void(std::string_view)> write);
+  void FillChunk(const TextDelta& delta, const Choice& choice);
+  void FillComplete(const TextDelta& delta, const Choice& choice);
+  // `with_prompt`: the prompt's log-probabilities, where there are any, are in the message too.
+  void Write(bool with_prompt, std::string* scratch,
+             absl::FunctionRef<void(std::string_view)> write) const;
 
   const bool stream_;
   const bool logprobs_;
   const bool hidden_states_;
   size_t running_;
   std::vector<Choice> choices_;
-  ::sglang::grpc::scheduler::InputLogProbs prompt_;
+  std::string prompt_;
   ::sglang::grpc::scheduler::GenerateResponse response_;  // reused
 };
 

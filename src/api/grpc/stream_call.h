@@ -7,6 +7,7 @@
 
 #include "api/call.h"
 #include "api/common/delta_parts.h"
+#include "api/common/long_prompt.h"
 #include "api/grpc/rpc.h"
 #include "base/prefetch.h"
 #include "service/generation.h"
@@ -16,6 +17,7 @@ namespace portico::api::rpc {
 
 // `Messages` serializes the answer of one prompt:
 //   void OnPrompt(const PromptEcho& echo);
+//   prompt_form(), TakePrompt(): of LongPromptEncoderOf() (common/long_prompt.h)
 //   void OnDelta(const TextDelta& delta, std::string* scratch,
 //                absl::FunctionRef<void(std::string_view)> write);   // once a message
 //   bool ended() const;                                       // the last one has been given
@@ -48,6 +50,7 @@ class StreamRpc final : public Call, public TextSink {
   }
 
   void OnPrompt(PromptEcho echo) override { messages_.OnPrompt(echo); }
+  PromptEncoder LongPromptEncoder() override { return LongPromptEncoderOf(&messages_); }
 
   void OnDelta(TextDelta&& delta) override {
     if (done_) return;
@@ -74,8 +77,9 @@ class StreamRpc final : public Call, public TextSink {
     rid = prompt.options.rid;
     prompt.options.n = plan.n;
     prompt.trace = ParseTraceparent(call_->Metadata("traceparent")).value_or(TraceContext{});
-    PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
-                                                            std::move(prompt), this));
+    PORTICO_ASSIGN_OR_RETURN(
+        generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics, std::move(prompt),
+                                       this, shard_.api.pool));
     return OkStatus();
   }
 

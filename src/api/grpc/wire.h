@@ -17,9 +17,14 @@ inline void AppendVarint(uint64_t value, std::string* out) {
   out->push_back(static_cast<char>(value));
 }
 
+// Of a string, bytes, a packed list or a message, whose length and bytes follow.
+inline void AppendTag(int number, std::string* out) {
+  out->push_back(static_cast<char>(number << 3 | 2));
+}
+
 // A string, bytes or a packed list.
 inline void AppendBytesField(int number, std::string_view bytes, std::string* out) {
-  out->push_back(static_cast<char>(number << 3 | 2));
+  AppendTag(number, out);
   AppendVarint(bytes.size(), out);
   out->append(bytes);
 }
@@ -34,6 +39,9 @@ inline constexpr size_t VarintSize(uint64_t value) {
   for (; value >= 0x80; value >>= 7) ++size;
   return size;
 }
+
+// What AppendBytesField() appends for so many bytes.
+inline constexpr size_t BytesFieldSize(size_t bytes) { return 1 + VarintSize(bytes) + bytes; }
 
 // An entry of a map<string, string>.
 inline void AppendMapEntry(int number, std::string_view key, std::string_view value,

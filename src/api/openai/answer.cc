@@ -1,5 +1,7 @@
 #include "api/openai/answer.h"
 
+#include <algorithm>
+
 #include "api/openai/errors.h"
 #include "api/reply.h"
 #include "base/clock.h"
@@ -22,13 +24,16 @@ void AppendUsage(const TokenUsage& usage, std::string* out) {
   out->append(",\"prompt_tokens_details\":{\"cached_tokens\":");
   AppendJsonInt(usage.cached_tokens, out);
   out->push_back('}');
-  if (usage.reasoning_tokens > 0) {
-    // OpenAI's place, and SGLang's.
+  const int32_t reasoning = std::max(usage.reasoning_tokens, 0);
+  if (reasoning > 0) {
+    // OpenAI's place.
     out->append(",\"completion_tokens_details\":{\"reasoning_tokens\":");
-    AppendJsonInt(usage.reasoning_tokens, out);
-    out->append("},\"reasoning_tokens\":");
-    AppendJsonInt(usage.reasoning_tokens, out);
+    AppendJsonInt(reasoning, out);
+    out->push_back('}');
   }
+  // SGLang's, which is always there.
+  out->append(",\"reasoning_tokens\":");
+  AppendJsonInt(reasoning, out);
   out->push_back('}');
 }
 

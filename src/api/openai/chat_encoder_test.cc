@@ -77,7 +77,7 @@ TEST(ChatStreamEncoder, UsageComesLastAndIsNullBefore) {
   for (size_t i = 0; i < 3; ++i) EXPECT_TRUE(Json::Parse(data[i])->Find("usage")->is_null());
   EXPECT_EQ(
       data[3],
-      R"({"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"demo","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":2}}})");
+      R"({"id":"chatcmpl-1","object":"chat.completion.chunk","created":7,"model":"demo","choices":[],"usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":2},"reasoning_tokens":0}})");
 }
 
 TEST(ChatStreamEncoder, ContinuousUsageIsInEveryChunk) {
@@ -266,7 +266,7 @@ TEST(ChatAnswer, IsOpenAisObject) {
       R"({"id":"chatcmpl-1","object":"chat.completion","created":7,"model":"demo","choices":[)"
       R"({"index":0,"message":{"role":"assistant","content":"A\né","reasoning_content":null,"refusal":null},"logprobs":null,"finish_reason":"length","matched_stop":null},)"
       R"({"index":1,"message":{"role":"assistant","content":"B","reasoning_content":null,"refusal":null},"logprobs":null,"finish_reason":"stop","matched_stop":8}],)"
-      R"("usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":0}}})");
+      R"("usage":{"prompt_tokens":5,"completion_tokens":3,"total_tokens":8,"prompt_tokens_details":{"cached_tokens":0},"reasoning_tokens":0}})");
 }
 
 TEST(ChatAnswer, HasLogprobsAndIdsWhereAskedFor) {

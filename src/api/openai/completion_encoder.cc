@@ -1,6 +1,7 @@
 #include "api/openai/completion_encoder.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "text/json_writer.h"
@@ -45,13 +46,16 @@ void AppendAlternatives(const TextPositionLogprobs& position, std::string* out) 
   out->push_back('}');
 }
 
-void StorePrompt(PromptEcho prompt, std::vector<PromptEcho>* prompts) {
-  const size_t index = static_cast<size_t>(prompt.prompt);
-  if (prompts->size() <= index) prompts->resize(index + 1);
-  (*prompts)[index] = std::move(prompt);
+// Appends a member of the object: the prompt's items, then the answer's.
+void AppendItems(std::string_view name, std::string_view first, std::string_view then,
+                 std::string* out) {
+  out->append(name);
+  out->push_back('[');
+  out->append(first);
+  if (!first.empty() && !then.empty()) out->push_back(',');
+  out->append(then);
+  out->push_back(']');
 }
-
-bool WasReported(const PromptEcho& prompt) { return !prompt.tokens.empty(); }
 
 }  // namespace
 
@@ -86,40 +90,55 @@ void CompletionLogprobs::Add(const TextPositionLogprobs& position) {
   }
 }
 
-void CompletionLogprobs::Flush(std::string* out) {
-  out->append("{\"tokens\":[");
-  out->append(tokens_);
-  out->append("],\"token_logprobs\":[");
-  out->append(token_logprobs_);
+void CompletionLogprobs::Flush(std::string* out, const CompletionLogprobs* before) {
+  const auto append = [&](std::string_view name, std::string CompletionLogprobs::* items) {
+    AppendItems(name, before == nullptr ? std::string_view() : before->*items, this->*items, out);
+  };
+  append("{\"tokens\":", &CompletionLogprobs::tokens_);
+  append(",\"token_logprobs\":", &CompletionLogprobs::token_logprobs_);
   if (with_top_) {
-    out->append("],\"top_logprobs\":[");
-    out->append(top_logprobs_);
-    out->append("],\"text_offset\":[");
+    append(",\"top_logprobs\":", &CompletionLogprobs::top_logprobs_);
   } else {
-    out->append("],\"top_logprobs\":null,\"text_offset\":[");
+    out->append(",\"top_logprobs\":null");
   }
-  out->append(text_offset_);
-  out->append("]}");
+  append(",\"text_offset\":", &CompletionLogprobs::text_offset_);
+  out->push_back('}');
   tokens_.clear();
   token_logprobs_.clear();
   top_logprobs_.clear();
   text_offset_.clear();
 }
 
+CompletionPrompts::Encoded CompletionPrompts::Form::operator()(PromptEcho prompt) const {
+  Encoded encoded;
+  encoded.prompt = prompt.prompt;
+  encoded.reported = !prompt.tokens.empty();
+  AppendJsonEscaped(prompt.text, &encoded.text);
+  if (with_token_ids) AppendTokenIds(prompt.tokens, &encoded.token_ids);
+  encoded.has_logprobs = !prompt.logprobs.empty();
+  encoded.logprobs = CompletionLogprobs(with_top);
+  if (encoded.has_logprobs) encoded.logprobs.AddPrompt(prompt);
+  return encoded;
+}
+
+void CompletionPrompts::Take(Encoded prompt) {
+  const auto index = static_cast<size_t>(prompt.prompt);
+  if (prompts_.size() <= index) prompts_.resize(index + 1);
+  prompts_[index] = std::move(prompt);
+}
+
+const CompletionPrompts::Encoded* CompletionPrompts::Of(size_t choice) const {
+  const size_t prompt = choice / n_;
+  return prompt < prompts_.size() && prompts_[prompt].reported ? &prompts_[prompt] : nullptr;
+}
+
 CompletionAnswer::CompletionAnswer(AnswerHead head, const GenerationOptions& options)
     : head_(std::move(head)),
-      n_(static_cast<size_t>(options.n)),
       logprobs_(options.logprobs),
       with_top_(options.top_logprobs > 0),
       token_ids_(options.return_token_ids),
+      prompts_(options),
       hidden_states_(options) {}
-
-void CompletionAnswer::OnPrompt(PromptEcho prompt) { StorePrompt(std::move(prompt), &prompts_); }
-
-const PromptEcho* CompletionAnswer::PromptOf(size_t choice) const {
-  const size_t prompt = choice / n_;
-  return prompt < prompts_.size() && WasReported(prompts_[prompt]) ? &prompts_[prompt] : nullptr;
-}
 
 void CompletionAnswer::OnDelta(const TextDelta& delta) {
   if (delta.finish == FinishReason::kError) error_ = ErrorOf(delta);
@@ -129,9 +148,8 @@ void CompletionAnswer::OnDelta(const TextDelta& delta) {
   if (!choice.started) {
     choice.started = true;
     choice.logprobs = CompletionLogprobs(with_top_);
-    if (const PromptEcho* prompt = PromptOf(index)) {
-      choice.text = prompt->text;
-      if (logprobs_) choice.logprobs.AddPrompt(*prompt);
+    if (const CompletionPrompts::Encoded* prompt = prompts_.Of(index)) {
+      choice.logprobs.GoOnAfter(prompt->logprobs);
     }
   }
   hidden_states_.Note(delta);
@@ -145,15 +163,28 @@ void CompletionAnswer::OnDelta(const TextDelta& delta) {
   choice.matched_stop = delta.matched_stop;
 }
 
+size_t CompletionAnswer::LogprobBytes() const {
+  size_t bytes = 0;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    bytes += choices_[i].logprobs.bytes();
+    if (const CompletionPrompts::Encoded* prompt = prompts_.Of(i)) {
+      bytes += prompt->logprobs.bytes();
+    }
+  }
+  return bytes;
+}
+
 void CompletionAnswer::AppendChoice(size_t index, std::string* body) {
   Choice& choice = choices_[index];
+  const CompletionPrompts::Encoded* prompt = prompts_.Of(index);
   body->append(index > 0 ? ",{\"index\":" : "{\"index\":");
   AppendJsonInt(static_cast<int64_t>(index), body);
-  body->append(",\"text\":");
-  AppendJsonString(choice.text, body);
-  body->append(",\"logprobs\":");
+  body->append(",\"text\":\"");
+  if (prompt != nullptr) body->append(prompt->text);
+  AppendJsonEscaped(choice.text, body);
+  body->append("\",\"logprobs\":");
   if (logprobs_) {
-    choice.logprobs.Flush(body);
+    choice.logprobs.Flush(body, prompt == nullptr ? nullptr : &prompt->logprobs);
   } else {
     body->append("null");
   }
@@ -164,9 +195,8 @@ void CompletionAnswer::AppendChoice(size_t index, std::string* body) {
   if (token_ids_) {
     body->append(",\"token_ids\":");
     AppendTokenIds(choice.ids, body);
-    const PromptEcho* prompt = PromptOf(index);
     body->append(",\"prompt_token_ids\":");
-    AppendTokenIds(prompt ? prompt->tokens : std::vector<TokenId>(), body);
+    body->append(prompt == nullptr ? std::string_view("[]") : std::string_view(prompt->token_ids));
   }
   if (hidden_states_.Has(index)) {
     body->push_back(',');
@@ -188,15 +218,11 @@ std::string CompletionAnswer::Body(const TokenUsage& total) {
 CompletionStreamEncoder::CompletionStreamEncoder(const AnswerHead& head,
                                                  const GenerationOptions& options)
     : AnswerStream(head, "text_completion", options),
-      n_(static_cast<size_t>(options.n)),
       with_top_(options.top_logprobs > 0),
+      prompts_(options),
       hidden_states_(options) {
   plain_tail_ = "\",\"logprobs\":null,\"finish_reason\":null";
   EndEvent({}, &plain_tail_);
-}
-
-void CompletionStreamEncoder::OnPrompt(PromptEcho prompt) {
-  StorePrompt(std::move(prompt), &prompts_);
 }
 
 void CompletionStreamEncoder::OnDelta(const TextDelta& delta, std::string* out) {
@@ -209,9 +235,9 @@ void CompletionStreamEncoder::OnDelta(const TextDelta& delta, std::string* out) 
   if (!choice.started) {
     choice.started = true;
     choice.logprobs = CompletionLogprobs(with_top_);
-    const size_t prompt = index / n_;
-    if (prompt < prompts_.size() && WasReported(prompts_[prompt])) {
-      AppendPrompt(prompts_[prompt], delta, out);
+    if (const CompletionPrompts::Encoded* prompt = prompts_.Of(index)) {
+      choice.logprobs.GoOnAfter(prompt->logprobs);
+      AppendPrompt(*prompt, delta, out);
     }
   }
   if (events.content) AppendContent(delta, out);
@@ -220,23 +246,21 @@ void CompletionStreamEncoder::OnDelta(const TextDelta& delta, std::string* out) 
   if (hidden_states_.Has(index)) AppendHiddenStates(delta, out);
 }
 
-void CompletionStreamEncoder::AppendPrompt(const PromptEcho& prompt, const TextDelta& delta,
-                                           std::string* out) {
+void CompletionStreamEncoder::AppendPrompt(const CompletionPrompts::Encoded& prompt,
+                                           const TextDelta& delta, std::string* out) {
   BeginEvent(delta.index, out);
-  out->append(",\"text\":");
-  AppendJsonString(prompt.text, out);
-  out->append(",\"logprobs\":");
-  if (prompt.logprobs.empty()) {
-    out->append("null");
+  out->append(",\"text\":\"");
+  out->append(prompt.text);
+  out->append("\",\"logprobs\":");
+  if (prompt.has_logprobs) {
+    CompletionLogprobs(with_top_).Flush(out, &prompt.logprobs);
   } else {
-    CompletionLogprobs& logprobs = choices_[static_cast<size_t>(delta.index)].logprobs;
-    logprobs.AddPrompt(prompt);
-    logprobs.Flush(out);
+    out->append("null");
   }
   out->append(",\"finish_reason\":null");
   if (token_ids_) {
     out->append(",\"prompt_token_ids\":");
-    AppendTokenIds(prompt.tokens, out);
+    out->append(prompt.token_ids);
   }
   TokenUsage usage = delta.usage;
   usage.completion_tokens = 0;

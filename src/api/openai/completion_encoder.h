@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/openai/answer.h"
@@ -23,8 +24,14 @@ class CompletionLogprobs {
 
   void AddPrompt(const PromptEcho& prompt);
   void Add(const TextPositionLogprobs& position);
-  // Appends the object and forgets the tokens, but not where the text stands.
-  void Flush(std::string* out);
+  // The text goes on where the prompt's ends.
+  void GoOnAfter(const CompletionLogprobs& prompt) { offset_ = prompt.offset_; }
+  // Appends the object, with the items of `before` first (null: none), and forgets the tokens, but not where the text
+  // stands.
+  void Flush(std::string* out, const CompletionLogprobs* before = nullptr);
+  size_t bytes() const {
+    return tokens_.size() + token_logprobs_.size() + top_logprobs_.size() + text_offset_.size();
+  }
 
  private:
   bool with_top_;
@@ -35,13 +42,49 @@ class CompletionLogprobs {
   std::string text_offset_;
 };
 
+// The prompts that an answer repeats, encoded once for all their choices.
+class CompletionPrompts {
+ public:
+  struct Encoded {
+    int32_t prompt = 0;
+    bool reported = false;
+    std::string text;       // as in a JSON string
+    std::string token_ids;  // `[1,2,3]`, where asked for
+    bool has_logprobs = false;
+    CompletionLogprobs logprobs;
+  };
+  struct Form {
+    bool with_top = false;
+    bool with_token_ids = false;
+    Encoded operator()(PromptEcho prompt) const;
+  };
+
+  explicit CompletionPrompts(const GenerationOptions& options)
+      : form_{options.top_logprobs > 0, options.return_token_ids},
+        n_(static_cast<size_t>(options.n)) {}
+
+  Form form() const { return form_; }
+  void Take(Encoded prompt);
+  // Null: it was not reported.
+  const Encoded* Of(size_t choice) const;
+
+ private:
+  Form form_;
+  size_t n_;
+  std::vector<Encoded> prompts_;
+};
+
 // Gathers a whole answer. With echo each choice's text starts with its prompt's.
 class CompletionAnswer {
  public:
   CompletionAnswer(AnswerHead head, const GenerationOptions& options);
 
-  void OnPrompt(PromptEcho prompt);
+  void OnPrompt(PromptEcho prompt) { TakePrompt(prompt_form()(std::move(prompt))); }
+  CompletionPrompts::Form prompt_form() const { return prompts_.form(); }
+  void TakePrompt(CompletionPrompts::Encoded prompt) { prompts_.Take(std::move(prompt)); }
   void OnDelta(const TextDelta& delta);
+  // Of all choices' log-probabilities, those of their prompts too: most of a long body.
+  size_t LogprobBytes() const;
   // Not OK as soon as a delta has failed; the answer is this error then.
   const Status& error() const { return error_; }
   // The body; once, after the last delta.
@@ -58,14 +101,12 @@ class CompletionAnswer {
   };
 
   void AppendChoice(size_t index, std::string* body);
-  const PromptEcho* PromptOf(size_t choice) const;
 
   AnswerHead head_;
-  size_t n_;
   bool logprobs_;
   bool with_top_;
   bool token_ids_;
-  std::vector<PromptEcho> prompts_;
+  CompletionPrompts prompts_;
   std::vector<Choice> choices_;
   LastHiddenStates hidden_states_;
   Status error_;
@@ -78,7 +119,9 @@ class CompletionStreamEncoder : public AnswerStream {
  public:
   CompletionStreamEncoder(const AnswerHead& head, const GenerationOptions& options);
 
-  void OnPrompt(PromptEcho prompt);
+  void OnPrompt(PromptEcho prompt) { TakePrompt(prompt_form()(std::move(prompt))); }
+  CompletionPrompts::Form prompt_form() const { return prompts_.form(); }
+  void TakePrompt(CompletionPrompts::Encoded prompt) { prompts_.Take(std::move(prompt)); }
   // Appends whole events to `out`.
   void OnDelta(const TextDelta& delta, std::string* out);
   // OnEnd(), OnError(), ended(): AnswerStream.
@@ -89,15 +132,15 @@ class CompletionStreamEncoder : public AnswerStream {
     CompletionLogprobs logprobs;
   };
 
-  void AppendPrompt(const PromptEcho& prompt, const TextDelta& delta, std::string* out);
+  void AppendPrompt(const CompletionPrompts::Encoded& prompt, const TextDelta& delta,
+                    std::string* out);
   void AppendContent(const TextDelta& delta, std::string* out);
   void AppendFinish(const TextDelta& delta, bool with_tokens, std::string* out);
   void AppendHiddenStates(const TextDelta& delta, std::string* out);
   void AppendTokens(const TextDelta& delta, std::string* out);
 
-  size_t n_;
   bool with_top_;
-  std::vector<PromptEcho> prompts_;
+  CompletionPrompts prompts_;
   std::vector<Choice> choices_;
   LastHiddenStates hidden_states_;
 };

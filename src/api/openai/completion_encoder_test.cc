@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "api/common/long_prompt.h"
 #include "api/openai/events_for_test.h"
 
 namespace portico::api::openai {
@@ -55,7 +58,7 @@ TEST(CompletionAnswer, IsOpenAisObject) {
       answer.Body({2, 1, 1}),
       R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"demo","choices":[)"
       R"({"index":0,"text":"a\"🙂","logprobs":null,"finish_reason":"length","matched_stop":null}],)"
-      R"("usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":1}}})");
+      R"("usage":{"prompt_tokens":2,"completion_tokens":1,"total_tokens":3,"prompt_tokens_details":{"cached_tokens":1},"reasoning_tokens":0}})");
 }
 
 TEST(CompletionAnswer, LogprobsAreParallelListsWithOffsetsInCodePoints) {
@@ -200,7 +203,7 @@ TEST(CompletionStreamEncoder, GivesTokensFinishUsageAndDone) {
           R"({"index":0,"text":"","logprobs":null,"finish_reason":"length","matched_stop":null}],"usage":null})"
           "\n\n" +
           head +
-          R"(],"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0}}})"
+          R"(],"usage":{"prompt_tokens":2,"completion_tokens":3,"total_tokens":5,"prompt_tokens_details":{"cached_tokens":0},"reasoning_tokens":0}})"
           "\n\n" +
           "data: [DONE]\n\n");
 }
@@ -222,6 +225,61 @@ TEST(CompletionStreamEncoder, EchoIsTheFirstEventOfEachChoice) {
   EXPECT_EQ(ChoiceOf(data[1]).Find("token_ids")->Dump(), "[4]");
   EXPECT_EQ(ChoiceOf(data[2]).GetString("text"), "é one");
   EXPECT_EQ(ChoiceOf(data[4]).Find("logprobs")->Find("text_offset")->Dump(), "[9]");
+}
+
+// As the CPU pool does it, and the shard then.
+template <typename Answer>
+void TakeElsewhere(Answer& answer, const PromptEcho& prompt) {
+  PromptEncoder encode = LongPromptEncoderOf(&answer);
+  PromptTaken taken;
+  std::thread([&] { taken = encode(prompt); }).join();
+  taken();
+}
+
+TEST(CompletionAnswer, APromptThatIsEncodedElsewhereIsAnsweredTheSame) {
+  for (const bool token_ids : {false, true}) {
+    GenerationOptions options;
+    options.n = 2;
+    options.logprobs = true;
+    options.top_logprobs = token_ids ? 1 : 0;
+    options.return_token_ids = token_ids;
+    CompletionAnswer here(kHead, options);
+    CompletionAnswer there(kHead, options);
+    for (const int32_t prompt : {0, 1}) {
+      here.OnPrompt(Prompt(prompt, true));
+      TakeElsewhere(there, Prompt(prompt, true));
+    }
+    for (CompletionAnswer* answer : {&here, &there}) {
+      for (int32_t i : {0, 1, 2, 3}) {
+        answer->OnDelta(Token(i, 4 + i, " two"));
+        answer->OnDelta(End(i));
+      }
+    }
+    EXPECT_GT(here.LogprobBytes(), 4 * std::string("[0,0,1,5]").size());
+    EXPECT_EQ(here.LogprobBytes(), there.LogprobBytes());
+    const std::string body = here.Body({});
+    EXPECT_EQ(there.Body({}), body);
+    const auto json = Json::Parse(body);
+    ASSERT_TRUE(json.ok());
+    for (const Json& choice : json->Find("choices")->as_array()) {
+      EXPECT_EQ(choice.Find("logprobs")->Find("text_offset")->Dump(), "[0,0,1,5]");
+      EXPECT_EQ(choice.Find("logprobs")->Find("tokens")->as_array().size(), 4u);
+    }
+  }
+}
+
+TEST(CompletionStreamEncoder, APromptThatIsEncodedElsewhereIsAnsweredTheSame) {
+  GenerationOptions options;
+  options.n = 2;
+  options.logprobs = options.return_token_ids = true;
+  options.top_logprobs = 1;
+  CompletionStreamEncoder encoder(kHead, options);
+  TakeElsewhere(encoder, Prompt(0, true));
+  std::string out;
+  const std::vector<TextDelta> deltas = {Token(1, 4, " two"), Token(0, 5, " 2"), End(0), End(1)};
+  for (const TextDelta& delta : deltas) encoder.OnDelta(delta, &out);
+  encoder.OnEnd({2, 0, 3}, &out);
+  EXPECT_EQ(out, Stream(options, {Prompt(0, true)}, deltas));
 }
 
 TEST(CompletionStreamEncoder, AFailureIsOneErrorEventAndTheEnd) {

@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "api/common/delta_parts.h"
+#include "api/common/long_prompt.h"
 #include "api/exchange_call.h"
+#include "api/long_answer.h"
 #include "api/openai/answer.h"
+#include "api/planning.h"
 #include "api/reply.h"
 #include "base/prefetch.h"
 #include "net/http/exchange.h"
@@ -29,8 +32,9 @@ class TextCall : public ExchangeCall, public TextSink {
     if (plan.prompts.size() == 1) exchange_->NotePrompt(*plan.prompts.front().ids);
     TextSink* sink = this;
     if (plan.options.best_of > plan.options.n) sink = &best_of_.emplace(&plan, this);
-    PORTICO_ASSIGN_OR_RETURN(generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics,
-                                                            std::move(plan), sink));
+    PORTICO_ASSIGN_OR_RETURN(
+        generation_, Generation::Start(model, shard_.hub, *shard_.api.metrics, std::move(plan),
+                                       sink, shard_.api.pool));
     OnStarted();
     return OkStatus();
   }
@@ -71,6 +75,13 @@ class WholeCall final : public TextCall {
       : TextCall(std::move(exchange), shard), answer_(std::move(answer)) {}
 
   void OnPrompt(PromptEcho prompt) override { answer_.OnPrompt(std::move(prompt)); }
+  PromptEncoder LongPromptEncoder() override {
+    if constexpr (requires(Answer answer) { answer.prompt_form(); }) {
+      return LongPromptEncoderOf(&answer_);
+    } else {
+      return TextSink::LongPromptEncoder();
+    }
+  }
 
   void OnDelta(TextDelta&& delta) override {
     if (failed_) return;
@@ -83,13 +94,32 @@ class WholeCall final : public TextCall {
 
   void OnEnd(const TokenUsage& total) override {
     if (failed_) return;
-    ReplyJson(*exchange_, shard_.api, 200, answer_.Body(total));
+    if constexpr (requires(Answer answer) { answer.LogprobBytes(); }) {
+      if (answer_.LogprobBytes() > kLongAnswer) {
+        ended_ = true;
+        auto encode = [answer = std::move(answer_), total]() mutable { return answer.Body(total); };
+        if (EncodeOnPool(*this, shard_, std::move(encode))) return;
+        ReplyError(*exchange_, shard_.api, PoolIsFull());
+        return Leave();
+      }
+    }
+    SendBody(answer_.Body(total));
+  }
+
+  void SendBody(std::string body) {
+    ReplyJson(*exchange_, shard_.api, 200, std::move(body));
     Leave();
+  }
+
+  // What has ended cannot be aborted while its bytes are put together.
+  void Abort() override {
+    if (!ended_) TextCall::Abort();
   }
 
  private:
   Answer answer_;
   bool failed_ = false;
+  bool ended_ = false;  // and is encoded on the pool
 };
 
 // Answers with server-sent events. `Encoder` is ChatStreamEncoder or CompletionStreamEncoder.
@@ -100,6 +130,13 @@ class StreamCall final : public TextCall {
       : TextCall(std::move(exchange), shard), encoder_(std::move(encoder)) {}
 
   void OnPrompt(PromptEcho prompt) override { encoder_.OnPrompt(std::move(prompt)); }
+  PromptEncoder LongPromptEncoder() override {
+    if constexpr (requires(Encoder encoder) { encoder.prompt_form(); }) {
+      return LongPromptEncoderOf(&encoder_);
+    } else {
+      return TextSink::LongPromptEncoder();
+    }
+  }
 
   void OnDelta(TextDelta&& delta) override {
     if (delta.finish == FinishReason::kError) {

@@ -82,13 +82,23 @@ GenerateAnswer::GenerateAnswer(const NativePlan& plan, bool cumulative)
   for (size_t i = 0; i < answers_.size(); ++i) answers_[i].prompt = i % prompts_.size();
 }
 
-void GenerateAnswer::OnPrompt(size_t prompt, const PromptEcho& echo) {
-  Prompt& to = prompts_[prompt];
-  if (to.with_prompt_ids) AppendIds(echo.tokens, &to.prompt_ids);
-  to.reported = !echo.logprobs.empty();
+GenerateAnswer::EncodedPrompt GenerateAnswer::PromptForm::operator()(const PromptEcho& echo) const {
+  EncodedPrompt encoded;
+  if (with_ids_of_prompt) AppendIds(echo.tokens, &encoded.ids);
+  encoded.reported = !echo.logprobs.empty();
   for (const TextPositionLogprobs& position : echo.logprobs) {
-    to.input.Add(position, to.with_top, text_in_logprobs_, to.with_ids);
+    encoded.logprobs.Add(position, with_top, with_text, with_ids);
   }
+  return encoded;
+}
+
+GenerateAnswer::PromptForm GenerateAnswer::prompt_form(size_t prompt) const {
+  const Prompt& of = prompts_[prompt];
+  return {of.with_prompt_ids, of.with_top, text_in_logprobs_, of.with_ids};
+}
+
+void GenerateAnswer::TakePrompt(size_t prompt, EncodedPrompt encoded) {
+  prompts_[prompt].encoded = std::move(encoded);
 }
 
 size_t GenerateAnswer::OnDelta(size_t prompt, TextDelta& delta) {
@@ -110,12 +120,14 @@ size_t GenerateAnswer::OnDelta(size_t prompt, TextDelta& delta) {
   }
   answer.usage = delta.usage;
   answer.finish = delta.finish;
+  answer.more_at_once = delta.more_at_once;
   if (delta.finish != FinishReason::kNone) answer.stop = delta.matched_stop;
   return index;
 }
 
 bool GenerateAnswer::IsDue(size_t answer) const {
   const Answer& of = answers_[answer];
+  if (cumulative_ && of.more_at_once) return false;
   return !of.prompt_sent || of.finish != FinishReason::kNone ||
          of.unsent_tokens >= prompts_[of.prompt].stream_interval;
 }
@@ -124,6 +136,14 @@ void GenerateAnswer::AppendEvent(size_t answer, std::string* out) {
   out->append("data: ");
   AppendAnswer(answer, out);
   out->append("\n\n");
+}
+
+size_t GenerateAnswer::LogprobBytes() const {
+  size_t bytes = 0;
+  for (const Answer& answer : answers_) {
+    bytes += answer.output.bytes() + prompts_[answer.prompt].encoded.logprobs.bytes();
+  }
+  return bytes;
 }
 
 std::string GenerateAnswer::Body() {
@@ -149,7 +169,7 @@ void GenerateAnswer::AppendAnswer(size_t index, std::string* out) {
   AppendMeta(answer, out);
   const Prompt& prompt = prompts_[answer.prompt];
   if (prompt.with_prompt_ids && (cumulative_ || !answer.prompt_sent)) {
-    AppendList(",\"prompt_token_ids\":", prompt.prompt_ids, out);
+    AppendList(",\"prompt_token_ids\":", prompt.encoded.ids, out);
   }
   if (is_list_ && stream_) {
     out->append(",\"index\":");
@@ -205,17 +225,19 @@ void GenerateAnswer::AppendMeta(Answer& answer, std::string* out) {
 
 void GenerateAnswer::AppendLogprobs(Answer& answer, std::string* out) {
   const Prompt& prompt = prompts_[answer.prompt];
-  const bool with_prompt = prompt.reported && (cumulative_ || !answer.prompt_sent);
-  AppendList(",\"input_token_logprobs\":", with_prompt ? prompt.input.tokens : "", out);
+  static const LogprobLists kNone;
+  const bool with_prompt = prompt.encoded.reported && (cumulative_ || !answer.prompt_sent);
+  const LogprobLists& input = with_prompt ? prompt.encoded.logprobs : kNone;
+  AppendList(",\"input_token_logprobs\":", input.tokens, out);
   AppendList(",\"output_token_logprobs\":", answer.output.tokens, out);
   out->append(",\"output_token_logprobs_length\":");
   AppendJsonInt(answer.output.count, out);
   if (prompt.with_top) {
-    AppendList(",\"input_top_logprobs\":", with_prompt ? prompt.input.top : "", out);
+    AppendList(",\"input_top_logprobs\":", input.top, out);
     AppendList(",\"output_top_logprobs\":", answer.output.top, out);
   }
   if (prompt.with_ids) {
-    AppendList(",\"input_token_ids_logprobs\":", with_prompt ? prompt.input.of_ids : "", out);
+    AppendList(",\"input_token_ids_logprobs\":", input.of_ids, out);
     AppendList(",\"output_token_ids_logprobs\":", answer.output.of_ids, out);
   }
 }

@@ -1,6 +1,7 @@
 // The answers of POST /generate: text, output_ids and meta_info of each, whole or streamed.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,15 +19,38 @@ class GenerateAnswer {
   // `cumulative`: every event of a stream holds all so far (SGLang's default), else what is new.
   GenerateAnswer(const NativePlan& plan, bool cumulative);
 
+  // What is answered of a prompt.
+  struct EncodedPrompt {
+    std::string ids;  // 1,2,3, where asked for
+    // Its own log-probabilities were asked for and are in `logprobs`.
+    bool reported = false;
+    LogprobLists logprobs;
+  };
+  struct PromptForm {
+    bool with_ids_of_prompt = false;
+    bool with_top = false;
+    bool with_text = false;
+    bool with_ids = false;
+    // Pure.
+    EncodedPrompt operator()(const PromptEcho& echo) const;
+  };
+
   // `prompt` is the index in NativePlan::prompts; the deltas' own indexes are choices of it.
-  void OnPrompt(size_t prompt, const PromptEcho& echo);
+  void OnPrompt(size_t prompt, const PromptEcho& echo) {
+    TakePrompt(prompt, prompt_form(prompt)(echo));
+  }
+  PromptForm prompt_form(size_t prompt) const;
+  void TakePrompt(size_t prompt, EncodedPrompt encoded);
   // Takes a delta in, and its extras from it. Returns the answer that it belongs to.
   size_t OnDelta(size_t prompt, TextDelta& delta);
 
-  // True if the answer has an event to send: its first tokens, stream_interval more, or its end.
+  // True if the answer has an event to send: its first tokens, stream_interval more, or its end. Not where a cumulative
+  // event would be out of date.
   bool IsDue(size_t answer) const;
   // Appends one event with what that answer has now.
   void AppendEvent(size_t answer, std::string* out);
+  // Of all answers' log-probabilities, those of their prompts too: most of a long body.
+  size_t LogprobBytes() const;
   // The whole body, after every answer has finished.
   std::string Body();
 
@@ -42,6 +66,7 @@ class GenerateAnswer {
     std::shared_ptr<const DeltaExtras> extras;  // of its end
     std::string hidden_states;                  // items of a JSON list
     bool prompt_sent = false;
+    bool more_at_once = false;  // of the last delta
     int32_t unsent_tokens = 0;
   };
 
@@ -56,12 +81,10 @@ class GenerateAnswer {
     bool with_ids = false;
     bool with_hidden_states = false;
     bool only_last_hidden_state = false;
-    bool reported = false;  // its own log-probabilities were asked for and are in `input`
     int32_t max_new_tokens = 0;
     int32_t stream_interval = 1;
     bool with_prompt_ids = false;
-    std::string prompt_ids;  // 1,2,3
-    LogprobLists input;
+    EncodedPrompt encoded;
   };
 
   std::vector<Prompt> prompts_;

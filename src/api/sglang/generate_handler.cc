@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/exchange_call.h"
+#include "api/long_answer.h"
 #include "api/openai/answer.h"
 #include "api/planning.h"
 #include "api/reply.h"
@@ -36,9 +37,9 @@ class GenerateCall final : public ExchangeCall {
     for (GenerationPlan& prompt : plan.prompts) {
       prompt.trace = trace;
       auto part = std::make_unique<Part>(*this, parts_.size(), prompt.options.rid);
-      PORTICO_ASSIGN_OR_RETURN(
-          part->generation,
-          Generation::Start(model, shard_.hub, *shard_.api.metrics, std::move(prompt), part.get()));
+      PORTICO_ASSIGN_OR_RETURN(part->generation,
+                               Generation::Start(model, shard_.hub, *shard_.api.metrics,
+                                                 std::move(prompt), part.get(), shard_.api.pool));
       parts_.push_back(std::move(part));
     }
     running_ = parts_.size();
@@ -46,12 +47,15 @@ class GenerateCall final : public ExchangeCall {
     return OkStatus();
   }
 
+  // What has ended cannot be aborted while its bytes are put together.
   void Abort() override {
+    if (done_) return;
     exchange_->NoteAbort();
     for (auto& part : parts_) part->generation->Abort();
   }
 
   void AbortRid(std::string_view name) override {
+    if (done_) return;
     for (auto& part : parts_) {
       if (part->rid != name) continue;
       if (parts_.size() == 1) exchange_->NoteAbort();
@@ -62,12 +66,24 @@ class GenerateCall final : public ExchangeCall {
     for (auto& part : parts_) part->generation->FreeRid();
   }
 
+  void SendBody(std::string body) {
+    ReplyJson(*exchange_, shard_.api, 200, std::move(body));
+    Leave();
+  }
+
  private:
   // One prompt.
   struct Part final : TextSink {
     Part(GenerateCall& owner, size_t at, std::string name)
         : call(owner), index(at), rid(std::move(name)) {}
     void OnPrompt(PromptEcho echo) override { call.answer_.OnPrompt(index, echo); }
+    PromptEncoder LongPromptEncoder() override {
+      return [this, form = call.answer_.prompt_form(index)](PromptEcho echo) -> PromptTaken {
+        return [this, encoded = form(echo)]() mutable {
+          call.answer_.TakePrompt(index, std::move(encoded));
+        };
+      };
+    }
     void OnDelta(TextDelta&& delta) override { call.OnDelta(index, delta); }
     void OnEnd(const TokenUsage&) override { call.OnPartEnd(); }
 
@@ -93,9 +109,12 @@ class GenerateCall final : public ExchangeCall {
     if (stream_) {
       exchange_->Write(kDoneEvent);
       exchange_->End();
-    } else {
-      ReplyJson(*exchange_, shard_.api, 200, answer_.Body());
+      return Leave();
     }
+    if (answer_.LogprobBytes() <= kLongAnswer) return SendBody(answer_.Body());
+    auto encode = [answer = std::move(answer_)]() mutable { return answer.Body(); };
+    if (EncodeOnPool(*this, shard_, std::move(encode))) return;
+    ReplyError(*exchange_, shard_.api, PoolIsFull());
     Leave();
   }
 

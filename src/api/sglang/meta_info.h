@@ -1,6 +1,7 @@
 // Values of meta_info that HTTP and gRPC share, as JSON texts.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -38,6 +39,7 @@ struct LogprobLists {
   // `with_text`: else the texts are null.
   void Add(const TextPositionLogprobs& position, bool with_top, bool with_text,
            bool with_ids = false);
+  size_t bytes() const { return tokens.size() + top.size() + of_ids.size(); }
 };
 
 }  // namespace portico::api::sglang

@@ -63,6 +63,8 @@ EngineLoad EngineThread::load() const {
   load.retractions = counters_.retractions.load();
   load.retracted = counters_.retracted.load();
   load.steps = counters_.steps.load();
+  const MutexLock lock(&update_mutex_);
+  if (updates_ != nullptr) load.weight_updates_waiting = static_cast<int64_t>(updates_->queued());
   return load;
 }
 

@@ -76,7 +76,7 @@ class EngineThread final : public StepEngine, public KvEventSource {
   std::unique_ptr<ModelRunner> runner_;
   const RunnerOptions runner_options_;
   const bool original_logprobs_;
-  Mutex update_mutex_;
+  mutable Mutex update_mutex_;
   // One thread, so one update at a time, and model_ is read there. There from the first update to the stop.
   std::unique_ptr<CpuPool> updates_ ABSL_GUARDED_BY(update_mutex_);
 

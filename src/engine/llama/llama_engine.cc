@@ -71,9 +71,11 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
   PORTICO_RETURN_IF_ERROR(Check(options));
   const ModelInfo& m = model->info();
   if (model->pooling() != nullptr) {
-    if (model->options().deterministic) {
+    if (model->options().deterministic && !model->pooling()->causal) {
       return Error(StatusCode::kUnimplemented,
-                   m.path + ": --enable-deterministic-inference is for models that generate",
+                   m.path +
+                       ": --enable-deterministic-inference is for models whose tokens see earlier "
+                       "ones only",
                    "enable_deterministic_inference");
     }
     if (model->options().kv_cache_dtype != "auto") {

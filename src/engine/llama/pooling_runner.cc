@@ -1,19 +1,27 @@
 #include "engine/llama/pooling_runner.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "engine/llama/attention/decoder_context.h"
 
 namespace portico::llama {
 namespace {
 
 // Of the one text that goes on in a later step; the others come after it.
 constexpr llama_seq_id kBegun = 0;
+// Of the token that fills up a batch of one. So it needs no position behind the text's.
+constexpr llama_seq_id kFilling = kBegun + 2;
 
 llama_context_params ContextParams(const LlamaModel& model, const PoolingRunnerOptions& options) {
   llama_context_params params = model.ContextParams();
   params.n_batch = static_cast<uint32_t>(options.max_tokens);
   params.n_ubatch = params.n_batch;
-  params.n_ctx = std::max(static_cast<uint32_t>(options.cells), params.n_batch);
-  params.n_seq_max = static_cast<uint32_t>(options.max_texts);
+  // With the cell of the token that fills a batch up.
+  params.n_ctx = std::max(static_cast<uint32_t>(options.cells), params.n_batch) +
+                 (model.pooling()->causal ? 1 : 0);
+  params.n_seq_max = static_cast<uint32_t>(std::max(options.max_texts, kFilling + 1));
   // libllama wants room for a row of each sequence, even if their tokens fit no batch.
   params.n_outputs_max = std::max(params.n_batch, params.n_seq_max);
   params.n_threads = params.n_threads_batch = options.threads;
@@ -40,7 +48,16 @@ StatusOr<std::unique_ptr<PoolingRunner>> PoolingRunner::Create(
     params.cb_eval = EncoderGraph::OnTensor;
     params.cb_eval_user_data = &runner->graph_;
   }
-  PORTICO_ASSIGN_OR_RETURN(runner->context_, LlamaContext::Create(model, params));
+  if (model.pooling()->causal) {
+    if (model.options().deterministic) runner->decoder_.MakeProductsInvariant(/*several=*/true);
+    PORTICO_ASSIGN_OR_RETURN(DecoderContext made,
+                             MakeDecoderContext(model, params, &runner->decoder_));
+    runner->context_ = std::move(made.context);
+    runner->all_own_ = made.all_own;
+    runner->fills_up_ = made.own_attention;
+  } else {
+    PORTICO_ASSIGN_OR_RETURN(runner->context_, LlamaContext::Create(model, params));
+  }
   runner->state_size_ = static_cast<size_t>(llama_model_n_embd_out(model.get()));
   runner->goes_on_ = model.pooling()->causal && runner->context_->memory() != nullptr;
   return runner;
@@ -52,6 +69,7 @@ void PoolingRunner::Fill(const std::vector<Piece>& pieces) {
   positions_.clear();
   sequences_.clear();
   rows_.clear();
+  filled_up_ = false;
   graph_.text_begins.assign(1, 0);
   llama_seq_id next = kBegun + 1;
   for (const Piece& piece : pieces) {
@@ -61,6 +79,8 @@ void PoolingRunner::Fill(const std::vector<Piece>& pieces) {
     sequences_.insert(sequences_.end(), static_cast<size_t>(piece.count), whole ? next++ : kBegun);
     graph_.text_begins.push_back(static_cast<int32_t>(rows_.size()));
   }
+  if (fills_up_) FillUp();
+  if (model_.causal) decoder_.Begin(graph_.text_begins, positions_);
   sequence_counts_.assign(tokens_.size(), 1);
   wanted_.assign(tokens_.size(), 1);
   sequence_pointers_.clear();
@@ -104,6 +124,17 @@ void PoolingRunner::FillInputs(const Piece& piece) {
   }
 }
 
+void PoolingRunner::FillUp() {
+  filled_up_ = tokens_.size() == 1;
+  if (!filled_up_) return;
+  tokens_.push_back(tokens_[0]);
+  const size_t columns = inputs_.size();
+  inputs_.resize(2 * columns);
+  std::copy_n(inputs_.begin(), columns, inputs_.begin() + static_cast<std::ptrdiff_t>(columns));
+  positions_.push_back(0);
+  sequences_.push_back(kFilling);
+}
+
 Status PoolingRunner::Run(const std::vector<Piece>& pieces, int32_t threads,
                           const std::atomic<bool>& cancelled) {
   Fill(pieces);
@@ -118,6 +149,11 @@ Status PoolingRunner::Run(const std::vector<Piece>& pieces, int32_t threads,
                              sequence_pointers_.data(),
                              wanted_.data()};
   Status status = context_->Run(batch, cancelled);
+  if (filled_up_) llama_memory_seq_rm(context_->memory(), kFilling, -1, -1);
+  if (status.ok() && all_own_ && decoder_.foreign_layers() + decoder_.foreign_products() > 0) {
+    status = Error(StatusCode::kInternal,
+                   "libllama's own attention has computed a part of the batch, which rounds");
+  }
   if (status.ok()) {
     ForgetFinished(pieces);
   } else {

@@ -1,5 +1,9 @@
 // libllama's half of a pooling batch: a context, and a llama_batch made of the scheduler's pieces.
 //
+// A decoder's texts have Portico's attention, as generated ones have, so that one costs the same and has the same values
+// whatever else is in its batch (docs/llama.md says of which weights). ggml multiplies a matrix of floats with one vector in
+// another order of sums than with several, so a batch of one token is computed with a second one, which is forgotten again.
+//
 // Used by one thread. The model must outlive it.
 #pragma once
 
@@ -10,6 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "engine/llama/attention/decoder_graph.h"
 #include "engine/llama/encoder_graph.h"
 #include "engine/llama/llama_context.h"
 #include "engine/llama/model.h"
@@ -31,6 +36,8 @@ class PoolingRunner {
   static StatusOr<std::unique_ptr<PoolingRunner>> Create(const LlamaModel& model,
                                                          const PoolingRunnerOptions& options);
 
+  // Layers of the last Run() whose attention was Portico's own for decoders.
+  int32_t own_layers() const { return decoder_.layers(); }
   // Whether a text can be computed in several steps: each token sees those before it only.
   bool goes_on() const { return goes_on_; }
   // Of a token's hidden state.
@@ -52,14 +59,19 @@ class PoolingRunner {
   void Fill(const std::vector<Piece>& pieces);
   void FillRows(const Piece& piece);
   void FillInputs(const Piece& piece);
+  void FillUp();
   void ForgetAbandoned(const std::vector<Piece>& pieces);
   void ForgetFinished(const std::vector<Piece>& pieces);
 
   const PoolingModel& model_;
   EncoderGraph graph_;
+  DecoderGraph decoder_;
   std::unique_ptr<LlamaContext> context_;
   size_t state_size_ = 0;
   bool goes_on_ = false;
+  bool all_own_ = false;  // a batch with attention of libllama's has failed
+  bool fills_up_ = false;
+  bool filled_up_ = false;  // the batch's last token is nobody's
 
   // The row of each token in the batch, in the order of the pieces.
   std::vector<int32_t> rows_;

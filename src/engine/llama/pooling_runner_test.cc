@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <vector>
+
 #include "engine/llama/bert_for_test.h"
+#include "engine/llama/import/test_model_for_test.h"
 #include "engine/llama/logits_for_test.h"
 #include "engine/llama/pooling_for_test.h"
 
@@ -37,6 +41,34 @@ TEST(PoolingRunnerTest, AModelsContextMayBeShorterThanABatchHasTexts) {
   for (size_t i = 0; i < values.size(); ++i) {
     EXPECT_LE(MaxDifference(values[i], expected[i % sizes.size()]), 1e-4f) << i;
   }
+}
+
+TEST(PoolingRunnerTest, ADecoderHasPorticosAttention) {
+  TempFolder cache("XDG_CACHE_HOME"), folder;
+  RandomModel(SmallConfig("qwen3", {{"architectures", JsonArray{"Qwen3Model"}}}))
+      .Write(folder.path());
+  ModelOptions options;
+  options.path = folder.path();
+  const auto model = LlamaModel::Load(options, nullptr);
+  ASSERT_TRUE(model.ok()) << MessageOf(model.status());
+  PoolingRunnerOptions run;
+  run.cells = 64;
+  run.max_tokens = 32;
+  run.max_texts = 4;
+  const auto runner = PoolingRunner::Create(**model, run);
+  ASSERT_TRUE(runner.ok()) << MessageOf(runner.status());
+  ScheduledText text, other;
+  text.request = PoolingText({5});
+  other.request = PoolingText({7, 8, 9});
+  const std::atomic<bool> no{false};
+  ASSERT_TRUE((*runner)->Run({{&text, 1}}, 1, no).ok());
+  EXPECT_EQ((*runner)->own_layers(), 2);
+  const auto state = (*runner)->State(0);
+  const std::vector<float> alone(state.begin(), state.end());
+  // Nothing is left of the token that filled the batch up.
+  ASSERT_TRUE((*runner)->Run({{&other, 3}, {&text, 1}}, 1, no).ok());
+  const auto again = (*runner)->State(3);
+  EXPECT_EQ(std::vector<float>(again.begin(), again.end()), alone);
 }
 
 }  // namespace

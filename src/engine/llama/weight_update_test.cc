@@ -1,7 +1,9 @@
 // Other weights for a running engine. On random checkpoints of one shape.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -226,6 +228,37 @@ TEST_F(WeightUpdateTest, AStoppedEngineRefuses) {
   const auto engine = Start(first);
   engine->Stop();
   EXPECT_EQ(ControlAndWait(*engine, WeightsAt(first)).code(), StatusCode::kUnavailable);
+}
+
+TEST_F(WeightUpdateTest, UpdatesThatWaitAreCountedAndBounded) {
+  const auto engine = Start(Write("first", 1));
+  EXPECT_EQ(engine->load().weight_updates_waiting, 0);
+  const auto update = [&](ControlDone done) {
+    engine->Control(WeightsAt("/nowhere"), Clock::now() + std::chrono::minutes(10),
+                    std::move(done));
+  };
+  // The thread of the updates is in the answer to the first one until the others wait.
+  std::promise<void> first_ended;
+  std::promise<void> go_on;
+  update([&, goes_on = go_on.get_future()](const Status&) {
+    first_ended.set_value();
+    goes_on.wait();
+  });
+  first_ended.get_future().wait();
+  std::promise<void> last_ended;
+  for (int i = 1; i <= 8; ++i) {
+    update([&, i](const Status& status) {
+      EXPECT_EQ(status.code(), StatusCode::kNotFound);
+      if (i == 8) last_ended.set_value();
+    });
+    EXPECT_EQ(engine->load().weight_updates_waiting, i);
+  }
+  StatusCode refused = StatusCode::kOk;
+  update([&](const Status& status) { refused = status.code(); });
+  EXPECT_EQ(refused, StatusCode::kResourceExhausted);
+  go_on.set_value();
+  last_ended.get_future().wait();
+  EXPECT_EQ(engine->load().weight_updates_waiting, 0);
 }
 
 // The exchange and the steps take turns, whatever else comes in.

@@ -46,6 +46,21 @@ Status CheckThresholds(const Value& fields) {
   return InvalidArgument("gc_threshold", "gc_threshold must have one to three numbers");
 }
 
+// A sleep longer than Python's time.sleep() takes ends the scheduler.
+Status CheckSleep(const Value& fields) {
+  constexpr double kMostSeconds = 3600;
+  const Value* value = fields.Find("forward_sleep_time");
+  if (value == nullptr) return OkStatus();
+  double seconds = 0;
+  if (const auto* real = value->As<double>()) seconds = *real;
+  if (const auto* whole = value->As<int64_t>()) seconds = static_cast<double>(*whole);
+  if (const auto* whole = value->As<uint64_t>()) seconds = static_cast<double>(*whole);
+  if (seconds <= kMostSeconds) return OkStatus();  // SGLang takes 0 and less for none
+  return InvalidArgument(
+      "forward_sleep_time",
+      fmt::format("forward_sleep_time must be null or at most {} seconds", kMostSeconds));
+}
+
 Status CheckLoadFormat(const Value& fields, const Facts& facts) {
   const Value* value = fields.Find("load_format");
   const auto* format = value == nullptr ? nullptr : value->As<std::string>();
@@ -168,6 +183,7 @@ Status CheckNativeCall(std::string_view message, const Value& fields, const Fact
       return InvalidArgument("group_name", "group_name must not be empty");
     }
   }
+  if (message == "SlowDownReqInput") return CheckSleep(fields);
   if (message == "FreezeGCReq") return CheckThresholds(fields);
   if (message == "UpdateWeightsFromTensorReqInput") {
     PORTICO_RETURN_IF_ERROR(CheckLoadFormat(fields, facts));

@@ -88,7 +88,7 @@ void Reply(int fd, Answer answer, std::string_view text) {
                            head.closed_objects != 0, head.compact != 0};
     const auto compiled = CompileText(text, known->vocabulary, known->tokens, head.text);
     if (compiled.ok()) {
-      const std::string bytes = PackGrammar(*compiled, IsJson(text));
+      const std::string bytes = PackGrammar(*compiled, SpaceRuleOf(text));
       if (static_cast<int64_t>(bytes.size()) > head.result_bytes) {
         Reply(fd, Answer::kTooLarge, "");
       } else {

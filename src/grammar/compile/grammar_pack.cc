@@ -29,12 +29,17 @@ namespace {
 using Automata = std::vector<std::optional<xgrammar::CompactFSMWithStartEndWithSize>>;
 
 constexpr char kAutomata[] = "rule_automata";
-// The first byte. Of what is JSON it is the small letter.
+// The first byte; the second is the SpaceRule.
 constexpr char kWhole = 'W';   // as the library writes it
 constexpr char kShared = 'S';  // the rules' automata are parts of the grammar's
 
-std::string Mark(char form, bool is_json) {
-  return {is_json ? static_cast<char>(form | 0x20) : form};
+std::string Mark(char form, SpaceRule space) {
+  return {form, static_cast<char>('0' + static_cast<int>(space))};
+}
+
+std::optional<SpaceRule> SpaceRuleIn(char mark) {
+  if (mark < '0' || mark > '0' + static_cast<int>(SpaceRule::kNarrow)) return std::nullopt;
+  return static_cast<SpaceRule>(mark - '0');
 }
 
 bool AreShared(const xgrammar::Grammar::Impl& grammar) {
@@ -75,11 +80,11 @@ std::optional<xgrammar::CompactFSMWithStartEndWithSize> ReadAutomaton(
 
 }  // namespace
 
-std::string PackGrammar(const xgrammar::CompiledGrammar& grammar, bool is_json) {
+std::string PackGrammar(const xgrammar::CompiledGrammar& grammar, SpaceRule space) {
   const xgrammar::CompiledGrammar::Impl& impl = *grammar.ImplPtr();
   const xgrammar::Grammar::Impl& rules = *impl.grammar.ImplPtr();
   if (!rules.optimized || !AreShared(rules)) {
-    return Mark(kWhole, is_json) + grammar.SerializeJSON();
+    return Mark(kWhole, space) + grammar.SerializeJSON();
   }
   auto bare = std::make_shared<xgrammar::Grammar::Impl>(rules);
   bare->per_rule_fsms.clear();
@@ -90,20 +95,21 @@ std::string PackGrammar(const xgrammar::CompiledGrammar& grammar, bool is_json) 
   picojson::array automata;
   for (const auto& automaton : rules.per_rule_fsms) automata.push_back(Written(*automaton));
   value.get<picojson::object>()[kAutomata] = picojson::value(std::move(automata));
-  return Mark(kShared, is_json) + value.serialize();
+  return Mark(kShared, space) + value.serialize();
 }
 
 std::optional<UnpackedGrammar> UnpackGrammar(const std::string& packed,
                                              const xgrammar::TokenizerInfo& tokens) {
-  if (packed.empty()) return std::nullopt;
-  const std::string text = packed.substr(1);
-  const char form = static_cast<char>(packed[0] & ~0x20);
-  const bool is_json = form != packed[0];
+  if (packed.size() < 2) return std::nullopt;
+  const char form = packed[0];
+  const std::optional<SpaceRule> space = SpaceRuleIn(packed[1]);
+  if (!space) return std::nullopt;
+  const std::string text = packed.substr(2);
   if (form == kWhole) {
     auto read = xgrammar::CompiledGrammar::DeserializeJSON(text, tokens);
     auto* const whole = std::get_if<xgrammar::CompiledGrammar>(&read);
     if (whole == nullptr) return std::nullopt;
-    return UnpackedGrammar{*whole, whole->MemorySizeBytes(), is_json};
+    return UnpackedGrammar{*whole, whole->MemorySizeBytes(), *space};
   }
   picojson::value value;
   if (form != kShared || !xgrammar::ParseJSON(value, text).empty()) return std::nullopt;
@@ -128,7 +134,7 @@ std::optional<UnpackedGrammar> UnpackGrammar(const std::string& packed,
   return UnpackedGrammar{
       xgrammar::CompiledGrammar(std::move(impl)),
       bytes + rules.per_rule_fsms.size() * sizeof(Automata::value_type) + ends * sizeof(int32_t),
-      is_json};
+      *space};
 }
 
 }  // namespace portico::grammar

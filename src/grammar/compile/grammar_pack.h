@@ -10,17 +10,19 @@
 #include <optional>
 #include <string>
 
+#include "grammar/mask/space_bound.h"
+
 namespace portico::grammar {
 
 struct UnpackedGrammar {
   xgrammar::CompiledGrammar grammar;
   size_t bytes = 0;  // that it takes, without the vocabulary
-  // What it describes is JSON, with no text beside it but fixed one, so that white space can be bounded (mask/space_bound.h).
-  bool is_json = false;
+  SpaceRule space = SpaceRule::kFree;
 };
 
 // Both throw what the library throws.
-std::string PackGrammar(const xgrammar::CompiledGrammar& grammar, bool is_json = false);
+std::string PackGrammar(const xgrammar::CompiledGrammar& grammar,
+                        SpaceRule space = SpaceRule::kFree);
 // Absent: the bytes are none of PackGrammar()'s for this vocabulary.
 std::optional<UnpackedGrammar> UnpackGrammar(const std::string& packed,
                                              const xgrammar::TokenizerInfo& tokens);

@@ -15,6 +15,7 @@
 #include "grammar/schema/pattern.h"
 #include "grammar/tag/ebnf_literals.h"
 #include "grammar/tag/structural_tag.h"
+#include "grammar/tag/tag_space.h"
 #include "text/json.h"
 #include "text/utf8.h"
 
@@ -136,15 +137,19 @@ bool AllowsAToken(const xgrammar::CompiledGrammar& grammar) {
 
 }  // namespace
 
-bool IsJson(const GrammarText& text) {
-  if (text.kind == GrammarKind::kJsonSchema || text.kind == GrammarKind::kJsonObject) return true;
-  if (text.kind != GrammarKind::kStructuralTag) return false;
-  // A name that a schema has by chance costs the bound and nothing else.
-  for (const char* free : {"_xml\"", "dispatch\"", "any_t", "triggered_tags", "\"regex\"",
-                           "\"grammar\"", "\"triggers\""}) {
-    if (text.text.find(free) != std::string::npos) return false;
+SpaceRule SpaceRuleOf(const GrammarText& text) {
+  switch (text.kind) {
+    case GrammarKind::kJsonSchema:
+    case GrammarKind::kJsonObject:
+      return SpaceRule::kJson;
+    case GrammarKind::kStructuralTag:
+      return SpaceRuleOfTag(text.text);
+    case GrammarKind::kRegex:
+    case GrammarKind::kEbnf:
+    case GrammarKind::kChoice:
+      break;
   }
-  return true;
+  return SpaceRule::kFree;
 }
 
 std::string GrammarText::Key() const {

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "grammar/compile/vocabulary.h"
+#include "grammar/mask/space_bound.h"
 
 namespace xgrammar {
 class CompiledGrammar;
@@ -41,8 +42,8 @@ struct TextLimits {
   int32_t rules = 20000;    // of the grammar that a schema becomes
 };
 
-// Whether all that it describes is JSON, and text that is fixed.
-bool IsJson(const GrammarText& text);
+// What of its white space is bounded.
+SpaceRule SpaceRuleOf(const GrammarText& text);
 
 // The library's view of a vocabulary. Throws what it throws.
 xgrammar::TokenizerInfo MakeTokenizerInfo(const Vocabulary& vocabulary);

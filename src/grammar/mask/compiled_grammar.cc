@@ -1,6 +1,7 @@
 #include "grammar/mask/compiled_grammar.h"
 
 #include <algorithm>
+#include <bit>
 #include <exception>
 #include <optional>
 #include <string>
@@ -18,13 +19,33 @@ bool IsBlank(std::string_view text) {
   return !text.empty() && text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
-// Takes the tokens of `others` out of `mask`, where some stay.
-void LeaveOut(const std::vector<uint32_t>& others, std::span<uint32_t> mask) {
+// Tokens of the mask that are none of `others`.
+size_t CountBeside(const std::vector<uint32_t>& others, std::span<const uint32_t> mask) {
+  size_t count = 0;
+  for (size_t i = 0; i < std::min(others.size(), mask.size()); ++i) {
+    count += static_cast<size_t>(std::popcount(mask[i] & ~others[i]));
+  }
+  return count;
+}
+
+// Takes the tokens of `others` out of `mask`; false, and nothing changes, where none would stay.
+bool LeaveOut(const std::vector<uint32_t>& others, std::span<uint32_t> mask) {
   const size_t words = std::min(others.size(), mask.size());
   bool some_stay = false;
   for (size_t i = 0; i < words && !some_stay; ++i) some_stay = (mask[i] & ~others[i]) != 0;
-  if (!some_stay) return;
+  if (!some_stay) return false;
   for (size_t i = 0; i < words; ++i) mask[i] &= ~others[i];
+  return true;
+}
+
+// Leaves only `token` in `mask`; false, and nothing changes, where it is not in it.
+bool LeaveOnly(TokenId token, std::span<uint32_t> mask) {
+  const size_t word = static_cast<size_t>(token) / 32;
+  const uint32_t bit = uint32_t{1} << (token % 32);
+  if (token < 0 || word >= mask.size() || (mask[word] & bit) == 0) return false;
+  std::fill(mask.begin(), mask.end(), 0);
+  mask[word] = bit;
+  return true;
 }
 
 }  // namespace
@@ -34,6 +55,8 @@ TokenTable::TokenTable(xgrammar::TokenizerInfo of) : tokens(std::move(of)) {
   blank.resize(MaskWords(texts.size()));
   for (size_t id = 0; id < texts.size(); ++id) {
     if (IsBlank(texts[id])) blank[id / 32] |= uint32_t{1} << (id % 32);
+    if (texts[id] == "\n") line_end = static_cast<TokenId>(id);
+    if (texts[id] == " ") space = static_cast<TokenId>(id);
   }
 }
 
@@ -48,7 +71,7 @@ StatusOr<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::Read(
     std::shared_ptr<CompiledGrammar> compiled(new CompiledGrammar);
     compiled->bytes_ = read->bytes;
     compiled->impl_ = std::make_unique<CompiledGrammarImpl>(
-        CompiledGrammarImpl{std::move(read->grammar), std::move(tokens), read->is_json});
+        CompiledGrammarImpl{std::move(read->grammar), std::move(tokens), read->space});
     return std::shared_ptr<const CompiledGrammar>(std::move(compiled));
   } catch (const std::exception& e) {
     return Error(StatusCode::kInternal, e.what());
@@ -64,7 +87,7 @@ const std::vector<TokenId>& CompiledGrammar::stops() const {
 }
 
 struct Matcher::State {
-  explicit State(const CompiledGrammarImpl& impl) : matcher(impl.grammar) {}
+  explicit State(const CompiledGrammarImpl& impl) : matcher(impl.grammar), space(impl.space) {}
   xgrammar::GrammarMatcher matcher;
   SpaceBound space;
 };
@@ -89,7 +112,21 @@ bool Matcher::FillMask(std::span<uint32_t> mask) {
   } catch (const std::exception&) {
     return false;
   }
-  if (state_->space.reached()) LeaveOut(grammar_->impl().tokens->blank, mask);
+  if (state_->space.reached()) {
+    const CompiledGrammarImpl& impl = grammar_->impl();
+    const std::vector<uint32_t>& blank = impl.tokens->blank;
+    if (impl.space == SpaceRule::kJson ||
+        SpaceBound::IsNarrow(CountBeside(blank, mask),
+                             static_cast<size_t>(grammar_->vocab_size()))) {
+      if (!LeaveOut(blank, mask) && impl.space == SpaceRule::kNarrow) {
+        // A tag behind it begins with white space itself: a line end and a space in turn, so that it can come whichever it is.
+        const bool line = state_->space.run() % 2 == 1;
+        const TokenId first = line ? impl.tokens->line_end : impl.tokens->space;
+        const TokenId second = line ? impl.tokens->space : impl.tokens->line_end;
+        if (!LeaveOnly(first, mask)) LeaveOnly(second, mask);
+      }
+    }
+  }
   return std::any_of(mask.begin(), mask.end(), [](uint32_t word) { return word != 0; });
 }
 
@@ -97,7 +134,7 @@ bool Matcher::Accept(TokenId token) {
   try {
     if (!state_->matcher.AcceptToken(token)) return false;
     const CompiledGrammarImpl& impl = grammar_->impl();
-    if (impl.is_json) state_->space.Accept(impl.tokens->TextOf(token));
+    if (impl.space != SpaceRule::kFree) state_->space.Accept(impl.tokens->TextOf(token));
     return true;
   } catch (const std::exception&) {
     return false;

@@ -1,8 +1,22 @@
 #include "grammar/mask/space_bound.h"
 
 namespace portico::grammar {
+namespace {
+
+bool IsSpaceByte(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+}  // namespace
 
 void SpaceBound::Accept(std::string_view text) {
+  if (rule_ == SpaceRule::kJson) AcceptJson(text);
+  if (rule_ == SpaceRule::kNarrow) AcceptAny(text);
+}
+
+void SpaceBound::AcceptAny(std::string_view text) {
+  for (const char c : text) run_ = IsSpaceByte(c) ? run_ + 1 : 0;
+}
+
+void SpaceBound::AcceptJson(std::string_view text) {
   for (const char c : text) {
     if (in_string_) {
       if (escaped_) {
@@ -14,7 +28,7 @@ void SpaceBound::Accept(std::string_view text) {
       }
       continue;
     }
-    if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
+    if (IsSpaceByte(c)) {
       ++run_;
       continue;
     }

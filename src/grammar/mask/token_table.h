@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "grammar/mask/space_bound.h"
 #include "tokenizer/token_id.h"
 
 namespace portico::grammar {
@@ -23,13 +24,15 @@ struct TokenTable {
 
   const xgrammar::TokenizerInfo tokens;
   std::vector<uint32_t> blank;  // a mask of the tokens that are white space and nothing else
+  TokenId line_end = -1;        // the token of one line end, and of one space; -1 if there is none
+  TokenId space = -1;
 };
 
 class CompiledGrammarImpl {
  public:
   xgrammar::CompiledGrammar grammar;
   std::shared_ptr<const TokenTable> tokens;
-  bool is_json = false;  // as of UnpackedGrammar
+  SpaceRule space = SpaceRule::kFree;
 };
 
 }  // namespace portico::grammar

@@ -276,7 +276,7 @@ ToolParser::Next TaggedCalls::StepParameterHead() {
   bool bad = false;
   if (!FindHeadEnd(&end, &bad)) {
     if (!bad) return Next::kWait;
-    at_ = At::kBody;  // a tag that is none
+    ParameterIsText();
     return Next::kGoOn;
   }
   std::string_view head = rest().substr(0, end);
@@ -306,6 +306,13 @@ ToolParser::Next TaggedCalls::StepParameterHead() {
   }
   BeginValue(key, types);
   return Next::kGoOn;
+}
+
+// A tag that is none. Before the call is committed its bytes are kept with the others.
+void TaggedCalls::ParameterIsText() {
+  if (call_.committed()) call_.sink()->Content(family_->family.parameter);
+  stray_ = true;
+  at_ = At::kBody;
 }
 
 void TaggedCalls::BeginValue(std::string_view key, TypeSet types) {
@@ -404,6 +411,8 @@ void TaggedCalls::AtEnd() {
     LeaveSection(true);
     return;
   }
+  if (at == At::kParameterHead) ParameterIsText();
+  at_ = At::kText;
   EndCall(false);
 }
 

@@ -21,9 +21,16 @@ bool IsBehind(const StageConfig& stage, std::string_view name) {
   return std::find(behind.begin(), behind.end(), name) != behind.end();
 }
 
+// Some, and no others.
+bool AreIn(const std::vector<std::string>& known, const std::vector<std::string>& names) {
+  return !names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return std::find(known.begin(), known.end(), name) != known.end();
+  });
+}
+
 StatusOr<std::vector<std::string>> ReadNames(std::string_view text) {
   const auto bad = [] {
-    return Error(StatusCode::kInvalidArgument, "it chose what is no list of names");
+    return Error(StatusCode::kInvalidArgument, "it sent what is no list of names");
   };
   auto json = Json::Parse(text);
   if (!json.ok() || !json->is_array()) return bad();
@@ -54,6 +61,10 @@ class ProcessGroup::Run final : public StageRun {
     return OkStatus();
   }
   void OnInputEnd() override { Give({RunMessage(MessageKind::kInputEnd, call_->id), false}); }
+  void OnSourceEnd(std::string_view source) override {
+    Give({SourceEndMessage(call_->id, source), false});
+  }
+  void OnGathered() override { Give({RunMessage(MessageKind::kGathered, call_->id), false}); }
 
   void Abort() override {
     const MutexLock lock(&group_.mutex_);
@@ -243,11 +254,22 @@ Status ProcessGroup::Handle(Process& process, Message message) {
       if (!IsBehind(*call->stage, message.name)) return bad("it sent a part to nobody behind it");
       OnEmit(process, call, std::move(message.part), message.name);
       return OkStatus();
-    case MessageKind::kChoose: {
+    case MessageKind::kChoose:
+    case MessageKind::kEndStreams:
+    case MessageKind::kWaitFor: {
       if (call == nullptr) return bad("it answered for a request that it has not");
       auto names = ReadNames(message.text);
       if (!names.ok()) return names.status();
-      call->output->Choose(*std::move(names));
+      if (message.kind == MessageKind::kChoose) {
+        call->output->Choose(*std::move(names));
+      } else if (message.kind == MessageKind::kEndStreams) {
+        call->output->EndStreams(*std::move(names));
+      } else {
+        if (!AreIn(call->stage->wait_for, *names)) {
+          return bad("it waits for stages that are not in its `wait_for`");
+        }
+        call->output->WaitFor(*std::move(names));
+      }
       return OkStatus();
     }
     case MessageKind::kEnd: {

@@ -321,6 +321,7 @@ int ValuesOf(int64_t kind) {
     case MessageKind::kInputEnd:
     case MessageKind::kAbort:
     case MessageKind::kTook:
+    case MessageKind::kGathered:
       return 0;
     case MessageKind::kInit:
     case MessageKind::kRoom:
@@ -331,6 +332,9 @@ int ValuesOf(int64_t kind) {
     case MessageKind::kEmit:
     case MessageKind::kReference:
     case MessageKind::kChoose:
+    case MessageKind::kEndStreams:
+    case MessageKind::kWaitFor:
+    case MessageKind::kSourceEnd:
     case MessageKind::kPong:
       return 1;
     case MessageKind::kStart:
@@ -363,7 +367,13 @@ Status ReadValues(msgpack::Reader& reader, std::shared_ptr<const Blob> blob, Mes
     case MessageKind::kReady:
     case MessageKind::kFailed:
     case MessageKind::kChoose:
+    case MessageKind::kEndStreams:
+    case MessageKind::kWaitFor:
       break;
+    case MessageKind::kSourceEnd:
+      if (!reader.Str(&text) || text.size() > kMaxName) return Garbage("no name");
+      message->name = text;
+      return OkStatus();
     case MessageKind::kRoom:
     case MessageKind::kPing:
     case MessageKind::kPong:
@@ -422,6 +432,12 @@ StatusOr<Datagram> ReferenceMessage(uint64_t run, size_t index, const ReferenceS
 }
 
 Datagram RunMessage(MessageKind kind, uint64_t run) { return Small(Frame(kind, run, 0)); }
+
+Datagram SourceEndMessage(uint64_t run, std::string_view source) {
+  Frame frame(MessageKind::kSourceEnd, run, 1);
+  frame.writer().Str(source);
+  return Small(std::move(frame));
+}
 
 Datagram NumberMessage(MessageKind kind, uint64_t run, int64_t number) {
   Frame frame(kind, run, 1);

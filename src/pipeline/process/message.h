@@ -26,24 +26,28 @@ inline constexpr char kFlagFrameInFd = 1;
 
 enum class MessageKind : uint8_t {
   // To the stage process.
-  kInit = 1,       // JSON: {"stages": [{"name", "factory_path", "factory", "next"}], "folder"}
-  kStart = 2,      // stage, JSON of the request
-  kPart = 3,       // source, part
-  kInputEnd = 4,   // no more parts come
-  kAbort = 5,      // nobody waits any more; answered by kEnd as ever
-  kRoom = 6,       // so many of the parts that were sent have gone on
-  kPing = 7,       // a number
-  kProfile = 8,    // JSON: {"run_id", "event_dir", "trace_path_template", "max_bytes"}; {}: stop
-  kReference = 9,  // an audio part, `clip` among the request's references; behind kStart
+  kInit = 1,        // JSON: {"stages": [{"name", "factory_path", "factory", "next"}], "folder"}
+  kStart = 2,       // stage, JSON of the request
+  kPart = 3,        // source, part
+  kInputEnd = 4,    // no more parts come
+  kAbort = 5,       // nobody waits any more; answered by kEnd as ever
+  kRoom = 6,        // so many of the parts that were sent have gone on
+  kPing = 7,        // a number
+  kProfile = 8,     // JSON: {"run_id", "event_dir", "trace_path_template", "max_bytes"}; {}: stop
+  kReference = 9,   // an audio part, `clip` among the request's references; behind kStart
+  kSourceEnd = 10,  // source: nothing more comes from it
+  kGathered = 11,   // all that the stage waits for has come
   // From it.
-  kReady = 16,   // JSON: {"stages": {name: {"max_running", "voices", "speech_fields"}}}
-  kFailed = 17,  // why it cannot begin
-  kTook = 18,    // a part has been worked on
-  kEmit = 19,    // part
-  kEnd = 20,     // code (gRPC's), message, field, reason; the last of a run, always
-  kPong = 21,    // the ping's number
-  kEmitTo = 22,  // one of the stages behind, part
-  kChoose = 23,  // JSON: the names of those in `next` that go on; before kEnd
+  kReady = 16,       // JSON: {"stages": {name: {"max_running", "voices", "speech_fields"}}}
+  kFailed = 17,      // why it cannot begin
+  kTook = 18,        // a part has been worked on
+  kEmit = 19,        // part
+  kEnd = 20,         // code (gRPC's), message, field, reason; the last of a run, always
+  kPong = 21,        // the ping's number
+  kEmitTo = 22,      // one of the stages behind, part
+  kChoose = 23,      // JSON: the names of those in `next` that go on; before kEnd
+  kEndStreams = 24,  // JSON: the names of those in `stream_to` that are told the end; before kEnd
+  kWaitFor = 25,     // JSON: the names of those in `wait_for` that the request waits for
 };
 
 // A message as it travels; may be sent to several processes, one after the other.
@@ -72,6 +76,7 @@ StatusOr<Datagram> StartMessage(uint64_t run, std::string_view stage, std::strin
 StatusOr<Datagram> PartMessage(MessageKind kind, uint64_t run, std::string_view name,
                                const Part& part);
 Datagram RunMessage(MessageKind kind, uint64_t run);
+Datagram SourceEndMessage(uint64_t run, std::string_view source);
 Datagram NumberMessage(MessageKind kind, uint64_t run, int64_t number);
 Datagram EndMessage(uint64_t run, const Status& status);
 

@@ -139,6 +139,14 @@ TEST(StageMessage, APartForOneStageHasItsName) {
   EXPECT_EQ(std::get<TextPart>(message->part).text, "here");
 }
 
+TEST(StageMessage, AnEndOfOneSourceHasItsName) {
+  const auto message = Through(SourceEndMessage(3, "left"));
+  ASSERT_TRUE(message.ok()) << message.status();
+  EXPECT_EQ(message->kind, MessageKind::kSourceEnd);
+  EXPECT_EQ(message->name, "left");
+  EXPECT_EQ(Through(RunMessage(MessageKind::kGathered, 3))->kind, MessageKind::kGathered);
+}
+
 TEST(StageMessage, AReferenceIsSoundBehindTheStart) {
   const ReferenceSound sound(
       media::Sound{.sample_rate = 8000, .samples = media::Samples(100000, 7)});

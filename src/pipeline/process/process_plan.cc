@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "pipeline/config_graph.h"
 #include "pipeline/process/unix_channel.h"
 
 namespace portico::pipeline {
@@ -55,13 +56,28 @@ namespace {
 
 // The functions of Python of the edges around a stage.
 void AddFunctions(const StageConfig& stage, Json* one) {
-  if (StageConfig::IsPythonPath(stage.merge_fn)) one->Set("merge_fn", stage.merge_fn);
+  const auto names = [one](std::string_view key, const std::vector<std::string>& list) {
+    Json array(JsonArray{});
+    for (const std::string& name : list) array.as_array().emplace_back(name);
+    one->Set(key, std::move(array));
+  };
+  const bool merges = StageConfig::IsPythonPath(stage.merge_fn);
+  if (merges) one->Set("merge_fn", stage.merge_fn);
+  if (!stage.wait_for_fn.empty()) one->Set("wait_for_fn", stage.wait_for_fn);
+  if (merges || !stage.wait_for_fn.empty()) names("wait_for", stage.wait_for);
   if (StageConfig::IsPythonPath(stage.route_fn)) {
     one->Set("route_fn", stage.route_fn);
-    Json routes(JsonArray{});
-    for (const std::string& target : stage.next) routes.as_array().emplace_back(target);
-    one->Set("routes", std::move(routes));
+    names("routes", stage.next);
   }
+  if (!stage.stream_done_to_fn.empty()) {
+    one->Set("stream_done_to_fn", stage.stream_done_to_fn);
+    names("streams", stage.stream_to);
+  }
+  if (!stage.fed_by.empty()) names("fed_by", stage.fed_by);
+  if (!stage.streamed_by.empty()) names("streamed_by", stage.streamed_by);
+  if (stage.gets_payload) one->Set("gets_payload", true);
+  if (stage.gets_payload && !stage.beside.empty()) names("beside", stage.beside);
+  if (stage.accepts_early) one->Set("accepts_early", true);
   if (stage.project_payload.empty()) return;
   Json project(JsonObject{});
   for (const auto& [target, function] : stage.project_payload) project.Set(target, function);
@@ -78,9 +94,7 @@ Json StagesJson(const ProcessPlan& plan) {
     one.Set("factory_path", stage->factory_path);
     one.Set("factory", stage->factory);
     Json next(JsonArray{});
-    for (const auto* targets : {&stage->next, &stage->stream_to}) {
-      for (const std::string& target : *targets) next.as_array().emplace_back(target);
-    }
+    for (const std::string& target : StagesBehind(*stage)) next.as_array().emplace_back(target);
     if (stage->terminal) next.as_array().emplace_back("coordinator");
     one.Set("next", std::move(next));
     one.Set("python_behind", stage->python_behind);

@@ -37,6 +37,7 @@ class ProcessStage final : public Stage {
   bool samples() const override { return local_ == nullptr || local_->samples(); }
   bool calls_tools() const override { return local_ == nullptr || local_->calls_tools(); }
   bool translates() const override { return local_ == nullptr || local_->translates(); }
+  bool sees_ends() const override { return local_ == nullptr; }
   bool TakesSpeechField(std::string_view field) const override {
     return std::find(speech_fields_.begin(), speech_fields_.end(), field) != speech_fields_.end();
   }

@@ -31,6 +31,8 @@ bool MayCome(const Datagram& message) {
     case MessageKind::kReference:
     case MessageKind::kPart:
     case MessageKind::kInputEnd:
+    case MessageKind::kSourceEnd:
+    case MessageKind::kGathered:
     case MessageKind::kAbort:
     case MessageKind::kRoom:
     case MessageKind::kPing:

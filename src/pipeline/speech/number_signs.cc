@@ -18,10 +18,15 @@ struct Currency {
 };
 // "$" is read by the voice.
 constexpr Currency kCurrencies[] = {
-    {"\xC2\xA3", "pound", "pounds"},         {"\xC2\xA5", "yen", "yen"},
-    {"\xE2\x82\xAC", "euro", "euros"},       {"\xE2\x82\xB9", "rupee", "rupees"},
-    {"\xE2\x82\xA9", "won", "won"},          {"\xE2\x82\xAA", "shekel", "shekels"},
-    {"\xE2\x82\xBD", "rouble", "roubles"},   {"\xE2\x82\xBA", "lira", "lira"},
+    {"$", "", ""},
+    {"\xC2\xA3", "pound", "pounds"},
+    {"\xC2\xA5", "yen", "yen"},
+    {"\xE2\x82\xAC", "euro", "euros"},
+    {"\xE2\x82\xB9", "rupee", "rupees"},
+    {"\xE2\x82\xA9", "won", "won"},
+    {"\xE2\x82\xAA", "shekel", "shekels"},
+    {"\xE2\x82\xBD", "rouble", "roubles"},
+    {"\xE2\x82\xBA", "lira", "lira"},
     {"\xE2\x82\xBF", "bitcoin", "bitcoins"},
 };
 
@@ -52,6 +57,15 @@ constexpr Sign kSuperscriptSigns[] = {{"\xE2\x81\xBA", ""}, {"\xE2\x81\xBB", "mi
 constexpr std::string_view kEnDash = "\xE2\x80\x93";
 constexpr std::array<std::string_view, 4> kMagnitudes = {" thousand", " million", " billion",
                                                          " trillion"};
+// Behind an amount: "€5m".
+constexpr Sign kShortMagnitudes[] = {{"k", " thousand"}, {"K", " thousand"}, {"bn", " billion"},
+                                     {"m", " million"},  {"M", " million"},  {"B", " billion"},
+                                     {"tn", " trillion"}};
+constexpr Sign kWrittenFractions[] = {{"1/2", "one half"},     {"1/3", "one third"},
+                                      {"2/3", "two thirds"},   {"1/4", "one quarter"},
+                                      {"1/5", "one fifth"},    {"3/4", "three quarters"},
+                                      {"1/8", "one eighth"},   {"3/8", "three eighths"},
+                                      {"5/8", "five eighths"}, {"7/8", "seven eighths"}};
 
 constexpr std::string_view kMicro = "\xC2\xB5";
 // Of U+03B1 and the letters behind it; the capitals begin at U+0391.
@@ -82,49 +96,82 @@ bool EndsWithDigit(std::string_view text) {
   return !text.empty() && absl::ascii_isdigit(static_cast<unsigned char>(text.back()));
 }
 
-// The number that `text` begins with, and "million" behind it: "1,234.50", but not "5," or "5.".
-std::string_view NumberOf(std::string_view text) {
+// The number that `text` begins with: "1,234.50", but not "5," or "5.".
+std::string_view DigitsOf(std::string_view text) {
   size_t end = 0;
   while (end < text.size()) {
     const bool separates = (text[end] == ',' || text[end] == '.') && end > 0;
     if (!StartsWithDigit(text.substr(end + (separates ? 1 : 0)))) break;
     ++end;
   }
-  for (const std::string_view magnitude : kMagnitudes) {
-    if (end > 0 && text.substr(end).starts_with(magnitude))
-      return text.substr(0, end + magnitude.size());
-  }
   return text.substr(0, end);
+}
+
+struct Quantity {
+  std::string_view digits;     // empty: none
+  std::string_view magnitude;  // " million", or empty
+  size_t length = 0;
+};
+
+// The number that `text` begins with, and "million" or "m" behind it.
+Quantity QuantityOf(std::string_view text) {
+  Quantity found;
+  found.digits = DigitsOf(text);
+  found.length = found.digits.size();
+  if (found.digits.empty()) return found;
+  const std::string_view rest = text.substr(found.length);
+  for (const std::string_view magnitude : kMagnitudes) {
+    if (!rest.starts_with(magnitude)) continue;
+    found.magnitude = magnitude;
+    found.length += magnitude.size();
+    return found;
+  }
+  const Sign* sign = FindSign(kShortMagnitudes, rest);
+  if (sign == nullptr) return found;
+  const std::string_view behind = rest.substr(sign->sign.size());
+  if (StartsWithDigit(behind) || StartsWithLetter(behind)) return found;  // "€5meal"
+  found.magnitude = sign->spoken;
+  found.length += sign->sign.size();
+  return found;
 }
 
 // "–10" of a range, or "-10" where no date goes on behind it: the length of the dash; 0 if `text` begins with none.
 size_t DashOfRange(std::string_view text) {
   const size_t dash = text.starts_with(kEnDash) ? kEnDash.size() : text.starts_with('-') ? 1 : 0;
   if (dash == 0) return 0;
-  const std::string_view number = NumberOf(text.substr(dash));
-  const std::string_view rest = text.substr(dash + number.size());
-  return number.empty() || rest.starts_with('-') || rest.starts_with(kEnDash) ? 0 : dash;
+  const Quantity number = QuantityOf(text.substr(dash));
+  const std::string_view rest = text.substr(dash + number.length);
+  return number.digits.empty() || rest.starts_with('-') || rest.starts_with(kEnDash) ? 0 : dash;
 }
 
-// "5 euros" of the "€5" that `text` begins with, "5 to 10 euros" of "€5–10", and the length there; 0 if it is none.
+// "5 euros" of the "€5" that `text` begins with, "5 to 10 euros" of "€5–10", "5 million euros" of "€5m", and the length
+// there; 0 if it is none.
 size_t AppendAmount(std::string_view text, std::string* out) {
   const Currency* currency = FindSign(kCurrencies, text);
   if (currency == nullptr) return 0;
   size_t length = currency->sign.size();
   if (text.substr(length).starts_with(' ')) ++length;
-  const std::string_view number = NumberOf(text.substr(length));
-  if (number.empty()) return 0;
-  *out += number;
-  length += number.size();
+  const Quantity number = QuantityOf(text.substr(length));
+  if (number.digits.empty()) return 0;
+  if (currency->many.empty()) {  // the voice says it behind the number and its magnitude
+    if (number.magnitude.empty()) return 0;
+    *out += currency->sign;
+  }
+  *out += number.digits;
+  *out += number.magnitude;
+  length += number.length;
+  if (currency->many.empty()) return length;
   const size_t dash = DashOfRange(text.substr(length));
   if (dash > 0) {
-    const std::string_view last = NumberOf(text.substr(length + dash));
+    const Quantity last = QuantityOf(text.substr(length + dash));
     *out += " to ";
-    *out += last;
-    length += dash + last.size();
+    *out += last.digits;
+    *out += last.magnitude;
+    length += dash + last.length;
   }
   *out += ' ';
-  *out += number == "1" && dash == 0 ? currency->one : currency->many;
+  const bool one = number.digits == "1" && number.magnitude.empty() && dash == 0;
+  *out += one ? currency->one : currency->many;
   return length;
 }
 
@@ -172,12 +219,37 @@ bool EndsWithCount(std::string_view text) {
   return text.empty() || text.ends_with(' ');
 }
 
+// Of what a range may go on with behind a fraction, " to" and the length of the dash: "1½–2½", "½-¾".
+size_t AppendDash(std::string_view text, std::string* out) {
+  const size_t dash = text.starts_with(kEnDash) ? kEnDash.size() : text.starts_with('-') ? 1 : 0;
+  if (dash == 0) return 0;
+  const std::string_view rest = text.substr(dash);
+  if (!StartsWithDigit(rest) && FindSign(kFractions, rest) == nullptr) return 0;
+  *out += " to";
+  return dash;
+}
+
 size_t AppendFraction(std::string_view text, std::string* out) {
   const Sign* fraction = FindSign(kFractions, text);
   if (fraction == nullptr) return 0;
   *out += EndsWithDigit(*out) ? " and " : EndsWithCount(*out) ? "and " : " ";
   *out += fraction->spoken;
-  return fraction->sign.size();
+  const size_t length = fraction->sign.size();
+  return length + AppendDash(text.substr(length), out);
+}
+
+// "1/2" behind a number: "3 1/2" is three and a half. Alone it is left as it is, and so are dates.
+size_t AppendWrittenFraction(std::string_view text, std::string* out) {
+  if (!EndsWithCount(*out)) return 0;
+  const Sign* fraction = FindSign(kWrittenFractions, text);
+  if (fraction == nullptr) return 0;
+  const size_t length = fraction->sign.size();
+  const std::string_view rest = text.substr(length);
+  const bool goes_on = rest.starts_with('/') || rest.starts_with('.') || rest.starts_with(',');
+  if (StartsWithDigit(rest.substr(goes_on ? 1 : 0))) return 0;
+  *out += "and ";
+  *out += fraction->spoken;
+  return length + AppendDash(rest, out);
 }
 
 size_t AppendNegation(std::string_view text, std::string* out) {
@@ -221,7 +293,11 @@ std::string SpellNumberSigns(std::string_view text) {
   out.reserve(text.size());
   while (!text.empty()) {
     size_t done = 0;
-    if (static_cast<unsigned char>(text.front()) >= 0xC0) {  // a character beyond ASCII begins
+    if (StartsWithDigit(text)) {
+      done = AppendWrittenFraction(text, &out);
+    } else if (text.front() == '$') {
+      done = AppendAmount(text, &out);
+    } else if (static_cast<unsigned char>(text.front()) >= 0xC0) {  // one beyond ASCII begins
       for (const auto append :
            {AppendAmount, AppendPower, AppendFraction, AppendNegation, AppendRange, AppendGreek}) {
         done = append(text, &out);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "pipeline/speech/formula_signs.h"
 #include "pipeline/speech/markdown.h"
 #include "pipeline/speech/number_signs.h"
 #include "text/normalization.h"
@@ -242,7 +243,8 @@ std::optional<std::string_view> SymbolWords(std::string_view text, size_t at) {
       if (!before || !IsDigit(text, at - 1) || !IsDigit(text, at + 1)) return " ";
       return IsDateSlash(text, at) ? " " : " over ";
     case '-':
-      // "7 - 5", "-5" and "-$5", but not "well-known" or "a - b".
+      // "7 - 5", "-5", "-$5" and "5-3=2", but not "well-known" or "a - b".
+      if (before && Subtracts(text, at)) return " minus ";
       if (!before && IsDigit(text, at + (text.substr(at + 1).starts_with('$') ? 2 : 1))) {
         return " minus ";
       }
@@ -273,6 +275,11 @@ std::string SpellSymbols(std::string_view text) {
     if (pair != kPairs.end()) {
       out += (*pair)[1];
       ++i;
+    } else if (const SpokenRate rate = text[i] == '/' ? RateOf(text, i) : SpokenRate{};
+               rate.length > 0) {
+      out += ' ';
+      out += rate.words;
+      i += rate.length - 1;
     } else if (const auto words = SymbolWords(text, i)) {
       out += *words;
     } else {

@@ -55,6 +55,41 @@ TEST(Speakable, ReadsSignsBesideNumbersAsTheyAreSaid) {
   EXPECT_EQ(Said("7 \xE2\x80\x93 5"), "7 minus 5");
 }
 
+// "€5m" was said as "5 euros m", "3 1/2" as "3 1 over 2".
+TEST(Speakable, ReadsShortMillionsAndMixedFractions) {
+  EXPECT_EQ(Said("\xE2\x82\xAC"
+                 "5m, $5bn, \xC2\xA3"
+                 "10k-20k, \xE2\x82\xAC"
+                 "5 m, $5, \xC2\xA3"
+                 "5meal"),
+            "5 million euros, $5 billion, 10 thousand to 20 thousand pounds, 5 euros m, $5, "
+            "5 pounds meal");
+  EXPECT_EQ(Said("3 1/2 cups and 12 3/4"), "3 and one half cups and 12 and three quarters");
+  EXPECT_EQ(Said("1 1/2/2020, 1999 1/2, 3 7/9"), "1 1 2 2020, 1999 1 over 2, 3 7 over 9");
+  EXPECT_EQ(Said("1\xC2\xBD\xE2\x80\x93"
+                 "2\xC2\xBD, \xC2\xBD-\xC2\xBE, 1 1/2-2 1/2"),
+            "1 and one half to 2 and one half, one half to three quarters, 1 and one half to 2 "
+            "and one half");
+}
+
+// They were said without "minus".
+TEST(Speakable, SaysMinusInFormulasWithoutBlanks) {
+  EXPECT_EQ(Said("5-3=2"), "5 minus 3 equals 2");
+  EXPECT_EQ(Said("2x-5 = 0, 2=5-3"), "2x minus 5 equals 0, 2 equals 5 minus 3");
+  EXPECT_EQ(Said("x-5 and (y-10)"), "x minus 5 and (y minus 10)");
+  const std::string others = "pages 5-10, F-16, 2020-01-05, 555-1234, COVID-19, max-5, x-5-y";
+  EXPECT_EQ(Said(others), others);
+  EXPECT_EQ(Said("555-1234 = home"), "555-1234 equals home");
+}
+
+// The slash was dropped.
+TEST(Speakable, SaysRatesOfUnits) {
+  EXPECT_EQ(Said("80 km/h, 10 m/s\xC2\xB2."), "80 km per hour, 10 m per second squared.");
+  EXPECT_EQ(Said("120 mg/l, 30 tokens/s, 5/min"),
+            "120 mg per liter, 30 tokens per second, 5 per minute");
+  EXPECT_EQ(Said("and/or, item/s, TCP/IP, w/h"), "and or, item s, TCP IP, w h");
+}
+
 // "x ≠ 5" was said as "x equals 5", "-$5" as "five dollars", "5‰" as "five".
 TEST(Speakable, KeepsSignsThatChangeTheMeaning) {
   EXPECT_EQ(Said("x \xE2\x89\xA0 5"), "x is not 5");

@@ -63,30 +63,32 @@ Status CheckFields(simdjson::ondemand::parser& parser, const std::string& body,
                    std::span<const std::string_view> reserved, int64_t* rooms) {
   simdjson::ondemand::document document;
   simdjson::ondemand::object object;
+  const auto broken = [] { return InvalidArgument("", "The body must be a JSON object."); };
   if (body.empty() || body.capacity() < body.size() + simdjson::SIMDJSON_PADDING ||
       parser.iterate(body.data(), body.size(), body.capacity()).get(document) !=
           simdjson::SUCCESS ||
       document.get_object().get(object) != simdjson::SUCCESS) {
-    return InvalidArgument("", "The body must be a JSON object.");
+    return broken();
   }
   int64_t prompts = 1;
   int64_t choices = 1;
-  for (auto field : object) {
+  for (auto each : object) {
+    // A reserved name may stand behind what cannot be read, and the worker may be able to read it.
+    simdjson::ondemand::field field;
+    if (std::move(each).get(field) != simdjson::SUCCESS) return broken();
     std::string_view key;
-    if (field.unescaped_key().get(key) != simdjson::SUCCESS) break;
+    // Half of a surrogate pair, which is in no name that is looked for.
+    if (field.unescaped_key().get(key) != simdjson::SUCCESS) continue;
     if (std::find(reserved.begin(), reserved.end(), key) != reserved.end()) {
       return InvalidArgument(key, fmt::format("`{}` is for the gateway to set.", key));
     }
     if (rooms == nullptr) continue;
-    JsonValue value;
+    const JsonValue value = field.value();
     if (key == "n" || key == "best_of") {
-      if (field.value().get(value) != simdjson::SUCCESS) break;
       choices = std::max(choices, CountOf(value));
     } else if (key == "sampling_params") {
-      if (field.value().get(value) != simdjson::SUCCESS) break;
       choices = std::max(choices, ChoicesOf(value));
     } else if (IsField(key, kPromptFields)) {
-      if (field.value().get(value) != simdjson::SUCCESS) break;
       prompts = std::max(prompts, PromptsOf(value));
     }
   }

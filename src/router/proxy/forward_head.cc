@@ -61,6 +61,15 @@ bool IsNamed(std::string_view connection, std::string_view name) {
   return false;
 }
 
+// What its lines of Connection say together.
+std::string ConnectionOf(const net::Headers& headers) {
+  std::string options;
+  for (const auto& [name, value] : headers) {
+    if (name == "connection") options.append(options.empty() ? "" : ",").append(value);
+  }
+  return options;
+}
+
 constexpr std::array<bool, 256> kPathByte = [] {
   std::array<bool, 256> kept{};
   for (unsigned char c = '0'; c <= '9'; ++c) kept[c] = true;
@@ -110,7 +119,7 @@ std::string MakeRequestHead(const ForwardedHead& forwarded) {
   head.append(ipv6 ? "[" : "").append(spec.host).append(ipv6 ? "]:" : ":");
   fmt::format_to(std::back_inserter(head), "{}\r\n", spec.port);
   const std::string_view key = spec.api_key.empty() ? forwarded.key : spec.api_key;
-  const std::string_view connection = request.Header("connection");
+  const std::string connection = ConnectionOf(request.headers);
   bool has_id = false;
   for (const auto& [name, value] : request.headers) {
     if (IsHopByHop(name) || IsOneOf(name, kMadeAnew) || name.starts_with(':')) continue;
@@ -139,7 +148,7 @@ net::HttpResponse MakeResponseHead(net::ResponseHead& head, const Worker& worker
   net::HttpResponse response;
   response.status = head.status;
   response.content_type = std::string(head.Header("content-type"));
-  const std::string connection(head.Header("connection"));
+  const std::string connection = ConnectionOf(head.headers);
   const std::string place = fmt::format("{}:{}", worker.spec().host, worker.spec().port);
   for (auto& [name, value] : head.headers) {
     if (IsHopByHop(name) || IsOneOf(name, kOwn)) continue;

@@ -38,6 +38,26 @@ TEST(ForwardHeadTest, KeepsTheRequestAndLeavesTheConnectionBehind) {
             "traceparent: 00-aa-bb-01\r\nx-request-id: id\r\ncontent-length: 3\r\n\r\n");
 }
 
+TEST(ForwardHeadTest, SeveralLinesOfConnectionAreOne) {
+  // What only the second one named went on to the worker.
+  net::HttpRequest request;
+  request.method = "GET";
+  request.path = "/";
+  request.headers = {{"connection", "x-a"},
+                     {"connection", "close, x-b"},
+                     {"x-a", "1"},
+                     {"x-b", "2"},
+                     {"x-c", "3"}};
+  const Worker worker(Spec("http://a:1"));
+  EXPECT_EQ(MakeRequestHead({.request = request, .worker = worker}),
+            "GET / HTTP/1.1\r\nhost: a:1\r\nx-c: 3\r\n\r\n");
+  net::ResponseHead head;
+  head.headers = request.headers;
+  const net::HttpResponse response = MakeResponseHead(head, worker);
+  ASSERT_EQ(response.headers.size(), 1u);
+  EXPECT_EQ(response.headers[0].first, "x-c");
+}
+
 TEST(ForwardHeadTest, AWorkersOwnKeyReplacesTheClients) {
   net::HttpRequest request;
   request.method = "GET";

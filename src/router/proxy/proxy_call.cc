@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "base/log.h"
+#include "net/http/multipart.h"
 #include "router/proxy/body_fields.h"
 #include "router/proxy/error_body.h"
 #include "text/byte_order_mark.h"
@@ -33,18 +34,15 @@ bool IsOneOf(std::string_view path, const std::string_view (&paths)[N]) {
   return std::find(std::begin(paths), std::end(paths), path) != std::end(paths);
 }
 
-// Of multipart/form-data: the text of the field "model", looked for where forms have it.
-RequestFacts FormFacts(std::string_view body) {
-  constexpr size_t kLook = 64 << 10;
-  constexpr std::string_view kName = "name=\"model\"\r\n\r\n";
-  body = body.substr(0, kLook);
-  const size_t at = body.find(kName);
-  if (at == std::string_view::npos) return {};
+// Of multipart/form-data, which may be cut off: the text of the field "model".
+RequestFacts FormFacts(std::string_view content_type, std::string_view body) {
+  constexpr size_t kMaxModelName = 1024;
   RequestFacts facts;
-  facts.model_at = at + kName.size();
-  body.remove_prefix(facts.model_at);
-  facts.model = body.substr(0, std::min<size_t>(body.find("\r\n"), 1024));
-  facts.model_size = facts.model.size();
+  const auto text = net::FindFormText(content_type, body, "model");
+  if (!text.has_value() || text->size() > kMaxModelName) return facts;
+  facts.model_at = static_cast<size_t>(text->data() - body.data());
+  facts.model = *text;
+  facts.model_size = text->size();
   return facts;
 }
 
@@ -87,7 +85,7 @@ bool ProxyCall::ReadFacts() {
   const bool wants_prompt =
       options.pairs ? set_->wants_prompt(Role::kPrefill) || set_->wants_prompt(Role::kDecode)
                     : set_->wants_prompt(Role::kRegular);
-  const bool multipart = request.Header("content-type").starts_with("multipart/");
+  const bool multipart = net::IsForm(request.Header("content-type"));
   const std::string_view coding = request.BodyCoding();
   if (!coding.empty() && !request.body.empty() && (pair_ || options.strict_models)) {
     Refuse(415,
@@ -144,7 +142,7 @@ bool ProxyCall::ReadFacts() {
 void ProxyCall::FindFacts(bool wants_prompt, bool multipart) {
   const std::string& body = exchange_->request.body;
   facts_ = multipart
-               ? FormFacts(body)
+               ? FormFacts(exchange_->request.Header("content-type"), body)
                : ReadRequestFacts(shard_.parser(), body, wants_prompt, exchange_->body_open());
   ResolveAlias(multipart);
 }
@@ -155,9 +153,10 @@ bool ProxyCall::MayPassRest(bool wants_model, bool multipart) const {
   if (pair_ || (options.dp_aware && !multipart)) return false;
   const std::string& body = exchange_->request.body;
   const size_t first = body.find_first_not_of(kWhiteSpace);
-  // Of blanks alone nothing is known yet.
-  const bool object = !multipart && (first == std::string::npos || body[first] == '{');
-  if (wants_model && object && facts_.model.empty()) return false;
+  // Of blanks alone nothing is known yet. A form often names the model behind its file.
+  const bool may_name = multipart ? exchange_->request.BodyCoding().empty()
+                                  : first == std::string::npos || body[first] == '{';
+  if (wants_model && may_name && facts_.model.empty()) return false;
   // A request may come to any worker of its group.
   const WorkerGroup* group = set_->Find(facts_.model, options.strict_models,
                                         options.pairs ? Role::kDecode : Role::kRegular);
@@ -235,13 +234,15 @@ void ProxyCall::Enter() {
 void ProxyCall::TakeNewestSet() {
   const WorkerSetPtr& newest = shard_.set();
   if (newest == set_) return;
-  const bool pairs = gateway_.options().pairs;
-  const WorkerGroup* group =
-      newest->Find(facts_.model, false, pairs ? Role::kDecode : Role::kRegular);
-  const WorkerGroup* prefill = newest->Find(facts_.model, false, Role::kPrefill);
-  if (group == nullptr || prefill == nullptr) return;
+  const GatewayOptions& options = gateway_.options();
+  const auto find = [&](Role role) {
+    return newest->Find(facts_.model, options.strict_models, role);
+  };
+  const WorkerGroup* group = find(options.pairs ? Role::kDecode : Role::kRegular);
+  const WorkerGroup* prefill = pair_ ? find(Role::kPrefill) : nullptr;
+  if (group == nullptr || (pair_ && prefill == nullptr)) return;
   group_ = group;
-  if (pair_) prefill_group_ = prefill;
+  prefill_group_ = prefill;
   set_ = newest;
 }
 
@@ -476,7 +477,9 @@ void ProxyCall::Log(int status) const {
   writer.Key("status").Int(status).Key("bytes").Int(static_cast<int64_t>(answer_bytes_));
   writer.Key("ms").Double(Seconds(Clock::now() - started_) * 1e3);
   writer.Key("request_id").String(request_id_).Key("worker").String(worker_id_);
-  writer.Key("policy").String(group_ == nullptr ? "" : group_->policy->name());
+  // A role without workers has no policy.
+  const bool chosen = group_ != nullptr && group_->policy != nullptr;
+  writer.Key("policy").String(chosen ? group_->policy->name() : "");
   writer.Key("reason").String(reason_).Key("attempts").Int(attempts_);
   if (!prefill_id_.empty()) writer.Key("prefill_worker").String(prefill_id_);
   const std::string_view trace = request.Header("traceparent");

@@ -26,6 +26,24 @@ void AppendToken(ondemand::value value, RequestFacts* facts) {
   }
 }
 
+// The text of a string, empty if an escape in it means nothing (half of a surrogate pair): its
+// worker may take it. False: it is no string.
+bool ReadText(ondemand::value value, std::string_view* text) {
+  const auto error = value.get_string().get(*text);
+  if (error == simdjson::STRING_ERROR) *text = {};
+  return error == simdjson::SUCCESS || error == simdjson::STRING_ERROR;
+}
+
+// Likewise of a field. False: the JSON is broken.
+bool TakeField(simdjson::simdjson_result<ondemand::field> field, std::string_view* key,
+               ondemand::value* value) {
+  ondemand::field read;
+  if (std::move(field).get(read) != simdjson::SUCCESS) return false;
+  if (read.unescaped_key().get(*key) != simdjson::SUCCESS) *key = {};
+  *value = read.value();
+  return true;
+}
+
 // Numbers are the tokens of one prompt if they stand in one list.
 constexpr int kNoTokens = -2;
 constexpr int kTokensOf = 0;
@@ -39,7 +57,7 @@ bool AppendPrompt(ondemand::value value, RequestFacts* facts, int depth) {
   if (value.type().get(type) != simdjson::SUCCESS) return false;
   if (type == ondemand::json_type::string) {
     std::string_view text;
-    if (value.get_string().get(text) != simdjson::SUCCESS) return false;
+    if (!ReadText(value, &text)) return false;
     AppendText(text, facts);
     facts->only_tokens = false;
     return true;
@@ -90,10 +108,7 @@ bool AppendItem(ondemand::value value, RequestFacts* facts) {
   for (auto field : object) {
     std::string_view key;
     ondemand::value member;
-    if (field.unescaped_key().get(key) != simdjson::SUCCESS ||
-        field.value().get(member) != simdjson::SUCCESS) {
-      return false;
-    }
+    if (!TakeField(std::move(field), &key, &member)) return false;
     const bool is_text = key == "content" || key == "text" || key == "arguments" || key == "output";
     if (is_text && !AppendContent(member, facts)) return false;
   }
@@ -120,7 +135,7 @@ bool ReadField(std::string_view key, ondemand::value value, bool wants_text, con
     std::string_view text;
     const std::string_view raw = key == "model" ? value.raw_json_token() : std::string_view();
     const auto error = value.get_string().get(text);
-    if (error == simdjson::INCORRECT_TYPE) return true;
+    if (error == simdjson::INCORRECT_TYPE || error == simdjson::STRING_ERROR) return true;
     if (error != simdjson::SUCCESS) return false;
     (key == "model" ? facts->model : facts->session) = text;
     if (key != "model") return true;
@@ -165,8 +180,7 @@ void ReadBody(ondemand::parser& parser, const std::string& body, bool wants_text
   for (auto field : object) {
     std::string_view key;
     ondemand::value value;
-    if (field.unescaped_key().get(key) != simdjson::SUCCESS ||
-        field.value().get(value) != simdjson::SUCCESS ||
+    if (!TakeField(std::move(field), &key, &value) ||
         !ReadField(key, value, wants_text, body.data(), facts)) {
       return;
     }

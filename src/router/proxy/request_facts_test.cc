@@ -23,6 +23,17 @@ TEST(RequestFactsTest, ReadsAChatRequest) {
   EXPECT_EQ(facts.text, "be \"short\" and kind");
 }
 
+TEST(RequestFactsTest, AnEscapeThatMeansNothingHidesNothing) {
+  // JavaScript writes half of an emoji so. The model that stood behind it was not known.
+  for (const char* body : {R"({"messages":[{"content":"a \ud83d"}],"prompt":"b","model":"m"})",
+                           R"({"\ud83d":1,"prompt":["\ud83d","b"],"model":"m"})",
+                           R"({"user":"\ud83d","prompt":"b","model":"m"})",
+                           R"({"input":[{"\ud83d":1,"content":"b"}],"model":"m"})"}) {
+    EXPECT_EQ(Read(body).model, "m") << body;
+    EXPECT_EQ(Read(body).text, "b") << body;
+  }
+}
+
 TEST(RequestFactsTest, ReadsPromptsOfEveryForm) {
   EXPECT_EQ(Read(R"({"prompt":"a"})").text, "a");
   EXPECT_EQ(Read(R"({"prompt":["a","b"]})").text, "ab");

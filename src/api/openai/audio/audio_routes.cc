@@ -1,7 +1,5 @@
 #include "api/openai/audio/audio_routes.h"
 
-#include <utility>
-
 #include "api/openai/audio/speech_batch.h"
 #include "api/openai/audio/speech_handler.h"
 #include "api/openai/audio/speech_socket.h"
@@ -18,17 +16,28 @@ void AddAudioRoutes(RouteTable& routes) {
   routes.Add("GET", "/v1/audio/speech/*", Access::kKey, HandleSpeechOutcome);
   routes.Add("GET", "/v1/realtime", Access::kOpen, HandleRealtime);
   routes.Add("GET", "/v1/audio/voices", Access::kKey, HandleVoices);
+  // All clients share the voices, as they do adapters.
   routes.Add({.method = "DELETE",
               .path = "/v1/audio/voices/*",
+              .access = Access::kAdmin,
               .body = BodyType::kNone,
               .handler = HandleVoiceRemoval});
-  const std::pair<const char*, RouteHandler> forms[] = {
-      {"/v1/audio/voices", HandleVoiceUpload},
-      {"/v1/audio/transcriptions", HandleTranscription},
-      {"/v1/audio/translations", HandleTranslation},
+  struct FormRoute {
+    const char* path;
+    Access access;
+    RouteHandler handler;
   };
-  for (const auto& [path, handler] : forms) {
-    routes.Add({.method = "POST", .path = path, .body = BodyType::kForm, .handler = handler});
+  const FormRoute forms[] = {
+      {"/v1/audio/voices", Access::kAdmin, HandleVoiceUpload},
+      {"/v1/audio/transcriptions", Access::kKey, HandleTranscription},
+      {"/v1/audio/translations", Access::kKey, HandleTranslation},
+  };
+  for (const FormRoute& form : forms) {
+    routes.Add({.method = "POST",
+                .path = form.path,
+                .access = form.access,
+                .body = BodyType::kForm,
+                .handler = form.handler});
   }
 }
 

@@ -202,6 +202,11 @@ Status ReadVoiceFields(const pipeline::Pipeline& pipeline, const Json& given,
       request->speech_fields.Set(name, std::move(read));
     }
   }
+  if (request->references.size() > kMostReferences) {
+    return InvalidArgument("references", fmt::format("references and ref_audio must together be at "
+                                                     "most {}",
+                                                     kMostReferences));
+  }
   return OkStatus();
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -84,7 +86,13 @@ StatusOr<VoiceForm> ReadVoiceForm(const net::HttpRequest& request,
   PORTICO_ASSIGN_OR_RETURN(const auto parts,
                            net::ParseForm(request.Header("content-type"), request.body));
   VoiceForm form;
-  for (const net::FormPart& part : parts) PORTICO_RETURN_IF_ERROR(ReadVoicePart(part, &form));
+  std::set<std::string_view> given;
+  for (const net::FormPart& part : parts) {
+    PORTICO_RETURN_IF_ERROR(ReadVoicePart(part, &form));
+    if (!given.insert(part.name).second) {
+      return InvalidArgument(part.name, fmt::format("{} is given twice", part.name));
+    }
+  }
   const UploadedVoice& voice = form.voice;
   if (form.file == nullptr) return InvalidArgument("audio_sample", "audio_sample is required");
   const absl::string_view consent = absl::StripAsciiWhitespace(voice.consent);

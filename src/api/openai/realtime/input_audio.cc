@@ -73,6 +73,10 @@ media::Samples InputAudio::Take() {
 
 void InputAudio::Clear() { Take(); }
 
+bool WholeSamples(std::string_view bytes, RealtimeConfig::Coding coding) {
+  return coding != RealtimeConfig::Coding::kPcm || bytes.size() % 2 == 0;
+}
+
 media::Samples DecodeSound(std::string_view bytes, RealtimeConfig::Coding coding) {
   if (coding == RealtimeConfig::Coding::kMuLaw) return media::DecodeMuLaw(bytes);
   if (coding == RealtimeConfig::Coding::kALaw) return media::DecodeALaw(bytes);

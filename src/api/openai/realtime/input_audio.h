@@ -45,7 +45,8 @@ class InputAudio {
   std::optional<media::VoiceActivity> activity_;
 };
 
-// Sound as the session's clients send it.
+// Sound as the session's clients send it; no part of a sample alone.
+bool WholeSamples(std::string_view bytes, RealtimeConfig::Coding coding);
 media::Samples DecodeSound(std::string_view bytes, RealtimeConfig::Coding coding);
 std::string EncodeSound(std::string_view pcm, RealtimeConfig::Coding coding);
 

@@ -163,6 +163,9 @@ class RealtimeSocket final : public Call, public ResponseOwner {
             absl::string_view(audio->as_string().data(), audio->as_string().size()), &bytes)) {
       return InvalidArgument("audio", "audio must be base64");
     }
+    if (!WholeSamples(bytes, config_.input)) {
+      return InvalidArgument("audio", "audio must be whole samples of two bytes");
+    }
     std::vector<InputAudio::Turn> turns;
     if (!input_.Append(bytes, config_, &turns)) {
       return Error(StatusCode::kResourceExhausted, "the input audio buffer is full", "audio");
@@ -281,6 +284,11 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     if (item.unheard && !absl::Base64Unescape(sound, &bytes)) {
       return InvalidArgument("item.content", "audio must be base64");
     }
+    if (item.unheard && (bytes.empty() || !WholeSamples(bytes, config_.input))) {
+      return InvalidArgument("item.content", bytes.empty()
+                                                 ? "audio has no samples"
+                                                 : "audio must be whole samples of two bytes");
+    }
     const std::string id = item.id;
     const bool unheard = item.unheard;
     if (const std::string previous = event.GetString("previous_item_id"); !previous.empty()) {
@@ -384,7 +392,11 @@ void HandleRealtime(std::unique_ptr<net::Exchange> exchange, ShardContext& shard
     config.beta = SpeaksBeta(request);
     const auto intent = QueryValue(request.query, "intent");
     const auto name = QueryValue(request.query, "model");
-    config.transcription = intent.ok() && intent->value_or("") == "transcription";
+    const std::string meant = intent.ok() ? intent->value_or("") : "?";
+    config.transcription = meant == "transcription";
+    if (!meant.empty() && meant != "conversation" && !config.transcription) {
+      status = InvalidArgument("intent", "intent must be conversation or transcription");
+    }
     const std::string asked = name.ok() ? name->value_or("") : "";
     const auto model = shard.api.models->FindForRequest(asked);
     const std::string& own = (*pipeline)->config().name;
@@ -392,7 +404,7 @@ void HandleRealtime(std::unique_ptr<net::Exchange> exchange, ShardContext& shard
       config.model = (*model)->id;
     } else if ((*pipeline)->thinks() && (shard.api.models->MeansDefault(asked) || asked == own)) {
       config.model = own;
-    } else {
+    } else if (status.ok()) {
       status = model.status();
     }
   }
