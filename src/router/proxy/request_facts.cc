@@ -47,12 +47,15 @@ bool TakeField(simdjson::simdjson_result<ondemand::field> field, std::string_vie
 // Numbers are the tokens of one prompt if they stand in one list.
 constexpr int kNoTokens = -2;
 constexpr int kTokensOf = 0;
+// Lists in lists; no API's prompt has as many. simdjson skips what is deeper without recursion.
+constexpr int kMaxPromptLists = 16;
 
 bool AppendItem(ondemand::value value, RequestFacts* facts);
 
 // A string, or an array of strings, of numbers (their digits), or of items. False if the JSON is
 // broken.
-bool AppendPrompt(ondemand::value value, RequestFacts* facts, int depth) {
+bool AppendPrompt(ondemand::value value, RequestFacts* facts, int depth,
+                  int lists = kMaxPromptLists) {
   ondemand::json_type type;
   if (value.type().get(type) != simdjson::SUCCESS) return false;
   if (type == ondemand::json_type::string) {
@@ -69,13 +72,14 @@ bool AppendPrompt(ondemand::value value, RequestFacts* facts, int depth) {
     return true;
   }
   if (type == ondemand::json_type::object) return AppendItem(value, facts);
-  if (type != ondemand::json_type::array) return true;
+  if (type != ondemand::json_type::array || lists == 0) return true;
   ondemand::array array;
   if (value.get_array().get(array) != simdjson::SUCCESS) return false;
   const int below = depth == kNoTokens ? kNoTokens : depth + 1;
   for (auto element : array) {
     ondemand::value item;
-    if (std::move(element).get(item) != simdjson::SUCCESS || !AppendPrompt(item, facts, below)) {
+    if (std::move(element).get(item) != simdjson::SUCCESS ||
+        !AppendPrompt(item, facts, below, lists - 1)) {
       return false;
     }
   }

@@ -114,6 +114,18 @@ TEST(RequestFactsTest, ABodyThatIsCutAnywhereIsReadAsFarAsItGoes) {
   EXPECT_EQ(Read(R"({"input_ids":[1,2,3)", true, true).tokens.size(), 3u);
 }
 
+TEST(RequestFactsTest, ListsAreNestedAsDeepAsAClientLikes) {
+  // Each level was a call of a function: a hundred thousand brackets ended the gateway.
+  for (const char* field : {"prompt", "input_ids", "text", "input", "query"}) {
+    std::string body = R"({")" + std::string(field) + R"(":)";
+    body.append(1'000'000, '[').append(1'000'000, ']').append(R"(,"model":"m"})");
+    EXPECT_EQ(Read(body).model, "m") << field;
+    EXPECT_EQ(Read(body).text, "") << field;
+    EXPECT_EQ(Read(body, true, true).text, "") << field;
+  }
+  EXPECT_EQ(Read(R"({"prompt":[[[["a"],"b"]]]})").text, "ab");
+}
+
 TEST(RequestFactsTest, ALongPromptIsCutAtItsBound) {
   EXPECT_EQ(Read(R"({"prompt":")" + std::string(1 << 20, 'a') + "\"}").text.size(),
             RequestFacts::kMaxText);
