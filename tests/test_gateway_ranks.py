@@ -1,5 +1,7 @@
 """`--dp-aware`: each data-parallel rank of a server is a worker of its own."""
 import json
+import queue
+import threading
 
 import pytest
 import requests
@@ -50,6 +52,34 @@ def test_requests_are_spread_over_the_ranks_that_a_server_names():
     finally:
         gateway.kill()
         worker.stop()
+
+
+def test_a_worker_that_is_removed_while_it_is_asked_does_not_come_back_as_its_ranks():
+    asked, go = queue.Queue(), threading.Semaphore(0)
+
+    def answer(connection, head, body):
+        asked.put(True)
+        go.acquire(timeout=60)
+        said = b'{"dp_size":2}'
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(said) + said)
+
+    worker, other = RawWorker(answer), server([1])
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--dp-aware")
+    try:
+        gateway.wait_ready()
+        for _ in range(10):  # the answer must come before the gateway's thread has seen that the worker is gone
+            assert requests.post(f"{gateway.url}/add_worker?url={worker.url}", timeout=60).status_code == 200
+            asked.get(timeout=60)
+            assert requests.post(f"{gateway.url}/remove_worker?url={worker.url}", timeout=60).status_code == 200
+            go.release()
+        assert requests.post(f"{gateway.url}/add_worker?url={other.url}", timeout=60).status_code == 200
+        wait_until(lambda: f"{other.url}@0" in [one["url"] for one in workers(gateway)], lambda: str(workers(gateway)))
+        assert [one["url"] for one in workers(gateway)] == [f"{other.url}@0"]
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()
+        worker.stop()
+        other.stop()
 
 
 def test_a_server_that_does_not_say_its_ranks_is_not_used():

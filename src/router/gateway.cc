@@ -196,6 +196,7 @@ std::pair<int, int> Gateway::ReplaceWorkers(const std::vector<WorkerSpec>& wante
 void Gateway::SplitRanks(const Worker& worker, int size) {
   const WorkerSpec spec = worker.spec();
   if (spec.dp_size == size) return;
+  if (workers_.set()->FindWorker(worker.id()) == nullptr) return;  // removed meanwhile
   const std::string url(ServerUrl(spec));
   LogInfo("worker {} {} has {} data-parallel ranks", worker.id(), url, size);
   RemoveWorker(url);
