@@ -269,6 +269,14 @@ StatusOr<std::unique_ptr<ServingModel>> TokenFronts::MakeModel(TokenFront& front
 }
 
 void TokenFronts::Build(const VisitPtr& visit, const std::string& archive) {
+  {
+    // Removed while this waited for the thread: Sweep() may have closed the front on it.
+    const MutexLock lock(&mutex_);
+    const auto found = fronts_.find(visit->worker->number());
+    if (stopped_ || found == fronts_.end() || found->second.front != visit->front) {
+      return visit->done(Error(StatusCode::kUnavailable, "the worker was removed"));
+    }
+  }
   const std::string* name = NamedModel(*visit->worker, visit->facts);
   const ModelOptions& options = OptionsOf(name);
   const std::string path = LocalTexts(options, visit->facts);
