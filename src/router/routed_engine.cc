@@ -346,7 +346,8 @@ Status RoutedEngine::Ready() const {
 
 std::vector<EngineLoad> RoutedEngine::rank_loads() const {
   std::vector<EngineLoad> loads;
-  for (const RoutedMember& member : *members()) {
+  const auto all = members();
+  for (const RoutedMember& member : *all) {
     EngineLoad load = member.engine->load();
     const ReportedLoad report = member.worker->report();
     if (report.used_tokens >= 0) load.kv_cells_used = static_cast<int64_t>(report.used_tokens);
@@ -420,7 +421,8 @@ void RoutedEngine::Control(EngineControl control, TimePoint deadline, ControlDon
 void RoutedEngine::Stop() {
   if (stopped_.exchange(true)) return;
   if (options_.on_stop) options_.on_stop();
-  for (const RoutedMember& member : *members()) member.engine->Stop();
+  const auto all = members();
+  for (const RoutedMember& member : *all) member.engine->Stop();
 }
 
 }  // namespace portico::router

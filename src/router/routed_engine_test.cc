@@ -25,8 +25,13 @@ class FakeEngine final : public Engine {
   void Abort(StreamId stream, ShardIndex) override {
     if (streams.contains(stream)) aborted.push_back(stream);
   }
-  EngineLoad load() const override { return {}; }
-  void Stop() override {}
+  EngineLoad load() const override {
+    if (on_load) on_load();
+    return {};
+  }
+  void Stop() override {
+    if (on_stop) on_stop();
+  }
 
   void Send(StreamId stream, TokenId token) {
     TokenDelta delta;
@@ -44,6 +49,8 @@ class FakeEngine final : public Engine {
 
   Status refusal;
   std::function<void()> before_submit;
+  std::function<void()> on_load;
+  std::function<void()> on_stop;
   std::map<StreamId, TokenSink*> streams;
   std::vector<StreamId> aborted;
 
@@ -219,6 +226,25 @@ TEST_F(RoutedEngineTest, AnAbortGoesToTheWorkerAndIsNotTriedAgain) {
   ASSERT_EQ(sink_.deltas.size(), 1u);
   EXPECT_EQ(sink_.deltas[0].finish, FinishReason::kAbort);
   ExpectNothingInFlight();
+}
+
+TEST_F(RoutedEngineTest, WorkersMayLeaveWhileAllOfThemAreAsked) {
+  // The list was freed under the loop that went through it.
+  Fake(0).on_load = [this] { engine_->SetMembers({}); };
+  EXPECT_EQ(engine_->rank_loads().size(), 3u);
+  EXPECT_TRUE(engine_->rank_loads().empty());
+}
+
+TEST_F(RoutedEngineTest, WorkersMayLeaveWhileAllOfThemAreStopped) {
+  int stopped = 0;
+  for (int i = 0; i < 3; ++i) {
+    Fake(i).on_stop = [this, &stopped] {
+      ++stopped;
+      engine_->SetMembers({});
+    };
+  }
+  engine_->Stop();
+  EXPECT_EQ(stopped, 3);
 }
 
 }  // namespace
