@@ -1,10 +1,15 @@
 """Realtime sessions: responses outside the conversation, the places of items, clients of the beta, and codes of errors."""
 import json
+import pathlib
 
 import pytest
+import requests
 
+from conftest import SANITIZED
 from test_omni import needs_speech, omni  # noqa: F401 (omni is a fixture)
 from test_omni_sockets import ask, connect, tell, until
+
+exceptions = pytest.importorskip("websockets.exceptions")
 
 CAPITAL = "What is the capital of Japan?"
 
@@ -129,3 +134,61 @@ def test_what_a_transcription_is_told_is_kept_or_refused(omni):
         ask(ws, type="session.update", session={"type": "realtime", "audio": {"input": {"transcription": told}}})
         updated = tell(ws)
         assert updated["type"] == "session.updated" and updated["session"]["audio"]["input"]["transcription"] == told
+
+
+@needs_speech
+def test_an_item_can_come_first_in_a_full_conversation(omni):
+    # It went at once, as the oldest, and telling of it ended the server.
+    with connect(omni, "/v1/realtime") as ws:
+        tell(ws)
+        for _ in range(512):
+            say(ws, "x")
+            until(ws, "conversation.item.done")
+        say(ws, "first", previous_item_id="root")
+        done = until(ws, "conversation.item.done")[-1]
+        assert done["previous_item_id"] is None and done["item"]["content"][0]["text"] == "first"
+
+
+@needs_speech
+def test_a_client_that_mixes_both_forms_of_a_session_is_told_what_is_wrong(omni):
+    # A member was set in what is no object, which ended the server.
+    with connect(omni, "/v1/realtime", additional_headers={"OpenAI-Beta": "realtime=v1"}) as ws:
+        tell(ws)
+        for session, param in (({"audio": 5, "voice": "echo"}, "session.audio"),
+                               ({"audio": {"input": "pcm"}, "turn_detection": None}, "session.audio.input")):
+            ask(ws, type="session.update", session=session)
+            assert until(ws, "error")[-1]["error"]["param"] == param
+
+
+@needs_speech
+def test_an_input_that_names_a_long_item_again_and_again_is_refused(omni):
+    with connect(omni, "/v1/realtime", max_size=None) as ws:
+        tell(ws)
+        say(ws, "x" * 3_000_000)
+        item = until(ws, "conversation.item.done")[-1]["item"]["id"]
+        ask(ws, type="response.create", response={"input": [{"type": "item_reference", "id": item}] * 3})
+        assert until(ws, "error")[-1]["error"]["param"] == "response.input"
+
+
+@needs_speech
+@pytest.mark.skipif(SANITIZED, reason="sanitizers keep memory that was freed")
+def test_a_client_that_asks_for_much_at_once_is_cut_off_before_it_is_made(start):
+    # All messages of one read were answered before anybody looked at what waits for the client.
+    server = start("--speech")
+
+    def peak():
+        status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+        return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) << 10
+    with connect(server, "/v1/realtime", max_size=None) as ws:
+        tell(ws)
+        say(ws, "x" * 1_000_000)
+        item = until(ws, "conversation.item.done")[-1]["item"]["id"]
+        before = peak()
+        message = json.dumps({"type": "conversation.item.retrieve", "item_id": item}).encode()
+        assert len(message) < 126
+        ws.socket.sendall((b"\x81" + bytes([0x80 | len(message)]) + bytes(4) + message) * 400)  # masked with zeros
+        with pytest.raises(exceptions.ConnectionClosed):
+            while True:
+                ws.recv(60)
+    assert peak() - before < 150 << 20
+    assert requests.get(server.url + "/health", timeout=60).status_code == 200

@@ -23,10 +23,15 @@ constexpr Name kEvents[] = {
 constexpr Name kFormats[] = {
     {"audio/pcm", "pcm16"}, {"audio/pcmu", "g711_ulaw"}, {"audio/pcma", "g711_alaw"}};
 
-// The member `name` of the object `*at`, made where it is not there.
-Json* Inside(Json* at, std::string_view name) {
-  if (at->Find(name) == nullptr) at->Set(name, Json(JsonObject{}));
-  return at->Find(name);
+// Sets `audio.PART.NAME`. Where the client has given something else than objects on the way, that is left, and refused.
+void SetInAudio(std::string_view part, std::string_view name, Json value, Json* ga) {
+  Json* at = ga;
+  for (const std::string_view step : {std::string_view("audio"), part}) {
+    if (at->Find(step) == nullptr) at->Set(step, Json(JsonObject{}));
+    at = at->Find(step);
+    if (!at->is_object()) return;
+  }
+  at->Set(name, std::move(value));
 }
 
 Json FormatFrom(const Json& beta) {
@@ -40,8 +45,6 @@ Json FormatFrom(const Json& beta) {
 Json ConfigFrom(const Json& beta) {
   if (!beta.is_object()) return beta;
   Json ga(JsonObject{});
-  const auto input = [&ga] { return Inside(Inside(&ga, "audio"), "input"); };
-  const auto output = [&ga] { return Inside(Inside(&ga, "audio"), "output"); };
   for (const auto& [name, value] : beta.as_object()) {
     if (name == "modalities") {
       bool audio = false;
@@ -50,17 +53,17 @@ Json ConfigFrom(const Json& beta) {
       }
       ga.Set("output_modalities", Json(JsonArray{Json(audio ? "audio" : "text")}));
     } else if (name == "input_audio_format") {
-      input()->Set("format", FormatFrom(value));
+      SetInAudio("input", "format", FormatFrom(value), &ga);
     } else if (name == "output_audio_format") {
-      output()->Set("format", FormatFrom(value));
+      SetInAudio("output", "format", FormatFrom(value), &ga);
     } else if (name == "input_audio_transcription") {
-      input()->Set("transcription", value);
+      SetInAudio("input", "transcription", value, &ga);
     } else if (name == "turn_detection") {
-      input()->Set("turn_detection", value);
+      SetInAudio("input", "turn_detection", value, &ga);
     } else if (name == "input_audio_noise_reduction") {
-      input()->Set("noise_reduction", value);
+      SetInAudio("input", "noise_reduction", value, &ga);
     } else if (name == "voice" || name == "speed") {
-      output()->Set(name, value);
+      SetInAudio("output", name, value, &ga);
     } else if (name == "max_response_output_tokens") {
       ga.Set("max_output_tokens", value);
     } else {
