@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "api/reply.h"
@@ -114,24 +115,41 @@ std::string Conversation::Before(std::string_view id) const {
   return before;
 }
 
+size_t Conversation::bytes() const {
+  size_t bytes = 0;
+  for (const RealtimeItem& item : items_) bytes += item.bytes();
+  return bytes;
+}
+
+size_t Conversation::MakeRoom(const RealtimeItem& item) {
+  size_t total = bytes() + item.bytes();
+  size_t gone = 0;
+  while (gone < items_.size() && (items_.size() - gone >= kMaxItems || total > kMaxBytes)) {
+    total -= items_[gone++].bytes();
+  }
+  items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(gone));
+  return gone;
+}
+
 RealtimeItem& Conversation::Append(RealtimeItem item) {
-  if (items_.size() == kMaxItems) items_.erase(items_.begin());
+  MakeRoom(item);
   return items_.emplace_back(std::move(item));
 }
 
 Status Conversation::Insert(RealtimeItem item, std::string_view previous) {
-  auto at = items_.begin();
+  size_t at = 0;
   if (previous != "root") {
-    at = std::find_if(items_.begin(), items_.end(),
-                      [previous](const RealtimeItem& one) { return one.id == previous; });
-    if (at == items_.end()) {
+    const auto found =
+        std::find_if(items_.begin(), items_.end(),
+                     [previous](const RealtimeItem& one) { return one.id == previous; });
+    if (found == items_.end()) {
       return Error(StatusCode::kInvalidArgument, "there is no item of this id", "previous_item_id",
                    "item_create_invalid_previous_item_id");
     }
-    ++at;
+    at = static_cast<size_t>(found - items_.begin()) + 1;
   }
-  items_.insert(at, std::move(item));
-  if (items_.size() > kMaxItems) items_.erase(items_.begin());
+  at -= std::min(at, MakeRoom(item));
+  items_.insert(items_.begin() + static_cast<std::ptrdiff_t>(at), std::move(item));
   return OkStatus();
 }
 

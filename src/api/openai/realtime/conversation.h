@@ -26,6 +26,7 @@ struct RealtimeItem {
   int64_t audio_ms = 0;
 
   bool is_audio() const { return type.ends_with("audio"); }
+  size_t bytes() const { return text.size() + call_id.size() + name.size(); }
   Json Content() const;
   Json ToJson() const;
 };
@@ -33,14 +34,18 @@ struct RealtimeItem {
 class Conversation {
  public:
   static constexpr size_t kMaxItems = 512;
+  static constexpr size_t kMaxBytes = 8 << 20;  // of their texts
 
   const std::vector<RealtimeItem>& items() const { return items_; }
   RealtimeItem* Find(std::string_view id);
   // The id of the item before `id`; "" of the first.
   std::string Before(std::string_view id) const;
-  // At the end; of a full conversation the oldest goes.
+  // Of their texts.
+  size_t bytes() const;
+  // At the end; of a full conversation the oldest go.
   RealtimeItem& Append(RealtimeItem item);
-  // Behind the item `previous`, or first for "root". NOT_FOUND: there is no such item.
+  // Behind the item `previous`, or first for "root"; of a full conversation the oldest of the others
+  // go. INVALID_ARGUMENT: there is no such item.
   Status Insert(RealtimeItem item, std::string_view previous);
   bool Remove(std::string_view id);
   // A function was called by this id.
@@ -52,6 +57,9 @@ class Conversation {
   Json Messages(std::string_view instructions) const;
 
  private:
+  // Removes the oldest until the item has room; how many they were.
+  size_t MakeRoom(const RealtimeItem& item);
+
   std::vector<RealtimeItem> items_;
 };
 

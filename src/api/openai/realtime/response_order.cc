@@ -16,12 +16,21 @@ StatusOr<Conversation> ReadInput(const Json& input, Conversation& conversation) 
     return InvalidArgument(kField, "response.input must be a list of items");
   }
   Conversation read;
+  // The same item may be named again and again.
+  const auto fits = [&read](const RealtimeItem& item) {
+    return read.bytes() + item.bytes() <= Conversation::kMaxBytes;
+  };
+  const auto too_long = [kField] {
+    return InvalidArgument(kField, fmt::format("response.input has more than {} MB of text",
+                                               Conversation::kMaxBytes >> 20));
+  };
   for (const Json& given : input.as_array()) {
     if (given.GetString("type") == "item_reference") {
       const RealtimeItem* item = conversation.Find(given.GetString("id"));
       if (item == nullptr) {
         return InvalidArgument(kField, "response.input refers to an item that does not exist");
       }
+      if (!fits(*item)) return too_long();
       read.Append(*item);
       continue;
     }
@@ -32,6 +41,7 @@ StatusOr<Conversation> ReadInput(const Json& input, Conversation& conversation) 
       return InvalidArgument(kField,
                              "response.input: create an item of sound first, and refer to it");
     }
+    if (!fits(*item)) return too_long();
     read.Append(*std::move(item));
   }
   return read;
