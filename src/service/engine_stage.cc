@@ -101,12 +101,8 @@ class EngineRun final : public pipeline::StageRun {
   ~EngineRun() override { Abort(); }
 
   Status OnPart(Part part, std::string_view) override {
-    auto* heard = std::get_if<HeardPart>(&part);
-    if (heard == nullptr || request_->clip_marks.empty()) return OkStatus();
-    std::string& text = heard_[request_->clip_marks.at(static_cast<size_t>(heard->clip))];
-    if (!text.empty()) text += ' ';
-    text += heard->text;
-    return OkStatus();
+    const auto* heard = std::get_if<HeardPart>(&part);
+    return heard == nullptr ? OkStatus() : AddHeard(*heard, *request_, &heard_);
   }
 
   void OnInputEnd() override {
@@ -155,7 +151,7 @@ class EngineStage final : public pipeline::Stage {
   bool calls_tools() const override { return true; }
 
   Status Check(const pipeline::Request& request) const override {
-    if (request.chat == nullptr) return Error(StatusCode::kInternal, "a thinker needs a chat");
+    PORTICO_RETURN_IF_ERROR(CheckIsChat(request));
     if (request.chat->options.n != 1) {
       return InvalidArgument("n", "n must be 1 where the answer is spoken or the question heard");
     }

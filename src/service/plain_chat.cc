@@ -40,6 +40,13 @@ Status CheckPlainChat(const ChatRequest& chat) {
                            options.priority);
 }
 
+Status CheckIsChat(const pipeline::Request& request) {
+  if (request.chat != nullptr) return OkStatus();
+  const std::string_view field = request.task == pipeline::Task::kTranscription ? "file" : "input";
+  return InvalidArgument(field, fmt::format("{}: this pipeline answers chats, and does no {}",
+                                            field, pipeline::TaskName(request.task)));
+}
+
 Status CheckSpokenChat(const GenerationOptions& options) {
   if (options.logprobs) return Refuse("logprobs");
   if (options.return_token_ids) return Refuse("return_token_ids");

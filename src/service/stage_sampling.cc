@@ -1,5 +1,11 @@
 #include "service/stage_sampling.h"
 
+#include <fmt/format.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 namespace portico {
 namespace {
 
@@ -38,6 +44,20 @@ void SetStageSampling(const pipeline::Request& request, std::string_view stage,
     options->stop.clear();
     for (const Json& stop : v.as_array()) options->stop.push_back(stop.as_string());
   });
+}
+
+Status AddHeard(const pipeline::HeardPart& part, const pipeline::Request& request,
+                std::map<std::string, std::string>* heard) {
+  const std::vector<std::string>& marks = request.clip_marks;
+  if (marks.empty()) return OkStatus();
+  if (part.clip < 0 || static_cast<size_t>(part.clip) >= marks.size()) {
+    return Error(StatusCode::kInternal, fmt::format("a stage has heard sound {} of a chat with {}",
+                                                    part.clip + int64_t{1}, marks.size()));
+  }
+  std::string& text = (*heard)[marks[static_cast<size_t>(part.clip)]];
+  if (!text.empty()) text += ' ';
+  text += part.text;
+  return OkStatus();
 }
 
 Status PutHeard(const std::map<std::string, std::string>& heard, const pipeline::Request& request,

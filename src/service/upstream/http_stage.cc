@@ -21,7 +21,7 @@ using pipeline::StageOutput;
 using pipeline::StageRun;
 
 Status CheckThought(const Request& request) {
-  if (request.chat == nullptr) return Error(StatusCode::kInternal, "a thinker needs a chat");
+  PORTICO_RETURN_IF_ERROR(CheckIsChat(request));
   return CheckPlainChat(*request.chat);
 }
 

@@ -127,11 +127,7 @@ class Thinker final : public HttpRun<ThinkWork> {
 
   Status OnPart(Part part, std::string_view) override {
     const auto* heard = std::get_if<HeardPart>(&part);
-    if (heard == nullptr || request_->clip_marks.empty()) return OkStatus();
-    std::string& text = heard_[request_->clip_marks.at(static_cast<size_t>(heard->clip))];
-    if (!text.empty()) text += ' ';
-    text += heard->text;
-    return OkStatus();
+    return heard == nullptr ? OkStatus() : AddHeard(*heard, *request_, &heard_);
   }
 
   void OnInputEnd() override {
