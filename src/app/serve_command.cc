@@ -53,6 +53,8 @@ class Loader {
     if (thread_.joinable()) thread_.join();
   }
 
+  // Ends the thread, which has nothing more to do. Once, after done().
+  void Join() { thread_.join(); }
   // The process ends while it works: nobody joins it.
   void Leave() { thread_.detach(); }
 
@@ -109,6 +111,7 @@ int Serve(const ServeOptions& options, std::string_view command, const sigset_t&
     int signal = sigtimedwait(&signals, nullptr, &kActivityPeriod);
     if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) break;
     if (!ready && loader.done()) {
+      loader.Join();  // a second signal ends the process without it
       if (FallsBack(options, loader.status())) {
         *refused = MessageOf(loader.status());
         return 0;
