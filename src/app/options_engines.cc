@@ -29,9 +29,9 @@ constexpr Option kTable[] = {
      .name = "sglang-fallback",
      .member = &ModelOptions::sglang_fallback,
      .metavar = "WHAT",
-     .help =
-         "What to do with an SGLang whose scheduler messages Portico does not support: none refuses "
-         "to start, http starts SGLang's own server and acts as a gateway in front of it.",
+     .help = "What to do with an SGLang whose scheduler messages Portico does not support: none "
+             "refuses "
+             "to start, http starts SGLang's own server and acts as a gateway in front of it.",
      .choices = "none|http"},
 
     {.group = "Mock engine",
