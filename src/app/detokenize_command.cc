@@ -126,6 +126,10 @@ int DetokenizeCommand(int argc, char** argv) {
   if (ids.empty()) {
     TokenId id = 0;
     while (std::cin >> id) ids.push_back(id);
+    if (!std::cin.eof()) {
+      std::cerr << "portico detokenize: standard input must have token ids only\n";
+      return kFailed;
+    }
   }
   WarnOfUnknown(**tokenizer, ids);
   std::cout << (*tokenizer)->Decode(ids, skip) << "\n";

@@ -61,7 +61,7 @@ void Reload(const RouteOptions& start, const std::vector<std::string>& words,
             std::string_view prefix, GatewayService& service) {
   const auto parsed = ParseRouteOptions(words, prefix);
   if (!parsed.ok()) {
-    return LogError("reload: {}; everything stays as it was", MessageOf(parsed.status()));
+    return LogError("reload: {}; nothing was changed", MessageOf(parsed.status()));
   }
   const auto wanted = WorkersOf(parsed->options);
   const auto options = ServiceOptionsOf(parsed->options);
@@ -86,11 +86,17 @@ bool SayReady(const RouteOptions& options, GatewayService& service) {
 }
 
 // Now and then, while no worker can take a request.
-void SayProgress(GatewayService& service, TimePoint started, TimePoint* next) {
+void SayProgress(GatewayService& service, bool discovers, TimePoint started, TimePoint* next) {
   const TimePoint now = Clock::now();
   if (now < *next) return;
   *next = now + kProgress;
   const router::WorkerSetPtr set = service.gateway().workers().set();
+  if (set->workers().empty()) {
+    LogInfo("waiting for workers: there are none after {:.0f} s; {}", Seconds(now - started),
+            discovers ? "discovery has not found any"
+                      : "--worker-urls names them, POST /workers adds one");
+    return;
+  }
   const auto healthy = std::count_if(
       set->workers().begin(), set->workers().end(),
       [](const auto& worker) { return worker->health() == router::Health::kHealthy; });
@@ -118,6 +124,7 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
   const TimePoint started = Clock::now();
   const Duration patience = FromSeconds(options.worker_startup_timeout_secs);
   TimePoint progress = started + kFirstProgress;
+  const bool discovers = options.service_discovery || !options.discovery_file.empty();
   bool ready = false;
   std::optional<WorkerFile> file;
   if (!options.discovery_file.empty()) {
@@ -130,7 +137,7 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
     if (signal == SIGHUP) Reload(options, *words, prefix, **service);
     if (tick) PORTICO_RETURN_IF_ERROR(tick());
     if (!ready) ready = SayReady(options, **service);
-    if (!ready) SayProgress(**service, started, &progress);
+    if (!ready) SayProgress(**service, discovers, started, &progress);
     if (!ready && !workers->empty() && patience > Duration::zero() &&
         Clock::now() - started > patience) {
       return Error(StatusCode::kDeadlineExceeded,

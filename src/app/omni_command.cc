@@ -112,6 +112,17 @@ int Fail(std::string_view verb, const Status& status) {
   return 1;
 }
 
+// Why the usage is shown; empty without a verb.
+std::string WrongArguments(std::string_view verb, bool known,
+                           const std::vector<std::string>& flags) {
+  if (verb.empty()) return "";
+  if (!known) return fmt::format("portico omni: there is no verb `{}`\n\n", verb);
+  if (!flags.empty()) {
+    return fmt::format("portico omni {}: unexpected argument `{}`\n\n", verb, flags.front());
+  }
+  return fmt::format("portico omni {}: needs the path of a value\n\n", verb);
+}
+
 int Serve(const Arguments& arguments) {
   const auto config = LoadPipelineConfig(arguments.config, arguments.overrides);
   if (!config.ok()) return Fail("serve", config.status());
@@ -217,10 +228,11 @@ int OmniCommand(int argc, char** argv) {
     const Status ended = OmniStage(arguments->config, arguments->overrides, arguments->flags);
     return ended.ok() ? 0 : Fail(verb, ended);
   }
-  const bool known = verb == "check" || verb == "resolve" || (verb == "explain" && !path.empty());
-  if (!known || !arguments->flags.empty()) {
+  const bool known = verb == "check" || verb == "resolve" || verb == "explain";
+  if (!known || !arguments->flags.empty() || (verb == "explain" && path.empty())) {
+    std::fputs(WrongArguments(verb, known, arguments->flags).c_str(), stderr);
     std::fputs(kUsage, stderr);
-    return 2;
+    return kUsageError;
   }
   if (verb == "check") return Check(*arguments);
   if (verb == "resolve") return Resolve(*arguments);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "app/command_tools.h"
 #include "app/line_io.h"
 #include "app/text_command.h"
 #include "base/status.h"
@@ -160,8 +161,8 @@ int ParseCommand(int argc, char** argv) {
   AddJsonLines(&app, &arguments.jsonl);
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   if (!arguments.jsonl) {
-    std::fputs("portico parse: give --jsonl; --help tells more\n", stderr);
-    return 1;
+    std::fputs("portico parse: --jsonl is required (--help shows an example)\n", stderr);
+    return kUsageError;
   }
   const bool written = ForEachLine(stdin, stdout, [&](std::string_view line, std::string* out) {
     AnswerLine(line, arguments, out);

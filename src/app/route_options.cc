@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "app/read_file.h"
 #include "app/route_options_models.h"
 #include "app/route_options_table.h"
@@ -98,7 +100,7 @@ Status SetKvEvents(const YAML::Node& node, router::WorkerSpec* spec) {
   auto address = router::ReadKvAddress(value);
   if (!address.ok()) return Bad(fmt::format("kv-events: {}", MessageOf(address.status())));
   if (spec->protocol == router::Protocol::kGrpc) {
-    return Bad("kv-events: a grpc worker is asked for them by gRPC");
+    return Bad("kv-events: grpc workers send them over gRPC");
   }
   spec->kv_events = *std::move(address);
   return OkStatus();
@@ -285,6 +287,28 @@ bool IsRouteFlag(std::string_view word) {
                            std::any_of(missing.begin(), missing.end(), begins));
 }
 
+namespace {
+
+// In lines of at most 100 columns.
+void AppendIndented(std::string_view text, std::string* out) {
+  constexpr size_t kRouteHelpIndent = 6;
+  constexpr size_t kRouteHelpWidth = 100;
+  size_t column = kRouteHelpWidth;
+  for (const std::string_view word : absl::StrSplit(text, ' ')) {
+    if (column + 1 + word.size() > kRouteHelpWidth) {
+      if (out->back() != '\n') out->push_back('\n');
+      out->append(kRouteHelpIndent - 1, ' ');
+      column = kRouteHelpIndent - 1;
+    }
+    out->push_back(' ');
+    out->append(word);
+    column += 1 + word.size();
+  }
+  out->push_back('\n');
+}
+
+}  // namespace
+
 std::string RouteOptionsHelp() {
   std::string text =
       "usage: portico route --worker-urls URL [URL ...] [FLAGS]\n\n"
@@ -295,12 +319,15 @@ std::string RouteOptionsHelp() {
   std::string_view group;
   for (const RouteOption& option : RouteOptionTable()) {
     if (option.group != group) text += fmt::format("\n{}\n", group = option.group);
-    text += fmt::format("  --{} {}{}\n      {}", option.name, option.metavar,
-                        option.is_list() ? " ..." : "", option.help);
-    if (!option.choices.empty()) text += fmt::format(" One of {}.", option.choices);
+    text += fmt::format("  --{}{}{}{}\n", option.name, option.metavar.empty() ? "" : " ",
+                        option.metavar, option.is_list() ? " ..." : "");
+    std::string help(option.help);
+    if (!option.choices.empty()) {
+      help += fmt::format(" One of {}.", absl::StrReplaceAll(option.choices, {{"|", ", "}}));
+    }
     const std::string value = RouteOptionText(option, defaults);
-    if (!option.is_switch() && !value.empty()) text += fmt::format(" [{}]", value);
-    text += "\n";
+    if (!option.is_switch() && !value.empty()) help += fmt::format(" [{}]", value);
+    AppendIndented(help, &text);
   }
   return text;
 }

@@ -55,12 +55,14 @@ size_t Width() {
 bool Look(ServerClient& gateway, const std::string& url, TopTable* table, std::string* text) {
   const StatusOr<router::SmallAnswer> answer = gateway.Ask({.target = "/workers"});
   if (!answer.ok()) {
-    *text = fmt::format("{}: {}\n", url, MessageOf(answer.status()));
+    *text = fmt::format("portico top: {}: {}\n", url, MessageOf(answer.status()));
     return false;
   }
   if (answer->status != 200) {
-    *text = fmt::format("{}: GET /workers is answered {}{}\n", url, answer->status,
-                        answer->status == 401 ? "; give --api-key" : "");
+    *text = fmt::format("portico top: {}: GET /workers returned {}{}\n", url, answer->status,
+                        answer->status == 401   ? "; --api-key or PORTICO_API_KEY sets the key"
+                        : answer->status == 404 ? "; is this a gateway (`portico route`)?"
+                                                : "");
     return false;
   }
   const StatusOr<Json> json = Json::Parse(answer->body);
@@ -99,14 +101,16 @@ int TopCommand(int argc, char** argv) {
   app.add_option("--ca-cert", arguments.ca_file,
                  "CA certificates (PEM) to trust for https, in addition to the system's");
   app.add_option("--interval", arguments.interval, "Seconds between two updates")
-      ->check(CLI::Range(0.1, 3600.0));
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
   app.add_option("--count", arguments.count, "Number of updates; 0 continues until Ctrl-C")
-      ->check(CLI::Range(0, 1 << 30));
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   if (arguments.url.find("://") == std::string::npos) arguments.url = "http://" + arguments.url;
   StatusOr<router::WorkerSpec> spec = router::ParseWorkerUrl(arguments.url);
   if (spec.ok() && spec->protocol != router::Protocol::kHttp) {
-    spec = InvalidArgument("URL", fmt::format("{} is no http or https address", arguments.url));
+    spec = InvalidArgument("URL", fmt::format("`{}` is not an http or https URL", arguments.url));
   }
   std::unique_ptr<net::TlsClientContext> tls;
   Status status = spec.status();
