@@ -15,6 +15,44 @@ int ShardCount(int wanted) {
   return std::max(1, UsableProcessors() / 4);
 }
 
+// Takes what the options say of models.
+TokenFrontsOptions FrontsOptionsOf(GatewayServiceOptions* options,
+                                   const std::vector<net::Shard*>& shards,
+                                   router::Gateway* gateway) {
+  const router::GatewayOptions& told = gateway->options();
+  TokenFrontsOptions fronts;
+  fronts.model = std::move(options->model);
+  fronts.named_models = std::move(options->named_models);
+  fronts.request_timeout = told.request_timeout;
+  fronts.connect_timeout = told.connect_timeout;
+  fronts.max_unsent_bytes = options->listener.max_unsent_bytes;
+  fronts.api_key = told.api_key;
+  fronts.tls = {
+      .ca_files = told.ca_files, .certificate = told.client_certificate, .key = told.client_key};
+  fronts.shards = shards;
+  fronts.on_lost = [gateway](const router::WorkerPtr& worker) { gateway->NoteLost(*worker); };
+  fronts.on_kv_events = [gateway](const router::WorkerPtr& worker, const KvEventBatch* batch,
+                                  bool reset) {
+    return gateway->NoteKvEvents(*worker, batch, reset);
+  };
+  return fronts;
+}
+
+// The listener for metrics alone. Null: none is wanted, or it cannot be had and need not be.
+StatusOr<std::unique_ptr<net::Server>> StartMetrics(const GatewayServiceOptions& options,
+                                                    const std::vector<net::Shard*>& shards,
+                                                    net::Handler handler) {
+  if (!options.prometheus_port.has_value()) return nullptr;
+  net::ServerOptions listener;
+  listener.write_error = api::WriteGatewayError;
+  listener.host = options.prometheus_host;
+  listener.port = *options.prometheus_port;
+  auto server = net::Server::Start(std::move(listener), shards, std::move(handler));
+  if (server.ok() || options.prometheus_required) return server;
+  LogWarning("no listener for metrics: {}; they are on the main port", MessageOf(server.status()));
+  return nullptr;
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<GatewayService>> GatewayService::Start(GatewayServiceOptions options) {
@@ -31,7 +69,6 @@ StatusOr<std::unique_ptr<GatewayService>> GatewayService::Start(GatewayServiceOp
   service->context_.control_keys = options.control_keys;
   service->context_.audit = options.audit;
   service->context_.cors_origins = options.cors_origins;
-  const size_t max_unsent = options.listener.max_unsent_bytes;
   std::vector<net::Shard*> shards;
   for (int i = 0; i < ShardCount(options.shards); ++i) {
     service->shards_.push_back(std::make_unique<net::Shard>(i));
@@ -40,26 +77,8 @@ StatusOr<std::unique_ptr<GatewayService>> GatewayService::Start(GatewayServiceOp
         std::make_unique<router::GatewayShard>(*shards.back(), *service->gateway_));
     service->gateway_->Attach(service->gateway_shards_.back().get());
   }
-  const router::GatewayOptions& gateway = service->gateway_->options();
-  TokenFrontsOptions tokens;
-  tokens.model = std::move(options.model);
-  tokens.named_models = std::move(options.named_models);
-  tokens.request_timeout = gateway.request_timeout;
-  tokens.connect_timeout = gateway.connect_timeout;
-  tokens.max_unsent_bytes = max_unsent;
-  tokens.api_key = gateway.api_key;
-  tokens.tls = {.ca_files = gateway.ca_files,
-                .certificate = gateway.client_certificate,
-                .key = gateway.client_key};
-  tokens.shards = shards;
-  tokens.on_lost = [self = service->gateway_.get()](const router::WorkerPtr& worker) {
-    self->NoteLost(*worker);
-  };
-  tokens.on_kv_events = [self = service->gateway_.get()](const router::WorkerPtr& worker,
-                                                         const KvEventBatch* batch, bool reset) {
-    return self->NoteKvEvents(*worker, batch, reset);
-  };
-  service->fronts_ = std::make_unique<TokenFronts>(std::move(tokens));
+  service->fronts_ =
+      std::make_unique<TokenFronts>(FrontsOptionsOf(&options, shards, service->gateway_.get()));
   service->gateway_->UseTokens(service->fronts_.get());
   for (net::Shard* shard : shards) shard->Start();
   service->gateway_->StartWatching();
@@ -83,20 +102,7 @@ StatusOr<std::unique_ptr<GatewayService>> GatewayService::Start(GatewayServiceOp
   options.listener.answers_while_draining = true;  // /readiness says so
   PORTICO_ASSIGN_OR_RETURN(service->server_,
                            net::Server::Start(std::move(options.listener), shards, handle));
-  if (options.prometheus_port.has_value()) {
-    net::ServerOptions listener;
-    listener.write_error = api::WriteGatewayError;
-    listener.host = options.prometheus_host;
-    listener.port = *options.prometheus_port;
-    auto metrics = net::Server::Start(std::move(listener), shards, watch);
-    if (!metrics.ok() && options.prometheus_required) return metrics.status();
-    if (metrics.ok()) {
-      service->metrics_server_ = *std::move(metrics);
-    } else {
-      LogWarning("no listener for metrics: {}; they are on the main port",
-                 MessageOf(metrics.status()));
-    }
-  }
+  PORTICO_ASSIGN_OR_RETURN(service->metrics_server_, StartMetrics(options, shards, watch));
   return service;
 }
 

@@ -10,16 +10,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "pipeline/config_graph.h"
 #include "pipeline/request_run.h"
 
 namespace portico::pipeline {
-namespace {
-
-bool HasName(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-}  // namespace
 
 void RequestRun::Connect(size_t from, size_t to, bool goes_back) {
   const StageConfig& source = nodes_[from].host->config();

@@ -132,6 +132,11 @@ TEST(JsonSchema, ChoicesAreExactOrRefused) {
   Expect(kIf, R"({"kind":"a","n":2})", "yes");
   Expect(R"({"not":{"type":"string"}})", R"("x")", "no");
   Expect(R"({"not":{"type":"string"}})", "1", "yes");
+  // What is longer has a length that overflowed.
+  constexpr std::string_view kLongest =
+      R"({"anyOf":[{"type":"integer"},{"not":{"maxLength":9223372036854775807}}]})";
+  Expect(kLongest, "1", "yes");
+  Expect(kLongest, R"("x")", "no");
   constexpr std::string_view kNeeds = R"({"type":"object","dependentRequired":{"a":["b"]}})";
   Expect(kNeeds, R"({"x":1})", "yes");
   Expect(kNeeds, R"({"a":1})", "no");
