@@ -11,7 +11,8 @@ set(portico_alone
     api/grpc/scheduler_messages.cc api/grpc/scheduler_messages_test.cc api/grpc/scheduler_rpcs.cc api/grpc/native_messages.cc api/grpc/generate_rpcs.cc
     api/grpc/weights_rpc.cc api/openai/completion_encoder_test.cc api/openai/decode_completion_test.cc
     api/openai/realtime/session_config.cc api/sglang/engine_routes.cc
-    app/options_table.cc app/options_value.cc app/render_command.cc app/route_command.cc
+    app/gateway/route_command.cc app/options/options_table.cc app/options/options_value.cc app/options/route_options.cc
+    app/text/detokenize_command.cc app/text/render_command.cc
     engine/grpc/tokenizer_fetch.cc engine/llama/attention/row_products.cc engine/mock/mock_pooling_engine.cc
     engine/mock/mock_pooling_engine_test.cc engine/mock/simulated_engine.cc engine/sampler/vocab_math.cc
     grammar/compile/compile_supervisor.cc grammar/compile/grammar_pack.cc grammar/compile/grammar_compiler_test.cc grammar/schema/validate.cc
