@@ -22,8 +22,8 @@ set(portico_alone
     net/http/http_text.cc net/http/request_parser.cc net/http/response_parser.cc net/http/http1_session_test.cc
     net/http/response_parser_test.cc net/http2/http2_session_test.cc net/socket/connection.cc net/tls/tls_client.cc
     net/tls/tls_test.cc
-    parser/declared/declared_parser.cc parser/tool/families.cc pipeline/speech/recognizer.cc router/policy/policies_test.cc router/routed_pooling.cc service/rendered_pairs.cc
-    service/capability_checks_test.cc service/score_test.cc service/stream_hub_test.cc
+    parser/declared/declared_parser.cc parser/tool/families.cc pipeline/speech/recognizer.cc router/policy/policies_test.cc router/routed_pooling.cc
+    service/plan/capability_checks_test.cc
     template/builtin/filters_text.cc template/builtin/filters_value.cc template/pair_template_test.cc
     template/value/bigint.cc template/value/operations.cc template/value/text_of.cc text/unicode.cc
     tokenizer/compiled/compiled_encoder_test.cc tokenizer/compiled/compiled_model_test.cc

@@ -2,7 +2,7 @@
 
 #include "api/grpc/engine_state.h"
 #include "api/sglang/info.h"
-#include "service/pause.h"
+#include "service/control/pause.h"
 #include "sglang/runtime/v1/sglang.pb.h"
 #include "text/utf8.h"
 

@@ -12,7 +12,7 @@
 #include "api/flush_call.h"
 #include "api/grpc/field_checks.h"
 #include "api/grpc/rpc.h"
-#include "service/each_engine.h"
+#include "service/control/each_engine.h"
 
 namespace portico::api::rpc {
 

@@ -85,7 +85,7 @@ Status CheckUnsupported(const Request& request) {
   return OkStatus();
 }
 
-// What only some engines honour (service/capability_checks.h).
+// What only some engines honour (service/plan/capability_checks.h).
 template <typename Request>
 Status ReadExtras(const Request& from, NativeGenerateRequest* to) {
   auto extras = std::make_shared<RequestExtras>();

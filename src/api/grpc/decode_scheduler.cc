@@ -139,7 +139,7 @@ Status ReadEmbeds(const pb::GenerateRequest& from, RequestExtras* extras) {
   return OkStatus();
 }
 
-// What only some engines honour (service/capability_checks.h).
+// What only some engines honour (service/plan/capability_checks.h).
 Status ReadExtras(const pb::GenerateRequest& from, NativeGenerateRequest* to) {
   auto extras = std::make_shared<RequestExtras>();
   extras->return_hidden_states = from.return_hidden_states();

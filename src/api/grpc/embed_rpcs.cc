@@ -11,8 +11,8 @@
 #include "api/reply.h"
 #include "api/sglang/pooling_meta.h"
 #include "service/model_task.h"
-#include "service/pooled_values.h"
-#include "service/pooling_plan.h"
+#include "service/pooling/pooled_values.h"
+#include "service/pooling/pooling_plan.h"
 #include "sglang/runtime/v1/sglang.pb.h"
 
 namespace portico::api::rpc {

@@ -2,7 +2,7 @@
 
 #include "api/grpc/watch_call.h"
 #include "api/sglang/info.h"
-#include "service/load_report.h"
+#include "service/control/load_report.h"
 #include "sglang/runtime/v1/sglang.pb.h"
 
 namespace portico::api::rpc {

@@ -8,8 +8,8 @@
 #include "api/grpc/field_checks.h"
 #include "api/grpc/rpc_answer.h"
 #include "service/model_task.h"
-#include "service/pooled_values.h"
-#include "service/pooling_plan.h"
+#include "service/pooling/pooled_values.h"
+#include "service/pooling/pooling_plan.h"
 #include "sglang/grpc/scheduler/sglang_scheduler.pb.h"
 
 namespace portico::api::rpc {

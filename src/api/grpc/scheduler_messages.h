@@ -10,7 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "message/text_delta.h"
-#include "service/native_plan.h"
+#include "service/plan/native_plan.h"
 #include "sglang/grpc/scheduler/sglang_scheduler.pb.h"
 
 namespace portico::api::rpc {

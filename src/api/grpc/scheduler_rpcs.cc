@@ -19,7 +19,7 @@
 #include "api/reply.h"
 #include "api/sglang/info.h"
 #include "base/log.h"
-#include "service/load_report.h"
+#include "service/control/load_report.h"
 #include "service/model_task.h"
 #include "sglang/grpc/scheduler/sglang_scheduler.pb.h"
 

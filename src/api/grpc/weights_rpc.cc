@@ -4,8 +4,8 @@
 
 #include "api/control_call.h"
 #include "api/grpc/field_checks.h"
-#include "service/each_engine.h"
-#include "service/weight_update.h"
+#include "service/control/each_engine.h"
+#include "service/control/weight_update.h"
 #include "sglang/runtime/v1/sglang.pb.h"
 
 namespace portico::api::rpc {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "api/openai/answer.h"
-#include "service/pooled_values.h"
-#include "service/pooling_run.h"
-#include "service/rerank.h"
+#include "service/pooling/pooled_values.h"
+#include "service/pooling/pooling_run.h"
+#include "service/pooling/rerank.h"
 
 namespace portico::api::openai {
 

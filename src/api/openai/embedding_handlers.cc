@@ -12,7 +12,7 @@
 #include "api/pooling_call.h"
 #include "api/sglang/pooling_meta.h"
 #include "service/model_task.h"
-#include "service/pooling_plan.h"
+#include "service/pooling/pooling_plan.h"
 
 namespace portico::api::openai {
 namespace {

@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "pipeline/pipeline.h"
 #include "service/model_task.h"
-#include "service/plan.h"
+#include "service/plan/plan.h"
 
 namespace portico::api::openai {
 namespace {

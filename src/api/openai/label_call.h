@@ -8,7 +8,7 @@
 #include "absl/functional/any_invocable.h"
 #include "api/openai/text_call.h"
 #include "api/reply.h"
-#include "service/score.h"
+#include "service/generation/score.h"
 
 namespace portico::api::openai {
 

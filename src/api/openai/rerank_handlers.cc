@@ -11,7 +11,7 @@
 #include "api/planning.h"
 #include "api/pooling_call.h"
 #include "service/model_task.h"
-#include "service/pooling_plan.h"
+#include "service/pooling/pooling_plan.h"
 
 namespace portico::api::openai {
 namespace {

@@ -13,10 +13,10 @@
 #include "api/pooling_call.h"
 #include "api/reply.h"
 #include "base/log.h"
+#include "service/generation/score.h"
 #include "service/model_task.h"
-#include "service/pooled_values.h"
-#include "service/pooling_plan.h"
-#include "service/score.h"
+#include "service/pooling/pooled_values.h"
+#include "service/pooling/pooling_plan.h"
 #include "text/json_writer.h"
 
 namespace portico::api::openai {

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/processors.h"
-#include "service/profiling.h"
+#include "service/control/profiling.h"
 
 namespace portico {
 namespace {

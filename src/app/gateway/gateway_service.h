@@ -13,7 +13,7 @@
 #include "net/loop/server.h"
 #include "router/discovery/discovery.h"
 #include "router/gateway.h"
-#include "service/profiling.h"
+#include "service/control/profiling.h"
 
 namespace portico {
 

@@ -21,7 +21,7 @@
 #include "engine/llama/model_folder.h"
 #include "engine/mock/mock_engine.h"
 #include "message/sampling_ranges.h"
-#include "service/end_tokens.h"
+#include "service/plan/end_tokens.h"
 #include "template/pair_template.h"
 #include "text/json.h"
 #include "tokenizer/load/tokenizer_config.h"

@@ -8,7 +8,7 @@
 #include "parser/declared/families.h"
 #include "parser/reasoning/families.h"
 #include "parser/tool/families.h"
-#include "service/declared_format.h"
+#include "service/output/declared_format.h"
 #include "text/json.h"
 
 namespace portico {

@@ -18,8 +18,8 @@
 #include "base/mutex.h"
 #include "base/processors.h"
 #include "message/trace_context.h"
-#include "service/profiling.h"
-#include "service/request_media.h"
+#include "service/control/profiling.h"
+#include "service/plan/request_media.h"
 #include "text/json.h"
 
 namespace portico {
