@@ -6,10 +6,9 @@
 
 # Compiled alone all the same: a name in the anonymous namespace is another file's too, or a macro or pragma would reach other files.
 set(portico_alone
-    api/grpc/health_service.cc api/grpc/kv_events_rpc.cc api/grpc/tokenizer_call.cc
-    api/grpc/decode_scheduler.cc api/grpc/decode_scheduler_test.cc api/grpc/lora_rpcs.cc api/grpc/scheduler_embed.cc
-    api/grpc/scheduler_messages.cc api/grpc/scheduler_messages_test.cc api/grpc/scheduler_rpcs.cc api/grpc/native_messages.cc api/grpc/generate_rpcs.cc
-    api/grpc/weights_rpc.cc api/openai/completion_encoder_test.cc api/openai/decode_completion_test.cc
+    api/grpc/native/generate_rpcs.cc api/grpc/native/native_messages.cc api/grpc/native/weights_rpc.cc
+    api/grpc/scheduler/kv_events_rpc.cc api/grpc/scheduler/scheduler_embed.cc api/grpc/scheduler/tokenizer_call.cc
+    api/openai/completion_encoder_test.cc api/openai/decode_completion_test.cc
     api/openai/realtime/session_config.cc api/sglang/engine_routes.cc
     app/gateway/route_command.cc app/options/options_table.cc app/options/options_value.cc app/options/route_options.cc
     app/text/detokenize_command.cc app/text/render_command.cc

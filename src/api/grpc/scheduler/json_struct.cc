@@ -1,4 +1,4 @@
-#include "api/grpc/json_struct.h"
+#include "api/grpc/scheduler/json_struct.h"
 
 #include <google/protobuf/struct.pb.h>
 

@@ -28,7 +28,7 @@ class SchedulerMessages {
   void OnPrompt(const PromptEcho& echo) { TakePrompt(prompt_form()(echo)); }
   PromptForm prompt_form() const { return {}; }
   void TakePrompt(std::string encoded) { prompt_ = std::move(encoded); }
-  // As StreamRpc (stream_call.h) wants it. The last delta of a choice gives two messages.
+  // As StreamRpc (api/grpc/stream_call.h) wants it. The last delta of a choice gives two messages.
   void OnDelta(const TextDelta& delta, std::string* scratch,
                absl::FunctionRef<void(std::string_view)> write);
   bool ended() const { return running_ == 0; }

@@ -1,4 +1,4 @@
-#include "api/grpc/embed_rpcs.h"
+#include "api/grpc/native/embed_rpcs.h"
 
 #include <fmt/format.h>
 

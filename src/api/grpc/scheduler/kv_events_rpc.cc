@@ -1,4 +1,4 @@
-#include "api/grpc/kv_events_rpc.h"
+#include "api/grpc/scheduler/kv_events_rpc.h"
 
 #include <deque>
 #include <utility>

@@ -44,7 +44,7 @@ class NativeMessages {
   // Takes a delta in and appends the message that it gives. False if it gives none: the answer is
   // whole later, or a later message has it.
   bool OnDelta(const TextDelta& delta, std::string* out);
-  // The same for StreamRpc (stream_call.h): `scratch` is empty before and after.
+  // The same for StreamRpc (api/grpc/stream_call.h): `scratch` is empty before and after.
   void OnDelta(const TextDelta& delta, std::string* scratch,
                absl::FunctionRef<void(std::string_view)> write) {
     if (OnDelta(delta, scratch)) write(*scratch);

@@ -1,4 +1,4 @@
-// SglangScheduler's generate request as a native request: as decode_native.h. Zero stands for
+// SglangScheduler's generate request as a native request: as api/grpc/native/decode_native.h. Zero stands for
 // "absent" where it is outside a value's range: proto3 does not tell them apart there.
 #pragma once
 

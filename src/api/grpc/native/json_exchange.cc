@@ -1,4 +1,4 @@
-#include "api/grpc/json_exchange.h"
+#include "api/grpc/native/json_exchange.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "api/grpc/control_rpcs.h"
+#include "api/grpc/native/control_rpcs.h"
 
 #include "api/grpc/engine_state.h"
 #include "api/sglang/info.h"

@@ -1,8 +1,8 @@
-#include "api/grpc/json_rpcs.h"
+#include "api/grpc/native/json_rpcs.h"
 
 #include <utility>
 
-#include "api/grpc/json_exchange.h"
+#include "api/grpc/native/json_exchange.h"
 #include "sglang/runtime/v1/sglang.pb.h"
 
 namespace portico::api::rpc {

@@ -1,4 +1,4 @@
-#include "api/grpc/weights_rpc.h"
+#include "api/grpc/native/weights_rpc.h"
 
 #include <utility>
 

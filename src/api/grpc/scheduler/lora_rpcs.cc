@@ -1,8 +1,8 @@
-#include "api/grpc/lora_rpcs.h"
+#include "api/grpc/scheduler/lora_rpcs.h"
 
 #include <fmt/format.h>
 
-#include "api/grpc/control_rpcs.h"
+#include "api/grpc/native/control_rpcs.h"
 #include "sglang/grpc/scheduler/sglang_scheduler.pb.h"
 #include "text/utf8.h"
 

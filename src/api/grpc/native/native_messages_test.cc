@@ -1,4 +1,4 @@
-#include "api/grpc/native_messages.h"
+#include "api/grpc/native/native_messages.h"
 
 #include <gtest/gtest.h>
 

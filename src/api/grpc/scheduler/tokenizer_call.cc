@@ -1,4 +1,4 @@
-#include "api/grpc/tokenizer_call.h"
+#include "api/grpc/scheduler/tokenizer_call.h"
 
 #include <openssl/evp.h>
 

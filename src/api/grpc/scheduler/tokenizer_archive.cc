@@ -7,7 +7,7 @@
 #include <system_error>
 #include <vector>
 
-#include "api/grpc/tokenizer_call.h"
+#include "api/grpc/scheduler/tokenizer_call.h"
 
 namespace portico::api::rpc {
 namespace {

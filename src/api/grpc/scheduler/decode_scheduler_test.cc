@@ -1,4 +1,4 @@
-#include "api/grpc/decode_scheduler.h"
+#include "api/grpc/scheduler/decode_scheduler.h"
 
 #include <gtest/gtest.h>
 

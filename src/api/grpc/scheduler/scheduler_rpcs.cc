@@ -1,20 +1,20 @@
-#include "api/grpc/scheduler_rpcs.h"
+#include "api/grpc/scheduler/scheduler_rpcs.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "api/grpc/control_rpcs.h"
-#include "api/grpc/decode_scheduler.h"
 #include "api/grpc/engine_state.h"
-#include "api/grpc/json_struct.h"
-#include "api/grpc/kv_events_rpc.h"
-#include "api/grpc/lora_rpcs.h"
-#include "api/grpc/scheduler_embed.h"
-#include "api/grpc/scheduler_messages.h"
+#include "api/grpc/native/control_rpcs.h"
+#include "api/grpc/scheduler/decode_scheduler.h"
+#include "api/grpc/scheduler/json_struct.h"
+#include "api/grpc/scheduler/kv_events_rpc.h"
+#include "api/grpc/scheduler/lora_rpcs.h"
+#include "api/grpc/scheduler/scheduler_embed.h"
+#include "api/grpc/scheduler/scheduler_messages.h"
+#include "api/grpc/scheduler/tokenizer_call.h"
 #include "api/grpc/stream_call.h"
-#include "api/grpc/tokenizer_call.h"
 #include "api/model_facts.h"
 #include "api/reply.h"
 #include "api/sglang/info.h"

@@ -1,9 +1,9 @@
-#include "api/grpc/generate_rpcs.h"
+#include "api/grpc/native/generate_rpcs.h"
 
 #include <utility>
 
-#include "api/grpc/decode_native.h"
-#include "api/grpc/native_messages.h"
+#include "api/grpc/native/decode_native.h"
+#include "api/grpc/native/native_messages.h"
 #include "api/grpc/stream_call.h"
 #include "api/reply.h"
 #include "api/stream_form.h"

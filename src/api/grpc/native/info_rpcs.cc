@@ -1,4 +1,4 @@
-#include "api/grpc/info_rpcs.h"
+#include "api/grpc/native/info_rpcs.h"
 
 #include "api/grpc/watch_call.h"
 #include "api/sglang/info.h"

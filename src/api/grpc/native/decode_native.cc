@@ -1,4 +1,4 @@
-#include "api/grpc/decode_native.h"
+#include "api/grpc/native/decode_native.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "api/grpc/scheduler_messages.h"
+#include "api/grpc/scheduler/scheduler_messages.h"
 
 #include <gtest/gtest.h>
 

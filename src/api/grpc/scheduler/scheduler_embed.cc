@@ -1,4 +1,4 @@
-#include "api/grpc/scheduler_embed.h"
+#include "api/grpc/scheduler/scheduler_embed.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "api/grpc/decode_scheduler.h"
+#include "api/grpc/scheduler/decode_scheduler.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 
 #include "api/common/constraint_fields.h"
 #include "api/grpc/field_checks.h"
-#include "api/grpc/json_struct.h"
+#include "api/grpc/scheduler/json_struct.h"
 
 namespace portico::api::rpc {
 namespace {

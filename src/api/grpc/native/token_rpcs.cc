@@ -1,4 +1,4 @@
-#include "api/grpc/token_rpcs.h"
+#include "api/grpc/native/token_rpcs.h"
 
 #include <vector>
 
