@@ -8,7 +8,6 @@
 set(portico_alone
     api/grpc/native/generate_rpcs.cc api/grpc/native/native_messages.cc api/grpc/native/weights_rpc.cc
     api/grpc/scheduler/kv_events_rpc.cc api/grpc/scheduler/scheduler_embed.cc api/grpc/scheduler/tokenizer_call.cc
-    api/openai/completion_encoder_test.cc api/openai/decode_completion_test.cc
     api/openai/realtime/session_config.cc api/sglang/engine_routes.cc
     app/gateway/route_command.cc app/options/options_table.cc app/options/options_value.cc app/options/route_options.cc
     app/text/detokenize_command.cc app/text/render_command.cc

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "api/model_name.h"
-#include "api/openai/tool_fields.h"
+#include "api/openai/chat/tool_fields.h"
 #include "api/reply.h"
 #include "parser/collector.h"
 #include "parser/declared/families.h"

@@ -1,4 +1,4 @@
-#include "api/openai/chat_messages.h"
+#include "api/openai/chat/chat_messages.h"
 
 #include <fmt/format.h>
 

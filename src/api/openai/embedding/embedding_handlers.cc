@@ -1,4 +1,4 @@
-#include "api/openai/embedding_handlers.h"
+#include "api/openai/embedding/embedding_handlers.h"
 
 #include <memory>
 #include <optional>
@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/openai/decode_embedding.h"
-#include "api/openai/embedding_bodies.h"
+#include "api/openai/embedding/decode_embedding.h"
+#include "api/openai/embedding/embedding_bodies.h"
 #include "api/planning.h"
 #include "api/pooling_call.h"
 #include "api/sglang/pooling_meta.h"

@@ -1,4 +1,4 @@
-#include "api/openai/decode_completion.h"
+#include "api/openai/completion/decode_completion.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

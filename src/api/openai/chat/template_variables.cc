@@ -1,4 +1,4 @@
-#include "api/openai/template_variables.h"
+#include "api/openai/chat/template_variables.h"
 
 #include <utility>
 

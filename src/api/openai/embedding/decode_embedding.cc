@@ -1,4 +1,4 @@
-#include "api/openai/decode_embedding.h"
+#include "api/openai/embedding/decode_embedding.h"
 
 #include <fmt/format.h>
 

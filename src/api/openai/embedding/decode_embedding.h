@@ -10,7 +10,7 @@
 
 namespace portico::api::openai {
 
-// Errors, `parser` and `body` as in decode_chat.h. `input`: texts or token ids.
+// Errors, `parser` and `body` as in api/openai/chat/decode_chat.h. `input`: texts or token ids.
 StatusOr<EmbeddingRequest> DecodeEmbedding(const std::string& body, simdjson::dom::parser& parser);
 StatusOr<EmbeddingRequest> DecodeClassify(const std::string& body, simdjson::dom::parser& parser);
 // SGLang's: `text` or `input_ids`, never both.

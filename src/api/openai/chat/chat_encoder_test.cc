@@ -1,4 +1,4 @@
-#include "api/openai/chat_encoder.h"
+#include "api/openai/chat/chat_encoder.h"
 
 #include <gtest/gtest.h>
 

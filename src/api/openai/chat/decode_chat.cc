@@ -1,13 +1,13 @@
-#include "api/openai/decode_chat.h"
+#include "api/openai/chat/decode_chat.h"
 
 #include <string_view>
 #include <utility>
 
 #include "api/common/field_reader.h"
 #include "api/common/generation_fields.h"
-#include "api/openai/chat_messages.h"
-#include "api/openai/template_variables.h"
-#include "api/openai/tool_fields.h"
+#include "api/openai/chat/chat_messages.h"
+#include "api/openai/chat/template_variables.h"
+#include "api/openai/chat/tool_fields.h"
 #include "text/json_element.h"
 
 namespace portico::api::openai {

@@ -1,4 +1,4 @@
-#include "api/openai/embedding_bodies.h"
+#include "api/openai/embedding/embedding_bodies.h"
 
 #include <openssl/evp.h>
 

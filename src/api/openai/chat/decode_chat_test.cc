@@ -1,4 +1,4 @@
-#include "api/openai/decode_chat.h"
+#include "api/openai/chat/decode_chat.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "api/openai/tool_fields.h"
+#include "api/openai/chat/tool_fields.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "api/openai/chat_messages.h"
+#include "api/openai/chat/chat_messages.h"
 #include "text/json_element.h"
 
 namespace portico::api::openai {

@@ -11,7 +11,7 @@
 
 namespace portico::api::openai {
 
-// As DecodeChat (decode_chat.h). `query` and `items` are texts, or both token ids; one text may stand for a
+// As DecodeChat (api/openai/chat/decode_chat.h). `query` and `items` are texts, or both token ids; one text may stand for a
 // list of one item.
 StatusOr<ScoreRequest> DecodeScore(const std::string& body, simdjson::dom::parser& parser,
                                    std::vector<std::string>* unknown_fields = nullptr);

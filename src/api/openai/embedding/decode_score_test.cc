@@ -1,4 +1,4 @@
-#include "api/openai/decode_score.h"
+#include "api/openai/embedding/decode_score.h"
 
 #include <gtest/gtest.h>
 

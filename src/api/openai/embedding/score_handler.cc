@@ -1,4 +1,4 @@
-#include "api/openai/score_handler.h"
+#include "api/openai/embedding/score_handler.h"
 
 #include <memory>
 #include <optional>
@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "api/openai/answer.h"
-#include "api/openai/decode_score.h"
-#include "api/openai/label_call.h"
+#include "api/openai/embedding/decode_score.h"
+#include "api/openai/embedding/label_call.h"
 #include "api/planning.h"
 #include "api/pooling_call.h"
 #include "api/reply.h"

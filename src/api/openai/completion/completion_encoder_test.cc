@@ -1,4 +1,4 @@
-#include "api/openai/completion_encoder.h"
+#include "api/openai/completion/completion_encoder.h"
 
 #include <gtest/gtest.h>
 

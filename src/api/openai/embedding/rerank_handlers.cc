@@ -1,13 +1,13 @@
-#include "api/openai/rerank_handlers.h"
+#include "api/openai/embedding/rerank_handlers.h"
 
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "api/openai/decode_embedding.h"
-#include "api/openai/embedding_bodies.h"
-#include "api/openai/label_call.h"
+#include "api/openai/embedding/decode_embedding.h"
+#include "api/openai/embedding/embedding_bodies.h"
+#include "api/openai/embedding/label_call.h"
 #include "api/planning.h"
 #include "api/pooling_call.h"
 #include "service/model_task.h"

@@ -112,7 +112,7 @@ class CompletionAnswer {
   Status error_;
 };
 
-// Renders a stream of server-sent events: as ChatStreamEncoder (chat_encoder.h), but without role
+// Renders a stream of server-sent events: as ChatStreamEncoder (api/openai/chat/chat_encoder.h), but without role
 // events. Where a prompt was reported (echo, return_token_ids), the first event of each of its
 // choices carries it.
 class CompletionStreamEncoder : public AnswerStream {

@@ -1,11 +1,11 @@
-#include "api/openai/decode_score.h"
+#include "api/openai/embedding/decode_score.h"
 
 #include <utility>
 
 #include "api/common/field_reader.h"
 #include "api/common/prompt_field.h"
 #include "api/common/refused_fields.h"
-#include "api/openai/decode_embedding.h"
+#include "api/openai/embedding/decode_embedding.h"
 
 namespace portico::api::openai {
 namespace {
