@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "app/server_client.h"
-#include "app/text_command.h"
+#include "app/text/text_command.h"
 #include "base/clock.h"
 #include "net/tls/tls_client.h"
 #include "observe/profile/breakdown.h"

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "pipeline/config.h"
-#include "service/generation.h"
+#include "service/generation/generation.h"
 #include "service/model_task.h"
 #include "service/plain_chat.h"
-#include "service/plan.h"
+#include "service/plan/plan.h"
 #include "service/stage_sampling.h"
 #include "text/json.h"
 

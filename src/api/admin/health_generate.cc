@@ -7,8 +7,8 @@
 #include "api/exchange_call.h"
 #include "api/model_name.h"
 #include "api/reply.h"
-#include "service/generation.h"
-#include "service/pooling_run.h"
+#include "service/generation/generation.h"
+#include "service/pooling/pooling_run.h"
 
 namespace portico::api {
 namespace {

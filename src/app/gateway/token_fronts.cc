@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
-#include "app/load_model.h"
+#include "app/load/load_model.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/processors.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "api/openai/decode_chat.h"
+#include "api/openai/chat/decode_chat.h"
 #include "api/openai/errors.h"
 #include "api/openai/realtime/input_audio.h"
 #include "api/reply.h"
