@@ -91,6 +91,10 @@ void WebSocket::Close(uint16_t code, std::string_view reason) {
 
 size_t WebSocket::unsent_bytes() const { return session_ == nullptr ? 0 : session_->unsent(); }
 
+void WebSocket::CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) {
+  if (session_ != nullptr) session_->CallWhenBelow(bytes, std::move(call));
+}
+
 WsSession::WsSession(Connection& connection, WebSocket* socket, size_t max_message_bytes)
     : connection_(connection),
       socket_(socket),

@@ -193,12 +193,7 @@ void ProxyCall::CheckBacklog() {
   if (paused_ || call_ == nullptr || exchange_->unsent_bytes() <= kHighWater) return;
   paused_ = true;
   call_->Pause();
-  AwaitReader();
-}
-
-void ProxyCall::AwaitReader() {
-  reader_ = shard_.shard().After(std::chrono::milliseconds(10), [this] {
-    if (exchange_->unsent_bytes() > kLowWater) return AwaitReader();
+  exchange_->CallWhenBelow(kLowWater, [this] {
     paused_ = false;
     if (call_ != nullptr) call_->Resume();
   });

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "net/grpc/grpc_call.h"
 #include "net/http/exchange.h"
@@ -26,6 +27,9 @@ class JsonExchange final : public net::Exchange {
   // An empty message that says so.
   void End() override;
   size_t unsent_bytes() const override { return call_->unsent_bytes(); }
+  void CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) override {
+    call_->CallWhenBelow(bytes, std::move(call));
+  }
   void NoteAbort() override { aborted_ = true; }
   void Cut() override;
 

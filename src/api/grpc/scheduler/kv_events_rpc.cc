@@ -14,7 +14,7 @@ namespace pb = ::smg::grpc::common;
 constexpr std::chrono::milliseconds kLook{200};
 // A large state leaves as its reader takes it.
 constexpr size_t kHighWater = 512 << 10;
-constexpr std::chrono::milliseconds kPause{5};
+constexpr size_t kLowWater = 256 << 10;
 // Batches that wait for their reader; beyond them it is too slow.
 constexpr size_t kMaxWaiting = 2 * KvEventHub::kMaxBatches;
 
@@ -97,15 +97,15 @@ class KvEventsCall final : public Call {
       return End(Error(StatusCode::kResourceExhausted, "the events are not read fast enough"));
     }
     waiting_.push_back(batch);
-    if (pause_ == nullptr) Pump();
+    if (!paused_) Pump();
   }
 
   void Pump() {
-    pause_.reset();
+    paused_ = false;
     for (; !waiting_.empty(); waiting_.pop_front()) {
       if (call_->unsent_bytes() > kHighWater) {
-        pause_ = shard_.shard.After(kPause, [this] { Pump(); });
-        return;
+        paused_ = true;
+        return call_->CallWhenBelow(kLowWater, [this] { Pump(); });
       }
       call_->Write(Serialize(*waiting_.front()));
     }
@@ -130,7 +130,7 @@ class KvEventsCall final : public Call {
   KvEventHub& hub_;
   uint64_t subscription_ = 0;
   std::deque<KvEventBatchPtr> waiting_;
-  std::unique_ptr<net::Shard::Timer> pause_;
+  bool paused_ = false;  // until the client has read
   std::unique_ptr<net::Shard::Timer> timer_;
 };
 

@@ -2,7 +2,7 @@
 
 #include <openssl/evp.h>
 
-#include <chrono>
+#include <algorithm>
 #include <utility>
 
 #include "smg/grpc/common/common.pb.h"
@@ -15,7 +15,6 @@ namespace pb = ::smg::grpc::common;
 constexpr size_t kChunk = 512 << 10;
 // So much may wait for the client; more would have it cut off as a slow reader.
 constexpr size_t kMaxUnsent = 1 << 20;
-constexpr std::chrono::milliseconds kPace{2};
 
 std::string HexSha256(const std::string& bytes) {
   unsigned char digest[EVP_MAX_MD_SIZE];
@@ -48,10 +47,7 @@ class ArchiveCall final : public Call {
  public:
   ArchiveCall(CallPtr call, ShardContext& shard, Archive archive)
       : call_(std::move(call)), shard_(shard), archive_(std::move(archive)) {
-    call_->set_on_closed([this](const Status&) {
-      timer_.reset();
-      shard_.calls.Remove(this);
-    });
+    call_->set_on_closed([this](const Status&) { shard_.calls.Remove(this); });
   }
 
   void Abort() override {}
@@ -69,7 +65,7 @@ class ArchiveCall final : public Call {
       call_->Finish(OkStatus());
       return shard_.calls.Remove(this);
     }
-    timer_ = shard_.shard.After(kPace, [this] { Send(); });
+    call_->CallWhenBelow(kMaxUnsent / 2, [this] { Send(); });
   }
 
  private:
@@ -77,7 +73,6 @@ class ArchiveCall final : public Call {
   ShardContext& shard_;
   Archive archive_;
   size_t sent_ = 0;
-  std::unique_ptr<net::Shard::Timer> timer_;
 };
 
 }  // namespace

@@ -27,11 +27,9 @@ void PipelineCall::Abort() {
 }
 
 void PipelineCall::Pump() {
-  timer_.reset();
   while (!done_) {
     if (exchange_->unsent_bytes() >= kUnsentBytes) {
-      timer_ = shard_.shard.After(kLookAgain, [this] { Pump(); });
-      return;
+      return exchange_->CallWhenBelow(kUnsentBytes / 2, [this] { Pump(); });
     }
     pipeline::Call::Taken taken = call_->Take(/*max_parts=*/16);
     for (pipeline::Part& part : taken.parts) {

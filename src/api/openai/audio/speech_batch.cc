@@ -125,10 +125,10 @@ class BatchCall final : public ExchangeCall {
   void SpeakItem(size_t index) {
     Item& item = items_[index];
     item.request->id = fmt::format("{}-{}", rid, index);
-    auto feed = PipelineFeed::Start(
-        *shard_.api.pipeline, *std::move(item.request), shard_.shard,
-        {[this, index](Part part) { OnPart(index, std::move(part)); },
-         [this, index](const Status& status) { OnDone(index, status); }, [] { return size_t{0}; }});
+    auto feed =
+        PipelineFeed::Start(*shard_.api.pipeline, *std::move(item.request), shard_.shard,
+                            {[this, index](Part part) { OnPart(index, std::move(part)); },
+                             [this, index](const Status& status) { OnDone(index, status); }});
     if (feed.ok()) {
       item.feed = *std::move(feed);
     } else {

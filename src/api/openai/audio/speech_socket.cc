@@ -29,7 +29,6 @@ using pipeline::Part;
 constexpr size_t kMaxFrame = 128 << 10;
 constexpr size_t kMaxBuffered = 256 << 10;
 constexpr size_t kUnreadErrors = 64 << 10;
-constexpr auto kUnreadPause = std::chrono::milliseconds(20);
 constexpr auto kConfigTime = std::chrono::seconds(10);
 constexpr auto kIdleTime = std::chrono::seconds(30);
 constexpr std::string_view kKeyPrefix = "openai-insecure-api-key.";
@@ -39,7 +38,7 @@ class SpeechSocket final : public Call {
  public:
   SpeechSocket(std::unique_ptr<net::WebSocket> socket, ShardContext& shard,
                pipeline::Pipeline& pipeline)
-      : shard_(shard), pipeline_(pipeline), socket_(std::move(socket)) {
+      : shard_(shard), pipeline_(pipeline), socket_(std::move(socket)), reader_(*socket_) {
     rid = "speech_ws_" + NewRequestId();
     socket_->set_on_message(
         [this](net::WsMessage::Kind kind, std::string_view data) { OnMessage(kind, data); });
@@ -52,14 +51,13 @@ class SpeechSocket final : public Call {
  private:
   void Leave() {
     feed_.reset();
-    next_.reset();
     load_.reset();
     shard_.calls.Remove(this);
   }
 
   void SetTimer(Duration limit) {
     timer_ = shard_.shard.After(limit, [this] {
-      if (feed_ != nullptr || load_ != nullptr || next_ != nullptr) return SetTimer(kIdleTime);
+      if (feed_ != nullptr || load_ != nullptr || later_) return SetTimer(kIdleTime);
       Fail(Error(StatusCode::kDeadlineExceeded, configured_ ? "no message was received for 30 s"
                                                             : "no session.config came in 10 s"));
     });
@@ -201,7 +199,7 @@ class SpeechSocket final : public Call {
   // does so when all text has been sent.
   void Cancel() {
     waiting_.clear();
-    next_.reset();
+    if (std::exchange(later_, false)) socket_->CallWhenBelow(0, nullptr);
     splitter_ = NewSplitter(clauses_);
     buffered_ = 0;
     std::string text;
@@ -219,7 +217,7 @@ class SpeechSocket final : public Call {
   }
 
   void SpeakNext() {
-    if (load_ != nullptr || next_ != nullptr) return;
+    if (load_ != nullptr || later_) return;
     if (feed_ == nullptr && !waiting_.empty()) {
       sentence_ = std::move(waiting_.front());
       waiting_.pop_front();
@@ -230,10 +228,10 @@ class SpeechSocket final : public Call {
       started_ = false;
       bytes_ = 0;
       audio_.clear();
-      auto feed = PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,
-                                      {[this](Part part) { OnPart(std::move(part)); },
-                                       [this](const Status& status) { OnSpoken(status); },
-                                       [this] { return socket_->unsent_bytes(); }});
+      auto feed =
+          PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,
+                              {[this](Part part) { OnPart(std::move(part)); },
+                               [this](const Status& status) { OnSpoken(status); }, &reader_});
       if (feed.ok()) {
         feed_ = *std::move(feed);
         return;
@@ -256,10 +254,9 @@ class SpeechSocket final : public Call {
   // Thousands of sentences may be refused one after the other: each in a turn of the shard of its own,
   // and not faster than the client reads.
   void SpeakLater() {
-    const bool reads = socket_->unsent_bytes() < kUnreadErrors;
-    next_ = shard_.shard.After(reads ? Duration::zero() : Duration(kUnreadPause), [this] {
-      next_.reset();
-      if (socket_->unsent_bytes() >= kUnreadErrors) return SpeakLater();
+    later_ = true;
+    socket_->CallWhenBelow(kUnreadErrors, [this] {
+      later_ = false;
       SpeakNext();
     });
   }
@@ -312,11 +309,11 @@ class SpeechSocket final : public Call {
   ShardContext& shard_;
   pipeline::Pipeline& pipeline_;
   std::unique_ptr<net::WebSocket> socket_;
+  FeedReader reader_;
   std::unique_ptr<net::Shard::Timer> timer_;
-  std::unique_ptr<net::Shard::Timer> next_;  // until the sentence behind a refused one
-  std::unique_ptr<PipelineFeed> feed_;       // of the sentence that is spoken
-  std::unique_ptr<ReferenceLoad> load_;      // of the voice to imitate, until it is there
-  pipeline::Request spoken_;                 // what all sentences have in common
+  std::unique_ptr<PipelineFeed> feed_;   // of the sentence that is spoken
+  std::unique_ptr<ReferenceLoad> load_;  // of the voice to imitate, until it is there
+  pipeline::Request spoken_;             // what all sentences have in common
   pipeline::ClauseSplitter splitter_;
   std::deque<std::string> waiting_;
   std::string sentence_;
@@ -329,6 +326,7 @@ class SpeechSocket final : public Call {
   bool configured_ = false;
   bool done_ = false;
   bool started_ = false;
+  bool later_ = false;  // the sentence behind a refused one waits for the client, without a feed
   bool left_ = false;
 };
 
