@@ -13,8 +13,8 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
   runner->positions_limit_ = model.info().positions.value_or(runner->positions_limit_);
   llama_context_params params = model.ContextParams();
   const std::string& dtype = model.info().dtype;
-  runner->fills_up_ =
-      options.own_attention && (dtype == "float32" || dtype == "float16" || dtype == "bfloat16");
+  const bool floats = dtype == "float32" || dtype == "float16" || dtype == "bfloat16";
+  runner->fills_up_ = options.own_attention && floats;
   params.n_ctx = static_cast<uint32_t>(options.cells) + (runner->fills_up_ ? 1 : 0);
   params.n_batch = static_cast<uint32_t>(std::max(options.max_tokens_a_step, 2));
   params.n_ubatch = params.n_batch;
@@ -31,6 +31,11 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
   runner->context_ = std::move(made.context);
   runner->all_own_ = made.all_own;
   if (!made.own_attention) runner->fills_up_ = false;
+  const DecoderGraph& graph = runner->graph_;
+  const bool products = model.options().deterministic ||
+                        (model.info().invariant_products && (runner->fills_up_ || !floats));
+  runner->invariant_ = made.own_attention && made.can_cut && products && graph.layers() > 0 &&
+                       graph.foreign_layers() == 0;
   if (!made.can_cut) {
     runner->unshared_because_ = "the model's memory cannot be cut";
   } else if (llama_model_n_swa(model.get()) > 0) {
@@ -49,8 +54,10 @@ void ModelRunner::Fill(const Step& step) {
   filled_up_ = false;
   for (const Chunk& chunk : step.chunks) {
     const auto first = chunk.request->tokens.begin() + chunk.begin;
+    const auto forced = chunk.request->forced.begin();
     request_begins_.push_back(static_cast<int32_t>(tokens_.size()));
-    tokens_.insert(tokens_.end(), first, first + chunk.count);
+    tokens_.insert(tokens_.end(), first, first + (chunk.count - chunk.forced));
+    tokens_.insert(tokens_.end(), forced, forced + chunk.forced);
     for (int32_t i = 0; i < chunk.count; ++i) {
       const bool wants_row = i >= chunk.count - chunk.rows;
       if (wants_row) rows_.push_back(static_cast<int32_t>(wants_row_.size()));

@@ -15,6 +15,9 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds kGrammarBurst = std::chrono::seconds(2);
 constexpr nanoseconds kGrammarTime = std::chrono::milliseconds(3);
 
+// Forced tokens of a stream in one step. Keys and tags are shorter; a longer text takes several steps.
+constexpr size_t kMostForced = 16;
+
 // The processor time of this thread: a grammar is not slow because the machine is busy.
 nanoseconds ThreadTime() {
   timespec time = {};
@@ -30,7 +33,7 @@ std::shared_ptr<const std::vector<TokenId>> NoIds() {
 }  // namespace
 
 Stream::Stream(GenerateRequest request, TokenSink* to, std::span<const TokenId> eos,
-               uint64_t fallback_seed, bool original_logprobs)
+               uint64_t fallback_seed, bool original_logprobs, bool looks_ahead)
     : sink(to),
       return_logprobs_(request.return_logprobs),
       top_logprobs_(request.top_logprobs),
@@ -38,7 +41,8 @@ Stream::Stream(GenerateRequest request, TokenSink* to, std::span<const TokenId> 
       original_logprobs_(original_logprobs),
       sampler_(std::move(request.sampling), request.choice, eos, fallback_seed) {
   if (request.constraint != nullptr) {
-    constraint_.emplace(*request.constraint);
+    // One more than a step computes: the first one is drawn from the row of the token before them.
+    constraint_.emplace(*request.constraint, looks_ahead ? kMostForced + 1 : 0);
     grammar_field_ = request.constraint->field;
   }
   stream = request.stream;
@@ -114,6 +118,12 @@ void Stream::TakeLastRow(std::span<const float> logits, SamplerScratch* scratch,
   } else {
     tokens.push_back(token);
   }
+}
+
+void Stream::FindForced() {
+  if (!constraint_) return;
+  const int32_t left = max_new_tokens - sampler_.position() - 1;
+  constraint_->ForcedTokens(std::min(static_cast<size_t>(std::max(left, 0)), kMostForced), &forced);
 }
 
 void Stream::End(FinishReason reason, Status error, TokenDelta* delta) {

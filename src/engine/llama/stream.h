@@ -18,9 +18,9 @@
 namespace portico::llama {
 
 struct Stream : ScheduledRequest {
-  // `original_logprobs`: those of the answer's tokens are taken before the temperature.
+  // `original_logprobs`: those of the answer's tokens are taken before the temperature. `looks_ahead`: for forced tokens.
   Stream(GenerateRequest request, TokenSink* to, std::span<const TokenId> eos,
-         uint64_t fallback_seed, bool original_logprobs);
+         uint64_t fallback_seed, bool original_logprobs, bool looks_ahead);
 
   // Reads the logits after prompt position `position`: the log-probability of the token that
   // follows it there.
@@ -29,6 +29,9 @@ struct Stream : ScheduledRequest {
   // Draws the next token from the logits after the last one, into *delta. `tokens` gets it unless
   // the stream has ended with it (delta->finish).
   void TakeLastRow(std::span<const float> logits, SamplerScratch* scratch, TokenDelta* delta);
+
+  // Sets `forced`, once the tokens of a step have been drawn.
+  void FindForced();
 
   // The stream ends without another token.
   void End(FinishReason reason, Status error, TokenDelta* delta);
