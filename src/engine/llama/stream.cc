@@ -14,6 +14,9 @@ using std::chrono::nanoseconds;
 // What a stream's grammar may take of the time of all: so much at once, and so much for each token. A usual mask takes 0.1 ms.
 constexpr nanoseconds kGrammarBurst = std::chrono::seconds(2);
 constexpr nanoseconds kGrammarTime = std::chrono::milliseconds(3);
+// And for looking ahead, which ends no answer: a slow grammar is applied one token at a time.
+constexpr nanoseconds kAheadBurst = std::chrono::milliseconds(100);
+constexpr nanoseconds kAheadTime = std::chrono::milliseconds(1);
 
 // Forced tokens of a stream in one step. Keys and tags are shorter; a longer text takes several steps.
 constexpr size_t kMostForced = 16;
@@ -63,9 +66,19 @@ void Stream::TakePromptRow(int32_t position, std::span<const float> logits,
 
 void Stream::PrepareMask() {
   if (!constraint_) return;
-  const nanoseconds start = ThreadTime();
-  constraint_->Prepare();
-  grammar_time_ += ThreadTime() - start;
+  nanoseconds since = ThreadTime();
+  nanoseconds* spent = &grammar_time_;
+  // Of the tokens that are left, the last is not computed.
+  const auto most = static_cast<size_t>(std::max(max_new_tokens - sampler_.position() - 1, 0));
+  const auto goes_on = [&] {
+    const nanoseconds now = ThreadTime();
+    *spent += now - std::exchange(since, now);
+    spent = &ahead_time_;
+    return constraint_->ahead() < most &&
+           ahead_time_ < kAheadBurst + kAheadTime * sampler_.position();
+  };
+  constraint_->Prepare(goes_on);
+  *spent += ThreadTime() - since;
 }
 
 bool Stream::Accept(TokenId token) {

@@ -60,6 +60,7 @@ struct Stream : ScheduledRequest {
       constraint_;                           // its state stays over a retraction, as the tokens do
   std::string grammar_field_;                // the request's that it came in
   std::chrono::nanoseconds grammar_time_{};  // of the processor, for applying it
+  std::chrono::nanoseconds ahead_time_{};    // and for looking ahead
   std::vector<PositionLogprobs> prompt_logprobs_;  // until the first delta
 };
 

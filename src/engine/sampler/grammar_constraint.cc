@@ -37,13 +37,13 @@ ConstraintState::ConstraintState(const Constraint& constraint, size_t most_ahead
   mask_.resize(grammar::MaskWords(tokens));
 }
 
-void ConstraintState::Prepare() {
+void ConstraintState::Prepare(absl::FunctionRef<bool()> goes_on) {
   FillMask();
-  if (matcher_ && !thinking_ && !may_think_ && !finished_) LookAhead();
+  if (matcher_ && !thinking_ && !may_think_ && !finished_) LookAhead(goes_on);
 }
 
-void ConstraintState::LookAhead() {
-  while (forced_.size() < most_ahead_ && !stuck_) {
+void ConstraintState::LookAhead(absl::FunctionRef<bool()> goes_on) {
+  while (forced_.size() < most_ahead_ && !stuck_ && goes_on()) {
     Forced next;
     next.token = matcher_->OnlyText(mask_, &next.allowed);
     const bool certain = next.allowed.size() == 1;

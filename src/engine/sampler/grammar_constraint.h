@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "grammar/mask/compiled_grammar.h"
 #include "message/constraint.h"
 
@@ -39,8 +40,14 @@ class ConstraintState {
   explicit ConstraintState(const Constraint& constraint, size_t most_ahead = 0);
 
   // Fills the mask for the next token, unless that has been done; long enough to be done beside the forward pass. Where the
-  // grammar leaves one text, it goes on along that: the masks of the tokens that spell it with the longest tokens are filled too.
-  void Prepare();
+  // grammar leaves one text, it goes on along that: the masks of the tokens that spell it with the longest tokens are filled too,
+  // as long as `goes_on`, which is asked before each of them.
+  void Prepare(absl::FunctionRef<bool()> goes_on);
+  void Prepare() {
+    Prepare([] { return true; });
+  }
+  // Tokens that have been looked ahead.
+  size_t ahead() const { return forced_.size(); }
   // The first of those tokens, at most `most`. Each is probably the next one to be drawn; mask() and Accept() hold for any other.
   void ForcedTokens(size_t most, std::vector<TokenId>* tokens) const;
   // Of the next token; while the model thinks, all but those that end the answer. The first one may be the one that begins reasoning.
@@ -60,7 +67,7 @@ class ConstraintState {
   };
 
   void FillMask();
-  void LookAhead();
+  void LookAhead(absl::FunctionRef<bool()> goes_on);
 
   std::vector<TokenId> stops_;  // of the grammar: reasoning in front of it cannot end the answer
   // A constraint of the reasoning alone has no grammar.

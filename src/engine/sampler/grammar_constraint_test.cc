@@ -147,6 +147,22 @@ TEST(ConstraintState, FindsTheTokensOfTheOnlyTextUpToItsBound) {
   EXPECT_EQ(ForcedOf(bounded), (std::vector<TokenId>{'a', 'b'}));
 }
 
+// Sixteen slow masks in one step would hold up every stream.
+TEST(ConstraintState, LooksAheadOnlyAsLongAsItIsToldToGoOn) {
+  ConstraintState state(Compiled("abcdef"), 8);
+  int left = 2;
+  state.Prepare([&] { return left-- > 0; });
+  EXPECT_EQ(ForcedOf(state), (std::vector<TokenId>{'a', 'b'}));
+  EXPECT_EQ(state.ahead(), 2u);
+  EXPECT_TRUE(state.Accept('a'));
+  state.Prepare([] { return false; });
+  EXPECT_EQ(ForcedOf(state), (std::vector<TokenId>{'b'}));
+  EXPECT_TRUE(state.Accept('b'));
+  EXPECT_EQ(AllowedBy(&state), (std::vector<TokenId>{'c'}));
+  state.Prepare();
+  EXPECT_EQ(ForcedOf(state), (std::vector<TokenId>{'c', 'd', 'e', 'f'}));
+}
+
 // A text is fixed, and the model may still spell it in more tokens than the fewest.
 TEST(ConstraintState, GoesBackWhereTheModelSpellsTheTextInOtherTokens) {
   ConstraintState state(Compiled(R"(x"\}y)"), 8);
