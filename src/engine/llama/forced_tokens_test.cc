@@ -48,15 +48,21 @@ TEST_F(ForcedTokensTest, TakeNoMoreThanHalfOfWhatPromptsMayTake) {
   EXPECT_EQ(finished_[first], Answer(Range(0, 5), 500));
 }
 
-TEST_F(ForcedTokensTest, RetractNobody) {
-  Start({8, 80, 64, true}, 40);
+// There are cells for both until the second one has ended. They went to the first one's tokens.
+TEST_F(ForcedTokensTest, LeaveOthersTheCellsThatTheyNeed) {
+  Start({8, 512, 64, true}, 70);
   most_forced_ = 30;
-  const StreamId first = Add(Range(0, 9), 10);
-  const StreamId second = Add(Range(100, 9), 10);
-  RunAll();
-  EXPECT_EQ(scheduler_->retractions(), 0u);
-  EXPECT_EQ(finished_[first], Answer(Range(0, 9), 10));
-  EXPECT_EQ(finished_[second], Answer(Range(100, 9), 10));
+  for (int32_t seed = 0; seed < 26; ++seed) {
+    random_.seed(static_cast<uint32_t>(seed));
+    const int32_t count = 8 + seed % 13;
+    const StreamId first = Add(Range(0, 9), 60);
+    const StreamId second = Add(Range(100, 9), count);
+    RunAll();
+    EXPECT_EQ(scheduler_->retractions(), 0u) << "seed " << seed;
+    EXPECT_EQ(finished_[first], Answer(Range(0, 9), 60));
+    EXPECT_EQ(finished_[second], Answer(Range(100, 9), count));
+  }
+  EXPECT_GT(right_, 0);
 }
 
 // Right and wrong ones, in little memory: every answer is what it is one token at a time.
@@ -97,8 +103,8 @@ TEST_F(ForcedTokensTest, ChangeNoAnswerInThreeHundredSchedules) {
     EXPECT_EQ(memory_.used(), 0);
   }
   EXPECT_GT(retractions, 0u);
-  EXPECT_GT(right_, 1000);
-  EXPECT_GT(wrong_, 100);
+  EXPECT_GT(right_, 300);
+  EXPECT_GT(wrong_, 50);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace portico::llama {
 namespace {
 
 // Room that every running request should have left when another is admitted, so that it is not
-// retracted at once.
+// retracted at once, and when one computes tokens ahead.
 constexpr int32_t kGrowth = 32;
 // Sharing this much is worth a wait, or a quarter of what would have to be computed.
 constexpr int32_t kMuchShared = 64;
@@ -120,17 +120,22 @@ void Scheduler::PlanDecodes(Step* step) {
 
 // The step holds the decoding requests.
 void Scheduler::PlanForced(Step* step) {
+  const auto has_forced = [](const Chunk& chunk) { return !chunk.request->forced.empty(); };
+  if (std::none_of(step->chunks.begin(), step->chunks.end(), has_forced)) return;
   const int32_t decoding = static_cast<int32_t>(step->chunks.size());
   int32_t left = std::min(options_.prefill_tokens / 8, (options_.max_rows - decoding) / 2);
+  int64_t room = cache_->available();
+  for (const auto& request : running_) room -= request->pending() + GrowthOf(*request);
   for (Chunk& chunk : step->chunks) {
-    const auto count = static_cast<int32_t>(
-        std::min<int64_t>({SizeOf(chunk.request->forced), left, cache_->available()}));
+    const auto count =
+        static_cast<int32_t>(std::min<int64_t>({SizeOf(chunk.request->forced), left, room}));
     if (count <= 0 || !cache_->Reserve(count)) continue;
     cache_->Grow(&chunk.request->branch, count);
     chunk.count += count;
     chunk.rows += count;
     chunk.forced = count;
     left -= count;
+    room -= count;
   }
 }
 

@@ -17,7 +17,7 @@
 //   streams by little. A prompt that needs more than there is leaves a quarter to those behind it.
 // - What a grammar forces on a decoding request is computed with its last token, oldest request
 //   first, in up to half of what the step has left for prompts beside decoding requests: tokens,
-//   rows of logits, and cells that no running request has to give up.
+//   rows of logits, and cells beside those that every running request has as room to grow.
 // - Waiting requests are admitted in order while their prompt and some room to grow fit. One that
 //   could soon share much of a prompt that is being computed right now is passed over until it can.
 // - When the cache is full, unused prefixes are evicted; when there are none, the youngest running
