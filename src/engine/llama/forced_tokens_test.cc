@@ -48,21 +48,44 @@ TEST_F(ForcedTokensTest, TakeNoMoreThanHalfOfWhatPromptsMayTake) {
   EXPECT_EQ(finished_[first], Answer(Range(0, 5), 500));
 }
 
-// There are cells for both until the second one has ended. They went to the first one's tokens.
-TEST_F(ForcedTokensTest, LeaveOthersTheCellsThatTheyNeed) {
-  Start({8, 512, 64, true}, 70);
-  most_forced_ = 30;
-  for (int32_t seed = 0; seed < 26; ++seed) {
-    random_.seed(static_cast<uint32_t>(seed));
-    const int32_t count = 8 + seed % 13;
+// They went to the first one's tokens, and the second one was retracted.
+TEST_F(ForcedTokensTest, LeaveEveryRequestItsRoomToGrow) {
+  const Tokens answer = Answer(Range(0, 9), 60);
+  for (const auto& [others_tokens, forced] : {std::pair(20, 0), std::pair(8, 11)}) {
+    memory_ = {};
+    Start({8, 512, 64, true}, 70);
     const StreamId first = Add(Range(0, 9), 60);
-    const StreamId second = Add(Range(100, 9), count);
+    const StreamId second = Add(Range(100, 9), others_tokens);
+    RunStep();
+    const Step step = scheduler_->Next();
+    ASSERT_EQ(step.chunks.size(), 2u);
+    ASSERT_EQ(step.chunks[0].request->stream, first);
+    step.chunks[0].request->forced.assign(answer.begin() + 10, answer.begin() + 40);
+    scheduler_->Undo(step);
+    const std::vector<Ran> ran = RunStep();
+    EXPECT_EQ(CountOf(ran, first), 1 + forced) << "of 50 cells beside 32 and those of the other";
+    EXPECT_EQ(CountOf(ran, second), 1);
     RunAll();
-    EXPECT_EQ(scheduler_->retractions(), 0u) << "seed " << seed;
-    EXPECT_EQ(finished_[first], Answer(Range(0, 9), 60));
-    EXPECT_EQ(finished_[second], Answer(Range(100, 9), count));
+    EXPECT_EQ(scheduler_->retractions(), 0u);
+    EXPECT_EQ(finished_[first], answer);
+    EXPECT_EQ(finished_[second], Answer(Range(100, 9), others_tokens));
   }
-  EXPECT_GT(right_, 0);
+}
+
+// Where a step is neither computed nor undone.
+TEST_F(ForcedTokensTest, AreNotSharedUntilTheyAreDrawn) {
+  Start({4, 80, 20, true}, 100);
+  const StreamId stream = Add(Range(0, 5), 20);
+  RunStep();
+  const Step undone = scheduler_->Next();
+  ASSERT_EQ(undone.chunks.size(), 1u);
+  undone.chunks[0].request->forced = {1, 2, 3};
+  scheduler_->Undo(undone);
+  const Step step = scheduler_->Next();
+  EXPECT_EQ(step.chunks[0].forced, 3);
+  EXPECT_NE(scheduler_->Finish(stream, /*keep=*/true), nullptr);
+  EXPECT_EQ(cache_->used(), 0);
+  EXPECT_EQ(cache_->cached(), 5) << "the prompt";
 }
 
 // Right and wrong ones, in little memory: every answer is what it is one token at a time.

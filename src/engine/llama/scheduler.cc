@@ -229,7 +229,8 @@ std::unique_ptr<ScheduledRequest> Scheduler::Finish(StreamId stream, bool keep) 
   if (const auto it = std::find_if(running_.begin(), running_.end(), is_it); it != running_.end()) {
     request = std::move(*it);
     running_.erase(it);
-    cache_->Close(request->tokens, keep, &request->branch);
+    // Forced tokens that have cells and were not given back are none of its tokens.
+    cache_->Close(request->tokens, keep && request->pending() >= 0, &request->branch);
   } else if (const auto w = std::find_if(waiting_.begin(), waiting_.end(), is_it);
              w != waiting_.end()) {
     request = std::move(*w);
