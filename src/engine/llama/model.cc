@@ -58,37 +58,6 @@ std::string WeightType(const GgufInfo& gguf) {
   return TypeName(type);
 }
 
-// docs/llama.md has the types, measured on x86-64.
-bool ProductsAreInvariant(const GgufInfo& gguf) {
-#if defined(__x86_64__)
-  bool floats = false;
-  bool blocks = false;
-  for (const GgufTensor& tensor : gguf.tensors) {
-    if (tensor.rows <= 1) continue;
-    switch (tensor.type) {
-      case GGML_TYPE_F32:
-      case GGML_TYPE_F16:
-      case GGML_TYPE_BF16:
-        floats = true;
-        break;
-      case GGML_TYPE_Q8_0:
-      case GGML_TYPE_Q4_0:
-      case GGML_TYPE_Q4_1:
-      case GGML_TYPE_Q5_0:
-      case GGML_TYPE_Q5_1:
-      case GGML_TYPE_MXFP4:
-        blocks = true;
-        break;
-      default:
-        return false;
-    }
-  }
-  return !(floats && blocks);
-#else
-  return gguf.tensors.empty();
-#endif
-}
-
 // Values of keys and of values that one token adds to the cache, all layers together.
 int64_t KvValuesPerCell(const GgufInfo& gguf, const llama_model* model) {
   const int64_t layers = llama_model_n_layer(model);
@@ -237,7 +206,6 @@ Status LlamaModel::Describe(const ModelOptions& options, const GgufInfo& gguf) {
   info_.architecture = gguf.Text("portico.family");
   if (info_.architecture.empty()) info_.architecture = gguf.architecture();
   info_.dtype = WeightType(gguf);
-  info_.invariant_products = ProductsAreInvariant(gguf);
   info_.float32 =
       options.dtype == "float32" || (options.dtype == "auto" && info_.dtype == "float32");
   if (info_.vocab_size == 0) {

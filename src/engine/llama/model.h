@@ -65,8 +65,6 @@ struct ModelInfo {
   std::string kv_dtype;               // its name
   int64_t kv_bytes_per_cell = 0;      // of all layers
   bool float32 = false;               // the arithmetic is float32 throughout
-  // ggml multiplies rows with all matrices in the same order of sums however many rows there are; two at least with floats.
-  bool invariant_products = false;
   // Of generation_config.json and of config.json; else the GGUF's own.
   std::vector<TokenId> eos_token_ids;
   GenerationDefaults defaults;

@@ -13,8 +13,8 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
   runner->positions_limit_ = model.info().positions.value_or(runner->positions_limit_);
   llama_context_params params = model.ContextParams();
   const std::string& dtype = model.info().dtype;
-  const bool floats = dtype == "float32" || dtype == "float16" || dtype == "bfloat16";
-  runner->fills_up_ = options.own_attention && floats;
+  runner->fills_up_ =
+      options.own_attention && (dtype == "float32" || dtype == "float16" || dtype == "bfloat16");
   params.n_ctx = static_cast<uint32_t>(options.cells) + (runner->fills_up_ ? 1 : 0);
   params.n_batch = static_cast<uint32_t>(std::max(options.max_tokens_a_step, 2));
   params.n_ubatch = params.n_batch;
@@ -24,7 +24,8 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
   params.kv_unified = true;
   params.offload_kqv = false;
   params.op_offload = false;
-  if (model.options().deterministic) runner->graph_.MakeProductsInvariant(runner->fills_up_);
+  if (runner->fills_up_) runner->graph_.ExpectSeveralRows();
+  if (model.options().deterministic) runner->graph_.MakeProductsInvariant();
   PORTICO_ASSIGN_OR_RETURN(
       DecoderContext made,
       MakeDecoderContext(model, params, options.own_attention ? &runner->graph_ : nullptr));
@@ -32,10 +33,11 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
   runner->all_own_ = made.all_own;
   if (!made.own_attention) runner->fills_up_ = false;
   const DecoderGraph& graph = runner->graph_;
-  const bool products = model.options().deterministic ||
-                        (model.info().invariant_products && (runner->fills_up_ || !floats));
-  runner->invariant_ = made.own_attention && made.can_cut && products && graph.layers() > 0 &&
-                       graph.foreign_layers() == 0;
+  // The last position of a table has none behind it that fills up a step.
+  const bool always_fills_up = !runner->fills_up_ || !model.info().positions.has_value();
+  runner->invariant_ = made.own_attention && made.can_cut && graph.layers() > 0 &&
+                       graph.foreign_layers() == 0 && graph.variant_products() == 0 &&
+                       always_fills_up;
   if (!made.can_cut) {
     runner->unshared_because_ = "the model's memory cannot be cut";
   } else if (llama_model_n_swa(model.get()) > 0) {
