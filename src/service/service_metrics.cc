@@ -82,7 +82,7 @@ void AddCounters(Registry& registry, const ModelRegistry& models, const std::str
           "Of the tokens generated, those computed together because a grammar left one text.",
           LoadOf(&EngineLoad::forced_tokens));
   counter("portico_refused_forced_tokens_total",
-          "Tokens computed because a grammar left one text, which the model spelled in others.",
+          "Tokens computed because a grammar left one text, and not drawn.",
           LoadOf(&EngineLoad::refused_forced_tokens));
   counter("portico_engine_bad_frames_total",
           "Messages of a remote engine that could not be read; they end the requests they name.",
