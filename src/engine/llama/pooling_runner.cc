@@ -49,7 +49,8 @@ StatusOr<std::unique_ptr<PoolingRunner>> PoolingRunner::Create(
     params.cb_eval_user_data = &runner->graph_;
   }
   if (model.pooling()->causal) {
-    if (model.options().deterministic) runner->decoder_.MakeProductsInvariant(/*several=*/true);
+    runner->decoder_.ExpectSeveralRows();
+    if (model.options().deterministic) runner->decoder_.MakeProductsInvariant();
     PORTICO_ASSIGN_OR_RETURN(DecoderContext made,
                              MakeDecoderContext(model, params, &runner->decoder_));
     runner->context_ = std::move(made.context);
