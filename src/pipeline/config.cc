@@ -323,6 +323,8 @@ Status ReadMedia(const YAML::Node& root, const YamlFile& file, PipelineConfig* c
 }
 
 constexpr int kMostNotedLines = 10000;
+// CheckGraph() goes as deep as there are stages one behind the other.
+constexpr size_t kMostStages = 1000;
 
 // The lines of a node's values by their paths. Lists are values; deeper ones are told by what they
 // are in, which also ends aliases that contain themselves. `left`: so many more are noted, which
@@ -373,6 +375,9 @@ StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file,
   const YAML::Node stages = root["stages"];
   if (!stages || !stages.IsSequence() || stages.size() == 0) {
     return file.Bad(root, "a pipeline needs a list `stages`");
+  }
+  if (stages.size() > kMostStages) {
+    return file.Bad(stages, fmt::format("a pipeline has at most {} stages", kMostStages));
   }
   for (const YAML::Node& node : stages) {
     StageConfig& stage = config.stages.emplace_back();

@@ -322,6 +322,21 @@ TEST(PipelineConfig, RefusesAliasesThatContainThemselvesOrMakeMuchOfLittle) {
   EXPECT_THAT(WhyNot(kTwo, {{"a.factory", many + "}"}}), HasSubstr("more than 100000 values"));
 }
 
+// The graph is walked by a call for each stage behind another.
+TEST(PipelineConfig, RefusesMoreStagesThanItWalks) {
+  const auto chain = [](int stages) {
+    std::string text = "stages:\n";
+    for (int i = 1; i < stages; ++i) {
+      text += "  - {name: s" + std::to_string(i) + ", factory_path: portico.mock, next: s" +
+              std::to_string(i + 1) + "}\n";
+    }
+    return text + "  - {name: s" + std::to_string(stages) +
+           ", factory_path: portico.mock, terminal: true}\n";
+  };
+  EXPECT_EQ(WhyNot(chain(100)), "");
+  EXPECT_THAT(WhyNot(chain(1001)), HasSubstr("at most 1000 stages"));
+}
+
 TEST(PipelineConfig, TakesOverridesOfReplicasWithAndWithoutThemInTheFile) {
   const std::string stages =
       "stages:\n  - {name: a, factory_path: portico.encode, process: voice, terminal: true}\n";

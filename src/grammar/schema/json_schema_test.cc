@@ -191,5 +191,14 @@ TEST(JsonSchema, WhatIsNoSchemaIsRefusedByName) {
   EXPECT_EQ(SchemaTakes(R"({"type":"text"})", "1"), R"(#: type: unknown type "text")");
 }
 
+// The number was read as a schema, by a call that throws.
+TEST(JsonSchema, AReferenceToWhatIsNoSchemaIsRefused) {
+  for (const char* schema : {R"({"const":{"a":1},"properties":{"a":{"$ref":"#/const/a"}}})",
+                             R"({"not":{"$ref":"#/examples/0"},"examples":[1]})"}) {
+    const std::string why = SchemaTakes(schema, "1");
+    EXPECT_NE(why.find("must be an object or a boolean"), std::string::npos) << why;
+  }
+}
+
 }  // namespace
 }  // namespace portico::grammar

@@ -189,6 +189,10 @@ StatusOr<std::optional<int64_t>> CountOf(const SchemaDocument& document, const J
 }
 
 Status CheckKeywords(const SchemaDocument& document, const Json* schema) {
+  // A reference may name anything.
+  if (!schema->is_object()) {
+    return document.Refused(schema, "schema", "must be an object or a boolean");
+  }
   for (const auto& [key, value] : schema->as_object()) {
     const auto* const known =
         std::find_if(std::begin(kShapes), std::end(kShapes),

@@ -260,6 +260,31 @@ bool TakesConstraints(const ServingModel& model) {
   return can.compiles_grammars || (can.grammars && model.grammar_model != nullptr);
 }
 
+// No server takes longer grammars (--grammar-text-bytes).
+constexpr size_t kMaxTagBytes = size_t{16} << 20;
+constexpr size_t kLeastCallBytes = 100;  // of a call in a tag, without its name and schema
+
+// Whether calls written in this form may be that short. It may repeat their schemas, so that the tools of a short request
+// make a constraint of any length. `alone`: the calls are all that the constraint says.
+bool FitsInTag(const parser::CallForm& form, const Json& tools, const Wish& wish, bool alone) {
+  size_t bytes = 0;
+  for (const Json& tool : tools.as_array()) {
+    const Json* const found = tool.Find("function");
+    const Json& function = found == nullptr ? tool : *found;
+    const size_t around = kLeastCallBytes + function.GetString("name").size();
+    bytes += around;
+    if (const Json* const parameters = function.Find("parameters")) {
+      bytes += form.style == parser::kPythonStyle ? PythonArgumentsBytes(*parameters, around)
+                                                  : parameters->Dump().size();
+    }
+    if (bytes > kMaxTagBytes) return false;
+  }
+  // In text, where each begins with its name, all stand behind each of them.
+  const bool in_text = alone && !wish.must_call;
+  if (!in_text || !form.bare || wish.one_call) return true;
+  return bytes * tools.as_array().size() <= kMaxTagBytes;
+}
+
 // The request's constraint on calls, and on the answer beside them; null: calls are the model's own affair.
 StatusOr<Json> CallTag(const ServingModel& model, const ChatRequest& request,
                        const Constraint* answer, std::string* field) {
@@ -291,6 +316,10 @@ StatusOr<Json> CallTag(const ServingModel& model, const ChatRequest& request,
   }
   if (model.output.tools != nullptr) {
     PORTICO_RETURN_IF_ERROR(CheckCallNames(*model.output.tools, *form, tools));
+  }
+  if (!FitsInTag(*form, tools, wish, /*alone=*/answer == nullptr)) {
+    return CannotEnforce(wish.field.empty() ? answer->field : wish.field,
+                         "the schemas of the tools are too long in the form of this model's calls");
   }
   const CallFormat calls(model, *form, tools);
   if (!calls.unwritable().empty()) return CannotEnforce(wish.strict_field, calls.unwritable());

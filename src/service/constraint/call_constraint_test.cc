@@ -177,6 +177,44 @@ TEST_F(CallConstraintTest, ABracketInTextIsNoCallBeforeAKnownName) {
   EXPECT_NE(text.find(R"(["[g(",)"), std::string::npos) << text;
 }
 
+// The definitions stood beside each member: a request of 660 kB made 4 GB of them.
+TEST_F(CallConstraintTest, DefinitionsThatKeywordArgumentsRepeatTooOftenAreRefused) {
+  Model("pythonic", "none", true);
+  const auto tools = [](size_t members) {
+    std::string names;
+    std::string properties;
+    for (size_t i = 0; i < members; ++i) {
+      const char* const comma = i == 0 ? "" : ",";
+      names += fmt::format(R"({}"k{}")", comma, i);
+      properties += fmt::format(R"({}"k{}":{{}})", comma, i);
+    }
+    return fmt::format(
+        R"([{{"type":"function","function":{{"name":"f","parameters":{{"$defs":{{"d":{{"const":"{}"}}}},)"
+        R"("required":[{}],"properties":{{{}}}}}}}}}])",
+        std::string(10000, 'x'), names, properties);
+  };
+  EXPECT_EQ(TextOf(Ask(Mode::kRequired, tools(2000).c_str())), "tool_choice");
+  const std::string fits = TextOf(Ask(Mode::kRequired, tools(20).c_str()));
+  EXPECT_GT(fits.size(), 200000u);
+}
+
+// Each call stood with all of them behind it, so that the constraint grew with the square of their number.
+TEST_F(CallConstraintTest, ToolsThatStandBehindEachOtherTooOftenAreRefused) {
+  Model("pythonic", "none", true);
+  const auto tools = [](size_t count) {
+    std::string list;
+    for (size_t i = 0; i < count; ++i) {
+      list += fmt::format(
+          R"({}{{"type":"function","function":{{"name":"f{}","strict":true,"parameters":{{"required":["a"],"properties":{{"a":{{}}}}}}}}}})",
+          i == 0 ? "" : ",", i);
+    }
+    return "[" + list + "]";
+  };
+  EXPECT_EQ(TextOf(Ask(Mode::kAuto, tools(1000).c_str())), "tools[0].function.strict");
+  EXPECT_GT(TextOf(Ask(Mode::kAuto, tools(20).c_str())).size(), 20000u);
+  EXPECT_GT(TextOf(Ask(Mode::kRequired, tools(1000).c_str())).size(), 20000u);
+}
+
 TEST_F(CallConstraintTest, AStrictSchemaThatKeywordArgumentsCannotExpressIsRefused) {
   Model("pythonic", "none", true);
   for (const char* parameters :

@@ -13,6 +13,7 @@ namespace portico {
 namespace {
 
 constexpr size_t kMaxFirst = 16;
+constexpr const char* kDefinitions[] = {"$defs", "definitions"};
 
 Json Optional(Json content) { return TagObject("optional", {{"content", std::move(content)}}); }
 
@@ -59,7 +60,7 @@ bool Collect(const Json& schema, Members* members) {
   for (const auto& [name, given] : properties == nullptr ? none : properties->as_object()) {
     if (!IsKeyword(name)) return false;
     Json one = given;
-    for (const char* definitions : {"$defs", "definitions"}) {
+    for (const char* definitions : kDefinitions) {
       const Json* found = schema.Find(definitions);
       if (found != nullptr && one.is_object()) one.Set(definitions, *found);
     }
@@ -79,6 +80,21 @@ bool Collect(const Json& schema, Members* members) {
 }
 
 }  // namespace
+
+size_t PythonArgumentsBytes(const Json& schema, size_t around) {
+  const Json* const properties = schema.Find("properties");
+  const size_t members =
+      properties == nullptr || !properties->is_object() ? 0 : properties->as_object().size();
+  const Json* const required = schema.Find("required");
+  const bool some = required != nullptr && required->is_array() && !required->as_array().empty();
+  if (members == 0 || (!some && members > kMaxFirst)) return 0;
+  size_t bytes = properties->Dump().size() + members * around;
+  for (const char* definitions : kDefinitions) {
+    if (const Json* found = schema.Find(definitions)) bytes += members * found->Dump().size();
+  }
+  // The last of them ends every way.
+  return some ? bytes : std::max(bytes, bytes / 2 * members);
+}
 
 Json AnyPythonArguments(const std::function<Json(Json schema)>& value) {
   const auto one = [&] {

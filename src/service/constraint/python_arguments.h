@@ -1,6 +1,7 @@
 // Arguments of calls that are written as Python's keyword arguments, as a part of a structural tag.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 
@@ -14,6 +15,10 @@ namespace portico {
 // members of which none is required, as all ways to begin would have to be written out.
 std::optional<Json> PythonArguments(const Json& schema,
                                     const std::function<Json(Json schema)>& value);
+
+// How many bytes PythonArguments() writes at least, with `around` of them around each schema: the definitions stand beside
+// each member, and all ways to begin are written out.
+size_t PythonArgumentsBytes(const Json& schema, size_t around);
 
 // Any keyword arguments.
 Json AnyPythonArguments(const std::function<Json(Json schema)>& value);

@@ -153,6 +153,11 @@ void ScoreBoard::OnDelta(const TextDelta& delta) {
   for (const TextLogprob& label : delta.logprobs.front().of_ids) {
     logprobs.push_back(label.logprob.value_or(-std::numeric_limits<float>::infinity()));
   }
+  if (logprobs.size() != labels_ && status_.ok()) {
+    status_ = Error(StatusCode::kInternal,
+                    fmt::format("the engine gave {} log-probabilities for {} labels",
+                                logprobs.size(), labels_));
+  }
   scores_[static_cast<size_t>(delta.index)] = ScoresOf(logprobs, softmax_);
 }
 

@@ -24,7 +24,7 @@ StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest
 // which CheckRanks() is OK and that generates. As PlanScore.
 StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankRequest& request);
 
-// How much likelier "yes" is than "no" for each document: the logarithm of its odds.
+// How much likelier "yes" is than "no" for each document: the logarithm of its odds. Rows have both.
 std::vector<float> LogOdds(const std::vector<std::vector<double>>& softmax_scores);
 
 // exp() of each log-probability, or their softmax. A label that is impossible has 0.
@@ -33,17 +33,19 @@ std::vector<double> ScoresOf(std::span<const float> logprobs, bool softmax);
 // Gathers what the generation of such a plan says.
 class ScoreBoard {
  public:
-  ScoreBoard(size_t items, bool softmax) : scores_(items), softmax_(softmax) {}
+  ScoreBoard(size_t items, size_t labels, bool softmax)
+      : scores_(items), labels_(labels), softmax_(softmax) {}
 
   void OnDelta(const TextDelta& delta);
 
-  // OK as long as no item has failed or was aborted.
+  // OK as long as no item has failed or was aborted, and the engine has told of all labels.
   const Status& status() const { return status_; }
-  // A row an item, an entry a label, in the request's orders.
+  // A row an item, an entry a label, in the request's orders, if the status is OK.
   const std::vector<std::vector<double>>& scores() const { return scores_; }
 
  private:
   std::vector<std::vector<double>> scores_;
+  size_t labels_;
   bool softmax_;
   Status status_;
 };

@@ -124,9 +124,27 @@ TEST(ScoresOfTest, ScoresAreProbabilitiesOrTheLabelsSoftmax) {
   EXPECT_EQ(ScoresOf(std::vector<float>{kImpossible}, true), std::vector<double>{0.0});
 }
 
+// Odds were taken of the label that a worker had left out, which ended the process.
+TEST(ScoreBoardTest, ALabelThatTheEngineLeavesOutIsAnError) {
+  for (const size_t told : {0u, 1u, 3u}) {
+    ScoreBoard board(1, 2, true);
+    TextDelta delta;
+    delta.finish = FinishReason::kLength;
+    delta.logprobs.emplace_back().of_ids.resize(told);
+    board.OnDelta(delta);
+    EXPECT_EQ(board.status().code(), StatusCode::kInternal) << told;
+  }
+  ScoreBoard board(1, 2, true);
+  TextDelta delta;
+  delta.logprobs.emplace_back().of_ids.resize(2);
+  board.OnDelta(delta);
+  EXPECT_TRUE(board.status().ok());
+  EXPECT_EQ(board.scores()[0].size(), 2u);
+}
+
 TEST(ScoreBoardTest, AnItemThatFailsOrIsAbortedIsNoScore) {
   for (const FinishReason finish : {FinishReason::kError, FinishReason::kAbort}) {
-    ScoreBoard board(1, false);
+    ScoreBoard board(1, 2, false);
     TextDelta delta;
     delta.finish = finish;
     delta.error = Error(StatusCode::kInternal, "broken");

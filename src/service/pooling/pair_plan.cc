@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "service/plan/request_cost.h"
@@ -190,12 +191,14 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanRerank(const RerankRequest& request) c
   query.text = request.query;
   std::vector<Prompt> documents(request.documents.size());
   for (size_t i = 0; i < documents.size(); ++i) documents[i].text = request.documents[i];
-  return PlanPairs({.query = query,
-                    .items = documents,
-                    .item_field = "documents",
-                    .truncate = request.truncate,
-                    .instruction = request.instruction,
-                    .rid = request.rid});
+  PORTICO_ASSIGN_OR_RETURN(PoolingPlan plan, PlanPairs({.query = query,
+                                                        .items = documents,
+                                                        .item_field = "documents",
+                                                        .truncate = request.truncate,
+                                                        .instruction = request.instruction,
+                                                        .rid = request.rid}));
+  plan.least_values = std::max<size_t>(model.engine->info().labels.size(), 1);
+  return plan;
 }
 
 StatusOr<PoolingPlan> PoolingPlanner::PlanScores(const ScoreRequest& request) const {

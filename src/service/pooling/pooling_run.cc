@@ -1,5 +1,7 @@
 #include "service/pooling/pooling_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -41,6 +43,7 @@ PoolingRun::PoolingRun(const ServingModel& model, PoolingHub& hub, ModelMetrics&
       rid_leases_(std::move(plan.rid_leases)),
       arrival_(plan.arrival),
       takes_sparse_(plan.takes_sparse),
+      least_values_(plan.least_values),
       texts_(std::move(plan.texts)) {}
 
 PoolingRun::~PoolingRun() {
@@ -92,6 +95,12 @@ void PoolingRun::OnOutput(PoolingOutput& output, TimePoint now) {
         Error(StatusCode::kFailedPrecondition,
               "this model gives sparse vectors, which can only be asked for as they are, "
               "from /v1/embeddings and /encode");
+  }
+  if (output.finish == FinishReason::kStop && output.values.size() < least_values_) {
+    output.finish = FinishReason::kError;
+    output.error =
+        Error(StatusCode::kInternal, fmt::format("the engine gave {} values of a text that has {}",
+                                                 output.values.size(), least_values_));
   }
   metrics_.OnFinished(output.finish, now - arrival_);
   const bool first_to_fail = status_.ok() && output.finish != FinishReason::kStop;

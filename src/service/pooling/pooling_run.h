@@ -31,6 +31,7 @@ struct PoolingPlan {
   std::vector<RidLease> rid_leases;
   TimePoint arrival = Clock::now();
   bool takes_sparse = false;  // else a sparse vector is an error: FAILED_PRECONDITION
+  size_t least_values = 0;    // fewer of a text are an error: INTERNAL
 };
 
 // Takes the rids of a plan, or none of them: ALREADY_EXISTS where one names a running request.
@@ -87,6 +88,7 @@ class PoolingRun final : private PoolingReceiver {
   std::vector<RidLease> rid_leases_;
   const TimePoint arrival_;
   const bool takes_sparse_;
+  const size_t least_values_;
   std::vector<PoolingPlan::Text> texts_;  // until they are submitted
   StreamId first_ = 0;                    // text i is stream first_ + i
   std::vector<PoolingOutput> outputs_;    // stream 0: not there yet

@@ -132,6 +132,15 @@ TEST_F(PoolingRunTest, ATextThatFailsEndsTheOthers) {
   EXPECT_GT(metrics_.Of(model_).failed.Value(), 0u);
 }
 
+// The label that a worker had left out was read behind the end of its values.
+TEST_F(PoolingRunTest, ATextWithFewerValuesThanItIsJudgedByFails) {
+  MakeEngine(0);
+  PoolingPlan plan = PlanOf(2);
+  plan.least_values = static_cast<size_t>(model_.engine->info().embedding_size) + 1;
+  ASSERT_TRUE(Start(std::move(plan)).ok());
+  EXPECT_EQ(sink_.Wait().status().code(), StatusCode::kInternal);
+}
+
 TEST_F(PoolingRunTest, AFullQueueRefusesAllTexts) {
   MakeEngine(1e9);
   std::vector<std::unique_ptr<PoolingRun>> others(2);

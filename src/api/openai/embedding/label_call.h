@@ -17,9 +17,12 @@ class LabelCall final : public TextCall {
   // The bytes of the answer. At most once.
   using Encode = absl::AnyInvocable<std::string(const ScoreBoard&, TokenUsage)>;
 
-  LabelCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, size_t items,
-            bool softmax, Encode encode)
-      : TextCall(std::move(exchange), shard), board_(items, softmax), encode_(std::move(encode)) {}
+  // For the items and labels of `plan`.
+  LabelCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
+            const GenerationPlan& plan, bool softmax, Encode encode)
+      : TextCall(std::move(exchange), shard),
+        board_(plan.prompts.size(), plan.logprob_ids->size(), softmax),
+        encode_(std::move(encode)) {}
 
   void OnPrompt(PromptEcho) override {}
   void OnDelta(TextDelta&& delta) override { board_.OnDelta(delta); }

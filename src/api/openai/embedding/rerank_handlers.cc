@@ -91,12 +91,11 @@ struct RerankApi {
     for (const GenerationPlan::Prompt& prompt : planned.judge.prompts) {
       sizes.push_back(static_cast<int32_t>(prompt.ids->size()));
     }
-    const size_t documents = sizes.size();
     auto encode = [ranks = std::move(planned.encode), sizes = std::move(sizes),
                    arrival = planned.judge.arrival](const ScoreBoard& board, TokenUsage) mutable {
       return ranks(ResultOf(board, sizes, arrival));
     };
-    auto call = std::make_unique<LabelCall>(std::move(exchange), shard, documents,
+    auto call = std::make_unique<LabelCall>(std::move(exchange), shard, planned.judge,
                                             /*softmax=*/true, std::move(encode));
     Launch(std::move(call), *planned.model, std::move(planned.judge), shard);
   }

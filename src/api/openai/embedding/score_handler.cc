@@ -123,7 +123,7 @@ struct ScoreApi {
       usage.completion_tokens = 0;  // the one token that was drawn is nobody's
       return ScoreBody(board, id, usage);
     };
-    auto call = std::make_unique<LabelCall>(std::move(exchange), shard, planned.plan.prompts.size(),
+    auto call = std::make_unique<LabelCall>(std::move(exchange), shard, planned.plan,
                                             planned.softmax, std::move(encode));
     Launch(std::move(call), *planned.model, std::move(planned.plan), shard);
   }
