@@ -22,7 +22,10 @@ StatusOr<std::string> Render(const ServingModel& model, const TextPairs& texts,
   if (!model.plain_pair_template.empty()) {
     return FillPlainPairTemplate(model.plain_pair_template, texts.query, item);
   }
-  JsonArray messages = {Message("query", texts.query), Message("document", item)};
+  JsonArray messages;
+  messages.reserve(3);
+  messages.push_back(Message("query", texts.query));
+  messages.push_back(Message("document", item));
   JsonObject variables;
   if (!texts.instruction.empty()) {
     messages.push_back(Message("system", texts.instruction));
