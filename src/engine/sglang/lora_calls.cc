@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "engine/sglang/engine_state.h"
-#include "engine/sglang/json_values.h"
 #include "engine/sglang/native_rules.h"
+#include "engine/sglang/wire/json_values.h"
 
 namespace portico::sglang {
 namespace {

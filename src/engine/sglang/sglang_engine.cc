@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "engine/sglang/engine_state.h"
-#include "engine/sglang/load_snapshot.h"
-#include "engine/sglang/wire_requests.h"
+#include "engine/sglang/link/load_snapshot.h"
+#include "engine/sglang/wire/wire_requests.h"
 
 namespace portico::sglang {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "engine/kv_events.h"
 #include "engine/kv_feed/kv_feed.h"
-#include "engine/sglang/facts.h"
+#include "engine/sglang/launch/facts.h"
 
 namespace portico::sglang {
 

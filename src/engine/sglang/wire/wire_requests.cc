@@ -1,12 +1,12 @@
-#include "engine/sglang/wire_requests.h"
+#include "engine/sglang/wire/wire_requests.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "engine/sglang/json_values.h"
-#include "engine/sglang/python_regex.h"
+#include "engine/sglang/wire/json_values.h"
+#include "engine/sglang/wire/python_regex.h"
 #include "message/choice_regex.h"
 #include "text/utf8.h"
 

@@ -1,4 +1,4 @@
-#include "engine/sglang/cache_events.h"
+#include "engine/sglang/link/cache_events.h"
 
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "engine/sglang/json_values.h"
+#include "engine/sglang/wire/json_values.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "engine/sglang/incarnation.h"
+#include "engine/sglang/launch/incarnation.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "engine/sglang/attached_proof.h"
-#include "engine/sglang/cache_events.h"
-#include "engine/sglang/proof.h"
+#include "engine/sglang/launch/attached_proof.h"
+#include "engine/sglang/launch/proof.h"
+#include "engine/sglang/link/cache_events.h"
 
 namespace portico::sglang {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/sglang/launcher.h"
+#include "engine/sglang/launch/launcher.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "engine/sglang/scheduler_link.h"
+#include "engine/sglang/link/scheduler_link.h"
 
 namespace portico::sglang {
 

@@ -1,4 +1,4 @@
-#include "engine/sglang/facts.h"
+#include "engine/sglang/launch/facts.h"
 
 #include <fmt/format.h>
 

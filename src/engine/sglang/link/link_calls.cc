@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/sglang/scheduler_link.h"
+#include "engine/sglang/link/scheduler_link.h"
 
 namespace portico::sglang {
 

@@ -1,4 +1,4 @@
-#include "engine/sglang/attached_proof.h"
+#include "engine/sglang/launch/attached_proof.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

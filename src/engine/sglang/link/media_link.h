@@ -19,8 +19,8 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "engine/engine.h"
-#include "engine/sglang/facts.h"
-#include "engine/sglang/wire_requests.h"
+#include "engine/sglang/launch/facts.h"
+#include "engine/sglang/wire/wire_requests.h"
 #include "message/request_media.h"
 
 namespace portico::sglang {

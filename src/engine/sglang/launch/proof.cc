@@ -1,4 +1,4 @@
-#include "engine/sglang/proof.h"
+#include "engine/sglang/launch/proof.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "engine/sglang/python_regex.h"
+#include "engine/sglang/wire/python_regex.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "engine/sglang/load_snapshot.h"
+#include "engine/sglang/link/load_snapshot.h"
 
 #include <gtest/gtest.h>
 

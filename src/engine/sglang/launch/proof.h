@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "engine/sglang/codec.h"
+#include "engine/sglang/wire/codec.h"
 
 namespace portico::sglang {
 

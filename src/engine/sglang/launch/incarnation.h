@@ -9,11 +9,11 @@
 
 #include "engine/kv_events.h"
 #include "engine/kv_feed/kv_feed.h"
-#include "engine/sglang/codec.h"
-#include "engine/sglang/facts.h"
-#include "engine/sglang/launcher.h"
-#include "engine/sglang/media_link.h"
-#include "engine/sglang/scheduler_link.h"
+#include "engine/sglang/launch/facts.h"
+#include "engine/sglang/launch/launcher.h"
+#include "engine/sglang/link/media_link.h"
+#include "engine/sglang/link/scheduler_link.h"
+#include "engine/sglang/wire/codec.h"
 
 namespace portico::sglang {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/sglang/codec.h"
-#include "engine/sglang/facts.h"
+#include "engine/sglang/launch/facts.h"
+#include "engine/sglang/wire/codec.h"
 #include "message/generate.h"
 #include "message/pooling.h"
 

@@ -1,4 +1,4 @@
-#include "engine/sglang/scheduler_link.h"
+#include "engine/sglang/link/scheduler_link.h"
 
 #include <fmt/format.h>
 #include <sys/eventfd.h>

@@ -23,8 +23,8 @@
 #include "base/mutex.h"
 #include "engine/engine.h"
 #include "engine/outbox.h"
-#include "engine/sglang/codec.h"
-#include "engine/sglang/facts.h"
+#include "engine/sglang/launch/facts.h"
+#include "engine/sglang/wire/codec.h"
 #include "net/zmq/zmq_socket.h"
 
 namespace portico::sglang {

@@ -1,4 +1,4 @@
-#include "engine/sglang/media_link.h"
+#include "engine/sglang/link/media_link.h"
 
 #include <fmt/format.h>
 #include <poll.h>
