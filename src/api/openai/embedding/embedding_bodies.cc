@@ -30,7 +30,7 @@ void AppendBase64(std::span<const float> values, std::string* out) {
   out->back() = '"';
 }
 
-void AppendUsage(const PoolingResult& result, std::string* out) {
+void AppendPoolingUsage(const PoolingResult& result, std::string* out) {
   out->append("\"usage\":{\"prompt_tokens\":");
   AppendJsonInt(result.prompt_tokens, out);
   out->append(",\"total_tokens\":");
@@ -75,7 +75,7 @@ std::string EmbeddingBody(const std::string& model, const VectorForm& form, bool
   body.append("],\"model\":");
   AppendJsonString(model, &body);
   body.push_back(',');
-  AppendUsage(result, &body);
+  AppendPoolingUsage(result, &body);
   body.push_back('}');
   return body;
 }
@@ -104,7 +104,7 @@ std::string ClassifyBody(const AnswerHead& head, const EngineInfo& engine, bool 
     body.push_back('}');
   }
   body.append("],");
-  AppendUsage(result, &body);
+  AppendPoolingUsage(result, &body);
   body.push_back('}');
   return body;
 }
@@ -152,7 +152,7 @@ std::string CohereRerankBody(const AnswerHead& head, const RerankForm& form, Poo
     body.push_back('}');
   }
   body.append("],");
-  AppendUsage(result, &body);
+  AppendPoolingUsage(result, &body);
   body.push_back('}');
   return body;
 }
