@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -294,7 +296,8 @@ void AppendIndented(std::string_view text, std::string* out) {
   constexpr size_t kRouteHelpIndent = 6;
   constexpr size_t kRouteHelpWidth = 100;
   size_t column = kRouteHelpWidth;
-  for (const std::string_view word : absl::StrSplit(text, ' ')) {
+  const std::vector<std::string> words = absl::StrSplit(std::string(text), ' ');
+  for (const std::string& word : words) {
     if (column + 1 + word.size() > kRouteHelpWidth) {
       if (out->back() != '\n') out->push_back('\n');
       out->append(kRouteHelpIndent - 1, ' ');
@@ -323,7 +326,8 @@ std::string RouteOptionsHelp() {
                         option.metavar, option.is_list() ? " ..." : "");
     std::string help(option.help);
     if (!option.choices.empty()) {
-      help += fmt::format(" One of {}.", absl::StrReplaceAll(option.choices, {{"|", ", "}}));
+      help += fmt::format(" One of {}.",
+                          absl::StrReplaceAll(std::string(option.choices), {{"|", ", "}}));
     }
     const std::string value = RouteOptionText(option, defaults);
     if (!option.is_switch() && !value.empty()) help += fmt::format(" [{}]", value);
