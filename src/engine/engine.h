@@ -119,8 +119,6 @@ struct EngineLoad {
   uint64_t generated_tokens = 0;
   uint64_t retractions = 0;
   uint64_t steps = 0;
-  uint64_t forced_tokens = 0;          // of those generated: computed before they were drawn
-  uint64_t refused_forced_tokens = 0;  // computed, and not drawn
   int64_t weight_updates_waiting = 0;  // behind the one that is being read
   uint64_t bad_frames = 0;             // of a remote engine: messages that could not be read
   double tokens_per_second = -1;       // as the engine measures it; negative: it does not

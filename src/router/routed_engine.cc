@@ -380,8 +380,6 @@ EngineLoad RoutedEngine::load() const {
     sum.generated_tokens += load.generated_tokens;
     sum.retractions += load.retractions;
     sum.steps += load.steps;
-    sum.forced_tokens += load.forced_tokens;
-    sum.refused_forced_tokens += load.refused_forced_tokens;
     sum.bad_frames += load.bad_frames;
     sum.paused |= load.paused;
     sum.healthy |= load.healthy;

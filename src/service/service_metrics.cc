@@ -78,12 +78,6 @@ void AddCounters(Registry& registry, const ModelRegistry& models, const std::str
           LoadOf(&EngineLoad::generated_tokens));
   counter("portico_retractions_total", "Running streams set back because the KV cache was full.",
           LoadOf(&EngineLoad::retractions));
-  counter("portico_forced_tokens_total",
-          "Of the tokens generated, those computed together because a grammar left one text.",
-          LoadOf(&EngineLoad::forced_tokens));
-  counter("portico_refused_forced_tokens_total",
-          "Tokens computed because a grammar left one text, and not drawn.",
-          LoadOf(&EngineLoad::refused_forced_tokens));
   counter("portico_engine_bad_frames_total",
           "Messages of a remote engine that could not be read; they end the requests they name.",
           LoadOf(&EngineLoad::bad_frames));

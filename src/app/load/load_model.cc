@@ -229,7 +229,6 @@ StatusOr<std::unique_ptr<Engine>> MakeLlama(const ModelOptions& options,
   engine.cores = shared.cores;
   engine.mapped_bytes = shared.mapped_bytes;
   engine.enable_prefix_cache = !options.disable_radix_cache;
-  engine.forced_tokens = !options.disable_forced_tokens;
   engine.return_original_logprob = options.return_original_logprob;
   engine.end_token_ids = model.end_token_ids;
   PORTICO_ASSIGN_OR_RETURN(auto made, llama::NewLlamaEngine(std::move(loaded), engine));

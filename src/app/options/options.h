@@ -39,7 +39,6 @@ struct ModelOptions {
   std::string kv_cache_dtype = "auto";  // the engine knows the others
   int32_t chunked_prefill_size = 0;     // prompt tokens a step; 0: the engine's choice
   bool disable_radix_cache = false;
-  bool disable_forced_tokens = false;
   bool return_original_logprob = false;
   bool enable_deterministic_inference = false;
   bool allow_auto_truncate = false;

@@ -149,11 +149,6 @@ constexpr Option kTable[] = {
      .member = &ModelOptions::disable_radix_cache,
      .help = "Disables the prefix cache."},
     {.group = "Engine",
-     .name = "disable-forced-tokens",
-     .member = &ModelOptions::disable_forced_tokens,
-     .help = "Computes the tokens that a grammar forces one by one. Answers are the same "
-             "(docs/llama.md)."},
-    {.group = "Engine",
      .name = "return-original-logprob",
      .member = &ModelOptions::return_original_logprob,
      .help = "Returns log-probabilities of the answer's tokens from before the temperature is "

@@ -19,7 +19,6 @@ EngineThread::EngineThread(std::unique_ptr<LlamaModel> model, std::unique_ptr<Mo
       runner_(std::move(runner)),
       runner_options_(running),
       original_logprobs_(original_logprobs),
-      forced_tokens_(scheduling.forced_tokens),
       next_seed_(uint64_t{std::random_device{}()} << 32),
       cache_(runner_.get(), info_.max_total_tokens, info_.max_running_requests, kept_sequences),
       scheduler_(scheduling, &cache_) {
@@ -33,9 +32,8 @@ Status EngineThread::Submit(GenerateRequest request, TokenSink* sink) {
     return ContextExceeded("prompt", fmt::format("the prompt has {} tokens, the KV cache only {}",
                                                  prompt_tokens, info_.max_total_tokens));
   }
-  auto stream =
-      std::make_unique<Stream>(std::move(request), sink, info_.eos_token_ids,
-                               next_seed_.fetch_add(1), original_logprobs_, forced_tokens_);
+  auto stream = std::make_unique<Stream>(std::move(request), sink, info_.eos_token_ids,
+                                         next_seed_.fetch_add(1), original_logprobs_);
   return Accept([this, stream = std::move(stream)]() mutable {
     engine_events::Queued(stream->stream, static_cast<int64_t>(stream->prompt->size()));
     scheduler_.Add(std::move(stream));
@@ -65,8 +63,6 @@ EngineLoad EngineThread::load() const {
   load.retractions = counters_.retractions.load();
   load.retracted = counters_.retracted.load();
   load.steps = counters_.steps.load();
-  load.forced_tokens = counters_.forced_tokens.load();
-  load.refused_forced_tokens = counters_.refused_forced_tokens.load();
   const MutexLock lock(&update_mutex_);
   if (updates_ != nullptr) load.weight_updates_waiting = static_cast<int64_t>(updates_->queued());
   return load;
@@ -145,39 +141,17 @@ void EngineThread::Consume(const Chunk& chunk, int32_t first_row) {
     stream->TakePromptRow(end - chunk.rows + i, runner_->Logits(first_row + i), &scratch_);
   }
   if (!chunk.last) return;
-  if (stream->tokens.size() == stream->prompt->size()) engine_events::First(stream->stream);
-  const int32_t row = first_row + chunk.rows - 1 - chunk.forced;
-  int32_t right = 0;  // forced tokens that were drawn
-  while (Draw(chunk, row + right, chunk.forced - right)) {
-    const auto next = static_cast<size_t>(right);
-    if (right < chunk.forced && stream->tokens.back() == stream->forced[next]) {
-      ++right;
-      continue;
-    }
-    scheduler_.GiveBack(chunk, chunk.forced - right);
-    stream->FindForced();
-    break;
-  }
-  if (chunk.forced == 0) return;
-  counters_.forced_tokens.fetch_add(static_cast<uint64_t>(right));
-  counters_.refused_forced_tokens.fetch_add(static_cast<uint64_t>(chunk.forced - right));
-}
-
-bool EngineThread::Draw(const Chunk& chunk, int32_t row, int32_t forced_left) {
-  auto* stream = static_cast<Stream*>(chunk.request);
   TokenDelta delta;
-  stream->TakeLastRow(runner_->Logits(row), &scratch_, &delta);
+  if (stream->tokens.size() == stream->prompt->size()) engine_events::First(stream->stream);
+  stream->TakeLastRow(runner_->Logits(first_row + chunk.rows - 1), &scratch_, &delta);
   counters_.generated_tokens.fetch_add(delta.tokens.size());
   TokenSink* const sink = stream->sink;
-  const bool ends = delta.finish != FinishReason::kNone;
-  if (ends) {
+  if (delta.finish != FinishReason::kNone) {
     engine_events::Ended(stream->stream);
-    scheduler_.GiveBack(chunk, forced_left);
     scheduler_.Finish(stream->stream, /*keep=*/delta.finish != FinishReason::kError);
     CountEnded();
   }
   outbox_.Add(sink, std::move(delta));
-  return !ends;
 }
 
 void EngineThread::EndAborted(StreamId stream) {

@@ -32,8 +32,6 @@ struct EngineCounters {
   std::atomic<uint64_t> retractions{0};
   std::atomic<int64_t> retracted{0};
   std::atomic<uint64_t> steps{0};
-  std::atomic<uint64_t> forced_tokens{0};
-  std::atomic<uint64_t> refused_forced_tokens{0};
 };
 
 class EngineThread final : public StepEngine, public KvEventSource {
@@ -71,8 +69,6 @@ class EngineThread final : public StepEngine, public KvEventSource {
   void Deliver() override;
   void RecordStarts(const Step& step) const;
   void Consume(const Chunk& chunk, int32_t first_row);
-  // Draws a token from the row. False: the stream has ended and is gone.
-  bool Draw(const Chunk& chunk, int32_t row, int32_t forced_left);
   void End(StreamId stream, bool keep, FinishReason reason, const Status& error);
   void Count();
 
@@ -80,7 +76,6 @@ class EngineThread final : public StepEngine, public KvEventSource {
   std::unique_ptr<ModelRunner> runner_;
   const RunnerOptions runner_options_;
   const bool original_logprobs_;
-  const bool forced_tokens_;
   mutable Mutex update_mutex_;
   // One thread, so one update at a time, and model_ is read there. There from the first update to the stop.
   std::unique_ptr<CpuPool> updates_ ABSL_GUARDED_BY(update_mutex_);

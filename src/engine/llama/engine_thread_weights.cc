@@ -147,7 +147,6 @@ void EngineThread::Swap(Weights* weights) {
   runner_.swap(weights->runner);
   model_.swap(weights->model);
   cache_.Use(runner_.get());
-  scheduler_.ComputeForced(forced_tokens_ && runner_->invariant());
   weights->swapped.set_value();
 }
 

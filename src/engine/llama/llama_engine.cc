@@ -98,9 +98,8 @@ StatusOr<std::unique_ptr<LlamaEngine>> NewLlamaEngine(std::unique_ptr<LlamaModel
 
   const bool sharing = options.enable_prefix_cache && runner->unshared_because().empty();
   const int32_t kept = sharing ? kMaxSequences - options.max_running_requests : 0;
-  const SchedulerOptions scheduling = {
-      options.max_running_requests, options.chunked_prefill_size, run.max_rows_a_step,
-      options.forced_tokens && runner->invariant() && runner->unshared_because().empty()};
+  const SchedulerOptions scheduling = {options.max_running_requests, options.chunked_prefill_size,
+                                       run.max_rows_a_step};
   const std::string prefixes = sharing ? "on"
                                : options.enable_prefix_cache
                                    ? fmt::format("off ({})", runner->unshared_because())

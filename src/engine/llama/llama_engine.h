@@ -32,8 +32,6 @@ struct LlamaEngineOptions {
   int32_t cores = 0;             // for an engine without a number of threads; 0: all
   int64_t mapped_bytes = 0;      // weights of other models, which the KV cache must not push out
   bool enable_prefix_cache = true;
-  // What a grammar forces is computed several tokens a step, where the model's arithmetic does not depend on that.
-  bool forced_tokens = true;
   bool return_original_logprob = false;  // of the answer's tokens: before the temperature
   std::vector<TokenId> end_token_ids;    // that end answers beside the model's own: the tokenizer's
 };

@@ -24,20 +24,13 @@ StatusOr<std::unique_ptr<ModelRunner>> ModelRunner::Create(const LlamaModel& mod
   params.kv_unified = true;
   params.offload_kqv = false;
   params.op_offload = false;
-  if (runner->fills_up_) runner->graph_.ExpectSeveralRows();
-  if (model.options().deterministic) runner->graph_.MakeProductsInvariant();
+  if (model.options().deterministic) runner->graph_.MakeProductsInvariant(runner->fills_up_);
   PORTICO_ASSIGN_OR_RETURN(
       DecoderContext made,
       MakeDecoderContext(model, params, options.own_attention ? &runner->graph_ : nullptr));
   runner->context_ = std::move(made.context);
   runner->all_own_ = made.all_own;
   if (!made.own_attention) runner->fills_up_ = false;
-  const DecoderGraph& graph = runner->graph_;
-  // The last position of a table has none behind it that fills up a step.
-  const bool always_fills_up = !runner->fills_up_ || !model.info().positions.has_value();
-  runner->invariant_ = made.own_attention && made.can_cut && graph.layers() > 0 &&
-                       graph.foreign_layers() == 0 && graph.variant_products() == 0 &&
-                       always_fills_up;
   if (!made.can_cut) {
     runner->unshared_because_ = "the model's memory cannot be cut";
   } else if (llama_model_n_swa(model.get()) > 0) {
@@ -56,10 +49,8 @@ void ModelRunner::Fill(const Step& step) {
   filled_up_ = false;
   for (const Chunk& chunk : step.chunks) {
     const auto first = chunk.request->tokens.begin() + chunk.begin;
-    const auto forced = chunk.request->forced.begin();
     request_begins_.push_back(static_cast<int32_t>(tokens_.size()));
-    tokens_.insert(tokens_.end(), first, first + (chunk.count - chunk.forced));
-    tokens_.insert(tokens_.end(), forced, forced + chunk.forced);
+    tokens_.insert(tokens_.end(), first, first + chunk.count);
     for (int32_t i = 0; i < chunk.count; ++i) {
       const bool wants_row = i >= chunk.count - chunk.rows;
       if (wants_row) rows_.push_back(static_cast<int32_t>(wants_row_.size()));

@@ -53,9 +53,6 @@ class ModelRunner : public KvMemory {
   // Layers of the last Run() whose attention was Portico's own.
   int32_t own_layers() const { return graph_.layers(); }
 
-  // Logits have the same bits whatever else is in a step, and however their tokens are divided into steps (docs/llama.md).
-  bool invariant() const { return invariant_; }
-
   // Why the memory cannot be shared position by position ("the model has sliding windows"); empty: it can.
   std::string_view unshared_because() const { return unshared_because_; }
 
@@ -74,7 +71,6 @@ class ModelRunner : public KvMemory {
   std::string_view unshared_because_;
   bool all_own_ = false;  // a step with attention of libllama's has failed
   bool fills_up_ = false;
-  bool invariant_ = false;
   bool filled_up_ = false;  // the batch's last token is nobody's
 
   // The batch, one entry a token; the memory is reused.

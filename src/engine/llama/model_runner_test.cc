@@ -143,39 +143,6 @@ INSTANTIATE_TEST_SUITE_P(
                     Weights{"q4_k_m_cache_q8_0", "auto", "q4_k_m", 1.0f, true, "q8_0"}),
     [](const auto& test) { return test.param.name; });
 
-// Tokens that a grammar forces are computed together where it says that this changes nothing.
-TEST(ModelRunner, KnowsWhetherLogitsDependOnTheStep) {
-  TempFolder cache("PORTICO_CACHE_DIR");
-  struct {
-    const char* dtype;
-    const char* quantization;
-    bool deterministic;
-    bool invariant;
-  } const cases[] = {{"float32", "", false, true},
-                     {"bfloat16", "", false, true},
-                     {"auto", "q4_k_m", true, true},
-                     {"auto", "q4_k_m", false, false}};
-  for (const auto& of : cases) {
-    ModelOptions model_options;
-    model_options.path = DemoFolder();
-    model_options.dtype = of.dtype;
-    model_options.quantization = of.quantization;
-    model_options.deterministic = of.deterministic;
-    auto model = LlamaModel::Load(model_options, nullptr);
-    ASSERT_TRUE(model.ok()) << MessageOf(model.status());
-    RunnerOptions options;
-    options.cells = 64;
-    auto runner = ModelRunner::Create(**model, options);
-    ASSERT_TRUE(runner.ok()) << MessageOf(runner.status());
-    EXPECT_EQ((*runner)->invariant(), of.invariant) << of.dtype << of.quantization;
-    options.own_attention = false;
-    if (of.deterministic) continue;
-    runner = ModelRunner::Create(**model, options);
-    ASSERT_TRUE(runner.ok()) << MessageOf(runner.status());
-    EXPECT_FALSE((*runner)->invariant());
-  }
-}
-
 // Beside another request's tokens in the same step, and after what others have left.
 TEST(ModelRunner, ATokenGivesTheSameBitsAloneAndInABatch) {
   TempFolder cache("PORTICO_CACHE_DIR");

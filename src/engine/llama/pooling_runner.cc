@@ -49,8 +49,7 @@ StatusOr<std::unique_ptr<PoolingRunner>> PoolingRunner::Create(
     params.cb_eval_user_data = &runner->graph_;
   }
   if (model.pooling()->causal) {
-    runner->decoder_.ExpectSeveralRows();
-    if (model.options().deterministic) runner->decoder_.MakeProductsInvariant();
+    if (model.options().deterministic) runner->decoder_.MakeProductsInvariant(/*several=*/true);
     PORTICO_ASSIGN_OR_RETURN(DecoderContext made,
                              MakeDecoderContext(model, params, &runner->decoder_));
     runner->context_ = std::move(made.context);

@@ -6,7 +6,7 @@ namespace portico::llama {
 namespace {
 
 // Room that every running request should have left when another is admitted, so that it is not
-// retracted at once, and when one computes tokens ahead.
+// retracted at once.
 constexpr int32_t kGrowth = 32;
 // Sharing this much is worth a wait, or a quarter of what would have to be computed.
 constexpr int32_t kMuchShared = 64;
@@ -50,7 +50,6 @@ Step Scheduler::Next() {
   Admit();
   Step step;
   PlanDecodes(&step);
-  if (options_.forced_tokens) PlanForced(&step);
   PlanPrefills(&step);
   // Prompts may hold all cells between them so that none can go on: the youngest makes room.
   while (step.chunks.empty() && step.too_long.empty() && !running_.empty()) {
@@ -118,39 +117,15 @@ void Scheduler::PlanDecodes(Step* step) {
   }
 }
 
-// The step holds the decoding requests.
-void Scheduler::PlanForced(Step* step) {
-  const auto has_forced = [](const Chunk& chunk) { return !chunk.request->forced.empty(); };
-  if (std::none_of(step->chunks.begin(), step->chunks.end(), has_forced)) return;
-  const int32_t decoding = static_cast<int32_t>(step->chunks.size());
-  int32_t left = std::min(options_.prefill_tokens / 8, (options_.max_rows - decoding) / 2);
-  int64_t room = cache_->available();
-  for (const auto& request : running_) room -= request->pending() + GrowthOf(*request);
-  for (Chunk& chunk : step->chunks) {
-    const auto count =
-        static_cast<int32_t>(std::min<int64_t>({SizeOf(chunk.request->forced), left, room}));
-    if (count <= 0 || !cache_->Reserve(count)) continue;
-    cache_->Grow(&chunk.request->branch, count);
-    chunk.count += count;
-    chunk.rows += count;
-    chunk.forced = count;
-    left -= count;
-    room -= count;
-  }
-}
-
 void Scheduler::PlanPrefills(Step* step) {
   int32_t budget = options_.prefill_tokens;
   if (!step->chunks.empty()) budget = std::max(budget / 4, 1);
   int32_t rows = options_.max_rows;
-  for (const Chunk& chunk : step->chunks) {
-    rows -= chunk.rows;
-    budget -= chunk.forced;
-  }
+  for (const Chunk& chunk : step->chunks) rows -= chunk.rows;
   auto behind = std::count_if(running_.begin(), running_.end(),
                               [](const auto& r) { return r->pending() > 0 && !r->decoding(); });
   for (const auto& request : running_) {
-    if (request->pending() <= 0 || request->decoding()) continue;
+    if (request->pending() == 0 || request->decoding()) continue;
     --behind;
     const int32_t left_to_others = behind > 0 ? budget / 4 : 0;
     int64_t count =
@@ -219,18 +194,13 @@ void Scheduler::Undo(const Step& step) {
   for (const Chunk& chunk : step.chunks) cache_->Shrink(&chunk.request->branch, chunk.count);
 }
 
-void Scheduler::GiveBack(const Chunk& chunk, int32_t count) {
-  if (count > 0) cache_->Shrink(&chunk.request->branch, count);
-}
-
 std::unique_ptr<ScheduledRequest> Scheduler::Finish(StreamId stream, bool keep) {
   const auto is_it = [&](const auto& request) { return request->stream == stream; };
   std::unique_ptr<ScheduledRequest> request;
   if (const auto it = std::find_if(running_.begin(), running_.end(), is_it); it != running_.end()) {
     request = std::move(*it);
     running_.erase(it);
-    // Forced tokens that have cells and were not given back are none of its tokens.
-    cache_->Close(request->tokens, keep && request->pending() >= 0, &request->branch);
+    cache_->Close(request->tokens, keep, &request->branch);
   } else if (const auto w = std::find_if(waiting_.begin(), waiting_.end(), is_it);
              w != waiting_.end()) {
     request = std::move(*w);

@@ -3,9 +3,7 @@
 //   Step step = scheduler.Next();   // admits, plans, and makes room for it in the cache
 //   … compute step.chunks …
 //   scheduler.Computed(step);       // the chunks' keys and values are there and can be shared
-//   request->tokens.push_back(…)    // for each chunk that ends its request's tokens: one more, and
-//                                   // one for each forced token that has come out right
-//   scheduler.GiveBack(…)           // the cells of the other forced tokens
+//   request->tokens.push_back(…)    // for each chunk that ends its request's tokens: one more, or
 //   Finish()
 //
 // The rules:
@@ -15,9 +13,6 @@
 // - Decoding requests all take part in every step. Prompts share what is left of prefill_tokens,
 //   oldest first; only a quarter of it while requests decode, so that a long prompt slows running
 //   streams by little. A prompt that needs more than there is leaves a quarter to those behind it.
-// - What a grammar forces on a decoding request is computed with its last token, oldest request
-//   first, in up to half of what the step has left for prompts beside decoding requests: tokens,
-//   rows of logits, and cells beside those that every running request has as room to grow.
 // - Waiting requests are admitted in order while their prompt and some room to grow fit. One that
 //   could soon share much of a prompt that is being computed right now is passed over until it can.
 // - When the cache is full, unused prefixes are evicted; when there are none, the youngest running
@@ -55,8 +50,6 @@ struct ScheduledRequest {
   int32_t cached_tokens = -1;  // of the prompt, found at the first admission; -1 before
   uint64_t admission = 0;      // greater: later
   int32_t retractions = 0;     // how often it was sent back to the queue
-  // That will probably follow `tokens`. Set by the engine with each token.
-  std::vector<TokenId> forced;
 
   std::span<const TokenId> known() const { return tokens.empty() ? *prompt : tokens; }
   int32_t computed() const { return branch.length; }
@@ -64,14 +57,13 @@ struct ScheduledRequest {
   bool decoding() const { return pending() == 1 && tokens.size() > prompt->size(); }
 };
 
-// Tokens [begin, begin + count) of a request and of what is forced on it. The last `rows` of them give logits.
+// Tokens [begin, begin + count) of a request. The last `rows` of them give logits.
 struct Chunk {
   ScheduledRequest* request = nullptr;
   int32_t begin = 0;
   int32_t count = 0;
   int32_t rows = 0;
-  bool last = false;   // the request's last token is in it
-  int32_t forced = 0;  // of `count`, at the end: the request's first forced tokens, a row each
+  bool last = false;  // the request's last token is in it
 };
 
 struct Step {
@@ -85,7 +77,6 @@ struct SchedulerOptions {
   int32_t max_running = 32;
   int32_t prefill_tokens = 512;  // a step
   int32_t max_rows = 64;         // rows of logits a step; more than max_running
-  bool forced_tokens = false;    // are computed ahead
 };
 
 class Scheduler {
@@ -101,11 +92,6 @@ class Scheduler {
   void Computed(const Step& step);
   // Or they have not: their cells are given back. Nothing else may have happened since Next().
   void Undo(const Step& step);
-  // The chunk's last `count` tokens, forced ones, were not drawn. Before its request's Finish().
-  void GiveBack(const Chunk& chunk, int32_t count);
-
-  // Whether forced tokens are computed from now on.
-  void ComputeForced(bool does) { options_.forced_tokens = does; }
 
   // Takes a request out, waiting or running. With `keep` its tokens stay in the cache as an
   // evictable prefix. Null if it is unknown.
@@ -133,7 +119,6 @@ class Scheduler {
   bool WorthWaiting(const ScheduledRequest& request, const KvCache::Lookup& found) const;
   void Start(std::unique_ptr<ScheduledRequest> request);
   void PlanDecodes(Step* step);
-  void PlanForced(Step* step);
   void PlanPrefills(Step* step);
   void Take(ScheduledRequest* request, int32_t count, Step* step);
   bool Retract(Step* step);

@@ -14,12 +14,6 @@ using std::chrono::nanoseconds;
 // What a stream's grammar may take of the time of all: so much at once, and so much for each token. A usual mask takes 0.1 ms.
 constexpr nanoseconds kGrammarBurst = std::chrono::seconds(2);
 constexpr nanoseconds kGrammarTime = std::chrono::milliseconds(3);
-// And for looking ahead, which ends no answer: a slow grammar is applied one token at a time.
-constexpr nanoseconds kAheadBurst = std::chrono::milliseconds(100);
-constexpr nanoseconds kAheadTime = std::chrono::milliseconds(1);
-
-// Forced tokens of a stream in one step. Keys and tags are shorter; a longer text takes several steps.
-constexpr size_t kMostForced = 16;
 
 // The processor time of this thread: a grammar is not slow because the machine is busy.
 nanoseconds ThreadTime() {
@@ -36,7 +30,7 @@ std::shared_ptr<const std::vector<TokenId>> NoIds() {
 }  // namespace
 
 Stream::Stream(GenerateRequest request, TokenSink* to, std::span<const TokenId> eos,
-               uint64_t fallback_seed, bool original_logprobs, bool looks_ahead)
+               uint64_t fallback_seed, bool original_logprobs)
     : sink(to),
       return_logprobs_(request.return_logprobs),
       top_logprobs_(request.top_logprobs),
@@ -44,8 +38,7 @@ Stream::Stream(GenerateRequest request, TokenSink* to, std::span<const TokenId> 
       original_logprobs_(original_logprobs),
       sampler_(std::move(request.sampling), request.choice, eos, fallback_seed) {
   if (request.constraint != nullptr) {
-    // One more than a step computes: the first one is drawn from the row of the token before them.
-    constraint_.emplace(*request.constraint, looks_ahead ? kMostForced + 1 : 0);
+    constraint_.emplace(*request.constraint);
     grammar_field_ = request.constraint->field;
   }
   stream = request.stream;
@@ -66,19 +59,9 @@ void Stream::TakePromptRow(int32_t position, std::span<const float> logits,
 
 void Stream::PrepareMask() {
   if (!constraint_) return;
-  nanoseconds since = ThreadTime();
-  nanoseconds* spent = &grammar_time_;
-  // Of the tokens that are left, the last is not computed.
-  const auto most = static_cast<size_t>(std::max(max_new_tokens - sampler_.position() - 1, 0));
-  const auto goes_on = [&] {
-    const nanoseconds now = ThreadTime();
-    *spent += now - std::exchange(since, now);
-    spent = &ahead_time_;
-    return constraint_->ahead() < most &&
-           ahead_time_ < kAheadBurst + kAheadTime * sampler_.position();
-  };
-  constraint_->Prepare(goes_on);
-  *spent += ThreadTime() - since;
+  const nanoseconds start = ThreadTime();
+  constraint_->Prepare();
+  grammar_time_ += ThreadTime() - start;
 }
 
 bool Stream::Accept(TokenId token) {
@@ -131,12 +114,6 @@ void Stream::TakeLastRow(std::span<const float> logits, SamplerScratch* scratch,
   } else {
     tokens.push_back(token);
   }
-}
-
-void Stream::FindForced() {
-  if (!constraint_) return;
-  const int32_t left = max_new_tokens - sampler_.position() - 1;
-  constraint_->ForcedTokens(std::min(static_cast<size_t>(std::max(left, 0)), kMostForced), &forced);
 }
 
 void Stream::End(FinishReason reason, Status error, TokenDelta* delta) {

@@ -18,9 +18,9 @@
 namespace portico::llama {
 
 struct Stream : ScheduledRequest {
-  // `original_logprobs`: those of the answer's tokens are taken before the temperature. `looks_ahead`: for forced tokens.
+  // `original_logprobs`: those of the answer's tokens are taken before the temperature.
   Stream(GenerateRequest request, TokenSink* to, std::span<const TokenId> eos,
-         uint64_t fallback_seed, bool original_logprobs, bool looks_ahead);
+         uint64_t fallback_seed, bool original_logprobs);
 
   // Reads the logits after prompt position `position`: the log-probability of the token that
   // follows it there.
@@ -29,9 +29,6 @@ struct Stream : ScheduledRequest {
   // Draws the next token from the logits after the last one, into *delta. `tokens` gets it unless
   // the stream has ended with it (delta->finish).
   void TakeLastRow(std::span<const float> logits, SamplerScratch* scratch, TokenDelta* delta);
-
-  // Sets `forced`, once the tokens of a step have been drawn.
-  void FindForced();
 
   // The stream ends without another token.
   void End(FinishReason reason, Status error, TokenDelta* delta);
@@ -60,7 +57,6 @@ struct Stream : ScheduledRequest {
       constraint_;                           // its state stays over a retraction, as the tokens do
   std::string grammar_field_;                // the request's that it came in
   std::chrono::nanoseconds grammar_time_{};  // of the processor, for applying it
-  std::chrono::nanoseconds ahead_time_{};    // and for looking ahead
   std::vector<PositionLogprobs> prompt_logprobs_;  // until the first delta
 };
 

@@ -2,14 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "grammar/mask/compiled_grammar.h"
 #include "message/constraint.h"
 
@@ -36,20 +34,11 @@ inline bool Allows(TokenMask mask, TokenId token) {
 // Of one choice. Used by one thread at a time.
 class ConstraintState {
  public:
-  // The constraint is compiled, unless it is kReasoning. `most_ahead`: tokens that Prepare() looks ahead.
-  explicit ConstraintState(const Constraint& constraint, size_t most_ahead = 0);
+  // The constraint is compiled, unless it is kReasoning.
+  explicit ConstraintState(const Constraint& constraint);
 
-  // Fills the mask for the next token, unless that has been done; long enough to be done beside the forward pass. Where the
-  // grammar leaves one text, it goes on along that: the masks of the tokens that spell it with the longest tokens are filled too,
-  // as long as `goes_on`, which is asked before each of them.
-  void Prepare(absl::FunctionRef<bool()> goes_on);
-  void Prepare() {
-    Prepare([] { return true; });
-  }
-  // Tokens that have been looked ahead.
-  size_t ahead() const { return forced_.size(); }
-  // The first of those tokens, at most `most`. Each is probably the next one to be drawn; mask() and Accept() hold for any other.
-  void ForcedTokens(size_t most, std::vector<TokenId>* tokens) const;
+  // Fills the mask for the next token, unless that has been done; long enough to be done beside the forward pass.
+  void Prepare();
   // Of the next token; while the model thinks, all but those that end the answer. The first one may be the one that begins reasoning.
   TokenMask mask();
   // No token may follow: the grammar is at fault.
@@ -60,23 +49,10 @@ class ConstraintState {
   bool finished() const { return finished_; }
 
  private:
-  // A token that was tried before it is drawn.
-  struct Forced {
-    TokenId token = 0;
-    std::vector<TokenId> allowed;  // in its place
-  };
-
-  void FillMask();
-  void LookAhead(absl::FunctionRef<bool()> goes_on);
-
   std::vector<TokenId> stops_;  // of the grammar: reasoning in front of it cannot end the answer
   // A constraint of the reasoning alone has no grammar.
   std::optional<grammar::Matcher> matcher_;
-  std::vector<uint32_t> mask_;  // where the matcher stands: behind `forced_`
-  std::deque<Forced> forced_;
-  std::vector<uint32_t> forced_mask_;  // of the first of them
-  size_t most_ahead_;
-  int32_t trust_;  // in the longest tokens
+  std::vector<uint32_t> mask_;
   TokenId think_start_;
   TokenId think_end_;
   bool thinking_;

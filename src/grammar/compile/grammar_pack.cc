@@ -50,13 +50,6 @@ bool AreShared(const xgrammar::Grammar::Impl& grammar) {
       });
 }
 
-bool HasBudgets(const xgrammar::Grammar::Impl& grammar) {
-  for (int32_t i = 0; i < grammar.NumRules(); ++i) {
-    if (grammar.GetRule(i).max_tokens >= 0 || grammar.GetRule(i).max_chars >= 0) return true;
-  }
-  return false;
-}
-
 picojson::value Number(int64_t value) { return picojson::value(value); }
 
 // [edges, nodes, start, ends…]
@@ -116,8 +109,7 @@ std::optional<UnpackedGrammar> UnpackGrammar(const std::string& packed,
     auto read = xgrammar::CompiledGrammar::DeserializeJSON(text, tokens);
     auto* const whole = std::get_if<xgrammar::CompiledGrammar>(&read);
     if (whole == nullptr) return std::nullopt;
-    return UnpackedGrammar{*whole, whole->MemorySizeBytes(), *space,
-                           HasBudgets(*whole->ImplPtr()->grammar.ImplPtr())};
+    return UnpackedGrammar{*whole, whole->MemorySizeBytes(), *space};
   }
   picojson::value value;
   if (form != kShared || !xgrammar::ParseJSON(value, text).empty()) return std::nullopt;
@@ -130,7 +122,6 @@ std::optional<UnpackedGrammar> UnpackGrammar(const std::string& packed,
     return std::nullopt;
   }
   const size_t bytes = MemorySize(*impl);
-  const bool has_budgets = HasBudgets(rules);
   Automata automata;
   size_t ends = 0;
   for (const picojson::value& one : written.get<picojson::array>()) {
@@ -143,7 +134,7 @@ std::optional<UnpackedGrammar> UnpackGrammar(const std::string& packed,
   return UnpackedGrammar{
       xgrammar::CompiledGrammar(std::move(impl)),
       bytes + rules.per_rule_fsms.size() * sizeof(Automata::value_type) + ends * sizeof(int32_t),
-      *space, has_budgets};
+      *space};
 }
 
 }  // namespace portico::grammar

@@ -18,7 +18,6 @@ struct UnpackedGrammar {
   xgrammar::CompiledGrammar grammar;
   size_t bytes = 0;  // that it takes, without the vocabulary
   SpaceRule space = SpaceRule::kFree;
-  bool has_budgets = false;  // a rule has max_tokens or max_chars
 };
 
 // Both throw what the library throws.

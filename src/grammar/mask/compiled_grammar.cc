@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <deque>
 #include <exception>
 #include <optional>
 #include <string>
@@ -15,9 +14,6 @@
 namespace portico::grammar {
 
 namespace {
-
-// Tokens that begin one text. Masks that allow more are not looked at.
-constexpr size_t kMostBeginnings = 16;
 
 bool IsBlank(std::string_view text) {
   return !text.empty() && text.find_first_not_of(" \t\r\n") == std::string_view::npos;
@@ -75,8 +71,8 @@ StatusOr<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::Read(
     if (!read) return Error(StatusCode::kInternal, "no compiled grammar");
     std::shared_ptr<CompiledGrammar> compiled(new CompiledGrammar);
     compiled->bytes_ = read->bytes;
-    compiled->impl_ = std::make_unique<CompiledGrammarImpl>(CompiledGrammarImpl{
-        std::move(read->grammar), std::move(tokens), read->space, !read->has_budgets});
+    compiled->impl_ = std::make_unique<CompiledGrammarImpl>(
+        CompiledGrammarImpl{std::move(read->grammar), std::move(tokens), read->space});
     return std::shared_ptr<const CompiledGrammar>(std::move(compiled));
   } catch (const std::exception& e) {
     return Error(StatusCode::kInternal, e.what());
@@ -95,7 +91,6 @@ struct Matcher::State {
   explicit State(const CompiledGrammarImpl& impl) : matcher(impl.grammar), space(impl.space) {}
   xgrammar::GrammarMatcher matcher;
   SpaceBound space;
-  std::deque<SpaceBound> before;  // each token that was tried and not kept
 };
 
 Matcher::Matcher(std::shared_ptr<const CompiledGrammar> grammar)
@@ -145,49 +140,6 @@ bool Matcher::Accept(TokenId token) {
   } catch (const std::exception&) {
     return false;
   }
-}
-
-TokenId Matcher::OnlyText(std::span<const uint32_t> mask, std::vector<TokenId>* allowed) const {
-  const TokenTable& table = *grammar_->impl().tokens;
-  allowed->clear();
-  TokenId longest = -1;
-  size_t size = 0;
-  for (size_t i = 0; i < mask.size(); ++i) {
-    for (uint32_t word = mask[i]; word != 0; word &= word - 1) {
-      const auto token = static_cast<TokenId>(32 * i + static_cast<size_t>(std::countr_zero(word)));
-      if (allowed->size() == kMostBeginnings || token >= grammar_->vocab_size()) return -1;
-      allowed->push_back(token);
-      if (table.TextOf(token).size() < size) continue;
-      longest = token;
-      size = table.TextOf(token).size();
-    }
-  }
-  const bool one_text = std::all_of(allowed->begin(), allowed->end(), [&](TokenId token) {
-    return table.TextOf(longest).starts_with(table.TextOf(token));
-  });
-  return one_text ? longest : -1;
-}
-
-bool Matcher::Try(TokenId token) {
-  if (!grammar_->impl().can_go_back) return false;
-  const SpaceBound before = state_->space;
-  if (!Accept(token)) return false;
-  state_->before.push_back(before);
-  return true;
-}
-
-void Matcher::Keep() { state_->before.pop_front(); }
-
-bool Matcher::TakeBack() {
-  if (state_->before.empty()) return true;
-  try {
-    state_->matcher.Rollback(static_cast<int>(state_->before.size()));
-  } catch (const std::exception&) {
-    return false;
-  }
-  state_->space = state_->before.front();
-  state_->before.clear();
-  return true;
 }
 
 bool Matcher::finished() const { return state_->matcher.IsTerminated(); }

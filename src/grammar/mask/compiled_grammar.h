@@ -54,17 +54,6 @@ class Matcher {
   bool FillMask(std::span<uint32_t> mask);
   // The token has been drawn. False: it was not allowed, and the matcher stands where it stood.
   bool Accept(TokenId token);
-
-  // Where the tokens of a mask are all beginnings of one of them, that one, and all of them in `allowed`, ascending: the text
-  // is fixed, but not how it is spelled. Else -1. Of equal texts the last token.
-  TokenId OnlyText(std::span<const uint32_t> mask, std::vector<TokenId>* allowed) const;
-  // Accept() of a token that has not been drawn yet. False: it is not allowed, or could not be taken back.
-  bool Try(TokenId token);
-  // The first of the tokens that were tried has been drawn.
-  void Keep();
-  // The matcher stands where it stood before the first token that was tried and not kept. False: the library failed.
-  bool TakeBack();
-
   // A stop token has been accepted.
   bool finished() const;
   // The answer may end here.

@@ -33,8 +33,6 @@ class CompiledGrammarImpl {
   xgrammar::CompiledGrammar grammar;
   std::shared_ptr<const TokenTable> tokens;
   SpaceRule space = SpaceRule::kFree;
-  // Tokens that were accepted can be taken back. The library does not restore what budgets (max_tokens, max_chars) have closed.
-  bool can_go_back = true;
 };
 
 }  // namespace portico::grammar

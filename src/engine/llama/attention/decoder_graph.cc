@@ -143,7 +143,7 @@ void DecoderGraph::Begin(std::span<const int32_t> request_begins,
                          std::span<const int32_t> positions) {
   begins_.assign(request_begins.begin(), request_begins.end());
   positions_.assign(positions.begin(), positions.end());
-  layers_ = foreign_layers_ = foreign_products_ = variant_products_ = 0;
+  layers_ = foreign_layers_ = foreign_products_ = 0;
   plans_.clear();
   for (const auto& cache : caches_) cache->written = nullptr;
 }
@@ -246,12 +246,13 @@ void DecoderGraph::Compute(ggml_tensor* to, int thread, int threads, void* self)
 }
 
 void DecoderGraph::CheckProduct(ggml_tensor* tensor) {
-  // Experts are multiplied by dot products, but for K quantizations.
-  const bool experts = tensor->op == GGML_OP_MUL_MAT_ID;
-  if (IsBatchInvariant(tensor, several_ || experts)) return;
-  if (!invariant_products_) {
-    ++variant_products_;
-  } else if (!experts && HasRowProducts(tensor)) {
+  if (!invariant_products_) return;
+  if (tensor->op == GGML_OP_MUL_MAT_ID) {  // experts: by dot products, but for K quantizations
+    if (!IsBatchInvariant(tensor, /*several=*/true)) ++foreign_products_;
+    return;
+  }
+  if (IsBatchInvariant(tensor, several_)) return;
+  if (HasRowProducts(tensor)) {
     known_.erase(tensor);  // of an earlier graph in the same memory
     BecomeCustom(tensor, &ComputeRowProducts, nullptr);
   } else {

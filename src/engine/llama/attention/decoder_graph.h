@@ -24,10 +24,11 @@ namespace portico::llama {
 class DecoderGraph {
  public:
   // From now on products of matrices have the same bits for a row whatever else is in the batch: those of which ggml's
-  // depend on it are replaced (row_products.h).
-  void MakeProductsInvariant() { invariant_products_ = true; }
-  // Every batch has at least two rows, and two of logits.
-  void ExpectSeveralRows() { several_ = true; }
+  // depend on it are replaced (row_products.h). `several`: every batch has at least two rows, and two of logits.
+  void MakeProductsInvariant(bool several) {
+    invariant_products_ = true;
+    several_ = several;
+  }
 
   // Before each batch: the rows that the requests' tokens begin with, and the number of rows; `positions` are the rows',
   // and may have more at the end, whose attention nobody needs. A batch that libllama splits is left to it.
@@ -42,8 +43,6 @@ class DecoderGraph {
   int32_t foreign_layers() const { return foreign_layers_; }
   // Products that MakeProductsInvariant() asks for and that could not be replaced.
   int32_t foreign_products() const { return foreign_products_; }
-  // Products whose bits for a row may depend on what else is in the batch.
-  int32_t variant_products() const { return variant_products_ + foreign_products_; }
 
  private:
   // The cells of one of libllama's caches: which position each was last written for. A model with sliding windows has two
@@ -71,7 +70,6 @@ class DecoderGraph {
   int32_t layers_ = 0;
   int32_t foreign_layers_ = 0;
   int32_t foreign_products_ = 0;
-  int32_t variant_products_ = 0;  // that nobody asked to replace
   bool invariant_products_ = false;
   bool several_ = false;
   // libllama reuses a graph from step to step, with the operations that have been replaced in it, and builds the next one in

@@ -135,7 +135,7 @@ TEST_F(DecoderGraphTest, AStepThatLibllamaReusesIsComputedAgainWithItsOwnMask) {
 
 // An operation of libllama's next graph may lie where a layer's attention lay in the last one.
 TEST_F(DecoderGraphTest, ForgetsALayerWhereAProductHasTakenItsPlace) {
-  graph_.MakeProductsInvariant();
+  graph_.MakeProductsInvariant(/*several=*/false);
   ggml_tensor* attention = Attention(Mask());
   Begin();
   Announce(attention);
