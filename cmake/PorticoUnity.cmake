@@ -6,12 +6,11 @@
 
 # Compiled alone all the same: a name in the anonymous namespace is another file's too, or a macro or pragma would reach other files.
 set(portico_alone
-    api/grpc/health_service.cc api/grpc/kv_events_rpc.cc api/grpc/tokenizer_call.cc
-    api/grpc/decode_scheduler.cc api/grpc/decode_scheduler_test.cc api/grpc/lora_rpcs.cc api/grpc/scheduler_embed.cc
-    api/grpc/scheduler_messages.cc api/grpc/scheduler_messages_test.cc api/grpc/scheduler_rpcs.cc api/grpc/native_messages.cc api/grpc/generate_rpcs.cc
-    api/grpc/weights_rpc.cc api/openai/completion_encoder_test.cc api/openai/decode_completion_test.cc
+    api/grpc/native/generate_rpcs.cc api/grpc/native/native_messages.cc api/grpc/native/weights_rpc.cc
+    api/grpc/scheduler/kv_events_rpc.cc api/grpc/scheduler/scheduler_embed.cc api/grpc/scheduler/tokenizer_call.cc
     api/openai/realtime/session_config.cc api/sglang/engine_routes.cc
-    app/options_table.cc app/options_value.cc app/render_command.cc app/route_command.cc
+    app/gateway/route_command.cc app/options/options_table.cc app/options/options_value.cc app/options/route_options.cc
+    app/text/detokenize_command.cc app/text/render_command.cc
     engine/grpc/tokenizer_fetch.cc engine/llama/attention/row_products.cc engine/mock/mock_pooling_engine.cc
     engine/mock/mock_pooling_engine_test.cc engine/mock/simulated_engine.cc engine/sampler/vocab_math.cc
     grammar/compile/compile_supervisor.cc grammar/compile/grammar_pack.cc grammar/compile/grammar_compiler_test.cc grammar/schema/validate.cc
@@ -21,8 +20,8 @@ set(portico_alone
     net/http/http_text.cc net/http/request_parser.cc net/http/response_parser.cc net/http/http1_session_test.cc
     net/http/response_parser_test.cc net/http2/http2_session_test.cc net/socket/connection.cc net/tls/tls_client.cc
     net/tls/tls_test.cc
-    parser/declared/declared_parser.cc parser/tool/families.cc pipeline/speech/recognizer.cc router/policy/policies_test.cc router/routed_pooling.cc service/rendered_pairs.cc
-    service/capability_checks_test.cc service/score_test.cc service/stream_hub_test.cc
+    parser/declared/declared_parser.cc parser/tool/families.cc pipeline/speech/recognizer.cc router/policy/policies_test.cc router/routed_pooling.cc
+    service/plan/capability_checks_test.cc
     template/builtin/filters_text.cc template/builtin/filters_value.cc template/pair_template_test.cc
     template/value/bigint.cc template/value/operations.cc template/value/text_of.cc text/unicode.cc
     tokenizer/compiled/compiled_encoder_test.cc tokenizer/compiled/compiled_model_test.cc

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "api/openai/decode_chat.h"
-#include "api/openai/decode_completion.h"
+#include "api/openai/chat/decode_chat.h"
+#include "api/openai/completion/decode_completion.h"
 #include "api/openai/errors.h"
 #include "api/sglang/tokenize_codec.h"
 #include "text/json.h"

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "api/grpc/decode_native.h"
-#include "api/grpc/decode_scheduler.h"
+#include "api/grpc/native/decode_native.h"
+#include "api/grpc/scheduler/decode_scheduler.h"
 #include "api/grpc/status_details.h"
 #include "google/rpc/status.pb.h"
 #include "message/protobuf.h"

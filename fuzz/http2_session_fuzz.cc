@@ -56,6 +56,7 @@ void Handle(std::unique_ptr<Exchange> exchange) {
     case 3:
       exchange->StartStream(std::move(response));
       exchange->Write(std::string(70 << 10, 'x'));  // more than a window
+      exchange->CallWhenBelow(1 << 10, [waits = exchange.get()] { waits->Write("y"); });
       break;
     case 4:
       return;  // dropped
@@ -82,7 +83,9 @@ portico::net::GrpcMethods MakeMethods() {
     call->Reply(message, {{"k", "v"}, {"k-bin", message}});
   });
   methods.Add("/b", [](std::unique_ptr<GrpcCall> call, const std::string&) {
-    Hold(std::move(call))->Write(std::string(70 << 10, 'x'));  // more than a window
+    GrpcCall* waits = Hold(std::move(call));
+    waits->Write(std::string(70 << 10, 'x'));  // more than a window
+    waits->CallWhenBelow(1 << 10, [waits] { waits->Write("y"); });
   });
   methods.Add("/c", [](std::unique_ptr<GrpcCall>, const std::string&) {});  // dropped
   methods.AddStreaming("/d", [](std::unique_ptr<GrpcCall> owned) {

@@ -26,10 +26,10 @@ status=0
 grep -E '^=== .*: (status|skipped)' "$folder/ci.log" || true
 tail -40 "$folder/ci.log" | sed -n '/^--- what failed/,$p'
 if [ $status != 0 ] || grep -qE '^=== .*: skipped' "$folder/ci.log"; then
-  echo "[dev] not proved: $(tail -1 "$folder/ci.log")"
+  echo "[dev] not verified: $(tail -1 "$folder/ci.log")"
   exit 1
 fi
-echo "[dev] proved: $(tail -1 "$folder/ci.log")"
+echo "[dev] verified: $(tail -1 "$folder/ci.log")"
 rm -rf "$folder/portico"
 main=$(git rev-parse -q --verify refs/heads/main) || exit 0
 if [ "$main" = "$commit" ]; then exit 0; fi

@@ -129,7 +129,7 @@ class RawWorker:
                 while len(body) < length:
                     body += connection.recv(65536)
                 path = head.split(b" ")[1]
-                if path in (b"/health", b"/v1/models", b"/v1/loads"):
+                if path in (b"/health", b"/v1/models", b"/v1/loads", b"/get_load", b"/metrics"):  # what a gateway asks of itself
                     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
                     continue
                 self.requests.append((head, body))

@@ -286,6 +286,23 @@ def mismade(part, request):
     return make() if make else Audio(array.array("h", [7] * 480), 24000.0, last=None)
 
 
+def mishear(part, request):
+    """Hears a sound that the chat does not have."""
+    return Heard("hello", clip=7)
+
+
+def kilohertz(part, request):
+    return Audio(bytes(960), 24)
+
+
+def complain(parts, request):
+    for _ in parts:
+        pass
+    if request.messages:
+        raise StageError("that is too much", field="input")
+    yield "nothing was asked"
+
+
 def leave_between(sources):
     sys.exit(3)
 

@@ -4,7 +4,7 @@ import subprocess
 import pytest
 import requests
 
-from conftest import BINARY, ROOT
+from conftest import BINARY, ROOT, free_port
 
 DEMO = ROOT / "models/demo"
 
@@ -15,7 +15,7 @@ def run(*words, **keywords):
 
 @pytest.mark.parametrize("words", [["serve", "--nonsense"], ["serve", "--port", "x"], ["tokenize"],
                                    ["tokenize", "--nonsense"], ["detokenize", "--tokenizer-path", DEMO, "x"],
-                                   ["render"], ["render", "--nonsense"], ["parse", "--nonsense"], ["top"],
+                                   ["render"], ["render", "--nonsense"], ["parse"], ["parse", "--nonsense"], ["top"],
                                    ["route", "--nonsense"], ["nonsense"], []])
 def test_a_wrong_command_line_is_said_by_name_with_status_2(words):
     """It was 1, 2, 104 or 109."""
@@ -45,8 +45,15 @@ def test_help_of_a_verb_of_omni_is_that_of_the_command(verb):
     assert helped.returncode == 0 and helped.stdout == run("omni", "--help").stdout
 
 
+@pytest.mark.parametrize("words, why", [(["frob"], "no verb `frob`"), (["check", "--frob"], "`--frob`"), (["explain"], "the path of a value")])
+def test_a_wrong_command_line_of_omni_says_why(words, why):
+    """The usage was all."""
+    wrong = run("omni", *words)
+    assert wrong.returncode == 2 and why in wrong.stderr.splitlines()[0] and "usage: portico omni" in wrong.stderr
+
+
 @pytest.mark.parametrize("flag, hint", [("-m", "--model-path"), ("-c", "--context-length"),
-                                        ("--max-model-len", "--context-length"), ("--tp", "behind --"),
+                                        ("--max-model-len", "--context-length"), ("--tp", "follow a final --"),
                                         ("-ngl", "CPU"), ("--modelpath", "--model-path"), ("--jinja", "always"),
                                         ("--alias", "--served-model-name"), ("--hf-repo", "--model-path"),
                                         ("--gpu-memory-utilization", "--max-total-tokens"), ("--temp", "requests")])
@@ -64,6 +71,20 @@ def test_unknown_ids_are_named_and_left_out():
     done = run("detokenize", "--tokenizer-path", DEMO, 902, 776, 99999)
     assert done.returncode == 0 and done.stdout == "Hello there\n"
     assert "99999" in done.stderr
+
+
+def test_what_is_not_an_id_on_standard_input_is_an_error():
+    """The ids before it were printed as if they were all, with status 0."""
+    done = run("detokenize", "--tokenizer-path", DEMO, input="902 x 776\n")
+    assert done.returncode == 1 and done.stdout == "" and "standard input" in done.stderr
+
+
+def test_a_server_that_cannot_be_reached_is_named():
+    """`portico profile` told of a worker, and of none in particular."""
+    url = f"http://127.0.0.1:{free_port()}"
+    for words in (["top", url, "--count", 1], ["profile", url]):
+        done = run(*words)
+        assert done.returncode == 1 and done.stderr == f"portico {words[0]}: {url}: it cannot be reached\n", done.stderr
 
 
 def test_a_template_that_is_not_there_is_said_before_the_model_is_read():

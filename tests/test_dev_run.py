@@ -3,6 +3,7 @@ import contextlib
 import os
 import pty
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import subprocess
 import pytest
 import requests
 
-from conftest import BINARY, ROOT, free_port, wait_until
+from conftest import BINARY, ROOT, WAIT_SECONDS, free_port, wait_until
 
 # As `portico serve`: says on its output whether its log is a terminal, and serves on the last word's port.
 STAND_IN = """#!/usr/bin/env python3
@@ -117,6 +118,7 @@ def test_the_log_stays_on_the_terminal_where_the_port_is_known(run, tmp_path):
         assert shown().startswith("terminal\n")
         said = b""
         while b"no key" not in said:  # an answer that is an error is told
+            assert select.select([ours], [], [], WAIT_SECONDS)[0], said
             said += os.read(ours, 1000)
         process.send_signal(signal.SIGTERM)
         assert process.wait(120) == 0

@@ -1,6 +1,9 @@
 """Requests that somebody made to harm: the gateway goes on, and what it refuses has reached no worker."""
+import socket
+
 import pytest
 import requests
+from conftest import wait_until
 from gateway_fleet import Process, RawWorker
 
 
@@ -27,3 +30,58 @@ def test_a_prompt_of_nothing_but_brackets_does_not_end_the_gateway(gateway, fiel
     answer = requests.post(made.url + "/v1/completions", data=body, headers={"Content-Type": "application/json"}, timeout=60)
     assert (answer.status_code, answer.text) == (200, "ok")
     assert made.process.poll() is None, made.output()[-3000:]
+
+
+def ask(made, target, method="GET"):
+    """The status line of the answer to a request whose target is sent as it stands."""
+    with socket.create_connection(("127.0.0.1", made.port)) as client:
+        client.settimeout(60)
+        client.sendall(f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        with client.makefile("rb") as stream:
+            return stream.read().split(b"\r\n", 1)[0].decode()
+
+
+@pytest.mark.parametrize("target", ["/v1/../flush_cache", "/v1/%2e%2e/flush_cache", "/v1/..%2fflush_cache", "/v1/.%2E/x", "/v1/./x",
+                                    "/v1/x/..", "/v2/../x", "/api/a/../b", "/v1/\\..\\x", "/v1/%5c..%5cx",
+                                    "http://localhost/v1/../x", "/v1/../x?a=b"])
+def test_a_path_with_segments_of_dots_reaches_no_worker(gateway, target):
+    # What stands behind them may be a route that needs another key, or none that the gateway gives away.
+    worker, made = gateway
+    before = len(worker.requests)
+    assert ask(made, target) == "HTTP/1.1 400 Bad Request"
+    assert len(worker.requests) == before
+
+
+@pytest.mark.parametrize("target", ["/v1/%252e%252e/x", "/v1/models/a%2Fb", "/v1/100%25", "/v1/a%2525b", "/v1/...", "/v1/.x/a..b",
+                                    "/v1/a?b=../c/%2e%2e"])
+def test_a_workers_path_is_escaped_as_often_as_the_clients(gateway, target):
+    worker, made = gateway
+    assert ask(made, target) == "HTTP/1.1 200 OK"
+    assert worker.requests[-1][0].split(b" ")[1].decode() == target
+
+
+@pytest.mark.parametrize("path", ["/flush_cache", "/abort_request", "/v1/completions"])
+def test_a_head_request_is_answered_without_waiting_for_a_body(gateway, path):
+    # For one that goes to all workers the gateway waited until its patience of ten minutes was over.
+    _, made = gateway
+    assert ask(made, path, "HEAD") == "HTTP/1.1 200 OK"
+
+
+def test_an_adapter_is_loaded_by_operators_only_and_on_all_workers():
+    # vLLM's routes for it are below /v1/, whose requests a client's key sends to one worker.
+    workers = [RawWorker(ok) for _ in range(2)]
+    made = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--api-key", "client",
+                   "--control-plane-api-keys", "ops:Operations:admin:operator", "--worker-urls", *[worker.url for worker in workers])
+    try:
+        wait_until(lambda: made.answers("/readiness") and made.metric("portico_gateway_worker_healthy") == 2, made.output)
+        for path in ("/v1/load_lora_adapter", "/v1/unload_lora_adapter"):
+            for key, status in (("client", 401), ("operator", 200)):
+                answer = requests.post(made.url + path, json={"lora_name": "a"}, headers={"Authorization": f"Bearer {key}"}, timeout=60)
+                assert answer.status_code == status, answer.text
+        assert [[head.split(b" ")[1] for head, _ in worker.requests] for worker in workers] == [
+            [b"/v1/load_lora_adapter", b"/v1/unload_lora_adapter"]] * 2
+        assert made.end() == 0
+    finally:
+        made.kill()
+        for worker in workers:
+            worker.stop()

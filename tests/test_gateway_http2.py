@@ -112,7 +112,7 @@ def test_a_worker_of_http1_alone_is_not_used():
     made = Fleet(1, *FLAGS, urls=[f"http://127.0.0.1:{listener.getsockname()[1]}"])
     try:
         made.wait_healthy(1)
-        wait_until(lambda: "does not speak HTTP/2" in made.gateway.output(), lambda: made.gateway.output())
+        wait_until(lambda: "violates HTTP/2" in made.gateway.output(), lambda: made.gateway.output())
         assert all(made.chat("x").headers["x-portico-worker"] == "w1" for _ in range(3))
     finally:
         made.stop()

@@ -263,7 +263,7 @@ def test_an_abort_ends_the_work_of_both(pairs):
 
 def test_a_worker_that_cannot_be_half_of_a_pair_is_not_used_and_the_log_says_why(pairs):
     fleet = pairs([prefill()], [VllmStandIn(ANSWER, TOKENIZER)], wait=False)
-    wait_until(lambda: "it speaks vllm.grpc.engine.VllmEngine" in fleet.gateway.output(), fleet.gateway.output)
+    wait_until(lambda: "its protocol, vllm.grpc.engine.VllmEngine, has no fields" in fleet.gateway.output(), fleet.gateway.output)
     wait_until(lambda: any(worker["is_healthy"] for worker in fleet.workers()), fleet.gateway.output)
     ready = requests.get(fleet.url + "/readiness", timeout=60)
     assert ready.status_code == 503 and "decode" in ready.json()["reason"]

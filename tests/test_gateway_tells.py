@@ -85,3 +85,13 @@ def test_a_gateway_says_how_many_workers_it_waits_for():
         assert gateway.end() == 0
     finally:
         gateway.kill()
+
+
+def test_a_gateway_without_workers_says_how_to_add_them():
+    """It waited for 0 of 0 workers."""
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0")
+    try:
+        wait_until(lambda: "waiting for workers: there are none" in gateway.output(), gateway.output)
+        assert "--worker-urls" in gateway.output() and gateway.end() == 0
+    finally:
+        gateway.kill()

@@ -191,7 +191,7 @@ def test_a_publisher_that_restarts_is_followed_anew(gateway):
     fleet.publishers[1].stored(again, number=0)
     fleet.settle(1)
     assert fleet.chosen(again) == (1, "cached")
-    assert fleet.process.output().count("tells what its cache holds") == 2
+    assert fleet.process.output().count("reports what its cache holds") == 2
 
 
 def test_messages_that_cannot_be_read_are_counted_and_said_once(gateway):

@@ -127,7 +127,7 @@ def test_what_is_there_must_be_sound_of_a_bounded_size(mock_file, files, start):
                       "/large": "10485760", "/large/told": "10485760", "/half": "reached", "/loop": "too often",
                       "/other": "localhost", "/to/file:///etc/passwd": "redirected", "/to/http://[": "redirected"}.items():
         refused(chat(server, audios=["data:audio/wav;base64," + base64.b64encode(WAV).decode(), url + path]), "audios", why)
-    refused(chat(server, messages=part(f"{url}/missing")), "messages", "messages[0].content[0].audio_url is not there")
+    refused(chat(server, messages=part(f"{url}/missing")), "messages", "messages[0].content[0].audio_url cannot be fetched")
     with socket.socket() as nobody:  # bound, but it does not listen
         nobody.bind(("127.0.0.1", 0))
         refused(chat(server, audios=[f"http://127.0.0.1:{nobody.getsockname()[1]}/a.wav"]), "audios", "reached")
@@ -171,7 +171,7 @@ def test_files_are_read_below_the_allowed_folder(mock_file, tmp_path, start):
         assert chat(server, audios=[path]).status_code == 200, path
     for path in (f"{folder}/out.wav", f"{folder}/../secret.wav", f"file://{tmp_path}/secret.wav", f"{folder}s/a.wav", f"{folder}/none.wav",
                  f"{folder}/more", f"{folder}/pipe.wav", str(folder), "/proc/self/environ", "/dev/zero"):
-        refused(chat(server, audios=[path]), "audios", "audios[0] is no file that this server may read")
+        refused(chat(server, audios=[path]), "audios", "audios[0] is not a file that this server may read")
     refused(chat(server, audios=[f"{folder}/empty.wav"]), "audios", "empty")
     refused(chat(server, audios=[f"{folder}/large.wav"]), "audios", "10485760")
 
@@ -194,7 +194,7 @@ def test_a_client_that_leaves_ends_its_fetch(mock_file, files, start):
 
 def test_rules_that_cannot_be_are_refused_at_the_start(mock_file, tmp_path):
     for flags, why in ((["--allowed-media-domain", "https://example.org"], "is none of"),
-                       (["--allowed-local-media-path", str(tmp_path / "none")], "is no folder"),
+                       (["--allowed-local-media-path", str(tmp_path / "none")], "is not a folder"),
                        (["--allowed-media-domain"], "needs a value"), (["--allowed-media-domain", "--port", "0"], "needs a value"),
                        (["--allowed-media-domain="], "needs a value")):
         done = subprocess.run([str(BINARY), "omni", "check", mock_file, *flags], capture_output=True, text=True, timeout=60, check=False)

@@ -70,4 +70,8 @@ def test_clients_that_leave_a_batch_leave_nothing_behind(server):
 def test_voices_cannot_be_uploaded_where_none_can_be_cloned(server):
     answer = requests.post(server.url + "/v1/audio/voices", files={"audio_sample": ("a.wav", b"x")}, data={"name": "me", "consent": "yes"}, timeout=60)
     assert answer.status_code == 400 and "clone" in answer.json()["error"]["message"]
-    assert requests.get(server.url + "/v1/audio/voices?names_only=true", timeout=60).json() == {"uploaded_voice_names": []}
+    for flag in ("true", "1", "True"):
+        assert requests.get(f"{server.url}/v1/audio/voices?names_only={flag}", timeout=60).json() == {"uploaded_voice_names": []}
+    assert "voices" in requests.get(server.url + "/v1/audio/voices?names_only=0", timeout=60).json()
+    answer = requests.get(server.url + "/v1/audio/voices?names_only=perhaps", timeout=60)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "names_only", answer.text

@@ -448,3 +448,49 @@ def test_a_part_that_a_stage_has_made_wrongly_fails_its_request_alone(pipeline):
     assert "sample_rate must be an integer from 1 to 1000000, got 24000.5" in server.output()
     assert steps(say(server, "fine")) == [7]
     assert server.metric("portico_stage_process_restarts_total") == 0
+
+
+def test_what_a_stage_hears_of_a_sound_that_is_not_there_fails_its_request_alone(pipeline):
+    # The server looked it up in the chat's sounds without a check, and ended.
+    server = pipeline(python("hear", "mishear", "next: think"), "name: think, factory_path: portico.engine, terminal: true")
+    sound = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
+    body = {"messages": [{"role": "user", "content": [sound]}]}
+    answer = requests.post(server.url + "/v1/chat/completions", json=body, timeout=60)
+    assert answer.status_code == 500 and "sound 8 of a chat with 1" in answer.json()["error"]["message"], answer.text
+    assert health(server).status_code == 200
+
+
+def test_what_a_pipeline_does_not_do_is_the_fault_of_the_request(pipeline):
+    # It was a 500.
+    server = pipeline("name: think, factory_path: portico.engine, terminal: true")
+    answer = say(server, "hello")
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "input", answer.text
+    answer = requests.post(server.url + "/v1/audio/transcriptions", files={"file": ("a.wav", b"RIFF")}, timeout=60)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "file", answer.text
+
+
+def test_what_a_stage_says_of_the_text_of_a_chat_names_the_messages(pipeline):
+    # It named `audio`, which such a chat does not have.
+    server = pipeline(python("think", "complain", "terminal: true"), head="name: talk\n")
+    body = {"model": "talk", "messages": [{"role": "user", "content": "a"}]}
+    answer = requests.post(server.url + "/v1/chat/completions", json=body, timeout=60)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "messages", answer.text
+    answer = requests.post(server.url + "/v1/chat/completions", json={**body, "modalities": ["text", "audio"]}, timeout=60)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "audio", answer.text
+
+
+def test_a_pipeline_without_a_model_is_served_alone_by_serve_too(start, tmp_path):
+    # The demo model was loaded beside it.
+    server = start("--pipeline", str(write(tmp_path / "p.yaml", python("think", "ask", "terminal: true"), head="name: talk\n")))
+    models = requests.get(server.url + "/v1/models", timeout=60).json()["data"]
+    assert [model["id"] for model in models] == ["talk"]
+    body = {"messages": [{"role": "user", "content": "hello"}]}
+    answer = requests.post(server.url + "/v1/chat/completions", json=body, timeout=60)
+    assert answer.json()["choices"][0]["message"]["content"] == "hello", answer.text
+
+
+def test_a_voice_whose_rate_is_far_too_low_fails_its_request(pipeline):
+    # Kilohertz instead of hertz: a second of sound became 17 minutes, in memory.
+    server = pipeline(python("voice", "kilohertz"), ENCODE)
+    answer = say(server, "hello")
+    assert answer.status_code == 500 and "24 samples a second" in answer.json()["error"]["message"], answer.text

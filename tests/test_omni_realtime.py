@@ -1,12 +1,15 @@
 """Realtime sessions: responses outside the conversation, the places of items, clients of the beta, and codes of errors."""
 import json
+import pathlib
 
 import pytest
+import requests
 
+from conftest import SANITIZED
 from test_omni import needs_speech, omni  # noqa: F401 (omni is a fixture)
 from test_omni_sockets import ask, connect, tell, until
 
-pytest.importorskip("websockets.exceptions")
+exceptions = pytest.importorskip("websockets.exceptions")
 
 CAPITAL = "What is the capital of Japan?"
 
@@ -165,3 +168,27 @@ def test_an_input_that_names_a_long_item_again_and_again_is_refused(omni):
         item = until(ws, "conversation.item.done")[-1]["item"]["id"]
         ask(ws, type="response.create", response={"input": [{"type": "item_reference", "id": item}] * 3})
         assert until(ws, "error")[-1]["error"]["param"] == "response.input"
+
+
+@needs_speech
+@pytest.mark.skipif(SANITIZED, reason="sanitizers keep memory that was freed")
+def test_a_client_that_asks_for_much_at_once_is_cut_off_before_it_is_made(start):
+    # All messages of one read were answered before anybody looked at what waits for the client.
+    server = start("--speech")
+
+    def peak():
+        status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+        return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) << 10
+    with connect(server, "/v1/realtime", max_size=None) as ws:
+        tell(ws)
+        say(ws, "x" * 1_000_000)
+        item = until(ws, "conversation.item.done")[-1]["item"]["id"]
+        before = peak()
+        message = json.dumps({"type": "conversation.item.retrieve", "item_id": item}).encode()
+        assert len(message) < 126
+        ws.socket.sendall((b"\x81" + bytes([0x80 | len(message)]) + bytes(4) + message) * 400)  # masked with zeros
+        with pytest.raises(exceptions.ConnectionClosed):
+            while True:
+                ws.recv(60)
+    assert peak() - before < 150 << 20
+    assert requests.get(server.url + "/health", timeout=60).status_code == 200

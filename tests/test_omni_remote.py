@@ -277,7 +277,7 @@ def test_hosts_refuse_what_their_file_does_not_say(start, host, tmp_path):
     head = f"processes: {{p: {{host: '127.0.0.1:{port}'}}}}\n"
     file = write(tmp_path / "p.yaml", "name: talk, process: p, " + MOCK % 1, ENCODE, head=head)
     stage_host = host(file, port=port)
-    for name, stages, why in (("other.yaml", ("name: talk, process: p, " + MOCK % 2, ENCODE), "says something else of the stages talk"),
+    for name, stages, why in (("other.yaml", ("name: talk, process: p, " + MOCK % 2, ENCODE), "defines the stages talk differently"),
                               ("more.yaml", ("name: walk, process: p, " + MOCK % 1, ENCODE), "stages walk are not served")):
         refused = command("check", write(tmp_path / name, *stages, head=head))
         assert refused.returncode == 1 and why in refused.stderr, refused.stderr
@@ -287,7 +287,7 @@ def test_hosts_refuse_what_their_file_does_not_say(start, host, tmp_path):
     assert len(children(stage_host)) == 1
     refused = command("check", file)
     assert refused.returncode == 1 and "all 1 processes `p` of this host are in use" in refused.stderr
-    for words, why in (((file,), "--listen: needs an address"), ((file, "--listen", "here"), "is no address and port"),
+    for words, why in (((file,), "--listen: needs an address"), ((file, "--listen", "here"), "is not an address and port"),
                        ((file, "--listen", "127.0.0.1:0", "--stage", "nobody"), "has no such stage"),
                        ((file, "--listen", "127.0.0.1:0", "--stage", "encode"), "runs in the server's own process"),
                        ((file, "--listen", "127.0.0.1:0", "--frobnicate"), "there is no such flag"),

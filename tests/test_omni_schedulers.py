@@ -1,5 +1,6 @@
 """Schedulers of sglang-omni run as they are in stages of Python."""
 import base64
+import concurrent.futures
 import json
 import pathlib
 import struct
@@ -66,6 +67,16 @@ def test_clients_that_leave_are_aborted_in_the_scheduler(server):
     with pytest.raises(requests.exceptions.ReadTimeout):
         requests.post(server.url + "/v1/audio/speech", json={"input": "wait"}, timeout=0.5)
     wait_until(lambda: int(chat(server, "aborted").json()["choices"][0]["message"]["content"]) == before + 1, "nothing was aborted")
+
+
+def test_requests_of_the_same_id_get_their_own_answers(server):
+    # The scheduler's answers went to the later one, and the earlier one waited for ever.
+    def one(_):
+        return requests.post(server.url + "/v1/audio/speech", timeout=60,
+                             json={"input": "hello", "response_format": "pcm", "request_id": "same"})
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(one, range(64)))
+    assert {(answer.status_code, len(answer.content)) for answer in answers} == {(200, 4800)}
 
 
 def test_payloads_go_from_scheduler_to_scheduler_across_processes(start, tmp_path):

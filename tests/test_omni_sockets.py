@@ -28,14 +28,14 @@ def tell(socket, timeout=60):
     return data if isinstance(data, bytes) else json.loads(data)
 
 
-def until(socket, last, timeout=60):
-    """All events up to one of this type."""
+def until(socket, last, timeout=60, refused=False):
+    """All events up to one of this type; `refused`: errors may be among them."""
     events = []
     while not events or events[-1]["type"] != last:
         event = tell(socket, timeout)
         if isinstance(event, dict):
             events.append(event)
-            assert event["type"] != "error" or last == "error", event
+            assert event["type"] != "error" or last == "error" or refused, event
     return events
 
 
@@ -265,3 +265,21 @@ def test_sockets_that_break_off_leave_nothing_behind(omni):
         client.close()
     omni.wait_for("portico_pipeline_requests_running", 0)
     assert say(omni, "Still here.", voice="kal16").status_code == 200
+
+
+def test_thousands_of_sentences_that_are_refused_are_told_as_the_client_reads(start, tmp_path):
+    # All of them were refused in one turn of the shard, after which the client was behind and cut off.
+    path = tmp_path / "p.yaml"
+    path.write_text("stages:\n  - {name: sentences, factory_path: portico.sentences, stream_to: talk}\n"
+                    "  - {name: talk, factory_path: portico.mock, factory: {text: false}, stream_to: encode}\n"
+                    "  - {name: encode, factory_path: portico.encode, terminal: true}\n")
+    server = start("--pipeline", str(path), "--engine", "mock", "--max-unsent-bytes", "1MiB")
+    with connect(server, "/v1/audio/speech/stream") as ws:
+        ask(ws, type="session.config")
+        assert tell(ws)["type"] == "session.configured"
+        for _ in range(2):
+            ask(ws, type="input.text", text="я\n" * 16_000)
+        ask(ws, type="input.done")
+        done = until(ws, "session.done", refused=True)[-1]
+        assert done["total_sentences"] == 32_000
+        assert requests.get(server.url + "/health", timeout=60).status_code == 200

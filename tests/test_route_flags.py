@@ -119,8 +119,8 @@ def test_what_is_wrong_with_a_model_of_the_file_is_named(tmp_path):
 
 def test_every_flag_is_in_the_manual_with_its_default():
     told = {}
-    for flag, text in re.findall(r"^  (--\S+).*\n      (.*)$", run("route", "--help")[1], re.M):
-        default = re.search(r" \[([^\]]*)\]$", text)
+    for flag, text in re.findall(r"^  (--\S+).*\n((?:      .*\n)+)", run("route", "--help")[1], re.M):
+        default = re.search(r" \[([^\]]*)\]$", " ".join(text.split()))
         told[flag] = default[1] if default else None
     written = dict(re.findall(r"^\| `(--[\w-]+)` \| (?:`([^`]*)`|off|) \|", (ROOT / "docs/gateway.md").read_text()
                               .split("## Flags\n")[1], re.M))

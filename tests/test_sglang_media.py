@@ -132,10 +132,10 @@ def test_images_come_over_grpc_too(server, files):
 
 
 @pytest.mark.parametrize("url, why", [
-    ("http://localhost:1/a.png", "fetches nothing"), ("http://10.0.0.1/a.png", "fetches nothing"),
-    ("ftp://127.0.0.1/a.png", "must be"), ("file:///etc/passwd", "no file that this server may read"),
-    ("/etc/hostname.png", "no file that this server may read"), ("data:image/png,abc", "base64"), ("!!!", "base64"),
-    ("%s/page", "is no image"), ("%s/elsewhere", "fetches nothing"), (data(b"TEXT"), "this is no image"),
+    ("http://localhost:1/a.png", "does not fetch media"), ("http://10.0.0.1/a.png", "does not fetch media"),
+    ("ftp://127.0.0.1/a.png", "must be"), ("file:///etc/passwd", "not a file that this server may read"),
+    ("/etc/hostname.png", "not a file that this server may read"), ("data:image/png,abc", "base64"), ("!!!", "base64"),
+    ("%s/page", "is not an image"), ("%s/elsewhere", "does not fetch media"), (data(b"TEXT"), "this is no image"),
 ])
 def test_what_is_no_image_or_not_to_be_had_is_the_clients_400(server, files, url, why):
     url = url % files if "%s" in url else url

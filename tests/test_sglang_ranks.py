@@ -127,6 +127,6 @@ def test_the_death_of_one_rank_is_that_of_the_engine(start):
     stream = endless(server, routed_dp_rank=0)
     assert len(rank_pids(server)) == 2
     os.kill(rank_pids(server)[1], signal.SIGKILL)
-    assert b"died" in b"".join(stream.lines)
+    assert b"the engine failed" in b"".join(stream.lines)
     wait_until(lambda: short(server, routed_dp_rank=1).status_code == 200, "it does not come back")
     assert [state["rank"] for state in states(server)] == [0, 1]

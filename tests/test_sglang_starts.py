@@ -127,7 +127,7 @@ def test_several_engines_answer_behind_one_server_and_outlive_each_other(tmp_pat
         assert requests.post(server.url + "/open_session", json={"capacity_of_str_len": 9}, timeout=60).status_code == 400
         engines[0][0].kill()
         engines[0][0].wait()
-        wait_until(lambda: "local://0 has died" in server.output(), "its death goes unnoticed")
+        wait_until(lambda: "local://0 failed" in server.output(), "its death goes unnoticed")
         assert ask(server, 8, sampling_params=sampling) == [200] * 8
         assert requests.get(server.url + "/health", timeout=60).status_code == 200
     finally:

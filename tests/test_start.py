@@ -37,7 +37,7 @@ def folder(tmp_path):
     (("--ssl-keyfile", "/no/key.pem", "--ssl-certfile", "/no/cert.pem"), "/no/"),
     (("--dtype", "int3"), "dtype"),
     (("--max-total-tokens", "1"), "a KV cache of 1 tokens is too small for any request, which takes 2 or more"),
-    (("--kv-cache-dtype", "int3"), "--kv-cache-dtype: `int3` is no type of the KV cache; there are auto, float32, float16"),
+    (("--kv-cache-dtype", "int3"), "--kv-cache-dtype: `int3` is not a type of the KV cache; there are auto, float32, float16"),
     (("--cache-type-k", "q8_0"), "--kv-cache-dtype"),
     (("--max-queued-requests", "-5"), "max-queued-requests"),
     (("--mock-fault", "nonsense", "--engine", "mock"), "nonsense"),

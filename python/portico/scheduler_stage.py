@@ -295,6 +295,7 @@ class SchedulerStage:
         if hasattr(scheduler, "speech_fields"):
             self.speech_fields = scheduler.speech_fields
         self.waiting = {}
+        self.names = threading.Lock()
         warm_up = getattr(scheduler, "warm_up_serving_thread", None)
         if warm_up is not None:
             warm_up()
@@ -351,8 +352,18 @@ class SchedulerStage:
         packed = load(part.data)
         return _payload(request.id, packed["inputs"], packed["params"], packed["metadata"], packed["data"])
 
+    def _enter(self, request, answers):
+        """Gives the request a name that no other has here. The clients choose ids, and one that was aborted is not gone at once."""
+        with self.names:
+            own, number = request.id, 1
+            while request.id in self.waiting:
+                number += 1
+                request.id = f"{own}#{number}"
+            self.waiting[request.id] = answers
+
     def run(self, parts, request):
-        answers = self.waiting[request.id] = queue.Queue()
+        answers = queue.Queue()
+        self._enter(request, answers)
         threading.Thread(target=self._feed, args=(parts, request, answers), daemon=True).start()
         answer = _Answer(self.stage)
         done = False

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/planning_call.h"
-#include "service/constrain.h"
+#include "service/constraint/constrain.h"
 
 namespace portico::api {
 

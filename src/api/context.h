@@ -15,12 +15,12 @@
 #include "base/metrics.h"
 #include "net/http/exchange.h"
 #include "service/active_rids.h"
-#include "service/load_report.h"
+#include "service/control/load_report.h"
+#include "service/generation/stream_hub.h"
 #include "service/model_registry.h"
-#include "service/pooling_hub.h"
-#include "service/request_media.h"
+#include "service/plan/request_media.h"
+#include "service/pooling/pooling_hub.h"
 #include "service/service_metrics.h"
-#include "service/stream_hub.h"
 #include "text/json.h"
 
 namespace portico::pipeline {

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "engine/control.h"
 #include "message/sampling_ranges.h"
-#include "service/each_engine.h"
+#include "service/control/each_engine.h"
 
 namespace portico::api {
 

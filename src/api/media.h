@@ -9,9 +9,9 @@
 #include "api/context.h"
 #include "api/planning_call.h"
 #include "base/status.h"
-#include "service/capability_checks.h"
-#include "service/generation.h"
-#include "service/request_media.h"
+#include "service/generation/generation.h"
+#include "service/plan/capability_checks.h"
+#include "service/plan/request_media.h"
 #include "service/serving_model.h"
 #include "service/upstream/media_fetches.h"
 

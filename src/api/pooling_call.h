@@ -13,7 +13,7 @@
 #include "api/planning.h"
 #include "api/reply.h"
 #include "base/log.h"
-#include "service/pooling_run.h"
+#include "service/pooling/pooling_run.h"
 
 namespace portico::api {
 

@@ -2,17 +2,17 @@
 #include <cstring>
 #include <string_view>
 
-#include "app/detokenize_command.h"
-#include "app/launch_command.h"
-#include "app/omni_command.h"
-#include "app/parse_command.h"
+#include "app/gateway/launch_command.h"
+#include "app/gateway/route_command.h"
+#include "app/gateway/top_command.h"
+#include "app/omni/omni_command.h"
+#include "app/omni/stage_command.h"
 #include "app/profile_command.h"
-#include "app/render_command.h"
-#include "app/route_command.h"
-#include "app/serve_command.h"
-#include "app/stage_command.h"
-#include "app/tokenize_command.h"
-#include "app/top_command.h"
+#include "app/serve/serve_command.h"
+#include "app/text/detokenize_command.h"
+#include "app/text/parse_command.h"
+#include "app/text/render_command.h"
+#include "app/text/tokenize_command.h"
 
 namespace {
 

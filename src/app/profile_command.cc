@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "app/server_client.h"
-#include "app/text_command.h"
+#include "app/text/text_command.h"
 #include "base/clock.h"
 #include "net/tls/tls_client.h"
 #include "observe/profile/breakdown.h"
@@ -70,7 +70,10 @@ StatusOr<Json> Post(ServerClient& server, const std::string& path, const Json& b
                             .body = body.Dump(),
                             .content_type = "application/json",
                             .timeout = std::chrono::seconds(120)});
-  if (!answer.ok()) return answer.status();
+  if (!answer.ok()) {
+    return Error(answer.status().code(),
+                 fmt::format("{}: {}", server.url(), MessageOf(answer.status())));
+  }
   auto json = Json::Parse(answer->body);
   if (answer->status == 200 && json.ok()) return json;
   std::string said;
@@ -79,8 +82,8 @@ StatusOr<Json> Post(ServerClient& server, const std::string& path, const Json& b
   }
   return Error(
       StatusCode::kFailedPrecondition,
-      fmt::format("POST {} is answered {}{}{}{}", path, answer->status, said.empty() ? "" : ": ",
-                  said, answer->status == 401 ? "; give --api-key" : ""));
+      fmt::format("POST {} returned {}{}{}{}", path, answer->status, said.empty() ? "" : ": ", said,
+                  answer->status == 401 ? "; --api-key or PORTICO_API_KEY sets the key" : ""));
 }
 
 void AddFolder(const std::string& folder, std::vector<std::string>* folders) {
@@ -100,7 +103,8 @@ std::vector<std::string> FoldersOf(const Json& answer) {
   if (workers == nullptr || !workers->is_array()) return folders;
   for (const Json& worker : workers->as_array()) {
     if (worker.GetInt("status", 0) != 200) {
-      std::fprintf(stderr, "worker %s keeps no profile (%d)\n", worker.GetString("worker").c_str(),
+      std::fprintf(stderr, "worker %s does not record a profile: it returned %d\n",
+                   worker.GetString("worker").c_str(),
                    static_cast<int>(worker.GetInt("status", 0)));
       continue;
     }
@@ -128,7 +132,7 @@ StatusOr<std::vector<std::string>> Record(const ProfileArguments& arguments,
                                           const std::string& url) {
   PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec, router::ParseWorkerUrl(url));
   if (spec.protocol != router::Protocol::kHttp) {
-    return InvalidArgument("URL", fmt::format("{} is no http or https address", url));
+    return InvalidArgument("URL", fmt::format("`{}` is not an http or https URL", url));
   }
   std::unique_ptr<net::TlsClientContext> tls;
   if (spec.tls) {
@@ -150,7 +154,7 @@ StatusOr<std::vector<std::string>> Record(const ProfileArguments& arguments,
   std::vector<std::string> folders = FoldersOf(started);
   if (folders.empty()) {
     return Error(StatusCode::kNotFound,
-                 fmt::format("the events lie on the server's machine, in {}: run `portico profile` "
+                 fmt::format("the events are on the server's machine, in {}: run `portico profile` "
                              "on that folder",
                              started.GetString("event_dir")));
   }
@@ -216,16 +220,19 @@ int ProfileCommand(int argc, char** argv) {
                  "A server's address, or folders or files of events: Portico's or sglang-omni's")
       ->required();
   app.add_option("--seconds", arguments.seconds, "Length of the recording of a server, in seconds")
-      ->check(CLI::Range(0.0, 86400.0));
+      ->check(CLI::Range(0.0, 86400.0))
+      ->capture_default_str();
   app.add_option("--run-id", arguments.run_id,
                  "Name of the recording; by default the server chooses it");
   app.add_flag("--torch", arguments.torch,
                "Also starts the engine's profiler, and PyTorch's in Python stages");
   app.add_option("--out", arguments.out, "Folder for the reports; by default that of the events");
   app.add_option("--requests", arguments.requests,
-                 "How many of the slowest requests get a timeline");
+                 "How many of the slowest requests get a timeline")
+      ->capture_default_str();
   app.add_option("--format", arguments.format, "Format of the output")
-      ->check(CLI::IsMember({"text", "json"}));
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   app.add_option("--api-key", arguments.api_key,
                  "The server's (admin) key; by default the environment variable PORTICO_API_KEY");
   app.add_option("--ca-cert", arguments.ca_file,
@@ -235,7 +242,7 @@ int ProfileCommand(int argc, char** argv) {
   std::signal(SIGTERM, [](int) { ended = 1; });
   std::vector<std::string> sources = arguments.sources;
   if (sources.front().find("://") != std::string::npos) {
-    if (sources.size() > 1) return Fail("one server at a time");
+    if (sources.size() > 1) return Fail("only one server can be profiled at a time");
     auto recorded = Record(arguments, sources.front());
     if (!recorded.ok()) return Fail(MessageOf(recorded.status()));
     sources = *std::move(recorded);

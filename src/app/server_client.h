@@ -21,6 +21,8 @@ class ServerClient {
   ServerClient(router::WorkerSpec spec, std::string key, const net::TlsClientContext* tls);
   ~ServerClient();
 
+  const std::string& url() const { return worker_.url(); }
+
   // Waits for the answer; the key is added.
   StatusOr<router::SmallAnswer> Ask(router::SmallRequest request);
 

@@ -5,6 +5,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/folder_entries.h"
+
 namespace portico {
 namespace {
 
@@ -26,7 +28,7 @@ StatusOr<std::string> CacheFolder() {
 std::vector<CachedFile> CachedFiles(const std::string& folder) {
   std::vector<CachedFile> files;
   std::error_code error;
-  for (const auto& file : std::filesystem::directory_iterator(folder, error)) {
+  for (const auto& file : FolderEntries(folder, &error)) {
     std::error_code gone;
     CachedFile found{file.last_write_time(gone), file.file_size(gone), file.path()};
     if (!gone) files.push_back(std::move(found));

@@ -55,18 +55,30 @@ spdlog::logger& Logger() {
   return *logger;
 }
 
-bool IsControl(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte == 0x7f;
+// The bytes of a control character at `i`, 0 where there is none. Those from U+0080 to U+009F (two bytes) end lines
+// and begin escape sequences too.
+size_t ControlAt(std::string_view text, size_t i) {
+  const auto byte = static_cast<unsigned char>(text[i]);
+  if (byte < 0x20 || byte == 0x7f) return 1;
+  if (byte != 0xc2 || i + 1 == text.size()) return 0;
+  const auto next = static_cast<unsigned char>(text[i + 1]);
+  return next >= 0x80 && next < 0xa0 ? 2 : 0;
+}
+
+bool HasControl(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (ControlAt(text, i) > 0) return true;
+  }
+  return false;
 }
 
 std::string OneLine(std::string_view message) {
   std::string line;
-  for (const char c : message) {
-    if (IsControl(c)) {
-      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      line += c;
+  for (size_t i = 0; i < message.size();) {
+    size_t control = ControlAt(message, i);
+    if (control == 0) line += message[i++];
+    for (; control > 0; --control) {
+      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(message[i++]));
     }
   }
   return line;
@@ -115,7 +127,7 @@ void LogMessage(LogLevel level, std::string_view message) {
   if (g_line_open.load(std::memory_order_relaxed) && g_line_open.exchange(false)) {
     std::fputc('\n', stderr);
   }
-  if (std::any_of(message.begin(), message.end(), IsControl)) {
+  if (HasControl(message)) {
     const std::string line = OneLine(message);
     Logger().log(SpdlogLevel(level), spdlog::string_view_t(line.data(), line.size()));
   } else {

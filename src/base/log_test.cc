@@ -37,5 +37,16 @@ TEST(Log, KeepsAMessageWithLineFeedsOnOneLine) {
               EndsWith("error rid a\\x0a[forged] {} line\\x1b\n"));
 }
 
+TEST(Log, WritesControlCharactersOfTwoBytesAsTheirBytes) {
+  // U+0085 ends a line, U+009B begins what a terminal obeys; other characters of these bytes stay.
+  testing::internal::CaptureStderr();
+  LogError("{}",
+           "a\xc2\x85[forged]\xc2\x9b"
+           "31m \xc2\xa0\xc3\x85\xe2\x82\xac\xc2");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              EndsWith("error a\\xc2\\x85[forged]\\xc2\\x9b"
+                       "31m \xc2\xa0\xc3\x85\xe2\x82\xac\xc2\n"));
+}
+
 }  // namespace
 }  // namespace portico

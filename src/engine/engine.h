@@ -48,7 +48,7 @@ class PoolingSink {
 };
 
 // What an engine can do beyond tokens from tokens. What it lacks is refused before Submit, with the field named
-// (service/capability_checks.h).
+// (service/plan/capability_checks.h).
 struct EngineCapabilities {
   bool logprobs = false;           // of output tokens, of their alternatives and of tokens by id
   bool prompt_logprobs = false;    // the same of prompt tokens

@@ -13,8 +13,8 @@ namespace portico::media {
 namespace {
 
 constexpr int kHeadsTried = 3;
-constexpr size_t kFirstFrame =
-    42;  // at least: behind "fLaC" and the block that describes the stream
+// No frame begins before it: "fLaC" and the block that describes the stream come first.
+constexpr size_t kFirstFrame = 42;
 
 // Of polynomials without their highest bit, most significant bit first.
 template <typename Checksum, Checksum kPolynomial>

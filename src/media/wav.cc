@@ -162,7 +162,7 @@ bool IsWav(std::string_view bytes) {
 }
 
 StatusOr<Sound> ReadWav(std::string_view bytes, const AudioLimits& limits) {
-  if (!IsWav(bytes)) return Bad("the audio is no WAV file");
+  if (!IsWav(bytes)) return Bad("the audio is not a WAV file");
   const size_t claimed_file = Read(bytes, 4, 4);
   std::optional<Form> form;
   for (size_t at = kRiffHead; at + kChunkHead <= bytes.size();) {

@@ -1,5 +1,5 @@
 // SGLang's native generate request, as HTTP and gRPC decode it: one prompt or a batch, with values
-// that are given once or once a prompt. The service brings it into shape (service/native_plan.h).
+// that are given once or once a prompt. The service brings it into shape (service/plan/native_plan.h).
 #pragma once
 
 #include <cstdint>

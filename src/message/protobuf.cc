@@ -49,7 +49,7 @@ Status ParseProtobuf(std::string_view bytes, pb::MessageLite* message) {
   if (parsed) return OkStatus();
   const std::string field = FieldIn(said);
   if (!field.empty()) return InvalidArgument(field, fmt::format("{} is not UTF-8", field));
-  return InvalidArgument({}, fmt::format("the message is no {}", message->GetTypeName()));
+  return InvalidArgument({}, fmt::format("the message is not a {}", message->GetTypeName()));
 }
 
 }  // namespace portico

@@ -36,7 +36,7 @@ TEST(Protobuf, RefusesBytesThatAreNoMessage) {
   TextGenerateRequest request;
   const Status status = ParseProtobuf("\x0a\x7f", &request);
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(MessageOf(status), "the message is no sglang.runtime.v1.TextGenerateRequest");
+  EXPECT_EQ(MessageOf(status), "the message is not a sglang.runtime.v1.TextGenerateRequest");
 }
 
 // Field numbers are the contract: these bytes were written down from upstream's table.

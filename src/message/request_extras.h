@@ -22,7 +22,7 @@ struct SessionParams {
 };
 
 // Immutable once submitted; shared between the choices of a request. An engine honours a member only if its
-// EngineCapabilities say so; the service refuses the others before Submit (service/capability_checks.h).
+// EngineCapabilities say so; the service refuses the others before Submit (service/plan/capability_checks.h).
 struct RequestExtras {
   // Where the engine must know them, because it stops by itself. The service finds them in the text in any case.
   std::vector<std::string> stop;

@@ -35,7 +35,7 @@ inline constexpr NumberRange kLogitBiasRange{-100, 100, false, "a number from -1
 inline constexpr std::string_view kTokenIdText = "a token id (an integer from 0 to 2147483647)";
 inline constexpr std::string_view kTopKText = "-1 (all tokens) or an integer from 1 to 2147483647";
 inline constexpr IntRange kChoices{1, 128};
-// How many tokens an answer may have is for the context to say (service/sampling_rules.h).
+// How many tokens an answer may have is for the context to say (service/plan/sampling_rules.h).
 inline constexpr IntRange kAnswerTokens{1, INT64_MAX};
 inline constexpr IntRange kAnswerTokensOrNone{0, INT64_MAX};
 inline constexpr IntRange kTopLogprobs{0, 20};  // alternatives a position

@@ -322,17 +322,24 @@ Status ReadMedia(const YAML::Node& root, const YamlFile& file, PipelineConfig* c
   return OkStatus();
 }
 
+constexpr int kMostNotedLines = 10000;
+// CheckGraph() goes as deep as there are stages one behind the other.
+constexpr size_t kMostStages = 1000;
+
 // The lines of a node's values by their paths. Lists are values; deeper ones are told by what they
-// are in, which also ends aliases that contain themselves.
-void NoteLines(const YAML::Node& node, const std::string& path, int depth, PipelineConfig* config) {
+// are in, which also ends aliases that contain themselves. `left`: so many more are noted, which
+// bounds the time too where a mapping has one key often.
+void NoteLines(const YAML::Node& node, const std::string& path, int depth, int* left,
+               PipelineConfig* config) {
   constexpr int kDeepestNoted = 6;
-  constexpr size_t kMostNoted = 10000;
-  if (!node.IsMap() || depth > kDeepestNoted || config->lines.size() > kMostNoted) return;
+  if (!node.IsMap() || depth > kDeepestNoted) return;
   for (const auto& entry : node) {
+    if (*left <= 0) return;
+    --*left;
     if (!entry.first.IsScalar()) continue;
     const std::string at = path + entry.first.Scalar();
     config->lines.emplace(at, entry.first.Mark().line + 1);
-    NoteLines(entry.second, at + ".", depth + 1, config);
+    NoteLines(entry.second, at + ".", depth + 1, left, config);
   }
 }
 
@@ -341,7 +348,8 @@ StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file,
   PipelineConfig config;
   config.file = file.name();
   for (const auto& [path, value] : overrides) config.flags.push_back(path);
-  NoteLines(root, "", 0, &config);
+  int lines_left = kMostNotedLines;
+  NoteLines(root, "", 0, &lines_left, &config);
   PORTICO_RETURN_IF_ERROR(CheckKeys(root, kPipelineKeys, file));
   PORTICO_RETURN_IF_ERROR(file.Read(root, "name", &config.name));
   PORTICO_RETURN_IF_ERROR(file.Read(root, "model_path", &config.model_path));
@@ -368,10 +376,13 @@ StatusOr<PipelineConfig> Read(const YAML::Node& root, const YamlFile& file,
   if (!stages || !stages.IsSequence() || stages.size() == 0) {
     return file.Bad(root, "a pipeline needs a list `stages`");
   }
+  if (stages.size() > kMostStages) {
+    return file.Bad(stages, fmt::format("a pipeline has at most {} stages", kMostStages));
+  }
   for (const YAML::Node& node : stages) {
     StageConfig& stage = config.stages.emplace_back();
     PORTICO_RETURN_IF_ERROR(ReadStage(node, file, &stage));
-    NoteLines(node, stage.name + ".", 1, &config);
+    NoteLines(node, stage.name + ".", 1, &lines_left, &config);
   }
   PORTICO_RETURN_IF_ERROR(ReadFused(root["fused_stages"], file, &config));
   for (StageConfig& stage : config.stages) {

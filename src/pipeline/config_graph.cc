@@ -16,10 +16,6 @@ Status Bad(const std::string& file, const StageConfig& stage, std::string_view w
                fmt::format("{}:{}: stage `{}` {}", file, stage.line, stage.name, why));
 }
 
-bool Lists(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 StageConfig& Named(PipelineConfig* config, std::string_view name) {
   return *std::find_if(config->stages.begin(), config->stages.end(),
                        [name](const StageConfig& stage) { return stage.name == name; });
@@ -31,11 +27,11 @@ Status FindFeedback(StageConfig& stage, const std::string& file, PipelineConfig*
   way->push_back(stage.name);
   for (const std::string& next : StagesBehind(stage)) {
     if (done->contains(next)) continue;
-    if (!Lists(*way, next)) {
+    if (!HasName(*way, next)) {
       PORTICO_RETURN_IF_ERROR(FindFeedback(Named(config, next), file, config, way, done));
       continue;
     }
-    if (next == stage.name || Lists(stage.next, next)) {
+    if (next == stage.name || HasName(stage.next, next)) {
       return Bad(file, stage,
                  fmt::format("is in a cycle: {} → {}; only what is in `stream_to`, and not in "
                              "`next`, may go back to a stage before it",
@@ -98,7 +94,7 @@ Status CheckFunctions(const StageConfig& stage, const std::string& file) {
     if (!stage.is_python()) {
       return Bad(file, stage, "is no stage of Python and takes no `project_payload`");
     }
-    if (!Lists(behind, target)) {
+    if (!HasName(behind, target)) {
       return Bad(file, stage,
                  fmt::format("has a project_payload for `{}`, which is not behind it", target));
     }
@@ -158,20 +154,20 @@ Status CheckProcesses(const PipelineConfig& config, const std::string& file) {
 Status CheckSources(const PipelineConfig& config, const std::string& file, StageConfig* checked) {
   const StageConfig& stage = *checked;
   for (const StageConfig& source : config.stages) {
-    const bool streams = Lists(source.stream_to, stage.name);
-    const bool sends = Lists(source.next, stage.name);
+    const bool streams = HasName(source.stream_to, stage.name);
+    const bool sends = HasName(source.next, stage.name);
     checked->gets_payload = stage.gets_payload || sends;
-    if (streams && !Lists(stage.fed_by, source.name)) checked->streamed_by.push_back(source.name);
-    if (streams && !sends && !Lists(stage.wait_for, source.name)) {
+    if (streams && !HasName(stage.fed_by, source.name)) checked->streamed_by.push_back(source.name);
+    if (streams && !sends && !HasName(stage.wait_for, source.name)) {
       checked->beside.push_back(source.name);
     }
-    if (Lists(stage.wait_for, source.name)) {
+    if (HasName(stage.wait_for, source.name)) {
       if (!streams && !sends) {
         return Bad(file, stage,
                    fmt::format("waits for `{}`, which does not lead to it", source.name));
       }
       checked->gets_payload = true;
-      if (Lists(source.feeds_back, stage.name)) {
+      if (HasName(source.feeds_back, stage.name)) {
         return Bad(file, stage,
                    fmt::format("waits for `{}`, which only begins behind it", source.name));
       }
@@ -212,7 +208,7 @@ Status CheckFanIn(const PipelineConfig& config, const std::string& file) {
         const StageConfig& stage = *config.Find(name);
         const auto payloads =
             std::count_if(from.begin(), from.end(), [&](const std::string& source) {
-              return Lists(config.Find(source)->next, stage.name);
+              return HasName(config.Find(source)->next, stage.name);
             });
         if (from.size() > 1 && payloads != 1 && stage.merge_fn.empty()) {
           return Bad(file, stage,
@@ -228,10 +224,14 @@ Status CheckFanIn(const PipelineConfig& config, const std::string& file) {
 
 }  // namespace
 
+bool HasName(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 std::vector<std::string> StagesBehind(const StageConfig& stage) {
   std::vector<std::string> behind = stage.next;
   for (const std::string& name : stage.stream_to) {
-    if (!Lists(behind, name)) behind.push_back(name);
+    if (!HasName(behind, name)) behind.push_back(name);
   }
   return behind;
 }

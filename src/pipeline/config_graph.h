@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "pipeline/config.h"
@@ -15,5 +17,8 @@ Status CheckGraph(const std::string& file, PipelineConfig* config);
 
 // The stages behind one, in order, each once.
 std::vector<std::string> StagesBehind(const StageConfig& stage);
+
+// Whether the name is one of a graph's list of names: `next`, `wait_for`, a choice of them.
+bool HasName(const std::vector<std::string>& names, std::string_view name);
 
 }  // namespace portico::pipeline

@@ -256,7 +256,7 @@ TEST(PipelineConfig, ReadsWhereProcessesOfOtherHostsAre) {
   for (const char* host :
        {"gpu2", "gpu2:", ":7000", "gpu2:x", "a b:1", "gpu2:70000", "fd00::2:1"}) {
     EXPECT_THAT(WhyNot("processes: {p: {host: '" + std::string(host) + "'}}" + stages),
-                HasSubstr("is no address and port"))
+                HasSubstr("is not an address and port"))
         << host;
   }
   EXPECT_THAT(WhyNot("processes: {p: {tls: true}}" + stages), HasSubstr("with a `host`"));
@@ -309,12 +309,32 @@ TEST(PipelineConfig, RefusesAliasesThatContainThemselvesOrMakeMuchOfLittle) {
               StartsWith("--a.stream_to: `stream_to` must list names"));
   EXPECT_THAT(WhyNot(kTwo, {{"voices.x", "&f [*f, *f]"}, {"b.terminal", "x"}}),
               StartsWith("--b.terminal: `terminal` must be true or false"));
+  // All of its ways have the same names.
+  std::string same = "&f {k: *f";
+  for (int i = 1; i < 100; ++i) same += ", k: *f";
+  EXPECT_THAT(WhyNot(kTwo, {{"voices.x", same + "}"}, {"b.terminal", "x"}}),
+              StartsWith("--b.terminal: `terminal` must be true or false"));
   std::string many = "{a0: &a0 {x: 1}";
   for (int i = 1; i < 40; ++i) {
     many += ", a" + std::to_string(i) + ": &a" + std::to_string(i);
     many += " {x: *a" + std::to_string(i - 1) + ", y: *a" + std::to_string(i - 1) + "}";
   }
   EXPECT_THAT(WhyNot(kTwo, {{"a.factory", many + "}"}}), HasSubstr("more than 100000 values"));
+}
+
+// The graph is walked by a call for each stage behind another.
+TEST(PipelineConfig, RefusesMoreStagesThanItWalks) {
+  const auto chain = [](int stages) {
+    std::string text = "stages:\n";
+    for (int i = 1; i < stages; ++i) {
+      text += "  - {name: s" + std::to_string(i) + ", factory_path: portico.mock, next: s" +
+              std::to_string(i + 1) + "}\n";
+    }
+    return text + "  - {name: s" + std::to_string(stages) +
+           ", factory_path: portico.mock, terminal: true}\n";
+  };
+  EXPECT_EQ(WhyNot(chain(100)), "");
+  EXPECT_THAT(WhyNot(chain(1001)), HasSubstr("at most 1000 stages"));
 }
 
 TEST(PipelineConfig, TakesOverridesOfReplicasWithAndWithoutThemInTheFile) {

@@ -188,11 +188,8 @@ std::string GraphText(const PipelineConfig& config) {
     }
     text += '\n';
     for (const std::string& next : StagesBehind(stage)) {
-      const auto lists = [&next](const std::vector<std::string>& names) {
-        return std::find(names.begin(), names.end(), next) != names.end();
-      };
-      std::string_view how = lists(stage.stream_to) ? " (stream)" : "";
-      if (lists(stage.feeds_back)) how = " (stream, back)";
+      std::string_view how = HasName(stage.stream_to, next) ? " (stream)" : "";
+      if (HasName(stage.feeds_back, next)) how = " (stream, back)";
       text += fmt::format("  → {}{}\n", next, how);
     }
   }

@@ -137,7 +137,7 @@ void RequestRun::Start() {
   TellEnd(0, kGathered);
   for (size_t i = 0; i < nodes_.size(); ++i) {
     // Nothing that it waits for is among the request's stages.
-    if (nodes_[i].waits_for_all && !nodes_[i].takes_payloads) PassOver(i);
+    if (nodes_[i].waits_for_all && !nodes_[i].takes_payloads && !nodes_[i].ended) PassOver(i);
   }
   Schedule(0);
 }
@@ -216,7 +216,7 @@ Status RequestRun::Step::Take() {
 StageHost* RequestRun::BeginWork(size_t node) {
   const MutexLock lock(&mutex_);
   Node& at = nodes_[node];
-  if (at.run != nullptr || ended_) return nullptr;
+  if (at.run != nullptr || at.ended || ended_) return nullptr;
   at.began = at.moved = Clock::now();
   events_.Dispatched(node);
   return at.host;
@@ -270,7 +270,7 @@ void RequestRun::EndNode(size_t node) {
   Node& at = nodes_[node];
   if (!at.entered || at.working) return;
   at.entered = false;
-  at.host->seconds().Observe(Seconds(Clock::now() - at.began));
+  if (at.began != TimePoint{}) at.host->seconds().Observe(Seconds(Clock::now() - at.began));
   at.host->Leave();
 }
 

@@ -49,9 +49,7 @@ std::vector<std::string> RoutesOf(const StageConfig& stage, const Request& reque
   std::vector<std::string> behind = StagesBehind(stage);
   const RouteFunction route = FindRoute(stage.route_fn);
   std::erase_if(behind, [&](const std::string& target) {
-    return (route != nullptr && !route(request, target)) ||
-           std::find(stage.feeds_back.begin(), stage.feeds_back.end(), target) !=
-               stage.feeds_back.end();
+    return (route != nullptr && !route(request, target)) || HasName(stage.feeds_back, target);
   });
   return behind;
 }

@@ -10,16 +10,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "pipeline/config_graph.h"
 #include "pipeline/request_run.h"
 
 namespace portico::pipeline {
-namespace {
-
-bool HasName(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-}  // namespace
 
 void RequestRun::Connect(size_t from, size_t to, bool goes_back) {
   const StageConfig& source = nodes_[from].host->config();
@@ -170,7 +164,7 @@ Status RequestRun::Arrive(const Edge& edge, size_t source, Part part) {
 
 void RequestRun::PassOver(size_t node) {
   Node& at = nodes_[node];
-  at.ended = true;
+  if (std::exchange(at.ended, true)) return;
   at.input.clear();
   at.held.clear();
   at.input_bytes = 0;

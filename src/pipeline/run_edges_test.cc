@@ -433,6 +433,22 @@ TEST(Edges, AStageThatHasBegunIsAbortedWhereItsStreamLeavesItOut) {
   EXPECT_TRUE(aborted);
 }
 
+// Its end was told to the request twice, which ended without what other stages say.
+TEST(Edges, AFanInBehindAnotherIsLeftOutOnceWhereNeitherGetsItsPayload) {
+  const Answered answer = AnswerOfEdges(
+      "  - {name: first, factory_path: name, route_fn: portico.by_task, next: think,"
+      " stream_to: [left, other]}\n"
+      "  - {name: think, factory_path: name, next: [left, right]}\n"
+      "  - {name: left, factory_path: name, wait_for: think, merge_fn: portico.in_order,"
+      " stream_to: right}\n"
+      "  - {name: right, factory_path: name, wait_for: think, merge_fn: portico.in_order,"
+      " terminal: true}\n"
+      "  - {name: other, factory_path: name, terminal: true}\n",
+      {});
+  EXPECT_TRUE(answer.status.ok()) << answer.status;
+  EXPECT_EQ(answer.text, "other first x other first end other end ");
+}
+
 TEST(Edges, AStreamBesideAPayloadThatNobodyChoosesStartsNothing) {
   const auto nobody = [] {
     RunScript script;
@@ -451,6 +467,22 @@ TEST(Edges, AStreamBesideAPayloadThatNobodyChoosesStartsNothing) {
       {{"nobody", KindOf(nobody)}, {"last", KindOf(Telling)}});
   EXPECT_TRUE(answer.status.ok()) << answer.status;
   EXPECT_EQ(answer.text, "other end ");
+}
+
+// The second fan-in was passed over twice: once more for itself, and the request ended before `out` had run.
+TEST(Edges, FanInsBehindEachOtherThatTheRequestDoesNotReachEndOnce) {
+  const Answered answer = AnswerOfEdges(
+      " - {name: first, factory_path: portico.pass, route_fn: portico.by_task,"
+      " stream_to: [hear, one, out]}\n"
+      " - {name: hear, factory_path: name, next: [one, two]}\n"
+      " - {name: one, factory_path: name, wait_for: hear, merge_fn: portico.in_order,"
+      " stream_to: two}\n"
+      " - {name: two, factory_path: name, wait_for: hear, merge_fn: portico.in_order,"
+      " terminal: true}\n"
+      " - {name: out, factory_path: name, terminal: true}\n",
+      {});
+  EXPECT_TRUE(answer.status.ok()) << answer.status;
+  EXPECT_EQ(answer.text, "out x out end ");
 }
 
 }  // namespace

@@ -8,8 +8,12 @@
 #include <future>
 #include <latch>
 #include <map>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
@@ -187,6 +191,145 @@ TEST(StageHost, SurvivesAWaitingRequestThatGoesAwayWhileAPlaceIsGiven) {
     running.reset();
     EXPECT_TRUE(HoldsInTime([&] { return pipeline->in_flight() == 0; }));
   }
+}
+
+// Passes on what comes. Of requests whose id begins with "left", it lets only the stage `left` know that it has ended.
+class LeavingStage final : public Stage {
+ public:
+  std::unique_ptr<StageRun> Start(std::shared_ptr<const Request> request,
+                                  std::shared_ptr<StageOutput> output) override {
+    return std::make_unique<Run>(request->id.starts_with("left"), std::move(output));
+  }
+
+ private:
+  class Run final : public StageRun {
+   public:
+    Run(bool leaves, std::shared_ptr<StageOutput> output)
+        : leaves_(leaves), output_(std::move(output)) {}
+    Status OnPart(Part part, std::string_view) override {
+      output_->Emit(std::move(part));
+      return OkStatus();
+    }
+    void OnInputEnd() override {
+      if (leaves_) output_->EndStreams({"left"});
+      output_->End(OkStatus());
+    }
+
+   private:
+    const bool leaves_;
+    const std::shared_ptr<StageOutput> output_;
+  };
+};
+
+// Its one thread begins runs, which do nothing but end, once the test lets it go on.
+class SlowStage final : public Stage {
+ public:
+  struct Held {
+    std::atomic<int> begun{0};
+    std::latch go_on{1};
+  };
+  explicit SlowStage(Held* held) : held_(*held) {}
+  bool own_threads() const override { return true; }
+  std::unique_ptr<StageRun> Start(std::shared_ptr<const Request>,
+                                  std::shared_ptr<StageOutput> output) override {
+    ++held_.begun;
+    held_.go_on.wait();
+    return std::make_unique<Run>(std::move(output));
+  }
+
+ private:
+  class Run final : public StageRun {
+   public:
+    explicit Run(std::shared_ptr<StageOutput> output) : output_(std::move(output)) {}
+    Status OnPart(Part, std::string_view) override { return OkStatus(); }
+    void OnInputEnd() override { output_->End(OkStatus()); }
+
+   private:
+    const std::shared_ptr<StageOutput> output_;
+  };
+
+  Held& held_;
+};
+
+std::unique_ptr<Pipeline> StartSlow(const std::string& text, HeldRuns* runs, SlowStage::Held* held,
+                                    Registry* registry) {
+  Pipeline::Kinds kinds = NativeStages();
+  kinds["held"] = [runs](const StageConfig& config) -> StatusOr<std::unique_ptr<Stage>> {
+    return std::unique_ptr<Stage>(std::make_unique<HeldStage>(runs, config.name, 0));
+  };
+  kinds["leaving"] = [](const StageConfig&) -> StatusOr<std::unique_ptr<Stage>> {
+    return std::unique_ptr<Stage>(std::make_unique<LeavingStage>());
+  };
+  kinds["slow"] = [held](const StageConfig&) -> StatusOr<std::unique_ptr<Stage>> {
+    return std::unique_ptr<Stage>(std::make_unique<SlowStage>(held));
+  };
+  auto config = ParsePipelineConfig(text, "p", {});
+  EXPECT_TRUE(config.ok()) << config.status();
+  auto pipeline = Pipeline::Start(*std::move(config), kinds, "p", registry);
+  EXPECT_TRUE(pipeline.ok()) << pipeline.status();
+  return *std::move(pipeline);
+}
+
+bool HasMeasured(Registry& registry, const std::string& stage, int requests) {
+  std::string metrics;
+  registry.Render(&metrics);
+  return metrics.find("portico_stage_seconds_count{stage=\"" + stage + "\"} " +
+                      std::to_string(requests) + "\n") != std::string::npos;
+}
+
+// Its time in the stage was that since the machine's start.
+TEST(StageHost, DoesNotMeasureARequestThatNeverBeganThere) {
+  Registry registry;
+  HeldRuns runs;
+  SlowStage::Held held;
+  auto pipeline =
+      StartSlow("max_in_flight: 100\nstages:\n - {name: a, factory_path: slow, terminal: true}\n",
+                &runs, &held, &registry);
+  std::vector<std::unique_ptr<Call>> calls;
+  calls.push_back(SubmitTo(*pipeline, "first", 300s, [] {}));
+  EXPECT_TRUE(HoldsInTime([&] { return held.begun == 1; }));
+  // The thread's queue has 64 places.
+  while (calls.size() < 65) calls.push_back(SubmitTo(*pipeline, "more", 300s, [] {}));
+  const auto refused = SubmitTo(*pipeline, "refused", 300s, [] {});
+  EXPECT_TRUE(HoldsInTime([&] { return refused->Take().ended; }));
+  EXPECT_EQ(refused->Take().status.code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(HasMeasured(registry, "a", 0));
+  held.go_on.count_down();
+  for (const auto& call : calls) {
+    EXPECT_TRUE(HoldsInTime([&] { return call->Take().ended; }));
+  }
+  EXPECT_TRUE(HoldsInTime([&] { return HasMeasured(registry, "a", 65); }));
+}
+
+// It began, for nobody, where its source had left it out before its thread came to it.
+TEST(StageHost, DoesNotBeginARequestThatHasBeenLeftOutMeanwhile) {
+  Registry registry;
+  HeldRuns runs;
+  SlowStage::Held held;
+  auto pipeline = StartSlow(
+      "stages:\n - {name: first, factory_path: leaving, stream_to: [left, right]}\n"
+      " - {name: left, factory_path: held, terminal: true}\n"
+      " - {name: right, factory_path: slow, terminal: true}\n",
+      &runs, &held, &registry);
+  const auto end_left = [&runs](const char* request) {
+    const HeldRuns::Output left = runs.Wait(request, "left");
+    ASSERT_NE(left, nullptr);
+    left->End(OkStatus());
+  };
+  const auto one = SubmitTo(*pipeline, "both one", 300s, [] {});
+  EXPECT_TRUE(HoldsInTime([&] { return held.begun == 1; }));
+  const auto two = SubmitTo(*pipeline, "left two", 300s, [] {});
+  EXPECT_TRUE(HoldsInTime([&] { return HasMeasured(registry, "first", 2); }));
+  const auto three = SubmitTo(*pipeline, "both three", 300s, [] {});
+  EXPECT_TRUE(HoldsInTime([&] { return HasMeasured(registry, "first", 3); }));
+  held.go_on.count_down();
+  end_left("both one");
+  end_left("both three");
+  // The thread has come by the second one on its way to the third.
+  EXPECT_TRUE(HoldsInTime([&] { return one->Take().ended && three->Take().ended; }));
+  EXPECT_EQ(held.begun, 2);
+  end_left("left two");
+  EXPECT_TRUE(HoldsInTime([&] { return two->Take().ended; }));
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ AdmissionQueue::Result AdmissionQueue::Enter(net::Shard& shard, Priority priorit
   made->shard = &shard;
   made->on_place = std::move(on_place);
   made->priority = priority;
-  waiting_[static_cast<size_t>(priority)].push_back(made);
+  auto& queue = waiting_[static_cast<size_t>(priority)];
+  made->place = queue.insert(queue.end(), made);
   *ticket = std::move(made);
   return Result::kWaits;
 }
@@ -111,8 +112,7 @@ bool AdmissionQueue::GiveUp(const std::shared_ptr<Ticket>& ticket) {
   ticket->on_place = nullptr;
   const MutexLock lock(&mutex_);
   if (ticket->called) return false;
-  auto& queue = waiting_[static_cast<size_t>(ticket->priority)];
-  queue.erase(std::find(queue.begin(), queue.end(), ticket));
+  waiting_[static_cast<size_t>(ticket->priority)].erase(ticket->place);
   return true;
 }
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <string_view>
 
@@ -40,7 +40,9 @@ class AdmissionQueue {
     net::Shard* shard = nullptr;
     absl::AnyInvocable<void()> on_place;  // touched on the shard only
     Priority priority = Priority::kDefault;
-    bool called = false;  // guarded by the queue's mutex_
+    // Guarded by the queue's mutex_.
+    bool called = false;
+    std::list<std::shared_ptr<Ticket>>::iterator place;  // until it is called
   };
 
   enum class Result { kPlace, kWaits, kFull };
@@ -74,8 +76,8 @@ class AdmissionQueue {
   std::atomic<bool> unlimited_;  // then no lock is taken
   std::atomic<int64_t> inside_{0};
   AdmissionLimits limits_ ABSL_GUARDED_BY(mutex_);
-  std::array<std::deque<TicketPtr>, 4> waiting_ ABSL_GUARDED_BY(mutex_);  // by priority
-  double tokens_ ABSL_GUARDED_BY(mutex_) = 0;                             // of the rate, at filled_
+  std::array<std::list<TicketPtr>, 4> waiting_ ABSL_GUARDED_BY(mutex_);  // by priority
+  double tokens_ ABSL_GUARDED_BY(mutex_) = 0;                            // of the rate, at filled_
   TimePoint filled_ ABSL_GUARDED_BY(mutex_){};
 };
 

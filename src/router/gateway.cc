@@ -323,7 +323,7 @@ std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
   add(open, "failing");
   add(draining, "draining");
   add(busy, "busy");
-  add(unknown, "not known well enough");
+  add(unknown, "not fully probed");
   return why;
 }
 

@@ -37,7 +37,7 @@ GatewayMetrics::GatewayMetrics(Registry& to, const std::vector<double>& bounds)
       kv_event_batches(to.AddCounter("portico_gateway_kv_event_batches_total",
                                      "Batches of events of workers' caches.")),
       kv_event_resets(to.AddCounter("portico_gateway_kv_event_resets_total",
-                                    "Times that a worker's cache began to be told anew.")),
+                                    "Times that the state of a worker's cache was reset.")),
       kv_event_faults(
           to.AddCounter("portico_gateway_kv_event_faults_total",
                         "Messages of workers' caches over ZMQ that could not be read, and replays "

@@ -83,7 +83,7 @@ void LocalFleet::Look(Watch& watch, TimePoint now) {
   Worker& worker = *watch.worker;
   const bool back = load.healthy && !watch.lived;
   if (load.healthy != watch.lived) {
-    LogInfo("engine {} {}", worker.url(), load.healthy ? "serves again" : "has died");
+    LogInfo("engine {} {}", worker.url(), load.healthy ? "is running again" : "failed");
     if (!load.healthy) policy_->OnWorkerLost(worker);
     watch.lived = load.healthy;
   }

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "pipeline/config.h"
-#include "service/generation.h"
+#include "service/generation/generation.h"
 #include "service/model_task.h"
 #include "service/plain_chat.h"
-#include "service/plan.h"
+#include "service/plan/plan.h"
 #include "service/stage_sampling.h"
 #include "text/json.h"
 
@@ -153,7 +153,7 @@ class EngineStage final : public pipeline::Stage {
   Status Check(const pipeline::Request& request) const override {
     PORTICO_RETURN_IF_ERROR(CheckIsChat(request));
     if (request.chat->options.n != 1) {
-      return InvalidArgument("n", "n must be 1 where the answer is spoken or the question heard");
+      return InvalidArgument("n", "n must be 1 in chats with audio");
     }
     PORTICO_RETURN_IF_ERROR(CheckSpokenChat(request.chat->options));
     const std::string& name = model_.empty() ? request.chat->options.model : model_;

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "pipeline/stage.h"
+#include "service/generation/stream_hub.h"
 #include "service/model_registry.h"
 #include "service/service_metrics.h"
-#include "service/stream_hub.h"
 
 namespace portico {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "service/rerank.h"
+#include "service/pooling/rerank.h"
 
 namespace portico {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "engine/mock/mock_engine.h"
-#include "service/native_plan.h"
-#include "service/plan.h"
-#include "service/score.h"
+#include "service/generation/score.h"
+#include "service/plan/native_plan.h"
+#include "service/plan/plan.h"
 
 namespace portico {
 namespace {

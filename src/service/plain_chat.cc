@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "service/capability_checks.h"
+#include "service/plan/capability_checks.h"
 
 namespace portico {
 namespace {

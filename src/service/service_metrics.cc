@@ -49,7 +49,7 @@ void AddGauges(Registry& registry, const ModelRegistry& models, const std::strin
   const auto gauge = [&](std::string_view name, std::string_view help, auto read) {
     registry.AddCallbackGauge(name, help, Reading(models, id, read), LabelsOf(id));
   };
-  gauge("portico_model_healthy", "1 once the model is loaded, until its engine dies.",
+  gauge("portico_model_healthy", "1 once the model is loaded, until its engine fails.",
         LoadOf(&EngineLoad::healthy));
   gauge("portico_requests_running", "Streams in the engine's batch.", LoadOf(&EngineLoad::running));
   gauge("portico_requests_waiting", "Streams in the engine's queue.", LoadOf(&EngineLoad::waiting));

@@ -16,8 +16,8 @@
 #include "message/embedding_prompts.h"
 #include "message/generation_defaults.h"
 #include "message/judge_tokens.h"
-#include "service/output_format.h"
-#include "service/request_cost.h"
+#include "service/output/output_format.h"
+#include "service/plan/request_cost.h"
 #include "template/chat_template.h"
 #include "tokenizer/cache/conversation_cache.h"
 #include "tokenizer/tokenizer.h"
@@ -92,7 +92,7 @@ struct ServingModel {
   std::string chat_template_error;                        // why there is none, for the refusal
   ModelOutputFormat output;                               // how its output is read
   bool forward_unknown_tools = false;  // calls of tools that nobody offered are calls too
-  // With which answers end: the model's and the tokenizer's (end_tokens.h).
+  // With which answers end: the model's and the tokenizer's (service/plan/end_tokens.h).
   std::vector<TokenId> end_token_ids;
   GenerationDefaults defaults;
   // Of the native API, whose requests do not take `defaults`: what they leave out.
@@ -101,7 +101,7 @@ struct ServingModel {
   std::string preferred_json;        // as the operator wrote them; empty: none
   int32_t stream_interval = 1;       // of the native API's streams, where the request names none
   bool allow_auto_truncate = false;  // a prompt or a limit that is too long is cut, not refused
-  int64_t max_request_cost = kDefaultRequestCost;  // bytes (request_cost.h)
+  int64_t max_request_cost = kDefaultRequestCost;  // bytes (service/plan/request_cost.h)
   // Both null: no grammars for this model.
   std::shared_ptr<grammar::GrammarCompiler> grammar_compiler;  // shared by all models
   std::shared_ptr<const grammar::GrammarModel> grammar_model;

@@ -65,7 +65,7 @@ Status PutHeard(const std::map<std::string, std::string>& heard, const pipeline:
   for (const std::string& mark : request.clip_marks) {
     const auto words = heard.find(mark);
     if (words == heard.end() || words->second.empty()) {
-      return InvalidArgument("messages", "nothing could be understood in the audio");
+      return InvalidArgument("messages", "no speech was recognized in the audio");
     }
   }
   Replace(heard, messages);

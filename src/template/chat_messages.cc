@@ -126,7 +126,7 @@ StatusOr<Continuation> TagLastMessage(std::string_view field, std::string_view t
     return continuation;
   }
   if (!value->is_string()) {
-    return NothingToContinue("continue_final_message is set but the final message is no text");
+    return NothingToContinue("continue_final_message is set but the final message is not text");
   }
   for (std::string_view name : fields) message.Find(name)->as_string().append(kTag);
   return Continuation{original.as_string()};

@@ -25,7 +25,7 @@ struct Program;
 
 struct RenderOptions {
   uint64_t max_steps = 20'000'000;              // statements, expressions and items of loops
-  int max_depth = 200;                          // calls and loops inside each other
+  int max_depth = 200;                          // calls, loops and lazy results inside each other
   size_t max_output_bytes = 64u << 20;          // of the text
   size_t max_memory_bytes = size_t{256} << 20;  // of everything the render builds
   // Receives the ranges [from, to) of the text inside {% generation %} blocks, in code points, in

@@ -273,6 +273,24 @@ TEST(TemplateTest, HostileTemplatesMeetALimit) {
   EXPECT_FALSE(TryRender("{{ range(200000) }}").ok());
 }
 
+// Each result that is worked out item by item takes its items from the one before it: one call for every result of the
+// chain, and likewise for every tuple of a key.
+TEST(TemplateTest, LongChainsOfLazyResultsAndDeepKeysMeetALimit) {
+  const std::string begin = "{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}";
+  for (const char* rest :
+       {"{% set ns.x = ns.x | select %}{% endfor %}{{ ns.x | list }}",
+        "{% set ns.x = ns.x | map('string') %}{% endfor %}{% for x in ns.x %}{{ x }}{% endfor %}",
+        "{% set ns.x = ns.x | unique %}{% endfor %}{{ ns.x | first }}",
+        "{% set ns.x = ns.x | batch(1) %}{% endfor %}{{ ns.x | join }}",
+        "{% set ns.x = ns.x | slice(1) %}{% endfor %}{{ ns.x | first }}",
+        "{% for j in range(10) %}{% set ns.x = (ns.x if i else 1,) %}{% endfor %}{% endfor %}"
+        "{{ {}[ns.x] }}"}) {
+    EXPECT_EQ(TryRender(begin + rest).status().code(), StatusCode::kResourceExhausted) << rest;
+  }
+  EXPECT_EQ(Render("{{ [3, 0, 1] | select | map('string') | unique | batch(1) | list }}"),
+            "[['3'], ['1']]");
+}
+
 TEST(TemplateTest, DeepNestingIsRefusedNotCrashed) {
   for (auto [open, close] : std::initializer_list<std::pair<const char*, const char*>>{
            {"(", ")"}, {"[", "]"}, {"{1:", "}"}, {"-", ""}, {"not ", ""}, {"x if y else ", "z"}}) {

@@ -36,7 +36,7 @@ StatusOr<std::string> Health(const ApiContext& api, const net::HttpRequest& requ
     if (!found.ok() && !pipeline_alone) return found.status();
     if (found.ok()) named = *found;
   }
-  const Status dead = Error(StatusCode::kUnavailable, "the engine has died");
+  const Status dead = Error(StatusCode::kUnavailable, "the engine failed");
   if (!name.empty()) return named->engine->load().healthy ? StatusOr<std::string>("ok\n") : dead;
   std::vector<const ServingModel*> died;
   for (const ServingModel* model : all) {
@@ -48,7 +48,7 @@ StatusOr<std::string> Health(const ApiContext& api, const net::HttpRequest& requ
       !problems.empty()) {
     return "degraded: " + absl::StrJoin(problems, "; ") + "\n";
   }
-  return died.empty() ? "ok\n" : "ok, but the engine has died of " + TheirNames(died) + "\n";
+  return died.empty() ? "ok\n" : "ok, but the engine of " + TheirNames(died) + " failed\n";
 }
 
 StatusOr<std::string> Readiness(const ApiContext& api, const net::HttpRequest& request) {

@@ -7,8 +7,8 @@
 #include "api/exchange_call.h"
 #include "api/model_name.h"
 #include "api/reply.h"
-#include "service/generation.h"
-#include "service/pooling_run.h"
+#include "service/generation/generation.h"
+#include "service/pooling/pooling_run.h"
 
 namespace portico::api {
 namespace {
@@ -89,10 +89,10 @@ class HealthCall final : public ExchangeCall, public TextSink, private PoolingRu
 
   void Look() {
     const EngineLoad load = engine_.load();
-    if (!load.healthy) return Answer(Error(StatusCode::kUnavailable, "the engine has died"));
+    if (!load.healthy) return Answer(Error(StatusCode::kUnavailable, "the engine failed"));
     if (load.steps != steps_) return Answer(OkStatus());
     if (Clock::now() < deadline_) return Watch();
-    Answer(Error(StatusCode::kUnavailable, "the engine gave no answer within 20 seconds"));
+    Answer(Error(StatusCode::kUnavailable, "the engine did not answer within 20 seconds"));
   }
 
   void AnswerAborted() {

@@ -150,9 +150,8 @@ Status ReadStructuredOutputs(std::string_view name, Element value, Options* opti
 
 Status SetConstraint(std::string_view field, Constraint constraint, GenerationOptions* options) {
   if (options->constraint != nullptr) {
-    return InvalidArgument(field,
-                           fmt::format("{} and {} cannot both say what the answer looks like",
-                                       options->constraint->field, field));
+    return InvalidArgument(field, fmt::format("{} and {} cannot both constrain the answer",
+                                              options->constraint->field, field));
   }
   const bool may_be_empty =
       constraint.kind == ConstraintKind::kJsonObject || constraint.kind == ConstraintKind::kRegex;

@@ -1,5 +1,5 @@
 // Fields of requests that only some engines honour (message/request_extras.h): adapters, sessions, ranks and the like.
-// What a model's engine lacks is refused when the request is planned (service/capability_checks.h).
+// What a model's engine lacks is refused when the request is planned (service/plan/capability_checks.h).
 #pragma once
 
 #include <memory>

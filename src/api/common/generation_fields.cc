@@ -62,7 +62,7 @@ Status ReadLogitBias(std::string_view name, Element value, GenerationDraft* draf
     TokenId id = -1;
     auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < 0) {
-      return InvalidArgument(name, fmt::format("logit_bias: {:.48} is no token id", key));
+      return InvalidArgument(name, fmt::format("logit_bias: {:.48} is not a token id", key));
     }
     double bias = 0;
     if (!item.is_number() || item.get(bias) || !kLogitBiasRange.Holds(bias)) {

@@ -28,6 +28,9 @@ class CorsExchange final : public net::Exchange {
   void Write(std::string_view bytes) override { inner_->Write(bytes); }
   void End() override { inner_->End(); }
   size_t unsent_bytes() const override { return inner_->unsent_bytes(); }
+  void CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) override {
+    inner_->CallWhenBelow(bytes, std::move(call));
+  }
   void Prefetch() const override { inner_->Prefetch(); }
   void NoteAbort() override { inner_->NoteAbort(); }
   void Cut() override { inner_->Cut(); }

@@ -16,6 +16,7 @@
 #include "router/fleet/model_cards.h"
 #include "router/proxy/error_body.h"
 #include "router/proxy/fan_out.h"
+#include "router/proxy/forward_head.h"
 #include "router/proxy/proxy_call.h"
 #include "text/json_writer.h"
 
@@ -37,6 +38,8 @@ constexpr std::string_view kForAll[] = {"/flush_cache",
                                         "/set_internal_state",
                                         "/load_lora_adapter",
                                         "/unload_lora_adapter",
+                                        "/v1/load_lora_adapter",
+                                        "/v1/unload_lora_adapter",
                                         "/sleep",
                                         "/wake_up",
                                         "/reset_prefix_cache",
@@ -219,7 +222,7 @@ Status MayControl(const net::HttpRequest& request, const GatewayContext& context
   const auto who = CheckControl(request, context.control_keys, context.api_key);
   if (context.audit) {
     LogInfo("control: {} {} of {} from {}: {}", request.method, request.path,
-            who.ok() && !who->empty() ? *who : "nobody known", request.peer,
+            who.ok() && !who->empty() ? *who : "unknown", request.peer,
             who.ok() ? "allowed" : "refused");
   }
   return who.status();
@@ -233,6 +236,9 @@ Status CheckGatewayHead(const net::HttpRequest& head, const GatewayContext& cont
   PORTICO_RETURN_IF_ERROR(control ? MayControl(head, context)
                                   : CheckApiKey(head.Header("authorization"), context.api_key));
   if (head.late) return Error(StatusCode::kUnavailable, "The gateway is draining.");
+  if (PassesOn(path) && router::HasDotSegment(path)) {
+    return InvalidArgument("", "The path must not have segments of dots.");
+  }
   return CheckPage(head, context.cors_origins);
 }
 

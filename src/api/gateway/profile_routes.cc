@@ -6,7 +6,7 @@
 
 #include "api/gateway/gateway_reply.h"
 #include "router/proxy/fan_out.h"
-#include "service/profiling.h"
+#include "service/control/profiling.h"
 #include "text/json.h"
 
 namespace portico::api {

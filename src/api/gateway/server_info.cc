@@ -78,7 +78,8 @@ void HandleServerInfo(std::unique_ptr<net::Exchange> exchange, const GatewayCont
           break;
         }
         if (!found && note.empty()) {
-          return GatewayError(*shared, 503, "no worker says what it is", "no_available_workers");
+          return GatewayError(*shared, 503, "no worker has reported its server info",
+                              "no_available_workers");
         }
         auto own = Json::Parse(note);
         if (own.ok()) body.Set("portico", *std::move(own));

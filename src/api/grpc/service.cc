@@ -5,16 +5,16 @@
 #include <string_view>
 
 #include "api/authorization.h"
-#include "api/grpc/control_rpcs.h"
-#include "api/grpc/embed_rpcs.h"
-#include "api/grpc/generate_rpcs.h"
 #include "api/grpc/health_service.h"
-#include "api/grpc/info_rpcs.h"
-#include "api/grpc/json_rpcs.h"
+#include "api/grpc/native/control_rpcs.h"
+#include "api/grpc/native/embed_rpcs.h"
+#include "api/grpc/native/generate_rpcs.h"
+#include "api/grpc/native/info_rpcs.h"
+#include "api/grpc/native/json_rpcs.h"
+#include "api/grpc/native/token_rpcs.h"
+#include "api/grpc/native/weights_rpc.h"
 #include "api/grpc/reflection_service.h"
-#include "api/grpc/scheduler_rpcs.h"
-#include "api/grpc/token_rpcs.h"
-#include "api/grpc/weights_rpc.h"
+#include "api/grpc/scheduler/scheduler_rpcs.h"
 
 namespace portico::api::rpc {
 namespace {

@@ -10,8 +10,8 @@
 #include "api/common/long_prompt.h"
 #include "api/grpc/rpc.h"
 #include "base/prefetch.h"
-#include "service/generation.h"
-#include "service/native_plan.h"
+#include "service/generation/generation.h"
+#include "service/plan/native_plan.h"
 
 namespace portico::api::rpc {
 

@@ -1,9 +1,9 @@
 // What a token costs on its way out: one streamed chunk of about 300 bytes, and the same bytes copied.
 #include <benchmark/benchmark.h>
 
-#include "api/openai/chat_encoder.h"
-#include "api/openai/completion_encoder.h"
-#include "api/openai/decode_chat.h"
+#include "api/openai/chat/chat_encoder.h"
+#include "api/openai/chat/decode_chat.h"
+#include "api/openai/completion/completion_encoder.h"
 
 namespace portico::api::openai {
 namespace {

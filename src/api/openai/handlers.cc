@@ -8,10 +8,10 @@
 #include "absl/strings/str_replace.h"
 #include "api/openai/audio/chat_audio_call.h"
 #include "api/openai/audio/decode_chat_audio.h"
-#include "api/openai/chat_encoder.h"
-#include "api/openai/completion_encoder.h"
-#include "api/openai/decode_chat.h"
-#include "api/openai/decode_completion.h"
+#include "api/openai/chat/chat_encoder.h"
+#include "api/openai/chat/decode_chat.h"
+#include "api/openai/completion/completion_encoder.h"
+#include "api/openai/completion/decode_completion.h"
 #include "api/openai/errors.h"
 #include "api/openai/models.h"
 #include "api/openai/text_call.h"
@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "pipeline/pipeline.h"
 #include "service/model_task.h"
-#include "service/plan.h"
+#include "service/plan/plan.h"
 
 namespace portico::api::openai {
 namespace {

@@ -15,8 +15,8 @@
 #include "api/reply.h"
 #include "base/prefetch.h"
 #include "net/http/exchange.h"
-#include "service/best_of.h"
-#include "service/generation.h"
+#include "service/generation/best_of.h"
+#include "service/generation/generation.h"
 
 namespace portico::api::openai {
 

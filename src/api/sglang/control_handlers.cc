@@ -8,9 +8,9 @@
 #include "api/control_call.h"
 #include "api/query.h"
 #include "api/reply.h"
-#include "service/each_engine.h"
-#include "service/load_report.h"
-#include "service/pause.h"
+#include "service/control/each_engine.h"
+#include "service/control/load_report.h"
+#include "service/control/pause.h"
 #include "text/json.h"
 
 namespace portico::api {

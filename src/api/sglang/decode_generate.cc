@@ -88,8 +88,7 @@ Status RefuseConstraint(std::string_view name, Element value) {
   if (value.is_null() || !ReadConstraintField(name, value, &read, &status)) return OkStatus();
   if (status.ok() && read.constraint == nullptr) return OkStatus();
   return InvalidArgument(
-      name, fmt::format("{} has no effect here: what an answer looks like is said by {} in "
-                        "sampling_params",
+      name, fmt::format("{} has no effect here: constrain the answer with {} in sampling_params",
                         name, fmt::join(kConstraints, ", ")));
 }
 

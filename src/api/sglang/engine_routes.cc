@@ -15,8 +15,8 @@
 #include "api/openai/errors.h"
 #include "api/reply.h"
 #include "api/sglang/unserved_routes.h"
-#include "service/each_engine.h"
-#include "service/weight_update.h"
+#include "service/control/each_engine.h"
+#include "service/control/weight_update.h"
 #include "text/json.h"
 #include "text/utf8.h"
 

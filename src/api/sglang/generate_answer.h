@@ -10,7 +10,7 @@
 #include "api/sglang/meta_info.h"
 #include "base/clock.h"
 #include "message/text_delta.h"
-#include "service/native_plan.h"
+#include "service/plan/native_plan.h"
 
 namespace portico::api::sglang {
 

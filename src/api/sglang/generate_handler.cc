@@ -15,7 +15,7 @@
 #include "api/stream_form.h"
 #include "base/log.h"
 #include "service/model_task.h"
-#include "service/native_plan.h"
+#include "service/plan/native_plan.h"
 
 namespace portico::api {
 namespace {

@@ -10,7 +10,7 @@
 #include "api/reply.h"
 #include "api/sglang/flush_handler.h"
 #include "api/sglang/tokenize_handlers.h"
-#include "service/pause.h"
+#include "service/control/pause.h"
 #include "template/template_facts.h"
 #include "text/json_writer.h"
 

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "api/model_name.h"
-#include "api/openai/tool_fields.h"
+#include "api/openai/chat/tool_fields.h"
 #include "api/reply.h"
 #include "parser/collector.h"
 #include "parser/declared/families.h"
 #include "parser/output_parser.h"
-#include "service/parsed_output.h"
+#include "service/output/parsed_output.h"
 #include "text/json.h"
 #include "text/json_writer.h"
 

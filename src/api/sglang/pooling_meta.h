@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "service/pooled_values.h"
-#include "service/pooling_run.h"
+#include "service/pooling/pooled_values.h"
+#include "service/pooling/pooling_run.h"
 
 namespace portico::api::sglang {
 

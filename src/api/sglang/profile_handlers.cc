@@ -8,8 +8,8 @@
 #include "api/common/control_fields.h"
 #include "api/control_call.h"
 #include "api/reply.h"
-#include "service/each_engine.h"
-#include "service/profiling.h"
+#include "service/control/each_engine.h"
+#include "service/control/profiling.h"
 
 namespace portico::api {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "api/common/delta_parts.h"
 #include "api/common/field_reader.h"
-#include "api/openai/decode_chat.h"
+#include "api/openai/chat/decode_chat.h"
 #include "text/json_writer.h"
 
 namespace portico::api::sglang {

@@ -13,7 +13,7 @@
 namespace portico::api::sglang {
 
 // `prompt` (a text or a list of texts) or `messages`, never both. With messages the body is a chat's: every field means what
-// it means there, or is refused as there (api/openai/decode_chat.h).
+// it means there, or is refused as there (api/openai/chat/decode_chat.h).
 struct TokenizeRequest {
   std::string model;  // as asked for; empty: the default model
   std::vector<std::string> prompts;
@@ -31,7 +31,7 @@ struct DetokenizeRequest {
   bool skip_special_tokens = true;
 };
 
-// Errors, `parser` and `body` as in api/openai/decode_chat.h.
+// Errors, `parser` and `body` as in api/openai/chat/decode_chat.h.
 StatusOr<TokenizeRequest> DecodeTokenize(const std::string& body, simdjson::dom::parser& parser);
 StatusOr<DetokenizeRequest> DecodeDetokenize(const std::string& body,
                                              simdjson::dom::parser& parser);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/openai/decode_chat.h"
+#include "api/openai/chat/decode_chat.h"
 
 namespace portico::api::sglang {
 namespace {

@@ -10,7 +10,7 @@
 #include "api/reply.h"
 #include "api/sglang/tokenize_codec.h"
 #include "message/request_media.h"
-#include "service/plan.h"
+#include "service/plan/plan.h"
 
 namespace portico::api {
 namespace {

@@ -20,8 +20,9 @@ struct UnservedRoute {
 };
 
 constexpr const char* kTransferEngine =
-    "what ranks tell of their transfer engines is with the server that SGLang itself runs at "
-    "--engine-info-bootstrap-port";
+    "the server that SGLang itself runs at --engine-info-bootstrap-port reports the transfer "
+    "engines "
+    "of the ranks";
 
 constexpr UnservedRoute kUnserved[] = {
     {"/configure_logging", true, true, Access::kAdmin,
@@ -29,10 +30,10 @@ constexpr UnservedRoute kUnserved[] = {
      "--log-requests and --log-level are this server's"},
     {"/dumper/*", false, true, Access::kAdmin,
      "tensors are dumped inside SGLang's processes; with DUMPER_SERVER_PORT=PORT in their "
-     "environment they take these calls at that port"},
+     "environment they accept these calls at that port"},
     {"/get_remote_instance_transfer_engine_info", true, false, Access::kAdmin, kTransferEngine},
     {"/hicache/storage-backend", true, false, Access::kAdmin,
-     "it shows what SGLang's Python front end remembers; the schedulers' own state is at "
+     "it reports the state of SGLang's Python front end; the schedulers' own state is at "
      "/get_internal_state"},
     {"/remote_instance_transfer_engine_info", true, false, Access::kAdmin, kTransferEngine},
     {"/set_trace_level", true, true, Access::kAdmin,

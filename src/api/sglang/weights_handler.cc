@@ -10,8 +10,8 @@
 #include "api/control_call.h"
 #include "api/openai/errors.h"
 #include "api/reply.h"
-#include "service/each_engine.h"
-#include "service/weight_update.h"
+#include "service/control/each_engine.h"
+#include "service/control/weight_update.h"
 #include "text/json.h"
 
 namespace portico::api {

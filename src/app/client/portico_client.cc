@@ -20,7 +20,7 @@ constexpr std::string_view kPath = "/v1/chat/completions";
 StatusOr<std::string> AskForStream(const std::string& request) {
   const auto parsed = Json::Parse(request);
   if (!parsed.ok() || !parsed->is_object()) {
-    return Error(StatusCode::kInvalidArgument, "the request is no JSON object");
+    return Error(StatusCode::kInvalidArgument, "the request is not a JSON object");
   }
   if (const Json* stream = parsed->Find("stream"); stream != nullptr) {
     if (parsed->GetBool("stream", false)) return request;

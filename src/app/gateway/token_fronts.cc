@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
-#include "app/load_model.h"
+#include "app/load/load_model.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/processors.h"
@@ -89,8 +89,8 @@ Status CheckHalf(const router::Worker& worker, const TokenWire& wire,
   const std::string_view role = RoleName(worker.spec().role);
   if (!wire.takes_pairs()) {
     return Error(StatusCode::kFailedPrecondition,
-                 fmt::format("it speaks {}, which has no place for what a {} worker must know: "
-                             "sglang.grpc.scheduler has",
+                 fmt::format("its protocol, {}, has no fields for the requests of a {} worker; use "
+                             "sglang.grpc.scheduler",
                              wire.service(), role));
   }
   const std::string& mode = facts.disaggregation_mode;
@@ -239,8 +239,8 @@ void TokenFronts::OnFacts(const VisitPtr& visit) {
     if (!archive.ok()) {
       return visit->done(
           Error(archive.status().code(),
-                fmt::format("its tokenizer is not on this machine and it gives none away ({}): "
-                            "--tokenizer-path names a folder with it",
+                fmt::format("its tokenizer is not on this machine and the worker does not send it "
+                            "({}): set --tokenizer-path",
                             MessageOf(archive.status()))));
     }
     OnKeeper([this, visit, bytes = *std::move(archive)] { Build(visit, bytes); });

@@ -13,7 +13,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "app/gateway/token_front.h"
-#include "app/options.h"
+#include "app/options/options.h"
 #include "base/cpu_pool.h"
 #include "base/mutex.h"
 #include "net/tls/tls_client.h"

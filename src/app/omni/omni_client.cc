@@ -3,12 +3,12 @@
 #include <atomic>
 #include <vector>
 
-#include "app/load_model.h"
-#include "app/load_models.h"
-#include "app/omni_command.h"
+#include "app/load/load_model.h"
+#include "app/load/load_models.h"
+#include "app/omni/omni_command.h"
+#include "app/omni/stage_command.h"
 #include "app/program_path.h"
-#include "app/serve_command.h"
-#include "app/stage_command.h"
+#include "app/serve/serve_command.h"
 #include "base/log.h"
 #include "grammar/compile/compile_process.h"
 #include "text/json.h"

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "app/client/local_answer.h"
-#include "app/http_service.h"
 #include "app/omni/portico_omni.h"
-#include "app/options.h"
+#include "app/options/options.h"
+#include "app/serve/http_service.h"
 
 namespace portico::omni {
 

@@ -28,6 +28,18 @@ inline std::string_view MissingOfProfile(const StartProfileControl& control) {
   return control.prefix.empty() ? std::string_view() : "profile_prefix";
 }
 
+// Of protocols that have controls of the cache and of profiles, and no others.
+inline StatusOr<TokenWireCall> CommonCall(const EngineControl& control) {
+  if (std::holds_alternative<FlushCacheControl>(control)) return TokenWireCall{"FlushCache", ""};
+  if (const auto* start = std::get_if<StartProfileControl>(&control)) {
+    const std::string_view missing = MissingOfProfile(*start);
+    if (!missing.empty()) return CannotControlField("of this model's workers", missing);
+    return TokenWireCall{"StartProfile", StartProfileBytes(*start)};
+  }
+  if (std::holds_alternative<StopProfileControl>(control)) return TokenWireCall{"StopProfile", ""};
+  return CannotControl("of this model's workers", control);
+}
+
 // Of a message with `success` and `message`.
 template <typename Message>
 Status OutcomeIn(std::string_view bytes) {
@@ -36,7 +48,7 @@ Status OutcomeIn(std::string_view bytes) {
   return ControlOutcome(response.success(), response.message());
 }
 
-// Of the cache and of profiles.
+// What came of such a call.
 inline Status CommonOutcome(const EngineControl& control, std::string_view bytes) {
   namespace pb = ::smg::grpc::common;
   if (std::holds_alternative<FlushCacheControl>(control)) {

@@ -19,6 +19,19 @@ constexpr std::string_view kNull = "null";
 constexpr uintmax_t kMaxConfig = 4 << 20;
 constexpr int64_t kMaxMetaLabels = 1 << 16;
 
+// 0 for what is missing or no count of 32 bits.
+int32_t CountIn(const Json& json, std::string_view name) {
+  const int64_t value = json.GetInt(name, 0);
+  return value < 0 || value > INT32_MAX ? 0 : static_cast<int32_t>(value);
+}
+
+// The fallback for what is missing or nothing that is counted: the sum of all ranks is still a count of 64 bits.
+double FigureIn(const Json& json, std::string_view name, double fallback) {
+  constexpr double kMostOfAFigure = 1e15;
+  const double value = json.GetDouble(name, fallback);
+  return value >= 0 && value <= kMostOfAFigure ? value : fallback;
+}
+
 // Null where it is absent or says null.
 StatusOr<Json> MetaValue(const MetaInfo& meta, const std::string& name) {
   const auto found = meta.find(name);
@@ -123,8 +136,8 @@ TokenWorkerFacts FactsOfModelInfo(const Json& said, const std::string& model_pat
                                                       names->as_array()[0].is_string()) {
     info.architecture = names->as_array()[0].as_string();
   }
-  info.vocab_size = static_cast<int32_t>(said.GetInt("vocab_size", 0));
-  info.context_length = static_cast<int32_t>(said.GetInt("max_model_len", 0));
+  info.vocab_size = CountIn(said, "vocab_size");
+  info.context_length = CountIn(said, "max_model_len");
   const bool generates = said.GetBool("is_generation", true);
   const int64_t labels = std::clamp<int64_t>(said.GetInt("num_labels", 0), 0, kMaxMetaLabels);
   info.task = generates    ? ModelTask::kGenerate
@@ -154,7 +167,7 @@ Status CompleteFacts(TokenWorkerFacts* facts) {
     // A vocabulary alone is enough: answers then end where the worker says so.
     if (info.vocab_size > 0) return OkStatus();
     return Error(StatusCode::kFailedPrecondition,
-                 "the worker does not say how many tokens its model knows, and the model's folder "
+                 "the worker does not report the size of its vocabulary, and the model's folder "
                  "is not on this machine");
   }
   const auto generation = llama::ReadGeneration(source->path);
@@ -164,8 +177,8 @@ Status CompleteFacts(TokenWorkerFacts* facts) {
                            ReadJsonFile(std::filesystem::path(source->path) / "config.json"));
   const Json* text = config.Find("text_config");
   const auto number = [&](std::string_view name) {
-    const int64_t inner = text == nullptr ? 0 : text->GetInt(name, 0);
-    return static_cast<int32_t>(config.GetInt(name, inner));
+    const int32_t own = CountIn(config, name);
+    return own > 0 || text == nullptr ? own : CountIn(*text, name);
   };
   if (info.vocab_size <= 0) info.vocab_size = number("vocab_size");
   if (info.context_length <= 0) info.context_length = number("max_position_embeddings");
@@ -179,14 +192,14 @@ StatusOr<TokenWorkerLoad> LoadOfRanks(const Json& ranks, int wanted) {
   for (const Json& rank : ranks.as_array()) {
     if (wanted >= 0 && rank.GetInt("dp_rank", 0) != wanted) continue;
     found = true;
-    const double waiting = rank.GetDouble("num_waiting_reqs", 0);
+    const double waiting = FigureIn(rank, "num_waiting_reqs", 0);
     load.waiting += waiting;
     load.running +=
-        rank.GetDouble("num_running_reqs", std::max(0.0, rank.GetDouble("num_reqs", 0) - waiting));
-    load.used_tokens += rank.GetDouble("num_used_tokens", rank.GetDouble("num_tokens", 0));
-    load.total_tokens += rank.GetDouble("max_total_num_tokens", 0);
-    load.throughput += rank.GetDouble("gen_throughput", 0);
-    load.token_usage = std::max(load.token_usage, rank.GetDouble("token_usage", 0));
+        FigureIn(rank, "num_running_reqs", std::max(0.0, FigureIn(rank, "num_reqs", 0) - waiting));
+    load.used_tokens += FigureIn(rank, "num_used_tokens", FigureIn(rank, "num_tokens", 0));
+    load.total_tokens += FigureIn(rank, "max_total_num_tokens", 0);
+    load.throughput += FigureIn(rank, "gen_throughput", 0);
+    load.token_usage = std::max(load.token_usage, FigureIn(rank, "token_usage", 0));
   }
   if (!found) return BadWorkerMessage("no load of the rank");
   return load;

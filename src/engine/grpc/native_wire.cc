@@ -224,7 +224,7 @@ Status NativeWire::DecodeHealth(std::string_view bytes) const {
   native_pb::HealthCheckResponse response;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
   if (response.healthy()) return OkStatus();
-  return Error(StatusCode::kUnavailable, "the worker says that it is not healthy");
+  return Error(StatusCode::kUnavailable, "the worker reports that it is not healthy");
 }
 
 StatusOr<TokenWireCall> NativeWire::EncodeControl(const EngineControl& control) const {

@@ -200,18 +200,11 @@ Status VllmWire::DecodeHealth(std::string_view bytes) const {
   vllm_pb::HealthCheckResponse response;
   PORTICO_RETURN_IF_ERROR(ParseProtobuf(bytes, &response));
   if (response.healthy()) return OkStatus();
-  return Error(StatusCode::kUnavailable, "the worker says that it is not healthy");
+  return Error(StatusCode::kUnavailable, "the worker reports that it is not healthy");
 }
 
 StatusOr<TokenWireCall> VllmWire::EncodeControl(const EngineControl& control) const {
-  if (std::holds_alternative<FlushCacheControl>(control)) return TokenWireCall{"FlushCache", ""};
-  if (const auto* start = std::get_if<StartProfileControl>(&control)) {
-    const std::string_view missing = MissingOfProfile(*start);
-    if (!missing.empty()) return CannotControlField("of this model's workers", missing);
-    return TokenWireCall{"StartProfile", StartProfileBytes(*start)};
-  }
-  if (std::holds_alternative<StopProfileControl>(control)) return TokenWireCall{"StopProfile", ""};
-  return CannotControl("of this model's workers", control);
+  return CommonCall(control);
 }
 
 Status VllmWire::DecodeControl(const EngineControl& control, std::string_view bytes) const {

@@ -109,6 +109,19 @@ TEST(WorkerWiresTest, TokensSoFarAndNewTokensAreToldApartByTheirCount) {
   }
 }
 
+// Such figures were made integers that they do not fit in.
+TEST(WorkerWiresTest, WhatIsNoCountOfANativeWorkerIsNotCounted) {
+  native::GetLoadResponse loads;
+  loads.set_json_info(
+      R"([{"num_running_reqs":-5,"num_reqs":3,"num_waiting_reqs":1,"num_used_tokens":1e300,)"
+      R"("num_tokens":7,"max_total_num_tokens":1e19}])");
+  const auto load = NativeWire().DecodeLoads(loads.SerializeAsString(), -1);
+  ASSERT_TRUE(load.ok()) << MessageOf(load.status());
+  EXPECT_EQ(load->running, 2);
+  EXPECT_EQ(load->used_tokens, 7);
+  EXPECT_EQ(load->total_tokens, 0);
+}
+
 TEST(WorkerWiresTest, NonsenseOfANativeWorkerIsAnError) {
   const NativeWire wire;
   auto unending = Message({1}, 1, "null");

@@ -32,7 +32,7 @@ StatusOr<std::optional<ggml_type>> ParseKvType(std::string_view name) {
   for (const KvTypeName& known : kKvTypes) names += fmt::format(", {}", known.name);
   return InvalidArgument(
       "kv_cache_dtype",
-      fmt::format("`{:.64}` is no type of the KV cache; there are {}", name, names));
+      fmt::format("`{:.64}` is not a type of the KV cache; there are {}", name, names));
 }
 
 }  // namespace portico::llama

@@ -35,7 +35,7 @@ void Log(ggml_log_level level, const char* text, void*) {
 }
 
 // The process ends after this; libllama's own way would start a debugger for the stack.
-void LogAbort(const char* message) { spdlog::critical("libllama gives up: {}", message); }
+void LogAbort(const char* message) { spdlog::critical("libllama aborts the process: {}", message); }
 
 }  // namespace
 

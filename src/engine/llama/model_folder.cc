@@ -8,6 +8,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/folder_entries.h"
 #include "engine/llama/import/config_fields.h"
 #include "engine/llama/import/file.h"
 #include "engine/llama/import/gguf_file.h"
@@ -71,7 +72,7 @@ StatusOr<ModelSource> FindInFolder(const std::string& folder) {
   std::error_code failure;
   if (fs::exists(fs::path(folder) / "config.json", failure)) return ModelSource{true, folder};
   std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failure)) {
+  for (const fs::directory_entry& entry : FolderEntries(folder, &failure)) {
     std::string file = entry.path().string();
     // Of a model in parts the first stands for all.
     size_t of = file.rfind("-of-");

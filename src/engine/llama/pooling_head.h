@@ -24,8 +24,7 @@ class PoolingHead {
   bool Add(DenseLayer layer);
 
   bool empty() const { return layers_.empty(); }
-  // Of the vector that goes in and the one that comes out, if there is a layer.
-  size_t input_size() const { return layers_.front().columns; }
+  // Of the vector that comes out, if there is a layer.
   size_t output_size() const { return layers_.back().rows; }
 
   std::vector<float> Apply(std::vector<float> vector) const;

@@ -47,7 +47,7 @@ Status StepEngine::BetweenSteps(Action action) {
 
 Status StepEngine::Gone() const {
   if (!stopping_ && !dead_) return OkStatus();
-  return Error(StatusCode::kUnavailable, dead_ ? "the engine has died" : "the engine has stopped");
+  return Error(StatusCode::kUnavailable, dead_ ? "the engine failed" : "the engine has stopped");
 }
 
 void StepEngine::Abort(StreamId stream, ShardIndex) {
@@ -185,7 +185,7 @@ void StepEngine::StepFailed(const Status& error) {
 }
 
 void StepEngine::Die(const Status& error) {
-  spdlog::error("llama: the engine gives up: {}", MessageOf(error));
+  spdlog::error("llama: the engine failed: {}", MessageOf(error));
   std::vector<Command> commands;
   {
     const MutexLock lock(&mutex_);

@@ -64,7 +64,7 @@ MockEngine::MockEngine(MockEngineOptions options)
 Status MockEngine::CheckServing() const {
   if (state_ == State::kServing) return OkStatus();
   return Error(StatusCode::kUnavailable,
-               state_ == State::kDead ? "the mock engine has died" : "the engine is stopping");
+               state_ == State::kDead ? "the mock engine failed" : "the engine is stopping");
 }
 
 Status MockEngine::Submit(GenerateRequest request, TokenSink* sink) {
@@ -138,7 +138,7 @@ void MockEngine::Run() {
     }
     AdmitWaiting(now);
     if (!ServeDue(now)) {
-      EndAll(FinishReason::kError, Error(StatusCode::kUnavailable, "the mock engine has died"));
+      EndAll(FinishReason::kError, Error(StatusCode::kUnavailable, "the mock engine failed"));
       return;
     }
     AdmitWaiting(now);  // to the slots of those that have just ended

@@ -62,7 +62,7 @@ PoolingOutput OutputOf(const PoolingRequest& request, FinishReason finish, Statu
   return output;
 }
 
-Status Died() { return Error(StatusCode::kUnavailable, "the mock engine has died"); }
+Status Died() { return Error(StatusCode::kUnavailable, "the mock engine failed"); }
 
 }  // namespace
 

@@ -94,7 +94,7 @@ MockStream::Outcome MockStream::Produce(TimePoint now, int32_t max_tokens, const
     if (fault_.fault == MockFault::kStall) return Outcome::kStalled;
     const bool dies = fault_.fault == MockFault::kDie;
     delta->finish = FinishReason::kError;
-    delta->error = dies ? Error(StatusCode::kUnavailable, "the mock engine has died")
+    delta->error = dies ? Error(StatusCode::kUnavailable, "the mock engine failed")
                         : Error(StatusCode::kInternal, "the mock engine failed this request");
     return dies ? Outcome::kEngineDies : Outcome::kFinished;
   }

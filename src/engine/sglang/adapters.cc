@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -209,14 +208,12 @@ std::optional<Adapters::Adapter> Adapters::StartEviction() {
   if (most_ == 0 || ids_.size() <= most_) return std::nullopt;
   Entry* oldest = nullptr;
   size_t here = 0;
-  uint64_t newest = 0;
-  for (const auto& [id, entry] : entries_) newest = std::max(newest, entry.used);
   for (const auto& [name, id] : ids_) {
     const auto it = entries_.find(id);
     if (it == entries_.end()) continue;
     Entry& entry = it->second;
     here += entry.state == State::kReady;
-    const bool stays = entry.adapter.pinned || entry.users > 0 || entry.used == newest;
+    const bool stays = entry.adapter.pinned || entry.users > 0 || entry.used == tick_;
     if (entry.state != State::kReady || stays || entry.is_kept) continue;
     if (oldest == nullptr || entry.used < oldest->used) oldest = &entry;
   }

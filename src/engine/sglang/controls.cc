@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/sglang/engine_state.h"
-#include "engine/sglang/json_values.h"
+#include "engine/sglang/wire/json_values.h"
 
 namespace portico::sglang {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "base/log.h"
 #include "engine/sglang/engine_state.h"
-#include "engine/sglang/json_values.h"
 #include "engine/sglang/native_rules.h"
+#include "engine/sglang/wire/json_values.h"
 
 namespace portico::sglang {
 namespace {
@@ -31,7 +31,7 @@ StatusOr<Map> AdapterTensors(const Schema& schema, const Facts& facts, const std
   const Value* sums = map.Find("expected_checksums");
   if (sums == nullptr || sums->is_nil()) return *map.As<Map>();
   return InvalidArgument("expected_checksums",
-                         "expected_checksums is not supported: SGLang dies where they differ");
+                         "expected_checksums is not supported: SGLang exits if they differ");
 }
 
 bool IsGood(const Message& reply) {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "engine/sglang/engine_state.h"
-#include "engine/sglang/json_values.h"
 #include "engine/sglang/native_rules.h"
+#include "engine/sglang/wire/json_values.h"
 
 namespace portico::sglang {
 namespace {

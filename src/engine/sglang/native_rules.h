@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "engine/sglang/facts.h"
-#include "engine/sglang/scheduler_link.h"
+#include "engine/sglang/launch/facts.h"
+#include "engine/sglang/link/scheduler_link.h"
 
 namespace portico::sglang {
 

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "engine/sglang/engine_state.h"
-#include "engine/sglang/load_snapshot.h"
-#include "engine/sglang/wire_requests.h"
+#include "engine/sglang/link/load_snapshot.h"
+#include "engine/sglang/wire/wire_requests.h"
 
 namespace portico::sglang {
 namespace {
@@ -134,8 +134,8 @@ StatusOr<SglangEngine::LifePtr> SglangEngine::Life() const {
   if (stopping_) return Error(StatusCode::kUnavailable, "the engine has stopped");
   if (life_ == nullptr || died_) {
     return Error(StatusCode::kUnavailable, options_.restart
-                                               ? "the engine has died and is being started again"
-                                               : "the engine has died");
+                                               ? "the engine failed and is being restarted"
+                                               : "the engine failed");
   }
   return life_;
 }
@@ -169,7 +169,7 @@ StatusOr<SglangEngine::Extras> SglangEngine::ResolveExtras(const LifePtr& life,
 Status SglangEngine::Submit(GenerateRequest request, TokenSink* sink) {
   PORTICO_ASSIGN_OR_RETURN(const LifePtr life, Life());
   if (!life->facts.is_generation) {
-    return Error(StatusCode::kFailedPrecondition, "this model gives vectors, no tokens");
+    return Error(StatusCode::kFailedPrecondition, "this model returns vectors, not tokens");
   }
   PORTICO_RETURN_IF_ERROR(CheckRoom(*life, 1));
   SchedulerLink::Stream stream;
@@ -223,14 +223,14 @@ Status SglangEngine::Submit(GenerateRequest request, TokenSink* sink) {
     return OkStatus();
   }
   if (!extras.lora.id.empty()) adapters_.GiveBack(extras.lora.id);
-  return Error(StatusCode::kUnavailable, "the engine has died");
+  return Error(StatusCode::kUnavailable, "the engine failed");
 }
 
 Status SglangEngine::SubmitMedia(const LifePtr& life, GenerateRequest request,
                                  SchedulerLink::Stream stream, Extras extras) {
   if (life->media == nullptr) {  // of a later life
     OnStreamEnd(stream);
-    return Error(StatusCode::kUnavailable, "the engine takes no media now");
+    return Error(StatusCode::kUnavailable, "the process that reads media is not running");
   }
   MediaLink::Work work;
   work.stream = request.stream;
@@ -268,8 +268,9 @@ Status SglangEngine::SubmitMedia(const LifePtr& life, GenerateRequest request,
 Status SglangEngine::SubmitPooling(std::vector<PoolingRequest> requests, PoolingSink* sink) {
   PORTICO_ASSIGN_OR_RETURN(const LifePtr life, Life());
   if (life->facts.is_generation) {
-    return Error(StatusCode::kFailedPrecondition,
-                 "this model gives tokens, no vectors; SGLang's --is-embedding makes it give them");
+    return Error(
+        StatusCode::kFailedPrecondition,
+        "this model returns tokens, not vectors; start SGLang with --is-embedding for vectors");
   }
   // Together they are one request of the queue's bound.
   PORTICO_RETURN_IF_ERROR(CheckRoom(*life, 1));
@@ -311,7 +312,7 @@ Status SglangEngine::SubmitPooling(std::vector<PoolingRequest> requests, Pooling
   }
   if (life->link->Submit(std::move(streams), std::move(frames))) return OkStatus();
   for (const std::string& lora : taken) adapters_.GiveBack(lora);
-  return Error(StatusCode::kUnavailable, "the engine has died");
+  return Error(StatusCode::kUnavailable, "the engine failed");
 }
 
 void SglangEngine::Abort(StreamId stream, ShardIndex) {
@@ -370,11 +371,12 @@ std::vector<EngineLoad> SglangEngine::rank_loads() const {
 
 void SglangEngine::Bury(LifePtr life) {
   if (life->media != nullptr) {
-    life->media->Stop(FinishReason::kError, Error(StatusCode::kUnavailable,
-                                                  "the engine has died; its requests are lost"));
+    life->media->Stop(
+        FinishReason::kError,
+        Error(StatusCode::kUnavailable, "the engine failed while the request was running"));
   }
   life->link->Stop();
-  LogError("SGLang has died: {}", life->LastWords());
+  LogError("SGLang failed: {}", life->LastWords());
   // Calls that still hold it are short; its processes must not end on their threads.
   while (life.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }

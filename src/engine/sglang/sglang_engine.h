@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "engine/engine.h"
-#include "engine/sglang/incarnation.h"
+#include "engine/sglang/launch/incarnation.h"
 
 namespace portico::sglang {
 

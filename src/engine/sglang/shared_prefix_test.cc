@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/sglang/wire_requests.h"
+#include "engine/sglang/wire/wire_requests.h"
 
 namespace portico::sglang {
 namespace {

@@ -70,7 +70,7 @@ StatusOr<std::shared_ptr<CompileProcess>> CompileSupervisor::Restart(
                                         : std::clamp(2 * backoff_, kFirstBackoff, kLongestBackoff);
   not_before_ = now + backoff_;
   started_ = now;
-  LogWarning("the grammar compiler has died; starting another");
+  LogWarning("the grammar compiler exited; restarting it");
   if (restarts_ != nullptr) restarts_->Add();
   PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<CompileProcess> next, again_());
   {

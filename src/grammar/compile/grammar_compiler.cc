@@ -19,12 +19,11 @@ constexpr size_t kEntryBytes = 512;
 
 GrammarCompiler::GrammarCompiler(std::unique_ptr<CompileProcess> process,
                                  const GrammarCompilerOptions& options, Registry* metrics)
-    : process_(
-          std::move(process), options.restart,
-          metrics == nullptr
-              ? nullptr
-              : &metrics->AddCounter("portico_grammar_compiler_restarts_total",
-                                     "Compiling processes that took the place of dead ones.", {})),
+    : process_(std::move(process), options.restart,
+               metrics == nullptr
+                   ? nullptr
+                   : &metrics->AddCounter("portico_grammar_compiler_restarts_total",
+                                          "Restarts of the process that compiles grammars.", {})),
       options_(options) {
   if (metrics != nullptr) {
     const auto counter = [metrics](std::string_view result) {

@@ -38,11 +38,12 @@ bool LeaveOut(const std::vector<uint32_t>& others, std::span<uint32_t> mask) {
   return true;
 }
 
-// Leaves only `token` in `mask`; false, and nothing changes, where it is not in it.
+// Leaves only `token` (-1: none) in `mask`; false, and nothing changes, where it is not in it.
 bool LeaveOnly(TokenId token, std::span<uint32_t> mask) {
+  if (token < 0) return false;
   const size_t word = static_cast<size_t>(token) / 32;
   const uint32_t bit = uint32_t{1} << (token % 32);
-  if (token < 0 || word >= mask.size() || (mask[word] & bit) == 0) return false;
+  if (word >= mask.size() || (mask[word] & bit) == 0) return false;
   std::fill(mask.begin(), mask.end(), 0);
   mask[word] = bit;
   return true;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 
 #include "grammar/compile/grammar_pack.h"
@@ -67,6 +68,21 @@ TEST(SpaceBoundTest, WhiteSpaceThatMustComeComes) {
   for (const SpaceRule rule : {SpaceRule::kJson, SpaceRule::kNarrow}) {
     const auto forced = Compiled({GrammarKind::kRegex, "\\{ {80}\\}"}, rule);
     EXPECT_TRUE(MayFollow(forced, "{" + kLong, ' '));
+  }
+}
+
+// What has no token was looked for in the mask by a shift of -1 bits.
+TEST(SpaceBoundTest, AVocabularyMayHaveNoTokenOfASpaceAlone) {
+  Vocabulary vocabulary = ByteVocabulary();
+  vocabulary.texts[' '].clear();
+  const auto tokens = std::make_shared<const TokenTable>(MakeTokenizerInfo(vocabulary));
+  const auto forced =
+      CompileText({GrammarKind::kRegex, "\\{\\n{80}\\}"}, vocabulary, tokens->tokens);
+  ASSERT_TRUE(forced.ok()) << forced.status();
+  const auto grammar = CompiledGrammar::Read(PackGrammar(*forced, SpaceRule::kNarrow), tokens);
+  ASSERT_TRUE(grammar.ok()) << grammar.status();
+  for (const size_t lines : {SpaceBound::kMaxBytes, SpaceBound::kMaxBytes + 1}) {
+    EXPECT_TRUE(MayFollow(*grammar, "{" + std::string(lines, '\n'), '\n')) << lines;
   }
 }
 

@@ -42,6 +42,60 @@ Expr Quoted(Expr inside) {
   return Expr::Sequence({Expr::Text("\""), std::move(inside), Expr::Text("\"")});
 }
 
+// How many items an array has, and how many of the first ones have schemas of their own.
+struct ArrayBounds {
+  int64_t min = 0;
+  int64_t max = -1;  // -1: none
+  size_t fixed = 0;
+};
+
+StatusOr<ArrayBounds> BoundsOfItems(const SchemaDocument& document, const Parts& parts) {
+  ArrayBounds bounds;
+  for (const Part& part : parts) {
+    PORTICO_ASSIGN_OR_RETURN(const auto low, CountOf(document, part.schema, "minItems"));
+    PORTICO_ASSIGN_OR_RETURN(const auto high, CountOf(document, part.schema, "maxItems"));
+    bounds.min = std::max(bounds.min, low.value_or(0));
+    if (high) bounds.max = bounds.max < 0 ? *high : std::min(bounds.max, *high);
+    if (const Json* const prefix = part.schema->Find("prefixItems")) {
+      bounds.fixed = std::max(bounds.fixed, prefix->as_array().size());
+    }
+    if (const Json* const items = part.schema->Find("items"); items && items->is_array()) {
+      bounds.fixed = std::max(bounds.fixed, items->as_array().size());
+    }
+  }
+  for (const Part& part : parts) {
+    const Json* const unique = part.schema->Find("uniqueItems");
+    if (unique != nullptr && unique->as_bool() && (bounds.max < 0 || bounds.max > 1)) {
+      return document.Refused(part.schema, "uniqueItems",
+                              "is not supported for more than one item");
+    }
+    if (std::max(bounds.min, bounds.max) > kMaxItems) {
+      return document.Refused(part.schema, bounds.max > kMaxItems ? "maxItems" : "minItems",
+                              fmt::format("is greater than {}", kMaxItems));
+    }
+  }
+  return bounds;
+}
+
+// What holds for the item at `index`; from ArrayBounds::fixed on, for all.
+Parts ItemParts(const Parts& parts, size_t index) {
+  Parts inside;
+  for (const Part& part : parts) {
+    const Json* items = part.schema->Find("items");
+    const Json* prefix = part.schema->Find("prefixItems");
+    if (items != nullptr && items->is_array()) {
+      prefix = items;
+      items = part.schema->Find("additionalItems");
+    }
+    const Json* own = items;
+    if (prefix != nullptr && index < prefix->as_array().size()) own = &prefix->as_array()[index];
+    if (own != nullptr) inside.push_back({own, 0});
+  }
+  std::sort(inside.begin(), inside.end());
+  inside.erase(std::unique(inside.begin(), inside.end()), inside.end());
+  return inside;
+}
+
 }  // namespace
 
 Expr SchemaCompiler::Comma() const { return Expr::Sequence({space_(), Expr::Text(","), space_()}); }
@@ -282,55 +336,15 @@ StatusOr<SchemaCompiler::Containing> SchemaCompiler::ReadContains(const Parts& p
 }
 
 StatusOr<Expr> SchemaCompiler::ArrayOf(const Parts& parts) {
-  int64_t min = 0;
-  int64_t max = -1;
-  size_t fixed = 0;
-  for (const Part& part : parts) {
-    PORTICO_ASSIGN_OR_RETURN(const auto low, CountOf(document_, part.schema, "minItems"));
-    PORTICO_ASSIGN_OR_RETURN(const auto high, CountOf(document_, part.schema, "maxItems"));
-    min = std::max(min, low.value_or(0));
-    if (high) max = max < 0 ? *high : std::min(max, *high);
-    if (const Json* const prefix = part.schema->Find("prefixItems")) {
-      fixed = std::max(fixed, prefix->as_array().size());
-    }
-    if (const Json* const items = part.schema->Find("items"); items && items->is_array()) {
-      fixed = std::max(fixed, items->as_array().size());
-    }
-  }
-  for (const Part& part : parts) {
-    const Json* const unique = part.schema->Find("uniqueItems");
-    if (unique != nullptr && unique->as_bool() && (max < 0 || max > 1)) {
-      return document_.Refused(part.schema, "uniqueItems",
-                               "is not supported for more than one item");
-    }
-    if (std::max(min, max) > kMaxItems) {
-      return document_.Refused(part.schema, max > kMaxItems ? "maxItems" : "minItems",
-                               fmt::format("is greater than {}", kMaxItems));
-    }
-  }
+  PORTICO_ASSIGN_OR_RETURN(const ArrayBounds bounds, BoundsOfItems(document_, parts));
+  const int64_t min = bounds.min;
+  const int64_t max = bounds.max;
+  const auto total = static_cast<int64_t>(bounds.fixed);
   if (max >= 0 && min > max) return Expr::Never();
   PORTICO_ASSIGN_OR_RETURN(const Containing containing, ReadContains(parts));
-  // The item at `index`; at `fixed`: all behind the fixed ones.
-  const auto item_at = [&](size_t index) -> StatusOr<Expr> {
-    Parts inside;
-    for (const Part& part : parts) {
-      const Json* items = part.schema->Find("items");
-      const Json* prefix = part.schema->Find("prefixItems");
-      if (items != nullptr && items->is_array()) {
-        prefix = items;
-        items = part.schema->Find("additionalItems");
-      }
-      const Json* own = items;
-      if (prefix != nullptr && index < prefix->as_array().size()) own = &prefix->as_array()[index];
-      if (own != nullptr) inside.push_back({own, 0});
-    }
-    std::sort(inside.begin(), inside.end());
-    inside.erase(std::unique(inside.begin(), inside.end()), inside.end());
-    return ValueOf(std::move(inside));
-  };
-  PORTICO_ASSIGN_OR_RETURN(const Expr other, item_at(fixed));
+  PORTICO_ASSIGN_OR_RETURN(const Expr other, ValueOf(ItemParts(parts, bounds.fixed)));
   if (containing.count > 0) {
-    if (fixed > 0 || max >= 0 || min > containing.count) {
+    if (total > 0 || max >= 0 || min > containing.count) {
       return document_.Refused(containing.schema, "contains",
                                "is not supported beside prefixItems, minItems and maxItems");
     }
@@ -348,7 +362,6 @@ StatusOr<Expr> SchemaCompiler::ArrayOf(const Parts& parts) {
                            Expr::Repeat(Expr::Sequence({Comma(), other}), 0, -1), space_(),
                            Expr::Text("]")});
   }
-  const int64_t total = static_cast<int64_t>(fixed);
   const auto left = [&](int64_t bound) { return std::max<int64_t>(bound - total, 0); };
   // From the last fixed item to the first: what may stand behind it.
   Expr tail;
@@ -365,7 +378,7 @@ StatusOr<Expr> SchemaCompiler::ArrayOf(const Parts& parts) {
   }
   for (int64_t i = total; i-- > 0;) {
     if (max >= 0 && i >= max) continue;
-    PORTICO_ASSIGN_OR_RETURN(Expr item, item_at(static_cast<size_t>(i)));
+    PORTICO_ASSIGN_OR_RETURN(Expr item, ValueOf(ItemParts(parts, static_cast<size_t>(i))));
     if (i == 0) {
       first_other = Expr::Sequence({std::move(item), std::move(tail)});
       break;

@@ -132,6 +132,11 @@ TEST(JsonSchema, ChoicesAreExactOrRefused) {
   Expect(kIf, R"({"kind":"a","n":2})", "yes");
   Expect(R"({"not":{"type":"string"}})", R"("x")", "no");
   Expect(R"({"not":{"type":"string"}})", "1", "yes");
+  // What is longer has a length that overflowed.
+  constexpr std::string_view kLongest =
+      R"({"anyOf":[{"type":"integer"},{"not":{"maxLength":9223372036854775807}}]})";
+  Expect(kLongest, "1", "yes");
+  Expect(kLongest, R"("x")", "no");
   constexpr std::string_view kNeeds = R"({"type":"object","dependentRequired":{"a":["b"]}})";
   Expect(kNeeds, R"({"x":1})", "yes");
   Expect(kNeeds, R"({"a":1})", "no");
@@ -184,6 +189,15 @@ TEST(JsonSchema, WhatIsNoSchemaIsRefusedByName) {
             "#/properties/a~1b: minLength: this value is not one that JSON Schema allows here");
   EXPECT_EQ(SchemaTakes("[1]", "1"), "it must be an object or a boolean");
   EXPECT_EQ(SchemaTakes(R"({"type":"text"})", "1"), R"(#: type: unknown type "text")");
+}
+
+// The number was read as a schema, by a call that throws.
+TEST(JsonSchema, AReferenceToWhatIsNoSchemaIsRefused) {
+  for (const char* schema : {R"({"const":{"a":1},"properties":{"a":{"$ref":"#/const/a"}}})",
+                             R"({"not":{"$ref":"#/examples/0"},"examples":[1]})"}) {
+    const std::string why = SchemaTakes(schema, "1");
+    EXPECT_NE(why.find("must be an object or a boolean"), std::string::npos) << why;
+  }
 }
 
 }  // namespace

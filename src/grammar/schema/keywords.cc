@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -104,6 +106,32 @@ Json TypedObject(std::string_view key, Json value, std::string_view type) {
   return object;
 }
 
+// What does not keep to `name` keeps to `keyword` and is of that type.
+struct Contrary {
+  std::string_view name;
+  std::string_view type;
+  std::string_view keyword;
+  int step;  // from one's number to the other's
+};
+constexpr Contrary kContraries[] = {
+    {"minimum", "number", "exclusiveMaximum", 0},
+    {"exclusiveMinimum", "number", "maximum", 0},
+    {"maximum", "number", "exclusiveMinimum", 0},
+    {"exclusiveMaximum", "number", "minimum", 0},
+    {"minLength", "string", "maxLength", -1},
+    {"maxLength", "string", "minLength", 1},
+    {"minItems", "array", "maxItems", -1},
+    {"maxItems", "array", "minItems", 1},
+    {"minProperties", "object", "maxProperties", -1},
+    {"maxProperties", "object", "minProperties", 1},
+};
+
+const Contrary* ContraryOf(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(kContraries), std::end(kContraries),
+                                         [name](const Contrary& one) { return one.name == name; });
+  return found == std::end(kContraries) ? nullptr : found;
+}
+
 constexpr std::pair<uint8_t, std::string_view> kTypeNames[] = {
     {kNull, "null"},     {kBoolean, "boolean"}, {kObject, "object"}, {kArray, "array"},
     {kNumber, "number"}, {kInteger, "integer"}, {kString, "string"},
@@ -161,6 +189,10 @@ StatusOr<std::optional<int64_t>> CountOf(const SchemaDocument& document, const J
 }
 
 Status CheckKeywords(const SchemaDocument& document, const Json* schema) {
+  // A reference may name anything.
+  if (!schema->is_object()) {
+    return document.Refused(schema, "schema", "must be an object or a boolean");
+  }
   for (const auto& [key, value] : schema->as_object()) {
     const auto* const known =
         std::find_if(std::begin(kShapes), std::end(kShapes),
@@ -199,15 +231,6 @@ StatusOr<Json> Negated(const SchemaDocument& document, const Json* schema, int d
   if (depth > kMaxNegations) return document.Refused(schema, "not", "is nested too deep");
   PORTICO_RETURN_IF_ERROR(CheckKeywords(document, schema));
   JsonArray ways;
-  const auto count = [](const Json& value) {
-    return value.is_int() ? value.as_int() : static_cast<int64_t>(value.as_double());
-  };
-  const auto more = [&ways](std::string_view type, std::string_view keyword, int64_t n) {
-    ways.push_back(TypedObject(keyword, Json(n), type));
-  };
-  const auto fewer = [&ways](std::string_view type, std::string_view keyword, int64_t n) {
-    if (n >= 0) ways.push_back(TypedObject(keyword, Json(n), type));
-  };
   for (const auto& [key, value] : schema->as_object()) {
     if (IsAnnotation(key)) continue;
     if (key == "type") {
@@ -232,26 +255,19 @@ StatusOr<Json> Negated(const SchemaDocument& document, const Json* schema, int d
         way.Set("required", Json(JsonArray{Json(name)}));
         ways.push_back(std::move(way));
       }
-    } else if (key == "minimum") {
-      ways.push_back(TypedObject("exclusiveMaximum", value, "number"));
-    } else if (key == "exclusiveMinimum") {
-      ways.push_back(TypedObject("maximum", value, "number"));
-    } else if (key == "maximum") {
-      ways.push_back(TypedObject("exclusiveMinimum", value, "number"));
-    } else if (key == "exclusiveMaximum") {
-      ways.push_back(TypedObject("minimum", value, "number"));
-    } else if (key == "minLength") {
-      fewer("string", "maxLength", count(value) - 1);
-    } else if (key == "maxLength") {
-      more("string", "minLength", count(value) + 1);
-    } else if (key == "minItems") {
-      fewer("array", "maxItems", count(value) - 1);
-    } else if (key == "maxItems") {
-      more("array", "minItems", count(value) + 1);
-    } else if (key == "minProperties") {
-      fewer("object", "maxProperties", count(value) - 1);
-    } else if (key == "maxProperties") {
-      more("object", "minProperties", count(value) + 1);
+    } else if (const Contrary* const contrary = ContraryOf(key)) {
+      if (contrary->step == 0) {
+        ways.push_back(TypedObject(contrary->keyword, value, contrary->type));
+        continue;
+      }
+      const int64_t count =
+          value.is_int() ? value.as_int() : static_cast<int64_t>(value.as_double());
+      // There are never fewer than none, nor more than can be counted.
+      const int64_t end = contrary->step < 0 ? 0 : std::numeric_limits<int64_t>::max();
+      if (count != end) {
+        ways.push_back(
+            TypedObject(contrary->keyword, Json(count + contrary->step), contrary->type));
+      }
     } else if (key == "not") {
       ways.push_back(value);
     } else if (key == "anyOf" || key == "allOf") {

@@ -188,7 +188,7 @@ Status Schema::EncodeDefaults() {
 
 StatusOr<std::shared_ptr<const Schema>> Schema::Parse(const Json& manifest) {
   if (!manifest.is_object() || manifest.GetInt("manifest_version", 0) != 1) {
-    return Bad("it is no manifest of version 1");
+    return Bad("it is not a manifest of version 1");
   }
   auto schema = std::make_shared<Schema>();
   schema->version_ = manifest.GetString("sglang_version");

@@ -111,6 +111,10 @@ std::string_view GrpcCall::Metadata(std::string_view name) const {
 
 size_t GrpcCall::unsent_bytes() const { return stream_ == nullptr ? 0 : stream_->unsent(); }
 
+void GrpcCall::CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) {
+  if (stream_ != nullptr) stream_->CallWhenBelow(bytes, std::move(call));
+}
+
 void GrpcCall::SendInitialMetadata() {
   if (stream_ == nullptr || std::exchange(head_sent_, true)) return;
   LimitUnsent(0);

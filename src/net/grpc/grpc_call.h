@@ -86,6 +86,10 @@ class GrpcCall final : private Http2User {
 
   // Bytes written that flow control or the kernel has not taken: a slow reader's backlog.
   size_t unsent_bytes() const;
+  // Runs `call` once, on the shard, when the client has read again: when no more than `bytes` are unsent, also where so
+  // few are now. As Exchange::CallWhenBelow(): in a later turn, the next one replaces it, and it is dropped once the call
+  // is finished, closed or destroyed, which `call` itself may do.
+  void CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call);
 
   // Called once, on the shard, when the call has ended without Finish(): CANCELLED (the client has
   // cancelled or left), DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED (a slow reader), or what was wrong

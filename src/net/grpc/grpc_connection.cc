@@ -154,7 +154,7 @@ void GrpcConnection::CloseIfDone() {
     channel_->Retire(*this, OkStatus());
   } else if (nghttp2_session_want_read(nghttp2_) == 0 &&
              nghttp2_session_want_write(nghttp2_) == 0) {
-    Lose(Unavailable("the server does not speak HTTP/2 as it should"));
+    Lose(Unavailable("the server violates HTTP/2"));
   }
 }
 

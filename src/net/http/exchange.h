@@ -107,8 +107,13 @@ class Exchange {
   virtual void Write(std::string_view bytes) = 0;
   // Completes the stream.
   virtual void End() = 0;
-  // Bytes written but not yet taken by the kernel: a slow reader's backlog.
+  // Bytes written but not yet taken by the kernel (HTTP/2: by the stream's flow control): a slow reader's backlog.
   virtual size_t unsent_bytes() const = 0;
+  // Runs `call` once, on the shard, when the client has read again: when no more than `bytes` are unsent, also where so
+  // few are now. In a later turn of the loop, never from within a call of the exchange; what was written until then may
+  // have added to them. The next call of this replaces `call`, and a null one drops it. Dropped too once the answer is
+  // complete or cut, the client has left or the exchange is destroyed, which `call` itself may do.
+  virtual void CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) = 0;
   // Prefetches what Write() will touch beside this object.
   virtual void Prefetch() const {}
   // The token ids of the request's only prompt, once they are known; valid during the call.

@@ -100,6 +100,10 @@ size_t Http1Exchange::unsent_bytes() const {
   return session_ == nullptr ? 0 : connection_->unsent();
 }
 
+void Http1Exchange::CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) {
+  if (session_ != nullptr) connection_->CallWhenBelow(bytes, std::move(call));
+}
+
 void Http1Exchange::Prefetch() const {
   if (session_ != nullptr) PrefetchObject(connection_, sizeof(Connection));
 }

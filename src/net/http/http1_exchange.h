@@ -23,6 +23,7 @@ class Http1Exchange final : public Exchange {
   void Write(std::string_view bytes) override;
   void End() override;
   size_t unsent_bytes() const override;
+  void CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) override;
   void Prefetch() const override;
   void Cut() override;
   bool body_open() const override { return session_ != nullptr && session_->rest_open(); }

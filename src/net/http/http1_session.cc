@@ -225,6 +225,7 @@ void Http1Session::OnAnswered(bool keep_alive) {
   exchange_ = nullptr;
   DropRest();
   connection_.LimitUnsent(0);
+  connection_.CallWhenBelow(0, nullptr);
   // A stream whose head was sent before the drain began has promised to keep the connection; HTTP lets it close
   // between requests all the same.
   const bool drained = connection_.shard().draining() && pending_.empty();
@@ -247,6 +248,7 @@ void Http1Session::OnCut() {
 
 void Http1Session::OnSwitched() {
   exchange_ = nullptr;
+  connection_.CallWhenBelow(0, nullptr);
   closing_ = true;
   pending_ = std::string();
 }

@@ -183,7 +183,7 @@ bool ResponseParser::ReadField(std::string_view line) {
   if (name == "content-length") {
     if (head_.length >= 0 || value.empty() || value.size() > kMaxDigits ||
         !std::all_of(value.begin(), value.end(), IsDigit)) {
-      Fail("its Content-Length is malformed or told twice");
+      Fail("its Content-Length is malformed or repeated");
       return false;
     }
     head_.length = 0;

@@ -11,7 +11,7 @@ namespace {
 
 // Output that waits for the kernel; the rest waits in the calls.
 constexpr size_t kMaxWaitingOutput = 128 << 10;
-constexpr char kNoHttp2[] = "the server does not speak HTTP/2 as it should";
+constexpr char kNoHttp2[] = "the server violates HTTP/2";
 
 std::string_view ViewOf(const uint8_t* bytes, size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};

@@ -278,6 +278,10 @@ void Http2Exchange::End() {
 
 size_t Http2Exchange::unsent_bytes() const { return stream_ == nullptr ? 0 : stream_->unsent(); }
 
+void Http2Exchange::CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) {
+  if (stream_ != nullptr) stream_->CallWhenBelow(bytes, std::move(call));
+}
+
 void Http2Exchange::Cut() {
   if (stream_ == nullptr) return;
   stream_->Reset(Http2Error::kInternal);

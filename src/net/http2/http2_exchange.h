@@ -26,6 +26,7 @@ class Http2Exchange final : public Exchange, private Http2User {
   void Write(std::string_view bytes) override;
   void End() override;
   size_t unsent_bytes() const override;
+  void CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) override;
   void Cut() override;
   bool body_open() const override { return rest_ != Rest::kNone; }
   int64_t rest_bytes() const override;

@@ -269,7 +269,7 @@ void Http2Session::OnStreamClosed(Http2Stream& stream) {
   nghttp2_session_set_stream_user_data(nghttp2_, stream.id_, nullptr);
   // A malformed head is never reported as read.
   if (stream.id_ == head_stream_) in_head_ = false;
-  if (Http2User* user = std::exchange(stream.user_, nullptr)) user->OnGone(Http2Error::kCancel);
+  if (Http2User* user = stream.TakeUser()) user->OnGone(Http2Error::kCancel);
   Remove(stream);
 }
 
@@ -294,7 +294,7 @@ void Http2Session::CutOff(Http2Stream& stream, Http2Error error) {
     connection_.shard().load.readers_cut.fetch_add(1, std::memory_order_relaxed);
   }
   stream.Reset(error);
-  if (Http2User* user = std::exchange(stream.user_, nullptr)) user->OnGone(error);
+  if (Http2User* user = stream.TakeUser()) user->OnGone(error);
 }
 
 void Http2Session::CutOverBound() {
@@ -322,8 +322,7 @@ Http2Stream* Http2Session::FurthestBehind() const {
 void Http2Session::TellAllGone() {
   for (size_t i = 0; i < streams_.size(); ++i) {
     streams_[i]->reset_ = true;
-    if (Http2User* user = std::exchange(streams_[i]->user_, nullptr))
-      user->OnGone(Http2Error::kCancel);
+    if (Http2User* user = streams_[i]->TakeUser()) user->OnGone(Http2Error::kCancel);
   }
 }
 
@@ -366,6 +365,7 @@ int Http2Session::SendData(Http2Stream& stream, const uint8_t* frame_head, size_
     stream.output_.Consume(taken);
     size -= taken;
   }
+  if (stream.below_ != nullptr) stream.below_->OnSent(stream.unsent());
   return 0;
 }
 

@@ -186,6 +186,11 @@ void Http2Stream::Resume() {
   connection().RunAtEndOfTurn();
 }
 
+void Http2Stream::CallWhenBelow(size_t bytes, BelowCall::Call call) {
+  if (reset_ || user_ == nullptr) return;
+  below_ = BelowCall::Make(connection().shard().shard, bytes, unsent(), std::move(call));
+}
+
 bool Http2Stream::over_bound() const { return max_unsent_ != 0 && unsent() > max_unsent_; }
 
 void Http2Stream::Reset(Http2Error error) {
@@ -197,6 +202,7 @@ void Http2Stream::Reset(Http2Error error) {
 }
 
 void Http2Stream::DropOutput() {
+  below_.reset();
   session_.unsent_total_ -= output_.size();
   output_.Consume(output_.size());
 }

@@ -4,11 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "net/http/exchange.h"
+#include "net/socket/below_call.h"
 #include "net/socket/output_queue.h"
 
 namespace portico::net {
@@ -65,7 +68,7 @@ class Http2Stream {
   void SetUser(Http2User* user) { user_ = user; }
   // The user has no more to say and keeps nothing; what it has written is still sent.
   void LetGo() {
-    user_ = nullptr;
+    TakeUser();
     max_unsent_ = 0;
     Hold(0);
   }
@@ -96,6 +99,8 @@ class Http2Stream {
   void LimitUnsent(size_t bytes) { max_unsent_ = bytes; }
   // Bytes written that flow control or the kernel has not taken.
   size_t unsent() const { return output_.size(); }
+  // As Exchange::CallWhenBelow(). Dropped with the user.
+  void CallWhenBelow(size_t bytes, BelowCall::Call call);
 
  private:
   friend class Http2Session;
@@ -104,6 +109,11 @@ class Http2Stream {
   void SubmitHead(const FieldList& fields, bool end);
   void Resume();
   void DropOutput();
+  // Who is told no more after what is told now, or null.
+  Http2User* TakeUser() {
+    below_.reset();
+    return std::exchange(user_, nullptr);
+  }
   void TakeTurns();
   // False if there are none.
   bool SubmitTrailers();
@@ -113,6 +123,7 @@ class Http2Stream {
   const int32_t id_;
   Http2User* user_ = nullptr;
   OutputQueue output_;
+  std::unique_ptr<BelowCall> below_;  // null: nobody waits for the client to read
   FixedFields fixed_trailers_;
   Headers trailers_;
   size_t max_unsent_ = 0;

@@ -80,9 +80,15 @@ void Connection::TellWhenSent() {
   MarkDirty();
 }
 
+void Connection::CallWhenBelow(size_t bytes, BelowCall::Call call) {
+  if (state_ != State::kOpen) return;
+  below_ = BelowCall::Make(shard_.shard, bytes, unsent(), std::move(call));
+}
+
 void Connection::CloseWhenSent() {
   if (state_ != State::kOpen) return;
   state_ = State::kFlushing;
+  below_.reset();
   paused_ = false;
   MarkDirty();
   WaitReadable();
@@ -91,6 +97,7 @@ void Connection::CloseWhenSent() {
 void Connection::Abort() {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
+  below_.reset();
   transport_.reset();  // before its descriptor can belong to another
   ErrorCode ignored;
   socket_.close(ignored);
@@ -219,6 +226,7 @@ void Connection::Flush() {
     }
     output_.Consume(result.bytes);
     moved_ += result.bytes;
+    if (below_ != nullptr) below_->OnSent(unsent());
   }
   OnFlushed();
 }
@@ -245,12 +253,16 @@ void Connection::EndOfTurn() {
   dirty_ = false;
   if (state_ == State::kOpen && std::exchange(wants_end_of_turn_, false)) session_->OnEndOfTurn();
   if (state_ == State::kOpen || state_ == State::kFlushing) Flush();
-  if (state_ == State::kOpen && max_unsent_ != 0 && unsent() > max_unsent_) {
-    shard_.load.readers_cut.fetch_add(1, std::memory_order_relaxed);
-    Abort();
-  }
+  CutIfBehind();
   former_sessions_.clear();
   RetireIfDone();
+}
+
+bool Connection::CutIfBehind() {
+  if (state_ != State::kOpen || max_unsent_ == 0 || unsent() <= max_unsent_) return false;
+  shard_.load.readers_cut.fetch_add(1, std::memory_order_relaxed);
+  Abort();
+  return true;
 }
 
 void Connection::TellSessionEnd() {

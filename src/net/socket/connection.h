@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "net/socket/below_call.h"
 #include "net/socket/output_queue.h"
 #include "net/socket/session.h"
 #include "net/socket/transport.h"
@@ -69,8 +70,13 @@ class Connection {
   void RunAtEndOfTurn();
   // One call of OnSent once everything written so far has been taken.
   void TellWhenSent();
+  // As Exchange::CallWhenBelow(), of everything that is unsent. Dropped once the connection closes, which sends the rest.
+  void CallWhenBelow(size_t bytes, BelowCall::Call call);
   // Cuts the client off if more than this is unsent at the end of a turn; 0: no limit.
   void LimitUnsent(size_t bytes) { max_unsent_ = bytes; }
+  // Aborts the connection where more than that has not been taken; at the end of each turn by itself,
+  // and in between for sessions that may add much more in one turn.
+  bool CutIfBehind();
 
   // Sends what is written, then closes. Input that still comes is dropped, up to kDroppedInput and for
   // a second: closing a socket with unread input resets it, which can destroy an answer that the client
@@ -110,6 +116,7 @@ class Connection {
   std::unique_ptr<Session> session_;
   std::vector<std::unique_ptr<Session>> former_sessions_;
   OutputQueue output_;
+  std::unique_ptr<BelowCall> below_;  // null: nobody waits for the client to read
   std::string peer_;
   std::string client_;
 

@@ -91,6 +91,10 @@ void WebSocket::Close(uint16_t code, std::string_view reason) {
 
 size_t WebSocket::unsent_bytes() const { return session_ == nullptr ? 0 : session_->unsent(); }
 
+void WebSocket::CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) {
+  if (session_ != nullptr) session_->CallWhenBelow(bytes, std::move(call));
+}
+
 WsSession::WsSession(Connection& connection, WebSocket* socket, size_t max_message_bytes)
     : connection_(connection),
       socket_(socket),
@@ -125,6 +129,8 @@ bool WsSession::OnMessage(const WsMessage& message) {
       TellClosed();
       return false;
     default:
+      // One read holds many messages, and each may have a long answer.
+      if (connection_.CutIfBehind()) return false;
       // It may destroy the socket, never this.
       if (socket_ != nullptr && socket_->on_message_) {
         socket_->on_message_(message.kind, message.data);

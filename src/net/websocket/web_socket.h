@@ -44,6 +44,10 @@ class WebSocket {
   void Close(uint16_t code, std::string_view reason);
   // Bytes that the client has not taken.
   size_t unsent_bytes() const;
+  // Runs `call` once, on the shard, when the client has read again: when no more than `bytes` are unsent, also where so
+  // few are now. As Exchange::CallWhenBelow(): in a later turn, the next one replaces it, a null one drops it. Dropped
+  // once the socket closes or is destroyed, which `call` itself may do.
+  void CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call);
   bool open() const { return session_ != nullptr; }
 
  private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "net/socket/connection.h"
@@ -27,6 +28,9 @@ class WsSession final : public Session {
   void Send(WsMessage::Kind kind, std::string_view data);
   void Close(uint16_t code, std::string_view reason);
   size_t unsent() const { return connection_.unsent(); }
+  void CallWhenBelow(size_t bytes, BelowCall::Call call) {
+    connection_.CallWhenBelow(bytes, std::move(call));
+  }
   // The socket is gone.
   void Detach() { socket_ = nullptr; }
 

@@ -317,7 +317,6 @@ void MakeRows(const Profile& profile, Breakdown* out) {
 
 const char* IntervalBegin(uint32_t kind) { return kKinds[kind].begin; }
 const char* IntervalEnd(uint32_t kind) { return kKinds[kind].end; }
-const char* HopKind(uint8_t kind) { return kHopKinds[kind]; }
 
 Breakdown BreakDown(const Profile& profile) {
   Breakdown out;

@@ -59,13 +59,12 @@ struct Hop {
   uint32_t request = 0;
   uint32_t from = 0;
   uint32_t to = 0;
-  uint8_t kind = 0;  // its place in HopKind()
+  uint8_t kind = 0;  // as HopRow names it
   int32_t from_process = 0;
   int32_t to_process = 0;
   int64_t begin = 0;
   int64_t end = 0;
 };
-const char* HopKind(uint8_t kind);
 
 // The events of each request, by time: places in Profile::events. In the order of their first ones.
 struct Timeline {

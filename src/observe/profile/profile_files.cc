@@ -176,7 +176,7 @@ Status ReadPath(const std::string& path, Reader* reader, Profile* profile) {
   std::error_code ignored;
   if (fs::is_regular_file(path, ignored)) return reader->ReadFile(path, false);
   if (!fs::is_directory(path, ignored)) {
-    return Error(StatusCode::kNotFound, path + " is not there");
+    return Error(StatusCode::kNotFound, path + ": there is no such file or folder");
   }
   fs::path given = path;
   if (!given.has_filename()) given = given.parent_path();  // "run/"
@@ -218,7 +218,8 @@ StatusOr<Profile> ReadProfile(const std::vector<std::string>& paths) {
   }
   if (profile.events.empty() && profile.steps.empty()) {
     return Error(StatusCode::kNotFound,
-                 fmt::format("{} has no events (events_*.jsonl)", fmt::join(paths, ", ")));
+                 fmt::format("{} has no events (events_*.jsonl): no request was recorded",
+                             fmt::join(paths, ", ")));
   }
   AlignClocks(&profile);
   const auto earlier = [](const auto& a, const auto& b) { return a.nanoseconds < b.nanoseconds; };

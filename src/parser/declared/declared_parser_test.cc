@@ -135,5 +135,15 @@ TEST(DeclaredParserTest, WhatCannotBeReadIsRefusedWithItsPlace) {
   }
 }
 
+// PCRE2 takes no expression of that length, and the program ended.
+TEST(DeclaredParserTest, ATextThatIsTooLongToBeLookedForIsRefused) {
+  const Json field = Json(JsonObject{{"content", Json(JsonObject{})}});
+  const auto loaded = ResponseTemplate::Load(
+      Json(JsonObject{{"start_anchor", Json(std::string(70000, 'x'))}, {"fields", field}}));
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_NE(MessageOf(loaded.status()).find("`start_anchor`"), std::string_view::npos);
+  EXPECT_LT(MessageOf(loaded.status()).size(), 1000u);
+}
+
 }  // namespace
 }  // namespace portico::parser

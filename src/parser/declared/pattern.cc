@@ -12,6 +12,8 @@ namespace {
 // Of one search. Texts to search are short (DeclaredParser), so only expressions that backtrack without end get there.
 constexpr uint32_t kMatchLimit = 200'000;
 
+constexpr size_t kMaxShown = 256;  // bytes of an expression in an error
+
 std::string Escaped(std::string_view literal) {
   std::string out;
   for (char c : literal) {
@@ -81,8 +83,9 @@ StatusOr<Pattern> Pattern::Make(std::string_view expression) {
   if (code == nullptr) {
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(error, message, sizeof(message));
-    return InvalidArgument("", "no regular expression: " + std::string(expression) + ": " +
-                                   reinterpret_cast<const char*>(message));
+    return InvalidArgument(
+        "", "no regular expression: " + std::string(expression.substr(0, kMaxShown)) + ": " +
+                reinterpret_cast<const char*>(message));
   }
   Pattern pattern;
   pattern.code_ = std::make_shared<const Code>(code);
@@ -100,7 +103,7 @@ StatusOr<Pattern> Pattern::Make(std::string_view expression) {
   return pattern;
 }
 
-Pattern Pattern::OneOf(std::vector<std::string> literals) {
+StatusOr<Pattern> Pattern::OneOf(std::vector<std::string> literals) {
   std::sort(literals.begin(), literals.end(),
             [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
   std::string expression;
@@ -108,7 +111,7 @@ Pattern Pattern::OneOf(std::vector<std::string> literals) {
     if (!expression.empty()) expression.push_back('|');
     expression += Escaped(literal);
   }
-  return Make(expression).value();
+  return Make(expression);
 }
 
 Pattern::Match Pattern::Find(std::string_view text, bool final, size_t from) const {

@@ -30,7 +30,7 @@ class Pattern {
   // INVALID_ARGUMENT for what is no expression, or says something that bytes cannot.
   static StatusOr<Pattern> Make(std::string_view expression);
   // One of these texts; the longest wins.
-  static Pattern OneOf(std::vector<std::string> literals);
+  static StatusOr<Pattern> OneOf(std::vector<std::string> literals);
 
   // Names of groups.
   const std::vector<std::string>& groups() const { return groups_; }

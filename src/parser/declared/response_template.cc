@@ -62,7 +62,9 @@ StatusOr<std::optional<Pattern>> Delimiter(const Json& object, const std::string
     return Wrong(where, "`" + key + "` must be a text or a list of texts, none of them empty");
   }
   markers->insert(markers->end(), literals->begin(), literals->end());
-  return std::optional<Pattern>(Pattern::OneOf(*literals));
+  StatusOr<Pattern> made = Pattern::OneOf(*literals);
+  if (!made.ok()) return Wrong(where, "`" + key + "`: " + std::string(MessageOf(made.status())));
+  return std::optional<Pattern>(*std::move(made));
 }
 
 // A placeholder of a transform: `{content}`, `{content.NAME}`, `{GROUP}`, and in each element of a list `{NAME}`.

@@ -16,15 +16,10 @@ constexpr int kRoomParts = 16;
 constexpr size_t kRoomBytes = ProcessGroup::kEmitBytes / 4;
 constexpr int kMaxReplays = 1;
 
-bool IsBehind(const StageConfig& stage, std::string_view name) {
-  const std::vector<std::string> behind = StagesBehind(stage);
-  return std::find(behind.begin(), behind.end(), name) != behind.end();
-}
-
 // Some, and no others.
 bool AreIn(const std::vector<std::string>& known, const std::vector<std::string>& names) {
   return !names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return std::find(known.begin(), known.end(), name) != known.end();
+    return HasName(known, name);
   });
 }
 
@@ -40,6 +35,22 @@ StatusOr<std::vector<std::string>> ReadNames(std::string_view text) {
     names.push_back(name.as_string());
   }
   return names;
+}
+
+// Which stages around its own a run has named: kChoose, kEndStreams or kWaitFor.
+Status TakeNames(const Message& message, const StageConfig& stage, StageOutput* output) {
+  PORTICO_ASSIGN_OR_RETURN(std::vector<std::string> names, ReadNames(message.text));
+  if (message.kind == MessageKind::kChoose) {
+    output->Choose(std::move(names));
+  } else if (message.kind == MessageKind::kEndStreams) {
+    output->EndStreams(std::move(names));
+  } else if (AreIn(stage.wait_for, names)) {
+    output->WaitFor(std::move(names));
+  } else {
+    return Error(StatusCode::kInvalidArgument,
+                 "it waits for stages that are not in its `wait_for`");
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -114,16 +125,18 @@ std::unique_ptr<StageRun> ProcessGroup::NewRun(const StageConfig& stage,
     const MutexLock lock(&mutex_);
     call->id = ++last_run_;
   }
-  const Status begun = AddStart(*call, *request, json, taken);
-  const bool hopeless = !begun.ok() || !Available(stage.name).ok();
-  if (hopeless) {
-    call->ended = true;
-    call->output->End(begun.ok() ? Available(stage.name) : begun);
-  } else {
+  Status begun = AddStart(*call, *request, json, taken);
+  {
+    // At once: of a process that dies in between, a call that waits then would not be told.
     const MutexLock lock(&mutex_);
-    waiting_.push_back(call);
-    PlaceWaiting();
+    if (begun.ok()) begun = AvailableLocked(stage.name);
+    call->ended = !begun.ok();
+    if (begun.ok()) {
+      waiting_.push_back(call);
+      PlaceWaiting();
+    }
   }
+  if (!begun.ok()) call->output->End(std::move(begun));
   return std::make_unique<Run>(this, std::move(call));
 }
 
@@ -251,27 +264,16 @@ Status ProcessGroup::Handle(Process& process, Message message) {
       return OkStatus();
     case MessageKind::kEmitTo:
       if (call == nullptr) return bad("it answered for a request that it has not");
-      if (!IsBehind(*call->stage, message.name)) return bad("it sent a part to nobody behind it");
+      if (!HasName(StagesBehind(*call->stage), message.name)) {
+        return bad("it sent a part to nobody behind it");
+      }
       OnEmit(process, call, std::move(message.part), message.name);
       return OkStatus();
     case MessageKind::kChoose:
     case MessageKind::kEndStreams:
-    case MessageKind::kWaitFor: {
+    case MessageKind::kWaitFor:
       if (call == nullptr) return bad("it answered for a request that it has not");
-      auto names = ReadNames(message.text);
-      if (!names.ok()) return names.status();
-      if (message.kind == MessageKind::kChoose) {
-        call->output->Choose(*std::move(names));
-      } else if (message.kind == MessageKind::kEndStreams) {
-        call->output->EndStreams(*std::move(names));
-      } else {
-        if (!AreIn(call->stage->wait_for, *names)) {
-          return bad("it waits for stages that are not in its `wait_for`");
-        }
-        call->output->WaitFor(*std::move(names));
-      }
-      return OkStatus();
-    }
+      return TakeNames(message, *call->stage, call->output.get());
     case MessageKind::kEnd: {
       if (call == nullptr) return bad("it ended a request twice");
       bool aborted = false;
@@ -369,6 +371,10 @@ bool ProcessGroup::HopeLeft() const {
 
 Status ProcessGroup::Available(std::string_view stage) const {
   const MutexLock lock(&mutex_);
+  return AvailableLocked(stage);
+}
+
+Status ProcessGroup::AvailableLocked(std::string_view stage) const {
   if (HopeLeft()) return OkStatus();
   return Error(StatusCode::kUnavailable, fmt::format("stage `{}` is not running", stage), {},
                "stage_died");

@@ -114,6 +114,7 @@ class ProcessGroup {
   void Put(Process& process, const CallPtr& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PlaceWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Process* FindPlace(const Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status AvailableLocked(std::string_view stage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HopeLeft() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveRoom(Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What was sent: it will not begin anew.

@@ -106,6 +106,11 @@ class WorkerRun final : public StageOutput, public std::enable_shared_from_this<
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
+const JsonArray& ListOrNone(const Json* value) {
+  static const JsonArray none;
+  return value != nullptr && value->is_array() ? value->as_array() : none;
+}
+
 class Worker {
  public:
   Worker(int socket, const Pipeline::Kinds& kinds) : socket_(socket), kinds_(kinds) {}
@@ -161,15 +166,14 @@ class Worker {
     auto json = Json::Parse(text);
     const Json* list = json.ok() ? json->Find("stages") : nullptr;
     Json facts(JsonObject{});
-    for (const Json& one : list != nullptr ? list->as_array() : JsonArray{}) {
+    for (const Json& one : ListOrNone(list)) {
       StageConfig config;
       config.name = one.GetString("name");
       config.factory_path = one.GetString("factory_path");
       const Json* factory = one.Find("factory");
-      config.factory = factory != nullptr ? *factory : Json(JsonObject{});
-      const Json* next = one.Find("next");
-      for (const Json& target : next != nullptr ? next->as_array() : JsonArray{}) {
-        config.next.push_back(target.as_string());
+      config.factory = factory != nullptr && factory->is_object() ? *factory : Json(JsonObject{});
+      for (const Json& target : ListOrNone(one.Find("next"))) {
+        if (target.is_string()) config.next.push_back(target.as_string());
       }
       if (Status made = Make(config, &facts); !made.ok()) {
         return Send(TextMessage(MessageKind::kFailed, MessageOf(made)));

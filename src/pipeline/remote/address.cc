@@ -83,7 +83,7 @@ std::string HostPort::Text() const {
 StatusOr<HostPort> ParseHostPort(std::string_view text) {
   const auto bad = [text] {
     return Error(StatusCode::kInvalidArgument,
-                 fmt::format("`{}` is no address and port, such as 10.0.0.2:7000, gpu2:7000 or "
+                 fmt::format("`{}` is not an address and port, such as 10.0.0.2:7000, gpu2:7000 or "
                              "[fd00::2]:7000",
                              text));
   };

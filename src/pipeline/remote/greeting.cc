@@ -98,9 +98,9 @@ Status CheckGreeting(std::string_view greeting, std::string_view wanted) {
   if (greeting == kGreeting) return OkStatus();
   if (greeting.substr(0, kName) == kGreeting.substr(0, kName)) {
     return Error(StatusCode::kFailedPrecondition,
-                 "the other end speaks another version: both need the same program");
+                 "the other end runs another version: both need the same program");
   }
-  return Error(StatusCode::kFailedPrecondition, fmt::format("the other end is no {}", wanted));
+  return Error(StatusCode::kFailedPrecondition, fmt::format("the other end is not a {}", wanted));
 }
 
 Status WrongToken() {

@@ -85,7 +85,7 @@ TEST(StageGreeting, StrangersAreRefused) {
   EXPECT_THAT(GreetStranger("portico stage 2\n" + std::string(64, 'x')).message(),
               HasSubstr("another version"));
   EXPECT_THAT(GreetStranger("GET / HTTP/1.1\r\nhost: x\r\n\r\n").message(),
-              HasSubstr("no server with stages"));
+              HasSubstr("not a server with stages"));
   EXPECT_EQ(GreetStranger(std::string(kGreeting) + std::string(64, 'x')).code(),
             StatusCode::kUnauthenticated);
   EXPECT_EQ(GreetStranger("portico").code(), StatusCode::kUnavailable);

@@ -181,7 +181,7 @@ StatusOr<Datagram> StageDoor::ReadInit(Channel& channel) const {
     if (received.ended) return Error(StatusCode::kUnavailable, "it has left");
     if (!received.empty) return std::move(received.message);
     if (!WaitFor(channel.fd(), POLLIN, deadline, is_stopping_)) {
-      return Error(StatusCode::kUnavailable, "it did not say which stages it wants");
+      return Error(StatusCode::kUnavailable, "it did not name the stages that it requests");
     }
   }
 }
@@ -191,7 +191,7 @@ StatusOr<size_t> StageDoor::Choose(const Datagram& init) const {
   auto json = Json::Parse(message.text);
   const Json* stages = json.ok() ? json->Find("stages") : nullptr;
   if (message.kind != MessageKind::kInit || stages == nullptr) {
-    return Error(StatusCode::kInvalidArgument, "it did not say which stages it wants");
+    return Error(StatusCode::kInvalidArgument, "it did not name the stages that it requests");
   }
   bool known = false;
   for (size_t i = 0; i < options_.processes.size(); ++i) {
@@ -200,10 +200,11 @@ StatusOr<size_t> StageDoor::Choose(const Datagram& init) const {
   }
   const std::string names = StageNames(*stages);
   return Error(StatusCode::kInvalidArgument,
-               known ? fmt::format("the file on the stage's host says something else of the stages "
-                                   "{}: both hosts need the same",
-                                   names)
-                     : fmt::format("the stages {} are not served together on that host", names));
+               known
+                   ? fmt::format("the file on the stage's host defines the stages {} differently: "
+                                 "both hosts need the same file",
+                                 names)
+                   : fmt::format("the stages {} are not served together on that host", names));
 }
 
 Status StageDoor::Enter(size_t process) {

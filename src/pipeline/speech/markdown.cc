@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "pipeline/speech/html_tag.h"
 
 namespace portico::pipeline {
 namespace {
@@ -27,8 +28,11 @@ std::string_view WithoutLineMarks(std::string_view line) {
   return line;
 }
 
+constexpr size_t kLongestLink = 2048;  // else each bracket of many would look at all behind it
+
 // The end of "[text](address)" that begins at `at`, and the text; false if it is none.
 bool ReadLink(std::string_view line, size_t at, std::string_view* text, size_t* end) {
+  line = line.substr(0, at + kLongestLink);
   const size_t close = line.find(']', at);
   if (close == std::string_view::npos || close + 1 >= line.size() || line[close + 1] != '(') {
     return false;
@@ -48,6 +52,9 @@ void AppendLine(std::string_view line, std::string* out) {
     if ((picture || line[i] == '[') && ReadLink(line, i + (picture ? 1 : 0), &text, &end)) {
       *out += text;
       i = end;
+    } else if (const HtmlTag tag = HtmlTagOf(line.substr(i)); tag.length > 0) {
+      if (tag.breaks) out->push_back(' ');
+      i += tag.length;
     } else if (line.substr(i).starts_with("**") || line.substr(i).starts_with("__") ||
                line.substr(i).starts_with("~~")) {
       i += 2;

@@ -119,8 +119,8 @@ class SphinxRecognizer final : public Recognizer {
     } else {
       PORTICO_ASSIGN_OR_RETURN(const std::string bounded, BoundedJsgf(jsgf));
       if (sphinx_.set_jsgf(decoder_, kGrammar, bounded.c_str()) != 0) {
-        return InvalidArgument("stage_params",
-                               "the grammar is no JSGF grammar of words that the model knows");
+        return InvalidArgument(
+            "stage_params", "the grammar is not a JSGF grammar of words in the model's dictionary");
       }
       if (sphinx_.set_search(decoder_, kGrammar) != 0) return Failed();
     }

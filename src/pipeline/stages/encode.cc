@@ -1,4 +1,6 @@
 // portico.encode: sound → the bytes of the format that the request wants.
+#include <fmt/format.h>
+
 #include <optional>
 #include <utility>
 
@@ -10,6 +12,11 @@
 namespace portico::pipeline {
 namespace {
 
+// Samples a second that voices have. What says less, by mistake, would take thousands of times its memory at the rate of
+// the answer.
+constexpr int32_t kLowestVoiceRate = 4000;
+constexpr int32_t kHighestVoiceRate = 192000;
+
 class EncodeRun final : public StageRun {
  public:
   EncodeRun(std::shared_ptr<StageOutput> output, const SpeechOptions& options)
@@ -19,6 +26,11 @@ class EncodeRun final : public StageRun {
     const auto* audio = std::get_if<AudioPart>(&part);
     if (std::holds_alternative<FinishPart>(part)) output_->Emit(std::move(part));
     if (audio == nullptr) return OkStatus();
+    if (audio->sample_rate < kLowestVoiceRate || audio->sample_rate > kHighestVoiceRate) {
+      return Error(StatusCode::kInternal,
+                   fmt::format("the voice has {} samples a second; {} to {} can be encoded",
+                               audio->sample_rate, kLowestVoiceRate, kHighestVoiceRate));
+    }
     if (encoder_ == nullptr) {
       rate_ = options_.sample_rate > 0 ? options_.sample_rate : audio->sample_rate;
       from_ = audio->sample_rate;

@@ -145,12 +145,12 @@ class HearRun final : public StageRun {
 // The model's language is English, and nothing can be told to it beforehand.
 Status CheckSpoken(const Request& request) {
   if (!request.language.empty() && !IsEnglish(request.language)) {
-    return InvalidArgument("language", "language: this pipeline hears English");
+    return InvalidArgument("language", "language: this pipeline recognizes English only");
   }
   if (request.translate) {
     return InvalidArgument("model",
-                           "no stage of this pipeline translates; /v1/audio/transcriptions gives "
-                           "what was said in its own language");
+                           "no stage of this pipeline translates; /v1/audio/transcriptions returns "
+                           "the text in the language of the audio");
   }
   if (request.instructions.empty()) return OkStatus();
   return InvalidArgument("prompt", "prompt: no stage of this pipeline can honour it");

@@ -23,7 +23,7 @@ class SentencesRun final : public StageRun {
     splitter_.Finish();
     Status status = SendWhole();
     if (status.ok() && said_ == 0 && is_speech_) {
-      status = InvalidArgument("input", "the text has nothing that can be said");
+      status = InvalidArgument("input", "the text contains nothing that can be spoken");
     }
     output_->End(std::move(status));
   }
@@ -66,7 +66,7 @@ class SentencesStage final : public Stage {
       says = says || !spoken.empty();
     }
     if (says) return OkStatus();
-    return InvalidArgument("input", "the text has nothing that can be said");
+    return InvalidArgument("input", "the text contains nothing that can be spoken");
   }
 
   std::unique_ptr<StageRun> Start(std::shared_ptr<const Request> request,

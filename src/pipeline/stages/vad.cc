@@ -29,7 +29,7 @@ class VadRun final : public StageRun {
     if (!audio->last && sound_.seconds() < kWindowSeconds) return OkStatus();
     Send(audio->clip, audio->last);
     if (audio->last && require_ && !heard_) {
-      return InvalidArgument("file", "nobody speaks in the audio");
+      return InvalidArgument("file", "the audio contains no speech");
     }
     if (audio->last) heard_ = false;
     return OkStatus();

@@ -29,7 +29,7 @@ StatusOr<ClusterOptions> InCluster() {
       cluster.port > 65535) {
     return Error(StatusCode::kFailedPrecondition,
                  "--service-discovery: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT do not "
-                 "name an API server; this is no pod of a cluster");
+                 "name an API server; this process does not run in a pod");
   }
   std::string folder = Variable("PORTICO_SERVICE_ACCOUNT_DIR");
   if (folder.empty()) folder = kServiceAccount;

@@ -38,7 +38,7 @@ class KvFollower::Listener final : public KvFeedListener {
     if (worker == nullptr) return KvWish::kNothing;
     if (one_rank_) batch.rank = -1;
     if (reset && !std::exchange(said_, true)) {
-      LogInfo("worker {} {} tells what its cache holds", worker->id(), worker->url());
+      LogInfo("worker {} {} reports what its cache holds", worker->id(), worker->url());
     }
     return events_.on_events(*worker, batch, reset);
   }

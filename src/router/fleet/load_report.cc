@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <string>
 #include <system_error>
 
@@ -12,13 +11,17 @@ namespace portico::router {
 namespace {
 
 constexpr size_t kMaxRanks = 4096;
+// The sum of all ranks is still a count of 64 bits.
+constexpr double kMostOfAnything = 1e15;
+
+bool IsFigure(double number) { return number >= 0 && number <= kMostOfAnything; }
 
 // -1 for what is missing, no number, or no count.
 double NumberOf(const Json& object, std::string_view key) {
   const Json* const value = object.Find(key);
   if (value == nullptr || !value->is_number()) return -1;
   const double number = value->as_double();
-  return std::isfinite(number) && number >= 0 ? number : -1;
+  return IsFigure(number) ? number : -1;
 }
 
 void Add(double more, double* sum) {
@@ -41,7 +44,7 @@ std::optional<double> SampleOf(std::string_view line, std::string_view name) {
   double value = 0;
   const auto read = std::from_chars(line.data(), line.data() + line.size(), value);
   if (read.ec != std::errc() || read.ptr != line.data() + line.size()) return std::nullopt;
-  if (!std::isfinite(value) || value < 0) return std::nullopt;
+  if (!IsFigure(value)) return std::nullopt;
   return value;
 }
 

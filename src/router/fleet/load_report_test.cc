@@ -40,7 +40,8 @@ TEST(ReadLoads, TakesNothingFromAWorkerThatLiesOrAnswersAnotherThing) {
   for (const char* body :
        {"", "null", "[]", "{}", R"({"loads": {}})", R"({"loads": [1]})", R"({"loads": [{}]})",
         R"({"loads": "x"})", R"({"loads": [{"num_running_reqs": -4}]})",
-        R"({"loads": [{"num_running_reqs": "4"}]})", "<html>"}) {
+        R"({"loads": [{"num_running_reqs": "4"}]})", R"({"loads": [{"num_running_reqs": 1e300}]})",
+        "<html>"}) {
     EXPECT_FALSE(ReadLoads(body, kNow).has_value()) << body;
   }
 }
@@ -61,9 +62,9 @@ TEST(ReadLoadMetrics, ReadsTheGaugesOfVllm) {
 }
 
 TEST(ReadLoadMetrics, TakesNothingFromOthersMetrics) {
-  for (const char* text :
-       {"", "up 1\n", "vllm:num_requests_running\n", "vllm:num_requests_running{ 4\n",
-        "vllm:num_requests_running NaN\n", "vllm:num_requests_running -1\n"}) {
+  for (const char* text : {"", "up 1\n", "vllm:num_requests_running\n",
+                           "vllm:num_requests_running{ 4\n", "vllm:num_requests_running NaN\n",
+                           "vllm:num_requests_running -1\n", "vllm:num_requests_running 1e300\n"}) {
     EXPECT_FALSE(ReadLoadMetrics(text, kNow).has_value()) << text;
   }
 }

@@ -28,7 +28,9 @@ SmallCall::SmallCall(net::Shard& shard, net::HttpClient& client, const Worker& w
   }
   head += "\r\n";
   SetDeadline(shard, request.timeout);
-  call_ = client.StartCall({.head = std::move(head), .body = std::move(body)}, *this, false);
+  call_ = client.StartCall(
+      {.head = std::move(head), .body = std::move(body), .head_request = request.method == "HEAD"},
+      *this, false);
 }
 
 SmallCall::SmallCall(net::Shard& shard, TokenWorkers& workers, const Worker& worker,
@@ -55,7 +57,7 @@ SmallCall::SmallCall(net::Shard& shard, TokenWorkers& workers, const Worker& wor
 
 void SmallCall::SetDeadline(net::Shard& shard, Duration timeout) {
   timer_ = shard.After(timeout, [this] {
-    Finish(Error(StatusCode::kDeadlineExceeded, "the worker has not answered in time"));
+    Finish(Error(StatusCode::kDeadlineExceeded, "it has not answered in time"));
   });
 }
 
@@ -66,7 +68,7 @@ void SmallCall::OnHead(net::ResponseHead& head) {
 
 void SmallCall::OnBody(std::string_view bytes) {
   if (answer_.body.size() + bytes.size() > max_bytes_) {
-    return Finish(Error(StatusCode::kInternal, "the worker's answer is too large"));
+    return Finish(Error(StatusCode::kInternal, "its answer is too large"));
   }
   answer_.body.append(bytes);
 }
@@ -75,11 +77,11 @@ void SmallCall::OnDone() { Finish(std::move(answer_)); }
 
 void SmallCall::OnFailed(net::CallFailure failure, const std::string& why) {
   if (failure == net::CallFailure::kMalformed) {
-    return Finish(Error(StatusCode::kInternal, "the worker's answer is malformed: " + why));
+    return Finish(Error(StatusCode::kInternal, "its answer is malformed: " + why));
   }
   Finish(Error(StatusCode::kUnavailable, failure == net::CallFailure::kConnect
-                                             ? "the worker cannot be reached"
-                                             : "the connection to the worker was lost"));
+                                             ? "it cannot be reached"
+                                             : "the connection to it was lost"));
 }
 
 void SmallCall::Finish(StatusOr<SmallAnswer> answer) {

@@ -70,12 +70,15 @@ std::string ConnectionOf(const net::Headers& headers) {
   return options;
 }
 
+// The only escape that a request's path still has.
+constexpr std::string_view kEscapedSlash = "%2F";
+
 constexpr std::array<bool, 256> kPathByte = [] {
   std::array<bool, 256> kept{};
   for (unsigned char c = '0'; c <= '9'; ++c) kept[c] = true;
   for (unsigned char c = 'a'; c <= 'z'; ++c) kept[c] = kept[c - 32] = true;
   for (const char c : {'-', '.', '_', '~', '!', '$', '&', '\'', '(', ')', '*', '+', ',', ';', '=',
-                       ':', '@', '/', '%'}) {
+                       ':', '@', '/'}) {
     kept[static_cast<unsigned char>(c)] = true;
   }
   return kept;
@@ -93,16 +96,29 @@ bool IsHopByHop(std::string_view name) { return IsOneOf(name, kHopByHop); }
 
 void AppendPath(std::string_view path, std::string* out) {
   constexpr char kDigits[] = "0123456789ABCDEF";
-  for (const char c : path) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (kPathByte[byte]) {
-      out->push_back(c);
+  for (size_t i = 0; i < path.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(path[i]);
+    if (kPathByte[byte] || path.substr(i, 3) == kEscapedSlash) {
+      out->push_back(path[i]);
     } else {
       out->push_back('%');
       out->push_back(kDigits[byte >> 4]);
       out->push_back(kDigits[byte & 15]);
     }
   }
+}
+
+bool HasDotSegment(std::string_view path) {
+  size_t begin = 0;
+  for (size_t i = 0; i <= path.size(); ++i) {
+    const bool escaped = path.substr(i, 3) == kEscapedSlash;
+    if (i < path.size() && path[i] != '/' && path[i] != '\\' && !escaped) continue;
+    const std::string_view segment = path.substr(begin, i - begin);
+    if (segment == "." || segment == "..") return true;
+    if (escaped) i += kEscapedSlash.size() - 1;
+    begin = i + 1;
+  }
+  return false;
 }
 
 std::string MakeRequestHead(const ForwardedHead& forwarded) {

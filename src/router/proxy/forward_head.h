@@ -31,7 +31,11 @@ std::string MakeRequestHead(const ForwardedHead& forwarded);
 net::HttpResponse MakeResponseHead(net::ResponseHead& head, const Worker& worker);
 
 // The path as it is written in a request line: what a client may send unescaped stays, the rest is
-// escaped.
+// escaped. `path` as that of a net::HttpRequest: unescaped but for slashes.
 void AppendPath(std::string_view path, std::string* out);
+
+// Whether a segment of such a path is `.` or `..`, which a worker, or a proxy before it, may resolve to
+// another path than the one that was judged here. Slashes may be escaped, and backslashes are taken for them.
+bool HasDotSegment(std::string_view path);
 
 }  // namespace portico::router

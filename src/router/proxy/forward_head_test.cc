@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace portico::router {
 namespace {
 
@@ -36,6 +38,33 @@ TEST(ForwardHeadTest, KeepsTheRequestAndLeavesTheConnectionBehind) {
             "POST /base/v1/chat/a%20b/%C3%A9%2F?x=1&y=%20 HTTP/1.1\r\nhost: [::1]:9\r\n"
             "content-type: application/json\r\nauthorization: Bearer c\r\n"
             "traceparent: 00-aa-bb-01\r\nx-request-id: id\r\ncontent-length: 3\r\n\r\n");
+}
+
+TEST(ForwardHeadTest, APathHasTheEscapesThatItCameWith) {
+  // A percent sign passed as it was: `%252e%252e` became `%2e%2e` on its way.
+  constexpr std::pair<const char*, const char*> kPaths[] = {
+      {"/v1/%2e%2e/x", "/v1/%252e%252e/x"},
+      {"/v1/a%b", "/v1/a%25b"},
+      {"/v1/100%", "/v1/100%25"},
+      {"/v1/%2", "/v1/%252"},
+      {"/v1/models/a%2Fb%2F", "/v1/models/a%2Fb%2F"},
+      {"/v1/%%2F2F", "/v1/%25%2F2F"}};
+  for (const auto& [path, written] : kPaths) {
+    std::string out;
+    AppendPath(path, &out);
+    EXPECT_EQ(out, written);
+  }
+}
+
+TEST(ForwardHeadTest, SegmentsOfDotsAreFoundBetweenSlashesOfEveryKind) {
+  for (const char* path : {"/v1/../x", "/v1/./x", "/v1/..", "/v1/.", "..", "/v1/..%2Fx",
+                           "/v1/a%2F..%2Fx", "/v1%2F..", "/v1/\\..\\x", "/v1/a\\."}) {
+    EXPECT_TRUE(HasDotSegment(path)) << path;
+  }
+  for (const char* path : {"", "/", "/v1/...", "/v1/.a", "/v1/a.", "/v1/a..b/c", "/v1/..%252Fx",
+                           "/v1/models/a%2Fb.gguf", "/v1//x", "/v1/%2F"}) {
+    EXPECT_FALSE(HasDotSegment(path)) << path;
+  }
 }
 
 TEST(ForwardHeadTest, SeveralLinesOfConnectionAreOne) {

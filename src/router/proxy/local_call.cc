@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "net/socket/below_call.h"
 #include "router/proxy/error_body.h"
 
 namespace portico::router {
@@ -24,6 +25,7 @@ struct Link {
   bool head_told = false;
   std::unique_ptr<net::HttpResponse> failure = {};  // of the stream; null: none, or told
   std::string bytes = {};                           // of the body, not told yet
+  std::unique_ptr<net::BelowCall> below = {};       // of the handler's; null: it waits for nobody
   End end = End::kOpen;
   bool paused = false;
   bool scheduled = false;
@@ -46,6 +48,7 @@ void Tell(Link& link) {
     const std::string bytes = std::exchange(link.bytes, {});
     link.events->OnBody(bytes);
     if (link.events == nullptr) return;
+    if (link.below != nullptr) link.below->OnSent(link.bytes.size());
   }
   if (link.end == Link::End::kLost) {
     std::exchange(link.events, nullptr)
@@ -72,6 +75,7 @@ class LocalExchange final : public net::Exchange {
   }
   ~LocalExchange() override {
     link_->exchange = nullptr;
+    link_->below.reset();
     if (!over_) {
       EndDropped(link_->head.has_value(), [](const net::HttpError& error) {
         return GatewayErrorBody(error.status, error.message, {});
@@ -112,6 +116,10 @@ class LocalExchange final : public net::Exchange {
   void End() override { Finish(Link::End::kWhole); }
   void Cut() override { Finish(Link::End::kLost); }
   size_t unsent_bytes() const override { return link_->bytes.size(); }
+  void CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) override {
+    if (over_ || link_->events == nullptr) return;
+    link_->below = net::BelowCall::Make(link_->shard, bytes, link_->bytes.size(), std::move(call));
+  }
 
   // The proxy has dropped the call: the handler learns what it would of a client that leaves.
   static void CloseSoon(const LinkPtr& link) {
@@ -137,6 +145,7 @@ class LocalExchange final : public net::Exchange {
   }
   void Finish(Link::End end) {
     if (std::exchange(over_, true)) return;
+    link_->below.reset();
     link_->end = end;
     TellSoon(link_);
   }
@@ -150,6 +159,7 @@ class LocalHttpCall final : public net::HttpCall {
   explicit LocalHttpCall(LinkPtr link) : link_(std::move(link)) {}
   ~LocalHttpCall() override {
     link_->events = nullptr;
+    link_->below.reset();
     if (link_->exchange != nullptr && !link_->exchange->over()) LocalExchange::CloseSoon(link_);
   }
   void Pause() override { link_->paused = true; }

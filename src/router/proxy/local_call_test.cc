@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <string>
+#include <thread>
+
+#include "base/clock.h"
 
 namespace portico::router {
 namespace {
@@ -51,6 +55,17 @@ class LocalCallTest : public testing::Test {
     std::promise<void> next;
     shard_.Post([&] { next.set_value(); });
     next.get_future().wait();
+  }
+  // What comes in a turn that the shard begins by itself.
+  template <typename Condition>
+  void WaitUntil(Condition met) {
+    const TimePoint end = Clock::now() + std::chrono::seconds(60);
+    bool is_met = false;
+    while (!is_met && Clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      Turn([&] { is_met = met(); });
+    }
+    EXPECT_TRUE(is_met);
   }
   void Begin(size_t max_unsent = 1 << 20) {
     LocalCall made = MakeLocalCall(shard_, {}, told_, max_unsent);
@@ -122,6 +137,58 @@ TEST_F(LocalCallTest, APausedCallIsToldTheRestWhenItGoesOn) {
   Turn([&] { told_.call->Resume(); });
   EXPECT_EQ(told_.log, "head 200 application/json -1; body abc; done; ");
   Turn([&] { exchange_.reset(); });
+}
+
+TEST_F(LocalCallTest, AHandlerThatWaitsForThePausedCallIsCalledOnceWhenItGoesOn) {
+  int called = 0;
+  Turn([&] {
+    Begin();
+    exchange_->StartStream({});
+    told_.call->Pause();
+    exchange_->Write("abc");
+    exchange_->CallWhenBelow(1, [&] { ++called; });
+  });
+  EXPECT_EQ(called, 0);
+  Turn([&] { told_.call->Resume(); });
+  WaitUntil([&] { return called == 1; });
+  Turn([&] {
+    exchange_->Write("d");
+    exchange_->End();
+  });
+  EXPECT_EQ(told_.log, "head 200 application/json -1; body abc; body d; done; ");
+  EXPECT_EQ(called, 1);
+  Turn([&] { exchange_.reset(); });
+}
+
+TEST_F(LocalCallTest, AHandlerThatWaitsIsNotCalledAfterItsEndOrThatOfTheCall) {
+  int called = 0;
+  Turn([&] {
+    Begin();
+    exchange_->StartStream({});
+    exchange_->CallWhenBelow(1, [&] { ++called; });
+    exchange_->End();
+    exchange_->CallWhenBelow(1, [&] { ++called; });
+  });
+  Turn([&] { exchange_.reset(); });
+  Turn([&] {
+    Begin();
+    exchange_->StartStream({});
+    exchange_->CallWhenBelow(1, [&] { ++called; });
+    told_.call.reset();
+    exchange_->CallWhenBelow(1, [&] { ++called; });
+  });
+  Turn([&] { EXPECT_EQ(exchange_, nullptr); });
+  int last = 0;
+  Turn([&] {
+    Begin();
+    exchange_->StartStream({});
+    exchange_->CallWhenBelow(1, [&] {
+      exchange_.reset();
+      ++last;
+    });
+  });
+  WaitUntil([&] { return last == 1; });
+  EXPECT_EQ(called, 0);
 }
 
 TEST_F(LocalCallTest, AHandlerThatGetsTooFarAheadIsCutOff) {

@@ -193,12 +193,7 @@ void ProxyCall::CheckBacklog() {
   if (paused_ || call_ == nullptr || exchange_->unsent_bytes() <= kHighWater) return;
   paused_ = true;
   call_->Pause();
-  AwaitReader();
-}
-
-void ProxyCall::AwaitReader() {
-  reader_ = shard_.shard().After(std::chrono::milliseconds(10), [this] {
-    if (exchange_->unsent_bytes() > kLowWater) return AwaitReader();
+  exchange_->CallWhenBelow(kLowWater, [this] {
     paused_ = false;
     if (call_ != nullptr) call_->Resume();
   });
@@ -254,8 +249,8 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
                                                               : AttemptFailure::kLost);
   if (malformed && worker.NoteMalformed()) {
     LogWarning(
-        "worker {} {} breaks the protocol: {}; this is told once, the counter of malformed "
-        "answers goes on",
+        "worker {} {} breaks the protocol: {}; further malformed answers are counted, but not "
+        "logged",
         worker.id(), worker.url(), why);
   } else {
     LogDebug("worker {}: {}", worker.url(), why);

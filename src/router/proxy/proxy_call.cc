@@ -452,7 +452,6 @@ void ProxyCall::Release() {
   deadline_.reset();
   pause_.reset();
   keep_alive_.reset();
-  reader_.reset();
   if (ticket_ != nullptr && !gateway_.admission().GiveUp(ticket_)) admitted_ = true;
   ticket_.reset();
   if (place_ != nullptr) gateway_.places().GiveUp(std::exchange(place_, nullptr));

@@ -118,7 +118,6 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void BeginStream();
   void Relay(std::string_view bytes);
   void CheckBacklog();
-  void AwaitReader();
   void KeepAlive();
   void CutStream(std::string_view message, std::string_view code);
   void Refuse(int status, std::string_view message, std::string_view code, bool retry_after);
@@ -154,7 +153,6 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   std::unique_ptr<net::Shard::Timer> pause_;  // before an attempt, or in a queue
   std::unique_ptr<net::Shard::Timer> hedge_timer_;
   std::unique_ptr<net::Shard::Timer> keep_alive_;
-  std::unique_ptr<net::Shard::Timer> reader_;
   std::shared_ptr<AdmissionQueue::Ticket> ticket_;
   bool admitted_ = false;
   PlaceQueue::TicketPtr place_;

@@ -10,8 +10,8 @@ constexpr std::string_view kDone = "data: [DONE]";
 
 }  // namespace
 
-size_t LastEventEnd(std::string_view bytes) {
-  for (size_t end = bytes.size(); end >= 2; --end) {
+size_t LastEventEnd(std::string_view bytes, size_t none_before) {
+  for (size_t end = bytes.size(); end >= 2 && end > none_before; --end) {
     const char last = bytes[end - 1];
     if (last != '\n' && last != '\r') continue;
     const char before = bytes[end - 2];
@@ -41,17 +41,19 @@ bool SseFrames::half() const {
 }
 
 std::string_view SseFrames::Take(std::string_view bytes) {
-  std::string_view all = bytes;
-  if (!held_.empty()) {
-    held_.append(bytes);
-    out_ = std::exchange(held_, {});
-    all = out_;
-  }
-  size_t end = LastEventEnd(all);
+  const size_t known = held_.size();
+  if (known > 0) held_.append(bytes);
+  std::string_view all = known > 0 ? std::string_view(held_) : bytes;
+  size_t end = LastEventEnd(all, known);
   begun_ = begun_ && end == 0;
   if (all.size() - end > kMaxEvent) {
     end = all.size();
     begun_ = true;
+  }
+  if (known > 0) {
+    if (end == 0) return {};
+    out_ = std::exchange(held_, {});
+    all = out_;
   }
   const std::string_view ready = all.substr(0, end);
   // The last event of a stream comes in its last bytes.

@@ -30,7 +30,8 @@ class SseFrames {
   bool begun_ = false;  // what is held back belongs to an event that was too large for that
 };
 
-// The position behind the last empty line of `bytes`, or 0: lines end in LF, CR LF or CR.
-size_t LastEventEnd(std::string_view bytes);
+// The position behind the last empty line of `bytes`, or 0: lines end in LF, CR LF or CR. It is known
+// that there is none in the first `none_before` bytes.
+size_t LastEventEnd(std::string_view bytes, size_t none_before = 0);
 
 }  // namespace portico::router

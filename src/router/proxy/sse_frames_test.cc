@@ -25,6 +25,16 @@ TEST(SseFramesTest, HoldsAnEventBackUntilItsEndHasComeAtEveryCut) {
   }
 }
 
+TEST(SseFramesTest, ALongEventThatComesByteByByteIsLookedAtOnce) {
+  // All of it was searched and copied again with each byte: the square of its length.
+  SseFrames frames;
+  const std::string event = "data: " + std::string(SseFrames::kMaxEvent - 100, 'x');
+  for (const char c : event) ASSERT_EQ(frames.Take({&c, 1}), "");
+  EXPECT_EQ(frames.Take("\n"), "");
+  EXPECT_EQ(frames.Take("\ndata"), event + "\n\n");
+  EXPECT_EQ(frames.rest(), "data");
+}
+
 TEST(SseFramesTest, SeesTheEndMark) {
   SseFrames frames;
   frames.Take("data: {\"x\":\"[DONE]\"}\n\n");

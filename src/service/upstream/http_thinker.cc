@@ -34,7 +34,7 @@ class ThinkWork final : public HttpWork {
   void OnEvent(std::string_view data) {
     if (data == "[DONE]" || failed_) return;
     auto event = Json::Parse(data);
-    if (!event.ok() || !event->is_object()) return Fail("sent what is no event");
+    if (!event.ok() || !event->is_object()) return Fail("sent data that is not an event");
     if (const Json* error = event->Find("error"); error != nullptr && !error->is_null()) {
       return Fail("failed");
     }

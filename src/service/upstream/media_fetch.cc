@@ -117,13 +117,13 @@ class HttpFetch final : public MediaFetch, private net::HttpCallEvents {
   void OnHead(net::ResponseHead& head) override {
     if (IsRedirect(head.status)) return Follow(std::string(head.Header("location")));
     if (head.status != 200) {
-      return Finish(Refuse(fmt::format("is not there: its server answers {}", head.status)));
+      return Finish(Refuse(fmt::format("cannot be fetched: its server returned {}", head.status)));
     }
     const std::string_view coding = head.Header("content-encoding");
     if (!MayBe(rules_.kind, head.Header("content-type")) ||
         (!coding.empty() && coding != "identity")) {
-      return Finish(Refuse(fmt::format("is no {}: its server says so (content-type)",
-                                       IsImage() ? "image" : "sound")));
+      return Finish(Refuse(fmt::format("is not {} according to its content-type",
+                                       IsImage() ? "an image" : "audio")));
     }
     if (head.length > static_cast<int64_t>(rules_.max_bytes)) Finish(TooLarge(rules_));
   }
@@ -184,7 +184,7 @@ bool IsBelow(const std::string& path, const std::string& folder) {
 
 // What is not there and what lies elsewhere are refused alike.
 StatusOr<MediaFetch::Bytes> ReadBelow(const MediaRules& rules, const std::string& path) {
-  const Status no_file = Refuse("is no file that this server may read");
+  const Status no_file = Refuse("is not a file that this server may read");
   const std::string folder = RealPath(rules.local_folder);
   const std::string real = RealPath(path);
   if (!IsBelow(real, folder)) return no_file;

@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "message/request_media.h"
 #include "net/loop/shard.h"
-#include "service/request_media.h"
+#include "service/plan/request_media.h"
 #include "service/upstream/media_fetch.h"
 
 namespace portico {

@@ -85,7 +85,7 @@ StatusOr<MediaUrl> ReadHttpUrl(const MediaRules& rules, std::string_view rest, b
         "(--allowed-media-domain)");
   }
   if (!Lists(rules, url.host)) {
-    return Refused(fmt::format("is of {}, from where this server fetches nothing", url.host));
+    return Refused(fmt::format("is on {}, from which this server does not fetch media", url.host));
   }
   return url;
 }

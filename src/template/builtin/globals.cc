@@ -92,10 +92,6 @@ Value GlobalValue(size_t index) {
   return v;
 }
 
-bool IsDictFunction(Value v) {
-  return v.is(Kind::kFunction) && v.i == static_cast<int64_t>(Global::kDict);
-}
-
 void CheckNamespaceName(std::string_view name) {
   if (name.starts_with('_')) {
     Fail("namespace attribute '", name, "' is not allowed");

@@ -16,7 +16,6 @@ std::span<const std::string_view> GlobalNames();
 Value GlobalValue(size_t index);
 // Calls a value of kind kFunction.
 Value CallGlobal(Interpreter& in, Value function, const CallArguments& arguments);
-bool IsDictFunction(Value v);
 // Throws Failure for names that transformers' namespace refuses.
 void CheckNamespaceName(std::string_view name);
 // A dict from dict()'s arguments.

@@ -51,14 +51,7 @@ Iterator::Iterator(Interpreter& in, Value iterable) : source_(iterable) {
 }
 
 bool Iterator::Next(Interpreter& in, Value* out) {
-  if (source_.is(Kind::kGenerator)) return source_.generator->Next(in, out);
-  if (source_.is(Kind::kLoop)) {
-    // A loop yields pairs of the item and itself.
-    Value item;
-    if (!source_.loop->Next(in, &item)) return false;
-    *out = in.NewPair(item, source_);
-    return true;
-  }
+  if (source_.is(Kind::kGenerator) || source_.is(Kind::kLoop)) return NextOfLazy(in, out);
   if (position_ >= size_) return false;
   switch (source_.kind) {
     case Kind::kString: {
@@ -88,6 +81,17 @@ bool Iterator::Next(Interpreter& in, Value* out) {
       break;
   }
   ++position_;
+  return true;
+}
+
+bool Iterator::NextOfLazy(Interpreter& in, Value* out) {
+  // What it takes its items from may be lazy too, and so on: a template can chain any number.
+  const CallDepth depth(&in);
+  if (source_.is(Kind::kGenerator)) return source_.generator->Next(in, out);
+  // A loop yields pairs of the item and itself.
+  Value item;
+  if (!source_.loop->Next(in, &item)) return false;
+  *out = in.NewPair(item, source_);
   return true;
 }
 
@@ -138,6 +142,7 @@ bool Loop::Next(Interpreter& in, Value* out) {
 
 int64_t Loop::Length(Interpreter& in) {
   if (has_length) return length;
+  const CallDepth depth(&in);
   if (filter == nullptr && HasLength(iterable)) {
     length = static_cast<int64_t>(LengthOf(in, iterable));
   } else {

@@ -22,6 +22,8 @@ class Iterator {
   bool Next(Interpreter& in, Value* out);
 
  private:
+  bool NextOfLazy(Interpreter& in, Value* out);
+
   Value source_;
   size_t position_ = 0;
   size_t size_ = 0;

@@ -89,9 +89,14 @@ bool SubscriptString(Value v, int64_t index, Value* out) {
   return true;
 }
 
-bool IsHashable(Value v) {
+// Deeper keys have no hash either.
+constexpr int kMaxKeyDepth = 100;
+
+bool IsHashable(Value v, int depth = 0) {
   if (v.is(Kind::kTuple)) {
-    return std::all_of(v.items->data, v.items->data + v.items->size, IsHashable);
+    if (depth > kMaxKeyDepth) LimitReached("values are nested too deeply");
+    return std::all_of(v.items->data, v.items->data + v.items->size,
+                       [depth](Value item) { return IsHashable(item, depth + 1); });
   }
   return !v.is_list() && !v.is_dict() && !v.is(Kind::kDictView);
 }

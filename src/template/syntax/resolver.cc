@@ -110,31 +110,15 @@ class Resolver {
         return VisitOutput(static_cast<OutputStmt*>(stmt), place);
       case StmtKind::kFor:
         return VisitFor(static_cast<ForStmt*>(stmt), place);
-      case StmtKind::kIf: {
-        Place inside = place;
-        inside.soft = true;
-        for (IfBranch& branch : static_cast<IfStmt*>(stmt)->branches) {
-          Visit(&branch.test, inside);
-          VisitAll(branch.body, inside);
-        }
-        return;
-      }
+      case StmtKind::kIf:
+        return VisitIf(static_cast<IfStmt*>(stmt), place);
       case StmtKind::kSet: {
         auto* set = static_cast<SetStmt*>(stmt);
         Visit(&set->target, place);
         return Visit(&set->value, place);
       }
-      case StmtKind::kSetBlock: {
-        auto* set = static_cast<SetBlockStmt*>(stmt);
-        Symbols symbols(place.symbols, place.function);
-        symbols.VisitAll(set->body);
-        Place inside = Inside(place, &symbols);
-        VisitAll(set->body, inside);
-        Visit(&set->target, place);
-        Visit(&set->filter, inside);
-        set->scope = Loads(symbols, place.function);
-        return;
-      }
+      case StmtKind::kSetBlock:
+        return VisitSetBlock(static_cast<SetBlockStmt*>(stmt), place);
       case StmtKind::kMacro: {
         auto* macro = static_cast<MacroStmt*>(stmt);
         VisitCode(&macro->code, macro->line, place);
@@ -149,31 +133,10 @@ class Resolver {
       }
       case StmtKind::kGeneration:
         return VisitCode(&static_cast<GenerationStmt*>(stmt)->code, stmt->line, place);
-      case StmtKind::kFilterBlock: {
-        auto* filter = static_cast<FilterBlockStmt*>(stmt);
-        Symbols symbols(place.symbols, place.function);
-        symbols.VisitAll(filter->body);
-        symbols.VisitExpr(filter->filter);
-        Place inside = Inside(place, &symbols);
-        VisitAll(filter->body, inside);
-        Visit(&filter->filter, inside);
-        filter->scope = Loads(symbols, place.function);
-        return;
-      }
-      case StmtKind::kWith: {
-        auto* with = static_cast<WithStmt*>(stmt);
-        Symbols symbols(place.symbols, place.function);
-        symbols.VisitAll(with->targets);
-        symbols.VisitAll(with->body);
-        Place inside = Inside(place, &symbols);
-        for (size_t i = 0; i < with->targets.size(); ++i) {
-          Visit(&with->targets[i], inside);
-          Visit(&with->values[i], place);
-        }
-        VisitAll(with->body, inside);
-        with->scope = Loads(symbols, place.function);
-        return;
-      }
+      case StmtKind::kFilterBlock:
+        return VisitFilterBlock(static_cast<FilterBlockStmt*>(stmt), place);
+      case StmtKind::kWith:
+        return VisitWith(static_cast<WithStmt*>(stmt), place);
       case StmtKind::kScope: {
         auto* scope = static_cast<ScopeStmt*>(stmt);
         Symbols symbols(place.symbols, place.function);
@@ -195,6 +158,48 @@ class Resolver {
       case StmtKind::kBlock:
         return;
     }
+  }
+
+  void VisitIf(IfStmt* stmt, const Place& place) {
+    Place inside = place;
+    inside.soft = true;
+    for (IfBranch& branch : stmt->branches) {
+      Visit(&branch.test, inside);
+      VisitAll(branch.body, inside);
+    }
+  }
+
+  void VisitSetBlock(SetBlockStmt* set, const Place& place) {
+    Symbols symbols(place.symbols, place.function);
+    symbols.VisitAll(set->body);
+    Place inside = Inside(place, &symbols);
+    VisitAll(set->body, inside);
+    Visit(&set->target, place);
+    Visit(&set->filter, inside);
+    set->scope = Loads(symbols, place.function);
+  }
+
+  void VisitFilterBlock(FilterBlockStmt* filter, const Place& place) {
+    Symbols symbols(place.symbols, place.function);
+    symbols.VisitAll(filter->body);
+    symbols.VisitExpr(filter->filter);
+    Place inside = Inside(place, &symbols);
+    VisitAll(filter->body, inside);
+    Visit(&filter->filter, inside);
+    filter->scope = Loads(symbols, place.function);
+  }
+
+  void VisitWith(WithStmt* with, const Place& place) {
+    Symbols symbols(place.symbols, place.function);
+    symbols.VisitAll(with->targets);
+    symbols.VisitAll(with->body);
+    Place inside = Inside(place, &symbols);
+    for (size_t i = 0; i < with->targets.size(); ++i) {
+      Visit(&with->targets[i], inside);
+      Visit(&with->values[i], place);
+    }
+    VisitAll(with->body, inside);
+    with->scope = Loads(symbols, place.function);
   }
 
   static Place Inside(const Place& place, Symbols* symbols) {

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/folder_entries.h"
 #include "tokenizer/compiled/compiled_cache.h"
 #include "tokenizer/compiled/compiled_model.h"
 #include "tokenizer/load/folder_tokens.h"
@@ -28,7 +29,7 @@ StatusOr<std::string> FileInFolder(const fs::path& folder) {
     if (Exists(folder / name)) return (folder / name).string();
   }
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+  for (const fs::directory_entry& entry : FolderEntries(folder, &error)) {
     fs::path path = entry.path();
     if (path.extension() == ".tiktoken" || path.extension() == ".gguf") return path.string();
   }

@@ -128,7 +128,7 @@ StatusOr<NamedToken> TokenOfObject(const Json& object, std::string_view source, 
   for (const auto& [name, value] : object.as_object()) {
     if (name == "content") {
       if (!value.is_string() && !value.is_null()) {
-        return CannotLoad(source, "the content of a token is no text");
+        return CannotLoad(source, "the content of a token is not text");
       }
       if (value.is_string()) token.content = value.as_string();
       continue;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/folder_entries.h"
 #include "text/json.h"
 #include "text/utf8.h"
 #include "tokenizer/load/gguf.h"
@@ -150,7 +151,7 @@ void ReadSettings(const Json& json, TokenizerConfig* config) {
 Status ReadTemplateFiles(const fs::path& folder, TokenizerConfig* config) {
   std::error_code error;
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(folder / "additional_chat_templates", error)) {
+  for (const auto& entry : FolderEntries(folder / "additional_chat_templates", &error)) {
     if (entry.path().extension() == ".jinja") files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
@@ -261,7 +262,7 @@ StatusOr<TokenizerConfig> LoadTokenizerConfig(const std::string& path) {
     for (const char* name : {"tokenizer.json", "tokenizer_config.json"}) {
       if (fs::exists(place / name, error)) return FromFolder(place);
     }
-    for (const auto& entry : fs::directory_iterator(place, error)) {
+    for (const auto& entry : FolderEntries(place, &error)) {
       if (entry.path().extension() == ".gguf") return FromGguf(entry.path());
     }
     return FromFolder(place);

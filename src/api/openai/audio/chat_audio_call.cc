@@ -51,12 +51,12 @@ struct Form {
   std::string clip_field;  // of the body, with what is heard
 };
 
-// Stages name the fields of speech and of transcriptions.
+// Stages name the fields of speech and of transcriptions: the text is the sound's, or the chat's.
 Status WithFieldOfChat(const Status& status, const Form& form) {
   const std::string field = FieldOf(status);
   if (field != "file" && field != "input") return status;
-  return Error(status.code(), std::string(MessageOf(status)),
-               field == "file" ? form.clip_field : "audio", ReasonOf(status));
+  const std::string of_chat = field == "file" ? form.clip_field : form.audio ? "audio" : "messages";
+  return Error(status.code(), std::string(MessageOf(status)), of_chat, ReasonOf(status));
 }
 
 // A call as the answer spells it; `index` only in streams.

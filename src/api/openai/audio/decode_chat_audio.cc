@@ -8,7 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "api/openai/audio/chat_stage_fields.h"
 #include "api/openai/audio/decode_speech.h"
-#include "api/openai/decode_chat.h"
+#include "api/openai/chat/decode_chat.h"
 #include "api/reply.h"
 #include "text/json.h"
 
@@ -110,7 +110,7 @@ std::string UrlOf(const Json& part, std::string_view name) {
 StatusOr<Json> AddClip(std::string_view field, Clip file, AudioChat* chat) {
   pipeline::Request* request = &chat->request;
   if (request->clip_marks.size() == kMaxClips) {
-    return InvalidArgument(field, fmt::format("at most {} sounds are heard", kMaxClips));
+    return InvalidArgument(field, fmt::format("at most {} audio parts are accepted", kMaxClips));
   }
   if (chat->clip_field.empty()) chat->clip_field = field;
   const auto clip = static_cast<int32_t>(request->clip_marks.size());
@@ -142,7 +142,7 @@ StatusOr<Json> AddAddress(std::string_view field, const std::string& place, std:
 
 // Puts a mark in the place of each sound of a message's parts.
 Status TakeClips(Json* messages, const MediaRules& rules, AudioChat* chat) {
-  if (!messages->is_array()) return OkStatus();  // decode_chat.h says what is wrong
+  if (!messages->is_array()) return OkStatus();  // api/openai/chat/decode_chat.h says what is wrong
   for (size_t m = 0; m < messages->as_array().size(); ++m) {
     Json* content = messages->as_array()[m].Find("content");
     if (content == nullptr || !content->is_array()) continue;

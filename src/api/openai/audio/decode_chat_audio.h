@@ -35,7 +35,7 @@ struct AudioChat {
 MediaRules MediaRulesOf(const pipeline::Pipeline& pipeline);
 
 // Takes modalities, audio, audios, fields of single stages and parts of sound out of the body; the
-// rest is a chat as any other (decode_chat.h). `has_models`: models are served beside the pipeline;
+// rest is a chat as any other (api/openai/chat/decode_chat.h). `has_models`: models are served beside the pipeline;
 // a chat of text alone is theirs unless it names the pipeline. Errors name the field. Pure; any
 // thread.
 StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::parser& parser,

@@ -27,11 +27,9 @@ void PipelineCall::Abort() {
 }
 
 void PipelineCall::Pump() {
-  timer_.reset();
   while (!done_) {
     if (exchange_->unsent_bytes() >= kUnsentBytes) {
-      timer_ = shard_.shard.After(kLookAgain, [this] { Pump(); });
-      return;
+      return exchange_->CallWhenBelow(kUnsentBytes / 2, [this] { Pump(); });
     }
     pipeline::Call::Taken taken = call_->Take(/*max_parts=*/16);
     for (pipeline::Part& part : taken.parts) {
@@ -65,7 +63,7 @@ StatusOr<pipeline::Pipeline*> ThePipeline(const ApiContext& api) {
   }
   if (api.pipeline != nullptr) return api.pipeline;
   return Error(StatusCode::kUnimplemented,
-               "this server neither speaks nor listens; start it as `portico omni serve`, or with "
+               "this server has no speech pipeline; start it as `portico omni serve`, or with "
                "--speech");
 }
 

@@ -34,11 +34,9 @@ class PipelineCall : public ExchangeCall {
 
   // Bytes that wait for the client before no more is taken.
   static constexpr size_t kUnsentBytes = 64 << 10;
-  static constexpr auto kLookAgain = std::chrono::milliseconds(20);
 
   std::shared_ptr<std::atomic<uint64_t>> address_ = std::make_shared<std::atomic<uint64_t>>(0);
   std::unique_ptr<pipeline::Call> call_;
-  std::unique_ptr<net::Shard::Timer> timer_;
   bool done_ = false;
 };
 

@@ -2,14 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "base/metrics.h"
 #include "net/loop/run_on_shard_for_test.h"
+#include "net/loop/test_server.h"
 
 namespace portico::api::openai {
 namespace {
@@ -84,7 +89,6 @@ TEST(PipelineFeedTest, AnEndThatIsTakenBeforeItsWakeUpComesIsReportedOnce) {
       ++done;
       done.notify_all();
     };
-    events.unsent = [] { return size_t{0}; };
     auto started = PipelineFeed::Start(**pipeline, std::move(request), shard, std::move(events));
     ASSERT_TRUE(started.ok()) << started.status();
     feed = *std::move(started);
@@ -95,6 +99,97 @@ TEST(PipelineFeedTest, AnEndThatIsTakenBeforeItsWakeUpComesIsReportedOnce) {
   EXPECT_EQ(text, "one");
   EXPECT_EQ(done, 1);
   shard.Stop();
+}
+
+constexpr int kManyParts = 512;
+constexpr size_t kPartText = 16 << 10;
+
+// Says all of it at once.
+class ManyRun final : public pipeline::StageRun {
+ public:
+  explicit ManyRun(std::shared_ptr<pipeline::StageOutput> output) : output_(std::move(output)) {}
+  Status OnPart(pipeline::Part, std::string_view) override { return OkStatus(); }
+  void OnInputEnd() override {
+    for (int i = 0; i < kManyParts; ++i) {
+      output_->Emit(pipeline::TextPart{std::string(kPartText, 't')});
+    }
+    output_->End(OkStatus());
+  }
+
+ private:
+  const std::shared_ptr<pipeline::StageOutput> output_;
+};
+
+class ManyStage final : public pipeline::Stage {
+ public:
+  std::unique_ptr<pipeline::StageRun> Start(
+      std::shared_ptr<const pipeline::Request>,
+      std::shared_ptr<pipeline::StageOutput> output) override {
+    return std::make_unique<ManyRun>(std::move(output));
+  }
+};
+
+TEST(FeedReaderTest, FeedsOfOneSocketStopWhileItsClientDoesNotReadAndAllGoOnWhenItDoes) {
+  pipeline::Pipeline::Kinds kinds;
+  kinds["many"] = [](const pipeline::StageConfig&) -> StatusOr<std::unique_ptr<pipeline::Stage>> {
+    return std::unique_ptr<pipeline::Stage>(std::make_unique<ManyStage>());
+  };
+  auto config = pipeline::ParsePipelineConfig(
+      "name: p\nstages:\n  - {name: many, factory_path: many, terminal: true}\n", "p", {});
+  ASSERT_TRUE(config.ok()) << config.status();
+  Registry registry;
+  auto pipeline = pipeline::Pipeline::Start(*std::move(config), kinds, "p", &registry);
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+
+  std::unique_ptr<net::WebSocket> socket;
+  std::optional<FeedReader> reader;
+  std::array<std::unique_ptr<PipelineFeed>, 2> feeds;
+  std::atomic<int> taken{0};
+  std::atomic<int> done{0};
+  net::TestServer server([&](std::unique_ptr<net::Exchange> exchange) {
+    net::Shard& shard = exchange->shard();
+    socket = net::WebSocket::Accept(std::move(exchange), net::WsOptions());
+    reader.emplace(*socket);
+    for (size_t i = 0; i < feeds.size(); ++i) {
+      pipeline::Request request;
+      request.id = "r" + std::to_string(i);
+      request.wants_text = true;
+      PipelineFeed::Events events;
+      events.on_part = [&](pipeline::Part part) {
+        ++taken;
+        socket->SendText(std::get<pipeline::TextPart>(part).text);
+      };
+      events.on_done = [&](const Status& status) {
+        EXPECT_TRUE(status.ok()) << status;
+        ++done;
+      };
+      events.reader = &*reader;
+      auto started = PipelineFeed::Start(**pipeline, std::move(request), shard, std::move(events));
+      ASSERT_TRUE(started.ok()) << started.status();
+      feeds[i] = *std::move(started);
+    }
+  });
+  net::TestClient client(server.port(), 4096);
+  client.Send(
+      "GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+      "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+  client.ReadUntil("\r\n\r\n");
+  int before = -1;
+  net::TestServer::WaitFor([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const int last = std::exchange(before, taken.load());
+    return last == before && last > 0;
+  });
+  EXPECT_LT(taken, 2 * kManyParts);
+  server.OnShard([&] { EXPECT_LT(socket->unsent_bytes(), 512U << 10); });
+  client.Read(2 * kManyParts * kPartText);
+  net::TestServer::WaitFor([&] { return done == 2; });
+  EXPECT_EQ(taken, 2 * kManyParts);
+  server.OnShard([&] {
+    feeds = {};
+    reader.reset();
+    socket.reset();
+  });
 }
 
 }  // namespace

@@ -125,10 +125,10 @@ class BatchCall final : public ExchangeCall {
   void SpeakItem(size_t index) {
     Item& item = items_[index];
     item.request->id = fmt::format("{}-{}", rid, index);
-    auto feed = PipelineFeed::Start(
-        *shard_.api.pipeline, *std::move(item.request), shard_.shard,
-        {[this, index](Part part) { OnPart(index, std::move(part)); },
-         [this, index](const Status& status) { OnDone(index, status); }, [] { return size_t{0}; }});
+    auto feed =
+        PipelineFeed::Start(*shard_.api.pipeline, *std::move(item.request), shard_.shard,
+                            {[this, index](Part part) { OnPart(index, std::move(part)); },
+                             [this, index](const Status& status) { OnDone(index, status); }});
     if (feed.ok()) {
       item.feed = *std::move(feed);
     } else {
@@ -264,7 +264,7 @@ Item ReadItem(size_t index, const Json& given, const Json& defaults, const Share
   for (const auto& [name, value] : given.as_object()) {
     if (name == "stream" || name == "stream_format") {
       item.status = InvalidArgument(fmt::format("items.{}.{}", index, name),
-                                    fmt::format("{} is no field of an item", name));
+                                    fmt::format("{} is not a field of an item", name));
       return item;
     }
     merged.Set(name, value);

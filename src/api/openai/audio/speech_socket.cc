@@ -28,6 +28,7 @@ using pipeline::Part;
 
 constexpr size_t kMaxFrame = 128 << 10;
 constexpr size_t kMaxBuffered = 256 << 10;
+constexpr size_t kUnreadErrors = 64 << 10;
 constexpr auto kConfigTime = std::chrono::seconds(10);
 constexpr auto kIdleTime = std::chrono::seconds(30);
 constexpr std::string_view kKeyPrefix = "openai-insecure-api-key.";
@@ -37,7 +38,7 @@ class SpeechSocket final : public Call {
  public:
   SpeechSocket(std::unique_ptr<net::WebSocket> socket, ShardContext& shard,
                pipeline::Pipeline& pipeline)
-      : shard_(shard), pipeline_(pipeline), socket_(std::move(socket)) {
+      : shard_(shard), pipeline_(pipeline), socket_(std::move(socket)), reader_(*socket_) {
     rid = "speech_ws_" + NewRequestId();
     socket_->set_on_message(
         [this](net::WsMessage::Kind kind, std::string_view data) { OnMessage(kind, data); });
@@ -56,9 +57,9 @@ class SpeechSocket final : public Call {
 
   void SetTimer(Duration limit) {
     timer_ = shard_.shard.After(limit, [this] {
-      if (feed_ != nullptr || load_ != nullptr) return SetTimer(kIdleTime);
-      Fail(Error(StatusCode::kDeadlineExceeded,
-                 configured_ ? "nothing came for 30 s" : "no session.config came in 10 s"));
+      if (feed_ != nullptr || load_ != nullptr || later_) return SetTimer(kIdleTime);
+      Fail(Error(StatusCode::kDeadlineExceeded, configured_ ? "no message was received for 30 s"
+                                                            : "no session.config came in 10 s"));
     });
   }
 
@@ -198,6 +199,7 @@ class SpeechSocket final : public Call {
   // does so when all text has been sent.
   void Cancel() {
     waiting_.clear();
+    if (std::exchange(later_, false)) socket_->CallWhenBelow(0, nullptr);
     splitter_ = NewSplitter(clauses_);
     buffered_ = 0;
     std::string text;
@@ -215,8 +217,8 @@ class SpeechSocket final : public Call {
   }
 
   void SpeakNext() {
-    if (load_ != nullptr) return;
-    while (feed_ == nullptr && !waiting_.empty()) {
+    if (load_ != nullptr || later_) return;
+    if (feed_ == nullptr && !waiting_.empty()) {
       sentence_ = std::move(waiting_.front());
       waiting_.pop_front();
       buffered_ -= std::min(buffered_, sentence_.size() + 1);
@@ -226,16 +228,17 @@ class SpeechSocket final : public Call {
       started_ = false;
       bytes_ = 0;
       audio_.clear();
-      auto feed = PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,
-                                      {[this](Part part) { OnPart(std::move(part)); },
-                                       [this](const Status& status) { OnSpoken(status); },
-                                       [this] { return socket_->unsent_bytes(); }});
+      auto feed =
+          PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,
+                              {[this](Part part) { OnPart(std::move(part)); },
+                               [this](const Status& status) { OnSpoken(status); }, &reader_});
       if (feed.ok()) {
         feed_ = *std::move(feed);
         return;
       }
       SendError(feed.status());
       EndSentence(/*failed=*/true);
+      if (!waiting_.empty()) return SpeakLater();
     }
     if (!done_ || feed_ != nullptr) return;
     std::string text;
@@ -246,6 +249,16 @@ class SpeechSocket final : public Call {
     socket_->Close(net::kWsNormal, "");
     left_ = true;
     Leave();
+  }
+
+  // Thousands of sentences may be refused one after the other: each in a turn of the shard of its own,
+  // and not faster than the client reads.
+  void SpeakLater() {
+    later_ = true;
+    socket_->CallWhenBelow(kUnreadErrors, [this] {
+      later_ = false;
+      SpeakNext();
+    });
   }
 
   void OnPart(Part part) {
@@ -296,6 +309,7 @@ class SpeechSocket final : public Call {
   ShardContext& shard_;
   pipeline::Pipeline& pipeline_;
   std::unique_ptr<net::WebSocket> socket_;
+  FeedReader reader_;
   std::unique_ptr<net::Shard::Timer> timer_;
   std::unique_ptr<PipelineFeed> feed_;   // of the sentence that is spoken
   std::unique_ptr<ReferenceLoad> load_;  // of the voice to imitate, until it is there
@@ -312,6 +326,7 @@ class SpeechSocket final : public Call {
   bool configured_ = false;
   bool done_ = false;
   bool started_ = false;
+  bool later_ = false;  // the sentence behind a refused one waits for the client, without a feed
   bool left_ = false;
 };
 

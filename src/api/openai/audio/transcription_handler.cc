@@ -144,7 +144,7 @@ class WholeTranscript final : public PipelineCall {
     const bool timed = format_ == TranscriptFormat::kSrt || format_ == TranscriptFormat::kVtt;
     if (status.ok() && timed && transcript_.segments.empty() && !transcript_.text.empty()) {
       status = InvalidArgument("response_format",
-                               "response_format: this pipeline tells no times of what it hears");
+                               "response_format: this pipeline does not report the times of words");
     }
     if (!status.ok()) return ReplyError(*exchange_, shard_.api, status);
     net::HttpResponse head = Head(*exchange_, shard_.api, 200, TranscriptMediaType(format_));
@@ -218,8 +218,8 @@ void Answer(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, bool t
     return ReplyError(*exchange, shard.api,
                       InvalidArgument("model",
                                       "no stage of this pipeline translates; "
-                                      "/v1/audio/transcriptions gives what was said in its own "
-                                      "language"));
+                                      "/v1/audio/transcriptions returns the text in the "
+                                      "language of the audio"));
   }
   auto form = ReadForm(exchange->request);
   if (form.ok()) {

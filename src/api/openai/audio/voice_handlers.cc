@@ -10,6 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "api/exchange_call.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/reference_load.h"
@@ -167,7 +168,13 @@ void HandleVoices(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) 
   const auto uploaded = (*pipeline)->voice_store().All();
   std::string body;
   JsonWriter w(&body);
-  if (names_only.ok() && names_only->value_or("") == "true") {
+  if (!names_only.ok()) return ReplyError(*exchange, shard.api, names_only.status());
+  bool only = false;
+  if (*names_only && !absl::SimpleAtob(names_only->value(), &only)) {
+    return ReplyError(*exchange, shard.api,
+                      InvalidArgument("names_only", "names_only must be true or false"));
+  }
+  if (only) {
     w.BeginObject().Key("uploaded_voice_names").BeginArray();
     for (const auto& voice : uploaded) w.String(voice->name);
     w.EndArray().EndObject();

@@ -35,7 +35,11 @@ class RealtimeSocket final : public Call, public ResponseOwner {
  public:
   RealtimeSocket(std::unique_ptr<net::WebSocket> socket, ShardContext& shard,
                  pipeline::Pipeline& pipeline, RealtimeConfig config)
-      : shard_(shard), pipeline_(pipeline), config_(std::move(config)), socket_(std::move(socket)) {
+      : shard_(shard),
+        pipeline_(pipeline),
+        config_(std::move(config)),
+        socket_(std::move(socket)),
+        reader_(*socket_) {
     rid = config_.id;
     input_.Configure(config_);
     socket_->set_on_message(
@@ -59,7 +63,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
 
   void SetTimer() {
     timer_ = shard_.shard.After(kIdleTime, [this] {
-      socket_->Close(net::kWsNormal, "nothing came for ten minutes");
+      socket_->Close(net::kWsNormal, "no event was received for ten minutes");
       Leave();
     });
   }
@@ -73,7 +77,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     socket_->SendText(Json(std::move(event)).Dump());
   }
   Conversation& conversation() override { return conversation_; }
-  size_t unsent() override { return socket_->unsent_bytes(); }
+  FeedReader& reader() override { return reader_; }
   void OnResponseDone() override {
     // It is on the stack.
     shard_.shard.AtEndOfTurn([gone = std::shared_ptr<Response>(std::move(response_))] {});
@@ -229,16 +233,16 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     pipeline::Request request = config_.HearingRequest();
     request.id = NewRequestId();
     request.inputs.emplace_back(pipeline::FilePart{0, std::move(file)});
-    auto feed = PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,
-                                    {[this, id](Part part) {
-                                       const auto* heard = std::get_if<HeardPart>(&part);
-                                       RealtimeItem* item = conversation_.Find(id);
-                                       if (heard == nullptr || item == nullptr) return;
-                                       if (!item->text.empty()) item->text += ' ';
-                                       item->text += heard->text;
-                                     },
-                                     [this, id](const Status& status) { OnHeard(id, status); },
-                                     [this] { return socket_->unsent_bytes(); }});
+    auto feed =
+        PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,
+                            {[this, id](Part part) {
+                               const auto* heard = std::get_if<HeardPart>(&part);
+                               RealtimeItem* item = conversation_.Find(id);
+                               if (heard == nullptr || item == nullptr) return;
+                               if (!item->text.empty()) item->text += ' ';
+                               item->text += heard->text;
+                             },
+                             [this, id](const Status& status) { OnHeard(id, status); }, &reader_});
     if (!feed.ok()) return OnHeard(id, feed.status());
     hearing_[id] = *std::move(feed);
   }
@@ -363,6 +367,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
   pipeline::Pipeline& pipeline_;
   RealtimeConfig config_;
   std::unique_ptr<net::WebSocket> socket_;
+  FeedReader reader_;
   std::unique_ptr<net::Shard::Timer> timer_;
   Conversation conversation_;
   InputAudio input_;

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "api/openai/decode_chat.h"
+#include "api/openai/chat/decode_chat.h"
 #include "api/openai/errors.h"
 #include "api/openai/realtime/input_audio.h"
 #include "api/reply.h"
@@ -109,10 +109,10 @@ void Response::Begin() {
   if (std::exchange(begun_, true)) return;
   auto request = MakeRequest();
   if (!request.ok()) return OnDone(request.status());
-  auto feed = PipelineFeed::Start(
-      pipeline_, *std::move(request), shard_.shard,
-      {[this](Part piece) { OnPart(std::move(piece)); },
-       [this](const Status& status) { OnDone(status); }, [this] { return owner_.unsent(); }});
+  auto feed =
+      PipelineFeed::Start(pipeline_, *std::move(request), shard_.shard,
+                          {[this](Part piece) { OnPart(std::move(piece)); },
+                           [this](const Status& status) { OnDone(status); }, &owner_.reader()});
   if (!feed.ok()) return OnDone(feed.status());
   feed_ = *std::move(feed);
 }

@@ -21,7 +21,8 @@ class ResponseOwner {
   virtual ~ResponseOwner() = default;
   virtual void Send(std::string_view type, JsonObject members) = 0;
   virtual Conversation& conversation() = 0;
-  virtual size_t unsent() = 0;
+  // Where its parts go, as long as the session is there.
+  virtual FeedReader& reader() = 0;
   // response.done has been sent. Keeps the response to the end of the turn.
   virtual void OnResponseDone() = 0;
 };

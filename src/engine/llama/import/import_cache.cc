@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/cache_folder.h"
+#include "base/folder_entries.h"
 #include "engine/llama/import/file.h"
 
 namespace portico::llama {
@@ -110,7 +111,7 @@ std::optional<std::string> ImportCache::ReadSeal(const std::string& key) const {
 
 void ImportCache::RemoveLeftovers() const {
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, ignored)) {
+  for (const fs::directory_entry& entry : FolderEntries(folder_, &ignored)) {
     std::string name = entry.path().filename().string();
     if (!name.ends_with(".tmp")) continue;
     std::string key = name.substr(0, name.find('.'));

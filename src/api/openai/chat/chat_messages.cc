@@ -1,0 +1,267 @@
+#include "api/openai/chat/chat_messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace portico::api::openai {
+namespace {
+
+constexpr std::string_view kRoles[] = {"system",   "user",      "assistant",      "tool",
+                                       "function", "developer", "latest_reminder"};
+constexpr std::string_view kMediaParts[] = {"image_url",   "video_url", "audio_url",
+                                            "image",       "video",     "audio",
+                                            "input_audio", "file",      "input_image"};
+
+template <typename List>
+bool IsOneOf(std::string_view text, const List& list) {
+  return std::find(std::begin(list), std::end(list), text) != std::end(list);
+}
+
+Status Wrong(const std::string& place, std::string_view complaint) {
+  return InvalidArgument("messages", fmt::format("{} {}", place, complaint));
+}
+
+Status CheckString(const Json& owner, std::string_view key, const std::string& place) {
+  const Json* value = owner.Find(key);
+  if (!value || value->is_string()) return OkStatus();
+  return Wrong(fmt::format("{}.{}", place, key), "must be a string");
+}
+
+void Remove(Json* object, std::string_view key) {
+  std::erase_if(object->as_object(), [&](const auto& member) { return member.first == key; });
+}
+
+// The text of an assistant's thinking part, under any of the names in use.
+const Json* ThinkingText(const Json& part) {
+  for (std::string_view key : {"thinking", "reasoning", "text"}) {
+    const Json* text = part.Find(key);
+    if (text && text->is_string()) return text;
+  }
+  return nullptr;
+}
+
+// {"image_url": {"url": …, "detail": …}}, or the URL without the object around it.
+Status TakeImage(Json* part, const std::string& place, std::vector<MediaItem>* images) {
+  MediaItem item;
+  item.place = place + ".image_url";
+  const Json* image = part->Find("image_url");
+  if (image != nullptr && image->is_string()) {
+    item.url = image->as_string();
+  } else if (image != nullptr && image->is_object()) {
+    PORTICO_RETURN_IF_ERROR(CheckString(*image, "url", item.place));
+    const Json* detail = image->Find("detail");
+    if (detail != nullptr && !detail->is_null() && !detail->is_string()) {
+      return Wrong(item.place + ".detail", "must be a string");
+    }
+    item.url = image->GetString("url");
+    item.detail = image->GetString("detail");
+    for (const auto& [name, value] : image->as_object()) {
+      if (name == "url" || name == "detail" || value.is_null()) continue;
+      return Wrong(item.place, fmt::format("has a field that is not supported: {:.64}", name));
+    }
+  }
+  if (item.url.empty()) return Wrong(item.place, "must be a URL, or an object with one");
+  images->push_back(std::move(item));
+  *part = Json(JsonObject{{"type", "image"}});
+  return OkStatus();
+}
+
+// Checks one part. An assistant's refusal becomes text; its thinking goes to `thinking` and leaves
+// a null.
+Status NormalizePart(Json* part, bool assistant, const std::string& place, std::string* thinking,
+                     std::vector<MediaItem>* images) {
+  if (!part->is_object()) return Wrong(place, "must be an object");
+  const Json* type = part->Find("type");
+  if (!type || !type->is_string()) return Wrong(place + ".type", "must be a string");
+  const std::string& name = type->as_string();
+  if (name == "text") {
+    const Json* text = part->Find("text");
+    return text && text->is_string() ? OkStatus() : Wrong(place + ".text", "must be a string");
+  }
+  if (assistant && name == "refusal") {
+    const Json* refusal = part->Find("refusal");
+    if (!refusal || !refusal->is_string()) return Wrong(place + ".refusal", "must be a string");
+    *part = Json(JsonObject{{"type", "text"}, {"text", *refusal}});
+    return OkStatus();
+  }
+  if (assistant && (name == "thinking" || name == "reasoning")) {
+    const Json* text = ThinkingText(*part);
+    if (!text) return Wrong(place + "." + name, "must be a string");
+    *thinking += text->as_string();
+    *part = Json();
+    return OkStatus();
+  }
+  if (name == "image_url" && images != nullptr) return TakeImage(part, place, images);
+  if (IsOneOf(name, kMediaParts)) {
+    return Wrong(place, fmt::format("is of type {}, but this model takes text only{}", name,
+                                    images == nullptr ? "" : ", and image_url where it sees"));
+  }
+  return Wrong(place + ".type", fmt::format("must be text, got {}", Json(name).Dump()));
+}
+
+Status NormalizeParts(Json* message, bool assistant, const std::string& place,
+                      std::vector<MediaItem>* images) {
+  JsonArray& parts = message->Find("content")->as_array();
+  if (parts.empty()) return Wrong(place + ".content", "must not be an empty list");
+  std::string thinking;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    PORTICO_RETURN_IF_ERROR(NormalizePart(
+        &parts[i], assistant, fmt::format("{}.content[{}]", place, i), &thinking, images));
+  }
+  std::erase_if(parts, [](const Json& part) { return part.is_null(); });
+  if (parts.empty()) *message->Find("content") = Json();
+  if (!thinking.empty() && !message->Find("reasoning_content")) {
+    message->Set("reasoning_content", std::move(thinking));
+  }
+  return OkStatus();
+}
+
+Status NormalizeToolCall(Json* call, const std::string& place) {
+  if (!call->is_object()) return Wrong(place, "must be an object");
+  std::erase_if(call->as_object(), [](const auto& member) { return member.second.is_null(); });
+  PORTICO_RETURN_IF_ERROR(CheckString(*call, "id", place));
+  const Json* type = call->Find("type");
+  if (type && *type != Json("function")) return Wrong(place + ".type", "must be \"function\"");
+  Json* function = call->Find("function");
+  if (!function || !function->is_object()) return Wrong(place + ".function", "must be an object");
+  const Json* name = function->Find("name");
+  if (!name || !name->is_string() || name->as_string().empty()) {
+    return Wrong(place + ".function.name", "must be a string and not empty");
+  }
+  Json* arguments = function->Find("arguments");
+  if (arguments && arguments->is_null()) Remove(function, "arguments");
+  arguments = function->Find("arguments");
+  if (arguments && !arguments->is_string() && !arguments->is_object()) {
+    return Wrong(place + ".function.arguments", "must be a string of JSON");
+  }
+  return OkStatus();
+}
+
+Status NormalizeToolCalls(Json* message, const std::string& place) {
+  Json* calls = message->Find("tool_calls");
+  if (!calls) return OkStatus();
+  if (!calls->is_array()) return Wrong(place + ".tool_calls", "must be a list");
+  if (calls->as_array().empty()) {
+    Remove(message, "tool_calls");
+    return OkStatus();
+  }
+  for (size_t i = 0; i < calls->as_array().size(); ++i) {
+    PORTICO_RETURN_IF_ERROR(
+        NormalizeToolCall(&calls->as_array()[i], fmt::format("{}.tool_calls[{}]", place, i)));
+  }
+  return OkStatus();
+}
+
+// An assistant that only calls tools has null content; one that only refused or thought has none to
+// show.
+Status FillMissingContent(Json* message, std::string_view role, const std::string& place) {
+  if (message->Find("tool_calls") || message->Find("function_call")) {
+    message->Set("content", Json());
+    return OkStatus();
+  }
+  const Json* refusal = message->Find("refusal");
+  if (role == "function" || message->Find("reasoning_content") || refusal) {
+    message->Set("content", refusal ? *refusal : Json(""));
+    return OkStatus();
+  }
+  return Wrong(place + ".content", "must be a string or a list of parts");
+}
+
+Status NormalizeContent(Json* message, std::string_view role, const std::string& place,
+                        std::vector<MediaItem>* images) {
+  const bool assistant = role == "assistant";
+  if (Json* content = message->Find("content"); content && content->is_array()) {
+    if (content->as_array().empty() && message->Find("tool_calls")) {
+      *content = Json();
+    } else {
+      PORTICO_RETURN_IF_ERROR(NormalizeParts(message, assistant, place, images));
+    }
+  }
+  const Json* content = message->Find("content");
+  if (!content || content->is_null()) {
+    if (assistant || role == "function") return FillMissingContent(message, role, place);
+    return Wrong(place + ".content", "must be a string or a list of parts");
+  }
+  if (content->is_string() || content->is_array()) return OkStatus();
+  return Wrong(place + ".content", "must be a string or a list of parts");
+}
+
+Status NormalizeRole(Json* message, const std::string& place) {
+  Json* role = message->Find("role");
+  if (!role || !role->is_string()) return Wrong(place + ".role", "must be a string");
+  std::string lower = role->as_string();
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (!IsOneOf(lower, kRoles)) {
+    return Wrong(place + ".role",
+                 fmt::format("must be system, developer, user, assistant, tool, function or "
+                             "latest_reminder, got {}",
+                             Json(role->as_string().substr(0, 48)).Dump()));
+  }
+  *role = Json(std::move(lower));
+  return OkStatus();
+}
+
+Status NormalizeMessage(Json* message, const std::string& place, std::vector<MediaItem>* images) {
+  if (!message->is_object()) return Wrong(place, "must be an object");
+  std::erase_if(message->as_object(), [](const auto& member) {
+    return member.second.is_null() && member.first != "content";
+  });
+  PORTICO_RETURN_IF_ERROR(NormalizeRole(message, place));
+  const std::string role = message->Find("role")->as_string();
+  for (std::string_view key : {"name", "tool_call_id", "reasoning_content", "refusal"}) {
+    PORTICO_RETURN_IF_ERROR(CheckString(*message, key, place));
+  }
+  if (role == "assistant") PORTICO_RETURN_IF_ERROR(NormalizeToolCalls(message, place));
+  return NormalizeContent(message, role, place, images);
+}
+
+}  // namespace
+
+Status NormalizeMessages(Json* messages, std::vector<MediaItem>* images) {
+  if (!messages->is_array()) return Wrong("messages", "must be a list of messages");
+  if (messages->as_array().empty()) return Wrong("messages", "must not be empty");
+  for (size_t i = 0; i < messages->as_array().size(); ++i) {
+    PORTICO_RETURN_IF_ERROR(
+        NormalizeMessage(&messages->as_array()[i], fmt::format("messages[{}]", i), images));
+  }
+  return OkStatus();
+}
+
+Status CheckTools(const Json& tools) {
+  auto wrong = [](size_t i, std::string_view complaint) {
+    return InvalidArgument("tools", fmt::format("tools[{}]{}", i, complaint));
+  };
+  if (!tools.is_array()) return InvalidArgument("tools", "tools must be a list");
+  for (size_t i = 0; i < tools.as_array().size(); ++i) {
+    const Json& tool = tools.as_array()[i];
+    if (!tool.is_object()) return wrong(i, " must be an object");
+    const Json* type = tool.Find("type");
+    if (!type || *type != Json("function")) return wrong(i, ".type must be \"function\"");
+    const Json* function = tool.Find("function");
+    if (!function || !function->is_object()) return wrong(i, ".function must be an object");
+    const Json* name = function->Find("name");
+    if (!name || !name->is_string() || name->as_string().empty()) {
+      return wrong(i, ".function.name must be a string and not empty");
+    }
+    const Json* description = function->Find("description");
+    if (description && !description->is_null() && !description->is_string()) {
+      return wrong(i, ".function.description must be a string");
+    }
+    const Json* parameters = function->Find("parameters");
+    if (parameters && !parameters->is_null() && !parameters->is_object()) {
+      return wrong(i, ".function.parameters must be an object");
+    }
+    const Json* strict = function->Find("strict");
+    if (strict && !strict->is_null() && !strict->is_bool()) {
+      return wrong(i, ".function.strict must be true or false");
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace portico::api::openai

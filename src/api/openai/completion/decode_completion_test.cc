@@ -1,0 +1,145 @@
+#include "api/openai/completion/decode_completion.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace portico::api::openai {
+namespace {
+
+StatusOr<CompletionRequest> Decode(const std::string& body) {
+  static simdjson::dom::parser parser;
+  return DecodeCompletion(body, parser);
+}
+
+StatusOr<CompletionRequest> With(const std::string& members) {
+  return Decode(R"({"prompt":"Hi")" + (members.empty() ? "" : "," + members) + "}");
+}
+
+TEST(DecodeCompletion, FillsDefaultsWhereTheRequestIsSilent) {
+  auto request = With("");
+  ASSERT_TRUE(request.ok());
+  EXPECT_EQ(request->options.max_tokens, 16);
+  EXPECT_EQ(request->options.n, 1);
+  EXPECT_EQ(request->options.best_of, 1);
+  EXPECT_FALSE(request->options.logprobs || request->echo);
+}
+
+TEST(DecodeCompletion, APromptHasFourForms) {
+  auto text = Decode(R"({"prompt":"é"})");
+  ASSERT_EQ(text->prompts.size(), 1u);
+  EXPECT_EQ(text->prompts[0].text, "é");
+  EXPECT_FALSE(text->prompts[0].is_ids);
+
+  auto texts = Decode(R"({"prompt":["a","","c"]})");
+  ASSERT_EQ(texts->prompts.size(), 3u);
+  EXPECT_EQ(texts->prompts[2].text, "c");
+
+  auto ids = Decode(R"({"prompt":[5,0,2147483647]})");
+  ASSERT_EQ(ids->prompts.size(), 1u);
+  EXPECT_TRUE(ids->prompts[0].is_ids);
+  EXPECT_EQ(ids->prompts[0].ids, (std::vector<TokenId>{5, 0, 2147483647}));
+
+  auto lists = Decode(R"({"prompt":[[1],[2,3]]})");
+  ASSERT_EQ(lists->prompts.size(), 2u);
+  EXPECT_TRUE(lists->prompts[1].is_ids);
+  EXPECT_EQ(lists->prompts[1].ids, (std::vector<TokenId>{2, 3}));
+}
+
+TEST(DecodeCompletion, AWrongPromptIsNamed) {
+  for (const char* prompt : {"[]",
+                             "7",
+                             "{}",
+                             "true",
+                             "null",
+                             "[[]]",
+                             "[\"a\",7]",
+                             "[7,\"a\"]",
+                             "[[1],\"a\"]",
+                             "[[1],2]",
+                             "[\"a\",[1]]",
+                             "[-1]",
+                             "[1.5]",
+                             "[2147483648]",
+                             "[[1],[\"a\"]]",
+                             "[null]",
+                             "[{}]",
+                             "[true]",
+                             "[[1],[]]",
+                             "[1,null]",
+                             "[18446744073709551615]"}) {
+    auto request = Decode("{\"prompt\":" + std::string(prompt) + "}");
+    ASSERT_FALSE(request.ok()) << prompt;
+    EXPECT_EQ(FieldOf(request.status()), "prompt") << prompt;
+  }
+  EXPECT_EQ(FieldOf(Decode("{}").status()), "prompt");
+}
+
+TEST(DecodeCompletion, AWrongFieldIsNamed) {
+  struct WrongField {
+    const char* param;
+    std::vector<const char*> values;
+  };
+  for (const WrongField& field : {
+           WrongField{"max_tokens", {"0", "-1", "1.5", "\"1\"", "9223372036854775808"}},
+           WrongField{"logprobs", {"21", "-1", "true", "1.5", "\"1\""}},
+           WrongField{"best_of", {"0", "129", "1.5", "\"1\"", "true"}},
+           WrongField{"echo", {"1", "\"x\""}},
+           WrongField{"suffix", {"\"y\"", "7"}},
+           WrongField{"n", {"0", "129", "1.5"}},
+           WrongField{"temperature", {"-1", "\"1\""}},
+           WrongField{"stop", {"7", "[1]"}},
+           WrongField{"json_schema", {"\"\""}},
+           WrongField{"response_format", {"{\"type\":\"x\"}"}},
+           WrongField{"regex", {"7"}},
+           WrongField{"custom_labels", {"{\"a\":\"b\"}"}},
+           WrongField{"max_completion_tokens", {"5"}},
+           WrongField{"messages", {"[]"}},
+           WrongField{"stream_options", {"{\"include_usage\":true}"}},
+       }) {
+    for (const char* value : field.values) {
+      auto request = With(fmt::format("\"{}\":{}", field.param, value));
+      ASSERT_FALSE(request.ok()) << field.param << value;
+      EXPECT_EQ(FieldOf(request.status()), field.param) << value;
+    }
+  }
+}
+
+TEST(DecodeCompletion, NoNewTokensAreAllowedWithEchoOnly) {
+  EXPECT_EQ(FieldOf(With(R"("max_tokens":0,"echo":false)").status()), "max_tokens");
+  auto request = With(R"("max_tokens":0,"echo":true,"logprobs":0)");
+  ASSERT_TRUE(request.ok());
+  EXPECT_TRUE(request->echo && request->options.logprobs);
+  EXPECT_EQ(request->options.max_tokens, 0);
+  EXPECT_EQ(request->options.top_logprobs, 0);
+}
+
+TEST(DecodeCompletion, BestOfIsAtLeastNAndNotStreamed) {
+  EXPECT_EQ(With(R"("n":3)")->options.best_of, 3);
+  EXPECT_EQ(With(R"("n":2,"best_of":4)")->options.best_of, 4);
+  EXPECT_TRUE(With(R"("best_of":1,"stream":true)").ok());
+  EXPECT_EQ(FieldOf(With(R"("n":3,"best_of":2)").status()), "best_of");
+  EXPECT_EQ(FieldOf(With(R"("best_of":2,"stream":true)").status()), "best_of");
+}
+
+TEST(DecodeCompletion, PromptsTimesAnswersAreBounded) {
+  std::string body = R"({"n":128,"prompt":["x")";
+  for (int i = 0; i < 32; ++i) body += ",\"x\"";
+  EXPECT_EQ(FieldOf(Decode(body + "]}").status()), "n");
+  std::string many = R"({"prompt":["x")";
+  for (int i = 0; i < kMaxChoices; ++i) many += ",\"x\"";
+  EXPECT_EQ(FieldOf(Decode(many + "]}").status()), "prompt");
+}
+
+TEST(DecodeCompletion, CallsAndReasoningAreReadInChatsOnly) {
+  // A required call was text, and reasoning had no bound.
+  EXPECT_EQ(FieldOf(With(R"("tools":[{"type":"function"}])").status()), "tools");
+  EXPECT_EQ(FieldOf(With(R"("tool_choice":"required")").status()), "tool_choice");
+  EXPECT_EQ(FieldOf(With(R"("max_thinking_tokens":5)").status()), "max_thinking_tokens");
+  EXPECT_EQ(FieldOf(With(R"("require_reasoning":true)").status()), "require_reasoning");
+  EXPECT_TRUE(With(R"("tools":[],"tool_choice":"none","max_thinking_tokens":null)").ok());
+}
+
+TEST(DecodeCompletion, AnEmptySuffixIsNone) { EXPECT_TRUE(With(R"("suffix":"")").ok()); }
+
+}  // namespace
+}  // namespace portico::api::openai

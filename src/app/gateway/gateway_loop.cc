@@ -1,0 +1,160 @@
+#include "app/gateway/gateway_loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <iterator>
+#include <optional>
+
+#include "app/command_tools.h"
+#include "app/gateway/gateway_service.h"
+#include "app/gateway/worker_file.h"
+#include "app/options/route_options_table.h"
+#include "base/events/recorder.h"
+#include "base/log.h"
+
+namespace portico {
+namespace {
+
+constexpr timespec kLook{0, 200'000'000};
+constexpr Duration kFirstProgress = std::chrono::seconds(2);
+constexpr Duration kProgress = std::chrono::seconds(10);
+
+Duration FromSeconds(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+}
+
+// Whether Reload() brings the gateway in line with the option.
+bool IsReloaded(const RouteOption& option) {
+  constexpr std::string_view kNames[] = {"worker-urls",
+                                         "prefill",
+                                         "decode",
+                                         "aliases",
+                                         "prefill-policy",
+                                         "decode-policy",
+                                         "mini-lb",
+                                         "max-concurrent-requests",
+                                         "queue-size",
+                                         "rate-limit-tokens-per-second",
+                                         "worker-max-requests"};
+  return option.group == "Policy" ||
+         std::find(std::begin(kNames), std::end(kNames), option.name) != std::end(kNames);
+}
+
+// Names what has another value than at the start, and keeps that one until a restart.
+void WarnOfRestart(const RouteOptions& start, const RouteOptions& now, std::string_view prefix) {
+  std::string changed;
+  for (const RouteOption& option : RouteOptionTable()) {
+    if (IsReloaded(option) || RouteOptionText(option, start) == RouteOptionText(option, now)) {
+      continue;
+    }
+    changed += fmt::format("{}--{}{}", changed.empty() ? "" : ", ", prefix, option.name);
+  }
+  if (!changed.empty()) LogWarning("reload: takes effect after a restart only: {}", changed);
+}
+
+// Reads flags and file again and brings the workers in line with them. What is wrong leaves all as
+// it was.
+void Reload(const RouteOptions& start, const std::vector<std::string>& words,
+            std::string_view prefix, GatewayService& service) {
+  const auto parsed = ParseRouteOptions(words, prefix);
+  if (!parsed.ok()) {
+    return LogError("reload: {}; nothing was changed", MessageOf(parsed.status()));
+  }
+  const auto wanted = WorkersOf(parsed->options);
+  const auto options = ServiceOptionsOf(parsed->options);
+  if (!wanted.ok() || !options.ok()) return;  // ParseRouteOptions() has looked
+  const auto [added, removed] = service.gateway().ReplaceWorkers(*wanted);
+  const bool policy = service.gateway().ReplacePolicy(options->gateway.policy);
+  const bool limits = service.gateway().ReplaceLimits(options->gateway.admission,
+                                                      options->gateway.worker_max_requests);
+  const bool aliases = service.gateway().workers().SetAliases(options->gateway.aliases);
+  LogInfo("reload: {} workers added, {} removed{}{}{}", added, removed,
+          limits ? ", limits changed" : "", aliases ? ", aliases changed" : "",
+          policy ? ", policy " + options->gateway.policy.regular : "");
+  WarnOfRestart(start, parsed->options, prefix);
+}
+
+// True once a worker is healthy; says so.
+bool SayReady(const RouteOptions& options, GatewayService& service) {
+  if (!service.gateway().Ready().ok()) return false;
+  LogInfo("ready: {}://{}/v1", options.tls_cert_path.empty() ? "http" : "https",
+          AddressOf(options.host, service.port()));
+  return true;
+}
+
+// Now and then, while no worker can take a request.
+void SayProgress(GatewayService& service, bool discovers, TimePoint started, TimePoint* next) {
+  const TimePoint now = Clock::now();
+  if (now < *next) return;
+  *next = now + kProgress;
+  const router::WorkerSetPtr set = service.gateway().workers().set();
+  if (set->workers().empty()) {
+    LogInfo("waiting for workers: there are none after {:.0f} s; {}", Seconds(now - started),
+            discovers ? "discovery has not found any"
+                      : "--worker-urls names them, POST /workers adds one");
+    return;
+  }
+  const auto healthy = std::count_if(
+      set->workers().begin(), set->workers().end(),
+      [](const auto& worker) { return worker->health() == router::Health::kHealthy; });
+  LogInfo("waiting for workers: {} of {} are healthy after {:.0f} s", healthy,
+          set->workers().size(), Seconds(now - started));
+}
+
+}  // namespace
+
+Status RunGateway(const RouteOptions& options, const std::vector<std::string>* words,
+                  std::string_view prefix, const sigset_t& signals,
+                  const std::function<Status()>& tick) {
+  auto service_options = ServiceOptionsOf(options);
+  if (!service_options.ok()) return service_options.status();
+  const auto workers = WorkersOf(options);
+  if (!workers.ok()) return workers.status();
+  auto service = GatewayService::Start(*std::move(service_options));
+  if (!service.ok()) return service.status();
+  for (const router::WorkerSpec& spec : *workers) {
+    const auto added = (*service)->gateway().AddWorker(spec);
+    if (!added.ok()) return added.status();
+  }
+  LogInfo("listening on {}, {} workers, policy {}", AddressOf(options.host, (*service)->port()),
+          workers->size(), options.policy);
+  const TimePoint started = Clock::now();
+  const Duration patience = FromSeconds(options.worker_startup_timeout_secs);
+  TimePoint progress = started + kFirstProgress;
+  const bool discovers = options.service_discovery || !options.discovery_file.empty();
+  bool ready = false;
+  std::optional<WorkerFile> file;
+  if (!options.discovery_file.empty()) {
+    file.emplace(options.discovery_file, FromSeconds(options.discovery_check_interval_secs));
+  }
+  while (true) {
+    if (file.has_value()) file->Tick((*service)->gateway());
+    const int signal = sigtimedwait(&signals, nullptr, &kLook);
+    if (signal == SIGINT || signal == SIGTERM || (signal == SIGHUP && words == nullptr)) break;
+    if (signal == SIGHUP) Reload(options, *words, prefix, **service);
+    if (tick) PORTICO_RETURN_IF_ERROR(tick());
+    if (!ready) ready = SayReady(options, **service);
+    if (!ready) SayProgress(**service, discovers, started, &progress);
+    if (!ready && !workers->empty() && patience > Duration::zero() &&
+        Clock::now() - started > patience) {
+      return Error(StatusCode::kDeadlineExceeded,
+                   fmt::format("no worker has become healthy within {:.0f} s",
+                               options.worker_startup_timeout_secs));
+    }
+  }
+  LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",
+          options.shutdown_grace_period_secs);
+  const bool finished = [&] {
+    const SecondSignal second(signals, /*hangup_ends=*/words == nullptr);
+    return (*service)->Drain(FromSeconds(options.shutdown_grace_period_secs));
+  }();
+  service->reset();
+  events::Shutdown();
+  LogInfo("stopped{}", finished ? "" : "; some requests were cut off");
+  return OkStatus();
+}
+
+}  // namespace portico

@@ -1,0 +1,133 @@
+#include "app/gateway/top_command.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "app/gateway/top_table.h"
+#include "app/server_client.h"
+#include "app/text/text_command.h"
+#include "net/tls/tls_client.h"
+#include "router/fleet/small_call.h"
+#include "router/worker.h"
+#include "text/json.h"
+
+namespace portico {
+namespace {
+
+constexpr char kExamples[] =
+    R"(Columns: requests in flight through the gateway and its rate; what the worker itself reports: running and waiting
+requests, KV cells in use, prompt tokens found in its cache, tokens a second. Ctrl-C ends it.
+
+Examples:
+  portico top http://127.0.0.1:30000
+  PORTICO_API_KEY=... portico top https://gateway.example:30000 --interval 5
+  portico top http://127.0.0.1:30000 --count 1      once, for a script
+)";
+
+struct TopArguments {
+  std::string url;
+  std::string api_key;
+  std::string ca_file;
+  double interval = 1;
+  int count = 0;
+};
+
+// Set by Ctrl-C; a signal's handler may do no more.
+volatile std::sig_atomic_t ended = 0;
+
+size_t Width() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 1 << 16;
+}
+
+// The table, or a sentence that says what is wrong (false).
+bool Look(ServerClient& gateway, const std::string& url, TopTable* table, std::string* text) {
+  const StatusOr<router::SmallAnswer> answer = gateway.Ask({.target = "/workers"});
+  if (!answer.ok()) {
+    *text = fmt::format("portico top: {}: {}\n", url, MessageOf(answer.status()));
+    return false;
+  }
+  if (answer->status != 200) {
+    *text = fmt::format("portico top: {}: GET /workers returned {}{}\n", url, answer->status,
+                        answer->status == 401   ? "; --api-key or PORTICO_API_KEY sets the key"
+                        : answer->status == 404 ? "; is this a gateway (`portico route`)?"
+                                                : "");
+    return false;
+  }
+  const StatusOr<Json> json = Json::Parse(answer->body);
+  *text = table->Render(url, json.ok() ? *json : Json(), Clock::now(), Width());
+  return true;
+}
+
+int Watch(ServerClient& gateway, const TopArguments& arguments) {
+  const bool live = isatty(STDOUT_FILENO) != 0 && arguments.count == 0;
+  TopTable table;
+  bool good = true;
+  for (int i = 0; ended == 0 && (arguments.count == 0 || i < arguments.count); ++i) {
+    for (double waited = 0; i > 0 && waited < arguments.interval && ended == 0; waited += 0.05)
+      usleep(50000);
+    if (ended != 0) break;
+    std::string text;
+    good = Look(gateway, arguments.url, &table, &text);
+    if (live) text = "\x1b[H\x1b[2J" + text;
+    std::fputs(text.c_str(), good || live ? stdout : stderr);
+    if (std::fflush(stdout) != 0) return 1;  // nobody reads it
+    if (!good && !live) return 1;
+  }
+  return good ? 0 : 1;
+}
+
+}  // namespace
+
+int TopCommand(int argc, char** argv) {
+  TopArguments arguments;
+  if (const char* key = std::getenv("PORTICO_API_KEY")) arguments.api_key = key;
+  CLI::App app("Shows a gateway's workers, live.", "portico top");
+  app.footer(kExamples);
+  app.add_option("URL", arguments.url, "The gateway's address")->required();
+  app.add_option("--api-key", arguments.api_key,
+                 "API key; by default the environment variable PORTICO_API_KEY");
+  app.add_option("--ca-cert", arguments.ca_file,
+                 "CA certificates (PEM) to trust for https, in addition to the system's");
+  app.add_option("--interval", arguments.interval, "Seconds between two updates")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  app.add_option("--count", arguments.count, "Number of updates; 0 continues until Ctrl-C")
+      ->check(CLI::Range(0, 1 << 30))
+      ->capture_default_str();
+  if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
+  if (arguments.url.find("://") == std::string::npos) arguments.url = "http://" + arguments.url;
+  StatusOr<router::WorkerSpec> spec = router::ParseWorkerUrl(arguments.url);
+  if (spec.ok() && spec->protocol != router::Protocol::kHttp) {
+    spec = InvalidArgument("URL", fmt::format("`{}` is not an http or https URL", arguments.url));
+  }
+  std::unique_ptr<net::TlsClientContext> tls;
+  Status status = spec.status();
+  if (spec.ok() && spec->tls) {
+    auto context = net::TlsClientContext::Load(
+        {.ca_file = arguments.ca_file, .protocol = net::TlsProtocol::kHttp1});
+    status = context.status();
+    if (context.ok()) tls = *std::move(context);
+  }
+  if (!status.ok()) {
+    std::fprintf(stderr, "portico top: %s\n", std::string(MessageOf(status)).c_str());
+    return 2;
+  }
+  std::signal(SIGINT, [](int) { ended = 1; });
+  std::signal(SIGTERM, [](int) { ended = 1; });
+  ServerClient gateway(*std::move(spec), arguments.api_key, tls.get());
+  return Watch(gateway, arguments);
+}
+
+}  // namespace portico

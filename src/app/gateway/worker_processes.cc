@@ -1,0 +1,185 @@
+#include "app/gateway/worker_processes.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+
+namespace portico {
+namespace {
+
+constexpr Duration kFirstPause = std::chrono::milliseconds(500);
+constexpr Duration kLongestPause = std::chrono::seconds(30);
+
+std::string HowItEnded(int status) {
+  if (WIFSIGNALED(status)) return fmt::format("signal {}", WTERMSIG(status));
+  return fmt::format("status {}", WEXITSTATUS(status));
+}
+
+// Whether the process has ended. It stays a zombie, so that nobody gets the name of its group.
+bool HasEnded(pid_t pid) {
+  siginfo_t end{};
+  return waitid(P_PID, static_cast<id_t>(pid), &end, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         end.si_pid == pid;
+}
+
+// In the child, between fork and exec: only what is safe there.
+[[noreturn]] void Become(char** words, char** environment, pid_t parent, int report) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() == parent) {
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    signal(SIGPIPE, SIG_DFL);
+    environ = environment;
+    execvp(words[0], words);
+  }
+  const int why = errno;
+  const ssize_t ignored = write(report, &why, sizeof why);
+  static_cast<void>(ignored);
+  _exit(127);
+}
+
+}  // namespace
+
+WorkerProcesses::WorkerProcesses(std::vector<WorkerCommand> commands) {
+  for (WorkerCommand& command : commands) workers_.emplace_back().command = std::move(command);
+}
+
+WorkerProcesses::~WorkerProcesses() { Stop(std::chrono::seconds(1)); }
+
+Status WorkerProcesses::Start(Worker& worker) {
+  std::vector<char*> words;
+  for (std::string& word : worker.command.words) words.push_back(word.data());
+  words.push_back(nullptr);
+  std::vector<std::string> more;
+  std::vector<char*> environment;
+  for (const auto& [name, value] : worker.command.environment) {
+    more.push_back(name + "=" + value);
+  }
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const bool replaced =
+        std::any_of(worker.command.environment.begin(), worker.command.environment.end(),
+                    [&](const auto& one) { return text.starts_with(one.first + "="); });
+    if (!replaced) environment.push_back(*entry);
+  }
+  for (std::string& entry : more) environment.push_back(entry.data());
+  environment.push_back(nullptr);
+
+  int report[2];  // closed by a successful exec
+  if (pipe2(report, O_CLOEXEC) != 0) {
+    return Error(StatusCode::kInternal, fmt::format("pipe: {}", std::strerror(errno)));
+  }
+  const pid_t parent = getpid();
+  const pid_t pid = fork();
+  if (pid == 0) Become(words.data(), environment.data(), parent, report[1]);
+  close(report[1]);
+  int why = pid < 0 ? errno : 0;
+  if (pid > 0 && read(report[0], &why, sizeof why) <= 0) why = 0;
+  close(report[0]);
+  if (why != 0) {
+    if (pid > 0) waitpid(pid, nullptr, 0);
+    return Error(StatusCode::kInternal, fmt::format("{}: cannot run {}: {}", worker.command.name,
+                                                    worker.command.words[0], std::strerror(why)));
+  }
+  worker.pid = pid;
+  worker.started = Clock::now();
+  LogInfo("{} started: process {}", worker.command.name, pid);
+  return OkStatus();
+}
+
+Status WorkerProcesses::NoteDeath(Worker& worker, int status) {
+  const TimePoint now = Clock::now();
+  worker.pid = -1;  // another process may get it
+  const bool first = !std::exchange(worker.ended_before, true);
+  if (first && WIFEXITED(status) && WEXITSTATUS(status) == worker.command.usage_error) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("{} refuses its command line ({}); its message is above",
+                             worker.command.name, HowItEnded(status)));
+  }
+  if (now - worker.started >= kSteady) worker.deaths = 0;
+  ++worker.deaths;
+  if (worker.deaths >= kMaxDeaths) {
+    return Error(StatusCode::kInternal,
+                 fmt::format("{} has ended {} times ({}): giving up", worker.command.name,
+                             worker.deaths, HowItEnded(status)));
+  }
+  const Duration pause =
+      std::min<Duration>(kFirstPause * (1 << (worker.deaths - 1)), kLongestPause);
+  worker.due = now + pause;
+  LogWarning("{} has ended ({}); it starts again in {:.1f} s", worker.command.name,
+             HowItEnded(status), Seconds(pause));
+  return OkStatus();
+}
+
+Status WorkerProcesses::Tick() {
+  for (Worker& worker : workers_) {
+    int status = 0;
+    if (worker.pid > 0 && HasEnded(worker.pid)) {
+      kill(-worker.pid, SIGKILL);  // processes that it has left behind hold its devices and port
+      waitpid(worker.pid, &status, 0);
+      PORTICO_RETURN_IF_ERROR(NoteDeath(worker, status));
+    }
+    if (worker.pid < 0 && Clock::now() >= worker.due) PORTICO_RETURN_IF_ERROR(Start(worker));
+  }
+  return OkStatus();
+}
+
+void WorkerProcesses::Stop(Duration patience) {
+  const auto running = [this] {
+    bool any = false;
+    for (Worker& worker : workers_) {
+      if (worker.pid <= 0) continue;
+      while (waitpid(-worker.pid, nullptr, WNOHANG) > 0) {
+      }
+      if (kill(-worker.pid, 0) != 0 && errno == ESRCH) worker.pid = -1;
+      any = any || worker.pid > 0;
+    }
+    return any;
+  };
+  for (const Worker& worker : workers_) {
+    if (worker.pid > 0) kill(-worker.pid, SIGTERM);
+  }
+  const TimePoint deadline = Clock::now() + patience;
+  while (running() && Clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  for (Worker& worker : workers_) {
+    if (worker.pid <= 0) continue;
+    kill(-worker.pid, SIGKILL);
+    waitpid(worker.pid, nullptr, 0);
+    worker.pid = -1;
+  }
+}
+
+StatusOr<int> FreePort(int from) {
+  for (int port = from; port < 65536; ++port) {
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    close(fd);
+    if (free) return port;
+  }
+  return Error(StatusCode::kUnavailable, fmt::format("no port is free from {} on", from));
+}
+
+}  // namespace portico

@@ -1,0 +1,22 @@
+// The SGLang engines of a model, as its options name them: one that is started or joined, or several behind a policy.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/load/load_model.h"
+#include "app/options/options.h"
+#include "engine/engine.h"
+
+namespace portico {
+
+// `path`: the model's; `shards`: of the server. Blocks until all of them are ready; several start at the same time.
+// UNIMPLEMENTED: this SGLang speaks another wire than Portico (app/serve/sglang_fallback.h). Errors are sentences.
+StatusOr<std::unique_ptr<Engine>> MakeSglangEngine(const ModelOptions& options,
+                                                   const std::string& path, int shards,
+                                                   const LoadProgress& progress);
+
+// SGLang's argument for the first GPU of engine `index`, for arguments that name the GPUs of one; empty on a CPU.
+std::vector<std::string> GpuFlags(const std::vector<std::string>& flags, int index);
+
+}  // namespace portico

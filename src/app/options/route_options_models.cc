@@ -1,0 +1,101 @@
+#include "app/options/route_options_models.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "app/load/load_model.h"
+#include "parser/declared/families.h"
+#include "parser/reasoning/families.h"
+#include "parser/tool/families.h"
+
+namespace portico {
+namespace {
+
+Status BadModel(std::string message) {
+  return Error(StatusCode::kInvalidArgument, std::move(message));
+}
+
+struct ModelTextKey {
+  std::string_view name;
+  std::string ModelTexts::* member;
+};
+constexpr ModelTextKey kModelTextKeys[] = {{"model-path", &ModelTexts::model_path},
+                                           {"tokenizer-path", &ModelTexts::tokenizer_path},
+                                           {"chat-template", &ModelTexts::chat_template},
+                                           {"tool-call-parser", &ModelTexts::tool_call_parser},
+                                           {"reasoning-parser", &ModelTexts::reasoning_parser}};
+
+Status CheckParsers(const ModelOptions& model, std::string_view where) {
+  const auto named = [](const std::string& name) {
+    return name != "auto" && name != "none" && !parser::IsDeclaredName(name);
+  };
+  if (named(model.tool_call_parser) && parser::FindToolFamily(model.tool_call_parser) == nullptr) {
+    return BadModel(fmt::format("{}tool-call-parser: there is none called `{}`", where,
+                                model.tool_call_parser));
+  }
+  if (named(model.reasoning_parser) && parser::FindReasoning(model.reasoning_parser) == nullptr) {
+    return BadModel(fmt::format("{}reasoning-parser: there is none called `{}`", where,
+                                model.reasoning_parser));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status ReadModelTexts(const YAML::Node& models, RouteOptions* options) {
+  if (!models.IsMap()) return BadModel("must be a mapping by the models' names");
+  for (const auto& entry : models) {
+    const auto model = entry.first.as<std::string>();
+    if (!entry.second.IsMap()) return BadModel(fmt::format("`{}` must be a mapping", model));
+    ModelTexts& texts = options->model_texts[model];
+    for (const auto& field : entry.second) {
+      auto key = field.first.as<std::string>();
+      std::replace(key.begin(), key.end(), '_', '-');
+      const auto* known = std::find_if(std::begin(kModelTextKeys), std::end(kModelTextKeys),
+                                       [&](const ModelTextKey& one) { return one.name == key; });
+      if (known == std::end(kModelTextKeys)) {
+        return BadModel(fmt::format("`{}`: there is no key `{}` of a model", model, key));
+      }
+      if (!field.second.IsScalar()) {
+        return BadModel(fmt::format("`{}`: {} must be one value", model, key));
+      }
+      texts.*known->member = field.second.as<std::string>();
+    }
+  }
+  return OkStatus();
+}
+
+Status SetModels(const RouteOptions& options, GatewayServiceOptions* service) {
+  ModelOptions& all = service->model;
+  all.model_path = options.model_path;
+  all.tokenizer_path = options.tokenizer_path;
+  all.chat_template = options.chat_template;
+  all.tool_call_parser = options.tool_call_parser;
+  all.reasoning_parser = options.reasoning_parser;
+  PORTICO_RETURN_IF_ERROR(CheckParsers(all, "--"));
+  PORTICO_RETURN_IF_ERROR(CheckBeforeLoading(all));
+  for (const auto& [name, texts] : options.model_texts) {
+    ModelOptions& model = service->named_models.emplace(name, all).first->second;
+    if (!texts.model_path.empty() || !texts.tokenizer_path.empty()) {
+      model.model_path = texts.model_path;
+      model.tokenizer_path = texts.tokenizer_path;
+    }
+    if (!texts.chat_template.empty()) model.chat_template = texts.chat_template;
+    if (!texts.tool_call_parser.empty()) model.tool_call_parser = texts.tool_call_parser;
+    if (!texts.reasoning_parser.empty()) model.reasoning_parser = texts.reasoning_parser;
+    const std::string where = fmt::format("models: `{}`: ", name);
+    PORTICO_RETURN_IF_ERROR(CheckParsers(model, where));
+    if (const Status good = CheckBeforeLoading(model); !good.ok()) {
+      return BadModel(fmt::format("{}{}", where, MessageOf(good)));
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace portico

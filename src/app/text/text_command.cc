@@ -1,0 +1,54 @@
+#include "app/text/text_command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "app/command_tools.h"
+
+namespace portico {
+
+CLI::Option* AddTokenizerPath(CLI::App* app, std::string* path) {
+  return app->add_option(
+      "--tokenizer-path", *path,
+      "A folder with tokenizer.json, or a tokenizer.json, tiktoken, .model or .gguf file");
+}
+
+void AddAddedTokens(CLI::App* app, AddedTokensRule* rule) {
+  *rule = AddedTokensRule::kFolder;
+  app->add_option_function<std::string>(
+         "--added-tokens",
+         [rule](const std::string& value) {
+           *rule = value == "file"     ? AddedTokensRule::kFile
+                   : value == "folder" ? AddedTokensRule::kFolder
+                                       : AddedTokensRule::kAutoTokenizer;
+         },
+         "A folder's added tokens: auto (those of transformers' AutoTokenizer, as in serve), "
+         "folder "
+         "(the same, but with the flags that the files give them; the default) or file (those of "
+         "the tokenizer's file)")
+      ->check(CLI::IsMember({"auto", "folder", "file"}));
+}
+
+void AddJsonLines(CLI::App* app, bool* jsonl) {
+  app->add_flag(
+      "--jsonl", *jsonl,
+      "Read requests from standard input and write answers to standard output, one per line");
+}
+
+std::optional<int> ParseWords(CLI::App* app, int argc, char** argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  std::reverse(words.begin(), words.end());  // as CLI11 takes them
+  try {
+    app->parse(std::move(words));
+  } catch (const CLI::Success& help) {
+    return app->exit(help);
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "%s: %s\n", app->get_name().c_str(), error.what());
+    return kUsageError;
+  }
+  return std::nullopt;
+}
+
+}  // namespace portico

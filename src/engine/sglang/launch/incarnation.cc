@@ -1,0 +1,193 @@
+#include "engine/sglang/launch/incarnation.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "base/clock.h"
+#include "engine/sglang/launch/attached_proof.h"
+#include "engine/sglang/launch/proof.h"
+#include "engine/sglang/link/cache_events.h"
+
+namespace portico::sglang {
+namespace {
+
+Status CannotSpeak(const Json& manifest, const Status& why) {
+  return Error(
+      StatusCode::kUnimplemented,
+      fmt::format("SGLang {} has messages that Portico does not know: {}",
+                  manifest.GetString("sglang_version", "of an unknown release"), MessageOf(why)));
+}
+
+// Whoever can reach the sockets can end the engine, or read what it is asked.
+Status CheckSocketFolder(const std::string& address) {
+  constexpr std::string_view kScheme = "ipc://";
+  if (!address.starts_with(kScheme)) return OkStatus();
+  const std::string folder =
+      std::filesystem::path(address.substr(kScheme.size())).parent_path().string();
+  struct stat found{};
+  if (stat(folder.c_str(), &found) != 0) {
+    return Error(StatusCode::kNotFound,
+                 fmt::format("cannot read {}: {}", folder, std::strerror(errno)));
+  }
+  if (found.st_uid == geteuid() && (found.st_mode & (S_IRWXG | S_IRWXO)) == 0) return OkStatus();
+  return Error(StatusCode::kFailedPrecondition,
+               fmt::format("the folder of the sockets, {}, is open to others, or belongs to "
+                           "another user",
+                           folder));
+}
+
+Status OpenAttached(const std::string& path, Incarnation* life) {
+  struct stat found{};
+  if (stat(path.c_str(), &found) != 0) {
+    return Error(StatusCode::kNotFound,
+                 fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  }
+  if (found.st_uid != geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return Error(StatusCode::kFailedPrecondition,
+                 fmt::format("{} belongs to another user, or others may write it", path));
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  auto json = Json::Parse(text.str());
+  const Json* facts = json.ok() ? json->Find("facts") : nullptr;
+  const Json* manifest = json.ok() ? json->Find("manifest") : nullptr;
+  if (facts == nullptr || manifest == nullptr) {
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("{} is not what SGLang's launcher writes with --facts", path));
+  }
+  PORTICO_ASSIGN_OR_RETURN(life->facts, Facts::Parse(*facts));
+  for (const std::string* address :
+       {&life->facts.scheduler_input, &life->facts.tokenizer, &life->facts.detokenizer}) {
+    PORTICO_RETURN_IF_ERROR(CheckSocketFolder(*address));
+  }
+  auto codec = Codec::Make(*manifest);
+  if (!codec.ok()) return CannotSpeak(*manifest, codec.status());
+  life->codec = *std::move(codec);
+  life->attached_process = OpenProcess(static_cast<pid_t>(life->facts.pid));
+  if (life->attached_process < 0) {
+    return Error(StatusCode::kUnavailable,
+                 fmt::format("the SGLang of {} (process {}) does not run", path, life->facts.pid));
+  }
+  if (life->facts.started == 0 || life->facts.proof_socket.empty()) {
+    return Error(StatusCode::kFailedPrecondition,
+                 fmt::format("{} was written by the launcher of an older Portico, which proves "
+                             "nothing to front ends; start SGLang again",
+                             path));
+  }
+  // After the descriptor was opened: it is that process's, or one of another start.
+  const auto started = ProcessStart(static_cast<pid_t>(life->facts.pid));
+  if (!started.ok() || *started != life->facts.started) {
+    return Error(StatusCode::kUnavailable,
+                 fmt::format("the SGLang of {} has ended, and process {} is another now", path,
+                             life->facts.pid));
+  }
+  PORTICO_RETURN_IF_ERROR(CheckSocketFolder("ipc://" + life->facts.proof_socket));
+  PORTICO_ASSIGN_OR_RETURN(const std::string proof, ProofLine(*life->codec));
+  return ProveAttached(life->facts.proof_socket, proof);
+}
+
+Status Launch(const SglangOptions& options, const Launcher::Progress& progress, Incarnation* life) {
+  PORTICO_ASSIGN_OR_RETURN(life->folder, SocketFolder::Make());
+  LaunchOptions launch;
+  launch.python = options.python;
+  launch.script = options.script;
+  launch.folder = life->folder.path();
+  launch.flags = options.flags;
+  launch.environment = options.environment;
+  launch.media_helpers = options.media_helpers;
+  PORTICO_ASSIGN_OR_RETURN(life->launcher, Launcher::Start(launch));
+  PORTICO_ASSIGN_OR_RETURN(const Json printed, life->launcher->Await("manifest", progress));
+  const Json* manifest = printed.Find("manifest");
+  if (manifest == nullptr) return Error(StatusCode::kUnavailable, "the manifest is empty");
+  auto codec = Codec::Make(*manifest);
+  if (!codec.ok()) return CannotSpeak(*manifest, codec.status());
+  life->codec = *std::move(codec);
+  PORTICO_ASSIGN_OR_RETURN(std::string proof, ProofLine(*life->codec));
+  PORTICO_RETURN_IF_ERROR(life->launcher->Tell(std::move(proof)));
+  PORTICO_RETURN_IF_ERROR(life->launcher->Await("proved", progress).status());
+  PORTICO_ASSIGN_OR_RETURN(const Json ready, life->launcher->Await("ready", progress));
+  PORTICO_ASSIGN_OR_RETURN(life->facts, Facts::Parse(ready));
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<SocketFolder> SocketFolder::Make() {
+  // Socket names are short: at most 107 bytes.
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  std::string path = runtime != nullptr && std::strlen(runtime) < 60 ? runtime : "/tmp";
+  path += "/portico-sglang-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr) {
+    return Error(StatusCode::kUnavailable,
+                 fmt::format("no folder for sockets at {}: {}", path, std::strerror(errno)));
+  }
+  SocketFolder folder;
+  folder.path_ = std::move(path);
+  return folder;
+}
+
+SocketFolder::~SocketFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+}
+
+StatusOr<std::shared_ptr<Incarnation>> Incarnation::Start(const SglangOptions& options,
+                                                          const Launcher::Progress& progress,
+                                                          const LinkOwner& owner) {
+  auto life = std::make_shared<Incarnation>();
+  const bool attach = !options.attach_file.empty();
+  PORTICO_RETURN_IF_ERROR(attach ? OpenAttached(options.attach_file, life.get())
+                                 : Launch(options, progress, life.get()));
+  const int exit_descriptor = attach ? life->attached_process : life->launcher->exit_descriptor();
+  PORTICO_ASSIGN_OR_RETURN(
+      life->link, SchedulerLink::Start(life->codec, life->facts, exit_descriptor, owner.counters,
+                                       owner.on_death, owner.on_stream_end, owner.check_lora));
+  if (!life->facts.media_socket.empty() && life->codec->requests->takes_media()) {
+    life->media = std::make_unique<MediaLink>(life->facts);
+  }
+  if (!life->facts.kv_events.empty()) {
+    // What a former life had cached is gone.
+    KvEventBatch cleared;
+    cleared.timestamp = static_cast<double>(UnixSeconds());
+    cleared.events.emplace_back();
+    owner.kv_events->Publish(std::move(cleared));
+    PORTICO_ASSIGN_OR_RETURN(life->kv_events, FollowCache(life->facts, owner.kv_events));
+  }
+  if (attach) {
+    // What a former front end left running, or paused.
+    const auto ignored = [](const StatusOr<SchedulerLink::Replies>&) {};
+    life->link->Call("AbortReq", Map{{"rid", ""}, {"abort_all", true}}, 0, TimePoint::max(),
+                     ignored);
+    life->link->Call("ContinueGenerationReqInput", Map{}, 0, TimePoint::max(), ignored);
+  }
+  return life;
+}
+
+Incarnation::~Incarnation() {
+  kv_events.reset();
+  media.reset();
+  link.reset();
+  launcher.reset();
+  if (attached_process >= 0) close(attached_process);
+}
+
+void Incarnation::AbortStreams() {
+  if (media != nullptr) media->AbortAll();
+  link->AbortAll();
+}
+
+std::string Incarnation::LastWords() {
+  return launcher == nullptr ? "the process has ended" : launcher->LastWords();
+}
+
+}  // namespace portico::sglang

@@ -1,0 +1,79 @@
+// One life of an SGLang: its processes, what they said of themselves, and the link to them.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/kv_events.h"
+#include "engine/kv_feed/kv_feed.h"
+#include "engine/sglang/launch/facts.h"
+#include "engine/sglang/launch/launcher.h"
+#include "engine/sglang/link/media_link.h"
+#include "engine/sglang/link/scheduler_link.h"
+#include "engine/sglang/wire/codec.h"
+
+namespace portico::sglang {
+
+struct SglangOptions {
+  std::string python = "python3";  // that has SGLang
+  std::string script;              // python/portico/sglang_launch.py, or one that speaks as it does
+  std::vector<std::string> flags;  // SGLang's server arguments
+  std::vector<std::string> environment;  // NAME=VALUE beside this process's
+  // What a launcher that runs already wrote to its --facts; then nothing is started, and nothing ends with this program.
+  std::string attach_file;
+  int32_t media_helpers = 1;  // processes that read media; 0: none are taken
+  bool restart = false;       // start SGLang again after it has died
+  int32_t max_queued_requests = 1024;
+};
+
+// A folder for sockets that only this user can enter; removed with the object.
+class SocketFolder {
+ public:
+  static StatusOr<SocketFolder> Make();
+  SocketFolder() = default;
+  ~SocketFolder();
+  SocketFolder(SocketFolder&& other) noexcept { path_.swap(other.path_); }
+  SocketFolder& operator=(SocketFolder&& other) noexcept {
+    path_.swap(other.path_);
+    return *this;
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Where the link to the engine reports.
+struct LinkOwner {
+  LinkCounters* counters = nullptr;
+  KvEventHub* kv_events = nullptr;
+  std::function<void()> on_death;
+  std::function<void(const SchedulerLink::Stream&)> on_stream_end;
+  std::function<StatusOr<bool>(const std::string& lora)> check_lora;
+};
+
+struct Incarnation {
+  SocketFolder folder;
+  std::unique_ptr<Launcher> launcher;  // null where attached
+  int attached_process = -1;           // a descriptor; -1: started here
+  std::shared_ptr<const Codec> codec;
+  Facts facts;
+  std::unique_ptr<SchedulerLink> link;
+  std::unique_ptr<MediaLink> media;   // null: no media are taken
+  std::unique_ptr<KvFeed> kv_events;  // null: none are published
+
+  // Blocks until SGLang is ready, minutes for a large model. UNIMPLEMENTED: it speaks another wire than Portico.
+  static StatusOr<std::shared_ptr<Incarnation>> Start(const SglangOptions& options,
+                                                      const Launcher::Progress& progress,
+                                                      const LinkOwner& owner);
+  ~Incarnation();
+  // Ends all requests, as if aborted.
+  void AbortStreams();
+  // Why it has died. Call once.
+  std::string LastWords();
+};
+
+}  // namespace portico::sglang

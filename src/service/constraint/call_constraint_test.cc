@@ -1,0 +1,324 @@
+#include "service/constraint/call_constraint.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "service/output/output_plan.h"
+
+namespace portico {
+namespace {
+
+// Applies grammars that it compiles itself, and answers nothing.
+class IdleEngine final : public Engine {
+ public:
+  explicit IdleEngine(bool grammars) {
+    info_.vocab_size = 8;
+    info_.context_length = 20;
+    info_.can.compiles_grammars = grammars;
+  }
+  const EngineInfo& info() const override { return info_; }
+  Status Submit(GenerateRequest, TokenSink*) override { return OkStatus(); }
+  void Abort(StreamId, ShardIndex) override {}
+  EngineLoad load() const override { return {}; }
+  void Stop() override {}
+
+ private:
+  EngineInfo info_;
+};
+
+constexpr char kTools[] =
+    R"([{"type":"function","function":{"name":"f","parameters":{"properties":{"a":{"type":"integer"}}}}},)"
+    R"({"type":"function","function":{"name":"g"}}])";
+
+class CallConstraintTest : public testing::Test {
+ protected:
+  CallConstraintTest() { Model("hermes", "qwen3", true); }
+
+  void Model(std::string tools, std::string reasoning, bool grammars) {
+    model_.engine = std::make_unique<IdleEngine>(grammars);
+    std::string added;
+    for (const auto& [id, text, special] :
+         {std::tuple(4, "<think>", false), std::tuple(5, "</think>", false),
+          std::tuple(6, "<|tool_calls_section_begin|>", true),
+          std::tuple(7, "<|tool_call_begin|>", true)}) {
+      added += fmt::format(
+          R"({}{{"id":{},"content":"{}","special":{},"single_word":false,"lstrip":false,)"
+          R"("rstrip":false,"normalized":false}})",
+          added.empty() ? "" : ",", id, text, special);
+    }
+    model_.tokenizer = *Tokenizer::FromJson(
+        R"({"version":"1.0","truncation":null,"padding":null,"normalizer":null,)"
+        R"("post_processor":null,"decoder":null,"added_tokens":[)" +
+        added +
+        R"(],"pre_tokenizer":{"type":"Whitespace"},"model":{"type":"WordLevel",)"
+        R"("unk_token":"u","vocab":{"u":0,"a":1,"b":2,"c":3}}})");
+    OutputFormatSource source;
+    source.tool_call_parser = std::move(tools);
+    source.reasoning_parser = std::move(reasoning);
+    model_.output = *MakeOutputFormat(source, *model_.tokenizer);
+  }
+
+  static ChatRequest Ask(ToolChoice::Mode mode, const char* tools = kTools) {
+    ChatRequest request;
+    request.tools = *Json::Parse(tools);
+    request.tool_choice.mode = mode;
+    return request;
+  }
+  static std::shared_ptr<const Constraint> Schema() {
+    Constraint constraint;
+    constraint.text = R"({"type":"object"})";
+    constraint.field = "response_format";
+    return std::make_shared<const Constraint>(constraint);
+  }
+  StatusOr<std::shared_ptr<const Constraint>> Make(
+      const ChatRequest& request, std::shared_ptr<const Constraint> answer = nullptr,
+      ReasoningStart start = ReasoningStart::kNone) {
+    return ChatConstraint(model_, request, start, std::move(answer));
+  }
+  // The constraint's text, or the field that is refused.
+  std::string TextOf(const ChatRequest& request,
+                     std::shared_ptr<const Constraint> answer = nullptr) {
+    auto made = Make(request, std::move(answer));
+    if (!made.ok()) return std::string(FieldOf(made.status()));
+    return *made == nullptr ? "none" : (*made)->text;
+  }
+
+  ServingModel model_;
+};
+
+using Mode = ToolChoice::Mode;
+
+TEST_F(CallConstraintTest, ToolsThatMayBeCalledMakeNoConstraint) {
+  EXPECT_EQ(TextOf(Ask(Mode::kAuto)), "none");
+  EXPECT_EQ(TextOf(Ask(Mode::kNone)), "none");
+  ChatRequest without;
+  without.parallel_tool_calls = false;
+  EXPECT_EQ(TextOf(without), "none");
+}
+
+TEST_F(CallConstraintTest, ARequiredCallHasTheFormOfTheFamily) {
+  const std::string text = TextOf(Ask(Mode::kRequired));
+  EXPECT_NE(text.find(R"(<tool_call>\n{\"name\": \"f\", \"arguments\": )"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"("star")"), std::string::npos);
+  EXPECT_NE(text.find(R"("integer")"), std::string::npos);
+  EXPECT_NE(text.find(R"("closed":true,"loose":true)"), std::string::npos);
+}
+
+TEST_F(CallConstraintTest, ANamedCallComesOnceAndIsNoOther) {
+  ChatRequest request = Ask(Mode::kRequired);
+  request.tool_choice.name = "g";
+  request.tool_choice.allowed = {"g"};
+  const std::string text = TextOf(request);
+  EXPECT_EQ(text.find(R"(\"f\")"), std::string::npos);
+  EXPECT_NE(text.find(R"(\"g\")"), std::string::npos);
+  EXPECT_EQ(text.find(R"("star")"), std::string::npos);
+}
+
+TEST_F(CallConstraintTest, OneCallAtMostLeavesTextInFrontOfIt) {
+  ChatRequest request = Ask(Mode::kAuto);
+  request.parallel_tool_calls = false;
+  const std::string text = TextOf(request);
+  EXPECT_NE(text.find(R"({"type":"dispatch","rules":[["<tool_call>",)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("loop":false)"), std::string::npos);
+}
+
+TEST_F(CallConstraintTest, StrictToolsHoldWhereTheModelCallsThem) {
+  const std::string text = TextOf(Ask(
+      Mode::kAuto,
+      R"([{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object"}}}])"));
+  EXPECT_NE(text.find(R"("loop":true)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("closed":true,"loose":false)"), std::string::npos);
+}
+
+TEST_F(CallConstraintTest, SpecialTokensStandAsTokens) {
+  Model("kimi_k2", "none", true);
+  const std::string text = TextOf(Ask(Mode::kRequired));
+  EXPECT_NE(text.find(R"({"type":"token","token":6})"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"([0-9]{1,4})"), std::string::npos);
+  ChatRequest one = Ask(Mode::kAuto);
+  one.parallel_tool_calls = false;
+  EXPECT_NE(TextOf(one).find(R"({"type":"token_dispatch","rules":[[6,)"), std::string::npos);
+}
+
+TEST_F(CallConstraintTest, AFamilyWithoutAFormWritesAJsonList) {
+  Model("gemma4", "none", true);
+  const ChatRequest request = Ask(Mode::kRequired);
+  EXPECT_NE(TextOf(request).find(R"("[")"), std::string::npos);
+  EXPECT_TRUE(CallsAsJsonList(model_.output, request));
+  EXPECT_FALSE(CallsAsJsonList(model_.output, Ask(Mode::kAuto)));
+  ChatRequest one = Ask(Mode::kAuto);
+  one.parallel_tool_calls = false;
+  EXPECT_EQ(TextOf(one), "parallel_tool_calls");
+}
+
+TEST_F(CallConstraintTest, KeywordArgumentsHoldTheirSchemas) {
+  Model("pythonic", "none", true);
+  const std::string text = TextOf(Ask(Mode::kRequired));
+  EXPECT_NE(text.find(R"("value":"f(")"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("value":"a=")"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("json_schema":{"type":"integer"},"style":"json")"), std::string::npos);
+  EXPECT_EQ(text.find("python"), std::string::npos) << text;  // engines know no such style
+  EXPECT_FALSE(CallsAsJsonList(model_.output, Ask(Mode::kRequired)));
+}
+
+// A list's bracket stands in text too: one that began every call made each "[1]" of an answer a call.
+TEST_F(CallConstraintTest, ABracketInTextIsNoCallBeforeAKnownName) {
+  Model("pythonic", "none", true);
+  ChatRequest one = Ask(Mode::kAuto);
+  one.parallel_tool_calls = false;
+  const std::string text = TextOf(one);
+  EXPECT_NE(text.find(R"({"type":"dispatch","rules":[["[f(",)"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(["[g(",)"), std::string::npos) << text;
+}
+
+// The definitions stood beside each member: a request of 660 kB made 4 GB of them.
+TEST_F(CallConstraintTest, DefinitionsThatKeywordArgumentsRepeatTooOftenAreRefused) {
+  Model("pythonic", "none", true);
+  const auto tools = [](size_t members) {
+    std::string names;
+    std::string properties;
+    for (size_t i = 0; i < members; ++i) {
+      const char* const comma = i == 0 ? "" : ",";
+      names += fmt::format(R"({}"k{}")", comma, i);
+      properties += fmt::format(R"({}"k{}":{{}})", comma, i);
+    }
+    return fmt::format(
+        R"([{{"type":"function","function":{{"name":"f","parameters":{{"$defs":{{"d":{{"const":"{}"}}}},)"
+        R"("required":[{}],"properties":{{{}}}}}}}}}])",
+        std::string(10000, 'x'), names, properties);
+  };
+  EXPECT_EQ(TextOf(Ask(Mode::kRequired, tools(2000).c_str())), "tool_choice");
+  const std::string fits = TextOf(Ask(Mode::kRequired, tools(20).c_str()));
+  EXPECT_GT(fits.size(), 200000u);
+}
+
+// Each call stood with all of them behind it, so that the constraint grew with the square of their number.
+TEST_F(CallConstraintTest, ToolsThatStandBehindEachOtherTooOftenAreRefused) {
+  Model("pythonic", "none", true);
+  const auto tools = [](size_t count) {
+    std::string list;
+    for (size_t i = 0; i < count; ++i) {
+      list += fmt::format(
+          R"({}{{"type":"function","function":{{"name":"f{}","strict":true,"parameters":{{"required":["a"],"properties":{{"a":{{}}}}}}}}}})",
+          i == 0 ? "" : ",", i);
+    }
+    return "[" + list + "]";
+  };
+  EXPECT_EQ(TextOf(Ask(Mode::kAuto, tools(1000).c_str())), "tools[0].function.strict");
+  EXPECT_GT(TextOf(Ask(Mode::kAuto, tools(20).c_str())).size(), 20000u);
+  EXPECT_GT(TextOf(Ask(Mode::kRequired, tools(1000).c_str())).size(), 20000u);
+}
+
+TEST_F(CallConstraintTest, AStrictSchemaThatKeywordArgumentsCannotExpressIsRefused) {
+  Model("pythonic", "none", true);
+  for (const char* parameters :
+       {R"({"type":"object","maxProperties":1})", R"({"type":"object","properties":{"a b":{}}})",
+        R"({"anyOf":[{"type":"object"}]})", R"({"type":"object","required":["x-y"]})"}) {
+    const std::string tools = fmt::format(
+        R"([{{"type":"function","function":{{"name":"f","strict":{{}},"parameters":{}}}}}])",
+        parameters);
+    std::string strict = tools;
+    strict.replace(strict.find("{}"), 2, "true");
+    EXPECT_EQ(TextOf(Ask(Mode::kAuto, strict.c_str())), "tools[0].function.strict") << strict;
+    std::string loose = tools;
+    loose.replace(loose.find("{}"), 2, "false");
+    EXPECT_NE(TextOf(Ask(Mode::kRequired, loose.c_str())).find("{0,63}="), std::string::npos);
+  }
+}
+
+// A required call of such a tool was a text that looked like one.
+TEST_F(CallConstraintTest, ArgumentsAreObjectsWhateverTypeTheParametersHave) {
+  for (const char* type : {R"("string")", R"(["string","null"])", R"("dict")", "null"}) {
+    const std::string tool = fmt::format(
+        R"([{{"type":"function","function":{{"name":"f","parameters":{{"type":{},"minimum":1}},"strict":)",
+        type);
+    EXPECT_EQ(TextOf(Ask(Mode::kAuto, (tool + "true}}]").c_str())), "tools[0].function.strict");
+    const std::string text = TextOf(Ask(Mode::kRequired, (tool + "false}}]").c_str()));
+    EXPECT_NE(text.find(R"("json_schema":{"type":"object","minimum":1})"), std::string::npos)
+        << text;
+  }
+  const char* nullable =
+      R"([{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":["object","null"]}}}])";
+  EXPECT_NE(TextOf(Ask(Mode::kAuto, nullable)).find(R"("json_schema":{"type":"object"})"),
+            std::string::npos);
+}
+
+// A required call of such a tool was a text that looked like one.
+TEST_F(CallConstraintTest, ANameThatTheFormOfCallsCannotHoldIsRefused) {
+  const auto tool = [](std::string_view name) {
+    return fmt::format(R"([{{"type":"function","function":{{"name":"{}"}}}}])", name);
+  };
+  const auto takes = [&](std::string_view name) {
+    const std::string required = TextOf(Ask(Mode::kRequired, tool(name).c_str()));
+    ChatRequest one = Ask(Mode::kAuto, tool(name).c_str());
+    one.parallel_tool_calls = false;
+    EXPECT_EQ(TextOf(one) == "tools", required == "tools") << name;
+    EXPECT_EQ(TextOf(Ask(Mode::kAuto, tool(name).c_str())), "none");
+    return required != "tools";
+  };
+  for (const auto& [family, refused] :
+       {std::pair("seed_oss", "a>b"), std::pair("qwen3_coder", "</b"), std::pair("glm45", "a b"),
+        std::pair("minimax-m2", R"(a\"b)"), std::pair("deepseekv32", R"(a\"b)"),
+        std::pair("kimi_k2", "a<b"), std::pair("deepseekv31", "a b"),
+        std::pair("pythonic", "a/b")}) {
+    Model(family, "none", true);
+    EXPECT_FALSE(takes(refused)) << family;
+    for (const char* name : {"a", "a-b", "A_1", "a.b"}) {
+      EXPECT_TRUE(takes(name)) << family << " " << name;
+    }
+  }
+  for (const char* family : {"hermes", "llama3", "gemma4"}) {  // names are JSON, or calls a list
+    Model(family, "none", true);
+    const std::string text = TextOf(Ask(Mode::kRequired, tool(R"(a>\"b)").c_str()));
+    EXPECT_NE(text.find("a>"), std::string::npos) << family << " " << text;
+  }
+}
+
+TEST_F(CallConstraintTest, AnAnswerOfAFormOrCallsIsAChoice) {
+  const std::string text = TextOf(Ask(Mode::kAuto), Schema());
+  EXPECT_NE(text.find(R"("type":"or","elements":[{"type":"json_schema")"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("<tool_call>"), std::string::npos);
+  EXPECT_EQ(TextOf(Ask(Mode::kRequired), Schema()), "response_format");
+}
+
+TEST_F(CallConstraintTest, AnEngineWithoutGrammarsRefusesByTheField) {
+  Model("hermes", "qwen3", false);
+  EXPECT_EQ(TextOf(Ask(Mode::kRequired)), "tool_choice");
+  ChatRequest one = Ask(Mode::kAuto);
+  one.parallel_tool_calls = false;
+  EXPECT_EQ(TextOf(one), "parallel_tool_calls");
+  EXPECT_EQ(
+      TextOf(Ask(Mode::kAuto, R"([{"type":"function","function":{"name":"f","strict":true}}])")),
+      "tools[0].function.strict");
+}
+
+// vllm 44012: no schema behind reasoning.
+TEST_F(CallConstraintTest, TheConstraintStandsBehindReasoning) {
+  auto inside = Make(Ask(Mode::kNone), Schema(), ReasoningStart::kInside);
+  ASSERT_TRUE(inside.ok());
+  EXPECT_EQ((*inside)->think_end, 5);
+  EXPECT_EQ((*inside)->think_start, -1);
+  auto may = Make(Ask(Mode::kRequired), nullptr, ReasoningStart::kMayBegin);
+  ASSERT_TRUE(may.ok());
+  EXPECT_EQ((*may)->think_end, 5);
+  EXPECT_EQ((*may)->think_start, 4);
+  auto none = Make(Ask(Mode::kNone), Schema());
+  ASSERT_TRUE(none.ok());
+  EXPECT_EQ((*none)->think_end, -1);
+}
+
+TEST_F(CallConstraintTest, ReasoningWhoseEndIsNoTokenCannotComeFirst) {
+  Model("hermes", "kimi", true);
+  EXPECT_EQ(FieldOf(Make(Ask(Mode::kNone), Schema(), ReasoningStart::kInside).status()),
+            "response_format");
+}
+
+}  // namespace
+}  // namespace portico

@@ -1,0 +1,164 @@
+#include "service/generation/score.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "service/model_task.h"
+#include "service/plan/plan.h"
+#include "service/plan/request_cost.h"
+#include "service/plan/sampling_rules.h"
+#include "service/pooling/rendered_pairs.h"
+
+namespace portico {
+namespace {
+
+CompletionRequest::Prompt Join(const CompletionRequest::Prompt& first,
+                               const CompletionRequest::Prompt& second) {
+  CompletionRequest::Prompt joined = first;
+  joined.text += second.text;
+  joined.ids.insert(joined.ids.end(), second.ids.begin(), second.ids.end());
+  return joined;
+}
+
+// A plan that says of each prompt how likely each label is next.
+StatusOr<GenerationPlan> NewPlan(const std::string& rid, std::vector<TokenId> labels,
+                                 const EngineInfo& engine) {
+  GenerationPlan plan;
+  plan.options.rid = rid;
+  plan.options.max_tokens = 1;
+  plan.options.temperature = 0.0f;
+  plan.options.logprobs = true;
+  plan.logprob_ids = std::make_shared<const std::vector<TokenId>>(std::move(labels));
+  plan.spell_logprobs = false;
+  PORTICO_ASSIGN_OR_RETURN(plan.sampling, MakeSampling(plan.options, {}, engine));
+  return plan;
+}
+
+Status AddPrompt(std::vector<TokenId> ids, const EngineInfo& engine, const std::string& place,
+                 GenerationPlan* plan) {
+  GenerationPlan::Prompt prompt;
+  PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens, FitContext(static_cast<int64_t>(ids.size()),
+                                                             plan->options, engine, place));
+  prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
+  plan->prompts.push_back(std::move(prompt));
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest& request) {
+  PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
+  const EngineInfo& engine = model.engine->info();
+  if (request.label_token_ids.empty()) {
+    return InvalidArgument("label_token_ids", "label_token_ids is required");
+  }
+  if (request.truncate) {
+    return InvalidArgument("truncate_prompt_tokens",
+                           "truncate_prompt_tokens is for models that classify: leave it out");
+  }
+  PORTICO_RETURN_IF_ERROR(
+      CheckLogprobIds(request.label_token_ids, engine.vocab_size, "label_token_ids"));
+  if (request.query.is_ids) {
+    PORTICO_RETURN_IF_ERROR(CheckIds(request.query.ids, engine.vocab_size, "query"));
+  }
+  RequestCost cost(model.max_request_cost);
+  const int64_t labels = static_cast<int64_t>(request.label_token_ids.size());
+  for (const CompletionRequest::Prompt& item : request.items) {
+    PORTICO_RETURN_IF_ERROR(cost.Add("items", 1, PromptCost(request.query) + PromptCost(item)));
+    PORTICO_RETURN_IF_ERROR(cost.Add("items", 1, kChoiceCost + labels * kLogprobCost));
+  }
+  PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan,
+                           NewPlan(request.rid, request.label_token_ids, engine));
+  for (size_t i = 0; i < request.items.size(); ++i) {
+    const CompletionRequest::Prompt& item = request.items[i];
+    const std::string place = fmt::format("items[{}]", i);
+    PORTICO_ASSIGN_OR_RETURN(
+        std::vector<TokenId> ids,
+        EncodePrompt(model,
+                     request.item_first ? Join(item, request.query) : Join(request.query, item),
+                     place));
+    PORTICO_RETURN_IF_ERROR(AddPrompt(std::move(ids), engine, place, &plan));
+  }
+  return plan;
+}
+
+StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankRequest& request) {
+  const EngineInfo& engine = model.engine->info();
+  RequestCost cost(model.max_request_cost);
+  const size_t shared = request.query.size() + request.instruction.size();
+  for (const std::string& document : request.documents) {
+    const auto bytes = static_cast<int64_t>(2 * (shared + document.size()));
+    PORTICO_RETURN_IF_ERROR(cost.Add("documents", 1, kChoiceCost + bytes));
+  }
+  PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan,
+                           NewPlan(request.rid, {model.judge->yes, model.judge->no}, engine));
+  const TextPairs texts{.query = request.query,
+                        .items = {request.documents.begin(), request.documents.end()},
+                        .item_field = "documents",
+                        .instruction = request.instruction,
+                        .truncate = request.truncate};
+  PORTICO_ASSIGN_OR_RETURN(std::vector<std::vector<TokenId>> pairs,
+                           EncodeRenderedPairs(model, texts));
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    PORTICO_RETURN_IF_ERROR(
+        AddPrompt(std::move(pairs[i]), engine, fmt::format("documents[{}]", i), &plan));
+  }
+  return plan;
+}
+
+std::vector<float> LogOdds(const std::vector<std::vector<double>>& softmax_scores) {
+  constexpr double kTiny = 1e-300;  // what is impossible has odds all the same
+  std::vector<float> odds;
+  for (const std::vector<double>& row : softmax_scores) {
+    odds.push_back(static_cast<float>(std::log(std::max(row.at(0), kTiny)) -
+                                      std::log(std::max(row.at(1), kTiny))));
+  }
+  return odds;
+}
+
+std::vector<double> ScoresOf(std::span<const float> logprobs, bool softmax) {
+  std::vector<double> scores(logprobs.begin(), logprobs.end());
+  double shift = 0;
+  if (softmax && !scores.empty()) {
+    shift = *std::max_element(scores.begin(), scores.end());
+    if (std::isinf(shift)) shift = 0;  // none is possible
+  }
+  double sum = 0;
+  for (double& score : scores) sum += score = std::exp(score - shift);
+  if (softmax && sum > 0) {
+    for (double& score : scores) score /= sum;
+  }
+  return scores;
+}
+
+void ScoreBoard::OnDelta(const TextDelta& delta) {
+  if (delta.finish == FinishReason::kError) {
+    status_ = delta.error.ok() ? Error(StatusCode::kInternal, "the engine failed") : delta.error;
+  } else if (delta.finish == FinishReason::kAbort) {
+    status_ = Error(StatusCode::kAborted, "the request was aborted");
+  }
+  if (delta.logprobs.empty()) {
+    const bool unscored = scores_[static_cast<size_t>(delta.index)].empty();
+    if (delta.finish != FinishReason::kNone && unscored && status_.ok()) {
+      status_ = Error(StatusCode::kInternal, "the engine gave no log-probabilities");
+    }
+    return;
+  }
+  std::vector<float> logprobs;
+  for (const TextLogprob& label : delta.logprobs.front().of_ids) {
+    logprobs.push_back(label.logprob.value_or(-std::numeric_limits<float>::infinity()));
+  }
+  if (logprobs.size() != labels_ && status_.ok()) {
+    status_ = Error(StatusCode::kInternal,
+                    fmt::format("the engine gave {} log-probabilities for {} labels",
+                                logprobs.size(), labels_));
+  }
+  scores_[static_cast<size_t>(delta.index)] = ScoresOf(logprobs, softmax_);
+}
+
+}  // namespace portico

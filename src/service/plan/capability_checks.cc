@@ -1,0 +1,106 @@
+#include "service/plan/capability_checks.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+namespace portico {
+namespace {
+
+std::string_view FieldOfKind(ConstraintKind kind) {
+  switch (kind) {
+    case ConstraintKind::kJsonSchema:
+      return "json_schema";
+    case ConstraintKind::kJsonObject:
+      return "response_format";
+    case ConstraintKind::kRegex:
+      return "regex";
+    case ConstraintKind::kEbnf:
+      return "ebnf";
+    case ConstraintKind::kStructuralTag:
+      return "structural_tag";
+    case ConstraintKind::kChoice:
+      return "guided_choice";
+    case ConstraintKind::kReasoning:
+      return "max_thinking_tokens";
+  }
+  return "response_format";
+}
+
+// Each extra that an engine may lack: whether the request has it, and whether the engine can.
+struct Extra {
+  std::string_view field;
+  bool (*asked)(const RequestExtras& extras);
+  bool EngineCapabilities::* can;
+};
+
+constexpr Extra kExtras[] = {
+    {"stop_regex", [](const RequestExtras& e) { return !e.stop_regex.empty(); },
+     &EngineCapabilities::stop_regex},
+    {"session_params", [](const RequestExtras& e) { return e.session.has_value(); },
+     &EngineCapabilities::sessions},
+    {"lora_path", [](const RequestExtras& e) { return !e.lora_path.empty(); },
+     &EngineCapabilities::lora},
+    {"lora_id", [](const RequestExtras& e) { return !e.lora_id.empty(); },
+     &EngineCapabilities::lora},
+    {"return_hidden_states", [](const RequestExtras& e) { return e.return_hidden_states; },
+     &EngineCapabilities::hidden_states},
+    {"return_routed_experts", [](const RequestExtras& e) { return e.return_routed_experts; },
+     &EngineCapabilities::routed_experts},
+    {"bootstrap_host", [](const RequestExtras& e) { return !e.bootstrap_host.empty(); },
+     &EngineCapabilities::disaggregation},
+    {"bootstrap_port", [](const RequestExtras& e) { return e.bootstrap_port.has_value(); },
+     &EngineCapabilities::disaggregation},
+    {"bootstrap_room", [](const RequestExtras& e) { return e.bootstrap_room.has_value(); },
+     &EngineCapabilities::disaggregation},
+    {"custom_logit_processor",
+     [](const RequestExtras& e) { return !e.custom_logit_processor.empty(); },
+     &EngineCapabilities::custom_logit_processors},
+    {"custom_params", [](const RequestExtras& e) { return !e.custom_params.empty(); },
+     &EngineCapabilities::custom_logit_processors},
+    {"extra_key", [](const RequestExtras& e) { return !e.extra_key.empty(); },
+     &EngineCapabilities::cache_keys},
+    {"cache_salt", [](const RequestExtras& e) { return !e.cache_salt.empty(); },
+     &EngineCapabilities::cache_keys},
+    {"input_embeds", [](const RequestExtras& e) { return !e.input_embeddings.empty(); },
+     &EngineCapabilities::input_embeddings},
+};
+
+Status Lacks(const EngineInfo& engine, std::string_view field) {
+  return InvalidArgument(
+      field, fmt::format("{} is not supported by this model's engine, {}: leave it out", field,
+                         engine.name));
+}
+
+}  // namespace
+
+Status CheckMedia(const EngineInfo& engine, const RequestMedia* media) {
+  if (media == nullptr || engine.can.media) return OkStatus();
+  return InvalidArgument(
+      media->field,
+      fmt::format("{} is an image, but this model takes text only{}{}", media->images.front().place,
+                  engine.no_media.empty() ? "" : ": ", engine.no_media));
+}
+
+Status CheckCapabilities(const EngineInfo& engine, const Constraint* constraint,
+                         const RequestExtras* extras, int32_t priority) {
+  if (constraint != nullptr) {
+    const bool ready = engine.can.compiles_grammars || constraint->compiled != nullptr ||
+                       constraint->kind == ConstraintKind::kReasoning;
+    if (!engine.can.grammars || !ready) return Lacks(engine, FieldOfKind(constraint->kind));
+  }
+  if (priority != 0 && !engine.can.priorities) return Lacks(engine, "priority");
+  if (extras == nullptr) return OkStatus();
+  PORTICO_RETURN_IF_ERROR(CheckMedia(engine, extras->media.get()));
+  for (const Extra& extra : kExtras) {
+    if (extra.asked(*extras) && !(engine.can.*extra.can)) return Lacks(engine, extra.field);
+  }
+  const int32_t rank = extras->data_parallel_rank.value_or(0);
+  if (rank >= 0 && rank < engine.can.data_parallel_ranks) return OkStatus();
+  return InvalidArgument(
+      "data_parallel_rank",
+      fmt::format("data_parallel_rank must be below the engine's {} ranks, got {}",
+                  engine.can.data_parallel_ranks, rank));
+}
+
+}  // namespace portico

@@ -1,0 +1,84 @@
+#include "service/plan/capability_checks.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace portico {
+namespace {
+
+EngineInfo Engine() {
+  EngineInfo info;
+  info.name = "plain";
+  return info;
+}
+
+std::string Refused(const EngineInfo& engine, const std::function<void(RequestExtras*)>& set) {
+  RequestExtras extras;
+  set(&extras);
+  return FieldOf(CheckCapabilities(engine, nullptr, &extras, 0));
+}
+
+void AddImage(RequestExtras* extras) {
+  auto media = std::make_shared<RequestMedia>();
+  media->field = "image_data";
+  media->images.emplace_back().place = "image_data[0]";
+  extras->media = std::move(media);
+}
+
+TEST(CheckCapabilities, PlainRequestsPassEverywhere) {
+  EXPECT_TRUE(CheckCapabilities(Engine(), nullptr, nullptr, 0).ok());
+  const RequestExtras none;
+  EXPECT_TRUE(CheckCapabilities(Engine(), nullptr, &none, 0).ok());
+}
+
+TEST(CheckCapabilities, WhatTheEngineLacksIsNamed) {
+  EXPECT_EQ(Refused(Engine(), [](auto* e) { e->lora_path = "a"; }), "lora_path");
+  EXPECT_EQ(Refused(Engine(), [](auto* e) { e->session.emplace(); }), "session_params");
+  EXPECT_EQ(Refused(Engine(), [](auto* e) { e->return_hidden_states = true; }),
+            "return_hidden_states");
+  EXPECT_EQ(Refused(Engine(), [](auto* e) { e->bootstrap_room = 1; }), "bootstrap_room");
+  EXPECT_EQ(Refused(Engine(), AddImage), "image_data");
+  EXPECT_EQ(FieldOf(CheckCapabilities(Engine(), nullptr, nullptr, 1)), "priority");
+}
+
+TEST(CheckCapabilities, WhatTheEngineCanPasses) {
+  EngineInfo engine = Engine();
+  engine.can.lora = engine.can.sessions = engine.can.media = true;
+  EXPECT_EQ(Refused(engine, AddImage), "");
+  EXPECT_EQ(Refused(engine, [](auto* e) { e->lora_path = "a"; }), "");
+  EXPECT_EQ(Refused(engine, [](auto* e) { e->session.emplace(); }), "");
+  EXPECT_EQ(Refused(engine, [](auto* e) { e->return_hidden_states = true; }),
+            "return_hidden_states");
+}
+
+TEST(CheckCapabilities, RanksAreCountedFromZero) {
+  EngineInfo engine = Engine();
+  EXPECT_EQ(Refused(engine, [](auto* e) { e->data_parallel_rank = 0; }), "");
+  EXPECT_EQ(Refused(engine, [](auto* e) { e->data_parallel_rank = 1; }), "data_parallel_rank");
+  EXPECT_EQ(Refused(engine, [](auto* e) { e->data_parallel_rank = -1; }), "data_parallel_rank");
+  engine.can.data_parallel_ranks = 2;
+  EXPECT_EQ(Refused(engine, [](auto* e) { e->data_parallel_rank = 1; }), "");
+}
+
+class Compiled final : public CompiledConstraint {};
+
+TEST(CheckCapabilities, AConstraintWantsAnEngineThatMasksAndWhatItCompilesToMask) {
+  EngineInfo engine = Engine();
+  Constraint constraint;
+  constraint.kind = ConstraintKind::kRegex;
+  constraint.text = "a+";
+  EXPECT_EQ(FieldOf(CheckCapabilities(engine, &constraint, nullptr, 0)), "regex");
+  engine.can.grammars = true;
+  EXPECT_EQ(FieldOf(CheckCapabilities(engine, &constraint, nullptr, 0)), "regex");
+  constraint.compiled = std::make_shared<Compiled>();
+  EXPECT_TRUE(CheckCapabilities(engine, &constraint, nullptr, 0).ok());
+  constraint.compiled = nullptr;
+  engine.can.compiles_grammars = true;
+  EXPECT_TRUE(CheckCapabilities(engine, &constraint, nullptr, 0).ok());
+}
+
+}  // namespace
+}  // namespace portico

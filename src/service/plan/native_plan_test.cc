@@ -1,0 +1,206 @@
+#include "service/plan/native_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace portico {
+namespace {
+
+// Has facts and answers nothing.
+class IdleEngine final : public Engine {
+ public:
+  IdleEngine() {
+    info_.vocab_size = 8;
+    info_.context_length = 20;
+  }
+  const EngineInfo& info() const override { return info_; }
+  Status Submit(GenerateRequest, TokenSink*) override { return OkStatus(); }
+  void Abort(StreamId, ShardIndex) override {}
+  EngineLoad load() const override { return {}; }
+  void Stop() override {}
+
+ private:
+  EngineInfo info_;
+};
+
+class PlanNativeTest : public testing::Test {
+ protected:
+  PlanNativeTest() {
+    model_.engine = std::make_unique<IdleEngine>();
+    model_.tokenizer = *Tokenizer::FromJson(
+        R"({"version":"1.0","added_tokens":[],"normalizer":null,"post_processor":null,)"
+        R"("decoder":null,"pre_tokenizer":{"type":"Whitespace"},"model":{"type":"WordLevel",)"
+        R"("unk_token":"u","vocab":{"u":0,"a":1,"b":2,"c":3}}})");
+    model_.defaults.temperature = 0.3f;
+  }
+
+  static NativeGenerateRequest Texts(std::vector<std::string> texts) {
+    NativeGenerateRequest request;
+    request.is_batch = true;
+    for (std::string& text : texts) request.prompts.emplace_back().text = std::move(text);
+    return request;
+  }
+  static NativeGenerateRequest Text(std::string text) {
+    NativeGenerateRequest request = Texts({std::move(text)});
+    request.is_batch = false;
+    return request;
+  }
+  StatusOr<NativePlan> Plan(const NativeGenerateRequest& request) {
+    return PlanNative(model_, request, [] {
+      static int last = 0;
+      return "made" + std::to_string(++last);
+    });
+  }
+  std::string FieldAtFault(const NativeGenerateRequest& request) {
+    auto plan = Plan(request);
+    return plan.ok() ? "nothing" : FieldOf(plan.status());
+  }
+
+  ServingModel model_;
+};
+
+TEST_F(PlanNativeTest, ATextThatTheTokenizerCannotTakeIsRefusedWithItsReason) {
+  model_.tokenizer =
+      *Tokenizer::FromJson(R"({"model":{"type":"WordLevel","unk_token":"u","vocab":{"a":0}}})");
+  const auto plan = Plan(Text("b"));
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(FieldOf(plan.status()), "text");
+  EXPECT_NE(MessageOf(plan.status()).find("UNK"), std::string_view::npos) << plan.status();
+}
+
+TEST_F(PlanNativeTest, ASinglePromptTakesSglangsDefaultsAndNotTheModels) {
+  auto plan = Plan(Text("a b"));
+  ASSERT_TRUE(plan.ok());
+  EXPECT_FALSE(plan->is_list);
+  EXPECT_EQ(plan->prompts[0].sampling->temperature, 1.0f);
+  EXPECT_EQ(*plan->prompts[0].prompts[0].ids, (std::vector<TokenId>{1, 2}));
+  // 128, cut to what the context of 20 leaves.
+  EXPECT_EQ(plan->prompts[0].prompts[0].max_new_tokens, 18);
+}
+
+TEST_F(PlanNativeTest, AGivenMaximumThatDoesNotFitIsRefused) {
+  NativeGenerateRequest request = Text("a b");
+  NativeSampling& sampling = request.sampling.values.emplace_back();
+  sampling.default_limit = false;
+  sampling.options.max_tokens = 19;
+  EXPECT_FALSE(Plan(request).ok());
+  sampling.options.max_tokens = 18;
+  EXPECT_TRUE(Plan(request).ok());
+}
+
+TEST_F(PlanNativeTest, TheAnswersOfABatchWithNChoicesRunOverTheWholeListNTimes) {
+  NativeGenerateRequest request = Texts({"a", "b", "c"});
+  request.sampling.values.emplace_back().options.n = 2;
+  auto plan = Plan(request);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_TRUE(plan->is_list);
+  EXPECT_EQ(plan->answers(), 6u);
+  EXPECT_EQ(plan->AnswerOf(2, 0), 2u);
+  EXPECT_EQ(plan->AnswerOf(0, 1), 3u);
+}
+
+TEST_F(PlanNativeTest, ASingleNameForABatchIsNumbered) {
+  NativeGenerateRequest request = Texts({"a", "b"});
+  request.rid.values = {"r"};
+  auto plan = Plan(request);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->prompts[0].options.rid, "r_0");
+  EXPECT_EQ(plan->prompts[1].options.rid, "r_1");
+}
+
+TEST_F(PlanNativeTest, ListsMustHaveOneEntryAPrompt) {
+  NativeGenerateRequest rid = Texts({"a", "b"});
+  rid.rid = {{"r"}, true};
+  EXPECT_EQ(FieldAtFault(rid), "rid");
+  NativeGenerateRequest sampling = Texts({"a", "b"});
+  sampling.sampling.values.resize(3);
+  sampling.sampling.is_list = true;
+  EXPECT_EQ(FieldAtFault(sampling), "sampling_params");
+  NativeGenerateRequest logprob = Texts({"a", "b"});
+  logprob.return_logprob = {{true}, true};
+  EXPECT_EQ(FieldAtFault(logprob), "return_logprob");
+}
+
+TEST_F(PlanNativeTest, NamesMustDiffer) {
+  NativeGenerateRequest request = Texts({"a", "b"});
+  request.rid = {{"r", "r"}, true};
+  EXPECT_EQ(FieldAtFault(request), "rid");
+  EXPECT_EQ(Plan(request).status().code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(Plan(request).status().message(), "rid r is given to two prompts of this request");
+}
+
+TEST_F(PlanNativeTest, AllPromptsOfABatchHaveTheSameN) {
+  NativeGenerateRequest request = Texts({"a", "b"});
+  request.sampling.values.resize(2);
+  request.sampling.is_list = true;
+  request.sampling.values[1].options.n = 2;
+  EXPECT_EQ(FieldAtFault(request), "sampling_params");
+}
+
+TEST_F(PlanNativeTest, ListsOfLogprobValuesDoNotGoWithSeveralChoices) {
+  NativeGenerateRequest request = Texts({"a", "b"});
+  request.sampling.values.emplace_back().options.n = 2;
+  request.return_logprob = {{true, true}, true};
+  EXPECT_EQ(FieldAtFault(request), "return_logprob");
+}
+
+TEST_F(PlanNativeTest, PromptsTimesChoicesAreBounded) {
+  NativeGenerateRequest request = Texts(std::vector<std::string>(64, "a"));
+  NativeSampling& sampling = request.sampling.values.emplace_back();
+  sampling.options.n = 64;
+  EXPECT_TRUE(Plan(request).ok());
+  sampling.options.n = 65;
+  EXPECT_EQ(FieldAtFault(request), "sampling_params");
+}
+
+TEST_F(PlanNativeTest, ALogprobStartBehindThePromptIsRefused) {
+  NativeGenerateRequest request = Text("a b");
+  request.return_logprob.values = {true};
+  request.logprob_start_len.values = {2};
+  EXPECT_EQ(FieldAtFault(request), "logprob_start_len");
+  request.logprob_start_len.values = {1};
+  auto plan = Plan(request);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->prompts[0].prompt_logprobs_start, 1);
+}
+
+TEST_F(PlanNativeTest, IdsOutsideTheVocabularyAndEmptyTextsNameTheirPlace) {
+  NativeGenerateRequest ids = Texts({"a", ""});
+  ids.prompt_field = "input_ids";
+  ids.prompts[0].is_ids = ids.prompts[1].is_ids = true;
+  ids.prompts[0].ids = {1};
+  ids.prompts[1].ids = {99};
+  EXPECT_EQ(FieldAtFault(ids), "input_ids[1]");
+  EXPECT_EQ(FieldAtFault(Text("")), "text");
+}
+
+TEST_F(PlanNativeTest, MoreMinimumThanMaximumIsRefused) {
+  NativeGenerateRequest request = Text("a");
+  NativeSampling& sampling = request.sampling.values.emplace_back();
+  sampling.default_limit = false;
+  sampling.options.max_tokens = 2;
+  sampling.options.min_tokens = 3;
+  EXPECT_EQ(FieldAtFault(request), "min_new_tokens");
+}
+
+TEST_F(PlanNativeTest, ABatchTakesAllOfItsRidsOrNone) {
+  ActiveRids rids;
+  const auto batch = [this](std::vector<std::string> names) {
+    NativeGenerateRequest request = Texts({"a", "b"});
+    request.rid = {std::move(names), true};
+    return *Plan(request);
+  };
+  NativePlan running = batch({"x", "y"});
+  ASSERT_TRUE(TakeRids(rids, &running).ok());
+  NativePlan refused = batch({"z", "y"});
+  EXPECT_EQ(TakeRids(rids, &refused).code(), StatusCode::kAlreadyExists);
+  EXPECT_TRUE(rids.Take("z").ok());
+  running.prompts.clear();
+  EXPECT_TRUE(TakeRids(rids, &refused).ok());
+}
+
+}  // namespace
+}  // namespace portico

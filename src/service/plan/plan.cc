@@ -1,0 +1,219 @@
+#include "service/plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/events/recorder.h"
+#include "message/sampling_ranges.h"
+#include "service/constraint/constrain.h"
+#include "service/model_task.h"
+#include "service/output/output_plan.h"
+#include "service/plan/capability_checks.h"
+#include "service/plan/request_cost.h"
+#include "service/plan/request_media.h"
+#include "service/plan/sampling_rules.h"
+#include "template/fit_conversation.h"
+
+namespace portico {
+namespace {
+
+Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) {
+  if (options.min_tokens <= max_new_tokens) return OkStatus();
+  return InvalidArgument("min_tokens",
+                         fmt::format("min_tokens must be in 0 to {} ({}), got {}", max_new_tokens,
+                                     options.max_tokens_field, options.min_tokens));
+}
+
+Status Share(const GenerationOptions& options, const ServingModel& model, GenerationPlan* plan) {
+  PORTICO_ASSIGN_OR_RETURN(SharedOptions shared,
+                           ShareOptions(options, model.defaults, model.engine->info()));
+  plan->options = std::move(shared.options);
+  plan->sampling = std::move(shared.sampling);
+  plan->stops = std::move(shared.stops);
+  PORTICO_ASSIGN_OR_RETURN(plan->constraint, ConstraintFor(model, options));
+  plan->extras = plan->options.extras;  // what encodes the answer looks at the options
+  plan->priority = plan->options.priority;
+  return OkStatus();
+}
+
+}  // namespace
+
+std::shared_ptr<const RequestExtras> PlaceMedia(std::shared_ptr<const RequestExtras> extras,
+                                                std::string text, bool limit_is_asked) {
+  if (extras == nullptr || extras->media == nullptr) return extras;
+  auto media = std::make_shared<RequestMedia>(*extras->media);
+  media->text = std::move(text);
+  media->limit_is_asked = limit_is_asked;
+  return WithMedia(extras, std::move(media));
+}
+
+Status CheckIds(const std::vector<TokenId>& ids, int32_t vocab_size, std::string_view field) {
+  // Nearly always all are known: one comparison of the largest, negative ones being larger than any.
+  uint32_t largest = 0;
+  for (TokenId id : ids) largest = std::max(largest, static_cast<uint32_t>(id));
+  if (largest < static_cast<uint32_t>(vocab_size)) return OkStatus();
+  for (TokenId id : ids) {
+    if (id < 0 || id >= vocab_size) {
+      return InvalidArgument(
+          field, fmt::format("{}: token id {} is not in the vocabulary (0 to {})", field, id,
+                             vocab_size - 1));
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size,
+                       std::string_view field) {
+  if (ids.size() <= kMaxLogprobIds) return CheckIds(ids, vocab_size, field);
+  return InvalidArgument(field,
+                         fmt::format("{} must hold at most {} token ids", field, kMaxLogprobIds));
+}
+
+StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request) {
+  const events::Span span(events::Event::kRenderStart, events::Event::kRenderEnd,
+                          events::kFrontend);
+  if (!model.chat_template) {
+    return Error(StatusCode::kFailedPrecondition,
+                 "this model has no chat template" +
+                     (model.chat_template_error.empty() ? std::string()
+                                                        : " (" + model.chat_template_error + ")") +
+                     "; start the server with --chat-template, or use /v1/completions",
+                 "messages");
+  }
+  const RequestExtras* extras = request->options.extras.get();
+  PORTICO_RETURN_IF_ERROR(
+      CheckMedia(model.engine->info(), extras == nullptr ? nullptr : extras->media.get()));
+  Json tools = AllowedTools(request->tools, request->tool_choice);
+  const TemplateFacts& facts = model.chat_template->facts(tools.is_array());
+  PORTICO_RETURN_IF_ERROR(FitConversation(facts, &request->messages));
+
+  ChatTemplate::Request render;
+  render.messages = &request->messages;
+  render.documents = request->documents.is_array() ? &request->documents : nullptr;
+  render.kwargs =
+      request->chat_template_kwargs.is_object() ? &request->chat_template_kwargs : nullptr;
+  render.add_generation_prompt = request->add_generation_prompt && !request->continue_final_message;
+  render.continue_final_message = request->continue_final_message;
+  FitRequest(facts, &tools, &render);
+
+  StatusOr<std::string> text = model.chat_template->Render(render);
+  if (text.ok()) return text;
+  std::string field = FieldOf(text.status());
+  return InvalidArgument(field.empty() ? "messages" : field, std::string(MessageOf(text.status())));
+}
+
+StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::string_view text) {
+  events::Span span(events::Event::kTokenizeStart, events::Event::kTokenizeEnd, events::kFrontend);
+  std::vector<TokenId> ids;
+  const Status status = model.conversation_cache
+                            ? model.conversation_cache->Encode(text, &ids).status()
+                            : model.tokenizer->TryEncode(text, /*add_special_tokens=*/false, &ids);
+  if (!status.ok()) return InvalidArgument("messages", std::string(MessageOf(status)));
+  span.Tell(static_cast<int64_t>(ids.size()));
+  return ids;
+}
+
+StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& options,
+                            std::string_view prompt_field, std::vector<TokenId>* ids) {
+  const EngineInfo& engine = model.engine->info();
+  const auto length = static_cast<int64_t>(ids->size());
+  const bool wants_answer = options.max_tokens.value_or(1) > 0;
+  const int64_t most = engine.context_length - (wants_answer ? 1 : 0);
+  const bool fits = options.max_tokens.value_or(1) <= engine.context_length - length;
+  if (!model.allow_auto_truncate || fits) {
+    return FitContext(length, options, engine, prompt_field);
+  }
+  if (length > most) ids->resize(static_cast<size_t>(most));
+  const auto kept = static_cast<int64_t>(ids->size());
+  GenerationOptions limit;
+  if (options.max_tokens) {
+    limit.max_tokens = std::min(*options.max_tokens, engine.context_length - kept);
+  }
+  return FitContext(kept, limit, engine, prompt_field);
+}
+
+StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request) {
+  const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
+                          events::kFrontend);
+  PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
+  const EngineInfo& engine = model.engine->info();
+  GenerationPlan plan;
+  PORTICO_RETURN_IF_ERROR(Share(request.options, model, &plan));
+  RequestCost cost(model.max_request_cost);
+  PORTICO_RETURN_IF_ERROR(
+      AddAnswer(AnswerCostOf(request.options, engine), engine, "messages", &cost));
+  PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, &request));
+  plan.extras = PlaceMedia(std::move(plan.extras), text,
+                           request.options.max_tokens && !model.allow_auto_truncate);
+  plan.continues_prompt = request.continue_final_message;
+  const ReasoningStart start = StartOfReasoning(model.output, request, text);
+  plan.output = PlanOutput(model.output, request, start, model.forward_unknown_tools);
+  PORTICO_ASSIGN_OR_RETURN(plan.constraint,
+                           ChatConstraint(model, request, start, std::move(plan.constraint)));
+  GenerationPlan::Prompt prompt;
+  PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodeRendered(model, text));
+  PORTICO_RETURN_IF_ERROR(CheckIds(ids, engine.vocab_size, "messages"));
+  PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens,
+                           FitPrompt(model, request.options, "messages", &ids));
+  prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
+  PORTICO_RETURN_IF_ERROR(CheckMinTokens(request.options, prompt.max_new_tokens));
+  plan.prompts.push_back(std::move(prompt));
+  return plan;
+}
+
+StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
+                                            const CompletionRequest::Prompt& prompt,
+                                            std::string_view field) {
+  std::vector<TokenId> ids = prompt.ids;
+  if (!prompt.is_ids) {
+    events::Span span(events::Event::kTokenizeStart, events::Event::kTokenizeEnd,
+                      events::kFrontend);
+    const Status status =
+        model.tokenizer->TryEncode(prompt.text, /*add_special_tokens=*/true, &ids);
+    span.Tell(static_cast<int64_t>(ids.size()));
+    if (!status.ok()) return InvalidArgument(field, std::string(MessageOf(status)));
+  }
+  PORTICO_RETURN_IF_ERROR(CheckIds(ids, model.engine->info().vocab_size, field));
+  return ids;
+}
+
+StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
+                                        const CompletionRequest& request) {
+  const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
+                          events::kFrontend);
+  PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
+  const EngineInfo& engine = model.engine->info();
+  GenerationPlan plan;
+  PORTICO_RETURN_IF_ERROR(Share(request.options, model, &plan));
+  plan.echo = request.echo;
+  plan.continues_prompt = true;
+  if (request.echo && request.options.logprobs) plan.prompt_logprobs_start = 0;
+  RequestCost cost(model.max_request_cost);
+  AnswerCost answer = AnswerCostOf(request.options, engine);
+  answer.prompt_logprobs = plan.prompt_logprobs_start >= 0;
+  answer.echoes = request.echo || request.options.return_token_ids;
+  answer.logprobs_field = "logprobs";
+  for (const CompletionRequest::Prompt& from : request.prompts) {
+    answer.prompt_bytes = PromptCost(from);
+    PORTICO_RETURN_IF_ERROR(AddAnswer(answer, engine, "prompt", &cost));
+  }
+  for (const CompletionRequest::Prompt& from : request.prompts) {
+    GenerationPlan::Prompt prompt;
+    PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodePrompt(model, from, "prompt"));
+    prompt.is_ids = from.is_ids;
+    if (request.echo) {
+      prompt.text = from.is_ids ? model.tokenizer->Decode(ids, request.options.skip_special_tokens)
+                                : from.text;
+    }
+    PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens,
+                             FitPrompt(model, request.options, "prompt", &ids));
+    PORTICO_RETURN_IF_ERROR(CheckMinTokens(request.options, prompt.max_new_tokens));
+    prompt.ids = std::make_shared<const std::vector<TokenId>>(std::move(ids));
+    plan.prompts.push_back(std::move(prompt));
+  }
+  return plan;
+}
+
+}  // namespace portico

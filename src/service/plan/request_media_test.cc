@@ -1,0 +1,70 @@
+#include "service/plan/request_media.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace portico {
+namespace {
+
+RequestMedia Naming(const std::vector<std::string>& urls) {
+  RequestMedia media;
+  media.field = "image_data";
+  for (const std::string& url : urls) {
+    media.images.push_back({.place = "image_data[0]", .url = url, .bytes = nullptr, .detail = ""});
+  }
+  return media;
+}
+
+MediaLimits Limits() {
+  MediaLimits limits;
+  limits.rules.domains = {"example.org"};
+  limits.rules.local_folder = "/pictures";
+  return limits;
+}
+
+TEST(RequestMediaTest, WhatComesAlongIsDecodedAndTheRestNeedsAFetch) {
+  // The base64 of a JPEG begins as a path does.
+  for (const char* url : {"data:image/png;base64,QUJD", "data:;base64,QUJD", "QUJD", "/9j/4AAQ"}) {
+    const auto read = ReadInlineMedia(Limits(), Naming({url}));
+    ASSERT_TRUE(read.ok()) << url << read.status();
+    EXPECT_FALSE(NeedsFetch(**read)) << url;
+    EXPECT_FALSE((*read)->images[0].bytes->empty());
+  }
+  EXPECT_EQ(*(*ReadInlineMedia(Limits(), Naming({"QUJD"})))->images[0].bytes, "ABC");
+  for (const char* url : {"http://example.org/a", "https://example.org/a.png", "/pictures/a.png",
+                          "file:///pictures/a", "/pictures/A.JPEG"}) {
+    const auto read = ReadInlineMedia(Limits(), Naming({"QUJD", url}));
+    ASSERT_TRUE(read.ok()) << url << read.status();
+    EXPECT_TRUE(NeedsFetch(**read)) << url;
+    EXPECT_EQ((*read)->images[1].url, url);
+  }
+}
+
+TEST(RequestMediaTest, WhatIsNotAllowedIsRefusedBeforeItIsLookedAt) {
+  for (const char* url :
+       {"http://example.com/a.png", "http://127.0.0.1/a.png", "ftp://example.org/a.png", "gopher:a",
+        "data:image/png,abc", "data:image/png;base64,", "not base64!", "relative.png"}) {
+    const auto read = ReadInlineMedia(Limits(), Naming({url}));
+    ASSERT_FALSE(read.ok()) << url;
+    EXPECT_EQ(FieldOf(read.status()), "image_data") << url;
+  }
+  MediaLimits none;
+  EXPECT_FALSE(ReadInlineMedia(none, Naming({"http://example.org/a.png"})).ok());
+  EXPECT_FALSE(ReadInlineMedia(none, Naming({"/pictures/a.png"})).ok());
+}
+
+TEST(RequestMediaTest, NumberAndBytesAreBounded) {
+  MediaLimits limits = Limits();
+  limits.max_images = 2;
+  limits.rules.max_bytes = 6;
+  limits.max_total_bytes = 9;
+  EXPECT_TRUE(ReadInlineMedia(limits, Naming({"QUJD", "QUJDREVG"})).ok());
+  EXPECT_FALSE(ReadInlineMedia(limits, Naming({"QUJDREVG", "QUJDREVG"})).ok());
+  EXPECT_FALSE(ReadInlineMedia(limits, Naming({"QUJDREVGRw=="})).ok());
+  EXPECT_FALSE(ReadInlineMedia(limits, Naming({"QUJD", "QUJD", "QUJD"})).ok());
+}
+
+}  // namespace
+}  // namespace portico
