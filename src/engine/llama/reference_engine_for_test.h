@@ -11,7 +11,7 @@
 
 #include "engine/llama/engine_for_test.h"
 #include "engine/llama/import/safetensors.h"
-#include "engine/llama/logits_for_test.h"
+#include "engine/llama/model/logits_for_test.h"
 
 namespace portico::llama {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "base/status.h"
-#include "engine/llama/exact_gelu.h"
 #include "engine/llama/import/architecture.h"
 #include "engine/llama/import/config_fields.h"
+#include "engine/llama/layers/exact_gelu.h"
 
 namespace portico::llama {
 

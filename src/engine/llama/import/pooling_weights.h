@@ -10,7 +10,7 @@
 #include "engine/llama/import/hf_config.h"
 #include "engine/llama/import/safetensors.h"
 #include "engine/llama/import/sentence_folder.h"
-#include "engine/llama/pooling_model.h"
+#include "engine/llama/model/pooling_model.h"
 
 namespace portico::llama {
 

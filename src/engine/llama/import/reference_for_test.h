@@ -1,6 +1,6 @@
 // Test helper: a decoder written out plainly in double precision, straight from a checkpoint's own
 // layout, to compare libllama's answers on imported files with. Rotations come from rope.h, which
-// reference_test.cc holds to transformers' numbers.
+// ../generation/reference_test.cc holds to transformers' numbers.
 #pragma once
 
 #include <cmath>

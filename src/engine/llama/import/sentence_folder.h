@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/llama/pooling_head.h"
+#include "engine/llama/layers/pooling_head.h"
 #include "message/embedding_prompts.h"
 #include "message/judge_tokens.h"
 #include "message/pooling.h"
