@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "engine/llama/generation/model_runner.h"
-#include "engine/llama/import/safetensors.h"
+#include "engine/llama/import/files/safetensors.h"
 #include "engine/llama/import/temp_folder_for_test.h"
 #include "engine/llama/model/logits_for_test.h"
 #include "engine/llama/model/model.h"

@@ -1,5 +1,5 @@
 // Test helper: a decoder written out plainly in double precision, straight from a checkpoint's own
-// layout, to compare libllama's answers on imported files with. Rotations come from rope.h, which
+// layout, to compare libllama's answers on imported files with. Rotations come from config/rope.h, which
 // ../generation/reference_test.cc holds to transformers' numbers.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/llama/import/hf_config.h"
+#include "engine/llama/import/config/hf_config.h"
 #include "engine/llama/import/test_model_for_test.h"
 
 namespace portico::llama {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "engine/llama/import/file.h"
+#include "engine/llama/import/files/file.h"
 #include "gguf.h"
 
 namespace portico::llama {

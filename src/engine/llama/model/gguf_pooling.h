@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/status.h"
-#include "engine/llama/import/gguf_file.h"
+#include "engine/llama/import/files/gguf_file.h"
 #include "engine/llama/model/pooling_model.h"
 #include "llama.h"
 

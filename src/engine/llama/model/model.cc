@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "base/processors.h"
-#include "engine/llama/import/file.h"
-#include "engine/llama/import/gguf_file.h"
+#include "engine/llama/import/files/file.h"
+#include "engine/llama/import/files/gguf_file.h"
 #include "engine/llama/import/importer.h"
 #include "engine/llama/import/quantize.h"
 #include "engine/llama/kv/kv_type.h"

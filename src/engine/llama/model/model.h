@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/llama/import/import_cache.h"
+#include "engine/llama/import/cache/import_cache.h"
 #include "engine/llama/model/pooling_model.h"
 #include "llama.h"
 #include "message/embedding_prompts.h"

@@ -9,9 +9,9 @@
 #include <system_error>
 
 #include "base/folder_entries.h"
-#include "engine/llama/import/config_fields.h"
-#include "engine/llama/import/file.h"
-#include "engine/llama/import/gguf_file.h"
+#include "engine/llama/import/config/config_fields.h"
+#include "engine/llama/import/files/file.h"
+#include "engine/llama/import/files/gguf_file.h"
 #include "text/json.h"
 
 namespace portico::llama {

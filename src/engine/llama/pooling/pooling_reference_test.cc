@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/llama/import/safetensors.h"
+#include "engine/llama/import/files/safetensors.h"
 #include "engine/llama/model/logits_for_test.h"
 #include "engine/llama/pooling/pooling_for_test.h"
 #include "engine/llama/reference_engine_for_test.h"
