@@ -9,7 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/pipeline_feed.h"
-#include "api/openai/audio/speech_socket.h"
+#include "api/openai/audio/speech/speech_socket.h"
 #include "api/openai/errors.h"
 #include "api/openai/realtime/beta_events.h"
 #include "api/openai/realtime/conversation.h"

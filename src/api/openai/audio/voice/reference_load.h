@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/context.h"
-#include "api/openai/audio/voice_fields.h"
+#include "api/openai/audio/voice/voice_fields.h"
 #include "base/status.h"
 #include "pipeline/reference_sound.h"
 #include "pipeline/request.h"

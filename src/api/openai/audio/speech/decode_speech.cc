@@ -1,4 +1,4 @@
-#include "api/openai/audio/decode_speech.h"
+#include "api/openai/audio/speech/decode_speech.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "api/openai/audio/transcript.h"
+#include "api/openai/audio/transcription/transcript.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "api/openai/audio/transcription_handler.h"
+#include "api/openai/audio/transcription/transcription_handler.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 
 #include "absl/strings/numbers.h"
 #include "api/openai/audio/pipeline_call.h"
-#include "api/openai/audio/speech_handler.h"
-#include "api/openai/audio/transcript.h"
+#include "api/openai/audio/speech/speech_handler.h"
+#include "api/openai/audio/transcription/transcript.h"
 #include "api/openai/errors.h"
 #include "api/reply.h"
 #include "net/http/multipart.h"

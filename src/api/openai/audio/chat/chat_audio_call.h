@@ -5,7 +5,7 @@
 #include <string>
 
 #include "api/openai/answer.h"
-#include "api/openai/audio/decode_chat_audio.h"
+#include "api/openai/audio/chat/decode_chat_audio.h"
 #include "api/openai/audio/pipeline_call.h"
 
 namespace portico::api::openai {

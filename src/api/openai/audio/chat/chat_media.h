@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "api/context.h"
-#include "api/openai/audio/decode_chat_audio.h"
+#include "api/openai/audio/chat/decode_chat_audio.h"
 #include "net/http/exchange.h"
 
 namespace portico::api::openai {

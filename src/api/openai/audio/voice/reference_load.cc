@@ -1,4 +1,4 @@
-#include "api/openai/audio/reference_load.h"
+#include "api/openai/audio/voice/reference_load.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <utility>
 
-#include "api/openai/audio/decode_chat_audio.h"
+#include "api/openai/audio/chat/decode_chat_audio.h"
 #include "base/cpu_pool.h"
 #include "media/decoder.h"
 #include "media/resampler.h"

@@ -1,4 +1,4 @@
-#include "api/openai/audio/voice_handlers.h"
+#include "api/openai/audio/voice/voice_handlers.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "api/exchange_call.h"
 #include "api/openai/audio/pipeline_call.h"
-#include "api/openai/audio/reference_load.h"
+#include "api/openai/audio/voice/reference_load.h"
 #include "api/query.h"
 #include "api/reply.h"
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-#include "api/openai/audio/chat_audio_call.h"
+#include "api/openai/audio/chat/chat_audio_call.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "api/openai/audio/chat_media.h"
+#include "api/openai/audio/chat/chat_media.h"
 #include "api/openai/errors.h"
 #include "api/reply.h"
 #include "base/clock.h"

@@ -1,4 +1,4 @@
-#include "api/openai/audio/speech_handler.h"
+#include "api/openai/audio/speech/speech_handler.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,9 @@
 
 #include "absl/strings/escaping.h"
 #include "api/exchange_call.h"
-#include "api/openai/audio/decode_speech.h"
 #include "api/openai/audio/pipeline_call.h"
-#include "api/openai/audio/reference_load.h"
+#include "api/openai/audio/speech/decode_speech.h"
+#include "api/openai/audio/voice/reference_load.h"
 #include "api/openai/errors.h"
 #include "api/reply.h"
 #include "pipeline/outcomes.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/openai/audio/voice_fields.h"
+#include "api/openai/audio/voice/voice_fields.h"
 #include "base/status.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/request.h"

@@ -1,4 +1,4 @@
-#include "api/openai/audio/decode_chat_audio.h"
+#include "api/openai/audio/chat/decode_chat_audio.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "api/openai/audio/chat_stage_fields.h"
-#include "api/openai/audio/decode_speech.h"
+#include "api/openai/audio/speech/decode_speech.h"
 #include "api/openai/chat/decode_chat.h"
 #include "api/reply.h"
 #include "text/json.h"

@@ -1,4 +1,4 @@
-#include "api/openai/audio/voice_fields.h"
+#include "api/openai/audio/voice/voice_fields.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "api/openai/audio/decode_chat_audio.h"
+#include "api/openai/audio/chat/decode_chat_audio.h"
 
 namespace portico::api::openai {
 namespace {

@@ -1,4 +1,4 @@
-#include "api/openai/audio/chat_media.h"
+#include "api/openai/audio/chat/chat_media.h"
 
 #include <fmt/format.h>
 
