@@ -92,6 +92,15 @@ def test_a_template_that_is_not_there_is_said_before_the_model_is_read():
     assert done.returncode == 2 and "--chat-template" in done.stderr and "also" not in done.stderr
 
 
+@pytest.mark.parametrize("words, told", [([], "--worker-urls"), (["--worker-urls", " , "], "--worker-urls"),
+                                         (["--worker-urls", "http://a:1"], "--worker-urls: `http://a:1`"),
+                                         (["--worker-urls", "grpc://a:none"], "--worker-urls: ")])
+def test_an_engine_of_token_workers_without_any_is_a_wrong_command_line(words, told):
+    """The status was 1, after the port had been opened."""
+    done = run("serve", "--engine", "grpc", "--port", 0, *words)
+    assert done.returncode == 2 and told in done.stderr, done.stderr
+
+
 def test_only_errors_are_shown_where_nothing_else_is_wanted(start):
     """The progress of loading was shown whatever the level."""
     assert start("--log-level", "error").output() == ""
