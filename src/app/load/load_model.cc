@@ -327,6 +327,7 @@ Status CheckBeforeLoading(const ModelOptions& options) {
       return Error(known.code(), fmt::format("--kv-cache-dtype: {}", MessageOf(known)));
     }
   }
+  if (options.engine == "grpc") PORTICO_RETURN_IF_ERROR(CheckTokenWorkers(options));
   if (options.chat_template.empty()) return OkStatus();
   StatusOr<std::string> given = GivenTemplate(options.chat_template);
   Status status = given.status();
