@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from conftest import BINARY, ROOT, SANITIZED, free_port, wait_until
-from test_omni_processes import ENCODE, MOCK, children, health, open_files, python, say, steps, write
+from omni_stages import ENCODE, MOCK, children, health, open_files, python, say, steps, write
 
 PATIENCE = 30 if SANITIZED else 10
 TOKEN = "a token of these tests"
