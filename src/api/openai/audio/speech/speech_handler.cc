@@ -21,7 +21,7 @@ namespace {
 using pipeline::EncodedPart;
 using pipeline::Part;
 
-std::string Base64(std::string_view bytes) {
+std::string SoundInBase64(std::string_view bytes) {
   std::string out;
   absl::Base64Escape(absl::string_view(bytes.data(), bytes.size()), &out);
   return out;
@@ -133,14 +133,14 @@ class EventsCall final : public SpeechCall {
     if (chunks_) {
       w.BeginObject().Key("id").String(id_).Key("object").String("audio.speech.chunk");
       w.Key("index").Int(index_++).Key("audio").BeginObject();
-      w.Key("data").String(Base64(encoded->bytes));
+      w.Key("data").String(SoundInBase64(encoded->bytes));
       w.Key("format").String(media::AudioFormatName(options_.format));
       w.Key("mime_type").String(media::MediaType(options_.format));
       w.Key("sample_rate").Int(encoded->sample_rate).EndObject();
       w.Key("finish_reason").Null().EndObject();
     } else {
       w.BeginObject().Key("type").String("speech.audio.delta");
-      w.Key("audio").String(Base64(encoded->bytes)).EndObject();
+      w.Key("audio").String(SoundInBase64(encoded->bytes)).EndObject();
     }
     exchange_->Write(event + "\n\n");
   }
