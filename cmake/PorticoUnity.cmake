@@ -12,7 +12,7 @@ set(portico_alone
     api/openai/realtime/session_config.cc api/sglang/engine_routes.cc
     app/gateway/route_command.cc app/options/options_table.cc app/options/options_value.cc app/options/route_options.cc
     app/text/detokenize_command.cc app/text/render_command.cc
-    engine/grpc/tokenizer_fetch.cc engine/llama/attention/row_products.cc engine/mock/mock_pooling_engine.cc
+    engine/grpc/scheduler_wire.cc engine/grpc/tokenizer_fetch.cc engine/llama/attention/row_products.cc engine/mock/mock_pooling_engine.cc
     engine/mock/mock_pooling_engine_test.cc engine/mock/simulated_engine.cc engine/sampler/vocab_math.cc
     grammar/compile/compile_supervisor.cc grammar/compile/grammar_pack.cc grammar/compile/grammar_compiler_test.cc grammar/schema/validate.cc
     media/flac_encoder.cc media/helper_codecs.cc media/mp3_encoder.cc media/wav.cc media/opus_encoder.cc
@@ -28,6 +28,9 @@ set(portico_alone
     tokenizer/compiled/compiled_encoder_test.cc tokenizer/compiled/compiled_model_test.cc
     tokenizer/fused/unigram_encoder.cc tokenizer/load/load_sentencepiece.cc tokenizer/model/unigram.cc
     tokenizer/tokenizer_test.cc)
+
+# Folders whose names (an alias of a namespace, say) are other folders' too: they share no unit with these.
+set(portico_apart api_grpc_native api_grpc_scheduler api_openai_completion)
 
 # portico_unit(LIST NAME UNIT PATHS...): appends to the caller's LIST the source that includes PATHS.
 function(portico_unit units name unit)
@@ -61,7 +64,7 @@ function(portico_unite out name)
   set(unit_name "")
   foreach(folder IN LISTS folders)
     list(LENGTH files_${folder} count)
-    if(count GREATER_EQUAL 10)
+    if(count GREATER_EQUAL 10 OR folder IN_LIST portico_apart)
       math(EXPR parts "(${count} + 13) / 14")
       math(EXPR last "${parts} - 1")
       foreach(part RANGE ${last})
