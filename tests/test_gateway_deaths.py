@@ -4,7 +4,7 @@ import threading
 import time
 
 import requests
-from conftest import wait_until
+from conftest import freeze, wait_until
 from gateway_fleet import fleets  # noqa: F401 (a fixture)
 
 # Probes of healthy workers: the death of an idle one is seen by nothing else.
@@ -85,7 +85,7 @@ def test_a_stopped_worker_loses_its_whole_answers_to_others(fleets):
     for thread in threads:
         thread.start()
     time.sleep(0.2)
-    fleet.workers[0].process.send_signal(signal.SIGSTOP)
+    freeze(fleet.workers[0].process.pid)
     try:
         for thread in threads:
             thread.join()
