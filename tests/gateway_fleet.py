@@ -6,6 +6,7 @@ import socket
 import subprocess
 import threading
 
+import pytest
 import requests
 from conftest import BINARY, ROOT, free_port, wait_until
 
@@ -141,3 +142,39 @@ class RawWorker:
             with contextlib.suppress(OSError):
                 open_one.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+
+
+@pytest.fixture
+def fleets():
+    made = []
+
+    def make(*arguments, **keywords):
+        made.append(Fleet(*arguments, **keywords))
+        return made[-1]
+
+    yield make
+    for fleet in made:
+        fleet.stop()
+
+
+@pytest.fixture
+def raw():
+    """raw(answer, *flags) -> (worker, gateway process): a gateway before one worker of sockets."""
+    made = []
+
+    def make(answer, *flags, more=()):
+        worker = RawWorker(answer)
+        gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls", worker.url, *more,
+                          *flags)
+        made.append((worker, gateway))
+        gateway.wait_ready("/readiness")
+        return worker, gateway
+
+    yield make
+    for worker, gateway in made:
+        assert gateway.end() == 0, gateway.output()[-3000:]
+        worker.stop()
+
+
+def events(response):
+    return [line[6:] for line in response.iter_lines(decode_unicode=True) if line.startswith("data: ")]

@@ -1,4 +1,4 @@
-"""Stages of Python for test_omni_processes.py and test_omni_cloning.py."""
+"""Stages of Python for the tests of omni_stages.py's pipelines."""
 import array
 import json
 import os

@@ -1,18 +1,19 @@
-"""Streams of events whose worker's connection ends early."""
+"""Streams of events: of workers whose connection ends early, and to clients that read slowly."""
 import json
+import socket
+import time
 
 import pytest
 import requests
 from conftest import wait_until
-from gateway_fleet import RawWorker
-from test_gateway import events, raw  # noqa: F401
+from gateway_fleet import RawWorker, events, raw  # noqa: F401 (raw is a fixture)
 
 
 @pytest.mark.parametrize("last,whole", [
     (b"data: {\"a", False), (b"event: error\n", False), (b"data: 2", False),
     (b"data: 2\n", True), (b"data: [DONE]", True), (b"", True),
 ])
-def test_a_stream_that_its_connection_ends_within_an_event_is_cut_before_it(raw, last, whole):  # noqa: F811
+def test_a_stream_that_its_connection_ends_within_an_event_is_cut_before_it(raw, last, whole):
     """Half of an event went to the client, and neither an error nor [DONE] behind it."""
     def say(connection, head, body):
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\ndata: 1\n\n" + last)
@@ -29,7 +30,7 @@ def test_a_stream_that_its_connection_ends_within_an_event_is_cut_before_it(raw,
     assert len(worker.requests) == 1 and gateway.metric("portico_gateway_cut_streams_total") == 1
 
 
-def test_a_stream_that_ends_within_its_first_event_is_tried_again(raw):  # noqa: F811
+def test_a_stream_that_ends_within_its_first_event_is_tried_again(raw):
     answers = [b"data: {\"a", b"data: 1\n\ndata: [DONE]\n\n"]
 
     def say(connection, head, body):
@@ -46,3 +47,67 @@ def test_a_stream_that_ends_within_its_first_event_is_tried_again(raw):  # noqa:
         assert (len(worker.requests), len(other.requests)) == (1, 1)
     finally:
         other.stop()
+
+
+def test_a_cut_stream_ends_with_an_error_and_done(raw):
+    def say(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+                           b"9\r\ndata: 1\n\n\r\n6\r\ndata: \r\n")
+        return False
+
+    worker, gateway = raw(say)
+    said = requests.post(gateway.url + "/v1/completions", json={"stream": True}, stream=True, timeout=60)
+    got = events(said)
+    assert got[0] == "1" and got[-1] == "[DONE]" and len(got) == 3
+    assert json.loads(got[1])["error"]["code"] == "worker_lost"
+    assert len(worker.requests) == 1, "a stream that has begun is not sent again"
+
+
+def test_a_slow_client_holds_its_worker_up(raw):
+    sent = [0]
+
+    def say(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n")
+        event = b"data: " + b"x" * 1000 + b"\n\n"
+        for _ in range(64_000):
+            connection.sendall(event)
+            sent[0] += len(event)
+        return False
+
+    _, gateway = raw(say)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", gateway.port))
+        client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+        client.recv(100)
+        last = [-1]
+
+        def stands():
+            before, last[0] = last[0], sent[0]
+            time.sleep(0.5)
+            return before == sent[0] > 0
+
+        wait_until(stands, "the worker is never held up")
+        assert sent[0] < 32 << 20
+        client.settimeout(60)
+        while client.recv(1 << 20):
+            pass
+    wait_until(lambda: sent[0] >= 64_000 * 1000, lambda: f"{sent[0]} bytes")
+
+
+def test_a_last_event_without_an_end_fills_the_clients_backlog_and_arrives(raw):
+    data = b"data: " + b"x" * 1_000_000  # more than the gateway holds of a client before it pauses the worker's call
+
+    def answer(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s"
+                           % (len(data), data))
+
+    _, gateway = raw(answer)
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=60) as client:
+        client.sendall(b"POST /generate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                       b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}")
+        received = b""
+        while piece := client.recv(1 << 16):
+            received += piece
+    assert received.count(b"x") >= 1_000_000
+    assert gateway.answers()

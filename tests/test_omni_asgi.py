@@ -14,7 +14,7 @@ import pytest
 from asgi_driver import Called, Http, Lifespan, scope
 from conftest import BINARY, ROOT, WAIT_SECONDS, free_port, wait_until
 from test_omni_recorded import PIPELINE, WAV
-from test_omni_processes import ENCODE, python, write
+from omni_stages import ENCODE, python, write
 
 portico = pytest.importorskip("portico", reason="the Python module is not installed")
 portico.__path__.insert(0, str(ROOT / "python/portico"))  # this tree's

@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from conftest import BINARY, Server
-from test_omni_processes import ENCODE, python, write
+from omni_stages import ENCODE, python, write
 
 RATE = 48000
 

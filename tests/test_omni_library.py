@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from conftest import BINARY, START_SECONDS, free_port, wait_until
-from test_omni_processes import ENCODE, python, write
+from omni_stages import ENCODE, python, write
 from test_omni_recorded import PIPELINE, WAV
 from test_omni_sockets import ask, tell, websockets
 

@@ -13,7 +13,7 @@ import requests
 
 from conftest import BINARY, SANITIZED, WAIT_SECONDS, wait_until
 from gateway_fleet import Process
-from test_omni_processes import ENCODE, children, python, say, write
+from omni_stages import ENCODE, children, python, say, write
 
 SPEECH = ("name: talk, factory_path: portico.mock, factory: {chunks: 5}, process: p1, stream_to: [pass]",
           "name: pass, factory_path: portico.pass, stream_to: [encode]", ENCODE)

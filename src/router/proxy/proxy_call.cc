@@ -1,18 +1,14 @@
 #include "router/proxy/proxy_call.h"
 
-#include <fmt/format.h>
+#include <simdjson.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_replace.h"
 #include "base/log.h"
-#include "net/http/multipart.h"
 #include "router/proxy/body_fields.h"
 #include "router/proxy/error_body.h"
-#include "text/byte_order_mark.h"
 #include "text/json_writer.h"
-#include "text/white_space.h"
 
 namespace portico::router {
 namespace {
@@ -20,31 +16,6 @@ namespace {
 // A worker that lived so recently may be back within the pauses of a retry, and one that is new may
 // have been probed by then.
 constexpr Duration kRecently = std::chrono::seconds(2);
-constexpr std::string_view kSessionHeaders[] = {"x-smg-routing-key", "x-session-id"};
-
-// What a prefill and a decode worker answer together.
-constexpr std::string_view kPairPaths[] = {"/generate", "/v1/chat/completions", "/v1/completions"};
-// What generates too, but has no place for the fields by which the two find each other.
-constexpr std::string_view kNeverPaired[] = {"/v1/messages",    "/v1/responses", "/api/chat",
-                                             "/api/generate",   "/invocations",  "/v1/embeddings",
-                                             "/vertex_generate"};
-
-template <size_t N>
-bool IsOneOf(std::string_view path, const std::string_view (&paths)[N]) {
-  return std::find(std::begin(paths), std::end(paths), path) != std::end(paths);
-}
-
-// Of multipart/form-data, which may be cut off: the text of the field "model".
-RequestFacts FormFacts(std::string_view content_type, std::string_view body) {
-  constexpr size_t kMaxModelName = 1024;
-  RequestFacts facts;
-  const auto text = net::FindFormText(content_type, body, "model");
-  if (!text.has_value() || text->size() > kMaxModelName) return facts;
-  facts.model_at = static_cast<size_t>(text->data() - body.data());
-  facts.model = *text;
-  facts.model_size = text->size();
-  return facts;
-}
 
 }  // namespace
 
@@ -78,131 +49,6 @@ void ProxyCall::Begin() {
   if (ReadFacts()) Enter();
 }
 
-bool ProxyCall::ReadFacts() {
-  net::HttpRequest& request = exchange_->request;
-  const GatewayOptions& options = gateway_.options();
-  pair_ = options.pairs && request.method == "POST" && IsOneOf(request.path, kPairPaths);
-  const bool wants_prompt =
-      options.pairs ? set_->wants_prompt(Role::kPrefill) || set_->wants_prompt(Role::kDecode)
-                    : set_->wants_prompt(Role::kRegular);
-  const bool multipart = net::IsForm(request.Header("content-type"));
-  const std::string_view coding = request.BodyCoding();
-  if (!coding.empty() && !request.body.empty() && (pair_ || options.strict_models)) {
-    Refuse(415,
-           fmt::format("The body is encoded (content-encoding: {:.64}): send it as it is.", coding),
-           "", false);
-    return false;
-  }
-  // Of another encoding's mark the worker says what is wrong.
-  if (!multipart && coding.empty()) static_cast<void>(DropByteOrderMark(&request.body));
-  const bool wants_model = set_->has_groups() || options.strict_models || !set_->aliases().empty();
-  if (wants_prompt || wants_model) FindFacts(wants_prompt, multipart);
-  if (!MayPassRest(wants_model, multipart)) {
-    Collect();
-    return false;
-  }
-  if (!FindGroups()) return false;
-  for (const std::string_view name : kSessionHeaders) {
-    const std::string_view value = request.Header(name);
-    if (!value.empty()) {
-      facts_.session = std::string(value);
-      break;
-    }
-  }
-  rest_ = {.open = exchange_->body_open(), .bytes = exchange_->rest_bytes()};
-  const size_t body = request.body.size() + static_cast<size_t>(std::max<int64_t>(0, rest_.bytes));
-  const size_t text = facts_.text.empty() || rest_.open ? body : facts_.text.size();
-  const int64_t tokens =
-      facts_.token_count > 0 ? facts_.token_count : static_cast<int64_t>(text / 4);
-  key_ = {.model = facts_.model,
-          .text = facts_.text,
-          .tokens = facts_.tokens,
-          .session = facts_.session,
-          .rid = request_id_,
-          .prompt_tokens = std::max<int64_t>(1, tokens)};
-  if (pair_ || (options.dp_aware && !request.body.empty() && !multipart)) {
-    Status fields =
-        pair_ ? CheckFields(shard_.parser(), request.body, kPairFields, &rooms_) : OkStatus();
-    json_object_ = fields.ok();
-    if (fields.ok() && options.dp_aware) {
-      fields = CheckFields(shard_.parser(), request.body, kRankFields);
-      json_object_ = fields.ok();
-    }
-    if (!fields.ok() && (pair_ || !FieldOf(fields).empty())) {
-      Refuse(400, MessageOf(fields), "", false);
-      return false;
-    }
-  }
-  const bool has_body =
-      !request.body.empty() || (request.method != "GET" && request.method != "HEAD");
-  if (has_body) body_ = std::make_shared<const std::string>(std::move(request.body));
-  return true;
-}
-
-void ProxyCall::FindFacts(bool wants_prompt, bool multipart) {
-  const std::string& body = exchange_->request.body;
-  facts_ = multipart
-               ? FormFacts(exchange_->request.Header("content-type"), body)
-               : ReadRequestFacts(shard_.parser(), body, wants_prompt, exchange_->body_open());
-  ResolveAlias(multipart);
-}
-
-bool ProxyCall::MayPassRest(bool wants_model, bool multipart) const {
-  if (!exchange_->body_open()) return true;
-  const GatewayOptions& options = gateway_.options();
-  if (pair_ || (options.dp_aware && !multipart)) return false;
-  const std::string& body = exchange_->request.body;
-  const size_t first = body.find_first_not_of(kWhiteSpace);
-  // Of blanks alone nothing is known yet. A form often names the model behind its file.
-  const bool may_name = multipart ? exchange_->request.BodyCoding().empty()
-                                  : first == std::string::npos || body[first] == '{';
-  if (wants_model && may_name && facts_.model.empty()) return false;
-  // A request may come to any worker of its group.
-  const WorkerGroup* group = set_->Find(facts_.model, options.strict_models,
-                                        options.pairs ? Role::kDecode : Role::kRegular);
-  return group == nullptr ||
-         std::all_of(group->workers.begin(), group->workers.end(),
-                     [](const Worker* worker) { return worker->protocol() != Protocol::kGrpc; });
-}
-
-void ProxyCall::ResolveAlias(bool multipart) {
-  net::HttpRequest& request = exchange_->request;
-  constexpr std::string_view kModels = "/v1/models/";
-  if (request.path.starts_with(kModels)) {
-    // Its slashes may be escaped.
-    const std::string named =
-        absl::StrReplaceAll(request.path.substr(kModels.size()), {{"%2F", "/"}, {"%2f", "/"}});
-    const std::string* model = set_->ModelOf(named);
-    if (model != nullptr) request.path = std::string(kModels) + *model;
-    facts_.model = model != nullptr ? *model : named;
-    return;
-  }
-  const std::string* model = set_->ModelOf(facts_.model);
-  if (model == nullptr) return;
-  std::string named;
-  multipart ? void(named = *model) : AppendJsonString(*model, &named);
-  request.body.reserve(request.body.size() + named.size() + simdjson::SIMDJSON_PADDING);
-  request.body.replace(facts_.model_at, facts_.model_size, named);
-  facts_.model = *model;
-}
-
-bool ProxyCall::FindGroups() {
-  const GatewayOptions& options = gateway_.options();
-  const std::string& path = exchange_->request.path;
-  if (options.pairs && IsOneOf(path, kNeverPaired)) {
-    Refuse(501, path + " is not available with prefill and decode workers.", "not_implemented",
-           false);
-    return false;
-  }
-  group_ = set_->Find(facts_.model, options.strict_models,
-                      options.pairs ? Role::kDecode : Role::kRegular);
-  if (pair_) prefill_group_ = set_->Find(facts_.model, options.strict_models, Role::kPrefill);
-  if (group_ != nullptr && (!pair_ || prefill_group_ != nullptr)) return true;
-  Refuse(404, fmt::format("The model `{}` does not exist.", facts_.model), "model_not_found",
-         false);
-  return false;
-}
-
 void ProxyCall::Enter() {
   const auto result = gateway_.admission().Enter(
       shard_.shard(), PriorityOf(exchange_->request.Header("x-smg-priority")),
@@ -210,7 +56,8 @@ void ProxyCall::Enter() {
         pause_.reset();
         ticket_.reset();
         admitted_ = true;
-        Attempt();
+        // It may have waited for long.
+        if (TakeNewestSet()) Attempt();
       },
       &ticket_);
   switch (result) {
@@ -231,19 +78,33 @@ void ProxyCall::Enter() {
   }
 }
 
-void ProxyCall::TakeNewestSet() {
+bool ProxyCall::TakeNewestSet() {
   const WorkerSetPtr& newest = shard_.set();
-  if (newest == set_) return;
+  if (newest == set_) return true;
   const GatewayOptions& options = gateway_.options();
+  const Reading wanted = ReadingFor(*newest);
+  // Of a body that is not whole it was decided for the workers of then that it need not be.
+  if (rest_.open || (wanted.model && !read_.model) || (wanted.prompt && !read_.prompt)) {
+    std::string& body = exchange_->request.body;
+    if (body_ != nullptr) {
+      body.reserve(body_->size() + simdjson::SIMDJSON_PADDING);
+      body = *body_;
+    }
+    group_ = prefill_group_ = nullptr;
+    set_ = newest;
+    return ReadFacts();
+  }
   const auto find = [&](Role role) {
     return newest->Find(facts_.model, options.strict_models, role);
   };
   const WorkerGroup* group = find(options.pairs ? Role::kDecode : Role::kRegular);
   const WorkerGroup* prefill = pair_ ? find(Role::kPrefill) : nullptr;
-  if (group == nullptr || (pair_ && prefill == nullptr)) return;
+  // Without any there is what was: workers that have been removed are not chosen.
+  if (group == nullptr || (pair_ && prefill == nullptr)) return true;
   group_ = group;
   prefill_group_ = prefill;
   set_ = newest;
+  return true;
 }
 
 ProxyCall::CallPtr ProxyCall::Ask(const Pick& pick) {
@@ -252,7 +113,8 @@ ProxyCall::CallPtr ProxyCall::Ask(const Pick& pick) {
 }
 
 void ProxyCall::Attempt() {
-  if (++attempts_ > 1 || turn_ != 0) TakeNewestSet();
+  if ((attempts_ > 0 || turn_ != 0) && !TakeNewestSet()) return;
+  ++attempts_;
   // Both workers of a pair, or none: one alone would wait for the other.
   CallPtr prefill;
   if (pair_) {
