@@ -92,6 +92,25 @@ def test_a_template_that_is_not_there_is_said_before_the_model_is_read():
     assert done.returncode == 2 and "--chat-template" in done.stderr and "also" not in done.stderr
 
 
+@pytest.mark.parametrize("words, told", [([], "--worker-urls"), (["--worker-urls", " , "], "--worker-urls"),
+                                         (["--worker-urls", "http://a:1"], "--worker-urls: `http://a:1`"),
+                                         (["--worker-urls", "grpc://a:none"], "--worker-urls: ")])
+def test_an_engine_of_token_workers_without_any_is_a_wrong_command_line(words, told):
+    """The status was 1, after the port had been opened."""
+    done = run("serve", "--engine", "grpc", "--port", 0, *words)
+    assert done.returncode == 2 and told in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("flag, meant", [("--tool-call-parser", "hermes"), ("--reasoning-parser", "deepseek-r1")])
+def test_parse_says_at_its_start_that_there_is_no_such_parser(flag, meant):
+    """Each line was answered with that error, and the status was 0."""
+    done = run("parse", flag, "nosuch", "--jsonl", input='{"id":1,"text":"a"}\n{"id":2,"text":"b"}\n')
+    assert done.returncode == 2 and done.stdout == "", done.stdout
+    assert f"portico parse: {flag}: there is no parser `nosuch`; there are none, " in done.stderr and f" {meant}" in done.stderr
+    for known in ("none", meant, "response_template"):
+        assert run("parse", flag, known, "--jsonl", input="").returncode == 0, known
+
+
 def test_only_errors_are_shown_where_nothing_else_is_wanted(start):
     """The progress of loading was shown whatever the level."""
     assert start("--log-level", "error").output() == ""

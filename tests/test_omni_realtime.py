@@ -171,6 +171,19 @@ def test_an_input_that_names_a_long_item_again_and_again_is_refused(omni):
 
 
 @needs_speech
+def test_an_input_of_more_items_than_a_conversation_holds_is_refused(omni):
+    # It was told that its list must be a list.
+    with connect(omni, "/v1/realtime", max_size=None) as ws:
+        tell(ws)
+        say(ws, "x")
+        item = until(ws, "conversation.item.done")[-1]["item"]["id"]
+        for again in ({"type": "item_reference", "id": item}, {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "x"}]}):
+            ask(ws, type="response.create", response={"input": [again] * 513})
+            error = until(ws, "error")[-1]["error"]
+            assert error["param"] == "response.input" and "513 items; at most 512" in error["message"], error
+
+
+@needs_speech
 @pytest.mark.skipif(SANITIZED, reason="sanitizers keep memory that was freed")
 def test_a_client_that_asks_for_much_at_once_is_cut_off_before_it_is_made(start):
     # All messages of one read were answered before anybody looked at what waits for the client.

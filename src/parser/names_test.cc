@@ -11,7 +11,7 @@
 namespace portico::parser {
 namespace {
 
-constexpr char kTools[] = R"(
+constexpr char kWeatherTools[] = R"(
   apertus2509 beam cohere_command4 deepseekv3 deepseekv31 deepseekv32 deepseekv4 deepseekv41 dots gemma4 gigachat3 gigachat35 glm
   glm45 glm47 gpt-oss hermes hunyuan inkling interns1 iquest_q1 k2_horizon kimi_k2 kimi_k3 lfm2 ling3 llama3 mimo minicpm5
   minimax-m2 minimax-m3 mistral muse nanbeige poolside_v1 pythonic qwen qwen25 qwen3_coder response_template spark25 step3 step3p5
@@ -39,7 +39,7 @@ constexpr char kReasoning[] = R"(
 )";
 
 TEST(NamesTest, EveryNameThatSglangVllmAndSmgHaveIsTaken) {
-  std::istringstream tools(kTools);
+  std::istringstream tools(kWeatherTools);
   for (std::string name; tools >> name;) {
     EXPECT_TRUE(IsDeclaredName(name) || FindToolFamily(name) != nullptr) << name;
   }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
-#include "api/openai/audio/chat_audio_call.h"
-#include "api/openai/audio/decode_chat_audio.h"
+#include "api/openai/audio/chat/chat_audio_call.h"
+#include "api/openai/audio/chat/decode_chat_audio.h"
 #include "api/openai/chat/chat_encoder.h"
 #include "api/openai/chat/decode_chat.h"
 #include "api/openai/completion/completion_encoder.h"

@@ -121,10 +121,16 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
   }
   LogInfo("listening on {}, {} workers, policy {}", AddressOf(options.host, (*service)->port()),
           workers->size(), options.policy);
+  const bool discovers = options.service_discovery || !options.discovery_file.empty();
+  if (workers->empty() && !discovers) {
+    LogWarning(
+        "there are no workers: requests are refused until POST /workers adds one "
+        "(--{}worker-urls and --{}config name workers at the start)",
+        prefix, prefix);
+  }
   const TimePoint started = Clock::now();
   const Duration patience = FromSeconds(options.worker_startup_timeout_secs);
   TimePoint progress = started + kFirstProgress;
-  const bool discovers = options.service_discovery || !options.discovery_file.empty();
   bool ready = false;
   std::optional<WorkerFile> file;
   if (!options.discovery_file.empty()) {

@@ -13,10 +13,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/processors.h"
-#include "engine/llama/kv_type.h"
+#include "engine/llama/kv/kv_type.h"
 #include "engine/llama/llama_engine.h"
-#include "engine/llama/model.h"
-#include "engine/llama/model_folder.h"
+#include "engine/llama/model/model.h"
+#include "engine/llama/model/model_folder.h"
 #include "engine/mock/mock_engine.h"
 #include "message/sampling_ranges.h"
 #include "service/plan/end_tokens.h"
@@ -226,6 +226,7 @@ Status CheckBeforeLoading(const ModelOptions& options) {
       return Error(known.code(), fmt::format("--kv-cache-dtype: {}", MessageOf(known)));
     }
   }
+  if (options.engine == "grpc") PORTICO_RETURN_IF_ERROR(CheckTokenWorkers(options));
   if (options.chat_template.empty()) return OkStatus();
   StatusOr<std::string> given = GivenTemplate(options.chat_template);
   Status status = given.status();

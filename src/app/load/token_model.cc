@@ -13,6 +13,10 @@
 namespace portico {
 namespace {
 
+Status BadWorkers(std::string_view why) {
+  return Error(StatusCode::kInvalidArgument, fmt::format("--worker-urls: {}", why));
+}
+
 StatusOr<std::vector<router::WorkerSpec>> ReadWorkers(const std::string& urls) {
   std::vector<router::WorkerSpec> specs;
   for (const absl::string_view piece :
@@ -21,16 +25,14 @@ StatusOr<std::vector<router::WorkerSpec>> ReadWorkers(const std::string& urls) {
     const std::string whole = url.find("://") == std::string_view::npos
                                   ? fmt::format("grpc://{}", url)
                                   : std::string(url);
-    PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec, router::ParseWorkerUrl(whole));
-    if (spec.protocol != router::Protocol::kGrpc) {
-      return Error(StatusCode::kInvalidArgument,
-                   fmt::format("`{}` is not the URL of a token worker, grpc://host:port", url));
+    auto spec = router::ParseWorkerUrl(whole);
+    if (!spec.ok()) return BadWorkers(MessageOf(spec.status()));
+    if (spec->protocol != router::Protocol::kGrpc) {
+      return BadWorkers(
+          fmt::format("`{}` is not the URL of a token worker, grpc://host:port", url));
     }
-    if (spec.tls) {
-      return Error(StatusCode::kInvalidArgument,
-                   fmt::format("{}: TLS to token workers is not there yet", url));
-    }
-    specs.push_back(std::move(spec));
+    if (spec->tls) return BadWorkers(fmt::format("{}: TLS to token workers is not there yet", url));
+    specs.push_back(*std::move(spec));
   }
   if (specs.empty()) {
     return Error(StatusCode::kInvalidArgument, "--engine grpc needs --worker-urls");
@@ -47,6 +49,10 @@ std::string LocalTokenizer(const TokenWorkerFacts& facts) {
 }
 
 }  // namespace
+
+Status CheckTokenWorkers(const ModelOptions& options) {
+  return ReadWorkers(options.worker_urls).status();
+}
 
 StatusOr<TokenModel> MakeTokenModel(const ModelOptions& options,
                                     const std::vector<net::Shard*>& shards) {

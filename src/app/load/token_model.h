@@ -16,6 +16,9 @@ struct TokenModel {
   std::string tokenizer_path;  // as the workers say, if it is on this machine; or empty
 };
 
+// Whether --worker-urls has at least one worker and each is a URL of one. INVALID_ARGUMENT names the flag.
+Status CheckTokenWorkers(const ModelOptions& options);
+
 // Connects the workers of --worker-urls and waits for the first that answers. Blocks. `shards` run, and
 // outlive the engine's Stop(). Errors are sentences for the person who started the server.
 StatusOr<TokenModel> MakeTokenModel(const ModelOptions& options,

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "api/openai/audio/reference_load.h"
+#include "api/openai/audio/voice/reference_load.h"
 #include "app/program_path.h"
 #include "app/read_file.h"
 #include "pipeline/remote/greeting.h"

@@ -1,8 +1,12 @@
 #include "app/text/parse_command.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "app/command_tools.h"
@@ -12,6 +16,8 @@
 #include "parser/collector.h"
 #include "parser/declared/families.h"
 #include "parser/output_parser.h"
+#include "parser/reasoning/families.h"
+#include "parser/tool/families.h"
 #include "text/json.h"
 #include "text/json_writer.h"
 
@@ -39,6 +45,23 @@ std::string NameIn(const Json& request, std::string_view key, const std::string&
   const Json* value = request.Find(key);
   std::string name = value == nullptr ? fallback : value->is_string() ? value->as_string() : "";
   return name == "none" ? "" : name;
+}
+
+// A name that no parser has; requests may define the format of response_template themselves.
+Status CheckParserNames(const ParseArguments& arguments) {
+  const auto check = [](std::string_view flag, const std::string& name, bool known,
+                        std::span<const std::string> names) {
+    if (known || name.empty() || name == "none" || parser::IsDeclaredName(name)) return OkStatus();
+    return InvalidArgument(
+        flag, fmt::format("--{}: there is no parser `{}`; there are none, {}, {}", flag, name,
+                          parser::kDeclaredName, fmt::join(names, ", ")));
+  };
+  PORTICO_RETURN_IF_ERROR(check("tool-call-parser", arguments.tool_call_parser,
+                                parser::FindToolFamily(arguments.tool_call_parser) != nullptr,
+                                parser::ToolFamilyNames()));
+  return check("reasoning-parser", arguments.reasoning_parser,
+               parser::FindReasoning(arguments.reasoning_parser) != nullptr,
+               parser::ReasoningNames());
 }
 
 // What the request's own response_template makes.
@@ -162,6 +185,10 @@ int ParseCommand(int argc, char** argv) {
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   if (!arguments.jsonl) {
     std::fputs("portico parse: --jsonl is required (--help shows an example)\n", stderr);
+    return kUsageError;
+  }
+  if (const Status known = CheckParserNames(arguments); !known.ok()) {
+    std::fprintf(stderr, "portico parse: %s\n", std::string(MessageOf(known)).c_str());
     return kUsageError;
   }
   const bool written = ForEachLine(stdin, stdout, [&](std::string_view line, std::string* out) {

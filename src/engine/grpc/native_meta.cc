@@ -10,7 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "engine/grpc/generate_codec.h"
-#include "engine/llama/model_folder.h"
+#include "engine/llama/model/model_folder.h"
 
 namespace portico {
 namespace {

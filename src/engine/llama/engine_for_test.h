@@ -16,7 +16,7 @@
 #include "engine/engine.h"
 #include "engine/llama/import/temp_folder_for_test.h"
 #include "engine/llama/llama_engine.h"
-#include "engine/llama/model.h"
+#include "engine/llama/model/model.h"
 
 namespace portico::llama {
 

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/processors.h"
-#include "engine/llama/engine_thread.h"
-#include "engine/llama/kv_size.h"
-#include "engine/llama/pooling_engine.h"
+#include "engine/llama/generation/engine_thread.h"
+#include "engine/llama/kv/kv_size.h"
+#include "engine/llama/pooling/pooling_engine.h"
 #include "fmt/format.h"
 
 namespace portico::llama {

@@ -1,5 +1,5 @@
 // The engine that computes here: libllama does the arithmetic; scheduling, prefix cache and
-// sampling are Portico's (scheduler.h, kv_cache.h, ../sampler/sampler.h).
+// sampling are Portico's (generation/scheduler.h, kv/kv_cache.h, ../sampler/sampler.h).
 //
 // One thread runs steps: take what was submitted and aborted, let the scheduler plan a batch,
 // compute it, sample, deliver each sink its deltas at once. It sleeps while there is nothing to do.
@@ -12,14 +12,14 @@
 
 #include "base/status.h"
 #include "engine/engine.h"
-#include "engine/llama/model.h"
+#include "engine/llama/model/model.h"
 
 namespace portico::llama {
 
 // libllama knows at most this many sequences in one cache: running requests and cached branches
 // together.
 inline constexpr int32_t kMaxSequences = 256;
-// A running request may hold back one cached branch beside itself (kv_cache.h).
+// A running request may hold back one cached branch beside itself (kv/kv_cache.h).
 inline constexpr int32_t kMaxRunningRequests = kMaxSequences / 2;
 
 struct LlamaEngineOptions {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "engine/llama/engine_for_test.h"
-#include "engine/llama/import/safetensors.h"
-#include "engine/llama/logits_for_test.h"
+#include "engine/llama/import/files/safetensors.h"
+#include "engine/llama/model/logits_for_test.h"
 
 namespace portico::llama {
 

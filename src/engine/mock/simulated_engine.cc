@@ -9,8 +9,8 @@
 
 #include "base/mutex.h"
 #include "engine/kv_events.h"
-#include "engine/llama/block_log.h"
-#include "engine/llama/scheduler.h"
+#include "engine/llama/generation/scheduler.h"
+#include "engine/llama/kv/block_log.h"
 #include "engine/llama/step_engine.h"
 #include "engine/outbox.h"
 

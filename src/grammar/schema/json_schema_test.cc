@@ -66,9 +66,9 @@ TEST(JsonSchema, StringsKeepLengthsAndPatterns) {
   Expect(kShort, R"("a")", "no");
   Expect(kShort, R"("äö\n")", "yes");
   Expect(kShort, R"("abcd")", "no");
-  constexpr std::string_view kLong = R"({"type":"string","maxLength":20})";
-  Expect(kLong, R"("aaaaaaaaaaaaaaaaaaaa")", "yes");
-  Expect(kLong, R"("aaaaaaaaaaaaaaaaaaaaa")", "no");
+  constexpr std::string_view kTwenty = R"({"type":"string","maxLength":20})";
+  Expect(kTwenty, R"("aaaaaaaaaaaaaaaaaaaa")", "yes");
+  Expect(kTwenty, R"("aaaaaaaaaaaaaaaaaaaaa")", "no");
   // A pattern is a search, and quotes in it are those of the value.
   Expect(R"({"type":"string","pattern":"b+"})", R"("abba")", "yes");
   Expect(R"({"type":"string","pattern":"b+"})", R"("aa")", "no");

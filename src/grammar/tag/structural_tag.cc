@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMaxFormatDepth = 64;  // around a schema
 constexpr int kMaxFormats = 4096;
 
-Status Invalid(std::string message) {
+Status InvalidTag(std::string message) {
   return Error(StatusCode::kInvalidArgument, std::move(message));
 }
 
@@ -35,19 +35,20 @@ class Rewriter {
       : vocabulary_(vocabulary), options_(options) {}
 
   Status Format(Json* format, const std::string& where) {
-    if (!format->is_object()) return Invalid(where + ": must be an object");
-    if (++formats_ > kMaxFormats) return Invalid(fmt::format("more than {} formats", kMaxFormats));
+    if (!format->is_object()) return InvalidTag(where + ": must be an object");
+    if (++formats_ > kMaxFormats)
+      return InvalidTag(fmt::format("more than {} formats", kMaxFormats));
     GiveType(format);
     const std::string type = format->GetString("type");
     if (type == "json_schema") return Schema(format, where);
     if (type == "regex") return Regex(format, where);
     if (type == "grammar" && HasNulInLiteral(format->GetString("grammar"))) {
-      return Invalid(where + "/grammar: its literals must not have NUL characters");
+      return InvalidTag(where + "/grammar: its literals must not have NUL characters");
     }
     for (auto& [key, value] : format->as_object()) {
       const std::string inside = where + "/" + key;
       // The library's texts end there.
-      if (HasNul(value)) return Invalid(inside + ": must not have NUL characters");
+      if (HasNul(value)) return InvalidTag(inside + ": must not have NUL characters");
       // Members that hold formats, alone, in a list or by name; everything else is the library's to check.
       if (key == "content" || key == "format" || (key == "begin" && value.is_object()) ||
           (key == "end" && value.is_object())) {
@@ -97,10 +98,11 @@ class Rewriter {
   Status Regex(Json* format, const std::string& where) {
     const Json* const pattern = format->Find("pattern");
     if (pattern == nullptr || !pattern->is_string()) {
-      return Invalid(where + ": pattern must be a string");
+      return InvalidTag(where + ": pattern must be a string");
     }
     auto ebnf = RegexToEbnf(pattern->as_string());
-    if (!ebnf.ok()) return Invalid(fmt::format("{}/pattern: {}", where, MessageOf(ebnf.status())));
+    if (!ebnf.ok())
+      return InvalidTag(fmt::format("{}/pattern: {}", where, MessageOf(ebnf.status())));
     *format = Object({{"type", Json("grammar")}, {"grammar", Json(*std::move(ebnf))}});
     return OkStatus();
   }
@@ -113,7 +115,7 @@ class Rewriter {
 
   Status Schema(Json* format, const std::string& where) {
     const Json* const schema = format->Find("json_schema");
-    if (schema == nullptr) return Invalid(where + ": json_schema is missing");
+    if (schema == nullptr) return InvalidTag(where + ": json_schema is missing");
     const std::string style = format->GetString("style", "json");
     // Ours: `closed` as SchemaOptions, `loose`: a schema that cannot be enforced stands for any object, and `label`: what
     // errors call it.
@@ -128,12 +130,12 @@ class Rewriter {
       return fmt::format("{}: {}", format->GetString("label", where + "/json_schema"),
                          MessageOf(status));
     };
-    if (!ebnf.ok()) return Invalid(named(ebnf.status()));
+    if (!ebnf.ok()) return InvalidTag(named(ebnf.status()));
     // Other styles are written by the library, which takes the schema itself.
     if (style != "json") {
       if (format->GetBool("loose", false)) return OkStatus();
       const Status enforced = CheckStyledSchema(*schema);
-      return enforced.ok() ? enforced : Invalid(named(enforced));
+      return enforced.ok() ? enforced : InvalidTag(named(enforced));
     }
     *format = Object({{"type", Json("grammar")}, {"grammar", Json(*std::move(ebnf))}});
     return OkStatus();
@@ -167,14 +169,14 @@ StatusOr<Json> FromOlderForm(const Json& tag) {
   const Json* const triggers = tag.Find("triggers");
   if (structures == nullptr || !structures->is_array() || triggers == nullptr ||
       !triggers->is_array() || structures->as_array().empty()) {
-    return Invalid("it needs format, or structures and triggers");
+    return InvalidTag("it needs format, or structures and triggers");
   }
   JsonArray tags;
   for (const Json& structure : structures->as_array()) {
     const Json* const begin = structure.Find("begin");
     const Json* const end = structure.Find("end");
     if (begin == nullptr || !begin->is_string() || end == nullptr || !end->is_string()) {
-      return Invalid("structures: begin and end must be strings");
+      return InvalidTag("structures: begin and end must be strings");
     }
     const Json* const schema = structure.Find("schema");
     Json content =
@@ -196,7 +198,7 @@ StatusOr<std::string> RewriteStructuralTag(std::string_view text, const Vocabula
   PORTICO_ASSIGN_OR_RETURN(
       Json tag,
       Json::Parse(text, Json::Limits{.max_depth = kMaxFormatDepth + options.max_json_depth()}));
-  if (!tag.is_object()) return Invalid("it must be an object");
+  if (!tag.is_object()) return InvalidTag("it must be an object");
   Json format;
   if (const Json* const given = tag.Find("format")) {
     format = *given;

@@ -49,7 +49,7 @@ std::string Repeat(std::string_view bytes, int times) {
   return all;
 }
 
-struct Held {
+struct HeldExchanges {
   std::vector<std::unique_ptr<Exchange>> exchanges;
   std::atomic<int> came{0};
   std::atomic<int> closed{0};
@@ -194,7 +194,7 @@ std::string ContinuationFlood() {
 }
 
 TEST(Http2Abuse, EndsARapidResetOfRequests) {
-  Held held;
+  HeldExchanges held;
   TestServer server(held.handler());
   EXPECT_NE(GoawayAfter(server, Opening() + RapidReset()), std::nullopt);
   TestServer::WaitFor([&] { return server.open() == 0; });
@@ -218,7 +218,7 @@ TEST(Http2Abuse, EndsAHeadThatUnpacksToFarMoreThanItsBytes) {
 }
 
 TEST(Http2Abuse, DoesNotDisturbOtherConnections) {
-  Held held;
+  HeldExchanges held;
   TestServer server(held.handler());
   Http2TestClient bystander(server.port());
   const int id = bystander.Send("GET", "/");
@@ -235,7 +235,7 @@ TEST(Http2Abuse, DoesNotDisturbOtherConnections) {
 }
 
 TEST(Http2Abuse, RefusesStreamsBeyondTheAllowedNumber) {
-  Held held;
+  HeldExchanges held;
   ServerOptions options;
   options.http2.max_concurrent_streams = 10;
   TestServer server(held.handler(), options);
@@ -249,7 +249,7 @@ TEST(Http2Abuse, RefusesStreamsBeyondTheAllowedNumber) {
 }
 
 TEST(Http2Abuse, CutsClientsThatStallOff) {
-  Held held;
+  HeldExchanges held;
   TestServer server(held.handler(), ShortTimeouts());
   // No frame behind the preface; nothing but SETTINGS; half a head. A client that comes later than
   // the limit finds its connection closed.
@@ -263,7 +263,7 @@ TEST(Http2Abuse, CutsClientsThatStallOff) {
 
 TEST(Http2Abuse, DoesNotTimeAMalformedHeadThatItHasRefused) {
   // The head was never reported as read, so its time limit ended the connection's other streams.
-  Held held;
+  HeldExchanges held;
   ServerOptions options;
   options.head_timeout = std::chrono::milliseconds(40);
   TestServer server(held.handler(), options);
@@ -314,7 +314,7 @@ TEST(Http2Abuse, PingsASilentClientAndCutsItOff) {
   ServerOptions options;
   options.http2.keepalive_time = std::chrono::milliseconds(40);
   {
-    Held held;
+    HeldExchanges held;
     TestServer server(held.handler(), options);
     Http2TestClient answers(server.port());
     answers.Send("GET", "/");
@@ -323,7 +323,7 @@ TEST(Http2Abuse, PingsASilentClientAndCutsItOff) {
     server.OnShard([&] { held.exchanges.clear(); });
   }
   options.http2.keepalive_timeout = std::chrono::milliseconds(40);
-  Held held;
+  HeldExchanges held;
   TestServer server(held.handler(), options);
   TestClient silent(server.port());
   silent.Send(Opening() + Get(1));
@@ -333,7 +333,7 @@ TEST(Http2Abuse, PingsASilentClientAndCutsItOff) {
 }
 
 TEST(Http2Abuse, EndsAConnectionAtItsAgeButNotItsStreams) {
-  Held held;
+  HeldExchanges held;
   ServerOptions options;
   options.http2.max_age = std::chrono::milliseconds(60);
   TestServer server(held.handler(), options);
@@ -353,7 +353,7 @@ TEST(Http2Abuse, EndsAConnectionAtItsAgeButNotItsStreams) {
 }
 
 TEST(Http2Abuse, EndsTheStreamsOfAnOldConnectionAfterTheGrace) {
-  Held held;
+  HeldExchanges held;
   ServerOptions options;
   options.http2.max_age = options.http2.max_age_grace = std::chrono::milliseconds(60);
   TestServer server(held.handler(), options);

@@ -14,7 +14,7 @@
 namespace portico::net {
 namespace {
 
-constexpr size_t kMebibyte = 1 << 20;
+constexpr size_t kMegabyte = 1 << 20;
 
 // Streams whatever is asked for but /large, which is a whole answer of a mebibyte.
 struct Streams {
@@ -27,7 +27,7 @@ struct Streams {
       std::string path = exchange->request.path;
       HttpResponse response;
       if (path == "/large") {
-        response.body = std::string(kMebibyte, 'w');
+        response.body = std::string(kMegabyte, 'w');
         return exchange->Respond(std::move(response));
       }
       exchange->StartStream(std::move(response));

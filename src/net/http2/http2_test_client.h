@@ -126,9 +126,13 @@ class Http2TestClient {
   void ReadSettings() {
     ReadUntil([this] { return settings_ > 0; });
   }
-  // Reads until `done`, the connection's end or kTestPatience of silence; the former's verdict.
+  // Reads until `done`, the connection's end or kTestPatience of silence; the former's verdict. `done` may become true without
+  // a byte from the server.
   bool ReadUntil(const std::function<bool()>& done) {
+    TimePoint end = Clock::now() + std::chrono::seconds(kTestPatience);
     while (!done()) {
+      if (!socket_.Readable() && Clock::now() < end) continue;
+      end = Clock::now() + std::chrono::seconds(kTestPatience);
       std::string bytes = socket_.ReadSome();
       if (bytes.empty()) {
         ended_ = true;

@@ -17,9 +17,9 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr char kGet[] = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+constexpr char kGetRoot[] = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
 
-ServerOptions ShortTimeouts() {
+ServerOptions ShortWaits() {
   ServerOptions options;
   options.idle_timeout = options.head_timeout = options.body_timeout = options.send_timeout =
       std::chrono::milliseconds(60);
@@ -48,7 +48,7 @@ TEST(Server, SpreadsConnectionsOverShards) {
   std::vector<std::unique_ptr<TestClient>> clients;
   for (int i = 0; i < 9; ++i) {
     clients.push_back(std::make_unique<TestClient>(server.port()));
-    EXPECT_THAT(clients.back()->Ask(kGet), EndsWith("GET /a? []"));
+    EXPECT_THAT(clients.back()->Ask(kGetRoot), EndsWith("GET /a? []"));
   }
   EXPECT_EQ(server.server().stats().open, (std::vector<int>{3, 3, 3}));
 }
@@ -60,11 +60,11 @@ TEST(Server, RefusesConnectionsOverTheLimitAndRecovers) {
   std::vector<std::unique_ptr<TestClient>> clients;
   for (int i = 0; i < 3; ++i) {
     clients.push_back(std::make_unique<TestClient>(server.port()));
-    clients.back()->Ask(kGet);
+    clients.back()->Ask(kGetRoot);
   }
   {
     TestClient over(server.port());
-    over.Send(kGet);
+    over.Send(kGetRoot);
     std::string answer = over.ReadToEnd();
     EXPECT_THAT(answer, StartsWith("HTTP/1.1 503"));
     EXPECT_THAT(answer, HasSubstr("too many connections"));
@@ -73,7 +73,7 @@ TEST(Server, RefusesConnectionsOverTheLimitAndRecovers) {
   clients.pop_back();
   TestServer::WaitFor([&] { return server.open() == 2; });
   TestClient again(server.port());
-  EXPECT_THAT(again.Ask(kGet), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(again.Ask(kGetRoot), StartsWith("HTTP/1.1 200"));
 }
 
 TEST(Server, AcceptsAgainAfterTheProcessRanOutOfDescriptors) {
@@ -94,16 +94,16 @@ TEST(Server, AcceptsAgainAfterTheProcessRanOutOfDescriptors) {
   }
   setrlimit(RLIMIT_NOFILE, &before);
   TestClient client(server.port());
-  EXPECT_THAT(client.Ask(kGet), StartsWith("HTTP/1.1 200"));
-  EXPECT_THAT(probe.Ask(kGet), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(client.Ask(kGetRoot), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(probe.Ask(kGetRoot), StartsWith("HTTP/1.1 200"));
 }
 
 TEST(Server, ClosesIdleConnectionsQuietly) {
-  TestServer server(EchoHandler, ShortTimeouts());
+  TestServer server(EchoHandler, ShortWaits());
   TestClient fresh(server.port());
   EXPECT_EQ(fresh.ReadToEnd(), "");
   TestClient used(server.port());
-  used.Ask(kGet);
+  used.Ask(kGetRoot);
   EXPECT_EQ(used.ReadToEnd(), "");
   TestServer::WaitFor([&] { return server.open() == 0; });
 }
@@ -142,7 +142,7 @@ TEST(Server, CutsAHeadThatComesInDripsOff) {
 }
 
 TEST(Server, CutsAClientOffThatTakesNothingOfItsAnswer) {
-  ServerOptions options = ShortTimeouts();
+  ServerOptions options = ShortWaits();
   TestServer server(
       [](std::unique_ptr<Exchange> exchange) {
         HttpResponse response;
@@ -151,7 +151,7 @@ TEST(Server, CutsAClientOffThatTakesNothingOfItsAnswer) {
       },
       options);
   TestClient client(server.port(), 4096);
-  client.Send(kGet);
+  client.Send(kGetRoot);
   TestServer::WaitFor([&] { return server.server().stats().accepted == 1; });
   TestServer::WaitFor([&] { return server.open() == 0; });
 }
@@ -166,9 +166,10 @@ TEST(Server, ToleratesASlowAnswerLongerThanTheTimeouts) {
         };
         *timer = shard.After(std::chrono::milliseconds(300), std::move(later));
       },
-      ShortTimeouts());
+      ShortWaits());
   // A client that comes later than the limit finds its connection closed.
-  TestServer::WaitFor([&] { return TestClient(server.port()).Ask(kGet).ends_with("GET /a? []"); });
+  TestServer::WaitFor(
+      [&] { return TestClient(server.port()).Ask(kGetRoot).ends_with("GET /a? []"); });
 }
 
 TEST(Server, DrainsIdleConnectionsAtOnceAndOthersAfterTheirAnswer) {
@@ -180,7 +181,7 @@ TEST(Server, DrainsIdleConnectionsAtOnceAndOthersAfterTheirAnswer) {
     ++came;
   });
   TestClient idle(server.port());
-  idle.Ask(kGet);
+  idle.Ask(kGetRoot);
   TestClient busy(server.port());
   busy.Send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
   TestClient halfway(server.port());
@@ -228,14 +229,14 @@ TEST(Server, ProbesAreAnsweredWhileADrainWaitsAndDoNotProlongIt) {
   TestClient busy(server.port());
   busy.Send("GET /b HTTP/1.1\r\nHost: x\r\n\r\n");
   TestServer::WaitFor([&] { return came == 1; });
-  EXPECT_THAT(TestClient(server.port()).Ask(kGet), HasSubstr("200"));
+  EXPECT_THAT(TestClient(server.port()).Ask(kGetRoot), HasSubstr("200"));
   EXPECT_EQ(late, 0);
   std::promise<bool> drained;
   std::thread drain(
       [&] { drained.set_value(server.server().Drain(Clock::now() + std::chrono::seconds(60))); });
   TestServer::WaitFor([&] {
     TestClient probe(server.port());
-    return probe.Ask(kGet).find("connection: close\r\n") != std::string::npos && late > 0;
+    return probe.Ask(kGetRoot).find("connection: close\r\n") != std::string::npos && late > 0;
   });
   TestClient idle(server.port());  // stays, and says nothing
   server.OnShard([&] { EchoHandler(std::move(waiting)); });
@@ -259,7 +260,7 @@ TEST(Server, DrainClosesAConnectionWhoseStreamBeganBeforeIt) {
     came = true;
   });
   TestClient client(server.port());
-  client.Send(kGet);
+  client.Send(kGetRoot);
   client.ReadUntil("first");
   TestServer::WaitFor([&] { return came.load(); });
   std::promise<bool> drained;
@@ -287,7 +288,7 @@ TEST(Server, DrainGivesUpAtItsDeadlineAndStopClosesTheRest) {
     ++came;
   });
   TestClient client(server.port());
-  client.Send(kGet);
+  client.Send(kGetRoot);
   TestServer::WaitFor([&] { return came == 1; });
   EXPECT_FALSE(server.server().Drain(Clock::now() + std::chrono::milliseconds(30)));
   EXPECT_EQ(closed, 0);
@@ -305,7 +306,7 @@ TEST(Server, StopsWithConnectionsInEveryState) {
     shard.Post([held = std::move(exchange)] {});
   });
   std::vector<std::unique_ptr<TestClient>> clients;
-  for (const char* bytes : {"", "P", "GET / HTTP/1.1\r\n", kGet, "x",
+  for (const char* bytes : {"", "P", "GET / HTTP/1.1\r\n", kGetRoot, "x",
                             "POST / HTTP/1.1\r\nHost: x\r\n"
                             "Content-Length: 5\r\n\r\nab"}) {
     clients.push_back(std::make_unique<TestClient>(server.port()));

@@ -6,6 +6,7 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -80,6 +81,11 @@ class TestClient {
       out.resize(at + mark.size());
     }
     return out;
+  }
+  // Whether bytes, the end of input or an error are there; waits a little for them.
+  bool Readable() const {
+    pollfd waited = {fd_, POLLIN, 0};
+    return !rest_.empty() || poll(&waited, 1, /*timeout=*/20) != 0;
   }
   // What has come, at least one byte; empty at the end of input or after kTestPatience.
   std::string ReadSome() {

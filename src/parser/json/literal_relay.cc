@@ -12,7 +12,7 @@ namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-bool IsWord(char c) {
+bool IsIdentifierByte(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '+' ||
          c == '-' || c == '.' || static_cast<unsigned char>(c) >= 0x80;
 }
@@ -175,7 +175,7 @@ void LiteralRelay::EndEscape(std::string* out) {
 
 bool LiteralRelay::PushOutside(char c, std::string* out) {
   if (!word_.empty()) {
-    if (IsWord(c) && word_.size() < kMaxWord) {
+    if (IsIdentifierByte(c) && word_.size() < kMaxWord) {
       word_.push_back(c);
       return true;
     }
@@ -225,7 +225,7 @@ bool LiteralRelay::PushOutside(char c, std::string* out) {
     out->push_back('"');
     return true;
   }
-  if (IsWord(c)) {
+  if (IsIdentifierByte(c)) {
     started_ = true;
     word_.push_back(c);
     return true;

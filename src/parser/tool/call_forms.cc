@@ -8,12 +8,12 @@
 namespace portico::parser {
 namespace {
 
-using Names = std::initializer_list<const char*>;
+using FormNames = std::initializer_list<const char*>;
 
-struct Registry {
+struct FormRegistry {
   std::map<std::string, CallForm, std::less<>> forms;
 
-  void Add(const Names& families, const CallForm& form) {
+  void Add(const FormNames& families, const CallForm& form) {
     for (const char* family : families) forms[family] = form;
   }
 };
@@ -45,7 +45,7 @@ CallForm Sectioned(CallForm form, const std::string& begin, const std::string& e
   return form;
 }
 
-void AddJsonForms(Registry* r) {
+void AddJsonForms(FormRegistry* r) {
   CallForm hermes = Tagged("<tool_call>\n", "\n</tool_call>", "arguments");
   hermes.separator = "\n";
   hermes.begins = "<tool_call>";
@@ -82,7 +82,7 @@ void AddJsonForms(Registry* r) {
   r->Add({"mistral [ARGS]"}, named);
 }
 
-void AddNamedForms(Registry* r) {
+void AddNamedForms(FormRegistry* r) {
   CallForm deepseek;
   deepseek.json_name = false;
   deepseek.section = "<｜tool▁calls▁begin｜>";
@@ -130,7 +130,7 @@ void AddNamedForms(Registry* r) {
   r->Add({"dots"}, named);
 }
 
-void AddPythonForms(Registry* r) {
+void AddPythonForms(FormRegistry* r) {
   CallForm list;
   list.json_name = false;
   list.style = kPythonStyle;
@@ -147,7 +147,7 @@ void AddPythonForms(Registry* r) {
   r->Add({"olmo3"}, Sectioned(list, "<function_calls>\n", "\n</function_calls>"));
 }
 
-void AddTagForms(Registry* r) {
+void AddTagForms(FormRegistry* r) {
   CallForm qwen;
   qwen.json_name = false;
   qwen.before_name = "<tool_call>\n<function=";
@@ -198,9 +198,9 @@ void AddTagForms(Registry* r) {
   r->Add({"deepseekv41"}, invoke);
 }
 
-const Registry& Forms() {
-  static const Registry* const kForms = [] {
-    auto* made = new Registry;
+const FormRegistry& Forms() {
+  static const FormRegistry* const kForms = [] {
+    auto* made = new FormRegistry;
     AddJsonForms(made);
     AddNamedForms(made);
     AddTagForms(made);

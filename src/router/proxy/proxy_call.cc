@@ -54,6 +54,8 @@ void ProxyCall::Enter() {
         pause_.reset();
         ticket_.reset();
         admitted_ = true;
+        // It may have waited for long.
+        TakeNewestSet();
         Attempt();
       },
       &ticket_);

@@ -25,7 +25,7 @@ constexpr std::string_view kNeverPaired[] = {"/v1/messages",    "/v1/responses",
                                              "/vertex_generate"};
 
 template <size_t N>
-bool IsOneOf(std::string_view path, const std::string_view (&paths)[N]) {
+bool IsAmongPaths(std::string_view path, const std::string_view (&paths)[N]) {
   return std::find(std::begin(paths), std::end(paths), path) != std::end(paths);
 }
 
@@ -46,7 +46,7 @@ RequestFacts FormFacts(std::string_view content_type, std::string_view body) {
 bool ProxyCall::ReadFacts() {
   net::HttpRequest& request = exchange_->request;
   const GatewayOptions& options = gateway_.options();
-  pair_ = options.pairs && request.method == "POST" && IsOneOf(request.path, kPairPaths);
+  pair_ = options.pairs && request.method == "POST" && IsAmongPaths(request.path, kPairPaths);
   const bool wants_prompt =
       options.pairs ? set_->wants_prompt(Role::kPrefill) || set_->wants_prompt(Role::kDecode)
                     : set_->wants_prompt(Role::kRegular);
@@ -154,7 +154,7 @@ void ProxyCall::ResolveAlias(bool multipart) {
 bool ProxyCall::FindGroups() {
   const GatewayOptions& options = gateway_.options();
   const std::string& path = exchange_->request.path;
-  if (options.pairs && IsOneOf(path, kNeverPaired)) {
+  if (options.pairs && IsAmongPaths(path, kNeverPaired)) {
     Refuse(501, path + " is not available with prefill and decode workers.", "not_implemented",
            false);
     return false;

@@ -1,12 +1,14 @@
 #include "service/control/profiling.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cctype>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
@@ -53,16 +55,33 @@ StatusOr<std::string> Folder() {
                "there is no folder for profiles: start the server with --profile-dir");
 }
 
-std::string NewRunId() {
-  static std::atomic<int> count{0};
+std::string NameOfNow() {
   const time_t now = time(nullptr);
   tm at{};
   localtime_r(&now, &at);
-  std::string id = fmt::format("run_{:04}{:02}{:02}_{:02}{:02}{:02}", at.tm_year + 1900,
-                               at.tm_mon + 1, at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec);
-  // Two runs of one second are two runs.
-  if (const int number = count.fetch_add(1); number > 0) id += fmt::format("_{}", number);
-  return id;
+  return fmt::format("run_{:04}{:02}{:02}_{:02}{:02}{:02}", at.tm_year + 1900, at.tm_mon + 1,
+                     at.tm_mday, at.tm_hour, at.tm_min, at.tm_sec);
+}
+
+// Names a run by the time and makes its folder below `folder`, which no other run has, of this process or another:
+// mkdir() fails for all but one of those that try the same name.
+StatusOr<std::string> ClaimRun(const std::string& folder) {
+  constexpr int kMaxRunsOfASecond = 10000;
+  const auto failure = [&folder](std::string_view why) {
+    return Error(StatusCode::kFailedPrecondition,
+                 fmt::format("the folder of a run cannot be made in {}: {}", folder, why),
+                 "run_id");
+  };
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  if (failed) return failure(failed.message());
+  const std::string name = NameOfNow();
+  for (int number = 0; number < kMaxRunsOfASecond; ++number) {
+    const std::string id = number == 0 ? name : fmt::format("{}_{}", name, number);
+    if (mkdir((fs::path(folder) / id).c_str(), 0777) == 0) return id;
+    if (errno != EEXIST) return failure(std::generic_category().message(errno));
+  }
+  return failure("too many runs have begun in this second");
 }
 
 bool IsRunId(std::string_view id) {
@@ -203,14 +222,23 @@ StatusOr<events::RunOptions> ReadRun(Fields& fields) {
   PORTICO_ASSIGN_OR_RETURN(const std::string folder, Folder());
   events::RunOptions run;
   PORTICO_ASSIGN_OR_RETURN(run.run_id, ReadRunId(fields));
-  if (run.run_id.empty()) run.run_id = NewRunId();
-  std::string directory = run.run_id + "/events";
-  std::string trace = run.run_id + "/trace";
-  PORTICO_RETURN_IF_ERROR(fields.Take("event_dir", &directory));
-  PORTICO_RETURN_IF_ERROR(fields.Take("trace_path_template", &trace));
-  PORTICO_ASSIGN_OR_RETURN(run.directory, PathBelow(folder, directory, "event_dir"));
-  PORTICO_ASSIGN_OR_RETURN(run.trace_path_template,
-                           PathBelow(folder, trace, "trace_path_template"));
+  const auto set_paths = [&]() -> Status {
+    std::string directory = run.run_id + "/events";
+    std::string trace = run.run_id + "/trace";
+    PORTICO_RETURN_IF_ERROR(fields.Take("event_dir", &directory));
+    PORTICO_RETURN_IF_ERROR(fields.Take("trace_path_template", &trace));
+    PORTICO_ASSIGN_OR_RETURN(run.directory, PathBelow(folder, directory, "event_dir"));
+    PORTICO_ASSIGN_OR_RETURN(run.trace_path_template,
+                             PathBelow(folder, trace, "trace_path_template"));
+    return OkStatus();
+  };
+  if (run.run_id.empty()) {
+    // What is wrong with a path is told before a folder is made.
+    run.run_id = NameOfNow();
+    PORTICO_RETURN_IF_ERROR(set_paths());
+    PORTICO_ASSIGN_OR_RETURN(run.run_id, ClaimRun(folder));
+  }
+  PORTICO_RETURN_IF_ERROR(set_paths());
   run.stage = Options().stage;
   run.max_bytes = Options().max_bytes;
   return run;
@@ -278,11 +306,12 @@ StatusOr<ProfileRequest> ReadProfileStart(std::string_view text, bool events_onl
                        std::any_of(std::begin(kEnginesFlags), std::end(kEnginesFlags), asks));
   ProfileRequest request;
   PORTICO_RETURN_IF_ERROR(fields.Take("enable_torch", &request.enable_torch));
-  if (ours || !engines) {
-    PORTICO_ASSIGN_OR_RETURN(request.recorder, ReadRun(fields));
-  }
   if (engines) {
     PORTICO_ASSIGN_OR_RETURN(request.engine, ReadEngine(fields));
+  }
+  // Last, as it may make a folder.
+  if (ours || !engines) {
+    PORTICO_ASSIGN_OR_RETURN(request.recorder, ReadRun(fields));
   }
   return request;
 }

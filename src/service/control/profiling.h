@@ -38,7 +38,9 @@ struct ProfileRequest {
 };
 
 // Of /start_profile; with `events_only` of /start_request_profile. An empty body is an empty object.
-// INVALID_ARGUMENT names the field: unknown ones, other types, paths that are not below the folder.
+// INVALID_ARGUMENT names the field: unknown ones, other types, paths that are not below the folder. A
+// run that the body does not name gets a name, and a folder of it, that no other run has: the folder
+// is made here.
 StatusOr<ProfileRequest> ReadProfileStart(std::string_view body, bool events_only);
 
 // The run to stop; empty: any. INVALID_ARGUMENT names an unknown field.

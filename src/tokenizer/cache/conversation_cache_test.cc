@@ -19,14 +19,15 @@ using tokenizer::ByteLevelJson;
 
 constexpr size_t kAnyText = 0;  // texts of any length are looked up
 
-std::shared_ptr<const Tokenizer> Make(const std::string& json) {
+std::shared_ptr<const Tokenizer> MakeChatTokenizer(const std::string& json) {
   auto made = Tokenizer::FromJson(json);
   EXPECT_TRUE(made.ok()) << made.status();
   return made.ok() ? *made : nullptr;
 }
 
 std::shared_ptr<const Tokenizer> Small() {
-  return Make(ByteLevelJson({{"h", "e"}, {"l", "l"}, {"he", "ll"}, {"hell", "o"}, {" ", "hello"}}));
+  return MakeChatTokenizer(
+      ByteLevelJson({{"h", "e"}, {"l", "l"}, {"he", "ll"}, {"hell", "o"}, {" ", "hello"}}));
 }
 
 std::vector<TokenId> Whole(const Tokenizer& tokenizer, std::string_view text) {
@@ -102,7 +103,7 @@ TEST(ConversationCache, TakesBytesThatAreNoTextAndTextWithoutTokens) {
 }
 
 TEST(ConversationCache, AppendsNothingWhereTheTextCannotBeEncoded) {
-  auto tokenizer = Make(
+  auto tokenizer = MakeChatTokenizer(
       R"({"added_tokens":[{"id":9,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,)"
       R"("normalized":false,"special":true}],"pre_tokenizer":{"type":"Whitespace"},)"
       R"("model":{"type":"WordLevel","unk_token":"?","vocab":{"a":1}}})");
@@ -142,7 +143,7 @@ TEST_P(ConversationFamilies, EncodeAsWithoutACache) {
   using tokenizer::SharedData;
   if (SharedData().empty()) GTEST_SKIP() << "the recorded vectors are not at hand (PORTICO_SHARED)";
   std::filesystem::path folder = SharedData() / GetParam();
-  auto model = Make(tokenizer::Unpacked(folder / "tokenizer.json.gz"));
+  auto model = MakeChatTokenizer(tokenizer::Unpacked(folder / "tokenizer.json.gz"));
   ASSERT_NE(model, nullptr);
   std::vector<std::string> added;
   for (const auto& [id, entry] : model->pipeline().added_tokens().entries()) {

@@ -9,7 +9,7 @@
 namespace portico::tokenizer {
 namespace {
 
-using Kind = SentencePieceSource::Kind;
+using SourceKind = SentencePieceSource::Kind;
 
 class SentencePieceDecoder : public Decoder {
  public:
@@ -18,8 +18,8 @@ class SentencePieceDecoder : public Decoder {
         strips_space_(source.add_dummy_prefix || source.remove_extra_whitespaces),
         strips_all_(source.remove_extra_whitespaces) {
     for (const auto& piece : source.pieces) {
-      if (piece.kind == Kind::kControl || piece.kind == Kind::kUnknown ||
-          piece.kind == Kind::kByte) {
+      if (piece.kind == SourceKind::kControl || piece.kind == SourceKind::kUnknown ||
+          piece.kind == SourceKind::kByte) {
         special_.emplace(piece.text, piece.kind);
       }
     }
@@ -32,8 +32,8 @@ class SentencePieceDecoder : public Decoder {
     bool saw_space = false;
     for (const std::string& token : *tokens) {
       auto it = special_.find(token);
-      Kind kind = it == special_.end() ? Kind::kNormal : it->second;
-      int byte = kind == Kind::kByte ? ByteOfFallbackToken(token) : -1;
+      SourceKind kind = it == special_.end() ? SourceKind::kNormal : it->second;
+      int byte = kind == SourceKind::kByte ? ByteOfFallbackToken(token) : -1;
       if (byte >= 0) {
         bytes.push_back(static_cast<char>(byte));
         continue;
@@ -41,8 +41,8 @@ class SentencePieceDecoder : public Decoder {
       AppendBytes(&bytes, &out);
       if (saw_space || !out.empty()) at_start = false;
       saw_space = false;
-      if (kind == Kind::kControl) continue;
-      if (kind == Kind::kUnknown) {
+      if (kind == SourceKind::kControl) continue;
+      if (kind == SourceKind::kUnknown) {
         out.append(unk_surface_);
         continue;
       }
@@ -82,7 +82,7 @@ class SentencePieceDecoder : public Decoder {
   std::string unk_surface_;
   bool strips_space_;
   bool strips_all_;
-  std::unordered_map<std::string, Kind> special_;
+  std::unordered_map<std::string, SourceKind> special_;
 };
 
 }  // namespace

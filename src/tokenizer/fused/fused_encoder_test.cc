@@ -25,7 +25,7 @@ std::string Quoted(std::string_view text) {
   return out;
 }
 
-std::string Added(int id, std::string_view content, bool normalized) {
+std::string AddedInConfig(int id, std::string_view content, bool normalized) {
   return R"({"id":)" + std::to_string(id) + R"(,"content":)" + Quoted(content) +
          R"(,"single_word":false,"lstrip":true,"rstrip":false,"special":false,"normalized":)" +
          (normalized ? "true}" : "false}");
@@ -33,8 +33,8 @@ std::string Added(int id, std::string_view content, bool normalized) {
 
 std::string FileOf(const std::string& normalizer, const std::string& pre_tokenizer,
                    const std::string& model, bool general) {
-  std::string added = Added(9000, "<tool>", false);
-  if (general) added += "," + Added(9001, "\xEE\x80\x80never\xEE\x80\x80", true);
+  std::string added = AddedInConfig(9000, "<tool>", false);
+  if (general) added += "," + AddedInConfig(9001, "\xEE\x80\x80never\xEE\x80\x80", true);
   return R"({"version":"1.0","added_tokens":[)" + added + R"(],"normalizer":)" + normalizer +
          R"(,"pre_tokenizer":)" + pre_tokenizer + R"(,"model":)" + model + "}";
 }

@@ -25,7 +25,7 @@ constexpr std::string_view kOthers[] = {
     "\xE2\x80\x99", "\xE3\x80\x80", "\xC2\x85", "\xCA\xB0"};
 
 // One part in `rare` is not plain ASCII; 0: none.
-std::string RandomText(std::mt19937* random, int rare) {
+std::string RandomBlockText(std::mt19937* random, int rare) {
   std::string text;
   for (auto parts = 1 + (*random)() % 120; parts > 0; --parts) {
     bool other = rare > 0 && (*random)() % static_cast<unsigned>(rare) == 0;
@@ -51,7 +51,7 @@ template <typename Fast, typename Plain>
 void Compare(const char* name) {
   std::mt19937 random(20261122);
   for (int round = 0; round < 10000; ++round) {
-    std::string text = RandomText(&random, round % 3 == 0 ? 0 : round % 3 == 1 ? 40 : 6);
+    std::string text = RandomBlockText(&random, round % 3 == 0 ? 0 : round % 3 == 1 ? 40 : 6);
     ASSERT_EQ(Ends<Fast>(text), Ends<Plain>(text)) << name << ": " << text;
   }
 }
@@ -61,7 +61,7 @@ template <typename Fast, typename Plain>
 void CompareWithJumps(const char* name) {
   std::mt19937 random(20261123);
   for (int round = 0; round < 3000; ++round) {
-    std::string text = RandomText(&random, 30);
+    std::string text = RandomBlockText(&random, 30);
     std::vector<size_t> all = Ends<Plain>(text);
     const char* end = text.data() + text.size();
     Fast fast;

@@ -1,10 +1,10 @@
 #include "api/openai/audio/audio_routes.h"
 
-#include "api/openai/audio/speech_batch.h"
-#include "api/openai/audio/speech_handler.h"
-#include "api/openai/audio/speech_socket.h"
-#include "api/openai/audio/transcription_handler.h"
-#include "api/openai/audio/voice_handlers.h"
+#include "api/openai/audio/speech/speech_batch.h"
+#include "api/openai/audio/speech/speech_handler.h"
+#include "api/openai/audio/speech/speech_socket.h"
+#include "api/openai/audio/transcription/transcription_handler.h"
+#include "api/openai/audio/voice/voice_handlers.h"
 #include "api/openai/realtime/realtime_socket.h"
 
 namespace portico::api::openai {

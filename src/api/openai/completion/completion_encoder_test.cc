@@ -10,7 +10,7 @@
 namespace portico::api::openai {
 namespace {
 
-const AnswerHead kHead{"cmpl-1", 7, "demo"};
+const AnswerHead kCompletionHead{"cmpl-1", 7, "demo"};
 
 TextPositionLogprobs Position(TokenId token, const std::string& text, const std::string& bytes,
                               std::optional<float> logprob) {
@@ -51,7 +51,7 @@ PromptEcho Prompt(int32_t index, bool with_logprobs) {
 }
 
 TEST(CompletionAnswer, IsOpenAisObject) {
-  CompletionAnswer answer(kHead, {});
+  CompletionAnswer answer(kCompletionHead, {});
   answer.OnDelta(Token(0, 1, "a\"🙂"));
   answer.OnDelta(End(0));
   EXPECT_EQ(
@@ -65,7 +65,7 @@ TEST(CompletionAnswer, LogprobsAreParallelListsWithOffsetsInCodePoints) {
   GenerationOptions options;
   options.logprobs = true;
   options.top_logprobs = 1;
-  CompletionAnswer answer(kHead, options);
+  CompletionAnswer answer(kCompletionHead, options);
   answer.OnDelta(Token(0, 1, "é"));
   answer.OnDelta(Token(0, 2, "xy"));
   answer.OnDelta(Token(0, 3, " the"));
@@ -80,7 +80,7 @@ TEST(CompletionAnswer, LogprobsAreParallelListsWithOffsetsInCodePoints) {
 TEST(CompletionAnswer, WithoutAlternativesTopLogprobsIsNull) {
   GenerationOptions options;
   options.logprobs = true;
-  CompletionAnswer answer(kHead, options);
+  CompletionAnswer answer(kCompletionHead, options);
   answer.OnDelta(Token(0, 1, "a"));
   answer.OnDelta(End(0));
   EXPECT_TRUE(ChoiceOf(answer.Body({})).Find("logprobs")->Find("top_logprobs")->is_null());
@@ -91,7 +91,7 @@ TEST(CompletionAnswer, EchoPutsThePromptFirst) {
   GenerationOptions options;
   options.logprobs = options.return_token_ids = true;
   options.top_logprobs = 1;
-  CompletionAnswer answer(kHead, options);
+  CompletionAnswer answer(kCompletionHead, options);
   answer.OnPrompt(Prompt(0, true));
   answer.OnDelta(Token(0, 4, " two"));
   answer.OnDelta(End(0));
@@ -109,7 +109,7 @@ TEST(CompletionAnswer, EchoPutsThePromptFirst) {
 TEST(CompletionAnswer, TheFirstTokenOfAPromptThatWasNotComputedIsAtItsStart) {
   GenerationOptions options;
   options.logprobs = true;
-  CompletionAnswer answer(kHead, options);
+  CompletionAnswer answer(kCompletionHead, options);
   PromptEcho prompt = Prompt(0, true);
   prompt.tokens = {2, 3};
   prompt.logprobs = {Position(2, "é", "é", std::nullopt)};
@@ -121,7 +121,7 @@ TEST(CompletionAnswer, TheFirstTokenOfAPromptThatWasNotComputedIsAtItsStart) {
 TEST(CompletionAnswer, EchoWithoutNewTokensIsThePrompt) {
   GenerationOptions options;
   options.logprobs = true;
-  CompletionAnswer answer(kHead, options);
+  CompletionAnswer answer(kCompletionHead, options);
   answer.OnPrompt(Prompt(0, true));
   answer.OnDelta(End(0));
   Json choice = ChoiceOf(answer.Body({}));
@@ -132,7 +132,7 @@ TEST(CompletionAnswer, EchoWithoutNewTokensIsThePrompt) {
 TEST(CompletionAnswer, EachChoiceHasItsOwnPrompt) {
   GenerationOptions options;
   options.n = 2;
-  CompletionAnswer answer(kHead, options);
+  CompletionAnswer answer(kCompletionHead, options);
   PromptEcho second = Prompt(1, false);
   second.text = "second";
   answer.OnPrompt(second);
@@ -178,7 +178,7 @@ TEST(CompletionLogprobs, HiddenTokensTakeNoPlaceInTheText) {
 
 std::string Stream(const GenerationOptions& options, const std::vector<PromptEcho>& prompts,
                    const std::vector<TextDelta>& deltas) {
-  CompletionStreamEncoder encoder(kHead, options);
+  CompletionStreamEncoder encoder(kCompletionHead, options);
   std::string out;
   for (const PromptEcho& prompt : prompts) encoder.OnPrompt(prompt);
   for (const TextDelta& delta : deltas) encoder.OnDelta(delta, &out);
@@ -243,8 +243,8 @@ TEST(CompletionAnswer, APromptThatIsEncodedElsewhereIsAnsweredTheSame) {
     options.logprobs = true;
     options.top_logprobs = token_ids ? 1 : 0;
     options.return_token_ids = token_ids;
-    CompletionAnswer here(kHead, options);
-    CompletionAnswer there(kHead, options);
+    CompletionAnswer here(kCompletionHead, options);
+    CompletionAnswer there(kCompletionHead, options);
     for (const int32_t prompt : {0, 1}) {
       here.OnPrompt(Prompt(prompt, true));
       TakeElsewhere(there, Prompt(prompt, true));
@@ -273,7 +273,7 @@ TEST(CompletionStreamEncoder, APromptThatIsEncodedElsewhereIsAnsweredTheSame) {
   options.n = 2;
   options.logprobs = options.return_token_ids = true;
   options.top_logprobs = 1;
-  CompletionStreamEncoder encoder(kHead, options);
+  CompletionStreamEncoder encoder(kCompletionHead, options);
   TakeElsewhere(encoder, Prompt(0, true));
   std::string out;
   const std::vector<TextDelta> deltas = {Token(1, 4, " two"), Token(0, 5, " 2"), End(0), End(1)};
@@ -283,7 +283,7 @@ TEST(CompletionStreamEncoder, APromptThatIsEncodedElsewhereIsAnsweredTheSame) {
 }
 
 TEST(CompletionStreamEncoder, AFailureIsOneErrorEventAndTheEnd) {
-  CompletionStreamEncoder encoder(kHead, {});
+  CompletionStreamEncoder encoder(kCompletionHead, {});
   std::string out;
   TextDelta failed = End(0, FinishReason::kError);
   failed.error = Error(StatusCode::kInternal, "boom");

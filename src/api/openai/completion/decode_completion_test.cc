@@ -11,12 +11,12 @@ StatusOr<CompletionRequest> Decode(const std::string& body) {
   return DecodeCompletion(body, parser);
 }
 
-StatusOr<CompletionRequest> With(const std::string& members) {
+StatusOr<CompletionRequest> CompletionWith(const std::string& members) {
   return Decode(R"({"prompt":"Hi")" + (members.empty() ? "" : "," + members) + "}");
 }
 
 TEST(DecodeCompletion, FillsDefaultsWhereTheRequestIsSilent) {
-  auto request = With("");
+  auto request = CompletionWith("");
   ASSERT_TRUE(request.ok());
   EXPECT_EQ(request->options.max_tokens, 16);
   EXPECT_EQ(request->options.n, 1);
@@ -97,7 +97,7 @@ TEST(DecodeCompletion, AWrongFieldIsNamed) {
            WrongField{"stream_options", {"{\"include_usage\":true}"}},
        }) {
     for (const char* value : field.values) {
-      auto request = With(fmt::format("\"{}\":{}", field.param, value));
+      auto request = CompletionWith(fmt::format("\"{}\":{}", field.param, value));
       ASSERT_FALSE(request.ok()) << field.param << value;
       EXPECT_EQ(FieldOf(request.status()), field.param) << value;
     }
@@ -105,8 +105,8 @@ TEST(DecodeCompletion, AWrongFieldIsNamed) {
 }
 
 TEST(DecodeCompletion, NoNewTokensAreAllowedWithEchoOnly) {
-  EXPECT_EQ(FieldOf(With(R"("max_tokens":0,"echo":false)").status()), "max_tokens");
-  auto request = With(R"("max_tokens":0,"echo":true,"logprobs":0)");
+  EXPECT_EQ(FieldOf(CompletionWith(R"("max_tokens":0,"echo":false)").status()), "max_tokens");
+  auto request = CompletionWith(R"("max_tokens":0,"echo":true,"logprobs":0)");
   ASSERT_TRUE(request.ok());
   EXPECT_TRUE(request->echo && request->options.logprobs);
   EXPECT_EQ(request->options.max_tokens, 0);
@@ -114,11 +114,11 @@ TEST(DecodeCompletion, NoNewTokensAreAllowedWithEchoOnly) {
 }
 
 TEST(DecodeCompletion, BestOfIsAtLeastNAndNotStreamed) {
-  EXPECT_EQ(With(R"("n":3)")->options.best_of, 3);
-  EXPECT_EQ(With(R"("n":2,"best_of":4)")->options.best_of, 4);
-  EXPECT_TRUE(With(R"("best_of":1,"stream":true)").ok());
-  EXPECT_EQ(FieldOf(With(R"("n":3,"best_of":2)").status()), "best_of");
-  EXPECT_EQ(FieldOf(With(R"("best_of":2,"stream":true)").status()), "best_of");
+  EXPECT_EQ(CompletionWith(R"("n":3)")->options.best_of, 3);
+  EXPECT_EQ(CompletionWith(R"("n":2,"best_of":4)")->options.best_of, 4);
+  EXPECT_TRUE(CompletionWith(R"("best_of":1,"stream":true)").ok());
+  EXPECT_EQ(FieldOf(CompletionWith(R"("n":3,"best_of":2)").status()), "best_of");
+  EXPECT_EQ(FieldOf(CompletionWith(R"("best_of":2,"stream":true)").status()), "best_of");
 }
 
 TEST(DecodeCompletion, PromptsTimesAnswersAreBounded) {
@@ -132,14 +132,14 @@ TEST(DecodeCompletion, PromptsTimesAnswersAreBounded) {
 
 TEST(DecodeCompletion, CallsAndReasoningAreReadInChatsOnly) {
   // A required call was text, and reasoning had no bound.
-  EXPECT_EQ(FieldOf(With(R"("tools":[{"type":"function"}])").status()), "tools");
-  EXPECT_EQ(FieldOf(With(R"("tool_choice":"required")").status()), "tool_choice");
-  EXPECT_EQ(FieldOf(With(R"("max_thinking_tokens":5)").status()), "max_thinking_tokens");
-  EXPECT_EQ(FieldOf(With(R"("require_reasoning":true)").status()), "require_reasoning");
-  EXPECT_TRUE(With(R"("tools":[],"tool_choice":"none","max_thinking_tokens":null)").ok());
+  EXPECT_EQ(FieldOf(CompletionWith(R"("tools":[{"type":"function"}])").status()), "tools");
+  EXPECT_EQ(FieldOf(CompletionWith(R"("tool_choice":"required")").status()), "tool_choice");
+  EXPECT_EQ(FieldOf(CompletionWith(R"("max_thinking_tokens":5)").status()), "max_thinking_tokens");
+  EXPECT_EQ(FieldOf(CompletionWith(R"("require_reasoning":true)").status()), "require_reasoning");
+  EXPECT_TRUE(CompletionWith(R"("tools":[],"tool_choice":"none","max_thinking_tokens":null)").ok());
 }
 
-TEST(DecodeCompletion, AnEmptySuffixIsNone) { EXPECT_TRUE(With(R"("suffix":"")").ok()); }
+TEST(DecodeCompletion, AnEmptySuffixIsNone) { EXPECT_TRUE(CompletionWith(R"("suffix":"")").ok()); }
 
 }  // namespace
 }  // namespace portico::api::openai

@@ -100,10 +100,21 @@ Json RealtimeItem::ToJson() const {
   return json;
 }
 
-RealtimeItem* Conversation::Find(std::string_view id) {
+const RealtimeItem* Conversation::Find(std::string_view id) const {
   const auto found = std::find_if(items_.begin(), items_.end(),
                                   [id](const RealtimeItem& item) { return item.id == id; });
   return found == items_.end() ? nullptr : &*found;
+}
+
+const RealtimeItem* Conversation::Change(std::string_view id,
+                                         absl::FunctionRef<void(RealtimeItem&)> change) {
+  const auto found = std::find_if(items_.begin(), items_.end(),
+                                  [id](const RealtimeItem& item) { return item.id == id; });
+  if (found == items_.end()) return nullptr;
+  bytes_ -= found->bytes();
+  change(*found);
+  bytes_ += found->bytes();
+  return &*found;
 }
 
 std::string Conversation::Before(std::string_view id) const {
@@ -115,24 +126,19 @@ std::string Conversation::Before(std::string_view id) const {
   return before;
 }
 
-size_t Conversation::bytes() const {
-  size_t bytes = 0;
-  for (const RealtimeItem& item : items_) bytes += item.bytes();
-  return bytes;
-}
-
 size_t Conversation::MakeRoom(const RealtimeItem& item) {
-  size_t total = bytes() + item.bytes();
+  const size_t more = item.bytes();
   size_t gone = 0;
-  while (gone < items_.size() && (items_.size() - gone >= kMaxItems || total > kMaxBytes)) {
-    total -= items_[gone++].bytes();
+  while (gone < items_.size() && (items_.size() - gone >= kMaxItems || bytes_ + more > kMaxBytes)) {
+    bytes_ -= items_[gone++].bytes();
   }
   items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(gone));
   return gone;
 }
 
-RealtimeItem& Conversation::Append(RealtimeItem item) {
+const RealtimeItem& Conversation::Append(RealtimeItem item) {
   MakeRoom(item);
+  bytes_ += item.bytes();
   return items_.emplace_back(std::move(item));
 }
 
@@ -149,6 +155,7 @@ Status Conversation::Insert(RealtimeItem item, std::string_view previous) {
     at = static_cast<size_t>(found - items_.begin()) + 1;
   }
   at -= std::min(at, MakeRoom(item));
+  bytes_ += item.bytes();
   items_.insert(items_.begin() + static_cast<std::ptrdiff_t>(at), std::move(item));
   return OkStatus();
 }
@@ -160,7 +167,11 @@ bool Conversation::HasCall(std::string_view call_id) const {
 }
 
 bool Conversation::Remove(std::string_view id) {
-  return std::erase_if(items_, [id](const RealtimeItem& item) { return item.id == id; }) > 0;
+  return std::erase_if(items_, [this, id](const RealtimeItem& item) {
+           if (item.id != id) return false;
+           bytes_ -= item.bytes();
+           return true;
+         }) > 0;
 }
 
 bool Conversation::unheard() const {
@@ -218,29 +229,32 @@ StatusOr<RealtimeItem> ReadItem(const Json& item, std::string* sound) {
   return read;
 }
 
-StatusOr<RealtimeItem*> ItemOf(Conversation& conversation, const Json& event,
-                               std::string_view reason) {
-  RealtimeItem* item = conversation.Find(event.GetString("item_id"));
+StatusOr<const RealtimeItem*> ItemOf(const Conversation& conversation, const Json& event,
+                                     std::string_view reason) {
+  const RealtimeItem* item = conversation.Find(event.GetString("item_id"));
   if (item != nullptr) return item;
   return Error(StatusCode::kInvalidArgument, "there is no item of this id", "item_id", reason);
 }
 
-StatusOr<int64_t> Truncate(RealtimeItem* item, const Json& event) {
+StatusOr<int64_t> Truncate(Conversation& conversation, const RealtimeItem& item,
+                           const Json& event) {
   const int64_t end = event.GetInt("audio_end_ms", -1);
-  if (item->role != "assistant" || !item->is_audio()) {
+  if (item.role != "assistant" || !item.is_audio()) {
     return Error(StatusCode::kInvalidArgument, "only sound of the assistant can be truncated",
                  "item_id", "item_truncate_invalid_item_id");
   }
   if (event.GetInt("content_index", 0) != 0) return Bad("content_index", "must be 0");
-  if (end < 0 || end > item->audio_ms) {
-    return Bad("audio_end_ms", fmt::format("must be in 0..{}", item->audio_ms));
+  if (end < 0 || end > item.audio_ms) {
+    return Bad("audio_end_ms", fmt::format("must be in 0..{}", item.audio_ms));
   }
-  if (item->audio_ms > 0) {
-    const size_t keep =
-        item->text.size() * static_cast<size_t>(end) / static_cast<size_t>(item->audio_ms);
-    const size_t space = item->text.rfind(' ', keep);
-    if (keep < item->text.size()) item->text.resize(space == std::string::npos ? 0 : space);
-    item->audio_ms = end;
+  if (item.audio_ms > 0) {
+    conversation.Change(item.id, [end](RealtimeItem& kept) {
+      const size_t keep =
+          kept.text.size() * static_cast<size_t>(end) / static_cast<size_t>(kept.audio_ms);
+      const size_t space = kept.text.rfind(' ', keep);
+      if (keep < kept.text.size()) kept.text.resize(space == std::string::npos ? 0 : space);
+      kept.audio_ms = end;
+    });
   }
   return end;
 }

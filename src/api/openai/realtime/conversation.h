@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "text/json.h"
 
@@ -37,13 +38,16 @@ class Conversation {
   static constexpr size_t kMaxBytes = 8 << 20;  // of their texts
 
   const std::vector<RealtimeItem>& items() const { return items_; }
-  RealtimeItem* Find(std::string_view id);
+  const RealtimeItem* Find(std::string_view id) const;
+  // Calls `change` with the item of this id and returns it; null if there is none. Items change here
+  // only, so that bytes() stays right.
+  const RealtimeItem* Change(std::string_view id, absl::FunctionRef<void(RealtimeItem&)> change);
   // The id of the item before `id`; "" of the first.
   std::string Before(std::string_view id) const;
-  // Of their texts.
-  size_t bytes() const;
+  // Of their texts. A running total: it takes no time.
+  size_t bytes() const { return bytes_; }
   // At the end; of a full conversation the oldest go.
-  RealtimeItem& Append(RealtimeItem item);
+  const RealtimeItem& Append(RealtimeItem item);
   // Behind the item `previous`, or first for "root"; of a full conversation the oldest of the others
   // go. INVALID_ARGUMENT: there is no such item.
   Status Insert(RealtimeItem item, std::string_view previous);
@@ -61,6 +65,7 @@ class Conversation {
   size_t MakeRoom(const RealtimeItem& item);
 
   std::vector<RealtimeItem> items_;
+  size_t bytes_ = 0;  // the sum of their bytes()
 };
 
 // What conversation.item.create sends: a message of text, a call or the output of one. `sound` gets
@@ -68,11 +73,11 @@ class Conversation {
 StatusOr<RealtimeItem> ReadItem(const Json& item, std::string* sound);
 
 // The item of a client's event. INVALID_ARGUMENT (field "item_id", `reason`) if there is none.
-StatusOr<RealtimeItem*> ItemOf(Conversation& conversation, const Json& event,
-                               std::string_view reason);
+StatusOr<const RealtimeItem*> ItemOf(const Conversation& conversation, const Json& event,
+                                     std::string_view reason);
 
-// conversation.item.truncate: the user has not heard the rest, so that the item forgets about as
-// many of its words. The milliseconds that are kept.
-StatusOr<int64_t> Truncate(RealtimeItem* item, const Json& event);
+// conversation.item.truncate: the user has not heard the rest, so that the item, one of the
+// conversation, forgets about as many of its words. The milliseconds that are kept.
+StatusOr<int64_t> Truncate(Conversation& conversation, const RealtimeItem& item, const Json& event);
 
 }  // namespace portico::api::openai

@@ -55,5 +55,47 @@ TEST(RealtimeConversation, TheOldestGoWhereTheTextsAreTooLong) {
   EXPECT_EQ(conversation.items()[1].id, "new");
 }
 
+size_t SumOfBytes(const Conversation& conversation) {
+  size_t sum = 0;
+  for (const RealtimeItem& item : conversation.items()) sum += item.bytes();
+  return sum;
+}
+
+// Each item of response.input had the texts of all items before it added up again.
+TEST(RealtimeConversation, TheTotalOfTheTextsFollowsEveryChangeOfAnItem) {
+  Conversation conversation;
+  for (int i = 0; i < 4; ++i)
+    conversation.Append(ItemNamed(fmt::format("item-{}", i), "some words"));
+  ASSERT_TRUE(conversation.Insert(ItemNamed("first", "one two three"), "root").ok());
+  EXPECT_EQ(conversation.bytes(), SumOfBytes(conversation));
+  EXPECT_NE(conversation.Change("item-1", [](RealtimeItem& item) { item.text += " more"; }),
+            nullptr);
+  EXPECT_NE(conversation.Change("item-2", [](RealtimeItem& item) { item.text.clear(); }), nullptr);
+  EXPECT_EQ(conversation.Change("absent", [](RealtimeItem& item) { item.text = "x"; }), nullptr);
+  EXPECT_EQ(conversation.bytes(), SumOfBytes(conversation));
+  EXPECT_TRUE(conversation.Remove("item-0"));
+  EXPECT_FALSE(conversation.Remove("item-0"));
+  EXPECT_EQ(conversation.bytes(), 38U);
+  EXPECT_EQ(conversation.bytes(), SumOfBytes(conversation));
+  conversation.Append(ItemNamed("long", std::string(Conversation::kMaxBytes - 12, 'x')));
+  EXPECT_EQ(conversation.bytes(), Conversation::kMaxBytes - 2);
+  EXPECT_EQ(conversation.bytes(), SumOfBytes(conversation));
+}
+
+TEST(RealtimeConversation, ATruncatedItemCountsTheWordsThatItKeeps) {
+  Conversation conversation;
+  RealtimeItem item = ItemNamed("spoken", "one two three four");
+  item.role = "assistant";
+  item.type = "output_audio";
+  item.audio_ms = 1000;
+  conversation.Append(std::move(item));
+  const auto end = Truncate(conversation, conversation.items().front(),
+                            *Json::Parse(R"({"audio_end_ms": 500})"));
+  ASSERT_TRUE(end.ok());
+  EXPECT_EQ(*end, 500);
+  EXPECT_EQ(conversation.items().front().text, "one two");
+  EXPECT_EQ(conversation.bytes(), 7U);
+}
+
 }  // namespace
 }  // namespace portico::api::openai

@@ -9,7 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/pipeline_feed.h"
-#include "api/openai/audio/speech_socket.h"
+#include "api/openai/audio/speech/speech_socket.h"
 #include "api/openai/errors.h"
 #include "api/openai/realtime/beta_events.h"
 #include "api/openai/realtime/conversation.h"
@@ -237,10 +237,11 @@ class RealtimeSocket final : public Call, public ResponseOwner {
         PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,
                             {[this, id](Part part) {
                                const auto* heard = std::get_if<HeardPart>(&part);
-                               RealtimeItem* item = conversation_.Find(id);
-                               if (heard == nullptr || item == nullptr) return;
-                               if (!item->text.empty()) item->text += ' ';
-                               item->text += heard->text;
+                               if (heard == nullptr) return;
+                               conversation_.Change(id, [heard](RealtimeItem& item) {
+                                 if (!item.text.empty()) item.text += ' ';
+                                 item.text += heard->text;
+                               });
                              },
                              [this, id](const Status& status) { OnHeard(id, status); }, &reader_});
     if (!feed.ok()) return OnHeard(id, feed.status());
@@ -249,10 +250,10 @@ class RealtimeSocket final : public Call, public ResponseOwner {
 
   void OnHeard(const std::string& id, const Status& status) {
     hearing_.erase(id);
-    RealtimeItem* item = conversation_.Find(id);
-    if (item != nullptr) {
-      item->unheard = false;
-      if (config_.transcribes || config_.transcription) TellHeard(*item, status);
+    const RealtimeItem* item =
+        conversation_.Change(id, [](RealtimeItem& heard) { heard.unheard = false; });
+    if (item != nullptr && (config_.transcribes || config_.transcription)) {
+      TellHeard(*item, status);
     }
     BeginResponse();
   }
@@ -332,9 +333,9 @@ class RealtimeSocket final : public Call, public ResponseOwner {
   }
 
   Status TruncateItem(const Json& event) {
-    PORTICO_ASSIGN_OR_RETURN(RealtimeItem * item,
+    PORTICO_ASSIGN_OR_RETURN(const RealtimeItem* item,
                              ItemOf(conversation_, event, "item_truncate_invalid_item_id"));
-    PORTICO_ASSIGN_OR_RETURN(const int64_t end, Truncate(item, event));
+    PORTICO_ASSIGN_OR_RETURN(const int64_t end, Truncate(conversation_, *item, event));
     Send("conversation.item.truncated",
          {{"item_id", item->id}, {"content_index", 0}, {"audio_end_ms", end}});
     return OkStatus();

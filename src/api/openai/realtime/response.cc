@@ -187,9 +187,10 @@ void Response::OnCall(ToolCallPart piece) {
     call_index_ = piece.index;
     call_ = AddItem(std::move(item));
   }
-  RealtimeItem* item = Place().Find(output_[call_]);
-  if (item == nullptr || piece.arguments.empty()) return;
-  item->text += piece.arguments;
+  if (piece.arguments.empty()) return;
+  const RealtimeItem* item = Place().Change(
+      output_[call_], [&piece](RealtimeItem& made) { made.text += piece.arguments; });
+  if (item == nullptr) return;
   JsonObject members = At(call_);
   members.emplace_back("call_id", item->call_id);
   members.emplace_back("delta", std::move(piece.arguments));
@@ -209,10 +210,10 @@ void Response::TellEnd(size_t output, const RealtimeItem& item) {
 
 void Response::CloseCall(std::string_view status) {
   if (call_ == kNone) return;
-  RealtimeItem* item = Place().Find(output_[call_]);
   const size_t output = std::exchange(call_, kNone);
+  const RealtimeItem* item =
+      Place().Change(output_[output], [status](RealtimeItem& made) { made.status = status; });
   if (item == nullptr) return;
-  item->status = status;
   if (status == "completed") {
     JsonObject members = At(output);
     members.emplace_back("call_id", item->call_id);
@@ -227,13 +228,14 @@ void Response::CloseMessage(std::string_view status) {
   // An answer without a word is an empty message.
   if (output_.empty() && begun_) OpenMessage();
   if (message_ == kNone) return;
-  RealtimeItem* item = Place().Find(output_[message_]);
+  const RealtimeItem* item = Place().Change(output_[message_], [&](RealtimeItem& made) {
+    made.text = text_;
+    made.status = status;
+    made.audio_ms =
+        static_cast<int64_t>(audio_bytes_) * 1000 / (int64_t{2} * order_.config.output_rate());
+  });
   if (item == nullptr) return;
   const bool speaks = order_.config.speaks;
-  item->text = text_;
-  item->status = status;
-  item->audio_ms =
-      static_cast<int64_t>(audio_bytes_) * 1000 / (int64_t{2} * order_.config.output_rate());
   if (speaks) {
     owner_.Send("response.output_audio.done", AtPart());
     owner_.Send("response.output_audio_transcript.done", AtPart("transcript", Json(text_)));

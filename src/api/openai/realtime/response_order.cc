@@ -10,10 +10,13 @@ namespace {
 constexpr size_t kMaxMetadata = 16;
 
 // Items, or the names of items that are in the conversation.
-StatusOr<Conversation> ReadInput(const Json& input, Conversation& conversation) {
+StatusOr<Conversation> ReadInput(const Json& input, const Conversation& conversation) {
   constexpr std::string_view kField = "response.input";
-  if (!input.is_array() || input.as_array().size() > Conversation::kMaxItems) {
-    return InvalidArgument(kField, "response.input must be a list of items");
+  if (!input.is_array()) return InvalidArgument(kField, "response.input must be a list of items");
+  if (input.as_array().size() > Conversation::kMaxItems) {
+    return InvalidArgument(kField,
+                           fmt::format("response.input has {} items; at most {} are allowed",
+                                       input.as_array().size(), Conversation::kMaxItems));
   }
   Conversation read;
   // The same item may be named again and again.

@@ -8,8 +8,8 @@
 
 #include "base/status.h"
 #include "engine/llama/attention/decoder_graph.h"
-#include "engine/llama/llama_context.h"
-#include "engine/llama/model.h"
+#include "engine/llama/model/llama_context.h"
+#include "engine/llama/model/model.h"
 
 namespace portico::llama {
 

@@ -9,15 +9,15 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/llama/import/content_hash.h"
-#include "engine/llama/import/file.h"
-#include "engine/llama/import/gguf_file.h"
-#include "engine/llama/import/gguf_writer.h"
-#include "engine/llama/import/hash_memory.h"
-#include "engine/llama/import/import_cache.h"
-#include "engine/llama/import/pooling_weights.h"
+#include "engine/llama/import/cache/content_hash.h"
+#include "engine/llama/import/cache/hash_memory.h"
+#include "engine/llama/import/cache/import_cache.h"
+#include "engine/llama/import/files/file.h"
+#include "engine/llama/import/files/gguf_file.h"
+#include "engine/llama/import/files/safetensors.h"
+#include "engine/llama/import/plan/gguf_writer.h"
+#include "engine/llama/import/plan/pooling_weights.h"
 #include "engine/llama/import/quantize.h"
-#include "engine/llama/import/safetensors.h"
 
 namespace portico::llama {
 namespace {

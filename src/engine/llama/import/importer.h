@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "engine/llama/import/import_cache.h"
-#include "engine/llama/import/import_plan.h"
-#include "engine/llama/pooling_model.h"
+#include "engine/llama/import/cache/import_cache.h"
+#include "engine/llama/import/plan/import_plan.h"
+#include "engine/llama/model/pooling_model.h"
 #include "message/embedding_prompts.h"
 #include "message/judge_tokens.h"
 #include "message/pooling.h"

@@ -13,9 +13,9 @@
 #include <set>
 #include <thread>
 
-#include "engine/llama/import/file.h"
-#include "engine/llama/import/gguf_file.h"
-#include "engine/llama/import/import_cache.h"
+#include "engine/llama/import/cache/import_cache.h"
+#include "engine/llama/import/files/file.h"
+#include "engine/llama/import/files/gguf_file.h"
 #include "engine/llama/import/test_model_for_test.h"
 
 namespace portico::llama {

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "engine/llama/bert_for_test.h"
 #include "engine/llama/import/importer.h"
+#include "engine/llama/pooling/bert_for_test.h"
 
 namespace portico::llama {
 namespace {

@@ -11,7 +11,7 @@
 #include <iterator>
 #include <vector>
 
-#include "engine/llama/llama_log.h"
+#include "engine/llama/model/llama_log.h"
 
 namespace portico::llama {
 namespace {

@@ -1,13 +1,13 @@
 // Test helper: a decoder written out plainly in double precision, straight from a checkpoint's own
-// layout, to compare libllama's answers on imported files with. Rotations come from rope.h, which
-// reference_test.cc holds to transformers' numbers.
+// layout, to compare libllama's answers on imported files with. Rotations come from config/rope.h, which
+// ../generation/reference_test.cc holds to transformers' numbers.
 #pragma once
 
 #include <cmath>
 #include <string>
 #include <vector>
 
-#include "engine/llama/import/hf_config.h"
+#include "engine/llama/import/config/hf_config.h"
 #include "engine/llama/import/test_model_for_test.h"
 
 namespace portico::llama {
