@@ -8,6 +8,7 @@
 #include "router/routed_lane.h"
 
 namespace portico::router {
+
 RoutedEngine::RoutedEngine(RoutedOptions options)
     : options_(std::move(options)),
       members_(std::make_shared<const Members>()),
