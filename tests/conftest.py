@@ -54,6 +54,21 @@ def wait_until(true, what):
         time.sleep(0.02)
 
 
+def thread_states(pid):
+    """One letter a thread, T: stopped."""
+    states = []
+    for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            states.append(stat.read_text().rpartition(")")[2].split()[0])
+    return states
+
+
+def freeze(pid):
+    """SIGSTOP. Returns when every thread has stopped: on a busy machine one may go on for a moment after the signal was sent."""
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: set(thread_states(pid)) == {"T"}, f"process {pid} goes on after SIGSTOP")
+
+
 class Server:
     """A running `portico serve`, or another command that serves. stop() checks that it ends well."""
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 import requests
-from conftest import SANITIZED, wait_until
+from conftest import SANITIZED, freeze, wait_until
 from gateway_fleet import Process, RawWorker
 
 WORKER = ("--engine", "mock", "--mock-ttft-ms", "10", "--mock-itl-ms", "5")
@@ -161,8 +161,8 @@ def test_a_killed_worker_fails_no_whole_answer_and_is_used_again_at_once(fleet, 
 def test_a_stopped_worker_loses_its_whole_answers_to_others(fleet, load, index):
     fleet.wait_progress(index)
     url, pid = fleet.urls[index], fleet.workers[index].process.pid
-    os.kill(pid, signal.SIGSTOP)
     try:
+        freeze(pid)
         wait_until(lambda: not fleet.listed()[url]["is_healthy"], "the stopped worker counts as healthy")
         before = len(load.statuses)
         wait_until(lambda: len(load.statuses) > before + 20, "nothing is answered any more")

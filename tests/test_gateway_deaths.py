@@ -4,7 +4,7 @@ import threading
 import time
 
 import requests
-from conftest import wait_until
+from conftest import freeze, wait_until
 from gateway_fleet import fleets  # noqa: F401 (a fixture)
 
 # Probes of healthy workers: the death of an idle one is seen by nothing else.
@@ -78,15 +78,15 @@ def test_streams_of_a_killed_worker_end_with_an_error_and_done(fleets):
 
 
 def test_a_stopped_worker_loses_its_whole_answers_to_others(fleets):
-    fleet = fleets(2, "--policy", "round_robin", "--worker-stall-timeout-secs", "2", workers=("--mock-ttft-ms", "500"))
+    fleet = fleets(2, "--policy", "round_robin", "--worker-stall-timeout-secs", "2", workers=("--mock-ttft-ms", "1000"))
     fleet.wait_healthy(2)
     answers = []
     threads = [threading.Thread(target=lambda: answers.append(fleet.chat().status_code)) for _ in range(4)]
     for thread in threads:
         thread.start()
     time.sleep(0.2)
-    fleet.workers[0].process.send_signal(signal.SIGSTOP)
     try:
+        freeze(fleet.workers[0].process.pid)
         for thread in threads:
             thread.join()
         assert answers == [200] * 4

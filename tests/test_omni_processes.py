@@ -8,7 +8,7 @@ import time
 import pytest
 import requests
 
-from conftest import SANITIZED, wait_until
+from conftest import SANITIZED, freeze, wait_until
 from omni_stages import (ENCODE, MOCK, children, health, open_files, pipeline, python, say, steps,  # noqa: F401 (pipeline is a fixture)
                          write)
 from test_omni import omni_command
@@ -92,7 +92,7 @@ def test_a_stage_that_may_not_replay_ends_its_requests_with_503(pipeline):
 def test_a_stopped_stage_is_ended_within_its_stall_timeout(pipeline):
     """SIGSTOP: no error, no end of file, just silence (vllm-omni#4463)."""
     server = pipeline(python("voice", "Hold", "stall_timeout_s: 8, replay: false, stream_to: [encode]"), ENCODE)
-    os.kill(children(server)[0], signal.SIGSTOP)
+    freeze(children(server)[0])
     start = time.monotonic()
     answer = say(server, "hello")
     assert answer.status_code == 503 and "stage `voice`" in answer.json()["error"]["message"]

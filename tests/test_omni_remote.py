@@ -14,7 +14,7 @@ import time
 import pytest
 import requests
 
-from conftest import BINARY, ROOT, SANITIZED, free_port, wait_until
+from conftest import BINARY, ROOT, SANITIZED, free_port, freeze, wait_until
 from omni_stages import ENCODE, MOCK, children, health, open_files, python, say, steps, write
 
 PATIENCE = 30 if SANITIZED else 10
@@ -44,6 +44,7 @@ class StageHost:
 
     def stop(self, expected=0):
         self.process.terminate()
+        self.process.send_signal(signal.SIGCONT)  # a test that froze it may have failed
         status = self.process.wait(60)
         self.log.close()
         os.unlink(self.log.name)
@@ -170,7 +171,7 @@ def test_one_that_stops_there_is_left_within_the_stall_timeout(remote, which):
     """SIGSTOP: connections stand, and nothing comes."""
     server, host, _ = remote(["voice"], python("voice", "Hold", "stall_timeout_s: 8, replay: false, stream_to: [encode]"), ENCODE)
     stopped = host.process.pid if which == "host" else children(host)[0]
-    os.kill(stopped, signal.SIGSTOP)
+    freeze(stopped)
     start = time.monotonic()
     answer = say(server, "hello")
     assert answer.status_code == 503 and "stage `voice`" in answer.json()["error"]["message"]

@@ -93,8 +93,7 @@ void SayProgress(GatewayService& service, bool discovers, TimePoint started, Tim
   const router::WorkerSetPtr set = service.gateway().workers().set();
   if (set->workers().empty()) {
     LogInfo("waiting for workers: there are none after {:.0f} s; {}", Seconds(now - started),
-            discovers ? "discovery has not found any"
-                      : "--worker-urls names them, POST /workers adds one");
+            discovers ? "discovery has not found any" : "POST /workers adds one");
     return;
   }
   const auto healthy = std::count_if(

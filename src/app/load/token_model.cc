@@ -58,6 +58,7 @@ StatusOr<TokenModel> MakeTokenModel(const ModelOptions& options,
                                     const std::vector<net::Shard*>& shards) {
   router::TokenFleetOptions fleet_options;
   PORTICO_ASSIGN_OR_RETURN(fleet_options.workers, ReadWorkers(options.worker_urls));
+  const size_t worker_count = fleet_options.workers.size();
   fleet_options.engine.shards = shards;
   PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<router::Policy> policy,
                            router::MakePolicy(options.policy, {}));
@@ -78,7 +79,7 @@ StatusOr<TokenModel> MakeTokenModel(const ModelOptions& options,
                              "names a folder with one",
                              facts.tokenizer_path));
   }
-  LogInfo("{} token workers, policy {}", fleet_options.workers.size(), options.policy);
+  LogInfo("{} token workers, policy {}", worker_count, options.policy);
   model.engine = router::TokenFleet::MakeEngine(std::move(fleet), facts, std::move(policy));
   return model;
 }

@@ -25,8 +25,7 @@ inline constexpr int32_t kMaxRunningRequests = kMaxSequences / 2;
 struct LlamaEngineOptions {
   int32_t max_running_requests = 32;  // 1 to kMaxRunningRequests
   int32_t max_queued_requests = 1024;
-  int32_t chunked_prefill_size =
-      512;                       // prompt tokens a step; a quarter of it while streams are running
+  int32_t chunked_prefill_size = 512;  // prompt tokens a step; the prompts' share while streams run
   int64_t max_total_tokens = 0;  // KV cells; 0: chosen from the context length and the free memory
   int32_t threads = 0;           // 0: as many as `cores`; one for a small model
   int32_t cores = 0;             // for an engine without a number of threads; 0: all

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nghttp2/nghttp2.h>
 
+#include <cerrno>
 #include <functional>
 #include <future>
 #include <map>
@@ -109,7 +110,7 @@ class TestPeer {
       char buffer[16384];
       const ssize_t got = recv(fd_, buffer, sizeof buffer, 0);
       if (got <= 0) {
-        ended_ = true;
+        ended_ = got == 0 || errno != EAGAIN;
         return done();
       }
       nghttp2_session_mem_recv(session_, reinterpret_cast<uint8_t*>(buffer),

@@ -131,7 +131,10 @@ class Http2TestClient {
   bool ReadUntil(const std::function<bool()>& done) {
     TimePoint end = Clock::now() + std::chrono::seconds(kTestPatience);
     while (!done()) {
-      if (!socket_.Readable() && Clock::now() < end) continue;
+      if (!socket_.Readable()) {
+        if (Clock::now() >= end) return false;
+        continue;
+      }
       end = Clock::now() + std::chrono::seconds(kTestPatience);
       std::string bytes = socket_.ReadSome();
       if (bytes.empty()) {

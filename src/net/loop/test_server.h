@@ -85,7 +85,7 @@ class TestClient {
   // Whether bytes, the end of input or an error are there; waits a little for them.
   bool Readable() const {
     pollfd waited = {fd_, POLLIN, 0};
-    return !rest_.empty() || poll(&waited, 1, /*timeout=*/20) != 0;
+    return !rest_.empty() || poll(&waited, 1, /*timeout=*/20) > 0;
   }
   // What has come, at least one byte; empty at the end of input or after kTestPatience.
   std::string ReadSome() {

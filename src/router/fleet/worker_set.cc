@@ -121,6 +121,8 @@ WorkerRegistry::Replaced WorkerRegistry::Replace(const std::vector<WorkerPtr>& g
     replaced.added.push_back(workers.back());
   }
   if (!replaced.added.empty() || !replaced.removed.empty()) Publish(std::move(workers));
+  // Sets from before may still be in use: they choose it no more.
+  for (const WorkerPtr& worker : replaced.removed) worker->SetDraining(true);
   return replaced;
 }
 
@@ -131,6 +133,7 @@ WorkerPtr WorkerRegistry::Remove(std::string_view id_or_url) {
   std::vector<WorkerPtr> workers = set_->workers();
   std::erase(workers, gone);
   Publish(std::move(workers));
+  gone->SetDraining(true);  // likewise
   return gone;
 }
 

@@ -57,8 +57,8 @@ void ProxyCall::OnBodyBytes(std::string_view bytes) {
 
 void ProxyCall::OnBodyEnd() {
   if (std::exchange(collecting_, false)) {
-    facts_ = {};
-    if (ReadFacts()) Enter();
+    set_ = shard_.set();  // no worker has been chosen, and it may have taken long
+    if (ReadFacts()) admitted_ ? Attempt() : Enter();
     return;
   }
   if (call_ != nullptr) call_->EndBody();

@@ -1,5 +1,7 @@
 #include "router/proxy/proxy_call.h"
 
+#include <simdjson.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -55,8 +57,7 @@ void ProxyCall::Enter() {
         ticket_.reset();
         admitted_ = true;
         // It may have waited for long.
-        TakeNewestSet();
-        Attempt();
+        if (TakeNewestSet()) Attempt();
       },
       &ticket_);
   switch (result) {
@@ -77,19 +78,33 @@ void ProxyCall::Enter() {
   }
 }
 
-void ProxyCall::TakeNewestSet() {
+bool ProxyCall::TakeNewestSet() {
   const WorkerSetPtr& newest = shard_.set();
-  if (newest == set_) return;
+  if (newest == set_) return true;
   const GatewayOptions& options = gateway_.options();
+  const Reading wanted = ReadingFor(*newest);
+  // Of a body that is not whole it was decided for the workers of then that it need not be.
+  if (rest_.open || (wanted.model && !read_.model) || (wanted.prompt && !read_.prompt)) {
+    std::string& body = exchange_->request.body;
+    if (body_ != nullptr) {
+      body.reserve(body_->size() + simdjson::SIMDJSON_PADDING);
+      body = *body_;
+    }
+    group_ = prefill_group_ = nullptr;
+    set_ = newest;
+    return ReadFacts();
+  }
   const auto find = [&](Role role) {
     return newest->Find(facts_.model, options.strict_models, role);
   };
   const WorkerGroup* group = find(options.pairs ? Role::kDecode : Role::kRegular);
   const WorkerGroup* prefill = pair_ ? find(Role::kPrefill) : nullptr;
-  if (group == nullptr || (pair_ && prefill == nullptr)) return;
+  // Without any there is what was: workers that have been removed are not chosen.
+  if (group == nullptr || (pair_ && prefill == nullptr)) return true;
   group_ = group;
   prefill_group_ = prefill;
   set_ = newest;
+  return true;
 }
 
 ProxyCall::CallPtr ProxyCall::Ask(const Pick& pick) {
@@ -98,7 +113,8 @@ ProxyCall::CallPtr ProxyCall::Ask(const Pick& pick) {
 }
 
 void ProxyCall::Attempt() {
-  if (++attempts_ > 1 || turn_ != 0) TakeNewestSet();
+  if ((attempts_ > 0 || turn_ != 0) && !TakeNewestSet()) return;
+  ++attempts_;
   // Both workers of a pair, or none: one alone would wait for the other.
   CallPtr prefill;
   if (pair_) {

@@ -55,18 +55,23 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
 
  private:
   enum class Mode : uint8_t { kNone, kWhole, kEvents, kBytes };
+  // What must be read of a request before workers of a set can be chosen.
+  struct Reading {
+    bool model = false, prompt = false;
+  };
   using Verdict = WorkerCall::Verdict;
   using CallPtr = std::unique_ptr<WorkerCall>;
 
   ProxyCall(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange);
 
   void Begin();
-  // False: it has been refused, or its body is collected first.
+  // For the workers of set_. False: it has been refused, or its body is collected first.
   bool ReadFacts();
+  Reading ReadingFor(const WorkerSet& set) const;
   // The model, the prompt and the session.
-  void FindFacts(bool wants_prompt, bool multipart);
+  void FindFacts(bool multipart);
   // The first part of its body is enough.
-  bool MayPassRest(bool wants_model, bool multipart) const;
+  bool MayPassRest(bool multipart) const;
   void Collect();
   // Its model's alias becomes what workers call the model.
   void ResolveAlias(bool multipart);
@@ -74,8 +79,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   bool FindGroups();
   void Enter();
   void Attempt();
-  // The workers may have changed since.
-  void TakeNewestSet();
+  // The workers may have changed since. False: it has been refused, or its body is collected first.
+  bool TakeNewestSet();
   CallPtr Ask(const Pick& pick);
   bool Send(WorkerCall& call, std::string fields);
   void AwaitHedge();
@@ -137,6 +142,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   bool pair_ = false;
   const WorkerGroup* group_ = nullptr;
   const WorkerGroup* prefill_group_ = nullptr;  // of a pair
+  Reading read_;                                // what facts_ has
   RequestFacts facts_;
   RoutingKey key_;
   std::string request_id_;

@@ -42,8 +42,12 @@ class SilentPort {
   std::string url_;
 };
 
-class DeafClient final : public net::HttpCallEvents {
-  void OnHead(net::ResponseHead&) override {}
+class StatusOnly final : public net::HttpCallEvents {
+ public:
+  int status = 0;
+
+ private:
+  void OnHead(net::ResponseHead& head) override { status = head.status; }
   void OnBody(std::string_view) override {}
   void OnDone() override {}
   void OnFailed(net::CallFailure, const std::string&) override {}
@@ -59,6 +63,7 @@ class ProxyCallTest : public testing::Test {
     shard_.Start();
   }
   ~ProxyCallTest() override {
+    if (gateway_shard_ == nullptr) return;
     Turn([this] {
       gateway_shard_.reset();
       asked_ = {};
@@ -79,18 +84,41 @@ class ProxyCallTest : public testing::Test {
     EXPECT_TRUE(added.ok()) << added.status();
     return *std::move(added);
   }
-  void Ask(const std::string& path) {
-    Turn([this, &path] {
+  // Of a model, or of none.
+  void Ask(const std::string& path, const std::string& model = "") {
+    Turn([&] {
       net::HttpRequest request;
-      request.method = "GET";
+      request.method = model.empty() ? "GET" : "POST";
       request.path = path;
+      if (!model.empty()) {
+        request.body.reserve(256);
+        request.body = R"({"model":")" + model + R"("})";
+      }
       asked_ = MakeLocalCall(shard_, std::move(request), client_, 1 << 20);
       ProxyCall::Start(*gateway_shard_, std::move(asked_.exchange));
     });
   }
 
   Registry registry_;
-  DeafClient client_;
+  // As if another request had the only place, until Leave().
+  void TakePlace() {
+    std::shared_ptr<AdmissionQueue::Ticket> none;
+    ASSERT_EQ(gateway_->admission().Enter(
+                  shard_, Priority::kDefault, [] {}, &none),
+              AdmissionQueue::Result::kPlace);
+  }
+  void Leave() {
+    gateway_->admission().Leave();
+    Turn([] {});
+  }
+  static GatewayOptions OneAtATime() {
+    GatewayOptions options;
+    options.admission.requests = 1;
+    options.load_interval = Duration::zero();
+    return options;
+  }
+
+  StatusOnly client_;
   net::Shard shard_{0};
   std::unique_ptr<Gateway> gateway_;
   std::unique_ptr<GatewayShard> gateway_shard_;
@@ -101,23 +129,53 @@ class ProxyCallTest : public testing::Test {
 TEST_F(ProxyCallTest, ARequestThatHasWaitedToBeAdmittedGoesToAWorkerOfNow) {
   const SilentPort before;
   const SilentPort after;
-  GatewayOptions options;
-  options.admission.requests = 1;
-  options.load_interval = Duration::zero();
-  Begin(std::move(options));
+  Begin(OneAtATime());
   const WorkerPtr removed = Add(before.url());
-  std::shared_ptr<AdmissionQueue::Ticket> none;
-  ASSERT_EQ(gateway_->admission().Enter(
-                shard_, Priority::kDefault, [] {}, &none),
-            AdmissionQueue::Result::kPlace);
+  TakePlace();
   Ask("/get_server_info");
   ASSERT_EQ(gateway_->queued(), 1);
   ASSERT_TRUE(gateway_->RemoveWorker(before.url()));
   const WorkerPtr added = Add(after.url());
-  gateway_->admission().Leave();
-  Turn([] {});
+  Leave();
   EXPECT_EQ(removed->total_requests(), 0U);
   EXPECT_EQ(added->total_requests(), 1U);
+}
+
+// Its model had not been read: all workers had been alike.
+TEST_F(ProxyCallTest, ARequestThatHasWaitedGoesToItsModelThoughModelsBecameKnownMeanwhile) {
+  const SilentPort first;
+  const SilentPort second;
+  Begin(OneAtATime());
+  const WorkerPtr other = Add(first.url());
+  TakePlace();
+  Ask("/v1/completions", "b");
+  ASSERT_EQ(gateway_->queued(), 1);
+  gateway_->workers().SetModels(*other, {"a"});
+  const WorkerPtr added = Add(second.url());
+  gateway_->workers().SetModels(*added, {"b"});
+  Leave();
+  EXPECT_EQ(other->total_requests(), 0U);
+  EXPECT_EQ(added->total_requests(), 1U);
+}
+
+TEST_F(ProxyCallTest, AWorkerThatWasRemovedIsNotChosenByARequestThatHasNoOther) {
+  const SilentPort first;
+  const SilentPort second;
+  GatewayOptions options = OneAtATime();
+  options.strict_models = true;
+  Begin(std::move(options));
+  const WorkerPtr removed = Add(first.url());
+  gateway_->workers().SetModels(*removed, {"a"});
+  const WorkerPtr other = Add(second.url());
+  gateway_->workers().SetModels(*other, {"b"});
+  TakePlace();
+  Ask("/v1/completions", "a");
+  ASSERT_EQ(gateway_->queued(), 1);
+  ASSERT_TRUE(gateway_->RemoveWorker(first.url()));
+  Leave();
+  EXPECT_EQ(removed->total_requests(), 0U);
+  EXPECT_EQ(other->total_requests(), 0U);
+  EXPECT_EQ(client_.status, 503);
 }
 
 }  // namespace

@@ -43,13 +43,20 @@ RequestFacts FormFacts(std::string_view content_type, std::string_view body) {
 
 }  // namespace
 
+ProxyCall::Reading ProxyCall::ReadingFor(const WorkerSet& set) const {
+  const GatewayOptions& options = gateway_.options();
+  return {.model = set.has_groups() || options.strict_models || !set.aliases().empty(),
+          .prompt = options.pairs
+                        ? set.wants_prompt(Role::kPrefill) || set.wants_prompt(Role::kDecode)
+                        : set.wants_prompt(Role::kRegular)};
+}
+
 bool ProxyCall::ReadFacts() {
   net::HttpRequest& request = exchange_->request;
   const GatewayOptions& options = gateway_.options();
   pair_ = options.pairs && request.method == "POST" && IsAmongPaths(request.path, kPairPaths);
-  const bool wants_prompt =
-      options.pairs ? set_->wants_prompt(Role::kPrefill) || set_->wants_prompt(Role::kDecode)
-                    : set_->wants_prompt(Role::kRegular);
+  facts_ = {};
+  read_ = ReadingFor(*set_);
   const bool multipart = net::IsForm(request.Header("content-type"));
   const std::string_view coding = request.BodyCoding();
   if (!coding.empty() && !request.body.empty() && (pair_ || options.strict_models)) {
@@ -60,9 +67,8 @@ bool ProxyCall::ReadFacts() {
   }
   // Of another encoding's mark the worker says what is wrong.
   if (!multipart && coding.empty()) static_cast<void>(DropByteOrderMark(&request.body));
-  const bool wants_model = set_->has_groups() || options.strict_models || !set_->aliases().empty();
-  if (wants_prompt || wants_model) FindFacts(wants_prompt, multipart);
-  if (!MayPassRest(wants_model, multipart)) {
+  if (read_.prompt || read_.model) FindFacts(multipart);
+  if (!MayPassRest(multipart)) {
     Collect();
     return false;
   }
@@ -104,15 +110,15 @@ bool ProxyCall::ReadFacts() {
   return true;
 }
 
-void ProxyCall::FindFacts(bool wants_prompt, bool multipart) {
+void ProxyCall::FindFacts(bool multipart) {
   const std::string& body = exchange_->request.body;
   facts_ = multipart
                ? FormFacts(exchange_->request.Header("content-type"), body)
-               : ReadRequestFacts(shard_.parser(), body, wants_prompt, exchange_->body_open());
+               : ReadRequestFacts(shard_.parser(), body, read_.prompt, exchange_->body_open());
   ResolveAlias(multipart);
 }
 
-bool ProxyCall::MayPassRest(bool wants_model, bool multipart) const {
+bool ProxyCall::MayPassRest(bool multipart) const {
   if (!exchange_->body_open()) return true;
   const GatewayOptions& options = gateway_.options();
   if (pair_ || (options.dp_aware && !multipart)) return false;
@@ -121,7 +127,7 @@ bool ProxyCall::MayPassRest(bool wants_model, bool multipart) const {
   // Of blanks alone nothing is known yet. A form often names the model behind its file.
   const bool may_name = multipart ? exchange_->request.BodyCoding().empty()
                                   : first == std::string::npos || body[first] == '{';
-  if (wants_model && may_name && facts_.model.empty()) return false;
+  if (read_.model && may_name && facts_.model.empty()) return false;
   // A request may come to any worker of its group.
   const WorkerGroup* group = set_->Find(facts_.model, options.strict_models,
                                         options.pairs ? Role::kDecode : Role::kRegular);

@@ -236,7 +236,10 @@ StatusOr<events::RunOptions> ReadRun(Fields& fields) {
     // What is wrong with a path is told before a folder is made.
     run.run_id = NameOfNow();
     PORTICO_RETURN_IF_ERROR(set_paths());
-    PORTICO_ASSIGN_OR_RETURN(run.run_id, ClaimRun(folder));
+    const bool elsewhere = fields.Has("event_dir") && fields.Has("trace_path_template");
+    if (!elsewhere) {
+      PORTICO_ASSIGN_OR_RETURN(run.run_id, ClaimRun(folder));
+    }
   }
   PORTICO_RETURN_IF_ERROR(set_paths());
   run.stage = Options().stage;

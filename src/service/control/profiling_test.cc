@@ -63,6 +63,13 @@ TEST_F(ProfilingTest, ARunThatIsNamedGoesOnInItsFolder) {
   }
 }
 
+TEST_F(ProfilingTest, ARunThatWritesElsewhereLeavesNoEmptyFolder) {
+  EXPECT_TRUE(ReadProfileStart(R"({"event_dir": "a", "trace_path_template": "b/c"})",
+                               /*events_only=*/true)
+                  .ok());
+  EXPECT_EQ(Folders(), 0U);
+}
+
 TEST_F(ProfilingTest, ARunThatIsRefusedLeavesNoFolder) {
   for (const char* body : {R"({"event_dir": "../x"})", R"({"trace_path_template": 5})",
                            R"({"run_id": null, "num_steps": "x", "event_dir": "y"})"}) {

@@ -236,6 +236,16 @@ StatusOr<const RealtimeItem*> ItemOf(const Conversation& conversation, const Jso
   return Error(StatusCode::kInvalidArgument, "there is no item of this id", "item_id", reason);
 }
 
+// The end of the last word before `keep`; of a text that has no spaces, of the last character.
+size_t WordEnd(std::string_view text, size_t keep) {
+  if (text.find(' ') != std::string_view::npos) {
+    const size_t space = text.rfind(' ', keep);
+    return space == std::string_view::npos ? 0 : space;
+  }
+  while (keep > 0 && (static_cast<uint8_t>(text[keep]) & 0xC0) == 0x80) --keep;
+  return keep;
+}
+
 StatusOr<int64_t> Truncate(Conversation& conversation, const RealtimeItem& item,
                            const Json& event) {
   const int64_t end = event.GetInt("audio_end_ms", -1);
@@ -251,8 +261,7 @@ StatusOr<int64_t> Truncate(Conversation& conversation, const RealtimeItem& item,
     conversation.Change(item.id, [end](RealtimeItem& kept) {
       const size_t keep =
           kept.text.size() * static_cast<size_t>(end) / static_cast<size_t>(kept.audio_ms);
-      const size_t space = kept.text.rfind(' ', keep);
-      if (keep < kept.text.size()) kept.text.resize(space == std::string::npos ? 0 : space);
+      if (keep < kept.text.size()) kept.text.resize(WordEnd(kept.text, keep));
       kept.audio_ms = end;
     });
   }

@@ -82,13 +82,27 @@ TEST(RealtimeConversation, TheTotalOfTheTextsFollowsEveryChangeOfAnItem) {
   EXPECT_EQ(conversation.bytes(), SumOfBytes(conversation));
 }
 
-TEST(RealtimeConversation, ATruncatedItemCountsTheWordsThatItKeeps) {
-  Conversation conversation;
-  RealtimeItem item = ItemNamed("spoken", "one two three four");
+RealtimeItem Spoken(const std::string& text) {
+  RealtimeItem item = ItemNamed("spoken", text);
   item.role = "assistant";
   item.type = "output_audio";
   item.audio_ms = 1000;
-  conversation.Append(std::move(item));
+  return item;
+}
+
+// All of it was forgotten: it has no spaces.
+TEST(RealtimeConversation, ATruncatedItemOfALanguageWithoutSpacesKeepsWholeCharacters) {
+  Conversation conversation;
+  conversation.Append(Spoken("日本の首都は東京です"));
+  ASSERT_TRUE(
+      Truncate(conversation, conversation.items().front(), *Json::Parse(R"({"audio_end_ms": 480})"))
+          .ok());
+  EXPECT_EQ(conversation.items().front().text, "日本の首");
+}
+
+TEST(RealtimeConversation, ATruncatedItemCountsTheWordsThatItKeeps) {
+  Conversation conversation;
+  conversation.Append(Spoken("one two three four"));
   const auto end = Truncate(conversation, conversation.items().front(),
                             *Json::Parse(R"({"audio_end_ms": 500})"));
   ASSERT_TRUE(end.ok());

@@ -202,7 +202,9 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     return OkStatus();
   }
 
-  void Commit(media::Samples samples, const std::string& id) {
+  void Commit(media::Samples samples, std::string id) {
+    // It has been announced: the client may have made an item of that id.
+    if (conversation_.Find(id) != nullptr) id = "item_" + NewRequestId();
     RealtimeItem item;
     item.id = id;
     item.role = "user";

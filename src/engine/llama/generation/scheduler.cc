@@ -37,6 +37,14 @@ int32_t GrowthOf(const ScheduledRequest& request) {
   return std::clamp(request.max_new_tokens - drawn, 0, kGrowth);
 }
 
+// Prompts' tokens in a step beside requests that decode: the prompts' share of the requests, at
+// least a quarter. A larger step costs less a token, and delays more who decodes.
+int32_t PromptTokens(int32_t most, int64_t prompts, int64_t decoding) {
+  if (decoding == 0 || prompts == 0) return most;
+  const int64_t share = most * prompts / (prompts + decoding);
+  return std::max(static_cast<int32_t>(share), std::max(most / 4, 1));
+}
+
 }  // namespace
 
 Scheduler::Scheduler(const SchedulerOptions& options, KvCache* cache)
@@ -118,12 +126,12 @@ void Scheduler::PlanDecodes(Step* step) {
 }
 
 void Scheduler::PlanPrefills(Step* step) {
-  int32_t budget = options_.prefill_tokens;
-  if (!step->chunks.empty()) budget = std::max(budget / 4, 1);
-  int32_t rows = options_.max_rows;
-  for (const Chunk& chunk : step->chunks) rows -= chunk.rows;
   auto behind = std::count_if(running_.begin(), running_.end(),
                               [](const auto& r) { return r->pending() > 0 && !r->decoding(); });
+  int32_t budget =
+      PromptTokens(options_.prefill_tokens, behind, static_cast<int64_t>(step->chunks.size()));
+  int32_t rows = options_.max_rows;
+  for (const Chunk& chunk : step->chunks) rows -= chunk.rows;
   for (const auto& request : running_) {
     if (request->pending() == 0 || request->decoding()) continue;
     --behind;

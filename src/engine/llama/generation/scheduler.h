@@ -10,9 +10,10 @@
 // - A request is its tokens, prompt and answer alike; `computed` of them have cells. One that lacks
 //   a single token is decoding, one that lacks more is prefilling, and both are chunks of one
 //   batch.
-// - Decoding requests all take part in every step. Prompts share what is left of prefill_tokens,
-//   oldest first; only a quarter of it while requests decode, so that a long prompt slows running
-//   streams by little. A prompt that needs more than there is leaves a quarter to those behind it.
+// - Decoding requests all take part in every step. Prompts share prefill_tokens, oldest first. While
+//   requests decode it is only the prompts' share of the running requests, at least a quarter: one
+//   long prompt slows many streams by little, many prompts are not held up by one stream. A prompt
+//   that needs more than there is leaves a quarter to those behind it.
 // - Waiting requests are admitted in order while their prompt and some room to grow fit. One that
 //   could soon share much of a prompt that is being computed right now is passed over until it can.
 // - When the cache is full, unused prefixes are evicted; when there are none, the youngest running

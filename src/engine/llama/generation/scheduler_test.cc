@@ -152,17 +152,26 @@ TEST_F(SchedulerTest, PrefillsInChunksThenDecodesOneTokenAStep) {
   EXPECT_EQ(finished_[stream], Answer(Range(0, 25), 3));
 }
 
-TEST_F(SchedulerTest, ALongPromptTakesAQuarterOfTheStepsWhileStreamsRun) {
-  Start({8, 40, 16}, 2000);
-  const StreamId running = Add(Range(0, 4), 100);
-  RunStep();
-  const StreamId longer = Add(Range(1000, 500), 1);
-  for (int i = 0; i < 20; ++i) {
-    const std::vector<Ran> step = RunStep();
-    EXPECT_EQ(CountOf(step, running), 1);
-    EXPECT_EQ(CountOf(step, longer), 10);
+TEST_F(SchedulerTest, PromptsTakeTheirShareOfAStepWhileStreamsRun) {
+  struct Case {
+    int running, prompts, tokens;
+  };
+  Start({16, 40, 16}, 10000);
+  TokenId next = 0;  // no two share a prefix
+  for (const Case& c : {Case{1, 1, 20}, Case{1, 3, 30}, Case{2, 1, 13}, Case{7, 1, 10}}) {
+    std::vector<StreamId> running, prompts;
+    for (int i = 0; i < c.running; ++i) running.push_back(Add(Range(next += 1000, 4), 100));
+    RunStep();
+    for (int i = 0; i < c.prompts; ++i) prompts.push_back(Add(Range(next += 1000, 500), 1));
+    for (int i = 0; i < 10; ++i) {
+      const std::vector<Ran> step = RunStep();
+      for (const StreamId stream : running) EXPECT_EQ(CountOf(step, stream), 1);
+      int tokens = 0;
+      for (const StreamId stream : prompts) tokens += CountOf(step, stream);
+      EXPECT_EQ(tokens, c.tokens) << c.running << " running, " << c.prompts << " prompts";
+    }
+    RunAll();
   }
-  RunAll();
 }
 
 TEST_F(SchedulerTest, AShortPromptIsNotHeldUpByALongOneBeforeIt) {
