@@ -226,7 +226,8 @@ def test_the_calls_of_each_form_hold_their_schemas(start, name):
         [call] = choice.message.tool_calls
         check(call.function.name, call.function.arguments)
     calls, content, finish = streamed(client, tool_choice="required", seed=5, temperature=2)
-    assert not content and (calls or finish == "length")
+    # An answer may be cut in a call whose name is not there yet, which is text.
+    assert finish == "length" or (calls and not content), (finish, content)
     for called, arguments in calls[:-1] if finish == "length" else calls:
         check(called, arguments)
     for fields in ({"parallel_tool_calls": False}, {}):  # SEAT is strict

@@ -182,7 +182,11 @@ class SchedulerStandIn(StandIn):
     package = "sglang.grpc.scheduler."
 
     def __init__(self, *arguments, mode="null", act=None, **keywords):
-        self.mode, self.act = mode, act
+        self.act = act
+        # Made once: python-protobuf has crashed where several threads filled such a map.
+        self.server_info = message(self.package + "GetServerInfoResponse", max_total_num_tokens=50000)
+        self.server_info.server_args.fields["disaggregation_mode"].string_value = mode
+        self.server_info.server_args.fields["dp_size"].number_value = 1
         super().__init__(*arguments, **keywords)
 
     def HealthCheck(self, _request, _context):
@@ -194,10 +198,7 @@ class SchedulerStandIn(StandIn):
                        tokenizer_path=self.tokenizer, eos_token_ids=[2], architectures=["X"])
 
     def GetServerInfo(self, _request, _context):
-        reply = message(self.package + "GetServerInfoResponse", max_total_num_tokens=50000)
-        reply.server_args.fields["disaggregation_mode"].string_value = self.mode
-        reply.server_args.fields["dp_size"].number_value = 1
-        return reply
+        return self.server_info
 
     def chunk(self, ids):
         reply = message(self.package + "GenerateResponse")

@@ -2,7 +2,7 @@
 
 The servers load the same GGUF, in turn, with the same threads and as many KV cells; rounds alternate; medians and the
 ratio to the better of llama-server's two cache layouts are printed.
-    ./dev bench llama [--shape qwen3-0.6b] [--kinds bf16 q8_0] [--rounds 3]
+    ./dev bench llama [--shape qwen3-0.6b] [--kinds bf16 q8_0] [--rounds 3] [--rows decode prompts chats long-chats cached]
 """
 import argparse
 import http.client
@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORK = ROOT / "build/bench/llama"
 CHATS = 16
 LONG_CHATS = 8
+ROWS = ["decode", "prompts", "chats", "long-chats", "cached"]
 CELLS = 1280 * CHATS  # of both; the peer without --kv-unified gives each chat 1,280
 AFTER_CACHED = "1,024 after 14,000 / in empty cache"  # of a server's own speeds: 1 if others' cells cost nothing
 
@@ -163,14 +164,20 @@ def chats(server, rng, tokens):
 def measure(server, seed, options):
     rng = random.Random(seed)
     decode(server, rng, 8)  # warm-up
-    row = {"decode tok/s": decode(server, rng, options.decode_tokens),
-           "512 new tokens, tok/s": prefill(server, rng, 512),
-           "1,024 new tokens, tok/s": prefill(server, rng, 1024)}
-    row.update(chats(server, rng, options.chat_tokens))
-    row.update(long_chats(server, rng, options.answer_tokens))
-    fill_cache(server, rng, 14000)
-    row["1,024 after 14,000 cached, tok/s"] = prefill(server, rng, 1024)
-    row[AFTER_CACHED] = row["1,024 after 14,000 cached, tok/s"] / row["1,024 new tokens, tok/s"]
+    row = {}
+    if "decode" in options.rows:
+        row["decode tok/s"] = decode(server, rng, options.decode_tokens)
+    if "prompts" in options.rows or "cached" in options.rows:
+        row["512 new tokens, tok/s"] = prefill(server, rng, 512)
+        row["1,024 new tokens, tok/s"] = prefill(server, rng, 1024)
+    if "chats" in options.rows:
+        row.update(chats(server, rng, options.chat_tokens))
+    if "long-chats" in options.rows:
+        row.update(long_chats(server, rng, options.answer_tokens))
+    if "cached" in options.rows:
+        fill_cache(server, rng, 14000)
+        row["1,024 after 14,000 cached, tok/s"] = prefill(server, rng, 1024)
+        row[AFTER_CACHED] = row["1,024 after 14,000 cached, tok/s"] / row["1,024 new tokens, tok/s"]
     return row
 
 
@@ -191,6 +198,7 @@ def main():
     parser.add_argument("--shape", default="qwen3-0.6b")
     parser.add_argument("--kinds", nargs="*", default=["bf16", "q8_0"])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", nargs="*", choices=ROWS, default=ROWS)
     parser.add_argument("--decode-tokens", type=int, default=64)
     parser.add_argument("--chat-tokens", type=int, default=24)
     parser.add_argument("--answer-tokens", type=int, default=96, help="of each of the 8 long chats")

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <string>
@@ -44,7 +45,7 @@ class SilentPort {
 
 class StatusOnly final : public net::HttpCallEvents {
  public:
-  int status = 0;
+  std::atomic<int> status{0};
 
  private:
   void OnHead(net::ResponseHead& head) override { status = head.status; }
@@ -175,6 +176,8 @@ TEST_F(ProxyCallTest, AWorkerThatWasRemovedIsNotChosenByARequestThatHasNoOther) 
   Leave();
   EXPECT_EQ(removed->total_requests(), 0U);
   EXPECT_EQ(other->total_requests(), 0U);
+  // It comes at the end of a turn.
+  for (int i = 0; i < 1000 && client_.status == 0; ++i) Turn([] {});
   EXPECT_EQ(client_.status, 503);
 }
 
