@@ -81,7 +81,8 @@ def test_a_refusal_of_the_prompt_is_that_of_its_choices(server):
     before = len(taken(server))
     refused = ask(server, sampling_params={"regex": "BROKEN"})
     assert refused.status_code == 400 and "Failed to compile" in refused.text
-    assert taken(server)[before:] == [(40, 0)]
+    # A choice that comes to the link after the refusal goes on alone, and is refused itself.
+    assert taken(server)[before:] in ([(40, 0)], [(40, 0), (40, 3)])
     assert ask(server).status_code == 200
 
 

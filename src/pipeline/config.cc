@@ -5,93 +5,15 @@
 
 #include <algorithm>
 #include <set>
-#include <span>
 
 #include "absl/strings/str_split.h"
 #include "pipeline/config_graph.h"
+#include "pipeline/config_keys.h"
 #include "pipeline/remote/address.h"
 #include "pipeline/yaml_value.h"
 
 namespace portico::pipeline {
 namespace {
-
-constexpr std::string_view kPipelineKeys[] = {"name",
-                                              "model_path",
-                                              "entry_stage",
-                                              "stages",
-                                              "timeout_s",
-                                              "max_in_flight",
-                                              "voices",
-                                              "processes",
-                                              "env_defaults",
-                                              "fused_stages",
-                                              "allowed_media_domains",
-                                              "allowed_local_media_path"};
-constexpr std::string_view kStageKeys[] = {"name",
-                                           "factory_path",
-                                           "factory",
-                                           "next",
-                                           "stream_to",
-                                           "terminal",
-                                           "route_fn",
-                                           "wait_for",
-                                           "merge_fn",
-                                           "timeout_s",
-                                           "stall_timeout_s",
-                                           "max_queued",
-                                           "process",
-                                           "restart",
-                                           "replay",
-                                           "python",
-                                           "env",
-                                           "gpu",
-                                           "project_payload",
-                                           "wait_for_fn",
-                                           "stream_done_to_fn",
-                                           "can_accept_stream_before_payload"};
-// Of sglang-omni, and not done here.
-constexpr std::string_view kNotDone[] = {"relay_backend",
-                                         "endpoints",
-                                         "gpu_placement",
-                                         "placement",
-                                         "terminal_stages",
-                                         "terminal_stages_fn",
-                                         "mps",
-                                         "services",
-                                         "audio_chunking",
-                                         "stream_delivery",
-                                         "weight_share",
-                                         "config_cls",
-                                         "tp_size",
-                                         "gpu_memory_fraction",
-                                         "engine",
-                                         "comm",
-                                         "num_workers",
-                                         "executor",
-                                         "input_handler",
-                                         "get_next",
-                                         "relay",
-                                         "http_routes",
-                                         "shared"};
-
-Status CheckKeys(const YAML::Node& map, std::span<const std::string_view> known,
-                 const YamlFile& file) {
-  std::set<std::string> seen;
-  for (const auto& entry : map) {
-    const std::string key = entry.first.Scalar();
-    if (!seen.insert(key).second) {
-      return file.Bad(entry.first, fmt::format("`{}` is set twice", key));
-    }
-    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-    // The key of a dotted flag stands in no text.
-    const YAML::Node& at = entry.first.Mark().is_null() ? entry.second : entry.first;
-    if (std::find(std::begin(kNotDone), std::end(kNotDone), key) != std::end(kNotDone)) {
-      return file.Bad(at, fmt::format("`{}` is not supported", key));
-    }
-    return file.Bad(at, fmt::format("unknown key `{}`; there are {}", key, fmt::join(known, ", ")));
-  }
-  return OkStatus();
-}
 
 // The GPUs that a stage of Python sees, as CUDA numbers them: 0 or [0, 1].
 Status ReadGpu(const YAML::Node& gpu, const YamlFile& file, StageConfig* stage) {

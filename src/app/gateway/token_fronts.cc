@@ -1,20 +1,18 @@
 #include "app/gateway/token_fronts.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <latch>
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "app/gateway/tokenizer_folder.h"
 #include "app/load/load_model.h"
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/processors.h"
-#include "engine/grpc/tokenizer_files.h"
 #include "router/proxy/local_call.h"
 
 namespace portico {
@@ -27,42 +25,6 @@ constexpr size_t kMaxKeeperTasks = 4096;
 constexpr Duration kTokenizerTimeout = std::chrono::seconds(60);
 
 size_t PoolThreads() { return static_cast<size_t>(std::max(1, UsableProcessors() / 2)); }
-
-// A folder that is gone with this object.
-class TempFolder {
- public:
-  static StatusOr<TempFolder> Make() {
-    std::error_code ignored;
-    std::string path = (fs::temp_directory_path(ignored) / "portico-tokenizer-XXXXXX").string();
-    if (mkdtemp(path.data()) == nullptr) {
-      return Error(StatusCode::kInternal, "no folder can be made for a worker's tokenizer");
-    }
-    return TempFolder(std::move(path));
-  }
-  TempFolder(TempFolder&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ~TempFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit TempFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
-
-StatusOr<TempFolder> Unpack(const std::string& archive) {
-  PORTICO_ASSIGN_OR_RETURN(const std::vector<TokenizerFile> files, ReadTokenizerArchive(archive));
-  PORTICO_ASSIGN_OR_RETURN(TempFolder folder, TempFolder::Make());
-  for (const TokenizerFile& file : files) {
-    std::ofstream out(fs::path(folder.path()) / file.name, std::ios::binary);
-    out.write(file.content.data(), static_cast<std::streamsize>(file.content.size()));
-    if (!out.flush()) {
-      return Error(StatusCode::kInternal, "a worker's tokenizer cannot be written");
-    }
-  }
-  return folder;
-}
 
 router::ReportedLoad ReportOf(const TokenWorkerLoad& load) {
   return {.running_requests = load.running,
@@ -264,7 +226,7 @@ StatusOr<std::unique_ptr<ServingModel>> TokenFronts::MakeModel(TokenFront& front
     return MakeRemoteModel(options, std::move(engine), path, &like->model());
   }
   if (!path.empty()) return MakeRemoteModel(options, std::move(engine), path, nullptr);
-  PORTICO_ASSIGN_OR_RETURN(const TempFolder folder, Unpack(archive));
+  PORTICO_ASSIGN_OR_RETURN(const TempFolder folder, UnpackTokenizer(archive));
   return MakeRemoteModel(options, std::move(engine), folder.path(), nullptr);
 }
 

@@ -6,12 +6,10 @@
 #include <filesystem>
 #include <utility>
 
-#include "app/load/model_output.h"
+#include "app/load/load_text.h"
 #include "app/load/sglang_model.h"
-#include "app/load/template_log.h"
 #include "app/load/token_model.h"
 #include "app/program_path.h"
-#include "app/read_file.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/processors.h"
@@ -22,10 +20,7 @@
 #include "engine/mock/mock_engine.h"
 #include "message/sampling_ranges.h"
 #include "service/plan/end_tokens.h"
-#include "template/pair_template.h"
 #include "text/json.h"
-#include "tokenizer/load/tokenizer_config.h"
-#include "tokenizer/pipeline.h"
 
 namespace portico {
 namespace {
@@ -50,102 +45,6 @@ StatusOr<std::string> FindBeside(const char* installed, const char* in_tree) {
   }
   return Error(StatusCode::kNotFound,
                fmt::format("{} is not beside this program", fs::path(in_tree).filename().string()));
-}
-
-// --chat-template is a file, or the template itself (SGLang takes both).
-StatusOr<std::string> GivenTemplate(const std::string& given) {
-  if (given.find("{%") != std::string::npos || given.find("{{") != std::string::npos) return given;
-  return ReadFile(given);
-}
-
-// What a model with this template, which may be a reranker's, makes of pairs.
-void ReadPairs(std::string_view source, ServingModel* model) {
-  model->joins_pairs = IsPairTemplate(source);
-  if (model->judge || !AsksForYesOrNo(source)) return;
-  const std::optional<TokenId> yes = model->tokenizer->TokenToId("yes");
-  const std::optional<TokenId> no = model->tokenizer->TokenToId("no");
-  if (yes && no) model->judge = JudgeTokens{*yes, *no};
-}
-
-// Takes a GGUF file's own template for pairs, which is no chat template, out of them; empty if there is none.
-std::string TakePlainPairTemplate(TokenizerConfig* config) {
-  std::string plain;
-  std::erase_if(config->chat_templates, [&](const auto& named) {
-    if (named.first != "rerank" || !IsPlainPairTemplate(named.second)) return false;
-    plain = named.second;
-    return true;
-  });
-  return plain;
-}
-
-// The template that most requests go through.
-std::string MainTemplate(const std::vector<std::pair<std::string, std::string>>& templates) {
-  for (std::string_view name : {"tool_use", "default"}) {
-    for (const auto& [key, text] : templates) {
-      if (key == name) return text;
-    }
-  }
-  return templates.empty() ? "" : templates.front().second;
-}
-
-void LoadTemplates(TokenizerConfig config, ServingModel* model) {
-  std::string plain = TakePlainPairTemplate(&config);
-  const std::vector<std::pair<std::string, std::string>>& templates = config.chat_templates;
-  if (templates.empty()) {
-    model->chat_template_error = "none is beside its tokenizer";
-  } else if (auto parsed = ChatTemplate::FromTemplates(templates, config.NamedSpecialTokens());
-             parsed.ok()) {
-    model->chat_template = *std::move(parsed);
-    if (templates.size() == 1) ReadPairs(templates.front().second, model);
-  } else {
-    model->chat_template_error = std::string(MessageOf(parsed.status()));
-    LogWarning("the chat template cannot be used: {}", model->chat_template_error);
-  }
-  // A chat template for pairs goes first: it takes instructions.
-  if (plain.empty() || model->joins_pairs) return;
-  ReadPairs(plain, model);
-  model->joins_pairs = true;
-  model->plain_pair_template = std::move(plain);
-}
-
-// Where a model's tokenizer is, and what its folder says of it.
-struct TokenizerSource {
-  std::string path;
-  bool lower_case = false;
-};
-
-Status LoadText(const ModelOptions& options, const TokenizerSource& source, ServingModel* model) {
-  model->tokenizer_path = source.path;
-  auto tokenizer = Tokenizer::Load(source.path, {.lower_case = source.lower_case});
-  if (!tokenizer.ok()) {
-    return Error(
-        tokenizer.status().code(),
-        std::string(MessageOf(tokenizer.status())) +
-            (options.tokenizer_path.empty() ? "; --tokenizer-path names another tokenizer" : ""));
-  }
-  model->tokenizer = *std::move(tokenizer);
-  model->conversation_cache = std::make_shared<ConversationCache>(model->tokenizer);
-  if (const std::string& note = model->tokenizer->pipeline().parts().added_tokens_note;
-      !note.empty()) {
-    LogInfo("model `{}`: the added tokens are those of the tokenizer's file alone: {}", model->id,
-            note);
-  }
-  PORTICO_ASSIGN_OR_RETURN(TokenizerConfig config, LoadTokenizerConfig(source.path));
-  model->end_token_ids = EndTokensOf(*model->tokenizer, config.eos_token);
-  if (options.chat_template.empty()) {
-    const std::string main = MainTemplate(config.chat_templates);
-    LoadTemplates(std::move(config), model);
-    PORTICO_RETURN_IF_ERROR(ReadOutputFormat(options, main, source.path, model));
-  } else {
-    PORTICO_ASSIGN_OR_RETURN(std::string given, GivenTemplate(options.chat_template));
-    ReadPairs(given, model);
-    PORTICO_RETURN_IF_ERROR(ReadOutputFormat(options, given, source.path, model));
-    PORTICO_ASSIGN_OR_RETURN(
-        model->chat_template,
-        ChatTemplate::FromSource(std::move(given), config.NamedSpecialTokens()));
-  }
-  LogTemplateFacts(*model);
-  return OkStatus();
 }
 
 StatusOr<std::unique_ptr<Engine>> MakeMock(const ModelOptions& options, const std::string& path,

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kMaxEventBytes = 16 << 20;  // a manifest is 150 KB
 constexpr int kEventDescriptor = 3;
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kTimeToEnd{10};
 
 struct Pipe {
   int read = -1;
@@ -31,7 +31,7 @@ struct Pipe {
 
 // A GPU's driver takes seconds to give its memory back; then the process is ended by force.
 void Reap(pid_t pid) {
-  const TimePoint until = Clock::now() + kPatience;
+  const TimePoint until = Clock::now() + kTimeToEnd;
   int status = 0;
   while (waitpid(pid, &status, WNOHANG) == 0) {
     if (Clock::now() > until) {
