@@ -6,6 +6,7 @@
 
 #include "engine/llama/attention/custom_operation.h"
 #include "engine/llama/attention/head_parts.h"
+#include "engine/llama/attention/q8_products.h"
 #include "engine/llama/attention/row_products.h"
 
 namespace portico::llama {
@@ -245,7 +246,12 @@ void DecoderGraph::Compute(ggml_tensor* to, int thread, int threads, void* self)
   std::fill(layer.out + computed * row, layer.out + static_cast<size_t>(to->ne[2]) * row, 0.0f);
 }
 
-void DecoderGraph::CheckProduct(ggml_tensor* tensor) {
+void DecoderGraph::TakeOverProduct(ggml_tensor* tensor) {
+  if (tensor->op == GGML_OP_MUL_MAT && HasQ8Products(tensor)) {
+    known_.erase(tensor);  // of an earlier graph in the same memory
+    BecomeCustom(tensor, &ComputeQ8Products, nullptr);
+    return;
+  }
   if (!invariant_products_) return;
   if (tensor->op == GGML_OP_MUL_MAT_ID) {  // experts: by dot products, but for K quantizations
     if (!IsBatchInvariant(tensor, /*several=*/true)) ++foreign_products_;
@@ -273,7 +279,7 @@ bool DecoderGraph::OnTensor(ggml_tensor* tensor, bool ask, void* self) {
       break;
     case GGML_OP_MUL_MAT:
     case GGML_OP_MUL_MAT_ID:
-      graph->CheckProduct(tensor);
+      graph->TakeOverProduct(tensor);
       break;
     default:
       break;

@@ -6,6 +6,8 @@
 // libllama rounds float32 keys and values to float16 in front of flash attention. Where the attention is taken over, so is
 // that: the cells are read as they are, and the rounding is left out of the graph.
 //
+// Products of q8_0 matrices are Portico's too, since they are faster (q8_products.h); the bits are libllama's.
+//
 // Measured with Qwen3-0.6B's shape, q8_0, in docs/llama.md.
 #pragma once
 
@@ -23,7 +25,7 @@ namespace portico::llama {
 // One a context. It outlives the context and is changed between two batches only.
 class DecoderGraph {
  public:
-  // From now on products of matrices have the same bits for a row whatever else is in the batch: those of which ggml's
+  // From now on all products of matrices have the same bits for a row whatever else is in the batch: those of which ggml's
   // depend on it are replaced (row_products.h). `several`: every batch has at least two rows, and two of logits.
   void MakeProductsInvariant(bool several) {
     invariant_products_ = true;
@@ -60,7 +62,7 @@ class DecoderGraph {
   static void Compute(ggml_tensor* to, int thread, int threads, void* layer);
   void TakeOver(ggml_tensor* tensor);
   void NoteCells(const ggml_tensor* tensor);
-  void CheckProduct(ggml_tensor* tensor);
+  void TakeOverProduct(ggml_tensor* tensor);
   const std::vector<QueryBlock>* BlocksOf(const ggml_tensor* mask, const ggml_tensor* keys,
                                           int32_t block_queries);
   int64_t rows() const { return static_cast<int64_t>(positions_.size()); }
