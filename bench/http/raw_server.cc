@@ -3,6 +3,7 @@
 //   http_raw_server PORT WHOLE STREAM [ITL_MS]
 // WHOLE: a file with the bytes of a whole answer. STREAM: a file of frames, each a decimal size, a line feed and so
 // many bytes; a request with "stream":true gets each frame in a send of its own, at once or one every ITL_MS.
+// GET /v1/models names the model "demo": a gateway may send nothing to a worker that names none.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -33,6 +34,10 @@ struct Client {
   size_t place = 0;   // in the bucket
   bool streams = false;
 };
+
+constexpr std::string_view kModels =
+    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 72\r\n\r\n"
+    R"({"object":"list","data":[{"id":"demo","object":"model","created":1234}]})";
 
 std::string whole;
 std::vector<std::string> frames;
@@ -82,7 +87,9 @@ void StopStreaming(Client* client) {
 
 void Answer(Client* client, std::string_view request) {
   bool stream = memmem(request.data(), request.size(), "\"stream\":true", 13) != nullptr;
-  if (!stream) {
+  if (request.starts_with("GET /v1/models ")) {
+    Send(*client, kModels);
+  } else if (!stream) {
     Send(*client, whole);
   } else if (streaming.empty()) {
     for (const std::string& frame : frames) Send(*client, frame);

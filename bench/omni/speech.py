@@ -4,16 +4,21 @@
     portico omni serve --port 8000 &
     python3 bench/omni/speech.py http://localhost:8000 --sentences 100
 
-Word errors are substitutions, deletions and insertions over the words that were said. The first sound of one sentence
-(pcm) is compared with flite's own library in this process, which makes the same sentence as a whole: the last column is
-the ratio of the medians. Only the standard library is needed.
+Word errors are substitutions, deletions and insertions over the words that were said; where the programs flite and
+pocketsphinx_batch are installed (Debian packages flite, pocketsphinx), their errors on the same sentences stand beside them.
+The first sound of one sentence (pcm) is compared with flite's own library in this process, which makes the same sentence as
+a whole: the last column is the ratio of the medians. Only the standard library is needed.
 """
 import argparse
 import ctypes
 import itertools
 import json
+import pathlib
 import re
+import shutil
 import statistics
+import subprocess
+import tempfile
 import time
 import urllib.parse
 import http.client
@@ -80,6 +85,22 @@ def library(voice):
     return lambda text: drop(make(text.encode(), which))
 
 
+def programs_errors(voice, sentences):
+    """What pocketsphinx_batch gets wrong of what the program flite says; None where they are not installed."""
+    if not all(map(shutil.which, ("flite", "pocketsphinx_batch"))):
+        return None
+    model = "/usr/share/pocketsphinx/model/en-us"
+    with tempfile.TemporaryDirectory() as folder:
+        for i, sentence in enumerate(sentences):
+            subprocess.run(["flite", "-voice", voice, "-t", sentence, "-o", f"{folder}/{i}.wav"], check=True)
+        pathlib.Path(folder, "list").write_text("".join(f"{i}\n" for i in range(len(sentences))))
+        subprocess.run(["pocketsphinx_batch", "-adcin", "yes", "-adchdr", "44", "-cepdir", folder, "-cepext", ".wav", "-ctl", f"{folder}/list",
+                        "-hyp", f"{folder}/heard", "-hmm", f"{model}/en-us", "-lm", f"{model}/en-us.lm.bin",
+                        "-dict", f"{model}/cmudict-en-us.dict", "-logfn", "/dev/null"], check=True)
+        lines = pathlib.Path(folder, "heard").read_text().splitlines()
+    return sum(errors(words(said), words(line[:line.rindex("(")])) for said, line in zip(sentences, lines, strict=True))
+
+
 def milliseconds(function):
     start = time.perf_counter()
     function()
@@ -115,7 +136,9 @@ def main():
             heard = client.hear(client.say(sentence, voice, "wav").read())
             wrong += errors(words(sentence), words(heard))
             total += len(words(sentence))
-        print(f"word errors, {voice}: {wrong} of {total}, {100 * wrong / total:.1f} %", flush=True)
+        line = f"word errors, {voice}: {wrong} of {total}, {100 * wrong / total:.1f} %"
+        alone = programs_errors(voice, SENTENCES[:arguments.sentences])
+        print(line if alone is None else f"{line}; flite and pocketsphinx_batch: {100 * alone / total:.1f} %", flush=True)
 
 
 if __name__ == "__main__":
