@@ -33,7 +33,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using portico::pipeline::MessageKind;
   ReadFrames(data, size);
   const std::string bytes(reinterpret_cast<const char*>(data), size);
+  const auto several = portico::pipeline::ReadMessages({bytes, nullptr});
+  if (several.ok() && several->empty()) __builtin_trap();
   const auto message = portico::pipeline::ReadMessage({bytes, nullptr});
+  if (message.ok() && !several.ok()) __builtin_trap();
   if (!message.ok() || message->kind != MessageKind::kEmit) return 0;
   const auto again = PartMessage(MessageKind::kEmit, message->run, {}, message->part);
   if (!again.ok() || again->blob != nullptr) return 0;

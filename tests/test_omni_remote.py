@@ -19,7 +19,7 @@ from omni_stages import ENCODE, MOCK, children, health, open_files, python, say,
 
 PATIENCE = 30 if SANITIZED else 10
 TOKEN = "a token of these tests"
-GREETING = b"portico stage 1\n"
+GREETING = b"portico stage 2\n"
 
 
 class StageHost:
@@ -334,7 +334,7 @@ def ended(connection):
 def test_strangers_and_garbage_harm_nobody(remote):
     server, host, file = remote(["p1"], "name: talk, process: p1, " + MOCK % 1, ENCODE, more=", num_replicas: 2")
     before = len(open_files(host.process.pid))
-    for says in (b"GET / HTTP/1.1\r\nhost: x\r\n\r\n", b"portico stage 2\n", GREETING + bytes(64), b"\xff" * 1000, b""):
+    for says in (b"GET / HTTP/1.1\r\nhost: x\r\n\r\n", b"portico stage 1\n", GREETING + bytes(64), b"\xff" * 1000, b""):
         with socket.create_connection(("127.0.0.1", host.port), timeout=60) as stranger:
             stranger.sendall(says)
             stranger.shutdown(socket.SHUT_WR)

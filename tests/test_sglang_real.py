@@ -78,8 +78,8 @@ def test_what_only_some_engines_can_do_is_answered_as_by_sglangs_own_server():
     server = start_ready(*flags(*more))
     try:
         with sglang_server(*more) as url:
-            for body in ({"return_hidden_states": True}, {"return_hidden_states": "last"}, {"priority": 3},
-                         {"extra_key": "a", "cache_salt": "b"}, {"sampling_params": {**greedy, "stop_regex": "[a-f]"}}):
+            for body in ({"return_hidden_states": True}, {"priority": 3}, {"extra_key": "a", "cache_salt": "b"},
+                         {"sampling_params": {**greedy, "stop_regex": "[a-f]"}}):
                 body = {"text": "Once upon a time", "sampling_params": greedy, **body}
                 mine, other = (requests.post(base + "/generate", json=body, timeout=120).json() for base in (server.url, url))
                 keys = ("hidden_states", "finish_reason", "prompt_tokens", "completion_tokens")
@@ -193,7 +193,9 @@ def test_the_load_is_the_schedulers_own(ours):
 
 
 def engine_pid(server):
-    children = subprocess.run(["pgrep", "-P", str(server.process.pid)], capture_output=True, text=True).stdout.split()
+    """The launcher, which is the parent of the schedulers."""
+    command = ["pgrep", "-P", str(server.process.pid), "-f", "sglang_launch.py"]
+    children = subprocess.run(command, capture_output=True, text=True).stdout.split()
     assert len(children) == 1, children
     return int(children[0])
 
@@ -241,11 +243,14 @@ def command_of(pid):
 @pytest.mark.parametrize("stage", ["importing SGLang", "loading the model"])
 def test_ctrl_c_while_it_loads_ends_sglang_too(stage):
     server = Server(*flags(), wait=False)
-    wait_until(lambda: stage in server.output(), "it does not load")
-    time.sleep(1.5)
-    everything = family(engine_pid(server))
-    server.process.send_signal(signal.SIGINT)
-    server.process.wait(60)
+    try:
+        wait_until(lambda: stage in server.output(), "it does not load")
+        time.sleep(1.5)
+        everything = family(engine_pid(server))
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(60)
+    finally:
+        server.process.kill()
     wait_until(lambda: none_runs(everything), "a process of SGLang is left")
 
 

@@ -51,6 +51,7 @@ struct Job {
   double arrival = 0;
 
   size_t worker = 0;
+  int64_t prefill = 0;  // as its policy has estimated it
   std::vector<uint64_t> chain;
   int64_t cached = 0;
   int64_t computed = 0;  // of the prompt, cached included
@@ -347,8 +348,8 @@ Result Simulate(Traffic& traffic, Policy& policy, size_t workers, int requests) 
       Job& job = *jobs[event.which];
       const RoutingKey key = key_of(job);
       at = job.worker = policy.Choose(candidates, key).index;
-      candidates[at]->Start(key.prompt_tokens);
-      policy.OnStart(*candidates[at], key);
+      job.prefill = policy.OnStart(*candidates[at], key);
+      candidates[at]->Start(job.prefill);
       fleet[at]->Take(&job);
       if (!job.follows) add(traffic.Next(event.at));
     } else {
@@ -356,7 +357,7 @@ Result Simulate(Traffic& traffic, Policy& policy, size_t workers, int requests) 
       fleet[at]->Finish(
           event.at,
           [&](Job* job) {
-            candidates[at]->FinishPrefill(static_cast<int64_t>(job->prompt.size()));
+            candidates[at]->FinishPrefill(job->prefill);
             if (static_cast<size_t>(ended) >= warm_up) waits.push_back(job->first - job->arrival);
           },
           [&](Job* job) {

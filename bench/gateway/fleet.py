@@ -65,9 +65,9 @@ def prefixed(texts, seconds, rate, count, skew):
                       texts.random.randint(10, 40))
 
 
-def turns(texts, seconds, rate):
+def turns(texts, seconds, rate, system_words):
     """Conversations of six turns, each of which says again all that was said."""
-    system = {"role": "system", "content": texts.words(200)}
+    system = [{"role": "system", "content": texts.words(system_words)}] if system_words else []
     due = 0.0
     while (due := due + texts.random.expovariate(rate / 6)) < seconds:
         questions = [texts.words(100, 350) for _ in range(6)]
@@ -80,7 +80,7 @@ def turns(texts, seconds, rate):
             again = lambda one, text: follow(one, text, number + 1)  # noqa: E731
             return Request(request.due + pauses[number], messages, request.tokens, again)
 
-        yield Request(due, [system, user(questions[0])], texts.random.randint(10, 40), follow)
+        yield Request(due, [*system, user(questions[0])], texts.random.randint(10, 40), follow)
 
 
 def alone(texts, seconds, rate):
@@ -94,7 +94,7 @@ def traffic(name, a):
     texts = Texts(a.seed, a.words)
     return list({"shared": lambda: prefixed(texts, a.seconds, a.rate, 24, 0),
                  "skewed": lambda: prefixed(texts, a.seconds, a.rate, 64, 1.4),
-                 "turns": lambda: turns(texts, a.seconds, a.rate),
+                 "turns": lambda: turns(texts, a.seconds, a.rate, a.system_words),
                  "random": lambda: alone(texts, a.seconds, a.rate)}[name]())
 
 
@@ -260,6 +260,7 @@ def main():
     p.add_argument("--rate", type=float, default=20, help="requests a second")
     p.add_argument("--seconds", type=float, default=20)
     p.add_argument("--words", type=float, default=1, help="scales the lengths of prompts")
+    p.add_argument("--system-words", type=int, default=200, help="of the system prompt that all conversations of `turns` share")
     p.add_argument("--port", type=int, default=23500, help="the gateway's; workers have those behind it")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--json", help="a file for the rows")

@@ -27,8 +27,8 @@ import bench_tools as bench
 
 WORK = bench.ROOT / "build/bench/omni"
 PYTHON_STAGE = '''def same():
-    def run(payload):
-        return payload
+    def run(part, request):
+        return part
     return run
 '''
 STAGES = {
@@ -90,12 +90,12 @@ class Server:
         return sum(int(line.split()[1]) for line in lines) / 1024
 
     def stop(self):
-        try:
-            os.killpg(self.process.pid, signal.SIGTERM)
-            self.process.wait(10)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self.process.pid, number)
+                self.process.wait(10)
+            except (ProcessLookupError, subprocess.TimeoutExpired):
+                continue
 
 
 local = threading.local()

@@ -54,8 +54,9 @@ def name_of(pid):
 
 
 def cpu_seconds(pid):
+    """In the program and in the kernel."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return [int(field) / os.sysconf("SC_CLK_TCK") for field in fields[11:13]]
 
 
 class Server:
@@ -74,15 +75,17 @@ class Server:
         self.process.wait()
 
     def times(self):
-        """CPU seconds of the front end and of the scheduler."""
-        front = back = 0.0
+        """CPU seconds of the front end, those of them in the kernel, and the scheduler's."""
+        front = kernel = back = 0.0
         for pid in family(self.process.pid):
             name = name_of(pid)
             if "scheduler" in name and "portico serve" not in name:
-                back += cpu_seconds(pid)
+                back += sum(cpu_seconds(pid))
             elif "resource_tracker" not in name and "sglang_launch.py" not in name:
-                front += cpu_seconds(pid)
-        return front, back
+                user, system = cpu_seconds(pid)
+                front += user + system
+                kernel += system
+        return front, kernel, back
 
 
 async def ask(port, number, tokens):
@@ -143,15 +146,16 @@ def rust_server(python):
 def measure(server, args):
     wait_ready(server, args.patience)
     asyncio.run(load(server.port, args.concurrency, args.concurrency, 8))
-    front, back = server.times()
+    before = server.times()
     began = time.perf_counter()
     answers = asyncio.run(load(server.port, args.requests, args.concurrency, args.tokens))
     took = time.perf_counter() - began
-    after_front, after_back = server.times()
+    after = server.times()
     tokens = args.requests * args.tokens
-    front, back = after_front - front, after_back - back
+    front, kernel, back = (b - a for a, b in zip(before, after))
     result = {} if server.name == "sglang, Rust" else {
         "front end, CPU us a token": front / tokens * 1e6,
+        "of it in the kernel": kernel / tokens * 1e6,
         "front end, CPU ms a request": front / args.requests * 1e3,
         "scheduler, CPU us a token": back / tokens * 1e6,
     }

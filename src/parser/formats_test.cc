@@ -224,6 +224,9 @@ const Case kCases[] = {
      "<|channel>thought\nt<channel|>a<|tool_call>call:f{k:<|\"|>x}\"<|\"|>,n:42,o:{b:true},l:[1,<|"
      "\"|>y<|\"|>]}<tool_call|>b",
      "ab|t|f({\"k\": \"x}\\\"\", \"n\": 42, \"o\": {\"b\": true}, \"l\": [1, \"y\"]})"},
+    // A colon within a key in quotes, also where the quote behind it has not come yet.
+    {"gemma4", "", false, "<|tool_call>call:f{<|\"|>a:b<|\"|>:1,<|\"|>:<|\"|>:2}<tool_call|>",
+     "||f({\"a:b\": 1, \":\": 2})"},
     {"functiongemma", "", false,
      "<start_function_call>call:f{a:<escape>x<escape>,n:<escape>3<escape>}<end_function_call>",
      "||f({\"a\": \"x\", \"n\": 3})"},

@@ -29,6 +29,15 @@ class RequestRun::Output final : public StageOutput {
     const auto run = run_.lock();
     return run != nullptr && run->Emit(node_, std::move(part), target);
   }
+  bool EmitAll(std::vector<Part> parts) override {
+    const auto run = run_.lock();
+    if (run == nullptr) return false;
+    const MutexLock lock(&run->mutex_);
+    for (Part& part : parts) {
+      if (!run->EmitLocked(node_, std::move(part), {})) return false;
+    }
+    return true;
+  }
   void Choose(std::vector<std::string> targets) override {
     if (const auto run = run_.lock()) run->Choose(node_, std::move(targets));
   }
@@ -62,6 +71,10 @@ class RequestRun::Output final : public StageOutput {
   const std::weak_ptr<RequestRun> run_;
   const size_t node_;
 };
+
+std::shared_ptr<StageOutput> RequestRun::OutputOf(size_t node) {
+  return std::make_shared<Output>(weak_from_this(), node);
+}
 
 RequestRun::RequestRun(Request request, double timeout_s, std::function<void()> on_ready,
                        std::shared_ptr<std::atomic<size_t>> in_flight, AudioMetrics* audio)
@@ -159,13 +172,18 @@ bool RequestRun::HasRoom(size_t node) const {
   return true;
 }
 
+bool RequestRun::HasWork(size_t node) const {
+  const Node& at = nodes_[node];
+  if (ended_ || at.ended || at.input_ended || !HasRoom(node)) return false;
+  if (at.input.empty() && at.open_sources + at.open_behind > 0) return false;
+  return at.run == nullptr || at.run->Accepts();
+}
+
 void RequestRun::Schedule(size_t node) {
   Node& at = nodes_[node];
   if (ended_ || at.ended || !HasRoom(node)) return;
   if (at.run != nullptr) at.run->OnRoom();
-  if (at.working || at.input_ended) return;
-  if (at.input.empty() && at.open_sources + at.open_behind > 0) return;
-  if (at.run != nullptr && !at.run->Accepts()) return;
+  if (at.working || !HasWork(node)) return;
   if (!at.entered) {
     if (at.asked) return;
     at.asked = true;
@@ -188,90 +206,6 @@ void RequestRun::Entered(size_t node) {
   if (ended_ || nodes_[node].ended) return nodes_[node].host->Leave();
   nodes_[node].entered = true;
   Schedule(node);
-}
-
-void RequestRun::Work(size_t node) {
-  if (StageHost* host = BeginWork(node)) {
-    auto run = host->stage().Start(request_, std::make_shared<Output>(weak_from_this(), node));
-    const MutexLock lock(&mutex_);
-    nodes_[node].run = std::move(run);
-  }
-  Status status;
-  if (std::optional<Step> step = NextStep(node)) status = step->Take();
-  EndWork(node, std::move(status));
-}
-
-Status RequestRun::Step::Take() {
-  if (part) return run->OnPart(*std::move(part), source);
-  if (end == End::kOfSource) {
-    run->OnSourceEnd(source);
-  } else if (end == End::kOfPayloads) {
-    run->OnGathered();
-  } else {
-    run->OnInputEnd();
-  }
-  return OkStatus();
-}
-
-StageHost* RequestRun::BeginWork(size_t node) {
-  const MutexLock lock(&mutex_);
-  Node& at = nodes_[node];
-  if (at.run != nullptr || at.ended || ended_) return nullptr;
-  at.began = at.moved = Clock::now();
-  events_.Dispatched(node);
-  return at.host;
-}
-
-std::optional<RequestRun::Step> RequestRun::NextStep(size_t node) {
-  const MutexLock lock(&mutex_);
-  Node& at = nodes_[node];
-  if (ended_ || at.ended) return std::nullopt;
-  Step step;
-  step.run = at.run.get();
-  if (at.input.empty()) {
-    if (at.open_sources + at.open_behind > 0) return std::nullopt;
-    at.input_ended = true;
-    return step;
-  }
-  auto [source, part] = std::move(at.input.front());
-  at.input.pop_front();
-  if (source == kGathered) {
-    step.end = Step::End::kOfPayloads;
-    return step;
-  }
-  step.source = NameOf(source);
-  step.end = Step::End::kOfSource;
-  if (!part) return step;
-  at.input_bytes -= PartBytes(*part);
-  at.host->parts().Add();
-  events_.Took(node, source, *part);
-  step.part = std::move(part);
-  return step;
-}
-
-void RequestRun::EndWork(size_t node, Status status) {
-  std::vector<std::unique_ptr<StageRun>> gone;  // destroyed without the lock
-  const MutexLock lock(&mutex_);
-  Node& at = nodes_[node];
-  at.working = false;
-  at.moved = Clock::now();
-  if (!status.ok() && !ended_) gone = FailLocked(std::move(status), kClient);
-  if (ended_ || at.ended) {
-    if (at.run != nullptr) gone.push_back(std::move(at.run));
-    EndNode(node);
-  } else {
-    Schedule(node);
-    for (const size_t source : at.sources) Schedule(source);
-  }
-}
-
-// Gives the node's place back.
-void RequestRun::EndNode(size_t node) {
-  Node& at = nodes_[node];
-  if (!at.entered || at.working) return;
-  at.entered = false;
-  if (at.began != TimePoint{}) at.host->seconds().Observe(Seconds(Clock::now() - at.began));
-  at.host->Leave();
 }
 
 void RequestRun::End(size_t node, Status status) {

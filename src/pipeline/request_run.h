@@ -130,6 +130,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     bool entered = false;     // has its place in the host
     bool asked = false;       // has asked for one
     bool working = false;     // on a thread now
+    bool made_room = false;   // its queue was full, and its sources were not told since
     bool input_ended = false;
     bool ended = false;
     bool waits_for_all = false;  // fan-in
@@ -143,6 +144,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
 
   // `target`: the name of one of the node's `behind`, or "", all of them.
   bool Emit(size_t node, Part part, std::string_view target);
+  bool EmitLocked(size_t node, Part part, std::string_view target)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Choose(size_t node, std::vector<std::string> targets);
   void EndStreams(size_t node, std::vector<std::string> targets);
   void WaitFor(size_t node, std::vector<std::string> sources);
@@ -169,6 +172,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void FailSoon(Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Schedule(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoom(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The node's run is to be called again.
+  bool HasWork(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends everything but the run of `caller`; the runs to destroy without the lock.
   [[nodiscard]] std::vector<std::unique_ptr<StageRun>> FailLocked(Status status, size_t caller)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -176,8 +181,12 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void Notify() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string_view NameOf(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // On the stage's threads, one at a time of a node: gives its run the next part, or tells it that none comes.
+  // On the stage's threads, one at a time of a node: gives its run the next parts, or tells it that none comes.
   void Work(size_t node);
+  // True: there is a next one now.
+  bool GoesOn(size_t node);
+  // Null: it has none yet. Stays while the node works.
+  StageRun* RunOf(size_t node);
   struct Step {
     StageRun* run = nullptr;
     std::string_view source;
@@ -186,6 +195,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
 
     Status Take();
   };
+  std::shared_ptr<StageOutput> OutputOf(size_t node);
   // The host to start the node's run on; null: it has one, or needs none any more.
   StageHost* BeginWork(size_t node);
   // Nothing: nobody waits for the run any more, or there is nothing to do after all.

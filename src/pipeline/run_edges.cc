@@ -42,6 +42,10 @@ void RequestRun::Connect(size_t from, size_t to, bool goes_back) {
 
 bool RequestRun::Emit(size_t node, Part part, std::string_view target) {
   const MutexLock lock(&mutex_);
+  return EmitLocked(node, std::move(part), target);
+}
+
+bool RequestRun::EmitLocked(size_t node, Part part, std::string_view target) {
   Node& from = nodes_[node];
   if (ended_ || from.ended) return false;
   from.moved = Clock::now();

@@ -22,7 +22,14 @@ class StageOutput {
   virtual ~StageOutput() = default;
   // Sends a part to the stages behind. False: nobody waits for it any more; stop.
   virtual bool Emit(Part part) = 0;
-  // The same to one of them alone, by its name.
+  // The same of several, in order.
+  virtual bool EmitAll(std::vector<Part> parts) {
+    for (Part& part : parts) {
+      if (!Emit(std::move(part))) return false;
+    }
+    return true;
+  }
+  // One to one of them alone, by its name.
   virtual bool EmitTo(Part part, std::string_view /*target*/) { return Emit(std::move(part)); }
   // Of those that get their parts when the work ends (`next`), only these do. Before End().
   virtual void Choose(std::vector<std::string> /*targets*/) {}
@@ -57,6 +64,8 @@ class StageRun {
   virtual void OnSourceEnd(std::string_view /*source*/) {}
   // All that the stage waits for has come (`wait_for`, or its only source in whose `next` it is).
   virtual void OnGathered() {}
+  // After the calls above, where no other follows at once: what they gave can be sent on.
+  virtual void OnPause() {}
   // The request is over. From any thread, maybe beside another call; the run is destroyed soon.
   virtual void Abort() {}
 

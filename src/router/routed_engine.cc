@@ -108,7 +108,7 @@ Status RoutedEngine::Send(Lane& lane, Route& route) {
   RoutingKey key;
   key.tokens = *route.request.prompt;
   key.rid = route.request.rid;
-  key.prompt_tokens = route.tokens();
+  key.prompt_tokens = static_cast<int64_t>(route.request.prompt->size());
   Status last;
   const StreamId stream = route.request.stream;
   while (route.tried.size() < kMaxAttempts) {
@@ -123,8 +123,8 @@ Status RoutedEngine::Send(Lane& lane, Route& route) {
       route.tried.push_back(worker.number());
       route.started = Clock::now();
     }
-    worker.Start(route.tokens());
-    options_.policy->OnStart(worker, key);
+    route.prefill = options_.policy->OnStart(worker, key);
+    worker.Start(route.prefill);
     // The engine may deliver on another thread before Submit() returns: the route is complete by then.
     last = engine->Submit(route.request, &lane);
     if (last.ok()) {
@@ -138,7 +138,7 @@ Status RoutedEngine::Send(Lane& lane, Route& route) {
       if (aborted) engine->Abort(stream, lane.shard());
       return last;
     }
-    worker.FinishPrefill(route.tokens());
+    worker.FinishPrefill(route.prefill);
     worker.Finish();
     worker.breaker().OnNothing();
     Outcome outcome;

@@ -16,7 +16,7 @@ bool WorthAnother(const TokenDelta& last) {
 
 void RoutedEngine::Lane::Finish(Route& route, const TokenDelta& last, bool aborted, TimePoint now) {
   Worker& worker = *route.worker;
-  if (!route.begun) worker.FinishPrefill(route.tokens());
+  if (!route.begun) worker.FinishPrefill(route.prefill);
   worker.Finish();
   Outcome outcome;
   outcome.ok = last.finish != FinishReason::kError;
@@ -55,7 +55,7 @@ TokenSink* RoutedEngine::Lane::Take(TokenDelta& delta, TimePoint now) {
     if (!route.begun && !delta.tokens.empty()) {
       route.begun = true;
       route.first = now;
-      route.worker->FinishPrefill(route.tokens());
+      route.worker->FinishPrefill(route.prefill);
     }
     if (delta.finish == FinishReason::kNone) return route.sink;
     aborted = route.aborted;

@@ -23,8 +23,7 @@ struct RoutedEngine::Route {
   TimePoint first{};
   bool begun = false;    // a token has come
   bool aborted = false;  // guarded by the lane's lock
-
-  int64_t tokens() const { return static_cast<int64_t>(request.prompt->size()); }
+  int64_t prefill = 0;   // as the worker's Start() has it
 };
 
 // The routes of one shard's sinks, and where their engines deliver.

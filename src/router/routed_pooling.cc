@@ -17,9 +17,9 @@ struct PoolingRoute {
   WorkerPtr worker;
   std::shared_ptr<Engine> engine;
   TimePoint started{};
-  int64_t tokens = 0;
-  size_t left = 0;  // texts without an answer
-  Status failure;   // of the first text that failed
+  int64_t prefill = 0;  // as the worker's Start() has it
+  size_t left = 0;      // texts without an answer
+  Status failure;       // of the first text that failed
   bool aborted = false;
 };
 using RoutePtr = std::shared_ptr<PoolingRoute>;
@@ -100,7 +100,7 @@ class RoutedPooling::Lane final : public PoolingSink {
   void Finish(PoolingRoute& route, TimePoint now) {
     Worker& worker = *route.worker;
     worker.NoteLife(now);
-    worker.FinishPrefill(route.tokens);
+    worker.FinishPrefill(route.prefill);
     worker.Finish();
     Outcome outcome;
     outcome.ok = route.failure.ok();
@@ -152,16 +152,16 @@ Status RoutedPooling::Submit(std::vector<PoolingRequest> requests, PoolingSink* 
     route->worker = member->worker;
     route->engine = member->engine;
     route->started = Clock::now();
-    route->tokens = key.prompt_tokens;
     route->left = requests.size();
-    worker.Start(key.prompt_tokens);
-    policy_->OnStart(worker, key);
+    const int64_t prefill = policy_->OnStart(worker, key);
+    route->prefill = prefill;
+    worker.Start(prefill);
     lane.Add(requests, route);
     // A copy: another worker may have to take them.
     last = member->engine->SubmitPooling(requests, &lane);
     if (last.ok()) return last;
     lane.Remove(streams);
-    worker.FinishPrefill(key.prompt_tokens);
+    worker.FinishPrefill(prefill);
     worker.Finish();
     worker.breaker().OnNothing();
     Outcome outcome;

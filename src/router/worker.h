@@ -142,8 +142,8 @@ class Worker {
   void SetProtocol(Protocol protocol) { protocol_.store(protocol, std::memory_order_relaxed); }
   TimePoint added() const { return added_; }
 
-  // In flight through this gateway, on every transport. `tokens` estimates prompt tokens whose
-  // first answer has not come yet (the prefill that is still to do), for policies.
+  // In flight through this gateway, on every transport. tokens(): the prefill that is still to do, in prompt tokens as
+  // far as the group's policy does not believe them cached (Policy::OnStart()), of requests without a first answer.
   int64_t requests() const { return requests_.load(std::memory_order_relaxed); }
   int64_t tokens() const { return tokens_.load(std::memory_order_relaxed); }
   uint64_t total_requests() const { return total_.load(std::memory_order_relaxed); }

@@ -67,7 +67,11 @@ class Stage:
             self.max_running = int(getattr(target, "max_running", self.max_running))
         elif not hasattr(target, "run"):
             arguments = factory
-            inspect.signature(target).bind(None, None, **factory)
+            try:
+                inspect.signature(target).bind(None, None, **factory)
+            except TypeError as error:
+                raise TypeError(f"{said['factory_path']} cannot be called with a part, the request and the keys of `factory`: "
+                                f"{error}") from None
         self.speech_fields = _speech_fields(getattr(target, "speech_fields", declared))
         whole = getattr(target, "run", None)
         if whole is None and inspect.isgeneratorfunction(target):

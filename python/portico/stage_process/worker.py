@@ -32,16 +32,22 @@ class Worker:
             self.connection.sendmsg([b"".join(pieces)], rights)
 
     def receive(self):
-        """(message, blob or None); None at the end."""
+        """[(message, blob or None), …]; empty at the end."""
         data, rights, _, _ = self.connection.recvmsg(128 << 10, socket.CMSG_SPACE(8), socket.MSG_CMSG_CLOEXEC)
         if not data:
-            return None
+            return []
+        if data[0] & 2:
+            view, messages, at = memoryview(data), [], 1
+            while at < len(view):
+                message, at = unpack(view, at)
+                messages.append((message, None))
+            return messages
         blob = None
         for level, kind, content in rights:
             if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                 blob = Blob(array.array("i", content[:4])[0])
         view = blob.bytes if data[0] & 1 else memoryview(data)[1:]
-        return unpack(view)[0], blob
+        return [(unpack(view)[0], blob)]
 
     def init(self, text):
         try:
@@ -100,7 +106,8 @@ class Worker:
     def serve(self):
         while True:
             received = self.receive()
-            if received is None:
+            if not received:
                 return
-            self.handle(*received)
-            received = None
+            for message, blob in received:
+                self.handle(message, blob)
+            received = message = blob = None

@@ -155,6 +155,13 @@ std::optional<bool> ZmqSocket::NextChange() {
   return std::nullopt;
 }
 
+int ZmqSocket::descriptor() const {
+  int descriptor = -1;
+  size_t size = sizeof(descriptor);
+  zmq_getsockopt(socket_, ZMQ_FD, &descriptor, &size);
+  return descriptor;
+}
+
 void ZmqSocket::Settle() {
   // libzmq runs what its own thread has asked for within any call.
   int events = 0;

@@ -61,6 +61,9 @@ class ZmqSocket {
   bool Receive(std::string_view* frame);
   // Whether more parts of the message follow the one that Receive() gave.
   bool HasMore() const;
+  // For poll(): readable when something has changed. Receive() until it gives nothing before the next poll(), which
+  // does not report again what was there.
+  int descriptor() const;
   // Does what is due without receiving: a new connection is subscribed on.
   void Settle();
   // Of a monitor: the next change, without waiting. True: a connection can be used; false: it is lost.

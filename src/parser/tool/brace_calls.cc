@@ -116,7 +116,11 @@ ToolParser::Next BraceCalls::StepKey() {
   text = text.substr(0, kMaxName + kMaxBare + 1);
   const bool cut = text.size() < rest().size();
   MarkerSet::Match quote;
-  if (skip > 0) quote = family_->quote.Find(text, final() || cut, skip);
+  if (skip > 0) {
+    quote = family_->quote.Find(text, final() || cut, skip);
+    // A colon before it may be the key's.
+    if (quote.kind != Kind::kFound && !final() && !cut) return Next::kWait;
+  }
   size_t colon = text.find_first_of(skip > 0 ? ":" : ":,}", std::min(skip, text.size()));
   if (skip > 0 && quote.kind == Kind::kFound) {
     colon = text.find_first_of(":,}", quote.begin + quote.length);

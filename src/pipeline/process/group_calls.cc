@@ -12,15 +12,24 @@ namespace portico::pipeline {
 namespace {
 
 // Room is given for so many parts or bytes at a time: less than a process may have under way.
-constexpr int kRoomParts = 16;
+constexpr int kRoomParts = 64;
 constexpr size_t kRoomBytes = ProcessGroup::kEmitBytes / 4;
-constexpr int kMaxReplays = 1;
 
 // Some, and no others.
 bool AreIn(const std::vector<std::string>& known, const std::vector<std::string>& names) {
   return !names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
     return HasName(known, name);
   });
+}
+
+Status Unasked() {
+  return Error(StatusCode::kInvalidArgument, "it answered for a request that it has not");
+}
+
+std::vector<Part> One(Part part) {
+  std::vector<Part> parts;
+  parts.push_back(std::move(part));
+  return parts;
 }
 
 StatusOr<std::vector<std::string>> ReadNames(std::string_view text) {
@@ -77,18 +86,22 @@ class ProcessGroup::Run final : public StageRun {
   }
   void OnGathered() override { Give({RunMessage(MessageKind::kGathered, call_->id), false}); }
 
+  void OnPause() override {
+    const MutexLock lock(&group_.mutex_);
+    if (call_->at != nullptr) group_.Flush(*call_->at);
+  }
+
   void Abort() override {
     const MutexLock lock(&group_.mutex_);
     group_.AbortLocked(call_);
   }
   bool Accepts() const override {
     const MutexLock lock(&group_.mutex_);
-    return call_->ended || call_->aborted ||
-           (call_->sent == call_->log.size() && call_->outstanding < kMaxOutstanding);
+    return call_->ended || call_->aborted || (call_->sent == call_->log.size() && !call_->full());
   }
   bool busy() const override {
     const MutexLock lock(&group_.mutex_);
-    return call_->outstanding > 0 || call_->sent < call_->log.size();
+    return !call_->outstanding.empty() || call_->sent < call_->log.size();
   }
   void OnRoom() override {
     const MutexLock lock(&group_.mutex_);
@@ -196,9 +209,12 @@ void ProcessGroup::Pump(Call& call) {
   if (call.at == nullptr || call.at->state != State::kUp) return;
   while (call.sent < call.log.size()) {
     const Call::Given& next = call.log[call.sent];
-    if (next.is_part && call.outstanding >= kMaxOutstanding) break;
-    if (next.is_part) ++call.outstanding;
-    Send(*call.at, next.datagram);
+    if (next.is_part && call.full()) break;
+    if (next.is_part) {
+      call.outstanding.push_back(next.datagram.size());
+      call.outstanding_bytes += next.datagram.size();
+    }
+    SendLater(*call.at, next.datagram);
     ++call.sent;
   }
   if (!call.replayable) Forget(call);
@@ -229,17 +245,38 @@ void ProcessGroup::AbortLocked(const CallPtr& call) {
   std::erase(waiting_, call);
 }
 
+ProcessGroup::CallPtr ProcessGroup::Heard(Process& process, uint64_t run) {
+  const MutexLock lock(&mutex_);
+  process.heard = Clock::now();
+  const auto at = process.calls.find(run);
+  return at == process.calls.end() ? nullptr : at->second;
+}
+
+// Parts of one run that follow each other go on together.
+Status ProcessGroup::HandleAll(Process& process, std::vector<Message> messages) {
+  for (size_t i = 0; i < messages.size();) {
+    if (messages[i].kind != MessageKind::kEmit) {
+      PORTICO_RETURN_IF_ERROR(Handle(process, std::move(messages[i++])));
+      continue;
+    }
+    const uint64_t run = messages[i].run;
+    std::vector<Part> parts;
+    for (; i < messages.size() && messages[i].kind == MessageKind::kEmit && messages[i].run == run;
+         ++i) {
+      parts.push_back(std::move(messages[i].part));
+    }
+    const CallPtr call = Heard(process, run);
+    if (call == nullptr) return Unasked();
+    OnEmit(call, std::move(parts), {});
+  }
+  return OkStatus();
+}
+
 Status ProcessGroup::Handle(Process& process, Message message) {
   const auto bad = [](std::string_view why) {
     return Error(StatusCode::kInvalidArgument, std::string(why));
   };
-  CallPtr call;
-  {
-    const MutexLock lock(&mutex_);
-    process.heard = Clock::now();
-    const auto at = process.calls.find(message.run);
-    if (at != process.calls.end()) call = at->second;
-  }
+  const CallPtr call = Heard(process, message.run);
   switch (message.kind) {
     case MessageKind::kReady:
       return OnReady(process, message);
@@ -248,31 +285,30 @@ Status ProcessGroup::Handle(Process& process, Message message) {
     case MessageKind::kPong:
       return OkStatus();
     case MessageKind::kTook: {
-      if (call == nullptr) return bad("it answered for a request that it has not");
+      if (call == nullptr) return Unasked();
       {
         const MutexLock lock(&mutex_);
-        if (--call->outstanding < 0) return bad("it took a part twice");
+        if (call->outstanding.empty()) return bad("it took a part twice");
+        call->outstanding_bytes -= call->outstanding.front();
+        call->outstanding.pop_front();
         Pump(*call);
+        Flush(process);
         if (call->aborted) return OkStatus();
       }
       call->output->Wake();
       return OkStatus();
     }
-    case MessageKind::kEmit:
-      if (call == nullptr) return bad("it answered for a request that it has not");
-      OnEmit(process, call, std::move(message.part), {});
-      return OkStatus();
     case MessageKind::kEmitTo:
-      if (call == nullptr) return bad("it answered for a request that it has not");
+      if (call == nullptr) return Unasked();
       if (!HasName(StagesBehind(*call->stage), message.name)) {
         return bad("it sent a part to nobody behind it");
       }
-      OnEmit(process, call, std::move(message.part), message.name);
+      OnEmit(call, One(std::move(message.part)), message.name);
       return OkStatus();
     case MessageKind::kChoose:
     case MessageKind::kEndStreams:
     case MessageKind::kWaitFor:
-      if (call == nullptr) return bad("it answered for a request that it has not");
+      if (call == nullptr) return Unasked();
       return TakeNames(message, *call->stage, call->output.get());
     case MessageKind::kEnd: {
       if (call == nullptr) return bad("it ended a request twice");
@@ -285,6 +321,7 @@ Status ProcessGroup::Handle(Process& process, Message message) {
         call->sent = 0;
         aborted = call->aborted;
         PlaceWaiting();
+        FlushAll();
       }
       if (!aborted) call->output->End(std::move(message.status));
       return OkStatus();
@@ -294,90 +331,23 @@ Status ProcessGroup::Handle(Process& process, Message message) {
   }
 }
 
-void ProcessGroup::OnEmit(Process&, const CallPtr& call, Part part, std::string_view target) {
-  const size_t bytes = PartBytes(part);
+void ProcessGroup::OnEmit(const CallPtr& call, std::vector<Part> parts, std::string_view target) {
+  const auto count = static_cast<int>(parts.size());
+  size_t bytes = 0;
+  for (const Part& part : parts) bytes += PartBytes(part);
   {
     const MutexLock lock(&mutex_);
     if (call->aborted) return;
     Forget(*call);
   }
-  const bool wanted = target.empty() ? call->output->Emit(std::move(part))
-                                     : call->output->EmitTo(std::move(part), target);
+  const bool wanted = target.empty() ? call->output->EmitAll(std::move(parts))
+                                     : call->output->EmitTo(std::move(parts.front()), target);
   const bool room = wanted && call->output->HasRoom();
   const MutexLock lock(&mutex_);
-  ++call->unacked;
+  call->unacked += count;
   call->unacked_bytes += bytes;
   if (!wanted) return AbortLocked(call);
   if (room) GiveRoom(*call);
-}
-
-void ProcessGroup::Bury(Process& process, std::string_view why) {
-  constexpr Duration kSteady = std::chrono::seconds(10);
-  constexpr Duration kPause = std::chrono::milliseconds(100);
-  constexpr Duration kLongest = std::chrono::seconds(10);
-  std::vector<CallPtr> failed;
-  {
-    const MutexLock lock(&mutex_);
-    const TimePoint now = Clock::now();
-    process.state = State::kDown;
-    process.channel.reset();
-    process.exit.Close();
-    process.pid = -1;
-    process.why = why;
-    if (now - process.started > kSteady) process.deaths = 0;
-    ++process.deaths;
-    const int doublings = std::min(process.deaths - 2, 10);
-    process.due = now + (process.deaths == 1 ? Duration::zero()
-                                             : std::min(kPause * (1 << doublings), kLongest));
-    for (auto& [id, call] : std::exchange(process.calls, {})) {
-      call->at = nullptr;
-      if (call->aborted) {
-        call->ended = true;
-      } else if (call->replayable && call->replays < kMaxReplays && !stopping_) {
-        ++call->replays;
-        replays_.Add();
-        call->sent = 0;
-        call->outstanding = call->unacked = 0;
-        waiting_.push_front(call);
-      } else {
-        failed.push_back(call);
-      }
-    }
-    PlaceWaiting();
-    if (!HopeLeft()) {
-      for (CallPtr& call : std::exchange(waiting_, {})) failed.push_back(std::move(call));
-    }
-    for (const CallPtr& call : failed) call->ended = true;
-    changed_.NotifyAll();
-  }
-  for (const CallPtr& call : failed) {
-    call->output->End(Error(
-        StatusCode::kUnavailable,
-        fmt::format("stage `{}` has ended while it worked on this request", call->stage->name), {},
-        "stage_died"));
-  }
-}
-
-bool ProcessGroup::HopeLeft() const {
-  constexpr Duration kSoon = std::chrono::seconds(1);
-  if (stopping_) return false;
-  return std::any_of(processes_.begin(), processes_.end(), [&](const auto& process) {
-    // A host that does not answer is waited for as long as one that refuses.
-    if (process->state == State::kOpening) return Clock::now() - process->started <= kSoon;
-    if (process->state != State::kDown) return true;
-    return process->deaths == 0 || (options_.restart && process->due - Clock::now() <= kSoon);
-  });
-}
-
-Status ProcessGroup::Available(std::string_view stage) const {
-  const MutexLock lock(&mutex_);
-  return AvailableLocked(stage);
-}
-
-Status ProcessGroup::AvailableLocked(std::string_view stage) const {
-  if (HopeLeft()) return OkStatus();
-  return Error(StatusCode::kUnavailable, fmt::format("stage `{}` is not running", stage), {},
-               "stage_died");
 }
 
 }  // namespace portico::pipeline

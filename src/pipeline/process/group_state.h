@@ -26,13 +26,20 @@ struct ProcessGroup::Call {
   size_t kept_bytes = 0;
   bool replayable = false;  // all of it is in `log`, and nothing has been shown
   int replays = 0;
-  int outstanding = 0;  // parts sent and not worked on
-  int unacked = 0;      // parts shown that have no room given yet
+  std::deque<size_t> outstanding;  // parts sent and not worked on, in bytes
+  size_t outstanding_bytes = 0;
+  int unacked = 0;  // parts shown that have no room given yet
   size_t unacked_bytes = 0;
   bool aborted = false;
   bool ended = false;
   TimePoint aborted_at{};
   Process* at = nullptr;  // null: waits
+
+  // The process is to work on some of its parts before it gets another.
+  bool full() const {
+    return outstanding.size() >= kMaxOutstanding ||
+           (outstanding.size() >= kFewOutstanding && outstanding_bytes >= kEmitBytes);
+  }
 };
 
 // Guarded by the group's mutex, but for what does not change; the process's thread, which alone writes `channel` and `exit`,
@@ -41,6 +48,7 @@ struct ProcessGroup::Process {
   int index = 0;
   pid_t pid = -1;  // of a child of this one
   std::unique_ptr<Channel> channel;
+  Datagram packed;  // for the channel; sent when its writer pauses
   Fd exit;
   Fd wake;  // an eventfd: the channel keeps something, or the group stops
   State state = State::kDown;

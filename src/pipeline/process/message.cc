@@ -160,14 +160,10 @@ Datagram EndMessage(uint64_t run, const Status& status) {
   return Small(std::move(frame));
 }
 
-StatusOr<Message> ReadMessage(const Datagram& datagram) {
-  const std::string_view bytes = datagram.bytes;
-  const std::shared_ptr<const Blob>& blob = datagram.blob;
-  if (bytes.empty()) return NoMessage("nothing");
-  const bool in_fd = bytes.front() == kFlagFrameInFd;
-  if (!in_fd && bytes.front() != 0) return NoMessage("unknown flags");
-  if (in_fd && (blob == nullptr || bytes.size() != 1)) return NoMessage("no frame");
-  msgpack::Reader reader(in_fd ? blob->bytes() : bytes.substr(1));
+namespace {
+
+// The next one of the reader's.
+StatusOr<Message> ReadNext(msgpack::Reader& reader, std::shared_ptr<const Blob> blob) {
   uint32_t size = 0;
   int64_t kind = 0;
   int64_t run = 0;
@@ -178,9 +174,49 @@ StatusOr<Message> ReadMessage(const Datagram& datagram) {
   Message message;
   message.kind = static_cast<MessageKind>(kind);
   message.run = static_cast<uint64_t>(run);
-  PORTICO_RETURN_IF_ERROR(ReadValues(reader, in_fd ? nullptr : blob, &message));
+  PORTICO_RETURN_IF_ERROR(ReadValues(reader, std::move(blob), &message));
+  return message;
+}
+
+}  // namespace
+
+StatusOr<Message> ReadMessage(const Datagram& datagram) {
+  const std::string_view bytes = datagram.bytes;
+  const std::shared_ptr<const Blob>& blob = datagram.blob;
+  if (bytes.empty()) return NoMessage("nothing");
+  const bool in_fd = bytes.front() == kFlagFrameInFd;
+  if (!in_fd && bytes.front() != 0) return NoMessage("unknown flags");
+  if (in_fd && (blob == nullptr || bytes.size() != 1)) return NoMessage("no frame");
+  msgpack::Reader reader(in_fd ? blob->bytes() : bytes.substr(1));
+  PORTICO_ASSIGN_OR_RETURN(Message message, ReadNext(reader, in_fd ? nullptr : blob));
   if (!reader.done()) return NoMessage("more than a message");
   return message;
+}
+
+StatusOr<std::vector<Message>> ReadMessages(const Datagram& datagram) {
+  std::vector<Message> messages;
+  const std::string_view bytes = datagram.bytes;
+  if (bytes.empty() || bytes.front() != kFlagSeveral) {
+    PORTICO_ASSIGN_OR_RETURN(Message message, ReadMessage(datagram));
+    messages.push_back(std::move(message));
+    return messages;
+  }
+  if (datagram.blob != nullptr) return NoMessage("several with a memfd");
+  msgpack::Reader reader(bytes.substr(1));
+  do {
+    PORTICO_ASSIGN_OR_RETURN(Message message, ReadNext(reader, nullptr));
+    messages.push_back(std::move(message));
+  } while (!reader.done());
+  return messages;
+}
+
+bool Pack(const Datagram& datagram, Datagram* packed) {
+  if (datagram.blob != nullptr || datagram.bytes.empty() || datagram.bytes.front() != 0) {
+    return false;
+  }
+  if (packed->bytes.empty()) packed->bytes.push_back(kFlagSeveral);
+  packed->bytes.append(datagram.bytes, 1);
+  return true;
 }
 
 }  // namespace portico::pipeline

@@ -3,7 +3,8 @@
 //
 // A datagram is one byte of flags and the array. Bytes of a part that are longer than kInlineBytes
 // are a nil there and lie in the memfd that comes with the datagram; an array that is itself longer
-// lies in the memfd as a whole (kFlagFrameInFd).
+// lies in the memfd as a whole (kFlagFrameInFd). Or it has several arrays, one behind the other, without a memfd
+// (kFlagSeveral); to a remote host none has.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "pipeline/blob.h"
@@ -23,6 +25,7 @@ namespace portico::pipeline {
 inline constexpr size_t kInlineBytes = 32 << 10;
 inline constexpr size_t kMaxDatagram = 128 << 10;
 inline constexpr char kFlagFrameInFd = 1;
+inline constexpr char kFlagSeveral = 2;
 
 enum class MessageKind : uint8_t {
   // To the stage process.
@@ -82,6 +85,11 @@ Datagram EndMessage(uint64_t run, const Status& status);
 
 // INVALID_ARGUMENT: no message.
 StatusOr<Message> ReadMessage(const Datagram& datagram);
+// Also of a datagram of several; at least one.
+StatusOr<std::vector<Message>> ReadMessages(const Datagram& datagram);
+
+// Adds `datagram` to the several ones in `packed`, which is empty at first. False: it must travel alone.
+bool Pack(const Datagram& datagram, Datagram* packed);
 
 StatusOr<Datagram> ReferenceMessage(uint64_t run, size_t index, const ReferenceSound& sound);
 

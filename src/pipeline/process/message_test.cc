@@ -207,6 +207,51 @@ TEST(StageMessage, RefusesBytesThatAreNoMessage) {
   EXPECT_FALSE(ReadMessage({std::string("\1", 1), nullptr}).ok());
 }
 
+TEST(StageMessage, SeveralTravelTogetherInTheirOrder) {
+  Datagram packed;
+  for (uint64_t run = 1; run <= 3; ++run) {
+    const auto part = PartMessage(MessageKind::kEmit, run, {}, Part(TextPart{"é"}));
+    ASSERT_TRUE(part.ok());
+    EXPECT_TRUE(Pack(*part, &packed));
+    EXPECT_TRUE(Pack(RunMessage(MessageKind::kTook, run), &packed));
+  }
+  const auto messages = ReadMessages(packed);
+  ASSERT_TRUE(messages.ok()) << messages.status();
+  ASSERT_EQ(messages->size(), 6U);
+  for (uint64_t run = 1; run <= 3; ++run) {
+    const Message& part = (*messages)[2 * (run - 1)];
+    EXPECT_EQ(part.kind, MessageKind::kEmit);
+    EXPECT_EQ(part.run, run);
+    EXPECT_EQ(std::get<TextPart>(part.part).text, "é");
+    EXPECT_EQ((*messages)[2 * run - 1].kind, MessageKind::kTook);
+    EXPECT_EQ((*messages)[2 * run - 1].run, run);
+  }
+  EXPECT_FALSE(ReadMessage(packed).ok()) << "it is not one";
+  const auto one = ReadMessages(RunMessage(MessageKind::kTook, 7));
+  ASSERT_TRUE(one.ok());
+  ASSERT_EQ(one->size(), 1U);
+  EXPECT_EQ(one->front().run, 7U);
+}
+
+TEST(StageMessage, WhatIsCutOrLiesInMemoryDoesNotTravelWithOthers) {
+  Datagram packed;
+  ASSERT_TRUE(Pack(RunMessage(MessageKind::kTook, 1), &packed));
+  const size_t first = packed.bytes.size();
+  ASSERT_TRUE(Pack(EndMessage(2, OkStatus()), &packed));
+  for (size_t size = 1; size < packed.bytes.size(); ++size) {
+    EXPECT_EQ(ReadMessages({packed.bytes.substr(0, size), nullptr}).ok(), size == first) << size;
+  }
+  EXPECT_FALSE(ReadMessages({packed.bytes, Blob::Own("x")}).ok());
+  const auto large = PartMessage(MessageKind::kEmit, 1, {},
+                                 Part(AudioPart{0, 16000, media::Samples(1 << 20), false}));
+  ASSERT_TRUE(large.ok());
+  ASSERT_NE(large->blob, nullptr);
+  const std::string before = packed.bytes;
+  EXPECT_FALSE(Pack(*large, &packed));
+  EXPECT_FALSE(Pack(packed, &packed));
+  EXPECT_EQ(packed.bytes, before);
+}
+
 // Who may still shorten the memory could end its reader by SIGBUS.
 TEST(StageMessage, RefusesMemoryThatIsNotSealed) {
   Fd fd(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));

@@ -16,6 +16,7 @@
 namespace portico::pipeline {
 namespace {
 
+constexpr int kMaxReplays = 1;
 constexpr int kBatch = 64;  // datagrams read before the others are looked at
 constexpr Duration kAbortPatience = std::chrono::seconds(30);
 
@@ -218,8 +219,8 @@ Status ProcessGroup::ReadAll(Process& process) {
     PORTICO_ASSIGN_OR_RETURN(const Received received, process.channel->Receive());
     if (received.empty) return OkStatus();
     if (received.ended) return Error(StatusCode::kCancelled, "");
-    PORTICO_ASSIGN_OR_RETURN(Message message, ReadMessage(received.message));
-    PORTICO_RETURN_IF_ERROR(Handle(process, std::move(message)));
+    PORTICO_ASSIGN_OR_RETURN(auto messages, ReadMessages(received.message));
+    PORTICO_RETURN_IF_ERROR(HandleAll(process, std::move(messages)));
   }
   const MutexLock lock(&mutex_);
   Wake(process);  // there may be more
@@ -259,6 +260,7 @@ Status ProcessGroup::OnReady(Process& process, const Message& message) {
   if (profile_) Send(process, *profile_);
   up_.Add(1);
   PlaceWaiting();
+  FlushAll();
   changed_.NotifyAll();
   return OkStatus();
 }
@@ -286,7 +288,23 @@ std::string ProcessGroup::Tick(Process& process, TimePoint now) {
   return "";
 }
 
+void ProcessGroup::SendLater(Process& process, const Datagram& datagram) {
+  if (options_.remote || !Pack(datagram, &process.packed)) return Send(process, datagram);
+  if (process.packed.bytes.size() >= kMaxPacked) Flush(process);
+}
+
+void ProcessGroup::Flush(Process& process) {
+  if (process.packed.bytes.empty()) return;
+  const Datagram packed = std::exchange(process.packed, {});
+  Send(process, packed);
+}
+
+void ProcessGroup::FlushAll() {
+  for (const auto& process : processes_) Flush(*process);
+}
+
 void ProcessGroup::Send(Process& process, const Datagram& datagram) {
+  Flush(process);
   if (process.channel == nullptr) return;
   process.channel->Send(datagram);
   if (process.channel->keeps()) Wake(process);
@@ -296,6 +314,79 @@ void ProcessGroup::Wake(Process& process) {
   const uint64_t one = 1;
   const ssize_t ignored = write(process.wake.get(), &one, sizeof one);
   static_cast<void>(ignored);
+}
+
+void ProcessGroup::Bury(Process& process, std::string_view why) {
+  constexpr Duration kSteady = std::chrono::seconds(10);
+  constexpr Duration kPause = std::chrono::milliseconds(100);
+  constexpr Duration kLongest = std::chrono::seconds(10);
+  std::vector<CallPtr> failed;
+  {
+    const MutexLock lock(&mutex_);
+    const TimePoint now = Clock::now();
+    process.state = State::kDown;
+    process.channel.reset();
+    process.packed = {};
+    process.exit.Close();
+    process.pid = -1;
+    process.why = why;
+    if (now - process.started > kSteady) process.deaths = 0;
+    ++process.deaths;
+    const int doublings = std::min(process.deaths - 2, 10);
+    process.due = now + (process.deaths == 1 ? Duration::zero()
+                                             : std::min(kPause * (1 << doublings), kLongest));
+    for (auto& [id, call] : std::exchange(process.calls, {})) {
+      call->at = nullptr;
+      if (call->aborted) {
+        call->ended = true;
+      } else if (call->replayable && call->replays < kMaxReplays && !stopping_) {
+        ++call->replays;
+        replays_.Add();
+        call->sent = 0;
+        call->outstanding.clear();
+        call->outstanding_bytes = 0;
+        call->unacked = 0;
+        waiting_.push_front(call);
+      } else {
+        failed.push_back(call);
+      }
+    }
+    PlaceWaiting();
+    FlushAll();
+    if (!HopeLeft()) {
+      for (CallPtr& call : std::exchange(waiting_, {})) failed.push_back(std::move(call));
+    }
+    for (const CallPtr& call : failed) call->ended = true;
+    changed_.NotifyAll();
+  }
+  for (const CallPtr& call : failed) {
+    call->output->End(Error(
+        StatusCode::kUnavailable,
+        fmt::format("stage `{}` has ended while it worked on this request", call->stage->name), {},
+        "stage_died"));
+  }
+}
+
+bool ProcessGroup::HopeLeft() const {
+  constexpr Duration kSoon = std::chrono::seconds(1);
+  if (stopping_) return false;
+  return std::any_of(processes_.begin(), processes_.end(), [&](const auto& process) {
+    // A host that does not answer is waited for as long as one that refuses.
+    if (process->state == State::kOpening) return Clock::now() - process->started <= kSoon;
+    if (process->state != State::kDown) return true;
+    return process->deaths == 0 || (options_.restart && process->due - Clock::now() <= kSoon);
+  });
+}
+
+Status ProcessGroup::Available(std::string_view stage) const {
+  const MutexLock lock(&mutex_);
+  return AvailableLocked(stage);
+}
+
+Status ProcessGroup::AvailableLocked(std::string_view stage) const {
+  if (HopeLeft()) return OkStatus();
+  return Error(StatusCode::kUnavailable, fmt::format("stage `{}` is not running", stage), {},
+               "stage_died");
 }
 
 }  // namespace portico::pipeline

@@ -6,8 +6,8 @@
 // others end with UNAVAILABLE, which names the stage. A process that ends is started again at once,
 // then after growing pauses. One that answers no ping for half of the stall timeout is ended.
 //
-// Credits: a process is given kMaxOutstanding parts of a run beyond those that it has worked on,
-// and may send kEmitBytes that the stages behind have not taken.
+// Credits: a process is given kMaxOutstanding parts of a run beyond those that it has worked on, or
+// kFewOutstanding large ones, and may send kEmitBytes that the stages behind have not taken.
 #pragma once
 
 #include <atomic>
@@ -55,7 +55,8 @@ struct ProcessGroupOptions {
 // Thread safe.
 class ProcessGroup {
  public:
-  static constexpr int kMaxOutstanding = 4;
+  static constexpr size_t kMaxOutstanding = 32;
+  static constexpr size_t kFewOutstanding = 4;
   static constexpr size_t kEmitBytes = 512 << 10;
   static constexpr size_t kMaxKept = 64 << 20;  // of one run, for its second beginning
   static constexpr Duration kQuiet = std::chrono::seconds(30);
@@ -97,19 +98,29 @@ class ProcessGroup {
   // From the spawning to the end; says why it ended.
   std::string Serve(Process& process);
   Status ReadAll(Process& process);
+  Status HandleAll(Process& process, std::vector<Message> messages);
   Status Handle(Process& process, Message message);
+  // The run's call; nobody's: null.
+  CallPtr Heard(Process& process, uint64_t run);
   Status OnReady(Process& process, const Message& message);
   // What a run begins with. Of a call that nobody else knows yet.
   static Status AddStart(Call& call, const Request& request, std::string_view json,
                          std::span<const std::string> taken);
   // `target`: of a part for one stage alone; else empty.
-  void OnEmit(Process& process, const CallPtr& call, Part part, std::string_view target);
+  void OnEmit(const CallPtr& call, std::vector<Part> parts, std::string_view target);
   // What is due: pings, silence, aborts without an answer. Why the process must end, or "".
   std::string Tick(Process& process, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Bury(Process& process, std::string_view why);
 
+  static constexpr size_t kMaxPacked = 32 << 10;
+  // Now, behind what is packed.
   void Send(Process& process, const Datagram& datagram) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // With the next Flush().
+  void SendLater(Process& process, const Datagram& datagram) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Flush(Process& process) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FlushAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake(Process& process) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // These send with the next Flush().
   void Pump(Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Put(Process& process, const CallPtr& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PlaceWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -17,11 +17,14 @@
 #include "pipeline/process/process_group.h"
 #include "pipeline/process/stage_events.h"
 #include "pipeline/process/unix_channel.h"
+#include "pipeline/process/worker_outbox.h"
 
 namespace portico::pipeline {
 namespace {
 
 constexpr size_t kMaxUnacked = 256;  // parts
+// How long a thread waits for another run before it ends.
+constexpr std::chrono::seconds kThreadPatience{10};
 
 class Worker;
 
@@ -83,6 +86,11 @@ class WorkerRun final : public StageOutput, public std::enable_shared_from_this<
 
   // Waits for what the run is given next. Nothing: the run is over.
   std::optional<Input> NextInput();
+  // NextInput() would not wait.
+  bool HasInput() const {
+    const MutexLock lock(&mutex_);
+    return !input_.empty() || (input_ended_ && !told_end_);
+  }
   bool TakesMore() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return unacked_.size() < kMaxUnacked && unacked_bytes_ < ProcessGroup::kEmitBytes;
   }
@@ -113,24 +121,23 @@ const JsonArray& ListOrNone(const Json* value) {
 
 class Worker {
  public:
-  Worker(int socket, const Pipeline::Kinds& kinds) : socket_(socket), kinds_(kinds) {}
+  Worker(int socket, const Pipeline::Kinds& kinds)
+      : socket_(socket), outbox_(socket), kinds_(kinds) {}
 
   int Serve() {
     while (true) {
       auto received = ReceiveDatagram(socket_, /*wait=*/true);
       if (!received.ok() || received->ended) return received.ok() ? 0 : 1;
-      auto message = ReadMessage(received->message);
-      if (!message.ok()) {
-        LogError("stage process: {}", MessageOf(message.status()));
+      auto messages = ReadMessages(received->message);
+      if (!messages.ok()) {
+        LogError("stage process: {}", MessageOf(messages.status()));
         return 1;
       }
-      Handle(*std::move(message));
+      for (Message& message : *messages) Handle(std::move(message));
     }
   }
 
-  void Send(const StatusOr<Datagram>& datagram) {
-    if (datagram.ok()) SendDatagram(socket_, *datagram, /*wait=*/true);
-  }
+  WorkerOutbox& outbox() { return outbox_; }
   void Drop(uint64_t id) {
     const MutexLock lock(&mutex_);
     runs_.erase(id);
@@ -142,7 +149,7 @@ class Worker {
     if (message.kind == MessageKind::kStart) return Start(message);
     if (message.kind == MessageKind::kProfile) return Profile(message.text);
     if (message.kind == MessageKind::kPing) {
-      return Send(NumberMessage(MessageKind::kPong, 0, message.number));
+      return outbox_.Send(NumberMessage(MessageKind::kPong, 0, message.number));
     }
     std::shared_ptr<WorkerRun> run;
     {
@@ -176,12 +183,17 @@ class Worker {
         if (target.is_string()) config.next.push_back(target.as_string());
       }
       if (Status made = Make(config, &facts); !made.ok()) {
-        return Send(TextMessage(MessageKind::kFailed, MessageOf(made)));
+        return SendText(MessageKind::kFailed, MessageOf(made));
       }
     }
     Json ready(JsonObject{});
     ready.Set("stages", std::move(facts));
-    Send(TextMessage(MessageKind::kReady, ready.Dump()));
+    SendText(MessageKind::kReady, ready.Dump());
+  }
+
+  void SendText(MessageKind kind, std::string_view text) {
+    const auto datagram = TextMessage(kind, text);
+    if (datagram.ok()) outbox_.Send(*datagram);
   }
 
   Status Make(const StageConfig& config, Json* facts) {
@@ -211,7 +223,7 @@ class Worker {
     if (stage == stages_.end()) status = Error(StatusCode::kInternal, "there is no such stage");
     // A voice is loaded by this, too.
     if (status.ok()) status = stage->second->Check(*request);
-    if (!status.ok()) return Send(EndMessage(message.run, status));
+    if (!status.ok()) return outbox_.Send(EndMessage(message.run, status));
     auto run = std::make_shared<WorkerRun>(this, message.run, stage->second.get(),
                                            std::make_shared<const Request>(*std::move(request)),
                                            &labels_.at(message.name));
@@ -219,7 +231,31 @@ class Worker {
       const MutexLock lock(&mutex_);
       runs_[message.run] = run;
     }
-    std::thread([run] { run->Work(); }).detach();
+    {
+      const MutexLock lock(&mutex_);
+      if (idle_threads_ > waiting_.size()) {
+        waiting_.push_back(std::move(run));
+        return changed_.NotifyOne();
+      }
+    }
+    std::thread([this, first = std::move(run)]() mutable { WorkOn(std::move(first)); }).detach();
+  }
+
+  // Of a thread: this run and then others that come soon.
+  void WorkOn(std::shared_ptr<WorkerRun> run) {
+    while (run != nullptr) {
+      run->Work();
+      run.reset();
+      const auto deadline = std::chrono::steady_clock::now() + kThreadPatience;
+      const MutexLock lock(&mutex_);
+      ++idle_threads_;
+      while (waiting_.empty() && changed_.WaitUntil(&mutex_, deadline)) {
+      }
+      --idle_threads_;
+      if (waiting_.empty()) continue;
+      run = std::move(waiting_.front());
+      waiting_.pop_front();
+    }
   }
 
   // Waits until the recorder runs, so that the profile has the parts behind this message, but not long for a slow disk.
@@ -244,12 +280,16 @@ class Worker {
   }
 
   const int socket_;
+  WorkerOutbox outbox_;
   const Pipeline::Kinds& kinds_;
   std::string first_stage_;
   std::map<std::string, StageLabels, std::less<>> labels_;
   std::map<std::string, std::unique_ptr<Stage>, std::less<>> stages_;
   Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<WorkerRun>> runs_ ABSL_GUARDED_BY(mutex_);
+  CondVar changed_;
+  std::deque<std::shared_ptr<WorkerRun>> waiting_ ABSL_GUARDED_BY(mutex_);  // for an idle thread
+  size_t idle_threads_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 std::optional<WorkerRun::Input> WorkerRun::NextInput() {
@@ -280,7 +320,12 @@ void WorkerRun::Work() {
     }
     events_.Took(next->source, *next->part);
     Status status = run->OnPart(*std::move(next->part), next->source);
-    worker_.Send(RunMessage(MessageKind::kTook, id_));
+    const Datagram took = RunMessage(MessageKind::kTook, id_);
+    if (HasInput()) {
+      worker_.outbox().SendWithNext(took);
+    } else {
+      worker_.outbox().Send(took);
+    }
     if (!status.ok()) End(std::move(status));
   }
   {
@@ -302,7 +347,7 @@ bool WorkerRun::Emit(Part part) {
   unacked_bytes_ += bytes;
   events_.Sent(part);
   // With the lock: nothing may come behind the end.
-  worker_.Send(datagram);
+  if (datagram.ok()) worker_.outbox().SendSoon(*datagram);
   return datagram.ok();
 }
 
@@ -310,7 +355,7 @@ void WorkerRun::End(Status status) {
   const MutexLock lock(&mutex_);
   if (std::exchange(ended_, true)) return;
   if (status.ok()) events_.Completed();
-  worker_.Send(EndMessage(id_, status));
+  worker_.outbox().Send(EndMessage(id_, status));
   changed_.NotifyAll();
 }
 

@@ -17,7 +17,7 @@
 namespace portico::pipeline {
 
 // The last character but one is the version of everything that is said on the connection.
-inline constexpr std::string_view kGreeting = "portico stage 1\n";
+inline constexpr std::string_view kGreeting = "portico stage 2\n";
 inline constexpr size_t kMinToken = 16;
 
 // What both ends must know; from the environment, so that no list of processes shows it.

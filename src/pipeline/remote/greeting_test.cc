@@ -82,7 +82,7 @@ TEST(StageGreeting, ShortTokensAreRefused) {
 }
 
 TEST(StageGreeting, StrangersAreRefused) {
-  EXPECT_THAT(GreetStranger("portico stage 2\n" + std::string(64, 'x')).message(),
+  EXPECT_THAT(GreetStranger("portico stage 1\n" + std::string(64, 'x')).message(),
               HasSubstr("another version"));
   EXPECT_THAT(GreetStranger("GET / HTTP/1.1\r\nhost: x\r\n\r\n").message(),
               HasSubstr("not a server with stages"));

@@ -53,11 +53,12 @@ Choice CacheAware::Choose(std::span<Worker* const> candidates, const RoutingKey&
   return {.index = static_cast<size_t>(smallest - candidates.begin()), .reason = "miss"};
 }
 
-void CacheAware::OnStart(Worker& worker, const RoutingKey& key) {
+int64_t CacheAware::OnStart(Worker& worker, const RoutingKey& key) {
   const std::string_view prompt = PromptOf(key);
-  if (prompt.empty()) return;
+  if (prompt.empty()) return key.prompt_tokens;
   const MutexLock lock(&mutex_);
   TreeFor(key).Insert(prompt, worker.number());
+  return key.prompt_tokens;
 }
 
 void CacheAware::OnWorkerRemoved(Worker& worker) {

@@ -37,7 +37,7 @@ class CacheAware final : public Policy {
   std::string_view name() const override { return "cache_aware"; }
   bool wants_prompt() const override { return true; }
   Choice Choose(std::span<Worker* const> candidates, const RoutingKey& key) override;
-  void OnStart(Worker& worker, const RoutingKey& key) override;
+  int64_t OnStart(Worker& worker, const RoutingKey& key) override;
   void OnWorkerRemoved(Worker& worker) override;
   void OnWorkerLost(Worker& worker) override { OnWorkerRemoved(worker); }
   void OnTick(TimePoint now) override;

@@ -101,7 +101,7 @@ TEST(CostTest, APrefixDrawsRequestsUntilTheQueueThereIsLonger) {
   Cost policy(Seeded());
   const std::string prompt = Text('a', 16000);  // 4,000 tokens
   const size_t home = fleet.Send(policy, TextKey(prompt));
-  fleet.End(policy, home, TextKey(prompt));
+  fleet.End(policy, home);
   const Choice hit = policy.Choose(fleet.all(), TextKey(prompt));
   EXPECT_EQ(hit.index, home);
   EXPECT_EQ(hit.reason, "cached");
@@ -110,6 +110,24 @@ TEST(CostTest, APrefixDrawsRequestsUntilTheQueueThereIsLonger) {
   EXPECT_EQ(policy.Choose(fleet.all(), TextKey(prompt)).index, home);
   fleet.Load(home, 0, 3000);
   EXPECT_NE(policy.Choose(fleet.all(), TextKey(prompt)).index, home);
+}
+
+// A mean of what the worker's prompts have found cached says nothing of the one that it computes now.
+TEST(CostTest, APromptInFlightCountsWithWhatItComputes) {
+  TestFleet fleet(2);
+  Cost policy(Seeded());
+  const std::string prompt = Text('a', 16000);
+  const size_t home = fleet.Send(policy, TextKey(prompt));
+  EXPECT_EQ(fleet[home].tokens(), TextKey(prompt).prompt_tokens);
+  fleet.End(policy, home);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(fleet.Send(policy, TextKey(prompt)), home);
+    EXPECT_LT(fleet[home].tokens(), 100) << "all of it is cached";
+    fleet.End(policy, home);
+  }
+  const std::string other = Text('b', 16000);
+  const size_t busy = fleet.Send(policy, TextKey(other));
+  EXPECT_NE(fleet.Send(policy, TextKey(Text('c', 16000))), busy);
 }
 
 TEST(CostTest, WithoutAnythingCachedItIsTheLeastLoad) {

@@ -9,7 +9,6 @@
 namespace portico::router {
 namespace {
 
-constexpr double kShareWeight = 1.0 / 32;
 constexpr size_t kMaxBlocks = 1 << 16;
 // Longer ones come cut off, so that their tokens are not those of the whole.
 constexpr size_t kMaxLinkedText = kMaxPromptText;
@@ -130,7 +129,7 @@ Choice Cost::Choose(std::span<Worker* const> candidates, const RoutingKey& key) 
     const int32_t depth = DepthOf(known, prompt_depths, told_depths);
     const double uncached = prompt_tokens * (1 - prompt.ShareOf(depth));
     const double own = uncached * (IsFull(known) ? 1 + kEvict : 1);
-    const double queue = static_cast<double>(worker->tokens()) * (1 - known.cached_share);
+    const auto queue = static_cast<double>(worker->tokens());
     double decode = static_cast<double>(worker->requests());
     if (const Duration age = now - worker->healthy_since(); age < slow_start_) {
       decode += (mean_requests + 1) * (1 - Seconds(age) / Seconds(slow_start_));
@@ -158,22 +157,26 @@ int32_t Cost::DepthOf(const Known& known, const std::vector<int32_t>& depths,
   return std::max(depth, told[known.told_place]);
 }
 
-void Cost::OnStart(Worker& worker, const RoutingKey& key) {
+int64_t Cost::OnStart(Worker& worker, const RoutingKey& key) {
   const Prompt prompt = HashPrompt(key, &prompt_chain);
   const MutexLock lock(&mutex_);
   // Not there: the worker has been removed since it was chosen.
   const auto found = known_.find(worker.number());
-  if (found == known_.end()) return;
+  if (found == known_.end()) return key.prompt_tokens;
   Known& known = found->second;
   index_->Match(prompt_chain, &prompt_depths);
-  const double share = prompt.ShareOf(prompt_depths[known.place]);
-  known.cached_share += (share - known.cached_share) * kShareWeight;
+  told_depths.clear();
+  const bool links = told_ != nullptr && !prompt.is_text && !key.model.empty();
+  if (links) HashTold(key, &token_chain);
+  if (told_ != nullptr && !prompt.is_text) {
+    told_->blocks.Match(links ? token_chain : prompt_chain, &told_depths);
+  }
+  const double share = prompt.ShareOf(DepthOf(known, prompt_depths, told_depths));
   index_->Insert(known.place, prompt_chain);
-  if (told_ == nullptr || prompt.is_text || key.model.empty()) return;
-  HashTold(key, &token_chain);
-  for (size_t i = 0; i < prompt_chain.size(); ++i) {
+  for (size_t i = 0; links && i < prompt_chain.size(); ++i) {
     told_->links.Link(token_chain[i], prompt_chain[i]);
   }
+  return static_cast<int64_t>(static_cast<double>(key.prompt_tokens) * (1 - share));
 }
 
 void Cost::OnPrompt(const RoutingKey& key, std::span<const int32_t> tokens) {

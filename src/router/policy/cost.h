@@ -2,8 +2,8 @@
 //
 //   own       prompt tokens that the worker is not believed to have cached; (1 + kEvict) times as many
 //             where its cache is full, since what they push out will have to be computed again
-//   + queue   prompt tokens in flight there whose answers have not begun, less the share of its prompts
-//             that it has been finding cached
+//   + queue   prompt tokens that are still to be computed there: of the prompts in flight whose answers have not begun,
+//             those that were not believed to be cached when they were sent
 //   + decode  kDecodeTokens for each request in flight: a step with one more sequence in it takes
 //             longer, and the request's own tokens come at that pace
 //   + memory  kMemoryTokens x p / (1 - p), p = how far the reported use of KV cells, with the tokens of
@@ -63,7 +63,7 @@ class Cost final : public Policy {
   bool wants_prompt() const override { return true; }
   bool wants_reports() const override { return true; }
   Choice Choose(std::span<Worker* const> candidates, const RoutingKey& key) override;
-  void OnStart(Worker& worker, const RoutingKey& key) override;
+  int64_t OnStart(Worker& worker, const RoutingKey& key) override;
   void OnPrompt(const RoutingKey& key, std::span<const int32_t> tokens) override;
   bool wants_kv_events() const override { return true; }
   bool OnKvEvents(const Worker& worker, const KvEventBatch& batch, bool reset) override;
@@ -79,7 +79,6 @@ class Cost final : public Policy {
  private:
   struct Known {
     PrefixIndex::Place place = 0;
-    double cached_share = 0;  // of its prompts, moving mean over about 32 requests
     ReportedLoad report;
     TimePoint looked{};  // when the report was taken from the worker
     // Of a worker that tells what it has.

@@ -77,7 +77,7 @@ class CostEventsTest : public testing::Test {
   size_t Send(const Prompt& prompt) {
     const size_t i = fleet_.Send(policy_, prompt.key());
     policy_.OnPrompt(prompt.key(), prompt.tokens);
-    fleet_.End(policy_, i, prompt.key());
+    fleet_.End(policy_, i);
     return i;
   }
 
@@ -167,7 +167,7 @@ TEST_F(CostEventsTest, PromptsOfTokensThatNameAModelFollowWhatIsTold) {
   policy_.OnKvEvents(fleet_[1], StoredOn(1, long_), false);
   EXPECT_EQ(Choose(key).index, 1u) << "though it was never sent there";
   EXPECT_EQ(fleet_.Send(policy_, key), 1u);
-  fleet_.End(policy_, 1, key);
+  fleet_.End(policy_, 1);
   policy_.OnKvEvents(fleet_[1], RemovedFrom(1, 0, long_.tokens.size() / 16), false);
   EXPECT_EQ(Choose(key).matched, 0);
 }
@@ -196,7 +196,7 @@ TEST(CostUnlinkedTest, TextIsGuessedWithinWhatTheWorkerHasHeldAndClearedWhenItSa
   EXPECT_TRUE(policy.OnKvEvents(fleet[0], {}, true));
   const auto send = [&](const Prompt& prompt) {
     now += std::chrono::seconds(1);
-    fleet.End(policy, fleet.Send(policy, prompt.key()), prompt.key());
+    fleet.End(policy, fleet.Send(policy, prompt.key()));
   };
   const Prompt first(std::string(4000, 'a'));
   const Prompt second(std::string(4000, 'b'));

@@ -1,6 +1,7 @@
 // Workers of no address, for tests of policies.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ class TestFleet {
     spec.url = "http://" + spec.host + ":30000";
     all_.push_back(std::make_shared<Worker>(std::move(spec)));
     list_.push_back(all_.back().get());
+    prefills_.emplace_back();
   }
   Worker& operator[](size_t i) { return *all_[i]; }
   std::span<Worker* const> all() const { return list_; }
@@ -38,12 +40,14 @@ class TestFleet {
   // Chooses and starts; returns the worker's place.
   size_t Send(Policy& policy, const RoutingKey& key) {
     const size_t i = policy.Choose(all(), key).index;
-    all_[i]->Start(key.prompt_tokens);
-    policy.OnStart(*all_[i], key);
+    prefills_[i].push_back(policy.OnStart(*all_[i], key));
+    all_[i]->Start(prefills_[i].back());
     return i;
   }
-  void End(Policy& policy, size_t i, const RoutingKey& key) {
-    all_[i]->FinishPrefill(key.prompt_tokens);
+  // The oldest of what was sent to worker i.
+  void End(Policy& policy, size_t i) {
+    all_[i]->FinishPrefill(prefills_[i].front());
+    prefills_[i].pop_front();
     all_[i]->Finish();
     policy.OnFinish(*all_[i], {});
   }
@@ -51,6 +55,7 @@ class TestFleet {
  private:
   std::vector<std::shared_ptr<Worker>> all_;
   std::vector<Worker*> list_;
+  std::vector<std::deque<int64_t>> prefills_;  // of what was sent to each and has not ended
 };
 
 inline RoutingKey TextKey(std::string_view text) {

@@ -35,7 +35,7 @@ TEST(MakePolicyTest, EveryPolicyTakesARequestOfWhichNothingIsKnown) {
     for (int i = 0; i < 10; ++i) {
       const size_t index = fleet.Send(*policy, {});
       ASSERT_LT(index, 3u) << name;
-      fleet.End(*policy, index, {});
+      fleet.End(*policy, index);
     }
     EXPECT_EQ(policy->Choose(fleet.all().first(1), {}).index, 0u) << name;
   }

@@ -71,11 +71,11 @@ class Policy {
   // (down, busy, tried before). Nothing may be kept of it.
   virtual Choice Choose(std::span<Worker* const> candidates, const RoutingKey& key) = 0;
 
-  // The request goes to `worker`, whose Start() has been called. Twice for a request that is tried
-  // again; the worker need not be the one that Choose() has named.
-  virtual void OnStart(Worker& worker, const RoutingKey& key) {
+  // The request goes to `worker`; the prompt tokens that this will compute, for Worker::Start(). Twice for a request that
+  // is tried again; the worker need not be the one that Choose() has named.
+  virtual int64_t OnStart(Worker& worker, const RoutingKey& key) {
     static_cast<void>(worker);
-    static_cast<void>(key);
+    return key.prompt_tokens;
   }
   // Once for each OnStart(), after the worker's Finish().
   virtual void OnFinish(Worker& worker, const Outcome& outcome) {

@@ -21,12 +21,11 @@ WorkerCall::WorkerCall(GatewayShard& shard, WorkerSetPtr set, const Pick& pick,
       worker_(*pick.worker),
       group_(*pick.group),
       reason_(pick.reason),
-      tokens_(key.prompt_tokens),
       key_(key),
+      prefill_(group_.policy->OnStart(worker_, key)),
       profile_(std::move(profile)),
       events_(&events) {
-  worker_.Start(tokens_);
-  group_.policy->OnStart(worker_, key);
+  worker_.Start(prefill_);
 }
 
 WorkerCall::~WorkerCall() { End(Verdict::kNothing); }
@@ -109,7 +108,7 @@ void WorkerCall::Resume() {
 }
 
 void WorkerCall::NoteFirst() {
-  if (std::exchange(prefill_open_, false)) worker_.FinishPrefill(tokens_);
+  if (std::exchange(prefill_open_, false)) worker_.FinishPrefill(prefill_);
 }
 
 void WorkerCall::End(Verdict verdict) {

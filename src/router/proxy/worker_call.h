@@ -91,8 +91,8 @@ class WorkerCall final : private net::HttpCallEvents {
   Worker& worker_;
   const WorkerGroup& group_;
   const std::string_view reason_;
-  const int64_t tokens_;
-  const RoutingKey key_;  // of what the events' owner holds
+  const RoutingKey key_;   // of what the events' owner holds
+  const int64_t prefill_;  // as the worker's Start() has it
   ProxyEvents profile_;
   Events* events_;                             // null: nobody wants the answer
   const net::HttpRequest* request_ = nullptr;  // null: it cannot be sent again

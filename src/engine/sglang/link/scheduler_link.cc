@@ -1,11 +1,12 @@
 #include "engine/sglang/link/scheduler_link.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include <algorithm>
+#include <iterator>
 #include <random>
 #include <utility>
 
@@ -128,29 +129,35 @@ int SchedulerLink::PollTimeout() const {
   return calls_.empty() && aborted_.empty() && held_.empty() ? -1 : 100;
 }
 
+// Not zmq_poll(): it asks each socket several times a turn, with a system call each.
 void SchedulerLink::Run() {
+  pollfd waits[] = {{wake_descriptor_, POLLIN, 0},
+                    {detokenizer_.descriptor(), POLLIN, 0},
+                    {tokenizer_.descriptor(), POLLIN, 0},
+                    {exit_descriptor_, POLLIN, 0}};  // a negative one is ignored
+  net::ZmqSocket* const sockets[] = {&detokenizer_, &tokenizer_};
+  bool unread[] = {true, true};
   bool dead = false;
   while (true) {
-    zmq_pollitem_t waits[] = {{nullptr, wake_descriptor_, ZMQ_POLLIN, 0},
-                              {tokenizer_.get(), 0, ZMQ_POLLIN, 0},
-                              {detokenizer_.get(), 0, ZMQ_POLLIN, 0},
-                              {nullptr, exit_descriptor_, ZMQ_POLLIN, 0}};
-    zmq_poll(waits, exit_descriptor_ >= 0 ? 4 : 3, PollTimeout());
-    uint64_t count = 0;
-    [[maybe_unused]] const ssize_t woken = read(wake_descriptor_, &count, sizeof(count));
+    poll(waits, std::size(waits), unread[0] || unread[1] ? 0 : PollTimeout());
+    if (waits[0].revents != 0) {
+      uint64_t count = 0;
+      [[maybe_unused]] const ssize_t woken = read(wake_descriptor_, &count, sizeof(count));
+    }
     {
       const MutexLock lock(&mutex_);
       if (stopping_) break;
     }
     TakeItems();
-    ReceiveAll(&detokenizer_);
-    ReceiveAll(&tokenizer_);
+    for (size_t i = 0; i < std::size(sockets); ++i) {
+      if (unread[i] || waits[i + 1].revents != 0) unread[i] = !ReceiveAll(sockets[i]);
+    }
     const TimePoint now = Clock::now();
     ExpireAborts(now);
     ExpireCalls(now);
     TakeHeld();
     DeliverAll();
-    if (exit_descriptor_ >= 0 && waits[3].revents != 0) {
+    if (waits[3].revents != 0) {
       dead = true;
       break;
     }
@@ -255,11 +262,13 @@ void SchedulerLink::FlushUnsent() {
   while (!unsent_.empty() && input_.Send(unsent_.front())) unsent_.pop_front();
 }
 
-void SchedulerLink::ReceiveAll(net::ZmqSocket* socket) {
+bool SchedulerLink::ReceiveAll(net::ZmqSocket* socket) {
   std::string_view frame;
-  for (int i = 0; i < kFramesATurn && socket->Receive(&frame); ++i) {
+  for (int i = 0; i < kFramesATurn; ++i) {
+    if (!socket->Receive(&frame)) return true;
     OnFrame(frame);
   }
+  return false;
 }
 
 void SchedulerLink::BadFrame(std::string_view frame, std::string_view why) {

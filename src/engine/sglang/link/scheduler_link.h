@@ -181,7 +181,8 @@ class SchedulerLink {
   void EndUnsent(Stream stream, FinishReason reason, Status error);
   void SendAbort(StreamId stream);
   void FlushUnsent();
-  void ReceiveAll(net::ZmqSocket* socket);
+  // False: more frames than those of a turn wait.
+  bool ReceiveAll(net::ZmqSocket* socket);
   void OnFrame(std::string_view frame);
   void OnTokens(std::string_view frame);
   void OnTokenRow(const OutputBatch& batch, size_t row);
