@@ -26,6 +26,17 @@ def spell(parts, request, delay=0.0):
     yield Finish()
 
 
+def count(parts, request, delay=0.0):
+    """How many pieces of sound came, once all have."""
+    pieces = 0
+    for part in parts:
+        if isinstance(part, Audio):
+            time.sleep(delay)
+            pieces += 1
+    yield Audio(pieces.to_bytes(2, "little") * 480, 24000)
+    yield Finish()
+
+
 class Hold:
     """Stops where the text says so, and tells the world its pid by its voice."""
     voices = [f"pid{os.getpid()}"]

@@ -64,6 +64,7 @@ class RequestRun::Output final : public StageOutput {
     const auto run = run_.lock();
     if (run == nullptr) return;
     const MutexLock lock(&run->mutex_);
+    run->nodes_[node_].moved = Clock::now();
     run->Schedule(node_);
   }
 

@@ -45,7 +45,7 @@ class StageOutput {
   virtual bool aborted() const = 0;
   // The stages behind take more now; StageRun::OnRoom() tells when they do again.
   virtual bool HasRoom() const { return true; }
-  // Accepts() or busy() of the run has changed.
+  // Accepts() or busy() of the run has changed: it has made progress.
   virtual void Wake() {}
 };
 

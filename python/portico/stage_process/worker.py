@@ -37,9 +37,9 @@ class Worker:
         if not data:
             return []
         if data[0] & 2:
-            view, messages, at = memoryview(data), [], 1
-            while at < len(view):
-                message, at = unpack(view, at)
+            messages, at = [], 1
+            while at < len(data):
+                message, at = unpack(data, at)
                 messages.append((message, None))
             return messages
         blob = None

@@ -334,18 +334,24 @@ Status ProcessGroup::Handle(Process& process, Message message) {
 void ProcessGroup::OnEmit(const CallPtr& call, std::vector<Part> parts, std::string_view target) {
   const auto count = static_cast<int>(parts.size());
   size_t bytes = 0;
-  for (const Part& part : parts) bytes += PartBytes(part);
+  for (const Part& part : parts) {
+    bytes += PartBytes(part);
+    const auto* file =
+        std::get_if<FilePart>(&part);  // not the request's own: the process counts it
+    if (file != nullptr && file->bytes != nullptr) bytes += file->bytes->size();
+  }
   {
     const MutexLock lock(&mutex_);
     if (call->aborted) return;
     Forget(*call);
+    // Before they go on: who takes them may ask for room at once.
+    call->unacked += count;
+    call->unacked_bytes += bytes;
   }
   const bool wanted = target.empty() ? call->output->EmitAll(std::move(parts))
                                      : call->output->EmitTo(std::move(parts.front()), target);
   const bool room = wanted && call->output->HasRoom();
   const MutexLock lock(&mutex_);
-  call->unacked += count;
-  call->unacked_bytes += bytes;
   if (!wanted) return AbortLocked(call);
   if (room) GiveRoom(*call);
 }

@@ -21,6 +21,8 @@ bool MayCome(const Datagram& message) {
   if (message.bytes.empty()) return false;
   const bool behind = message.bytes.front() == kFlagFrameInFd;
   if (behind && message.blob == nullptr) return false;
+  if (!behind && message.bytes.front() != 0)
+    return false;  // several: only the first would be looked at
   msgpack::Reader reader(behind ? message.blob->bytes()
                                 : std::string_view(message.bytes).substr(1));
   uint32_t size = 0;

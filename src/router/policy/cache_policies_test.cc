@@ -130,6 +130,17 @@ TEST(CostTest, APromptInFlightCountsWithWhatItComputes) {
   EXPECT_NE(fleet.Send(policy, TextKey(Text('c', 16000))), busy);
 }
 
+TEST(CostTest, OfSeveralPromptsInACallOnlyTheFirstIsBelievedToBeCached) {
+  TestFleet fleet(1);
+  Cost policy(Seeded());
+  std::vector<int32_t> first(160);
+  for (size_t i = 0; i < first.size(); ++i) first[i] = static_cast<int32_t>(i);
+  fleet.Send(policy, {.tokens = first, .prompt_tokens = 160});
+  fleet.End(policy, 0);
+  fleet.Send(policy, {.tokens = first, .prompt_tokens = 1600});
+  EXPECT_EQ(fleet[0].tokens(), 1440);
+}
+
 TEST(CostTest, WithoutAnythingCachedItIsTheLeastLoad) {
   TestFleet fleet(3);
   Cost policy(Seeded());

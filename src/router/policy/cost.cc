@@ -30,6 +30,14 @@ std::span<const int32_t> IndexedTokens(const RoutingKey& key) {
   return key.tokens.first(std::min(key.tokens.size(), kMaxBlocks * kBlockTokens));
 }
 
+// Of a call with several prompts the first one's tokens are known, and only their share is cached.
+double UncachedTokens(const RoutingKey& key, double share) {
+  const auto all = static_cast<double>(std::max<int64_t>(1, key.prompt_tokens));
+  const double known =
+      key.tokens.empty() ? all : std::min(all, static_cast<double>(key.tokens.size()));
+  return all - share * known;
+}
+
 // The prompt's blocks as workers tell them, which name no model.
 void HashTold(const RoutingKey& key, std::vector<uint64_t>* chain) {
   chain->clear();
@@ -107,7 +115,6 @@ bool Cost::IsFull(const Known& known) const {
 
 Choice Cost::Choose(std::span<Worker* const> candidates, const RoutingKey& key) {
   const Prompt prompt = HashPrompt(key, &prompt_chain);
-  const auto prompt_tokens = static_cast<double>(std::max<int64_t>(1, key.prompt_tokens));
   int64_t requests = 0;
   for (const Worker* worker : candidates) requests += worker->requests();
   const double mean_requests =
@@ -127,7 +134,7 @@ Choice Cost::Choose(std::span<Worker* const> candidates, const RoutingKey& key) 
   for (Worker* const worker : candidates) {
     const Known& known = Know(*worker, now);
     const int32_t depth = DepthOf(known, prompt_depths, told_depths);
-    const double uncached = prompt_tokens * (1 - prompt.ShareOf(depth));
+    const double uncached = UncachedTokens(key, prompt.ShareOf(depth));
     const double own = uncached * (IsFull(known) ? 1 + kEvict : 1);
     const auto queue = static_cast<double>(worker->tokens());
     double decode = static_cast<double>(worker->requests());
@@ -176,7 +183,7 @@ int64_t Cost::OnStart(Worker& worker, const RoutingKey& key) {
   for (size_t i = 0; links && i < prompt_chain.size(); ++i) {
     told_->links.Link(token_chain[i], prompt_chain[i]);
   }
-  return static_cast<int64_t>(static_cast<double>(key.prompt_tokens) * (1 - share));
+  return static_cast<int64_t>(UncachedTokens(key, share));
 }
 
 void Cost::OnPrompt(const RoutingKey& key, std::span<const int32_t> tokens) {
