@@ -152,7 +152,8 @@ def test_a_running_stream_keeps_no_body(start):
     server = start("--engine", "mock", "--mock-itl-ms", "200", "--context-length", "400000")
     body = {"prompt": "x " * 100_000, "max_tokens": 1000, "stream": True}
     with requests.post(server.url + "/v1/completions", json=body, stream=True, timeout=120) as stream:
-        next(stream.iter_lines())
+        lines = stream.iter_lines()  # an iterator that is dropped closes the connection
+        next(lines)
         server.wait_for("portico_body_bytes", 0)
 
 

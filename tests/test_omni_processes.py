@@ -150,7 +150,8 @@ def test_tensors_pass_through_shared_memory(pipeline):
 def test_a_client_that_does_not_read_stops_the_stage_and_one_that_leaves_ends_it(pipeline):
     server = pipeline(python("voice", "Hold"), ENCODE)
     with requests.post(server.url + "/v1/audio/speech", json={"input": "endless", "response_format": "pcm"}, stream=True, timeout=60) as answer:
-        next(answer.iter_content(1000))
+        parts = answer.iter_content(1000)  # an iterator that is dropped closes the connection
+        next(parts)
         taken = [-1.0]
 
         def stopped():

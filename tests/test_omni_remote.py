@@ -196,7 +196,8 @@ def test_a_stage_that_sends_garbage_there_is_ended_as_here(remote):
 def test_a_client_that_does_not_read_stops_its_own_stage_there_and_no_other(remote):
     server, host, _ = remote(["voice"], python("voice", "Hold"), ENCODE)
     with requests.post(server.url + "/v1/audio/speech", json={"input": "endless", "response_format": "pcm"}, stream=True, timeout=60) as answer:
-        next(answer.iter_content(1000))
+        parts = answer.iter_content(1000)  # an iterator that is dropped closes the connection
+        next(parts)
         taken = [-1.0]
 
         def stopped():

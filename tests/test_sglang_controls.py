@@ -95,7 +95,8 @@ def test_an_adapter_in_use_is_not_unloaded(start, tmp_path):
     stream = requests.post(server.url + "/generate", stream=True, timeout=60, json={
         "text": "one two", "stream": True, "lora_path": "a",
         "sampling_params": {"max_new_tokens": 1900, "ignore_eos": True}})
-    next(stream.iter_lines())
+    lines = stream.iter_lines()  # an iterator that is dropped closes the connection
+    next(lines)
     refused = post(server, "/unload_lora_adapter", lora_name="a")
     assert refused.status_code == 400 and "in use" in refused.text
     stream.close()
@@ -214,7 +215,8 @@ def test_a_control_that_the_scheduler_would_die_of_is_refused(start):
     server = start(*flags("--stand-in-itl-ms", "50"))
     stream = requests.post(server.url + "/generate", stream=True, timeout=60, json={
         "text": "one two", "stream": True, "sampling_params": {"max_new_tokens": 1900, "ignore_eos": True}})
-    next(stream.iter_lines())
+    lines = stream.iter_lines()  # an iterator that is dropped closes the connection
+    next(lines)
     busy = post(server, "/release_memory_occupation")
     assert busy.status_code == 400 and "pause" in busy.text
     stream.close()
