@@ -8,7 +8,7 @@ from .edges import Choice, StreamEnds, To
 from .parts import (INTERNAL, UNAUTHENTICATED, Aborted, Audio, ClipEnd, Encoded, File, Finish, Gathered, Heard, Request, SourceEnd,
                     StageError, Tensor, Text, ToolCall, as_part)
 from .profile import profile
-from .wire import CHOOSE, EMIT, EMIT_TO, END, END_STREAMS, INLINE, TOOK, WAIT_FOR, Blob, part_values
+from .wire import CHOOSE, EMIT, EMIT_TO, END, END_STREAMS, INLINE, TOOK, WAIT_FOR, Blob, packed, part_values
 
 EMIT_BYTES = 512 << 10
 EMIT_PARTS = 256
@@ -18,19 +18,20 @@ MODALITIES = {Text: "text", File: "file", Audio: "audio", Heard: "heard", ClipEn
 
 
 class Run:
-    """One request in one stage, on a thread of its own."""
+    """One request in one stage, on a thread of its own. `holds`: nothing is computed between what it sends now and what it
+    asks for next, so that messages wait for the ones behind them."""
 
     def __init__(self, worker, run, stage, fields):
         self.worker, self.id, self.stage = worker, run, stage
         self.request = Request(fields, stage.name, self)
         self.changed = threading.Condition()
         self.input = collections.deque()
-        self.input_ended = self.aborted = self.ended = False
+        self.input_ended = self.aborted = self.ended = self.holds = False
+        self.held, self.held_bytes = [], 0
         self.unacked = collections.deque()
         self.unacked_bytes = 0
         self.profile_id = fields.get("id", "")
-        self.taken = collections.Counter()
-        self.sent = collections.Counter()
+        self.taken, self.sent = {}, {}
 
     def record(self, event, **metadata):
         profile.record(self.profile_id, self.stage.name, event, **metadata)
@@ -39,15 +40,15 @@ class Run:
         source = part.source or "coordinator"
         if not self.taken:
             self.record("stage_input_received", from_stage=source)
+        number = self.taken.get(source, 0)
         if part.source:
-            self.record("stage_stream_chunk_received", from_stage=source, modality=MODALITIES[type(part)],
-                        chunk_id=self.taken[source])
-        self.taken[source] += 1
+            self.record("stage_stream_chunk_received", from_stage=source, modality=MODALITIES[type(part)], chunk_id=number)
+        self.taken[source] = number + 1
 
     def sends(self, part, targets):
         for target in targets:
-            number = self.sent[target]
-            self.sent[target] += 1
+            number = self.sent.get(target, 0)
+            self.sent[target] = number + 1
             if profile.file is None:
                 continue
             chunk = {"to_stage": target, "modality": MODALITIES[type(part)], "chunk_id": number}
@@ -61,6 +62,7 @@ class Run:
         while True:
             with self.changed:
                 while not (self.input or self.input_ended or self.aborted or self.ended):
+                    self.flush()
                     self.changed.wait()
                 if self.aborted or self.ended:
                     raise Aborted
@@ -98,13 +100,33 @@ class Run:
             values.append(data)
         with self.changed:
             while (len(self.unacked) >= EMIT_PARTS or self.unacked_bytes >= EMIT_BYTES) and not self.aborted:
+                self.flush()
                 self.changed.wait()
             if self.aborted:
                 raise Aborted
             self.unacked.append(size)
             self.unacked_bytes += size
         self.sends(part, self.stage.next if target is None else [target])
-        self.worker.send([EMIT, self.id, values] if target is None else [EMIT_TO, self.id, target, values], blob)
+        self.send([EMIT, self.id, values] if target is None else [EMIT_TO, self.id, target, values], blob)
+
+    def send(self, message, blob=None):
+        """In order; behind what is held."""
+        with self.changed:
+            message = packed(message)
+            if blob is not None or len(message) > INLINE:
+                self.flush()
+                self.worker.send_packed(message, blob)
+                return
+            self.held.append(message)
+            self.held_bytes += len(message)
+            if not self.holds or self.held_bytes > INLINE:
+                self.flush()
+
+    def flush(self):
+        with self.changed:
+            if self.held:
+                self.worker.send_several(self.held)
+                self.held, self.held_bytes = [], 0
 
     def wait_for(self, sources):
         """Of the stages in `wait_for`, the request waits for these."""
@@ -115,12 +137,13 @@ class Run:
         with self.changed:
             if self.ended:
                 raise Aborted
-            self.worker.send(message)
+            self.send(message)
 
     def end(self, code=0, message="", field=""):
         with self.changed:
             self.ended = True
-            self.worker.send([END, self.id, code, message[:1000], field, ""])
+            self.send([END, self.id, code, message[:1000], field, ""])
+            self.flush()
 
     def refuse(self, error):
         """Ends with what a StageError says, whatever it was made of: a request without an end would wait for ever."""
@@ -136,9 +159,9 @@ class Run:
                 if isinstance(value, To):
                     self.emit(value.part, value.target)
                 elif isinstance(value, Choice):
-                    self.worker.send([CHOOSE, self.id, json.dumps(value.targets)])
+                    self.send([CHOOSE, self.id, json.dumps(value.targets)])
                 elif isinstance(value, StreamEnds):
-                    self.worker.send([END_STREAMS, self.id, json.dumps(value.targets)])
+                    self.send([END_STREAMS, self.id, json.dumps(value.targets)])
                 else:
                     self.emit(value)
         except Aborted:

@@ -42,6 +42,12 @@ def pack(value, out):
         out.append(data)
 
 
+def packed(message):
+    pieces = []
+    pack(message, pieces)
+    return b"".join(pieces)
+
+
 _FIXED = {0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
 _SIZED = {0xC4: ("bin", ">B"), 0xC5: ("bin", ">H"), 0xC6: ("bin", ">I"), 0xD9: ("str", ">B"), 0xDA: ("str", ">H"),
           0xDB: ("str", ">I"), 0xDC: ("array", ">H"), 0xDD: ("array", ">I")}

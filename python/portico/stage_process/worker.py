@@ -1,6 +1,7 @@
 """The process: stages, the requests in them, and the socket to the pipeline."""
 import array
 import json
+import queue
 import socket
 import sys
 import threading
@@ -11,25 +12,61 @@ from .profile import profile
 from .run import Run
 from .target import Stage
 from .wire import (ABORT, FAILED, GATHERED, INIT, INLINE, INPUT_END, PART, PING, PONG, PROFILE, READY, REFERENCE, ROOM, SOURCE_END,
-                   START, Blob, pack, read_part, unpack)
+                   START, Blob, packed, read_part, unpack)
+
+IDLE_THREADS = 32  # kept for the next requests
+
+
+class Threads:
+    """Calls functions, each on a thread that does nothing else meanwhile; to start one costs more than a short request."""
+
+    def __init__(self):
+        self.idle = []
+
+    def call(self, function):
+        try:
+            calls = self.idle.pop()
+        except IndexError:
+            calls = queue.SimpleQueue()
+            threading.Thread(target=self._work, args=(calls,), daemon=True).start()
+        calls.put(function)
+
+    def _work(self, calls):
+        while True:
+            calls.get()()
+            if len(self.idle) >= IDLE_THREADS:
+                return
+            self.idle.append(calls)
 
 
 class Worker:
     def __init__(self, connection):
         self.connection = connection
         self.sending = threading.Lock()
+        self.threads = Threads()
         self.stages = {}
         self.runs = {}
+        self.started = []
 
-    def send(self, message, blob=None):
-        pieces = [b"\0"]
-        pack(message, pieces)
-        if sum(map(len, pieces)) > 2 * INLINE:
-            blob = Blob.share(b"".join(pieces[1:]))
-            pieces = [b"\1"]
+    def send(self, message):
+        self.send_packed(packed(message))
+
+    def send_packed(self, message, blob=None):
+        if len(message) > 2 * INLINE:
+            blob = Blob.share(message)
+            message = b"\1"
+        else:
+            message = b"\0" + message
         rights = [] if blob is None else [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [blob.fd]))]
         with self.sending:
-            self.connection.sendmsg([b"".join(pieces)], rights)
+            self.connection.sendmsg([message], rights)
+
+    def send_several(self, messages):
+        """Packed, without memory beside them, in one datagram."""
+        if len(messages) == 1:
+            return self.send_packed(messages[0])
+        with self.sending:
+            self.connection.send(b"\2" + b"".join(messages))
 
     def receive(self):
         """[(message, blob or None), …]; empty at the end."""
@@ -64,7 +101,7 @@ class Worker:
 
     def start(self, run, name, text):
         self.runs[run] = work = Run(self, run, self.stages[name], json.loads(text))
-        threading.Thread(target=work.work, daemon=True).start()
+        self.started.append(work)
 
     def handle(self, message, blob):
         kind, run = message[0], message[1]
@@ -110,4 +147,7 @@ class Worker:
                 return
             for message, blob in received:
                 self.handle(message, blob)
-            received = message = blob = None
+            for work in self.started:  # with all that came
+                self.threads.call(work.work)
+            self.started.clear()
+            received = message = blob = work = None
