@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/llama/attention/custom_operation.h"
+#include "engine/llama/attention/float_products.h"
 #include "engine/llama/attention/head_parts.h"
 #include "engine/llama/attention/q8_products.h"
 #include "engine/llama/attention/row_products.h"
@@ -247,10 +248,15 @@ void DecoderGraph::Compute(ggml_tensor* to, int thread, int threads, void* self)
 }
 
 void DecoderGraph::TakeOverProduct(ggml_tensor* tensor) {
-  if (tensor->op == GGML_OP_MUL_MAT && HasQ8Products(tensor)) {
-    known_.erase(tensor);  // of an earlier graph in the same memory
-    BecomeCustom(tensor, &ComputeQ8Products, nullptr);
-    return;
+  if (tensor->op == GGML_OP_MUL_MAT) {
+    const ggml_custom_op_t ours = HasQ8Products(tensor)      ? &ComputeQ8Products
+                                  : HasFloatProducts(tensor) ? &ComputeFloatProducts
+                                                             : nullptr;
+    if (ours != nullptr) {
+      known_.erase(tensor);  // of an earlier graph in the same memory
+      BecomeCustom(tensor, ours, nullptr);
+      return;
+    }
   }
   if (!invariant_products_) return;
   if (tensor->op == GGML_OP_MUL_MAT_ID) {  // experts: by dot products, but for K quantizations

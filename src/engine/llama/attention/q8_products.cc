@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/llama/attention/sum_of_lanes.h"
 #include "ggml-cpu.h"
 
 namespace portico::llama {
@@ -55,12 +56,6 @@ PORTICO_AVX2 void Unpack(const Block* from, int64_t blocks, int64_t column, uint
       to[b].values[column][i] = static_cast<uint8_t>(from[b].values[i] + offset);
     }
   }
-}
-
-PORTICO_AVX2 inline float SumOfLanes(__m256 v) {
-  __m128 sum = _mm_add_ps(_mm256_extractf128_ps(v, 1), _mm256_castps256_ps128(v));
-  sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
-  return _mm_cvtss_f32(_mm_add_ss(sum, _mm_movehdup_ps(sum)));
 }
 
 // Products of kRows rows, which lie close, and the vectors: results[row][vector]. Two vectors share a register. The rows behind
