@@ -24,7 +24,7 @@ pkg_check_modules(NGHTTP2 REQUIRED IMPORTED_TARGET libnghttp2)
 add_library(nghttp2 ALIAS PkgConfig::NGHTTP2)
 find_library(ZMQ_LIBRARY zmq REQUIRED)
 add_library(zmq INTERFACE)
-target_link_libraries(zmq INTERFACE "${ZMQ_LIBRARY}")
+target_link_libraries(zmq INTERFACE ${CMAKE_DL_LIBS})  # loaded when it is needed (net/zmq/zmq_library.h)
 find_package(Boost 1.81 REQUIRED)
 find_package(Protobuf REQUIRED)
 

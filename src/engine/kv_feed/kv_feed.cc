@@ -2,12 +2,12 @@
 
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "engine/kv_feed/kv_server.h"
+#include "net/zmq/zmq_library.h"
 
 namespace portico {
 namespace {
@@ -101,6 +101,8 @@ bool KvFeed::TakeSubscriptions(std::vector<std::shared_ptr<Subscription>>* now) 
 }
 
 void KvFeed::Run() {
+  const net::ZmqLibrary* zmq = net::LoadZmq();
+  if (zmq == nullptr) return;  // no subscription gets events
   std::vector<std::shared_ptr<Subscription>> all;
   std::vector<void*> sockets;
   std::vector<zmq_pollitem_t> waits;
@@ -115,7 +117,7 @@ void KvFeed::Run() {
       const Duration left = std::max(deadline - Clock::now(), Duration::zero());
       patience = std::chrono::ceil<std::chrono::milliseconds>(left).count();
     }
-    zmq_poll(waits.data(), static_cast<int>(waits.size()), static_cast<long>(patience));
+    zmq->poll(waits.data(), static_cast<int>(waits.size()), static_cast<long>(patience));
     uint64_t wakes = 0;
     if (waits[0].revents != 0) [[maybe_unused]]
       const ssize_t got = read(wake_, &wakes, sizeof(wakes));

@@ -1,11 +1,12 @@
 #include "net/zmq/zmq_socket.h"
 
 #include <fmt/format.h>
-#include <zmq.h>
 
 #include <atomic>
 #include <cstring>
 #include <utility>
+
+#include "net/zmq/zmq_library.h"
 
 namespace portico::net {
 namespace {
@@ -22,14 +23,31 @@ constexpr int kSilenceMs = 15000;
 
 std::atomic<uint64_t> g_next_monitor{1};
 
+// Of a process that has a context.
+const ZmqLibrary& Zmq() { return *LoadZmq(); }
+
+// Null: no memory, or no library.
+void* NewSocket(const ZmqContext& context, int type) {
+  return context.get() == nullptr ? nullptr : Zmq().socket(context.get(), type);
+}
+
+std::string Why() {
+  const ZmqLibrary* zmq = LoadZmq();
+  return zmq == nullptr ? "libzmq.so.5 cannot be loaded" : zmq->strerror(zmq->error());
+}
+
 zmq_msg_t* MessageIn(void* message) { return static_cast<zmq_msg_t*>(message); }
 
 }  // namespace
 
-ZmqContext::ZmqContext() : context_(zmq_ctx_new()) {
-  zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, kMaxSockets);
+ZmqContext::ZmqContext() {
+  if (LoadZmq() == nullptr) return;
+  context_ = Zmq().ctx_new();
+  Zmq().ctx_set(context_, ZMQ_MAX_SOCKETS, kMaxSockets);
 }
-ZmqContext::~ZmqContext() { zmq_ctx_term(context_); }
+ZmqContext::~ZmqContext() {
+  if (context_ != nullptr) Zmq().ctx_term(context_);
+}
 
 ZmqSocket& ZmqSocket::operator=(ZmqSocket&& other) noexcept {
   if (this == &other) return *this;
@@ -42,34 +60,33 @@ ZmqSocket& ZmqSocket::operator=(ZmqSocket&& other) noexcept {
 
 void ZmqSocket::Close() {
   if (message_ != nullptr) {
-    zmq_msg_close(MessageIn(message_));
+    Zmq().msg_close(MessageIn(message_));
     delete MessageIn(message_);
     message_ = nullptr;
   }
   // Else libzmq's thread would wait for a monitor that is closed.
-  if (std::exchange(monitored_, false)) zmq_socket_monitor(socket_, nullptr, 0);
-  if (socket_ != nullptr) zmq_close(socket_);
+  if (std::exchange(monitored_, false)) Zmq().socket_monitor(socket_, nullptr, 0);
+  if (socket_ != nullptr) Zmq().close(socket_);
   socket_ = nullptr;
 }
 
 void ZmqSocket::Set(int option, int value) {
-  zmq_setsockopt(socket_, option, &value, sizeof(value));
+  Zmq().setsockopt(socket_, option, &value, sizeof(value));
 }
 
 StatusOr<ZmqSocket> ZmqSocket::Bind(const ZmqContext& context, int type,
                                     const std::string& address) {
   ZmqSocket socket;
-  socket.socket_ = zmq_socket(context.get(), type);
+  socket.socket_ = NewSocket(context, type);
   if (socket.socket_ != nullptr) {
     constexpr int kUnlimited = 0;
     socket.Set(ZMQ_SNDHWM, kUnlimited);
     socket.Set(ZMQ_RCVHWM, kUnlimited);
     socket.Set(ZMQ_LINGER, 0);
-    zmq_setsockopt(socket.socket_, ZMQ_MAXMSGSIZE, &kMaxFrameBytes, sizeof(kMaxFrameBytes));
-    if (zmq_bind(socket.socket_, address.c_str()) == 0) return socket;
+    Zmq().setsockopt(socket.socket_, ZMQ_MAXMSGSIZE, &kMaxFrameBytes, sizeof(kMaxFrameBytes));
+    if (Zmq().bind(socket.socket_, address.c_str()) == 0) return socket;
   }
-  return Error(StatusCode::kUnavailable,
-               fmt::format("cannot bind {}: {}", address, zmq_strerror(zmq_errno())));
+  return Error(StatusCode::kUnavailable, fmt::format("cannot bind {}: {}", address, Why()));
 }
 
 StatusOr<ZmqSocket> ZmqSocket::BindPush(const ZmqContext& context, const std::string& address) {
@@ -82,9 +99,9 @@ StatusOr<ZmqSocket> ZmqSocket::BindPull(const ZmqContext& context, const std::st
 
 StatusOr<ZmqSocket> ZmqSocket::Make(const ZmqContext& context, int type, const ZmqLimits& limits) {
   ZmqSocket socket;
-  socket.socket_ = zmq_socket(context.get(), type);
+  socket.socket_ = NewSocket(context, type);
   if (socket.socket_ == nullptr) {
-    return Error(StatusCode::kUnavailable, fmt::format("no socket: {}", zmq_strerror(zmq_errno())));
+    return Error(StatusCode::kUnavailable, fmt::format("no socket: {}", Why()));
   }
   socket.Set(ZMQ_RCVHWM, limits.max_messages);
   socket.Set(ZMQ_LINGER, 0);
@@ -93,23 +110,22 @@ StatusOr<ZmqSocket> ZmqSocket::Make(const ZmqContext& context, int type, const Z
   socket.Set(ZMQ_CONNECT_TIMEOUT, kConnectMs);
   socket.Set(ZMQ_HEARTBEAT_IVL, kHeartbeatMs);
   socket.Set(ZMQ_HEARTBEAT_TIMEOUT, kSilenceMs);
-  zmq_setsockopt(socket.socket_, ZMQ_MAXMSGSIZE, &limits.max_part_bytes,
-                 sizeof(limits.max_part_bytes));
+  Zmq().setsockopt(socket.socket_, ZMQ_MAXMSGSIZE, &limits.max_part_bytes,
+                   sizeof(limits.max_part_bytes));
   return socket;
 }
 
 Status ZmqSocket::ConnectTo(const std::string& address) {
   Set(ZMQ_IPV6, address.find('[') != std::string::npos ? 1 : 0);
-  if (zmq_connect(socket_, address.c_str()) == 0) return OkStatus();
-  return Error(StatusCode::kUnavailable,
-               fmt::format("cannot connect to {}: {}", address, zmq_strerror(zmq_errno())));
+  if (Zmq().connect(socket_, address.c_str()) == 0) return OkStatus();
+  return Error(StatusCode::kUnavailable, fmt::format("cannot connect to {}: {}", address, Why()));
 }
 
 StatusOr<ZmqSocket> ZmqSocket::ConnectSub(const ZmqContext& context, const std::string& address,
                                           const std::string& topic, const ZmqLimits& limits,
                                           ZmqSocket* monitor) {
   PORTICO_ASSIGN_OR_RETURN(ZmqSocket socket, Make(context, ZMQ_SUB, limits));
-  zmq_setsockopt(socket.socket_, ZMQ_SUBSCRIBE, topic.data(), topic.size());
+  Zmq().setsockopt(socket.socket_, ZMQ_SUBSCRIBE, topic.data(), topic.size());
   // Before it connects: a connection that is there at once must be told too.
   PORTICO_ASSIGN_OR_RETURN(*monitor, socket.MakeMonitor(context));
   PORTICO_RETURN_IF_ERROR(socket.ConnectTo(address));
@@ -127,17 +143,16 @@ StatusOr<ZmqSocket> ZmqSocket::MakeMonitor(const ZmqContext& context) {
   const std::string address =
       fmt::format("inproc://monitor-{}", g_next_monitor.fetch_add(1, std::memory_order_relaxed));
   ZmqSocket monitor;
-  monitor.socket_ = zmq_socket(context.get(), ZMQ_PAIR);
+  monitor.socket_ = NewSocket(context, ZMQ_PAIR);
   if (monitor.socket_ != nullptr) {
     monitor.Set(ZMQ_LINGER, 0);
     constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED;
-    if (zmq_socket_monitor(socket_, address.c_str(), kEvents) == 0) {
+    if (Zmq().socket_monitor(socket_, address.c_str(), kEvents) == 0) {
       monitored_ = true;
-      if (zmq_connect(monitor.socket_, address.c_str()) == 0) return monitor;
+      if (Zmq().connect(monitor.socket_, address.c_str()) == 0) return monitor;
     }
   }
-  return Error(StatusCode::kUnavailable,
-               fmt::format("a connection cannot be watched: {}", zmq_strerror(zmq_errno())));
+  return Error(StatusCode::kUnavailable, fmt::format("a connection cannot be watched: {}", Why()));
 }
 
 std::optional<bool> ZmqSocket::NextChange() {
@@ -158,7 +173,7 @@ std::optional<bool> ZmqSocket::NextChange() {
 int ZmqSocket::descriptor() const {
   int descriptor = -1;
   size_t size = sizeof(descriptor);
-  zmq_getsockopt(socket_, ZMQ_FD, &descriptor, &size);
+  Zmq().getsockopt(socket_, ZMQ_FD, &descriptor, &size);
   return descriptor;
 }
 
@@ -166,33 +181,36 @@ void ZmqSocket::Settle() {
   // libzmq runs what its own thread has asked for within any call.
   int events = 0;
   size_t size = sizeof(events);
-  zmq_getsockopt(socket_, ZMQ_EVENTS, &events, &size);
+  Zmq().getsockopt(socket_, ZMQ_EVENTS, &events, &size);
 }
 
-bool ZmqSocket::HasMore() const { return message_ != nullptr && zmq_msg_more(MessageIn(message_)); }
+bool ZmqSocket::HasMore() const {
+  return message_ != nullptr && Zmq().msg_more(MessageIn(message_));
+}
 
 bool ZmqSocket::Send(std::string_view frame) {
-  return zmq_send(socket_, frame.data(), frame.size(), ZMQ_DONTWAIT) >= 0;
+  return Zmq().send(socket_, frame.data(), frame.size(), ZMQ_DONTWAIT) >= 0;
 }
 
 bool ZmqSocket::SendParts(const std::vector<std::string_view>& parts) {
   for (size_t i = 0; i < parts.size(); ++i) {
     const int more = i + 1 < parts.size() ? ZMQ_SNDMORE : 0;
-    if (zmq_send(socket_, parts[i].data(), parts[i].size(), ZMQ_DONTWAIT | more) < 0) return false;
+    if (Zmq().send(socket_, parts[i].data(), parts[i].size(), ZMQ_DONTWAIT | more) < 0)
+      return false;
   }
   return true;
 }
 
 bool ZmqSocket::Receive(std::string_view* frame) {
   if (message_ != nullptr) {
-    zmq_msg_close(MessageIn(message_));
+    Zmq().msg_close(MessageIn(message_));
   } else {
     message_ = new zmq_msg_t;
   }
-  zmq_msg_init(MessageIn(message_));
-  if (zmq_msg_recv(MessageIn(message_), socket_, ZMQ_DONTWAIT) < 0) return false;
-  *frame = {static_cast<const char*>(zmq_msg_data(MessageIn(message_))),
-            zmq_msg_size(MessageIn(message_))};
+  Zmq().msg_init(MessageIn(message_));
+  if (Zmq().msg_recv(MessageIn(message_), socket_, ZMQ_DONTWAIT) < 0) return false;
+  *frame = {static_cast<const char*>(Zmq().msg_data(MessageIn(message_))),
+            Zmq().msg_size(MessageIn(message_))};
   return true;
 }
 

@@ -18,10 +18,11 @@ class ZmqContext {
   ~ZmqContext();
   ZmqContext(const ZmqContext&) = delete;
   ZmqContext& operator=(const ZmqContext&) = delete;
+  // Null where libzmq is not installed: every socket is UNAVAILABLE then.
   void* get() const { return context_; }
 
  private:
-  void* context_;
+  void* context_ = nullptr;
 };
 
 // What a socket takes from a peer that is not trusted.

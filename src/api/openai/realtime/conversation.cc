@@ -114,7 +114,11 @@ const RealtimeItem* Conversation::Change(std::string_view id,
   bytes_ -= found->bytes();
   change(*found);
   bytes_ += found->bytes();
-  return &*found;
+  const auto at = static_cast<size_t>(found - items_.begin());
+  size_t gone = 0;
+  while (gone < at && bytes_ > kMaxBytes) bytes_ -= items_[gone++].bytes();
+  items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(gone));
+  return &items_[at - gone];
 }
 
 std::string Conversation::Before(std::string_view id) const {

@@ -40,7 +40,7 @@ class Conversation {
   const std::vector<RealtimeItem>& items() const { return items_; }
   const RealtimeItem* Find(std::string_view id) const;
   // Calls `change` with the item of this id and returns it; null if there is none. Items change here
-  // only, so that bytes() stays right.
+  // only, so that bytes() stays right; one that grows in a full conversation pushes out older ones.
   const RealtimeItem* Change(std::string_view id, absl::FunctionRef<void(RealtimeItem&)> change);
   // The id of the item before `id`; "" of the first.
   std::string Before(std::string_view id) const;

@@ -61,6 +61,23 @@ size_t SumOfBytes(const Conversation& conversation) {
   return sum;
 }
 
+TEST(RealtimeConversation, AnItemThatGrowsInAFullConversationPushesOutOlderOnes) {
+  Conversation conversation;
+  conversation.Append(ItemNamed("old", std::string(1000, 'x')));
+  conversation.Append(ItemNamed("kept", "y"));
+  conversation.Append(ItemNamed("grows", ""));
+  conversation.Append(ItemNamed("newer", "z"));
+  const RealtimeItem* grown = conversation.Change("grows", [](RealtimeItem& item) {
+    item.text = std::string(Conversation::kMaxBytes - 500, 'x');
+  });
+  ASSERT_NE(grown, nullptr);
+  EXPECT_EQ(grown->id, "grows");
+  ASSERT_EQ(conversation.items().size(), 3U);
+  EXPECT_EQ(conversation.items()[0].id, "kept");
+  EXPECT_EQ(conversation.bytes(), SumOfBytes(conversation));
+  EXPECT_LE(conversation.bytes(), Conversation::kMaxBytes);
+}
+
 // Each item of response.input had the texts of all items before it added up again.
 TEST(RealtimeConversation, TheTotalOfTheTextsFollowsEveryChangeOfAnItem) {
   Conversation conversation;
