@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "net/http2/http2_test_client.h"
 #include "net/loop/test_server.h"
@@ -64,6 +66,21 @@ TEST(Http2Bounds, AWholeAnswerThatNobodyReadsDoesNotCutTheStreamBesideIt) {
   EXPECT_FALSE(client.answer(large).closed);
   EXPECT_EQ(streams.cut, 0);
   server.OnShard([&] { streams.exchanges.clear(); });
+}
+
+// Small requests with large answers took a gigabyte until the send timeout.
+TEST(Http2Bounds, AConnectionThatDoesNotReadItsAnswersGetsNoMoreOfThem) {
+  Streams streams;
+  TestServer server(streams.handler(), Bound(65536));
+  Http2TestClient client(server.port(), /*window=*/1000);
+  std::vector<int> ids;
+  for (int i = 0; i < 80; ++i) ids.push_back(client.Send("GET", "/large"));
+  const auto refused = [&] {
+    return std::count_if(ids.begin(), ids.end(), [&](int id) { return client.answer(id).closed; });
+  };
+  client.ReadUntil([&] { return refused() >= 10; });
+  EXPECT_EQ(client.answer(ids.back()).error, NGHTTP2_ENHANCE_YOUR_CALM);
+  EXPECT_FALSE(client.answer(ids.front()).closed);
 }
 
 TEST(Http2Bounds, OfStreamsThatAreTogetherOverTheBoundTheOneFurthestBehindIsCut) {

@@ -297,10 +297,21 @@ void Http2Session::CutOff(Http2Stream& stream, Http2Error error) {
   if (Http2User* user = stream.TakeUser()) user->OnGone(error);
 }
 
+bool Http2Session::HoldsEnoughAnswers() const {
+  const size_t bound =
+      kSharedBounds * std::max(connection_.shard().options.max_unsent_bytes, kLargeAnswer);
+  if (unsent_total_ <= bound) return false;
+  size_t held = 0;
+  for (const auto& stream : streams_) held += stream->max_unsent_ == 0 ? stream->unsent() : 0;
+  return held > bound;
+}
+
 void Http2Session::CutOverBound() {
   if (!std::exchange(some_over_bound_, false)) return;
   for (size_t i = 0; i < streams_.size(); ++i) {
-    if (streams_[i]->over_bound()) CutOff(*streams_[i], Http2Error::kEnhanceYourCalm);
+    if (streams_[i]->over_bound() || streams_[i]->unwanted_) {
+      CutOff(*streams_[i], Http2Error::kEnhanceYourCalm);
+    }
   }
   while (Http2Stream* behind = FurthestBehind()) CutOff(*behind, Http2Error::kEnhanceYourCalm);
 }

@@ -38,6 +38,8 @@ class FrameBudget {
 
 // Streams of one client share so many times what one of them may keep in memory.
 inline constexpr size_t kSharedBounds = 4;
+// What a stream may keep in memory counts as so much at least where whole answers are concerned.
+inline constexpr size_t kLargeAnswer = 16 << 20;
 
 class Http2Session final : public Session {
  public:
@@ -90,8 +92,10 @@ class Http2Session final : public Session {
   void BeginShutdown();
   void FinishShutdown();
 
+  // Whole answers wait that the client does not read, so many that it gets no other.
+  bool HoldsEnoughAnswers() const;
   // Those that are over their own bound; of a connection that is over its bound, whoever holds most of what is
-  // streamed. Whole answers count, but are not cut off.
+  // streamed. Whole answers count, but are not cut off once they wait.
   void CutOverBound();
   // Whom to cut off for the connection's sake, or null.
   Http2Stream* FurthestBehind() const;

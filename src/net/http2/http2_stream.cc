@@ -157,6 +157,11 @@ void Http2Stream::Write(std::string_view bytes, std::string_view more) {
 
 void Http2Stream::WriteWhole(std::string body) {
   if (reset_ || ended_ || body.empty()) return;
+  if (session_.HoldsEnoughAnswers()) {
+    unwanted_ = session_.some_over_bound_ = true;
+    connection().RunAtEndOfTurn();
+    return;
+  }
   session_.unsent_total_ += body.size();
   output_.Append(std::move(body));
   Resume();

@@ -127,6 +127,7 @@ class Http2Stream {
   FixedFields fixed_trailers_;
   Headers trailers_;
   size_t max_unsent_ = 0;
+  bool unwanted_ = false;  // the client reads too little of its answers to get this one
   size_t place_ = 0;       // in the session's table
   size_t head_bytes_ = 0;  // of the request, as HTTP/2 counts them
   size_t unconsumed_ = 0;
