@@ -106,6 +106,27 @@ def test_bodies_without_the_gateways_key_take_no_memory():
         assert gateway.end() == 0, gateway.output()[-3000:]
 
 
+@pytest.mark.parametrize("method", ["Check", "Watch"])
+def test_a_health_check_without_a_key_has_a_short_message(start, method):
+    """14 such calls with 31 MB each held 528 MB: they need no key, and took what --max-body-bytes allows."""
+    server = start("--engine", "mock", "--api-key", "secret")
+    with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+        kind = channel.unary_unary if method == "Check" else channel.unary_stream
+        call = kind(f"/grpc.health.v1.Health/{method}")
+        with pytest.raises(grpc.RpcError) as refused:
+            answer = call(b"\x12\x80\x80\x04" + b"x" * 65536, timeout=60)  # a field that the message has not
+            next(answer)
+        assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=60) == b"\x08\x01"
+
+
+@pytest.mark.parametrize("path", ["/open_session", "/flush_cache", "/slow_down", "/start_profile", "/load_lora_adapter"])
+def test_a_control_route_takes_no_long_body(mock, path):
+    """29 MB of JSON were parsed on the shard for half a second."""
+    refused = requests.post(mock.url + path, data=b'{"y":[' + b"1," * MIB + b"1]}", headers={"content-type": "application/json"}, timeout=60)
+    assert refused.status_code == 413, refused.text
+
+
 def test_a_refused_body_is_dropped_and_the_connection_closed(start):
     server = start("--engine", "mock", "--api-key", "secret")
     with socket.create_connection(("127.0.0.1", server.port), 60) as connection:

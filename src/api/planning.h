@@ -18,6 +18,7 @@
 #include "api/reply.h"
 #include "base/cpu_pool.h"
 #include "base/status.h"
+#include "net/http/body_budget.h"
 #include "net/http/exchange.h"
 #include "service/model_registry.h"
 
@@ -38,17 +39,40 @@ inline Status PoolIsFull() {
   return Error(StatusCode::kUnavailable, "too many long requests at once; try again");
 }
 
+// What the request has taken of the server's budget for bodies.
+inline net::BodyLease& LeaseOf(net::Exchange& exchange) { return exchange.request.lease; }
+template <typename Transport>
+net::BodyLease& LeaseOf(Transport& transport) {
+  return transport.lease();
+}
+
+// A request on its way through the pool. It takes its share of the budget until it is planned, also where the client leaves
+// before.
+struct PooledRequest {
+  std::string body;
+  net::BodyLease lease;
+  std::weak_ptr<void> wanted;  // gone: the client has left
+  std::atomic<uint64_t> call = 0;
+};
+
 // Runs `prepare(bytes)` on the CPU pool and then `answer(transport, shard, what it gave)` on the
-// shard. `prepare` is pure. False: the pool is full, and transport and bytes are untouched.
+// shard. `prepare` is pure; it does not run where the client has left before its turn. False: the pool is full, and
+// transport and bytes are untouched.
 template <typename Transport, typename Prepare, typename Answer>
 bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, ShardContext& shard,
                 Prepare prepare, Answer answer) {
-  auto body = std::make_shared<std::string>(std::move(bytes));
-  auto pending = std::make_shared<std::atomic<uint64_t>>(0);
-  CpuPool::Task task = [body, pending, &shard, prepare, answer] {
-    auto planned = std::make_shared<decltype(prepare(*body))>(prepare(*body));
-    shard.shard.Post([planned, pending, &shard, answer] {
-      Call* call = shard.calls.Find(*pending);
+  auto request = std::make_shared<PooledRequest>();
+  const auto wanted = std::make_shared<char>();
+  request->body = std::move(bytes);
+  request->lease = std::move(LeaseOf(*transport));
+  request->wanted = wanted;
+  CpuPool::Task task = [request, &shard, prepare, answer] {
+    if (request->wanted.expired()) return;
+    auto planned = std::make_shared<decltype(prepare(request->body))>(prepare(request->body));
+    std::string().swap(request->body);
+    request->lease.Release();
+    shard.shard.Post([planned, request, &shard, answer] {
+      Call* call = shard.calls.Find(request->call);
       if (call == nullptr) return;
       auto& planning = static_cast<PlanningCall<Transport>&>(*call);
       const EarlyAborts aborts = planning.TakeAborts();
@@ -60,12 +84,14 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
     });
   };
   if (!shard.api.pool->Submit(std::move(task))) {
-    bytes = std::move(*body);
+    bytes = std::move(request->body);
+    LeaseOf(*transport) = std::move(request->lease);
     return false;
   }
   // The answer is posted to this very shard, so it cannot be there before the call is in the table.
-  *pending =
-      shard.calls.Add(std::make_unique<PlanningCall<Transport>>(std::move(transport), shard));
+  auto planning = std::make_unique<PlanningCall<Transport>>(std::move(transport), shard);
+  planning->Keep(wanted);
+  request->call = shard.calls.Add(std::move(planning));
   return true;
 }
 

@@ -16,7 +16,9 @@ namespace {
 
 struct FakeTransport {
   void set_on_closed(absl::AnyInvocable<void()> closed) { on_closed = std::move(closed); }
+  net::BodyLease& lease() { return body; }
   absl::AnyInvocable<void()> on_closed;
+  net::BodyLease body;
 };
 
 class FakeCall final : public Call {
@@ -112,6 +114,32 @@ TEST_F(PlanningTest, AClientThatLeavesTakesItsPlanAlong) {
   ASSERT_TRUE(pool_.Submit([&] { later.set_value(); }));
   later.get_future().wait();
   OnShard([&] { EXPECT_EQ(context_.calls.size(), 0u); });
+}
+
+// Long bodies of clients that had left were planned, one after the other, and counted nowhere meanwhile.
+TEST_F(PlanningTest, ARequestWhoseClientLeavesBeforeItsTurnIsNotPlannedAndCountsUntilThen) {
+  std::promise<void> go;
+  ASSERT_TRUE(pool_.Submit([&] { go.get_future().wait(); }));
+  const auto budget = std::make_shared<net::BodyBudget>(1 << 20);
+  int planned = 0;
+  auto prepare = [&planned](const std::string&) { return ++planned; };
+  auto answer = [](std::unique_ptr<FakeTransport>, ShardContext&, int) {};
+  OnShard([&] {
+    auto transport = std::make_unique<FakeTransport>();
+    transport_ = transport.get();
+    std::string body(100000, 'x');
+    ASSERT_TRUE(transport->body.Hold(budget, body.size()));
+    ASSERT_TRUE(PlanOnPool(transport, body, context_, prepare, answer));
+    transport_->on_closed();
+  });
+  OnShard([&] { EXPECT_EQ(context_.calls.size(), 0u); });
+  EXPECT_EQ(budget->taken(), 100000u);
+  go.set_value();
+  std::promise<void> later;
+  ASSERT_TRUE(pool_.Submit([&] { later.set_value(); }));
+  later.get_future().wait();
+  EXPECT_EQ(planned, 0);
+  EXPECT_EQ(budget->taken(), 0u);
 }
 
 }  // namespace

@@ -9,6 +9,8 @@ namespace {
 
 namespace pb = ::grpc::health::v1;
 
+constexpr size_t kMaxQuestion = 64 << 10;
+
 pb::HealthCheckResponse::ServingStatus StatusOf(const EngineState::Snapshot& snapshot) {
   return snapshot.healthy ? pb::HealthCheckResponse::SERVING : pb::HealthCheckResponse::NOT_SERVING;
 }
@@ -62,6 +64,9 @@ void AddHealthService(RpcContext& context) {
   context.methods.Add("/grpc.health.v1.Health/Watch", [&context](CallPtr call, std::string bytes) {
     Watch(context, std::move(call), bytes);
   });
+  for (const char* method : {"Check", "List", "Watch"}) {  // they are open to clients without a key
+    context.methods.LimitMessages(std::string("/grpc.health.v1.Health/") + method, kMaxQuestion);
+  }
 }
 
 }  // namespace portico::api::rpc

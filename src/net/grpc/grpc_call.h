@@ -84,6 +84,10 @@ class GrpcCall final : private Http2User {
   // Write(message) and Finish(OK): the answer of a unary method.
   void Reply(std::string_view message, const GrpcMetadata& trailing = {});
 
+  // What the message of a unary method has taken of the server's budget. Given back when the handler returns, unless it is
+  // taken along.
+  BodyLease& lease() { return lease_; }
+
   // Bytes written that flow control or the kernel has not taken: a slow reader's backlog.
   size_t unsent_bytes() const;
   // Runs `call` once, on the shard, when the client has read again: when no more than `bytes` are unsent, also where so
@@ -149,7 +153,7 @@ class GrpcCall final : private Http2User {
   std::string backlog_;        // come while reading was paused; not consumed
   std::string message_;        // the one of a whole-request method
   BodyLease lease_;            // of both, and of what the deframer holds
-  bool* destroyed_ = nullptr;  // of the Deliver() that runs
+  bool* destroyed_ = nullptr;  // of the handler that runs
   bool has_message_ = false;   // message_
   bool paused_ = false;
   bool messages_ended_ = false;

@@ -61,6 +61,9 @@ void GrpcCall::Begin(Http2Stream& stream, bool too_large) {
 Status GrpcCall::ReadHead(HttpRequest& request) {
   method_ = std::move(request.path);
   registered_ = options().methods->Find(method_);
+  if (registered_ != nullptr && registered_->max_message_bytes != 0) {
+    deframer_.SetMaxMessageBytes(registered_->max_message_bytes);
+  }
   PORTICO_ASSIGN_OR_RETURN(metadata_, DecodeMetadata(request.headers));
   GrpcEncoding encoding = GrpcEncoding::kIdentity;
   for (const auto& [name, value] : request.headers) {

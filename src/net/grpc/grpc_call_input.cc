@@ -97,9 +97,13 @@ void GrpcCall::DeliverEnd() {
   }
   if (!has_message_) return Fail(WrongCount());
   stream_->Hold(0);
-  lease_.Release();
   const events::Scope scope(BeginRequest(Metadata("x-request-id"), message_.size()));
+  bool destroyed = false;
+  destroyed_ = &destroyed;
   registered_->handler(std::move(self_), std::move(message_));
+  if (destroyed) return;
+  destroyed_ = nullptr;
+  lease_.Release();  // what it holds on to has been taken along
 }
 
 }  // namespace portico::net

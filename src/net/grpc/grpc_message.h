@@ -43,6 +43,8 @@ class GrpcDeframer {
   explicit GrpcDeframer(size_t max_message_bytes) : max_message_bytes_(max_message_bytes) {}
 
   void SetEncoding(GrpcEncoding encoding) { encoding_ = encoding; }
+  // Before the first message.
+  void SetMaxMessageBytes(size_t bytes) { max_message_bytes_ = bytes; }
 
   enum class Result : uint8_t { kMessage, kMore, kFailed };
   // Takes bytes from the front of `input`. kMessage: `message` is whole, and valid until the next
@@ -61,7 +63,7 @@ class GrpcDeframer {
   Result Open(std::string_view payload, std::string_view* message);
   Result Fail(Status status);
 
-  const size_t max_message_bytes_;
+  size_t max_message_bytes_;
   GrpcEncoding encoding_ = GrpcEncoding::kIdentity;
   bool compressed_ = false;  // the present message
   bool whole_ = false;       // kept_ has been handed out

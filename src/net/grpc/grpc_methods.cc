@@ -26,6 +26,10 @@ void GrpcMethods::AddStreaming(std::string name, GrpcStreamHandler handler) {
   method.handler = nullptr;
 }
 
+void GrpcMethods::LimitMessages(std::string_view name, size_t bytes) {
+  by_name_.at(name)->max_message_bytes = bytes;
+}
+
 const GrpcMethod* GrpcMethods::Find(std::string_view name) const {
   auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : found->second;

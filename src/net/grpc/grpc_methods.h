@@ -24,6 +24,7 @@ struct GrpcMethod {
   size_t index = 0;              // counts from 0, in the order of Add(); for tables beside this one
   GrpcHandler handler;           // one of the two
   GrpcStreamHandler on_streams;  // one of the two
+  size_t max_message_bytes = 0;  // 0: the server's
 };
 
 // Filled before the server starts, then constant; thread safe from then on. Handlers are called on
@@ -37,6 +38,8 @@ class GrpcMethods {
   // `name` as in GrpcMethod. A second handler for one name replaces the first.
   void Add(std::string name, GrpcHandler handler);
   void AddStreaming(std::string name, GrpcStreamHandler handler);
+  // Of a method that has been added.
+  void LimitMessages(std::string_view name, size_t bytes);
 
   // Null if there is none.
   const GrpcMethod* Find(std::string_view name) const;
