@@ -51,6 +51,16 @@ def expected(server, query, instruction="facts"):
     return [row[0] for row in answer["scores"]]
 
 
+def test_many_scores_are_those_of_each_item(chat_model):
+    """They were spelled on the shard, 45 MB in 200 ms."""
+    labels = list(range(200))
+
+    def score(items):
+        return post(chat_model, "/v1/score", query="", items=items, label_token_ids=labels).json()["scores"]
+    many = score(["one", "two"] * 50)
+    assert len(many) == 100 and many == (score(["one"]) + score(["two"])) * 50
+
+
 def test_a_judge_ranks_by_the_probability_of_its_yes(judge):
     wanted = expected(judge, "capital")
     assert len({round(score, 6) for score in wanted}) == 3

@@ -10,6 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "api/call.h"
 #include "api/context.h"
+#include "api/long_answer.h"
 #include "api/planning.h"
 #include "api/reply.h"
 #include "base/log.h"
@@ -75,9 +76,6 @@ class PoolingCall final : public Call, private PoolingRunSink {
   }
 
  private:
-  // So many numbers are written in half a millisecond.
-  static constexpr size_t kFewValues = 1 << 14;
-
   Status Submit(const ServingModel& model, PoolingPlan plan) {
     PORTICO_ASSIGN_OR_RETURN(run_, PoolingRun::Start(model, shard_.pooling_hub, *shard_.api.metrics,
                                                      std::move(plan), this));
@@ -87,7 +85,7 @@ class PoolingCall final : public Call, private PoolingRunSink {
   void OnPooled(StatusOr<PoolingResult> result) override {
     if (!result.ok()) return Finish(result.status());
     const size_t values = result->outputs.size() * result->outputs.front().values.size();
-    if (values <= kFewValues) return Finish(encode_(*std::move(result)));
+    if (values <= kFewNumbers) return Finish(encode_(*std::move(result)));
     CpuPool::Task task = [encode = std::move(encode_), pooled = *std::move(result), &shard = shard_,
                           own = serial]() mutable {
       auto body = std::make_shared<std::string>(encode(std::move(pooled)));

@@ -119,6 +119,16 @@ void RouteTable::Add(std::string_view method, std::string_view path, Access acce
        .handler = std::move(handler)});
 }
 
+void RouteTable::AddControl(std::string_view method, std::string_view path, Access access,
+                            RouteHandler handler) {
+  Add({.method = std::string(method),
+       .path = std::string(path),
+       .access = access,
+       .body = method == "GET" ? BodyType::kNone : BodyType::kJson,
+       .max_body_bytes = kControlBody,
+       .handler = std::move(handler)});
+}
+
 std::vector<const Route*> RouteTable::Find(std::string_view path) const {
   if (const auto found = exact_.find(absl::string_view(path.data(), path.size()));
       found != exact_.end()) {

@@ -51,6 +51,9 @@ class RouteTable {
   void Add(Route route);
   // With a JSON body as large as the server allows; GET has none.
   void Add(std::string_view method, std::string_view path, Access access, RouteHandler handler);
+  // The same with a body of at most kControlBody: what a shard may parse by itself.
+  void AddControl(std::string_view method, std::string_view path, Access access,
+                  RouteHandler handler);
 
   // Looks at a head: browser rules (api/browser_rules.h), route, key, media type, coding, declared length. An admitted
   // one has its Route in `head.route`. Any shard.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -12,20 +11,20 @@
 #include "api/common/control_fields.h"
 #include "api/control_call.h"
 #include "api/model_name.h"
-#include "api/openai/errors.h"
+#include "api/planning.h"
 #include "api/reply.h"
+#include "api/sglang/control_body.h"
+#include "api/sglang/lora_handlers.h"
 #include "api/sglang/unserved_routes.h"
 #include "service/control/each_engine.h"
 #include "service/control/weight_update.h"
 #include "text/json.h"
-#include "text/utf8.h"
 
 namespace portico::api {
 namespace {
 
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
-constexpr size_t kMaxNameBytes = 4096;
 constexpr int64_t kMaxCapacity = int64_t{1} << 40;
 constexpr size_t kMaxWeightNameBytes = 256;
 
@@ -79,39 +78,6 @@ constexpr NativeRoute kNativeRoutes[] = {
     {"/weights_checker", "CheckWeightsReqInput", nullptr, true, true, true},
 };
 
-// Many clients send no body where all fields have defaults.
-StatusOr<Json> ReadObject(const net::HttpRequest& request) {
-  PORTICO_RETURN_IF_ERROR(CheckQueryNames(request, {}));
-  if (request.body.empty()) return Json(JsonObject{});
-  PORTICO_ASSIGN_OR_RETURN(Json value, Json::Parse(request.body));
-  if (!value.is_object()) return InvalidArgument("", "the body must be a JSON object");
-  return value;
-}
-
-// One without members but these.
-StatusOr<Json> ReadMembers(const net::HttpRequest& request,
-                           std::initializer_list<std::string_view> known) {
-  PORTICO_ASSIGN_OR_RETURN(Json value, ReadObject(request));
-  PORTICO_RETURN_IF_ERROR(CheckMemberNames(request.path, value, known));
-  return value;
-}
-
-StatusOr<std::string> ReadName(const Json& request, std::string_view field) {
-  const Json* value = request.Find(field);
-  if (value == nullptr || !value->is_string() || value->as_string().empty() ||
-      value->as_string().size() > kMaxNameBytes || !IsValidUtf8(value->as_string())) {
-    return InvalidArgument(field, fmt::format("{} is required and must be a short text", field));
-  }
-  return value->as_string();
-}
-
-StatusOr<bool> ReadFlag(const Json& request, std::string_view field) {
-  const Json* value = request.Find(field);
-  if (value == nullptr || value->is_null()) return false;
-  if (!value->is_bool()) return InvalidArgument(field, fmt::format("{} must be a boolean", field));
-  return value->as_bool();
-}
-
 // What is to be told of a call once it is done.
 struct NativeAsked {
   std::shared_ptr<NativeCall::Replies> replies;
@@ -159,10 +125,7 @@ StatusOr<std::string> ReadWeightName(const Json& request, std::string_view field
       field, fmt::format("{} must be a text of 1 to {} bytes", field, kMaxWeightNameBytes));
 }
 
-StatusOr<NativeCall> ReadNative(const NativeRoute& route, const net::HttpRequest& request,
-                                NativeAsked* asked) {
-  PORTICO_ASSIGN_OR_RETURN(
-      Json body, route.fields != nullptr ? ReadMembers(request, {"model"}) : ReadObject(request));
+StatusOr<NativeCall> ReadNative(const NativeRoute& route, Json body, NativeAsked* asked) {
   PORTICO_ASSIGN_OR_RETURN(asked->model, ModelInBody(body));
   if (route.version != nullptr) {
     asked->version_field = route.version;
@@ -181,12 +144,10 @@ StatusOr<NativeCall> ReadNative(const NativeRoute& route, const net::HttpRequest
   return call;
 }
 
-void HandleNative(const NativeRoute& route, ExchangePtr exchange, ShardContext& shard) {
-  NativeAsked asked;
-  StatusOr<NativeCall> call = ReadNative(route, exchange->request, &asked);
-  if (!call.ok()) return ReplyError(*exchange, shard.api, call.status());
+void RunNative(const NativeRoute& route, NativeCall call, NativeAsked asked, ExchangePtr exchange,
+               ShardContext& shard) {
   const std::string model = asked.model;
-  ControlEngines(*shard.api.models, model, *std::move(call),
+  ControlEngines(*shard.api.models, model, std::move(call),
                  Clock::now() + (route.takes_long ? kWeightsPatience : kControlPatience),
                  AnswerWhenDone(std::move(exchange), shard,
                                 [asked = std::move(asked)](ExchangePtr to, ShardContext& on,
@@ -195,11 +156,45 @@ void HandleNative(const NativeRoute& route, ExchangePtr exchange, ShardContext& 
                                 }));
 }
 
+using ReadNativeCall = std::pair<NativeCall, NativeAsked>;
+
+// Tensors in text are long: they are read on the pool.
+void HandleLongNative(const NativeRoute& route, ExchangePtr exchange, ShardContext& shard) {
+  const Status query = CheckQueryNames(exchange->request, {});
+  if (!query.ok()) return ReplyError(*exchange, shard.api, query);
+  auto prepare = [&route](const std::string& text) -> StatusOr<ReadNativeCall> {
+    ReadNativeCall read;
+    PORTICO_ASSIGN_OR_RETURN(Json body, ControlObject(text));
+    PORTICO_ASSIGN_OR_RETURN(read.first, ReadNative(route, std::move(body), &read.second));
+    return read;
+  };
+  auto answer = [&route](ExchangePtr to, ShardContext& on, StatusOr<ReadNativeCall> read) {
+    if (!read.ok()) return ReplyError(*to, on.api, read.status());
+    RunNative(route, std::move(read->first), std::move(read->second), std::move(to), on);
+  };
+  if (PlanOnPool(exchange, exchange->request.body, shard, prepare, answer)) return;
+  ReplyError(*exchange, shard.api, PoolIsFull());
+}
+
+void HandleNative(const NativeRoute& route, ExchangePtr exchange, ShardContext& shard) {
+  if (route.takes_long && exchange->request.body.size() > kLongBody) {
+    return HandleLongNative(route, std::move(exchange), shard);
+  }
+  StatusOr<Json> body = route.fields != nullptr ? ControlMembers(exchange->request, {"model"})
+                                                : ControlObject(exchange->request);
+  if (!body.ok()) return ReplyError(*exchange, shard.api, body.status());
+  NativeAsked asked;
+  StatusOr<NativeCall> call = ReadNative(route, *std::move(body), &asked);
+  if (!call.ok()) return ReplyError(*exchange, shard.api, call.status());
+  RunNative(route, *std::move(call), std::move(asked), std::move(exchange), shard);
+}
+
 void HandleOpenSession(ExchangePtr exchange, ShardContext& shard) {
   const auto read = [&]() -> StatusOr<std::pair<OpenSessionControl, std::string>> {
     PORTICO_ASSIGN_OR_RETURN(
-        const Json request, ReadMembers(exchange->request, {"capacity_of_str_len", "model",
-                                                            "session_id", "streaming", "timeout"}));
+        const Json request,
+        ControlMembers(exchange->request,
+                       {"capacity_of_str_len", "model", "session_id", "streaming", "timeout"}));
     PORTICO_ASSIGN_OR_RETURN(std::string model, ModelInBody(request));
     OpenSessionControl open;
     const Json* capacity = request.Find("capacity_of_str_len");
@@ -213,11 +208,11 @@ void HandleOpenSession(ExchangePtr exchange, ShardContext& shard) {
     if (id == nullptr || id->is_null()) {
       open.id = NewRequestId();
     } else {
-      PORTICO_ASSIGN_OR_RETURN(open.id, ReadName(request, "session_id"));
+      PORTICO_ASSIGN_OR_RETURN(open.id, ControlName(request, "session_id"));
     }
     const Json* streaming = request.Find("streaming");
     if (streaming != nullptr && !streaming->is_null()) {
-      PORTICO_ASSIGN_OR_RETURN(open.streaming, ReadFlag(request, "streaming"));
+      PORTICO_ASSIGN_OR_RETURN(open.streaming, ControlFlag(request, "streaming"));
     }
     const Json* timeout = request.Find("timeout");
     if (timeout != nullptr && !timeout->is_null()) {
@@ -243,9 +238,9 @@ void HandleOpenSession(ExchangePtr exchange, ShardContext& shard) {
 void HandleCloseSession(ExchangePtr exchange, ShardContext& shard) {
   const auto read = [&]() -> StatusOr<std::pair<std::string, std::string>> {
     PORTICO_ASSIGN_OR_RETURN(const Json request,
-                             ReadMembers(exchange->request, {"model", "session_id"}));
+                             ControlMembers(exchange->request, {"model", "session_id"}));
     PORTICO_ASSIGN_OR_RETURN(std::string model, ModelInBody(request));
-    PORTICO_ASSIGN_OR_RETURN(std::string id, ReadName(request, "session_id"));
+    PORTICO_ASSIGN_OR_RETURN(std::string id, ControlName(request, "session_id"));
     return std::pair(std::move(id), std::move(model));
   };
   const auto asked = read();
@@ -257,85 +252,6 @@ void HandleCloseSession(ExchangePtr exchange, ShardContext& shard) {
                                   if (!status.ok()) return ReplyError(*to, on.api, status);
                                   ReplyJson(*to, on.api, 200, "{\"success\":true}");
                                 }));
-}
-
-// SGLang's answer: what is loaded now, and why not.
-void AnswerLora(ExchangePtr exchange, ShardContext& shard, const std::string& model,
-                const Status& status) {
-  Json loaded(JsonObject{});
-  if (const auto found = shard.api.models->Find(model); found.ok()) {
-    for (const LoraAdapter& adapter : (*found)->engine->adapters()) {
-      loaded.Set(adapter.name, adapter.path);
-    }
-  }
-  Json body(JsonObject{{"success", status.ok()}});
-  body.Set("loaded_adapters", std::move(loaded));
-  if (!status.ok()) {
-    body.Set("error_message", MessageOf(status));
-    body.Set("error", *Json::Parse(openai::ErrorBody(status))->Find("error"));
-  }
-  ReplyJson(*exchange, shard.api, status.ok() ? 200 : HttpStatus(status.code()), body.Dump());
-}
-
-template <typename Control>
-StatusOr<Control> ReadLora(const Json& request) {
-  Control control;
-  PORTICO_ASSIGN_OR_RETURN(control.name, ReadName(request, "lora_name"));
-  if constexpr (std::is_same_v<Control, LoadLoraControl>) {
-    PORTICO_ASSIGN_OR_RETURN(control.path, ReadName(request, "lora_path"));
-    PORTICO_ASSIGN_OR_RETURN(control.pinned, ReadFlag(request, "pinned"));
-  }
-  return control;
-}
-
-void RunLora(EngineControl control, std::string model, ExchangePtr exchange, ShardContext& shard) {
-  const std::string_view name = model;
-  ControlEngines(*shard.api.models, name, control, Clock::now() + kWeightsPatience,
-                 AnswerWhenDone(std::move(exchange), shard,
-                                [model](ExchangePtr to, ShardContext& on, const Status& status) {
-                                  AnswerLora(std::move(to), on, model, status);
-                                }));
-}
-
-template <typename Control>
-void HandleLora(ExchangePtr exchange, ShardContext& shard) {
-  const StatusOr<Json> request =
-      std::is_same_v<Control, LoadLoraControl>
-          ? ReadMembers(exchange->request, {"lora_name", "lora_path", "model", "pinned"})
-          : ReadMembers(exchange->request, {"lora_name", "model"});
-  if (!request.ok()) return ReplyError(*exchange, shard.api, request.status());
-  StatusOr<std::string> model = ModelInBody(*request);
-  if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
-  StatusOr<Control> control = ReadLora<Control>(*request);
-  if (!control.ok()) return ReplyError(*exchange, shard.api, control.status());
-  RunLora(*std::move(control), *std::move(model), std::move(exchange), shard);
-}
-
-// The other members are the engine's.
-StatusOr<LoadLoraControl> ReadLoraTensors(Json request) {
-  LoadLoraControl control;
-  PORTICO_ASSIGN_OR_RETURN(control.name, ReadName(request, "lora_name"));
-  PORTICO_ASSIGN_OR_RETURN(control.pinned, ReadFlag(request, "pinned"));
-  control.path = "__tensor__";  // SGLang's word for it
-  if (const Json* id = request.Find("lora_id"); id != nullptr && !id->is_null()) {
-    return InvalidArgument("lora_id", "lora_id is chosen here");
-  }
-  std::erase_if(request.as_object(), [](const auto& member) {
-    return member.first == "lora_name" || member.first == "pinned" || member.first == "model" ||
-           member.first == "lora_id";
-  });
-  control.tensors = request.Dump();
-  return control;
-}
-
-void HandleLoraTensors(ExchangePtr exchange, ShardContext& shard) {
-  StatusOr<Json> request = ReadObject(exchange->request);
-  if (!request.ok()) return ReplyError(*exchange, shard.api, request.status());
-  StatusOr<std::string> model = ModelInBody(*request);
-  if (!model.ok()) return ReplyError(*exchange, shard.api, model.status());
-  StatusOr<LoadLoraControl> control = ReadLoraTensors(*std::move(request));
-  if (!control.ok()) return ReplyError(*exchange, shard.api, control.status());
-  RunLora(*std::move(control), *std::move(model), std::move(exchange), shard);
 }
 
 // What SGLang keeps its cache in beside the memory. A backend can be code that the body names: SGLang takes one only
@@ -354,12 +270,14 @@ void AddHiCacheRoutes(RouteTable& routes) {
   static constexpr NativeRoute kAttach{"/hicache/storage-backend", "AttachHiCacheStorageReqInput"};
   static constexpr NativeRoute kDetach{"/hicache/storage-backend", "DetachHiCacheStorageReqInput",
                                        "{}"};
-  routes.Add("PUT", kAttach.path, Access::kAdmin, [](ExchangePtr exchange, ShardContext& shard) {
-    HandleStorage(kAttach, std::move(exchange), shard);
-  });
-  routes.Add("DELETE", kDetach.path, Access::kAdmin, [](ExchangePtr exchange, ShardContext& shard) {
-    HandleStorage(kDetach, std::move(exchange), shard);
-  });
+  routes.AddControl("PUT", kAttach.path, Access::kAdmin,
+                    [](ExchangePtr exchange, ShardContext& shard) {
+                      HandleStorage(kAttach, std::move(exchange), shard);
+                    });
+  routes.AddControl("DELETE", kDetach.path, Access::kAdmin,
+                    [](ExchangePtr exchange, ShardContext& shard) {
+                      HandleStorage(kDetach, std::move(exchange), shard);
+                    });
 }
 
 }  // namespace
@@ -371,21 +289,23 @@ void AddEngineRoutes(RouteTable& routes) {
     const RouteHandler handler = [&route](ExchangePtr exchange, ShardContext& shard) {
       HandleNative(route, std::move(exchange), shard);
     };
-    routes.Add("POST", route.path, Access::kAdmin, handler);
+    if (route.takes_long) {
+      routes.Add("POST", route.path, Access::kAdmin, handler);
+    } else {
+      routes.AddControl("POST", route.path, Access::kAdmin, handler);
+    }
     if (route.gets) routes.Add("GET", route.path, Access::kAdmin, handler);
   }
-  routes.Add("PUT", "/set_internal_state", Access::kAdmin,
-             [](ExchangePtr exchange, ShardContext& shard) {
-               static constexpr NativeRoute kRoute{"/set_internal_state", "SetInternalStateReq"};
-               HandleNative(kRoute, std::move(exchange), shard);
-             });
+  routes.AddControl(
+      "PUT", "/set_internal_state", Access::kAdmin, [](ExchangePtr exchange, ShardContext& shard) {
+        static constexpr NativeRoute kRoute{"/set_internal_state", "SetInternalStateReq"};
+        HandleNative(kRoute, std::move(exchange), shard);
+      });
   for (const char* method : {"GET", "POST"}) {
-    routes.Add(method, "/open_session", Access::kKey, HandleOpenSession);
-    routes.Add(method, "/close_session", Access::kKey, HandleCloseSession);
+    routes.AddControl(method, "/open_session", Access::kKey, HandleOpenSession);
+    routes.AddControl(method, "/close_session", Access::kKey, HandleCloseSession);
   }
-  routes.Add("POST", "/load_lora_adapter", Access::kAdmin, HandleLora<LoadLoraControl>);
-  routes.Add("POST", "/load_lora_adapter_from_tensors", Access::kAdmin, HandleLoraTensors);
-  routes.Add("POST", "/unload_lora_adapter", Access::kAdmin, HandleLora<UnloadLoraControl>);
+  AddLoraRoutes(routes);
 }
 
 }  // namespace portico::api

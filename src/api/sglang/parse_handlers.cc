@@ -8,6 +8,7 @@
 
 #include "api/model_name.h"
 #include "api/openai/chat/tool_fields.h"
+#include "api/planning.h"
 #include "api/reply.h"
 #include "parser/collector.h"
 #include "parser/declared/families.h"
@@ -21,7 +22,6 @@ namespace {
 
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
-// What a shard reads at once.
 constexpr size_t kMaxTextBytes = size_t{1} << 20;
 
 StatusOr<std::string> TextField(const Json& body, std::string_view name) {
@@ -60,17 +60,17 @@ const Family* OfModel(const Family* own, std::string_view name) {
   return own == nullptr || name == "auto" || parser::IsDeclaredName(own->name) ? own : nullptr;
 }
 
-StatusOr<const ServingModel*> ModelOf(const Json& body, ShardContext& shard) {
+StatusOr<const ServingModel*> ModelOf(const Json& body, const ApiContext& api) {
   PORTICO_ASSIGN_OR_RETURN(const std::string name, ModelInBody(body));
-  return shard.api.models->FindForRequest(name);
+  return api.models->FindForRequest(name);
 }
 
-StatusOr<parser::Collector> ParseCalls(const Json& body, ShardContext& shard) {
+StatusOr<parser::Collector> ParseCalls(const Json& body, const ApiContext& api) {
   PORTICO_ASSIGN_OR_RETURN(const std::string text, TextField(body, "text"));
   PORTICO_ASSIGN_OR_RETURN(const std::string name, TextField(body, "tool_call_parser"));
   parser::OutputFormat format;
   if (IsOfModel(name)) {
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, ModelOf(body, shard));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, ModelOf(body, api));
     format.tools = OfModel(model->output.tools, name);
   } else {
     format.tools = parser::FindToolFamily(name);
@@ -97,13 +97,13 @@ StatusOr<parser::Collector> ParseCalls(const Json& body, ShardContext& shard) {
   return out;
 }
 
-StatusOr<parser::Collector> ParseReasoning(const Json& body, ShardContext& shard) {
+StatusOr<parser::Collector> ParseReasoning(const Json& body, const ApiContext& api) {
   PORTICO_ASSIGN_OR_RETURN(const std::string text, TextField(body, "text"));
   PORTICO_ASSIGN_OR_RETURN(const std::string name, TextField(body, "reasoning_parser"));
   parser::OutputFormat format;
   bool found = false;  // so that the prompt alone says whether an answer begins inside
   if (IsOfModel(name)) {
-    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, ModelOf(body, shard));
+    PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, ModelOf(body, api));
     format.reasoning = OfModel(model->output.reasoning, name);
     found = model->output.reasoning_found;
   } else {
@@ -162,23 +162,34 @@ std::string SmgReasoning(const parser::Collector& out) {
   return body;
 }
 
-template <StatusOr<parser::Collector> (*kParse)(const Json&, ShardContext&),
+// A route; long texts are parsed on the CPU pool.
+template <StatusOr<parser::Collector> (*kParse)(const Json&, const ApiContext&),
           std::string (*kBody)(const parser::Collector&)>
-void Handle(ExchangePtr exchange, ShardContext& shard) {
-  StatusOr<Json> body = ReadObject(exchange->request.body);
-  if (!body.ok()) return ReplyError(*exchange, shard.api, body.status());
-  StatusOr<parser::Collector> out = kParse(*body, shard);
-  if (!out.ok()) return ReplyError(*exchange, shard.api, out.status());
-  ReplyJson(*exchange, shard.api, 200, kBody(*out));
-}
+struct ParseApi {
+  using Planned = std::string;  // the answer
+
+  static StatusOr<std::string> Prepare(const std::string& body, simdjson::dom::parser&,
+                                       const PlanContext& context) {
+    PORTICO_ASSIGN_OR_RETURN(const Json object, ReadObject(body));
+    PORTICO_ASSIGN_OR_RETURN(const parser::Collector out, kParse(object, context.api));
+    return kBody(out);
+  }
+  static void Answer(ExchangePtr exchange, ShardContext& shard, std::string answer) {
+    ReplyJson(*exchange, shard.api, 200, std::move(answer));
+  }
+};
 
 }  // namespace
 
 void AddParseRoutes(RouteTable& routes) {
-  routes.Add("POST", "/parse_function_call", Access::kKey, Handle<ParseCalls, SglangCalls>);
-  routes.Add("POST", "/parse/function_call", Access::kKey, Handle<ParseCalls, SmgCalls>);
-  routes.Add("POST", "/separate_reasoning", Access::kKey, Handle<ParseReasoning, SglangReasoning>);
-  routes.Add("POST", "/parse/reasoning", Access::kKey, Handle<ParseReasoning, SmgReasoning>);
+  routes.Add("POST", "/parse_function_call", Access::kKey,
+             HandlePlanned<ParseApi<ParseCalls, SglangCalls>>);
+  routes.Add("POST", "/parse/function_call", Access::kKey,
+             HandlePlanned<ParseApi<ParseCalls, SmgCalls>>);
+  routes.Add("POST", "/separate_reasoning", Access::kKey,
+             HandlePlanned<ParseApi<ParseReasoning, SglangReasoning>>);
+  routes.Add("POST", "/parse/reasoning", Access::kKey,
+             HandlePlanned<ParseApi<ParseReasoning, SmgReasoning>>);
 }
 
 }  // namespace portico::api

@@ -122,11 +122,11 @@ void HandleStop(ExchangePtr exchange, ShardContext& shard) {
 
 void AddProfileRoutes(RouteTable& routes) {
   for (const char* method : {"GET", "POST"}) {  // SGLang takes both
-    routes.Add(method, "/start_profile", Access::kAdmin, HandleStart<false>);
-    routes.Add(method, "/stop_profile", Access::kAdmin, HandleStop<false>);
+    routes.AddControl(method, "/start_profile", Access::kAdmin, HandleStart<false>);
+    routes.AddControl(method, "/stop_profile", Access::kAdmin, HandleStop<false>);
   }
-  routes.Add("POST", "/start_request_profile", Access::kAdmin, HandleStart<true>);
-  routes.Add("POST", "/stop_request_profile", Access::kAdmin, HandleStop<true>);
+  routes.AddControl("POST", "/start_request_profile", Access::kAdmin, HandleStart<true>);
+  routes.AddControl("POST", "/stop_request_profile", Access::kAdmin, HandleStop<true>);
 }
 
 }  // namespace portico::api

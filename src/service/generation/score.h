@@ -40,6 +40,7 @@ class ScoreBoard {
 
   // OK as long as no item has failed or was aborted, and the engine has told of all labels.
   const Status& status() const { return status_; }
+  size_t values() const { return scores_.size() * labels_; }
   // A row an item, an entry a label, in the request's orders, if the status is OK.
   const std::vector<std::vector<double>>& scores() const { return scores_; }
 

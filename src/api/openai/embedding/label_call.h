@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "api/long_answer.h"
 #include "api/openai/text_call.h"
+#include "api/planning.h"
 #include "api/reply.h"
 #include "service/generation/score.h"
 
@@ -27,17 +29,34 @@ class LabelCall final : public TextCall {
   void OnPrompt(PromptEcho) override {}
   void OnDelta(TextDelta&& delta) override { board_.OnDelta(delta); }
   void OnEnd(const TokenUsage& total) override {
-    if (board_.status().ok()) {
-      ReplyJson(*exchange_, shard_.api, 200, encode_(board_, total));
-    } else {
-      ReplyError(*exchange_, shard_.api, board_.status());
-    }
+    if (!board_.status().ok()) return Fail(board_.status());
+    if (board_.values() <= kFewNumbers) return SendBody(encode_(board_, total));
+    ended_ = true;
+    auto encode = [board = std::move(board_), encode = std::move(encode_), total]() mutable {
+      return encode(board, total);
+    };
+    if (!EncodeOnPool(*this, shard_, std::move(encode))) Fail(PoolIsFull());
+  }
+
+  void SendBody(std::string body) {
+    ReplyJson(*exchange_, shard_.api, 200, std::move(body));
     Leave();
   }
 
+  // What has ended cannot be aborted while its bytes are put together.
+  void Abort() override {
+    if (!ended_) TextCall::Abort();
+  }
+
  private:
+  void Fail(const Status& error) {
+    ReplyError(*exchange_, shard_.api, error);
+    Leave();
+  }
+
   ScoreBoard board_;
   Encode encode_;
+  bool ended_ = false;  // and is encoded on the pool
 };
 
 }  // namespace portico::api::openai
