@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <bitset>
 #include <optional>
+#include <utility>
 
 namespace portico::sglang {
 namespace {
@@ -31,7 +33,8 @@ class Checker {
   size_t at() const { return at_; }
 
  private:
-  enum class Atom { kNone, kRepeatable, kAnchor };
+  // kAmbiguous: a group that can match the same text in several ways.
+  enum class Atom { kNone, kRepeatable, kAmbiguous, kAnchor };
 
   bool Done() const { return wrong_ != nullptr || at_ >= pattern_.size(); }
   char Peek(size_t ahead = 0) const {
@@ -44,22 +47,32 @@ class Checker {
   // Up to the end or the ) of the group that it is in.
   void Alternatives(int depth) {
     if (depth > kMaxDepth) return Fail("groups are nested too deep");
+    std::bitset<128> firsts;  // what the alternatives begin with
+    bool several = false, unclear = false, first = true;
     while (!Done() && Peek() != ')') {
       if (Peek() == '|') {
+        several = true;
+        unclear |= first;  // an empty one
+        first = true;
         ++at_;
         continue;
+      }
+      if (std::exchange(first, false)) {
+        const auto c = static_cast<unsigned char>(Peek());
+        unclear |= c >= firsts.size() || Holds("([\\.^$", Peek()) || firsts.test(c);
+        if (!unclear) firsts.set(c);
       }
       const Atom atom = OneAtom(depth);
       if (wrong_ == nullptr) Repeats(atom);
     }
+    if (several && (unclear || first)) ++choices_;
   }
 
   Atom OneAtom(int depth) {
     const char c = Peek();
     switch (c) {
       case '(':
-        Group(depth);
-        return Atom::kRepeatable;
+        return Group(depth);
       case '[':
         Class();
         return Atom::kRepeatable;
@@ -85,18 +98,20 @@ class Checker {
     }
   }
 
-  void Group(int depth) {
+  Atom Group(int depth) {
     ++at_;
     if (Peek() == '?') {
       if (Peek(1) != ':' && Peek(1) != '=' && Peek(1) != '!') {
-        return Fail("of the groups that begin with (? only (?:, (?= and (?! are taken");
+        Fail("of the groups that begin with (? only (?:, (?= and (?! are taken");
+        return Atom::kNone;
       }
       at_ += 2;
     }
+    const int choices = choices_;
     Alternatives(depth + 1);
-    if (wrong_ != nullptr) return;
-    if (Peek() != ')') return Fail("a ( is not closed");
+    if (wrong_ == nullptr && Peek() != ')') Fail("a ( is not closed");
     ++at_;
+    return choices_ > choices ? Atom::kAmbiguous : Atom::kRepeatable;
   }
 
   // Hexadecimal digits behind \x or \u.
@@ -200,6 +215,7 @@ class Checker {
 
   void Repeats(Atom atom) {
     const char c = Peek();
+    bool varies = true, several = c != '?';
     if (c == '{') {
       ++at_;
       const std::optional<int> low = Number();
@@ -213,13 +229,21 @@ class Checker {
       if (wrong_ != nullptr) return;
       if (Peek() != '}' || (!low && !(comma && high))) return Fail("a { that is no count");
       if (low && high && *high < *low) return Fail("a count that has no order");
+      varies = low != high;
+      several = !high || *high > 1;
       ++at_;
     } else if (at_ < pattern_.size() && (c == '*' || c == '+' || c == '?')) {
       ++at_;
     } else {
       return;
     }
-    if (atom != Atom::kRepeatable) return Fail("there is nothing to repeat");
+    if (atom == Atom::kAmbiguous && several) {
+      return Fail("a group is repeated whose own repeats or alternatives match in several ways");
+    }
+    if (atom != Atom::kRepeatable && atom != Atom::kAmbiguous) {
+      return Fail("there is nothing to repeat");
+    }
+    choices_ += varies ? 1 : 0;
     if (Peek() == '?') ++at_;
     const char next = Peek();
     if (at_ < pattern_.size() && (next == '*' || next == '+' || next == '?' || next == '{')) {
@@ -229,6 +253,7 @@ class Checker {
 
   std::string_view pattern_;
   size_t at_ = 0;
+  int choices_ = 0;  // repeats without a fixed count, and alternatives that begin alike
   const char* wrong_ = nullptr;
 };
 

@@ -12,7 +12,7 @@ TEST(PythonRegex, WhatReTakesIsTaken) {
                               "a(?=b)", "a(?!b)",  "\\d{3}",        "a{2,}", "a{,3}",  "a{2,3}?",
                               "x*?",    "^a$",     "\\bfoo\\b",     "\\.",   "\\[",    "[\\]\\-]",
                               "\\x41",  "\\u00e9", "[\\x41-\\x5a]", "é+",    "[à-ü]",  "終わり",
-                              "\\n",    "()",      "(|a)*",         "a}",    "]",      "[a\\d]",
+                              "\\n",    "()",      "(|a)?",         "a}",    "]",      "[a\\d]",
                               "\\{x"}) {
     EXPECT_TRUE(CheckPythonRegex(pattern, "stop_regex").ok()) << pattern;
   }
@@ -33,6 +33,18 @@ TEST(PythonRegex, WhatReRefusesIsRefused) {
                               "(*a)",    "\\N"}) {
     const Status status = CheckPythonRegex(pattern, "stop_regex");
     EXPECT_EQ(FieldOf(status), "stop_regex") << pattern;
+  }
+}
+
+// One request with such a pattern held up the scheduler, and so all others: 25 letters took seconds.
+TEST(PythonRegex, ARepeatOfWhatMatchesInSeveralWaysIsRefused) {
+  for (const char* pattern : {"(a+)+$", "(a|a)*$", "(a|aa)+$", "((((a*)*)*)*)*b", "(?:a?b?)*c",
+                              "(.|x)+y", "(|a)*", "(a|)+", "(a{1,2}){2,}", "((a|ab)c){3}"}) {
+    EXPECT_EQ(FieldOf(CheckPythonRegex(pattern, "stop_regex")), "stop_regex") << pattern;
+  }
+  for (const char* pattern :
+       {"(?:foo|bar)+", "(ab)*", "(a+b)?", "(?:\\d{3},)+", "a+b+", "(a|ab)c", "(?:a|b|\n)*"}) {
+    EXPECT_TRUE(CheckPythonRegex(pattern, "stop_regex").ok()) << pattern;
   }
 }
 
