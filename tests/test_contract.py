@@ -6,7 +6,7 @@ import threading
 import pytest
 import requests
 
-from conftest import ENDLESS
+from conftest import ENDLESS, wait_until
 
 CHAT = "/v1/chat/completions"
 COMPLETIONS = "/v1/completions"
@@ -299,6 +299,15 @@ def test_the_request_id_is_taken_or_made(mock):
     answer = requests.get(mock.url + "/v1/models", headers={"x-request-id": "abc-123"}, timeout=60)
     assert answer.headers["x-request-id"] == "abc-123"
     assert len(requests.get(mock.url + "/v1/models", timeout=60).headers["x-request-id"]) >= 16
+
+
+def test_the_access_log_has_the_id_of_the_answer(start):
+    """It had only those that a client had sent."""
+    server = start("--engine", "mock", "--access-log")
+    made = requests.get(server.url + "/v1/models", timeout=60).headers["x-request-id"]
+    bad = requests.get(server.url + "/v1/models", headers={"x-request-id": "a b"}, timeout=60).headers["x-request-id"]
+    assert bad != "a b"
+    wait_until(lambda: made in server.output() and bad in server.output(), server.output)
 
 
 def test_metrics_have_the_promised_names(mock):

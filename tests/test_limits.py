@@ -78,6 +78,9 @@ def test_the_log_tells_how_each_request_ended(start):
         next(stream.iter_lines())
     wait_until(lambda: "left-1: the client left" in server.output(), server.output)
     log = server.output()
+    named = re.search(r"request (cmpl-\S+): model \S+, 1 prompts, 2 prompt tokens, n 1, max_tokens 3, temperature 1.00", log)
+    assert named and f"request {named[1]}: ended after" in log, log
+    assert "request native-1: model" in log and "n 2, max_tokens 2" in log
     assert re.search(r"request native-1: ended after .* ms: 2 length; .* prompt tokens .*, 4 new tokens", log), log
     assert "request score-1: ended" in log
 

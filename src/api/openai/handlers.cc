@@ -29,19 +29,7 @@ using ExchangePtr = std::unique_ptr<net::Exchange>;
 
 constexpr std::string_view kModelsPath = "/v1/models/";
 void LogUnknown(const std::vector<std::string>& fields) {
-  for (const std::string& field : fields) LogDebug("ignored a field of nobody: {}", field);
-}
-
-void LogRequest(const ShardContext& shard, const AnswerHead& head, const GenerationPlan& plan) {
-  if (!shard.api.log_requests) return;
-  size_t tokens = 0;
-  for (const GenerationPlan::Prompt& prompt : plan.prompts) tokens += prompt.ids->size();
-  LogInfo(
-      "request {}: model {}, {} prompts, {} prompt tokens, n {}, max_tokens {}, temperature "
-      "{:.2f}, "
-      "stream {}",
-      head.id, head.model, plan.prompts.size(), tokens, plan.options.n,
-      plan.prompts.front().max_new_tokens, plan.sampling->temperature, plan.options.stream);
+  for (const std::string& field : fields) LogDebug("ignored an unknown field: {}", field);
 }
 
 // A planned request and the model that answers it.
@@ -75,7 +63,7 @@ struct TextApi {
     GenerationPlan& plan = planned.plan;
     plan.options.reasoning_field = shard.api.reasoning_field;
     AnswerHead head = MakeAnswerHead(Form::kIdPrefix, plan.options.rid, model.id);
-    LogRequest(shard, head, plan);
+    if (shard.api.log_requests) plan.log_name = head.id;
     if (plan.options.stream) {
       auto call = std::make_unique<StreamCall<typename Form::Encoder>>(
           std::move(exchange), shard, typename Form::Encoder(head, plan.options));

@@ -29,6 +29,9 @@ class TextCall : public ExchangeCall, public TextSink {
   Status Start(const ServingModel& model, GenerationPlan plan) {
     rid = plan.options.rid;
     plan.trace = Trace();
+    if (shard_.api.log_requests && rid.empty() && plan.log_name.empty()) {
+      plan.log_name = NewRequestId();
+    }
     if (plan.prompts.size() == 1) exchange_->NotePrompt(*plan.prompts.front().ids);
     TextSink* sink = this;
     if (plan.options.best_of > plan.options.n) sink = &best_of_.emplace(&plan, this);

@@ -119,6 +119,7 @@ net::ServerOptions ListenerOptions(const ServeOptions& options, Registry& regist
   listener.tls.key_password = options.ssl_keyfile_password;
   listener.tls.client_ca = options.ssl_ca_certs;
   if (!options.enable_ssl_refresh) listener.tls.reload_period = Duration::zero();
+  listener.notes_ids = options.access_log;
   listener.on_complete = [errors = ErrorCounts(registry), log = options.access_log](
                              const net::HttpRequest& request, int status, size_t bytes,
                              Duration took) {

@@ -30,6 +30,18 @@ std::string_view HttpRequest::BodyCoding() const {
   return {};
 }
 
+void NoteId(const HttpResponse& response, HttpRequest* request) {
+  const auto is_id = [](const auto& header) { return header.first == "x-request-id"; };
+  const auto answered = std::find_if(response.headers.begin(), response.headers.end(), is_id);
+  if (answered == response.headers.end()) return;
+  const auto asked = std::find_if(request->headers.begin(), request->headers.end(), is_id);
+  if (asked == request->headers.end()) {
+    request->headers.push_back(*answered);
+  } else {
+    asked->second = answered->second;
+  }
+}
+
 void Exchange::EndDropped(bool streaming, const ErrorWriter& write_error) {
   if (streaming) return Cut();
   Respond(ErrorResponse({500, "the request was dropped without an answer"}, write_error));

@@ -52,6 +52,9 @@ struct HttpResponse {
   std::string body;
 };
 
+// Gives the request the x-request-id of its answer, for logs.
+void NoteId(const HttpResponse& response, HttpRequest* request);
+
 // A refusal by the transport, before any handler sees the request.
 struct HttpError {
   int status = 0;  // 0: none

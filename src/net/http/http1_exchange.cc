@@ -38,6 +38,7 @@ void Http1Exchange::SendHead(const HttpResponse& response, BodyFraming framing, 
   if (framing == BodyFraming::kToEnd || server.draining() || body_open()) keep_alive_ = false;
   status_ = response.status;
   events_.OnHead(status_);
+  if (server.options.notes_ids) NoteId(response, &request);
   framing_ = framing;
   AppendHead(response,
              {.framing = framing,

@@ -233,6 +233,7 @@ void Http2Exchange::RefuseWith(HttpResponse response) {
 void Http2Exchange::SendHead(const HttpResponse& response, bool has_length, bool end) {
   status_ = response.status;
   events_.OnHead(status_);
+  if (stream_->connection().shard().options.notes_ids) NoteId(response, &request);
   Headers headers;
   headers.reserve(response.headers.size() + 2);
   if (!response.content_type.empty() && has_body_) {

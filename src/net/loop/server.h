@@ -74,6 +74,8 @@ struct ServerOptions {
   // (status 499). `bytes` counts the body. Null: nothing is measured.
   std::function<void(const HttpRequest& request, int status, size_t bytes, Duration took)>
       on_complete;
+  // `on_complete` sees the answer's x-request-id as the request's.
+  bool notes_ids = false;
 };
 
 struct ServerStats {

@@ -50,6 +50,17 @@ events::Key BeginEvents(StreamId stream, std::string_view rid, events::Key* requ
   return *request;
 }
 
+std::string_view LogName(const GenerationPlan& plan) {
+  if (!plan.options.rid.empty()) return plan.options.rid;
+  return plan.log_name.empty() ? "-" : std::string_view(plan.log_name);
+}
+
+size_t PromptTokens(const GenerationPlan& plan) {
+  size_t tokens = 0;
+  for (const GenerationPlan::Prompt& prompt : plan.prompts) tokens += prompt.ids->size();
+  return tokens;
+}
+
 }  // namespace
 
 Status TakeRids(ActiveRids& rids, GenerationPlan* plan) {
@@ -65,6 +76,7 @@ StatusOr<std::unique_ptr<Generation>> Generation::Start(const ServingModel& mode
                                             plan.extras.get(), plan.priority));
   std::unique_ptr<Generation> generation(
       new Generation(model, hub, metrics.Of(model), std::move(plan), sink, pool));
+  generation->LogParameters();
   const Status status = generation->SubmitAll();
   if (!status.ok()) {
     generation->metrics_.refused.Add();
@@ -166,10 +178,16 @@ void Generation::ChoiceEnded(const Choice& choice) {
   sink_->OnEnd(total_);
 }
 
+void Generation::LogParameters() const {
+  if (!model_.log_requests) return;
+  LogInfo(
+      "request {}: model {}, {} prompts, {} prompt tokens, n {}, max_tokens {}, temperature {:.2f}",
+      LogName(plan_), model_.id, plan_.prompts.size(), PromptTokens(plan_), plan_.options.n,
+      plan_.prompts.front().max_new_tokens, plan_.sampling->temperature);
+}
+
 void Generation::LogOutcome(std::string_view end) const {
   if (!model_.log_requests) return;
-  size_t prompt_tokens = 0;
-  for (const GenerationPlan::Prompt& prompt : plan_.prompts) prompt_tokens += prompt.ids->size();
   int64_t tokens = 0;
   std::map<std::string_view, int> finishes;
   for (const auto& choice : choices_) {
@@ -182,10 +200,9 @@ void Generation::LogOutcome(std::string_view end) const {
     reasons += count == 1 ? std::string(name) : fmt::format("{} {}", count, name);
   }
   LogInfo("request {}: {} after {:.1f} ms: {}; {} prompt tokens ({} cached), {} new tokens{}",
-          plan_.options.rid.empty() ? "-" : plan_.options.rid, end,
-          Seconds(Clock::now() - plan_.arrival) * 1e3, reasons.empty() ? "no stream" : reasons,
-          prompt_tokens, total_.cached_tokens, tokens,
-          plan_.trace.valid() ? " trace " + FormatTraceparent(plan_.trace) : "");
+          LogName(plan_), end, Seconds(Clock::now() - plan_.arrival) * 1e3,
+          reasons.empty() ? "no stream" : reasons, PromptTokens(plan_), total_.cached_tokens,
+          tokens, plan_.trace.valid() ? " trace " + FormatTraceparent(plan_.trace) : "");
 }
 
 }  // namespace portico

@@ -54,6 +54,7 @@ struct GenerationPlan {
   int32_t stream_interval = 1;
   // How the output is read; null: it is text.
   std::shared_ptr<const OutputPlan> output;
+  std::string log_name;  // what the log calls it where it has no rid
   // Keeps options.rid from other requests; the generation gives it back before it reports its end.
   RidLease rid_lease;
   TimePoint arrival = Clock::now();
@@ -126,7 +127,8 @@ class Generation {
   // The values that a prompt's log-probabilities have.
   size_t ValuesOf(const std::vector<PositionLogprobs>& logprobs) const;
   void ChoiceEnded(const Choice& choice);
-  // With ServingModel::log_requests: one line, `end` being how it came to it.
+  // With ServingModel::log_requests: a line with what it asks for, and one with `end`, how it came to that.
+  void LogParameters() const;
   void LogOutcome(std::string_view end) const;
 
   const ServingModel& model_;
