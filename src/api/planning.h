@@ -4,7 +4,9 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -132,10 +134,24 @@ constexpr size_t LongBodyOf() {
   }
 }
 
+// Each text of a list is a prompt of its own: a small body with so many strings makes much work.
+inline constexpr ptrdiff_t kManyQuotes = 256;
+
+// Whether the body's plan is too long for a shard. `Api::kListsTexts`: a body may list texts.
+template <typename Api>
+bool IsLong(const std::string& body) {
+  if (body.size() > LongBodyOf<Api>()) return true;
+  if constexpr (requires { Api::kListsTexts; }) {
+    return Api::kListsTexts && std::count(body.begin(), body.end(), '"') > kManyQuotes;
+  } else {
+    return false;
+  }
+}
+
 // The handler of such a route.
 template <typename Api>
 void HandlePlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
-  if (exchange->request.body.size() > LongBodyOf<Api>()) {
+  if (IsLong<Api>(exchange->request.body)) {
     if (PlanOnPool<Api>(exchange, shard)) return;
     return ReplyError(*exchange, shard.api, PoolIsFull());
   }

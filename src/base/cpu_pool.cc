@@ -36,6 +36,7 @@ bool CpuPool::Submit(Task&& task) {
     }
     tasks_.push_back(events::Carrying(std::move(task)));
   }
+  taken_.fetch_add(1, std::memory_order_relaxed);
   wake_.NotifyOne();
   return true;
 }

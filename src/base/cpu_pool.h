@@ -38,6 +38,8 @@ class CpuPool {
   size_t threads() const { return threads_.size(); }
   // Tasks that wait.
   size_t queued() const;
+  // Submit() calls that found room.
+  uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   // Submit() calls that found the queue full.
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
@@ -50,6 +52,7 @@ class CpuPool {
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
+  std::atomic<uint64_t> taken_{0};
   std::atomic<uint64_t> refused_{0};
 };
 

@@ -42,6 +42,7 @@ struct PlannedText {
 template <typename Form>
 struct TextApi {
   using Planned = PlannedText;
+  static constexpr bool kListsTexts = Form::kListsTexts;
 
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                    const PlanContext& context) {
@@ -76,6 +77,7 @@ struct TextApi {
 };
 
 struct ChatForm {
+  static constexpr bool kListsTexts = false;
   using Answer = ChatAnswer;
   using Encoder = ChatStreamEncoder;
   static constexpr std::string_view kIdPrefix = "chatcmpl-";
@@ -84,6 +86,7 @@ struct ChatForm {
 };
 
 struct CompletionForm {
+  static constexpr bool kListsTexts = true;
   using Answer = CompletionAnswer;
   using Encoder = CompletionStreamEncoder;
   static constexpr std::string_view kIdPrefix = "cmpl-";

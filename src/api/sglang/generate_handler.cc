@@ -141,6 +141,7 @@ class GenerateCall final : public ExchangeCall {
 };
 
 struct GenerateApi {
+  static constexpr bool kListsTexts = true;
   struct Planned {
     const ServingModel* model = nullptr;
     NativePlan plan;

@@ -34,6 +34,7 @@ Status CheckTextAlone(const ChatRequest& chat) {
 }
 
 struct TokenizeApi : TextApi {
+  static constexpr bool kListsTexts = true;
   static StatusOr<std::string> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                        const PlanContext& context) {
     PORTICO_ASSIGN_OR_RETURN(auto request, sglang::DecodeTokenize(body, parser));

@@ -287,6 +287,9 @@ void HttpService::AddGauges() {
            "Streams cut off at --max-unsent-bytes, and clients that have stopped reading.",
            [](const net::ServerLoad& now) { return now.readers_cut.load(); });
   registry_.AddCallbackCounter(
+      "portico_cpu_pool_tasks_total", "Tasks that the pool has taken.",
+      [this] { return pool_ ? static_cast<double>(pool_->taken()) : 0.0; });
+  registry_.AddCallbackCounter(
       "portico_cpu_pool_refused_total",
       "Tasks that found that queue full; requests among them get 503.",
       [this] { return pool_ ? static_cast<double>(pool_->refused()) : 0.0; });

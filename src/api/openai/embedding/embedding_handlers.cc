@@ -21,6 +21,7 @@ namespace {
 template <auto kDecode, auto kCheck, auto kPlan>
 struct PoolingApi {
   using Planned = PlannedPooling;
+  static constexpr bool kListsTexts = true;
 
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                    const PlanContext& context) {
