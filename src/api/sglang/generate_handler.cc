@@ -153,7 +153,7 @@ struct GenerateApi {
     std::vector<std::string> unknown;
     PORTICO_ASSIGN_OR_RETURN(NativeGenerateRequest request,
                              sglang::DecodeGenerate(body, parser, &unknown));
-    for (const std::string& field : unknown) LogDebug("ignored a field of nobody: {}", field);
+    for (const std::string& field : unknown) LogDebug("ignored an unknown field: {}", field);
     PORTICO_ASSIGN_OR_RETURN(planned.model,
                              FindAble(*context.api.models, request.model, CheckGenerates));
     PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanNative(*planned.model, request, NewRequestId));

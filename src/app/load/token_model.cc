@@ -31,7 +31,9 @@ StatusOr<std::vector<router::WorkerSpec>> ReadWorkers(const std::string& urls) {
       return BadWorkers(
           fmt::format("`{}` is not the URL of a token worker, grpc://host:port", url));
     }
-    if (spec->tls) return BadWorkers(fmt::format("{}: TLS to token workers is not there yet", url));
+    if (spec->tls)
+      return BadWorkers(fmt::format(
+          "{}: TLS to token workers is not supported by this command; use `portico route`", url));
     specs.push_back(*std::move(spec));
   }
   if (specs.empty()) {

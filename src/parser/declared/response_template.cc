@@ -16,7 +16,7 @@ Status OnlyKeys(const Json& object, const std::string& where,
   if (!object.is_object()) return Wrong(where, "it must be an object");
   for (const auto& [key, value] : object.as_object()) {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      return Wrong(where, "nobody defines `" + key + "`");
+      return Wrong(where, "`" + key + "` is not defined");
     }
   }
   return OkStatus();

@@ -301,7 +301,7 @@ Status ProcessGroup::Handle(Process& process, Message message) {
     case MessageKind::kEmitTo:
       if (call == nullptr) return Unasked();
       if (!HasName(StagesBehind(*call->stage), message.name)) {
-        return bad("it sent a part to nobody behind it");
+        return bad("it sent a part to a stage that is not behind it");
       }
       OnEmit(call, One(std::move(message.part)), message.name);
       return OkStatus();

@@ -84,7 +84,7 @@ struct ScoreApi {
     Planned planned;
     std::vector<std::string> unknown;
     PORTICO_ASSIGN_OR_RETURN(const ScoreRequest request, DecodeScore(body, parser, &unknown));
-    for (const std::string& field : unknown) LogDebug("ignored a field of nobody: {}", field);
+    for (const std::string& field : unknown) LogDebug("ignored an unknown field: {}", field);
     PORTICO_ASSIGN_OR_RETURN(planned.model,
                              FindAble(*context.api.models, request.model, CheckScores));
     planned.softmax = request.apply_softmax;

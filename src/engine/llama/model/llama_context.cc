@@ -58,7 +58,7 @@ Status LlamaContext::Run(const llama_batch& batch, const std::atomic<bool>& canc
     return Error(StatusCode::kInternal, fmt::format("the model failed: {}", e.what()));
   }
   if (result == 0) return OkStatus();
-  if (result == 2) return Error(StatusCode::kCancelled, "nobody waits for this batch");
+  if (result == 2) return Error(StatusCode::kCancelled, "all requests of this batch have ended");
   return Error(StatusCode::kInternal,
                fmt::format("the model failed with code {}: {}", result, errors.Text()));
 }
