@@ -81,6 +81,17 @@ def test_an_answer_is_whole_and_comes_once_by_each_protocol(front, ids, make):
 
 
 @pytest.mark.parametrize("make", KINDS, ids=["vllm", "sglang, cumulative", "sglang, deltas"])
+def test_an_answer_has_no_more_tokens_than_were_asked_for(front, ids, make):
+    """A worker that does not stop went on until the request's timeout."""
+    gateway = front(make([*ids, *ids, *ids, *ids, 2]))
+    whole = gateway.chat(max_tokens=3).json()
+    assert whole["usage"]["completion_tokens"] == 3 and whole["choices"][0]["finish_reason"] == "length"
+    assert TEXT.startswith(whole["choices"][0]["message"]["content"])
+    chunks = streamed(gateway.chat(stream=True, max_tokens=3, stream_options={"include_usage": True}))
+    assert chunks[-1]["usage"]["completion_tokens"] == 3
+
+
+@pytest.mark.parametrize("make", KINDS, ids=["vllm", "sglang, cumulative", "sglang, deltas"])
 def test_log_probabilities_belong_to_their_tokens(front, ids, make):
     gateway = front(make([*ids, 2]))
     reply = gateway.chat(logprobs=True, top_logprobs=1)

@@ -85,6 +85,7 @@ void GrpcEngine::Begin(const TokenWire& wire, GenerateRequest request, std::stri
     stream.stop_tokens.insert(stream.stop_tokens.end(), info_.eos_token_ids.begin(),
                               info_.eos_token_ids.end());
   }
+  stream.max_new_tokens = request.max_new_tokens;
   stream.vocab_size = info_.vocab_size;
   stream.abort_fails = options_.half_of_pair;
   auto& made = lane.streams[id];

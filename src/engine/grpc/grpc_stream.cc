@@ -73,6 +73,18 @@ bool GrpcStream::InVocabulary(const TokenDelta& delta) const {
                      [this](TokenId id) { return id >= 0 && id < options_.vocab_size; });
 }
 
+void GrpcStream::CutAtMaximum(TokenDelta* delta) {
+  tokens_ += delta->tokens.size();
+  const auto most = static_cast<size_t>(options_.max_new_tokens);
+  if (most == 0 || tokens_ <= most) return;
+  const size_t kept = delta->tokens.size() - std::min(delta->tokens.size(), tokens_ - most);
+  delta->tokens.resize(kept);
+  if (delta->logprobs.size() > kept) delta->logprobs.resize(kept);
+  delta->finish = FinishReason::kLength;
+  delta->matched_token = -1;
+  call_->Cancel();
+}
+
 void GrpcStream::TakeHeld(TokenDelta* delta) {
   if (held_.tokens.empty()) return;
   delta->tokens.insert(delta->tokens.begin(), held_.tokens.begin(), held_.tokens.end());
@@ -125,6 +137,7 @@ void GrpcStream::OnMessage(std::string_view message) {
     call_->Cancel();
     return Deliver(std::move(delta));
   }
+  CutAtMaximum(&delta);
   TakeHeld(&delta);
   if (delta.finish == FinishReason::kAbort && options_.abort_fails) {
     delta.finish = FinishReason::kError;

@@ -25,7 +25,8 @@ struct GrpcStreamOptions {
   // Tokens that may end the answer. One at the end of a chunk waits for what comes after it: whether it
   // is an end is said with the last message, and its text must not have left by then.
   std::vector<TokenId> stop_tokens;
-  int32_t vocab_size = 0;  // ids at or above it end the stream with INTERNAL; 0: not known
+  int32_t max_new_tokens = 0;  // what a worker sends beyond it is cut off; 0: not known
+  int32_t vocab_size = 0;      // ids at or above it end the stream with INTERNAL; 0: not known
   // An abort that was not asked for ends the stream with INTERNAL.
   bool abort_fails = false;
 };
@@ -54,6 +55,8 @@ class GrpcStream : public net::GrpcCallEvents {
   void TakeHeld(TokenDelta* delta);
   bool StopsAt(TokenId token) const;
   bool InVocabulary(const TokenDelta& delta) const;
+  // Ends the answer where it would be longer than what was asked for.
+  void CutAtMaximum(TokenDelta* delta);
   void Deliver(TokenDelta delta);
   void OnSilence();
 
@@ -62,7 +65,8 @@ class GrpcStream : public net::GrpcCallEvents {
   TokenUsage usage_;
   std::unique_ptr<net::GrpcClientCall> call_;
   std::unique_ptr<net::Shard::Timer> silence_;
-  TokenDelta held_;  // a stop token with its log-probabilities, or nothing
+  size_t tokens_ = 0;  // come so far
+  TokenDelta held_;    // a stop token with its log-probabilities, or nothing
   bool aborted_ = false;
   bool timed_out_ = false;
   bool terminal_ = false;  // has been delivered
