@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "api/gateway/gateway_reply.h"
 #include "api/query.h"
 #include "text/json.h"
@@ -277,7 +278,11 @@ void HandleWorkers(net::Exchange& exchange, GatewayContext& context) {
   router::Gateway& gateway = *context.gateway;
   const net::HttpRequest& request = exchange.request;
   const std::string_view path = request.path;
-  if (path.starts_with(kBelow)) return HandleOne(exchange, gateway, path.substr(kBelow.size()));
+  if (path.starts_with(kBelow)) {
+    // It may be a worker's URL, whose slashes are escaped.
+    const std::string id(path.substr(kBelow.size()));
+    return HandleOne(exchange, gateway, absl::StrReplaceAll(id, {{"%2F", "/"}}));
+  }
   if (path != "/workers") return HandleOld(exchange, gateway);
   if (request.method == "GET") return GatewayReply(exchange, 200, WorkersJson(gateway));
   if (request.method != "POST") return GatewayError(exchange, 405, "use GET or POST");
