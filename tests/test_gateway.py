@@ -149,6 +149,10 @@ def test_a_reload_takes_workers_in_and_out_and_refuses_a_wrong_file(tmp_path):
         gateway.process.send_signal(signal.SIGHUP)
         wait_until(lambda: "nonsense" in gateway.output(), "the fault is not told")
         assert urls() == [workers[1].url]
+        file.write_text("# all of it is a comment\n")  # this removed all workers
+        gateway.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "it is empty; nothing was changed" in gateway.output(), gateway.output)
+        assert urls() == [workers[1].url]
         assert gateway.end() == 0
     finally:
         for process in (*workers, gateway):

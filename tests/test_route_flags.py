@@ -89,6 +89,15 @@ def test_a_file_that_is_cut_or_encoded_otherwise_is_refused(tmp_path, text, want
     assert status == 1 and f"{file}:" in said and wanted in said, said
 
 
+@pytest.mark.parametrize("text", ["", "\n# nothing\n", "---\n", "null\n"])
+def test_an_empty_file_is_refused(tmp_path, text):
+    """It was good, and a reload of it removed all workers."""
+    file = tmp_path / "fleet.yaml"
+    file.write_text(text)
+    status, said = run("check", str(file))
+    assert status == 1 and f"{file}: it is empty" in said, said
+
+
 def test_what_is_wrong_with_a_worker_of_the_file_is_named(tmp_path):
     file = tmp_path / "fleet.yaml"
     for field, wanted in (("max-requests: x", "max-requests"), ("max-requests: -1", "max-requests"),
