@@ -287,7 +287,7 @@ void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::Gate
     if (!passed_on) return;
   }
   if (IsOneOf(path, kForAll)) return AskAll(std::move(exchange), shard);
-  if (request.method == "GET") {
+  if (request.method == "GET" || request.method == "HEAD") {
     if (IsServerInfo(request)) return HandleServerInfo(std::move(exchange), context, shard);
     if (path == "/v1/models") return Models(*exchange, context);
     if (path == "/engine_metrics") return EngineMetrics(std::move(exchange), shard);

@@ -207,7 +207,9 @@ void HandleOne(net::Exchange& exchange, router::Gateway& gateway, std::string_vi
     return GatewayError(exchange, 404, "there is no such worker", "WORKER_NOT_FOUND");
   }
   const std::string& method = exchange.request.method;
-  if (method == "GET") return GatewayReply(exchange, 200, WorkerJson(*worker));
+  if (method == "GET" || method == "HEAD") {
+    return GatewayReply(exchange, 200, WorkerJson(*worker));
+  }
   if (method == "DELETE") return RemoveWorker(exchange, gateway, worker->id());
   if (method == "PUT" || method == "PATCH") return ChangeWorker(exchange, *worker);
   GatewayError(exchange, 405, "use GET, PUT, PATCH or DELETE");
@@ -284,7 +286,9 @@ void HandleWorkers(net::Exchange& exchange, GatewayContext& context) {
     return HandleOne(exchange, gateway, absl::StrReplaceAll(id, {{"%2F", "/"}}));
   }
   if (path != "/workers") return HandleOld(exchange, gateway);
-  if (request.method == "GET") return GatewayReply(exchange, 200, WorkersJson(gateway));
+  if (request.method == "GET" || request.method == "HEAD") {
+    return GatewayReply(exchange, 200, WorkersJson(gateway));
+  }
   if (request.method != "POST") return GatewayError(exchange, 405, "use GET or POST");
   AddWorker(exchange, gateway, ReadSpec(request.body), 202);
 }

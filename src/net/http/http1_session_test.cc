@@ -265,6 +265,20 @@ TEST(Http1, AnswersHeadWithoutABody) {
   EXPECT_THAT(client.Ask(kGetB), EndsWith("GET /b? []"));
 }
 
+TEST(Http1, TellsTheLengthThatGetWouldHave) {
+  // A relayed answer to HEAD had no body, and a length of 0.
+  TestServer server([](std::unique_ptr<Exchange> exchange) {
+    HttpResponse response;
+    response.head_length = 8;
+    if (exchange->request.method == "GET") response.body = "123";
+    exchange->Respond(std::move(response));
+  });
+  TestClient client(server.port());
+  client.Send("HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(client.ReadUntil("\r\n\r\n"), HasSubstr("content-length: 8\r\n"));
+  EXPECT_THAT(client.Ask(kGetB), EndsWith("\r\n\r\n123"));
+}
+
 TEST(Http1, TakesAbsoluteTargetsOptionsAndEmptyLinesBetweenRequests) {
   TestServer server;
   TestClient client(server.port());

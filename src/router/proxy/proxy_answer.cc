@@ -24,10 +24,11 @@ bool IsEventStream(std::string_view content_type) {
   return IsMediaType(content_type, "text/event-stream");
 }
 
-// What says no length is made while it is sent: sound, lines of JSON. One JSON value is of no use in parts.
-bool ComesInParts(const net::ResponseHead& head) {
+// What says no length is made while it is sent: sound, lines of JSON. One JSON value is of no use in
+// parts. In an answer to HEAD no length is made up.
+bool ComesInParts(const net::ResponseHead& head, bool asks_head) {
   return head.length < 0 && head.status != 204 && head.status != 304 &&
-         !IsMediaType(head.Header("content-type"), "application/json");
+         (asks_head || !IsMediaType(head.Header("content-type"), "application/json"));
 }
 
 bool IsBusy(int status) { return status == 429 || status == 503; }
@@ -65,10 +66,14 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   gateway_.metrics().first_seconds.Observe(Seconds(call.first_at() - started_));
   const bool encoded = !head.Header("content-encoding").empty();
   const int64_t length = head.length;
-  const bool in_parts = ComesInParts(head) && exchange_->request.method != "HEAD";
+  const bool asks_head = exchange_->request.method == "HEAD";
+  const bool in_parts = ComesInParts(head, asks_head);
   may_be_cut_ = head.to_end;
   TakeHead(call.worker(), head);
-  if (IsEventStream(response_.content_type)) {
+  if (asks_head) {
+    mode_ = in_parts ? Mode::kBytes : Mode::kWhole;
+    response_.head_length = length;
+  } else if (IsEventStream(response_.content_type)) {
     mode_ = encoded ? Mode::kBytes : Mode::kEvents;
     written_at_ = call.first_at();
     if (mode_ == Mode::kEvents) KeepAlive();
