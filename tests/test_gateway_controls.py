@@ -81,3 +81,32 @@ def test_what_concerns_one_server_is_not_guessed(fleet, path):
     answer = ask(made, "POST", path)
     assert answer.status_code == 501 and "ask it itself" in answer.text
     assert asked(workers, path) == [[], []]
+
+
+@pytest.mark.parametrize("prefix", ["", "/v1"])
+def test_an_adapter_is_a_model_as_soon_as_it_is_loaded(prefix):
+    """/v1/models and the routing by models knew it only once its worker had been down."""
+    def serve(names):
+        worker.models = json.dumps({"data": [{"id": name} for name in names]}).encode()
+
+    def known():
+        return [card["id"] for card in requests.get(made.url + "/v1/models", timeout=60).json()["data"]]
+
+    def load(connection, head, body):
+        serve(["m"] if b"unload_lora" in head else ["m", "adapter"])
+        ok(connection, head, body)
+
+    worker = RawWorker(load)
+    serve(["m"])
+    made = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--enable-igw", "--health-check-interval-secs", "600",
+                   "--worker-urls", worker.url)
+    try:
+        wait_until(lambda: made.answers("/readiness") and known() == ["m"], made.output)
+        assert requests.post(made.url + prefix + "/load_lora_adapter", json={"lora_name": "adapter"}, timeout=60).status_code == 200
+        wait_until(lambda: known() == ["adapter", "m"], lambda: str(known()))
+        assert requests.post(made.url + prefix + "/unload_lora_adapter", json={"lora_name": "adapter"}, timeout=60).status_code == 200
+        wait_until(lambda: known() == ["m"], lambda: str(known()))
+        assert made.end() == 0
+    finally:
+        made.kill()
+        worker.stop()

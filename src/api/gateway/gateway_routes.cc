@@ -125,24 +125,28 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
                                   .timeout = std::chrono::seconds(600)};
   if (!asked.query.empty()) request.target += "?" + asked.query;
   const bool opens = asked.path == "/open_session";
+  const bool adapters = asked.path.find("load_lora_adapter") != std::string::npos;
   if (opens) NameSession(shard, &request.body);
   auto shared = std::shared_ptr<net::Exchange>(std::move(exchange));
-  router::FanOut::Start(shard, std::move(request), [shared, opens](auto answers) {
+  router::FanOut::Start(shard, std::move(request), [shared, opens, adapters, &shard](auto answers) {
     if (answers.empty()) {
       return GatewayError(*shared, 503, "no worker is available", "no_available_workers");
     }
     int status = 200;
+    bool changed = false;
     std::string body;
     JsonWriter writer(&body);
     writer.BeginObject().Key("workers").BeginArray();
     for (const auto& [worker, answer] : answers) {
       const int said = answer.ok() ? answer->status : 502;
       if (status == 200 && said >= 400) status = said;
+      changed = changed || (adapters && said < 400);
       writer.BeginObject().Key("worker").String(worker).Key("status").Int(said);
       writer.Key("answer").String(answer.ok() ? std::string_view(answer->body)
                                               : MessageOf(answer.status()));
       writer.EndObject();
     }
+    if (changed) shard.gateway().NoteModelsChanged();
     if (opens && status == 200) return GatewayReply(*shared, 200, answers.front().answer->body);
     writer.EndArray().Key("success").Bool(status == 200).EndObject();
     GatewayReply(*shared, status, std::move(body));
