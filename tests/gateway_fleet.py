@@ -101,6 +101,7 @@ class RawWorker:
     def __init__(self, answer, host="127.0.0.1", port=0):
         self.answer = answer
         self.requests, self.connections = [], []
+        self.models = b"{}"  # what /v1/models answers
         self.listener = socket.create_server((host, port), backlog=128)
         self.port = self.listener.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
@@ -131,7 +132,8 @@ class RawWorker:
                     body += connection.recv(65536)
                 path = head.split(b" ")[1]
                 if path in (b"/health", b"/v1/models", b"/v1/loads", b"/get_load", b"/metrics"):  # what a gateway asks of itself
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                    said = self.models if path == b"/v1/models" else b"{}"
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said))
                     continue
                 self.requests.append((head, body))
                 if self.answer(connection, head, body) is False:

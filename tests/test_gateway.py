@@ -77,6 +77,18 @@ def test_workers_can_be_added_drained_and_removed(pair):
         assert requests.post(pair.url + "/workers", json=wrong, timeout=60).status_code == 400
 
 
+def test_a_worker_is_named_by_its_escaped_url(pair):
+    """The slashes stayed escaped: /add_worker said 400, the others 404."""
+    url = "http://127.0.0.1:9"
+    escaped = "http%3A%2F%2F127.0.0.1%3a9"
+    for path in (f"/remove_worker?url={escaped}", f"/workers/{escaped}"):
+        assert requests.post(f"{pair.url}/add_worker?url={escaped}", timeout=60).status_code == 200
+        assert url in requests.get(pair.url + "/list_workers", timeout=60).json()["urls"]
+        method = "DELETE" if path.startswith("/workers/") else "POST"
+        assert requests.request(method, pair.url + path, timeout=60).status_code == 200
+        assert url not in requests.get(pair.url + "/list_workers", timeout=60).json()["urls"]
+
+
 def test_metrics_tell_of_each_worker(pair):
     pair.chat()
     said = requests.get(pair.url + "/metrics", timeout=60).text
@@ -136,6 +148,10 @@ def test_a_reload_takes_workers_in_and_out_and_refuses_a_wrong_file(tmp_path):
         file.write_text("nonsense: 1\n")
         gateway.process.send_signal(signal.SIGHUP)
         wait_until(lambda: "nonsense" in gateway.output(), "the fault is not told")
+        assert urls() == [workers[1].url]
+        file.write_text("# all of it is a comment\n")  # this removed all workers
+        gateway.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: "it is empty; nothing was changed" in gateway.output(), gateway.output)
         assert urls() == [workers[1].url]
         assert gateway.end() == 0
     finally:

@@ -262,3 +262,8 @@ def test_workers_follow_a_file_as_it_changes(tmp_path, pods, route):
     file.write_text('[{"url": "ftp://a:1"}]')
     wait_until(lambda: "ftp://a:1" in gateway.output(), gateway.output)
     assert set(state(gateway)) == {pods[1].url, pods[2].url}
+    file.write_text("")  # this removed the file's worker
+    wait_until(lambda: "it is empty; the workers stay as they are" in gateway.output(), gateway.output)
+    assert set(state(gateway)) == {pods[1].url, pods[2].url}
+    file.write_text("[]")
+    wait_until(lambda: set(state(gateway)) == {pods[2].url}, gateway.output)

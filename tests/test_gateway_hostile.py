@@ -4,7 +4,7 @@ import socket
 import pytest
 import requests
 from conftest import wait_until
-from gateway_fleet import Process, RawWorker
+from gateway_fleet import Process, RawWorker, raw  # noqa: F401 (raw is a fixture)
 
 
 def ok(connection, head, body):
@@ -65,6 +65,30 @@ def test_a_head_request_is_answered_without_waiting_for_a_body(gateway, path):
     # For one that goes to all workers the gateway waited until its patience of ten minutes was over.
     _, made = gateway
     assert ask(made, path, "HEAD") == "HTTP/1.1 200 OK"
+
+
+@pytest.mark.parametrize("said, told", [(b"Content-Type: application/json\r\nContent-Length: 8", "8"), (b"Content-Length: 9000000", "9000000"),
+                                        (b"Content-Type: text/event-stream\r\nContent-Length: 8", "8"), (b"Content-Length: 0", "0"),
+                                        (b"Content-Type: application/json\r\nTransfer-Encoding: chunked", None)])
+def test_a_head_request_is_told_the_workers_length(raw, said, told):
+    """It was told 0."""
+    _, made = raw(lambda connection, head, body: connection.sendall(b"HTTP/1.1 200 OK\r\n" + said + b"\r\n\r\n"))
+    with requests.Session() as session:
+        for _ in range(2):  # on one connection: nothing follows the head
+            answer = session.head(made.url + "/v1/files/a", timeout=60)
+            assert (answer.status_code, answer.headers.get("content-length")) == (200, told)
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/workers", "/workers/w1", "/list_workers", "/get_load", "/health", "/readiness", "/metrics",
+                                  "/get_server_info", "/engine_metrics"])
+def test_a_head_request_is_told_what_get_would_be(gateway, path):
+    _, made = gateway
+    got, asked = (requests.request(method, made.url + path, timeout=60) for method in ("GET", "HEAD"))
+    # Of the servers' information there is none here: the worker's is no JSON.
+    assert asked.content == b"" and asked.status_code == got.status_code == (503 if "server_info" in path else 200)
+    assert asked.headers["content-type"] == got.headers["content-type"]
+    if path in ("/v1/models", "/list_workers", "/health"):
+        assert asked.headers["content-length"] == str(len(got.content))
 
 
 def test_an_adapter_is_loaded_by_operators_only_and_on_all_workers():

@@ -1,6 +1,7 @@
 """Streams of events: of workers whose connection ends early, and to clients that read slowly."""
 import json
 import socket
+import threading
 import time
 
 import pytest
@@ -111,3 +112,47 @@ def test_a_last_event_without_an_end_fills_the_clients_backlog_and_arrives(raw):
             received += piece
     assert received.count(b"x") >= 1_000_000
     assert gateway.answers()
+
+
+@pytest.mark.parametrize("kind", [b"application/x-ndjson", b"audio/pcm", b"Text/Event-Stream"])
+def test_the_parts_of_an_answer_without_a_length_pass_as_they_come(raw, kind):
+    """Below 1 MiB the gateway kept sound and lines of JSON until they were whole, and events of a type in capitals."""
+    read = threading.Event()
+
+    def say(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: " + kind + b"\r\nTransfer-Encoding: chunked\r\n\r\n"
+                           b"8\r\ndata: 1\n\r\n1\r\n\n\r\n")
+        assert read.wait(60), "the first part has not passed"
+        connection.sendall(b"9\r\ndata: 2\n\n\r\n0\r\n\r\n")
+
+    worker, gateway = raw(say)
+    with requests.post(gateway.url + "/v1/audio/speech", json={}, stream=True, timeout=50) as said:
+        assert said.headers["content-type"] == kind.decode()
+        first = said.raw.read(1)
+        read.set()
+        assert first + said.raw.read() == b"data: 1\n\ndata: 2\n\n"
+    assert len(worker.requests) == 1
+
+
+def test_sound_that_is_cut_ends_as_if_cut_for_the_client_too(raw):
+    def say(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: audio/pcm\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n")
+        return False
+
+    worker, gateway = raw(say)
+    with requests.post(gateway.url + "/v1/audio/speech", json={}, stream=True, timeout=60) as said:
+        with pytest.raises(requests.exceptions.ChunkedEncodingError):
+            said.content  # noqa: B018
+    assert len(worker.requests) == 1 and gateway.metric("portico_gateway_cut_streams_total") == 1
+
+
+def test_a_json_answer_without_a_length_is_tried_again_when_it_is_cut(raw):
+    answers = [b"2\r\n{}\r\n0\r\n\r\n", b"1\r\n{\r\n"]
+
+    def say(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: Application/JSON\r\nTransfer-Encoding: chunked\r\n\r\n" + answers.pop())
+        return False
+
+    worker, gateway = raw(say)
+    said = requests.post(gateway.url + "/v1/completions", json={}, timeout=60)
+    assert (said.status_code, said.content, len(worker.requests)) == (200, b"{}", 2)

@@ -34,6 +34,8 @@ def test_a_multipart_body_passes_as_it_is(raw):
     b"garbage\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nab",
     b"HTTP/1.1 200 OK\nContent-Length: 2\n\nab",
     b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 2\r\n\r\nab",
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nab\r\n",
@@ -65,7 +67,11 @@ def test_what_follows_an_answer_is_no_others(raw):
     b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
     b"POST /v1/completions HTTP/1.1\nHost: localhost\nContent-Length: 2\n\n{}",
-    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nX: 1\r\n 2\r\nContent-Length : 2\r\n\r\n{}",
+    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2, 2\r\n\r\n{}",
+    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nX: 1\r\n 2\r\nContent-Length: 2\r\n\r\n{}",
+    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nX: 1\r\n\tContent-Length: 4\r\nContent-Length: 2\r\n\r\n{}",
+    b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length : 2\r\n\r\n{}",
 ])
 def test_a_request_that_could_be_read_in_two_ways_is_refused(raw, request_bytes):
     worker, gateway = raw(lambda connection, head, body: connection.sendall(

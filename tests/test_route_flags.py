@@ -13,10 +13,29 @@ def run(*words):
 
 
 def test_a_flag_that_portico_does_not_have_is_named():
-    status, said = run("route", "--worker-urls", "http://a:1", "--history-backend", "memory")
-    assert status == 2 and "--history-backend" in said
+    status, said = run("route", "--worker-urls", "http://a:1", "--redis-url", "redis://a")
+    assert status == 2 and "--redis-url" in said
     status, said = run("route", "--nonsense")
     assert status == 2 and "--nonsense" in said
+
+
+def test_the_defaults_of_sglang_routers_backends_are_taken():
+    """They were refused as flags that Portico does not have."""
+    for flag, value, good in (("--backend", "sglang", True), ("--history-backend", "memory", True), ("--history-backend", "none", True),
+                              ("--backend", "openai", False), ("--history-backend", "redis", False)):
+        # The last flag is wrong in any case: nothing starts.
+        status, said = run("route", "--worker-urls", "http://a:1", flag, value, "--port", "many")
+        assert status == 2 and (f"{flag}: `{value}` is not one of" in said) is not good, said
+
+
+def test_the_manual_names_what_is_refused():
+    manual = (ROOT / "docs/gateway.md").read_text()
+    refused = manual.split("are rejected by name at the start: ")[1].split("\n\n")[0]
+    for flag in re.findall(r"`(--[\w-]+)`", refused):
+        status, said = run("route", flag, "1")
+        assert status == 2 and f"{flag}: portico does not have this yet" in said, said
+    for flag in re.findall(r'"([\w-]+)"', (ROOT / "src/app/options/route_options_table.cc").read_text().split("kMissing[] =")[1].split(";")[0]):
+        assert f"`--{flag}`" in refused
 
 
 def test_an_abbreviation_must_be_unambiguous():
@@ -87,6 +106,15 @@ def test_a_file_that_is_cut_or_encoded_otherwise_is_refused(tmp_path, text, want
     file.write_bytes(text)
     status, said = run("check", str(file))
     assert status == 1 and f"{file}:" in said and wanted in said, said
+
+
+@pytest.mark.parametrize("text", ["", "\n# nothing\n", "---\n", "null\n"])
+def test_an_empty_file_is_refused(tmp_path, text):
+    """It was good, and a reload of it removed all workers."""
+    file = tmp_path / "fleet.yaml"
+    file.write_text(text)
+    status, said = run("check", str(file))
+    assert status == 1 and f"{file}: it is empty" in said, said
 
 
 def test_what_is_wrong_with_a_worker_of_the_file_is_named(tmp_path):

@@ -17,7 +17,7 @@ StatusOr<std::optional<std::string>> QueryValue(std::string_view query, std::str
     const size_t equals = std::min(pair.find('='), pair.size());
     if (pair.substr(0, equals) != name) continue;
     std::string value;
-    if (!net::DecodePath(pair.substr(std::min(equals + 1, pair.size())), &value)) {
+    if (!net::DecodeQuery(pair.substr(std::min(equals + 1, pair.size())), &value)) {
       return InvalidArgument(name, fmt::format("{} has a bad escape in the query", name));
     }
     return std::optional<std::string>(std::move(value));

@@ -128,6 +128,12 @@ void Gateway::NoteAdded(const Worker& worker) {
   });
 }
 
+void Gateway::NoteModelsChanged() {
+  admin_.Post([this] {
+    if (monitor_ != nullptr) monitor_->AskModelsAgain();
+  });
+}
+
 StatusOr<WorkerPtr> Gateway::AddWorker(WorkerSpec spec) {
   PORTICO_RETURN_IF_ERROR(CheckRole(spec));
   PORTICO_ASSIGN_OR_RETURN(WorkerPtr worker, workers_.Add(std::move(spec), options_.breaker));

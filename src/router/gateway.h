@@ -85,6 +85,8 @@ class Gateway {
   // A connection to the worker failed or was lost: it is out until a probe is answered, and so are
   // the other ranks of its server.
   void NoteLost(Worker& worker);
+  // Workers have been told to serve other models (adapters): they are asked what they serve. Any thread.
+  void NoteModelsChanged();
   // Events of a worker's cache, or null. Any thread.
   KvWish NoteKvEvents(Worker& worker, const KvEventBatch* batch, bool reset);
   // It tells nothing any more, until a reset. Any thread.

@@ -172,6 +172,7 @@ Worker::Worker(WorkerSpec spec)
 void Worker::SetReport(const ReportedLoad& load) {
   const MutexLock lock(&mutex_);
   report_ = load;
+  report_.own_requests = requests();
 }
 
 ReportedLoad Worker::report() const {

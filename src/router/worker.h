@@ -113,6 +113,8 @@ struct ReportedLoad {
   double throughput = -1;    // tokens generated per second
   double hit_rate = -1;      // share of prompt tokens found in its cache, 0..1
   TimePoint at{};            // of the report; epoch: none yet
+  int64_t own_requests =
+      0;  // what this gateway had in flight there then; set by Worker::SetReport()
 };
 
 enum class Health : uint8_t {

@@ -11,6 +11,7 @@
 #include "api/gateway/merge_metrics.h"
 #include "api/gateway/profile_routes.h"
 #include "api/gateway/server_info.h"
+#include "api/gateway/worker_paths.h"
 #include "api/gateway/worker_routes.h"
 #include "base/log.h"
 #include "router/fleet/model_cards.h"
@@ -18,6 +19,7 @@
 #include "router/proxy/fan_out.h"
 #include "router/proxy/forward_head.h"
 #include "router/proxy/proxy_call.h"
+#include "text/json.h"
 #include "text/json_writer.h"
 
 namespace portico::api {
@@ -25,56 +27,12 @@ namespace {
 
 using ExchangePtr = std::unique_ptr<net::Exchange>;
 
-// What a server does for all: every worker is asked.
-constexpr std::string_view kForAll[] = {"/flush_cache",
-                                        "/abort_request",
-                                        "/start_profile",
-                                        "/stop_profile",
-                                        "/pause_generation",
-                                        "/continue_generation",
-                                        "/update_weights_from_disk",
-                                        "/release_memory_occupation",
-                                        "/resume_memory_occupation",
-                                        "/set_internal_state",
-                                        "/load_lora_adapter",
-                                        "/unload_lora_adapter",
-                                        "/v1/load_lora_adapter",
-                                        "/v1/unload_lora_adapter",
-                                        "/sleep",
-                                        "/wake_up",
-                                        "/reset_prefix_cache",
-                                        "/configure_logging"};
-
-// What any one worker answers, beside everything below /v1/.
-constexpr std::string_view kForOne[] = {"/generate",
-                                        "/encode",
-                                        "/classify",
-                                        "/rerank",
-                                        "/score",
-                                        "/tokenize",
-                                        "/detokenize",
-                                        "/get_model_info",
-                                        "/model_info",
-                                        "/get_server_info",
-                                        "/server_info",
-                                        "/health_generate",
-                                        "/invocations",
-                                        "/vertex_generate",
-                                        "/pooling",
-                                        "/embed",
-                                        "/version",
-                                        "/separate_reasoning",
-                                        "/parse_function_call"};
-
 template <size_t N>
 bool IsOneOf(std::string_view path, const std::string_view (&paths)[N]) {
   return std::find(std::begin(paths), std::end(paths), path) != std::end(paths);
 }
 
-bool PassesOn(std::string_view path) {
-  return path.starts_with("/v1/") || path.starts_with("/v2/") || path.starts_with("/api/") ||
-         IsOneOf(path, kForOne);
-}
+bool PassesOn(std::string_view path) { return RecipientsOf(path) == Recipients::kOne; }
 
 void Readiness(net::Exchange& exchange, GatewayContext& context) {
   const Status ready = context.draining.load()
@@ -145,6 +103,17 @@ void Metrics(net::Exchange& exchange, GatewayContext& context) {
   GatewayReply(exchange, 200, std::move(body), "text/plain; version=0.0.4; charset=utf-8");
 }
 
+// All workers have to give a session the same id: one that its client has not named is named here.
+void NameSession(router::GatewayShard& shard, std::string* body) {
+  StatusOr<Json> json = body->empty() ? Json(JsonObject{}) : Json::Parse(*body);
+  if (!json.ok() || !json->is_object()) return;  // a worker says what is wrong
+  const Json* id = json->Find("session_id");
+  if (id != nullptr && !id->is_null()) return;
+  std::erase_if(json->as_object(), [](const auto& member) { return member.first == "session_id"; });
+  json->Set("session_id", shard.NewRequestId());
+  *body = json->Dump();
+}
+
 // 200 if all have done it, else what the first that has not said, or 502.
 void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
   const net::HttpRequest& asked = exchange->request;
@@ -155,23 +124,30 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
                                   .authorization = std::string(asked.Header("authorization")),
                                   .timeout = std::chrono::seconds(600)};
   if (!asked.query.empty()) request.target += "?" + asked.query;
+  const bool opens = asked.path == "/open_session";
+  const bool adapters = asked.path.find("load_lora_adapter") != std::string::npos;
+  if (opens) NameSession(shard, &request.body);
   auto shared = std::shared_ptr<net::Exchange>(std::move(exchange));
-  router::FanOut::Start(shard, std::move(request), [shared](auto answers) {
+  router::FanOut::Start(shard, std::move(request), [shared, opens, adapters, &shard](auto answers) {
     if (answers.empty()) {
       return GatewayError(*shared, 503, "no worker is available", "no_available_workers");
     }
     int status = 200;
+    bool changed = false;
     std::string body;
     JsonWriter writer(&body);
     writer.BeginObject().Key("workers").BeginArray();
     for (const auto& [worker, answer] : answers) {
       const int said = answer.ok() ? answer->status : 502;
       if (status == 200 && said >= 400) status = said;
+      changed = changed || (adapters && said < 400);
       writer.BeginObject().Key("worker").String(worker).Key("status").Int(said);
       writer.Key("answer").String(answer.ok() ? std::string_view(answer->body)
                                               : MessageOf(answer.status()));
       writer.EndObject();
     }
+    if (changed) shard.gateway().NoteModelsChanged();
+    if (opens && status == 200) return GatewayReply(*shared, 200, answers.front().answer->body);
     writer.EndArray().Key("success").Bool(status == 200).EndObject();
     GatewayReply(*shared, status, std::move(body));
   });
@@ -232,7 +208,7 @@ Status CheckGatewayHead(const net::HttpRequest& head, const GatewayContext& cont
   PORTICO_RETURN_IF_ERROR(CheckHost(head, context.browser));
   if (IsOpen(head) || IsPreflight(head, context.cors_origins)) return OkStatus();
   const std::string& path = head.path;
-  const bool control = IsWorkerPath(path) || IsProfilePath(path) || IsOneOf(path, kForAll);
+  const bool control = IsWorkerPath(path) || IsControlPath(path);
   PORTICO_RETURN_IF_ERROR(control ? MayControl(head, context)
                                   : CheckApiKey(head.Header("authorization"), context.api_key));
   if (head.late) return Error(StatusCode::kUnavailable, "The gateway is draining.");
@@ -286,8 +262,13 @@ void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::Gate
     HandleGatewayProfile(&exchange, shard, &passed_on);
     if (!passed_on) return;
   }
-  if (IsOneOf(path, kForAll)) return AskAll(std::move(exchange), shard);
-  if (request.method == "GET") {
+  const Recipients recipients = RecipientsOf(path);
+  if (recipients == Recipients::kAll) return AskAll(std::move(exchange), shard);
+  if (recipients == Recipients::kItself) {
+    return GatewayError(*exchange, 501, path + " concerns one server: ask it itself",
+                        "not_implemented");
+  }
+  if (request.method == "GET" || request.method == "HEAD") {
     if (IsServerInfo(request)) return HandleServerInfo(std::move(exchange), context, shard);
     if (path == "/v1/models") return Models(*exchange, context);
     if (path == "/engine_metrics") return EngineMetrics(std::move(exchange), shard);

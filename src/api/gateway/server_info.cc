@@ -49,7 +49,7 @@ void Mask(bool addresses, Json* json) {
 }  // namespace
 
 bool IsServerInfo(const net::HttpRequest& request) {
-  return request.method == "GET" &&
+  return (request.method == "GET" || request.method == "HEAD") &&
          (request.path == "/get_server_info" || request.path == "/server_info");
 }
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_replace.h"
 #include "api/gateway/gateway_reply.h"
 #include "api/query.h"
 #include "text/json.h"
@@ -206,7 +207,9 @@ void HandleOne(net::Exchange& exchange, router::Gateway& gateway, std::string_vi
     return GatewayError(exchange, 404, "there is no such worker", "WORKER_NOT_FOUND");
   }
   const std::string& method = exchange.request.method;
-  if (method == "GET") return GatewayReply(exchange, 200, WorkerJson(*worker));
+  if (method == "GET" || method == "HEAD") {
+    return GatewayReply(exchange, 200, WorkerJson(*worker));
+  }
   if (method == "DELETE") return RemoveWorker(exchange, gateway, worker->id());
   if (method == "PUT" || method == "PATCH") return ChangeWorker(exchange, *worker);
   GatewayError(exchange, 405, "use GET, PUT, PATCH or DELETE");
@@ -277,9 +280,15 @@ void HandleWorkers(net::Exchange& exchange, GatewayContext& context) {
   router::Gateway& gateway = *context.gateway;
   const net::HttpRequest& request = exchange.request;
   const std::string_view path = request.path;
-  if (path.starts_with(kBelow)) return HandleOne(exchange, gateway, path.substr(kBelow.size()));
+  if (path.starts_with(kBelow)) {
+    // It may be a worker's URL, whose slashes are escaped.
+    const std::string id(path.substr(kBelow.size()));
+    return HandleOne(exchange, gateway, absl::StrReplaceAll(id, {{"%2F", "/"}}));
+  }
   if (path != "/workers") return HandleOld(exchange, gateway);
-  if (request.method == "GET") return GatewayReply(exchange, 200, WorkersJson(gateway));
+  if (request.method == "GET" || request.method == "HEAD") {
+    return GatewayReply(exchange, 200, WorkersJson(gateway));
+  }
   if (request.method != "POST") return GatewayError(exchange, 405, "use GET or POST");
   AddWorker(exchange, gateway, ReadSpec(request.body), 202);
 }

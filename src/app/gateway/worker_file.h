@@ -15,7 +15,7 @@ class WorkerFile {
  public:
   WorkerFile(std::string path, Duration interval) : path_(std::move(path)), interval_(interval) {}
 
-  // Looks whether the file has changed and brings the workers in line with it. One that is wrong or
+  // Looks whether the file has changed and brings the workers in line with it. One that is wrong, empty or
   // missing changes nothing and is told once.
   void Tick(router::Gateway& gateway);
 

@@ -19,6 +19,9 @@
 namespace portico {
 namespace {
 
+// Somebody may be writing it: it does not mean that there are no workers any more.
+constexpr std::string_view kEmptyFile = ": it is empty";
+
 Status Bad(std::string message) { return Error(StatusCode::kInvalidArgument, std::move(message)); }
 
 // A flag, or one that Portico does not have.
@@ -195,7 +198,8 @@ Status ApplyEntry(const std::string& key, const YAML::Node& value, RouteOptions*
 Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOptions* options) {
   try {
     const YAML::Node root = pipeline::LoadOneDocument(text);
-    if (!root.IsMap() && !root.IsNull()) return Bad(file + ": it is not a mapping");
+    if (root.IsNull()) return Bad(fmt::format("{}{}", file, kEmptyFile));
+    if (!root.IsMap()) return Bad(file + ": it is not a mapping");
     std::set<std::string> seen;
     for (const auto& entry : root) {
       const std::string key = entry.first.as<std::string>();
@@ -218,7 +222,8 @@ StatusOr<std::vector<router::WorkerSpec>> ReadWorkerList(const std::string& text
                                                          const std::string& file) {
   try {
     const YAML::Node root = pipeline::LoadOneDocument(text);
-    if (!root.IsSequence() && !root.IsNull()) return Bad(file + ": it is not a list of workers");
+    if (root.IsNull()) return Bad(fmt::format("{}{}", file, kEmptyFile));
+    if (!root.IsSequence()) return Bad(file + ": it is not a list of workers");
     std::vector<router::WorkerSpec> workers;
     for (const YAML::Node& node : root) {
       auto spec = ReadWorker(node);

@@ -60,6 +60,8 @@ struct RouteOptions {
   std::string model_path;
   std::string tokenizer_path;
   std::string chat_template;
+  std::string backend = "sglang";          // without effect
+  std::string history_backend = "memory";  // likewise
   std::string tool_call_parser = "auto";
   std::string reasoning_parser = "auto";
   std::map<std::string, ModelTexts> model_texts;  // of the file's `models`, by name

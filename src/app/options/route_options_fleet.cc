@@ -76,7 +76,7 @@ constexpr RouteOption kFleetTable[] = {
      .member = &RouteOptions::discovery_file,
      .metavar = "FILE",
      .help = "List of workers in JSON or YAML, in the format of `workers` in --config; reread when "
-             "it changes. An invalid or missing file changes nothing."},
+             "it changes. An invalid, empty or missing file changes nothing."},
     {.group = "Discovery",
      .name = "discovery-check-interval-secs",
      .member = &RouteOptions::discovery_check_interval_secs,

@@ -50,6 +50,8 @@ struct HttpResponse {
   std::string content_type = "application/json";
   Headers headers;  // beyond Content-Type, Content-Length, Connection and Date
   std::string body;
+  // In a whole answer to HEAD, the Content-Length that GET would get; -1: that of `body`.
+  int64_t head_length = -1;
 };
 
 // Gives the request the x-request-id of its answer, for logs.

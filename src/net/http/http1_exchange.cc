@@ -53,7 +53,9 @@ void Http1Exchange::SendHead(const HttpResponse& response, BodyFraming framing, 
 void Http1Exchange::Respond(HttpResponse response) {
   if (session_ == nullptr || streaming_) return;
   bool empty = HasNoBody(response.status);
-  SendHead(response, empty ? BodyFraming::kNone : BodyFraming::kLength, response.body.size());
+  const bool told = is_head_request_ && response.head_length >= 0;
+  SendHead(response, empty ? BodyFraming::kNone : BodyFraming::kLength,
+           told ? static_cast<size_t>(response.head_length) : response.body.size());
   if (!empty && !is_head_request_) {
     body_bytes_ = response.body.size();
     Connection& connection = *connection_;

@@ -23,6 +23,31 @@ int HexDigit(char c) {
   return -1;
 }
 
+// An escaped slash becomes `slash`, a plus sign that is not escaped `plus`.
+bool DecodePercent(std::string_view text, std::string_view slash, char plus, std::string* out) {
+  out->clear();
+  out->reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out->push_back(text[i] == '+' ? plus : text[i]);
+      continue;
+    }
+    if (i + 2 >= text.size()) return false;
+    const int high = HexDigit(text[i + 1]);
+    const int low = HexDigit(text[i + 2]);
+    if (high < 0 || low < 0) return false;
+    const int byte = high * 16 + low;
+    if (byte < 0x20 || byte == 0x7f) return false;
+    if (byte == '/') {
+      out->append(slash);
+    } else {
+      out->push_back(static_cast<char>(byte));
+    }
+    i += 2;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string_view ReasonPhrase(int status) {
@@ -144,32 +169,15 @@ void AppendChunk(std::string_view bytes, std::string* out) {
 }
 
 bool DecodePath(std::string_view text, std::string* out) {
-  out->clear();
   if (text.find('%') == std::string_view::npos) {
     out->assign(text);
     return true;
   }
-  out->reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out->push_back(text[i]);
-      continue;
-    }
-    if (i + 2 >= text.size()) return false;
-    int high = HexDigit(text[i + 1]);
-    int low = HexDigit(text[i + 2]);
-    if (high < 0 || low < 0) return false;
-    int byte = high * 16 + low;
-    if (byte < 0x20 || byte == 0x7f) return false;
-    if (byte == '/') {
-      out->append("%2F");
-      i += 2;
-      continue;
-    }
-    out->push_back(static_cast<char>(byte));
-    i += 2;
-  }
-  return true;
+  return DecodePercent(text, /*slash=*/"%2F", /*plus=*/'+', out);
+}
+
+bool DecodeQuery(std::string_view text, std::string* out) {
+  return DecodePercent(text, /*slash=*/"/", /*plus=*/' ', out);
 }
 
 }  // namespace portico::net

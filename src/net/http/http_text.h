@@ -56,4 +56,7 @@ inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 // front that decides by path has not seen one. False for a bad escape, an escaped NUL or a control character.
 bool DecodePath(std::string_view text, std::string* out);
 
+// Decodes a value of a query, slashes too; a plus sign is a space (application/x-www-form-urlencoded). False as above.
+bool DecodeQuery(std::string_view text, std::string* out);
+
 }  // namespace portico::net

@@ -121,6 +121,8 @@ struct RequestParser::Impl final : http::basic_parser<true> {
   bool unknown_expectation = false;
   bool bad_transfer_coding = false;
   bool has_transfer_coding = false;
+  bool has_length = false;
+  bool repeated_length = false;
   int hosts = 0;
   std::string target;
 };
@@ -144,6 +146,10 @@ void RequestParser::Impl::on_field_impl(http::field name, string_view text, stri
   } else if (name == http::field::transfer_encoding) {
     has_transfer_coding = true;
     if (!EqualsIgnoreCase(View(value), "chunked")) bad_transfer_coding = true;
+  } else if (name == http::field::content_length) {
+    // Also where it is the same: whoever takes a list of lengths for none finds another end of the body.
+    const bool again = std::exchange(has_length, true);
+    repeated_length = repeated_length || again || View(value).find(',') != std::string_view::npos;
   } else if (name == http::field::expect) {
     (EqualsIgnoreCase(View(value), "100-continue") ? expects_continue : unknown_expectation) = true;
   }
@@ -163,6 +169,11 @@ size_t RequestParser::Impl::FindHeadEnd(std::string_view data) {
     // smuggled.
     if (end - scanned < 2 || data[end - 2] != '\r') {
       Fail({400, "malformed HTTP request: a line that does not end in CR LF"});
+      return 0;
+    }
+    // A line that goes on with the one before (obs-fold) is a header of its own for some (RFC 9112, 5.2).
+    if (scanned > 0 && (data[scanned] == ' ' || data[scanned] == '\t')) {
+      Fail({400, "malformed HTTP request: a folded header"});
       return 0;
     }
     bool empty = end - scanned == 2;
@@ -215,6 +226,7 @@ HttpError RequestParser::Impl::CheckHead() {
   if (request.method == "CONNECT") return {501, "CONNECT is not supported"};
   if (hosts > 1) return {400, "more than one Host header"};
   if (hosts == 0 && !http_1_0) return {400, "HTTP/1.1 requires a Host header"};
+  if (repeated_length) return {400, "more than one Content-Length"};
   if (bad_transfer_coding) return {501, "the only Transfer-Encoding supported is chunked"};
   if (has_transfer_coding && http_1_0) return {400, "HTTP/1.0 has no Transfer-Encoding"};
   if (unknown_expectation) return {417, "the only expectation supported is 100-continue"};

@@ -240,7 +240,11 @@ void Http2Exchange::SendHead(const HttpResponse& response, bool has_length, bool
     headers.emplace_back("content-type", response.content_type);
   }
   for (const auto& header : response.headers) headers.push_back(header);
-  if (has_length) headers.emplace_back("content-length", std::to_string(response.body.size()));
+  if (has_length) {
+    const bool told = is_head_request_ && response.head_length >= 0;
+    headers.emplace_back("content-length", told ? std::to_string(response.head_length)
+                                                : std::to_string(response.body.size()));
+  }
   stream_->SendHead(response.status, headers, end);
 }
 

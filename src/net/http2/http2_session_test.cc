@@ -135,12 +135,15 @@ TEST(Http2, GivesHeadAndAnswersWithoutContentNoBody) {
     HttpResponse response;
     response.status = exchange->request.path == "/none" ? 204 : 200;
     response.body = "12345";
+    if (exchange->request.path == "/relayed") response.head_length = 8;
     exchange->Respond(std::move(response));
   });
   Http2TestClient client(server.port());
   const Http2Answer& head = client.Ask("HEAD", "/");
   EXPECT_EQ(head.body, "");
   EXPECT_EQ(head.Header("content-length"), "5");
+  EXPECT_EQ(client.Ask("HEAD", "/relayed").Header("content-length"), "8");
+  EXPECT_EQ(client.Ask("GET", "/relayed").Header("content-length"), "5");
   const Http2Answer& none = client.Ask("GET", "/none");
   EXPECT_EQ(none.status, 204);
   EXPECT_EQ(none.body, "");

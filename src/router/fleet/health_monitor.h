@@ -46,6 +46,8 @@ class HealthMonitor {
   void Stop();
   // A connection to the worker has failed or was lost, or it is new: looks at once.
   void ProbeNow(uint64_t number);
+  // The workers may serve other models than before: asks all of them at once.
+  void AskModelsAgain();
 
  private:
   struct Watch {

@@ -128,6 +128,19 @@ void HealthMonitor::AskFacts(Watch& watch) {
       });
 }
 
+void HealthMonitor::AskModelsAgain() {
+  for (const auto& [number, watch] : watches_) {
+    // Of a worker that is down or new it is asked anyway.
+    if (watch->worker->health() != Health::kHealthy) continue;
+    watch->facts_known = false;
+    if (watch->worker->protocol() == Protocol::kHttp) {
+      AskFacts(*watch);  // what has been asked before may be answered from before
+    } else {
+      watch->next_probe = Clock::now();
+    }
+  }
+}
+
 void HealthMonitor::AskLoad(Watch& watch, TimePoint now) {
   if (watch.load_form >= std::size(kLoadForms)) return;
   const Worker& worker = *watch.worker;

@@ -9,6 +9,7 @@
 #include "router/policy/cache_aware.h"
 #include "router/policy/cost.h"
 #include "router/policy/fleet_for_test.h"
+#include "router/policy/worker_load.h"
 
 namespace portico::router {
 namespace {
@@ -182,6 +183,40 @@ TEST(CostTest, ANewWorkerStartsSlowly) {
   EXPECT_EQ(policy.Choose(fleet.all(), TextKey("x")).index, 0u);
   fleet[1].SetHealthySince(Clock::now() - std::chrono::seconds(11));
   EXPECT_EQ(policy.Choose(fleet.all(), TextKey("x")).index, 1u);
+}
+
+TEST(CostTest, RequestsOfOtherGatewaysCount) {
+  // A worker that another gateway had filled was as good as an idle one.
+  TestFleet fleet(2);
+  Cost policy(Seeded());
+  fleet.Load(0, 3);
+  fleet.Load(1, 5);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey("x")).index, 0u);
+  TestFleet told(2);
+  told.Load(0, 3);
+  told.Load(1, 5);
+  told[0].SetReport({.running_requests = 8, .waiting_requests = 2, .at = Clock::now()});
+  told[1].SetReport({.running_requests = 5, .at = Clock::now()});
+  Cost other(Seeded());
+  EXPECT_EQ(other.Choose(told.all(), TextKey("x")).index, 1u) << "10 there, 3 of them its own";
+}
+
+TEST(CostTest, OwnRequestsThatHaveEndedSinceAReportAreNobodys) {
+  TestFleet fleet(2);
+  Cost policy(Seeded());
+  fleet.Load(0, 8);
+  fleet[0].SetReport({.running_requests = 8, .waiting_requests = 0, .at = Clock::now()});
+  for (int i = 0; i < 8; ++i) fleet[0].Finish();
+  fleet.Load(1, 1);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey("x")).index, 0u);
+}
+
+TEST(CostTest, AnOldReportOfOthersRequestsDoesNotCount) {
+  TestFleet fleet(2);
+  Cost policy(Seeded());
+  fleet[0].SetReport({.running_requests = 50, .at = Clock::now() - 2 * kReportAge});
+  fleet.Load(1, 1);
+  EXPECT_EQ(policy.Choose(fleet.all(), TextKey("x")).index, 0u);
 }
 
 TEST(CostTest, AFullKvCacheIsAvoided) {

@@ -105,6 +105,14 @@ double Cost::Memory(const Known& known, double tokens) const {
   return kMemoryTokens * p / (1 - p);
 }
 
+double Cost::OthersRequests(const Known& known, TimePoint now) {
+  const ReportedLoad& report = known.report;
+  if (report.at == TimePoint{} || now - report.at > kReportAge) return 0;
+  const double all =
+      std::max(0.0, report.running_requests) + std::max(0.0, report.waiting_requests);
+  return std::max(0.0, all - static_cast<double>(report.own_requests));
+}
+
 bool Cost::IsFull(const Known& known) const {
   const double held =
       known.blocks != nullptr
@@ -137,7 +145,7 @@ Choice Cost::Choose(std::span<Worker* const> candidates, const RoutingKey& key) 
     const double uncached = UncachedTokens(key, prompt.ShareOf(depth));
     const double own = uncached * (IsFull(known) ? 1 + kEvict : 1);
     const auto queue = static_cast<double>(worker->tokens());
-    double decode = static_cast<double>(worker->requests());
+    double decode = static_cast<double>(worker->requests()) + OthersRequests(known, now);
     if (const Duration age = now - worker->healthy_since(); age < slow_start_) {
       decode += (mean_requests + 1) * (1 - Seconds(age) / Seconds(slow_start_));
     }

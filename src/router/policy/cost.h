@@ -5,7 +5,9 @@
 //   + queue   prompt tokens that are still to be computed there: of the prompts in flight whose answers have not begun,
 //             those that were not believed to be cached when they were sent
 //   + decode  kDecodeTokens for each request in flight: a step with one more sequence in it takes
-//             longer, and the request's own tokens come at that pace
+//             longer, and the request's own tokens come at that pace. Requests of others (of another
+//             gateway) are those that the worker has reported, within kReportAge, beyond this gateway's
+//             own when the report came: these may have ended since, and are counted exactly
 //   + memory  kMemoryTokens x p / (1 - p), p = how far the reported use of KV cells, with the tokens of
 //             this request, is from kMemoryFrom on the way to full
 //   + new     as much decode as the mean of the others has, falling to 0 during --slow-start seconds
@@ -123,6 +125,8 @@ class Cost final : public Policy {
   static int32_t DepthOf(const Known& known, const std::vector<int32_t>& depths,
                          const std::vector<int32_t>& told);
   double Memory(const Known& known, double tokens) const;
+  // That the worker has reported beyond those which this gateway had there at that time.
+  static double OthersRequests(const Known& known, TimePoint now);
   bool IsFull(const Known& known) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   TimePoint (*const now_)();

@@ -27,8 +27,9 @@ bool TellsOfPages(std::string_view name) {
   return name == "origin" || name.starts_with("sec-fetch-");
 }
 // Of answers: the gateway's own.
-constexpr std::string_view kOwn[] = {"content-length", "date", "server", "content-type",
-                                     "x-request-id"};
+constexpr std::string_view kOwn[] = {
+    "content-length",          "date", "server", "content-type", "x-request-id", "x-portico-worker",
+    "x-portico-prefill-worker"};
 
 template <size_t N>
 bool IsOneOf(std::string_view name, const std::string_view (&names)[N]) {

@@ -102,6 +102,7 @@ TEST(ForwardHeadTest, AWorkersOwnKeyReplacesTheClients) {
 }
 
 TEST(ForwardHeadTest, AnAnswerDoesNotNameTheWorker) {
+  // What a worker that is a gateway itself says of its own workers went on to the client.
   net::ResponseHead head;
   head.status = 201;
   head.headers = {{"content-type", "text/x"},
@@ -109,6 +110,8 @@ TEST(ForwardHeadTest, AnAnswerDoesNotNameTheWorker) {
                   {"location", "http://10.0.0.7:3000/x"},
                   {"x-kept", "1"},
                   {"keep-alive", "5"},
+                  {"x-portico-worker", "w1"},
+                  {"x-portico-prefill-worker", "w2"},
                   {"content-length", "4"}};
   const Worker worker(Spec("http://10.0.0.7:3000"));
   const net::HttpResponse response = MakeResponseHead(head, worker);

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "base/log.h"
 #include "router/proxy/error_body.h"
 #include "router/proxy/forward_head.h"
@@ -14,8 +15,20 @@ namespace {
 constexpr std::string_view kKeepAliveComment = ": keep-alive\n\n";
 constexpr Duration kLongestWait = std::chrono::seconds(5);  // for a worker that names a time
 
+// Types are compared without regard to case (RFC 9110, 8.3.1).
+bool IsMediaType(std::string_view content_type, absl::string_view lower) {
+  return absl::StartsWithIgnoreCase({content_type.data(), content_type.size()}, lower);
+}
+
 bool IsEventStream(std::string_view content_type) {
-  return content_type.starts_with("text/event-stream");
+  return IsMediaType(content_type, "text/event-stream");
+}
+
+// What says no length is made while it is sent: sound, lines of JSON. One JSON value is of no use in
+// parts. In an answer to HEAD no length is made up.
+bool ComesInParts(const net::ResponseHead& head, bool asks_head) {
+  return head.length < 0 && head.status != 204 && head.status != 304 &&
+         (asks_head || !IsMediaType(head.Header("content-type"), "application/json"));
 }
 
 bool IsBusy(int status) { return status == 429 || status == 503; }
@@ -53,14 +66,20 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   gateway_.metrics().first_seconds.Observe(Seconds(call.first_at() - started_));
   const bool encoded = !head.Header("content-encoding").empty();
   const int64_t length = head.length;
+  const bool asks_head = exchange_->request.method == "HEAD";
+  const bool in_parts = ComesInParts(head, asks_head);
   may_be_cut_ = head.to_end;
   TakeHead(call.worker(), head);
-  if (IsEventStream(response_.content_type)) {
+  if (asks_head) {
+    mode_ = in_parts ? Mode::kBytes : Mode::kWhole;
+    response_.head_length = length;
+  } else if (IsEventStream(response_.content_type)) {
     mode_ = encoded ? Mode::kBytes : Mode::kEvents;
     written_at_ = call.first_at();
     if (mode_ == Mode::kEvents) KeepAlive();
   } else {
-    mode_ = length > static_cast<int64_t>(kMaxKept) ? Mode::kBytes : Mode::kWhole;
+    const bool passes = in_parts || length > static_cast<int64_t>(kMaxKept);
+    mode_ = passes ? Mode::kBytes : Mode::kWhole;
     if (mode_ == Mode::kWhole && length > 0) response_.body.reserve(static_cast<size_t>(length));
   }
 }

@@ -2,9 +2,10 @@
 //
 // The request's bytes go to a worker as they came. The answer is kept until it is whole if it is
 // small, so that another worker can be asked when this one dies; streams go on as they come, from
-// their first event on. Until a byte of the answer has gone to the client every failure leads to
-// another worker, within the limits of RetryOptions; after that never: the stream ends with an
-// error event and [DONE].
+// their first event on: events, and whatever has no length and is not one JSON value. Until a byte of
+// the answer has gone to the client every failure leads to another worker, within the limits of
+// RetryOptions; after that never: a stream of events ends with an error event and [DONE], any other
+// answer is cut.
 //
 // A gateway of prefill and decode workers (GatewayOptions::pairs) sends what generates to one of each
 // at once, with the fields by which they find each other; the client gets the decode worker's answer,

@@ -1,0 +1,126 @@
+#include "api/gateway/worker_paths.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace portico::api {
+namespace {
+
+constexpr std::string_view kForAll[] = {"/abort_request",
+                                        "/add_external_corpus",
+                                        "/begin_weight_update",
+                                        "/clear_hicache_storage_backend",
+                                        "/configure_logging",
+                                        "/continue_generation",
+                                        "/destroy_weights_update_group",
+                                        "/dump_expert_distribution_record",
+                                        "/end_weight_update",
+                                        "/flush_cache",
+                                        "/freeze_gc",
+                                        "/get_hicache_l3_cache_layout",
+                                        "/get_internal_state",
+                                        "/hicache/storage-backend",
+                                        "/hicache/storage-backend/clear",
+                                        "/init_weights_update_group",
+                                        "/list_external_corpora",
+                                        "/load_lora_adapter",
+                                        "/load_lora_adapter_from_tensors",
+                                        "/pause_generation",
+                                        "/release_memory_occupation",
+                                        "/remove_external_corpus",
+                                        "/reset_prefix_cache",
+                                        "/resume_memory_occupation",
+                                        "/set_internal_state",
+                                        "/set_trace_level",
+                                        "/sleep",
+                                        "/slow_down",
+                                        "/start_expert_distribution_record",
+                                        "/start_profile",
+                                        "/start_request_profile",
+                                        "/stop_expert_distribution_record",
+                                        "/stop_profile",
+                                        "/stop_request_profile",
+                                        "/unload_lora_adapter",
+                                        "/update_weight_version",
+                                        "/update_weights_from_disk",
+                                        "/update_weights_from_distributed",
+                                        "/update_weights_from_ipc",
+                                        "/update_weights_from_tensor",
+                                        "/v1/load_lora_adapter",
+                                        "/v1/unload_lora_adapter",
+                                        "/wake_up",
+                                        "/weights_checker"};
+
+// For all too, and clients' own: a session must be there on whichever worker its requests come to.
+constexpr std::string_view kSessions[] = {"/close_session", "/open_session"};
+
+// Beside everything below /v1/, /v2/ and /api/.
+constexpr std::string_view kForOne[] = {"/classify",
+                                        "/detokenize",
+                                        "/embed",
+                                        "/encode",
+                                        "/generate",
+                                        "/get_model_info",
+                                        "/get_server_info",
+                                        "/health_generate",
+                                        "/invocations",
+                                        "/model_info",
+                                        "/parse/function_call",
+                                        "/parse/reasoning",
+                                        "/parse_function_call",
+                                        "/pooling",
+                                        "/rerank",
+                                        "/score",
+                                        "/separate_reasoning",
+                                        "/server_info",
+                                        "/tokenize",
+                                        "/version",
+                                        "/vertex_generate"};
+
+// For one too, and operators' own.
+constexpr std::string_view kWeightsByName = "/get_weights_by_name";
+
+constexpr std::string_view kOfOneServer[] = {
+    "/get_remote_instance_transfer_engine_info", "/init_weights_send_group_for_remote_instance",
+    "/pd_role_switch", "/remote_instance_transfer_engine_info", "/send_weights_to_remote_instance"};
+constexpr std::string_view kDumper = "/dumper/";
+
+constexpr std::string_view kOthers[] = {
+    "/embed", "/invocations",          "/pooling", "/reset_prefix_cache",     "/score",
+    "/sleep", "/v1/load_lora_adapter", "/wake_up", "/v1/unload_lora_adapter", "/vertex_generate"};
+
+template <size_t N>
+bool IsAmong(std::string_view path, const std::string_view (&paths)[N]) {
+  return std::find(std::begin(paths), std::end(paths), path) != std::end(paths);
+}
+
+}  // namespace
+
+Recipients RecipientsOf(std::string_view path) {
+  if (IsAmong(path, kForAll) || IsAmong(path, kSessions)) return Recipients::kAll;
+  if (IsAmong(path, kOfOneServer) || path.starts_with(kDumper)) return Recipients::kItself;
+  const bool one = path.starts_with("/v1/") || path.starts_with("/v2/") ||
+                   path.starts_with("/api/") || path == kWeightsByName || IsAmong(path, kForOne);
+  return one ? Recipients::kOne : Recipients::kNone;
+}
+
+bool IsControlPath(std::string_view path) {
+  return IsAmong(path, kForAll) || path == kWeightsByName ||
+         RecipientsOf(path) == Recipients::kItself;
+}
+
+std::vector<std::string_view> NamedWorkerPaths() {
+  std::vector<std::string_view> paths = {kWeightsByName};
+  const auto add = [&](const auto& some) {
+    paths.insert(paths.end(), std::begin(some), std::end(some));
+  };
+  add(kForAll);
+  add(kSessions);
+  add(kForOne);
+  add(kOfOneServer);
+  return paths;
+}
+
+bool IsOthersPath(std::string_view path) { return IsAmong(path, kOthers); }
+
+}  // namespace portico::api

@@ -1,0 +1,187 @@
+#include "app/gateway/launch_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "app/command_tools.h"
+
+namespace portico {
+namespace {
+
+Status ReadNumber(std::string_view flag, const std::string& text, int min, int max, int* value) {
+  if (absl::SimpleAtoi(text, value) && *value >= min && *value <= max) return OkStatus();
+  return Error(StatusCode::kInvalidArgument,
+               fmt::format("{}: `{}` is not in {}..{}", flag, text, min, max));
+}
+
+// --tp-size, --tensor-parallel-size, what argparse takes for them, and vLLM's -tp.
+bool IsSizeFlag(std::string_view flag, std::string_view letters, std::string_view word) {
+  const std::string brief = fmt::format("--{}-size", letters);
+  const std::string full = fmt::format("--{}-parallel-size", word);
+  const auto shortens = [flag](std::string_view name, size_t least) {
+    return flag.size() >= least && name.starts_with(flag);
+  };
+  return flag == brief.substr(1, 1 + letters.size()) || shortens(brief, 2 + letters.size()) ||
+         // Others begin as it does: --data-parallel-rank, --data-parallel-size-local.
+         shortens(full, full.size() - std::string_view("ize").size());
+}
+
+std::string ThisProgram() {
+  char path[PATH_MAX];
+  const ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+  return size > 0 ? std::string(path, static_cast<size_t>(size)) : "portico";
+}
+
+std::vector<std::string> Split(std::string_view text) {
+  std::vector<std::string> words;
+  while (true) {
+    const size_t begin = text.find_first_not_of(' ');
+    if (begin == std::string_view::npos) return words;
+    text.remove_prefix(begin);
+    const size_t end = text.find(' ');
+    words.emplace_back(text.substr(0, end));
+    if (end == std::string_view::npos) return words;
+    text.remove_prefix(end);
+  }
+}
+
+void Replace(std::string* text, std::string_view mark, const std::string& by) {
+  for (size_t at = text->find(mark); at != std::string::npos;
+       at = text->find(mark, at + by.size())) {
+    text->replace(at, mark.size(), by);
+  }
+}
+
+}  // namespace
+
+StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words) {
+  LaunchOptions options;
+  for (size_t at = 0; at < words.size(); ++at) {
+    std::string flag = words[at];
+    std::string value;
+    const size_t equals = flag.find('=');
+    bool has_value = flag.starts_with("--") && equals != std::string::npos;
+    if (has_value) {
+      value = flag.substr(equals + 1);
+      flag.resize(equals);
+    }
+    const auto take = [&]() -> Status {
+      if (has_value) return OkStatus();
+      if (at + 1 >= words.size()) {
+        return Error(StatusCode::kInvalidArgument, flag + " needs a value");
+      }
+      value = words[++at];
+      return OkStatus();
+    };
+    if (IsSizeFlag(flag, "dp", "data")) {
+      PORTICO_RETURN_IF_ERROR(take());
+      PORTICO_RETURN_IF_ERROR(ReadNumber(flag, value, 1, 1024, &options.workers));
+    } else if (flag == "--router-dp-worker-base-port") {
+      PORTICO_RETURN_IF_ERROR(take());
+      PORTICO_RETURN_IF_ERROR(ReadNumber(flag, value, 1, 65535, &options.base_port));
+    } else if (flag == "--engine" || flag == "--host" || flag == "--port" ||
+               flag == "--worker-command") {
+      PORTICO_RETURN_IF_ERROR(take());
+      (flag == "--engine" ? options.engine
+       : flag == "--host" ? options.host
+       : flag == "--port" ? options.port
+                          : options.worker_command) = value;
+    } else if (flag.starts_with("--router-")) {
+      options.router.push_back(words[at]);
+      while (!has_value && at + 1 < words.size() && !words[at + 1].starts_with("--")) {
+        options.router.push_back(words[++at]);
+      }
+    } else {
+      const bool tensor = IsSizeFlag(flag, "tp", "tensor");
+      if (tensor || IsSizeFlag(flag, "pp", "pipeline")) {
+        PORTICO_RETURN_IF_ERROR(take());
+        PORTICO_RETURN_IF_ERROR(ReadNumber(
+            flag, value, 1, 1024, tensor ? &options.tensor_parallel : &options.pipeline_parallel));
+        options.passed_on.insert(options.passed_on.end(), {flag, value});
+        continue;
+      }
+      if (flag == "--base-gpu-id" || flag == "--gpu-id-step") {
+        const bool first = flag == "--base-gpu-id";
+        PORTICO_RETURN_IF_ERROR(take());
+        PORTICO_RETURN_IF_ERROR(ReadNumber(flag, value, first ? 0 : 1, 1 << 16,
+                                           first ? &options.first_gpu : &options.gpu_step));
+        continue;
+      }
+      if (flag == "--model-path" || flag == "--model") {
+        PORTICO_RETURN_IF_ERROR(take());
+        options.model = value;
+        continue;
+      }
+      options.passed_on.push_back(words[at]);
+    }
+  }
+  const bool known = options.engine == "llama" || options.engine == "mock" ||
+                     options.engine == "sglang" || options.engine == "vllm";
+  if (!known) {
+    return Error(
+        StatusCode::kInvalidArgument,
+        fmt::format("--engine: `{}` is not one of llama, mock, sglang, vllm", options.engine));
+  }
+  return options;
+}
+
+WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port) {
+  WorkerCommand command;
+  command.name = fmt::format("worker {} on port {}", rank, port);
+  std::vector<std::string>& words = command.words;
+  const std::string port_text = std::to_string(port);
+  const int gpus = options.tensor_parallel * options.pipeline_parallel;
+  const int step = std::max(1, options.gpu_step);
+  const int first_gpu = std::max(0, options.first_gpu) + rank * gpus * step;
+  const bool spaced =
+      options.worker_command.empty() && (options.engine == "sglang" || options.engine == "vllm");
+  if (!options.worker_command.empty()) {
+    words = Split(options.worker_command);
+    for (std::string& word : words) {
+      Replace(&word, "{port}", port_text);
+      Replace(&word, "{rank}", std::to_string(rank));
+    }
+  } else if (options.engine == "sglang") {
+    words = {"python3",
+             "-m",
+             "sglang.launch_server",
+             "--host",
+             "127.0.0.1",
+             "--port",
+             port_text,
+             "--base-gpu-id",
+             std::to_string(first_gpu)};
+    if (step > 1) words.insert(words.end(), {"--gpu-id-step", std::to_string(step)});
+  } else if (options.engine == "vllm") {
+    words = {"vllm", "serve", options.model, "--host", "127.0.0.1", "--port", port_text};
+    std::string devices;
+    for (int i = 0; i < gpus; ++i) {
+      devices += fmt::format("{}{}", i == 0 ? "" : ",", first_gpu + i * step);
+    }
+    command.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices);
+  } else {
+    words = {ThisProgram(), "serve",     "--engine", options.engine,
+             "--host",      "127.0.0.1", "--port",   port_text};
+    command.usage_error = kUsageError;
+  }
+  const bool has_model = options.engine == "vllm" || !options.worker_command.empty();
+  if (!options.model.empty() && !has_model) {
+    words.insert(words.end(), {"--model-path", options.model});
+  }
+  if (!spaced && options.first_gpu >= 0) {
+    words.insert(words.end(), {"--base-gpu-id", std::to_string(options.first_gpu)});
+  }
+  if (!spaced && options.gpu_step >= 0) {
+    words.insert(words.end(), {"--gpu-id-step", std::to_string(options.gpu_step)});
+  }
+  words.insert(words.end(), options.passed_on.begin(), options.passed_on.end());
+  return command;
+}
+
+}  // namespace portico

@@ -1,0 +1,35 @@
+// The command line of `portico launch`, and those of the workers that it starts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/gateway/worker_processes.h"
+#include "base/status.h"
+
+namespace portico {
+
+struct LaunchOptions {
+  int workers = 1;
+  int base_port = 31000;
+  int tensor_parallel = 1;
+  int pipeline_parallel = 1;
+  int first_gpu = -1;  // of the first worker (--base-gpu-id); -1: it is not given, and 0
+  int gpu_step = -1;   // between a worker's GPUs (--gpu-id-step); -1: it is not given, and 1
+  std::string engine = "llama";
+  std::string host = "127.0.0.1";
+  std::string port = "30000";
+  std::string model;
+  std::string worker_command;
+  std::vector<std::string> passed_on;  // to the workers
+  std::vector<std::string> router;     // with their prefix
+};
+
+// Without the program's and the command's name. INVALID_ARGUMENT names the flag. Flags that concern
+// launch have SGLang's, vLLM's and argparse's shorter names too: --dp, -dp, --tp, --pp.
+StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words);
+
+// Of the worker of that rank, at a port. Its GPUs are no other's of this launch.
+WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port);
+
+}  // namespace portico

@@ -1,0 +1,84 @@
+#include "app/gateway/launch_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace portico {
+namespace {
+
+using testing::ElementsAre;
+
+// The words behind "--port PORT".
+std::vector<std::string> SglangWords(std::vector<std::string> flags, int rank) {
+  flags.insert(flags.begin(), {"--engine", "sglang"});
+  const auto options = ParseLaunchOptions(flags);
+  EXPECT_TRUE(options.ok()) << options.status();
+  if (!options.ok()) return {};
+  std::vector<std::string> words = LaunchedWorker(*options, rank, 31000).words;
+  words.erase(words.begin(), words.begin() + 7);
+  return words;
+}
+
+TEST(LaunchOptionsTest, TheNumberOfWorkersIsNotPassedOn) {
+  // --dp 2 started one worker, which got the flag.
+  for (const char* flag : {"--dp", "--dp-s", "--dp-size", "-dp", "--data-parallel-size"}) {
+    const auto options = ParseLaunchOptions({flag, "2"});
+    ASSERT_TRUE(options.ok()) << flag;
+    EXPECT_EQ(options->workers, 2) << flag;
+    EXPECT_TRUE(options->passed_on.empty()) << flag;
+  }
+  EXPECT_EQ(ParseLaunchOptions({"--dp=3"})->workers, 3);
+  EXPECT_FALSE(ParseLaunchOptions({"--dp", "x"}).ok());
+  EXPECT_FALSE(ParseLaunchOptions({"--dp"}).ok());
+  // Flags that only begin as it does.
+  const std::vector<std::string> others = {"--data-parallel-rank", "1", "--dp-sizes", "1"};
+  EXPECT_EQ(ParseLaunchOptions(others)->passed_on, others);
+}
+
+TEST(LaunchOptionsTest, WorkersDoNotShareGpus) {
+  // --tp was not seen: all but the first GPU of a worker were also the next one's.
+  for (const char* flag :
+       {"--tp", "--tp-size", "-tp", "--tensor-parallel-size", "--tensor-parallel-s"}) {
+    EXPECT_THAT(SglangWords({flag, "4"}, 0), ElementsAre("--base-gpu-id", "0", flag, "4"));
+    EXPECT_THAT(SglangWords({flag, "4"}, 2), ElementsAre("--base-gpu-id", "8", flag, "4"));
+  }
+  EXPECT_THAT(SglangWords({"--tp", "4", "--pp-size", "2"}, 1),
+              ElementsAre("--base-gpu-id", "8", "--tp", "4", "--pp-size", "2"));
+  EXPECT_THAT(SglangWords({}, 3), ElementsAre("--base-gpu-id", "3"));
+}
+
+TEST(LaunchOptionsTest, ABaseGpuIdIsThatOfTheFirstWorker) {
+  // It was passed on behind launch's own, so that all workers began at the same GPU.
+  EXPECT_THAT(SglangWords({"--base-gpu-id", "2", "--tp", "2"}, 0),
+              ElementsAre("--base-gpu-id", "2", "--tp", "2"));
+  EXPECT_THAT(SglangWords({"--base-gpu-id=2", "--tp=2"}, 1),
+              ElementsAre("--base-gpu-id", "4", "--tp", "2"));
+  EXPECT_THAT(SglangWords({"--gpu-id-step", "2", "--tp", "2"}, 1),
+              ElementsAre("--base-gpu-id", "4", "--gpu-id-step", "2", "--tp", "2"));
+  EXPECT_FALSE(ParseLaunchOptions({"--base-gpu-id", "-1"}).ok());
+}
+
+TEST(LaunchOptionsTest, VllmIsShownItsGpusAlone) {
+  const auto options = ParseLaunchOptions(
+      {"--engine", "vllm", "--model", "m", "-tp", "2", "--base-gpu-id", "1", "--dp", "2"});
+  ASSERT_TRUE(options.ok());
+  const WorkerCommand command = LaunchedWorker(*options, 1, 31001);
+  EXPECT_THAT(command.words, ElementsAre("vllm", "serve", "m", "--host", "127.0.0.1", "--port",
+                                         "31001", "-tp", "2"));
+  ASSERT_EQ(command.environment.size(), 1u);
+  EXPECT_EQ(command.environment[0].second, "3,4");
+}
+
+TEST(LaunchOptionsTest, ACommandOfTheUsersGetsItsFlagsAsTheyAre) {
+  const auto options = ParseLaunchOptions(
+      {"--worker-command", "run {port} {rank}", "--base-gpu-id", "1", "--tp", "2"});
+  ASSERT_TRUE(options.ok());
+  EXPECT_THAT(LaunchedWorker(*options, 1, 31001).words,
+              ElementsAre("run", "31001", "1", "--base-gpu-id", "1", "--tp", "2"));
+}
+
+}  // namespace
+}  // namespace portico

@@ -1,0 +1,112 @@
+"""SGLang's controls at the gateway: which go to all workers, which to one, and whose key they need."""
+import json
+
+import pytest
+import requests
+from conftest import wait_until
+from gateway_fleet import Process, RawWorker
+
+
+def ok(connection, head, body):
+    answer = b'"' + json.loads(body)["session_id"].encode() + b'"' if b" /open_session " in head else b"{}"
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(answer), answer))
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    """(workers, gateway) with a key for clients and one for operators."""
+    workers = [RawWorker(ok) for _ in range(2)]
+    made = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--api-key", "client",
+                   "--control-plane-api-keys", "ops:Operations:admin:operator", "--worker-urls", *[worker.url for worker in workers])
+    try:
+        wait_until(lambda: made.answers("/readiness") and made.metric("portico_gateway_worker_healthy") == 2, made.output)
+        yield workers, made
+        assert made.end() == 0, made.output()[-3000:]
+    finally:
+        made.kill()
+        for worker in workers:
+            worker.stop()
+
+
+def ask(made, method, path, key="operator", **fields):
+    return requests.request(method, made.url + path, json=fields, headers={"Authorization": f"Bearer {key}"}, timeout=60)
+
+
+def asked(workers, path):
+    """What each worker has got for that path, and forgets."""
+    found = [[json.loads(body) for head, body in worker.requests if head.split(b" ")[1].decode() == path] for worker in workers]
+    for worker in workers:
+        worker.requests.clear()
+    return found
+
+
+@pytest.mark.parametrize("method, path", [
+    ("POST", "/update_weights_from_tensor"), ("POST", "/update_weights_from_distributed"), ("POST", "/init_weights_update_group"),
+    ("POST", "/freeze_gc"), ("POST", "/slow_down"), ("POST", "/update_weight_version"), ("POST", "/set_trace_level"),
+    ("POST", "/hicache/storage-backend/clear"), ("PUT", "/hicache/storage-backend"), ("DELETE", "/hicache/storage-backend"),
+    ("POST", "/start_expert_distribution_record"), ("POST", "/get_internal_state"), ("POST", "/weights_checker")])
+def test_a_control_of_a_server_goes_to_all_and_needs_the_operators_key(fleet, method, path):
+    """It was 404."""
+    workers, made = fleet
+    assert ask(made, method, path, "client", a=1).status_code == 401
+    answer = ask(made, method, path, a=1)
+    assert answer.status_code == 200 and [one["status"] for one in answer.json()["workers"]] == [200, 200]
+    assert asked(workers, path) == [[{"a": 1}], [{"a": 1}]]
+
+
+@pytest.mark.parametrize("path, key", [("/parse/function_call", "client"), ("/parse/reasoning", "client"), ("/get_weights_by_name", "operator")])
+def test_what_any_worker_can_say_is_asked_of_one(fleet, path, key):
+    workers, made = fleet
+    if key == "operator":
+        assert ask(made, "POST", path, "client").status_code == 401
+    assert ask(made, "POST", path, key, a=1).json() == {}
+    assert sorted(asked(workers, path)) == [[], [{"a": 1}]]
+
+
+@pytest.mark.parametrize("named", [{"session_id": "mine"}, {"session_id": None}, {}])
+def test_a_session_has_one_name_on_all_workers(fleet, named):
+    workers, made = fleet
+    answer = ask(made, "POST", "/open_session", "client", capacity_of_str_len=100, **named)
+    assert answer.status_code == 200
+    name = answer.json()
+    assert name == named.get("session_id") or (not named.get("session_id") and len(name) > 8)
+    assert asked(workers, "/open_session") == [[{"capacity_of_str_len": 100, "session_id": name}]] * 2
+    assert ask(made, "POST", "/close_session", "client", session_id=name).status_code == 200
+    assert asked(workers, "/close_session") == [[{"session_id": name}]] * 2
+
+
+@pytest.mark.parametrize("path", ["/pd_role_switch", "/send_weights_to_remote_instance", "/dumper/x"])
+def test_what_concerns_one_server_is_not_guessed(fleet, path):
+    workers, made = fleet
+    answer = ask(made, "POST", path)
+    assert answer.status_code == 501 and "ask it itself" in answer.text
+    assert asked(workers, path) == [[], []]
+
+
+@pytest.mark.parametrize("prefix", ["", "/v1"])
+def test_an_adapter_is_a_model_as_soon_as_it_is_loaded(prefix):
+    """/v1/models and the routing by models knew it only once its worker had been down."""
+    def serve(names):
+        worker.models = json.dumps({"data": [{"id": name} for name in names]}).encode()
+
+    def known():
+        return [card["id"] for card in requests.get(made.url + "/v1/models", timeout=60).json()["data"]]
+
+    def load(connection, head, body):
+        serve(["m"] if b"unload_lora" in head else ["m", "adapter"])
+        ok(connection, head, body)
+
+    worker = RawWorker(load)
+    serve(["m"])
+    made = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--enable-igw", "--health-check-interval-secs", "600",
+                   "--worker-urls", worker.url)
+    try:
+        wait_until(lambda: made.answers("/readiness") and known() == ["m"], made.output)
+        assert requests.post(made.url + prefix + "/load_lora_adapter", json={"lora_name": "adapter"}, timeout=60).status_code == 200
+        wait_until(lambda: known() == ["adapter", "m"], lambda: str(known()))
+        assert requests.post(made.url + prefix + "/unload_lora_adapter", json={"lora_name": "adapter"}, timeout=60).status_code == 200
+        wait_until(lambda: known() == ["m"], lambda: str(known()))
+        assert made.end() == 0
+    finally:
+        made.kill()
+        worker.stop()
