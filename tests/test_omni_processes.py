@@ -30,6 +30,15 @@ def test_native_stages_in_processes_answer_as_in_one(pipeline):
     assert translated.status_code == 400 and "translates" in translated.json()["error"]["message"]
 
 
+def test_sentences_in_a_process_of_their_own_are_spoken(pipeline):
+    """The process checked a request without its inputs, and refused every text as one without anything to say."""
+    server = pipeline("name: sentences, factory_path: portico.sentences, process: text, stream_to: [talk]",
+                      "name: talk, " + MOCK % 1, ENCODE)
+    assert steps(say(server, "hello")) == [0, 327, 655, 983, 1310]
+    silent = say(server, "\U0001F600")
+    assert silent.status_code == 400 and "nothing that can be spoken" in silent.json()["error"]["message"]
+
+
 def test_nothing_is_left_when_the_server_ends_however_it_ends(pipeline, start, tmp_path):
     server = pipeline("name: talk, process: p1, " + MOCK % 1, ENCODE)
     pids = children(server)

@@ -55,9 +55,10 @@ class SentencesStage final : public Stage {
  public:
   SentencesStage(bool clauses, bool english) : clauses_(clauses), english_(english) {}
 
-  // Speech is there as a whole: refuse it before anything is said.
+  // Speech is there as a whole: refuse it before anything is said. A process of its own gets the
+  // text only as parts, after the server has checked it here.
   Status Check(const Request& request) const override {
-    if (request.task != Task::kSpeech || !english_) return OkStatus();
+    if (request.task != Task::kSpeech || !english_ || request.inputs.empty()) return OkStatus();
     bool says = false;
     for (const Part& part : request.inputs) {
       const auto* text = std::get_if<TextPart>(&part);
