@@ -61,6 +61,21 @@ def test_text_is_spoken_sentence_by_sentence_as_it_is_written(omni):
 
 
 @needs_speech
+def test_thoughts_and_code_are_not_spoken_though_sentences_end_in_them(omni):
+    """Text was cut into sentences before anything was taken out, so that each sentence of a thought was spoken."""
+    with connect(omni, "/v1/audio/speech/stream") as ws:
+        ask(ws, type="session.config", voice="kal16")
+        assert tell(ws)["type"] == "session.configured"
+        for text in ["<think>The user is angry. I should", " hide it. </thi", "nk>Good morning. Run this:\n```sh\nls. Or cd.\n",
+                     "```\nSee [the page. It is good](http://x.y/z) now."]:
+            ask(ws, type="input.text", text=text)
+        ask(ws, type="input.done")
+        events = until(ws, "session.done")
+        assert [event["sentence_text"] for event in events if event["type"] == "audio.start"] == [
+            "Good morning.", "Run this:", "See [the page. It is good](http://x.y/z) now."]
+
+
+@needs_speech
 def test_a_sentence_can_be_cancelled(omni):
     with connect(omni, "/v1/audio/speech/stream") as ws:
         ask(ws, type="session.config", stream_audio=True)
