@@ -249,6 +249,26 @@ def test_wrong_events_are_told_and_the_session_goes_on(omni, message, param):
 
 
 @needs_speech
+def test_a_full_buffer_is_an_error_of_the_client_until_it_is_cleared(omni):
+    """It was told as a rate limit."""
+    with connect(omni, "/v1/realtime") as ws:
+        tell(ws)
+        ask(ws, type="session.update", session={"type": "realtime", "audio": {
+            "input": {"turn_detection": None, "format": {"type": "audio/pcmu"}}}})
+        assert tell(ws)["type"] == "session.updated"
+        second = base64.b64encode(b"\xff" * 8000).decode()
+        ask(ws, type="input_audio_buffer.append", audio=base64.b64encode(b"\xff" * 8000 * 300).decode())
+        ask(ws, type="input_audio_buffer.append", audio=second)
+        error = tell(ws)["error"]
+        assert (error["type"], error["code"], error["param"]) == ("invalid_request_error", "input_audio_buffer_full", "audio")
+        ask(ws, type="input_audio_buffer.clear")
+        assert tell(ws)["type"] == "input_audio_buffer.cleared"
+        ask(ws, type="input_audio_buffer.append", audio=second)
+        ask(ws, type="input_audio_buffer.clear")
+        assert tell(ws)["type"] == "input_audio_buffer.cleared"
+
+
+@needs_speech
 def test_the_openai_client_holds_a_conversation(omni):
     openai = pytest.importorskip("openai")
 
