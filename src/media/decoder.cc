@@ -143,6 +143,12 @@ StatusOr<Sound> ReadAll(const SndLibrary& library, SndFile* file, const SndInfo&
 
 }  // namespace
 
+std::string_view AudioContainer(std::string_view bytes) {
+  if (IsWav(bytes)) return "WAV";
+  const std::string_view name = NameOf(bytes);
+  return name.empty() ? NameForHelper(bytes) : name;
+}
+
 StatusOr<Sound> DecodeAudio(std::string_view bytes, const AudioLimits& limits) {
   if (bytes.empty()) return Bad("the audio is empty");
   if (IsWav(bytes)) return ReadWav(bytes, limits);

@@ -10,6 +10,7 @@
 #include "api/openai/audio/speech/decode_speech.h"
 #include "api/openai/chat/decode_chat.h"
 #include "api/reply.h"
+#include "media/decoder.h"
 #include "text/json.h"
 
 namespace portico::api::openai {
@@ -72,22 +73,44 @@ StatusOr<Clip> FromBase64(std::string_view field, std::string_view place, std::s
   return Clip(std::move(bytes));
 }
 
+// A name that clients have for a format, and the files that may bear it.
+struct ClipFormat {
+  std::string_view name;
+  std::string_view container;
+  std::string_view other;
+};
+constexpr ClipFormat kClipFormats[] = {
+    {"wav", "WAV", ""},      {"mp3", "MP3", ""},    {"flac", "FLAC", ""}, {"ogg", "Ogg", ""},
+    {"opus", "Ogg", "WebM"}, {"aac", "AAC", "M4A"}, {"m4a", "M4A", ""},   {"webm", "WebM", ""}};
+
 // `{"data": base64, "format": "wav"}`
 StatusOr<Clip> ReadInputAudio(const Json& part, std::string_view place) {
+  const auto bad = [place](std::string_view why) {
+    return InvalidArgument("messages", fmt::format("{}: {}", place, why));
+  };
   const Json* audio = part.Find("input_audio");
   if (audio == nullptr || !audio->is_object()) {
-    return InvalidArgument(
-        "messages", fmt::format("{}: input_audio must be an object with data and format", place));
+    return bad("input_audio must be an object with data and format");
   }
-  const std::string format = audio->GetString("format", "wav");
-  constexpr std::string_view kFormats[] = {"wav",  "mp3", "flac", "ogg",
-                                           "opus", "aac", "m4a",  "webm"};
-  if (std::find(std::begin(kFormats), std::end(kFormats), format) == std::end(kFormats)) {
-    return InvalidArgument("messages", fmt::format("{}: input_audio.format must be one of {}",
-                                                   place, fmt::join(kFormats, ", ")));
+  const Json* format = audio->Find("format");
+  const auto* known = std::end(kClipFormats);
+  if (format != nullptr && format->is_string()) {
+    known =
+        std::find_if(std::begin(kClipFormats), std::end(kClipFormats),
+                     [format](const ClipFormat& one) { return one.name == format->as_string(); });
   }
-  return FromBase64("messages", fmt::format("{}: input_audio.data", place),
-                    audio->GetString("data"));
+  if (known == std::end(kClipFormats)) {
+    return bad("input_audio.format must be one of wav, mp3, flac, ogg, opus, aac, m4a, webm");
+  }
+  PORTICO_ASSIGN_OR_RETURN(
+      Clip clip,
+      FromBase64("messages", fmt::format("{}: input_audio.data", place), audio->GetString("data")));
+  // Of what is none of them, the stage that decodes it says so.
+  const std::string_view container = media::AudioContainer(*clip);
+  if (!container.empty() && container != known->container && container != known->other) {
+    return bad(fmt::format("input_audio.format is {} and the data is {}", known->name, container));
+  }
+  return clip;
 }
 
 // "data:audio/wav;base64,…"

@@ -1,0 +1,26 @@
+"""Chats with sound: what their messages may hold."""
+import base64
+
+import pytest
+import requests
+
+from test_omni import chat, needs_speech, omni, say  # noqa: F401 (omni is a fixture)
+
+
+def clip(sound, **fields):
+    return {"type": "input_audio", "input_audio": {"data": base64.b64encode(sound).decode(), **fields}}
+
+
+@needs_speech
+def test_the_format_of_a_sound_is_told_and_true(omni):
+    """Any value that is no text counted as wav, and the bytes were not looked at."""
+    question = say(omni, "What is the capital of Japan?", voice="kal16").content
+    for fields in [{}, {"format": None}, {"format": 5}, {"format": "smell"}, {"format": "mp3"}, {"format": "ogg"}]:
+        answer = chat(omni, [clip(question, **fields)])
+        assert answer.status_code == 400, fields
+        error = answer.json()["error"]
+        assert error["param"] == "messages" and "messages[0].content[0]: input_audio.format" in error["message"], error
+    for name in ["mp3", "flac", "opus"]:
+        sound = say(omni, "What is the capital of Japan?", voice="kal16", response_format=name).content
+        answer = chat(omni, [clip(sound, format=name)], modalities=["text"], audio=None)
+        assert answer.status_code == 200, answer.text
