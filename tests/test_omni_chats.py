@@ -24,3 +24,13 @@ def test_the_format_of_a_sound_is_told_and_true(omni):
         sound = say(omni, "What is the capital of Japan?", voice="kal16", response_format=name).content
         answer = chat(omni, [clip(sound, format=name)], modalities=["text"], audio=None)
         assert answer.status_code == 200, answer.text
+
+
+@needs_speech
+def test_a_request_id_names_chats_with_and_without_sound(omni):
+    """It was ignored in chats of text alone."""
+    for number, fields in enumerate([{}, {"modalities": None, "audio": None}, {"modalities": ["text"], "audio": None}]):
+        answer = chat(omni, "hello", request_id=f"mine-{number}", max_tokens=4, **fields)
+        assert answer.status_code == 200 and answer.json()["id"] == f"mine-{number}", answer.text
+    wrong = chat(omni, "hello", request_id=5, modalities=None, audio=None)
+    assert wrong.status_code == 400 and wrong.json()["error"]["param"] == "request_id"

@@ -216,6 +216,18 @@ Status TakeAudios(const Json& audios, const MediaRules& rules, Json* messages, A
   return OkStatus();
 }
 
+// sglang-omni's name of the rid. True if it is that now.
+StatusOr<bool> TakeRequestId(Json* body) {
+  Json request_id = TakeMember("request_id", body);
+  if (request_id.is_null()) return false;
+  if (!request_id.is_string()) {
+    return InvalidArgument("request_id", "request_id must be a string");
+  }
+  if (body->Find("rid") != nullptr) return false;
+  body->Set("rid", std::move(request_id));
+  return true;
+}
+
 // What no stage here can see.
 Status RefuseMedia(Json* body) {
   for (const std::string_view field :
@@ -254,7 +266,7 @@ bool MayHaveAudio(std::string_view body) {
   constexpr std::string_view kNames[] = {"\"modalities\"", "\"audio\"",     "\"input_audio\"",
                                          "\"audio_url\"",  "\"video_url\"", "\"audios\"",
                                          "\"images\"",     "\"videos\"",    "\"stage_",
-                                         "\"talker_",      "\"video_"};
+                                         "\"talker_",      "\"video_",      "\"request_id\""};
   return std::any_of(std::begin(kNames), std::end(kNames), [body](std::string_view name) {
     return body.find(name) != std::string_view::npos;
   });
@@ -274,7 +286,10 @@ StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::pars
   request.task = pipeline::Task::kChat;
   auto root = Json::Parse(body);
   // What is no JSON object gets the answer that every chat gets.
-  if (!root.ok() || !root->is_object()) return chat;
+  if (!root.ok() || !root->is_object()) {
+    chat.text_body = body;
+    return chat;
+  }
   const Json modalities = TakeMember("modalities", &*root);
   const Json audio = TakeMember("audio", &*root);
   const Json audios = TakeMember("audios", &*root);
@@ -291,21 +306,17 @@ StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::pars
     PORTICO_RETURN_IF_ERROR(TakeClips(messages, rules, &chat));
     PORTICO_RETURN_IF_ERROR(TakeAudios(audios, rules, messages, &chat));
   }
+  PORTICO_ASSIGN_OR_RETURN(const bool renamed, TakeRequestId(&*root));
   const std::string model = root->GetString("model");
   const bool own = pipeline.thinks() && (model == pipeline.config().name || !has_models);
   const bool for_stages = !request.stage_params.is_null() || !request.stage_sampling.is_null();
-  if (!request.wants_audio && request.clip_marks.empty() && !for_stages && !own) return chat;
+  if (!request.wants_audio && request.clip_marks.empty() && !for_stages && !own) {
+    chat.text_body = renamed ? root->Dump() : body;
+    return chat;
+  }
   if (messages != nullptr) JoinParts(messages);
   if (!audio.is_null()) PORTICO_RETURN_IF_ERROR(ReadAudio(audio, pipeline, &request));
   if (request.speech.format == media::AudioFormat::kPcm) request.speech.sample_rate = kPcmRate;
-  // sglang-omni's name of it.
-  Json request_id = TakeMember("request_id", &*root);
-  if (!request_id.is_null()) {
-    if (!request_id.is_string()) {
-      return InvalidArgument("request_id", "request_id must be a string");
-    }
-    if (root->Find("rid") == nullptr) root->Set("rid", std::move(request_id));
-  }
   PORTICO_ASSIGN_OR_RETURN(ChatRequest text, DecodeChat(root->Dump(), parser));
   request.id = text.options.rid;
   request.chat = std::make_shared<const ChatRequest>(std::move(text));
