@@ -34,3 +34,11 @@ def test_a_request_id_names_chats_with_and_without_sound(omni):
         assert answer.status_code == 200 and answer.json()["id"] == f"mine-{number}", answer.text
     wrong = chat(omni, "hello", request_id=5, modalities=None, audio=None)
     assert wrong.status_code == 400 and wrong.json()["error"]["param"] == "request_id"
+
+
+@needs_speech
+def test_a_form_has_one_file(omni):
+    """The last one was heard."""
+    sound = say(omni, "hello", voice="kal16").content
+    answer = requests.post(omni.url + "/v1/audio/transcriptions", files=[("file", ("a.wav", sound)), ("file", ("b.wav", sound))], timeout=60)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "file"
