@@ -1,5 +1,6 @@
 """Chats with sound: what their messages may hold."""
 import base64
+import json
 
 import pytest
 import requests
@@ -34,6 +35,34 @@ def test_a_request_id_names_chats_with_and_without_sound(omni):
         assert answer.status_code == 200 and answer.json()["id"] == f"mine-{number}", answer.text
     wrong = chat(omni, "hello", request_id=5, modalities=None, audio=None)
     assert wrong.status_code == 400 and wrong.json()["error"]["param"] == "request_id"
+
+
+def follow_up(omni, message, **fields):
+    messages = [{"role": "user", "content": "What is the capital of Japan?"}, message, {"role": "user", "content": "hello"}]
+    return chat(omni, "", messages=messages, max_tokens=4, **fields)
+
+
+@needs_speech
+def test_an_answer_with_sound_comes_back_by_its_id(omni):
+    """It was a 400: content must be a string."""
+    whole = chat(omni, "What is the capital of Japan?").json()["choices"][0]["message"]
+    streamed = chat(omni, "What is the capital of Japan?", stream=True)
+    deltas = [json.loads(part[6:])["choices"][0]["delta"] for part in streamed.text.split("\n\n") if part.startswith("data: {")]
+    assert "Tokyo" in whole["content"]
+    text = {"modalities": None, "audio": None}
+    told = follow_up(omni, {"role": "assistant", "content": whole["content"]}, **text).json()["usage"]["prompt_tokens"]
+    for answer in (whole["audio"]["id"], next(delta["audio"]["id"] for delta in deltas if "audio" in delta)):
+        for message in ({}, {"content": None}, {"content": whole["content"]}):
+            back = {"role": "assistant", "audio": {"id": answer}, **message}
+            assert follow_up(omni, back, **text).json()["usage"]["prompt_tokens"] == told
+            aloud = follow_up(omni, back)
+            assert aloud.status_code == 200 and aloud.json()["usage"]["prompt_tokens"] == told
+    whole = {"role": "assistant", "content": None, "audio": {"id": "gone", "transcript": whole["content"]}}
+    assert follow_up(omni, whole, **text).json()["usage"]["prompt_tokens"] == told
+    for audio in ({"id": "audio-7"}, {"id": 7}, {}, "x"):
+        for fields in ({}, text):
+            answer = follow_up(omni, {"role": "assistant", "content": None, "audio": audio}, **fields)
+            assert answer.status_code == 400 and "messages[1].audio.id" in answer.json()["error"]["message"], answer.text
 
 
 @needs_speech

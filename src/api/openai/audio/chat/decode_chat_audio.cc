@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "absl/strings/escaping.h"
+#include "api/openai/audio/chat/audio_answers.h"
 #include "api/openai/audio/chat_stage_fields.h"
 #include "api/openai/audio/speech/decode_speech.h"
 #include "api/openai/chat/decode_chat.h"
@@ -300,18 +301,21 @@ StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::pars
   }
   PORTICO_RETURN_IF_ERROR(RefuseMedia(&*root));
   PORTICO_RETURN_IF_ERROR(TakeStageFields(pipeline, &*root, &request));
+  PORTICO_ASSIGN_OR_RETURN(bool changed, TakeRequestId(&*root));
   Json* messages = root->Find("messages");
   if (messages != nullptr && messages->is_array()) {
+    PORTICO_ASSIGN_OR_RETURN(const bool answers,
+                             TakeAudioAnswers(pipeline.transcripts(), messages));
+    changed = changed || answers;
     const MediaRules rules = MediaRulesOf(pipeline);
     PORTICO_RETURN_IF_ERROR(TakeClips(messages, rules, &chat));
     PORTICO_RETURN_IF_ERROR(TakeAudios(audios, rules, messages, &chat));
   }
-  PORTICO_ASSIGN_OR_RETURN(const bool renamed, TakeRequestId(&*root));
   const std::string model = root->GetString("model");
   const bool own = pipeline.thinks() && (model == pipeline.config().name || !has_models);
   const bool for_stages = !request.stage_params.is_null() || !request.stage_sampling.is_null();
   if (!request.wants_audio && request.clip_marks.empty() && !for_stages && !own) {
-    chat.text_body = renamed ? root->Dump() : body;
+    chat.text_body = changed ? root->Dump() : body;
     return chat;
   }
   if (messages != nullptr) JoinParts(messages);

@@ -38,8 +38,8 @@ MediaRules MediaRulesOf(const pipeline::Pipeline& pipeline);
 
 // Takes modalities, audio, audios, fields of single stages and parts of sound out of the body; the
 // rest is a chat as any other (api/openai/chat/decode_chat.h). `has_models`: models are served beside the pipeline;
-// a chat of text alone is theirs unless it names the pipeline. Errors name the field. Pure; any
-// thread.
+// a chat of text alone is theirs unless it names the pipeline. Answers with sound that come back are looked up in the
+// pipeline's transcripts. Errors name the field. Any thread.
 StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::parser& parser,
                                     const pipeline::Pipeline& pipeline, bool has_models);
 
