@@ -1,4 +1,4 @@
-// Any bytes as WAV files, forms and WebSocket frames: nothing crashes, bounds hold, and frames mean the same in whatever
+// Any bytes as WAV, MP3 and Ogg files, forms and WebSocket frames: nothing crashes, bounds hold, and frames mean the same in whatever
 // pieces they come. The first byte chooses.
 #include <algorithm>
 #include <cstddef>
@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "media/mp3_end.h"
+#include "media/ogg_end.h"
 #include "media/wav.h"
 #include "net/http/multipart.h"
 #include "net/websocket/frame_reader.h"
@@ -40,6 +42,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     case 0: {
       const auto sound = portico::media::ReadWav(bytes, {});
       if (sound.ok() && sound->samples.size() > bytes.size()) std::abort();
+      portico::media::Mp3IsCut(bytes);
+      portico::media::OggIsCut(bytes);
       break;
     }
     case 1: {

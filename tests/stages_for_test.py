@@ -37,6 +37,13 @@ def count(parts, request, delay=0.0):
     yield Finish()
 
 
+def falters(parts, request):
+    """A voice that fails right behind its first sound."""
+    for _ in parts:
+        yield Audio(bytes(1600), 8000)
+        yield Audio(bytes(4800), 24000)
+
+
 class Hold:
     """Stops where the text says so, and tells the world its pid by its voice."""
     voices = [f"pid{os.getpid()}"]

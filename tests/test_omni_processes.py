@@ -1,8 +1,11 @@
 """Stages in processes of their own: what clients see while these work, die, stop and talk nonsense."""
 import concurrent.futures
+import contextlib
+import json
 import os
 import pathlib
 import signal
+import socket
 import time
 
 import pytest
@@ -28,6 +31,15 @@ def test_native_stages_in_processes_answer_as_in_one(pipeline):
     assert health(server).text == "ok\n"
     translated = requests.post(server.url + "/v1/audio/translations", files={"file": ("a", b"x")}, timeout=60)
     assert translated.status_code == 400 and "translates" in translated.json()["error"]["message"]
+
+
+def test_sentences_in_a_process_of_their_own_are_spoken(pipeline):
+    """The process checked a request without its inputs, and refused every text as one without anything to say."""
+    server = pipeline("name: sentences, factory_path: portico.sentences, process: text, stream_to: [talk]",
+                      "name: talk, " + MOCK % 1, ENCODE)
+    assert steps(say(server, "hello")) == [0, 327, 655, 983, 1310]
+    silent = say(server, "\U0001F600")
+    assert silent.status_code == 400 and "nothing that can be spoken" in silent.json()["error"]["message"]
 
 
 def test_nothing_is_left_when_the_server_ends_however_it_ends(pipeline, start, tmp_path):
@@ -74,6 +86,25 @@ def test_a_killed_stage_comes_back_and_its_silent_requests_begin_anew(pipeline, 
     assert say(server, "hello").status_code == 200
     wait_until(lambda: len(open_files(server.process.pid)) <= before, "descriptors are left")
     assert not any("memfd" in name for name in open_files(server.process.pid))
+
+
+def test_a_voice_that_fails_behind_its_first_sound_is_answered(pipeline):
+    """The head was still in the connection's buffer when the answer was cut off: the reply was empty."""
+    server = pipeline(python("voice", "falters"), ENCODE)
+    body = json.dumps({"input": "hello", "response_format": "pcm"}).encode()
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+            client.sendall(b"POST /v1/audio/speech HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n"
+                           b"content-length: %d\r\n\r\n%s" % (len(body), body))
+            answer = b""
+            with contextlib.suppress(ConnectionResetError):
+                while piece := client.recv(65536):
+                    answer += piece
+        head, _, rest = answer.partition(b"\r\n\r\n")
+        if head.startswith(b"HTTP/1.1 200 "):
+            assert rest and not rest.endswith(b"0\r\n\r\n")
+        else:
+            assert head.startswith(b"HTTP/1.1 500 ") and json.loads(rest)["error"], answer
 
 
 def test_a_stage_that_may_not_replay_ends_its_requests_with_503(pipeline):

@@ -122,6 +122,16 @@ def test_wrong_events_have_codes(omni, message, param, code):
 
 
 @needs_speech
+def test_a_response_to_nothing_is_the_clients_error(omni):
+    """Its code was server_error."""
+    with connect(omni, "/v1/realtime") as ws:
+        tell(ws)
+        ask(ws, type="response.create")
+        error = until(ws, "response.done")[-1]["response"]["status_details"]["error"]
+        assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_value"), error
+
+
+@needs_speech
 def test_what_a_transcription_is_told_is_kept_or_refused(omni):
     with connect(omni, "/v1/realtime") as ws:
         tell(ws)

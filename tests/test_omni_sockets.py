@@ -61,6 +61,21 @@ def test_text_is_spoken_sentence_by_sentence_as_it_is_written(omni):
 
 
 @needs_speech
+def test_thoughts_and_code_are_not_spoken_though_sentences_end_in_them(omni):
+    """Text was cut into sentences before anything was taken out, so that each sentence of a thought was spoken."""
+    with connect(omni, "/v1/audio/speech/stream") as ws:
+        ask(ws, type="session.config", voice="kal16")
+        assert tell(ws)["type"] == "session.configured"
+        for text in ["<think>The user is angry. I should", " hide it. </thi", "nk>Good morning. Run this:\n```sh\nls. Or cd.\n",
+                     "```\nSee [the page. It is good](http://x.y/z) now."]:
+            ask(ws, type="input.text", text=text)
+        ask(ws, type="input.done")
+        events = until(ws, "session.done")
+        assert [event["sentence_text"] for event in events if event["type"] == "audio.start"] == [
+            "Good morning.", "Run this:", "See [the page. It is good](http://x.y/z) now."]
+
+
+@needs_speech
 def test_a_sentence_can_be_cancelled(omni):
     with connect(omni, "/v1/audio/speech/stream") as ws:
         ask(ws, type="session.config", stream_audio=True)
@@ -229,6 +244,26 @@ def test_wrong_events_are_told_and_the_session_goes_on(omni, message, param):
         ask(ws, event_id="mine", **message)
         error = tell(ws)
         assert error["type"] == "error" and error["error"]["param"] == param and error["error"]["event_id"] == "mine"
+        ask(ws, type="input_audio_buffer.clear")
+        assert tell(ws)["type"] == "input_audio_buffer.cleared"
+
+
+@needs_speech
+def test_a_full_buffer_is_an_error_of_the_client_until_it_is_cleared(omni):
+    """It was told as a rate limit."""
+    with connect(omni, "/v1/realtime") as ws:
+        tell(ws)
+        ask(ws, type="session.update", session={"type": "realtime", "audio": {
+            "input": {"turn_detection": None, "format": {"type": "audio/pcmu"}}}})
+        assert tell(ws)["type"] == "session.updated"
+        second = base64.b64encode(b"\xff" * 8000).decode()
+        ask(ws, type="input_audio_buffer.append", audio=base64.b64encode(b"\xff" * 8000 * 300).decode())
+        ask(ws, type="input_audio_buffer.append", audio=second)
+        error = tell(ws)["error"]
+        assert (error["type"], error["code"], error["param"]) == ("invalid_request_error", "input_audio_buffer_full", "audio")
+        ask(ws, type="input_audio_buffer.clear")
+        assert tell(ws)["type"] == "input_audio_buffer.cleared"
+        ask(ws, type="input_audio_buffer.append", audio=second)
         ask(ws, type="input_audio_buffer.clear")
         assert tell(ws)["type"] == "input_audio_buffer.cleared"
 

@@ -170,6 +170,17 @@ def test_sglangs_fields_alone_are_the_engines(model):
     wait_until(lambda: model.metric("portico_profile_running") == 0, "the recorder goes on without the engine")
 
 
+def test_a_refused_start_leaves_the_current_run_alone(model):
+    """The run had ended, and the refused one recorded."""
+    assert post(model, "/start_profile", run_id="first").status_code == 200
+    refused = post(model, "/start_profile", run_id="second", num_steps=3)
+    assert refused.status_code == 400 and "no profiler" in refused.json()["error"]["message"]
+    assert model.metric("portico_profile_runs_total") == 1
+    assert post(model, "/stop_profile").json() == {"run_id": "first"}
+    # Nothing runs: that was a 400 of the engine.
+    assert post(model, "/stop_profile").json() == {"run_id": None}
+
+
 def test_profiles_are_the_operators(start, folder):
     server = start("--engine", "mock", "--api-key", "k", "--admin-api-key", "a")
     for path in ["/start_profile", "/stop_profile", "/start_request_profile", "/stop_request_profile"]:

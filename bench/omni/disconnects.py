@@ -9,6 +9,7 @@ request, connection, file, memfd or process more than before. Only the standard 
 """
 import argparse
 import base64
+import contextlib
 import json
 import os
 import random
@@ -101,15 +102,28 @@ def client(where, chance):
 
 
 def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as file:
-        return len(file.read().split())
+    """Processes that any thread of it has started and that live; a thread that ends meanwhile is left out."""
+    count = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/task/{thread}/children") as file:
+            count += len(file.read().split())
+    return count
+
+
+def open_files(pid):
+    """What it has open; what is closed meanwhile is left out."""
+    files = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            files.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return files
 
 
 def state(url, pid):
     text = urllib.request.urlopen(url + "/metrics").read().decode()
     numbers = {name: sum(float(v) for v in re.findall(rf"^{name}(?:\{{.*\}})? (\S+)$", text, re.M))
                for name in ("portico_pipeline_requests_running", "portico_requests_running", "portico_stage_requests")}
-    files = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+    files = open_files(pid)
     with open(f"/proc/{pid}/status") as status:
         resident = int(re.search(r"VmRSS:\s+(\d+)", status.read())[1]) // 1024
     return {**numbers, "files": len(files), "memfd": sum("memfd" in name for name in files), "children": children(pid), "resident MB": resident}

@@ -12,6 +12,8 @@
 
 #include "media/flac_end.h"
 #include "media/helper_codecs.h"
+#include "media/mp3_end.h"
+#include "media/ogg_end.h"
 #include "media/shared_library.h"
 
 namespace portico::media {
@@ -143,6 +145,12 @@ StatusOr<Sound> ReadAll(const SndLibrary& library, SndFile* file, const SndInfo&
 
 }  // namespace
 
+std::string_view AudioContainer(std::string_view bytes) {
+  if (IsWav(bytes)) return "WAV";
+  const std::string_view name = NameOf(bytes);
+  return name.empty() ? NameForHelper(bytes) : name;
+}
+
 StatusOr<Sound> DecodeAudio(std::string_view bytes, const AudioLimits& limits) {
   if (bytes.empty()) return Bad("the audio is empty");
   if (IsWav(bytes)) return ReadWav(bytes, limits);
@@ -151,6 +159,9 @@ StatusOr<Sound> DecodeAudio(std::string_view bytes, const AudioLimits& limits) {
     const std::string_view other = NameForHelper(bytes);
     if (!other.empty()) return DecodeByHelper(bytes, other, limits);
     return Bad("the audio's format is not known; use WAV, MP3, FLAC or Ogg");
+  }
+  if ((name == "Ogg" && OggIsCut(bytes)) || (name == "MP3" && Mp3IsCut(bytes))) {
+    return Bad(fmt::format("the {} audio is cut off", name));
   }
   const auto& library = Library();
   if (!library.ok()) {

@@ -82,6 +82,7 @@ void VoiceActivity::Frame(double decibels, std::vector<VoiceEvent>* events) {
 void VoiceActivity::Finish(std::vector<VoiceEvent>* events) {
   if (!speaking_) return;
   speaking_ = false;
+  loud_ms_ = 0;
   events->push_back({false, position_});
 }
 

@@ -28,7 +28,7 @@ class VoiceActivity {
   // Appends what begins and ends within these samples. An end is told silence_duration_ms later
   // than it was.
   void Process(SampleSpan samples, std::vector<VoiceEvent>* events);
-  // Tells an open turn's end.
+  // Tells an open turn's end. What comes then is a new turn, if it is loud.
   void Finish(std::vector<VoiceEvent>* events);
 
   bool speaking() const { return speaking_; }

@@ -77,6 +77,12 @@ StatusOr<Form> ReadForm(std::string_view chunk, const AudioLimits& limits) {
     return Bad(fmt::format("the WAV file's sample rate is {}; {} to {} are supported", form.rate,
                            limits.min_rate, limits.max_rate));
   }
+  const size_t frame_bytes = Read(chunk, 12, 2);
+  if (frame_bytes != form.frame_bytes()) {
+    return Bad(
+        fmt::format("the WAV file's frames have {} bytes, and {} channels of {} bits have {}",
+                    frame_bytes, form.channels, form.bits, form.frame_bytes()));
+  }
   return form;
 }
 

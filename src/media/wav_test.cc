@@ -101,9 +101,19 @@ TEST(Wav, RefusesHoursManyChannelsAndStrangeRates) {
   EXPECT_THAT(std::string(ReadWav(tag, {}).status().message()), HasSubstr("format 85"));
 }
 
+// It was decoded as if it were right.
+TEST(Wav, RefusesFramesOfAnotherSizeThanTheirChannelsHave) {
+  for (const char wrong : {0, 1, 4}) {
+    std::string file = Ramp(100, 200);
+    file[32] = wrong;
+    EXPECT_THAT(std::string(ReadWav(file, {}).status().message()), HasSubstr("frames have"));
+  }
+}
+
 TEST(Wav, AveragesChannels) {
   std::string file = WavHeader(8000, 8);
   file[22] = 2;
+  file[32] = 4;
   AppendBytes(Samples{100, 300, -50, 50}, &file);
   const auto sound = ReadWav(file, {});
   ASSERT_TRUE(sound.ok()) << sound.status();
@@ -155,6 +165,21 @@ TEST(Encoder, MakesFilesOfTheRightLength) {
     ASSERT_TRUE(sound.ok()) << AudioFormatName(format) << sound.status();
     // MP3 adds its frames' padding.
     EXPECT_NEAR(sound->seconds(), 1, format == AudioFormat::kMp3 ? 0.15 : 0.03)
+        << AudioFormatName(format);
+  }
+}
+
+// Half of the words of an upload were transcribed as if they were all.
+TEST(Decoder, RefusesHalfOfAFile) {
+  for (const AudioFormat format : {AudioFormat::kMp3, AudioFormat::kOpus}) {
+    if (!CanEncode(format).ok()) continue;
+    auto encoder = NewEncoder(format, 16000);
+    ASSERT_TRUE(encoder.ok()) << encoder.status();
+    std::string file;
+    ASSERT_TRUE((*encoder)->Encode(Samples(64000, 100), &file).ok());
+    ASSERT_TRUE((*encoder)->Finish(&file).ok());
+    const std::string_view half = std::string_view(file).substr(0, file.size() / 2 + 1);
+    EXPECT_THAT(std::string(DecodeAudio(half, {}).status().message()), HasSubstr("cut off"))
         << AudioFormatName(format);
   }
 }

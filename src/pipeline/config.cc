@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "pipeline/config_graph.h"
 #include "pipeline/config_keys.h"
@@ -14,6 +15,11 @@
 
 namespace portico::pipeline {
 namespace {
+
+// Names are steps of dotted paths, and parts of the names of files.
+bool BelongsInName(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-';
+}
 
 // The GPUs that a stage of Python sees, as CUDA numbers them: 0 or [0, 1].
 Status ReadGpu(const YAML::Node& gpu, const YamlFile& file, StageConfig* stage) {
@@ -77,6 +83,10 @@ Status ReadStage(const YAML::Node& node, const YamlFile& file, StageConfig* stag
     PORTICO_ASSIGN_OR_RETURN(stage->factory, file.ToJson(factory));
   }
   if (stage->name.empty()) return file.Bad(node, "a stage needs a `name`");
+  if (!std::all_of(stage->name.begin(), stage->name.end(), BelongsInName)) {
+    return file.Bad(
+        node, fmt::format("stage `{}`: a name has letters, digits, `_` and `-`", stage->name));
+  }
   if (stage->factory_path.empty()) {
     return file.Bad(node, fmt::format("stage `{}` needs a `factory_path`", stage->name));
   }

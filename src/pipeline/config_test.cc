@@ -47,6 +47,17 @@ TEST(PipelineConfig, RefusesUnknownKeysWithTheirLine) {
               HasSubstr("p.yaml:4: `gpu` is of stages of Python"));
 }
 
+// "a.b" could not be overridden, and "a/../b" was in the path of a profile.
+TEST(PipelineConfig, RefusesNamesOfStagesThatArePaths) {
+  for (const std::string name : {"a.b", "a/../b", "a b", "\xC3\xA4"}) {
+    EXPECT_THAT(
+        WhyNot("stages:\n  - {name: '" + name + "', factory_path: portico.mock, terminal: true}"),
+        HasSubstr("a name has letters"));
+  }
+  EXPECT_EQ(WhyNot("stages:\n  - {name: talker_ar-2, factory_path: portico.mock, terminal: true}"),
+            "");
+}
+
 TEST(PipelineConfig, RefusesGraphsThatCannotWork) {
   EXPECT_THAT(WhyNot("stages:\n  - {name: a, factory_path: x, next: b}\n"),
               HasSubstr("leads to `b`, which does not exist"));

@@ -25,6 +25,7 @@
 #include "pipeline/process/process_plan.h"
 #include "pipeline/request.h"
 #include "pipeline/stage.h"
+#include "pipeline/transcripts.h"
 #include "pipeline/voice_store.h"
 
 namespace portico::pipeline {
@@ -98,6 +99,8 @@ class Pipeline {
   bool samples() const;
   bool samples(std::string_view stage) const;
   Outcomes& outcomes() { return outcomes_; }
+  Transcripts& transcripts() { return transcripts_; }
+  const Transcripts& transcripts() const { return transcripts_; }
   size_t in_flight() const;
   // What is wrong with its stages now, a line each; empty: nothing.
   std::vector<std::string> Problems() const;
@@ -123,6 +126,7 @@ class Pipeline {
   const PipelineConfig config_;
   bool thinks_ = false;
   Outcomes outcomes_;
+  Transcripts transcripts_;
   VoiceStore voice_store_;
   AudioMetrics speech_audio_;
   AudioMetrics chat_audio_;

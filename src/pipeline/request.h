@@ -58,7 +58,7 @@ struct VoiceReference {
 struct Request {
   std::string id;
   Task task = Task::kSpeech;
-  std::vector<Part> inputs;  // text to say, or files to hear
+  std::vector<Part> inputs;  // text to say, or files to hear; none in a stage's own process
   bool wants_text = false;   // of a chat
   bool wants_audio = false;
   SpeechOptions speech;

@@ -98,7 +98,6 @@ struct CompletionForm {
 struct AudioChatApi {
   struct Planned {
     AudioChat chat;
-    std::string body;  // of a chat of text alone
   };
 
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
@@ -106,7 +105,6 @@ struct AudioChatApi {
     Planned planned;
     PORTICO_ASSIGN_OR_RETURN(planned.chat, DecodeAudioChat(body, parser, *context.api.pipeline,
                                                            !context.api.models->models().empty()));
-    if (planned.chat.request.chat == nullptr) planned.body = body;
     return planned;
   }
 
@@ -114,7 +112,7 @@ struct AudioChatApi {
     if (planned.chat.request.chat != nullptr) {
       return AnswerAudioChat(std::move(exchange), shard, std::move(planned.chat));
     }
-    exchange->request.body = std::move(planned.body);
+    exchange->request.body = std::move(planned.chat.text_body);
     HandlePlanned<TextApi<ChatForm>>(std::move(exchange), shard);
   }
 };

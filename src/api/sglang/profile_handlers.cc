@@ -22,6 +22,17 @@ bool AnyEngineCan(const ShardContext& shard) {
                      [](const ServingModel* model) { return model->engine->info().can.profiles; });
 }
 
+// What ControlAll() will come to where an engine that it asks has no profiler.
+Status CheckProfilers(const ShardContext& shard, const StartProfileControl& control) {
+  const auto models = shard.api.models->models();
+  for (const ServingModel* model : models) {
+    const Engine& engine = *model->engine;
+    if (engine.info().can.profiles || !engine.load().healthy) continue;
+    return CannotControl(engine.info().name, control);
+  }
+  return OkStatus();
+}
+
 void ControlAll(ShardContext& shard, EngineControl control, ControlDone done) {
   ControlEngines(*shard.api.models, "", control, Clock::now() + kControlPatience, std::move(done));
 }
@@ -67,6 +78,11 @@ void HandleStart(ExchangePtr exchange, ShardContext& shard) {
   auto request = ReadProfileStart(exchange->request.body, kEventsOnly);
   if (!request.ok()) return ReplyError(*exchange, shard.api, request.status());
   if (!request->recorder) return StartEngines(std::move(exchange), shard, *std::move(request));
+  // A refusal leaves the run that is current alone.
+  if (request->engine) {
+    const Status can = CheckProfilers(shard, *request->engine);
+    if (!can.ok()) return ReplyError(*exchange, shard.api, can);
+  }
   events::RunOptions run = *request->recorder;
   auto answer = [request = *std::move(request)](ExchangePtr kept, ShardContext& on,
                                                 const Status& status) {
@@ -82,8 +98,11 @@ void HandleStart(ExchangePtr exchange, ShardContext& shard) {
 // `stopped`: the run that was, or nothing.
 void StopEngines(ExchangePtr exchange, ShardContext& shard, const std::string& stopped) {
   const bool profiled = EnginesAreProfiled().exchange(false);
-  const std::string body = Json(JsonObject{{"run_id", stopped}}).Dump();
-  if (!stopped.empty() && !profiled) return ReplyJson(*exchange, shard.api, 200, body);
+  const Json id = stopped.empty() ? Json() : Json(stopped);
+  const std::string body = Json(JsonObject{{"run_id", id}}).Dump();
+  // Others than this server may have started the profiler of an engine that has one.
+  if (!profiled && (!stopped.empty() || !AnyEngineCan(shard)))
+    return ReplyJson(*exchange, shard.api, 200, body);
   auto answer = [body, stopped](ExchangePtr kept, ShardContext& on, const Status& status) {
     if (stopped.empty() || !status.ok()) return ReplyEngine(std::move(kept), on, status);
     ReplyJson(*kept, on.api, 200, body);

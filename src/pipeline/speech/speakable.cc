@@ -314,17 +314,6 @@ std::string Tidy(std::string_view text) {
   return says ? out : "";
 }
 
-constexpr std::string_view kOpen = "<think>";
-constexpr std::string_view kClose = "</think>";
-
-// Bytes at the end of `text` that may begin `tag`.
-size_t MayBegin(std::string_view text, std::string_view tag) {
-  for (size_t n = std::min(text.size(), tag.size() - 1); n > 0; --n) {
-    if (text.substr(text.size() - n) == tag.substr(0, n)) return n;
-  }
-  return 0;
-}
-
 // Abbreviations whose full stop ends no sentence.
 constexpr std::array<std::string_view, 20> kAbbreviations = {
     "Mr",  "Mrs", "Ms", "Dr",  "Prof", "St",  "Jr",  "Sr",  "vs",  "etc",
@@ -362,6 +351,26 @@ std::string_view Trimmed(std::string_view text) {
 constexpr size_t kMinFirstClause = 12;  // bytes; shorter ones sound chopped
 constexpr size_t kMinClause = 40;
 constexpr size_t kMaxClause = 200;  // some 12 seconds
+constexpr size_t kMaxWholeLink = 512;
+
+struct LinkAhead {
+  size_t length = 0;    // of a whole one; 0: none begins here
+  bool unsure = false;  // what comes next decides
+};
+
+// Of the bracket that `text` begins with, "[text](address)".
+LinkAhead LinkOf(std::string_view text) {
+  const bool all = text.size() <= kMaxWholeLink;
+  text = text.substr(0, kMaxWholeLink);
+  const size_t close = text.find_first_of("]\n");
+  if (close == std::string_view::npos || close + 1 == text.size()) {
+    return {0, all && !text.ends_with('\n')};
+  }
+  if (text[close] == '\n' || text[close + 1] != '(') return {};
+  const size_t end = text.find_first_of(")\n", close);
+  if (end == std::string_view::npos) return {0, all};
+  return {text[end] == ')' ? end + 1 : 0, false};
+}
 
 }  // namespace
 
@@ -370,36 +379,18 @@ StatusOr<std::string> Speakable(std::string_view text) {
   return Tidy(SpellSymbols(folded));
 }
 
-std::string ThinkFilter::Feed(std::string_view piece) {
-  held_ += piece;
-  std::string out;
-  while (true) {
-    const std::string_view tag = thinking_ ? kClose : kOpen;
-    const size_t found = held_.find(tag);
-    const size_t upto = found != std::string::npos ? found : held_.size() - MayBegin(held_, tag);
-    if (!thinking_) out.append(held_, 0, upto);
-    if (found == std::string::npos) {
-      held_.erase(0, upto);
-      return out;
-    }
-    held_.erase(0, found + tag.size());
-    thinking_ = !thinking_;
-  }
-}
-
-std::string ThinkFilter::Finish() {
-  std::string rest;
-  if (!thinking_) rest.swap(held_);
-  held_.clear();
-  return rest;
-}
-
 // How many bytes of what is pending are a whole clause, or 0.
 size_t ClauseSplitter::FindEnd() const {
   const std::string_view text = std::string_view(pending_).substr(taken_);
   const size_t shortest = first_ ? kMinFirstClause : kMinClause;
   size_t last_space = 0;
   for (size_t i = 0; i < text.size(); ++i) {
+    if (const LinkAhead link = text[i] == '[' ? LinkOf(text.substr(i)) : LinkAhead{};
+        link.length > 0) {
+      i += link.length - 1;
+    } else if (link.unsure && !finished_ && i < kMaxClause) {
+      return 0;
+    }
     const char c = text[i];
     if (c == '\n') return i + 1;
     if (const size_t mark = WideMarkOf(text.substr(i), kWideStops)) return i + mark;

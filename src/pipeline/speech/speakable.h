@@ -14,20 +14,8 @@ namespace portico::pipeline {
 // "input") for letters of other scripts, which name the language stage to configure.
 StatusOr<std::string> Speakable(std::string_view text);
 
-// Drops what models think aloud, <think>…</think>, as text comes in pieces.
-class ThinkFilter {
- public:
-  // The part of what came so far that may be said.
-  std::string Feed(std::string_view piece);
-  std::string Finish();
-
- private:
-  std::string held_;  // may begin a tag
-  bool thinking_ = false;
-};
-
 // Cuts text into clauses as it comes: the first ends as early as it can, so that the voice begins
-// at once, the others with their sentences.
+// at once, the others with their sentences. Links of Markdown are not cut.
 class ClauseSplitter {
  public:
   // `clauses`: later ones may end at commas, too.

@@ -183,17 +183,6 @@ TEST(Speakable, NamesTheScriptItCannotSay) {
   EXPECT_EQ(Said("/t\xC9\x92m/ \xF0\x9F\x98\x80 \xE2\x94\x80 ok"), "t m ok");
 }
 
-TEST(ThinkFilter, DropsThoughtsAtEverySplit) {
-  const std::string text = "<think>no one hears</think>Hello <b>you";
-  for (size_t cut = 0; cut <= text.size(); ++cut) {
-    ThinkFilter filter;
-    std::string out = filter.Feed(std::string_view(text).substr(0, cut));
-    out += filter.Feed(std::string_view(text).substr(cut));
-    out += filter.Finish();
-    EXPECT_EQ(out, "Hello <b>you") << cut;
-  }
-}
-
 std::vector<std::string> Split(std::string_view text, size_t piece, bool clauses = false) {
   ClauseSplitter splitter(clauses);
   std::vector<std::string> out;
@@ -230,6 +219,18 @@ TEST(ClauseSplitter, EndsSentencesOfOtherScripts) {
                           "\xE5\xA5\xBD\xE5\x90\x97\xEF\xBC\x9F", "\xE5\xA5\xBD\xE3\x80\x82"));
   EXPECT_THAT(Split("\xD9\x83\xD9\x8A\xD9\x81\xD8\x9F ok", 2),
               ElementsAre("\xD9\x83\xD9\x8A\xD9\x81\xD8\x9F", "ok"));
+}
+
+// The sentence that ends in a link's text left half of the link to each side, and the address was read out.
+TEST(ClauseSplitter, KeepsLinksWhole) {
+  const std::string text =
+      "Read [the page. It is good](http://x.y/a. b) today. See [1]. Or [not. Now";
+  for (size_t piece = 1; piece < text.size(); ++piece) {
+    EXPECT_THAT(Split(text, piece),
+                ElementsAre("Read [the page. It is good](http://x.y/a. b) today.", "See [1].",
+                            "Or [not.", "Now"));
+  }
+  EXPECT_EQ(Split(std::string(1 << 16, '['), 1000).front().size(), 200U);
 }
 
 TEST(ClauseSplitter, CutsManyShortClauses) {

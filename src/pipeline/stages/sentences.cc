@@ -1,5 +1,6 @@
 // portico.sentences: text as it comes → clauses that a voice can say.
 #include "pipeline/speech/speakable.h"
+#include "pipeline/speech/speech_filter.h"
 #include "pipeline/stages/factory_arguments.h"
 #include "pipeline/stages/native_stages.h"
 
@@ -44,7 +45,7 @@ class SentencesRun final : public StageRun {
   }
 
   const std::shared_ptr<StageOutput> output_;
-  ThinkFilter filter_;
+  SpeechFilter filter_;
   ClauseSplitter splitter_;
   const bool english_;
   const bool is_speech_;
@@ -55,14 +56,18 @@ class SentencesStage final : public Stage {
  public:
   SentencesStage(bool clauses, bool english) : clauses_(clauses), english_(english) {}
 
-  // Speech is there as a whole: refuse it before anything is said.
+  // Speech is there as a whole: refuse it before anything is said. A process of its own gets the
+  // text only as parts, after the server has checked it here.
   Status Check(const Request& request) const override {
-    if (request.task != Task::kSpeech || !english_) return OkStatus();
+    if (request.task != Task::kSpeech || !english_ || request.inputs.empty()) return OkStatus();
     bool says = false;
     for (const Part& part : request.inputs) {
       const auto* text = std::get_if<TextPart>(&part);
       if (text == nullptr) continue;
-      PORTICO_ASSIGN_OR_RETURN(const std::string spoken, Speakable(text->text));
+      SpeechFilter filter;
+      std::string read = filter.Feed(text->text);
+      read += filter.Finish();
+      PORTICO_ASSIGN_OR_RETURN(const std::string spoken, Speakable(read));
       says = says || !spoken.empty();
     }
     if (says) return OkStatus();

@@ -23,7 +23,15 @@ void PipelineCall::Abort() {
   call_.reset();
   exchange_->NoteAbort();
   OnDone(Error(StatusCode::kCancelled, "the request was aborted"));
-  Leave();
+  if (!cutting_) Leave();
+}
+
+void PipelineCall::CutWhenSent() {
+  cutting_ = true;
+  exchange_->CallWhenBelow(0, [this] {
+    exchange_->Cut();
+    Leave();
+  });
 }
 
 void PipelineCall::Pump() {
@@ -39,10 +47,10 @@ void PipelineCall::Pump() {
     if (taken.ended) {
       done_ = true;
       OnDone(taken.status);
-      Leave();
+      if (!cutting_) Leave();
       return;
     }
-    if (taken.parts.empty()) return;
+    if (taken.parts.empty()) return OnPause();
   }
 }
 

@@ -24,8 +24,13 @@ class PipelineCall : public ExchangeCall {
 
  protected:
   virtual void OnPart(pipeline::Part part) = 0;
+  // No more parts are there now.
+  virtual void OnPause() {}
   // Once, at the end; then Leave().
   virtual void OnDone(const Status& status) = 0;
+
+  // From OnDone(): cuts the answer off once the client has been sent what was written, and leaves then.
+  void CutWhenSent();
 
  private:
   friend void LaunchPipeline(std::unique_ptr<PipelineCall> call, pipeline::Request request,
@@ -38,6 +43,7 @@ class PipelineCall : public ExchangeCall {
   std::shared_ptr<std::atomic<uint64_t>> address_ = std::make_shared<std::atomic<uint64_t>>(0);
   std::unique_ptr<pipeline::Call> call_;
   bool done_ = false;
+  bool cutting_ = false;
 };
 
 // Submits the request, or answers why not.

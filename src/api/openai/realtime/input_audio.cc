@@ -32,10 +32,25 @@ media::Samples InputAudio::Cut(int64_t begin, int64_t end) {
 bool InputAudio::Append(std::string_view bytes, const RealtimeConfig& config,
                         std::vector<Turn>* turns) {
   const media::Samples samples = DecodeSound(bytes, config.input);
+  const size_t rate = static_cast<size_t>(config.input_rate());
+  if (!activity_) {
+    if (samples_.size() + samples.size() > size_t{kMaxSeconds} * rate) return false;
+    samples_.insert(samples_.end(), samples.begin(), samples.end());
+    return true;
+  }
+  // In small pieces: a turn ends at its bound, however much comes at once.
+  const size_t piece = rate / 10;
+  for (size_t at = 0; at < samples.size(); at += piece) {
+    const size_t size = std::min(piece, samples.size() - at);
+    Listen(media::SampleSpan(samples).subspan(at, size), config, turns);
+  }
+  return true;
+}
+
+void InputAudio::Listen(media::SampleSpan samples, const RealtimeConfig& config,
+                        std::vector<Turn>* turns) {
   const int64_t rate = config.input_rate();
-  if (static_cast<int64_t>(samples_.size() + samples.size()) > kMaxSeconds * rate) return false;
   samples_.insert(samples_.end(), samples.begin(), samples.end());
-  if (!activity_) return true;
   std::vector<media::VoiceEvent> events;
   activity_->Process(samples, &events);
   const int64_t padding = config.prefix_padding_ms * rate / 1000;
@@ -52,6 +67,12 @@ bool InputAudio::Append(std::string_view bytes, const RealtimeConfig& config,
     }
     turns->push_back(std::move(turn));
   }
+  // Who goes on speaking begins a new turn.
+  if (activity_->speaking() && activity_->position() - begun_ >= kMaxSeconds * rate) {
+    const int64_t end = activity_->position();
+    activity_->Finish(&events);
+    turns->push_back({false, before_ms_ + end * 1000 / rate, Cut(begun_, end)});
+  }
   if (!activity_->speaking()) {
     // A beginning is told min_speech_ms late.
     const int64_t keep = padding + rate / 2;
@@ -61,7 +82,6 @@ bool InputAudio::Append(std::string_view bytes, const RealtimeConfig& config,
       first_ += extra;
     }
   }
-  return true;
 }
 
 media::Samples InputAudio::Take() {

@@ -13,8 +13,8 @@
 
 namespace portico::api::openai {
 
-// On its shard. Keeps five minutes of sound at most, and while nobody speaks only what a turn would
-// begin with.
+// On its shard. Keeps some five minutes of sound at most, and while nobody speaks only what a turn would
+// begin with. A turn that voice activity finds is no longer than that: another follows it.
 class InputAudio {
  public:
   static constexpr int64_t kMaxSeconds = 300;
@@ -25,7 +25,8 @@ class InputAudio {
     media::Samples sound;  // of one that has stopped
   };
 
-  // Appends sound in the session's coding; with voice activity on, what it finds. False: full.
+  // Appends sound in the session's coding; with voice activity on, what it finds. False: full, which
+  // is only without.
   bool Append(std::string_view bytes, const RealtimeConfig& config, std::vector<Turn>* turns);
   // Everything that is there, for a commit by hand.
   media::Samples Take();
@@ -36,6 +37,7 @@ class InputAudio {
   void Configure(const RealtimeConfig& config);
 
  private:
+  void Listen(media::SampleSpan samples, const RealtimeConfig& config, std::vector<Turn>* turns);
   media::Samples Cut(int64_t begin, int64_t end);
 
   media::Samples samples_;

@@ -172,7 +172,10 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     }
     std::vector<InputAudio::Turn> turns;
     if (!input_.Append(bytes, config_, &turns)) {
-      return Error(StatusCode::kResourceExhausted, "the input audio buffer is full", "audio");
+      return Error(StatusCode::kInvalidArgument,
+                   fmt::format("the input audio buffer holds {} s: commit or clear it",
+                               InputAudio::kMaxSeconds),
+                   "audio", "input_audio_buffer_full");
     }
     for (InputAudio::Turn& turn : turns) {
       if (turn.started) {

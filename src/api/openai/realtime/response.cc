@@ -250,10 +250,14 @@ void Response::CloseMessage(std::string_view status) {
 
 void Response::OnDone(const Status& status) {
   if (!status.ok()) {
-    Json error(
-        JsonObject{{"type", ErrorType(HttpStatus(status.code()))},
-                   {"code", Json(ReasonOf(status).empty() ? "server_error" : ReasonOf(status))},
-                   {"message", MessageOf(status)}});
+    const int http = HttpStatus(status.code());
+    const std::string_view code = http == 429  ? "rate_limit_exceeded"
+                                  : http < 500 ? "invalid_value"
+                                               : "server_error";
+    const std::string reason = ReasonOf(status);
+    Json error(JsonObject{{"type", ErrorType(http)},
+                          {"code", reason.empty() ? Json(code) : Json(reason)},
+                          {"message", MessageOf(status)}});
     return End("failed", Json(JsonObject{{"type", "failed"}, {"error", std::move(error)}}));
   }
   if (finish_ == "length") {

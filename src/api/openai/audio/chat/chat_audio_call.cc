@@ -69,6 +69,11 @@ void AppendCall(const ToolCallPart& call, bool streamed, JsonWriter* w) {
   w->Key("arguments").String(call.arguments).EndObject().EndObject();
 }
 
+// For the client that sends the answer back by the id of its sound.
+void KeepTranscript(const ApiContext& api, const Form& form, const std::string& text) {
+  api.pipeline->transcripts().Add(form.audio_id, text, form.head.created + kAudioLives);
+}
+
 class WholeChat final : public PipelineCall {
  public:
   WholeChat(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, Form form)
@@ -114,6 +119,7 @@ class WholeChat final : public PipelineCall {
       w.EndArray();
     }
     if (form_.audio && !audio_.empty()) {
+      KeepTranscript(shard_.api, form_, text_);
       w.Key("audio").BeginObject().Key("id").String(form_.audio_id);
       w.Key("data").String(Base64(audio_)).Key("transcript");
       if (text_.empty()) {
@@ -161,6 +167,7 @@ class StreamedChat final : public PipelineCall {
       stops_.Push(text->text, &certain);
       SendText(certain);
     } else if (const auto* audio = std::get_if<EncodedPart>(&part)) {
+      sounds_ = true;
       std::string delta;
       JsonWriter w(&delta);
       w.Key("audio").BeginObject().Key("id").String(form_.audio_id);
@@ -187,6 +194,7 @@ class StreamedChat final : public PipelineCall {
       std::string rest;
       stops_.Flush(&rest);
       SendText(rest);
+      if (form_.audio && sounds_) KeepTranscript(shard_.api, form_, text_);
       Send("", finish_.reason.empty() ? "stop" : finish_.reason);
       exchange_->Write(kDoneEvent);
     } else {
@@ -200,6 +208,7 @@ class StreamedChat final : public PipelineCall {
  private:
   void SendText(std::string_view text) {
     if (text.empty()) return;
+    if (form_.audio) text_ += text;
     std::string delta;
     JsonWriter w(&delta);
     if (form_.text || !form_.audio) {
@@ -237,8 +246,10 @@ class StreamedChat final : public PipelineCall {
 
   const Form form_;
   StopMatcher stops_;
+  std::string text_;
   FinishPart finish_;
   bool started_ = false;
+  bool sounds_ = false;
 };
 
 // The served model that a stage of the pipeline is, or the pipeline where it thinks itself.
@@ -284,7 +295,7 @@ void AnswerAudioChat(std::unique_ptr<net::Exchange> exchange, ShardContext& shar
   }
   Form form;
   form.head = MakeAnswerHead("chatcmpl-", request.chat->options.rid, *model);
-  form.audio_id = "audio-" + request.id;
+  form.audio_id = "audio-" + NewRequestId();  // that nobody guesses
   form.text = request.wants_text;
   form.audio = request.wants_audio;
   form.format = request.speech.format;

@@ -6,10 +6,12 @@
 #include <iterator>
 
 #include "absl/strings/escaping.h"
+#include "api/openai/audio/chat/audio_answers.h"
 #include "api/openai/audio/chat_stage_fields.h"
 #include "api/openai/audio/speech/decode_speech.h"
 #include "api/openai/chat/decode_chat.h"
 #include "api/reply.h"
+#include "media/decoder.h"
 #include "text/json.h"
 
 namespace portico::api::openai {
@@ -72,22 +74,44 @@ StatusOr<Clip> FromBase64(std::string_view field, std::string_view place, std::s
   return Clip(std::move(bytes));
 }
 
+// A name that clients have for a format, and the files that may bear it.
+struct ClipFormat {
+  std::string_view name;
+  std::string_view container;
+  std::string_view other;
+};
+constexpr ClipFormat kClipFormats[] = {
+    {"wav", "WAV", ""},      {"mp3", "MP3", ""},    {"flac", "FLAC", ""}, {"ogg", "Ogg", ""},
+    {"opus", "Ogg", "WebM"}, {"aac", "AAC", "M4A"}, {"m4a", "M4A", ""},   {"webm", "WebM", ""}};
+
 // `{"data": base64, "format": "wav"}`
 StatusOr<Clip> ReadInputAudio(const Json& part, std::string_view place) {
+  const auto bad = [place](std::string_view why) {
+    return InvalidArgument("messages", fmt::format("{}: {}", place, why));
+  };
   const Json* audio = part.Find("input_audio");
   if (audio == nullptr || !audio->is_object()) {
-    return InvalidArgument(
-        "messages", fmt::format("{}: input_audio must be an object with data and format", place));
+    return bad("input_audio must be an object with data and format");
   }
-  const std::string format = audio->GetString("format", "wav");
-  constexpr std::string_view kFormats[] = {"wav",  "mp3", "flac", "ogg",
-                                           "opus", "aac", "m4a",  "webm"};
-  if (std::find(std::begin(kFormats), std::end(kFormats), format) == std::end(kFormats)) {
-    return InvalidArgument("messages", fmt::format("{}: input_audio.format must be one of {}",
-                                                   place, fmt::join(kFormats, ", ")));
+  const Json* format = audio->Find("format");
+  const auto* known = std::end(kClipFormats);
+  if (format != nullptr && format->is_string()) {
+    known =
+        std::find_if(std::begin(kClipFormats), std::end(kClipFormats),
+                     [format](const ClipFormat& one) { return one.name == format->as_string(); });
   }
-  return FromBase64("messages", fmt::format("{}: input_audio.data", place),
-                    audio->GetString("data"));
+  if (known == std::end(kClipFormats)) {
+    return bad("input_audio.format must be one of wav, mp3, flac, ogg, opus, aac, m4a, webm");
+  }
+  PORTICO_ASSIGN_OR_RETURN(
+      Clip clip,
+      FromBase64("messages", fmt::format("{}: input_audio.data", place), audio->GetString("data")));
+  // Of what is none of them, the stage that decodes it says so.
+  const std::string_view container = media::AudioContainer(*clip);
+  if (!container.empty() && container != known->container && container != known->other) {
+    return bad(fmt::format("input_audio.format is {} and the data is {}", known->name, container));
+  }
+  return clip;
 }
 
 // "data:audio/wav;base64,…"
@@ -193,6 +217,18 @@ Status TakeAudios(const Json& audios, const MediaRules& rules, Json* messages, A
   return OkStatus();
 }
 
+// sglang-omni's name of the rid. True if it is that now.
+StatusOr<bool> TakeRequestId(Json* body) {
+  Json request_id = TakeMember("request_id", body);
+  if (request_id.is_null()) return false;
+  if (!request_id.is_string()) {
+    return InvalidArgument("request_id", "request_id must be a string");
+  }
+  if (body->Find("rid") != nullptr) return false;
+  body->Set("rid", std::move(request_id));
+  return true;
+}
+
 // What no stage here can see.
 Status RefuseMedia(Json* body) {
   for (const std::string_view field :
@@ -231,7 +267,7 @@ bool MayHaveAudio(std::string_view body) {
   constexpr std::string_view kNames[] = {"\"modalities\"", "\"audio\"",     "\"input_audio\"",
                                          "\"audio_url\"",  "\"video_url\"", "\"audios\"",
                                          "\"images\"",     "\"videos\"",    "\"stage_",
-                                         "\"talker_",      "\"video_"};
+                                         "\"talker_",      "\"video_",      "\"request_id\""};
   return std::any_of(std::begin(kNames), std::end(kNames), [body](std::string_view name) {
     return body.find(name) != std::string_view::npos;
   });
@@ -251,7 +287,10 @@ StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::pars
   request.task = pipeline::Task::kChat;
   auto root = Json::Parse(body);
   // What is no JSON object gets the answer that every chat gets.
-  if (!root.ok() || !root->is_object()) return chat;
+  if (!root.ok() || !root->is_object()) {
+    chat.text_body = body;
+    return chat;
+  }
   const Json modalities = TakeMember("modalities", &*root);
   const Json audio = TakeMember("audio", &*root);
   const Json audios = TakeMember("audios", &*root);
@@ -262,8 +301,12 @@ StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::pars
   }
   PORTICO_RETURN_IF_ERROR(RefuseMedia(&*root));
   PORTICO_RETURN_IF_ERROR(TakeStageFields(pipeline, &*root, &request));
+  PORTICO_ASSIGN_OR_RETURN(bool changed, TakeRequestId(&*root));
   Json* messages = root->Find("messages");
   if (messages != nullptr && messages->is_array()) {
+    PORTICO_ASSIGN_OR_RETURN(const bool answers,
+                             TakeAudioAnswers(pipeline.transcripts(), messages));
+    changed = changed || answers;
     const MediaRules rules = MediaRulesOf(pipeline);
     PORTICO_RETURN_IF_ERROR(TakeClips(messages, rules, &chat));
     PORTICO_RETURN_IF_ERROR(TakeAudios(audios, rules, messages, &chat));
@@ -271,18 +314,13 @@ StatusOr<AudioChat> DecodeAudioChat(const std::string& body, simdjson::dom::pars
   const std::string model = root->GetString("model");
   const bool own = pipeline.thinks() && (model == pipeline.config().name || !has_models);
   const bool for_stages = !request.stage_params.is_null() || !request.stage_sampling.is_null();
-  if (!request.wants_audio && request.clip_marks.empty() && !for_stages && !own) return chat;
+  if (!request.wants_audio && request.clip_marks.empty() && !for_stages && !own) {
+    chat.text_body = changed ? root->Dump() : body;
+    return chat;
+  }
   if (messages != nullptr) JoinParts(messages);
   if (!audio.is_null()) PORTICO_RETURN_IF_ERROR(ReadAudio(audio, pipeline, &request));
   if (request.speech.format == media::AudioFormat::kPcm) request.speech.sample_rate = kPcmRate;
-  // sglang-omni's name of it.
-  Json request_id = TakeMember("request_id", &*root);
-  if (!request_id.is_null()) {
-    if (!request_id.is_string()) {
-      return InvalidArgument("request_id", "request_id must be a string");
-    }
-    if (root->Find("rid") == nullptr) root->Set("rid", std::move(request_id));
-  }
   PORTICO_ASSIGN_OR_RETURN(ChatRequest text, DecodeChat(root->Dump(), parser));
   request.id = text.options.rid;
   request.chat = std::make_shared<const ChatRequest>(std::move(text));

@@ -78,8 +78,8 @@ class SpeechCall : public PipelineCall {
   bool started_ = false;
 };
 
-// The file itself, as it is made. The head waits for the first sound, so that what fails before is
-// a proper error.
+// The file itself, as it is made. The head waits for the first sound, and what is there with it, so that
+// what fails before is a proper error.
 class BytesCall final : public SpeechCall {
  public:
   using SpeechCall::SpeechCall;
@@ -89,18 +89,33 @@ class BytesCall final : public SpeechCall {
     if (const auto* finish = std::get_if<pipeline::FinishPart>(&part)) finish_ = *finish;
     const auto* encoded = std::get_if<EncodedPart>(&part);
     if (encoded == nullptr) return;
-    if (!std::exchange(started_, true)) StartBody(encoded->sample_rate);
-    exchange_->Write(encoded->bytes);
+    if (!std::exchange(started_, true)) rate_ = encoded->sample_rate;
+    if (begun_) return exchange_->Write(encoded->bytes);
+    held_ += encoded->bytes;
+    if (held_.size() >= kMostHeld) Begin();
   }
+
+  void OnPause() override { Begin(); }
 
   void OnDone(const Status& reported) override {
     const Status status = Ended(reported);
-    if (!started_) return ReplyError(*exchange_, shard_.api, status);
-    if (status.ok()) return exchange_->End();
-    exchange_->Cut();  // the file must not look whole
+    if (status.ok()) {
+      Begin();
+      return exchange_->End();
+    }
+    if (!begun_) return ReplyError(*exchange_, shard_.api, status);
+    CutWhenSent();  // the file must not look whole
   }
 
  private:
+  static constexpr size_t kMostHeld = 32 << 10;
+
+  void Begin() {
+    if (begun_ || !started_) return;
+    begun_ = true;
+    StartBody(rate_);
+    exchange_->Write(std::exchange(held_, {}));
+  }
   void StartBody(int32_t rate) {
     const std::string name(media::AudioFormatName(options_.format));
     net::HttpResponse head = StreamHead(media::MediaType(options_.format), rate);
@@ -109,6 +124,10 @@ class BytesCall final : public SpeechCall {
     head.headers.emplace_back("x-sglang-omni-speech-id", id_);
     exchange_->StartStream(std::move(head));
   }
+
+  std::string held_;
+  int32_t rate_ = 0;
+  bool begun_ = false;
 };
 
 // Server-sent events: OpenAI's speech.audio.delta and .done, or the chunks of sglang-omni's design.

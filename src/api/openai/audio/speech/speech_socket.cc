@@ -18,6 +18,7 @@
 #include "media/wav.h"
 #include "net/websocket/web_socket.h"
 #include "pipeline/speech/speakable.h"
+#include "pipeline/speech/speech_filter.h"
 #include "text/json_writer.h"
 
 namespace portico::api::openai {
@@ -102,11 +103,10 @@ class SpeechSocket final : public Call {
       if (text == nullptr || !text->is_string()) {
         return SendError(InvalidArgument("text", "input.text needs a text"));
       }
-      buffered_ += text->as_string().size();
-      if (buffered_ > kMaxBuffered) {
+      splitter_.Feed(filter_.Feed(text->as_string()));
+      if (waiting_bytes_ + splitter_.pending_bytes() > kMaxBuffered) {
         return Fail(Error(StatusCode::kResourceExhausted, "too much text waits to be spoken"));
       }
-      splitter_.Feed(text->as_string());
     } else if (type == "input.commit") {
       Flush();
       socket_->SendText(R"({"type":"input.committed"})");
@@ -184,6 +184,7 @@ class SpeechSocket final : public Call {
 
   // The text so far is whole: what has no end of a sentence is one.
   void Flush() {
+    splitter_.Feed(filter_.Finish());
     splitter_.Finish();
     Gather();
     splitter_ = NewSplitter(clauses_);
@@ -191,6 +192,7 @@ class SpeechSocket final : public Call {
 
   void Gather() {
     for (std::string clause = splitter_.Next(); !clause.empty(); clause = splitter_.Next()) {
+      waiting_bytes_ += clause.size();
       waiting_.push_back(std::move(clause));
     }
   }
@@ -201,7 +203,8 @@ class SpeechSocket final : public Call {
     waiting_.clear();
     if (std::exchange(later_, false)) socket_->CallWhenBelow(0, nullptr);
     splitter_ = NewSplitter(clauses_);
-    buffered_ = 0;
+    filter_ = {};
+    waiting_bytes_ = 0;
     std::string text;
     JsonWriter w(&text);
     w.BeginObject().Key("type").String("audio.cancelled").Key("sentence_index");
@@ -221,7 +224,7 @@ class SpeechSocket final : public Call {
     if (feed_ == nullptr && !waiting_.empty()) {
       sentence_ = std::move(waiting_.front());
       waiting_.pop_front();
-      buffered_ -= std::min(buffered_, sentence_.size() + 1);
+      waiting_bytes_ -= sentence_.size();
       pipeline::Request request = spoken_;
       request.id = fmt::format("{}-{}", rid, index_);
       request.inputs = {pipeline::TextPart{sentence_}};
@@ -314,12 +317,13 @@ class SpeechSocket final : public Call {
   std::unique_ptr<PipelineFeed> feed_;   // of the sentence that is spoken
   std::unique_ptr<ReferenceLoad> load_;  // of the voice to imitate, until it is there
   pipeline::Request spoken_;             // what all sentences have in common
+  pipeline::SpeechFilter filter_;
   pipeline::ClauseSplitter splitter_;
   std::deque<std::string> waiting_;
+  size_t waiting_bytes_ = 0;
   std::string sentence_;
   std::string audio_;
   size_t bytes_ = 0;
-  size_t buffered_ = 0;
   int64_t index_ = 0;
   bool clauses_ = false;
   bool stream_audio_ = false;

@@ -61,6 +61,7 @@ Status ReadGranularity(std::string_view value, TranscriptionForm* form, bool* as
 Status ReadField(const net::FormPart& part, TranscriptionForm* form, bool* asked) {
   const std::string value(part.body);
   if (part.name == "file") {
+    if (form->file != nullptr) return InvalidArgument("file", "file: only one is accepted");
     if (part.body.empty()) return InvalidArgument("file", "file: the audio is empty");
     form->file = std::make_shared<std::string>(value);
   } else if (part.name == "model") {
