@@ -67,5 +67,13 @@ TEST(OddOutputs, CdataBeginsAValueOrIsAPartOfIt) {
        {"minicpm5", behind_space, as_text}});
 }
 
+// A fence was looked for at the beginning of each piece of the arguments.
+TEST(OddOutputs, AFenceWithinArgumentsMakesThemNone) {
+  constexpr std::string_view kWhole = "<｜tool▁call▁begin｜>g\n{```";
+  constexpr std::string_view kOpen = "<｜tool▁call▁begin｜>g\n```json\n{\n```<｜tool▁call▁end｜>";
+  ExpectAtEverySplit({{"deepseekv3", kWhole, std::string(kWhole) + "|"},
+                      {"deepseekv3", kOpen, std::string(kOpen) + "|"}});
+}
+
 }  // namespace
 }  // namespace portico::parser
