@@ -75,5 +75,14 @@ TEST(OddOutputs, AFenceWithinArgumentsMakesThemNone) {
                       {"deepseekv3", kOpen, std::string(kOpen) + "|"}});
 }
 
+// White space in front of text between tags was dropped if it came alone.
+TEST(OddOutputs, TextBetweenNestedTagsIsContentWithoutTheSpaceBeforeIt) {
+  ExpectAtEverySplit(
+      {{"minimax-m3",
+        "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">\nhello "
+        "you\n]<]minimax[>[<a>x]<]minimax[>[</a>\n]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
+        "hello you\n|f({\"a\": \"x\"})"}});
+}
+
 }  // namespace
 }  // namespace portico::parser
