@@ -84,5 +84,16 @@ TEST(OddOutputs, TextBetweenNestedTagsIsContentWithoutTheSpaceBeforeIt) {
         "hello you\n|f({\"a\": \"x\"})"}});
 }
 
+// A value that ends where another begins, without a byte of its own between, ended where the text was cut.
+TEST(OddOutputs, AnEndThatLooksAheadIsTheSameEverywhere) {
+  const std::string begin =
+      " to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name=\"a\">";
+  const std::string none = begin + "<rfl:parameter name=\"</rfl:parameter>";
+  const std::string two =
+      begin + "x<rfl:parameter name=\"b\">y\n<rfl:parameter name=\"c\">z</rfl:parameter><|call|>";
+  ExpectAtEverySplit({{"beam", none, "<rfl:parameter name=\"</rfl:parameter>|f({\"a\": \"\")…"},
+                      {"beam", two, "|f({\"a\": \"x\", \"b\": \"y\", \"c\": \"z\"})"}});
+}
+
 }  // namespace
 }  // namespace portico::parser

@@ -208,7 +208,7 @@ void DeclaredCalls::PushTags(bool final) {
   std::string_view text = held_;
   while (!text.empty()) {
     const Pattern& pattern = busy_ ? *region_->tail : *region_->head;
-    const Pattern::Match match = pattern.Find(text, final);
+    const Pattern::Match match = pattern.Find(text, final, 0, /*ahead=*/busy_);
     std::string_view before = text.substr(0, match.begin);
     if (busy_) {
       Value(before);
