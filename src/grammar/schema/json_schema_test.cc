@@ -102,6 +102,32 @@ TEST(JsonSchema, ObjectsHaveDeclaredMembersFirstAndOthersOnlyAsAllowed) {
   Expect(kMost, R"({"a":1,"b":1,"c":1})", "no");
 }
 
+// propertyNames that no string satisfies made names that are no strings: `{ 1 : null }`.
+TEST(JsonSchema, NamesAreStringsWhateverTheirRulesAllow) {
+  for (const char* const rule : {R"({"enum":[1]})", R"({"const":2})", R"({"type":"boolean"})",
+                                 R"({"type":"integer","minimum":3})", "false"}) {
+    const std::string schema =
+        std::string(R"({"type":"object","propertyNames":)") + rule + R"(,"minProperties":1})";
+    Expect(schema, R"({"a":null})", "nothing can satisfy it");
+    const std::string empty = std::string(R"({"type":"object","propertyNames":)") + rule + "}";
+    Expect(empty, "{}", "yes");
+    Expect(empty, "{1:null}", "no");
+    Expect(empty, R"({"a":null})", "no");
+  }
+  constexpr std::string_view kSome =
+      R"({"type":"object","propertyNames":{"enum":[1,"x"]},"minProperties":1})";
+  Expect(kSome, R"({"x":null})", "yes");
+  Expect(kSome, "{1:null}", "no");
+  // A rule that says nothing keeps the types of declared names.
+  for (const char* const rule : {"true", "{}", R"({"type":"string"})"}) {
+    const std::string schema =
+        std::string(R"({"type":"object","properties":{"a":{"type":"null"}},"propertyNames":)") +
+        rule + "}";
+    Expect(schema, R"({"a":null,"b":1})", "yes");
+    Expect(schema, R"({"a":1})", "no");
+  }
+}
+
 TEST(JsonSchema, ArraysHavePrefixesAndCounts) {
   constexpr std::string_view kPair =
       R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false,"minItems":1})";
