@@ -128,6 +128,19 @@ TEST(JsonSchema, NamesAreStringsWhateverTheirRulesAllow) {
   }
 }
 
+// A format was dropped without a word beside enum and const.
+TEST(JsonSchema, FormatsHoldBesideConstants) {
+  constexpr std::string_view kAddresses = R"({"enum":["no","1.2.3.4"],"format":"ipv4"})";
+  Expect(kAddresses, R"("1.2.3.4")", "yes");
+  Expect(kAddresses, R"("no")", "no");
+  Expect(R"({"const":"no","format":"uuid"})", R"("no")", "nothing can satisfy it");
+  Expect(R"({"enum":["2024-02-28",7],"format":"date"})", "7", "yes");
+  Expect(R"({"enum":["2024-02-29"],"format":"date"})", R"("2024-02-29")",
+         R"(#: format: whether "2024-02-29" has the format "date" cannot be decided)");
+  Expect(R"({"properties":{"a":{"const":"red","format":"colour"}}})", "{}",
+         R"(#/properties/a: format: the format "colour" is not supported)");
+}
+
 TEST(JsonSchema, ArraysHavePrefixesAndCounts) {
   constexpr std::string_view kPair =
       R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false,"minItems":1})";
