@@ -95,5 +95,25 @@ TEST(OddOutputs, AnEndThatLooksAheadIsTheSameEverywhere) {
                       {"beam", two, "|f({\"a\": \"x\", \"b\": \"y\", \"c\": \"z\"})"}});
 }
 
+// Null as arguments made the call, and the text behind them came out as content; other families passed null on.
+TEST(OddOutputs, NullAsArgumentsIsAnEmptyObject) {
+  ExpectAtEverySplit(
+      {{"hermes", "<tool_call>{\"name\": \"f\", \"arguments\": null}</tool_call>", "|f({})"},
+       {"hermes", "<tool_call>{\"arguments\": null , \"name\": \"f\"}</tool_call>x", "x|f({})"},
+       {"hermes", "<tool_call>{\"name\": \"f\", \"arguments\": \"null\"}</tool_call>", "|f({})"},
+       {"mistral", "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": null}]", "|f({})"},
+       {"mistral", "[TOOL_CALLS]f[ARGS]null[TOOL_CALLS]g[ARGS]{}", "|f({})g({})"},
+       {"llama3", "{\"name\": \"f\", \"parameters\": null}", "|f({})"},
+       {"cohere_command4",
+        "<|START_ACTION|>[{\"tool_name\": \"f\", \"parameters\": null}]<|END_ACTION|>", "|f({})"},
+       {"apertus2509", "<|tools_prefix|>[{\"f\": null}, {\"g\": {}}]<|tools_suffix|>",
+        "|f({})g({})"},
+       {"deepseekv31", "<｜tool▁call▁begin｜>f<｜tool▁sep｜> null<｜tool▁call▁end｜>", "|f({})"},
+       {"kimi_k2",
+        "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>null<|tool_call_end|>",
+        "|f({})"},
+       {"gpt-oss", "<|channel|>commentary to=functions.f<|message|>null<|call|>", "|f({})"}});
+}
+
 }  // namespace
 }  // namespace portico::parser

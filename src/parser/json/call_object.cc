@@ -114,8 +114,8 @@ bool CallObject::PushByte(char c) {
       if (call_.pending() && c == '{' && relay_.empty()) opened_ = true;
       size_t used = 0;
       if (!Relay(std::string_view(&c, 1), &used)) return false;
-      not_used_ = used == 0;
-      return used == 1 || state_ == State::kDone || PushByte(c);
+      not_used_ = used == 0 && state_ == State::kDone;
+      return used == 1 || not_used_ || PushByte(c);
     }
     case At::kSkip: {
       out_.clear();
