@@ -115,5 +115,33 @@ TEST(OddOutputs, NullAsArgumentsIsAnEmptyObject) {
        {"gpt-oss", "<|channel|>commentary to=functions.f<|message|>null<|call|>", "|f({})"}});
 }
 
+// The text of arguments in quotes was passed on as it was, in Harmony's calls and those without an object around them.
+TEST(OddOutputs, ArgumentsInQuotesAreWhatTheQuotesHold) {
+  ExpectAtEverySplit(
+      {{"gpt-oss", "<|channel|>commentary to=functions.f<|message|>\"{\\\"a\\\": 1}\"<|call|>",
+        "|f({\"a\": 1})"},
+       {"gpt-oss", "<|channel|>commentary to=functions.f<|message|>\"\"<|call|>", "|f({})"},
+       {"deepseekv31",
+        "<｜tool▁call▁begin｜>f<｜tool▁sep｜>\"{\\\"a\\\": \\\"x\\\"}\"<｜tool▁call▁end｜>",
+        "|f({\"a\": \"x\"})"}});
+}
+
+// Text behind the arguments vanished where a marker or a quote ended them.
+TEST(OddOutputs, TextBehindFinishedArgumentsIsContent) {
+  ExpectAtEverySplit(
+      {{"gpt-oss", "<|channel|>commentary to=functions.f<|message|>{\"a\":1} tail words <|call|>",
+        "tail words |f({\"a\":1})"},
+       {"gpt-oss", "<|channel|>commentary to=functions.f<|message|>\"{}\" tail<|call|>",
+        "tail|f({})"},
+       {"gpt-oss", "<|channel|>commentary to=functions.f<|message|>{\"a\":1}\n<|call|>",
+        "|f({\"a\":1})"},
+       {"hermes",
+        "<tool_call>{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1} tail "
+        "words\\n\"}</tool_call>",
+        "tail words\n|f({\"a\":1})"},
+       {"hermes", "<tool_call>{\"arguments\":\"{\\\"a\\\":1} tail\",\"name\":\"f\"}</tool_call>",
+        "tail|f({\"a\":1})"}});
+}
+
 }  // namespace
 }  // namespace portico::parser

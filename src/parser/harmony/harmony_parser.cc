@@ -51,7 +51,7 @@ const MarkerSet& HarmonyMarkers() {
 }
 
 HarmonyParser::HarmonyParser(const ToolSet& tools, Options options, Sink* sink)
-    : call_(tools, sink), options_(std::move(options)), sink_(sink) {
+    : call_(tools, sink), options_(std::move(options)), sink_(sink), object_(&call_) {
   if (options_.begins_in_body) {
     kind_ = KindOf({}, options_.channel);
     at_ = At::kBody;
@@ -194,7 +194,7 @@ void HarmonyParser::BeginBody() {
         call_.Commit();
       }
     }
-    relay_.Reset();
+    object_.BeginArguments();
   } else if (verbatim_) {
     sink_->Content(raw_);
   }
@@ -204,14 +204,7 @@ void HarmonyParser::BeginBody() {
 
 void HarmonyParser::Body(std::string_view text) {
   if (kind_ == Kind::kCall) {
-    call_.Raw(text);
-    out_.clear();
-    while (!text.empty()) {
-      size_t used = relay_.Push(text, &out_);
-      if (used == 0) break;  // behind the value
-      text.remove_prefix(used);
-    }
-    call_.Arguments(out_);
+    CallBody(text);
   } else if (kind_ == Kind::kReasoning && !verbatim_) {
     sink_->Reasoning(text);
   } else {
@@ -219,14 +212,19 @@ void HarmonyParser::Body(std::string_view text) {
   }
 }
 
+void HarmonyParser::CallBody(std::string_view text) {
+  while (!text.empty() && call_.committed() && object_.state() == CallObject::State::kOpen) {
+    text.remove_prefix(object_.Push(text));
+  }
+  if (call_.is_text()) call_.Raw(text);
+  if (call_.committed()) object_.Stray(text);
+}
+
 void HarmonyParser::EndMessage(bool complete) {
   if (kind_ == Kind::kCall) {
-    if (complete && !relay_.empty() && !relay_.done()) {
-      out_.clear();
-      relay_.Close(&out_);
-      call_.Arguments(out_);
-    }
-    call_.End(complete || relay_.done());
+    const bool done = object_.arguments_done();
+    if (complete && call_.committed() && !done && !object_.untouched()) object_.Close();
+    call_.End(complete || done);
   }
   at_ = At::kOutside;
   kind_ = Kind::kContent;

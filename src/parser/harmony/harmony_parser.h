@@ -7,7 +7,7 @@
 #include "parser/core/call_writer.h"
 #include "parser/core/marker_set.h"
 #include "parser/core/sink.h"
-#include "parser/json/literal_relay.h"
+#include "parser/json/call_object.h"
 
 namespace portico::parser {
 
@@ -51,6 +51,7 @@ class HarmonyParser {
   enum class Kind { kContent, kReasoning, kCall };
 
   void BeginBody();
+  void CallBody(std::string_view text);
   void EndMessage(bool complete);
   void Body(std::string_view text);
   void HeaderIsText();
@@ -67,8 +68,7 @@ class HarmonyParser {
   std::string raw_;        // of the header
   std::string header_;     // with markers as single bytes below 8
   std::string waiting_;
-  LiteralRelay relay_;
-  std::string out_;
+  CallObject object_;  // the arguments
   int repaired_ = 0;
 };
 

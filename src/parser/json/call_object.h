@@ -12,7 +12,7 @@ namespace portico::parser {
 
 // Gives what it reads to a CallWriter, whose candidate has begun. Names: "name", "function"; arguments:
 // "arguments", "parameters", "args". `{"function": {…}}` is read as what it holds. Arguments that are a JSON string are
-// what the string holds. Other members are read over.
+// what the string holds; text behind them in it is content. Other members are read over.
 class CallObject {
  public:
   enum class State { kOpen, kDone, kBad };
@@ -36,6 +36,8 @@ class CallObject {
   size_t Push(std::string_view text);
   // The text of the object ends here: closes the arguments.
   void Close();
+  // Text behind the arguments that is no part of the call: content, once it is a call, without the white space before it.
+  void Stray(std::string_view text);
 
   State state() const { return state_; }
   // Not a byte but white space was read.
@@ -86,6 +88,8 @@ class CallObject {
   std::string text_;  // a key or name so far, as written
   std::string key_;
   std::string escape_;  // of kTextArguments
+  bool strayed_ = false;
+  std::string stray_;  // Stray() of what is no call yet
   LiteralRelay relay_;
   LiteralRelay skip_;
   std::string out_;
