@@ -143,5 +143,12 @@ TEST(OddOutputs, TextBehindFinishedArgumentsIsContent) {
         "tail|f({\"a\":1})"}});
 }
 
+// Words between the id's marker and the arguments' vanished.
+TEST(OddOutputs, WhatIsNoIdMakesACallOfMistralText) {
+  ExpectAtEverySplit({{"mistral", "[TOOL_CALLS]f[ARGS]{}[TOOL_CALLS]g[CALL_ID]see below: [ARGS]{}",
+                       "[TOOL_CALLS]g[CALL_ID]see below: [ARGS]{}|f({})"},
+                      {"mistral", "[TOOL_CALLS]g[CALL_ID]a1b2c3d4e[ARGS]{}", "|g({})"}});
+}
+
 }  // namespace
 }  // namespace portico::parser

@@ -68,6 +68,7 @@ ToolParser::Next JsonCalls::StepText() {
     return Next::kGoOn;
   }
   BeginCalls();
+  object_.Begin();
   in_list_ = false;
   named_ = false;
   if (!bare_) Take(family.starts[start].size());
@@ -145,6 +146,8 @@ ToolParser::Next JsonCalls::StepName() {
   std::string_view name = text.substr(0, match.begin);
   size_t end = name.find_first_of(" \t\r\n[");
   if (name.empty() || match.begin > kMaxName) return NoCall();
+  // An id is a word; other text between the markers is none.
+  if (call_.has_name() && name.find_first_of(" \t\r\n") != std::string_view::npos) return NoCall();
   if (end != std::string_view::npos && !call_.has_name()) {
     if (name.find_first_not_of(" \t\r\n", end) != std::string_view::npos) return NoCall();
     name = name.substr(0, end);
