@@ -150,5 +150,17 @@ TEST(OddOutputs, WhatIsNoIdMakesACallOfMistralText) {
                       {"mistral", "[TOOL_CALLS]g[CALL_ID]a1b2c3d4e[ARGS]{}", "|g({})"}});
 }
 
+// A key without a value vanished.
+TEST(OddOutputs, AKeyWithoutAValueHasAnEmptyOne) {
+  ExpectAtEverySplit(
+      {{"glm45", "<tool_call>f<arg_key>x</arg_key></tool_call>", "|f({\"x\": \"\"})"},
+       {"glm45",
+        "<tool_call>f<arg_key>x</arg_key><arg_key>y</arg_key><arg_value>1</arg_value></tool_call>",
+        "|f({\"x\": \"\", \"y\": 1})"},
+       {"hunyuan",
+        "<tool_calls><tool_call>f<tool_sep><arg_key>x</arg_key> so</tool_call></tool_calls>",
+        "so|f({\"x\": \"\"})"}});
+}
+
 }  // namespace
 }  // namespace portico::parser

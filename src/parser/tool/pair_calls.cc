@@ -164,6 +164,7 @@ ToolParser::Next PairCalls::StepName() {
   Take(match.begin + (separator ? match.length : 0));
   if (!call_.is_text() && call_.SetName(known)) call_.Commit();
   object_.Begin();
+  keyed_ = false;
   stray_ = false;
   at_ = At::kBody;
   return Next::kGoOn;
@@ -183,20 +184,16 @@ ToolParser::Next PairCalls::StepBody() {
     stray_ = false;
     switch (match.marker) {
       case 0:
+        EndKey();
         Take(match.length);
         type_.clear();
         at_ = At::kKey;
         return Next::kGoOn;
-      case 1: {
+      case 1:
         Take(match.length);
-        const ValueTypes* arguments = call_.tools().Arguments(call_.name());
-        const ValueTypes* found = arguments == nullptr ? nullptr : arguments->Find(key_);
-        TypeSet types = found == nullptr ? 0 : found->types;
-        if (types == 0 && type_ == "string") types = kStringType;
-        object_.BeginValue(key_, types);
+        BeginValue();
         at_ = At::kValue;
         return Next::kGoOn;
-      }
       case 2:
         Take(match.length);
         at_ = At::kType;
@@ -205,6 +202,7 @@ ToolParser::Next PairCalls::StepBody() {
         Take(match.length);
         return Next::kGoOn;
       default:
+        EndKey();
         if (!is_json_) object_.End();
         if (match.marker == 3) Take(match.length);
         EndOne();
@@ -233,6 +231,22 @@ ToolParser::Next PairCalls::StepBody() {
   return Next::kGoOn;
 }
 
+void PairCalls::BeginValue() {
+  const ValueTypes* arguments = call_.tools().Arguments(call_.name());
+  const ValueTypes* found = arguments == nullptr ? nullptr : arguments->Find(key_);
+  TypeSet types = found == nullptr ? 0 : found->types;
+  if (types == 0 && type_ == "string") types = kStringType;
+  object_.BeginValue(key_, types);
+  keyed_ = false;
+}
+
+// A key without a value has an empty one.
+void PairCalls::EndKey() {
+  if (!keyed_ || is_json_) return;
+  BeginValue();
+  object_.EndValue();
+}
+
 // A key or a type, up to its end marker.
 ToolParser::Next PairCalls::StepSmall(const MarkerSet& ends, std::string* out) {
   // All markers are tags. Without its end marker the key ends at the next one, or when it is too long.
@@ -246,6 +260,7 @@ ToolParser::Next PairCalls::StepSmall(const MarkerSet& ends, std::string* out) {
     if (match.kind == Kind::kPartial && !final()) return Next::kWait;
   }
   *out = TrimBreaks(rest().substr(0, end));
+  if (out == &key_) keyed_ = !key_.empty();
   Take(end + match.length);
   at_ = At::kBody;
   return Next::kGoOn;
