@@ -162,5 +162,16 @@ TEST(OddOutputs, AKeyWithoutAValueHasAnEmptyOne) {
         "so|f({\"x\": \"\"})"}});
 }
 
+// An object with a tool's name and other members became a call, and they vanished. smg's tests have calls of a name alone.
+TEST(OddOutputs, AnObjectInPlainTextWithOtherMembersIsACallOnlyWithArguments) {
+  const ToolSet tools(*Json::Parse(R"([{"function": {"name": "g"}}])"), false);
+  ExpectAtEverySplit({{"json", R"({"name":"g","type":"x"})", R"({"name":"g","type":"x"}|)"},
+                      {"llama3", R"(See {"id":3,"name":"g"}.)", R"(See {"id":3,"name":"g"}.|)"},
+                      {"json", R"(See {"name": "g"})", "See |g({})"},
+                      {"json", R"({"name":"g","type":"x","arguments":{}})", "|g({})"},
+                      {"hermes", R"(<tool_call>{"name":"g"}</tool_call>)", "|g({})"}},
+                     tools);
+}
+
 }  // namespace
 }  // namespace portico::parser

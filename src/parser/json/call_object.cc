@@ -215,7 +215,8 @@ bool CallObject::BeginValue(char c) {
     }
     return false;
   }
-  other_keys_ = other_keys_ || (key_ != "type" && key_ != "id" && key_ != "tool_call_id");
+  other_keys_ =
+      other_keys_ || options_.bare || (key_ != "type" && key_ != "id" && key_ != "tool_call_id");
   // The first member is no call's: this is some other object.
   skip_ = LiteralRelay();
   at_ = At::kSkip;

@@ -23,11 +23,12 @@ class CallObject {
     bool key_is_name = false;  // its only key is the name, and its value the arguments (Apertus)
     bool tool_name = false;    // "tool_name" is a key of names too (Cohere)
     bool python = false;       // words and escapes are Python's
+    bool bare = false;         // in plain text: beside other members it needs arguments
   };
 
   // A new object.
   void Begin(Options options);
-  void Begin() { Begin(Options{false, false, false}); }
+  void Begin() { Begin(Options{}); }
   // A new value that is the arguments alone, of a call whose name is known.
   void BeginArguments();
 

@@ -164,7 +164,7 @@ ToolParser::Next JsonCalls::StepName() {
 
 void JsonCalls::BeginObject() {
   const JsonFamily& family = family_->family;
-  object_.Begin({family.key_is_name, family.tool_name, family.python});
+  object_.Begin({family.key_is_name, family.tool_name, family.python, bare_});
   at_ = At::kObject;
 }
 
