@@ -173,5 +173,43 @@ TEST(OddOutputs, AnObjectInPlainTextWithOtherMembersIsACallOnlyWithArguments) {
                      tools);
 }
 
+// What waited for more to tell what it is vanished where the length limit cut a call off.
+TEST(OddOutputs, ACallThatIsCutOffHasAllThatCameOfIt) {
+  const ToolSet typed(*Json::Parse(R"([{"function": {"name": "f", "parameters": {"properties": {
+      "t": {"type": "boolean"}, "o": {"type": ["object", "string"]}, "s": {"type": ["string", "null"]}}}}}])"),
+                      false);
+  ExpectAtEverySplit(
+      {{"hermes", R"(<tool_call>{"name": "f", "arguments": {"a": tru)", R"(|f({"a": tru)…)"},
+       {"hermes", R"(<tool_call>{"name": "f", "arguments": {"a": Fal)", R"(|f({"a": fal)…)"},
+       {"hermes", R"(<tool_call>{"name": "f", "arguments": {"a": 12, )", R"(|f({"a": 12, )…)"},
+       {"hermes", R"(<tool_call>{"name": "f", "arguments": {"a": "\u00)", R"(|f({"a": "\u00)…)"},
+       {"hermes", R"(<tool_call>{"name": "f", "arguments": {"a": wo)", R"(|f({"a": "wo)…)"},
+       {"deepseekv31", "<｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": 1", "|f({\"a\": 1)…"},
+       {"gpt-oss", "<|channel|>commentary to=functions.f<|message|>{\"a\": 1", "|f({\"a\": 1)…"},
+       {"qwen3_coder", "<function=f>\n<parameter=x>\n{\"big\": \"text",
+        "|f({\"x\": {\"big\": \"text)…"},
+       {"qwen3_coder", "<function=f>\n<parameter=x>\n\"quo\" te", "|f({\"x\": \"\\\"quo\\\" te)…"},
+       {"seed_oss", "<function=f><parameter=x>12", "|f({\"x\": 12)…"},
+       {"glm45", "<tool_call>f<arg_key>x</arg_key><arg_value>[1, 2", "|f({\"x\": [1, 2)…"},
+       {"minimax-m2", "<minimax:tool_call><invoke name=\"f\"><parameter name=\"x\">[{\"a\": nul",
+        "|f({\"x\": [{\"a\": nul)…"},
+       {"step3",
+        "<｜tool_calls_begin｜><steptml:invoke name=\"f\"><steptml:parameter name=\"x\">\"q",
+        "|f({\"x\": \"q)…"},
+       {"minimax-m3",
+        "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<x>{\"a",
+        "|f({\"x\": {\"a)…"},
+       {"muse", "<atem:invoke name=\"f\"><atem:parameter name=\"x\">{\"a\": 1",
+        "|f({\"x\": {\"a\": 1)…"},
+       {"functiongemma", "<start_function_call>call:f{a:<escape>[1, 2", "|f({\"a\": [1, 2)…"},
+       {"gemma4", "<|tool_call>call:f{a:12", "|f({\"a\": 12)…"},
+       {"pythonic", "[f(a=Tru", "|f({\"a\": tru)…"}});
+  ExpectAtEverySplit(
+      {{"qwen3_coder", "<function=f><parameter=t>Tru", "|f({\"t\": tru)…"},
+       {"qwen3_coder", "<function=f><parameter=o>{\"a\": 1", "|f({\"o\": {\"a\": 1)…"},
+       {"qwen3_coder", "<function=f><parameter=s>nul", "|f({\"s\": \"nul)…"}},
+      typed);
+}
+
 }  // namespace
 }  // namespace portico::parser

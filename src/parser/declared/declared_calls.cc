@@ -318,7 +318,7 @@ void DeclaredCalls::EndBuffered(bool complete) {
     if (used == 0) break;
     at += used;
   }
-  if (complete) relay.Close(&out);
+  complete ? relay.Close(&out) : relay.Cut(&out);
   call_.Commit();
   call_.Arguments(out);
 }
@@ -326,11 +326,13 @@ void DeclaredCalls::EndBuffered(bool complete) {
 void DeclaredCalls::End(bool complete, std::string_view closer) {
   if (way_ == Way::kObject) {
     if (busy_ && complete && !object_.arguments_done() && call_.committed()) object_.Close();
+    if (busy_ && !complete) object_.Cut();
     if (busy_ && call_.pending() && !named_) call_.Reject();
   } else if (call_.pending() || call_.committed()) {
     if (way_ == Way::kBuffer) EndBuffered(complete);
     if (way_ == Way::kTags) PushTags(true);
     if (way_ == Way::kLines) PushLines(complete);
+    if (way_ == Way::kTags && busy_ && !complete) writer_.CutValue();
     if (way_ != Way::kBuffer && complete) {
       if (busy_) writer_.EndValue();
       writer_.End();

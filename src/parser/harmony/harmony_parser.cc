@@ -224,6 +224,7 @@ void HarmonyParser::EndMessage(bool complete) {
   if (kind_ == Kind::kCall) {
     const bool done = object_.arguments_done();
     if (complete && call_.committed() && !done && !object_.untouched()) object_.Close();
+    if (!complete) object_.Cut();
     call_.End(complete || done);
   }
   at_ = At::kOutside;

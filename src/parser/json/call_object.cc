@@ -94,6 +94,13 @@ void CallObject::Close() {
   state_ = State::kDone;
 }
 
+void CallObject::Cut() {
+  if (!call_.committed() || (at_ != At::kArguments && at_ != At::kTextArguments)) return;
+  out_.clear();
+  relay_.Cut(&out_);
+  call_.Arguments(out_);
+}
+
 bool CallObject::Relay(std::string_view text, size_t* used) {
   out_.clear();
   *used = relay_.Push(text, &out_);

@@ -37,6 +37,8 @@ class CallObject {
   size_t Push(std::string_view text);
   // The text of the object ends here: closes the arguments.
   void Close();
+  // The text was cut off here: passes on what the arguments hold.
+  void Cut();
   // Text behind the arguments that is no part of the call: content, once it is a call, without the white space before it.
   void Stray(std::string_view text);
 

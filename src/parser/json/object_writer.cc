@@ -28,6 +28,12 @@ void ObjectWriter::EndValue() {
   call_.Arguments(out_);
 }
 
+void ObjectWriter::CutValue() {
+  out_.clear();
+  value_.Cut(&out_);
+  call_.Arguments(out_);
+}
+
 void ObjectWriter::End() { call_.Arguments(count_ == 0 ? "{}" : "}"); }
 
 }  // namespace portico::parser

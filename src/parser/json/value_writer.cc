@@ -141,4 +141,22 @@ void ValueWriter::End(std::string* out) {
   out->push_back('"');
 }
 
+void ValueWriter::Cut(std::string* out) {
+  if (mode_ == Mode::kRelay) return relay_.Cut(out);
+  const std::string_view word = TrimWhiteSpace(held_);
+  if (mode_ == Mode::kString || word.empty() || ToScalar(word, out)) return;
+  LiteralRelay relay;
+  std::string json;
+  const size_t used = relay.Push(word, &json);
+  relay.Cut(&json);
+  const bool container = word[0] == '{' || word[0] == '[';
+  const bool fits = (types_ & kStringType) == 0 || container;
+  // What no schema gives a type is JSON only as it stands.
+  if (used == word.size() && fits && (types_ != 0 || json == word)) {
+    out->append(json);
+  } else {
+    ToString(out);
+  }
+}
+
 }  // namespace portico::parser

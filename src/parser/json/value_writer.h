@@ -21,6 +21,8 @@ class ValueWriter {
   void Begin(TypeSet types);
   void Push(std::string_view text, std::string* out);
   void End(std::string* out);
+  // The text was cut off here: writes what is held.
+  void Cut(std::string* out);
 
  private:
   enum class Mode { kUndecided, kString, kRelay };

@@ -296,6 +296,7 @@ void JsonCalls::AtEnd() {
   const At at = std::exchange(at_, At::kText);
   if (call_.idle()) return;
   const bool complete = at == At::kAfter;
+  if (at == At::kObject) object_.Cut();
   if (call_.pending() && !call_.has_name() && called() &&
       (at == At::kListNext || at == At::kAfter)) {
     return DropCall();

@@ -233,6 +233,7 @@ void NamedCalls::AtEnd() {
     LeaveSection();
     return;
   }
+  if (at == At::kArguments) object_.Cut();
   EndCall(at == At::kAfterArguments);
 }
 

@@ -264,6 +264,9 @@ void NestedCalls::AtEnd() {
     Leave();
     return;
   }
+  out_.clear();
+  if (!levels_.empty() && levels_.back().shape == Shape::kScalar) value_.Cut(&out_);
+  call_.Arguments(out_);
   EndCall(false);
 }
 

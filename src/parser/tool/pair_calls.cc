@@ -323,6 +323,8 @@ void PairCalls::AtEnd() {
     LeaveSection();
     return;
   }
+  if (at == At::kValue) object_.CutValue();
+  if (at == At::kJson) json_.Cut();
   EndCall(false);
 }
 

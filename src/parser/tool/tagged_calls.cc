@@ -415,6 +415,8 @@ void TaggedCalls::AtEnd() {
     return;
   }
   if (at == At::kParameterHead) ParameterIsText();
+  if (at == At::kValue) object_.CutValue();
+  if (at == At::kJson) json_.Cut();
   at_ = At::kText;
   EndCall(false);
 }
