@@ -211,5 +211,21 @@ TEST(OddOutputs, ACallThatIsCutOffHasAllThatCameOfIt) {
       typed);
 }
 
+// Words in the place of a header vanished.
+TEST(OddOutputs, WordsThatAreNoHeaderOfHarmonyAreText) {
+  ExpectAtEverySplit(
+      {{"gpt-oss", "<|channel|>The answer is <|message|>hi", "The answer ishi|"},
+       {"gpt-oss", "<|start|>Well, yes.<|message|>hi<|end|>", "Well, yes.hi|"},
+       {"gpt-oss", "<|channel|>analysis so I think<|message|>t", "|so I thinkt|"},
+       {"gpt-oss", "<|channel|>final <|constrain|>json and more<|message|>{}", "and more{}|"},
+       {"gpt-oss", "<|channel|>commentary to=functions.f now please<|message|>{}<|call|>",
+        "now please|f({})"},
+       {"gpt-oss",
+        "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|>",
+        "|f({})"},
+       {"gpt-oss", "<|start|>functions.g to=assistant<|channel|>commentary<|message|>x", "x|"},
+       {"gpt-oss", "<|channel|>mood<|message|>x", "x|"}});
+}
+
 }  // namespace
 }  // namespace portico::parser

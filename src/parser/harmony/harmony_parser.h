@@ -17,7 +17,7 @@ const MarkerSet& HarmonyMarkers();
 
 // One stream, as text, or as text with the special tokens told apart; both give one result, but for text that spells a
 // special token, which is text where they are told apart. Never fails:
-// stray words in a header are read over, a body without a header is content, a message that does not end ends with the
+// stray words in a header belong to its message's text, a body without a header is content, a message that does not end ends with the
 // text, and a header that never becomes one is content.
 //
 // `functions.NAME` is a call on any channel; other recipients are tools that the model believes in, and what it says
