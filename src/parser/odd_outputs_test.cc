@@ -227,5 +227,28 @@ TEST(OddOutputs, WordsThatAreNoHeaderOfHarmonyAreText) {
        {"gpt-oss", "<|channel|>mood<|message|>x", "x|"}});
 }
 
+// Text behind a list or an object where the schema asks for one vanished.
+TEST(OddOutputs, TextBehindAParametersObjectIsContent) {
+  const ToolSet tools(*Json::Parse(R"([{"function": {"name": "f", "parameters": {"properties": {
+      "l": {"type": "array"}}}}}])"),
+                      false);
+  ExpectAtEverySplit(
+      {{"qwen3_coder", "<function=f>\n<parameter=l>\n[1] tail words\n</parameter>\n</function>",
+        "tail words|f({\"l\": [1]})"},
+       {"deepseekv32",
+        "<｜DSML｜function_calls><｜DSML｜invoke name=\"f\"><｜DSML｜parameter name=\"x\" "
+        "string=\"false\">{\"a\":1} "
+        "tail</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>",
+        "tail|f({\"x\": {\"a\":1}})"},
+       {"minimax-m3",
+        "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">]<]minimax[>[<l>[2] tail"
+        "]<]minimax[>[</l>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>",
+        "tail|f({\"l\": [2]})"},
+       {"functiongemma",
+        "<start_function_call>call:f{l:<escape>[3] tail<escape>}<end_function_call>",
+        "tail|f({\"l\": [3]})"}},
+      tools);
+}
+
 }  // namespace
 }  // namespace portico::parser

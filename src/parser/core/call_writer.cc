@@ -74,6 +74,10 @@ bool CallWriter::Arguments(std::string_view json) {
   return true;
 }
 
+void CallWriter::Stray(std::string_view text) {
+  if (state_ == State::kCommitted && !text.empty()) sink_->Content(text);
+}
+
 void CallWriter::Commit() {
   if (state_ != State::kPending) return;
   state_ = State::kCommitted;

@@ -35,6 +35,8 @@ class CallWriter {
   // short to be told from other text. False: what came cannot begin arguments, so this candidate is no call; the caller
   // rejects it.
   bool Arguments(std::string_view json);
+  // Text of a call that is no part of it: content. Of a candidate it stays with its bytes.
+  void Stray(std::string_view text);
   // It is a call from here on, whatever its arguments are.
   void Commit();
   // The candidate is text.

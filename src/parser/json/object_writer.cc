@@ -20,6 +20,7 @@ void ObjectWriter::Value(std::string_view text) {
   out_.clear();
   value_.Push(text, &out_);
   call_.Arguments(out_);
+  call_.Stray(value_.TakeStray());
 }
 
 void ObjectWriter::EndValue() {

@@ -198,6 +198,7 @@ ToolParser::Next BraceCalls::StepQuoted() {
   out_.clear();
   if (match.begin > 0) {
     value_.Push(rest().substr(0, match.begin), &out_);
+    call_.Stray(value_.TakeStray());
     Write(out_);
     Take(match.begin);
     return Next::kGoOn;

@@ -122,6 +122,7 @@ ToolParser::Next NestedCalls::StepInside() {
     if (level != nullptr && level->shape == Shape::kScalar) {
       out_.clear();
       value_.Push(text, &out_);
+      call_.Stray(value_.TakeStray());
       call_.Arguments(out_);
     } else {
       Stray(text);
@@ -159,7 +160,7 @@ void NestedCalls::Stray(std::string_view text) {
   if (!stray_) text.remove_prefix(std::min(text.find_first_not_of(kWhiteSpace), text.size()));
   if (text.empty()) return;
   stray_ = true;
-  if (call_.committed()) call_.sink()->Content(text);
+  call_.Stray(text);
 }
 
 void NestedCalls::BeginShape(Level* level, bool has_tags) {
