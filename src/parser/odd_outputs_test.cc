@@ -250,5 +250,13 @@ TEST(OddOutputs, TextBehindAParametersObjectIsContent) {
       tools);
 }
 
+// A name with a line break and an escaped one behind it was none if the text was cut within the escape.
+TEST(OddOutputs, EscapedLineBreaksBehindANameMayBeCut) {
+  ExpectAtEverySplit(
+      {{"glm45", "<tool_call>f\n\\n<arg_key>a</arg_key><arg_value>x</arg_value></tool_call>",
+        "|f({\"a\": \"x\"})"},
+       {"glm45", "<tool_call>f\n\\<arg_key>", "<tool_call>f\n\\<arg_key>|"}});
+}
+
 }  // namespace
 }  // namespace portico::parser

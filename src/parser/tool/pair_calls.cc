@@ -154,6 +154,10 @@ ToolParser::Next PairCalls::StepName() {
   if (brace < match.begin) match = {Kind::kFound, brace, 0, 0};
   std::string_view name = TrimBreaks(text.substr(0, match.begin));
   if (match.kind != Kind::kFound) {
+    // The beginning of an escaped line break, perhaps.
+    if (match.begin == text.size() && name.ends_with('\\')) {
+      name = TrimBreaks(name.substr(0, name.size() - 1));
+    }
     const bool may_be = IsName(name) || name.empty();
     if (final() || cut || !may_be) return NoCall();
     return Next::kWait;
