@@ -323,6 +323,17 @@ void DeclaredCalls::EndBuffered(bool complete) {
   call_.Arguments(out);
 }
 
+// The text ended within a value.
+void DeclaredCalls::Cut() {
+  if (way_ == Way::kTags && busy_) writer_.CutValue();
+  const size_t separator = held_.find(region_->separator);
+  if (way_ != Way::kLines || separator == std::string::npos) return;
+  const std::string_view line = held_;
+  BeginValue(TrimWhiteSpace(line.substr(0, separator)));
+  writer_.Value(TrimWhiteSpace(line.substr(separator + region_->separator.size())));
+  writer_.CutValue();
+}
+
 void DeclaredCalls::End(bool complete, std::string_view closer) {
   if (way_ == Way::kObject) {
     if (busy_ && complete && !object_.arguments_done() && call_.committed()) object_.Close();
@@ -332,7 +343,7 @@ void DeclaredCalls::End(bool complete, std::string_view closer) {
     if (way_ == Way::kBuffer) EndBuffered(complete);
     if (way_ == Way::kTags) PushTags(true);
     if (way_ == Way::kLines) PushLines(complete);
-    if (way_ == Way::kTags && busy_ && !complete) writer_.CutValue();
+    if (!complete) Cut();
     if (way_ != Way::kBuffer && complete) {
       if (busy_) writer_.EndValue();
       writer_.End();
