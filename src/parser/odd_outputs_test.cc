@@ -258,5 +258,18 @@ TEST(OddOutputs, EscapedLineBreaksBehindANameMayBeCut) {
        {"glm45", "<tool_call>f\n\\<arg_key>", "<tool_call>f\n\\<arg_key>|"}});
 }
 
+// Parameters behind JSON that is the arguments made them two objects.
+TEST(OddOutputs, ParametersBehindAJsonBodyAreContent) {
+  ExpectAtEverySplit(
+      {{"deepseekv4",
+        "<｜DSML｜tool_calls><｜DSML｜invoke name=\"f\">{\"a\": 1}<｜DSML｜parameter name=\"b\">x"
+        "</｜DSML｜invoke></｜DSML｜tool_calls>",
+        "<｜DSML｜parameter name=\"b\">x|f({\"a\": 1})"},
+       {"k2_horizon",
+        "<ifm|tool_call>f{\"a\": 1}<ifm|arg_key>b</ifm|arg_key><ifm|arg_value>2</ifm|arg_value>"
+        "</ifm|tool_call>",
+        "<ifm|arg_key>b<ifm|arg_value>2</ifm|arg_value>|f({\"a\": 1})"}});
+}
+
 }  // namespace
 }  // namespace portico::parser

@@ -184,7 +184,8 @@ ToolParser::Next PairCalls::StepBody() {
   if (wait) return Next::kWait;
   MarkerSet::Match match = family_->body.At(rest(), final());
   if (match.kind == Kind::kPartial) return Next::kWait;
-  if (match.kind == Kind::kFound) {
+  const bool whole = is_json_ && match.kind == Kind::kFound && match.marker <= 2;
+  if (match.kind == Kind::kFound && !whole) {
     stray_ = false;
     switch (match.marker) {
       case 0:
@@ -220,7 +221,7 @@ ToolParser::Next PairCalls::StepBody() {
     return Next::kGoOn;
   }
   MarkerSet::Match ahead = family_->body.Find(rest(), final());
-  size_t bytes = std::max<size_t>(1, ahead.begin);
+  size_t bytes = std::max<size_t>(whole ? match.length : 1, ahead.begin);
   if (is_json_ && !stray_ && (rest()[0] == ']' || rest()[0] == ',')) {
     Take(1);
     return Next::kGoOn;

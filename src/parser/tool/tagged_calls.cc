@@ -221,7 +221,11 @@ ToolParser::Next TaggedCalls::StepBody() {
   if (match.kind == Kind::kFound) stray_ = false;
   if (match.kind == Kind::kFound && match.marker == 0) {
     Take(match.length);
-    at_ = At::kParameterHead;
+    if (is_json_) {
+      ParameterIsText();  // the arguments are whole
+    } else {
+      at_ = At::kParameterHead;
+    }
     return Next::kGoOn;
   }
   if (match.kind == Kind::kFound) {
