@@ -1,4 +1,5 @@
 """What the commands say to who types them: statuses, hints, help and warnings; and fields of other servers' APIs."""
+import json
 import subprocess
 
 import pytest
@@ -109,6 +110,12 @@ def test_parse_says_at_its_start_that_there_is_no_such_parser(flag, meant):
     assert f"portico parse: {flag}: there is no parser `nosuch`; there are none, " in done.stderr and f" {meant}" in done.stderr
     for known in ("none", meant, "response_template"):
         assert run("parse", flag, known, "--jsonl", input="").returncode == 0, known
+
+
+def test_parse_writes_one_line_for_each_request():
+    """An empty line stood behind each answer."""
+    done = run("parse", "--jsonl", input='{"id":1,"text":"a"}\n{"id":2}\n')
+    assert done.stdout.count("\n") == 2 and [json.loads(line)["id"] for line in done.stdout.split("\n")[:2]] == [1, 2], done.stdout
 
 
 def test_only_errors_are_shown_where_nothing_else_is_wanted(start):

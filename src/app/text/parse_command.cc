@@ -166,7 +166,6 @@ void AnswerLine(std::string_view line, const ParseArguments& arguments, std::str
                                          : InvalidArgument("", "a request must be an object");
   if (!status.ok()) w.Key("error").String(MessageOf(status));
   w.EndObject();
-  out->push_back('\n');
 }
 
 }  // namespace

@@ -28,6 +28,14 @@ void AddName(std::vector<std::string>* names, const std::string& name) {
   if (std::find(names->begin(), names->end(), name) == names->end()) names->push_back(name);
 }
 
+// Whether these propertyNames say nothing: names are strings anyway.
+bool TakesAnyName(const Json& rule) {
+  if (rule.is_bool()) return rule.as_bool();
+  if (!rule.is_object()) return false;
+  return rule.as_object().empty() ||
+         (rule.as_object().size() == 1 && rule.GetString("type") == "string");
+}
+
 }  // namespace
 
 struct SchemaCompiler::ObjectShape {
@@ -61,9 +69,8 @@ Status SchemaCompiler::ReadObject(const Part& part, ObjectShape* shape) const {
   if (low || high) shape->counted = schema;
   shape->min = std::max(shape->min, low.value_or(0));
   if (high) shape->max = shape->max < 0 ? *high : std::min(shape->max, *high);
-  if (const Json* const names = schema->Find("propertyNames")) {
-    shape->name_rules.push_back({names, 0});
-  }
+  const Json* const names = schema->Find("propertyNames");
+  if (names != nullptr && !TakesAnyName(*names)) shape->name_rules.push_back({names, 0});
   if (schema->Find("additionalProperties") != nullptr) shape->says_others = true;
   if (const Json* const patterns = schema->Find("patternProperties");
       patterns != nullptr && !patterns->as_object().empty()) {
@@ -185,8 +192,19 @@ StatusOr<std::optional<Expr>> SchemaCompiler::OtherMember(const Parts& parts,
   if (shape.name_rules.empty()) {
     key = OtherKey(shape.names);
   } else {
-    PORTICO_ASSIGN_OR_RETURN(const auto names, Flatten(Parts(shape.name_rules)));
+    // A name is a string, whatever else its rules allow.
+    Parts rules = shape.name_rules;
+    rules.push_back({document_.Derived(rules[0].schema, "name",
+                                       [] { return Json(JsonObject{{"type", Json("string")}}); }),
+                     0});
+    PORTICO_ASSIGN_OR_RETURN(const auto names, Flatten(std::move(rules)));
     if (!names) return std::nullopt;
+    uint8_t types = kAnyType;
+    for (const Part& rule : *names) {
+      PORTICO_ASSIGN_OR_RETURN(const uint8_t own, TypesOf(document_, rule.schema));
+      types &= own;
+    }
+    if ((types & kString) == 0) return std::nullopt;
     PORTICO_ASSIGN_OR_RETURN(auto finite, Finite(*names));
     if (!finite) {
       PORTICO_ASSIGN_OR_RETURN(const auto choice, Choices(*names));
@@ -196,12 +214,14 @@ StatusOr<std::optional<Expr>> SchemaCompiler::OtherMember(const Parts& parts,
       }
     }
     for (const std::string& name : shape.names) {
+      bool good = true;
       for (const Part& rule : *names) {
-        PORTICO_ASSIGN_OR_RETURN(const bool good, Satisfies(document_, rule.schema, Json(name)));
-        if (!good) continue;
-        return document_.Refused(shape.name_rules[0].schema, "propertyNames",
-                                 "is not supported where declared properties have such names");
+        if (!good) break;
+        PORTICO_ASSIGN_OR_RETURN(good, Satisfies(document_, rule.schema, Json(name)));
       }
+      if (!good) continue;
+      return document_.Refused(shape.name_rules[0].schema, "propertyNames",
+                               "is not supported where declared properties have such names");
     }
     if (finite) {
       key = std::move(*finite);

@@ -53,4 +53,8 @@ std::string_view FormatPattern(std::string_view format) {
   return found == std::end(kFormats) ? std::string_view() : found->pattern;
 }
 
+bool FormatPatternIsWhole(std::string_view format) {
+  return format == "duration" || format == "ipv4" || format == "json-pointer" || format == "uuid";
+}
+
 }  // namespace portico::grammar

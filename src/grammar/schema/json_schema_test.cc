@@ -102,6 +102,45 @@ TEST(JsonSchema, ObjectsHaveDeclaredMembersFirstAndOthersOnlyAsAllowed) {
   Expect(kMost, R"({"a":1,"b":1,"c":1})", "no");
 }
 
+// propertyNames that no string satisfies made names that are no strings: `{ 1 : null }`.
+TEST(JsonSchema, NamesAreStringsWhateverTheirRulesAllow) {
+  for (const char* const rule : {R"({"enum":[1]})", R"({"const":2})", R"({"type":"boolean"})",
+                                 R"({"type":"integer","minimum":3})", "false"}) {
+    const std::string schema =
+        std::string(R"({"type":"object","propertyNames":)") + rule + R"(,"minProperties":1})";
+    Expect(schema, R"({"a":null})", "nothing can satisfy it");
+    const std::string empty = std::string(R"({"type":"object","propertyNames":)") + rule + "}";
+    Expect(empty, "{}", "yes");
+    Expect(empty, "{1:null}", "no");
+    Expect(empty, R"({"a":null})", "no");
+  }
+  constexpr std::string_view kSome =
+      R"({"type":"object","propertyNames":{"enum":[1,"x"]},"minProperties":1})";
+  Expect(kSome, R"({"x":null})", "yes");
+  Expect(kSome, "{1:null}", "no");
+  // A rule that says nothing keeps the types of declared names.
+  for (const char* const rule : {"true", "{}", R"({"type":"string"})"}) {
+    const std::string schema =
+        std::string(R"({"type":"object","properties":{"a":{"type":"null"}},"propertyNames":)") +
+        rule + "}";
+    Expect(schema, R"({"a":null,"b":1})", "yes");
+    Expect(schema, R"({"a":1})", "no");
+  }
+}
+
+// A format was dropped without a word beside enum and const.
+TEST(JsonSchema, FormatsHoldBesideConstants) {
+  constexpr std::string_view kAddresses = R"({"enum":["no","1.2.3.4"],"format":"ipv4"})";
+  Expect(kAddresses, R"("1.2.3.4")", "yes");
+  Expect(kAddresses, R"("no")", "no");
+  Expect(R"({"const":"no","format":"uuid"})", R"("no")", "nothing can satisfy it");
+  Expect(R"({"enum":["2024-02-28",7],"format":"date"})", "7", "yes");
+  Expect(R"({"enum":["2024-02-29"],"format":"date"})", R"("2024-02-29")",
+         R"(#: format: whether "2024-02-29" has the format "date" cannot be decided)");
+  Expect(R"({"properties":{"a":{"const":"red","format":"colour"}}})", "{}",
+         R"(#/properties/a: format: the format "colour" is not supported)");
+}
+
 TEST(JsonSchema, ArraysHavePrefixesAndCounts) {
   constexpr std::string_view kPair =
       R"({"type":"array","prefixItems":[{"type":"integer"},{"type":"string"}],"items":false,"minItems":1})";

@@ -1,12 +1,14 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "grammar/schema/validate.h"
 
+#include <fmt/format.h>
 #include <pcre2.h>
 
 #include <algorithm>
 #include <memory>
 #include <string>
 
+#include "grammar/schema/formats.h"
 #include "grammar/schema/keywords.h"
 #include "grammar/schema/number_range.h"
 #include "grammar/schema/pattern.h"
@@ -120,7 +122,23 @@ class Validator {
       }
       return *matched;
     }
+    if (key == "format") return HasFormat(argument.as_string());
     return Bounds(key, "minLength", "maxLength", CountCodePoints(value_.as_string()));
+  }
+
+  // The patterns of some formats do not match all of their texts: what those do not match cannot be decided.
+  StatusOr<bool> HasFormat(const std::string& format) {
+    const std::string_view pattern = FormatPattern(format);
+    if (pattern.empty()) {
+      return document_.Refused(schema_, "format",
+                               fmt::format("the format {} is not supported", Json(format).Dump()));
+    }
+    auto matched = MatchesPattern(pattern, value_.as_string());
+    if (!matched.ok()) return document_.Refused(schema_, "format", MessageOf(matched.status()));
+    if (*matched || FormatPatternIsWhole(format)) return *matched;
+    return document_.Refused(schema_, "format",
+                             fmt::format("whether {} has the format {} cannot be decided",
+                                         value_.Dump(), Json(format).Dump()));
   }
 
   StatusOr<bool> Array(std::string_view key, const Json& argument) {

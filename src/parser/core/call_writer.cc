@@ -59,6 +59,7 @@ bool CallWriter::SetName(std::string_view name, std::string_view id) {
 bool CallWriter::Arguments(std::string_view json) {
   if (json.empty() || state_ == State::kText) return true;
   if (state_ == State::kCommitted) {
+    if (!any_arguments_ && json == "null") json = "{}";
     any_arguments_ = true;
     sink_->Arguments(json);
     return true;
@@ -68,9 +69,13 @@ bool CallWriter::Arguments(std::string_view json) {
   if (json.find_first_not_of(kWhiteSpace) == std::string_view::npos) return true;
   Start start = StartOf(held_);
   if (start == Start::kOther) return false;
-  if (start == Start::kArguments && held_ == "null") held_ = "{}";
+  if (start == Start::kArguments && TrimWhiteSpace(held_) == "null") held_ = "{}";
   if (start == Start::kArguments && has_name()) Commit();
   return true;
+}
+
+void CallWriter::Stray(std::string_view text) {
+  if (state_ == State::kCommitted && !text.empty()) sink_->Content(text);
 }
 
 void CallWriter::Commit() {

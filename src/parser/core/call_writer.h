@@ -31,9 +31,12 @@ class CallWriter {
   // The candidate's name. `id` as Sink::BeginCall() has it. False: nobody offers this tool, and the candidate is text
   // to its end.
   bool SetName(std::string_view name, std::string_view id = {});
-  // Arguments, JSON. Held while there is no name, and while they are too short to be told from other text. False: what
-  // came cannot begin arguments, so this candidate is no call; the caller rejects it.
+  // Arguments, JSON, a word in one piece; `null` is an empty object. Held while there is no name, and while they are too
+  // short to be told from other text. False: what came cannot begin arguments, so this candidate is no call; the caller
+  // rejects it.
   bool Arguments(std::string_view json);
+  // Text of a call that is no part of it: content. Of a candidate it stays with its bytes.
+  void Stray(std::string_view text);
   // It is a call from here on, whatever its arguments are.
   void Commit();
   // The candidate is text.

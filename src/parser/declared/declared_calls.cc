@@ -208,7 +208,7 @@ void DeclaredCalls::PushTags(bool final) {
   std::string_view text = held_;
   while (!text.empty()) {
     const Pattern& pattern = busy_ ? *region_->tail : *region_->head;
-    const Pattern::Match match = pattern.Find(text, final);
+    const Pattern::Match match = pattern.Find(text, final, 0, /*ahead=*/busy_);
     std::string_view before = text.substr(0, match.begin);
     if (busy_) {
       Value(before);
@@ -318,19 +318,32 @@ void DeclaredCalls::EndBuffered(bool complete) {
     if (used == 0) break;
     at += used;
   }
-  if (complete) relay.Close(&out);
+  complete ? relay.Close(&out) : relay.Cut(&out);
   call_.Commit();
   call_.Arguments(out);
+}
+
+// The text ended within a value.
+void DeclaredCalls::Cut() {
+  if (way_ == Way::kTags && busy_) writer_.CutValue();
+  const size_t separator = held_.find(region_->separator);
+  if (way_ != Way::kLines || separator == std::string::npos) return;
+  const std::string_view line = held_;
+  BeginValue(TrimWhiteSpace(line.substr(0, separator)));
+  writer_.Value(TrimWhiteSpace(line.substr(separator + region_->separator.size())));
+  writer_.CutValue();
 }
 
 void DeclaredCalls::End(bool complete, std::string_view closer) {
   if (way_ == Way::kObject) {
     if (busy_ && complete && !object_.arguments_done() && call_.committed()) object_.Close();
+    if (busy_ && !complete) object_.Cut();
     if (busy_ && call_.pending() && !named_) call_.Reject();
   } else if (call_.pending() || call_.committed()) {
     if (way_ == Way::kBuffer) EndBuffered(complete);
     if (way_ == Way::kTags) PushTags(true);
     if (way_ == Way::kLines) PushLines(complete);
+    if (!complete) Cut();
     if (way_ != Way::kBuffer && complete) {
       if (busy_) writer_.EndValue();
       writer_.End();

@@ -41,6 +41,7 @@ class DeclaredCalls {
   void BeginValue(std::string_view key);
   void Value(std::string_view text);
   void EndBuffered(bool complete);
+  void Cut();
   bool OneCall(const Json& value);
   void Stray(std::string_view text);
 

@@ -78,6 +78,7 @@ TEST(DeclaredParserTest, WhatACheckpointDeclaresIsReadTheSameHoweverItIsCut) {
        "x ||f({\"city\": \"[]\"})g({})"},
       {kLines, "CALL f\ncity: Rome: old\ndays: 4\nEND",
        "||f({\"city\": \"Rome: old\", \"days\": 4})"},
+      {kLines, "CALL f\ndays: 4\ncity: Ro", "||f({\"days\": 4, \"city\": \"Ro)…"},
   };
   for (const auto& c : kCases) {
     SCOPED_TRACE(c.text);

@@ -60,6 +60,12 @@ struct MatchState {
   pcre2_match_data* data;
 };
 
+bool MatchesEmptyText(const pcre2_code* code) {
+  const MatchState state;
+  return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(""), 0, 0, 0, state.data, state.context) >=
+         0;
+}
+
 }  // namespace
 
 struct Pattern::Code {
@@ -100,6 +106,7 @@ StatusOr<Pattern> Pattern::Make(std::string_view expression) {
     pattern.numbers_.push_back(entry[0] << 8 | entry[1]);
     pattern.groups_.emplace_back(reinterpret_cast<const char*>(entry + 2));
   }
+  pattern.needs_text_ = !MatchesEmptyText(code);
   return pattern;
 }
 
@@ -114,7 +121,7 @@ StatusOr<Pattern> Pattern::OneOf(std::vector<std::string> literals) {
   return Make(expression);
 }
 
-Pattern::Match Pattern::Find(std::string_view text, bool final, size_t from) const {
+Pattern::Match Pattern::Find(std::string_view text, bool final, size_t from, bool ahead) const {
   thread_local MatchState state;
   Match match;
   match.begin = text.size();
@@ -127,7 +134,8 @@ Pattern::Match Pattern::Find(std::string_view text, bool final, size_t from) con
     if (at[0] < text.size()) match.kind = Kind::kPartial;
     return match;
   }
-  if (rc <= 0 || at[1] <= at[0]) return match;  // none, too many steps, or an empty one
+  if (rc <= 0) return match;  // none, or too many steps
+  if (at[1] < at[0] || (at[1] == at[0] && !(ahead && needs_text_))) return match;
   match.kind = Kind::kFound;
   match.begin = at[0];
   match.length = at[1] - at[0];

@@ -35,8 +35,9 @@ class Pattern {
   // Names of groups.
   const std::vector<std::string>& groups() const { return groups_; }
   // The first match from `from` on. What is found does not depend on text that is still to come. `final`: nothing
-  // follows, so kPartial is never the answer. An expression that takes too many steps has no match.
-  Match Find(std::string_view text, bool final, size_t from = 0) const;
+  // follows, so kPartial is never the answer. An expression that takes too many steps has no match. A match without bytes
+  // is none, unless `ahead`: then it is one of an expression that looks ahead for something.
+  Match Find(std::string_view text, bool final, size_t from = 0, bool ahead = false) const;
 
  private:
   struct Code;
@@ -44,6 +45,7 @@ class Pattern {
   std::shared_ptr<const Code> code_;
   std::vector<std::string> groups_;
   std::vector<int> numbers_;  // of groups_
+  bool needs_text_ = true;    // it does not match the empty text
 };
 
 }  // namespace portico::parser

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "text/white_space.h"
 
@@ -28,6 +29,15 @@ std::string_view WordBehind(std::string_view header, std::string_view key) {
   return header.substr(0, end);
 }
 
+bool IsRole(std::string_view word) {
+  return word == "assistant" || word == "user" || word == "system" || word == "developer" ||
+         word == "tool";
+}
+
+bool IsChannel(std::string_view word) {
+  return word == "analysis" || word == "commentary" || word == "final";
+}
+
 // The channel: the last that is named.
 std::string_view ChannelOf(std::string_view header) {
   const char mark = static_cast<char>(static_cast<int>(HarmonyToken::kChannel) + 1);
@@ -41,6 +51,36 @@ std::string_view ChannelOf(std::string_view header) {
   return rest.substr(0, end);
 }
 
+// Words of a header that mean nothing there, as they stand. A role is one word, a channel is followed by at most one, the
+// type of the content, and a recipient may stand anywhere.
+std::string StrayWords(std::string_view header) {
+  std::string stray;
+  while (!header.empty()) {
+    const bool marked = static_cast<unsigned char>(header[0]) < 8;
+    const auto token = static_cast<HarmonyToken>(header[0] - 1);
+    if (marked) header.remove_prefix(1);
+    const auto* const next = std::find_if(header.begin(), header.end(),
+                                          [](char c) { return static_cast<unsigned char>(c) < 8; });
+    const std::string_view part = header.substr(0, static_cast<size_t>(next - header.begin()));
+    header.remove_prefix(part.size());
+    std::vector<std::string_view> words;
+    for (size_t at = part.find_first_not_of(kWhiteSpace); at != std::string_view::npos;) {
+      const size_t end = std::min(part.find_first_of(kWhiteSpace, at), part.size());
+      if (!part.substr(at).starts_with("to=")) words.push_back(part.substr(at, end - at));
+      at = part.find_first_not_of(kWhiteSpace, end);
+    }
+    const bool channel = marked && token == HarmonyToken::kChannel;
+    const bool known = !words.empty() && (IsRole(words[0]) || IsChannel(words[0]) ||
+                                          (marked && token == HarmonyToken::kConstrain));
+    size_t meant = words.size() <= 1 || known ? 1 : 0;
+    if (channel && known && words.size() == 2) meant = 2;
+    if (words.size() <= meant) continue;
+    const char* const begin = words[meant].data();
+    stray.append(begin, static_cast<size_t>(words.back().data() + words.back().size() - begin));
+  }
+  return stray;
+}
+
 }  // namespace
 
 const MarkerSet& HarmonyMarkers() {
@@ -51,7 +91,7 @@ const MarkerSet& HarmonyMarkers() {
 }
 
 HarmonyParser::HarmonyParser(const ToolSet& tools, Options options, Sink* sink)
-    : call_(tools, sink), options_(std::move(options)), sink_(sink) {
+    : call_(tools, sink), options_(std::move(options)), sink_(sink), object_(&call_) {
   if (options_.begins_in_body) {
     kind_ = KindOf({}, options_.channel);
     at_ = At::kBody;
@@ -194,9 +234,15 @@ void HarmonyParser::BeginBody() {
         call_.Commit();
       }
     }
-    relay_.Reset();
+    object_.BeginArguments();
   } else if (verbatim_) {
     sink_->Content(raw_);
+  }
+  const std::string stray = StrayWords(header_);
+  const bool is_call = kind_ == Kind::kCall;
+  if (!stray.empty() && !verbatim_ && (!is_call || call_.committed())) {
+    ++repaired_;
+    kind_ == Kind::kReasoning ? sink_->Reasoning(stray) : sink_->Content(stray);
   }
   raw_.clear();
   header_.clear();
@@ -204,14 +250,7 @@ void HarmonyParser::BeginBody() {
 
 void HarmonyParser::Body(std::string_view text) {
   if (kind_ == Kind::kCall) {
-    call_.Raw(text);
-    out_.clear();
-    while (!text.empty()) {
-      size_t used = relay_.Push(text, &out_);
-      if (used == 0) break;  // behind the value
-      text.remove_prefix(used);
-    }
-    call_.Arguments(out_);
+    CallBody(text);
   } else if (kind_ == Kind::kReasoning && !verbatim_) {
     sink_->Reasoning(text);
   } else {
@@ -219,14 +258,20 @@ void HarmonyParser::Body(std::string_view text) {
   }
 }
 
+void HarmonyParser::CallBody(std::string_view text) {
+  while (!text.empty() && call_.committed() && object_.state() == CallObject::State::kOpen) {
+    text.remove_prefix(object_.Push(text));
+  }
+  if (call_.is_text()) call_.Raw(text);
+  if (call_.committed()) object_.Stray(text);
+}
+
 void HarmonyParser::EndMessage(bool complete) {
   if (kind_ == Kind::kCall) {
-    if (complete && !relay_.empty() && !relay_.done()) {
-      out_.clear();
-      relay_.Close(&out_);
-      call_.Arguments(out_);
-    }
-    call_.End(complete || relay_.done());
+    const bool done = object_.arguments_done();
+    if (complete && call_.committed() && !done && !object_.untouched()) object_.Close();
+    if (!complete) object_.Cut();
+    call_.End(complete || done);
   }
   at_ = At::kOutside;
   kind_ = Kind::kContent;

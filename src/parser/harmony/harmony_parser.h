@@ -7,7 +7,7 @@
 #include "parser/core/call_writer.h"
 #include "parser/core/marker_set.h"
 #include "parser/core/sink.h"
-#include "parser/json/literal_relay.h"
+#include "parser/json/call_object.h"
 
 namespace portico::parser {
 
@@ -17,7 +17,7 @@ const MarkerSet& HarmonyMarkers();
 
 // One stream, as text, or as text with the special tokens told apart; both give one result, but for text that spells a
 // special token, which is text where they are told apart. Never fails:
-// stray words in a header are read over, a body without a header is content, a message that does not end ends with the
+// stray words in a header belong to its message's text, a body without a header is content, a message that does not end ends with the
 // text, and a header that never becomes one is content.
 //
 // `functions.NAME` is a call on any channel; other recipients are tools that the model believes in, and what it says
@@ -51,6 +51,7 @@ class HarmonyParser {
   enum class Kind { kContent, kReasoning, kCall };
 
   void BeginBody();
+  void CallBody(std::string_view text);
   void EndMessage(bool complete);
   void Body(std::string_view text);
   void HeaderIsText();
@@ -67,8 +68,7 @@ class HarmonyParser {
   std::string raw_;        // of the header
   std::string header_;     // with markers as single bytes below 8
   std::string waiting_;
-  LiteralRelay relay_;
-  std::string out_;
+  CallObject object_;  // the arguments
   int repaired_ = 0;
 };
 

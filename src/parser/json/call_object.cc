@@ -1,5 +1,7 @@
 #include "parser/json/call_object.h"
 
+#include <algorithm>
+
 #include "text/json.h"
 #include "text/white_space.h"
 
@@ -42,6 +44,8 @@ void CallObject::Begin(Options options) {
   nesting_ = 0;
   text_.clear();
   escape_.clear();
+  strayed_ = false;
+  stray_.clear();
   relay_ = LiteralRelay(LiteralRelay::Options{options.python});
 }
 
@@ -72,6 +76,10 @@ size_t CallObject::Push(std::string_view text) {
     if (state_ == State::kDone && not_used_) break;  // the byte behind a value that is done
     call_.Raw(text.substr(i, 1));
     ++i;
+    if (!stray_.empty() && call_.committed()) {
+      call_.sink()->Content(stray_);
+      stray_.clear();
+    }
     if (broken() && !was_broken) break;  // the caller looks for what ends a broken value
   }
   return i;
@@ -84,6 +92,13 @@ void CallObject::Close() {
     call_.Arguments(out_);
   }
   state_ = State::kDone;
+}
+
+void CallObject::Cut() {
+  if (!call_.committed() || (at_ != At::kArguments && at_ != At::kTextArguments)) return;
+  out_.clear();
+  relay_.Cut(&out_);
+  call_.Arguments(out_);
 }
 
 bool CallObject::Relay(std::string_view text, size_t* used) {
@@ -114,8 +129,8 @@ bool CallObject::PushByte(char c) {
       if (call_.pending() && c == '{' && relay_.empty()) opened_ = true;
       size_t used = 0;
       if (!Relay(std::string_view(&c, 1), &used)) return false;
-      not_used_ = used == 0;
-      return used == 1 || state_ == State::kDone || PushByte(c);
+      not_used_ = used == 0 && state_ == State::kDone;
+      return used == 1 || not_used_ || PushByte(c);
     }
     case At::kSkip: {
       out_.clear();
@@ -186,7 +201,7 @@ bool CallObject::BeginValue(char c) {
   if (IsArgumentsKey(key_) && !arguments_done_) {
     relay_ = LiteralRelay(LiteralRelay::Options{options_.python});
     opened_ = false;
-    if (c == '"' && !alone_) {
+    if (c == '"') {
       at_ = At::kTextArguments;
       return true;
     }
@@ -207,7 +222,8 @@ bool CallObject::BeginValue(char c) {
     }
     return false;
   }
-  other_keys_ = other_keys_ || (key_ != "type" && key_ != "id" && key_ != "tool_call_id");
+  other_keys_ =
+      other_keys_ || options_.bare || (key_ != "type" && key_ != "id" && key_ != "tool_call_id");
   // The first member is no call's: this is some other object.
   skip_ = LiteralRelay();
   at_ = At::kSkip;
@@ -238,13 +254,30 @@ bool CallObject::PushDecoded(char c) {
     relay_.Close(&out_);
     arguments_done_ = true;
     at_ = At::kNext;
+    if (alone_) state_ = State::kDone;
     return call_.Arguments(out_);
   } else {
     decoded.push_back(c);
   }
   out_.clear();
-  for (char byte : decoded) relay_.Push(std::string_view(&byte, 1), &out_);
-  return call_.Arguments(out_);
+  size_t used = 0;
+  while (used < decoded.size() && !relay_.done()) {
+    used += relay_.Push(std::string_view(decoded).substr(used), &out_);
+  }
+  const bool good = call_.Arguments(out_);
+  Stray(std::string_view(decoded).substr(used));
+  return good;
+}
+
+void CallObject::Stray(std::string_view text) {
+  if (!strayed_) text.remove_prefix(std::min(text.find_first_not_of(kWhiteSpace), text.size()));
+  if (text.empty()) return;
+  strayed_ = true;
+  if (call_.committed()) {
+    call_.sink()->Content(text);
+  } else if (call_.pending()) {
+    stray_.append(text);
+  }
 }
 
 bool CallObject::EndObject() {

@@ -12,7 +12,7 @@ namespace portico::parser {
 
 // Gives what it reads to a CallWriter, whose candidate has begun. Names: "name", "function"; arguments:
 // "arguments", "parameters", "args". `{"function": {…}}` is read as what it holds. Arguments that are a JSON string are
-// what the string holds. Other members are read over.
+// what the string holds; text behind them in it is content. Other members are read over.
 class CallObject {
  public:
   enum class State { kOpen, kDone, kBad };
@@ -23,11 +23,12 @@ class CallObject {
     bool key_is_name = false;  // its only key is the name, and its value the arguments (Apertus)
     bool tool_name = false;    // "tool_name" is a key of names too (Cohere)
     bool python = false;       // words and escapes are Python's
+    bool bare = false;         // in plain text: beside other members it needs arguments
   };
 
   // A new object.
   void Begin(Options options);
-  void Begin() { Begin(Options{false, false, false}); }
+  void Begin() { Begin(Options{}); }
   // A new value that is the arguments alone, of a call whose name is known.
   void BeginArguments();
 
@@ -36,6 +37,10 @@ class CallObject {
   size_t Push(std::string_view text);
   // The text of the object ends here: closes the arguments.
   void Close();
+  // The text was cut off here: passes on what the arguments hold.
+  void Cut();
+  // Text behind the arguments that is no part of the call: content, once it is a call, without the white space before it.
+  void Stray(std::string_view text);
 
   State state() const { return state_; }
   // Not a byte but white space was read.
@@ -86,6 +91,8 @@ class CallObject {
   std::string text_;  // a key or name so far, as written
   std::string key_;
   std::string escape_;  // of kTextArguments
+  bool strayed_ = false;
+  std::string stray_;  // Stray() of what is no call yet
   LiteralRelay relay_;
   LiteralRelay skip_;
   std::string out_;

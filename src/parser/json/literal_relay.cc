@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 
 #include "text/json.h"
 #include "text/json_writer.h"
@@ -71,6 +73,11 @@ void AppendByte(std::string_view text, size_t from, std::string* out) {
     }
   }
 }
+
+// Words of JSON and Python, and what they are in JSON.
+constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+    {"true", "true"},   {"True", "true"}, {"false", "false"},
+    {"False", "false"}, {"null", "null"}, {"None", "null"}};
 
 // How many hexadecimal digits the escape wants; 0 for other escapes.
 size_t HexDigits(char c) { return c == 'u' ? 4 : c == 'x' ? 2 : c == 'U' ? 8 : 0; }
@@ -249,12 +256,11 @@ void LiteralRelay::PushWord(std::string* out) {
     expect_ = Expect::kColon;
     return;
   }
-  if (word == "true" || word == "True") {
-    out->append("true");
-  } else if (word == "false" || word == "False") {
-    out->append("false");
-  } else if (word == "null" || word == "None") {
-    out->append("null");
+  const auto* const known =
+      std::find_if(std::begin(kWords), std::end(kWords),
+                   [&word](const auto& spelled) { return spelled.first == word; });
+  if (known != std::end(kWords)) {
+    out->append(known->second);
   } else if (IsNumber(word)) {
     out->append(word);
   } else if (word.starts_with('.') && IsNumber("0" + word)) {
@@ -311,6 +317,27 @@ void LiteralRelay::Break(char c, std::string* out) {
   quote_ = '\1';  // no byte of the text ends it
   out->push_back('"');
   AppendJsonEscaped(std::string_view(&c, 1), out);
+}
+
+void LiteralRelay::Cut(std::string* out) {
+  if (!escape_.empty()) {
+    const bool whole = escape_.size() == 1 || escape_[1] == 'u';  // JSON so far
+    if (!whole) return EndEscape(out);
+    out->append(std::exchange(escape_, {}));
+  }
+  const std::string word = std::exchange(word_, {});
+  if (comma_) Separate(out);
+  if (word.empty()) return;
+  const bool number = word[0] != '+' && word[0] != '.' &&
+                      word.find_first_not_of("-+.0123456789eE") == std::string::npos;
+  if (expect_ != Expect::kKeyOrEnd) {
+    if (number) return void(out->append(word));
+    for (const auto& [spelled, json] : kWords) {
+      if (spelled.starts_with(word)) return void(out->append(json.substr(0, word.size())));
+    }
+  }
+  AppendJsonString(word, out);
+  out->pop_back();
 }
 
 void LiteralRelay::Close(std::string* out) {

@@ -34,6 +34,9 @@ class LiteralRelay {
   // The text of the value ended here: closes what is open.
   void Close(std::string* out);
 
+  // The text was cut off here: what waits for more is passed on as it is.
+  void Cut(std::string* out);
+
   // A whole value was read.
   bool done() const { return done_; }
   // Nothing but white space came so far.

@@ -20,11 +20,18 @@ void ObjectWriter::Value(std::string_view text) {
   out_.clear();
   value_.Push(text, &out_);
   call_.Arguments(out_);
+  call_.Stray(value_.TakeStray());
 }
 
 void ObjectWriter::EndValue() {
   out_.clear();
   value_.End(&out_);
+  call_.Arguments(out_);
+}
+
+void ObjectWriter::CutValue() {
+  out_.clear();
+  value_.Cut(&out_);
   call_.Arguments(out_);
 }
 

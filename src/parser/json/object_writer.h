@@ -20,6 +20,8 @@ class ObjectWriter {
   void BeginValue(std::string_view key, TypeSet types);
   void Value(std::string_view text);
   void EndValue();
+  // The text was cut off within the value.
+  void CutValue();
   // A parameter whose value is JSON already, or a part of one.
   void Key(std::string_view key);
   void Json(std::string_view json) { call_.Arguments(json); }

@@ -1,5 +1,7 @@
 #include "parser/json/value_writer.h"
 
+#include <algorithm>
+
 #include "text/json.h"
 #include "text/json_writer.h"
 #include "text/white_space.h"
@@ -45,6 +47,8 @@ void AppendStringPart(std::string_view text, std::string* out) {
 void ValueWriter::Begin(TypeSet types) {
   types_ = types;
   held_.clear();
+  strayed_ = false;
+  stray_.clear();
   mode_ = Mode::kUndecided;
   probe_ = LiteralRelay();
   probe_out_.clear();
@@ -65,8 +69,15 @@ void ValueWriter::Push(std::string_view text, std::string* out) {
   if (mode_ == Mode::kString) {
     AppendStringPart(text, out);
   } else {
-    PushAll(text, &relay_, out);
+    Relay(text, out);
   }
+}
+
+void ValueWriter::Relay(std::string_view text, std::string* out) {
+  while (!text.empty() && !relay_.done()) text.remove_prefix(relay_.Push(text, out));
+  if (!strayed_) text.remove_prefix(std::min(text.find_first_not_of(kWhiteSpace), text.size()));
+  strayed_ = strayed_ || !text.empty();
+  stray_.append(text);
 }
 
 void ValueWriter::Decide(std::string* out) {
@@ -81,7 +92,7 @@ void ValueWriter::Decide(std::string* out) {
     if (container && containers != 0 && (types_ & kStringType) == 0) {
       mode_ = Mode::kRelay;
       relay_ = LiteralRelay();
-      PushAll(text.substr(begin), &relay_, out);
+      Relay(text.substr(begin), out);
       held_.clear();
       return;
     }
@@ -139,6 +150,24 @@ void ValueWriter::End(std::string* out) {
     ToString(out);
   }
   out->push_back('"');
+}
+
+void ValueWriter::Cut(std::string* out) {
+  if (mode_ == Mode::kRelay) return relay_.Cut(out);
+  const std::string_view word = TrimWhiteSpace(held_);
+  if (mode_ == Mode::kString || word.empty() || ToScalar(word, out)) return;
+  LiteralRelay relay;
+  std::string json;
+  const size_t used = relay.Push(word, &json);
+  relay.Cut(&json);
+  const bool container = word[0] == '{' || word[0] == '[';
+  const bool fits = (types_ & kStringType) == 0 || container;
+  // What no schema gives a type is JSON only as it stands.
+  if (used == word.size() && fits && (types_ != 0 || json == word)) {
+    out->append(json);
+  } else {
+    ToString(out);
+  }
 }
 
 }  // namespace portico::parser

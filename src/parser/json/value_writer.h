@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "parser/core/tool_set.h"
 #include "parser/json/literal_relay.h"
@@ -21,10 +22,15 @@ class ValueWriter {
   void Begin(TypeSet types);
   void Push(std::string_view text, std::string* out);
   void End(std::string* out);
+  // The text was cut off here: writes what is held.
+  void Cut(std::string* out);
+  // Text that came behind the value of an object or array since the last call, without the white space before it.
+  std::string TakeStray() { return std::exchange(stray_, {}); }
 
  private:
   enum class Mode { kUndecided, kString, kRelay };
 
+  void Relay(std::string_view text, std::string* out);
   void Decide(std::string* out);
   void ToString(std::string* out);
   bool ToScalar(std::string_view word, std::string* out) const;
@@ -32,6 +38,8 @@ class ValueWriter {
   TypeSet types_ = 0;
   Mode mode_ = Mode::kUndecided;
   std::string held_;
+  bool strayed_ = false;
+  std::string stray_;
   LiteralRelay relay_;  // kRelay
   LiteralRelay probe_;  // of what is held where nobody says the type: is it JSON so far?
   std::string probe_out_;

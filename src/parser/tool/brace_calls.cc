@@ -198,6 +198,7 @@ ToolParser::Next BraceCalls::StepQuoted() {
   out_.clear();
   if (match.begin > 0) {
     value_.Push(rest().substr(0, match.begin), &out_);
+    call_.Stray(value_.TakeStray());
     Write(out_);
     Take(match.begin);
     return Next::kGoOn;
@@ -222,9 +223,12 @@ ToolParser::Next BraceCalls::StepBare() {
   value_.Begin(0);
   out_.clear();
   value_.Push(TrimWhiteSpace(text.substr(0, end)), &out_);
-  value_.End(&out_);
-  // Cut by the text's end it may be a part of a number: what is no whole value is not written.
-  if (!(final() && end == text.size())) Write(out_);
+  if (final() && end == text.size()) {
+    value_.Cut(&out_);
+  } else {
+    value_.End(&out_);
+  }
+  Write(out_);
   Take(end);
   at_ = At::kNext;
   return Next::kGoOn;
@@ -321,6 +325,9 @@ void BraceCalls::AtEnd() {
     Leave();
     return;
   }
+  out_.clear();
+  if (at == At::kQuoted) value_.Cut(&out_);
+  Write(out_);
   EndCall(false);
 }
 

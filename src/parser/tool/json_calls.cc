@@ -68,6 +68,7 @@ ToolParser::Next JsonCalls::StepText() {
     return Next::kGoOn;
   }
   BeginCalls();
+  object_.Begin();
   in_list_ = false;
   named_ = false;
   if (!bare_) Take(family.starts[start].size());
@@ -145,6 +146,8 @@ ToolParser::Next JsonCalls::StepName() {
   std::string_view name = text.substr(0, match.begin);
   size_t end = name.find_first_of(" \t\r\n[");
   if (name.empty() || match.begin > kMaxName) return NoCall();
+  // An id is a word; other text between the markers is none.
+  if (call_.has_name() && name.find_first_of(" \t\r\n") != std::string_view::npos) return NoCall();
   if (end != std::string_view::npos && !call_.has_name()) {
     if (name.find_first_not_of(" \t\r\n", end) != std::string_view::npos) return NoCall();
     name = name.substr(0, end);
@@ -161,7 +164,7 @@ ToolParser::Next JsonCalls::StepName() {
 
 void JsonCalls::BeginObject() {
   const JsonFamily& family = family_->family;
-  object_.Begin({family.key_is_name, family.tool_name, family.python});
+  object_.Begin({family.key_is_name, family.tool_name, family.python, bare_});
   at_ = At::kObject;
 }
 
@@ -293,6 +296,7 @@ void JsonCalls::AtEnd() {
   const At at = std::exchange(at_, At::kText);
   if (call_.idle()) return;
   const bool complete = at == At::kAfter;
+  if (at == At::kObject) object_.Cut();
   if (call_.pending() && !call_.has_name() && called() &&
       (at == At::kListNext || at == At::kAfter)) {
     return DropCall();

@@ -142,7 +142,8 @@ bool NamedCalls::SetName(std::string_view name) {
 ToolParser::Next NamedCalls::StepArguments() {
   const NamedFamily& family = family_->family;
   std::string_view text = rest();
-  if (family.fence && call_.pending() && !object_.arguments_done()) {
+  // A fence stands in front of the arguments; within them it is a part of them, or makes them none.
+  if (family.fence && call_.pending() && object_.untouched()) {
     std::string_view ahead = text.substr(SpaceAhead());
     if (ahead.empty() && !final() && text.size() < 64) return Next::kWait;
     constexpr std::string_view kFence = "```json";
@@ -232,6 +233,7 @@ void NamedCalls::AtEnd() {
     LeaveSection();
     return;
   }
+  if (at == At::kArguments) object_.Cut();
   EndCall(at == At::kAfterArguments);
 }
 

@@ -107,12 +107,13 @@ ToolParser::Next NestedCalls::StepInside() {
         mark.kind != Kind::kFound && text.size() <= kMaxTag) {
       return Next::kWait;  // white space before a tag is none of a value
     }
-    if (level != nullptr && level->shape == Shape::kUnknown && mark.kind == Kind::kFound && blank) {
+    if (level != nullptr && level->shape == Shape::kUnknown && mark.kind == Kind::kFound && blank &&
+        text.size() <= kMaxTag) {
       // What follows tells: a tag that closes makes it a text.
       std::string_view behind = rest().substr(mark.begin + family_->family.mark.size());
       size_t space = std::min(behind.find_first_not_of(kWhiteSpace), behind.size());
       if (space + 1 >= behind.size() && !final() && behind.size() <= kMaxTag) return Next::kWait;
-      if (!behind.substr(space).starts_with("</")) {
+      if (space + 2 > kMaxTag || !behind.substr(space).starts_with("</")) {
         Take(mark.begin);
         return Next::kGoOn;
       }
@@ -121,14 +122,16 @@ ToolParser::Next NestedCalls::StepInside() {
     if (level != nullptr && level->shape == Shape::kScalar) {
       out_.clear();
       value_.Push(text, &out_);
+      call_.Stray(value_.TakeStray());
       call_.Arguments(out_);
-    } else if (!blank && call_.committed()) {
-      call_.sink()->Content(text);
+    } else {
+      Stray(text);
     }
     Take(mark.begin);
     return Next::kGoOn;
   }
   if (mark.kind == Kind::kPartial) return Next::kWait;
+  stray_ = false;
   std::string tag;
   size_t bytes = 0;
   bool wait = false;
@@ -150,6 +153,14 @@ ToolParser::Next NestedCalls::StepInside() {
     OpenTag(tag);
   }
   return Next::kGoOn;
+}
+
+// Text of a call that stands in no value: content, without the white space behind a tag.
+void NestedCalls::Stray(std::string_view text) {
+  if (!stray_) text.remove_prefix(std::min(text.find_first_not_of(kWhiteSpace), text.size()));
+  if (text.empty()) return;
+  stray_ = true;
+  call_.Stray(text);
 }
 
 void NestedCalls::BeginShape(Level* level, bool has_tags) {
@@ -254,6 +265,9 @@ void NestedCalls::AtEnd() {
     Leave();
     return;
   }
+  out_.clear();
+  if (!levels_.empty() && levels_.back().shape == Shape::kScalar) value_.Cut(&out_);
+  call_.Arguments(out_);
   EndCall(false);
 }
 

@@ -47,6 +47,7 @@ class NestedCalls final : public ToolParser {
   void CloseTag(const std::string& tag);
   void CloseLevel();
   void BeginShape(Level* level, bool has_tags);
+  void Stray(std::string_view text);
   // Reads a tag behind the mark: true if it is whole. `bytes` counts the mark and the tag.
   bool ReadTag(std::string* tag, size_t* bytes, bool* wait) const;
   void EndInvoke(bool complete);
@@ -57,6 +58,7 @@ class NestedCalls final : public ToolParser {
   ValueWriter value_;
   At at_ = At::kText;
   int members_ = 0;
+  bool stray_ = false;  // within text that is no part of the call
   std::vector<Level> levels_;
   std::string out_;
 };

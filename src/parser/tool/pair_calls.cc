@@ -154,6 +154,10 @@ ToolParser::Next PairCalls::StepName() {
   if (brace < match.begin) match = {Kind::kFound, brace, 0, 0};
   std::string_view name = TrimBreaks(text.substr(0, match.begin));
   if (match.kind != Kind::kFound) {
+    // The beginning of an escaped line break, perhaps.
+    if (match.begin == text.size() && name.ends_with('\\')) {
+      name = TrimBreaks(name.substr(0, name.size() - 1));
+    }
     const bool may_be = IsName(name) || name.empty();
     if (final() || cut || !may_be) return NoCall();
     return Next::kWait;
@@ -164,6 +168,7 @@ ToolParser::Next PairCalls::StepName() {
   Take(match.begin + (separator ? match.length : 0));
   if (!call_.is_text() && call_.SetName(known)) call_.Commit();
   object_.Begin();
+  keyed_ = false;
   stray_ = false;
   at_ = At::kBody;
   return Next::kGoOn;
@@ -179,24 +184,21 @@ ToolParser::Next PairCalls::StepBody() {
   if (wait) return Next::kWait;
   MarkerSet::Match match = family_->body.At(rest(), final());
   if (match.kind == Kind::kPartial) return Next::kWait;
-  if (match.kind == Kind::kFound) {
+  const bool whole = is_json_ && match.kind == Kind::kFound && match.marker <= 2;
+  if (match.kind == Kind::kFound && !whole) {
     stray_ = false;
     switch (match.marker) {
       case 0:
+        EndKey();
         Take(match.length);
         type_.clear();
         at_ = At::kKey;
         return Next::kGoOn;
-      case 1: {
+      case 1:
         Take(match.length);
-        const ValueTypes* arguments = call_.tools().Arguments(call_.name());
-        const ValueTypes* found = arguments == nullptr ? nullptr : arguments->Find(key_);
-        TypeSet types = found == nullptr ? 0 : found->types;
-        if (types == 0 && type_ == "string") types = kStringType;
-        object_.BeginValue(key_, types);
+        BeginValue();
         at_ = At::kValue;
         return Next::kGoOn;
-      }
       case 2:
         Take(match.length);
         at_ = At::kType;
@@ -205,6 +207,7 @@ ToolParser::Next PairCalls::StepBody() {
         Take(match.length);
         return Next::kGoOn;
       default:
+        EndKey();
         if (!is_json_) object_.End();
         if (match.marker == 3) Take(match.length);
         EndOne();
@@ -218,7 +221,7 @@ ToolParser::Next PairCalls::StepBody() {
     return Next::kGoOn;
   }
   MarkerSet::Match ahead = family_->body.Find(rest(), final());
-  size_t bytes = std::max<size_t>(1, ahead.begin);
+  size_t bytes = std::max<size_t>(whole ? match.length : 1, ahead.begin);
   if (is_json_ && !stray_ && (rest()[0] == ']' || rest()[0] == ',')) {
     Take(1);
     return Next::kGoOn;
@@ -231,6 +234,22 @@ ToolParser::Next PairCalls::StepBody() {
     Take(bytes);
   }
   return Next::kGoOn;
+}
+
+void PairCalls::BeginValue() {
+  const ValueTypes* arguments = call_.tools().Arguments(call_.name());
+  const ValueTypes* found = arguments == nullptr ? nullptr : arguments->Find(key_);
+  TypeSet types = found == nullptr ? 0 : found->types;
+  if (types == 0 && type_ == "string") types = kStringType;
+  object_.BeginValue(key_, types);
+  keyed_ = false;
+}
+
+// A key without a value has an empty one.
+void PairCalls::EndKey() {
+  if (!keyed_ || is_json_) return;
+  BeginValue();
+  object_.EndValue();
 }
 
 // A key or a type, up to its end marker.
@@ -246,6 +265,7 @@ ToolParser::Next PairCalls::StepSmall(const MarkerSet& ends, std::string* out) {
     if (match.kind == Kind::kPartial && !final()) return Next::kWait;
   }
   *out = TrimBreaks(rest().substr(0, end));
+  if (out == &key_) keyed_ = !key_.empty();
   Take(end + match.length);
   at_ = At::kBody;
   return Next::kGoOn;
@@ -308,6 +328,8 @@ void PairCalls::AtEnd() {
     LeaveSection();
     return;
   }
+  if (at == At::kValue) object_.CutValue();
+  if (at == At::kJson) json_.Cut();
   EndCall(false);
 }
 

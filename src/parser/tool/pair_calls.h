@@ -57,6 +57,8 @@ class PairCalls final : public ToolParser {
   Next StepSmall(const MarkerSet& ends, std::string* out);
   Next StepValue();
   Next StepJson();
+  void BeginValue();
+  void EndKey();
   void EndOne();
   Next LeaveSection();
   Next NoCall();
@@ -71,6 +73,7 @@ class PairCalls final : public ToolParser {
   bool is_json_ = false;
   bool stray_ = false;  // within text that is no part of the call
   std::string key_;
+  bool keyed_ = false;  // the key has no value yet
   std::string type_;
 };
 

@@ -273,6 +273,10 @@ void PythonCalls::AtEnd() {
     Leave();
     return;
   }
+  out_.clear();
+  if (at == At::kValue) value_.Cut(&out_);
+  call_.Arguments(out_);
+  if (at == At::kObject) object_.Cut();
   EndCall(false);
 }
 

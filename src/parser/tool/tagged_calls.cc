@@ -221,7 +221,11 @@ ToolParser::Next TaggedCalls::StepBody() {
   if (match.kind == Kind::kFound) stray_ = false;
   if (match.kind == Kind::kFound && match.marker == 0) {
     Take(match.length);
-    at_ = At::kParameterHead;
+    if (is_json_) {
+      ParameterIsText();  // the arguments are whole
+    } else {
+      at_ = At::kParameterHead;
+    }
     return Next::kGoOn;
   }
   if (match.kind == Kind::kFound) {
@@ -327,11 +331,11 @@ ToolParser::Next TaggedCalls::StepValue() {
   const TaggedFamily& family = family_->family;
   if (family.cdata && !in_cdata_ && !value_started_) {
     std::string_view text = rest().substr(SpaceAhead());
-    if (text.size() < kCdata.size() && kCdata.starts_with(text) && !final() &&
-        rest().size() < kMaxHead) {
+    const bool near = SpaceAhead() < kMaxHead;
+    if (near && text.size() < kCdata.size() && kCdata.starts_with(text) && !final()) {
       return Next::kWait;
     }
-    if (text.starts_with(kCdata)) {
+    if (near && text.starts_with(kCdata)) {
       Take(SpaceAhead() + kCdata.size());
       in_cdata_ = true;
       value_started_ = true;
@@ -364,7 +368,10 @@ ToolParser::Next TaggedCalls::StepValue() {
 
 void TaggedCalls::Value(std::string_view text) {
   const TaggedFamily& family = family_->family;
-  if (!family.trim_newline && !family.trim) return object_.Value(text);
+  if (!family.trim_newline && !family.trim) {
+    value_started_ = true;
+    return object_.Value(text);
+  }
   if (!value_started_) {
     if (family.trim) {
       text.remove_prefix(std::min(text.find_first_not_of(kWhiteSpace), text.size()));
@@ -412,6 +419,8 @@ void TaggedCalls::AtEnd() {
     return;
   }
   if (at == At::kParameterHead) ParameterIsText();
+  if (at == At::kValue) object_.CutValue();
+  if (at == At::kJson) json_.Cut();
   at_ = At::kText;
   EndCall(false);
 }

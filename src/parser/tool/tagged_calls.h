@@ -31,7 +31,7 @@ struct TaggedFamily {
   bool entities = false;            // &amp; and the like in heads
   bool values_are_strings = false;  // unless the tool's schema says otherwise
   bool json_body = false;           // J may stand in place of parameters
-  bool cdata = false;               // a value may be in <![CDATA[…]]>
+  bool cdata = false;               // a value may begin with <![CDATA[…]]>
   std::vector<std::string> dropped = {};
 };
 
