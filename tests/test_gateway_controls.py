@@ -75,6 +75,18 @@ def test_a_session_has_one_name_on_all_workers(fleet, named):
     assert asked(workers, "/close_session") == [[{"session_id": name}]] * 2
 
 
+def test_a_storage_backend_is_for_operators_with_a_key_of_their_own():
+    """Its body can name code: workers demand an --admin-api-key, which the gateway put in the place of any client's."""
+    made = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls", "http://127.0.0.1:9")
+    try:
+        wait_until(lambda: made.answers("/workers"), made.output)
+        refused = requests.put(made.url + "/hicache/storage-backend", json={}, timeout=60)
+        assert refused.status_code == 403 and "--control-plane-api-keys" in refused.text
+        assert made.end() == 0, made.output()[-3000:]
+    finally:
+        made.kill()
+
+
 @pytest.mark.parametrize("path", ["/pd_role_switch", "/send_weights_to_remote_instance", "/dumper/x"])
 def test_what_concerns_one_server_is_not_guessed(fleet, path):
     workers, made = fleet

@@ -1,5 +1,7 @@
 #include "api/reply.h"
 
+#include <fmt/format.h>
+
 #include <random>
 #include <utility>
 
@@ -33,6 +35,13 @@ std::string NewRequestId() {
     uint64_t bits = random();
     for (int i = 0; i < 16; ++i, bits >>= 4) id[half * 16 + i] = kHex[bits & 15];
   }
+  return id;
+}
+
+std::string NewSecretId() {
+  std::random_device device;
+  std::string id;
+  for (int i = 0; i < 4; ++i) id += fmt::format("{:08x}", device());
   return id;
 }
 

@@ -35,5 +35,7 @@ void ReplyError(net::Exchange& exchange, const ApiContext& api, const Status& st
 
 // 32 hexadecimal digits that no other request of any process has.
 std::string NewRequestId();
+// As long; known ones say nothing of others.
+std::string NewSecretId();
 
 }  // namespace portico::api

@@ -138,6 +138,7 @@ class Edges:
         self.stream_done = _function(said, "stream_done_to_fn")
         self.project = {target: _callable(path) for target, path in (said.get("project_payload") or {}).items()}
         self.sees_ends = bool(self.wait_for or self.fed_by)
+        self.only_pass = not (self.sees_ends or self.route or self.stream_done or self.project)
 
     to = staticmethod(To)
     waiting, early = Waiting, Early
@@ -200,7 +201,7 @@ class Edges:
 
     def around(self, run):
         """`run` of a stage whose parts are Portico's, with these functions."""
-        if not (self.sees_ends or self.route or self.stream_done or self.project):
+        if self.only_pass:
             return run
 
         def with_edges(parts, request):

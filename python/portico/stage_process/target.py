@@ -43,14 +43,15 @@ def _scheduler_stage(made, last, edges):
     return module.SchedulerStage(made, sys.modules["portico.stage"], last, edges)
 
 
-def _calls(function, parts, request, arguments):
-    """What a function returns that is called for each part. Nothing is computed behind a result, but for one made on the way."""
+def _calls(function, parts, request, arguments, alone):
+    """What a function returns that is called for each part. `alone`: nothing is computed behind a result, unless that is made
+    on the way."""
     run = request._run
     for part in parts:
         run.flush()
         run.holds = False
         result = several(function(part, request, **arguments))
-        run.holds = isinstance(result, (tuple, list))
+        run.holds = alone and isinstance(result, (tuple, list))
         yield from result
 
 
@@ -93,7 +94,7 @@ class Stage:
         if whole is not None:
             self.run = lambda parts, request: several(whole(parts, request, **arguments))
         else:
-            self.run = lambda parts, request: _calls(target, parts, request, arguments)
+            self.run = lambda parts, request: _calls(target, parts, request, arguments, edges.only_pass)
         self.sees_ends = edges.sees_ends
         if getattr(target, "has_edges", False):
             self.sees_ends = True

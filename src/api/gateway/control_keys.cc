@@ -3,6 +3,7 @@
 #include <array>
 
 #include "api/authorization.h"
+#include "api/gateway/worker_paths.h"
 
 namespace portico::api {
 
@@ -41,7 +42,8 @@ StatusOr<std::string> CheckControl(const net::HttpRequest& request,
     return Error(StatusCode::kUnauthenticated, "This needs a key of --control-plane-api-keys.", {},
                  "invalid_api_key");
   }
-  if (!who->admin && request.method != "GET" && request.method != "HEAD") {
+  const bool gets = request.method == "GET" || request.method == "HEAD";
+  if (!who->admin && !(gets && GetOnlyReads(request.path))) {
     return Error(StatusCode::kPermissionDenied, "This needs a key whose role is admin.");
   }
   return who->id;

@@ -36,5 +36,23 @@ TEST(ControlKeysTest, AnAdminControlsAUserReadsAndAClientDoesNeither) {
   EXPECT_EQ(Code("POST", "clients", {}), StatusCode::kOk);
 }
 
+// Some of SGLang's controls change the server by GET: a user's key could send them.
+TEST(ControlKeysTest, AUserReadsOnlyWhatChangesNothing) {
+  const std::vector<ControlKey> keys = {{.id = "u", .name = "", .key = "ku", .admin = false}};
+  net::HttpRequest request;
+  request.method = "GET";
+  request.headers = {{"authorization", "Bearer ku"}};
+  for (const char* path : {"/flush_cache", "/freeze_gc", "/slow_down", "/start_profile",
+                           "/clear_hicache_storage_backend", "/release_memory_occupation"}) {
+    request.path = path;
+    EXPECT_EQ(CheckControl(request, keys, "").status().code(), StatusCode::kPermissionDenied)
+        << path;
+  }
+  for (const char* path : {"/workers", "/get_internal_state", "/hicache/storage-backend"}) {
+    request.path = path;
+    EXPECT_TRUE(CheckControl(request, keys, "").ok()) << path;
+  }
+}
+
 }  // namespace
 }  // namespace portico::api

@@ -194,6 +194,11 @@ bool HandleOpen(net::Exchange& exchange, GatewayContext& context) {
   return true;
 }
 
+// Workers take it only where operators have a key of their own; so must this.
+bool NamesCode(const net::HttpRequest& head) {
+  return head.path == "/hicache/storage-backend" && head.method != "GET" && head.method != "HEAD";
+}
+
 Status MayControl(const net::HttpRequest& request, const GatewayContext& context) {
   const auto who = CheckControl(request, context.control_keys, context.api_key);
   if (context.audit) {
@@ -211,6 +216,10 @@ Status CheckGatewayHead(const net::HttpRequest& head, const GatewayContext& cont
   const bool control = IsWorkerPath(path) || IsControlPath(path);
   PORTICO_RETURN_IF_ERROR(control ? MayControl(head, context)
                                   : CheckApiKey(head.Header("authorization"), context.api_key));
+  if (NamesCode(head) && context.control_keys.empty()) {
+    return Error(StatusCode::kPermissionDenied,
+                 "This needs --control-plane-api-keys: its body can name code.");
+  }
   if (head.late) return Error(StatusCode::kUnavailable, "The gateway is draining.");
   if (PassesOn(path) && router::HasDotSegment(path)) {
     return InvalidArgument("", "The path must not have segments of dots.");

@@ -89,6 +89,9 @@ constexpr std::string_view kOthers[] = {
     "/embed", "/invocations",          "/pooling", "/reset_prefix_cache",     "/score",
     "/sleep", "/v1/load_lora_adapter", "/wake_up", "/v1/unload_lora_adapter", "/vertex_generate"};
 
+constexpr std::string_view kReadings[] = {"/get_hicache_l3_cache_layout", "/get_internal_state",
+                                          "/hicache/storage-backend", "/list_external_corpora"};
+
 template <size_t N>
 bool IsAmong(std::string_view path, const std::string_view (&paths)[N]) {
   return std::find(std::begin(paths), std::end(paths), path) != std::end(paths);
@@ -107,6 +110,10 @@ Recipients RecipientsOf(std::string_view path) {
 bool IsControlPath(std::string_view path) {
   return IsAmong(path, kForAll) || path == kWeightsByName ||
          RecipientsOf(path) == Recipients::kItself;
+}
+
+bool GetOnlyReads(std::string_view path) {
+  return !IsAmong(path, kForAll) || IsAmong(path, kReadings);
 }
 
 std::vector<std::string_view> NamedWorkerPaths() {

@@ -19,6 +19,9 @@ Recipients RecipientsOf(std::string_view path);
 // Whether operators' keys are needed where there are any.
 bool IsControlPath(std::string_view path);
 
+// Whether a GET changes nothing; SGLang has controls that change something by GET too.
+bool GetOnlyReads(std::string_view path);
+
 // For tests: every path that is named here, and whether it is another server's (vLLM's, a cloud's) that
 // Portico's does not have.
 std::vector<std::string_view> NamedWorkerPaths();

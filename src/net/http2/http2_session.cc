@@ -309,7 +309,7 @@ bool Http2Session::HoldsEnoughAnswers() const {
 void Http2Session::CutOverBound() {
   if (!std::exchange(some_over_bound_, false)) return;
   for (size_t i = 0; i < streams_.size(); ++i) {
-    if (streams_[i]->over_bound() || streams_[i]->unwanted_) {
+    if (streams_[i]->over_bound() || std::exchange(streams_[i]->unwanted_, false)) {
       CutOff(*streams_[i], Http2Error::kEnhanceYourCalm);
     }
   }

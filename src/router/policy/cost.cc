@@ -9,6 +9,7 @@
 namespace portico::router {
 namespace {
 
+constexpr double kFewRequests = 4;
 constexpr size_t kMaxBlocks = 1 << 16;
 // Longer ones come cut off, so that their tokens are not those of the whole.
 constexpr size_t kMaxLinkedText = kMaxPromptText;
@@ -110,7 +111,8 @@ double Cost::OthersRequests(const Known& known, TimePoint now) {
   if (report.at == TimePoint{} || now - report.at > kReportAge) return 0;
   const double all =
       std::max(0.0, report.running_requests) + std::max(0.0, report.waiting_requests);
-  return std::max(0.0, all - static_cast<double>(report.own_requests));
+  // A report is a little older than what is in flight here, and a request of several choices is several to some workers.
+  return std::max(0.0, all - static_cast<double>(report.own_requests) - kFewRequests);
 }
 
 bool Cost::IsFull(const Known& known) const {

@@ -17,7 +17,9 @@ constexpr Duration kLongestWait = std::chrono::seconds(5);  // for a worker that
 
 // Types are compared without regard to case (RFC 9110, 8.3.1).
 bool IsMediaType(std::string_view content_type, absl::string_view lower) {
-  return absl::StartsWithIgnoreCase({content_type.data(), content_type.size()}, lower);
+  if (!absl::StartsWithIgnoreCase({content_type.data(), content_type.size()}, lower)) return false;
+  content_type.remove_prefix(lower.size());
+  return content_type.empty() || content_type.front() == ';' || content_type.front() == ' ';
 }
 
 bool IsEventStream(std::string_view content_type) {

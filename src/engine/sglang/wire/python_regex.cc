@@ -44,6 +44,22 @@ class Checker {
     if (wrong_ == nullptr) wrong_ = why;
   }
 
+  // What the text begins with that the atom here matches, if that is one ASCII character.
+  std::optional<unsigned char> FirstLetter() const {
+    char c = Peek();
+    if (c == '\\') {
+      constexpr std::string_view kValues = "\n\r\t\f\v\a";
+      const size_t which = kCharacterEscapes.find(Peek(1));
+      if (which != std::string_view::npos) return static_cast<unsigned char>(kValues[which]);
+      c = Peek(1);
+      if (IsLetter(c) || IsDigit(c)) return {};
+    } else if (Holds("([.^$", c)) {
+      return {};
+    }
+    if (c == '\0' || static_cast<unsigned char>(c) >= 0x80) return {};
+    return static_cast<unsigned char>(c);
+  }
+
   // Up to the end or the ) of the group that it is in.
   void Alternatives(int depth) {
     if (depth > kMaxDepth) return Fail("groups are nested too deep");
@@ -58,9 +74,9 @@ class Checker {
         continue;
       }
       if (std::exchange(first, false)) {
-        const auto c = static_cast<unsigned char>(Peek());
-        unclear |= c >= firsts.size() || Holds("([\\.^$", Peek()) || firsts.test(c);
-        if (!unclear) firsts.set(c);
+        const std::optional<unsigned char> c = FirstLetter();
+        unclear |= !c || firsts.test(*c);
+        if (!unclear) firsts.set(*c);
       }
       const Atom atom = OneAtom(depth);
       if (wrong_ == nullptr) Repeats(atom);
@@ -229,6 +245,7 @@ class Checker {
       if (wrong_ != nullptr) return;
       if (Peek() != '}' || (!low && !(comma && high))) return Fail("a { that is no count");
       if (low && high && *high < *low) return Fail("a count that has no order");
+      if (high && *high == 0) return Fail("a count of 0");
       varies = low != high;
       several = !high || *high > 1;
       ++at_;

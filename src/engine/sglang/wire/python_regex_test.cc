@@ -38,8 +38,9 @@ TEST(PythonRegex, WhatReRefusesIsRefused) {
 
 // One request with such a pattern held up the scheduler, and so all others: 25 letters took seconds.
 TEST(PythonRegex, ARepeatOfWhatMatchesInSeveralWaysIsRefused) {
-  for (const char* pattern : {"(a+)+$", "(a|a)*$", "(a|aa)+$", "((((a*)*)*)*)*b", "(?:a?b?)*c",
-                              "(.|x)+y", "(|a)*", "(a|)+", "(a{1,2}){2,}", "((a|ab)c){3}"}) {
+  for (const char* pattern :
+       {"(a+)+$", "(a|a)*$", "(a|aa)+$", "((((a*)*)*)*)*b", "(?:a?b?)*c", "(.|x)+y", "(|a)*",
+        "(a|)+", "(a{1,2}){2,}", "((a|ab)c){3}", "(a{0}b|b)*c", "(?:\\x41|A)*"}) {
     EXPECT_EQ(FieldOf(CheckPythonRegex(pattern, "stop_regex")), "stop_regex") << pattern;
   }
   for (const char* pattern :

@@ -37,7 +37,10 @@ StatusOr<bool> TakeAudioAnswers(const pipeline::Transcripts& transcripts, Json* 
     if (audio.is_null()) continue;
     changed = true;
     const Json* content = message.Find("content");
-    if (content != nullptr && !content->is_null()) continue;
+    const bool empty = content == nullptr || content->is_null() ||
+                       (content->is_string() && content->as_string().empty()) ||
+                       (content->is_array() && content->as_array().empty());
+    if (!empty) continue;
     PORTICO_ASSIGN_OR_RETURN(std::string text, TranscriptOf(audio, transcripts, m));
     message.Set("content", Json(std::move(text)));
   }

@@ -295,7 +295,7 @@ void AnswerAudioChat(std::unique_ptr<net::Exchange> exchange, ShardContext& shar
   }
   Form form;
   form.head = MakeAnswerHead("chatcmpl-", request.chat->options.rid, *model);
-  form.audio_id = "audio-" + NewRequestId();  // that nobody guesses
+  form.audio_id = "audio-" + NewSecretId();  // whoever has it can read the transcript
   form.text = request.wants_text;
   form.audio = request.wants_audio;
   form.format = request.speech.format;
