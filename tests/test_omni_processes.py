@@ -139,6 +139,20 @@ def test_a_stopped_stage_is_ended_within_its_stall_timeout(pipeline):
     wait_until(lambda: say(server, "hello").status_code == 200, "the stage is not back")
 
 
+def test_health_says_which_stage_does_not_answer(pipeline):
+    """It was ok for all of a stage's silence, half a minute without a stall_timeout_s."""
+    server = pipeline(python("voice", "Hold", "stream_to: [encode]"), ENCODE)
+    assert health(server).text == "ok\n"
+    stage = children(server)[0]
+    os.kill(stage, signal.SIGSTOP)
+    try:
+        wait_until(lambda: "stage voice: 1 of 1 processes have answered nothing for" in health(server).text, "health says nothing")
+        assert health(server).text.startswith("degraded: ") and health(server).status_code == 200
+    finally:
+        os.kill(stage, signal.SIGCONT)
+    wait_until(lambda: health(server).text == "ok\n", "it is still degraded")
+
+
 @pytest.mark.parametrize("kind", ["noise", "empty", "stranger", "twice", "numbers", "nobody", "choice", "long"])
 def test_a_stage_that_sends_garbage_is_ended_and_counted(garbled, kind):
     ended = garbled.metric("portico_stage_garbage_total")

@@ -18,7 +18,6 @@ namespace {
 
 constexpr int kMaxReplays = 1;
 constexpr int kBatch = 64;  // datagrams read before the others are looked at
-constexpr Duration kAbortPatience = std::chrono::seconds(30);
 
 int Milliseconds(Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
@@ -115,17 +114,6 @@ StageFacts ProcessGroup::Facts(std::string_view stage) const {
   const MutexLock lock(&mutex_);
   const auto facts = facts_.find(stage);
   return facts == facts_.end() ? StageFacts{} : facts->second;
-}
-
-std::vector<std::string> ProcessGroup::Problems() const {
-  const MutexLock lock(&mutex_);
-  const auto down = std::count_if(processes_.begin(), processes_.end(),
-                                  [](const auto& process) { return process->state != State::kUp; });
-  if (down == 0) return {};
-  std::vector<std::string> names;
-  for (const StageConfig* stage : options_.stages) names.push_back(stage->name);
-  return {fmt::format("stage {}: {} of {} processes {}", fmt::join(names, ", "), down,
-                      processes_.size(), options_.restart ? "start again" : "have ended")};
 }
 
 void ProcessGroup::Supervise(Process& process) {
@@ -263,29 +251,6 @@ Status ProcessGroup::OnReady(Process& process, const Message& message) {
   FlushAll();
   changed_.NotifyAll();
   return OkStatus();
-}
-
-std::string ProcessGroup::Tick(Process& process, TimePoint now) {
-  if (process.state == State::kStarting) {
-    if (now - process.started <= kStartPatience) return "";
-    return fmt::format("it was not ready within {:.0f} s", Seconds(kStartPatience));
-  }
-  const uint64_t progress = process.channel->progress();
-  if (std::exchange(process.progress, progress) != progress) process.heard = now;
-  if (now - process.heard > silence_) {
-    return fmt::format("it has answered nothing for {:.1f} s", Seconds(now - process.heard));
-  }
-  if (now - process.pinged > silence_ / 4) {
-    process.pinged = now;
-    Send(process, NumberMessage(MessageKind::kPing, 0, 1));
-  }
-  for (const auto& [id, call] : process.calls) {
-    if (call->aborted && now - call->aborted_at > kAbortPatience) {
-      return fmt::format("it does not end a request that was aborted {:.0f} s ago",
-                         Seconds(kAbortPatience));
-    }
-  }
-  return "";
 }
 
 void ProcessGroup::SendLater(Process& process, const Datagram& datagram) {

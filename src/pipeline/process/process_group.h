@@ -113,6 +113,8 @@ class ProcessGroup {
   void Bury(Process& process, std::string_view why);
 
   static constexpr size_t kMaxPacked = 32 << 10;
+  // A process that answers no ping for so long is a problem.
+  static constexpr Duration kUnanswered = std::chrono::seconds(5);
   // Now, behind what is packed.
   void Send(Process& process, const Datagram& datagram) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // With the next Flush().
