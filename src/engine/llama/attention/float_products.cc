@@ -17,8 +17,8 @@
 namespace portico::llama {
 namespace {
 
-constexpr int64_t kMostVectors = 8;      // of more, ggml's are faster
-constexpr int64_t kFloatRowsAtOnce = 2;  // of the matrix, read at once
+constexpr int64_t kMostVectors = 8;    // of more, ggml's are faster
+constexpr int64_t kBytesAhead = 4096;  // of the matrix, fetched: the processor alone foresees less
 constexpr int64_t kRowsOfTile = 4;  // rows; other numbers of them ggml multiplies in another order
 
 #define PORTICO_AVX512 __attribute__((target("avx2,fma,f16c,avx512f,avx512bf16")))
@@ -48,49 +48,38 @@ struct Float32 {
   }
 };
 
-// Products of kRows rows and kVectors vectors, which lie close in bytes_a_row each: results[row][vector].
-template <typename Type, int kRows, int kVectors>
-PORTICO_AVX512 void Multiply(const char* rows, const char* vectors, int64_t bytes_a_row,
-                             float (*results)[kMostVectors]) {
-  __m512 sums[kRows][kVectors];
-#pragma GCC unroll 2
-  for (int row = 0; row < kRows; ++row) {
+// Products of a row and kVectors vectors, which lie close in bytes_a_row each.
+template <typename Type, int kVectors>
+PORTICO_AVX512 void Multiply(const char* row, const char* vectors, int64_t bytes_a_row,
+                             float* results) {
+  __m512 sums[kVectors];
 #pragma GCC unroll 8
-    for (int i = 0; i < kVectors; ++i) sums[row][i] = _mm512_setzero_ps();
-  }
+  for (int i = 0; i < kVectors; ++i) sums[i] = _mm512_setzero_ps();
   constexpr int64_t kStride = Type::kLanes * Type::kBytes;
   for (int64_t at = 0; at < bytes_a_row; at += kStride) {
-#pragma GCC unroll 2
-    for (int row = 0; row < kRows; ++row) {
-      const char* from = rows + row * bytes_a_row + at;
-      __builtin_prefetch(from + kRows * bytes_a_row);
+    __builtin_prefetch(row + at + kBytesAhead);
 #pragma GCC unroll 8
-      for (int i = 0; i < kVectors; ++i) {
-        sums[row][i] = Type::Add(from, vectors + i * bytes_a_row + at, sums[row][i]);
-      }
+    for (int i = 0; i < kVectors; ++i) {
+      sums[i] = Type::Add(row + at, vectors + i * bytes_a_row + at, sums[i]);
     }
   }
-#pragma GCC unroll 2
-  for (int row = 0; row < kRows; ++row) {
 #pragma GCC unroll 8
-    for (int i = 0; i < kVectors; ++i) results[row][i] = SumOfLanes(sums[row][i]);
-  }
+  for (int i = 0; i < kVectors; ++i) results[i] = SumOfLanes(sums[i]);
 }
 
-using Function = void (*)(const char*, const char*, int64_t, float (*)[kMostVectors]);
+using Function = void (*)(const char*, const char*, int64_t, float*);
 using Functions = std::array<Function, kMostVectors>;  // for so many vectors and one
 
-template <typename Type, int kRows, size_t... kVectors>
+template <typename Type, size_t... kVectors>
 constexpr Functions ForVectors(std::index_sequence<kVectors...>) {
-  return {Multiply<Type, kRows, kVectors + 1>...};
+  return {Multiply<Type, kVectors + 1>...};
 }
 
-template <int kRows>
 const Functions& FunctionsFor(ggml_type type) {
   static constexpr auto kCounts = std::make_index_sequence<kMostVectors>();
-  static constexpr Functions kBfloat16 = ForVectors<Bfloat16, kRows>(kCounts),
-                             kFloat16 = ForVectors<Float16, kRows>(kCounts),
-                             kFloat32 = ForVectors<Float32, kRows>(kCounts);
+  static constexpr Functions kBfloat16 = ForVectors<Bfloat16>(kCounts),
+                             kFloat16 = ForVectors<Float16>(kCounts),
+                             kFloat32 = ForVectors<Float32>(kCounts);
   return type == GGML_TYPE_BF16 ? kBfloat16 : type == GGML_TYPE_F16 ? kFloat16 : kFloat32;
 }
 
@@ -136,16 +125,15 @@ void ComputeFloatProducts(ggml_tensor* to, int thread, int threads, void*) {
   const size_t bytes_a_row = ggml_row_size(matrix->type, matrix->ne[0]);
   const char* packed = PackVectors(vectors, matrix->type, bytes_a_row);
   const auto count = static_cast<size_t>(vectors->ne[1]);
-  const Function multiply = FunctionsFor<kFloatRowsAtOnce>(matrix->type)[count - 1];
-  const int64_t pairs = matrix->ne[1] / kFloatRowsAtOnce;
-  float results[kFloatRowsAtOnce][kMostVectors];
-  for (int64_t pair = pairs * thread / threads; pair < pairs * (thread + 1) / threads; ++pair) {
-    const int64_t row = pair * kFloatRowsAtOnce;
+  const Function multiply = FunctionsFor(matrix->type)[count - 1];
+  const int64_t rows = matrix->ne[1];
+  float results[kMostVectors];
+  for (int64_t row = rows * thread / threads; row < rows * (thread + 1) / threads; ++row) {
     multiply(static_cast<const char*>(matrix->data) + static_cast<size_t>(row) * bytes_a_row,
              packed, static_cast<int64_t>(bytes_a_row), results);
     for (size_t i = 0; i < count; ++i) {
-      auto* out = reinterpret_cast<float*>(static_cast<char*>(to->data) + i * to->nb[1]) + row;
-      for (size_t r = 0; r < kFloatRowsAtOnce; ++r) out[r] = results[r][i];
+      auto* out = reinterpret_cast<float*>(static_cast<char*>(to->data) + i * to->nb[1]);
+      out[row] = results[i];
     }
   }
 }
