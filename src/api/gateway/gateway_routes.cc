@@ -13,6 +13,7 @@
 #include "api/gateway/server_info.h"
 #include "api/gateway/worker_paths.h"
 #include "api/gateway/worker_routes.h"
+#include "api/route_table.h"
 #include "base/log.h"
 #include "router/fleet/model_cards.h"
 #include "router/proxy/error_body.h"
@@ -105,6 +106,7 @@ void Metrics(net::Exchange& exchange, GatewayContext& context) {
 
 // All workers have to give a session the same id: one that its client has not named is named here.
 void NameSession(router::GatewayShard& shard, std::string* body) {
+  if (body->size() > kControlBody) return;  // a worker refuses it
   StatusOr<Json> json = body->empty() ? Json(JsonObject{}) : Json::Parse(*body);
   if (!json.ok() || !json->is_object()) return;  // a worker says what is wrong
   const Json* id = json->Find("session_id");
