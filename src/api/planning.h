@@ -41,13 +41,6 @@ inline Status PoolIsFull() {
   return Error(StatusCode::kUnavailable, "too many long requests at once; try again");
 }
 
-// What the request has taken of the server's budget for bodies.
-inline net::BodyLease& LeaseOf(net::Exchange& exchange) { return exchange.request.lease; }
-template <typename Transport>
-net::BodyLease& LeaseOf(Transport& transport) {
-  return transport.lease();
-}
-
 // A request on its way through the pool. It takes its share of the budget until it is planned, also where the client leaves
 // before.
 struct PooledRequest {
@@ -66,7 +59,7 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
   auto request = std::make_shared<PooledRequest>();
   const auto wanted = std::make_shared<char>();
   request->body = std::move(bytes);
-  request->lease = std::move(LeaseOf(*transport));
+  request->lease = std::move(transport->lease());
   request->wanted = wanted;
   CpuPool::Task task = [request, &shard, prepare, answer] {
     if (request->wanted.expired()) return;
@@ -87,7 +80,7 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
   };
   if (!shard.api.pool->Submit(std::move(task))) {
     bytes = std::move(request->body);
-    LeaseOf(*transport) = std::move(request->lease);
+    transport->lease() = std::move(request->lease);
     return false;
   }
   // The answer is posted to this very shard, so it cannot be there before the call is in the table.

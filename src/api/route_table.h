@@ -32,7 +32,7 @@ enum class BodyType {
   kForm,  // multipart/form-data
 };
 
-// A body that control routes have at most.
+// A body that control routes have at most: what a shard may parse by itself.
 inline constexpr size_t kControlBody = 1 << 20;
 
 struct Route {
@@ -49,11 +49,9 @@ struct Route {
 class RouteTable {
  public:
   void Add(Route route);
-  // With a JSON body as large as the server allows; GET has none.
-  void Add(std::string_view method, std::string_view path, Access access, RouteHandler handler);
-  // The same with a body of at most kControlBody: what a shard may parse by itself.
-  void AddControl(std::string_view method, std::string_view path, Access access,
-                  RouteHandler handler);
+  // With a JSON body; GET has none. `max_body_bytes` is Route's.
+  void Add(std::string_view method, std::string_view path, Access access, RouteHandler handler,
+           size_t max_body_bytes = 0);
 
   // Looks at a head: browser rules (api/browser_rules.h), route, key, media type, coding, declared length. An admitted
   // one has its Route in `head.route`. Any shard.

@@ -113,9 +113,11 @@ void HandleLoraTensors(ExchangePtr exchange, ShardContext& shard) {
 }  // namespace
 
 void AddLoraRoutes(RouteTable& routes) {
-  routes.AddControl("POST", "/load_lora_adapter", Access::kAdmin, HandleLora<LoadLoraControl>);
+  routes.Add("POST", "/load_lora_adapter", Access::kAdmin, HandleLora<LoadLoraControl>,
+             kControlBody);
   routes.Add("POST", "/load_lora_adapter_from_tensors", Access::kAdmin, HandleLoraTensors);
-  routes.AddControl("POST", "/unload_lora_adapter", Access::kAdmin, HandleLora<UnloadLoraControl>);
+  routes.Add("POST", "/unload_lora_adapter", Access::kAdmin, HandleLora<UnloadLoraControl>,
+             kControlBody);
 }
 
 }  // namespace portico::api

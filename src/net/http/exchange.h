@@ -102,6 +102,8 @@ class Exchange {
 
   HttpRequest request;
 
+  // What the request's body has taken of the server's budget.
+  BodyLease& lease() { return request.lease; }
   virtual Shard& shard() = 0;
   // A whole answer. Exactly once, and not after StartStream().
   virtual void Respond(HttpResponse response) = 0;
