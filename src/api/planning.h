@@ -41,8 +41,14 @@ inline Status PoolIsFull() {
   return Error(StatusCode::kUnavailable, "too many long requests at once; try again");
 }
 
-// A request on its way through the pool. It takes its share of the budget until it is planned, also where the client leaves
-// before.
+// How long the request takes its share of the budget for bodies.
+enum class LeaseEnds {
+  kPlanned,  // the plan is small, or counted elsewhere
+  kTaken,    // the plan holds as much as the body: the answer finds the lease in its transport
+};
+
+// A request on its way through the pool. It takes its share of the budget at least until it is planned, also where the
+// client leaves before.
 struct PooledRequest {
   std::string body;
   net::BodyLease lease;
@@ -55,23 +61,24 @@ struct PooledRequest {
 // transport and bytes are untouched.
 template <typename Transport, typename Prepare, typename Answer>
 bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, ShardContext& shard,
-                Prepare prepare, Answer answer) {
+                Prepare prepare, Answer answer, LeaseEnds ends = LeaseEnds::kPlanned) {
   auto request = std::make_shared<PooledRequest>();
   const auto wanted = std::make_shared<char>();
   request->body = std::move(bytes);
   request->lease = std::move(transport->lease());
   request->wanted = wanted;
-  CpuPool::Task task = [request, &shard, prepare, answer] {
+  CpuPool::Task task = [request, &shard, prepare, answer, ends] {
     if (request->wanted.expired()) return;
     auto planned = std::make_shared<decltype(prepare(request->body))>(prepare(request->body));
     std::string().swap(request->body);
-    request->lease.Release();
+    if (ends == LeaseEnds::kPlanned) request->lease.Release();
     shard.shard.Post([planned, request, &shard, answer] {
       Call* call = shard.calls.Find(request->call);
       if (call == nullptr) return;
       auto& planning = static_cast<PlanningCall<Transport>&>(*call);
       const EarlyAborts aborts = planning.TakeAborts();
       auto owned = planning.Take();
+      owned->lease() = std::move(request->lease);
       shard.calls.Remove(call);
       const uint64_t before = shard.calls.last_serial();
       answer(std::move(owned), shard, std::move(*planned));

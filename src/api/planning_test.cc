@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "api/control_call.h"
 #include "net/loop/run_on_shard_for_test.h"
 
 namespace portico::api {
@@ -139,6 +140,33 @@ TEST_F(PlanningTest, ARequestWhoseClientLeavesBeforeItsTurnIsNotPlannedAndCounts
   ASSERT_TRUE(pool_.Submit([&] { later.set_value(); }));
   later.get_future().wait();
   EXPECT_EQ(planned, 0);
+  EXPECT_EQ(budget->taken(), 0u);
+}
+
+// Tensors of weights were counted only until they had been read: their text then waited for an engine, as long as it took,
+// beside any number of others.
+TEST_F(PlanningTest, AControlCallTakesItsShareOfTheBudgetUntilItsWorkEnds) {
+  const auto budget = std::make_shared<net::BodyBudget>(1 << 20);
+  std::promise<ControlDone> begun;
+  auto prepare = [](const std::string& body) { return body.size(); };
+  auto answer = [&begun](std::unique_ptr<FakeTransport> transport, ShardContext& shard, size_t) {
+    begun.set_value(AnswerWhenDone(std::move(transport), shard,
+                                   [](std::unique_ptr<FakeTransport>, ShardContext&, Status) {}));
+  };
+  OnShard([&] {
+    auto transport = std::make_unique<FakeTransport>();
+    transport_ = transport.get();
+    std::string body(100000, 'x');
+    ASSERT_TRUE(transport->body.Hold(budget, body.size()));
+    ASSERT_TRUE(PlanOnPool(transport, body, context_, prepare, answer, LeaseEnds::kTaken));
+  });
+  ControlDone done = begun.get_future().get();
+  EXPECT_EQ(budget->taken(), 100000u);
+  // A client that leaves does not stop the engine.
+  OnShard([&] { transport_->on_closed(); });
+  OnShard([&] { EXPECT_EQ(context_.calls.size(), 0u); });
+  EXPECT_EQ(budget->taken(), 100000u);
+  done(OkStatus());
   EXPECT_EQ(budget->taken(), 0u);
 }
 

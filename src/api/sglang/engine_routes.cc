@@ -172,7 +172,8 @@ void HandleLongNative(const NativeRoute& route, ExchangePtr exchange, ShardConte
     if (!read.ok()) return ReplyError(*to, on.api, read.status());
     RunNative(route, std::move(read->first), std::move(read->second), std::move(to), on);
   };
-  if (PlanOnPool(exchange, exchange->request.body, shard, prepare, answer)) return;
+  if (PlanOnPool(exchange, exchange->request.body, shard, prepare, answer, LeaseEnds::kTaken))
+    return;
   ReplyError(*exchange, shard.api, PoolIsFull());
 }
 

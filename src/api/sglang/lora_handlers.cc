@@ -106,7 +106,8 @@ void HandleLoraTensors(ExchangePtr exchange, ShardContext& shard) {
     if (!asked.ok()) return ReplyError(*to, on.api, asked.status());
     RunLora(std::move(asked->first), std::move(asked->second), std::move(to), on);
   };
-  if (PlanOnPool(exchange, exchange->request.body, shard, prepare, answer)) return;
+  if (PlanOnPool(exchange, exchange->request.body, shard, prepare, answer, LeaseEnds::kTaken))
+    return;
   ReplyError(*exchange, shard.api, PoolIsFull());
 }
 
