@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "api/common/error_body.h"
 #include "api/context.h"
-#include "api/openai/errors.h"
 #include "net/http/exchange.h"
 
 namespace portico::api {
@@ -42,7 +42,7 @@ struct Route {
   BodyType body = BodyType::kJson;
   size_t max_body_bytes = 0;  // 0: --max-body-bytes
   // The form of its errors.
-  std::string (*error_body)(const Status& status) = openai::ErrorBody;
+  std::string (*error_body)(const Status& status) = ErrorBody;
   RouteHandler handler;
 };
 

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "api/common/error_body.h"
 #include "api/openai/audio/chat/chat_audio_call.h"
 #include "api/openai/audio/chat/decode_chat_audio.h"
 #include "api/openai/chat/chat_encoder.h"
 #include "api/openai/chat/decode_chat.h"
 #include "api/openai/completion/completion_encoder.h"
 #include "api/openai/completion/decode_completion.h"
-#include "api/openai/errors.h"
 #include "api/openai/models.h"
 #include "api/openai/text_call.h"
 #include "api/planning.h"

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "api/common/delta_parts.h"
 #include "api/exchange_call.h"
 #include "api/long_answer.h"
-#include "api/openai/answer.h"
 #include "api/planning.h"
 #include "api/reply.h"
 #include "api/sglang/decode_generate.h"
@@ -124,7 +124,7 @@ class GenerateCall final : public ExchangeCall {
     if (stream_) {
       exchange_->NoteFailure(ErrorResponse(exchange_->request, shard_.api, error));
       std::string events;
-      openai::AppendErrorEvents(error, &events);
+      AppendErrorEvents(error, &events);
       exchange_->Write(events);
       exchange_->End();
     } else {

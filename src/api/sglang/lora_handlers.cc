@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "api/common/control_fields.h"
+#include "api/common/error_body.h"
 #include "api/control_call.h"
 #include "api/model_name.h"
-#include "api/openai/errors.h"
 #include "api/planning.h"
 #include "api/reply.h"
 #include "api/sglang/control_body.h"
@@ -34,7 +34,7 @@ void AnswerLora(ExchangePtr exchange, ShardContext& shard, const std::string& mo
   body.Set("loaded_adapters", std::move(loaded));
   if (!status.ok()) {
     body.Set("error_message", MessageOf(status));
-    body.Set("error", *Json::Parse(openai::ErrorBody(status))->Find("error"));
+    body.Set("error", *Json::Parse(ErrorBody(status))->Find("error"));
   }
   ReplyJson(*exchange, shard.api, status.ok() ? 200 : HttpStatus(status.code()), body.Dump());
 }

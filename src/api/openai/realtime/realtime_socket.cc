@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "api/common/error_body.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/pipeline_feed.h"
 #include "api/openai/audio/speech/speech_socket.h"
-#include "api/openai/errors.h"
 #include "api/openai/realtime/beta_events.h"
 #include "api/openai/realtime/conversation.h"
 #include "api/openai/realtime/input_audio.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "api/common/error_body.h"
 #include "api/openai/chat/decode_chat.h"
-#include "api/openai/errors.h"
 #include "api/openai/realtime/input_audio.h"
 #include "api/reply.h"
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "api/common/error_body.h"
 #include "api/openai/audio/chat/chat_media.h"
-#include "api/openai/errors.h"
 #include "api/reply.h"
 #include "base/clock.h"
 #include "media/wav.h"

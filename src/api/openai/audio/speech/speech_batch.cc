@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "api/common/error_body.h"
 #include "api/exchange_call.h"
 #include "api/openai/audio/chat_stage_fields.h"
 #include "api/openai/audio/pipeline_call.h"
@@ -16,7 +17,6 @@
 #include "api/openai/audio/speech/decode_speech.h"
 #include "api/openai/audio/speech/speech_handler.h"
 #include "api/openai/audio/voice/reference_load.h"
-#include "api/openai/errors.h"
 #include "api/reply.h"
 #include "media/wav.h"
 #include "text/json_writer.h"

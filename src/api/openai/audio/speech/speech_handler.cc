@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "api/common/error_body.h"
 #include "api/exchange_call.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/speech/decode_speech.h"
 #include "api/openai/audio/voice/reference_load.h"
-#include "api/openai/errors.h"
 #include "api/reply.h"
 #include "pipeline/outcomes.h"
 #include "text/json_writer.h"
