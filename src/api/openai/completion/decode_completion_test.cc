@@ -94,6 +94,8 @@ TEST(DecodeCompletion, AWrongFieldIsNamed) {
            WrongField{"custom_labels", {"{\"a\":\"b\"}"}},
            WrongField{"max_completion_tokens", {"5"}},
            WrongField{"messages", {"[]"}},
+           // It was ignored: the answer came with the default temperature.
+           WrongField{"sampling_params", {"{\"temperature\":0}", "7", "[]"}},
            WrongField{"stream_options", {"{\"include_usage\":true}"}},
        }) {
     for (const char* value : field.values) {
@@ -140,6 +142,11 @@ TEST(DecodeCompletion, CallsAndReasoningAreReadInChatsOnly) {
 }
 
 TEST(DecodeCompletion, AnEmptySuffixIsNone) { EXPECT_TRUE(CompletionWith(R"("suffix":"")").ok()); }
+
+TEST(DecodeCompletion, EmptySamplingParamsAskForNothing) {
+  EXPECT_TRUE(CompletionWith(R"("sampling_params":{})").ok());
+  EXPECT_TRUE(CompletionWith(R"("sampling_params":null)").ok());
+}
 
 }  // namespace
 }  // namespace portico::api::openai
