@@ -8,8 +8,10 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "api/call.h"
@@ -22,6 +24,7 @@
 #include "base/status.h"
 #include "net/http/body_budget.h"
 #include "net/http/exchange.h"
+#include "net/loop/out_of_memory.h"
 #include "service/model_registry.h"
 
 namespace portico::api {
@@ -56,6 +59,20 @@ struct PooledRequest {
   std::atomic<uint64_t> call = 0;
 };
 
+// `prepare(bytes)`, or UNAVAILABLE where memory lacks and the plan may be an error.
+template <typename Prepare>
+auto PrepareInMemory(const Prepare& prepare, const std::string& bytes) -> decltype(prepare(bytes)) {
+  if constexpr (std::is_constructible_v<decltype(prepare(bytes)), Status>) {
+    try {
+      return prepare(bytes);
+    } catch (const std::bad_alloc&) {
+      return Error(StatusCode::kUnavailable, std::string(net::kOutOfMemory));
+    }
+  } else {
+    return prepare(bytes);
+  }
+}
+
 // Runs `prepare(bytes)` on the CPU pool and then `answer(transport, shard, what it gave)` on the
 // shard. `prepare` is pure; it does not run where the client has left before its turn. False: the pool is full, and
 // transport and bytes are untouched.
@@ -69,7 +86,8 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
   request->wanted = wanted;
   CpuPool::Task task = [request, &shard, prepare, answer, ends] {
     if (request->wanted.expired()) return;
-    auto planned = std::make_shared<decltype(prepare(request->body))>(prepare(request->body));
+    auto planned =
+        std::make_shared<decltype(prepare(request->body))>(PrepareInMemory(prepare, request->body));
     std::string().swap(request->body);
     if (ends == LeaseEnds::kPlanned) request->lease.Release();
     shard.shard.Post([planned, request, &shard, answer] {
@@ -81,7 +99,7 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
       owned->lease() = std::move(request->lease);
       shard.calls.Remove(call);
       const uint64_t before = shard.calls.last_serial();
-      answer(std::move(owned), shard, std::move(*planned));
+      net::HandleInMemory([&] { answer(std::move(owned), shard, std::move(*planned)); });
       shard.calls.AbortSince(before, aborts);
     });
   };

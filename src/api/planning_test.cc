@@ -5,6 +5,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -115,6 +116,45 @@ TEST_F(PlanningTest, AClientThatLeavesTakesItsPlanAlong) {
   ASSERT_TRUE(pool_.Submit([&] { later.set_value(); }));
   later.get_future().wait();
   OnShard([&] { EXPECT_EQ(context_.calls.size(), 0u); });
+}
+
+// It ended the process.
+TEST_F(PlanningTest, APlanForWhichMemoryLacksIsAnError) {
+  std::promise<Status> told;
+  auto prepare = [](const std::string&) -> StatusOr<int> { throw std::bad_alloc(); };
+  auto answer = [&told](std::unique_ptr<FakeTransport>, ShardContext&, StatusOr<int> planned) {
+    told.set_value(planned.status());
+  };
+  OnShard([&] {
+    auto transport = std::make_unique<FakeTransport>();
+    std::string body = "x";
+    ASSERT_TRUE(PlanOnPool(transport, body, context_, prepare, answer));
+  });
+  EXPECT_EQ(told.get_future().get().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(PlanningTest, AnAnswerForWhichMemoryLacksEndsItsRequestAlone) {
+  bool gone = false;
+  struct Noting {
+    explicit Noting(bool* to) : gone(to) {}
+    ~Noting() { *gone = net::IsOutOfMemory(); }
+    bool* gone;
+  };
+  std::promise<void> begun;
+  auto prepare = [](const std::string&) { return 1; };
+  auto answer = [&](std::unique_ptr<FakeTransport>, ShardContext&, int) {
+    const Noting noting(&gone);
+    begun.set_value();
+    throw std::bad_alloc();
+  };
+  OnShard([&] {
+    auto transport = std::make_unique<FakeTransport>();
+    std::string body = "x";
+    ASSERT_TRUE(PlanOnPool(transport, body, context_, prepare, answer));
+  });
+  begun.get_future().wait();
+  OnShard([&] { EXPECT_EQ(context_.calls.size(), 0u); });
+  EXPECT_TRUE(gone);
 }
 
 // Long bodies of clients that had left were planned, one after the other, and counted nowhere meanwhile.

@@ -95,7 +95,7 @@ class BodyReader {
 
 // Lives on its connection's shard: created, used and destroyed there. The handler owns it; the
 // connection may die first, then on_closed is called and later writes do nothing. Destroying it
-// before the answer is complete answers 500, or cuts a started stream off.
+// before the answer is complete answers 500 (503 where memory lacks), or cuts a started stream off.
 class Exchange {
  public:
   virtual ~Exchange() = default;
