@@ -150,6 +150,14 @@ struct GenerateApi {
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                    const PlanContext& context) {
     Planned planned;
+    if (body.size() > kLongBody) {
+      const auto check = [&context](const NativeGenerateRequest& asked, size_t prompts) -> Status {
+        PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                                 FindAble(*context.api.models, asked.model, CheckGenerates));
+        return CheckNativeCost(*model, asked, prompts);
+      };
+      PORTICO_RETURN_IF_ERROR(sglang::CheckLongGenerate(body, parser, check));
+    }
     std::vector<std::string> unknown;
     PORTICO_ASSIGN_OR_RETURN(NativeGenerateRequest request,
                              sglang::DecodeGenerate(body, parser, &unknown));
