@@ -111,21 +111,12 @@ void RouteTable::Add(Route route) {
 }
 
 void RouteTable::Add(std::string_view method, std::string_view path, Access access,
-                     RouteHandler handler) {
+                     RouteHandler handler, size_t max_body_bytes) {
   Add({.method = std::string(method),
        .path = std::string(path),
        .access = access,
        .body = method == "GET" ? BodyType::kNone : BodyType::kJson,
-       .handler = std::move(handler)});
-}
-
-void RouteTable::AddControl(std::string_view method, std::string_view path, Access access,
-                            RouteHandler handler) {
-  Add({.method = std::string(method),
-       .path = std::string(path),
-       .access = access,
-       .body = method == "GET" ? BodyType::kNone : BodyType::kJson,
-       .max_body_bytes = kControlBody,
+       .max_body_bytes = max_body_bytes,
        .handler = std::move(handler)});
 }
 

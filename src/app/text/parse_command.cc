@@ -174,17 +174,15 @@ int ParseCommand(int argc, char** argv) {
   AddJsonLines(&app, &arguments.jsonl);
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   if (!arguments.jsonl) {
-    std::fputs("portico parse: --jsonl is required (--help shows an example)\n", stderr);
-    return kUsageError;
+    return Fail("parse", "--jsonl is required (--help shows an example)", kUsageError);
   }
   if (const Status known = CheckParserNames(arguments); !known.ok()) {
-    std::fprintf(stderr, "portico parse: %s\n", std::string(MessageOf(known)).c_str());
-    return kUsageError;
+    return Fail("parse", MessageOf(known), kUsageError);
   }
   const bool written = ForEachLine(stdin, stdout, [&](std::string_view line, std::string* out) {
     AnswerLine(line, arguments, out);
   });
-  return written ? 0 : 1;
+  return written ? 0 : kFailed;
 }
 
 }  // namespace portico
