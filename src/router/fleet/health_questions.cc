@@ -44,6 +44,14 @@ int RanksOf(const std::string& body) {
 }
 
 }  // namespace
+void NoteWrongModels(Worker& worker, std::string_view fault) {
+  if (!worker.NoteMalformed(Malformed::kModels)) return;
+  LogWarning(
+      "worker {} {} answers /v1/models with what cannot be used as it is: {}; further such answers "
+      "are counted, but not logged",
+      worker.id(), worker.url(), fault);
+}
+
 
 bool HealthMonitor::WantsRanks(const Watch& watch) const {
   // One of a server's ranks asks for all of them.
@@ -121,9 +129,15 @@ void HealthMonitor::AskFacts(Watch& watch) {
         if (found == watches_.end()) return;
         Watch& asked = *found->second;
         shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(asked.facts))] {});
-        if (!answer.ok()) return;  // asked again with the next probe
-        asked.facts_known = true;
-        auto cards = answer->status == 200 ? ReadModelCards(answer->body) : std::nullopt;
+        // Of what cannot be read a second time would not help, of the rest the next probe's.
+        asked.facts_known = answer.ok() || answer.status().code() == StatusCode::kInternal;
+        if (!answer.ok()) {
+          if (asked.facts_known) NoteWrongModels(*asked.worker, MessageOf(answer.status()));
+          return;
+        }
+        std::string fault;
+        auto cards = answer->status == 200 ? ReadModelCards(answer->body, &fault) : std::nullopt;
+        if (!fault.empty()) NoteWrongModels(*asked.worker, fault);
         if (cards.has_value()) TakeCards(asked, *std::move(cards));
       });
 }

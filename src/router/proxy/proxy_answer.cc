@@ -268,15 +268,9 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
   NoteFailure(worker, malformed                               ? AttemptFailure::kMalformed
                       : failure == net::CallFailure::kConnect ? AttemptFailure::kConnect
                                                               : AttemptFailure::kLost);
-  if (malformed && worker.NoteMalformed()) {
-    LogWarning(
-        "worker {} {} breaks the protocol: {}; further malformed answers are counted, but not "
-        "logged",
-        worker.id(), worker.url(), why);
-  } else {
-    LogDebug("worker {}: {}", worker.url(), why);
-  }
-  if (!malformed) gateway_.NoteLost(worker);
+  const bool unreached = failure == net::CallFailure::kConnect;
+  LogDebug("worker {}: {}", worker.url(), why);
+  malformed ? gateway_.NoteMalformed(worker, why) : gateway_.NoteLost(worker, !unreached);
   tried_.push_back(worker.number());
   call.End(Verdict::kBad);
   if (&call == prefill_.get() && (answer_bytes_ > 0 || mode_ == Mode::kWhole)) {
