@@ -180,7 +180,8 @@ constexpr RouteOption kRequestsTable[] = {
      .name = "retry-max-retries",
      .member = &RouteOptions::retry_max_retries,
      .metavar = "N",
-     .help = "Maximum attempts of a request, each on another worker while there is one.",
+     .help = "Maximum attempts of a request that reach a worker, each on another one while there "
+             "is one.",
      .min = 1,
      .max = 100},
     {.group = "Retries",

@@ -116,18 +116,21 @@ void ProxyCall::NoteFailure(Worker& worker, AttemptFailure kind) {
 }
 
 bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
-  const bool busy = IsBusy(status_) || status_ == 408;
-  NoteFailure(call.worker(), AttemptFailure::kStatus);
-  if (rest_flows_ || attempts_ >= gateway_.options().retry.max_attempts ||
-      !gateway_.budget().Take()) {
-    return false;
-  }
-  const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
   Worker& worker = call.worker();
+  // A worker that takes tokens says by a status that it was lost.
+  const bool lost = worker.protocol() == Protocol::kGrpc && status_ == 503 &&
+                    worker.health() == Health::kUnhealthy;
+  const bool unreached = lost && !worker.reached();
+  NoteFailure(worker, unreached ? AttemptFailure::kConnect
+                      : lost    ? AttemptFailure::kLost
+                                : AttemptFailure::kStatus);
+  if (!HasAttempts(unreached) || (!lost && !gateway_.budget().Take())) return false;
+  const bool busy = (IsBusy(status_) && !lost) || status_ == 408;
+  const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
   if (OthersAvailable(worker)) {
     tried_.push_back(worker.number());
     call.End(verdict);
-    return Recover(worker);
+    return Recover(worker, unreached);
   }
   // All have been asked. One that names a short time is waited for.
   const Duration wait = RetryAfter(head.Header("retry-after"));
@@ -281,7 +284,7 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
   if (streaming_) {
     return CutStream("The worker was lost in the middle of the answer.", "worker_lost");
   }
-  if (Recover(worker)) return;
+  if (Recover(worker, unreached)) return;
   if (malformed) {
     return Refuse(502, "The worker's answer breaks the protocol.", "bad_gateway", false);
   }
