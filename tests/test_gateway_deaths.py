@@ -163,3 +163,25 @@ def test_without_retries_a_worker_that_is_gone_is_not_replaced(fleets):
     fleet, dead = raw_fleet(fleets, 1, unasked, "--disable-retries")
     dead[0].stop()
     assert sorted(fleet.chat().status_code for _ in range(2)) == [200, 503]
+
+
+def test_a_model_is_listed_while_a_worker_for_it_lives(fleets):
+    """It was listed for as long as the worker was configured."""
+    fleet = fleets(1, *OFTEN)
+    fleet.wait_healthy(1)
+    other = RawWorker(unasked)
+    other.models = b'{"data": [{"id": "other"}]}'
+    assert requests.post(fleet.url + "/workers", json={"url": other.url}, timeout=60).status_code < 300
+
+    def listed():
+        return [card["id"] for card in requests.get(fleet.url + "/v1/models", timeout=60).json()["data"]]
+
+    wait_until(lambda: listed() == ["demo", "other"], listed)
+    other.stop()
+    wait_until(lambda: listed() == ["demo"], listed)
+    answer = fleet.chat(model="other")
+    assert answer.status_code == 503 and "1 down" in answer.text
+    again = RawWorker(unasked, port=other.port)
+    again.models = other.models
+    wait_until(lambda: listed() == ["demo", "other"], listed)
+    again.stop()

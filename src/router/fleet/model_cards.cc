@@ -39,6 +39,11 @@ std::string TextIn(const Json& card, std::string_view name, std::string* fault) 
   return {};
 }
 
+bool MayTakeRequests(const Worker& worker) {
+  const Health health = worker.health();
+  return !worker.draining() && (health == Health::kHealthy || health == Health::kUnknown);
+}
+
 int64_t LeastKnown(int64_t a, int64_t b) {
   if (a == 0 || b == 0) return std::max(a, b);
   return std::min(a, b);
@@ -81,10 +86,11 @@ std::optional<std::vector<ModelCard>> ReadModelCards(std::string_view body, std:
 
 std::vector<ModelCard> UnitedCards(const WorkerSet& set) {
   std::map<std::string, ModelCard> united;
-  for (const std::string& model : set.Models()) united[model].id = model;
   for (const WorkerPtr& worker : set.workers()) {
+    if (!MayTakeRequests(*worker)) continue;
     std::vector<std::string> serves = worker->models();
     std::sort(serves.begin(), serves.end());
+    for (const std::string& model : serves) united[model].id = model;
     for (const ModelCard& card : worker->cards()) {
       // Its configuration may say that it serves others.
       if (!std::binary_search(serves.begin(), serves.end(), card.id)) continue;

@@ -17,8 +17,9 @@ namespace portico::router {
 inline constexpr size_t kMaxModels = 1024;
 std::optional<std::vector<ModelCard>> ReadModelCards(std::string_view body, std::string* fault);
 
-// The models of all workers, sorted by name, one card each: `root` of the first worker that says one,
-// the earliest `created`, and the least `max_model_len`: a request within it fits each worker.
+// The models of all workers that can take requests, or may (Health::kUnknown), sorted by name, one card each:
+// `root` of the first worker that says one, the earliest `created`, and the least `max_model_len`: a request
+// within it fits each worker.
 std::vector<ModelCard> UnitedCards(const WorkerSet& set);
 
 }  // namespace portico::router

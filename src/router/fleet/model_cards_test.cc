@@ -65,6 +65,32 @@ TEST(ModelCardsTest, AListWithoutEndIsCutAndSaidToBe) {
   EXPECT_EQ(fault, "it has more than 1024 models");
 }
 
+// A gateway listed models whose last worker had died hours ago.
+TEST(ModelCardsTest, AModelIsListedWhileAWorkerMayTakeRequestsForIt) {
+  WorkerRegistry registry([](Role, const std::string&) -> std::shared_ptr<Policy> {
+    return *MakePolicy("round_robin", {});
+  });
+  const WorkerPtr a = *registry.Add(*ParseWorkerUrl("http://a:1"), {});
+  const WorkerPtr b = *registry.Add(*ParseWorkerUrl("http://b:1"), {});
+  registry.SetModels(*a, {"both", "mine"});
+  registry.SetModels(*b, {"both"});
+  const auto listed = [&] {
+    std::string names;
+    for (const ModelCard& card : UnitedCards(*registry.set())) names += card.id + " ";
+    return names;
+  };
+  EXPECT_EQ(listed(), "both mine ");
+  for (const Health health : {Health::kUnhealthy, Health::kStalled}) {
+    a->SetHealth(health);
+    EXPECT_EQ(listed(), "both ");
+  }
+  a->SetHealth(Health::kHealthy);
+  EXPECT_EQ(listed(), "both mine ");
+  a->SetDraining(true);
+  b->SetHealth(Health::kUnhealthy);
+  EXPECT_EQ(listed(), "");
+}
+
 TEST(ModelCardsTest, TheUnionPromisesWhatEveryWorkerKeeps) {
   WorkerRegistry registry([](Role, const std::string&) -> std::shared_ptr<Policy> {
     return *MakePolicy("round_robin", {});
