@@ -207,6 +207,15 @@ class Worker {
     return TimePoint(Duration(last_life_.load(std::memory_order_relaxed)));
   }
 
+  // Its engine has been told to pause, or is being given other weights: that nothing comes from it is
+  // no illness.
+  bool held_back() const {
+    return paused_.load(std::memory_order_relaxed) || controls_.load(std::memory_order_relaxed) > 0;
+  }
+  void SetPaused(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
+  void BeginControl() { controls_.fetch_add(1, std::memory_order_relaxed); }
+  void EndControl() { controls_.fetch_sub(1, std::memory_order_relaxed); }
+
   // It tells what its cache takes in and lets go, and is believed.
   bool tells_cache() const { return tells_cache_.load(std::memory_order_relaxed); }
   void SetTellsCache(bool tells) { tells_cache_.store(tells, std::memory_order_relaxed); }

@@ -1,6 +1,7 @@
-// What the monitor asks workers beside their health: models, ranks, load.
+// What the monitor asks workers beside their health: whether they infer, models, ranks, load.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -43,7 +44,6 @@ int RanksOf(const std::string& body) {
   return ranks >= 1 && ranks <= kMaxDpSize ? static_cast<int>(ranks) : 0;
 }
 
-}  // namespace
 void NoteWrongModels(Worker& worker, std::string_view fault) {
   if (!worker.NoteMalformed(Malformed::kModels)) return;
   LogWarning(
@@ -52,6 +52,46 @@ void NoteWrongModels(Worker& worker, std::string_view fault) {
       worker.id(), worker.url(), fault);
 }
 
+}  // namespace
+
+bool HealthMonitor::JudgedByInference(const Watch& watch) const {
+  return options_.health.stall_timeout > Duration::zero() && !watch.no_inference &&
+         watch.worker->protocol() == Protocol::kHttp && !watch.worker->held_back();
+}
+
+void HealthMonitor::AskToInfer(Watch& watch) {
+  const Worker& worker = *watch.worker;
+  // A step of a busy engine may be long: one that is not known to be stalled has as long as it may be silent.
+  const Duration patience = worker.health() == Health::kStalled
+                                ? options_.health.timeout
+                                : std::max(options_.health.timeout, options_.health.stall_timeout);
+  watch.inference = std::make_unique<SmallCall>(
+      shard_, clients_.Of(worker), worker,
+      SmallRequest{.target = "/health_generate",
+                   .authorization = Authorization(worker),
+                   .timeout = patience,
+                   .max_bytes = 64 << 10},
+      [this, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
+        const auto found = watches_.find(number);
+        if (found != watches_.end()) OnInference(*found->second, answer);
+      });
+}
+
+void HealthMonitor::OnInference(Watch& watch, const StatusOr<SmallAnswer>& answer) {
+  const TimePoint now = Clock::now();
+  shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(watch.inference))] {});
+  watch.next_inference = now + options_.health.down_interval;
+  // What comes of silence is decided by its length.
+  if (!answer.ok() || answer->status >= 500) return;
+  if (answer->status >= 400) {
+    // vLLM has no such route, and a worker may want a key for it that is its clients'.
+    watch.no_inference = true;
+    watch.next_probe = now;
+    return;
+  }
+  watch.worker->NoteLife(now);
+  if (watch.worker->health() == Health::kStalled) OnGoodProbe(watch, now);
+}
 
 bool HealthMonitor::WantsRanks(const Watch& watch) const {
   // One of a server's ranks asks for all of them.

@@ -292,7 +292,7 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
 }
 
 void ProxyCall::OnWorkerStalled(uint64_t number) {
-  if (over_ || streaming_) return;
+  if (over_) return;
   for (const CallPtr* held : {&prefill_, &call_, &hedge_}) {
     if (*held == nullptr || (*held)->worker().number() != number) continue;
     Worker& worker = (*held)->worker();
@@ -300,7 +300,15 @@ void ProxyCall::OnWorkerStalled(uint64_t number) {
     tried_.push_back(number);
     (*held)->NoteFailed();
     (*held)->End(Verdict::kBad);
-    if (LeaveToOther(**held) || Recover(worker)) return;
+    if (held == &prefill_ && (answer_bytes_ > 0 || mode_ == Mode::kWhole)) {
+      prefill_.reset();  // the decode worker has got what it needs
+      continue;
+    }
+    if (LeaveToOther(**held)) return;
+    if (streaming_) {
+      return CutStream("The worker has stalled in the middle of the answer.", "worker_stalled");
+    }
+    if (Recover(worker)) return;
     return Refuse(504, "The worker does not answer.", "worker_stalled", true);
   }
 }
