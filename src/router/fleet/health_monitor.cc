@@ -138,9 +138,15 @@ absl::AnyInvocable<void(StatusOr<Answer>)> HealthMonitor::Later(
   };
 }
 
+Duration HealthMonitor::Patience() const {
+  return std::max(options_.health.timeout, options_.health.stall_timeout);
+}
+
 void HealthMonitor::ProbeTokens(Watch& watch) {
   watch.probing_tokens = true;
-  tokens_->Probe(watch.worker, watch.worker->health() != Health::kHealthy, options_.health.timeout,
+  const bool fresh = watch.worker->health() != Health::kHealthy;
+  const bool waits = !fresh && watch.worker->requests() > 0;
+  tokens_->Probe(watch.worker, fresh, waits ? Patience() : options_.health.timeout,
                  Later(watch.worker->number(), &HealthMonitor::OnTokens));
 }
 

@@ -103,6 +103,8 @@ class HealthMonitor {
                                                                                StatusOr<Answer>));
   // Whether signs of life are what it infers, not what it answers.
   bool JudgedByInference(const Watch& watch) const;
+  // How long a busy engine may take to show that it infers: a step may be long.
+  Duration Patience() const;
   void AskToInfer(Watch& watch);
   void OnInference(Watch& watch, const StatusOr<SmallAnswer>& answer);
   void OnGoodProbe(Watch& watch, TimePoint now);

@@ -1,7 +1,6 @@
 // What the monitor asks workers beside their health: whether they infer, models, ranks, load.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -61,15 +60,13 @@ bool HealthMonitor::JudgedByInference(const Watch& watch) const {
 
 void HealthMonitor::AskToInfer(Watch& watch) {
   const Worker& worker = *watch.worker;
-  // A step of a busy engine may be long: one that is not known to be stalled has as long as it may be silent.
-  const Duration patience = worker.health() == Health::kStalled
-                                ? options_.health.timeout
-                                : std::max(options_.health.timeout, options_.health.stall_timeout);
+  // One that is known to be stalled may come back by other connections than this one.
+  const bool stalled = worker.health() == Health::kStalled;
   watch.inference = std::make_unique<SmallCall>(
       shard_, clients_.Of(worker), worker,
       SmallRequest{.target = "/health_generate",
                    .authorization = Authorization(worker),
-                   .timeout = patience,
+                   .timeout = stalled ? options_.health.timeout : Patience(),
                    .max_bytes = 64 << 10},
       [this, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
         const auto found = watches_.find(number);
