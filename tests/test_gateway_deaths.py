@@ -4,8 +4,9 @@ import threading
 import time
 
 import requests
-from conftest import freeze, wait_until
-from gateway_fleet import fleets  # noqa: F401 (a fixture)
+from conftest import ROOT, freeze, wait_until
+from gateway_fleet import RawWorker, fleets  # noqa: F401 (fleets is a fixture)
+from token_stand_ins import SchedulerStandIn
 
 # Probes of healthy workers: the death of an idle one is seen by nothing else.
 OFTEN = ("--health-check-interval-secs", "2", "--health-check-timeout-secs", "2")
@@ -110,3 +111,77 @@ def test_without_workers_the_reason_is_said_and_readiness_tells_the_truth(fleets
     fleet.workers[0].start()
     fleet.wait_healthy(1)
     assert fleet.chat().status_code == 200
+
+
+def raw_fleet(fleets, count, answer, *flags):
+    """That many workers of sockets and one of Portico's behind a gateway that has seen all of them."""
+    dead = [RawWorker(answer) for _ in range(count)]
+    fleet = fleets(1, "--policy", "round_robin", *flags, urls=[worker.url for worker in dead])
+    fleet.wait_healthy(count + 1)
+    return fleet, dead
+
+
+def unasked(connection, head, body):
+    raise AssertionError(f"{head} {body} has been sent to a worker that is gone")
+
+
+def test_a_request_goes_on_until_it_finds_a_worker_that_lives(fleets):
+    """With more workers gone than it may have attempts (5) it failed, though one was healthy."""
+    fleet, dead = raw_fleet(fleets, 8, unasked)
+    for worker in dead:
+        worker.stop()
+    for _ in range(3):
+        answer = fleet.chat()
+        assert answer.status_code == 200, answer.text
+    assert fleet.healthy() == 1 and sum(fleet.loads()) == 0
+
+
+def test_a_request_goes_on_over_grpc_until_it_finds_a_worker_that_lives(fleets):
+    dead = [SchedulerStandIn([5], ROOT / "models/demo") for _ in range(7)]
+    fleet = fleets(1, "--policy", "round_robin", "--disable-load-monitoring", urls=[f"grpc://127.0.0.1:{worker.port}" for worker in dead])
+    fleet.wait_healthy(8)
+    for worker in dead:
+        worker.server.stop(None).wait(60)
+    for _ in range(3):
+        answer = fleet.chat(model="")
+        assert answer.status_code == 200, answer.text
+    wait_until(lambda: fleet.healthy() == 1 and sum(fleet.loads()) == 0, fleet.gateway.output)
+
+
+def test_a_request_that_kills_workers_does_not_kill_all_of_them(fleets):
+    # What a worker that is lost had been sent may be what it died of: such attempts count.
+    dying = [RawWorker(lambda connection, head, body: False) for _ in range(9)]
+    fleet = fleets(0, "--policy", "round_robin", urls=[worker.url for worker in dying])
+    fleet.wait_healthy(9)
+    assert fleet.chat().status_code == 503
+    assert sum(len(worker.requests) for worker in dying) == 5
+    for worker in dying:
+        worker.stop()
+
+
+def test_without_retries_a_worker_that_is_gone_is_not_replaced(fleets):
+    fleet, dead = raw_fleet(fleets, 1, unasked, "--disable-retries")
+    dead[0].stop()
+    assert sorted(fleet.chat().status_code for _ in range(2)) == [200, 503]
+
+
+def test_a_model_is_listed_while_a_worker_for_it_lives(fleets):
+    """It was listed for as long as the worker was configured."""
+    fleet = fleets(1, *OFTEN)
+    fleet.wait_healthy(1)
+    other = RawWorker(unasked)
+    other.models = b'{"data": [{"id": "other"}]}'
+    assert requests.post(fleet.url + "/workers", json={"url": other.url}, timeout=60).status_code < 300
+
+    def listed():
+        return [card["id"] for card in requests.get(fleet.url + "/v1/models", timeout=60).json()["data"]]
+
+    wait_until(lambda: listed() == ["demo", "other"], listed)
+    other.stop()
+    wait_until(lambda: listed() == ["demo"], listed)
+    answer = fleet.chat(model="other")
+    assert answer.status_code == 503 and "1 down" in answer.text
+    again = RawWorker(unasked, port=other.port)
+    again.models = other.models
+    wait_until(lambda: listed() == ["demo", "other"], listed)
+    again.stop()

@@ -327,7 +327,16 @@ std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
   return why;
 }
 
-void Gateway::NoteLost(Worker& worker) {
+void Gateway::NoteMalformed(Worker& worker, std::string_view why) {
+  if (!worker.NoteMalformed(Malformed::kAnswer)) return;
+  LogWarning(
+      "worker {} {} breaks the protocol: {:.500}; further malformed answers are counted, but not "
+      "logged",
+      worker.id(), worker.url(), why);
+}
+
+void Gateway::NoteLost(Worker& worker, bool reached) {
+  worker.SetReached(reached);
   const auto note = [this](Worker& lost) {
     if (!lost.SetHealth(Health::kUnhealthy)) return;
     metrics_.health_changes.Add();

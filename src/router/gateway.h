@@ -83,8 +83,10 @@ class Gateway {
   StatusOr<Pick> Choose(const WorkerGroup& group, const RoutingKey& key, const Tried& tried);
 
   // A connection to the worker failed or was lost: it is out until a probe is answered, and so are
-  // the other ranks of its server.
-  void NoteLost(Worker& worker);
+  // the other ranks of its server. `reached`: it may have seen a request on it.
+  void NoteLost(Worker& worker, bool reached);
+  // An answer of the worker breaks its protocol: counted, and the first one is logged. Any thread.
+  void NoteMalformed(Worker& worker, std::string_view why);
   // Workers have been told to serve other models (adapters): they are asked what they serve. Any thread.
   void NoteModelsChanged();
   // Events of a worker's cache, or null. Any thread.

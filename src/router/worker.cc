@@ -142,6 +142,10 @@ std::string_view AttemptFailureName(AttemptFailure failure) {
   return "lost";
 }
 
+std::string_view MalformedName(Malformed kind) {
+  return kind == Malformed::kAnswer ? "answer" : "models";
+}
+
 std::string_view RoleName(Role role) {
   switch (role) {
     case Role::kPrefill:

@@ -103,6 +103,15 @@ inline constexpr AttemptFailure kAttemptFailures[] = {
 // "connect", "lost", "malformed", "status" or "stalled".
 std::string_view AttemptFailureName(AttemptFailure failure);
 
+// What a worker can say that breaks its protocol.
+enum class Malformed : uint8_t {
+  kAnswer,  // to a request
+  kModels,  // of the models that it serves
+};
+inline constexpr Malformed kMalformedKinds[] = {Malformed::kAnswer, Malformed::kModels};
+// "answer" or "models".
+std::string_view MalformedName(Malformed kind);
+
 // What a worker has last said of itself (its load report); -1 where it did not say.
 struct ReportedLoad {
   double running_requests = -1;
@@ -198,6 +207,15 @@ class Worker {
     return TimePoint(Duration(last_life_.load(std::memory_order_relaxed)));
   }
 
+  // Its engine has been told to pause, or is being given other weights: that nothing comes from it is
+  // no illness.
+  bool held_back() const {
+    return paused_.load(std::memory_order_relaxed) || controls_.load(std::memory_order_relaxed) > 0;
+  }
+  void SetPaused(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
+  void BeginControl() { controls_.fetch_add(1, std::memory_order_relaxed); }
+  void EndControl() { controls_.fetch_sub(1, std::memory_order_relaxed); }
+
   // It tells what its cache takes in and lets go, and is believed.
   bool tells_cache() const { return tells_cache_.load(std::memory_order_relaxed); }
   void SetTellsCache(bool tells) { tells_cache_.store(tells, std::memory_order_relaxed); }
@@ -206,8 +224,16 @@ class Worker {
   KvAddress kv_address() const;
   void SetKvAddress(KvAddress address);
 
-  // An answer of it broke the protocol. True the first time.
-  bool NoteMalformed() { return !malformed_.exchange(true, std::memory_order_relaxed); }
+  // What it said broke the protocol. True the first time of its kind.
+  bool NoteMalformed(Malformed kind) {
+    return malformed_[static_cast<size_t>(kind)].fetch_add(1, std::memory_order_relaxed) == 0;
+  }
+  uint64_t malformed(Malformed kind) const {
+    return malformed_[static_cast<size_t>(kind)].load(std::memory_order_relaxed);
+  }
+  // When it was lost last, it may have seen the request.
+  bool reached() const { return reached_.load(std::memory_order_relaxed); }
+  void SetReached(bool reached) { reached_.store(reached, std::memory_order_relaxed); }
 
   // The models it serves: the spec's, or what it said.
   std::vector<std::string> models() const;
@@ -230,7 +256,10 @@ class Worker {
   std::atomic<Protocol> protocol_;
   std::atomic<Health> health_{Health::kUnknown};
   std::atomic<bool> draining_{false};
-  std::atomic<bool> malformed_{false};
+  std::atomic<bool> paused_{false};
+  std::atomic<int> controls_{0};
+  std::atomic<bool> reached_{true};
+  std::array<std::atomic<uint64_t>, std::size(kMalformedKinds)> malformed_{};
   std::atomic<bool> tells_cache_{false};
   std::atomic<int64_t> healthy_since_{0};
   std::atomic<int64_t> last_life_{0};

@@ -71,6 +71,9 @@ void WriteWorker(const Worker& worker, JsonWriter* writer) {
   writer->Key("load").Int(worker.requests());
   writer->Key("prefill_tokens").Int(worker.tokens());
   writer->Key("requests_total").Int(static_cast<int64_t>(worker.total_requests()));
+  uint64_t malformed = 0;
+  for (const router::Malformed kind : router::kMalformedKinds) malformed += worker.malformed(kind);
+  writer->Key("malformed_answers").Int(static_cast<int64_t>(malformed));
   writer->Key("kv_events")
       .Bool(worker.tells_cache() && worker.health() == router::Health::kHealthy);
   WriteReport(worker.report(), writer);

@@ -105,8 +105,12 @@ StatusOr<TokenFronts::FrontPtr> TokenFronts::MakeFront(const router::WorkerPtr& 
   engine.api_key = spec.api_key.empty() ? options_.api_key : spec.api_key;
   engine.request_timeout = options_.request_timeout;
   engine.shards = options_.shards;
-  engine.on_lost = [this, weak = std::weak_ptr<router::Worker>(worker)] {
-    if (const router::WorkerPtr lost = weak.lock()) options_.on_lost(lost);
+  const std::weak_ptr<router::Worker> weak(worker);
+  engine.on_lost = [this, weak](bool reached) {
+    if (const router::WorkerPtr lost = weak.lock()) options_.on_lost(lost, reached);
+  };
+  engine.on_malformed = [this, weak](std::string_view why) {
+    if (const router::WorkerPtr liar = weak.lock()) options_.on_malformed(liar, why);
   };
   return std::make_shared<TokenFront>(worker->number(), std::move(engine));
 }

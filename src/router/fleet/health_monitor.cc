@@ -103,11 +103,17 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   if (worker.requests() == 0) watch.quiet_since = now;
   const Duration silent = now - std::max(worker.last_life(), watch.quiet_since);
   if (silent >= kSilence && watch.next_probe > now + kSilence) watch.next_probe = now;
+  const bool suspect = silent >= kSilence || worker.health() == Health::kStalled;
+  if (suspect && JudgedByInference(watch) && watch.inference == nullptr &&
+      now >= watch.next_inference) {
+    AskToInfer(watch);
+  }
   if (options_.health.stall_timeout > Duration::zero() && silent >= options_.health.stall_timeout &&
       worker.health() != Health::kStalled) {
     Change(watch, Health::kStalled,
-           fmt::format("it holds {} requests and has sent nothing for {:.0f} s", worker.requests(),
-                       Seconds(silent)));
+           fmt::format("it holds {} requests and has sent nothing for {:.0f} s{}",
+                       worker.requests(), Seconds(silent),
+                       JudgedByInference(watch) ? ", and its engine does not answer" : ""));
     events_.on_stalled(watch.worker);
   }
   if (!Probing(watch) && now >= watch.next_probe) Probe(watch);
@@ -132,9 +138,15 @@ absl::AnyInvocable<void(StatusOr<Answer>)> HealthMonitor::Later(
   };
 }
 
+Duration HealthMonitor::Patience() const {
+  return std::max(options_.health.timeout, options_.health.stall_timeout);
+}
+
 void HealthMonitor::ProbeTokens(Watch& watch) {
   watch.probing_tokens = true;
-  tokens_->Probe(watch.worker, watch.worker->health() != Health::kHealthy, options_.health.timeout,
+  const bool fresh = watch.worker->health() != Health::kHealthy;
+  const bool waits = !fresh && watch.worker->requests() > 0;
+  tokens_->Probe(watch.worker, fresh, waits ? Patience() : options_.health.timeout,
                  Later(watch.worker->number(), &HealthMonitor::OnTokens));
 }
 
@@ -209,8 +221,11 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
   } else if (answer->status < 200 || answer->status >= 300) {
     OnBadProbe(watch, fmt::format("its probe is answered {}", answer->status), false);
   } else {
-    watch.worker->NoteLife(now);
-    OnGoodProbe(watch, now);
+    const bool waits = watch.worker->requests() > 0 || watch.worker->health() == Health::kStalled;
+    const bool tells = !waits || !JudgedByInference(watch);
+    if (tells) watch.worker->NoteLife(now);
+    // A server may answer whose engine hangs.
+    if (tells || watch.worker->health() != Health::kStalled) OnGoodProbe(watch, now);
   }
 }
 
@@ -226,7 +241,11 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
              worker.health() == Health::kUnknown) {
     if (std::exchange(watch.refused, false)) registry_.NoteLost(worker);
     // A lost connection alone does not close it: a worker may answer probes and lose all else.
-    if (std::exchange(watch.was_down, false)) worker.breaker().Close();
+    if (std::exchange(watch.was_down, false)) {
+      worker.breaker().Close();
+      worker.SetPaused(false);
+      watch.no_inference = false;
+    }
     worker.SetHealthySince(now);
     Change(watch, Health::kHealthy, "");
     watch.next_probe = now + options_.health.interval;

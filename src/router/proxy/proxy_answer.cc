@@ -116,18 +116,21 @@ void ProxyCall::NoteFailure(Worker& worker, AttemptFailure kind) {
 }
 
 bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
-  const bool busy = IsBusy(status_) || status_ == 408;
-  NoteFailure(call.worker(), AttemptFailure::kStatus);
-  if (rest_flows_ || attempts_ >= gateway_.options().retry.max_attempts ||
-      !gateway_.budget().Take()) {
-    return false;
-  }
-  const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
   Worker& worker = call.worker();
+  // A worker that takes tokens says by a status that it was lost.
+  const bool lost = worker.protocol() == Protocol::kGrpc && status_ == 503 &&
+                    worker.health() == Health::kUnhealthy;
+  const bool unreached = lost && !worker.reached();
+  NoteFailure(worker, unreached ? AttemptFailure::kConnect
+                      : lost    ? AttemptFailure::kLost
+                                : AttemptFailure::kStatus);
+  if (!HasAttempts(unreached) || (!lost && !gateway_.budget().Take())) return false;
+  const bool busy = (IsBusy(status_) && !lost) || status_ == 408;
+  const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
   if (OthersAvailable(worker)) {
     tried_.push_back(worker.number());
     call.End(verdict);
-    return Recover(worker);
+    return Recover(worker, unreached);
   }
   // All have been asked. One that names a short time is waited for.
   const Duration wait = RetryAfter(head.Header("retry-after"));
@@ -268,15 +271,9 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
   NoteFailure(worker, malformed                               ? AttemptFailure::kMalformed
                       : failure == net::CallFailure::kConnect ? AttemptFailure::kConnect
                                                               : AttemptFailure::kLost);
-  if (malformed && worker.NoteMalformed()) {
-    LogWarning(
-        "worker {} {} breaks the protocol: {}; further malformed answers are counted, but not "
-        "logged",
-        worker.id(), worker.url(), why);
-  } else {
-    LogDebug("worker {}: {}", worker.url(), why);
-  }
-  if (!malformed) gateway_.NoteLost(worker);
+  const bool unreached = failure == net::CallFailure::kConnect;
+  LogDebug("worker {}: {}", worker.url(), why);
+  malformed ? gateway_.NoteMalformed(worker, why) : gateway_.NoteLost(worker, !unreached);
   tried_.push_back(worker.number());
   call.End(Verdict::kBad);
   if (&call == prefill_.get() && (answer_bytes_ > 0 || mode_ == Mode::kWhole)) {
@@ -287,7 +284,7 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
   if (streaming_) {
     return CutStream("The worker was lost in the middle of the answer.", "worker_lost");
   }
-  if (Recover(worker)) return;
+  if (Recover(worker, unreached)) return;
   if (malformed) {
     return Refuse(502, "The worker's answer breaks the protocol.", "bad_gateway", false);
   }
@@ -295,7 +292,7 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
 }
 
 void ProxyCall::OnWorkerStalled(uint64_t number) {
-  if (over_ || streaming_) return;
+  if (over_) return;
   for (const CallPtr* held : {&prefill_, &call_, &hedge_}) {
     if (*held == nullptr || (*held)->worker().number() != number) continue;
     Worker& worker = (*held)->worker();
@@ -303,7 +300,15 @@ void ProxyCall::OnWorkerStalled(uint64_t number) {
     tried_.push_back(number);
     (*held)->NoteFailed();
     (*held)->End(Verdict::kBad);
-    if (LeaveToOther(**held) || Recover(worker)) return;
+    if (held == &prefill_ && (answer_bytes_ > 0 || mode_ == Mode::kWhole)) {
+      prefill_.reset();  // the decode worker has got what it needs
+      continue;
+    }
+    if (LeaveToOther(**held)) return;
+    if (streaming_) {
+      return CutStream("The worker has stalled in the middle of the answer.", "worker_stalled");
+    }
+    if (Recover(worker)) return;
     return Refuse(504, "The worker does not answer.", "worker_stalled", true);
   }
 }

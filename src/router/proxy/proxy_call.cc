@@ -153,7 +153,7 @@ bool ProxyCall::Send(WorkerCall& call, std::string fields) {
   if (sent.ok()) return true;
   // It has restarted as something else, or is about to go.
   tried_.push_back(worker.number());
-  if (!LeaveToOther(call) && !Recover(worker)) {
+  if (!LeaveToOther(call) && !Recover(worker, true)) {
     Refuse(503, MessageOf(sent), "worker_lost", true);
   }
   return false;
@@ -188,9 +188,15 @@ bool ProxyCall::OthersAvailable(const Worker& but) const {
   return some(*group_) && (!pair_ || some(*prefill_group_));
 }
 
+bool ProxyCall::HasAttempts(bool unreached) const {
+  const int most = gateway_.options().retry.max_attempts;
+  if (rest_flows_ || most <= 1) return false;
+  return unreached || attempts_ - free_attempts_ < most;
+}
+
 bool ProxyCall::TryAgain(bool at_once) {
   const RetryOptions& retry = gateway_.options().retry;
-  if (rest_flows_ || attempts_ >= retry.max_attempts) return false;
+  if (!HasAttempts(false)) return false;
   gateway_.metrics().retries.Add();
   if (at_once) {
     // Not from within the call that has failed.
@@ -198,7 +204,7 @@ bool ProxyCall::TryAgain(bool at_once) {
     return true;
   }
   tried_.clear();
-  pause_ = shard_.shard().After(RetryPause(retry, attempts_ + 1, shard_.Random()),
+  pause_ = shard_.shard().After(RetryPause(retry, attempts_ - free_attempts_ + 1, shard_.Random()),
                                 [this] { Attempt(); });
   return true;
 }
@@ -258,9 +264,12 @@ void ProxyCall::ForgetAnswer() {
   answer_bytes_ = 0;
 }
 
-bool ProxyCall::Recover(Worker& failed) {
+bool ProxyCall::Recover(Worker& failed, bool unreached) {
   ForgetAnswer();
-  if (!TryAgain(OthersAvailable(failed))) return false;
+  const bool others = OthersAvailable(failed);
+  // It is out by now, so that this cannot go on for longer than there are others.
+  if (unreached && others && HasAttempts(true)) ++free_attempts_;
+  if (!TryAgain(others)) return false;
   failed.NoteRetry();
   return true;
 }

@@ -97,8 +97,13 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void DropCalls();
   // Drops them with what has come of an answer, of which the client has got nothing.
   void ForgetAnswer();
-  // A worker has failed before the client got anything: another is asked. False: there is none.
-  bool Recover(Worker& failed);
+  // Whether the limit of attempts allows another one. Those that reached no worker do not count: a request is
+  // not to fail because more workers are gone than it may have attempts. One that a worker was lost with does:
+  // it may be what kills them.
+  bool HasAttempts(bool unreached) const;
+  // A worker has failed before the client got anything: another is asked. False: there is none. `unreached`: it
+  // has not seen the request.
+  bool Recover(Worker& failed, bool unreached = false);
   // `call` is one of two that could answer, and will not: the other goes on.
   bool LeaveToOther(const WorkerCall& call);
 
@@ -175,6 +180,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   std::string prefill_id_;  // likewise
   Tried tried_;
   int attempts_ = 0;
+  int free_attempts_ = 0;  // of these, which do not count
 
   // The answer.
   Mode mode_ = Mode::kNone;
