@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/processors.h"
+#include "pipeline/config_graph.h"
 #include "pipeline/process/process_group.h"
 #include "pipeline/process/process_stage.h"
 #include "pipeline/remote/dial.h"
@@ -98,6 +99,13 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(PipelineConfig config, const
     }
     pipeline->hosts_.push_back(
         std::make_unique<StageHost>(stage, std::move(made), pipeline->pool_.get(), registry));
+  }
+  for (const auto& target : pipeline->hosts_) {
+    const std::string& name = target->config().name;
+    if (name == pipeline->config_.entry_stage) target->AddHop(StageHost::kClientName, registry);
+    for (const StageConfig& source : pipeline->config_.stages) {
+      if (HasName(StagesBehind(source), name)) target->AddHop(source.name, registry);
+    }
   }
   pipeline->watcher_ = std::thread([self = pipeline.get()] { self->Watch(); });
   const auto& stages = pipeline->config_.stages;

@@ -125,7 +125,8 @@ Status RequestRun::Build(const PipelineConfig& config,
       Connect(i, at.at(next), /*goes_back=*/false);
     }
     if (stage.terminal) {
-      nodes_[i].behind.push_back({.to = kClient, .streams = true});
+      nodes_[i].behind.push_back(
+          {.to = kClient, .streams = true, .hop = nodes_[i].host->hop_to_client()});
       ++open_terminals_;
     }
   }
@@ -143,8 +144,9 @@ void RequestRun::Start() {
   const MutexLock lock(&mutex_);
   Node& entry = nodes_.front();
   events_.Admitted(0);
+  const TimePoint sent = Clock::now();
   for (const Part& part : request_->inputs) {
-    entry.input.push_back({kClient, part});
+    entry.input.push_back({kClient, part, sent, entry.host->HopFrom(StageHost::kClientName)});
     entry.input_bytes += PartBytes(part);
   }
   TellEnd(0, kClient);
@@ -265,11 +267,13 @@ Call::Taken RequestRun::Take(size_t max_parts) {
   const MutexLock lock(&mutex_);
   told_ = false;
   Call::Taken taken;
+  const TimePoint now = Clock::now();
   while (!answer_.empty() && taken.parts.size() < max_parts) {
-    auto& [source, part] = answer_.front();
-    events_.ClientTook(source, part);
-    answer_bytes_ -= PartBytes(part);
-    taken.parts.push_back(std::move(part));
+    Given& next = answer_.front();
+    events_.ClientTook(next.source, *next.part);
+    next.hop->Observe(Seconds(now - next.sent));
+    answer_bytes_ -= PartBytes(*next.part);
+    taken.parts.push_back(*std::move(next.part));
     answer_.pop_front();
   }
   if (answer_.empty() && ended_) {
@@ -298,7 +302,12 @@ void RequestRun::CheckTime(TimePoint now) {
   }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
-    if (node.ended || node.run == nullptr) continue;
+    if (node.ended) continue;
+    if (Status late = CheckHop(i, now); !late.ok()) {
+      gone = FailLocked(std::move(late), kClient);
+      return;
+    }
+    if (node.run == nullptr) continue;
     const StageConfig& config = node.host->config();
     const bool works = node.working || node.input_ended || node.run->busy();
     if (!HasRoom(i) || (node.input.empty() && !works) || node.run->loading()) {
@@ -320,15 +329,31 @@ void RequestRun::CheckTime(TimePoint now) {
     }
   }
   if (now < deadline_) return;
-  std::string_view where;
-  for (size_t i = 0; i < nodes_.size() && where.empty(); ++i) {
-    if (!nodes_[i].ended) where = NameOf(i);
-  }
-  gone = FailLocked(Error(StatusCode::kDeadlineExceeded,
-                          fmt::format("the request took longer than {:.0f} s; it was in stage "
-                                      "`{}`",
-                                      Seconds(now - start_), where)),
-                    kClient);
+  const auto at =
+      std::find_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return !node.ended; });
+  if (at == nodes_.end()) return;
+  gone = FailLocked(
+      Error(StatusCode::kDeadlineExceeded,
+            fmt::format("the request took longer than {:.0f} s; it {} stage `{}`",
+                        Seconds(now - start_), at->run == nullptr ? "waited for" : "was in",
+                        at->host->config().name)),
+      kClient);
+}
+
+Status RequestRun::CheckHop(size_t node, TimePoint now) {
+  Node& at = nodes_[node];
+  const double most = at.host->config().hop_timeout_s;
+  if (most <= 0) return OkStatus();
+  // Those behind it, or a file, hold it up.
+  if (!HasRoom(node) || (at.run != nullptr && at.run->loading())) at.took = now;
+  if (at.input.empty() || !at.input.front().part) return OkStatus();
+  const Given& next = at.input.front();
+  if (now - std::max(at.took, next.sent) <= FromSeconds(most)) return OkStatus();
+  const std::string from = next.source == kClient ? std::string("the client")
+                                                  : fmt::format("stage `{}`", NameOf(next.source));
+  return Error(StatusCode::kDeadlineExceeded,
+               fmt::format("what {} has sent waits for stage `{}` longer than {:g} s", from,
+                           NameOf(node), most));
 }
 
 }  // namespace portico::pipeline
