@@ -166,6 +166,32 @@ std::string TaggedCalls::Attribute(std::string_view head, std::string_view key) 
   return "";
 }
 
+std::string TaggedCalls::OtherAttributes(std::string_view head,
+                                         std::initializer_list<std::string_view> known) {
+  std::string others;
+  while (true) {
+    head.remove_prefix(std::min(head.find_first_not_of(kWhiteSpace), head.size()));
+    if (head.empty()) return others;
+    const size_t key_end = std::min(head.find_first_of(" \t\r\n="), head.size());
+    const std::string_view key = head.substr(0, key_end);
+    size_t end = head.find_first_not_of(kWhiteSpace, key_end);
+    if (end != std::string_view::npos && head[end] == '=') {
+      end = std::min(head.find_first_not_of(kWhiteSpace, end + 1), head.size());
+      const bool quoted = end < head.size() && (head[end] == '"' || head[end] == '\'');
+      end = quoted ? head.find(head[end], end + 1) : head.find_first_of(kWhiteSpace, end);
+      if (quoted && end != std::string_view::npos) ++end;
+      end = std::min(end, head.size());
+    } else {
+      end = std::max<size_t>(key_end, 1);
+    }
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      if (!others.empty()) others += ' ';
+      others.append(head.substr(0, end));
+    }
+    head.remove_prefix(end);
+  }
+}
+
 ToolParser::Next TaggedCalls::StepHead() {
   const TaggedFamily& family = family_->family;
   size_t end = 0;
@@ -184,10 +210,13 @@ ToolParser::Next TaggedCalls::StepHead() {
     name = Attribute(head, family.name_key);
   }
   if (name.empty()) return NoCall();
+  const std::string others =
+      family.equals ? "" : OtherAttributes(head, {family.name_key, "id", "type", "index"});
   Take(end + family.head_end.size());
   if (call_.is_text()) {
   } else if (call_.SetName(name)) {
     call_.Commit();
+    call_.Stray(others);
   }
   object_.Begin();
   is_json_ = false;
@@ -301,7 +330,10 @@ ToolParser::Next TaggedCalls::StepParameterHead() {
     if (type == "null") types = kNullType;
     if (type == "object" || type == "array") types = kObjectType | kArrayType;
   }
+  const std::string others =
+      family.equals ? "" : OtherAttributes(head, {family.key_key, "string", "type"});
   Take(end + family.head_end.size());
+  call_.Stray(others);
   if (types == 0) {
     const ValueTypes* arguments = call_.tools().Arguments(call_.name());
     const ValueTypes* found = arguments == nullptr ? nullptr : arguments->Find(key);
