@@ -1,7 +1,6 @@
 // Calls as tags with one tag for each parameter: Qwen3-Coder's, DeepSeek's DSML, MiniMax-M2's, Step-3's, Kimi-K3's.
 #pragma once
 
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -62,12 +61,6 @@ class TaggedCalls final : public ToolParser {
   Next StepJson();
   Next StepParameterHead();
   Next StepValue();
-  // Finds the end of a head in rest(), which begins behind the head's marker. False: wait, or it is none (*bad).
-  bool FindHeadEnd(size_t* end, bool* bad) const;
-  std::string Attribute(std::string_view head, std::string_view key) const;
-  // Attributes that mean nothing, as they stand.
-  static std::string OtherAttributes(std::string_view head,
-                                     std::initializer_list<std::string_view> known);
   void ParameterIsText();
   void BeginValue(std::string_view key, TypeSet types);
   void Value(std::string_view text);
