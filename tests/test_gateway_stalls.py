@@ -8,7 +8,8 @@ import requests
 from conftest import SANITIZED, wait_until
 from gateway_fleet import Process, RawWorker, events, fleets  # noqa: F401 (fleets is a fixture)
 
-STALL = ("--worker-stall-timeout-secs", "8" if SANITIZED else "2", "--policy", "round_robin")
+LIMIT = 8 if SANITIZED else 2
+STALL = ("--worker-stall-timeout-secs", str(LIMIT), "--policy", "round_robin")
 SLACK = 8 if SANITIZED else 3
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -130,7 +131,7 @@ def test_a_stream_that_thinks_for_long_goes_on_and_an_idle_worker_is_not_asked(h
     assert requests.post(gateway.url + "/workers", json={"url": idle.url}, timeout=60).status_code < 300
     wait_until(lambda: statuses(gateway).get(idle.url) == "healthy", gateway.output)
     del asked[:]
-    wait_until(lambda: len(asked) > 2 and asked[-1] - asked[0] > float(STALL[1]) + 1, lambda: f"{asked}: {gateway.output()}")
+    wait_until(lambda: len(asked) > 2 and asked[-1] - asked[0] > 2 * LIMIT + 1, lambda: f"{asked}: {gateway.output()}")
     assert statuses(gateway)[slow.url] == "healthy"
     slow.lives.set()
     said = events(answer)
@@ -148,7 +149,7 @@ def test_a_worker_without_such_a_route_is_judged_by_its_health(hanging, route):
     client = threading.Thread(target=lambda: got.append(requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120)))
     began = time.monotonic()
     client.start()
-    wait_until(lambda: time.monotonic() - began > float(STALL[1]) + 3, "")
+    wait_until(lambda: time.monotonic() - began > 2 * LIMIT + 2, "")
     assert statuses(gateway)[slow.url] == "healthy" and asked
     slow.lives.set()
     client.join()
@@ -166,7 +167,7 @@ def test_a_paused_engine_is_not_taken_for_a_hanging_one(hanging, route):
     client = threading.Thread(target=lambda: got.append(requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120)))
     began = time.monotonic()
     client.start()
-    wait_until(lambda: time.monotonic() - began > float(STALL[1]) + 3, "")
+    wait_until(lambda: time.monotonic() - began > 2 * LIMIT + 2, "")
     assert statuses(gateway)[paused.url] == "healthy" and paused.asked == 0
     assert requests.post(gateway.url + "/continue_generation", timeout=60).status_code == 200
     wait_until(lambda: paused.asked > 0, "it is not asked whether it infers")

@@ -272,9 +272,10 @@ constexpr RouteOption kRequestsTable[] = {
      .member = &RouteOptions::worker_stall_timeout_secs,
      .metavar = "SECONDS",
      .help =
-         "A worker that has requests, sends nothing for this time and does not infer when it is "
-         "asked to (/health_generate) is stalled: its requests go to other workers, and "
-         "streams that have begun end with an error. 0 disables it."},
+         "A worker that has requests and sends nothing for this time, not even the answer to a "
+         "probe, is stalled, and after twice this time one that answers, but does not infer when "
+         "it is asked to (/health_generate): its requests go to other workers, and streams that "
+         "have begun end with an error. 0 disables it."},
     {.group = "Health checks",
      .name = "health-check-endpoint",
      .member = &RouteOptions::health_check_endpoint,

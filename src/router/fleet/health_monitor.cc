@@ -12,6 +12,8 @@ namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(100);
 constexpr Duration kSilence = std::chrono::seconds(1);
+// Of a server that answers, whose engine may be within a long step: 20 s by default, which is SGLang's own limit.
+constexpr int kHangs = 2;
 constexpr Duration kPolicyTick = std::chrono::seconds(1);
 
 net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
@@ -108,12 +110,15 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
       now >= watch.next_inference) {
     AskToInfer(watch);
   }
-  if (options_.health.stall_timeout > Duration::zero() && silent >= options_.health.stall_timeout &&
+  const Duration limit = options_.health.stall_timeout;
+  const bool answers = now - watch.answered_at < limit;
+  if (limit > Duration::zero() && silent >= (answers ? kHangs * limit : limit) &&
       worker.health() != Health::kStalled) {
-    Change(watch, Health::kStalled,
-           fmt::format("it holds {} requests and has sent nothing for {:.0f} s{}",
-                       worker.requests(), Seconds(silent),
-                       JudgedByInference(watch) ? ", and its engine does not answer" : ""));
+    watch.inference.reset();  // one on another connection may be answered sooner
+    Change(
+        watch, Health::kStalled,
+        fmt::format("it holds {} requests and has sent nothing for {:.0f} s{}", worker.requests(),
+                    Seconds(silent), answers ? ", though its server answers" : ""));
     events_.on_stalled(watch.worker);
   }
   if (!Probing(watch) && now >= watch.next_probe) Probe(watch);
@@ -139,7 +144,7 @@ absl::AnyInvocable<void(StatusOr<Answer>)> HealthMonitor::Later(
 }
 
 Duration HealthMonitor::Patience() const {
-  return std::max(options_.health.timeout, options_.health.stall_timeout);
+  return std::max<Duration>(options_.health.timeout, kHangs * options_.health.stall_timeout);
 }
 
 void HealthMonitor::ProbeTokens(Watch& watch) {
@@ -162,6 +167,7 @@ void HealthMonitor::OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts) 
   }
   worker.SetProtocol(Protocol::kGrpc);
   worker.NoteLife(now);
+  watch.answered_at = now;
   TakeCards(watch, std::move(facts->models));
   OnGoodProbe(watch, now);
   // One of a server's ranks tells of all of them.
@@ -180,7 +186,9 @@ void HealthMonitor::AskTokenLoad(Watch& watch, TimePoint now) {
 
 void HealthMonitor::OnTokenLoad(Watch& watch, StatusOr<ReportedLoad> load) {
   watch.asking_tokens = false;
-  if (load.ok()) watch.worker->SetReport(*load);
+  if (!load.ok()) return;
+  watch.answered_at = Clock::now();
+  watch.worker->SetReport(*load);
 }
 
 void HealthMonitor::Probe(Watch& watch) {
@@ -221,6 +229,7 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
   } else if (answer->status < 200 || answer->status >= 300) {
     OnBadProbe(watch, fmt::format("its probe is answered {}", answer->status), false);
   } else {
+    watch.answered_at = now;
     const bool waits = watch.worker->requests() > 0 || watch.worker->health() == Health::kStalled;
     const bool tells = !waits || !JudgedByInference(watch);
     if (tells) watch.worker->NoteLife(now);

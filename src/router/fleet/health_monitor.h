@@ -5,7 +5,8 @@
 // that holds requests and has been silent for a second every second. Such a silent one is also asked
 // to infer (/health_generate): a server may answer probes whose engine hangs. Its answer to that is a
 // sign of life; where it has no such route, its answer to a probe is. One that holds requests and from
-// which nothing has come for stall_timeout, no sign of life either, is stalled, until it has inferred.
+// which nothing has come for stall_timeout, no answer to anything either, is stalled, and so is one whose
+// server answers, but which has not inferred, for twice as long; until it has inferred.
 // An idle worker is not asked, and the silence of one whose engine has been paused, or gets other
 // weights, says nothing. Of workers that take tokens the probe itself is what is asked.
 //
@@ -60,6 +61,7 @@ class HealthMonitor {
     std::unique_ptr<SmallCall> probe;
     std::unique_ptr<SmallCall> inference;  // whether it can infer
     TimePoint next_inference{};
+    TimePoint answered_at{};           // of what needs no engine too
     bool no_inference = false;         // it has no route for that
     std::unique_ptr<SmallCall> facts;  // what it serves
     std::unique_ptr<SmallCall> load;
