@@ -217,7 +217,8 @@ def test_a_required_call_in_tags_comes_to_its_end(start, name):
         check(call.function.name, call.function.arguments)
 
 
-@pytest.mark.parametrize("name", ["pythonic", "lfm2", "olmo3", "cohere_command4", "apertus2509", "plamo3", "xlam", "json"])
+@pytest.mark.parametrize("name", ["pythonic", "lfm2", "olmo3", "cohere_command4", "apertus2509", "plamo3", "xlam", "json", "mimo", "kimi_k3", "minimax-m3",
+                                  "gemma4", "hunyuan", "inkling"])
 def test_the_calls_of_each_form_hold_their_schemas(start, name):
     """`parallel_tool_calls: false` and `strict` were a 400 for models that write Python's keyword arguments."""
     client = openai.OpenAI(base_url=start("--tool-call-parser", name).url + "/v1", api_key="none", max_retries=0)
