@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/schema/document.h"
+#include "grammar/schema/keywords.h"
 #include "service/constraint/call_format.h"
 #include "service/constraint/call_names.h"
 #include "service/constraint/members.h"
@@ -160,6 +162,27 @@ bool FitsInTag(const parser::CallForm& form, const Json& tools, const Wish& wish
   return bytes * tools.as_array().size() <= kMaxTagBytes;
 }
 
+// What is no schema could not be told from one that says nothing. Tools that the model may call as it likes are the
+// template's affair, as in vLLM.
+Status CheckSchemas(const ChatRequest& request) {
+  const std::vector<std::string>& allowed = request.tool_choice.allowed;
+  for (size_t i = 0; i < request.tools.as_array().size(); ++i) {
+    const Json* const function = request.tools.as_array()[i].Find("function");
+    const Json* const parameters = function == nullptr ? nullptr : function->Find("parameters");
+    if (parameters == nullptr || !parameters->is_object()) continue;
+    if (!allowed.empty() &&
+        std::find(allowed.begin(), allowed.end(), function->GetString("name")) == allowed.end()) {
+      continue;
+    }
+    const grammar::SchemaDocument document(*parameters);
+    const Status good = grammar::CheckWellFormed(document, document.root());
+    if (good.ok()) continue;
+    const std::string field = fmt::format("tools[{}].function.parameters", i);
+    return InvalidArgument(field, fmt::format("{}: {}", field, MessageOf(good)));
+  }
+  return OkStatus();
+}
+
 // The request's constraint on calls, and on the answer beside them; null: calls are the model's own affair.
 StatusOr<Json> CallTag(const ServingModel& model, const ChatRequest& request,
                        const Constraint* answer, std::string* field) {
@@ -177,6 +200,7 @@ StatusOr<Json> CallTag(const ServingModel& model, const ChatRequest& request,
   if (!wish.field.empty() && !TakesConstraints(model)) {
     return CannotEnforce(wish.field, "this model's engine takes no constraints");
   }
+  if (!wish.field.empty()) PORTICO_RETURN_IF_ERROR(CheckSchemas(request));
   if (model.output.harmony() || IsBeam(model)) return HarmonyTag(model, tools, wish, answer);
   const parser::CallForm* form = model.output.form.get();
   if (form == nullptr) {

@@ -237,7 +237,7 @@ TEST_F(CallConstraintTest, AStrictSchemaThatKeywordArgumentsCannotExpressIsRefus
 
 // A required call of such a tool was a text that looked like one.
 TEST_F(CallConstraintTest, ArgumentsAreObjectsWhateverTypeTheParametersHave) {
-  for (const char* type : {R"("string")", R"(["string","null"])", R"("dict")", "null"}) {
+  for (const char* type : {R"("string")", R"(["string","null"])"}) {
     const std::string tool = fmt::format(
         R"([{{"type":"function","function":{{"name":"f","parameters":{{"type":{},"minimum":1}},"strict":)",
         type);
@@ -250,6 +250,43 @@ TEST_F(CallConstraintTest, ArgumentsAreObjectsWhateverTypeTheParametersHave) {
       R"([{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":["object","null"]}}}])";
   EXPECT_NE(TextOf(Ask(Mode::kAuto, nullable)).find(R"("json_schema":{"type":"object"})"),
             std::string::npos);
+}
+
+// They stood for any object, without a word.
+TEST_F(CallConstraintTest, ConstrainedToolsHaveSchemas) {
+  for (const char* family : {"hermes", "pythonic", "gemma4", "qwen3_coder"}) {
+    Model(family, "none", true);
+    for (const auto& [parameters, why] :
+         {std::pair(R"({"type":"dict"})", R"(#: type: unknown type "dict")"),
+          std::pair(R"({"type":null})", "#: type: "),
+          std::pair(R"({"properties":{"a":{"properties":[]}}})", "#/properties/a: properties: "),
+          std::pair(R"({"properties":{"a":{"items":{"minLength":"1"}}}})",
+                    "#/properties/a/items: minLength: "),
+          std::pair(R"({"properties":{"a":7}})", "#: properties: "),
+          std::pair(R"({"required":"a"})", "#: required: "),
+          std::pair(R"({"$defs":{"x":{"enum":1}}})", "#/$defs/x: enum: "),
+          std::pair(R"({"properties":{"a":{"$ref":"#/$defs/b"}}})",
+                    "#/properties/a: $ref: #/$defs/b points to nothing")}) {
+      const std::string tool =
+          fmt::format(R"([{{"type":"function","function":{{"name":"g"}}}},)"
+                      R"({{"type":"function","function":{{"name":"f","parameters":{}}}}}])",
+                      parameters);
+      EXPECT_EQ(TextOf(Ask(Mode::kAuto, tool.c_str())), "none") << parameters;
+      ChatRequest request = Ask(Mode::kRequired, tool.c_str());
+      const Status status = Make(request).status();
+      EXPECT_EQ(FieldOf(status), "tools[1].function.parameters") << parameters;
+      EXPECT_NE(MessageOf(status).find(why), std::string_view::npos) << status;
+      request.tool_choice.allowed = {"g"};
+      EXPECT_TRUE(Make(request).ok());
+    }
+    for (const char* good :
+         {R"({"properties":{"a":{"$ref":"http://x/y"}}})", R"({"x-order":7})",
+          R"({"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"uniqueItems":true}}})"}) {
+      const std::string tool =
+          fmt::format(R"([{{"type":"function","function":{{"name":"f","parameters":{}}}}}])", good);
+      EXPECT_TRUE(Make(Ask(Mode::kRequired, tool.c_str())).ok()) << good;
+    }
+  }
 }
 
 // A required call of such a tool was a text that looked like one.
