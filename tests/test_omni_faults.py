@@ -1,9 +1,14 @@
 """portico.mock does what a broken stage does: its request ends, is counted, and harms no other."""
+import concurrent.futures
+import os
+import re
+import signal
+
 import pytest
 import requests
 
 from conftest import ROOT, wait_until
-from omni_stages import ENCODE, health, pipeline, say, steps, write  # noqa: F401 (pipeline is a fixture)
+from omni_stages import ENCODE, health, pipeline, python, say, steps, write  # noqa: F401 (pipeline is a fixture)
 from test_omni import omni_command
 
 WHOLE = [0, 327, 655, 983, 1310]
@@ -16,6 +21,11 @@ def mock(fault, more="process: p1, replay: false,"):
 def ended(answer):
     """Whether an answer is an error, or was cut."""
     return answer is None or answer.status_code in (500, 503, 504)
+
+
+def voice_of(server):
+    """The pid of stages_for_test.Hold, which is the name of its voice."""
+    return int(re.search(r'"pid(\d+)"', requests.get(server.url + "/v1/audio/voices", timeout=60).text)[1])
 
 
 def ask(server, text):
@@ -49,6 +59,41 @@ def test_a_stage_that_never_answers_ends_at_its_stall_timeout(pipeline, fault):
     wait_until(lambda: health(server).text == "ok\n", "the stage is not back")
     assert steps(say(server, "hello")) == WHOLE
     server.wait_for("portico_pipeline_requests_running", 0)
+
+
+def test_a_request_that_has_shown_its_client_nothing_begins_anew_in_all_stages(pipeline, tmp_path):
+    """It ended with 503 where the stage that died had passed something on. That is in no part of the new answer."""
+    marker = tmp_path / "go"
+    server = pipeline(python("voice", "Hold", f"factory: {{marker: '{marker}'}}, stream_to: [count]"), python("count", "count"), ENCODE)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        begun = [pool.submit(say, server, "first hold") for _ in range(4)]
+        server.wait_for("portico_stage_parts_total", 4, stage="count")
+        marker.touch()  # for those that begin from now on
+        os.kill(voice_of(server), signal.SIGKILL)
+        assert [steps(answer.result(60)) for answer in begun] == [[2]] * 4
+    assert server.metric("portico_pipeline_replays_total") == 4
+    server.wait_for("portico_pipeline_requests_running", 0)
+
+
+def test_a_request_does_not_begin_anew_where_a_stage_that_has_begun_forbids_it(pipeline):
+    server = pipeline(python("voice", "Hold", "stream_to: [count]"), python("count", "count", "replay: false, stream_to: [encode]"), ENCODE)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        begun = pool.submit(say, server, "first hold")
+        server.wait_for("portico_stage_parts_total", 1, stage="count")
+        os.kill(voice_of(server), signal.SIGKILL)
+        answer = begun.result(60)
+    assert answer.status_code == 503 and "stage `voice` has ended" in answer.json()["error"]["message"]
+    assert server.metric("portico_pipeline_replays_total") == 0
+
+
+def test_a_request_that_ends_each_process_is_given_up_after_the_second(pipeline):
+    server = pipeline(mock("fault: die, fault_after: 2, fault_on: odd", "process: p1,").replace("[encode]", "[count]"),
+                      python("count", "count"), ENCODE)
+    answer = say(server, "odd")
+    assert answer.status_code == 503 and "stage `talk` has ended" in answer.json()["error"]["message"]
+    server.wait_for("portico_stage_process_restarts_total", 2, process="p1")
+    assert server.metric("portico_pipeline_replays_total") == 1
+    wait_until(lambda: say(server, "hello").status_code == 200, "the stage is not back")
 
 
 def test_faults_of_a_process_need_one(tmp_path):

@@ -48,7 +48,10 @@ class RequestRun::Output final : public StageOutput {
     if (const auto run = run_.lock()) run->WaitFor(node_, std::move(sources));
   }
   void End(Status status) override {
-    if (const auto run = run_.lock()) run->End(node_, std::move(status));
+    if (const auto run = run_.lock()) run->End(node_, std::move(status), /*died=*/false);
+  }
+  void Died(Status status) override {
+    if (const auto run = run_.lock()) run->End(node_, std::move(status), /*died=*/true);
   }
   bool aborted() const override {
     const auto run = run_.lock();
@@ -77,11 +80,14 @@ std::shared_ptr<StageOutput> RequestRun::OutputOf(size_t node) {
   return std::make_shared<Output>(weak_from_this(), node);
 }
 
-RequestRun::RequestRun(Request request, double timeout_s, std::function<void()> on_ready,
+RequestRun::RequestRun(std::shared_ptr<const Request> request, TimePoint start, double timeout_s,
+                       std::function<void()> on_ready,
                        std::shared_ptr<std::atomic<size_t>> in_flight, AudioMetrics* audio)
-    : request_(std::make_shared<const Request>(std::move(request))),
+    : request_(std::move(request)),
       on_ready_(std::move(on_ready)),
       in_flight_(std::move(in_flight)),
+      start_(start),
+      timeout_s_(timeout_s),
       deadline_(start_ + (request_->timeout > Duration::zero() ? request_->timeout
                                                                : FromSeconds(timeout_s))),
       audio_metrics_(audio),
@@ -97,6 +103,11 @@ RequestRun::~RequestRun() {
     if (node.host != nullptr) node.host->Dismiss();
   }
   in_flight_->fetch_sub(1);
+}
+
+std::shared_ptr<RequestRun> RequestRun::Anew() const {
+  return std::make_shared<RequestRun>(request_, start_, timeout_s_, on_ready_, in_flight_,
+                                      audio_metrics_);
 }
 
 Status RequestRun::Build(const PipelineConfig& config,
@@ -211,12 +222,13 @@ void RequestRun::Entered(size_t node) {
   Schedule(node);
 }
 
-void RequestRun::End(size_t node, Status status) {
+void RequestRun::End(size_t node, Status status, bool died) {
   std::vector<std::unique_ptr<StageRun>> gone;
   const MutexLock lock(&mutex_);
   Node& at = nodes_[node];
   if (ended_ || at.ended) return;
   if (!status.ok()) {
+    died_ = died;
     gone = FailLocked(std::move(status), node);
     return;
   }
@@ -236,7 +248,7 @@ std::vector<std::unique_ptr<StageRun>> RequestRun::FailLocked(Status status, siz
   ended_ = true;
   aborted_ = true;
   failure_ = std::move(status);
-  audio_.Report(false, audio_metrics_);
+  if (!died_) audio_.Report(false, audio_metrics_);
   events_.Ended(caller, false);
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
@@ -263,8 +275,13 @@ void RequestRun::Notify() {
   on_ready_();
 }
 
-Call::Taken RequestRun::Take(size_t max_parts) {
+std::optional<Call::Taken> RequestRun::Take(size_t max_parts, bool fresh) {
   const MutexLock lock(&mutex_);
+  if (died_ && fresh && std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
+        return node.began == TimePoint{} || node.host->config().replay;
+      })) {
+    return std::nullopt;
+  }
   told_ = false;
   Call::Taken taken;
   const TimePoint now = Clock::now();

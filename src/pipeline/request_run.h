@@ -83,15 +83,20 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   static constexpr size_t kQueueBytes = 256 << 10;
 
   // `in_flight` is one less when this is gone. `audio` outlives this.
-  RequestRun(Request request, double timeout_s, std::function<void()> on_ready,
-             std::shared_ptr<std::atomic<size_t>> in_flight, AudioMetrics* audio);
+  RequestRun(std::shared_ptr<const Request> request, TimePoint start, double timeout_s,
+             std::function<void()> on_ready, std::shared_ptr<std::atomic<size_t>> in_flight,
+             AudioMetrics* audio);
   ~RequestRun();
+  // The same request, from its start: for one that Take() tells has died.
+  std::shared_ptr<RequestRun> Anew() const;
 
   // Makes the nodes for the hosts that this request reaches from the entry.
   Status Build(const PipelineConfig& config, const std::vector<std::unique_ptr<StageHost>>& hosts);
   void Start();
 
-  Call::Taken Take(size_t max_parts);
+  // Nothing, where it has failed because a stage's process ended, and may begin anew: the client has
+  // taken nothing, as `fresh` says, and all stages that have begun allow it.
+  std::optional<Call::Taken> Take(size_t max_parts, bool fresh);
   // Ends everything; the client is told `status`.
   void Fail(Status status);
   // Looks at deadlines.
@@ -165,7 +170,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void Choose(size_t node, std::vector<std::string> targets);
   void EndStreams(size_t node, std::vector<std::string> targets);
   void WaitFor(size_t node, std::vector<std::string> sources);
-  void End(size_t node, Status status);
+  void End(size_t node, Status status, bool died);
   void Connect(size_t from, size_t to, bool goes_back) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status Arrive(const Edge& edge, size_t source, Part part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool PassesNow(const Edge& edge) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -222,7 +227,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   const std::shared_ptr<const Request> request_;
   const std::function<void()> on_ready_;
   const std::shared_ptr<std::atomic<size_t>> in_flight_;
-  const TimePoint start_ = Clock::now();
+  const TimePoint start_;
+  const double timeout_s_;
   std::atomic<bool> aborted_{false};
   std::atomic<bool> ended_{false};  // changes under mutex_ only
 
@@ -237,6 +243,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   size_t answer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t open_terminals_ ABSL_GUARDED_BY(mutex_) = 0;
   Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool died_ ABSL_GUARDED_BY(mutex_) = false;  // failed with a stage's process
   bool told_ ABSL_GUARDED_BY(mutex_) = false;  // on_ready_ since the last Take()
 };
 
