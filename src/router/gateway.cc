@@ -206,7 +206,11 @@ void Gateway::SplitRanks(const Worker& worker, int size) {
     one.dp_rank = rank;
     one.dp_size = size;
     const auto added = AddWorker(std::move(one));
-    if (!added.ok()) LogWarning("{}", MessageOf(added.status()));
+    if (added.ok()) {
+      (*added)->ChangeLike(worker);
+    } else {
+      LogWarning("{}", MessageOf(added.status()));
+    }
   }
 }
 
@@ -237,7 +241,7 @@ bool Gateway::Usable(Worker& worker, TimePoint now) const {
 }
 
 bool Gateway::HasPlace(const Worker& worker) const {
-  const int64_t own = worker.spec().max_requests;
+  const int64_t own = worker.max_requests();
   const int64_t limit = own > 0 ? own : worker_max_requests_.load(std::memory_order_relaxed);
   return limit == 0 || worker.requests() < limit;
 }
