@@ -19,6 +19,7 @@
 #include "router/proxy/error_body.h"
 #include "router/proxy/fan_out.h"
 #include "router/proxy/forward_head.h"
+#include "router/proxy/hide_addresses.h"
 #include "router/proxy/proxy_call.h"
 #include "text/json.h"
 #include "text/json_writer.h"
@@ -130,7 +131,10 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
   const bool adapters = asked.path.find("load_lora_adapter") != std::string::npos;
   if (opens) NameSession(shard, &request.body);
   auto shared = std::shared_ptr<net::Exchange>(std::move(exchange));
-  router::FanOut::Start(shard, std::move(request), [shared, opens, adapters, &shard](auto answers) {
+  // Operators may see more than clients.
+  const bool hides =
+      !IsControlPath(shared->request.path) && !shard.gateway().options().show_workers;
+  router::FanOut::Start(shard, std::move(request), [=, &shard](auto answers) {
     if (answers.empty()) {
       return GatewayError(*shared, 503, "no worker is available", "no_available_workers");
     }
@@ -144,8 +148,9 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
       if (status == 200 && said >= 400) status = said;
       changed = changed || (adapters && said < 400);
       writer.BeginObject().Key("worker").String(worker).Key("status").Int(said);
-      writer.Key("answer").String(answer.ok() ? std::string_view(answer->body)
-                                              : MessageOf(answer.status()));
+      std::string told(answer.ok() ? std::string_view(answer->body) : MessageOf(answer.status()));
+      if (hides && said >= 500) told = router::HideAddresses(std::move(told), *shard.set());
+      writer.Key("answer").String(told);
       writer.EndObject();
     }
     if (changed) shard.gateway().NoteModelsChanged();

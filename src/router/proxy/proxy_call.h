@@ -52,7 +52,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
 
   static constexpr size_t kHighWater = 128 << 10;
   static constexpr size_t kLowWater = 32 << 10;
-  static constexpr size_t kMaxKept = 1 << 20;  // of an answer that is kept until it is whole
+  static constexpr size_t kMaxKept = 1 << 20;      // of an answer that is kept until it is whole
+  static constexpr size_t kMaxFailure = 64 << 10;  // of one of 5xx, in which addresses are hidden
 
  private:
   enum class Mode : uint8_t { kNone, kWhole, kEvents, kBytes };
@@ -121,6 +122,9 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void TakeHead(const Worker& worker, net::ResponseHead& head);
   void NoteFailure(Worker& worker, AttemptFailure kind);
   bool RetryStatus(WorkerCall& call, const net::ResponseHead& head);
+  // Of a status of 5xx: what is in its body goes to the client without addresses of workers.
+  bool HidesAddresses(int status) const;
+  void HideFailure();
   void BeginStream();
   void Relay(std::string_view bytes);
   void CheckBacklog();
@@ -182,6 +186,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   int failed_status_ = 0;  // of the failure of a stream that has started; 0: none
   net::HttpResponse response_;
   SseFrames frames_;
+  bool hides_ = false;       // it is a failure in which addresses are hidden
+  bool encoded_ = false;     // its content has a coding
   bool may_be_cut_ = false;  // its end is that of the worker's connection
   size_t answer_bytes_ = 0;
   TimePoint written_at_;
