@@ -117,6 +117,21 @@ void NameSession(router::GatewayShard& shard, std::string* body) {
   *body = json->Dump();
 }
 
+// The id in the body of what opens or closes a session; empty: none.
+std::string SessionIn(std::string_view path, const std::string& body) {
+  if ((path != "/open_session" && path != "/close_session") || body.size() > kControlBody)
+    return {};
+  const auto json = Json::Parse(body);
+  const Json* id = json.ok() && json->is_object() ? json->Find("session_id") : nullptr;
+  return id != nullptr && id->is_string() ? id->as_string() : std::string();
+}
+
+void NoteSession(router::Gateway& gateway, std::string_view path, std::string_view id) {
+  if (id.empty()) return;
+  if (path == "/open_session") gateway.sessions().Open(id, Clock::now());
+  if (path == "/close_session") gateway.sessions().Close(id);
+}
+
 // 200 if all have done it, else what the first that has not said, or 502.
 void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
   const net::HttpRequest& asked = exchange->request;
@@ -131,6 +146,7 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
   const bool adapters = asked.path.find("load_lora_adapter") != std::string::npos;
   if (opens) NameSession(shard, &request.body);
   auto shared = std::shared_ptr<net::Exchange>(std::move(exchange));
+  const auto session = std::make_shared<const std::string>(SessionIn(asked.path, request.body));
   // Operators may see more than clients.
   const bool hides =
       !IsControlPath(shared->request.path) && !shard.gateway().options().show_workers;
@@ -154,6 +170,7 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
       writer.EndObject();
     }
     if (changed) shard.gateway().NoteModelsChanged();
+    if (status == 200) NoteSession(shard.gateway(), shared->request.path, *session);
     if (opens && status == 200) return GatewayReply(*shared, 200, answers.front().answer->body);
     writer.EndArray().Key("success").Bool(status == 200).EndObject();
     GatewayReply(*shared, status, std::move(body));

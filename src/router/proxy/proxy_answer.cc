@@ -66,6 +66,9 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   status_ = head.status;
   if (IsRetryable(status_) && RetryStatus(call, head)) return;
   if (status_ >= 400) prefill_.reset();  // the decode worker has refused
+  if (status_ < 400 && !facts_.opened.empty()) {
+    gateway_.sessions().Bind(facts_.opened, call.worker().number());
+  }
   gateway_.metrics().first_seconds.Observe(Seconds(call.first_at() - started_));
   encoded_ = !head.Header("content-encoding").empty();
   const int64_t length = head.length;

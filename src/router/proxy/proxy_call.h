@@ -59,7 +59,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   enum class Mode : uint8_t { kNone, kWhole, kEvents, kBytes };
   // What must be read of a request before workers of a set can be chosen.
   struct Reading {
-    bool model = false, prompt = false;
+    bool model = false, prompt = false, session = false;
   };
   using Verdict = WorkerCall::Verdict;
   using CallPtr = std::unique_ptr<WorkerCall>;
@@ -85,6 +85,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   bool TakeNewestSet();
   CallPtr Ask(const Pick& pick);
   bool Send(WorkerCall& call, std::string fields);
+  // That has the history of the session that the request belongs to; 0: any may take it.
+  uint64_t SessionsWorker() const;
   void AwaitHedge();
   void Hedge();
   bool OthersAvailable(const Worker& but) const;
@@ -154,6 +156,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   ProxyEvents events_;
   std::shared_ptr<const std::string> body_;
   bool json_object_ = false;    // the body, as far as fields must be put into it
+  uint64_t pinned_ = 0;         // the worker that has the session's history; 0: none has
   int64_t rooms_ = 1;           // of a pair: how many answers its workers make
   WorkerCall::BodyRest rest_;   // of the body
   bool collecting_ = false;     // the rest goes into the request's body
