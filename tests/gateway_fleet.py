@@ -150,6 +150,24 @@ class RawWorker:
         self.listener.close()
 
 
+@contextlib.contextmanager
+def front(answers, *flags, load=False):
+    """(workers, gateway): a gateway before a worker of sockets for each answer, which has found them all well and must end well."""
+    workers, gateway = [RawWorker(answer) for answer in answers], None
+    try:
+        gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", *(() if load else ("--disable-load-monitoring",)),
+                          *flags, "--worker-urls", *[worker.url for worker in workers])
+        wait_until(lambda: gateway.answers("/readiness") and gateway.metric("portico_gateway_worker_healthy") == len(workers),
+                   gateway.output)
+        yield workers, gateway
+        assert gateway.end() == 0, gateway.output()[-3000:]
+    finally:
+        if gateway is not None:
+            gateway.kill()
+        for worker in workers:
+            worker.stop()
+
+
 @pytest.fixture
 def fleets():
     made = []

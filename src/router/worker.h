@@ -1,6 +1,6 @@
 // A worker: one engine process behind a URL, as the gateway knows it. Its load and state are
-// atomics that every shard and policy reads; what is configured never changes (a changed worker is
-// a new one with a new number).
+// atomics that every shard and policy reads; its spec never changes (a worker whose spec differs is a new
+// one with a new number), but for what operators may change while it is there (WorkerChange).
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,6 +54,23 @@ struct WorkerSpec {
   int64_t max_requests = 0;  // at a time; 0: what the gateway says
   KvAddress kv_events;       // of HTTP workers; empty: none is named
   std::vector<std::pair<std::string, std::string>> labels;
+  // Of smg's, for those who read GET /workers: no policy uses them, as there.
+  int64_t priority = 50;
+  double cost = 1;
+  std::string runtime;  // empty: not named
+};
+
+inline constexpr int64_t kMaxWorkerPriority = (int64_t{1} << 32) - 1;
+
+// What operators change of a worker that is there; nothing where it stays.
+struct WorkerChange {
+  std::optional<bool> draining = {};
+  std::optional<std::string> api_key = {};  // empty: none of its own any more
+  std::optional<int64_t> max_requests = {};
+  std::optional<int64_t> priority = {};
+  std::optional<double> cost = {};
+  // Those named are set, or removed where they have no value; others stay.
+  std::vector<std::pair<std::string, std::optional<std::string>>> labels = {};
 };
 
 // The URL without the rank that "http://host:port@rank" names.
@@ -153,6 +171,18 @@ class Worker {
   void SetProtocol(Protocol protocol) { protocol_.store(protocol, std::memory_order_relaxed); }
   TimePoint added() const { return added_; }
 
+  // As the spec has it until somebody changes it. Any thread.
+  void Change(const WorkerChange& change);
+  // What has been changed of another rank of its server, or of the whole before it had ranks.
+  void ChangeLike(const Worker& other);
+  // Secret; empty: it has none of its own.
+  std::string api_key() const;
+  // At a time; 0: what the gateway says.
+  int64_t max_requests() const { return max_requests_.load(std::memory_order_relaxed); }
+  int64_t priority() const { return priority_.load(std::memory_order_relaxed); }
+  double cost() const { return cost_.load(std::memory_order_relaxed); }
+  std::vector<std::pair<std::string, std::string>> labels() const;
+
   // In flight through this gateway, on every transport. tokens(): the prefill that is still to do, in prompt tokens as
   // far as the group's policy does not believe them cached (Policy::OnStart()), of requests without a first answer.
   int64_t requests() const { return requests_.load(std::memory_order_relaxed); }
@@ -252,6 +282,12 @@ class Worker {
   std::vector<ModelCard> cards_ ABSL_GUARDED_BY(mutex_);
   ReportedLoad report_ ABSL_GUARDED_BY(mutex_);
   KvAddress kv_address_ ABSL_GUARDED_BY(mutex_);
+  std::string api_key_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, std::string>> labels_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<bool> has_key_;  // spares those without one the lock
+  std::atomic<int64_t> max_requests_;
+  std::atomic<int64_t> priority_;
+  std::atomic<double> cost_;
   Breaker breaker_;
   std::atomic<Protocol> protocol_;
   std::atomic<Health> health_{Health::kUnknown};

@@ -102,7 +102,11 @@ StatusOr<TokenFronts::FrontPtr> TokenFronts::MakeFront(const router::WorkerPtr& 
   // One of a server with a single rank need not be named, and not every worker takes it.
   if (spec.dp_size > 1) engine.data_parallel_rank = spec.dp_rank;
   engine.half_of_pair = spec.role != router::Role::kRegular;
-  engine.api_key = spec.api_key.empty() ? options_.api_key : spec.api_key;
+  engine.api_key_now = [&common = options_.api_key, weak = std::weak_ptr<router::Worker>(worker)] {
+    const router::WorkerPtr still = weak.lock();
+    std::string own = still == nullptr ? std::string() : still->api_key();
+    return own.empty() ? common : own;
+  };
   engine.request_timeout = options_.request_timeout;
   engine.shards = options_.shards;
   const std::weak_ptr<router::Worker> weak(worker);

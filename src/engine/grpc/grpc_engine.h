@@ -34,6 +34,7 @@ namespace portico {
 struct GrpcEngineOptions {
   net::GrpcChannelOptions channel;
   std::string api_key;                                        // sent as a bearer's; empty: none
+  std::function<std::string()> api_key_now;                   // for each call; null: always api_key
   Duration first_message_timeout = std::chrono::seconds(60);  // zero: none
   Duration request_timeout = std::chrono::seconds(1800);      // zero: none
   std::vector<net::Shard*> shards;                            // by index; outlive Stop()

@@ -125,7 +125,8 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
 }
 
 std::string HealthMonitor::Authorization(const Worker& worker) const {
-  const std::string& key = worker.spec().api_key.empty() ? options_.api_key : worker.spec().api_key;
+  const std::string own = worker.api_key();
+  const std::string& key = own.empty() ? options_.api_key : own;
   return key.empty() ? "" : "Bearer " + key;
 }
 

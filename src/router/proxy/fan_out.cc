@@ -40,7 +40,8 @@ void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
   self->open_ = workers.size();
   const std::string& common = shard.gateway().options().api_key;
   for (Worker* worker : workers) {
-    const std::string& key = worker->spec().api_key.empty() ? common : worker->spec().api_key;
+    const std::string own = worker->api_key();
+    const std::string& key = own.empty() ? common : own;
     const size_t index = self->answers_.size();
     self->answers_.push_back({worker->id(), Error(StatusCode::kUnavailable, "")});
     SmallRequest one = request;

@@ -122,7 +122,8 @@ void ProxyCall::Attempt() {
     if (!pick.ok()) return OnNoWorker(*prefill_group_, pick.status());
     prefill = Ask(*pick);
   }
-  const auto pick = gateway_.Choose(*group_, key_, tried_);
+  pinned_ = SessionsWorker();
+  const auto pick = gateway_.Choose(*group_, key_, tried_, pinned_);
   if (!pick.ok()) return OnNoWorker(*group_, pick.status());
   call_ = Ask(*pick);
   prefill_ = std::move(prefill);
@@ -159,9 +160,15 @@ bool ProxyCall::Send(WorkerCall& call, std::string fields) {
   return false;
 }
 
+uint64_t ProxyCall::SessionsWorker() const {
+  if (facts_.opened.empty() || pair_) return 0;
+  return gateway_.sessions().WorkerOf(facts_.opened, Clock::now()).value_or(0);
+}
+
 void ProxyCall::AwaitHedge() {
   const Duration after = gateway_.options().hedge_after;
-  if (after == Duration::zero() || rest_.open) return;
+  // A session's history is on one worker.
+  if (after == Duration::zero() || rest_.open || !facts_.opened.empty()) return;
   hedge_timer_ = shard_.shard().After(after, [this] { Hedge(); });
 }
 
@@ -177,6 +184,7 @@ void ProxyCall::Hedge() {
 }
 
 bool ProxyCall::OthersAvailable(const Worker& but) const {
+  if (pinned_ != 0) return false;
   const TimePoint now = Clock::now();
   const auto some = [&](const WorkerGroup& group) {
     return std::any_of(group.workers.begin(), group.workers.end(), [&](Worker* worker) {
@@ -228,13 +236,14 @@ void ProxyCall::AwaitPlace(const WorkerGroup& group) {
   --attempts_;  // nobody has been asked
   const TimePoint now = Clock::now();
   if (turn_ == 0) place_by_ = now + gateway_.options().queue_timeout;
-  place_ = gateway_.places().Wait(shard_.shard(),
-                                  PriorityOf(exchange_->request.Header("x-smg-priority")), set_,
-                                  group, &turn_, [this] {
-                                    pause_.reset();
-                                    place_.reset();
-                                    Attempt();
-                                  });
+  place_ = gateway_.places().Wait(
+      shard_.shard(), PriorityOf(exchange_->request.Header("x-smg-priority")), set_, group, &turn_,
+      [this] {
+        pause_.reset();
+        place_.reset();
+        Attempt();
+      },
+      pinned_);
   if (place_ == nullptr) {
     gateway_.metrics().queue_full.Add();
     return Refuse(429, "All workers are at their limits of requests and the queue is full.",

@@ -52,13 +52,14 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
 
   static constexpr size_t kHighWater = 128 << 10;
   static constexpr size_t kLowWater = 32 << 10;
-  static constexpr size_t kMaxKept = 1 << 20;  // of an answer that is kept until it is whole
+  static constexpr size_t kMaxKept = 1 << 20;      // of an answer that is kept until it is whole
+  static constexpr size_t kMaxFailure = 64 << 10;  // of one of 5xx, in which addresses are hidden
 
  private:
   enum class Mode : uint8_t { kNone, kWhole, kEvents, kBytes };
   // What must be read of a request before workers of a set can be chosen.
   struct Reading {
-    bool model = false, prompt = false;
+    bool model = false, prompt = false, session = false;
   };
   using Verdict = WorkerCall::Verdict;
   using CallPtr = std::unique_ptr<WorkerCall>;
@@ -84,6 +85,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   bool TakeNewestSet();
   CallPtr Ask(const Pick& pick);
   bool Send(WorkerCall& call, std::string fields);
+  // That has the history of the session that the request belongs to; 0: any may take it.
+  uint64_t SessionsWorker() const;
   void AwaitHedge();
   void Hedge();
   bool OthersAvailable(const Worker& but) const;
@@ -126,6 +129,9 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void TakeHead(const Worker& worker, net::ResponseHead& head);
   void NoteFailure(Worker& worker, AttemptFailure kind);
   bool RetryStatus(WorkerCall& call, const net::ResponseHead& head);
+  // Of a status of 5xx: what is in its body goes to the client without addresses of workers.
+  bool HidesAddresses(int status) const;
+  void HideFailure();
   void BeginStream();
   void Relay(std::string_view bytes);
   void CheckBacklog();
@@ -155,6 +161,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   ProxyEvents events_;
   std::shared_ptr<const std::string> body_;
   bool json_object_ = false;    // the body, as far as fields must be put into it
+  uint64_t pinned_ = 0;         // the worker that has the session's history; 0: none has
   int64_t rooms_ = 1;           // of a pair: how many answers its workers make
   WorkerCall::BodyRest rest_;   // of the body
   bool collecting_ = false;     // the rest goes into the request's body
@@ -188,6 +195,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   int failed_status_ = 0;  // of the failure of a stream that has started; 0: none
   net::HttpResponse response_;
   SseFrames frames_;
+  bool hides_ = false;       // it is a failure in which addresses are hidden
+  bool encoded_ = false;     // its content has a coding
   bool may_be_cut_ = false;  // its end is that of the worker's connection
   size_t answer_bytes_ = 0;
   TimePoint written_at_;
