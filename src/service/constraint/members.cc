@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "base/stable_sort.h"
 #include "service/constraint/tag_format.h"
 
 namespace portico {
@@ -106,8 +107,7 @@ std::optional<Json> MembersOf(const Json& schema, const MemberSyntax& syntax) {
   if (!Collect(schema, syntax, &members)) return std::nullopt;
   const std::string& separator = syntax.separator;
   if (!separator.empty()) {
-    std::stable_partition(members.begin(), members.end(),
-                          [](const Member& m) { return m.required; });
+    StableSort(&members, [](const Member& a, const Member& b) { return a.required > b.required; });
   }
   const auto add = [&](size_t from, JsonArray* parts) {
     for (size_t i = from; i < members.size(); ++i) {
