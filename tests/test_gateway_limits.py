@@ -107,7 +107,7 @@ def test_requests_wait_for_a_worker_that_is_at_its_limit(route):
         assert refused.status_code == 429 and refused.headers["retry-after"] == "1"
         assert refused.json()["error"]["code"] == "queue_full"
         assert gateway.answers("/readiness")
-        assert len(workers[0].requests) == 1
+        wait_until(lambda: len(workers[0].requests) == 1, gateway.output)
     finally:
         hold.set()
     for thread in threads:
