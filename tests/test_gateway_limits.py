@@ -57,7 +57,8 @@ def test_a_slow_request_goes_to_a_second_worker_and_the_first_answer_counts(rout
         assert post(gateway).text == "ok"
     assert slow.left.wait(60), "the slow worker's connection is closed"
     assert len(workers[1].requests) == 2
-    assert gateway.metric("portico_gateway_hedges_total") == len(workers[0].requests) >= 1
+    # On a slow machine the quick worker's request is hedged too, and is over before the slow one has read the hedge.
+    assert 1 <= len(workers[0].requests) <= gateway.metric("portico_gateway_hedges_total") <= 2
     assert [worker["load"] for worker in state(gateway)] == [0, 0]
 
 
