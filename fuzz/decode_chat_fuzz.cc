@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "api/common/error_body.h"
 #include "api/openai/chat/decode_chat.h"
 #include "api/openai/completion/decode_completion.h"
-#include "api/openai/errors.h"
 #include "api/sglang/tokenize_codec.h"
 #include "text/json.h"
 
@@ -17,7 +17,7 @@ template <typename Decoded>
 void Check(const Decoded& decoded) {
   if (decoded.ok()) return;
   if (decoded.status().code() != portico::StatusCode::kInvalidArgument) std::abort();
-  if (!portico::Json::Parse(portico::api::openai::ErrorBody(decoded.status())).ok()) std::abort();
+  if (!portico::Json::Parse(portico::api::ErrorBody(decoded.status())).ok()) std::abort();
 }
 
 }  // namespace

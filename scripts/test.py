@@ -8,9 +8,11 @@ A failed test is run once more, alone, when all suites are over; if it passes th
 Exit status 1 if anything failed, or if nothing ran.
 """
 import argparse
+import collections
 import concurrent.futures
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -79,6 +81,10 @@ def main():
     for outcome in outcomes.values():
         everything.add(outcome)
     print("slowest: " + ", ".join(f"{test} {seconds:.1f} s" for seconds, test in sorted(everything.slow, reverse=True)[:5]))
+    groups = collections.Counter()
+    for seconds, test in everything.slow:  # a file of Python tests, or a suite of a GoogleTest program
+        groups[re.split(r"::|\.(?!py)", test)[0]] += seconds
+    print("slowest groups: " + ", ".join(f"{group} {seconds:.0f} s" for group, seconds in groups.most_common(12)))
     for failure in everything.failures:
         lines = failure.message.strip().split("\n")
         print("\n".join([f"failed: {failure.test}", *(f"    {line[:200]}" for line in lines[:6])]))

@@ -102,6 +102,7 @@ class RawWorker:
         self.answer = answer
         self.requests, self.connections = [], []
         self.models = b"{}"  # what /v1/models answers
+        self.infers = lambda: 404  # /health_generate's status; asked while the worker holds requests and is silent
         self.listener = socket.create_server((host, port), backlog=128)
         self.port = self.listener.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
@@ -131,6 +132,9 @@ class RawWorker:
                 while len(body) < length:
                     body += connection.recv(65536)
                 path = head.split(b" ")[1]
+                if path == b"/health_generate":
+                    connection.sendall(b"HTTP/1.1 %d Inferred\r\nContent-Length: 0\r\n\r\n" % self.infers())
+                    continue
                 if path in (b"/health", b"/v1/models", b"/v1/loads", b"/get_load", b"/metrics"):  # what a gateway asks of itself
                     said = self.models if path == b"/v1/models" else b"{}"
                     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said))
@@ -144,6 +148,24 @@ class RawWorker:
             with contextlib.suppress(OSError):
                 open_one.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+
+
+@contextlib.contextmanager
+def front(answers, *flags, load=False):
+    """(workers, gateway): a gateway before a worker of sockets for each answer, which has found them all well and must end well."""
+    workers, gateway = [RawWorker(answer) for answer in answers], None
+    try:
+        gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", *(() if load else ("--disable-load-monitoring",)),
+                          *flags, "--worker-urls", *[worker.url for worker in workers])
+        wait_until(lambda: gateway.answers("/readiness") and gateway.metric("portico_gateway_worker_healthy") == len(workers),
+                   gateway.output)
+        yield workers, gateway
+        assert gateway.end() == 0, gateway.output()[-3000:]
+    finally:
+        if gateway is not None:
+            gateway.kill()
+        for worker in workers:
+            worker.stop()
 
 
 @pytest.fixture

@@ -284,6 +284,8 @@ def test_probes_are_answered_while_a_drain_waits(start):
         wait_until(drains, server.output)
         assert "draining" in requests.get(server.url + "/readiness", timeout=60).text
         assert requests.get(server.url + "/metrics", timeout=60).status_code == 200
+        # A gateway takes it for hanging otherwise, and moves what it still computes.
+        assert requests.get(server.url + "/health_generate", timeout=60).status_code == 200
         late = requests.post(server.url + "/v1/completions", json={"prompt": "a"}, timeout=60)
         assert late.status_code == 503 and late.headers["retry-after"]
         with pytest.raises(grpc.RpcError) as refused:

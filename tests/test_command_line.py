@@ -17,12 +17,47 @@ def run(*words, **keywords):
 @pytest.mark.parametrize("words", [["serve", "--nonsense"], ["serve", "--port", "x"], ["tokenize"],
                                    ["tokenize", "--nonsense"], ["detokenize", "--tokenizer-path", DEMO, "x"],
                                    ["render"], ["render", "--nonsense"], ["parse"], ["parse", "--nonsense"], ["top"],
-                                   ["route", "--nonsense"], ["nonsense"], []])
+                                   ["route", "--nonsense"], ["nonsense"], [], ["serve", "--log-level", "loud"],
+                                   ["serve", "--model-path", "/no/such/model", "--port", "0"], ["route", "--log-level", "loud"],
+                                   ["launch", "--dp-size", "x"], ["launch", "--router-nonsense", "1"], ["check"],
+                                   ["check", "--nonsense"], ["top", "ftp://127.0.0.1:1"],
+                                   ["top", "https://127.0.0.1:1", "--ca-cert", "/no/such/file"], ["profile"],
+                                   ["profile", "--nonsense"], ["profile", "ftp://127.0.0.1:1"],
+                                   ["profile", "http://127.0.0.1:1", "http://127.0.0.1:2"],
+                                   ["tokenize", "--tokenizer-path", "/no/such/model", "a"],
+                                   ["detokenize", "--tokenizer-path", "/no/such/model", "1"],
+                                   ["render", "--tokenizer-path", DEMO, "/no/such/conversation"],
+                                   ["parse", "--jsonl", "--tool-call-parser", "nosuch"], ["omni"], ["omni", "frob"],
+                                   ["omni", "serve", "--nonsense"], ["omni", "check", "--nonsense"],
+                                   ["omni", "explain", "no.such.value"], ["omni", "stage"],
+                                   ["omni", "stage", "--listen", "here"], ["omni", "stage", "--nonsense", "x"],
+                                   ["omni-stage"]])
 def test_a_wrong_command_line_is_said_by_name_with_status_2(words):
     """It was 1, 2, 104 or 109."""
     wrong = run(*words)
     assert wrong.returncode == 2, wrong.stderr
     assert wrong.stderr.startswith(("portico", "usage: portico")), wrong.stderr
+
+
+@pytest.mark.parametrize("words, given", [
+    (["check", "BROKEN"], ""), (["route", "--worker-urls", "http://127.0.0.1:1", "--host", "192.0.2.1"], ""),
+    (["serve", "--engine", "mock", "--host", "192.0.2.1"], ""), (["top", "http://127.0.0.1:1", "--count", "1"], ""),
+    (["profile", "http://127.0.0.1:1"], ""), (["profile", "EMPTY"], ""), (["tokenize", "--tokenizer-path", "BROKEN", "a"], ""),
+    (["detokenize", "--tokenizer-path", DEMO], "x"), (["render", "--tokenizer-path", DEMO], "{"),
+    (["omni", "check", "BROKEN"], ""),
+    (["omni", "serve", "BROKEN", "--port", "0"], ""), (["omni", "stage", "BROKEN", "--listen", "127.0.0.1:0"], "")])
+def test_what_fails_at_run_time_is_said_by_name_with_status_1(tmp_path, words, given):
+    """A wrong URL of `profile` and a flag that `omni stage` has not were 1, too."""
+    places = {"BROKEN": tmp_path / "broken.yaml", "EMPTY": tmp_path / "empty"}
+    places["BROKEN"].write_text("nonsense: [")
+    places["EMPTY"].mkdir()
+    failed = run(*[places.get(word, word) for word in words], input=given)
+    assert failed.returncode == 1, failed.stderr
+    assert f"portico {words[0]}" in failed.stderr or "broken.yaml" in failed.stderr, failed.stderr
+
+
+def test_help_lists_the_exit_statuses():
+    assert "Exit status: 0 done; 1 failed at run time; 2 wrong command line; 130 " in run("--help").stdout
 
 
 @pytest.mark.parametrize("command", ["serve", "route", "launch", "top", "omni", "profile", "check", "tokenize",

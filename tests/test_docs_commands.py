@@ -4,22 +4,29 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 
 import pytest
 import requests
 
-from conftest import BINARY, ROOT, START_SECONDS, WAIT_SECONDS, free_port, wait_until
+from conftest import BINARY, ROOT, START_SECONDS, Server, WAIT_SECONDS, free_port, wait_until
 from go_tools import go_program
+from test_omni import MISSING as NO_SPEECH
+from test_sglang import STAND_IN, flags as sglang
 
 PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
 # What does not run here, and why.
 SKIPPED = [
-    (r"pip install|\bvenv\b|apt-get", "installs packages"),
+    (r"pip install|-m venv|apt-get", "installs packages"),
     (r"^\./dev |^cmake |bench/", "builds, or measures"),
-    (r"~/models|model\.gguf|/models/|Qwen/|deepseek-ai/|my/(model|finetune)", "a model that is not in the repository"),
-    (r"--engine sglang|sglang serve|sglang_launch|test_sglang_real", "wants an installed SGLang: tests/test_sglang_real.py"),
-    (r"lora|session|/slow_down", "of the SGLang engine: tests/test_sglang.py"),
-    (r"\bomni\b|/v1/audio/", "wants packages for speech: tests/test_omni.py"),
+    (r"--attach|kv-events-config", "wants an SGLang that runs elsewhere: tests/test_sglang_lives.py, test_kv_events_zmq.py"),
+    (r"--allowed-media-domain", "wants a model that sees: tests/test_sglang_media.py"),
+    (r"sglang serve|sglang_launch|test_sglang_real", "wants an installed SGLang: tests/test_sglang_real.py"),
+    (r"portico (launch|route).*--engine sglang", "workers of SGLang: tests/test_gateway_sglang.py"),
+    (r"^(?!.*--engine sglang).*(~/models|model\.gguf|/models/(?!tiny-lora)|Qwen/|deepseek-ai/|my/(model|finetune))",
+     "a model that is not in the repository"),
+    *[(r"\bomni serve|omni check|/v1/audio/", "wants packages for speech (scripts/packages.sh speech)")] * bool(NO_SPEECH),
+    *[(r"espeak|Grüß Gott", "wants espeak-ng")] * (shutil.which("espeak-ng") is None),
     (r"my-engine|10\.0\.0|\bKEY\b", "stands for a user's own program, addresses or key"),
     (r"--service-discovery|--discovery-file", "wants a cluster, or a file: tests/test_gateway_discovery.py"),
     (r"Health/Watch", "goes on until the client leaves"),
@@ -27,7 +34,7 @@ SKIPPED = [
     (r"^portico profile", "records for a while, or reads what was recorded: tests/test_profiler.py"),
 ]
 PROGRAMS = ["curl", "xxd", "base64"]
-SERVERS = ("serve", "route", "launch")
+SERVERS = ("serve", "route", "launch", "omni serve")
 # Servers of pages whose commands are for other models than the demo's.
 FLAGS = {"/v1/embeddings": ("--is-embedding",), "rerank": ("--mock-labels", "1"),
          "/v1/classify": ("--mock-labels", "3"), "/v1/score": ("--mock-labels", "3")}
@@ -77,8 +84,14 @@ def why_not(command):
     return None
 
 
+def server_of(words):
+    """Which of SERVERS it starts; empty where it is something else."""
+    name = " ".join(words[1:3]) if words[1:2] == ["omni"] else "".join(words[1:2])
+    return name if name in SERVERS else ""
+
+
 def words_of(command):
-    words = shlex.split(command.strip().removesuffix("&"), comments=True)
+    words = shlex.split(command.strip().removesuffix("&").replace("\\\n", " "), comments=True)
     return words if words[:1] and os.path.basename(words[0]) == "portico" else []
 
 
@@ -86,11 +99,16 @@ class Shell:
     """Runs the commands of a block: servers stay, and the ports that they name are other ones here."""
 
     def __init__(self, folder, default):
-        self.ports, self.servers, self.default = {}, [], default
+        self.ports, self.servers, self.default = {}, {}, default
         self.tools = tools = folder / "bin"
         tools.mkdir()
         (tools / "portico").symlink_to(BINARY)
         (folder / ".curlrc").write_text("fail-with-body\nmax-time = 60\n")
+        # Files and models that pages name.
+        self.files = {"my.yaml": folder / "my.yaml", "speech.wav": folder / "speech.wav", "/models/tiny-lora": folder / "lora",
+                      "/models/q": ROOT / "models/demo", "Qwen/Qwen3-8B": ROOT / "models/demo"}
+        shutil.copy(ROOT / "pipelines/demo.yaml", folder / "my.yaml")
+        (folder / "lora").mkdir()
         self.environment = {**os.environ, "CURL_HOME": str(folder), "PATH": f"{tools}:{os.environ['PATH']}"}
 
     def place(self, text):
@@ -100,10 +118,17 @@ class Shell:
                 self.ports[wanted] = free_port() if self.servers else self.default(text).port
             return f"{match[1]}:{self.ports[wanted]}"
 
+        for name, there in self.files.items():
+            text = re.sub(rf"(?<![\w/]){re.escape(name)}\b", str(there), text)
         return re.sub(r"(127\.0\.0\.1|localhost):(\d+)", port, text)
 
     def serve(self, words):
         words = [str(BINARY), *words[1:]]
+        if "sglang" in words:
+            if "--sglang-python" in words:
+                at = words.index("--sglang-python")
+                del words[at:at + 2]
+            words[4:4] = ["--sglang-launcher", str(STAND_IN), "--sglang-python", sys.executable]
         if "--port" in words:
             wanted = int(words[words.index("--port") + 1])
             at = words.index("--port")
@@ -111,19 +136,21 @@ class Shell:
         else:
             wanted = 30000
         words = [self.place(word) for word in words]
+        self.stop(wanted)  # the page shows another way to start it
         self.ports[wanted] = self.ports.get(wanted) or free_port()
-        words[2:2] = ["--port", str(self.ports[wanted])]
+        at = words.index("--") if "--" in words else len(words)
+        words[at:at] = ["--port", str(self.ports[wanted])]
         if words[1] == "launch":
             words += ["--router-dp-worker-base-port", str(free_port())]
         if words[1] in ("route", "launch"):
             prefix = "--router-" if words[1] == "launch" else "--"
             words += [prefix + "prometheus-port", "0"]
-        self.servers.append(subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                             text=True))
-        probe = "/health" if words[1] == "serve" else "/readiness"
+        server = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.servers[wanted] = server
+        probe = "/readiness" if words[1] in ("route", "launch") else "/health"
 
         def ready():
-            assert self.servers[-1].poll() is None, self.servers[-1].stderr.read()
+            assert server.poll() is None, server.stderr.read()
             try:
                 return requests.get(f"http://127.0.0.1:{self.ports[wanted]}{probe}", timeout=60).status_code == 200
             except requests.ConnectionError:
@@ -133,7 +160,7 @@ class Shell:
 
     def run(self, command):
         words = words_of(command)
-        if words and words[1] in SERVERS:
+        if server_of(words):
             return self.serve(words)
         command = self.place(command).replace("build/release/portico", "portico")
         if "grpcurl" in command and not (self.tools / "grpcurl").exists():
@@ -141,20 +168,33 @@ class Shell:
         done = subprocess.run(["bash", "-o", "pipefail", "-c", self.sources + command], cwd=ROOT, text=True,
                               capture_output=True, timeout=WAIT_SECONDS, env=self.environment)
         assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        output = re.search(r" -o (\S+)", command)
         if re.match(r"\w+=", command):  # what a later command uses
             self.sources += command + "\n"
+        elif output:
+            assert os.path.getsize(output[1]) > 0, command
         else:
             assert done.stdout.strip(), command
         return done.stdout
 
     sources = ""
 
-    def close(self):
-        for server in reversed(self.servers):
+    def stop(self, wanted):
+        server = self.servers.pop(wanted, None)
+        if server is not None:
             server.terminate()
-        for server in self.servers:
-            server.wait(START_SECONDS)
-            server.stderr.close()
+            server.communicate(timeout=START_SECONDS)
+
+    def close(self):
+        for wanted in reversed(list(self.servers)):
+            self.stop(wanted)
+
+
+@pytest.fixture(scope="module")
+def adapters():
+    server = Server(*sglang("--enable-lora"))
+    yield server
+    server.stop()
 
 
 @pytest.fixture
@@ -164,6 +204,10 @@ def shell(tmp_path, request, serve):
             for part, flags in FLAGS.items():
                 if part in command:
                     return serve(*flags)
+        if "docs/omni.md" in request.node.name:
+            return serve("--speech")
+        if "docs/sglang.md" in request.node.name:
+            return request.getfixturevalue("adapters")
         return request.getfixturevalue("demo")
 
     made = Shell(tmp_path, default)
@@ -180,7 +224,7 @@ def test_the_commands_of_a_page_run(shell, page, commands):
             shell.run(command)
             shell.ports = {} if not shell.servers else shell.ports
             ran += 1
-        elif words_of(command)[1:2] and words_of(command)[1] in SERVERS and "curl" in commands[-1]:
+        elif server_of(words_of(command)) and "curl" in commands[-1]:
             break  # what follows asks this server
     if ran == 0:
         pytest.skip("; ".join(sorted({why_not(command) or "asks a server of these" for command in commands})))

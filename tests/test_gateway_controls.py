@@ -4,7 +4,7 @@ import json
 import pytest
 import requests
 from conftest import wait_until
-from gateway_fleet import Process, RawWorker
+from gateway_fleet import Process, RawWorker, front
 
 
 def ok(connection, head, body):
@@ -15,17 +15,8 @@ def ok(connection, head, body):
 @pytest.fixture(scope="module")
 def fleet():
     """(workers, gateway) with a key for clients and one for operators."""
-    workers = [RawWorker(ok) for _ in range(2)]
-    made = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--api-key", "client",
-                   "--control-plane-api-keys", "ops:Operations:admin:operator", "--worker-urls", *[worker.url for worker in workers])
-    try:
-        wait_until(lambda: made.answers("/readiness") and made.metric("portico_gateway_worker_healthy") == 2, made.output)
-        yield workers, made
-        assert made.end() == 0, made.output()[-3000:]
-    finally:
-        made.kill()
-        for worker in workers:
-            worker.stop()
+    with front([ok, ok], "--api-key", "client", "--control-plane-api-keys", "ops:Operations:admin:operator") as made:
+        yield made
 
 
 def ask(made, method, path, key="operator", **fields):

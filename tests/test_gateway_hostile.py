@@ -3,8 +3,7 @@ import socket
 
 import pytest
 import requests
-from conftest import wait_until
-from gateway_fleet import Process, RawWorker, raw  # noqa: F401 (raw is a fixture)
+from gateway_fleet import front, raw  # noqa: F401 (raw is a fixture)
 
 
 def ok(connection, head, body):
@@ -14,12 +13,8 @@ def ok(connection, head, body):
 @pytest.fixture(scope="module")
 def gateway():
     """(worker, gateway): one gateway for all, which must end well."""
-    worker = RawWorker(ok)
-    made = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--worker-urls", worker.url)
-    made.wait_ready("/readiness")
-    yield worker, made
-    assert made.end() == 0, made.output()[-3000:]
-    worker.stop()
+    with front([ok]) as ([worker], made):
+        yield worker, made
 
 
 @pytest.mark.parametrize("depth", [1_000, 50_000, 500_000])
@@ -93,19 +88,11 @@ def test_a_head_request_is_told_what_get_would_be(gateway, path):
 
 def test_an_adapter_is_loaded_by_operators_only_and_on_all_workers():
     # vLLM's routes for it are below /v1/, whose requests a client's key sends to one worker.
-    workers = [RawWorker(ok) for _ in range(2)]
-    made = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--api-key", "client",
-                   "--control-plane-api-keys", "ops:Operations:admin:operator", "--worker-urls", *[worker.url for worker in workers])
-    try:
-        wait_until(lambda: made.answers("/readiness") and made.metric("portico_gateway_worker_healthy") == 2, made.output)
+    keys = ("--api-key", "client", "--control-plane-api-keys", "ops:Operations:admin:operator")
+    with front([ok, ok], *keys) as (workers, made):
         for path in ("/v1/load_lora_adapter", "/v1/unload_lora_adapter"):
             for key, status in (("client", 401), ("operator", 200)):
                 answer = requests.post(made.url + path, json={"lora_name": "a"}, headers={"Authorization": f"Bearer {key}"}, timeout=60)
                 assert answer.status_code == status, answer.text
         assert [[head.split(b" ")[1] for head, _ in worker.requests] for worker in workers] == [
             [b"/v1/load_lora_adapter", b"/v1/unload_lora_adapter"]] * 2
-        assert made.end() == 0
-    finally:
-        made.kill()
-        for worker in workers:
-            worker.stop()

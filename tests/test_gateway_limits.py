@@ -1,12 +1,13 @@
 """How many requests the gateway lets in and where they go when a worker is slow: rates, limits that change, hedging; and what
 browsers, histograms and log files get."""
+import contextlib
 import threading
 import time
 
 import pytest
 import requests
 from conftest import wait_until
-from gateway_fleet import Process, RawWorker
+from gateway_fleet import Process, RawWorker, front
 
 
 def ok(connection, head, body):
@@ -16,22 +17,8 @@ def ok(connection, head, body):
 @pytest.fixture
 def route():
     """route([answer, …], *flags) -> (workers, gateway)"""
-    made = []
-
-    def start(answers, *flags):
-        workers = [RawWorker(answer) for answer in answers]
-        gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--worker-urls",
-                          *[worker.url for worker in workers], *flags)
-        made.append((workers, gateway))
-        gateway.wait_ready("/readiness")
-        wait_until(lambda: gateway.metric("portico_gateway_worker_healthy") == len(workers), gateway.output)
-        return workers, gateway
-
-    yield start
-    for workers, gateway in made:
-        assert gateway.end() == 0, gateway.output()[-3000:]
-        for worker in workers:
-            worker.stop()
+    with contextlib.ExitStack() as made:
+        yield lambda answers, *flags: made.enter_context(front(answers, *flags))
 
 
 def state(gateway):
@@ -70,7 +57,8 @@ def test_a_slow_request_goes_to_a_second_worker_and_the_first_answer_counts(rout
         assert post(gateway).text == "ok"
     assert slow.left.wait(60), "the slow worker's connection is closed"
     assert len(workers[1].requests) == 2
-    assert gateway.metric("portico_gateway_hedges_total") == len(workers[0].requests) >= 1
+    # On a slow machine the quick worker's request is hedged too, and is over before the slow one has read the hedge.
+    assert 1 <= len(workers[0].requests) <= gateway.metric("portico_gateway_hedges_total") <= 2
     assert [worker["load"] for worker in state(gateway)] == [0, 0]
 
 
@@ -120,7 +108,7 @@ def test_requests_wait_for_a_worker_that_is_at_its_limit(route):
         assert refused.status_code == 429 and refused.headers["retry-after"] == "1"
         assert refused.json()["error"]["code"] == "queue_full"
         assert gateway.answers("/readiness")
-        assert len(workers[0].requests) == 1
+        wait_until(lambda: len(workers[0].requests) == 1, gateway.output)
     finally:
         hold.set()
     for thread in threads:
@@ -256,3 +244,19 @@ def test_control_keys_guard_workers_and_controls_and_are_audited(route):
     assert ask("POST", "/flush_cache", "k2") == 403
     assert "control: POST /workers of ops from 127.0.0.1" in gateway.output() and "k1" not in gateway.output().split(
         "listening")[-1]
+
+
+def test_retries_of_answers_have_a_budget(route):
+    """One for five requests, and a hundred: a worker that fails all must not double the load of the other."""
+    def fail(connection, head, body):
+        connection.sendall(b"HTTP/1.1 500 Failed\r\nContent-Length: 2\r\n\r\nno")
+
+    workers, gateway = route([fail, ok], "--policy", "round_robin", "--disable-circuit-breaker", "--retry-max-retries", "2")
+    with requests.Session() as session:
+        statuses = [session.post(gateway.url + "/v1/completions", json={}, timeout=60).status_code for _ in range(600)]
+    first_failed = len(workers[0].requests)
+    assert first_failed >= 200 and len(workers[1].requests) == statuses.count(200)
+    assert set(statuses[:100]) == {200}, "the hundred are enough for them"
+    retries = gateway.metric("portico_gateway_retries_total")
+    assert first_failed - retries == statuses.count(500) > 0
+    assert 100 <= retries <= 100 + 600 / 5

@@ -1,6 +1,7 @@
 """Streams of events: of workers whose connection ends early, and to clients that read slowly."""
 import json
 import socket
+import subprocess
 import threading
 import time
 
@@ -143,6 +144,24 @@ def test_sound_that_is_cut_ends_as_if_cut_for_the_client_too(raw):
     with requests.post(gateway.url + "/v1/audio/speech", json={}, stream=True, timeout=60) as said:
         with pytest.raises(requests.exceptions.ChunkedEncodingError):
             said.content  # noqa: B018
+    assert len(worker.requests) == 1 and gateway.metric("portico_gateway_cut_streams_total") == 1
+
+
+def test_sound_that_is_cut_is_a_stream_that_is_reset_over_http2(raw):
+    go = threading.Event()
+
+    def say(connection, head, body):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: audio/pcm\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n")
+        assert go.wait(60), "the first part has not passed"
+        return False
+
+    worker, gateway = raw(say)
+    command = ["curl", "-sSN", "--http2-prior-knowledge", "-d", "{}", gateway.url + "/v1/audio/speech"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as client:
+        assert client.stdout.read(4) == b"half"
+        go.set()
+        rest, why = client.communicate(timeout=60)
+    assert (rest, client.returncode) == (b"", 92), why  # "the stream was not closed cleanly": no END_STREAM has come
     assert len(worker.requests) == 1 and gateway.metric("portico_gateway_cut_streams_total") == 1
 
 

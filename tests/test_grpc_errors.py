@@ -5,7 +5,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from conftest import ENDLESS
+from conftest import ENDLESS, wait_until
 from grpc_client import LARGE, Client, Service, fields_at_fault
 
 Code = grpc.StatusCode
@@ -139,6 +139,29 @@ def test_a_dead_engine_is_unhealthy(start):
     assert next(watch).status == 2
     assert not client.sglang.HealthCheck().healthy
     watch.cancel()
+
+
+def says_nothing(service):
+    try:
+        service.HealthCheck(timeout=3)
+    except grpc.RpcError as error:
+        return error.code() == Code.DEADLINE_EXCEEDED
+    return False
+
+
+def test_an_engine_that_hangs_is_not_said_to_be_healthy(start):
+    # The server answered for it: a gateway went on to send it requests.
+    server = start("--engine", "mock", "--mock-fault", "stall:1")
+    client = Client(f"127.0.0.1:{server.port}")
+    stream = client.sglang.TextGenerate(text="hello", stream=True, sampling_params={"max_new_tokens": 100})
+    server.wait_for("portico_requests_running", 1)
+    # Its last token may come after the first question.
+    wait_until(lambda: says_nothing(client.sglang), "it is said to be healthy")
+    assert says_nothing(client.scheduler)
+    stream.cancel()
+    server.settle()
+    # Without requests too, until it has generated something.
+    assert says_nothing(client.sglang)
 
 
 def test_aio_clients_cancel_and_time_out(patient):

@@ -82,3 +82,19 @@ def test_an_engine_that_is_busy_is_healthy_though_its_queue_is_full(start):
     for s in sockets:
         s.close()
     server.settle()
+
+
+def test_an_engine_that_works_for_others_is_not_sent_a_probe(start):
+    """Each probe took a place in the batch, as SGLang's do not."""
+    server = start("--engine", "mock", "--mock-itl-ms", "20")
+    body = {"messages": [{"role": "user", "content": "Count"}], "max_tokens": ENDLESS, "ignore_eos": True}
+    busy = leave(server, "/v1/chat/completions", body)
+    server.wait_for("portico_requests_running", 1)
+    for _ in range(5):
+        assert probe(server).status_code == 200
+    assert server.metric("portico_request_success_total") < 5  # 0, but where the machine stops for a second
+    busy.close()
+    server.settle()
+    before = server.metric("portico_request_success_total")
+    assert probe(server).status_code == 200
+    assert server.metric("portico_request_success_total") == before + 1

@@ -66,6 +66,25 @@ def test_requests_that_would_cost_too_much_are_refused_with_both_numbers(start):
     assert fits.status_code == 200, fits.text
 
 
+@pytest.mark.parametrize("path, options, prompts, field", [
+    ("/v1/completions", '"n": 128, "max_tokens": 90000', '"prompt": ["a"%s]', "n"),
+    ("/v1/completions", '"max_tokens": 90000', '"prompt": [[5]%s]', "prompt"),
+    ("/v1/chat/completions", '"n": 128, "max_completion_tokens": 90000', '"messages": [{"role": "user"}%s]', "n"),
+    ("/generate", '"sampling_params": {"n": 128, "max_new_tokens": 90000}', '"text": ["a"%s]', "sampling_params"),
+    ("/generate", '"sampling_params": {"max_new_tokens": 90000}', '"input_ids": [[5]%s]', "input_ids"),
+    ("/v1/score", '"query": [5' + ", 5" * 128 * 8 + '], "label_token_ids": [90000]', '"items": [[5]%s]', "items")])
+def test_what_a_long_request_would_cost_is_known_without_its_prompts(start, path, options, prompts, field):
+    """All of it was read first: 20 ms for 4 MiB. These prompts would be refused if they were."""
+    server = start("--engine", "mock", "--context-length", "100000", "--max-request-cost-bytes", "4MiB")
+    body = "{%s, %s}" % (options, prompts % ((", " + "nonsense" * 6) * 1400))
+    answer = requests.post(server.url + path, data=body, headers={"content-type": "application/json"}, timeout=60)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == field, answer.text
+    assert "--max-request-cost-bytes is" in answer.text or "must be at most 4096, got" in answer.text
+    cheap = body.replace("90000", "1").replace("128", "1").replace(", 5" * 1024, "")
+    wrong = requests.post(server.url + path, data=cheap, headers={"content-type": "application/json"}, timeout=60)
+    assert wrong.status_code == 400 and "not valid JSON" in wrong.text, wrong.text
+
+
 def test_the_log_tells_how_each_request_ended(start):
     server = start("--engine", "mock", "--context-length", "100000", "--log-requests", "--mock-itl-ms", "5")
     requests.post(server.url + "/v1/completions", json={"prompt": "a b", "max_tokens": 3}, timeout=60)

@@ -71,6 +71,7 @@ def test_a_killed_stage_comes_back_and_its_silent_requests_begin_anew(pipeline, 
         silent = [pool.submit(lambda: say(server, "hold").status_code) for _ in range(4)]
         begun = [pool.submit(lambda: say(server, "first hold", stream_format="sse").text) for _ in range(3)]
         server.wait_for("portico_stage_parts_total", 7 + 3)  # 7 texts, and the first sound of 3
+        server.wait_for("portico_hop_seconds_count", 3, target="(client)")  # who has it
         marker.touch()
         os.kill(children(server)[0], signal.SIGKILL)
         told = time.monotonic()

@@ -295,7 +295,7 @@ def test_hosts_refuse_what_their_file_does_not_say(start, host, tmp_path):
                        ((file, "--listen", "127.0.0.1:0", "--frobnicate"), "there is no such flag"),
                        ((file, "--listen", "127.0.0.1:0", "--ssl-keyfile", "x"), "both or none")):
         refused = command("stage", *words)
-        assert refused.returncode == 1 and why in refused.stderr, refused.stderr
+        assert refused.returncode == 2 and why in refused.stderr, refused.stderr
 
 
 def greet(port, token=""):

@@ -136,7 +136,7 @@ def test_what_is_wrong_with_a_model_of_the_file_is_named(tmp_path):
     file = tmp_path / "fleet.yaml"
     for text, wanted in (("[a]", "must be a mapping"), ("{a: 1}", "`a` must be a mapping"),
                          ("{a: {nothing: 1}}", "no key `nothing`"), ("{a: {chat-template: [1]}}", "chat-template"),
-                         ("{a: {tool-call-parser: nothing}}", "`a`: tool-call-parser: there is none called `nothing`"),
+                         ("{a: {tool-call-parser: nothing}}", "`a`: tool-call-parser: there is no parser `nothing`"),
                          ("{a: {chat-template: /nowhere.jinja}}", "/nowhere.jinja")):
         file.write_text(f"models: {text}\n")
         status, said = run("check", str(file))

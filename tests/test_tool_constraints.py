@@ -132,6 +132,18 @@ def test_a_required_call_has_an_object_where_the_parameters_have_another_type(cl
     assert answer.status_code == 400 and answer.json()["error"]["param"] == "tools[0].function.strict"
 
 
+def test_constrained_tools_have_schemas(demo):
+    # They stood for any object, in silence.
+    for parameters, pointer in [({"type": "object", "properties": {"a": {"type": "int"}}}, "#/properties/a: type: "),
+                                ({"type": "object", "properties": []}, "#: properties: "),
+                                ({"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}}, "#/properties/a: $ref: ")]:
+        tools = [WAIT, {"type": "function", "function": {"name": "f", "parameters": parameters}}]
+        answer = demo.chat("x", tools=tools, tool_choice="required")
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["error"]["param"] == "tools[1].function.parameters" and pointer in answer.json()["error"]["message"]
+        assert demo.chat("x", tools=tools, max_tokens=1).status_code == 200
+
+
 def test_a_form_of_the_answer_leaves_room_for_calls(client):
     seen = set()
     for seed in range(8):
@@ -217,7 +229,8 @@ def test_a_required_call_in_tags_comes_to_its_end(start, name):
         check(call.function.name, call.function.arguments)
 
 
-@pytest.mark.parametrize("name", ["pythonic", "lfm2", "olmo3", "cohere_command4", "apertus2509", "plamo3", "xlam", "json"])
+@pytest.mark.parametrize("name", ["pythonic", "lfm2", "olmo3", "cohere_command4", "apertus2509", "plamo3", "xlam", "json", "mimo", "kimi_k3", "minimax-m3",
+                                  "gemma4", "hunyuan", "inkling"])
 def test_the_calls_of_each_form_hold_their_schemas(start, name):
     """`parallel_tool_calls: false` and `strict` were a 400 for models that write Python's keyword arguments."""
     client = openai.OpenAI(base_url=start("--tool-call-parser", name).url + "/v1", api_key="none", max_retries=0)

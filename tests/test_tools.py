@@ -283,4 +283,5 @@ def test_the_demo_models_folder_names_its_parsers(start):
 def test_an_unknown_parser_ends_the_start_with_a_list():
     run = subprocess.run([str(BINARY), "serve", "--engine", "mock", "--port", "0", "--tool-call-parser", "nobody"],
                          capture_output=True, text=True, timeout=120)
-    assert run.returncode != 0 and "there is no parser `nobody`" in run.stdout + run.stderr
+    assert run.returncode == 2 and "--tool-call-parser: there is no parser `nobody`; there are auto, none, " in run.stderr
+    assert "model" not in run.stdout, "the model was loaded first"

@@ -8,8 +8,10 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "api/call.h"
@@ -22,6 +24,7 @@
 #include "base/status.h"
 #include "net/http/body_budget.h"
 #include "net/http/exchange.h"
+#include "net/loop/out_of_memory.h"
 #include "service/model_registry.h"
 
 namespace portico::api {
@@ -41,15 +44,14 @@ inline Status PoolIsFull() {
   return Error(StatusCode::kUnavailable, "too many long requests at once; try again");
 }
 
-// What the request has taken of the server's budget for bodies.
-inline net::BodyLease& LeaseOf(net::Exchange& exchange) { return exchange.request.lease; }
-template <typename Transport>
-net::BodyLease& LeaseOf(Transport& transport) {
-  return transport.lease();
-}
+// How long the request takes its share of the budget for bodies.
+enum class LeaseEnds {
+  kPlanned,  // the plan is small, or counted elsewhere
+  kTaken,    // the plan holds as much as the body: the answer finds the lease in its transport
+};
 
-// A request on its way through the pool. It takes its share of the budget until it is planned, also where the client leaves
-// before.
+// A request on its way through the pool. It takes its share of the budget at least until it is planned, also where the
+// client leaves before.
 struct PooledRequest {
   std::string body;
   net::BodyLease lease;
@@ -57,37 +59,53 @@ struct PooledRequest {
   std::atomic<uint64_t> call = 0;
 };
 
+// `prepare(bytes)`, or UNAVAILABLE where memory lacks and the plan may be an error.
+template <typename Prepare>
+auto PrepareInMemory(const Prepare& prepare, const std::string& bytes) -> decltype(prepare(bytes)) {
+  if constexpr (std::is_constructible_v<decltype(prepare(bytes)), Status>) {
+    try {
+      return prepare(bytes);
+    } catch (const std::bad_alloc&) {
+      return Error(StatusCode::kUnavailable, std::string(net::kOutOfMemory));
+    }
+  } else {
+    return prepare(bytes);
+  }
+}
+
 // Runs `prepare(bytes)` on the CPU pool and then `answer(transport, shard, what it gave)` on the
 // shard. `prepare` is pure; it does not run where the client has left before its turn. False: the pool is full, and
 // transport and bytes are untouched.
 template <typename Transport, typename Prepare, typename Answer>
 bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, ShardContext& shard,
-                Prepare prepare, Answer answer) {
+                Prepare prepare, Answer answer, LeaseEnds ends = LeaseEnds::kPlanned) {
   auto request = std::make_shared<PooledRequest>();
   const auto wanted = std::make_shared<char>();
   request->body = std::move(bytes);
-  request->lease = std::move(LeaseOf(*transport));
+  request->lease = std::move(transport->lease());
   request->wanted = wanted;
-  CpuPool::Task task = [request, &shard, prepare, answer] {
+  CpuPool::Task task = [request, &shard, prepare, answer, ends] {
     if (request->wanted.expired()) return;
-    auto planned = std::make_shared<decltype(prepare(request->body))>(prepare(request->body));
+    auto planned =
+        std::make_shared<decltype(prepare(request->body))>(PrepareInMemory(prepare, request->body));
     std::string().swap(request->body);
-    request->lease.Release();
+    if (ends == LeaseEnds::kPlanned) request->lease.Release();
     shard.shard.Post([planned, request, &shard, answer] {
       Call* call = shard.calls.Find(request->call);
       if (call == nullptr) return;
       auto& planning = static_cast<PlanningCall<Transport>&>(*call);
       const EarlyAborts aborts = planning.TakeAborts();
       auto owned = planning.Take();
+      owned->lease() = std::move(request->lease);
       shard.calls.Remove(call);
       const uint64_t before = shard.calls.last_serial();
-      answer(std::move(owned), shard, std::move(*planned));
+      net::HandleInMemory([&] { answer(std::move(owned), shard, std::move(*planned)); });
       shard.calls.AbortSince(before, aborts);
     });
   };
   if (!shard.api.pool->Submit(std::move(task))) {
     bytes = std::move(request->body);
-    LeaseOf(*transport) = std::move(request->lease);
+    transport->lease() = std::move(request->lease);
     return false;
   }
   // The answer is posted to this very shard, so it cannot be there before the call is in the table.

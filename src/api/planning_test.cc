@@ -5,10 +5,12 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
+#include "api/control_call.h"
 #include "net/loop/run_on_shard_for_test.h"
 
 namespace portico::api {
@@ -116,6 +118,45 @@ TEST_F(PlanningTest, AClientThatLeavesTakesItsPlanAlong) {
   OnShard([&] { EXPECT_EQ(context_.calls.size(), 0u); });
 }
 
+// It ended the process.
+TEST_F(PlanningTest, APlanForWhichMemoryLacksIsAnError) {
+  std::promise<Status> told;
+  auto prepare = [](const std::string&) -> StatusOr<int> { throw std::bad_alloc(); };
+  auto answer = [&told](std::unique_ptr<FakeTransport>, ShardContext&, StatusOr<int> planned) {
+    told.set_value(planned.status());
+  };
+  OnShard([&] {
+    auto transport = std::make_unique<FakeTransport>();
+    std::string body = "x";
+    ASSERT_TRUE(PlanOnPool(transport, body, context_, prepare, answer));
+  });
+  EXPECT_EQ(told.get_future().get().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(PlanningTest, AnAnswerForWhichMemoryLacksEndsItsRequestAlone) {
+  bool gone = false;
+  struct Noting {
+    explicit Noting(bool* to) : gone(to) {}
+    ~Noting() { *gone = net::IsOutOfMemory(); }
+    bool* gone;
+  };
+  std::promise<void> begun;
+  auto prepare = [](const std::string&) { return 1; };
+  auto answer = [&](std::unique_ptr<FakeTransport>, ShardContext&, int) {
+    const Noting noting(&gone);
+    begun.set_value();
+    throw std::bad_alloc();
+  };
+  OnShard([&] {
+    auto transport = std::make_unique<FakeTransport>();
+    std::string body = "x";
+    ASSERT_TRUE(PlanOnPool(transport, body, context_, prepare, answer));
+  });
+  begun.get_future().wait();
+  OnShard([&] { EXPECT_EQ(context_.calls.size(), 0u); });
+  EXPECT_TRUE(gone);
+}
+
 // Long bodies of clients that had left were planned, one after the other, and counted nowhere meanwhile.
 TEST_F(PlanningTest, ARequestWhoseClientLeavesBeforeItsTurnIsNotPlannedAndCountsUntilThen) {
   std::promise<void> go;
@@ -139,6 +180,33 @@ TEST_F(PlanningTest, ARequestWhoseClientLeavesBeforeItsTurnIsNotPlannedAndCounts
   ASSERT_TRUE(pool_.Submit([&] { later.set_value(); }));
   later.get_future().wait();
   EXPECT_EQ(planned, 0);
+  EXPECT_EQ(budget->taken(), 0u);
+}
+
+// Tensors of weights were counted only until they had been read: their text then waited for an engine, as long as it took,
+// beside any number of others.
+TEST_F(PlanningTest, AControlCallTakesItsShareOfTheBudgetUntilItsWorkEnds) {
+  const auto budget = std::make_shared<net::BodyBudget>(1 << 20);
+  std::promise<ControlDone> begun;
+  auto prepare = [](const std::string& body) { return body.size(); };
+  auto answer = [&begun](std::unique_ptr<FakeTransport> transport, ShardContext& shard, size_t) {
+    begun.set_value(AnswerWhenDone(std::move(transport), shard,
+                                   [](std::unique_ptr<FakeTransport>, ShardContext&, Status) {}));
+  };
+  OnShard([&] {
+    auto transport = std::make_unique<FakeTransport>();
+    transport_ = transport.get();
+    std::string body(100000, 'x');
+    ASSERT_TRUE(transport->body.Hold(budget, body.size()));
+    ASSERT_TRUE(PlanOnPool(transport, body, context_, prepare, answer, LeaseEnds::kTaken));
+  });
+  ControlDone done = begun.get_future().get();
+  EXPECT_EQ(budget->taken(), 100000u);
+  // A client that leaves does not stop the engine.
+  OnShard([&] { transport_->on_closed(); });
+  OnShard([&] { EXPECT_EQ(context_.calls.size(), 0u); });
+  EXPECT_EQ(budget->taken(), 100000u);
+  done(OkStatus());
   EXPECT_EQ(budget->taken(), 0u);
 }
 

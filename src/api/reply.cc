@@ -5,7 +5,7 @@
 #include <random>
 #include <utility>
 
-#include "api/openai/errors.h"
+#include "api/common/error_body.h"
 #include "api/route_table.h"
 
 namespace portico::api {
@@ -69,14 +69,14 @@ net::HttpResponse ErrorResponse(const net::HttpRequest& request, const ApiContex
     response.headers.emplace_back("www-authenticate", "Bearer");
   }
   const auto* route = static_cast<const Route*>(request.route);
-  response.body = route != nullptr ? route->error_body(status) : openai::ErrorBody(status);
+  response.body = route != nullptr ? route->error_body(status) : ErrorBody(status);
   return response;
 }
 
 net::HttpResponse ErrorResponse(const net::HttpRequest& request, const ApiContext& api,
                                 int http_status, std::string_view message) {
   net::HttpResponse response = Head(request, api, http_status, "application/json");
-  response.body = openai::ErrorBody(http_status, message);
+  response.body = ErrorBody(http_status, message);
   return response;
 }
 

@@ -111,21 +111,12 @@ void RouteTable::Add(Route route) {
 }
 
 void RouteTable::Add(std::string_view method, std::string_view path, Access access,
-                     RouteHandler handler) {
+                     RouteHandler handler, size_t max_body_bytes) {
   Add({.method = std::string(method),
        .path = std::string(path),
        .access = access,
        .body = method == "GET" ? BodyType::kNone : BodyType::kJson,
-       .handler = std::move(handler)});
-}
-
-void RouteTable::AddControl(std::string_view method, std::string_view path, Access access,
-                            RouteHandler handler) {
-  Add({.method = std::string(method),
-       .path = std::string(path),
-       .access = access,
-       .body = method == "GET" ? BodyType::kNone : BodyType::kJson,
-       .max_body_bytes = kControlBody,
+       .max_body_bytes = max_body_bytes,
        .handler = std::move(handler)});
 }
 
@@ -192,7 +183,9 @@ net::HeadVerdict RouteTable::Admit(HttpRequest& head, const ApiContext& api) con
   if (verdict.refusal) return verdict;
   const Route& route = *static_cast<const Route*>(head.route);
   if (route.access != Access::kOpen) {
-    if (head.late) {
+    // A gateway asks one that is silent whether it infers: what a server that drains still computes is not to be taken
+    // from it.
+    if (head.late && head.path != "/health_generate") {
       verdict.refusal =
           ErrorResponse(head, api, Error(StatusCode::kUnavailable, "The server is draining."));
       return verdict;

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "api/common/error_body.h"
 #include "api/context.h"
-#include "api/openai/errors.h"
 #include "net/http/exchange.h"
 
 namespace portico::api {
@@ -32,7 +32,7 @@ enum class BodyType {
   kForm,  // multipart/form-data
 };
 
-// A body that control routes have at most.
+// A body that control routes have at most: what a shard may parse by itself.
 inline constexpr size_t kControlBody = 1 << 20;
 
 struct Route {
@@ -42,18 +42,16 @@ struct Route {
   BodyType body = BodyType::kJson;
   size_t max_body_bytes = 0;  // 0: --max-body-bytes
   // The form of its errors.
-  std::string (*error_body)(const Status& status) = openai::ErrorBody;
+  std::string (*error_body)(const Status& status) = ErrorBody;
   RouteHandler handler;
 };
 
 class RouteTable {
  public:
   void Add(Route route);
-  // With a JSON body as large as the server allows; GET has none.
-  void Add(std::string_view method, std::string_view path, Access access, RouteHandler handler);
-  // The same with a body of at most kControlBody: what a shard may parse by itself.
-  void AddControl(std::string_view method, std::string_view path, Access access,
-                  RouteHandler handler);
+  // With a JSON body; GET has none. `max_body_bytes` is Route's.
+  void Add(std::string_view method, std::string_view path, Access access, RouteHandler handler,
+           size_t max_body_bytes = 0);
 
   // Looks at a head: browser rules (api/browser_rules.h), route, key, media type, coding, declared length. An admitted
   // one has its Route in `head.route`. Any shard.

@@ -6,8 +6,20 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 
 namespace portico {
+
+int Fail(std::string_view command, std::string_view message, int status) {
+  std::fprintf(stderr, "portico %.*s: %.*s\n", static_cast<int>(command.size()), command.data(),
+               static_cast<int>(message.size()), message.data());
+  return status;
+}
+
+int FailToRead(std::string_view command, const Status& status) {
+  return Fail(command, MessageOf(status),
+              status.code() == StatusCode::kNotFound ? kUsageError : kFailed);
+}
 
 std::string AddressOf(const std::string& host, int port) {
   const bool bare = host.find(':') != std::string::npos && !host.starts_with('[');
@@ -46,7 +58,7 @@ SecondSignal::SecondSignal(const sigset_t& signals, bool hangup_ends)
         while (!over_) {
           int signal = 0;
           sigwait(&signals, &signal);
-          if (signal != SIGUSR1 && (signal != SIGHUP || hangup_ends)) _exit(130);
+          if (signal != SIGUSR1 && (signal != SIGHUP || hangup_ends)) _exit(kInterrupted);
         }
       }) {}
 

@@ -1,4 +1,4 @@
-// What long-running commands share.
+// What commands share: their exit statuses, and what long-running ones do about signals and files.
 #pragma once
 
 #include <signal.h>
@@ -6,12 +6,26 @@
 #include <atomic>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 #include <thread>
+
+#include "base/status.h"
 
 namespace portico {
 
-// The exit status after a wrong command line. 1 is for what fails later, and 130 for a second Ctrl-C.
+// The exit statuses beside 0; `portico --help` lists them.
+// What fails at run time: a file or server that is not as it should be, a port in use. So are the file of a `check`, and a
+// pipeline's with the dotted flags that change it; what stands for flags (--config, an environment variable) is not.
+inline constexpr int kFailed = 1;
+// A wrong command line: an unknown flag, a wrong value, a missing argument, a model that is not there.
 inline constexpr int kUsageError = 2;
+// A second Ctrl-C or SIGTERM.
+inline constexpr int kInterrupted = 130;
+
+// Says "portico COMMAND: MESSAGE" on standard error; gives the status.
+int Fail(std::string_view command, std::string_view message, int status = kFailed);
+// The same for a file or folder that the command line names: one that is not there (NOT_FOUND) is a wrong value.
+int FailToRead(std::string_view command, const Status& status);
 
 // "127.0.0.1:30000", "[::1]:30000": as URLs have it.
 std::string AddressOf(const std::string& host, int port);
@@ -26,7 +40,7 @@ sigset_t BlockSignals(std::initializer_list<int> more);
 // SIGHUP too, for programs that it ends: the terminal has gone. Not where it is ignored, as under nohup.
 void BlockHangup(sigset_t* signals);
 
-// While requests in flight finish: the next SIGINT or SIGTERM ends the process with status 130, and so does SIGHUP where
+// While requests in flight finish: the next SIGINT or SIGTERM ends the process with kInterrupted, and so does SIGHUP where
 // `hangup_ends`. `signals` are blocked, SIGUSR1 among them.
 class SecondSignal {
  public:

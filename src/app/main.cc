@@ -2,6 +2,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "app/command_tools.h"
 #include "app/gateway/launch_command.h"
 #include "app/gateway/route_command.h"
 #include "app/gateway/top_command.h"
@@ -32,6 +33,8 @@ constexpr char kUsage[] =
   parse        split a model's output into content, reasoning and tool calls
 
 `portico COMMAND --help` describes a command; `portico --version` prints the version.
+
+Exit status: 0 done; 1 failed at run time; 2 wrong command line; 130 ended by a second Ctrl-C.
 )";
 
 struct Command {
@@ -57,7 +60,7 @@ constexpr Command kCommands[] = {
 
 int UnknownCommand(const char* name) {
   std::fprintf(stderr, "portico: there is no command `%s`; portico --help lists them\n", name);
-  return 2;
+  return portico::kUsageError;
 }
 
 }  // namespace
@@ -86,5 +89,5 @@ int main(int argc, char** argv) {
   }
   if (!name.empty()) return UnknownCommand(argv[1]);
   std::fputs(kUsage, stderr);
-  return 2;
+  return portico::kUsageError;
 }

@@ -9,22 +9,20 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/command_tools.h"
 #include "app/server_client.h"
 #include "app/text/text_command.h"
 #include "base/clock.h"
-#include "net/tls/tls_client.h"
 #include "observe/profile/breakdown.h"
 #include "observe/profile/html_report.h"
 #include "observe/profile/perfetto.h"
 #include "observe/profile/profile_files.h"
 #include "observe/profile/text_report.h"
-#include "router/worker.h"
 #include "text/json.h"
 
 namespace portico {
@@ -59,10 +57,7 @@ struct ProfileArguments {
 // Set by Ctrl-C; a signal's handler may do no more.
 volatile std::sig_atomic_t ended = 0;
 
-int Fail(std::string_view message) {
-  std::fprintf(stderr, "portico profile: %.*s\n", static_cast<int>(message.size()), message.data());
-  return 1;
-}
+constexpr std::string_view kProfileCommand = "profile";
 
 StatusOr<Json> Post(ServerClient& server, const std::string& path, const Json& body) {
   auto answer = server.Ask({.method = "POST",
@@ -128,19 +123,7 @@ void AwaitFiles(const std::vector<std::string>& folders) {
   }
 }
 
-StatusOr<std::vector<std::string>> Record(const ProfileArguments& arguments,
-                                          const std::string& url) {
-  PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec, router::ParseWorkerUrl(url));
-  if (spec.protocol != router::Protocol::kHttp) {
-    return InvalidArgument("URL", fmt::format("`{}` is not an http or https URL", url));
-  }
-  std::unique_ptr<net::TlsClientContext> tls;
-  if (spec.tls) {
-    PORTICO_ASSIGN_OR_RETURN(
-        tls, net::TlsClientContext::Load(
-                 {.ca_file = arguments.ca_file, .protocol = net::TlsProtocol::kHttp1}));
-  }
-  ServerClient server(std::move(spec), arguments.api_key, tls.get());
+StatusOr<std::vector<std::string>> Record(const ProfileArguments& arguments, ServerClient& server) {
   const std::string kind = arguments.torch ? "profile" : "request_profile";
   Json body(JsonObject{});
   if (!arguments.run_id.empty()) body.Set("run_id", arguments.run_id);
@@ -242,13 +225,17 @@ int ProfileCommand(int argc, char** argv) {
   std::signal(SIGTERM, [](int) { ended = 1; });
   std::vector<std::string> sources = arguments.sources;
   if (sources.front().find("://") != std::string::npos) {
-    if (sources.size() > 1) return Fail("only one server can be profiled at a time");
-    auto recorded = Record(arguments, sources.front());
-    if (!recorded.ok()) return Fail(MessageOf(recorded.status()));
+    if (sources.size() > 1) {
+      return Fail(kProfileCommand, "only one server can be profiled at a time", kUsageError);
+    }
+    const auto server = ServerClient::Open(sources.front(), arguments.api_key, arguments.ca_file);
+    if (!server.ok()) return Fail(kProfileCommand, MessageOf(server.status()), kUsageError);
+    auto recorded = Record(arguments, **server);
+    if (!recorded.ok()) return Fail(kProfileCommand, MessageOf(recorded.status()));
     sources = *std::move(recorded);
   }
   const Status reported = Report(arguments, sources);
-  return reported.ok() ? 0 : Fail(MessageOf(reported));
+  return reported.ok() ? 0 : Fail(kProfileCommand, MessageOf(reported));
 }
 
 }  // namespace portico

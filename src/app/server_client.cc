@@ -1,16 +1,34 @@
 #include "app/server_client.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/mutex.h"
 
 namespace portico {
 
+StatusOr<std::unique_ptr<ServerClient>> ServerClient::Open(const std::string& url, std::string key,
+                                                           const std::string& ca_file) {
+  PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec, router::ParseWorkerUrl(url));
+  if (spec.protocol != router::Protocol::kHttp) {
+    return InvalidArgument("URL", fmt::format("`{}` is not an http or https URL", url));
+  }
+  std::unique_ptr<net::TlsClientContext> tls;
+  if (spec.tls) {
+    PORTICO_ASSIGN_OR_RETURN(tls, net::TlsClientContext::Load(
+                                      {.ca_file = ca_file, .protocol = net::TlsProtocol::kHttp1}));
+  }
+  return std::unique_ptr<ServerClient>(
+      new ServerClient(std::move(spec), std::move(key), std::move(tls)));
+}
+
 ServerClient::ServerClient(router::WorkerSpec spec, std::string key,
-                           const net::TlsClientContext* tls)
+                           std::unique_ptr<net::TlsClientContext> tls)
     : key_(std::move(key)),
+      tls_(std::move(tls)),
       worker_(std::move(spec)),
-      clients_(shard_, net::Http1ClientOptions(), tls, /*http2=*/false) {
+      clients_(shard_, net::Http1ClientOptions(), tls_.get(), /*http2=*/false) {
   shard_.Start();
 }
 

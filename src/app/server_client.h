@@ -17,8 +17,10 @@ namespace portico {
 
 class ServerClient {
  public:
-  // `key`: sent as a bearer token; empty: none. `tls` outlives this; null: of no use.
-  ServerClient(router::WorkerSpec spec, std::string key, const net::TlsClientContext* tls);
+  // `url`: http or https. `key`: sent as a bearer token; empty: none. `ca_file`: trusted for https beside the system's; empty:
+  // none. Fails for what is wrong with these; nothing is sent yet.
+  static StatusOr<std::unique_ptr<ServerClient>> Open(const std::string& url, std::string key,
+                                                      const std::string& ca_file);
   ~ServerClient();
 
   const std::string& url() const { return worker_.url(); }
@@ -27,7 +29,11 @@ class ServerClient {
   StatusOr<router::SmallAnswer> Ask(router::SmallRequest request);
 
  private:
+  ServerClient(router::WorkerSpec spec, std::string key,
+               std::unique_ptr<net::TlsClientContext> tls);
+
   const std::string key_;
+  const std::unique_ptr<net::TlsClientContext> tls_;  // null: http
   const router::Worker worker_;
   net::Shard shard_{0};
   router::WorkerClients clients_;            // on the shard

@@ -271,5 +271,79 @@ TEST(OddOutputs, ParametersBehindAJsonBodyAreContent) {
         "<ifm|arg_key>b<ifm|arg_value>2</ifm|arg_value>|f({\"a\": 1})"}});
 }
 
+// What came behind the name vanished, and a call without arguments stood in its place.
+TEST(OddOutputs, AnObjectThatIsCutWithinAnotherMemberIsText) {
+  ExpectAtEverySplit(
+      {{"hermes", R"(<tool_call>{"name": "f", "why": "it ra)",
+        R"(<tool_call>{"name": "f", "why": "it ra|)"},
+       {"hermes", R"(<tool_call>{"name": "f", "wh)", R"(<tool_call>{"name": "f", "wh|)"},
+       {"hermes", R"(<tool_call>{"name": "f", "arguments: {}}</tool_call>)",
+        R"(<tool_call>{"name": "f", "arguments: {}}</tool_call>|)"},
+       {"llama3", R"({"name": "f", "wh)", R"({"name": "f", "wh|)"},
+       {"jamba", R"(<tool_calls>[{"name": "f", "arguments": {}}, {"name": "g", "x": 1)",
+        R"(, {"name": "g", "x": 1|f({}))"},
+       {"hermes", R"(<tool_call>{"name": "f", "argu)", "|f()…"},
+       {"hermes", R"(<tool_call>{"name": "f", "id": "c1)", "|f()…"},
+       {"hermes", R"(<tool_call>{"name": "f", "arguments": )", "|f()…"},
+       {"hermes", R"(<tool_call>{"name": "f")", "|f()…"}});
+}
+
+// Attributes beside those that tags have vanished.
+TEST(OddOutputs, AttributesThatATagDoesNotHaveAreContent) {
+  ExpectAtEverySplit(
+      {{"minimax-m2",
+        "<minimax:tool_call>\n<invoke name=\"f\" for=\"you\" now>\n<parameter name=\"a\" "
+        "lang='en'>x"
+        "</parameter>\n</invoke>\n</minimax:tool_call>",
+        "for=\"you\" nowlang='en'|f({\"a\": \"x\"})"},
+       {"deepseekv4",
+        "<｜DSML｜tool_calls><｜DSML｜invoke kind=x name=\"f\" /></｜DSML｜tool_calls>",
+        "kind=x|f({})"},
+       {"deepseekv32",
+        "<｜DSML｜function_calls><｜DSML｜invoke name=\"f\"><｜DSML｜parameter name=\"a\" "
+        "string=\"true\" so = \"b "
+        "c\">5</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>",
+        "so = \"b c\"|f({\"a\": \"5\"})"},
+       {"kimi_k3",
+        "<|open|>tools<|sep|><|open|>call tool=\"f\" index=\"1\"<|sep|><|open|>argument key=\"n\" "
+        "type=\"number\"<|sep|>6<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+        "|f({\"n\": 6})"}});
+}
+
+// All words that began with `to=` vanished, and a recipient that is no tool.
+TEST(OddOutputs, HarmonyHasOneRecipientAndOtherWordsAreText) {
+  const ToolSet tools(*Json::Parse(R"([{"function": {"name": "f"}}])"), false);
+  ExpectAtEverySplit(
+      {{"gpt-oss", "<|channel|>commentary to=functions.f to=you<|message|>{}<|call|>",
+        "to=you|f({})"},
+       {"gpt-oss", "<|channel|>commentary well,to=functions.f<|message|>{}<|call|>", "|f({})"},
+       {"gpt-oss", "<|start|>well, soto=functions.f<|channel|>commentary<|message|>{}<|call|>",
+        "well, so|f({})"},
+       {"gpt-oss", "<|channel|>commentary to=functions.f<b><|message|>{}<|call|>", "|f({})"},
+       {"gpt-oss", "<|channel|>commentary json to=functions.f<b><|message|>{}<|call|>",
+        "json  <b>|f({})"},
+       {"gpt-oss", "<|channel|>analysis to=nobody<|message|>t", "|nobodyt|"},
+       {"gpt-oss", "<|channel|>analysis to=browser.open<|message|>t", "|t|"},
+       {"gpt-oss", "<|channel|>analysis to=f<|message|>{}<|call|>", "|f({})"}},
+      tools);
+}
+
+// The beginning of the name vanished.
+TEST(OddOutputs, ANameBehindOtherWordsIsAnother) {
+  const ToolSet tools(*Json::Parse(R"([{"function": {"name": "g"}}])"), false);
+  constexpr std::string_view kKimi =
+      "<|tool_call_begin|>abcfunctions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|>";
+  ExpectAtEverySplit(
+      {{"kimi_k2", kKimi, std::string(kKimi) + "|"},
+       {"kimi_k2",
+        "<|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|>",
+        "|g({})"},
+       {"hermes", R"(<tool_call>{"name": "tools.g", "arguments": {}}</tool_call>)", "|g({})"},
+       {"hermes", R"(<tool_call>{"name": "g.g", "arguments": {}}</tool_call>)", "|g({})"},
+       {"hermes", R"(<tool_call>{"name": "x.g", "arguments": {}}</tool_call>)",
+        R"(<tool_call>{"name": "x.g", "arguments": {}}</tool_call>|)"}},
+      tools);
+}
+
 }  // namespace
 }  // namespace portico::parser

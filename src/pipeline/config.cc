@@ -56,6 +56,7 @@ Status ReadStage(const YAML::Node& node, const YamlFile& file, StageConfig* stag
   PORTICO_RETURN_IF_ERROR(file.Read(node, "terminal", &stage->terminal));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "timeout_s", 0, 86400, &stage->timeout_s));
   PORTICO_RETURN_IF_ERROR(file.Read(node, "stall_timeout_s", 0, 86400, &stage->stall_timeout_s));
+  PORTICO_RETURN_IF_ERROR(file.Read(node, "hop_timeout_s", 0, 86400, &stage->hop_timeout_s));
   double queued = stage->max_queued;
   PORTICO_RETURN_IF_ERROR(file.Read(node, "max_queued", 0, 65536, &queued));
   stage->max_queued = static_cast<int32_t>(queued);

@@ -38,6 +38,7 @@ struct StageConfig {
   std::vector<std::pair<std::string, std::string>> project_payload;
   double timeout_s = 0;        // 0: none but the pipeline's
   double stall_timeout_s = 0;  // without progress while there is work; 0: none
+  double hop_timeout_s = 0;    // a part waits for the stage; 0: none
   int32_t max_queued = 64;     // requests that wait for a stage of bounded concurrency
   std::string process;         // stages of one name share a process; "": the server's own
   bool restart = true;         // the process is started again when it ends

@@ -78,6 +78,7 @@ void AddStage(const StageConfig& stage, Lines* lines) {
   add("terminal", stage.terminal ? "true" : "false");
   add("timeout_s", fmt::format("{}", stage.timeout_s));
   add("stall_timeout_s", fmt::format("{}", stage.stall_timeout_s));
+  add("hop_timeout_s", fmt::format("{}", stage.hop_timeout_s));
   add("max_queued", fmt::format("{}", stage.max_queued));
   if (stage.process.empty()) return;
   add("process", stage.process);

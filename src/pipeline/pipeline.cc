@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mutex.h"
 #include "base/processors.h"
+#include "pipeline/config_graph.h"
 #include "pipeline/process/process_group.h"
 #include "pipeline/process/process_stage.h"
 #include "pipeline/remote/dial.h"
@@ -21,9 +22,23 @@ constexpr auto kWatchPeriod = std::chrono::milliseconds(20);
 
 }  // namespace
 
-Call::~Call() { run_->Fail(Error(StatusCode::kCancelled, "the client has left")); }
+Call::~Call() {
+  const MutexLock lock(&mutex_);
+  run_->Fail(Error(StatusCode::kCancelled, "the client has left"));
+}
 
-Call::Taken Call::Take(size_t max_parts) { return run_->Take(max_parts); }
+Call::Taken Call::Take(size_t max_parts) {
+  std::shared_ptr<RequestRun> died;  // goes without the lock
+  const MutexLock lock(&mutex_);
+  std::optional<Taken> taken = run_->Take(max_parts, /*fresh=*/anew_ != nullptr);
+  if (!taken) {
+    const Anew anew = std::exchange(anew_, nullptr);
+    if (auto run = anew(*run_)) died = std::exchange(run_, std::move(run));
+    taken = run_->Take(max_parts, /*fresh=*/false);
+  }
+  if (!taken->parts.empty()) anew_ = nullptr;
+  return *std::move(taken);
+}
 
 // The requests that run, for the watcher.
 struct Pipeline::Live {
@@ -53,7 +68,10 @@ Pipeline::Pipeline(PipelineConfig config, Registry* registry)
       requests_(&registry->AddCounter("portico_pipeline_requests_total",
                                       "Requests that the pipeline has taken.")),
       failures_(&registry->AddCounter("portico_pipeline_refused_total",
-                                      "Requests that the pipeline has refused.")) {
+                                      "Requests that the pipeline has refused.")),
+      replays_(&registry->AddCounter(
+          "portico_pipeline_replays_total",
+          "Requests that began anew as a whole because a stage process ended.")) {
   registry->AddCallbackGauge("portico_pipeline_requests_running", "Requests in the pipeline.",
                              [this] { return static_cast<double>(in_flight()); });
   const size_t threads = static_cast<size_t>(std::max(2, UsableProcessors()));
@@ -98,6 +116,13 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(PipelineConfig config, const
     }
     pipeline->hosts_.push_back(
         std::make_unique<StageHost>(stage, std::move(made), pipeline->pool_.get(), registry));
+  }
+  for (const auto& target : pipeline->hosts_) {
+    const std::string& name = target->config().name;
+    if (name == pipeline->config_.entry_stage) target->AddHop(StageHost::kClientName, registry);
+    for (const StageConfig& source : pipeline->config_.stages) {
+      if (HasName(StagesBehind(source), name)) target->AddHop(source.name, registry);
+    }
   }
   pipeline->watcher_ = std::thread([self = pipeline.get()] { self->Watch(); });
   const auto& stages = pipeline->config_.stages;
@@ -179,19 +204,34 @@ StatusOr<std::unique_ptr<Call>> Pipeline::Submit(Request request, std::function<
     return status;
   }
   AudioMetrics* audio = request.task == Task::kChat ? &chat_audio_ : &speech_audio_;
-  auto run = std::make_shared<RequestRun>(std::move(request), config_.timeout_s,
-                                          std::move(on_ready), live_->count, audio);
-  if (Status status = run->Build(config_, hosts_); !status.ok()) {
+  auto run = std::make_shared<RequestRun>(std::make_shared<const Request>(std::move(request)),
+                                          Clock::now(), config_.timeout_s, std::move(on_ready),
+                                          live_->count, audio);
+  if (Status status = Launch(run); !status.ok()) {
     failures_->Add();
     return status;
   }
   requests_->Add();
+  return std::make_unique<Call>(std::move(run),
+                                [this](const RequestRun& died) { return BeginAnew(died); });
+}
+
+Status Pipeline::Launch(const std::shared_ptr<RequestRun>& run) {
+  PORTICO_RETURN_IF_ERROR(run->Build(config_, hosts_));
   {
     const MutexLock lock(&live_->mutex);
     live_->runs.push_back(run);
   }
   run->Start();
-  return std::make_unique<Call>(std::move(run));
+  return OkStatus();
+}
+
+std::shared_ptr<RequestRun> Pipeline::BeginAnew(const RequestRun& died) {
+  if (stopping_) return nullptr;
+  std::shared_ptr<RequestRun> run = died.Anew();
+  if (!Launch(run).ok()) return nullptr;
+  replays_->Add();
+  return run;
 }
 
 Status Pipeline::Check(const Request& request) const {

@@ -4,6 +4,9 @@
 // in front of a run; it gets the next one when every stage behind it has room, so a client that
 // does not read stops, one after the other, the stages of its own request and of no other. Runs of
 // a request work beside each other on the pipeline's threads, none on two at once.
+//
+// Where a stage's process ends and the client has taken nothing, the request begins anew, once: with new
+// runs in all stages, so that nothing of the first ones can reach the second ones.
 #pragma once
 
 #include <atomic>
@@ -16,8 +19,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "base/cpu_pool.h"
 #include "base/metrics.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "pipeline/audio_times.h"
 #include "pipeline/config.h"
@@ -37,7 +42,10 @@ class StageHost;
 // The client's end of a request. Destroying it aborts what still runs. Thread safe.
 class Call {
  public:
-  explicit Call(std::shared_ptr<RequestRun> run) : run_(std::move(run)) {}
+  // The same request from its start, or null: it cannot begin now.
+  using Anew = std::function<std::shared_ptr<RequestRun>(const RequestRun&)>;
+
+  Call(std::shared_ptr<RequestRun> run, Anew anew) : anew_(std::move(anew)), run_(std::move(run)) {}
   ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -51,7 +59,10 @@ class Call {
   Taken Take(size_t max_parts = SIZE_MAX);
 
  private:
-  std::shared_ptr<RequestRun> run_;
+  Mutex mutex_;
+  // Until the client has taken something, or the request has begun anew: it may do so.
+  Anew anew_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<RequestRun> run_ ABSL_GUARDED_BY(mutex_);
 };
 
 class Pipeline {
@@ -121,6 +132,9 @@ class Pipeline {
   Status CheckSampling(const Request& request) const;
   // Stages that the request reaches take its references and speech_fields.
   Status CheckSpeechFields(const Request& request) const;
+  std::shared_ptr<RequestRun> BeginAnew(const RequestRun& died);
+  // Builds and starts it.
+  Status Launch(const std::shared_ptr<RequestRun>& run);
   void Watch();
 
   const PipelineConfig config_;
@@ -136,6 +150,7 @@ class Pipeline {
   std::unique_ptr<Live> live_;
   Counter* requests_;
   Counter* failures_;
+  Counter* replays_;
   std::unique_ptr<CpuPool> pool_;
   std::atomic<bool> stopping_{false};
   std::thread watcher_;

@@ -5,10 +5,9 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
+#include "pipeline/listener_for_test.h"
 #include "pipeline/stages/factory_arguments.h"
 #include "pipeline/stages/native_stages.h"
 
@@ -17,49 +16,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
-
-// Waits for what a call brings.
-class Listener {
- public:
-  std::function<void()> Wake() {
-    return [this] {
-      std::lock_guard lock(mutex_);
-      ++wakes_;
-      changed_.notify_all();
-    };
-  }
-  // Everything to the end; false after a minute.
-  bool Collect(Call& call) {
-    const auto deadline = std::chrono::steady_clock::now() + 60s;
-    while (std::chrono::steady_clock::now() < deadline) {
-      Call::Taken taken = call.Take();
-      for (Part& part : taken.parts) parts.push_back(std::move(part));
-      if (taken.ended) {
-        status = taken.status;
-        return true;
-      }
-      std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, 20ms, [this] { return wakes_ > 0; });
-      wakes_ = 0;
-    }
-    return false;
-  }
-  std::string Text() const {
-    std::string text;
-    for (const Part& part : parts) {
-      if (const auto* piece = std::get_if<TextPart>(&part)) text += piece->text;
-    }
-    return text;
-  }
-
-  std::vector<Part> parts;
-  Status status;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int wakes_ = 0;
-};
 
 // Counts what it sends: endless unless somebody stops it.
 std::atomic<int> g_sent{0};
@@ -317,6 +273,68 @@ TEST(Pipeline, EndsARequestAtItsDeadlineAndNamesTheHop) {
   ASSERT_TRUE(listener.Collect(**call));
   EXPECT_EQ(listener.status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(std::string(listener.status.message()), HasSubstr("in stage `a`"));
+}
+
+TEST(Pipeline, EndsARequestWhosePartWaitsTooLongForAStageAndNamesBoth) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: portico.pass, stream_to: b}\n"
+      " - {name: b, factory_path: one, hop_timeout_s: 0.2, terminal: true}\n",
+      registry);
+  Listener listener, other;
+  auto first = pipeline->Submit(Text("x"), listener.Wake());
+  ASSERT_TRUE(first.ok());
+  const auto took = [&registry] {
+    std::string metrics;
+    registry.Render(&metrics);
+    return metrics.find("portico_hop_seconds_count{source=\"a\",target=\"b\"} 1\n") !=
+           std::string::npos;
+  };
+  ASSERT_TRUE(Eventually(took));
+  auto second = pipeline->Submit(Text("x"), other.Wake());
+  ASSERT_TRUE(second.ok());
+  ASSERT_TRUE(other.Collect(**second));
+  EXPECT_EQ(other.status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(other.status.message()),
+              HasSubstr("what stage `a` has sent waits for stage `b` longer than 0.2 s"));
+  EXPECT_FALSE((*first)->Take().ended);  // it has its place, and nothing waits for it
+}
+
+TEST(Pipeline, APartThatWaitsBehindAClientWhoDoesNotReadIsNotLate) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: portico.pass, stream_to: b}\n"
+      " - {name: b, factory_path: chatty, hop_timeout_s: 0.1, stream_to: c}\n"
+      " - {name: c, factory_path: portico.pass, hop_timeout_s: 0.1, terminal: true}\n",
+      registry);
+  g_sent = 0;
+  Listener listener;
+  auto call = pipeline->Submit(Text("x", 50), listener.Wake());
+  ASSERT_TRUE(call.ok());
+  ASSERT_TRUE(Eventually([] { return g_sent >= 3; }));
+  std::this_thread::sleep_for(500ms);
+  ASSERT_TRUE(listener.Collect(**call));
+  EXPECT_TRUE(listener.status.ok()) << listener.status;
+  EXPECT_EQ(listener.Text().size(), 50U * 100000U);
+}
+
+TEST(Pipeline, CountsTheTimeOfEveryHopByItsTwoStages) {
+  Registry registry;
+  auto pipeline = StartOf(
+      "stages:\n - {name: a, factory_path: portico.mock, factory: {audio: false}, next: b}\n"
+      " - {name: b, factory_path: portico.pass, terminal: true}\n",
+      registry);
+  Listener listener;
+  auto call = pipeline->Submit(Text("x", 3), listener.Wake());
+  ASSERT_TRUE(call.ok());
+  ASSERT_TRUE(listener.Collect(**call));
+  std::string metrics;
+  registry.Render(&metrics);
+  for (const char* line :
+       {"{source=\"(client)\",target=\"a\"} 3\n", "{source=\"a\",target=\"b\"} 6\n",
+        "{source=\"b\",target=\"(client)\"} 6\n"}) {
+    EXPECT_THAT(metrics, HasSubstr(std::string("portico_hop_seconds_count") + line));
+  }
 }
 
 TEST(Pipeline, RefusesBeyondItsBounds) {

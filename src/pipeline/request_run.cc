@@ -48,7 +48,10 @@ class RequestRun::Output final : public StageOutput {
     if (const auto run = run_.lock()) run->WaitFor(node_, std::move(sources));
   }
   void End(Status status) override {
-    if (const auto run = run_.lock()) run->End(node_, std::move(status));
+    if (const auto run = run_.lock()) run->End(node_, std::move(status), /*died=*/false);
+  }
+  void Died(Status status) override {
+    if (const auto run = run_.lock()) run->End(node_, std::move(status), /*died=*/true);
   }
   bool aborted() const override {
     const auto run = run_.lock();
@@ -77,11 +80,14 @@ std::shared_ptr<StageOutput> RequestRun::OutputOf(size_t node) {
   return std::make_shared<Output>(weak_from_this(), node);
 }
 
-RequestRun::RequestRun(Request request, double timeout_s, std::function<void()> on_ready,
+RequestRun::RequestRun(std::shared_ptr<const Request> request, TimePoint start, double timeout_s,
+                       std::function<void()> on_ready,
                        std::shared_ptr<std::atomic<size_t>> in_flight, AudioMetrics* audio)
-    : request_(std::make_shared<const Request>(std::move(request))),
+    : request_(std::move(request)),
       on_ready_(std::move(on_ready)),
       in_flight_(std::move(in_flight)),
+      start_(start),
+      timeout_s_(timeout_s),
       deadline_(start_ + (request_->timeout > Duration::zero() ? request_->timeout
                                                                : FromSeconds(timeout_s))),
       audio_metrics_(audio),
@@ -97,6 +103,11 @@ RequestRun::~RequestRun() {
     if (node.host != nullptr) node.host->Dismiss();
   }
   in_flight_->fetch_sub(1);
+}
+
+std::shared_ptr<RequestRun> RequestRun::Anew() const {
+  return std::make_shared<RequestRun>(request_, start_, timeout_s_, on_ready_, in_flight_,
+                                      audio_metrics_);
 }
 
 Status RequestRun::Build(const PipelineConfig& config,
@@ -125,7 +136,8 @@ Status RequestRun::Build(const PipelineConfig& config,
       Connect(i, at.at(next), /*goes_back=*/false);
     }
     if (stage.terminal) {
-      nodes_[i].behind.push_back({.to = kClient, .streams = true});
+      nodes_[i].behind.push_back(
+          {.to = kClient, .streams = true, .hop = nodes_[i].host->hop_to_client()});
       ++open_terminals_;
     }
   }
@@ -143,8 +155,9 @@ void RequestRun::Start() {
   const MutexLock lock(&mutex_);
   Node& entry = nodes_.front();
   events_.Admitted(0);
+  const TimePoint sent = Clock::now();
   for (const Part& part : request_->inputs) {
-    entry.input.push_back({kClient, part});
+    entry.input.push_back({kClient, part, sent, entry.host->HopFrom(StageHost::kClientName)});
     entry.input_bytes += PartBytes(part);
   }
   TellEnd(0, kClient);
@@ -209,12 +222,13 @@ void RequestRun::Entered(size_t node) {
   Schedule(node);
 }
 
-void RequestRun::End(size_t node, Status status) {
+void RequestRun::End(size_t node, Status status, bool died) {
   std::vector<std::unique_ptr<StageRun>> gone;
   const MutexLock lock(&mutex_);
   Node& at = nodes_[node];
   if (ended_ || at.ended) return;
   if (!status.ok()) {
+    died_ = died;
     gone = FailLocked(std::move(status), node);
     return;
   }
@@ -234,7 +248,7 @@ std::vector<std::unique_ptr<StageRun>> RequestRun::FailLocked(Status status, siz
   ended_ = true;
   aborted_ = true;
   failure_ = std::move(status);
-  audio_.Report(false, audio_metrics_);
+  if (!died_) audio_.Report(false, audio_metrics_);
   events_.Ended(caller, false);
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
@@ -261,15 +275,22 @@ void RequestRun::Notify() {
   on_ready_();
 }
 
-Call::Taken RequestRun::Take(size_t max_parts) {
+std::optional<Call::Taken> RequestRun::Take(size_t max_parts, bool fresh) {
   const MutexLock lock(&mutex_);
+  if (died_ && fresh && std::all_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
+        return node.began == TimePoint{} || node.host->config().replay;
+      })) {
+    return std::nullopt;
+  }
   told_ = false;
   Call::Taken taken;
+  const TimePoint now = Clock::now();
   while (!answer_.empty() && taken.parts.size() < max_parts) {
-    auto& [source, part] = answer_.front();
-    events_.ClientTook(source, part);
-    answer_bytes_ -= PartBytes(part);
-    taken.parts.push_back(std::move(part));
+    Given& next = answer_.front();
+    events_.ClientTook(next.source, *next.part);
+    next.hop->Observe(Seconds(now - next.sent));
+    answer_bytes_ -= PartBytes(*next.part);
+    taken.parts.push_back(*std::move(next.part));
     answer_.pop_front();
   }
   if (answer_.empty() && ended_) {
@@ -298,7 +319,12 @@ void RequestRun::CheckTime(TimePoint now) {
   }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     Node& node = nodes_[i];
-    if (node.ended || node.run == nullptr) continue;
+    if (node.ended) continue;
+    if (Status late = CheckHop(i, now); !late.ok()) {
+      gone = FailLocked(std::move(late), kClient);
+      return;
+    }
+    if (node.run == nullptr) continue;
     const StageConfig& config = node.host->config();
     const bool works = node.working || node.input_ended || node.run->busy();
     if (!HasRoom(i) || (node.input.empty() && !works) || node.run->loading()) {
@@ -320,15 +346,31 @@ void RequestRun::CheckTime(TimePoint now) {
     }
   }
   if (now < deadline_) return;
-  std::string_view where;
-  for (size_t i = 0; i < nodes_.size() && where.empty(); ++i) {
-    if (!nodes_[i].ended) where = NameOf(i);
-  }
-  gone = FailLocked(Error(StatusCode::kDeadlineExceeded,
-                          fmt::format("the request took longer than {:.0f} s; it was in stage "
-                                      "`{}`",
-                                      Seconds(now - start_), where)),
-                    kClient);
+  const auto at =
+      std::find_if(nodes_.begin(), nodes_.end(), [](const Node& node) { return !node.ended; });
+  if (at == nodes_.end()) return;
+  gone = FailLocked(
+      Error(StatusCode::kDeadlineExceeded,
+            fmt::format("the request took longer than {:.0f} s; it {} stage `{}`",
+                        Seconds(now - start_), at->run == nullptr ? "waited for" : "was in",
+                        at->host->config().name)),
+      kClient);
+}
+
+Status RequestRun::CheckHop(size_t node, TimePoint now) {
+  Node& at = nodes_[node];
+  const double most = at.host->config().hop_timeout_s;
+  if (most <= 0) return OkStatus();
+  // Those behind it, or a file, hold it up.
+  if (!HasRoom(node) || (at.run != nullptr && at.run->loading())) at.took = now;
+  if (at.input.empty() || !at.input.front().part) return OkStatus();
+  const Given& next = at.input.front();
+  if (now - std::max(at.took, next.sent) <= FromSeconds(most)) return OkStatus();
+  const std::string from = next.source == kClient ? std::string("the client")
+                                                  : fmt::format("stage `{}`", NameOf(next.source));
+  return Error(StatusCode::kDeadlineExceeded,
+               fmt::format("what {} has sent waits for stage `{}` longer than {:g} s", from,
+                           NameOf(node), most));
 }
 
 }  // namespace portico::pipeline

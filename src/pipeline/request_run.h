@@ -48,6 +48,16 @@ class StageHost {
   Counter& parts() { return parts_; }
   Histogram& seconds() { return seconds_; }
 
+  // Before the first request: parts come from this stage, or from the client.
+  void AddHop(std::string_view source, Registry* registry);
+  // From the sending of a part by `source` to its taking here.
+  Histogram* HopFrom(std::string_view source) const;
+  // From its sending here to its taking by the client; null: not a terminal.
+  Histogram* hop_to_client() const { return hop_to_client_; }
+
+  // The client as the source or the target of a hop; no stage has such a name.
+  static constexpr std::string_view kClientName = "(client)";
+
  private:
   const StageConfig& config_;
   const events::Label label_;
@@ -57,6 +67,8 @@ class StageHost {
   Counter& parts_;
   Histogram& seconds_;
   Gauge& admitted_gauge_;
+  std::vector<std::pair<std::string, Histogram*>> hops_;  // by source
+  Histogram* hop_to_client_ = nullptr;
 
   Mutex mutex_;
   int admitted_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -71,15 +83,20 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   static constexpr size_t kQueueBytes = 256 << 10;
 
   // `in_flight` is one less when this is gone. `audio` outlives this.
-  RequestRun(Request request, double timeout_s, std::function<void()> on_ready,
-             std::shared_ptr<std::atomic<size_t>> in_flight, AudioMetrics* audio);
+  RequestRun(std::shared_ptr<const Request> request, TimePoint start, double timeout_s,
+             std::function<void()> on_ready, std::shared_ptr<std::atomic<size_t>> in_flight,
+             AudioMetrics* audio);
   ~RequestRun();
+  // The same request, from its start: for one that Take() tells has died.
+  std::shared_ptr<RequestRun> Anew() const;
 
   // Makes the nodes for the hosts that this request reaches from the entry.
   Status Build(const PipelineConfig& config, const std::vector<std::unique_ptr<StageHost>>& hosts);
   void Start();
 
-  Call::Taken Take(size_t max_parts);
+  // Nothing, where it has failed because a stage's process ended, and may begin anew: the client has
+  // taken nothing, as `fresh` says, and all stages that have begun allow it.
+  std::optional<Call::Taken> Take(size_t max_parts, bool fresh);
   // Ends everything; the client is told `status`.
   void Fail(Status status);
   // Looks at deadlines.
@@ -97,18 +114,21 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     bool streams = false;  // parts go on as they are made
     bool payload = false;  // the other waits for all of it; else it is a stream beside that
     bool goes_back = false;
+    Histogram* hop = nullptr;
   };
   // What a run is given. No part: its source has ended; of kGathered, all that is waited for.
   struct Given {
     size_t source = 0;
     std::optional<Part> part;
+    TimePoint sent{};          // of a part: could be taken from then on
+    Histogram* hop = nullptr;  // of a part
   };
   struct Node {
     StageHost* host = nullptr;
     std::unique_ptr<StageRun> run;
     std::deque<Given> input;
-    std::deque<std::pair<size_t, Part>> held;  // with its source's node
-    std::vector<size_t> held_ends;             // sources of `held` that have ended
+    std::deque<Given> held;         // parts
+    std::vector<size_t> held_ends;  // sources of `held` that have ended
     size_t input_bytes = 0;
     size_t held_bytes = 0;
     std::vector<Edge> behind;
@@ -136,6 +156,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     bool waits_for_all = false;  // fan-in
     TimePoint began{};
     TimePoint moved{};
+    TimePoint took{};  // a part, or could not for those behind it
   };
   static constexpr size_t kClient = SIZE_MAX;
   static constexpr size_t kGathered = SIZE_MAX - 1;
@@ -149,7 +170,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void Choose(size_t node, std::vector<std::string> targets);
   void EndStreams(size_t node, std::vector<std::string> targets);
   void WaitFor(size_t node, std::vector<std::string> sources);
-  void End(size_t node, Status status);
+  void End(size_t node, Status status, bool died);
   void Connect(size_t from, size_t to, bool goes_back) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Status Arrive(const Edge& edge, size_t source, Part part) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool PassesNow(const Edge& edge) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -178,13 +199,15 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   [[nodiscard]] std::vector<std::unique_ptr<StageRun>> FailLocked(Status status, size_t caller)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndNode(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Why the part that is next in front of the node has waited too long; or OK.
+  Status CheckHop(size_t node, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Notify() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string_view NameOf(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // On the stage's threads, one at a time of a node: gives its run the next parts, or tells it that none comes.
   void Work(size_t node);
   // True: there is a next one now.
-  bool GoesOn(size_t node);
+  bool GoesOn(size_t node, TimePoint now);
   // Null: it has none yet. Stays while the node works.
   StageRun* RunOf(size_t node);
   struct Step {
@@ -199,12 +222,13 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   // The host to start the node's run on; null: it has one, or needs none any more.
   StageHost* BeginWork(size_t node);
   // Nothing: nobody waits for the run any more, or there is nothing to do after all.
-  std::optional<Step> NextStep(size_t node);
+  std::optional<Step> NextStep(size_t node, TimePoint now);
   void EndWork(size_t node, Status status);
   const std::shared_ptr<const Request> request_;
   const std::function<void()> on_ready_;
   const std::shared_ptr<std::atomic<size_t>> in_flight_;
-  const TimePoint start_ = Clock::now();
+  const TimePoint start_;
+  const double timeout_s_;
   std::atomic<bool> aborted_{false};
   std::atomic<bool> ended_{false};  // changes under mutex_ only
 
@@ -215,10 +239,11 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   AudioTimes audio_ ABSL_GUARDED_BY(mutex_);
   // In order from the entry. Which there are, and how they are connected, is fixed after Build().
   std::vector<Node> nodes_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::pair<size_t, Part>> answer_ ABSL_GUARDED_BY(mutex_);  // with its source's node
+  std::deque<Given> answer_ ABSL_GUARDED_BY(mutex_);
   size_t answer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t open_terminals_ ABSL_GUARDED_BY(mutex_) = 0;
   Status failure_ ABSL_GUARDED_BY(mutex_);
+  bool died_ ABSL_GUARDED_BY(mutex_) = false;  // failed with a stage's process
   bool told_ ABSL_GUARDED_BY(mutex_) = false;  // on_ready_ since the last Take()
 };
 

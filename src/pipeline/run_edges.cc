@@ -22,6 +22,7 @@ void RequestRun::Connect(size_t from, size_t to, bool goes_back) {
   Edge edge{.to = to, .streams = HasName(source.stream_to, config.name), .goes_back = goes_back};
   edge.payload = config.wait_for.empty() ? HasName(source.next, config.name)
                                          : HasName(config.wait_for, source.name);
+  edge.hop = target.host->HopFrom(source.name);
   nodes_[from].behind.push_back(edge);
   target.sources.push_back(from);
   if (goes_back) {
@@ -99,8 +100,8 @@ void RequestRun::WaitFor(size_t node, std::vector<std::string> sources) {
       return true;
     });
     std::erase_if(at.held, [&](const auto& held) {
-      if (held.first != source) return false;
-      at.held_bytes -= PartBytes(held.second);
+      if (held.source != source) return false;
+      at.held_bytes -= PartBytes(*held.part);
       return true;
     });
     if (nodes_[source].ended) continue;
@@ -135,7 +136,7 @@ Status RequestRun::Arrive(const Edge& edge, size_t source, Part part) {
       audio_.Came(nodes_[source].moved, sound->seconds);
     }
     answer_bytes_ += bytes;
-    answer_.emplace_back(source, std::move(part));
+    answer_.push_back({source, std::move(part), nodes_[source].moved, edge.hop});
     Notify();
     return OkStatus();
   }
@@ -149,7 +150,7 @@ Status RequestRun::Arrive(const Edge& edge, size_t source, Part part) {
                                "streamed back to it",
                                kHeldBytes >> 20, NameOf(edge.to)));
     }
-    to.input.push_back({source, std::move(part)});
+    to.input.push_back({source, std::move(part), nodes_[source].moved, edge.hop});
     Schedule(edge.to);
     return OkStatus();
   }
@@ -162,7 +163,7 @@ Status RequestRun::Arrive(const Edge& edge, size_t source, Part part) {
                  fmt::format("more than {} MB wait for stage `{}`; {}", kHeldBytes >> 20,
                              NameOf(edge.to), way_out));
   }
-  to.held.emplace_back(source, std::move(part));
+  to.held.push_back({source, std::move(part), {}, edge.hop});
   return OkStatus();
 }
 
@@ -180,14 +181,17 @@ void RequestRun::PassOver(size_t node) {
 
 void RequestRun::Release(size_t node, size_t source) {
   Node& to = nodes_[node];
-  for (auto& [sender, part] : to.held) {
-    if (sender != source) continue;
-    const size_t bytes = PartBytes(part);
+  if (to.held.empty()) return;
+  const TimePoint now = Clock::now();
+  for (Given& held : to.held) {
+    if (held.source != source) continue;
+    const size_t bytes = PartBytes(*held.part);
     to.held_bytes -= bytes;
     to.input_bytes += bytes;
-    to.input.push_back({sender, std::move(part)});
+    held.sent = now;
+    to.input.push_back(std::move(held));
   }
-  std::erase_if(to.held, [source](const auto& held) { return held.first == source; });
+  std::erase_if(to.held, [source](const Given& held) { return held.source == source; });
 }
 
 void RequestRun::TellEnd(size_t node, size_t source) {
@@ -224,8 +228,8 @@ void RequestRun::SourceEnded(const Edge& edge, size_t source, bool left_out) {
   if (edge.payload) --to.open_payloads;
   if (left_out) {
     std::erase_if(to.held, [&](const auto& held) {
-      if (held.first != source) return false;
-      to.held_bytes -= PartBytes(held.second);
+      if (held.source != source) return false;
+      to.held_bytes -= PartBytes(*held.part);
       return true;
     });
     if (!edge.goes_back) --to.chosen_sources;

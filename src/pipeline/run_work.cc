@@ -1,4 +1,5 @@
 // What a stage's thread does for a request: gives the stage's run its parts and ends, one after the other.
+#include <algorithm>
 #include <utility>
 
 #include "pipeline/request_run.h"
@@ -17,11 +18,13 @@ void RequestRun::Work(size_t node) {
     const MutexLock lock(&mutex_);
     nodes_[node].run = std::move(run);
   }
-  const TimePoint until = Clock::now() + kTurn;
+  TimePoint now = Clock::now();
+  const TimePoint until = now + kTurn;
   while (true) {
     Status status;
-    if (std::optional<Step> step = NextStep(node)) status = step->Take();
-    if (Clock::now() < until && status.ok() && GoesOn(node)) continue;
+    if (std::optional<Step> step = NextStep(node, now)) status = step->Take();
+    now = Clock::now();
+    if (now < until && status.ok() && GoesOn(node, now)) continue;
     if (StageRun* run = RunOf(node)) run->OnPause();
     return EndWork(node, std::move(status));
   }
@@ -32,10 +35,10 @@ StageRun* RequestRun::RunOf(size_t node) {
   return nodes_[node].run.get();
 }
 
-bool RequestRun::GoesOn(size_t node) {
+bool RequestRun::GoesOn(size_t node, TimePoint now) {
   const MutexLock lock(&mutex_);
   Node& at = nodes_[node];
-  at.moved = Clock::now();
+  at.moved = now;
   if (!HasWork(node)) return false;
   if (std::exchange(at.made_room, false)) {
     for (const size_t source : at.sources) Schedule(source);
@@ -64,7 +67,7 @@ StageHost* RequestRun::BeginWork(size_t node) {
   return at.host;
 }
 
-std::optional<RequestRun::Step> RequestRun::NextStep(size_t node) {
+std::optional<RequestRun::Step> RequestRun::NextStep(size_t node, TimePoint now) {
   const MutexLock lock(&mutex_);
   Node& at = nodes_[node];
   if (ended_ || at.ended) return std::nullopt;
@@ -75,7 +78,7 @@ std::optional<RequestRun::Step> RequestRun::NextStep(size_t node) {
     at.input_ended = true;
     return step;
   }
-  auto [source, part] = std::move(at.input.front());
+  auto [source, part, sent, hop] = std::move(at.input.front());
   at.input.pop_front();
   if (source == kGathered) {
     step.end = Step::End::kOfPayloads;
@@ -88,6 +91,8 @@ std::optional<RequestRun::Step> RequestRun::NextStep(size_t node) {
   at.input_bytes -= PartBytes(*part);
   at.made_room = at.made_room || (full && at.input_bytes < kQueueBytes);
   at.host->parts().Add();
+  at.took = now;
+  hop->Observe(std::max(0.0, Seconds(now - sent)));
   events_.Took(node, source, *part);
   step.part = std::move(part);
   return step;

@@ -41,6 +41,8 @@ class StageOutput {
   virtual void WaitFor(std::vector<std::string> /*sources*/) {}
   // The work is over, well or not; exactly once, nothing follows.
   virtual void End(Status status) = 0;
+  // As End(), of work whose process has gone: the request may begin anew, where it has shown nothing.
+  virtual void Died(Status status) { End(std::move(status)); }
   // As Emit() would tell.
   virtual bool aborted() const = 0;
   // The stages behind take more now; StageRun::OnRoom() tells when they do again.

@@ -5,6 +5,21 @@
 #include "pipeline/request_run.h"
 
 namespace portico::pipeline {
+namespace {
+
+// Within a process a hop takes microseconds; before a stage that is full, seconds.
+std::vector<double> HopSecondsBounds() {
+  return {1e-5, 1e-4, 1e-3, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100};
+}
+
+Histogram& HopHistogram(std::string_view source, std::string_view target, Registry* registry) {
+  return registry->AddHistogram(
+      "portico_hop_seconds",
+      "From the sending of a part to the time when the stage behind, or the client, takes it.",
+      HopSecondsBounds(), {{"source", std::string(source)}, {"target", std::string(target)}});
+}
+
+}  // namespace
 
 StageHost::StageHost(const StageConfig& config, std::unique_ptr<Stage> stage, CpuPool* shared,
                      Registry* registry)
@@ -20,9 +35,20 @@ StageHost::StageHost(const StageConfig& config, std::unique_ptr<Stage> stage, Cp
       admitted_gauge_(registry->AddGauge("portico_stage_requests",
                                          "Requests that use or will use a stage.",
                                          {{"stage", config.name}})) {
+  if (config.terminal) hop_to_client_ = &HopHistogram(config.name, kClientName, registry);
   if (!stage_->own_threads()) return;
   const auto threads = static_cast<size_t>(std::max(1, stage_->max_running()));
   own_ = std::make_unique<CpuPool>(threads, threads * 64, config.name);
+}
+
+void StageHost::AddHop(std::string_view source, Registry* registry) {
+  hops_.emplace_back(source, &HopHistogram(source, config_.name, registry));
+}
+
+Histogram* StageHost::HopFrom(std::string_view source) const {
+  const auto hop = std::find_if(hops_.begin(), hops_.end(),
+                                [source](const auto& one) { return one.first == source; });
+  return hop->second;  // every edge of the graph has one
 }
 
 Status StageHost::Admit() {

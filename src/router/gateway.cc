@@ -96,6 +96,7 @@ void Gateway::StartWatching() {
     };
     events.on_tick = [this] {
       admission_.Tick();
+      sessions_.Tick(Clock::now());
       LookAtPlaces();
       follower_->Keep(*workers_.set(), workers_.version(), workers_.WantsKvEvents());
     };
@@ -206,7 +207,11 @@ void Gateway::SplitRanks(const Worker& worker, int size) {
     one.dp_rank = rank;
     one.dp_size = size;
     const auto added = AddWorker(std::move(one));
-    if (!added.ok()) LogWarning("{}", MessageOf(added.status()));
+    if (added.ok()) {
+      (*added)->ChangeLike(worker);
+    } else {
+      LogWarning("{}", MessageOf(added.status()));
+    }
   }
 }
 
@@ -237,7 +242,7 @@ bool Gateway::Usable(Worker& worker, TimePoint now) const {
 }
 
 bool Gateway::HasPlace(const Worker& worker) const {
-  const int64_t own = worker.spec().max_requests;
+  const int64_t own = worker.max_requests();
   const int64_t limit = own > 0 ? own : worker_max_requests_.load(std::memory_order_relaxed);
   return limit == 0 || worker.requests() < limit;
 }
@@ -261,14 +266,17 @@ void Gateway::LookAtPlaces() {
   });
 }
 
-StatusOr<Pick> Gateway::Choose(const WorkerGroup& group, const RoutingKey& key,
-                               const Tried& tried) {
+StatusOr<Pick> Gateway::Choose(const WorkerGroup& group, const RoutingKey& key, const Tried& tried,
+                               uint64_t only) {
   const TimePoint now = Clock::now();
   absl::InlinedVector<Worker*, 64> candidates;
   bool busy = false;
+  const auto may_be = [&](const Worker& worker) {
+    return (only == 0 || worker.number() == only) &&
+           std::find(tried.begin(), tried.end(), worker.number()) == tried.end();
+  };
   for (Worker* worker : group.workers) {
-    if (std::find(tried.begin(), tried.end(), worker->number()) != tried.end()) continue;
-    if (!Usable(*worker, now)) continue;
+    if (!may_be(*worker) || !Usable(*worker, now)) continue;
     HasPlace(*worker) ? candidates.push_back(worker) : void(busy = true);
   }
   if (candidates.empty() && !busy) {
@@ -276,7 +284,7 @@ StatusOr<Pick> Gateway::Choose(const WorkerGroup& group, const RoutingKey& key,
     for (Worker* worker : group.workers) {
       if (worker->health() == Health::kUnknown && !worker->draining() &&
           worker->protocol() == Protocol::kHttp && Speaks(*worker) && HasPlace(*worker) &&
-          std::find(tried.begin(), tried.end(), worker->number()) == tried.end()) {
+          may_be(*worker)) {
         candidates.push_back(worker);
       }
     }
@@ -290,8 +298,10 @@ StatusOr<Pick> Gateway::Choose(const WorkerGroup& group, const RoutingKey& key,
     }
     candidates.erase(std::find(candidates.begin(), candidates.end(), worker));
   }
-  return Error(busy ? StatusCode::kResourceExhausted : StatusCode::kUnavailable,
-               WhyNone(group.workers), "", "no_available_workers");
+  return Error(
+      busy ? StatusCode::kResourceExhausted : StatusCode::kUnavailable,
+      only == 0 ? WhyNone(group.workers) : "the worker of this session cannot take requests", "",
+      "no_available_workers");
 }
 
 std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
@@ -327,7 +337,16 @@ std::string Gateway::WhyNone(const std::vector<Worker*>& workers) const {
   return why;
 }
 
-void Gateway::NoteLost(Worker& worker) {
+void Gateway::NoteMalformed(Worker& worker, std::string_view why) {
+  if (!worker.NoteMalformed(Malformed::kAnswer)) return;
+  LogWarning(
+      "worker {} {} breaks the protocol: {:.500}; further malformed answers are counted, but not "
+      "logged",
+      worker.id(), worker.url(), why);
+}
+
+void Gateway::NoteLost(Worker& worker, bool reached) {
+  worker.SetReached(reached);
   const auto note = [this](Worker& lost) {
     if (!lost.SetHealth(Health::kUnhealthy)) return;
     metrics_.health_changes.Add();

@@ -21,6 +21,7 @@
 #include "router/fleet/worker_set.h"
 #include "router/gateway_metrics.h"
 #include "router/gateway_options.h"
+#include "router/open_sessions.h"
 #include "router/place_queue.h"
 #include "router/retry.h"
 
@@ -56,6 +57,7 @@ class Gateway {
   // Requests that wait in either queue.
   int64_t queued() const { return admission_.waiting() + places_.waiting(); }
   RetryBudget& budget() { return budget_; }
+  OpenSessions& sessions() { return sessions_; }
   net::Shard& admin() { return admin_; }
   const net::TlsClientContext* tls() const { return tls_.get(); }
   // Null: workers that take token ids cannot be used.
@@ -79,12 +81,15 @@ class Gateway {
 
   // The worker for a request. The worker's breaker has let the request in. Without one:
   // RESOURCE_EXHAUSTED if a worker that has not been tried could take it but for its limit, else
-  // UNAVAILABLE with the reason.
-  StatusOr<Pick> Choose(const WorkerGroup& group, const RoutingKey& key, const Tried& tried);
+  // UNAVAILABLE with the reason. `only`: the number of the one worker that can be chosen; 0: any.
+  StatusOr<Pick> Choose(const WorkerGroup& group, const RoutingKey& key, const Tried& tried,
+                        uint64_t only = 0);
 
   // A connection to the worker failed or was lost: it is out until a probe is answered, and so are
-  // the other ranks of its server.
-  void NoteLost(Worker& worker);
+  // the other ranks of its server. `reached`: it may have seen a request on it.
+  void NoteLost(Worker& worker, bool reached);
+  // An answer of the worker breaks its protocol: counted, and the first one is logged. Any thread.
+  void NoteMalformed(Worker& worker, std::string_view why);
   // Workers have been told to serve other models (adapters): they are asked what they serve. Any thread.
   void NoteModelsChanged();
   // Events of a worker's cache, or null. Any thread.
@@ -137,6 +142,7 @@ class Gateway {
   PlaceQueue places_;
   std::atomic<int64_t> worker_max_requests_;
   RetryBudget budget_;
+  OpenSessions sessions_;
   // Another gateway begins elsewhere.
   static constexpr uint64_t kRooms = (uint64_t{1} << 31) - 1 - kMaxPairRooms;
   std::atomic<uint64_t> rooms_{std::random_device{}()};

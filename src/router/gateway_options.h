@@ -31,8 +31,8 @@ struct HealthOptions {
   Duration interval = std::chrono::seconds(60);
   Duration down_interval = std::chrono::milliseconds(500);  // of workers that are not healthy
   std::string path = "/health";
-  // A worker that holds requests and from which nothing has come for so long, not even the answer
-  // to a probe, is stalled; zero: never.
+  // A worker that holds requests and from which nothing has come for so long is stalled; one whose server
+  // answers, but whose engine does not infer, after twice as long. Zero: never.
   Duration stall_timeout = std::chrono::seconds(10);
 };
 

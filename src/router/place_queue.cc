@@ -8,7 +8,7 @@ namespace portico::router {
 
 PlaceQueue::TicketPtr PlaceQueue::Wait(net::Shard& shard, Priority priority, WorkerSetPtr set,
                                        const WorkerGroup& group, uint64_t* turn,
-                                       absl::AnyInvocable<void()> on_place) {
+                                       absl::AnyInvocable<void()> on_place, uint64_t only) {
   const MutexLock lock(&mutex_);
   if (*turn == 0) {
     if (static_cast<int64_t>(waiting_.size()) >= limit_.load(std::memory_order_relaxed)) {
@@ -21,6 +21,7 @@ PlaceQueue::TicketPtr PlaceQueue::Wait(net::Shard& shard, Priority priority, Wor
   ticket->on_place = std::move(on_place);
   ticket->set = std::move(set);
   ticket->group = &group;
+  ticket->only = only;
   ticket->place = {priority, *turn};
   waiting_.emplace(ticket->place, ticket);
   waiting_count_.fetch_add(1, std::memory_order_relaxed);
@@ -47,7 +48,9 @@ void PlaceQueue::NoteFree(const Worker& worker) {
   if (waiting() == 0) return;
   const MutexLock lock(&mutex_);
   const auto first = std::find_if(waiting_.begin(), waiting_.end(), [&](const auto& entry) {
-    const std::vector<Worker*>& workers = entry.second->group->workers;
+    const Ticket& ticket = *entry.second;
+    if (ticket.only != 0) return ticket.only == worker.number();
+    const std::vector<Worker*>& workers = ticket.group->workers;
     return std::find(workers.begin(), workers.end(), &worker) != workers.end();
   });
   if (first != waiting_.end()) LetGo(first);

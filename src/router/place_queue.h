@@ -28,6 +28,7 @@ class PlaceQueue {
     absl::AnyInvocable<void()> on_place;  // touched on the shard only
     WorkerSetPtr set;                     // keeps the group
     const WorkerGroup* group = nullptr;
+    uint64_t only = 0;                      // of the group, the number of the one; 0: any
     std::pair<Priority, uint64_t> place{};  // in waiting_
   };
   using TicketPtr = std::shared_ptr<Ticket>;
@@ -37,11 +38,11 @@ class PlaceQueue {
   // Those that wait stay. True if that changed anything.
   bool Configure(int64_t limit) { return limit_.exchange(limit) != limit; }
 
-  // Waits for a worker of `group`, which is of `set`. Null if the queue is full. `on_place` is called
+  // Waits for a worker of `group`, which is of `set`, or for the one of number `only`. Null if the queue is full. `on_place` is called
   // once on `shard`: a worker may have a place, which it does not keep for the request. Who finds
   // none waits again with the same *turn, which is 0 at first, and has its former place in the queue.
   TicketPtr Wait(net::Shard& shard, Priority priority, WorkerSetPtr set, const WorkerGroup& group,
-                 uint64_t* turn, absl::AnyInvocable<void()> on_place);
+                 uint64_t* turn, absl::AnyInvocable<void()> on_place, uint64_t only = 0);
   // On the ticket's shard; `on_place` is not called any more.
   void GiveUp(const TicketPtr& ticket);
   // The worker has a request less.

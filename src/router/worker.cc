@@ -142,6 +142,10 @@ std::string_view AttemptFailureName(AttemptFailure failure) {
   return "lost";
 }
 
+std::string_view MalformedName(Malformed kind) {
+  return kind == Malformed::kAnswer ? "answer" : "models";
+}
+
 std::string_view RoleName(Role role) {
   switch (role) {
     case Role::kPrefill:
@@ -165,8 +169,53 @@ Worker::Worker(WorkerSpec spec)
       id_(fmt::format("w{}", number_)),
       added_(Clock::now()),
       models_(spec_.models),
+      api_key_(spec_.api_key),
+      labels_(spec_.labels),
+      has_key_(!spec_.api_key.empty()),
+      max_requests_(spec_.max_requests),
+      priority_(spec_.priority),
+      cost_(spec_.cost),
       protocol_(spec_.protocol) {
   NoteLife(added_);
+}
+
+void Worker::Change(const WorkerChange& change) {
+  if (change.draining) SetDraining(*change.draining);
+  if (change.max_requests) max_requests_.store(*change.max_requests, std::memory_order_relaxed);
+  if (change.priority) priority_.store(*change.priority, std::memory_order_relaxed);
+  if (change.cost) cost_.store(*change.cost, std::memory_order_relaxed);
+  const MutexLock lock(&mutex_);
+  if (change.api_key) {
+    api_key_ = *change.api_key;
+    has_key_.store(!api_key_.empty(), std::memory_order_relaxed);
+  }
+  for (const auto& [name, value] : change.labels) {
+    std::erase_if(labels_, [&of = name](const auto& label) { return label.first == of; });
+    if (value) labels_.emplace_back(name, *value);
+  }
+}
+
+void Worker::ChangeLike(const Worker& other) {
+  std::string key = other.api_key();
+  auto labels = other.labels();
+  max_requests_.store(other.max_requests(), std::memory_order_relaxed);
+  priority_.store(other.priority(), std::memory_order_relaxed);
+  cost_.store(other.cost(), std::memory_order_relaxed);
+  const MutexLock lock(&mutex_);
+  api_key_ = std::move(key);
+  has_key_.store(!api_key_.empty(), std::memory_order_relaxed);
+  labels_ = std::move(labels);
+}
+
+std::string Worker::api_key() const {
+  if (!has_key_.load(std::memory_order_relaxed)) return {};
+  const MutexLock lock(&mutex_);
+  return api_key_;
+}
+
+std::vector<std::pair<std::string, std::string>> Worker::labels() const {
+  const MutexLock lock(&mutex_);
+  return labels_;
 }
 
 void Worker::SetReport(const ReportedLoad& load) {

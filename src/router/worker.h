@@ -1,6 +1,6 @@
 // A worker: one engine process behind a URL, as the gateway knows it. Its load and state are
-// atomics that every shard and policy reads; what is configured never changes (a changed worker is
-// a new one with a new number).
+// atomics that every shard and policy reads; its spec never changes (a worker whose spec differs is a new
+// one with a new number), but for what operators may change while it is there (WorkerChange).
 #pragma once
 
 #include <array>
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,6 +54,23 @@ struct WorkerSpec {
   int64_t max_requests = 0;  // at a time; 0: what the gateway says
   KvAddress kv_events;       // of HTTP workers; empty: none is named
   std::vector<std::pair<std::string, std::string>> labels;
+  // Of smg's, for those who read GET /workers: no policy uses them, as there.
+  int64_t priority = 50;
+  double cost = 1;
+  std::string runtime;  // empty: not named
+};
+
+inline constexpr int64_t kMaxWorkerPriority = (int64_t{1} << 32) - 1;
+
+// What operators change of a worker that is there; nothing where it stays.
+struct WorkerChange {
+  std::optional<bool> draining = {};
+  std::optional<std::string> api_key = {};  // empty: none of its own any more
+  std::optional<int64_t> max_requests = {};
+  std::optional<int64_t> priority = {};
+  std::optional<double> cost = {};
+  // Those named are set, or removed where they have no value; others stay.
+  std::vector<std::pair<std::string, std::optional<std::string>>> labels = {};
 };
 
 // The URL without the rank that "http://host:port@rank" names.
@@ -103,6 +121,15 @@ inline constexpr AttemptFailure kAttemptFailures[] = {
 // "connect", "lost", "malformed", "status" or "stalled".
 std::string_view AttemptFailureName(AttemptFailure failure);
 
+// What a worker can say that breaks its protocol.
+enum class Malformed : uint8_t {
+  kAnswer,  // to a request
+  kModels,  // of the models that it serves
+};
+inline constexpr Malformed kMalformedKinds[] = {Malformed::kAnswer, Malformed::kModels};
+// "answer" or "models".
+std::string_view MalformedName(Malformed kind);
+
 // What a worker has last said of itself (its load report); -1 where it did not say.
 struct ReportedLoad {
   double running_requests = -1;
@@ -143,6 +170,18 @@ class Worker {
   Protocol protocol() const { return protocol_.load(std::memory_order_relaxed); }
   void SetProtocol(Protocol protocol) { protocol_.store(protocol, std::memory_order_relaxed); }
   TimePoint added() const { return added_; }
+
+  // As the spec has it until somebody changes it. Any thread.
+  void Change(const WorkerChange& change);
+  // What has been changed of another rank of its server, or of the whole before it had ranks.
+  void ChangeLike(const Worker& other);
+  // Secret; empty: it has none of its own.
+  std::string api_key() const;
+  // At a time; 0: what the gateway says.
+  int64_t max_requests() const { return max_requests_.load(std::memory_order_relaxed); }
+  int64_t priority() const { return priority_.load(std::memory_order_relaxed); }
+  double cost() const { return cost_.load(std::memory_order_relaxed); }
+  std::vector<std::pair<std::string, std::string>> labels() const;
 
   // In flight through this gateway, on every transport. tokens(): the prefill that is still to do, in prompt tokens as
   // far as the group's policy does not believe them cached (Policy::OnStart()), of requests without a first answer.
@@ -198,6 +237,15 @@ class Worker {
     return TimePoint(Duration(last_life_.load(std::memory_order_relaxed)));
   }
 
+  // Its engine has been told to pause, or is being given other weights: that nothing comes from it is
+  // no illness.
+  bool held_back() const {
+    return paused_.load(std::memory_order_relaxed) || controls_.load(std::memory_order_relaxed) > 0;
+  }
+  void SetPaused(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
+  void BeginControl() { controls_.fetch_add(1, std::memory_order_relaxed); }
+  void EndControl() { controls_.fetch_sub(1, std::memory_order_relaxed); }
+
   // It tells what its cache takes in and lets go, and is believed.
   bool tells_cache() const { return tells_cache_.load(std::memory_order_relaxed); }
   void SetTellsCache(bool tells) { tells_cache_.store(tells, std::memory_order_relaxed); }
@@ -206,8 +254,16 @@ class Worker {
   KvAddress kv_address() const;
   void SetKvAddress(KvAddress address);
 
-  // An answer of it broke the protocol. True the first time.
-  bool NoteMalformed() { return !malformed_.exchange(true, std::memory_order_relaxed); }
+  // What it said broke the protocol. True the first time of its kind.
+  bool NoteMalformed(Malformed kind) {
+    return malformed_[static_cast<size_t>(kind)].fetch_add(1, std::memory_order_relaxed) == 0;
+  }
+  uint64_t malformed(Malformed kind) const {
+    return malformed_[static_cast<size_t>(kind)].load(std::memory_order_relaxed);
+  }
+  // When it was lost last, it may have seen the request.
+  bool reached() const { return reached_.load(std::memory_order_relaxed); }
+  void SetReached(bool reached) { reached_.store(reached, std::memory_order_relaxed); }
 
   // The models it serves: the spec's, or what it said.
   std::vector<std::string> models() const;
@@ -226,11 +282,20 @@ class Worker {
   std::vector<ModelCard> cards_ ABSL_GUARDED_BY(mutex_);
   ReportedLoad report_ ABSL_GUARDED_BY(mutex_);
   KvAddress kv_address_ ABSL_GUARDED_BY(mutex_);
+  std::string api_key_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<std::string, std::string>> labels_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<bool> has_key_;  // spares those without one the lock
+  std::atomic<int64_t> max_requests_;
+  std::atomic<int64_t> priority_;
+  std::atomic<double> cost_;
   Breaker breaker_;
   std::atomic<Protocol> protocol_;
   std::atomic<Health> health_{Health::kUnknown};
   std::atomic<bool> draining_{false};
-  std::atomic<bool> malformed_{false};
+  std::atomic<bool> paused_{false};
+  std::atomic<int> controls_{0};
+  std::atomic<bool> reached_{true};
+  std::array<std::atomic<uint64_t>, std::size(kMalformedKinds)> malformed_{};
   std::atomic<bool> tells_cache_{false};
   std::atomic<int64_t> healthy_since_{0};
   std::atomic<int64_t> last_life_{0};

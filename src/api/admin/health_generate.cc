@@ -16,28 +16,33 @@ namespace {
 // SGLang's defaults.
 constexpr std::chrono::seconds kTimeout{20};
 constexpr std::chrono::seconds kLook{1};
+constexpr std::chrono::milliseconds kGlance{100};
 
 // One token through the engine, or one text that it pools. As with SGLang, whatever comes out of the engine meanwhile
 // shows that it lives: the steps of others, before which a busy engine may not come to the probe or not even take it, and
-// an abort of the probe.
+// an abort of the probe. And as SGLang's scheduler drops a probe while it works for others, an engine that works gets
+// none, unless a second passes without a step.
 class HealthCall final : public ExchangeCall, public TextSink, private PoolingRunSink {
  public:
   HealthCall(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
              const ServingModel& model)
       : ExchangeCall(std::move(exchange), shard),
+        model_(model),
         engine_(*model.engine),
-        steps_(engine_.load().steps),
-        deadline_(Clock::now() + kTimeout) {}
+        began_(Clock::now()) {
+    const EngineLoad load = engine_.load();
+    steps_ = load.steps;
+    works_ = load.running > 0;
+  }
 
-  Status Start(const ServingModel& model) {
-    const bool generates = engine_.info().task == ModelTask::kGenerate;
-    const Status status = generates ? Generate(model) : Pool(model);
-    if (!status.ok() && status.code() != StatusCode::kResourceExhausted) return status;
+  Status Start() {
+    if (!works_) PORTICO_RETURN_IF_ERROR(Probe());
     Watch();
     return OkStatus();
   }
 
   void Abort() override {
+    if (works_) return AnswerAborted();
     if (generation_) generation_->Abort();
     if (run_) run_->Abort();
   }
@@ -49,6 +54,13 @@ class HealthCall final : public ExchangeCall, public TextSink, private PoolingRu
   void OnEnd(const TokenUsage&) override { Answer(OkStatus()); }
 
  private:
+  Status Probe() {
+    works_ = false;
+    const bool generates = engine_.info().task == ModelTask::kGenerate;
+    Status status = generates ? Generate(model_) : Pool(model_);
+    return status.code() == StatusCode::kResourceExhausted ? OkStatus() : status;
+  }
+
   static std::shared_ptr<const std::vector<TokenId>> OneToken() {
     return std::make_shared<const std::vector<TokenId>>(1, TokenId{0});
   }
@@ -84,14 +96,18 @@ class HealthCall final : public ExchangeCall, public TextSink, private PoolingRu
   }
 
   void Watch() {
-    timer_ = shard_.shard.After(kLook, [this] { Look(); });
+    timer_ = shard_.shard.After(works_ ? Duration(kGlance) : Duration(kLook), [this] { Look(); });
   }
 
   void Look() {
     const EngineLoad load = engine_.load();
     if (!load.healthy) return Answer(Error(StatusCode::kUnavailable, "the engine failed"));
     if (load.steps != steps_) return Answer(OkStatus());
-    if (Clock::now() < deadline_) return Watch();
+    const TimePoint now = Clock::now();
+    if (works_ && (load.running == 0 || now >= began_ + kLook)) {
+      if (const Status status = Probe(); !status.ok()) return Answer(status);
+    }
+    if (now < began_ + kTimeout) return Watch();
     Answer(Error(StatusCode::kUnavailable, "the engine did not answer within 20 seconds"));
   }
 
@@ -112,9 +128,11 @@ class HealthCall final : public ExchangeCall, public TextSink, private PoolingRu
     Leave();
   }
 
+  const ServingModel& model_;
   Engine& engine_;
-  const uint64_t steps_;  // the engine's when the probe began
-  const TimePoint deadline_;
+  const TimePoint began_;
+  uint64_t steps_ = 0;  // the engine's at that time
+  bool works_ = false;  // for others, and gets no probe yet
   std::unique_ptr<Generation> generation_;
   std::unique_ptr<PoolingRun> run_;
   std::unique_ptr<net::Shard::Timer> timer_;
@@ -141,7 +159,7 @@ void HandleHealthGenerate(std::unique_ptr<net::Exchange> exchange, ShardContext&
   const EngineLoad load = (*model)->engine->load();
   if (load.paused && load.healthy) return ReplyText(*exchange, shard.api, 200, "paused\n");
   auto call = std::make_unique<HealthCall>(std::move(exchange), shard, **model);
-  Status status = call->Start(**model);
+  Status status = call->Start();
   if (!status.ok()) return ReplyError(*call->TakeExchange(), shard.api, status);
   shard.calls.Add(std::move(call));
 }

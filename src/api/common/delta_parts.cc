@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "api/common/error_body.h"
 #include "text/json_writer.h"
 
 namespace portico::api {
@@ -31,6 +32,13 @@ void AppendLogprob(float logprob, std::string* out) {
     return;
   }
   AppendJsonFloat(logprob, out);
+}
+
+void AppendErrorEvents(const Status& error, std::string* out) {
+  out->append("data: ");
+  out->append(ErrorBody(error));
+  out->append("\n\n");
+  out->append(kDoneEvent);
 }
 
 Status ErrorOf(const TextDelta& delta) {

@@ -19,6 +19,8 @@ void AppendTokenIds(std::span<const TokenId> ids, std::string* out);
 // Appends a log-probability: the shortest text of the float; −9999.0 for minus infinity (as
 // OpenAI).
 void AppendLogprob(float logprob, std::string* out);
+// Appends `data: {"error":{…}}` and the end of the stream.
+void AppendErrorEvents(const Status& error, std::string* out);
 // Why a failed delta failed; never OK.
 Status ErrorOf(const TextDelta& delta);
 

@@ -52,7 +52,7 @@ Status BadBody(simdjson::error_code error, std::string_view body) {
           "", fmt::format("the body is not valid JSON: a string is malformed{}", AtFault(body)));
     case simdjson::MEMALLOC:
     case simdjson::CAPACITY:
-      return Error(StatusCode::kInternal, "not enough memory to read the body");
+      return Error(StatusCode::kUnavailable, "not enough memory to read the body");
     default:
       return InvalidArgument("", fmt::format("the body is not valid JSON{}", AtFault(body)));
   }

@@ -17,6 +17,7 @@
 #include "message/native_generate.h"
 #include "message/sampling.h"
 #include "message/sampling_ranges.h"
+#include "text/json_outline.h"
 
 namespace portico::api {
 
@@ -53,6 +54,7 @@ template <typename Target>
 struct FieldReader {
   std::string_view name;
   Status (*read)(std::string_view name, Element value, Target* target);
+  bool is_long = false;  // left out by ReadShortFields()
 };
 
 // The reader for `name` in a table sorted by name, or null.
@@ -84,6 +86,23 @@ Status ReadBody(const std::string& body, simdjson::dom::parser& parser,
     PORTICO_RETURN_IF_ERROR(field ? field->read(name, value, target) : other(name, value));
   }
   return OkStatus();
+}
+
+// Reads the short members of a long body alone. What is left out; nothing where the body is no object, which ReadBody() then
+// says.
+template <typename Target, size_t kSize, typename Other>
+StatusOr<std::optional<std::vector<LeftOutMember>>> ReadShortFields(
+    const std::string& body, simdjson::dom::parser& parser,
+    const FieldReader<Target> (&table)[kSize], Target* target, Other other) {
+  auto outline = OutlineOf(body, [&table](std::string_view name) {
+    const auto* field = FindReader(table, name);
+    return field != nullptr && field->is_long;
+  });
+  if (!outline) return std::optional<std::vector<LeftOutMember>>();
+  const Status read = ReadBody(outline->text, parser, table, target, other);
+  if (!read.ok() && FieldOf(read).empty()) return std::optional<std::vector<LeftOutMember>>();
+  PORTICO_RETURN_IF_ERROR(read);
+  return std::optional(std::move(outline->left_out));
 }
 
 // `temperature must be a number of at least 0, got "7"`.

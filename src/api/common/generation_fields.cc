@@ -123,6 +123,15 @@ Status CheckMetadata(std::string_view name, Element value, GenerationDraft*) {
   return ExpectObject(name, value);
 }
 
+// Its members would be dropped without a word.
+Status RefuseSamplingParams(std::string_view name, Element value, GenerationDraft*) {
+  simdjson::dom::object members;
+  if (!value.get(members) && members.size() == 0) return OkStatus();
+  return InvalidArgument(name,
+                         "sampling_params is a field of /generate: here its members are fields of "
+                         "the body, under OpenAI's names (max_tokens, min_tokens, seed)");
+}
+
 template <bool GenerationOptions::* kMember>
 Status ReadFlag(std::string_view name, Element value, GenerationDraft* draft) {
   return ReadBool(name, value, &(draft->options.*kMember));
@@ -162,6 +171,7 @@ constexpr FieldReader<GenerationDraft> kShared[] = {
     {"return_token_ids", ReadFlag<&Options::return_token_ids>},
     {"rid", ReadRid},
     {"safety_identifier", CheckIsString},
+    {"sampling_params", RefuseSamplingParams},
     {"seed", ReadSeed},
     {"skip_special_tokens", ReadFlag<&Options::skip_special_tokens>},
     {"stop", ReadStop},

@@ -1,6 +1,7 @@
 // The fields that chat and completion requests share.
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -9,6 +10,10 @@
 #include "message/text_request.h"
 
 namespace portico::api {
+
+// Looks at a request whose prompts have not been read: they are long, and its options alone may cost too much. `prompts`:
+// how many there are.
+using OptionsCheck = std::function<Status(const GenerationOptions& options, size_t prompts)>;
 
 // Options under construction, and what the checks across fields need to know.
 struct GenerationDraft {

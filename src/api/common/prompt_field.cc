@@ -34,6 +34,16 @@ Status ReadItem(std::string_view name, const std::string& place, Element item, P
 
 }  // namespace
 
+size_t CountPrompts(const std::vector<LeftOutMember>& left_out, std::string_view name) {
+  size_t prompts = 1;
+  for (const LeftOutMember& member : left_out) {
+    // The last of doubled ones counts.
+    if (member.name != name) continue;
+    prompts = member.first == '"' || member.first == '[' ? member.items : 1;
+  }
+  return prompts;
+}
+
 Status ReadPrompts(std::string_view name, Element value, PromptForms forms, Prompts* prompts,
                    bool* is_list, size_t max) {
   const bool texts = forms != PromptForms::kIds;

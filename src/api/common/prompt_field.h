@@ -20,4 +20,7 @@ Status ReadPrompts(std::string_view name, Element value, PromptForms forms,
                    std::vector<CompletionRequest::Prompt>* prompts, bool* is_list,
                    size_t max = kMaxPrompts);
 
+// How many such a field holds that is left out; 1 where it is none of the forms.
+size_t CountPrompts(const std::vector<LeftOutMember>& left_out, std::string_view name);
+
 }  // namespace portico::api

@@ -13,11 +13,13 @@
 #include "api/gateway/server_info.h"
 #include "api/gateway/worker_paths.h"
 #include "api/gateway/worker_routes.h"
+#include "api/route_table.h"
 #include "base/log.h"
 #include "router/fleet/model_cards.h"
 #include "router/proxy/error_body.h"
 #include "router/proxy/fan_out.h"
 #include "router/proxy/forward_head.h"
+#include "router/proxy/hide_addresses.h"
 #include "router/proxy/proxy_call.h"
 #include "text/json.h"
 #include "text/json_writer.h"
@@ -105,6 +107,7 @@ void Metrics(net::Exchange& exchange, GatewayContext& context) {
 
 // All workers have to give a session the same id: one that its client has not named is named here.
 void NameSession(router::GatewayShard& shard, std::string* body) {
+  if (body->size() > kControlBody) return;  // a worker refuses it
   StatusOr<Json> json = body->empty() ? Json(JsonObject{}) : Json::Parse(*body);
   if (!json.ok() || !json->is_object()) return;  // a worker says what is wrong
   const Json* id = json->Find("session_id");
@@ -112,6 +115,21 @@ void NameSession(router::GatewayShard& shard, std::string* body) {
   std::erase_if(json->as_object(), [](const auto& member) { return member.first == "session_id"; });
   json->Set("session_id", shard.NewRequestId());
   *body = json->Dump();
+}
+
+// The id in the body of what opens or closes a session; empty: none.
+std::string SessionIn(std::string_view path, const std::string& body) {
+  if ((path != "/open_session" && path != "/close_session") || body.size() > kControlBody)
+    return {};
+  const auto json = Json::Parse(body);
+  const Json* id = json.ok() && json->is_object() ? json->Find("session_id") : nullptr;
+  return id != nullptr && id->is_string() ? id->as_string() : std::string();
+}
+
+void NoteSession(router::Gateway& gateway, std::string_view path, std::string_view id) {
+  if (id.empty()) return;
+  if (path == "/open_session") gateway.sessions().Open(id, Clock::now());
+  if (path == "/close_session") gateway.sessions().Close(id);
 }
 
 // 200 if all have done it, else what the first that has not said, or 502.
@@ -128,7 +146,11 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
   const bool adapters = asked.path.find("load_lora_adapter") != std::string::npos;
   if (opens) NameSession(shard, &request.body);
   auto shared = std::shared_ptr<net::Exchange>(std::move(exchange));
-  router::FanOut::Start(shard, std::move(request), [shared, opens, adapters, &shard](auto answers) {
+  const auto session = std::make_shared<const std::string>(SessionIn(asked.path, request.body));
+  // Operators may see more than clients.
+  const bool hides =
+      !IsControlPath(shared->request.path) && !shard.gateway().options().show_workers;
+  router::FanOut::Start(shard, std::move(request), [=, &shard](auto answers) {
     if (answers.empty()) {
       return GatewayError(*shared, 503, "no worker is available", "no_available_workers");
     }
@@ -142,11 +164,13 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
       if (status == 200 && said >= 400) status = said;
       changed = changed || (adapters && said < 400);
       writer.BeginObject().Key("worker").String(worker).Key("status").Int(said);
-      writer.Key("answer").String(answer.ok() ? std::string_view(answer->body)
-                                              : MessageOf(answer.status()));
+      std::string told(answer.ok() ? std::string_view(answer->body) : MessageOf(answer.status()));
+      if (hides && said >= 500) told = router::HideAddresses(std::move(told), *shard.set());
+      writer.Key("answer").String(told);
       writer.EndObject();
     }
     if (changed) shard.gateway().NoteModelsChanged();
+    if (status == 200) NoteSession(shard.gateway(), shared->request.path, *session);
     if (opens && status == 200) return GatewayReply(*shared, 200, answers.front().answer->body);
     writer.EndArray().Key("success").Bool(status == 200).EndObject();
     GatewayReply(*shared, status, std::move(body));

@@ -42,6 +42,7 @@ constexpr WorkerMetric kMetrics[] = {
 };
 
 constexpr std::string_view kWorkerFailures = "portico_gateway_worker_failures_total";
+constexpr std::string_view kWorkerMalformed = "portico_gateway_worker_malformed_total";
 
 struct GroupMetric {
   std::string_view name;
@@ -121,6 +122,20 @@ void AppendWorkerFailures(const router::WorkerSet& set, std::string* out) {
   }
 }
 
+void AppendWorkerMalformed(const router::WorkerSet& set, std::string* out) {
+  auto to = std::back_inserter(*out);
+  fmt::format_to(to,
+                 "# HELP {0} Answers of the worker that break its protocol: to requests, and to "
+                 "/v1/models.\n# TYPE {0} counter\n",
+                 kWorkerMalformed);
+  for (const auto& worker : set.workers()) {
+    for (const router::Malformed kind : router::kMalformedKinds) {
+      fmt::format_to(to, "{}{{worker=\"{}\",kind=\"{}\"}} {}\n", kWorkerMalformed, worker->id(),
+                     router::MalformedName(kind), worker->malformed(kind));
+    }
+  }
+}
+
 }  // namespace
 
 void AppendWorkerMetrics(router::Gateway& gateway, std::string* out) {
@@ -135,6 +150,7 @@ void AppendWorkerMetrics(router::Gateway& gateway, std::string* out) {
     }
   }
   AppendWorkerFailures(*set, out);
+  AppendWorkerMalformed(*set, out);
   AppendGroupMetrics(*set, out);
   fmt::format_to(to,
                  "# HELP portico_gateway_queued Requests that wait for a place.\n"

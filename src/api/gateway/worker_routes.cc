@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "api/gateway/gateway_reply.h"
+#include "api/gateway/worker_fields.h"
 #include "api/query.h"
 #include "text/json.h"
 #include "text/json_writer.h"
@@ -44,8 +45,10 @@ void WriteReport(const router::ReportedLoad& report, JsonWriter* writer) {
   writer->EndObject();
 }
 
-void WriteWorker(const Worker& worker, JsonWriter* writer) {
+// `added`: smg's clients find the id of one that they add by another name.
+void WriteWorker(const Worker& worker, JsonWriter* writer, bool added = false) {
   writer->BeginObject();
+  if (added) writer->Key("worker_id").String(worker.id());
   writer->Key("id").String(worker.id()).Key("url").String(worker.url());
   const WorkerSpec& spec = worker.spec();
   writer->Key("worker_type").String(RoleName(spec.role));
@@ -71,103 +74,27 @@ void WriteWorker(const Worker& worker, JsonWriter* writer) {
   writer->Key("load").Int(worker.requests());
   writer->Key("prefill_tokens").Int(worker.tokens());
   writer->Key("requests_total").Int(static_cast<int64_t>(worker.total_requests()));
+  uint64_t malformed = 0;
+  for (const router::Malformed kind : router::kMalformedKinds) malformed += worker.malformed(kind);
+  writer->Key("malformed_answers").Int(static_cast<int64_t>(malformed));
   writer->Key("kv_events")
       .Bool(worker.tells_cache() && worker.health() == router::Health::kHealthy);
   WriteReport(worker.report(), writer);
+  writer->Key("max_requests");
+  worker.max_requests() > 0 ? writer->Int(worker.max_requests()) : writer->Null();
+  writer->Key("priority").Int(worker.priority()).Key("cost").Double(worker.cost());
+  writer->Key("runtime_type");
+  spec.runtime.empty() ? writer->Null() : writer->String(spec.runtime);
   writer->Key("labels").BeginObject();
-  for (const auto& [name, value] : worker.spec().labels) writer->Key(name).String(value);
+  for (const auto& [name, value] : worker.labels()) writer->Key(name).String(value);
   writer->EndObject().EndObject();
 }
 
-std::string WorkerJson(const Worker& worker) {
+std::string WorkerJson(const Worker& worker, bool added = false) {
   std::string body;
   JsonWriter writer(&body);
-  WriteWorker(worker, &writer);
+  WriteWorker(worker, &writer, added);
   return body;
-}
-
-// A whole number in 0..`most`, or absent.
-StatusOr<int64_t> WorkerCount(const Json& json, std::string_view name, int64_t most) {
-  const Json* value = json.Find(name);
-  if (value == nullptr || value->is_null()) return 0;
-  if (!value->is_int() || value->as_int() < 0 || value->as_int() > most) {
-    return InvalidArgument(std::string(name),
-                           fmt::format("{} must be an integer from 0 to {}", name, most));
-  }
-  return value->as_int();
-}
-
-// A text, or absent.
-StatusOr<std::string> WorkerText(const Json& json, std::string_view name) {
-  const Json* value = json.Find(name);
-  if (value == nullptr || value->is_null()) return std::string();
-  if (!value->is_string()) {
-    return InvalidArgument(std::string(name), fmt::format("{} must be a string", name));
-  }
-  return value->as_string();
-}
-
-// {"url": …, "api_key"?, "model_id"? or "models"?, "labels"?}
-StatusOr<WorkerSpec> ReadSpec(const std::string& body) {
-  PORTICO_ASSIGN_OR_RETURN(const Json json, Json::Parse(body));
-  if (!json.is_object()) return InvalidArgument("", "the body is not a JSON object");
-  static constexpr std::string_view kKnown[] = {
-      "url",    "api_key",        "model_id",     "models",   "worker_type",
-      "labels", "bootstrap_port", "max_requests", "kv_events"};
-  for (const auto& [key, value] : json.as_object()) {
-    if (std::find(std::begin(kKnown), std::end(kKnown), key) == std::end(kKnown)) {
-      return InvalidArgument(key, "there is no field `" + key + "` of a worker");
-    }
-  }
-  const Json* url = json.Find("url");
-  if (url == nullptr || !url->is_string()) return InvalidArgument("url", "url must be a string");
-  auto spec = router::ParseWorkerUrl(url->as_string());
-  if (!spec.ok()) return InvalidArgument("url", std::string(MessageOf(spec.status())));
-  PORTICO_ASSIGN_OR_RETURN(spec->api_key, WorkerText(json, "api_key"));
-  if (!router::IsHeaderKey(spec->api_key)) {
-    return InvalidArgument("api_key", "api_key must have printable ASCII characters only");
-  }
-  spec->source = router::Source::kAdmin;
-  PORTICO_ASSIGN_OR_RETURN(const std::string type, WorkerText(json, "worker_type"));
-  const auto role = std::find_if(
-      std::begin(router::kRoles), std::end(router::kRoles),
-      [&](router::Role one) { return (type.empty() ? "regular" : type) == RoleName(one); });
-  if (role == std::end(router::kRoles)) {
-    return InvalidArgument("worker_type", "worker_type must be regular, prefill or decode");
-  }
-  spec->role = *role;
-  PORTICO_ASSIGN_OR_RETURN(const int64_t port, WorkerCount(json, "bootstrap_port", 65535));
-  spec->bootstrap_port = static_cast<int>(port);
-  PORTICO_ASSIGN_OR_RETURN(spec->max_requests,
-                           WorkerCount(json, "max_requests", router::kMaxWorkerRequests));
-  if (const Json* events = json.Find("kv_events"); events != nullptr) {
-    auto address = router::ReadKvAddress(*events);
-    if (!address.ok()) {
-      return InvalidArgument("kv_events",
-                             fmt::format("kv_events: {}", MessageOf(address.status())));
-    }
-    if (spec->protocol == router::Protocol::kGrpc) {
-      return InvalidArgument("kv_events", "kv_events: a grpc worker is asked for them by gRPC");
-    }
-    spec->kv_events = *std::move(address);
-  }
-  PORTICO_ASSIGN_OR_RETURN(std::string model_id, WorkerText(json, "model_id"));
-  if (!model_id.empty()) spec->models.push_back(std::move(model_id));
-  if (const Json* models = json.Find("models"); models != nullptr) {
-    if (!models->is_array()) return InvalidArgument("models", "models must be a list of strings");
-    for (const Json& model : models->as_array()) {
-      if (!model.is_string()) return InvalidArgument("models", "models must be a list of strings");
-      spec->models.push_back(model.as_string());
-    }
-  }
-  if (const Json* labels = json.Find("labels"); labels != nullptr) {
-    if (!labels->is_object()) return InvalidArgument("labels", "labels must be an object");
-    for (const auto& [name, value] : labels->as_object()) {
-      if (!value.is_string()) return InvalidArgument("labels", "labels must be strings");
-      spec->labels.emplace_back(name, value.as_string());
-    }
-  }
-  return spec;
 }
 
 void AddWorker(net::Exchange& exchange, router::Gateway& gateway, StatusOr<WorkerSpec> spec,
@@ -180,7 +107,7 @@ void AddWorker(net::Exchange& exchange, router::Gateway& gateway, StatusOr<Worke
   if (!added.ok()) {
     return GatewayError(exchange, 409, MessageOf(added.status()), "WORKER_ALREADY_EXISTS");
   }
-  GatewayReply(exchange, status, WorkerJson(**added));
+  GatewayReply(exchange, status, WorkerJson(**added, true));
 }
 
 void RemoveWorker(net::Exchange& exchange, router::Gateway& gateway, std::string_view name) {
@@ -190,14 +117,10 @@ void RemoveWorker(net::Exchange& exchange, router::Gateway& gateway, std::string
   GatewayReply(exchange, 200, R"({"status":"removed"})");
 }
 
-// PUT: {"draining": true} takes a worker out gently, false brings it back.
-void ChangeWorker(net::Exchange& exchange, Worker& worker) {
-  const auto json = Json::Parse(exchange.request.body);
-  const Json* draining = json.ok() ? json->Find("draining") : nullptr;
-  if (draining == nullptr || !draining->is_bool() || json->as_object().size() != 1) {
-    return GatewayError(exchange, 400, "the body must be {\"draining\": true or false}");
-  }
-  worker.SetDraining(draining->as_bool());
+void ChangeOne(net::Exchange& exchange, Worker& worker) {
+  const auto change = ReadWorkerChange(exchange.request.body);
+  if (!change.ok()) return GatewayError(exchange, change.status());
+  worker.Change(*change);
   GatewayReply(exchange, 200, WorkerJson(worker));
 }
 
@@ -211,7 +134,7 @@ void HandleOne(net::Exchange& exchange, router::Gateway& gateway, std::string_vi
     return GatewayReply(exchange, 200, WorkerJson(*worker));
   }
   if (method == "DELETE") return RemoveWorker(exchange, gateway, worker->id());
-  if (method == "PUT" || method == "PATCH") return ChangeWorker(exchange, *worker);
+  if (method == "PUT" || method == "PATCH") return ChangeOne(exchange, *worker);
   GatewayError(exchange, 405, "use GET, PUT, PATCH or DELETE");
 }
 
@@ -290,7 +213,7 @@ void HandleWorkers(net::Exchange& exchange, GatewayContext& context) {
     return GatewayReply(exchange, 200, WorkersJson(gateway));
   }
   if (request.method != "POST") return GatewayError(exchange, 405, "use GET or POST");
-  AddWorker(exchange, gateway, ReadSpec(request.body), 202);
+  AddWorker(exchange, gateway, ReadWorkerSpec(request.body), 202);
 }
 
 }  // namespace portico::api

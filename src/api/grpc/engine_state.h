@@ -2,6 +2,7 @@
 // changes (grpc.health.v1 Watch, WatchEngineState).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -48,6 +49,10 @@ class EngineState {
   Snapshot Watch(ShardContext& shard, Watcher* watcher);
   void Unwatch(ShardContext& shard, Watcher* watcher);
 
+  // An engine has been asked to infer and has not done it since (health_check.h). Any thread.
+  bool doubted() const { return doubted_.load(std::memory_order_relaxed); }
+  void SetDoubted(bool doubted) { doubted_.store(doubted, std::memory_order_relaxed); }
+
   // When the process began, Unix nanoseconds.
   uint64_t instance_id() const { return instance_id_; }
 
@@ -64,6 +69,7 @@ class EngineState {
 
   ApiContext& api_;
   const uint64_t instance_id_;
+  std::atomic<bool> doubted_{false};
   std::vector<Place> places_;
   Mutex mutex_;
   Snapshot last_ ABSL_GUARDED_BY(mutex_);

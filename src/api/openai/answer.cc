@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "api/openai/errors.h"
 #include "api/reply.h"
 #include "base/clock.h"
 #include "text/json_writer.h"
@@ -35,13 +34,6 @@ void AppendUsage(const TokenUsage& usage, std::string* out) {
   out->append(",\"reasoning_tokens\":");
   AppendJsonInt(reasoning, out);
   out->push_back('}');
-}
-
-void AppendErrorEvents(const Status& error, std::string* out) {
-  out->append("data: ");
-  out->append(ErrorBody(error));
-  out->append("\n\n");
-  out->append(kDoneEvent);
 }
 
 void AppendAnswerHead(const AnswerHead& head, std::string_view object, std::string* out) {

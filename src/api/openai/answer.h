@@ -25,8 +25,6 @@ AnswerHead MakeAnswerHead(std::string_view prefix, const std::string& rid,
 void AppendAnswerHead(const AnswerHead& head, std::string_view object, std::string* out);
 // Appends `{"prompt_tokens":…}`.
 void AppendUsage(const TokenUsage& usage, std::string* out);
-// Appends `data: {"error":{…}}` and the end of the stream.
-void AppendErrorEvents(const Status& error, std::string* out);
 
 // The finish reason of an answer that ends in calls.
 std::string_view CallsReason(const GenerationOptions& options);

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "api/common/error_body.h"
 #include "api/openai/audio/chat/chat_audio_call.h"
 #include "api/openai/audio/chat/decode_chat_audio.h"
 #include "api/openai/chat/chat_encoder.h"
 #include "api/openai/chat/decode_chat.h"
 #include "api/openai/completion/completion_encoder.h"
 #include "api/openai/completion/decode_completion.h"
-#include "api/openai/errors.h"
 #include "api/openai/models.h"
 #include "api/openai/text_call.h"
 #include "api/planning.h"
@@ -21,6 +21,7 @@
 #include "pipeline/pipeline.h"
 #include "service/model_task.h"
 #include "service/plan/plan.h"
+#include "service/plan/request_cost.h"
 
 namespace portico::api::openai {
 namespace {
@@ -49,6 +50,18 @@ struct TextApi {
     Planned planned;
     TimePoint arrival = Clock::now();
     std::vector<std::string> unknown;
+    if (body.size() > kLongBody) {
+      const OptionsCheck check = [&context](const GenerationOptions& options,
+                                            size_t prompts) -> Status {
+        PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                                 FindAble(*context.api.models, options.model, CheckGenerates));
+        const EngineInfo& engine = model->engine->info();
+        AnswerCost answer = AnswerCostOf(options, engine);
+        answer.logprobs_field = Form::kLogprobsField;
+        return CheckAnswers(answer, engine, Form::kPromptField, prompts, model->max_request_cost);
+      };
+      PORTICO_RETURN_IF_ERROR(Form::CheckLong(body, parser, check));
+    }
     PORTICO_ASSIGN_OR_RETURN(auto request, Form::Decode(body, parser, &unknown));
     LogUnknown(unknown);
     PORTICO_ASSIGN_OR_RETURN(planned.model,
@@ -81,6 +94,9 @@ struct ChatForm {
   using Answer = ChatAnswer;
   using Encoder = ChatStreamEncoder;
   static constexpr std::string_view kIdPrefix = "chatcmpl-";
+  static constexpr std::string_view kPromptField = "messages";
+  static constexpr std::string_view kLogprobsField = "top_logprobs";
+  static constexpr auto CheckLong = CheckLongChat;
   static constexpr auto Decode = DecodeChatWithImages;
   static constexpr auto Plan = PlanChat;
 };
@@ -90,6 +106,9 @@ struct CompletionForm {
   using Answer = CompletionAnswer;
   using Encoder = CompletionStreamEncoder;
   static constexpr std::string_view kIdPrefix = "cmpl-";
+  static constexpr std::string_view kPromptField = "prompt";
+  static constexpr std::string_view kLogprobsField = "logprobs";
+  static constexpr auto CheckLong = CheckLongCompletion;
   static constexpr auto Decode = DecodeCompletion;
   static constexpr auto Plan = PlanCompletion;
 };

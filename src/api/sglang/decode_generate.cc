@@ -8,6 +8,7 @@
 
 #include "api/common/extra_fields.h"
 #include "api/common/field_reader.h"
+#include "api/common/prompt_field.h"
 #include "api/common/refused_fields.h"
 #include "api/sglang/decode_sampling.h"
 #include "api/sglang/image_data.h"
@@ -265,8 +266,8 @@ constexpr RefusedField kRefusedNatively[] = {
 static_assert(IsSortedByName(kRefusedNatively));
 
 constexpr FieldReader<Request> kFields[] = {
-    {"input_embeds", ReadInputEmbeds},
-    {"input_ids", ReadInputIds},
+    {"input_embeds", ReadInputEmbeds, /*is_long=*/true},
+    {"input_ids", ReadInputIds, /*is_long=*/true},
     {"logprob_start_len", ReadCounts<&Request::logprob_start_len, -1, kMaxInt32>},
     {"max_thinking_tokens", ReadMaxThinking},
     {"model", api::ReadText<Request, &Request::model>},
@@ -278,13 +279,31 @@ constexpr FieldReader<Request> kFields[] = {
     {"rid", ReadRid},
     {"sampling_params", ReadSamplingParams},
     {"stream", ReadFlag<Request, &Request::stream>},
-    {"text", ReadText},
+    {"text", ReadText, /*is_long=*/true},
     {"token_ids_logprob", ReadTokenIdsLogprob},
     {"top_logprobs_num", ReadCounts<&Request::top_logprobs_num, 0, 20>},
 };
 static_assert(IsSortedByName(kFields));
 
 }  // namespace
+
+Status CheckLongGenerate(const std::string& body, simdjson::dom::parser& parser,
+                         const NativeCheck& check) {
+  NativeGenerateRequest request;
+  PORTICO_ASSIGN_OR_RETURN(
+      const auto left_out,
+      ReadShortFields(body, parser, kFields, &request, [](auto, auto) { return OkStatus(); }));
+  if (!left_out) return OkStatus();
+  size_t prompts = 1;
+  for (const LeftOutMember& member : *left_out) {
+    if (member.kind == 'n') continue;  // null: not given
+    // Parameters that are long might ask for less; how many prompts there are of embeddings is not seen.
+    if (member.name != "text" && member.name != "input_ids") return OkStatus();
+    request.prompt_field = member.name;
+    prompts = CountPrompts(*left_out, member.name);
+  }
+  return check(request, prompts);
+}
 
 StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
                                                simdjson::dom::parser& parser,

@@ -3,6 +3,7 @@
 
 #include <simdjson.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -17,5 +18,12 @@ namespace portico::api::sglang {
 StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
                                                simdjson::dom::parser& parser,
                                                std::vector<std::string>* unknown_fields);
+
+// Looks at a request whose prompts have not been read: they are long, and its parameters alone may cost too much. `prompts`:
+// how many there are.
+using NativeCheck = std::function<Status(const NativeGenerateRequest& request, size_t prompts)>;
+// Asks `check` about a body without reading its prompts. What is wrong otherwise may be passed over.
+Status CheckLongGenerate(const std::string& body, simdjson::dom::parser& parser,
+                         const NativeCheck& check);
 
 }  // namespace portico::api::sglang

@@ -172,7 +172,8 @@ void HandleLongNative(const NativeRoute& route, ExchangePtr exchange, ShardConte
     if (!read.ok()) return ReplyError(*to, on.api, read.status());
     RunNative(route, std::move(read->first), std::move(read->second), std::move(to), on);
   };
-  if (PlanOnPool(exchange, exchange->request.body, shard, prepare, answer)) return;
+  if (PlanOnPool(exchange, exchange->request.body, shard, prepare, answer, LeaseEnds::kTaken))
+    return;
   ReplyError(*exchange, shard.api, PoolIsFull());
 }
 
@@ -270,14 +271,18 @@ void AddHiCacheRoutes(RouteTable& routes) {
   static constexpr NativeRoute kAttach{"/hicache/storage-backend", "AttachHiCacheStorageReqInput"};
   static constexpr NativeRoute kDetach{"/hicache/storage-backend", "DetachHiCacheStorageReqInput",
                                        "{}"};
-  routes.AddControl("PUT", kAttach.path, Access::kAdmin,
-                    [](ExchangePtr exchange, ShardContext& shard) {
-                      HandleStorage(kAttach, std::move(exchange), shard);
-                    });
-  routes.AddControl("DELETE", kDetach.path, Access::kAdmin,
-                    [](ExchangePtr exchange, ShardContext& shard) {
-                      HandleStorage(kDetach, std::move(exchange), shard);
-                    });
+  routes.Add(
+      "PUT", kAttach.path, Access::kAdmin,
+      [](ExchangePtr exchange, ShardContext& shard) {
+        HandleStorage(kAttach, std::move(exchange), shard);
+      },
+      kControlBody);
+  routes.Add(
+      "DELETE", kDetach.path, Access::kAdmin,
+      [](ExchangePtr exchange, ShardContext& shard) {
+        HandleStorage(kDetach, std::move(exchange), shard);
+      },
+      kControlBody);
 }
 
 }  // namespace
@@ -289,21 +294,19 @@ void AddEngineRoutes(RouteTable& routes) {
     const RouteHandler handler = [&route](ExchangePtr exchange, ShardContext& shard) {
       HandleNative(route, std::move(exchange), shard);
     };
-    if (route.takes_long) {
-      routes.Add("POST", route.path, Access::kAdmin, handler);
-    } else {
-      routes.AddControl("POST", route.path, Access::kAdmin, handler);
-    }
+    routes.Add("POST", route.path, Access::kAdmin, handler, route.takes_long ? 0 : kControlBody);
     if (route.gets) routes.Add("GET", route.path, Access::kAdmin, handler);
   }
-  routes.AddControl(
-      "PUT", "/set_internal_state", Access::kAdmin, [](ExchangePtr exchange, ShardContext& shard) {
+  routes.Add(
+      "PUT", "/set_internal_state", Access::kAdmin,
+      [](ExchangePtr exchange, ShardContext& shard) {
         static constexpr NativeRoute kRoute{"/set_internal_state", "SetInternalStateReq"};
         HandleNative(kRoute, std::move(exchange), shard);
-      });
+      },
+      kControlBody);
   for (const char* method : {"GET", "POST"}) {
-    routes.AddControl(method, "/open_session", Access::kKey, HandleOpenSession);
-    routes.AddControl(method, "/close_session", Access::kKey, HandleCloseSession);
+    routes.Add(method, "/open_session", Access::kKey, HandleOpenSession, kControlBody);
+    routes.Add(method, "/close_session", Access::kKey, HandleCloseSession, kControlBody);
   }
   AddLoraRoutes(routes);
 }

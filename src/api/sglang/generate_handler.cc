@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "api/common/delta_parts.h"
 #include "api/exchange_call.h"
 #include "api/long_answer.h"
-#include "api/openai/answer.h"
 #include "api/planning.h"
 #include "api/reply.h"
 #include "api/sglang/decode_generate.h"
@@ -124,7 +124,7 @@ class GenerateCall final : public ExchangeCall {
     if (stream_) {
       exchange_->NoteFailure(ErrorResponse(exchange_->request, shard_.api, error));
       std::string events;
-      openai::AppendErrorEvents(error, &events);
+      AppendErrorEvents(error, &events);
       exchange_->Write(events);
       exchange_->End();
     } else {
@@ -150,6 +150,14 @@ struct GenerateApi {
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                    const PlanContext& context) {
     Planned planned;
+    if (body.size() > kLongBody) {
+      const auto check = [&context](const NativeGenerateRequest& asked, size_t prompts) -> Status {
+        PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                                 FindAble(*context.api.models, asked.model, CheckGenerates));
+        return CheckNativeCost(*model, asked, prompts);
+      };
+      PORTICO_RETURN_IF_ERROR(sglang::CheckLongGenerate(body, parser, check));
+    }
     std::vector<std::string> unknown;
     PORTICO_ASSIGN_OR_RETURN(NativeGenerateRequest request,
                              sglang::DecodeGenerate(body, parser, &unknown));

@@ -161,7 +161,7 @@ void AddSglangRoutes(RouteTable& routes) {
               .max_body_bytes = kControlBody,
               .handler = HandleAbort});
   routes.Add("GET", "/flush_cache", Access::kAdmin, HandleFlush);
-  routes.AddControl("POST", "/flush_cache", Access::kAdmin, HandleFlush);
+  routes.Add("POST", "/flush_cache", Access::kAdmin, HandleFlush, kControlBody);
   for (const char* path : {"/v1/tokenize", "/tokenize"}) {
     routes.Add("POST", path, Access::kKey, HandleTokenize);
   }

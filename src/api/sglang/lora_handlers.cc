@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "api/common/control_fields.h"
+#include "api/common/error_body.h"
 #include "api/control_call.h"
 #include "api/model_name.h"
-#include "api/openai/errors.h"
 #include "api/planning.h"
 #include "api/reply.h"
 #include "api/sglang/control_body.h"
@@ -34,7 +34,7 @@ void AnswerLora(ExchangePtr exchange, ShardContext& shard, const std::string& mo
   body.Set("loaded_adapters", std::move(loaded));
   if (!status.ok()) {
     body.Set("error_message", MessageOf(status));
-    body.Set("error", *Json::Parse(openai::ErrorBody(status))->Find("error"));
+    body.Set("error", *Json::Parse(ErrorBody(status))->Find("error"));
   }
   ReplyJson(*exchange, shard.api, status.ok() ? 200 : HttpStatus(status.code()), body.Dump());
 }
@@ -106,16 +106,19 @@ void HandleLoraTensors(ExchangePtr exchange, ShardContext& shard) {
     if (!asked.ok()) return ReplyError(*to, on.api, asked.status());
     RunLora(std::move(asked->first), std::move(asked->second), std::move(to), on);
   };
-  if (PlanOnPool(exchange, exchange->request.body, shard, prepare, answer)) return;
+  if (PlanOnPool(exchange, exchange->request.body, shard, prepare, answer, LeaseEnds::kTaken))
+    return;
   ReplyError(*exchange, shard.api, PoolIsFull());
 }
 
 }  // namespace
 
 void AddLoraRoutes(RouteTable& routes) {
-  routes.AddControl("POST", "/load_lora_adapter", Access::kAdmin, HandleLora<LoadLoraControl>);
+  routes.Add("POST", "/load_lora_adapter", Access::kAdmin, HandleLora<LoadLoraControl>,
+             kControlBody);
   routes.Add("POST", "/load_lora_adapter_from_tensors", Access::kAdmin, HandleLoraTensors);
-  routes.AddControl("POST", "/unload_lora_adapter", Access::kAdmin, HandleLora<UnloadLoraControl>);
+  routes.Add("POST", "/unload_lora_adapter", Access::kAdmin, HandleLora<UnloadLoraControl>,
+             kControlBody);
 }
 
 }  // namespace portico::api

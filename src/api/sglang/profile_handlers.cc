@@ -141,11 +141,11 @@ void HandleStop(ExchangePtr exchange, ShardContext& shard) {
 
 void AddProfileRoutes(RouteTable& routes) {
   for (const char* method : {"GET", "POST"}) {  // SGLang takes both
-    routes.AddControl(method, "/start_profile", Access::kAdmin, HandleStart<false>);
-    routes.AddControl(method, "/stop_profile", Access::kAdmin, HandleStop<false>);
+    routes.Add(method, "/start_profile", Access::kAdmin, HandleStart<false>, kControlBody);
+    routes.Add(method, "/stop_profile", Access::kAdmin, HandleStop<false>, kControlBody);
   }
-  routes.AddControl("POST", "/start_request_profile", Access::kAdmin, HandleStart<true>);
-  routes.AddControl("POST", "/stop_request_profile", Access::kAdmin, HandleStop<true>);
+  routes.Add("POST", "/start_request_profile", Access::kAdmin, HandleStart<true>, kControlBody);
+  routes.Add("POST", "/stop_request_profile", Access::kAdmin, HandleStop<true>, kControlBody);
 }
 
 }  // namespace portico::api

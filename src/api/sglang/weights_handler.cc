@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "api/common/control_fields.h"
+#include "api/common/error_body.h"
 #include "api/control_call.h"
-#include "api/openai/errors.h"
 #include "api/reply.h"
 #include "service/control/each_engine.h"
 #include "service/control/weight_update.h"
@@ -119,7 +119,7 @@ void AnswerUpdate(ExchangePtr exchange, ShardContext& shard, const Status& statu
       {"message", std::move(message)},
       {"num_paused_requests", PausedRequests(shard.api)},
   };
-  if (!status.ok()) body.Set("error", *Json::Parse(openai::ErrorBody(status))->Find("error"));
+  if (!status.ok()) body.Set("error", *Json::Parse(ErrorBody(status))->Find("error"));
   ReplyJson(*exchange, shard.api, HttpStatus(status.code()), body.Dump());
 }
 

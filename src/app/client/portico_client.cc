@@ -78,7 +78,12 @@ class GatewayClient final : public Client {
     tokens.request_timeout = gateway_->options().request_timeout;
     tokens.api_key = options.api_key;
     tokens.shards = {&shard_};
-    tokens.on_lost = [this](const router::WorkerPtr& worker) { gateway_->NoteLost(*worker); };
+    tokens.on_lost = [this](const router::WorkerPtr& worker, bool reached) {
+      gateway_->NoteLost(*worker, reached);
+    };
+    tokens.on_malformed = [this](const router::WorkerPtr& worker, std::string_view why) {
+      gateway_->NoteMalformed(*worker, why);
+    };
     shard_.Start();
     fronts_ = std::make_unique<TokenFronts>(std::move(tokens));
     gateway_->UseTokens(fronts_.get());

@@ -30,7 +30,12 @@ TokenFrontsOptions FrontsOptionsOf(GatewayServiceOptions* options,
   fronts.tls = {
       .ca_files = told.ca_files, .certificate = told.client_certificate, .key = told.client_key};
   fronts.shards = shards;
-  fronts.on_lost = [gateway](const router::WorkerPtr& worker) { gateway->NoteLost(*worker); };
+  fronts.on_lost = [gateway](const router::WorkerPtr& worker, bool reached) {
+    gateway->NoteLost(*worker, reached);
+  };
+  fronts.on_malformed = [gateway](const router::WorkerPtr& worker, std::string_view why) {
+    gateway->NoteMalformed(*worker, why);
+  };
   fronts.on_kv_events = [gateway](const router::WorkerPtr& worker, const KvEventBatch* batch,
                                   bool reset) {
     return gateway->NoteKvEvents(*worker, batch, reset);

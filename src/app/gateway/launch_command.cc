@@ -43,10 +43,7 @@ Starts N workers on this machine and a gateway in front of them, and restarts wo
 
 constexpr Duration kPatience = std::chrono::seconds(20);
 
-int Fail(std::string_view message, int status) {
-  std::fprintf(stderr, "portico launch: %.*s\n", static_cast<int>(message.size()), message.data());
-  return status;
-}
+constexpr std::string_view kLaunch = "launch";
 
 }  // namespace
 
@@ -58,14 +55,15 @@ int LaunchCommand(int argc, char** argv) {
     return 0;
   }
   auto options = ParseLaunchOptions(words);
-  if (!options.ok()) return Fail(MessageOf(options.status()), 2);
+  if (!options.ok()) return Fail(kLaunch, MessageOf(options.status()), kUsageError);
   std::vector<WorkerCommand> commands;
   int next = options->base_port;
   for (int rank = 0; rank < options->workers; ++rank) {
     const auto port = FreePort(next);
-    if (!port.ok()) return Fail(MessageOf(port.status()), 1);
+    if (!port.ok()) return Fail(kLaunch, MessageOf(port.status()));
     commands.push_back(LaunchedWorker(*options, rank, *port));
-    if (commands.back().words.empty()) return Fail("--worker-command is empty", 2);
+    if (commands.back().words.empty())
+      return Fail(kLaunch, "--worker-command is empty", kUsageError);
     options->router.push_back("--router-worker-urls");
     options->router.push_back(fmt::format("http://127.0.0.1:{}", *port));
     next = *port + 1;
@@ -74,14 +72,14 @@ int LaunchCommand(int argc, char** argv) {
                          {"--router-host", options->host, "--router-port", options->port});
   constexpr std::string_view kPrefix = "router-";
   auto parsed = ParseRouteOptions(options->router, kPrefix);
-  if (!parsed.ok()) return Fail(MessageOf(parsed.status()), 2);
+  if (!parsed.ok()) return Fail(kLaunch, MessageOf(parsed.status()), kUsageError);
   const RouteOptions& route = parsed->options;
   const auto level = ParseLogLevel(route.log_level == "warn" ? "warning" : route.log_level);
-  if (!level.ok()) return Fail(MessageOf(level.status()), 2);
+  if (!level.ok()) return Fail(kLaunch, MessageOf(level.status()), kUsageError);
   InitLog(*level);
   if (!route.log_dir.empty()) {
     const Status logged = LogToFolder(route.log_dir);
-    if (!logged.ok()) return Fail(fmt::format("--router-log-dir: {}", MessageOf(logged)), 1);
+    if (!logged.ok()) return Fail(kLaunch, fmt::format("--router-log-dir: {}", MessageOf(logged)));
   }
   RaiseFileLimit();
   const sigset_t signals = BlockSignals({SIGHUP, SIGUSR1});
@@ -91,7 +89,8 @@ int LaunchCommand(int argc, char** argv) {
   LogInfo("stopping the workers");
   workers.Stop(kPatience);
   if (ran.ok()) return 0;
-  return Fail(MessageOf(ran), ran.code() == StatusCode::kInvalidArgument ? kUsageError : 1);
+  return Fail(kLaunch, MessageOf(ran),
+              ran.code() == StatusCode::kInvalidArgument ? kUsageError : kFailed);
 }
 
 }  // namespace portico

@@ -17,10 +17,7 @@
 namespace portico {
 namespace {
 
-int Fail(std::string_view message) {
-  std::fprintf(stderr, "portico route: %.*s\n", static_cast<int>(message.size()), message.data());
-  return 1;
-}
+constexpr std::string_view kRoute = "route";
 
 }  // namespace
 
@@ -29,26 +26,23 @@ int RouteCommand(int argc, char** argv) {
   AddGoServerEnvironment(&words);
   const auto parsed = ParseRouteOptions(words);
   if (!parsed.ok() && RoutesTokens(words)) return RouteTokens(words);
-  if (!parsed.ok()) {
-    Fail(MessageOf(parsed.status()));
-    return 2;
-  }
+  if (!parsed.ok()) return Fail(kRoute, MessageOf(parsed.status()), kUsageError);
   if (parsed->print_and_exit) {
     std::fputs(parsed->print_and_exit->c_str(), stdout);
     return 0;
   }
   const RouteOptions& options = parsed->options;
   const auto level = ParseLogLevel(options.log_level == "warn" ? "warning" : options.log_level);
-  if (!level.ok()) return Fail(MessageOf(level.status()));
+  if (!level.ok()) return Fail(kRoute, MessageOf(level.status()), kUsageError);
   InitLog(*level);
   if (!options.log_dir.empty()) {
     const Status logged = LogToFolder(options.log_dir);
-    if (!logged.ok()) return Fail(fmt::format("--log-dir: {}", MessageOf(logged)));
+    if (!logged.ok()) return Fail(kRoute, fmt::format("--log-dir: {}", MessageOf(logged)));
   }
   RaiseFileLimit();
   const sigset_t signals = BlockSignals({SIGHUP, SIGUSR1});
   const Status ran = RunGateway(options, &words, "", signals);
-  return ran.ok() ? 0 : Fail(MessageOf(ran));
+  return ran.ok() ? 0 : Fail(kRoute, MessageOf(ran));
 }
 
 int CheckCommand(int argc, char** argv) {
@@ -57,12 +51,12 @@ int CheckCommand(int argc, char** argv) {
     const bool help = word == "--help" || word == "-h";
     std::fputs("usage: portico check FILE\n\nValidates a file for `portico route --config`.\n",
                help ? stdout : stderr);
-    return help ? 0 : 2;
+    return help ? 0 : kUsageError;
   }
   const auto parsed = ParseRouteOptions({"--config", argv[0]});
   if (!parsed.ok()) {
     std::fprintf(stderr, "%s\n", std::string(MessageOf(parsed.status())).c_str());
-    return 1;
+    return kFailed;
   }
   const auto workers = WorkersOf(parsed->options);
   std::printf("%s: good; %zu workers, policy %s\n", argv[0], workers->size(),

@@ -102,11 +102,19 @@ StatusOr<TokenFronts::FrontPtr> TokenFronts::MakeFront(const router::WorkerPtr& 
   // One of a server with a single rank need not be named, and not every worker takes it.
   if (spec.dp_size > 1) engine.data_parallel_rank = spec.dp_rank;
   engine.half_of_pair = spec.role != router::Role::kRegular;
-  engine.api_key = spec.api_key.empty() ? options_.api_key : spec.api_key;
+  engine.api_key_now = [&common = options_.api_key, weak = std::weak_ptr<router::Worker>(worker)] {
+    const router::WorkerPtr still = weak.lock();
+    std::string own = still == nullptr ? std::string() : still->api_key();
+    return own.empty() ? common : own;
+  };
   engine.request_timeout = options_.request_timeout;
   engine.shards = options_.shards;
-  engine.on_lost = [this, weak = std::weak_ptr<router::Worker>(worker)] {
-    if (const router::WorkerPtr lost = weak.lock()) options_.on_lost(lost);
+  const std::weak_ptr<router::Worker> weak(worker);
+  engine.on_lost = [this, weak](bool reached) {
+    if (const router::WorkerPtr lost = weak.lock()) options_.on_lost(lost, reached);
+  };
+  engine.on_malformed = [this, weak](std::string_view why) {
+    if (const router::WorkerPtr liar = weak.lock()) options_.on_malformed(liar, why);
   };
   return std::make_shared<TokenFront>(worker->number(), std::move(engine));
 }

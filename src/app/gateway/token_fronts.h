@@ -27,10 +27,12 @@ struct TokenFrontsOptions {
   Duration request_timeout = std::chrono::seconds(1800);
   Duration connect_timeout = std::chrono::seconds(5);
   size_t max_unsent_bytes = 4 << 20;
-  std::string api_key;                                    // for workers without their own
-  net::TlsClientOptions tls;                              // for grpcs://
-  std::vector<net::Shard*> shards;                        // the server's, by index
-  std::function<void(const router::WorkerPtr&)> on_lost;  // a stream was lost; on any shard
+  std::string api_key;              // for workers without their own
+  net::TlsClientOptions tls;        // for grpcs://
+  std::vector<net::Shard*> shards;  // the server's, by index
+  // As GrpcEngineOptions; on any shard.
+  std::function<void(const router::WorkerPtr&, bool reached)> on_lost;
+  std::function<void(const router::WorkerPtr&, std::string_view why)> on_malformed;
   // As KvListener, on the first shard; null: nobody wants to know.
   std::function<KvWish(const router::WorkerPtr&, const KvEventBatch* batch, bool reset)>
       on_kv_events;

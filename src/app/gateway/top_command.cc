@@ -8,17 +8,15 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "app/command_tools.h"
 #include "app/gateway/top_table.h"
 #include "app/server_client.h"
 #include "app/text/text_command.h"
-#include "net/tls/tls_client.h"
 #include "router/fleet/small_call.h"
-#include "router/worker.h"
 #include "text/json.h"
 
 namespace portico {
@@ -82,10 +80,10 @@ int Watch(ServerClient& gateway, const TopArguments& arguments) {
     good = Look(gateway, arguments.url, &table, &text);
     if (live) text = "\x1b[H\x1b[2J" + text;
     std::fputs(text.c_str(), good || live ? stdout : stderr);
-    if (std::fflush(stdout) != 0) return 1;  // nobody reads it
-    if (!good && !live) return 1;
+    if (std::fflush(stdout) != 0) return kFailed;  // nobody reads it
+    if (!good && !live) return kFailed;
   }
-  return good ? 0 : 1;
+  return good ? 0 : kFailed;
 }
 
 }  // namespace
@@ -108,26 +106,11 @@ int TopCommand(int argc, char** argv) {
       ->capture_default_str();
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   if (arguments.url.find("://") == std::string::npos) arguments.url = "http://" + arguments.url;
-  StatusOr<router::WorkerSpec> spec = router::ParseWorkerUrl(arguments.url);
-  if (spec.ok() && spec->protocol != router::Protocol::kHttp) {
-    spec = InvalidArgument("URL", fmt::format("`{}` is not an http or https URL", arguments.url));
-  }
-  std::unique_ptr<net::TlsClientContext> tls;
-  Status status = spec.status();
-  if (spec.ok() && spec->tls) {
-    auto context = net::TlsClientContext::Load(
-        {.ca_file = arguments.ca_file, .protocol = net::TlsProtocol::kHttp1});
-    status = context.status();
-    if (context.ok()) tls = *std::move(context);
-  }
-  if (!status.ok()) {
-    std::fprintf(stderr, "portico top: %s\n", std::string(MessageOf(status)).c_str());
-    return 2;
-  }
+  const auto gateway = ServerClient::Open(arguments.url, arguments.api_key, arguments.ca_file);
+  if (!gateway.ok()) return Fail("top", MessageOf(gateway.status()), kUsageError);
   std::signal(SIGINT, [](int) { ended = 1; });
   std::signal(SIGTERM, [](int) { ended = 1; });
-  ServerClient gateway(*std::move(spec), arguments.api_key, tls.get());
-  return Watch(gateway, arguments);
+  return Watch(**gateway, arguments);
 }
 
 }  // namespace portico

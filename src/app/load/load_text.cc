@@ -79,10 +79,11 @@ Status LoadText(const ModelOptions& options, const TokenizerSource& source, Serv
   model->tokenizer_path = source.path;
   auto tokenizer = Tokenizer::Load(source.path, {.lower_case = source.lower_case});
   if (!tokenizer.ok()) {
-    return Error(
-        tokenizer.status().code(),
-        std::string(MessageOf(tokenizer.status())) +
-            (options.tokenizer_path.empty() ? "; --tokenizer-path names another tokenizer" : ""));
+    const std::string message(MessageOf(tokenizer.status()));
+    return Error(tokenizer.status().code(),
+                 options.tokenizer_path.empty()
+                     ? message + "; --tokenizer-path names another tokenizer"
+                     : "--tokenizer-path: " + message);
   }
   model->tokenizer = *std::move(tokenizer);
   model->conversation_cache = std::make_shared<ConversationCache>(model->tokenizer);

@@ -105,10 +105,8 @@ Status TakeMediaFlags(std::vector<std::string>* flags, pipeline::Overrides* over
   return OkStatus();
 }
 
-int Fail(std::string_view verb, const Status& status) {
-  std::fprintf(stderr, "portico omni %.*s: %.*s\n", static_cast<int>(verb.size()), verb.data(),
-               static_cast<int>(MessageOf(status).size()), MessageOf(status).data());
-  return 1;
+int FailVerb(std::string_view verb, const Status& status, int code = kFailed) {
+  return Fail(fmt::format("omni {}", verb), MessageOf(status), code);
 }
 
 // Why the usage is shown; empty without a verb.
@@ -124,12 +122,9 @@ std::string WrongArguments(std::string_view verb, bool known,
 
 int Serve(const Arguments& arguments) {
   const auto config = LoadPipelineConfig(arguments.config, arguments.overrides);
-  if (!config.ok()) return Fail("serve", config.status());
+  if (!config.ok()) return FailVerb("serve", config.status());
   auto parsed = OmniServeOptions(arguments.config, arguments.overrides, arguments.flags);
-  if (!parsed.ok()) {
-    Fail("serve", parsed.status());
-    return kUsageError;
-  }
+  if (!parsed.ok()) return FailVerb("serve", parsed.status(), kUsageError);
   if (parsed->print_and_exit) {
     std::fputs(kUsage, stdout);
     std::fputs(parsed->print_and_exit->c_str(), stdout);
@@ -140,7 +135,7 @@ int Serve(const Arguments& arguments) {
 
 int Check(const Arguments& arguments) {
   auto config = LoadPipelineConfig(arguments.config, arguments.overrides);
-  if (!config.ok()) return Fail("check", config.status());
+  if (!config.ok()) return FailVerb("check", config.status());
   std::fputs(pipeline::GraphText(*config).c_str(), stdout);
   ServeOptions options;
   options.speech = true;
@@ -148,23 +143,23 @@ int Check(const Arguments& arguments) {
   options.pipeline_overrides = arguments.overrides;
   Registry registry;
   auto started = StartPipeline(options, EngineStageContext{}, &registry);
-  if (!started.ok()) return Fail("check", started.status());
+  if (!started.ok()) return FailVerb("check", started.status());
   std::fputs("ready: every stage has what it needs\n", stdout);
   return 0;
 }
 
 int Resolve(const Arguments& arguments) {
   auto config = LoadPipelineConfig(arguments.config, arguments.overrides);
-  if (!config.ok()) return Fail("resolve", config.status());
+  if (!config.ok()) return FailVerb("resolve", config.status());
   std::fputs(pipeline::ResolvedConfig(*config, arguments.overrides).c_str(), stdout);
   return 0;
 }
 
 int Explain(const std::string& path, const Arguments& arguments) {
   auto config = LoadPipelineConfig(arguments.config, arguments.overrides);
-  if (!config.ok()) return Fail("explain", config.status());
+  if (!config.ok()) return FailVerb("explain", config.status());
   auto text = pipeline::ExplainValue(*config, path, arguments.overrides);
-  if (!text.ok()) return Fail("explain", text.status());
+  if (!text.ok()) return FailVerb("explain", text.status(), kUsageError);
   std::fputs(text->c_str(), stdout);
   return 0;
 }
@@ -218,14 +213,14 @@ int OmniCommand(int argc, char** argv) {
     const Status taken = TakeMediaFlags(&arguments->flags, &arguments->overrides);
     if (!taken.ok()) arguments = taken;
   }
-  if (!arguments.ok()) {
-    Fail(verb, arguments.status());
-    return kUsageError;
-  }
+  if (!arguments.ok()) return FailVerb(verb, arguments.status(), kUsageError);
   if (verb == "serve") return Serve(*arguments);
   if (verb == "stage") {
-    const Status ended = OmniStage(arguments->config, arguments->overrides, arguments->flags);
-    return ended.ok() ? 0 : Fail(verb, ended);
+    bool usage = false;
+    const Status ended =
+        OmniStage(arguments->config, arguments->overrides, arguments->flags, &usage);
+    if (ended.ok()) return 0;
+    return FailVerb(verb, ended, usage ? kUsageError : kFailed);
   }
   const bool known = verb == "check" || verb == "resolve" || verb == "explain";
   if (!known || !arguments->flags.empty() || (verb == "explain" && path.empty())) {

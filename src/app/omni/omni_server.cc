@@ -4,8 +4,8 @@
 #include <mutex>
 
 #include "api/admin/health.h"
+#include "api/common/error_body.h"
 #include "api/openai/audio/audio_routes.h"
-#include "api/openai/errors.h"
 #include "api/openai/handlers.h"
 #include "api/route_table.h"
 #include "app/omni/omni_client.h"
@@ -135,7 +135,7 @@ class OmniServer final : public Server {
     listener.tls.certificate = options_.tls_certificate;
     listener.tls.key = options_.tls_key;
     listener.write_error = [](const net::HttpError& error) {
-      return api::openai::ErrorBody(error.status, error.message);
+      return api::ErrorBody(error.status, error.message);
     };
     if (client_ != nullptr) {
       listener.max_unsent_bytes = static_cast<size_t>(client_->options().max_unsent_bytes);

@@ -84,17 +84,21 @@ flags of `portico omni stage`, which needs the same file as the server that uses
 )";
 
 Status OmniStage(const std::string& config, const pipeline::Overrides& overrides,
-                 const std::vector<std::string>& flags) {
+                 const std::vector<std::string>& flags, bool* usage) {
   StageFlags read;
   read.config = config;
+  pipeline::StageDoorOptions options;
+  *usage = true;
   PORTICO_RETURN_IF_ERROR(ReadStageFlags(flags, &read));
+  PORTICO_ASSIGN_OR_RETURN(options.listen, pipeline::ParseHostPort(read.listen));
+  *usage = false;
   PORTICO_ASSIGN_OR_RETURN(const std::string file, PipelineFile(read.config));
   PORTICO_ASSIGN_OR_RETURN(const pipeline::PipelineConfig pipeline,
                            LoadPipelineConfig(file, overrides));
-  pipeline::StageDoorOptions options;
-  PORTICO_ASSIGN_OR_RETURN(options.listen, pipeline::ParseHostPort(read.listen));
+  *usage = !read.stages.empty();
   PORTICO_ASSIGN_OR_RETURN(options.processes, pipeline::ServedProcesses(
                                                   pipeline, file, ProgramsOfStages(), read.stages));
+  *usage = false;
   if (!read.tls.certificate.empty()) {
     PORTICO_ASSIGN_OR_RETURN(options.tls, net::TlsContext::Load(read.tls, /*http2=*/false));
   }

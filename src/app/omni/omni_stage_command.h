@@ -12,8 +12,8 @@ namespace portico {
 extern const char kOmniStageUsage[];
 
 // `portico omni stage CONFIG --listen HOST:PORT`: serves stages of the file to pipelines on other
-// hosts until SIGINT or SIGTERM. INVALID_ARGUMENT names the flag at fault.
+// hosts until SIGINT or SIGTERM. `*usage`: it fails for what the flags say.
 Status OmniStage(const std::string& config, const pipeline::Overrides& overrides,
-                 const std::vector<std::string>& flags);
+                 const std::vector<std::string>& flags, bool* usage);
 
 }  // namespace portico

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "app/command_tools.h"
 #include "base/log.h"
 #include "pipeline/process/spawn.h"
 #include "pipeline/process/stage_worker.h"
@@ -19,12 +20,11 @@ namespace portico {
 
 int StageCommand(int argc, char** argv) {
   if (argc < 1 || fcntl(pipeline::kStageSocket, F_GETFD) < 0) {
-    std::fputs("portico omni-stage: pipelines start this, people do not\n", stderr);
-    return 2;
+    return Fail("omni-stage", "pipelines start this, people do not", kUsageError);
   }
   // Nothing outlives the pipeline, however it ends; this holds over exec, too.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != static_cast<pid_t>(std::strtol(argv[0], nullptr, 10))) return 1;
+  if (getppid() != static_cast<pid_t>(std::strtol(argv[0], nullptr, 10))) return kFailed;
   if (argc > 1) {
     execvp(argv[1], argv + 1);
     std::fprintf(stderr, "portico omni-stage: %s: %s\n", argv[1], std::strerror(errno));

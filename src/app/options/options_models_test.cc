@@ -167,5 +167,20 @@ TEST(OptionsOfModels, AreDumpedForEachAndAtTheTopForTheDefaultOne) {
   EXPECT_EQ(dump.Dump().find("s3c"), std::string::npos);
 }
 
+// They were ignored without a word.
+TEST(OptionsOfModels, ThatOnlyAnotherEngineHasAreRefused) {
+  EXPECT_THAT(Parse({"--mock-itl-ms", "5"}).status().message(),
+              HasSubstr("--mock-itl-ms needs --engine mock"));
+  EXPECT_THAT(Parse({"--engine", "mock", "--attach", "x"}).status().message(),
+              HasSubstr("--attach needs --engine sglang"));
+  EXPECT_THAT(Parse({"--policy", "random"}).status().message(),
+              HasSubstr("--policy needs --engine sglang or grpc"));
+  EXPECT_TRUE(Parse({"--engine", "mock", "--mock-itl-ms", "5"}).ok());
+  // Said of every model, and one of them has the engine.
+  EXPECT_TRUE(
+      Parse({"--mock-itl-ms", "5", "--model-path", "/a", "--model-path", "/b", "--engine", "mock"})
+          .ok());
+}
+
 }  // namespace
 }  // namespace portico

@@ -32,9 +32,10 @@ struct Option {
   std::string_view choices{};  // "auto|float32|bfloat16"; empty: any text
   std::string_view alias{};    // another name of the flag, or empty
   std::string_view
-      shown_default{};  // what the help calls the default, where its value says nothing
-  bool bytes = false;   // takes "32MiB"
-  bool secret = false;  // never shown again
+      shown_default{};         // what the help calls the default, where its value says nothing
+  bool bytes = false;          // takes "32MiB"
+  bool secret = false;         // never shown again
+  std::string_view engines{};  // of models: "sglang|grpc"; empty: of any engine
 
   // Each model has its own.
   bool is_model() const {

@@ -46,7 +46,7 @@ TEST(Options, AllHaveDefaultsThatTheirOwnChecksAccept) {
 TEST(Options, ReadEveryKindOfValue) {
   const auto parsed = ParseServe({"--model", "/m", "--port=8000", "--log-requests", "--mock-itl-ms",
                                   "2.5", "--max-body-bytes", "8MiB", "--max-total-tokens",
-                                  "5000000000", "--dtype", "float32"});
+                                  "5000000000", "--dtype", "float32", "--engine", "mock"});
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->options.models.front().model_path, "/m");
   EXPECT_EQ(parsed->options.port, 8000);
@@ -116,14 +116,16 @@ TEST(Options, RefuseWhatDoesNotGoTogether) {
   EXPECT_EQ(ErrorOf({"--ssl-ca-certs", "c"}), "--ssl-ca-certs needs --ssl-certfile");
   EXPECT_EQ(ErrorOf({"--grpc-port", "50051", "--disable-grpc"}),
             "--grpc-port and --disable-grpc exclude each other");
-  EXPECT_THAT(ErrorOf({"--mock-fault", "burn:1"}), HasSubstr("--mock-fault: no fault is called"));
+  EXPECT_THAT(ErrorOf({"--engine", "mock", "--mock-fault", "burn:1"}),
+              HasSubstr("--mock-fault: no fault is called"));
   EXPECT_EQ(ErrorOf({"--enable-metrics=false"}), "--enable-metrics: metrics cannot be turned off");
   EXPECT_EQ(ErrorOf({"--enable-metrics", "--ssl-keyfile=k", "--ssl-certfile=c"}), "OK");
 }
 
 TEST(Options, ComeFromAFileUnlessTheCommandLineNamesThem) {
   const TempFile file(
-      "# a comment\nport: 8000\nmodel_path: /from/file\nmock-itl-ms: 3\nlog-requests: true\n"
+      "# a comment\nport: 8000\nmodel_path: /from/file\nengine: mock\nmock-itl-ms: "
+      "3\nlog-requests: true\n"
       "api-key: 12345\nmax-body-bytes: '1MiB'\n");
   const auto parsed = ParseServe({"--port", "9000", "--config", file.path().c_str()});
   ASSERT_TRUE(parsed.ok()) << parsed.status();

@@ -7,6 +7,7 @@
 
 #include "absl/strings/numbers.h"
 #include "app/options/options_table.h"
+#include "app/options/parser_names.h"
 #include "engine/mock/mock_faults.h"
 
 namespace portico {
@@ -68,10 +69,10 @@ Status ParseFlag(const std::string& text, Flag* flag) {
   return OkStatus();
 }
 
-std::string ChoiceList(std::string_view choices) {
+std::string ChoiceList(std::string_view choices, std::string_view between = ", ") {
   std::string list(choices);
   for (size_t at = list.find('|'); at != std::string::npos; at = list.find('|', at)) {
-    list.replace(at, 1, ", ");
+    list.replace(at, 1, between);
   }
   return list;
 }
@@ -113,12 +114,38 @@ auto VisitValue(const Option& option, Server* server, Model* model, Visitor visi
       option.member);
 }
 
+// An option of engines that no model has would be ignored without a word. Where one model has such an engine, what is said of every
+// model may be meant for it.
+Status CheckEngines(const std::vector<ModelOptions>& models) {
+  const ServeOptions server;
+  const ModelOptions unset;
+  for (const Option& option : ServeOptionTable()) {
+    if (option.engines.empty()) continue;
+    bool said = false;
+    bool taken = false;
+    for (const ModelOptions& model : models) {
+      said |= OptionText(option, server, model) != OptionText(option, server, unset);
+      taken |= IsChoice(option.engines, model.engine);
+    }
+    if (said && !taken) {
+      return Bad(
+          fmt::format("--{} needs --engine {}", option.name, ChoiceList(option.engines, " or ")));
+    }
+  }
+  return OkStatus();
+}
+
 Status CheckModels(const std::vector<ModelOptions>& models) {
+  PORTICO_RETURN_IF_ERROR(CheckEngines(models));
   std::set<std::string> ids;
   for (const ModelOptions& model : models) {
     if (const auto faults = ParseMockFaults(model.mock_fault); !faults.ok()) {
       return Bad(fmt::format("--mock-fault: {}", MessageOf(faults.status())));
     }
+    PORTICO_RETURN_IF_ERROR(
+        CheckToolCallParser("--tool-call-parser", model.tool_call_parser, OtherParserNames::kAuto));
+    PORTICO_RETURN_IF_ERROR(CheckReasoningParser("--reasoning-parser", model.reasoning_parser,
+                                                 OtherParserNames::kAuto));
     if (!ids.insert(ModelId(model)).second) {
       return Bad(
           fmt::format("two models are called `{}`; --served-model-name after each "

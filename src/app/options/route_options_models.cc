@@ -10,9 +10,7 @@
 #include <utility>
 
 #include "app/load/load_model.h"
-#include "parser/declared/families.h"
-#include "parser/reasoning/families.h"
-#include "parser/tool/families.h"
+#include "app/options/parser_names.h"
 
 namespace portico {
 namespace {
@@ -32,18 +30,10 @@ constexpr ModelTextKey kModelTextKeys[] = {{"model-path", &ModelTexts::model_pat
                                            {"reasoning-parser", &ModelTexts::reasoning_parser}};
 
 Status CheckParsers(const ModelOptions& model, std::string_view where) {
-  const auto named = [](const std::string& name) {
-    return name != "auto" && name != "none" && !parser::IsDeclaredName(name);
-  };
-  if (named(model.tool_call_parser) && parser::FindToolFamily(model.tool_call_parser) == nullptr) {
-    return BadModel(fmt::format("{}tool-call-parser: there is none called `{}`", where,
-                                model.tool_call_parser));
-  }
-  if (named(model.reasoning_parser) && parser::FindReasoning(model.reasoning_parser) == nullptr) {
-    return BadModel(fmt::format("{}reasoning-parser: there is none called `{}`", where,
-                                model.reasoning_parser));
-  }
-  return OkStatus();
+  PORTICO_RETURN_IF_ERROR(CheckToolCallParser(fmt::format("{}tool-call-parser", where),
+                                              model.tool_call_parser, OtherParserNames::kAuto));
+  return CheckReasoningParser(fmt::format("{}reasoning-parser", where), model.reasoning_parser,
+                              OtherParserNames::kAuto);
 }
 
 }  // namespace

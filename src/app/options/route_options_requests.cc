@@ -180,7 +180,8 @@ constexpr RouteOption kRequestsTable[] = {
      .name = "retry-max-retries",
      .member = &RouteOptions::retry_max_retries,
      .metavar = "N",
-     .help = "Maximum attempts of a request, each on another worker while there is one.",
+     .help = "Maximum attempts of a request that reach a worker, each on another one while there "
+             "is one.",
      .min = 1,
      .max = 100},
     {.group = "Retries",
@@ -270,8 +271,11 @@ constexpr RouteOption kRequestsTable[] = {
      .name = "worker-stall-timeout-secs",
      .member = &RouteOptions::worker_stall_timeout_secs,
      .metavar = "SECONDS",
-     .help = "A worker that has requests and sends nothing for this time, not even the answer to a "
-             "probe, is stalled: its requests go to other workers. 0 disables it."},
+     .help =
+         "A worker that has requests and sends nothing for this time, not even the answer to a "
+         "probe, is stalled, and after twice this time one that answers, but does not infer when "
+         "it is asked to (/health_generate): its requests go to other workers, and streams that "
+         "have begun end with an error. 0 disables it."},
     {.group = "Health checks",
      .name = "health-check-endpoint",
      .member = &RouteOptions::health_check_endpoint,

@@ -12,7 +12,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
-#include "api/openai/errors.h"
+#include "api/common/error_body.h"
 #include "app/omni/start_pipeline.h"
 #include "base/log.h"
 #include "base/mutex.h"
@@ -88,7 +88,7 @@ class ErrorCounts {
 };
 
 std::string WriteError(const net::HttpError& error) {
-  return api::openai::ErrorBody(error.status, error.message);
+  return api::ErrorBody(error.status, error.message);
 }
 
 net::ServerOptions ListenerOptions(const ServeOptions& options, Registry& registry) {

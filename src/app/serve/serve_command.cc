@@ -33,12 +33,6 @@ namespace {
 
 constexpr timespec kActivityPeriod{10, 0};
 
-int Fail(std::string_view command, std::string_view message) {
-  std::fprintf(stderr, "portico %.*s: %.*s\n", static_cast<int>(command.size()), command.data(),
-               static_cast<int>(message.size()), message.data());
-  return 1;
-}
-
 // Loads on a thread of its own, so that the main thread hears signals meanwhile.
 class Loader {
  public:
@@ -91,8 +85,7 @@ int Serve(const ServeOptions& options, std::string_view command, const sigset_t&
           std::string* refused) {
   for (const ModelOptions& model : options.models) {
     if (const Status status = CheckBeforeLoading(model); !status.ok()) {
-      Fail(command, MessageOf(status));
-      return kUsageError;
+      return Fail(command, MessageOf(status), kUsageError);
     }
   }
   // The process is forked here, before there are threads.
@@ -117,8 +110,8 @@ int Serve(const ServeOptions& options, std::string_view command, const sigset_t&
         return 0;
       }
       if (!loader.status().ok()) {
-        const int failed = Fail(command, MessageOf(loader.status()));
-        return NamesNothing(options, loader.status()) ? kUsageError : failed;
+        return Fail(command, MessageOf(loader.status()),
+                    NamesNothing(options, loader.status()) ? kUsageError : kFailed);
       }
       ready = true;
       SayReady(options, **service, models);
@@ -150,10 +143,7 @@ int Serve(const ServeOptions& options, std::string_view command, const sigset_t&
 
 int ServeCommand(int argc, char** argv) {
   auto parsed = ParseServeOptions(argc + 1, argv - 1);  // it skips the command's name
-  if (!parsed.ok()) {
-    Fail("serve", MessageOf(parsed.status()));
-    return kUsageError;
-  }
+  if (!parsed.ok()) return Fail("serve", MessageOf(parsed.status()), kUsageError);
   if (parsed->print_and_exit) {
     std::fputs(parsed->print_and_exit->c_str(), stdout);
     return 0;
@@ -171,7 +161,7 @@ int GrammarCommand(int, char**) { grammar::CompileProcess::ServeAsProgram(); }
 
 int ServeWith(const ServeOptions& options, std::string_view command) {
   auto level = ParseLogLevel(options.log_level);
-  if (!level.ok()) return Fail(command, MessageOf(level.status()));
+  if (!level.ok()) return Fail(command, MessageOf(level.status()), kUsageError);
   InitLog(*level);
   if (options.grpc_mode || options.smg_grpc_mode) {
     LogWarning("{} has no effect: gRPC is served on the port of HTTP in any case",

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/command_tools.h"
 #include "app/text/line_io.h"
 #include "app/text/text_command.h"
 #include "text/json_writer.h"
@@ -18,7 +19,6 @@
 namespace portico {
 namespace {
 
-constexpr int kFailed = 1;
 // Unknown ids in a warning.
 constexpr size_t kNamed = 10;
 
@@ -114,8 +114,7 @@ int DetokenizeCommand(int argc, char** argv) {
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path, load);
   if (!tokenizer.ok()) {
-    std::cerr << "portico detokenize: " << MessageOf(tokenizer.status()) << "\n";
-    return kFailed;
+    return FailToRead("detokenize", tokenizer.status());
   }
   if (jsonl) {
     LineDetokenizer lines(**tokenizer);
@@ -127,8 +126,7 @@ int DetokenizeCommand(int argc, char** argv) {
     TokenId id = 0;
     while (std::cin >> id) ids.push_back(id);
     if (!std::cin.eof()) {
-      std::cerr << "portico detokenize: standard input must have token ids only\n";
-      return kFailed;
+      return Fail("detokenize", "standard input must have token ids only");
     }
   }
   WarnOfUnknown(**tokenizer, ids);

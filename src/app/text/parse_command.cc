@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "app/command_tools.h"
+#include "app/options/parser_names.h"
 #include "app/text/line_io.h"
 #include "app/text/text_command.h"
 #include "base/status.h"
@@ -49,19 +49,10 @@ std::string NameIn(const Json& request, std::string_view key, const std::string&
 
 // A name that no parser has; requests may define the format of response_template themselves.
 Status CheckParserNames(const ParseArguments& arguments) {
-  const auto check = [](std::string_view flag, const std::string& name, bool known,
-                        std::span<const std::string> names) {
-    if (known || name.empty() || name == "none" || parser::IsDeclaredName(name)) return OkStatus();
-    return InvalidArgument(
-        flag, fmt::format("--{}: there is no parser `{}`; there are none, {}, {}", flag, name,
-                          parser::kDeclaredName, fmt::join(names, ", ")));
-  };
-  PORTICO_RETURN_IF_ERROR(check("tool-call-parser", arguments.tool_call_parser,
-                                parser::FindToolFamily(arguments.tool_call_parser) != nullptr,
-                                parser::ToolFamilyNames()));
-  return check("reasoning-parser", arguments.reasoning_parser,
-               parser::FindReasoning(arguments.reasoning_parser) != nullptr,
-               parser::ReasoningNames());
+  PORTICO_RETURN_IF_ERROR(CheckToolCallParser("--tool-call-parser", arguments.tool_call_parser,
+                                              OtherParserNames::kNone));
+  return CheckReasoningParser("--reasoning-parser", arguments.reasoning_parser,
+                              OtherParserNames::kNone);
 }
 
 // What the request's own response_template makes.
@@ -183,17 +174,15 @@ int ParseCommand(int argc, char** argv) {
   AddJsonLines(&app, &arguments.jsonl);
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   if (!arguments.jsonl) {
-    std::fputs("portico parse: --jsonl is required (--help shows an example)\n", stderr);
-    return kUsageError;
+    return Fail("parse", "--jsonl is required (--help shows an example)", kUsageError);
   }
   if (const Status known = CheckParserNames(arguments); !known.ok()) {
-    std::fprintf(stderr, "portico parse: %s\n", std::string(MessageOf(known)).c_str());
-    return kUsageError;
+    return Fail("parse", MessageOf(known), kUsageError);
   }
   const bool written = ForEachLine(stdin, stdout, [&](std::string_view line, std::string* out) {
     AnswerLine(line, arguments, out);
   });
-  return written ? 0 : 1;
+  return written ? 0 : kFailed;
 }
 
 }  // namespace portico

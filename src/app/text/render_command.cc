@@ -39,9 +39,8 @@ struct RenderArguments {
   bool no_generation_prompt = false;
 };
 
-int Complain(std::string_view message, int status = 1) {
-  std::fprintf(stderr, "portico render: %.*s\n", static_cast<int>(message.size()), message.data());
-  return status;
+int Complain(std::string_view message, int status = kFailed) {
+  return Fail("render", message, status);
 }
 
 StatusOr<RenderSetup> MakeSetup(const RenderArguments& arguments) {
@@ -92,7 +91,7 @@ int AnswerLines(const StatusOr<RenderSetup>& setup) {
     answer.push_back('\n');
     std::fwrite(answer.data(), 1, answer.size(), stdout);
   }
-  return std::fflush(stdout) == 0 ? 0 : 1;
+  return std::fflush(stdout) == 0 ? 0 : kFailed;
 }
 
 int RenderOne(const RenderSetup& setup, const RenderArguments& arguments) {
@@ -101,7 +100,7 @@ int RenderOne(const RenderSetup& setup, const RenderArguments& arguments) {
     text.assign(std::istreambuf_iterator<char>(std::cin), {});
   } else {
     auto read = ReadFile(arguments.input);
-    if (!read.ok()) return Complain(MessageOf(read.status()));
+    if (!read.ok()) return FailToRead("render", read.status());
     text = *std::move(read);
   }
   auto conversation = Json::Parse(text);
@@ -112,7 +111,7 @@ int RenderOne(const RenderSetup& setup, const RenderArguments& arguments) {
   auto rendered = RenderConversation(setup, *conversation, !arguments.no_generation_prompt);
   if (!rendered.ok()) return Complain(MessageOf(rendered.status()));
   std::fwrite(rendered->data(), 1, rendered->size(), stdout);
-  return std::fflush(stdout) == 0 ? 0 : 1;
+  return std::fflush(stdout) == 0 ? 0 : kFailed;
 }
 
 }  // namespace
@@ -143,7 +142,7 @@ int RenderCommand(int argc, char** argv) {
   }
   auto setup = MakeSetup(arguments);
   if (arguments.jsonl) return AnswerLines(setup);
-  if (!setup.ok()) return Complain(MessageOf(setup.status()));
+  if (!setup.ok()) return FailToRead("render", setup.status());
   return RenderOne(*setup, arguments);
 }
 

@@ -21,8 +21,6 @@
 namespace portico {
 namespace {
 
-constexpr int kFailed = 1;
-
 void WriteSpans(const std::vector<Span>& spans, JsonWriter* w) {
   w->BeginArray();
   for (Span s : spans) w->BeginArray().Int(s.begin).Int(s.end).EndArray();
@@ -134,8 +132,7 @@ int PrintForPerson(const Tokenizer& tokenizer, const std::string& text, bool add
   options.add_special_tokens = add_special_tokens;
   StatusOr<Encoding> encoding = tokenizer.EncodeFull(text, nullptr, options);
   if (!encoding.ok()) {
-    std::cerr << "portico tokenize: " << MessageOf(encoding.status()) << "\n";
-    return kFailed;
+    return Fail("tokenize", MessageOf(encoding.status()));
   }
   if (ids_only) {
     for (size_t i = 0; i < encoding->size(); ++i) std::cout << (i ? " " : "") << encoding->ids[i];
@@ -194,13 +191,11 @@ int TokenizeCommand(int argc, char** argv) {
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
   if (component) return TokenizeComponents();
   if (path.empty()) {
-    std::cerr << "portico tokenize: --tokenizer-path is required (--help shows examples)\n";
-    return kUsageError;
+    return Fail("tokenize", "--tokenizer-path is required (--help shows examples)", kUsageError);
   }
   StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path, load);
   if (!tokenizer.ok()) {
-    std::cerr << "portico tokenize: " << MessageOf(tokenizer.status()) << "\n";
-    return kFailed;
+    return FailToRead("tokenize", tokenizer.status());
   }
   if (explain) {
     std::cout << (*tokenizer)->Describe() << "\n";

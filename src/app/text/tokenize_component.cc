@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/command_tools.h"
 #include "app/text/line_io.h"
 #include "text/json.h"
 #include "text/json_writer.h"
@@ -88,7 +89,7 @@ int TokenizeComponents() {
     if (!status.ok()) w.Key("error").String(MessageOf(status));
     w.EndObject();
   });
-  return ok ? 0 : 1;
+  return ok ? 0 : kFailed;
 }
 
 }  // namespace portico

@@ -35,9 +35,8 @@ GrpcEngine::Lane& GrpcEngine::LaneOf(net::Shard& shard) {
 
 net::Headers GrpcEngine::Metadata(const TraceContext& trace) const {
   net::Headers metadata;
-  if (!options_.api_key.empty()) {
-    metadata.emplace_back("authorization", "Bearer " + options_.api_key);
-  }
+  const std::string key = options_.api_key_now ? options_.api_key_now() : options_.api_key;
+  if (!key.empty()) metadata.emplace_back("authorization", "Bearer " + key);
   if (trace.valid()) metadata.emplace_back("traceparent", FormatTraceparent(trace));
   return metadata;
 }

@@ -34,6 +34,7 @@ namespace portico {
 struct GrpcEngineOptions {
   net::GrpcChannelOptions channel;
   std::string api_key;                                        // sent as a bearer's; empty: none
+  std::function<std::string()> api_key_now;                   // for each call; null: always api_key
   Duration first_message_timeout = std::chrono::seconds(60);  // zero: none
   Duration request_timeout = std::chrono::seconds(1800);      // zero: none
   std::vector<net::Shard*> shards;                            // by index; outlive Stop()
@@ -42,8 +43,11 @@ struct GrpcEngineOptions {
   // The worker is half of a prefill/decode pair: a stream that it ends by itself with an abort has failed, as the
   // other half would wait for it in vain.
   bool half_of_pair = false;
-  // A stream has ended with UNAVAILABLE. On any of the shards; null: nobody wants to know.
-  std::function<void()> on_lost;
+  // A stream has ended with UNAVAILABLE; whether the worker may have seen its request. On any of the shards, as what
+  // follows; null: nobody wants to know.
+  std::function<void(bool reached)> on_lost;
+  // The worker has sent what makes no sense, in place of tokens or of a vector.
+  std::function<void(std::string_view why)> on_malformed;
 };
 
 class GrpcEngine final : public Engine {

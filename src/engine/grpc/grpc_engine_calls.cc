@@ -230,6 +230,7 @@ void GrpcEngine::BeginPooling(const TokenWire& wire, std::deque<GrpcPooling::Tex
   options.timeout = options_.request_timeout;
   options.embedding_size = info_.task == ModelTask::kEmbed ? info_.embedding_size : 0;
   options.on_lost = options_.on_lost;
+  options.on_malformed = options_.on_malformed;
   *place = std::make_unique<GrpcPooling>(std::move(options), std::move(texts),
                                          [this, &lane, place, count] {
                                            running_.fetch_sub(count, std::memory_order_relaxed);

@@ -3,6 +3,7 @@
 
 #include <list>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -34,9 +35,12 @@ class GrpcEngine::Stream final : public GrpcStream {
       : GrpcStream(std::move(options)), engine_(engine), lane_(lane) {}
 
  private:
+  void OnMalformed(std::string_view why) override {
+    if (engine_.options_.on_malformed) engine_.options_.on_malformed(why);
+  }
   void OnTerminal(const TokenUsage& usage, const Status& error) override {
     if (error.code() == StatusCode::kUnavailable && engine_.options_.on_lost) {
-      engine_.options_.on_lost();
+      engine_.options_.on_lost(reached());
     }
     engine_.running_.fetch_sub(1, std::memory_order_relaxed);
     engine_.prompt_tokens_.fetch_add(static_cast<uint64_t>(usage.prompt_tokens),

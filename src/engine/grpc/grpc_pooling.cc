@@ -109,9 +109,10 @@ void GrpcPooling::OnAnswer(StreamId stream, StatusOr<std::string> answer) {
         output.values.size() != static_cast<size_t>(options_.embedding_size)) {
       status = Error(StatusCode::kInternal, "the worker sent a vector of another length");
     }
+    if (!status.ok() && !aborted && options_.on_malformed) options_.on_malformed(MessageOf(status));
   } else {
     if (status.code() == StatusCode::kUnavailable && !aborted && options_.on_lost) {
-      options_.on_lost();
+      options_.on_lost(true);
     }
     status = WorkerErrorForClient(status);
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
@@ -20,7 +21,9 @@ struct GrpcPoolingOptions {
   net::Headers metadata;
   Duration timeout = Duration::zero();  // of each call; zero: none
   int32_t embedding_size = 0;           // another length ends the text with INTERNAL; 0: not known
-  std::function<void()> on_lost;        // a call has ended with UNAVAILABLE; may be null
+  // As GrpcEngineOptions.
+  std::function<void(bool reached)> on_lost;
+  std::function<void(std::string_view why)> on_malformed;
 };
 
 class GrpcPooling {

@@ -131,6 +131,7 @@ void GrpcStream::OnMessage(std::string_view message) {
     status = Error(StatusCode::kInternal, "the worker sent a token that the model does not have");
   }
   if (!status.ok()) {
+    OnMalformed(MessageOf(status));
     delta = {};
     delta.finish = FinishReason::kError;
     delta.error = Error(StatusCode::kInternal, std::string(MessageOf(status)));
@@ -166,6 +167,7 @@ void GrpcStream::OnEnd(Status status, net::Headers) {
     if (timed_out_) {
       last.error = Error(StatusCode::kDeadlineExceeded, "the worker sent nothing in time");
     } else if (!aborted_) {
+      if (status.ok()) OnMalformed("a stream without an end");
       last.error = status.ok() ? Error(StatusCode::kInternal, "the worker left without an end")
                                : WorkerErrorForClient(status);
     }

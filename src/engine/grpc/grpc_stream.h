@@ -36,6 +36,8 @@ class GrpcStream : public net::GrpcCallEvents {
   explicit GrpcStream(GrpcStreamOptions options);
 
   StreamId id() const { return options_.id; }
+  // The worker may have seen the request.
+  bool reached() const { return call_ != nullptr && call_->begun(); }
   void Start(net::GrpcChannel& channel, net::Shard& shard, net::GrpcCallOptions call,
              std::string_view request, Duration first_message_timeout);
   // The terminal delta follows, not from within this call.
@@ -44,6 +46,8 @@ class GrpcStream : public net::GrpcCallEvents {
   void EndNow(FinishReason finish, Status error);
 
  private:
+  // A message of the worker makes no sense; the terminal delta follows.
+  virtual void OnMalformed(std::string_view why) = 0;
   // The terminal delta is about to be delivered.
   virtual void OnTerminal(const TokenUsage& usage, const Status& error) = 0;
   // The call has ended too. Destroys this.

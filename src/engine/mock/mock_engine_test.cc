@@ -318,8 +318,8 @@ TEST(MockEngine, StallsOnDemandUntilTheStreamIsAborted) {
   GenerateRequest request = Request({10}, 1);
   const StreamId id = request.stream;
   ASSERT_TRUE(engine->Submit(std::move(request), &sink).ok());
-  while (engine->load().steps == 0) std::this_thread::yield();
-  EXPECT_EQ(engine->load().running, 1);
+  while (engine->load().running == 0) std::this_thread::yield();
+  EXPECT_EQ(engine->load().steps, 0u);
   engine->Abort(id, kNoShard);
   sink.WaitForEnds(1);
   EXPECT_THAT(sink.answer(id).tokens, IsEmpty());

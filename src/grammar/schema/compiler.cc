@@ -45,7 +45,7 @@ StatusOr<std::string> SchemaCompiler::Run() {
                    fmt::format("it needs more than {} rules", options_.max_rules));
     }
   }
-  return rules_.Print();
+  return rules_.Print(options_.escape_less);
 }
 
 StatusOr<int32_t> SchemaCompiler::RuleOf(Parts parts) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/hex_digit.h"
+
 namespace portico::grammar {
 namespace {
 
@@ -21,12 +23,6 @@ std::string Escaped(std::string_view key) {
     }
   }
   return out;
-}
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  c = static_cast<char>(c | 0x20);
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 std::string PercentDecoded(std::string_view text) {

@@ -29,6 +29,9 @@ class SchemaDocument {
   // the root's own $id. INVALID_ARGUMENT with the pointer of `from`.
   StatusOr<const Json*> Resolve(const Json* from, const std::string& reference) const;
 
+  // Some schema has an $id of its own: what it refers to is not told here.
+  bool has_inner_ids() const { return has_inner_ids_; }
+
   // A schema that says what `from` means, made once for each `name`.
   template <typename Make>
   const Json* Derived(const Json* from, const std::string& name, Make make) {

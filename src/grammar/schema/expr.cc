@@ -39,6 +39,57 @@ void PrintChar(char32_t c, std::string* out) {
   }
 }
 
+// Of JSON, where it can only be a part of a string.
+constexpr std::string_view kEscapedLess = "\\u003c";
+
+std::string WithoutLess(std::string_view json) {
+  std::string out;
+  for (const char c : json) {
+    if (c == '<') {
+      out += kEscapedLess;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+void PrintClass(const std::vector<std::pair<char32_t, char32_t>>& ranges, std::string* out) {
+  *out += '[';
+  for (const auto& [from, to] : ranges) {
+    PrintChar(from, out);
+    if (to == from) continue;
+    *out += '-';
+    PrintChar(to, out);
+  }
+  *out += ']';
+}
+
+// The class with `<` as its escape; false: it has none.
+bool PrintClassWithoutLess(const std::vector<std::pair<char32_t, char32_t>>& ranges,
+                           std::string* out) {
+  std::vector<std::pair<char32_t, char32_t>> others;
+  bool less = false;
+  for (const auto& [from, to] : ranges) {
+    if (from > U'<' || to < U'<') {
+      others.emplace_back(from, to);
+      continue;
+    }
+    less = true;
+    if (from < U'<') others.emplace_back(from, U'<' - 1);
+    if (to > U'<') others.emplace_back(U'<' + 1, to);
+  }
+  if (!less) return false;
+  *out += '(';
+  if (!others.empty()) {
+    PrintClass(others, out);
+    *out += " | ";
+  }
+  PrintText(kEscapedLess, out);
+  *out += ')';
+  return true;
+}
+
 }  // namespace
 
 Expr Expr::Never() {
@@ -227,17 +278,10 @@ Status RuleSet::CheckNoLeftCycle() const {
 void RuleSet::PrintExpr(const Expr& expr, bool nested, std::string* out) const {
   switch (expr.kind) {
     case Expr::Kind::kText:
-      return PrintText(expr.text, out);
+      return PrintText(escape_less_ ? WithoutLess(expr.text) : expr.text, out);
     case Expr::Kind::kClass:
-      *out += '[';
-      for (const auto& [from, to] : expr.ranges) {
-        PrintChar(from, out);
-        if (to == from) continue;
-        *out += '-';
-        PrintChar(to, out);
-      }
-      *out += ']';
-      return;
+      if (escape_less_ && PrintClassWithoutLess(expr.ranges, out)) return;
+      return PrintClass(expr.ranges, out);
     case Expr::Kind::kRule:
       *out += rules_[expr.rule].name;
       return;
@@ -278,7 +322,8 @@ void RuleSet::PrintExpr(const Expr& expr, bool nested, std::string* out) const {
   }
 }
 
-StatusOr<std::string> RuleSet::Print() {
+StatusOr<std::string> RuleSet::Print(bool escape_less) {
+  escape_less_ = escape_less;
   FindProductive();
   if (!productive_[0]) {
     return Error(StatusCode::kInvalidArgument, "nothing can satisfy it");

@@ -49,8 +49,8 @@ class RuleSet {
   int32_t size() const { return static_cast<int32_t>(rules_.size()); }
 
   // EBNF as xgrammar reads it, of what the root reaches. INVALID_ARGUMENT without a field: nothing matches, or a rule
-  // may begin with itself.
-  StatusOr<std::string> Print();
+  // may begin with itself. `escape_less`: of JSON, where `<` stands as \u003c only.
+  StatusOr<std::string> Print(bool escape_less = false);
 
  private:
   struct RuleBody {
@@ -72,6 +72,7 @@ class RuleSet {
   std::vector<RuleBody> rules_;
   std::vector<bool> productive_;
   std::vector<bool> reached_;
+  bool escape_less_ = false;
 };
 
 }  // namespace portico::grammar

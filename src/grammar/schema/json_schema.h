@@ -23,6 +23,8 @@ struct SchemaOptions {
   bool closed_objects = false;
   // Nothing between JSON's tokens.
   bool compact = false;
+  // Strings have `<` as \u003c only, so that nothing in them looks like a tag.
+  bool escape_less = false;
 
   // Of the schema's text: a member of an object is two levels of JSON further in, constants have levels of their own.
   size_t max_json_depth() const { return 2 * max_depth + 64; }

@@ -188,26 +188,71 @@ StatusOr<std::optional<int64_t>> CountOf(const SchemaDocument& document, const J
   return value->is_int() ? value->as_int() : static_cast<int64_t>(value->as_double());
 }
 
-Status CheckKeywords(const SchemaDocument& document, const Json* schema) {
+namespace {
+
+const KeywordShape* ShapeOf(std::string_view key) {
+  const auto* const known = std::find_if(std::begin(kShapes), std::end(kShapes),
+                                         [key](const auto& shape) { return shape.name == key; });
+  return known == std::end(kShapes) ? nullptr : known;
+}
+
+Status CheckShapes(const SchemaDocument& document, const Json* schema) {
   // A reference may name anything.
   if (!schema->is_object()) {
     return document.Refused(schema, "schema", "must be an object or a boolean");
   }
   for (const auto& [key, value] : schema->as_object()) {
-    const auto* const known =
-        std::find_if(std::begin(kShapes), std::end(kShapes),
-                     [&k = key](const auto& shape) { return shape.name == k; });
-    if (known != std::end(kShapes) && !Fits(value, known->shape)) {
+    const KeywordShape* const known = ShapeOf(key);
+    if (known != nullptr && !Fits(value, known->shape)) {
       return document.Refused(schema, key, "this value is not one that JSON Schema allows here");
     }
     if (key == "items" && !IsSchema(value) && !Fits(value, Shape::kSchemas)) {
       return document.Refused(schema, key, "must be a schema");
     }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status CheckKeywords(const SchemaDocument& document, const Json* schema) {
+  PORTICO_RETURN_IF_ERROR(CheckShapes(document, schema));
+  for (const auto& [key, value] : schema->as_object()) {
     if (key == "$dynamicRef" || key == "$recursiveRef") {
       return document.Refused(schema, key, "is not supported; use $ref");
     }
     if (key == "unevaluatedItems") {
       return document.Refused(schema, key, "is not supported; use items");
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckWellFormed(const SchemaDocument& document, const Json* schema) {
+  if (schema->is_bool()) return OkStatus();
+  PORTICO_RETURN_IF_ERROR(CheckShapes(document, schema));
+  PORTICO_RETURN_IF_ERROR(TypesOf(document, schema).status());
+  const std::string reference = schema->GetString("$ref");
+  if (reference.starts_with('#') && !document.has_inner_ids()) {
+    PORTICO_RETURN_IF_ERROR(document.Resolve(schema, reference).status());
+  }
+  for (const auto& [key, value] : schema->as_object()) {
+    const KeywordShape* const known = ShapeOf(key);
+    const bool definitions = key == "$defs" || key == "definitions";
+    if (known == nullptr && key != "items" && !definitions) continue;
+    if (definitions && !Fits(value, Shape::kMap)) {
+      return document.Refused(schema, key, "must be an object of schemas");
+    }
+    if (definitions || (known != nullptr && known->shape == Shape::kMap)) {
+      for (const auto& [name, inside] : value.as_object()) {
+        PORTICO_RETURN_IF_ERROR(CheckWellFormed(document, &inside));
+      }
+    } else if (value.is_array() && (known == nullptr || known->shape == Shape::kSchemas)) {
+      for (const Json& inside : value.as_array()) {
+        PORTICO_RETURN_IF_ERROR(CheckWellFormed(document, &inside));
+      }
+    } else if (known == nullptr || known->shape == Shape::kSchema) {
+      PORTICO_RETURN_IF_ERROR(CheckWellFormed(document, &value));
     }
   }
   return OkStatus();

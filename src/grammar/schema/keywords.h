@@ -35,6 +35,10 @@ StatusOr<std::optional<int64_t>> CountOf(const SchemaDocument& document, const J
 // INVALID_ARGUMENT if a keyword of the schema has a value of the wrong shape, or is one that nothing here can express.
 Status CheckKeywords(const SchemaDocument& document, const Json* schema);
 
+// INVALID_ARGUMENT if the schema, or one in it, is none by JSON Schema's own rules or refers to what the document does not have;
+// nothing is said of what can be expressed.
+Status CheckWellFormed(const SchemaDocument& document, const Json* schema);
+
 // A schema for what `schema` does not allow. Of constants only `{"not": …}` itself remains.
 StatusOr<Json> Negated(const SchemaDocument& document, const Json* schema, int depth = 0);
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hex_digit.h"
 #include "grammar/schema/json_text.h"
 #include "text/utf8.h"
 
@@ -300,10 +301,7 @@ class Parser {
     if (rest_.size() < digits) return Malformed("an escape that ends too early");
     char32_t value = 0;
     for (size_t i = 0; i < digits; ++i) {
-      const char c = rest_[i];
-      const int digit = c >= '0' && c <= '9'                     ? c - '0'
-                        : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                                 : -1;
+      const int digit = HexDigit(rest_[i]);
       if (digit < 0) return Malformed("an escape without its digits");
       value = value * 16 + static_cast<char32_t>(digit);
     }

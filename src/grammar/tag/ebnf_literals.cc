@@ -7,21 +7,9 @@ namespace {
 
 bool IsLineEnd(char c) { return c == '\n' || c == '\r'; }
 
-// The position behind what begins at `at` and lasts to an unescaped `last`.
-size_t Behind(std::string_view text, size_t at, char last) {
-  for (size_t i = at + 1; i < text.size(); ++i) {
-    if (text[i] == '\\') {
-      ++i;
-    } else if (text[i] == last) {
-      return i + 1;
-    }
-  }
-  return text.size();
-}
-
 // Whether the escape that begins with the backslash of `escape` is NUL: \0, \x and zeros, \u0000, \U00000000.
 bool IsNulEscape(std::string_view escape) {
-  if (escape.size() < 2) return false;
+  if (escape.size() < 2 || escape[0] != '\\') return false;
   const char kind = escape[1];
   if (kind == '0') return true;
   std::string_view digits = escape.substr(2);
@@ -36,12 +24,53 @@ bool IsNulEscape(std::string_view escape) {
   return zeros > 0 && ends;
 }
 
+// The position behind a class of characters, which begins at `at`. `*nul`: it is not negated and names NUL other than as the first
+// of a range.
+size_t BehindClass(std::string_view text, size_t at, bool* nul) {
+  const bool negated = text.substr(at).starts_with("[^");
+  size_t i = at + (negated ? 2 : 1);
+  while (i < text.size() && text[i] != ']') {
+    const bool is_nul = IsNulEscape(text.substr(i));
+    if (text[i] != '\\') {
+      ++i;
+      continue;
+    }
+    const char kind = i + 1 < text.size() ? text[i + 1] : '0';
+    i += 2;
+    if (!is_nul) continue;
+    const size_t digits = kind == '0' ? 0 : kind == 'u' ? 4 : kind == 'U' ? 8 : text.size();
+    const size_t end = std::min(text.find_first_not_of('0', i), text.size());
+    i = std::min(end, i + std::min(digits, text.size()));
+    const std::string_view rest = text.substr(i);
+    const bool range = rest.size() > 1 && rest[0] == '-' && rest[1] != ']';
+    *nul = *nul || (!negated && (!range || IsNulEscape(rest.substr(1))));
+  }
+  return std::min(i + 1, text.size());
+}
+
+// The position behind a regular expression between slashes.
+size_t BehindExpression(std::string_view text, size_t at, bool* nul) {
+  size_t i = at + 1;
+  while (i < text.size() && text[i] != '/') {
+    if (text[i] == '[') {
+      i = BehindClass(text, i, nul);
+    } else if (text[i] == '\\') {
+      *nul = *nul || IsNulEscape(text.substr(i));
+      i += 2;
+    } else {
+      ++i;
+    }
+  }
+  return std::min(i + 1, text.size());
+}
+
 }  // namespace
 
 bool HasNulInLiteral(std::string_view grammar) {
   const bool is_lark = grammar.find("::=") == std::string_view::npos;
   bool in_literal = false;
-  for (size_t i = 0; i < grammar.size();) {
+  bool nul = false;
+  for (size_t i = 0; i < grammar.size() && !nul;) {
     const char c = grammar[i];
     if (in_literal) {
       if (c == '\\' && IsNulEscape(grammar.substr(i))) return true;
@@ -50,15 +79,15 @@ bool HasNulInLiteral(std::string_view grammar) {
     } else if (c == '#' || (is_lark && grammar.substr(i).starts_with("//"))) {
       while (i < grammar.size() && !IsLineEnd(grammar[i])) ++i;
     } else if (is_lark && c == '/') {
-      i = Behind(grammar, i, '/');
+      i = BehindExpression(grammar, i, &nul);
     } else if (!is_lark && c == '[') {
-      i = Behind(grammar, i, ']');
+      i = BehindClass(grammar, i, &nul);
     } else {
       in_literal = c == '"';
       ++i;
     }
   }
-  return false;
+  return nul;
 }
 
 }  // namespace portico::grammar

@@ -5,8 +5,8 @@
 
 namespace portico::grammar {
 
-// Whether a literal of a grammar in GBNF, or in Lark (without "::="), has the NUL character, at which the library ends the
-// literal. Classes of characters and regular expressions may have it. Linear.
+// Whether a literal of a grammar in GBNF, or in Lark (without "::="), or a class in it has the NUL character, at which the library
+// ends a literal; it makes classes of few characters literals too. Ranges of characters and negated classes may have it. Linear.
 bool HasNulInLiteral(std::string_view grammar);
 
 }  // namespace portico::grammar

@@ -14,7 +14,7 @@ namespace portico::grammar {
 namespace {
 
 constexpr size_t kMaxFormatDepth = 64;  // around a schema
-constexpr int kMaxFormats = 4096;
+constexpr int kMaxFormats = 16384;
 
 Status InvalidTag(std::string message) {
   return Error(StatusCode::kInvalidArgument, std::move(message));
@@ -117,14 +117,19 @@ class Rewriter {
     const Json* const schema = format->Find("json_schema");
     if (schema == nullptr) return InvalidTag(where + ": json_schema is missing");
     const std::string style = format->GetString("style", "json");
-    // Ours: `closed` as SchemaOptions, `loose`: a schema that cannot be enforced stands for any object, and `label`: what
-    // errors call it.
+    // Ours: `closed` and `escape_less` as SchemaOptions, `loose`: a schema that cannot be enforced stands for any value of its
+    // type, and `label`: what errors call it.
     SchemaOptions options = options_;
     options.closed_objects |= format->GetBool("closed", false);
+    options.escape_less = format->GetBool("escape_less", false);
+    const bool loose = format->GetBool("loose", false);
     auto ebnf = JsonSchemaToEbnf(schema->Dump(), options);
-    if (!ebnf.ok() && format->GetBool("loose", false)) {
-      format->Set("json_schema", Object({{"type", Json("object")}}));
-      ebnf = JsonSchemaToEbnf(format->Find("json_schema")->Dump(), options);
+    if (!ebnf.ok() && loose) {
+      const Json* const type = schema->Find("type");
+      Json any = type == nullptr ? Json(true) : Object({{"type", *type}});
+      ebnf = JsonSchemaToEbnf(any.Dump(), options);
+      if (!ebnf.ok()) ebnf = JsonSchemaToEbnf((any = Json(true)).Dump(), options);
+      format->Set("json_schema", std::move(any));
     }
     const auto named = [&](const Status& status) {
       return fmt::format("{}: {}", format->GetString("label", where + "/json_schema"),
@@ -133,7 +138,7 @@ class Rewriter {
     if (!ebnf.ok()) return InvalidTag(named(ebnf.status()));
     // Other styles are written by the library, which takes the schema itself.
     if (style != "json") {
-      if (format->GetBool("loose", false)) return OkStatus();
+      if (loose) return OkStatus();
       const Status enforced = CheckStyledSchema(*schema);
       return enforced.ok() ? enforced : InvalidTag(named(enforced));
     }

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "grammar/grammar_for_test.h"
@@ -142,6 +143,37 @@ TEST(StructuralTag, ALooseSchemaInAStyleIsTheLibrarysToEnforce) {
   loose.insert(1, R"("loose":true,)");
   const std::string said = TagTakes(loose, "");
   EXPECT_TRUE(said == "yes" || said == "no") << said;
+}
+
+// In a tag, a string that holds the tag's end would end it.
+TEST(StructuralTag, JsonInTagsEscapesWhatBeginsOne) {
+  const auto part = [](const std::string& schema) {
+    return R"({"type":"json_schema","escape_less":true,"json_schema":)" + schema + "}";
+  };
+  for (const auto& [schema, plain, escaped] :
+       {std::tuple(R"({"type":"string"})", R"("a<b")", R"("a\u003cb")"),
+        std::tuple(R"({"type":"string","maxLength":20})", R"("<")", R"("\u003c")"),
+        std::tuple(R"({"type":"string","pattern":"^[<=>]{2}$"})", R"("<=")", R"("\u003c=")"),
+        std::tuple(R"({"enum":["</a>",1]})", R"("</a>")", R"("\u003c/a>")"),
+        std::tuple(R"({"type":"object","properties":{"<":{}},"required":["<"]})", R"({"<":1})",
+                   R"({"\u003c":1})"),
+        std::tuple("true", R"([{"a":"<"}])", R"([{"a":"\u003c"}])")}) {
+    EXPECT_EQ(TagTakes(part(schema), plain), "no") << schema;
+    EXPECT_EQ(TagTakes(part(schema), escaped), "yes") << schema;
+  }
+  EXPECT_EQ(TagTakes(part(R"({"type":"string"})"), R"("a=b")"), "yes");
+}
+
+// An array that cannot be enforced stood for an object.
+TEST(StructuralTag, ALooseSchemaKeepsItsType) {
+  const auto part = [](const std::string& schema) {
+    return R"({"type":"json_schema","loose":true,"json_schema":)" + schema + "}";
+  };
+  const std::string list = part(R"({"type":"array","uniqueItems":true})");
+  EXPECT_EQ(TagTakes(list, "[1, 1]"), "yes");
+  EXPECT_EQ(TagTakes(list, "{}"), "no");
+  EXPECT_EQ(TagTakes(part(R"({"uniqueItems":true})"), "7"), "yes");
+  EXPECT_EQ(TagTakes(part(R"({"type":"dict"})"), "{}"), "yes");
 }
 
 }  // namespace

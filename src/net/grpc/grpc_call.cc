@@ -5,6 +5,7 @@
 
 #include "net/grpc/grpc_methods.h"
 #include "net/grpc/grpc_wire.h"
+#include "net/loop/out_of_memory.h"
 #include "net/loop/server_shard.h"
 
 namespace portico::net {
@@ -97,7 +98,8 @@ GrpcCall::GrpcCall(Http2Stream& stream)
 
 GrpcCall::~GrpcCall() {
   if (destroyed_ != nullptr) *destroyed_ = true;
-  Finish(Error(StatusCode::kInternal, "the call was dropped without an answer"));
+  Finish(IsOutOfMemory() ? Error(StatusCode::kUnavailable, std::string(kOutOfMemory))
+                         : Error(StatusCode::kInternal, "the call was dropped without an answer"));
 }
 
 const GrpcOptions& GrpcCall::options() const { return stream_->connection().shard().options.grpc; }

@@ -4,6 +4,7 @@
 #include "net/grpc/grpc_call.h"
 #include "net/grpc/grpc_methods.h"
 #include "net/http/exchange_events.h"
+#include "net/loop/out_of_memory.h"
 #include "net/loop/server_shard.h"
 
 namespace portico::net {
@@ -100,7 +101,7 @@ void GrpcCall::DeliverEnd() {
   const events::Scope scope(BeginRequest(Metadata("x-request-id"), message_.size()));
   bool destroyed = false;
   destroyed_ = &destroyed;
-  registered_->handler(std::move(self_), std::move(message_));
+  HandleInMemory([&] { registered_->handler(std::move(self_), std::move(message_)); });
   if (destroyed) return;
   destroyed_ = nullptr;
   lease_.Release();  // what it holds on to has been taken along

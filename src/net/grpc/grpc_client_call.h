@@ -66,6 +66,9 @@ class GrpcClientCall {
   void PauseReading() { paused_ = true; }
   void ResumeReading();
 
+  // A connection has taken it: the server may have seen it.
+  bool begun() const { return stream_ != 0; }
+
   // Bytes written that flow control holds back.
   size_t unsent() const { return output_.size() - sent_; }
   // One call of OnSent().

@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/hex_digit.h"
+
 namespace portico::net {
 namespace {
 
@@ -35,13 +37,6 @@ constexpr std::array<int8_t, 256> kBase64Values = [] {
   for (int i = 0; i < 64; ++i) values[static_cast<uint8_t>(kBase64[i])] = static_cast<int8_t>(i);
   return values;
 }();
-
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 bool IsPrintable(char c) { return c >= 0x20 && c <= 0x7e; }
 
@@ -130,8 +125,8 @@ std::string DecodeGrpcMessage(std::string_view value) {
   out.reserve(value.size());
   for (size_t i = 0; i < value.size(); ++i) {
     if (value[i] == '%' && value.size() - i > 2) {
-      int high = HexValue(value[i + 1]);
-      int low = HexValue(value[i + 2]);
+      int high = HexDigit(value[i + 1]);
+      int low = HexDigit(value[i + 2]);
       if (high >= 0 && low >= 0) {
         out.push_back(static_cast<char>(high << 4 | low));
         i += 2;

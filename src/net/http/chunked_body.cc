@@ -2,28 +2,17 @@
 
 #include <algorithm>
 
+#include "base/hex_digit.h"
+#include "net/http/http_text.h"
+
 namespace portico::net {
 namespace {
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-bool IsText(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    unsigned char byte = static_cast<unsigned char>(c);
-    return (byte >= 0x20 && byte != 0x7f) || c == '\t';
-  });
-}
 
 bool IsTrailer(std::string_view line) {
   size_t colon = line.find(':');
   return colon != std::string_view::npos && colon > 0 &&
          line.substr(0, colon).find_first_of(" \t\"(),/;<=>?@[\\]{}") == std::string_view::npos &&
-         IsText(line);
+         IsFieldText(line);
 }
 
 }  // namespace
@@ -52,7 +41,7 @@ ChunkedBody::State ChunkedBody::OnSizeLine(std::string_view line) {
   if (!line.empty() && (extension == std::string_view::npos || line[extension] != ';')) {
     return State::kMalformed;
   }
-  if (!IsText(line)) return State::kMalformed;
+  if (!IsFieldText(line)) return State::kMalformed;
   if (size > allowed_) return State::kTooLarge;
   allowed_ -= size;
   left_ = size;

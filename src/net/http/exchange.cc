@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "net/http/http_text.h"
+#include "net/loop/out_of_memory.h"
 
 namespace portico::net {
 
@@ -44,6 +45,9 @@ void NoteId(const HttpResponse& response, HttpRequest* request) {
 
 void Exchange::EndDropped(bool streaming, const ErrorWriter& write_error) {
   if (streaming) return Cut();
+  if (IsOutOfMemory()) {
+    return Respond(ErrorResponse({503, std::string(kOutOfMemory)}, write_error));
+  }
   Respond(ErrorResponse({500, "the request was dropped without an answer"}, write_error));
 }
 

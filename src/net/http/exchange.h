@@ -95,13 +95,15 @@ class BodyReader {
 
 // Lives on its connection's shard: created, used and destroyed there. The handler owns it; the
 // connection may die first, then on_closed is called and later writes do nothing. Destroying it
-// before the answer is complete answers 500, or cuts a started stream off.
+// before the answer is complete answers 500 (503 where memory lacks), or cuts a started stream off.
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
   HttpRequest request;
 
+  // What the request's body has taken of the server's budget.
+  BodyLease& lease() { return request.lease; }
   virtual Shard& shard() = 0;
   // A whole answer. Exactly once, and not after StartStream().
   virtual void Respond(HttpResponse response) = 0;

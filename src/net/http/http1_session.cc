@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "net/http/http1_exchange.h"
+#include "net/loop/out_of_memory.h"
 #include "net/loop/server_shard.h"
 
 namespace portico::net {
@@ -159,7 +160,7 @@ void Http1Session::Dispatch(bool whole) {
     held_ = 0;
   }
   const events::Scope scope(exchange->BeginEvents());
-  connection_.shard().handler(std::move(exchange));
+  HandleInMemory([&] { connection_.shard().handler(std::move(exchange)); });
 }
 
 void Http1Session::ReadRest(BodyReader& reader) {

@@ -1,7 +1,10 @@
 #include "net/http/http_text.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
+
+#include "base/hex_digit.h"
 
 namespace portico::net {
 namespace {
@@ -14,13 +17,6 @@ void Append(std::string* out, Parts... parts) {
 std::string_view Decimal(size_t value, char (&digits)[24]) {
   char* end = std::to_chars(digits, digits + sizeof digits, value).ptr;
   return {digits, static_cast<size_t>(end - digits)};
-}
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 // An escaped slash becomes `slash`, a plus sign that is not escaped `plus`.
@@ -166,6 +162,19 @@ void AppendChunk(std::string_view bytes, std::string* out) {
   out->append(size, end);
   out->append(bytes);
   out->append("\r\n");
+}
+
+bool IsFieldText(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return (byte >= 0x20 && byte != 0x7f) || c == '\t';
+  });
+}
+
+std::string_view TrimBlanks(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
 bool DecodePath(std::string_view text, std::string* out) {

@@ -52,6 +52,11 @@ void AppendHead(const HttpResponse& response, const HeadFrame& frame, std::strin
 void AppendChunk(std::string_view bytes, std::string* out);
 inline constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
+// Whether a field's value, or a chunk's extension, may be so: no control character but a tab (RFC 9110, 5.5).
+bool IsFieldText(std::string_view text);
+// Without the optional white space around it (RFC 9110, 5.6.3).
+std::string_view TrimBlanks(std::string_view text);
+
 // Percent-decodes a path, but for "%2F": a slash that is part of a name separates nothing (RFC 3986, 2.2), and a proxy in
 // front that decides by path has not seen one. False for a bad escape, an escaped NUL or a control character.
 bool DecodePath(std::string_view text, std::string* out);

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "net/http/http_text.h"
+
 namespace portico::net {
 namespace {
 
@@ -29,12 +31,6 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-std::string_view Trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
-
 // The value of a parameter of a header ("name" of `form-data; name="file"`); quotes and the escapes
 // in them are resolved.
 std::string Parameter(std::string_view header, std::string_view name) {
@@ -42,7 +38,7 @@ std::string Parameter(std::string_view header, std::string_view name) {
   while (at != std::string_view::npos && at < header.size()) {
     const size_t equals = header.find('=', at);
     if (equals == std::string_view::npos) return "";
-    const std::string key = Lower(Trim(header.substr(at + 1, equals - at - 1)));
+    const std::string key = Lower(TrimBlanks(header.substr(at + 1, equals - at - 1)));
     std::string value;
     size_t end = equals + 1;
     if (end < header.size() && header[end] == '"') {
@@ -53,7 +49,7 @@ std::string Parameter(std::string_view header, std::string_view name) {
       at = header.find(';', end);
     } else {
       at = header.find(';', end);
-      value = Trim(header.substr(end, at == std::string_view::npos ? at : at - end));
+      value = TrimBlanks(header.substr(end, at == std::string_view::npos ? at : at - end));
     }
     if (key == name) return value;
   }
@@ -68,7 +64,7 @@ Status ReadHead(std::string_view head, FormPart* part) {
     const size_t colon = line.find(':');
     if (colon == std::string_view::npos) return Bad("a part of the form has a damaged header");
     const std::string name = Lower(line.substr(0, colon));
-    const std::string_view value = Trim(line.substr(colon + 1));
+    const std::string_view value = TrimBlanks(line.substr(colon + 1));
     if (name == "content-disposition") {
       part->name = Parameter(value, "name");
       part->filename = Parameter(value, "filename");

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <limits>
 
+#include "net/http/http_text.h"
+
 namespace portico::net {
 namespace {
 
@@ -35,25 +37,12 @@ constexpr std::array<bool, 256> kToken = [] {
   return token;
 }();
 
-bool IsText(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return (byte >= 0x20 && byte != 0x7f) || c == '\t';
-  });
-}
-
-std::string_view Trim(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
-
 // Calls `take` with each element of a comma-separated list.
 template <typename Take>
 void EachElement(std::string_view list, Take take) {
   while (true) {
     const size_t comma = list.find(',');
-    take(Trim(list.substr(0, comma)));
+    take(TrimBlanks(list.substr(0, comma)));
     if (comma == std::string_view::npos) return;
     list.remove_prefix(comma + 1);
   }
@@ -153,7 +142,7 @@ bool ResponseParser::ReadStatusLine(std::string_view line) {
                   (line[kVersion.size()] == '0' || line[kVersion.size()] == '1') &&
                   line[kCode - 1] == ' ' && line[kCode] >= '1' && line[kCode] <= '9' &&
                   IsDigit(line[kCode + 1]) && IsDigit(line[kCode + 2]) &&
-                  (line.size() == kCode + 3 || line[kCode + 3] == ' ') && IsText(line);
+                  (line.size() == kCode + 3 || line[kCode + 3] == ' ') && IsFieldText(line);
   if (!ok) {
     Fail("its status line is malformed");
     return false;
@@ -170,7 +159,7 @@ bool ResponseParser::ReadField(std::string_view line) {
   const bool ok = colon != std::string_view::npos && colon > 0 &&
                   std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(colon),
                               [](char c) { return kToken[static_cast<unsigned char>(c)]; }) &&
-                  IsText(line.substr(colon + 1));
+                  IsFieldText(line.substr(colon + 1));
   if (!ok || head_.headers.size() >= kMaxFields) {
     Fail(ok ? "it has too many headers" : "a header is malformed");
     return false;
@@ -179,7 +168,7 @@ bool ResponseParser::ReadField(std::string_view line) {
   name.resize(colon);
   std::transform(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(colon), name.begin(),
                  Lower);
-  value = Trim(line.substr(colon + 1));
+  value = TrimBlanks(line.substr(colon + 1));
   if (name == "content-length") {
     if (head_.length >= 0 || value.empty() || value.size() > kMaxDigits ||
         !std::all_of(value.begin(), value.end(), IsDigit)) {

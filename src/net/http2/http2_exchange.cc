@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "net/http2/http2_session.h"
+#include "net/loop/out_of_memory.h"
 #include "net/loop/server_shard.h"
 
 namespace portico::net {
@@ -117,7 +118,9 @@ void Http2Exchange::OnBody(std::string_view bytes) {
 void Http2Exchange::Dispatch() {
   stream_->Hold(0);
   const events::Scope scope(events_.Begin(request));
-  stream_->connection().shard().handler(std::move(self_));
+  HandleInMemory([&handler = stream_->connection().shard().handler, &self = self_] {
+    handler(std::move(self));
+  });
 }
 
 void Http2Exchange::OnRequestEnd() {

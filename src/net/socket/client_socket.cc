@@ -3,6 +3,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <boost/asio/basic_stream_socket.hpp>
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -25,6 +26,19 @@ using Resolver = asio::ip::basic_resolver<Tcp, Executor>;
 
 constexpr size_t kReadBuffer = 64 << 10;
 constexpr int kParts = 8;
+
+struct TcpOption {
+  int level, name, value;
+};
+// TCP_USER_TIMEOUT also bounds how long a server may take nothing at all of what it is sent, so that it is
+// longer than a pause of one that lives. It stands in for TCP_KEEPCNT.
+constexpr std::array<TcpOption, 5> kTcpOptions = {{
+    {IPPROTO_TCP, TCP_NODELAY, 1},
+    {SOL_SOCKET, SO_KEEPALIVE, 1},
+    {IPPROTO_TCP, TCP_KEEPIDLE, 15},
+    {IPPROTO_TCP, TCP_KEEPINTVL, 5},
+    {IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000},
+}};
 
 // A shard's connections read in turn, each into what its thread has.
 char* ReadBuffer() {
@@ -108,11 +122,12 @@ class ClientSocket::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void OnConnected() {
-    int on = 1;
-    setsockopt(socket_.native_handle(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const int fd = socket_.native_handle();
+    for (const TcpOption& option : kTcpOptions) {
+      setsockopt(fd, option.level, option.name, &option.value, sizeof option.value);
+    }
     ErrorCode error;
     socket_.non_blocking(true, error);
-    const int fd = socket_.native_handle();
     transport_ = target_.tls == nullptr ? MakePlainTransport(fd)
                                         : target_.tls->Connect(fd, target_.tls_name);
     if (error || transport_ == nullptr) return Lose("out of memory");

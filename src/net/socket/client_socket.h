@@ -1,6 +1,8 @@
 // One outgoing connection on its shard: finds the host's addresses, connects, then moves bytes,
 // plain or through TLS. What one turn of the loop writes leaves in one send. Time limits are the
-// user's.
+// user's, but for a server whose host has vanished without a word: the connection is lost when what
+// has been sent is not acknowledged or taken for 30 s, or, nothing being on its way, when probes of
+// the kernel are not answered for as long (15 s after the last byte the first, then every 5 s).
 #pragma once
 
 #include <memory>

@@ -36,6 +36,12 @@ TypeSet TypeOfValue(const Json& value) {
   return kNullType;
 }
 
+// What models write before a tool's name that is none of the client's; other words there are part of the name.
+bool IsNamespace(std::string_view name) {
+  return name == "functions" || name == "function" || name == "tools" || name == "tool" ||
+         name == "default_api";
+}
+
 const Json* Referred(const Json& root, std::string_view ref) {
   if (!ref.starts_with("#/")) return nullptr;
   const Json* at = &root;
@@ -111,8 +117,9 @@ ToolSet::ToolSet(const Json& tools, bool forward_unknown) : any_(forward_unknown
 std::string_view ToolSet::Resolve(std::string_view name) const {
   if (tools_.empty() || tools_.contains(name)) return name;
   for (size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.', dot + 1)) {
-    std::string_view tail = name.substr(dot + 1);
-    if (tools_.contains(tail)) return tail;
+    const std::string_view tail = name.substr(dot + 1);
+    const std::string_view space = name.substr(0, dot);
+    if (tools_.contains(tail) && (space == tail || IsNamespace(space))) return tail;
   }
   return name;
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "parser/declared/declared_parser.h"
+#include "text/json_writer.h"
 
 namespace portico::parser {
 namespace {
@@ -69,6 +70,37 @@ std::shared_ptr<const ResponseTemplate> DeclaredFormat(const ToolFamily* family)
 std::shared_ptr<const ResponseTemplate> DeclaredFormat(const ReasoningChoice* choice) {
   if (choice == nullptr || !IsDeclared(choice->name)) return nullptr;
   return static_cast<const DeclaredReasoning*>(choice)->format;
+}
+
+std::optional<CallForm> DeclaredCallForm(const ResponseTemplate& format) {
+  const Region* const calls = format.Find(Region::Kind::kCalls);
+  const auto is_member = [](const CallPart& part) { return part.in == CallPart::In::kMember; };
+  if (calls == nullptr || calls->body != Region::Body::kJson || calls->opens.empty() ||
+      calls->closes.empty() || !calls->quotes.empty() || calls->bare_keys ||
+      !is_member(calls->name) || !is_member(calls->arguments)) {
+    return std::nullopt;
+  }
+  const auto key = [](const CallPart& part) {
+    std::string quoted;
+    AppendJsonString(part.name, &quoted);
+    return quoted;
+  };
+  CallForm form;
+  form.before_name = "{" + key(calls->name) + ": \"";
+  form.after_name = "\", " + key(calls->arguments) + ": ";
+  form.end = "}";
+  const std::string& open = calls->opens.front();
+  const std::string& close = calls->closes.front();
+  form.begins = open;
+  if (calls->each) {
+    form.section = open + "[";
+    form.separator = ", ";
+    form.section_end = "]" + close;
+  } else {
+    form.before_name = open + form.before_name;
+    form.end += close;
+  }
+  return form;
 }
 
 }  // namespace portico::parser

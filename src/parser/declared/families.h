@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "parser/declared/response_template.h"
 #include "parser/reasoning/families.h"
+#include "parser/tool/call_forms.h"
 #include "parser/tool/families.h"
 
 namespace portico::parser {
@@ -29,5 +31,8 @@ struct DeclaredReasoning : ReasoningChoice {
 // Null for a null or another family.
 std::shared_ptr<const ResponseTemplate> DeclaredFormat(const ToolFamily* family);
 std::shared_ptr<const ResponseTemplate> DeclaredFormat(const ReasoningChoice* choice);
+
+// How declared calls are written: as JSON with name and arguments between plain texts. Nothing: they are something else.
+std::optional<CallForm> DeclaredCallForm(const ResponseTemplate& format);
 
 }  // namespace portico::parser

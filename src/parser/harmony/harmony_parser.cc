@@ -16,17 +16,32 @@ std::string_view TextOf(HarmonyToken token) {
   return HarmonyMarkers().text(static_cast<size_t>(token));
 }
 
-// The word behind `key` in a header, up to white space or a marker.
-std::string_view WordBehind(std::string_view header, std::string_view key) {
-  size_t at = header.find(key);
-  if (at == std::string_view::npos) return {};
-  header.remove_prefix(at + key.size());
+constexpr std::string_view kTo = "to=";
+
+// To whom a header speaks: the word behind `to=`, up to white space or a marker. Where there is none: npos.
+struct Recipient {
+  size_t at = std::string_view::npos;
+  std::string_view word = {};
+};
+
+Recipient RecipientOf(std::string_view header) {
+  Recipient to;
+  to.at = header.find(kTo);
+  if (to.at == std::string_view::npos) return to;
+  const std::string_view behind = header.substr(to.at + kTo.size());
   size_t end = 0;
-  while (end < header.size() && static_cast<unsigned char>(header[end]) > ' ' &&
-         header[end] != '<') {
+  while (end < behind.size() && static_cast<unsigned char>(behind[end]) > ' ' &&
+         behind[end] != '<') {
     ++end;
   }
-  return header.substr(0, end);
+  to.word = behind.substr(0, end);
+  return to;
+}
+
+// Tools that models have been trained with. Other recipients that nobody offers are words.
+bool IsBuiltIn(std::string_view recipient) {
+  recipient = recipient.substr(0, recipient.find('.'));
+  return recipient == "browser" || recipient == "python" || recipient == "container";
 }
 
 bool IsRole(std::string_view word) {
@@ -51,8 +66,8 @@ std::string_view ChannelOf(std::string_view header) {
   return rest.substr(0, end);
 }
 
-// Words of a header that mean nothing there, as they stand. A role is one word, a channel is followed by at most one, the
-// type of the content, and a recipient may stand anywhere.
+// Words of a header without its recipient that mean nothing there, as they stand. A role is one word, a channel is followed by
+// at most one, the type of the content.
 std::string StrayWords(std::string_view header) {
   std::string stray;
   while (!header.empty()) {
@@ -66,14 +81,14 @@ std::string StrayWords(std::string_view header) {
     std::vector<std::string_view> words;
     for (size_t at = part.find_first_not_of(kWhiteSpace); at != std::string_view::npos;) {
       const size_t end = std::min(part.find_first_of(kWhiteSpace, at), part.size());
-      if (!part.substr(at).starts_with("to=")) words.push_back(part.substr(at, end - at));
+      words.push_back(part.substr(at, end - at));
       at = part.find_first_not_of(kWhiteSpace, end);
     }
     const bool channel = marked && token == HarmonyToken::kChannel;
     const bool known = !words.empty() && (IsRole(words[0]) || IsChannel(words[0]) ||
                                           (marked && token == HarmonyToken::kConstrain));
     size_t meant = words.size() <= 1 || known ? 1 : 0;
-    if (channel && known && words.size() == 2) meant = 2;
+    if (channel && known && words.size() == 2 && !words[1].starts_with(kTo)) meant = 2;
     if (words.size() <= meant) continue;
     const char* const begin = words[meant].data();
     stray.append(begin, static_cast<size_t>(words.back().data() + words.back().size() - begin));
@@ -215,7 +230,8 @@ void HarmonyParser::HeaderIsText() {
 }
 
 void HarmonyParser::BeginBody() {
-  std::string_view recipient = WordBehind(header_, "to=");
+  const Recipient to = RecipientOf(header_);
+  std::string_view recipient = to.word;
   std::string_view channel = ChannelOf(header_);
   kind_ = KindOf(recipient, channel);
   at_ = At::kBody;
@@ -238,7 +254,12 @@ void HarmonyParser::BeginBody() {
   } else if (verbatim_) {
     sink_->Content(raw_);
   }
-  const std::string stray = StrayWords(header_);
+  std::string others = header_;
+  const bool meant = kind_ != Kind::kReasoning || recipient.empty() || IsBuiltIn(recipient) ||
+                     recipient == "assistant" || recipient == "user";
+  if (to.at != std::string::npos) others.replace(to.at, kTo.size() + to.word.size(), " ");
+  std::string stray = StrayWords(others);
+  if (!meant) stray = std::string(to.word) + (stray.empty() ? "" : " ") + stray;
   const bool is_call = kind_ == Kind::kCall;
   if (!stray.empty() && !verbatim_ && (!is_call || call_.committed())) {
     ++repaired_;

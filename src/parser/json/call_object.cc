@@ -1,6 +1,7 @@
 #include "parser/json/call_object.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "text/json.h"
 #include "text/white_space.h"
@@ -16,6 +17,15 @@ bool IsNameKey(std::string_view key, bool tool_name) {
 
 bool IsArgumentsKey(std::string_view key) {
   return key == "arguments" || key == "parameters" || key == "args";
+}
+
+// Of a call's object, beside name and arguments.
+bool IsFrameKey(std::string_view key) {
+  return key == "type" || key == "id" || key == "tool_call_id";
+}
+
+bool IsOwnKey(std::string_view key) {
+  return IsNameKey(key, true) || IsArgumentsKey(key) || IsFrameKey(key);
 }
 
 // What a JSON or Python string between quotes says.
@@ -94,7 +104,20 @@ void CallObject::Close() {
   state_ = State::kDone;
 }
 
+bool CallObject::IsCutWithinOther() const {
+  if (other_keys_) return true;
+  if (at_ == At::kKey) {
+    static constexpr std::string_view kOwn[] = {"name",      "tool_name",  "function",
+                                                "arguments", "parameters", "args",
+                                                "type",      "id",         "tool_call_id"};
+    return std::none_of(std::begin(kOwn), std::end(kOwn),
+                        [this](std::string_view key) { return key.starts_with(text_); });
+  }
+  return (at_ == At::kColon || at_ == At::kValue) && !alone_ && !IsOwnKey(key_);
+}
+
 void CallObject::Cut() {
+  if (call_.pending() && IsCutWithinOther()) return call_.Reject();
   if (!call_.committed() || (at_ != At::kArguments && at_ != At::kTextArguments)) return;
   out_.clear();
   relay_.Cut(&out_);
@@ -222,8 +245,7 @@ bool CallObject::BeginValue(char c) {
     }
     return false;
   }
-  other_keys_ =
-      other_keys_ || options_.bare || (key_ != "type" && key_ != "id" && key_ != "tool_call_id");
+  other_keys_ = other_keys_ || options_.bare || !IsFrameKey(key_);
   // The first member is no call's: this is some other object.
   skip_ = LiteralRelay();
   at_ = At::kSkip;

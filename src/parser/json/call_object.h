@@ -37,7 +37,8 @@ class CallObject {
   size_t Push(std::string_view text);
   // The text of the object ends here: closes the arguments.
   void Close();
-  // The text was cut off here: passes on what the arguments hold.
+  // The text was cut off here: passes on what the arguments hold. What had come to its name, and has bytes that belong to
+  // neither, is no call.
   void Cut();
   // Text behind the arguments that is no part of the call: content, once it is a call, without the white space before it.
   void Stray(std::string_view text);
@@ -76,6 +77,7 @@ class CallObject {
   bool Relay(std::string_view text, size_t* used);
   bool EndObject();
   bool SetName();
+  bool IsCutWithinOther() const;
 
   CallWriter& call_;
   State state_ = State::kOpen;

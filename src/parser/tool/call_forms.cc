@@ -10,6 +10,8 @@ namespace {
 
 using FormNames = std::initializer_list<const char*>;
 
+constexpr std::string_view kMembersSuffix = " (members)";
+
 struct FormRegistry {
   std::map<std::string, CallForm, std::less<>> forms;
 
@@ -147,6 +149,20 @@ void AddPythonForms(FormRegistry* r) {
   r->Add({"olmo3"}, Sectioned(list, "<function_calls>\n", "\n</function_calls>"));
 }
 
+// Of families of tags: by the style that the grammar library has for their arguments, and without it.
+void AddStyled(FormRegistry* r, const char* family, CallForm form, std::string_view style,
+               MemberForm members) {
+  CallForm own = form;
+  form.style = style;
+  r->Add({family}, form);
+  own.style = kMemberStyle;
+  // The style's arguments end without a line break.
+  if (own.end.starts_with('\n') && members.end.ends_with('\n')) own.end.erase(0, 1);
+  own.members = std::move(members);
+  const std::string name = family + std::string(kMembersSuffix);
+  r->Add({name.c_str()}, own);
+}
+
 void AddTagForms(FormRegistry* r) {
   CallForm qwen;
   qwen.json_name = false;
@@ -154,21 +170,22 @@ void AddTagForms(FormRegistry* r) {
   qwen.after_name = ">\n";
   qwen.end = "\n</function>\n</tool_call>";
   qwen.separator = "\n";
-  qwen.style = "qwen_xml";
-  r->Add({"qwen3_coder"}, qwen);
+  const MemberForm parameter = {.before = "<parameter=", .after = ">\n", .end = "\n</parameter>\n"};
+  AddStyled(r, "qwen3_coder", qwen, "qwen_xml", parameter);
   qwen.before_name = "<seed:tool_call>\n<function=";
   qwen.end = "\n</function>\n</seed:tool_call>";
-  r->Add({"seed_oss"}, qwen);
+  AddStyled(r, "seed_oss", qwen, "qwen_xml", parameter);
 
   CallForm glm;
   glm.json_name = false;
   glm.before_name = "<tool_call>";
   glm.end = "</tool_call>";
-  glm.style = "glm_xml";
-  r->Add({"glm45"}, glm);
+  const MemberForm pair = {
+      .before = "<arg_key>", .after = "</arg_key><arg_value>", .end = "</arg_value>"};
+  AddStyled(r, "glm45", glm, "glm_xml", pair);
   glm.before_name = "<iquest_tool_call>";
   glm.end = "</iquest_tool_call>";
-  r->Add({"iquest_q1"}, glm);
+  AddStyled(r, "iquest_q1", glm, "glm_xml", pair);
 
   CallForm invoke;
   invoke.json_name = false;
@@ -177,25 +194,99 @@ void AddTagForms(FormRegistry* r) {
   invoke.after_name = "\">\n";
   invoke.end = "</invoke>\n";
   invoke.section_end = "</minimax:tool_call>";
-  invoke.style = "minimax_xml";
-  r->Add({"minimax-m2"}, invoke);
-  auto dsml = [&](const char* family, const char* section, const char* style) {
-    const std::string name(section);
-    invoke.section = "<｜DSML｜" + name + ">\n";
-    invoke.before_name = "<｜DSML｜invoke name=\"";
-    invoke.end = "</｜DSML｜invoke>\n";
-    invoke.section_end = "</｜DSML｜" + name + ">";
-    invoke.style = style;
-    r->Add({family}, invoke);
+  AddStyled(r, "minimax-m2", invoke, "minimax_xml",
+            {.before = "<parameter name=\"", .after = "\">", .end = "</parameter>\n"});
+  const auto dsml = [&](const char* family, const std::string& gap, const std::string& section,
+                        const char* style) {
+    const std::string mark = "｜DSML｜" + gap;
+    invoke.section = "<" + mark + section + ">\n";
+    invoke.before_name = "<" + mark + "invoke name=\"";
+    invoke.end = "</" + mark + "invoke>\n";
+    invoke.section_end = "</" + mark + section + ">";
+    AddStyled(r, family, invoke, style,
+              {.before = "<" + mark + "parameter name=\"",
+               .after = "\" string=\"{}\">",
+               .end = "</" + mark + "parameter>\n",
+               .typed = MemberForm::Typed::kString});
   };
-  dsml("deepseekv32", "function_calls", "deepseek_xml");
-  dsml("deepseekv4", "tool_calls", "deepseek_xml");
-  invoke.section = "<｜DSML｜ calls>\n";
-  invoke.before_name = "<｜DSML｜ invoke name=\"";
-  invoke.end = "</｜DSML｜ invoke>\n";
-  invoke.section_end = "</｜DSML｜ calls>";
-  invoke.style = "deepseek_v4_1_xml";
-  r->Add({"deepseekv41"}, invoke);
+  dsml("deepseekv32", "", "function_calls", "deepseek_xml");
+  dsml("deepseekv4", "", "tool_calls", "deepseek_xml");
+  dsml("deepseekv41", " ", "calls", "deepseek_v4_1_xml");
+}
+
+CallForm OfMembers(const std::string& before_name, const std::string& after_name,
+                   const std::string& end, MemberForm members) {
+  CallForm form;
+  form.json_name = false;
+  form.before_name = before_name;
+  form.after_name = after_name;
+  form.end = end;
+  form.style = kMemberStyle;
+  form.members = std::move(members);
+  return form;
+}
+
+void AddMemberForms(FormRegistry* r) {
+  CallForm mimo = OfMembers("<tool_call>\n<function=", ">\n", "</function>\n</tool_call>",
+                            {.before = "<parameter=", .after = ">", .end = "</parameter>\n"});
+  mimo.separator = "\n";
+  r->Add({"mimo"}, mimo);
+  const auto hunyuan = [](const std::string& separator) {
+    return Sectioned(
+        OfMembers(
+            "<tool_call>", separator + "\n", "</tool_call>\n",
+            {.before = "<arg_key>", .after = "</arg_key>\n<arg_value>", .end = "</arg_value>\n"}),
+        "<tool_calls>\n", "</tool_calls>");
+  };
+  r->Add({"hunyuan"}, hunyuan("<tool_sep>"));
+  r->Add({"step3"},
+         Sectioned(OfMembers("<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name=\"",
+                             "\">", "</steptml:invoke><｜tool_call_end｜>\n",
+                             {.before = "<steptml:parameter name=\"",
+                              .after = "\">",
+                              .end = "</steptml:parameter>"}),
+                   "<｜tool_calls_begin｜>\n", "<｜tool_calls_end｜>"));
+  r->Add({"minicpm5"}, OfMembers("<function name=\"", "\">", "</function>",
+                                 {.before = "<param name=\"",
+                                  .after = "\">",
+                                  .end = "</param>",
+                                  .excludes = {"<![CDATA["}}));
+  CallForm k3 = Sectioned(OfMembers("<|open|>call tool=\"", "\" index=\"", "<|close|>call<|sep|>",
+                                    {.before = "<|open|>argument key=\"",
+                                     .after = "\" type=\"{}\"<|sep|>",
+                                     .end = "<|close|>argument<|sep|>",
+                                     .typed = MemberForm::Typed::kType}),
+                          "<|open|>tools<|sep|>", "<|close|>tools<|sep|>");
+  k3.counter_end = "\"<|sep|>";
+  r->Add({"kimi_k3"}, k3);
+  const std::string mark = "]<]minimax[>[";
+  r->Add({"minimax-m3"}, Sectioned(OfMembers(mark + "<invoke name=\"", "\">", mark + "</invoke>\n",
+                                             {.before = mark + "<",
+                                              .after = ">",
+                                              .end = mark + "</{}>",
+                                              .excludes = {mark},
+                                              .no_keys = {"invoke", "tool_call"}}),
+                                   mark + "<tool_call>\n", mark + "</tool_call>"));
+  r->Add({"gemma4"}, OfMembers("<|tool_call>call:", "{", "}<tool_call|>",
+                               {.after = ":", .separator = ",", .quote = "<|\"|>"}));
+  r->Add({"functiongemma"}, OfMembers("<start_function_call>call:", "{", "}<end_function_call>",
+                                      {.after = ":", .separator = ",", .quote = "<escape>"}));
+  r->Add({"muse"}, Sectioned(OfMembers("<atem:invoke name=\"", "\">\n", "</atem:invoke>\n",
+                                       {.before = "<atem:parameter name=\"",
+                                        .after = "\">",
+                                        .end = "</atem:parameter>\n"}),
+                             "<atem:function_calls>\n", "</atem:function_calls>"));
+  CallForm beam = OfMembers(" to=", "<|channel|>analysis <|constrain|>xml<|message|>", "<|call|>",
+                            {.before = "<rfl:parameter name=\"",
+                             .after = "\">\n",
+                             .end = "\n</rfl:parameter>",
+                             .text_default = true});
+  beam.bare = true;
+  r->Add({"beam"}, beam);
+  // A message to a tool is told from others by what stands behind its header.
+  CallForm inkling = Tagged("<|content_invoke_tool_json|>", "<|end_message|>", "args");
+  inkling.lead = inkling.separator = "<|message_model|>";
+  r->Add({"inkling"}, inkling);
 }
 
 const FormRegistry& Forms() {
@@ -204,9 +295,13 @@ const FormRegistry& Forms() {
     AddJsonForms(made);
     AddNamedForms(made);
     AddTagForms(made);
+    AddMemberForms(made);
     AddPythonForms(made);
     for (auto& [family, form] : made->forms) {
-      if (form.begins.empty()) form.begins = form.section.empty() ? form.before_name : form.section;
+      if (!form.begins.empty()) continue;
+      // Models write line breaks between tags, or none.
+      form.begins = form.section.empty() ? form.before_name : form.section;
+      form.begins = form.begins.substr(0, form.begins.find('\n'));
     }
     return made;
   }();
@@ -230,6 +325,26 @@ const CallForm* FindCallForm(std::string_view family,
   auto found = forms.find(family);
   if (family == "mistral" && has_token("[ARGS]")) found = forms.find("mistral [ARGS]");
   return found == forms.end() ? nullptr : &found->second;
+}
+
+const CallForm* FindMemberCallForm(std::string_view family) {
+  const auto& forms = Forms().forms;
+  const auto found = forms.find(std::string(family) + std::string(kMembersSuffix));
+  return found == forms.end() ? nullptr : &found->second;
+}
+
+CallForm WithTags(CallForm form, const std::vector<std::pair<std::string, std::string>>& tags) {
+  for (std::string* text : {&form.section, &form.before_name, &form.after_name, &form.end,
+                            &form.separator, &form.section_end, &form.begins, &form.members.before,
+                            &form.members.after, &form.members.end}) {
+    for (const auto& [tag, as] : tags) {
+      for (size_t at = text->find(tag); at != std::string::npos;
+           at = text->find(tag, at + as.size())) {
+        text->replace(at, tag.size(), as);
+      }
+    }
+  }
+  return form;
 }
 
 std::string WriteCall(const CallForm& form, std::string_view name, std::string_view arguments,

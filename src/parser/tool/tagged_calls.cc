@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "parser/tool/tag_head.h"
 #include "text/white_space.h"
 
 namespace portico::parser {
 namespace {
 
-constexpr size_t kMaxHead = 1024;
 constexpr size_t kMaxFrame = 4096;
 constexpr std::string_view kCdata = "<![CDATA[";
 constexpr std::string_view kCdataEnd = "]]>";
@@ -21,11 +21,8 @@ std::vector<std::string> Starts(const TaggedFamily& family) {
   return starts;
 }
 
-void ReplaceAll(std::string_view from, std::string_view to, std::string* text) {
-  for (size_t at = text->find(from); at != std::string::npos;
-       at = text->find(from, at + to.size())) {
-    text->replace(at, from.size(), to);
-  }
+HeadForm HeadOf(const TaggedFamily& family) {
+  return {.end = family.head_end, .quotes = !family.equals};
 }
 
 }  // namespace
@@ -112,65 +109,12 @@ ToolParser::Next TaggedCalls::LeaveSection(bool complete) {
   return Next::kGoOn;
 }
 
-bool TaggedCalls::FindHeadEnd(size_t* end, bool* bad) const {
-  std::string_view text = rest();
-  const std::string& head_end = family_->family.head_end;
-  char quote = 0;
-  const bool quotes = !family_->family.equals;
-  for (size_t i = 0; i < text.size() && i <= kMaxHead; ++i) {
-    char c = text[i];
-    if (quotes && quote == 0 && (c == '"' || c == '\'')) {
-      quote = c;
-    } else if (quote != 0) {
-      if (c == quote) quote = 0;
-    } else if (c == head_end[0] && text.substr(i).starts_with(head_end)) {
-      *end = i;
-      return true;
-    } else if (c == '\n' || (c == '<' && head_end[0] != '<')) {
-      *bad = true;
-      return false;
-    }
-  }
-  *bad = final() || text.size() > kMaxHead;
-  return false;
-}
-
-std::string TaggedCalls::Attribute(std::string_view head, std::string_view key) const {
-  const TaggedFamily& family = family_->family;
-  size_t at = 0;
-  while (at < head.size()) {
-    at = head.find(key, at);
-    if (at == std::string_view::npos) return "";
-    size_t end = at + key.size();
-    const bool whole = at == 0 || kWhiteSpace.find(head[at - 1]) != std::string_view::npos;
-    at = end;
-    size_t equals = head.find_first_not_of(kWhiteSpace, end);
-    if (!whole || equals == std::string_view::npos || head[equals] != '=') continue;
-    std::string_view value = TrimWhiteSpace(head.substr(equals + 1));
-    if (!value.empty() && (value[0] == '"' || value[0] == '\'')) {
-      size_t close = value.find(value[0], 1);
-      value = value.substr(1, close == std::string_view::npos ? close : close - 1);
-    } else {
-      value = value.substr(0, value.find_first_of(kWhiteSpace));
-    }
-    std::string out(value);
-    if (family.entities) {
-      ReplaceAll("&quot;", "\"", &out);
-      ReplaceAll("&lt;", "<", &out);
-      ReplaceAll("&gt;", ">", &out);
-      ReplaceAll("&apos;", "'", &out);
-      ReplaceAll("&amp;", "&", &out);
-    }
-    return out;
-  }
-  return "";
-}
-
 ToolParser::Next TaggedCalls::StepHead() {
   const TaggedFamily& family = family_->family;
   size_t end = 0;
   bool bad = false;
-  if (!FindHeadEnd(&end, &bad)) return bad ? NoCall() : Next::kWait;
+  if (!FindHeadEnd(rest(), HeadOf(family), final(), &end, &bad))
+    return bad ? NoCall() : Next::kWait;
   std::string_view head = rest().substr(0, end);
   self_closed_ = !family.equals && TrimWhiteSpace(head).ends_with('/');
   if (self_closed_) head = head.substr(0, head.rfind('/'));
@@ -181,13 +125,16 @@ ToolParser::Next TaggedCalls::StepHead() {
       name = name.substr(1, name.size() - 2);
     }
   } else if (head.empty() || kWhiteSpace.find(head[0]) != std::string_view::npos) {
-    name = Attribute(head, family.name_key);
+    name = AttributeOf(head, family.name_key, family.entities);
   }
   if (name.empty()) return NoCall();
+  const std::string others =
+      family.equals ? "" : OtherAttributes(head, {family.name_key, "id", "type", "index"});
   Take(end + family.head_end.size());
   if (call_.is_text()) {
   } else if (call_.SetName(name)) {
     call_.Commit();
+    call_.Stray(others);
   }
   object_.Begin();
   is_json_ = false;
@@ -278,7 +225,7 @@ ToolParser::Next TaggedCalls::StepParameterHead() {
   const TaggedFamily& family = family_->family;
   size_t end = 0;
   bool bad = false;
-  if (!FindHeadEnd(&end, &bad)) {
+  if (!FindHeadEnd(rest(), HeadOf(family), final(), &end, &bad)) {
     if (!bad) return Next::kWait;
     ParameterIsText();
     return Next::kGoOn;
@@ -291,9 +238,9 @@ ToolParser::Next TaggedCalls::StepParameterHead() {
     if (key.size() > 1 && key.front() == '"' && key.back() == '"')
       key = key.substr(1, key.size() - 2);
   } else {
-    key = Attribute(head, family.key_key);
-    std::string string = Attribute(head, "string");
-    std::string type = Attribute(head, "type");
+    key = AttributeOf(head, family.key_key, family.entities);
+    std::string string = AttributeOf(head, "string", family.entities);
+    std::string type = AttributeOf(head, "type", family.entities);
     if (string == "true" || type == "string") types = kStringType;
     if (string == "false") types = static_cast<TypeSet>(~kStringType & 0x7F);
     if (type == "number" || type == "integer") types = kNumberType | kIntegerType;
@@ -301,7 +248,10 @@ ToolParser::Next TaggedCalls::StepParameterHead() {
     if (type == "null") types = kNullType;
     if (type == "object" || type == "array") types = kObjectType | kArrayType;
   }
+  const std::string others =
+      family.equals ? "" : OtherAttributes(head, {family.key_key, "string", "type"});
   Take(end + family.head_end.size());
+  call_.Stray(others);
   if (types == 0) {
     const ValueTypes* arguments = call_.tools().Arguments(call_.name());
     const ValueTypes* found = arguments == nullptr ? nullptr : arguments->Find(key);
@@ -331,7 +281,7 @@ ToolParser::Next TaggedCalls::StepValue() {
   const TaggedFamily& family = family_->family;
   if (family.cdata && !in_cdata_ && !value_started_) {
     std::string_view text = rest().substr(SpaceAhead());
-    const bool near = SpaceAhead() < kMaxHead;
+    const bool near = SpaceAhead() < kMaxTagHead;
     if (near && text.size() < kCdata.size() && kCdata.starts_with(text) && !final()) {
       return Next::kWait;
     }

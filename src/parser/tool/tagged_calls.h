@@ -61,9 +61,6 @@ class TaggedCalls final : public ToolParser {
   Next StepJson();
   Next StepParameterHead();
   Next StepValue();
-  // Finds the end of a head in rest(), which begins behind the head's marker. False: wait, or it is none (*bad).
-  bool FindHeadEnd(size_t* end, bool* bad) const;
-  std::string Attribute(std::string_view head, std::string_view key) const;
   void ParameterIsText();
   void BeginValue(std::string_view key, TypeSet types);
   void Value(std::string_view text);

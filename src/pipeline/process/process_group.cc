@@ -325,10 +325,16 @@ void ProcessGroup::Bury(Process& process, std::string_view why) {
     changed_.NotifyAll();
   }
   for (const CallPtr& call : failed) {
-    call->output->End(Error(
+    Status died = Error(
         StatusCode::kUnavailable,
         fmt::format("stage `{}` has ended while it worked on this request", call->stage->name), {},
-        "stage_died"));
+        "stage_died");
+    // What has ended two processes does not get a third.
+    if (call->replays == 0) {
+      call->output->Died(std::move(died));
+    } else {
+      call->output->End(std::move(died));
+    }
   }
 }
 

@@ -18,6 +18,7 @@
 #include "pipeline/process/stage_events.h"
 #include "pipeline/process/unix_channel.h"
 #include "pipeline/process/worker_outbox.h"
+#include "pipeline/stage_faults.h"
 
 namespace portico::pipeline {
 namespace {
@@ -29,7 +30,9 @@ constexpr std::chrono::seconds kThreadPatience{10};
 class Worker;
 
 // A run and its output, on a thread of its own.
-class WorkerRun final : public StageOutput, public std::enable_shared_from_this<WorkerRun> {
+class WorkerRun final : public StageOutput,
+                        public StageFaults,
+                        public std::enable_shared_from_this<WorkerRun> {
  public:
   WorkerRun(Worker* worker, uint64_t id, Stage* stage, std::shared_ptr<const Request> request,
             const StageLabels* labels)
@@ -77,6 +80,10 @@ class WorkerRun final : public StageOutput, public std::enable_shared_from_this<
     const MutexLock lock(&mutex_);
     return TakesMore();
   }
+
+  void SendGarbage() override;
+  void SendEnd() override;
+  void AnswerStranger() override;
 
  private:
   struct Input {
@@ -177,6 +184,7 @@ class Worker {
       StageConfig config;
       config.name = one.GetString("name");
       config.factory_path = one.GetString("factory_path");
+      config.process = config.name;  // it has one: this
       const Json* factory = one.Find("factory");
       config.factory = factory != nullptr && factory->is_object() ? *factory : Json(JsonObject{});
       for (const Json& target : ListOrNone(one.Find("next"))) {
@@ -357,6 +365,18 @@ void WorkerRun::End(Status status) {
   if (status.ok()) events_.Completed();
   worker_.outbox().Send(EndMessage(id_, status));
   changed_.NotifyAll();
+}
+
+void WorkerRun::SendGarbage() {
+  worker_.outbox().Send({std::string("\0\xc1\xc1\xc1", 4), nullptr});
+}
+
+void WorkerRun::SendEnd() { worker_.outbox().Send(EndMessage(id_, OkStatus())); }
+
+void WorkerRun::AnswerStranger() {
+  constexpr uint64_t kNobody = uint64_t{1} << 62;
+  const auto datagram = PartMessage(MessageKind::kEmit, kNobody, {}, TextPart{"hello"});
+  if (datagram.ok()) worker_.outbox().Send(*datagram);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
@@ -15,10 +16,13 @@ namespace {
 
 struct Decoder;
 struct CommandLine;
+struct FrontEnd;
 struct Segment;
 
 struct SphinxLibrary {
   CommandLine* (*cmd_ln_init)(CommandLine*, const void*, int32_t, ...);
+  CommandLine* (*cmd_ln_parse_file)(CommandLine*, const void*, const char*, int32_t strict);
+  void (*cmd_ln_set)(CommandLine*, const char* name, const char* value);
   int (*cmd_ln_free)(CommandLine*);
   void (*set_log)(FILE*);
   const void* (*args)();
@@ -26,7 +30,12 @@ struct SphinxLibrary {
   int (*free)(Decoder*);
   int (*start_stream)(Decoder*);
   int (*start)(Decoder*);
-  int (*process)(Decoder*, const int16_t*, size_t, int no_search, int full_utterance);
+  FrontEnd* (*front_end)(Decoder*);
+  int (*front_size)(FrontEnd*);
+  int (*front_start)(FrontEnd*);
+  int (*front_process)(FrontEnd*, const int16_t**, size_t*, float**, int32_t* frames, int32_t*);
+  int32_t (*front_end_utterance)(FrontEnd*, float*, int32_t* frames);
+  int (*process)(Decoder*, float**, int frames, int no_search, int full_utterance);
   int (*end)(Decoder*);
   Segment* (*segments)(Decoder*);
   Segment* (*next_segment)(Segment*);
@@ -41,6 +50,12 @@ struct SphinxLibrary {
 constexpr char kModel[] = "/usr/share/pocketsphinx/model/en-us";
 constexpr char kGrammar[] = "grammar";
 constexpr double kFramesPerSecond = 100;
+// What is searched between two questions whether to stop.
+constexpr size_t kPieceFrames = 5;
+// To end an utterance of so many takes some 50 ms; to load a recognizer, 250.
+constexpr size_t kCheapFrames = 200;
+// Frames beside one that its features depend on.
+constexpr size_t kFeatureWindow = 3;
 
 StatusOr<SphinxLibrary> LoadSphinx() {
   PORTICO_ASSIGN_OR_RETURN(const media::SharedLibrary base,
@@ -49,14 +64,21 @@ StatusOr<SphinxLibrary> LoadSphinx() {
                            media::SharedLibrary::Load("libpocketsphinx.so.3", "libpocketsphinx3"));
   SphinxLibrary sphinx{};
   PORTICO_RETURN_IF_ERROR(base.Bind("cmd_ln_init", &sphinx.cmd_ln_init));
+  PORTICO_RETURN_IF_ERROR(base.Bind("cmd_ln_parse_file_r", &sphinx.cmd_ln_parse_file));
+  PORTICO_RETURN_IF_ERROR(base.Bind("cmd_ln_set_str_r", &sphinx.cmd_ln_set));
   PORTICO_RETURN_IF_ERROR(base.Bind("cmd_ln_free_r", &sphinx.cmd_ln_free));
+  PORTICO_RETURN_IF_ERROR(base.Bind("fe_get_output_size", &sphinx.front_size));
+  PORTICO_RETURN_IF_ERROR(base.Bind("fe_start_utt", &sphinx.front_start));
+  PORTICO_RETURN_IF_ERROR(base.Bind("fe_process_frames", &sphinx.front_process));
+  PORTICO_RETURN_IF_ERROR(base.Bind("fe_end_utt", &sphinx.front_end_utterance));
   PORTICO_RETURN_IF_ERROR(base.Bind("err_set_logfp", &sphinx.set_log));
   PORTICO_RETURN_IF_ERROR(library.Bind("ps_args", &sphinx.args));
   PORTICO_RETURN_IF_ERROR(library.Bind("ps_init", &sphinx.init));
   PORTICO_RETURN_IF_ERROR(library.Bind("ps_free", &sphinx.free));
   PORTICO_RETURN_IF_ERROR(library.Bind("ps_start_stream", &sphinx.start_stream));
   PORTICO_RETURN_IF_ERROR(library.Bind("ps_start_utt", &sphinx.start));
-  PORTICO_RETURN_IF_ERROR(library.Bind("ps_process_raw", &sphinx.process));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_get_fe", &sphinx.front_end));
+  PORTICO_RETURN_IF_ERROR(library.Bind("ps_process_cep", &sphinx.process));
   PORTICO_RETURN_IF_ERROR(library.Bind("ps_end_utt", &sphinx.end));
   PORTICO_RETURN_IF_ERROR(library.Bind("ps_seg_iter", &sphinx.segments));
   PORTICO_RETURN_IF_ERROR(library.Bind("ps_seg_next", &sphinx.next_segment));
@@ -87,6 +109,28 @@ bool IsFiller(std::string_view word) {
          word.starts_with("++");
 }
 
+// The features of an utterance before their mean is taken away; `rows` points into `values`.
+struct Cepstra {
+  std::vector<float> values;
+  std::vector<float*> rows;
+};
+
+// As the model's `-cmn batch` has it: PocketSphinx itself does so only where it is given an utterance
+// as a whole, which it then searches without a pause.
+void TakeMeanAway(size_t size, Cepstra* cepstra) {
+  std::vector<float> mean(size);
+  size_t counted = 0;
+  for (const float* row : cepstra->rows) {
+    if (row[0] < 0) continue;  // no energy
+    for (size_t i = 0; i < size; ++i) mean[i] += row[i];
+    ++counted;
+  }
+  for (float& value : mean) value /= static_cast<float>(std::max<size_t>(counted, 1));
+  for (float* row : cepstra->rows) {
+    for (size_t i = 0; i < size; ++i) row[i] -= mean[i];
+  }
+}
+
 class SphinxRecognizer final : public Recognizer {
  public:
   explicit SphinxRecognizer(const SphinxLibrary& library) : sphinx_(library) {}
@@ -100,9 +144,16 @@ class SphinxRecognizer final : public Recognizer {
     const std::string acoustic = model + "/en-us";
     const std::string language = model + "/en-us.lm.bin";
     const std::string words = model + "/cmudict-en-us.dict";
+    const std::string features = acoustic + "/feat.params";
+    // The model's parameters, but for the mean, which is taken away here.
     config_ = sphinx_.cmd_ln_init(nullptr, sphinx_.args(), 1, "-hmm", acoustic.c_str(), "-lm",
-                                  language.c_str(), "-dict", words.c_str(), nullptr);
-    if (config_ != nullptr) decoder_ = sphinx_.init(config_);
+                                  language.c_str(), "-dict", words.c_str(), "-featparams",
+                                  "/dev/null", nullptr);
+    if (config_ != nullptr &&
+        sphinx_.cmd_ln_parse_file(config_, sphinx_.args(), features.c_str(), 0) != nullptr) {
+      sphinx_.cmd_ln_set(config_, "-cmn", "none");
+      decoder_ = sphinx_.init(config_);
+    }
     if (decoder_ == nullptr) {
       return Error(StatusCode::kUnavailable,
                    fmt::format("PocketSphinx cannot load its model at {}", kModel));
@@ -128,11 +179,24 @@ class SphinxRecognizer final : public Recognizer {
     return OkStatus();
   }
 
-  StatusOr<Heard> Hear(media::SampleSpan samples) override {
+  StatusOr<Heard> Hear(media::SampleSpan samples, absl::FunctionRef<bool()> stop) override {
+    usable_ = false;
     sphinx_.start_stream(decoder_);
+    PORTICO_ASSIGN_OR_RETURN(Cepstra cepstra, Features(samples));
     if (sphinx_.start(decoder_) != 0) return Failed();
-    const int frames = sphinx_.process(decoder_, samples.data(), samples.size(), 0, 1);
-    if (sphinx_.end(decoder_) < 0 || frames < 0) return Failed();
+    const size_t frames = cepstra.rows.size();
+    size_t searched = 0;
+    bool stopped = false;
+    while (searched < frames && !(stopped = stop())) {
+      const size_t piece = std::min(kPieceFrames, frames - searched);
+      float** rows = cepstra.rows.data() + searched;
+      if (sphinx_.process(decoder_, rows, static_cast<int>(piece), 0, 0) < 0) return Failed();
+      searched += piece;
+    }
+    if (stopped && searched > kCheapFrames) return Stopped();
+    if (sphinx_.end(decoder_) < 0) return Failed();
+    usable_ = true;
+    if (stopped) return Stopped();
     Heard heard;
     for (Segment* at = sphinx_.segments(decoder_); at != nullptr; at = sphinx_.next_segment(at)) {
       const std::string_view word = sphinx_.segment_word(at);
@@ -146,7 +210,40 @@ class SphinxRecognizer final : public Recognizer {
     return heard;
   }
 
+  bool usable() const override { return usable_; }
+
  private:
+  StatusOr<Cepstra> Features(media::SampleSpan samples) {
+    FrontEnd* front = sphinx_.front_end(decoder_);
+    const auto size = static_cast<size_t>(sphinx_.front_size(front));
+    const int16_t* at = samples.data();
+    size_t left = samples.size();
+    int32_t most = 0, tail = 0;
+    if (sphinx_.front_start(front) < 0 ||
+        sphinx_.front_process(front, nullptr, &left, nullptr, &most, nullptr) < 0) {
+      return Failed();
+    }
+    Cepstra cepstra;
+    int32_t frames = most;
+    cepstra.values.resize((static_cast<size_t>(most) + 1 + kFeatureWindow) * size);
+    for (size_t i = 0; i < cepstra.values.size(); i += size) {
+      cepstra.rows.push_back(cepstra.values.data() + i);
+    }
+    left = samples.size();
+    if (sphinx_.front_process(front, &at, &left, cepstra.rows.data(), &frames, nullptr) < 0 ||
+        frames < 0 || frames > most) {
+      return Failed();
+    }
+    sphinx_.front_end_utterance(front, cepstra.rows[static_cast<size_t>(frames)], &tail);
+    cepstra.rows.resize(static_cast<size_t>(frames + tail));
+    TakeMeanAway(size, &cepstra);
+    if (cepstra.rows.empty()) return cepstra;
+    // The last frame stands for those behind it, as the first does for those before it.
+    cepstra.rows.resize(cepstra.rows.size() + kFeatureWindow, cepstra.rows.back());
+    return cepstra;
+  }
+
+  static Status Stopped() { return Error(StatusCode::kCancelled, "nobody waits for the text"); }
   static Status Failed() { return Error(StatusCode::kInternal, "the recognizer failed"); }
 
   const SphinxLibrary& sphinx_;
@@ -154,6 +251,7 @@ class SphinxRecognizer final : public Recognizer {
   Decoder* decoder_ = nullptr;
   std::string language_search_;
   std::string grammar_;
+  bool usable_ = true;
 };
 
 }  // namespace

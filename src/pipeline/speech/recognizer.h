@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "media/sound.h"
 
@@ -35,10 +36,14 @@ class Recognizer {
   // What is said follows this grammar in JSGF, "" for the language model. INVALID_ARGUMENT if it
   // cannot be read.
   virtual Status SetGrammar(const std::string& jsgf) = 0;
-  // `samples` are at kSampleRate. Blocks for about a third of their length.
-  // A whole utterance at once: its features are normalized over all of it, which hears one word in
-  // a hundred more than piece by piece, and is the same whatever was heard before.
-  virtual StatusOr<Heard> Hear(media::SampleSpan samples) = 0;
+  // `samples` are at kSampleRate. Blocks for up to a third of their length. `stop` is asked every 50
+  // ms of sound; where it is true, the rest is not heard, and the answer is CANCELLED.
+  // The features of an utterance are normalized over all of it, which hears one word in a hundred
+  // more than piece by piece, and is the same whatever was heard before.
+  virtual StatusOr<Heard> Hear(media::SampleSpan samples, absl::FunctionRef<bool()> stop) = 0;
+  // False: after a failure; or Hear() was stopped so late that to end the utterance, which searches all of
+  // it once more, would take longer than to load another recognizer.
+  virtual bool usable() const = 0;
 };
 
 }  // namespace portico::pipeline

@@ -2,7 +2,7 @@
 //
 // Speech is cut at silences into stretches of at most 12 s, each an utterance of its own, so that
 // long audio takes no more memory than short and what is heard comes while the rest is heard. A
-// request that ends leaves the recognizer when the stretch that it hears is done. A recognizer is
+// request that ends leaves the recognizer within some 50 ms of its work. A recognizer is
 // loaded by the first request that finds none idle, so that a server that hears nobody starts at
 // once and takes no memory for it.
 #include <algorithm>
@@ -58,7 +58,7 @@ class HearRun final : public StageRun {
         pool_(pool),
         grammar_(std::move(grammar)) {}
   ~HearRun() override {
-    if (recognizer_ != nullptr && usable_) pool_->Give(std::move(recognizer_));
+    if (recognizer_ != nullptr && recognizer_->usable()) pool_->Give(std::move(recognizer_));
   }
 
   Status OnPart(Part part, std::string_view) override {
@@ -109,12 +109,11 @@ class HearRun final : public StageRun {
       PORTICO_ASSIGN_OR_RETURN(recognizer_, std::move(taken));
       PORTICO_RETURN_IF_ERROR(recognizer_->SetGrammar(grammar_));
     }
-    usable_ = false;
     const auto samples = media::SampleSpan(sound_.samples)
                              .subspan(static_cast<size_t>(stretch.begin),
                                       static_cast<size_t>(stretch.end - stretch.begin));
-    PORTICO_ASSIGN_OR_RETURN(Heard heard, recognizer_->Hear(samples));
-    usable_ = true;
+    PORTICO_ASSIGN_OR_RETURN(Heard heard,
+                             recognizer_->Hear(samples, [this] { return output_->aborted(); }));
     if (heard.words.empty()) return OkStatus();
     const double begin = offset_ + static_cast<double>(stretch.begin) / Recognizer::kSampleRate;
     HeardPart part;
@@ -136,7 +135,6 @@ class HearRun final : public StageRun {
   RecognizerPool* const pool_;
   const std::string grammar_;
   std::unique_ptr<Recognizer> recognizer_;
-  bool usable_ = true;  // between utterances
   std::atomic<bool> loading_{false};
   media::Sound sound_;
   double offset_ = 0;  // seconds of the clip before sound_

@@ -12,6 +12,8 @@ namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(100);
 constexpr Duration kSilence = std::chrono::seconds(1);
+// Of a server that answers, whose engine may be within a long step: 20 s by default, which is SGLang's own limit.
+constexpr int kHangs = 2;
 constexpr Duration kPolicyTick = std::chrono::seconds(1);
 
 net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
@@ -103,18 +105,28 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   if (worker.requests() == 0) watch.quiet_since = now;
   const Duration silent = now - std::max(worker.last_life(), watch.quiet_since);
   if (silent >= kSilence && watch.next_probe > now + kSilence) watch.next_probe = now;
-  if (options_.health.stall_timeout > Duration::zero() && silent >= options_.health.stall_timeout &&
+  const bool suspect = silent >= kSilence || worker.health() == Health::kStalled;
+  if (suspect && JudgedByInference(watch) && watch.inference == nullptr &&
+      now >= watch.next_inference) {
+    AskToInfer(watch);
+  }
+  const Duration limit = options_.health.stall_timeout;
+  const bool answers = now - watch.answered_at < limit;
+  if (limit > Duration::zero() && silent >= (answers ? kHangs * limit : limit) &&
       worker.health() != Health::kStalled) {
-    Change(watch, Health::kStalled,
-           fmt::format("it holds {} requests and has sent nothing for {:.0f} s", worker.requests(),
-                       Seconds(silent)));
+    watch.inference.reset();  // one on another connection may be answered sooner
+    Change(
+        watch, Health::kStalled,
+        fmt::format("it holds {} requests and has sent nothing for {:.0f} s{}", worker.requests(),
+                    Seconds(silent), answers ? ", though its server answers" : ""));
     events_.on_stalled(watch.worker);
   }
   if (!Probing(watch) && now >= watch.next_probe) Probe(watch);
 }
 
 std::string HealthMonitor::Authorization(const Worker& worker) const {
-  const std::string& key = worker.spec().api_key.empty() ? options_.api_key : worker.spec().api_key;
+  const std::string own = worker.api_key();
+  const std::string& key = own.empty() ? options_.api_key : own;
   return key.empty() ? "" : "Bearer " + key;
 }
 
@@ -132,9 +144,15 @@ absl::AnyInvocable<void(StatusOr<Answer>)> HealthMonitor::Later(
   };
 }
 
+Duration HealthMonitor::Patience() const {
+  return std::max<Duration>(options_.health.timeout, kHangs * options_.health.stall_timeout);
+}
+
 void HealthMonitor::ProbeTokens(Watch& watch) {
   watch.probing_tokens = true;
-  tokens_->Probe(watch.worker, watch.worker->health() != Health::kHealthy, options_.health.timeout,
+  const bool fresh = watch.worker->health() != Health::kHealthy;
+  const bool waits = !fresh && watch.worker->requests() > 0;
+  tokens_->Probe(watch.worker, fresh, waits ? Patience() : options_.health.timeout,
                  Later(watch.worker->number(), &HealthMonitor::OnTokens));
 }
 
@@ -150,6 +168,7 @@ void HealthMonitor::OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts) 
   }
   worker.SetProtocol(Protocol::kGrpc);
   worker.NoteLife(now);
+  watch.answered_at = now;
   TakeCards(watch, std::move(facts->models));
   OnGoodProbe(watch, now);
   // One of a server's ranks tells of all of them.
@@ -168,7 +187,9 @@ void HealthMonitor::AskTokenLoad(Watch& watch, TimePoint now) {
 
 void HealthMonitor::OnTokenLoad(Watch& watch, StatusOr<ReportedLoad> load) {
   watch.asking_tokens = false;
-  if (load.ok()) watch.worker->SetReport(*load);
+  if (!load.ok()) return;
+  watch.answered_at = Clock::now();
+  watch.worker->SetReport(*load);
 }
 
 void HealthMonitor::Probe(Watch& watch) {
@@ -209,8 +230,12 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
   } else if (answer->status < 200 || answer->status >= 300) {
     OnBadProbe(watch, fmt::format("its probe is answered {}", answer->status), false);
   } else {
-    watch.worker->NoteLife(now);
-    OnGoodProbe(watch, now);
+    watch.answered_at = now;
+    const bool waits = watch.worker->requests() > 0 || watch.worker->health() == Health::kStalled;
+    const bool tells = !waits || !JudgedByInference(watch);
+    if (tells) watch.worker->NoteLife(now);
+    // A server may answer whose engine hangs.
+    if (tells || watch.worker->health() != Health::kStalled) OnGoodProbe(watch, now);
   }
 }
 
@@ -226,7 +251,11 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
              worker.health() == Health::kUnknown) {
     if (std::exchange(watch.refused, false)) registry_.NoteLost(worker);
     // A lost connection alone does not close it: a worker may answer probes and lose all else.
-    if (std::exchange(watch.was_down, false)) worker.breaker().Close();
+    if (std::exchange(watch.was_down, false)) {
+      worker.breaker().Close();
+      worker.SetPaused(false);
+      watch.no_inference = false;
+    }
     worker.SetHealthySince(now);
     Change(watch, Health::kHealthy, "");
     watch.next_probe = now + options_.health.interval;

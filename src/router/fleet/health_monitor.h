@@ -2,12 +2,18 @@
 // admin thread), so that nothing clients do delays it.
 //
 // A worker that is not healthy is probed every down_interval, a healthy one every interval, and one
-// that holds requests and has been silent for a second every second: what it answers is a sign of
-// life. One that holds requests and from which nothing has come for stall_timeout, not even the
-// answer to a probe, is stalled. Healthy workers are asked for their load every load_interval
-// (load_report.h); one that answers in no known form is asked again when it has been down. Workers that
-// take token ids are watched by the same rules with their own calls; a worker whose URL has no scheme is
-// probed as HTTP and as gRPC in turn until one of them answers.
+// that holds requests and has been silent for a second every second. Such a silent one is also asked
+// to infer (/health_generate): a server may answer probes whose engine hangs. Its answer to that is a
+// sign of life; where it has no such route, its answer to a probe is. One that holds requests and from
+// which nothing has come for stall_timeout, no answer to anything either, is stalled, and so is one whose
+// server answers, but which has not inferred, for twice as long; until it has inferred.
+// An idle worker is not asked, and the silence of one whose engine has been paused, or gets other
+// weights, says nothing. Of workers that take tokens the probe itself is what is asked.
+//
+// Healthy workers are asked for their load every load_interval (load_report.h); one that answers in no
+// known form is asked again when it has been down. Workers that take token ids are watched by the same
+// rules with their own calls; a worker whose URL has no scheme is probed as HTTP and as gRPC in turn
+// until one of them answers.
 #pragma once
 
 #include <functional>
@@ -53,6 +59,10 @@ class HealthMonitor {
   struct Watch {
     WorkerPtr worker;
     std::unique_ptr<SmallCall> probe;
+    std::unique_ptr<SmallCall> inference;  // whether it can infer
+    TimePoint next_inference{};
+    TimePoint answered_at{};           // of what needs no engine too
+    bool no_inference = false;         // it has no route for that
     std::unique_ptr<SmallCall> facts;  // what it serves
     std::unique_ptr<SmallCall> load;
     std::unique_ptr<SmallCall> ranks;
@@ -93,6 +103,12 @@ class HealthMonitor {
   absl::AnyInvocable<void(StatusOr<Answer>)> Later(uint64_t number,
                                                    void (HealthMonitor::*take)(Watch&,
                                                                                StatusOr<Answer>));
+  // Whether signs of life are what it infers, not what it answers.
+  bool JudgedByInference(const Watch& watch) const;
+  // How long a busy engine may take to show that it infers: a step may be long.
+  Duration Patience() const;
+  void AskToInfer(Watch& watch);
+  void OnInference(Watch& watch, const StatusOr<SmallAnswer>& answer);
   void OnGoodProbe(Watch& watch, TimePoint now);
   void OnBadProbe(Watch& watch, const std::string& why, bool gone);
   void AskFacts(Watch& watch);

@@ -1,4 +1,4 @@
-// What the monitor asks workers beside their health: models, ranks, load.
+// What the monitor asks workers beside their health: whether they infer, models, ranks, load.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -43,7 +43,52 @@ int RanksOf(const std::string& body) {
   return ranks >= 1 && ranks <= kMaxDpSize ? static_cast<int>(ranks) : 0;
 }
 
+void NoteWrongModels(Worker& worker, std::string_view fault) {
+  if (!worker.NoteMalformed(Malformed::kModels)) return;
+  LogWarning(
+      "worker {} {} answers /v1/models with what cannot be used as it is: {}; further such answers "
+      "are counted, but not logged",
+      worker.id(), worker.url(), fault);
+}
+
 }  // namespace
+
+bool HealthMonitor::JudgedByInference(const Watch& watch) const {
+  return options_.health.stall_timeout > Duration::zero() && !watch.no_inference &&
+         watch.worker->protocol() == Protocol::kHttp && !watch.worker->held_back();
+}
+
+void HealthMonitor::AskToInfer(Watch& watch) {
+  const Worker& worker = *watch.worker;
+  // One that is known to be stalled may come back by other connections than this one.
+  const bool stalled = worker.health() == Health::kStalled;
+  watch.inference = std::make_unique<SmallCall>(
+      shard_, clients_.Of(worker), worker,
+      SmallRequest{.target = "/health_generate",
+                   .authorization = Authorization(worker),
+                   .timeout = stalled ? options_.health.timeout : Patience(),
+                   .max_bytes = 64 << 10},
+      [this, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
+        const auto found = watches_.find(number);
+        if (found != watches_.end()) OnInference(*found->second, answer);
+      });
+}
+
+void HealthMonitor::OnInference(Watch& watch, const StatusOr<SmallAnswer>& answer) {
+  const TimePoint now = Clock::now();
+  shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(watch.inference))] {});
+  watch.next_inference = now + options_.health.down_interval;
+  // What comes of silence is decided by its length.
+  if (!answer.ok() || answer->status >= 500) return;
+  if (answer->status >= 400) {
+    // vLLM has no such route, and a worker may want a key for it that is its clients'.
+    watch.no_inference = true;
+    watch.next_probe = now;
+    return;
+  }
+  watch.worker->NoteLife(now);
+  if (watch.worker->health() == Health::kStalled) OnGoodProbe(watch, now);
+}
 
 bool HealthMonitor::WantsRanks(const Watch& watch) const {
   // One of a server's ranks asks for all of them.
@@ -121,9 +166,15 @@ void HealthMonitor::AskFacts(Watch& watch) {
         if (found == watches_.end()) return;
         Watch& asked = *found->second;
         shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(asked.facts))] {});
-        if (!answer.ok()) return;  // asked again with the next probe
-        asked.facts_known = true;
-        auto cards = answer->status == 200 ? ReadModelCards(answer->body) : std::nullopt;
+        // Of what cannot be read a second time would not help, of the rest the next probe's.
+        asked.facts_known = answer.ok() || answer.status().code() == StatusCode::kInternal;
+        if (!answer.ok()) {
+          if (asked.facts_known) NoteWrongModels(*asked.worker, MessageOf(answer.status()));
+          return;
+        }
+        std::string fault;
+        auto cards = answer->status == 200 ? ReadModelCards(answer->body, &fault) : std::nullopt;
+        if (!fault.empty()) NoteWrongModels(*asked.worker, fault);
         if (cards.has_value()) TakeCards(asked, *std::move(cards));
       });
 }

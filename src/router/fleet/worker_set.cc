@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/ascii.h"
 
 namespace portico::router {
 namespace {
@@ -261,6 +262,9 @@ void WorkerRegistry::Publish(std::vector<WorkerPtr> workers) {
   const WorkerSetPtr former = set_ == nullptr ? std::make_shared<const WorkerSet>() : set_;
   auto next = std::make_shared<WorkerSet>();
   next->workers_ = std::move(workers);
+  for (const WorkerPtr& worker : next->workers_) {
+    next->hosts_.insert(absl::AsciiStrToLower(worker->spec().host));
+  }
   next->aliases_ = aliases_;
   for (const Role role : kRoles) FillRole(role, *former, next.get());
   set_ = std::move(next);

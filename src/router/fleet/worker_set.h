@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,8 @@ class WorkerSet {
   std::vector<const WorkerGroup*> groups(Role role) const;
   // The group that serves `model`, or null if `strict` and none names it.
   const WorkerGroup* Find(std::string_view model, bool strict, Role role = Role::kRegular) const;
+  // Whether it is the host of a worker; in lower case, IPv6 without brackets.
+  bool HasHost(std::string_view host) const { return hosts_.contains(host); }
   // By id, or by URL as given; or null.
   WorkerPtr FindWorker(std::string_view id_or_url) const;
   // Whether requests must be searched for the model they name.
@@ -66,6 +69,7 @@ class WorkerSet {
   const RoleGroups& of(Role role) const { return roles_[static_cast<size_t>(role)]; }
 
   std::vector<WorkerPtr> workers_;
+  std::set<std::string, std::less<>> hosts_;
   ModelAliases aliases_;
   std::array<RoleGroups, std::size(kRoles)> roles_;
 };

@@ -1,9 +1,25 @@
 #include "router/proxy/fan_out.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace portico::router {
+namespace {
+
+// While a worker does it nothing else comes from its engine, and after a pause until it goes on.
+bool HoldsEngineBack(std::string_view target) {
+  return target.starts_with("/pause_generation") || target.find("weights") != target.npos;
+}
+
+void NoteOutcome(std::string_view target, const StatusOr<SmallAnswer>& answer, Worker& worker) {
+  if (HoldsEngineBack(target)) worker.EndControl();
+  if (!answer.ok() || answer->status != 200) return;
+  if (target.starts_with("/pause_generation")) worker.SetPaused(true);
+  if (target.starts_with("/continue_generation")) worker.SetPaused(false);
+}
+
+}  // namespace
 
 void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
   std::shared_ptr<FanOut> self(new FanOut(shard, std::move(done)));
@@ -24,12 +40,15 @@ void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
   self->open_ = workers.size();
   const std::string& common = shard.gateway().options().api_key;
   for (Worker* worker : workers) {
-    const std::string& key = worker->spec().api_key.empty() ? common : worker->spec().api_key;
+    const std::string own = worker->api_key();
+    const std::string& key = own.empty() ? common : own;
     const size_t index = self->answers_.size();
     self->answers_.push_back({worker->id(), Error(StatusCode::kUnavailable, "")});
     SmallRequest one = request;
     if (!key.empty()) one.authorization = "Bearer " + key;
-    auto take = [self, index](StatusOr<SmallAnswer> answer) {
+    if (HoldsEngineBack(one.target)) worker->BeginControl();
+    auto take = [self, index, worker, target = one.target](StatusOr<SmallAnswer> answer) {
+      NoteOutcome(target, answer, *worker);
       self->answers_[index].answer = std::move(answer);
       if (--self->open_ > 0) return;
       self->shard_.shard().AtEndOfTurn([self] {

@@ -135,7 +135,8 @@ std::string MakeRequestHead(const ForwardedHead& forwarded) {
   const bool ipv6 = spec.host.find(':') != std::string::npos;
   head.append(ipv6 ? "[" : "").append(spec.host).append(ipv6 ? "]:" : ":");
   fmt::format_to(std::back_inserter(head), "{}\r\n", spec.port);
-  const std::string_view key = spec.api_key.empty() ? forwarded.key : spec.api_key;
+  const std::string own = forwarded.worker.api_key();
+  const std::string_view key = own.empty() ? forwarded.key : own;
   const std::string connection = ConnectionOf(request.headers);
   bool has_id = false;
   for (const auto& [name, value] : request.headers) {

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "router/proxy/error_body.h"
 #include "router/proxy/forward_head.h"
+#include "router/proxy/hide_addresses.h"
 #include "router/proxy/proxy_call.h"
 
 namespace portico::router {
@@ -65,18 +66,24 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   status_ = head.status;
   if (IsRetryable(status_) && RetryStatus(call, head)) return;
   if (status_ >= 400) prefill_.reset();  // the decode worker has refused
+  if (status_ < 400 && !facts_.opened.empty()) {
+    gateway_.sessions().Bind(facts_.opened, call.worker().number());
+  }
   gateway_.metrics().first_seconds.Observe(Seconds(call.first_at() - started_));
-  const bool encoded = !head.Header("content-encoding").empty();
+  encoded_ = !head.Header("content-encoding").empty();
   const int64_t length = head.length;
   const bool asks_head = exchange_->request.method == "HEAD";
   const bool in_parts = ComesInParts(head, asks_head);
   may_be_cut_ = head.to_end;
+  hides_ = HidesAddresses(status_);
   TakeHead(call.worker(), head);
   if (asks_head) {
     mode_ = in_parts ? Mode::kBytes : Mode::kWhole;
     response_.head_length = length;
+  } else if (hides_) {
+    mode_ = Mode::kWhole;
   } else if (IsEventStream(response_.content_type)) {
-    mode_ = encoded ? Mode::kBytes : Mode::kEvents;
+    mode_ = encoded_ ? Mode::kBytes : Mode::kEvents;
     written_at_ = call.first_at();
     if (mode_ == Mode::kEvents) KeepAlive();
   } else {
@@ -116,18 +123,21 @@ void ProxyCall::NoteFailure(Worker& worker, AttemptFailure kind) {
 }
 
 bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
-  const bool busy = IsBusy(status_) || status_ == 408;
-  NoteFailure(call.worker(), AttemptFailure::kStatus);
-  if (rest_flows_ || attempts_ >= gateway_.options().retry.max_attempts ||
-      !gateway_.budget().Take()) {
-    return false;
-  }
-  const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
   Worker& worker = call.worker();
+  // A worker that takes tokens says by a status that it was lost.
+  const bool lost = worker.protocol() == Protocol::kGrpc && status_ == 503 &&
+                    worker.health() == Health::kUnhealthy;
+  const bool unreached = lost && !worker.reached();
+  NoteFailure(worker, unreached ? AttemptFailure::kConnect
+                      : lost    ? AttemptFailure::kLost
+                                : AttemptFailure::kStatus);
+  if (!HasAttempts(unreached) || (!lost && !gateway_.budget().Take())) return false;
+  const bool busy = (IsBusy(status_) && !lost) || status_ == 408;
+  const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
   if (OthersAvailable(worker)) {
     tried_.push_back(worker.number());
     call.End(verdict);
-    return Recover(worker);
+    return Recover(worker, unreached);
   }
   // All have been asked. One that names a short time is waited for.
   const Duration wait = RetryAfter(head.Header("retry-after"));
@@ -167,7 +177,8 @@ void ProxyCall::OnStreamFailure(WorkerCall& call, net::HttpResponse& instead) {
   }
   TakeHead(call.worker(), head);
   response_.content_type = std::move(instead.content_type);
-  response_.body = std::move(instead.body);
+  response_.body = HidesAddresses(status_) ? HideAddresses(std::move(instead.body), *set_)
+                                           : std::move(instead.body);
   call.End(IsServerError(status_) ? Verdict::kBad : Verdict::kNothing);
   exchange_->Respond(std::move(response_));
   Finish(status_);
@@ -179,6 +190,12 @@ void ProxyCall::OnBody(WorkerCall& call, std::string_view bytes) {
   switch (mode_) {
     case Mode::kWhole:
       response_.body.append(bytes);
+      if (hides_ && response_.body.size() > kMaxFailure) {
+        call.End(IsServerError(status_) ? Verdict::kBad : Verdict::kNothing);
+        return Refuse(status_,
+                      "The worker has failed; what it says of it is too long to be passed on.",
+                      "worker_failed", false);
+      }
       if (response_.body.size() > kMaxKept) {
         const std::string kept = std::exchange(response_.body, {});
         mode_ = Mode::kBytes;
@@ -192,6 +209,23 @@ void ProxyCall::OnBody(WorkerCall& call, std::string_view bytes) {
     case Mode::kNone:
       return;
   }
+}
+
+bool ProxyCall::HidesAddresses(int status) const {
+  return status >= 500 && !gateway_.options().show_workers;
+}
+
+void ProxyCall::HideFailure() {
+  if (!encoded_) {
+    response_.body = HideAddresses(std::move(response_.body), *set_);
+    return;
+  }
+  std::erase_if(response_.headers,
+                [](const auto& header) { return header.first == "content-encoding"; });
+  response_.content_type = "application/json";
+  response_.body = GatewayErrorBody(
+      status_, "The worker has failed; what it says of it is encoded and is not passed on.",
+      "worker_failed");
 }
 
 void ProxyCall::BeginStream() {
@@ -254,6 +288,7 @@ void ProxyCall::OnDone(WorkerCall& call) {
   if (prefill_ != nullptr) WorkerCall::LetFinish(std::move(prefill_));
   if (mode_ == Mode::kEvents) Relay(frames_.rest());
   if (mode_ == Mode::kWhole) {
+    if (hides_) HideFailure();
     exchange_->Respond(std::move(response_));
   } else {
     if (!streaming_) BeginStream();
@@ -268,15 +303,9 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
   NoteFailure(worker, malformed                               ? AttemptFailure::kMalformed
                       : failure == net::CallFailure::kConnect ? AttemptFailure::kConnect
                                                               : AttemptFailure::kLost);
-  if (malformed && worker.NoteMalformed()) {
-    LogWarning(
-        "worker {} {} breaks the protocol: {}; further malformed answers are counted, but not "
-        "logged",
-        worker.id(), worker.url(), why);
-  } else {
-    LogDebug("worker {}: {}", worker.url(), why);
-  }
-  if (!malformed) gateway_.NoteLost(worker);
+  const bool unreached = failure == net::CallFailure::kConnect;
+  LogDebug("worker {}: {}", worker.url(), why);
+  malformed ? gateway_.NoteMalformed(worker, why) : gateway_.NoteLost(worker, !unreached);
   tried_.push_back(worker.number());
   call.End(Verdict::kBad);
   if (&call == prefill_.get() && (answer_bytes_ > 0 || mode_ == Mode::kWhole)) {
@@ -287,7 +316,7 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
   if (streaming_) {
     return CutStream("The worker was lost in the middle of the answer.", "worker_lost");
   }
-  if (Recover(worker)) return;
+  if (Recover(worker, unreached)) return;
   if (malformed) {
     return Refuse(502, "The worker's answer breaks the protocol.", "bad_gateway", false);
   }
@@ -295,7 +324,7 @@ void ProxyCall::OnFailed(WorkerCall& call, net::CallFailure failure, const std::
 }
 
 void ProxyCall::OnWorkerStalled(uint64_t number) {
-  if (over_ || streaming_) return;
+  if (over_) return;
   for (const CallPtr* held : {&prefill_, &call_, &hedge_}) {
     if (*held == nullptr || (*held)->worker().number() != number) continue;
     Worker& worker = (*held)->worker();
@@ -303,7 +332,15 @@ void ProxyCall::OnWorkerStalled(uint64_t number) {
     tried_.push_back(number);
     (*held)->NoteFailed();
     (*held)->End(Verdict::kBad);
-    if (LeaveToOther(**held) || Recover(worker)) return;
+    if (held == &prefill_ && (answer_bytes_ > 0 || mode_ == Mode::kWhole)) {
+      prefill_.reset();  // the decode worker has got what it needs
+      continue;
+    }
+    if (LeaveToOther(**held)) return;
+    if (streaming_) {
+      return CutStream("The worker has stalled in the middle of the answer.", "worker_stalled");
+    }
+    if (Recover(worker)) return;
     return Refuse(504, "The worker does not answer.", "worker_stalled", true);
   }
 }

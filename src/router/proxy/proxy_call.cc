@@ -122,7 +122,8 @@ void ProxyCall::Attempt() {
     if (!pick.ok()) return OnNoWorker(*prefill_group_, pick.status());
     prefill = Ask(*pick);
   }
-  const auto pick = gateway_.Choose(*group_, key_, tried_);
+  pinned_ = SessionsWorker();
+  const auto pick = gateway_.Choose(*group_, key_, tried_, pinned_);
   if (!pick.ok()) return OnNoWorker(*group_, pick.status());
   call_ = Ask(*pick);
   prefill_ = std::move(prefill);
@@ -153,15 +154,21 @@ bool ProxyCall::Send(WorkerCall& call, std::string fields) {
   if (sent.ok()) return true;
   // It has restarted as something else, or is about to go.
   tried_.push_back(worker.number());
-  if (!LeaveToOther(call) && !Recover(worker)) {
+  if (!LeaveToOther(call) && !Recover(worker, true)) {
     Refuse(503, MessageOf(sent), "worker_lost", true);
   }
   return false;
 }
 
+uint64_t ProxyCall::SessionsWorker() const {
+  if (facts_.opened.empty() || pair_) return 0;
+  return gateway_.sessions().WorkerOf(facts_.opened, Clock::now()).value_or(0);
+}
+
 void ProxyCall::AwaitHedge() {
   const Duration after = gateway_.options().hedge_after;
-  if (after == Duration::zero() || rest_.open) return;
+  // A session's history is on one worker.
+  if (after == Duration::zero() || rest_.open || !facts_.opened.empty()) return;
   hedge_timer_ = shard_.shard().After(after, [this] { Hedge(); });
 }
 
@@ -177,6 +184,7 @@ void ProxyCall::Hedge() {
 }
 
 bool ProxyCall::OthersAvailable(const Worker& but) const {
+  if (pinned_ != 0) return false;
   const TimePoint now = Clock::now();
   const auto some = [&](const WorkerGroup& group) {
     return std::any_of(group.workers.begin(), group.workers.end(), [&](Worker* worker) {
@@ -188,9 +196,15 @@ bool ProxyCall::OthersAvailable(const Worker& but) const {
   return some(*group_) && (!pair_ || some(*prefill_group_));
 }
 
+bool ProxyCall::HasAttempts(bool unreached) const {
+  const int most = gateway_.options().retry.max_attempts;
+  if (rest_flows_ || most <= 1) return false;
+  return unreached || attempts_ - free_attempts_ < most;
+}
+
 bool ProxyCall::TryAgain(bool at_once) {
   const RetryOptions& retry = gateway_.options().retry;
-  if (rest_flows_ || attempts_ >= retry.max_attempts) return false;
+  if (!HasAttempts(false)) return false;
   gateway_.metrics().retries.Add();
   if (at_once) {
     // Not from within the call that has failed.
@@ -198,7 +212,7 @@ bool ProxyCall::TryAgain(bool at_once) {
     return true;
   }
   tried_.clear();
-  pause_ = shard_.shard().After(RetryPause(retry, attempts_ + 1, shard_.Random()),
+  pause_ = shard_.shard().After(RetryPause(retry, attempts_ - free_attempts_ + 1, shard_.Random()),
                                 [this] { Attempt(); });
   return true;
 }
@@ -222,13 +236,14 @@ void ProxyCall::AwaitPlace(const WorkerGroup& group) {
   --attempts_;  // nobody has been asked
   const TimePoint now = Clock::now();
   if (turn_ == 0) place_by_ = now + gateway_.options().queue_timeout;
-  place_ = gateway_.places().Wait(shard_.shard(),
-                                  PriorityOf(exchange_->request.Header("x-smg-priority")), set_,
-                                  group, &turn_, [this] {
-                                    pause_.reset();
-                                    place_.reset();
-                                    Attempt();
-                                  });
+  place_ = gateway_.places().Wait(
+      shard_.shard(), PriorityOf(exchange_->request.Header("x-smg-priority")), set_, group, &turn_,
+      [this] {
+        pause_.reset();
+        place_.reset();
+        Attempt();
+      },
+      pinned_);
   if (place_ == nullptr) {
     gateway_.metrics().queue_full.Add();
     return Refuse(429, "All workers are at their limits of requests and the queue is full.",
@@ -258,9 +273,12 @@ void ProxyCall::ForgetAnswer() {
   answer_bytes_ = 0;
 }
 
-bool ProxyCall::Recover(Worker& failed) {
+bool ProxyCall::Recover(Worker& failed, bool unreached) {
   ForgetAnswer();
-  if (!TryAgain(OthersAvailable(failed))) return false;
+  const bool others = OthersAvailable(failed);
+  // It is out by now, so that this cannot go on for longer than there are others.
+  if (unreached && others && HasAttempts(true)) ++free_attempts_;
+  if (!TryAgain(others)) return false;
   failed.NoteRetry();
   return true;
 }

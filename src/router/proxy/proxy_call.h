@@ -52,13 +52,14 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
 
   static constexpr size_t kHighWater = 128 << 10;
   static constexpr size_t kLowWater = 32 << 10;
-  static constexpr size_t kMaxKept = 1 << 20;  // of an answer that is kept until it is whole
+  static constexpr size_t kMaxKept = 1 << 20;      // of an answer that is kept until it is whole
+  static constexpr size_t kMaxFailure = 64 << 10;  // of one of 5xx, in which addresses are hidden
 
  private:
   enum class Mode : uint8_t { kNone, kWhole, kEvents, kBytes };
   // What must be read of a request before workers of a set can be chosen.
   struct Reading {
-    bool model = false, prompt = false;
+    bool model = false, prompt = false, session = false;
   };
   using Verdict = WorkerCall::Verdict;
   using CallPtr = std::unique_ptr<WorkerCall>;
@@ -84,6 +85,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   bool TakeNewestSet();
   CallPtr Ask(const Pick& pick);
   bool Send(WorkerCall& call, std::string fields);
+  // That has the history of the session that the request belongs to; 0: any may take it.
+  uint64_t SessionsWorker() const;
   void AwaitHedge();
   void Hedge();
   bool OthersAvailable(const Worker& but) const;
@@ -97,8 +100,13 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void DropCalls();
   // Drops them with what has come of an answer, of which the client has got nothing.
   void ForgetAnswer();
-  // A worker has failed before the client got anything: another is asked. False: there is none.
-  bool Recover(Worker& failed);
+  // Whether the limit of attempts allows another one. Those that reached no worker do not count: a request is
+  // not to fail because more workers are gone than it may have attempts. One that a worker was lost with does:
+  // it may be what kills them.
+  bool HasAttempts(bool unreached) const;
+  // A worker has failed before the client got anything: another is asked. False: there is none. `unreached`: it
+  // has not seen the request.
+  bool Recover(Worker& failed, bool unreached = false);
   // `call` is one of two that could answer, and will not: the other goes on.
   bool LeaveToOther(const WorkerCall& call);
 
@@ -121,6 +129,9 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void TakeHead(const Worker& worker, net::ResponseHead& head);
   void NoteFailure(Worker& worker, AttemptFailure kind);
   bool RetryStatus(WorkerCall& call, const net::ResponseHead& head);
+  // Of a status of 5xx: what is in its body goes to the client without addresses of workers.
+  bool HidesAddresses(int status) const;
+  void HideFailure();
   void BeginStream();
   void Relay(std::string_view bytes);
   void CheckBacklog();
@@ -150,6 +161,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   ProxyEvents events_;
   std::shared_ptr<const std::string> body_;
   bool json_object_ = false;    // the body, as far as fields must be put into it
+  uint64_t pinned_ = 0;         // the worker that has the session's history; 0: none has
   int64_t rooms_ = 1;           // of a pair: how many answers its workers make
   WorkerCall::BodyRest rest_;   // of the body
   bool collecting_ = false;     // the rest goes into the request's body
@@ -175,6 +187,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   std::string prefill_id_;  // likewise
   Tried tried_;
   int attempts_ = 0;
+  int free_attempts_ = 0;  // of these, which do not count
 
   // The answer.
   Mode mode_ = Mode::kNone;
@@ -182,6 +195,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   int failed_status_ = 0;  // of the failure of a stream that has started; 0: none
   net::HttpResponse response_;
   SseFrames frames_;
+  bool hides_ = false;       // it is a failure in which addresses are hidden
+  bool encoded_ = false;     // its content has a coding
   bool may_be_cut_ = false;  // its end is that of the worker's connection
   size_t answer_bytes_ = 0;
   TimePoint written_at_;

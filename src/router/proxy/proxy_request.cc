@@ -48,7 +48,8 @@ ProxyCall::Reading ProxyCall::ReadingFor(const WorkerSet& set) const {
   return {.model = set.has_groups() || options.strict_models || !set.aliases().empty(),
           .prompt = options.pairs
                         ? set.wants_prompt(Role::kPrefill) || set.wants_prompt(Role::kDecode)
-                        : set.wants_prompt(Role::kRegular)};
+                        : set.wants_prompt(Role::kRegular),
+          .session = gateway_.sessions().any() && !options.pairs};
 }
 
 bool ProxyCall::ReadFacts() {
@@ -67,7 +68,7 @@ bool ProxyCall::ReadFacts() {
   }
   // Of another encoding's mark the worker says what is wrong.
   if (!multipart && coding.empty()) static_cast<void>(DropByteOrderMark(&request.body));
-  if (read_.prompt || read_.model) FindFacts(multipart);
+  if (read_.prompt || read_.model || read_.session) FindFacts(multipart);
   if (!MayPassRest(multipart)) {
     Collect();
     return false;

@@ -147,6 +147,15 @@ bool ReadField(std::string_view key, ondemand::value value, bool wants_text, con
     facts->model_size = raw.find_last_of('"') + 1;
     return true;
   }
+  if (key == "session_params") {
+    ondemand::object params;
+    std::string_view id;
+    if (value.get_object().get(params) == simdjson::SUCCESS &&
+        params["id"].get_string().get(id) == simdjson::SUCCESS) {
+      facts->opened = id;
+    }
+    return true;
+  }
   if (key == "stream") {
     bool stream = false;
     if (value.get_bool().get(stream) == simdjson::SUCCESS) facts->stream = stream;

@@ -17,6 +17,7 @@ struct RequestFacts {
   // Where the body names it: a JSON string with its quotes, or the text of a form's field.
   size_t model_at = 0, model_size = 0;
   std::string session;  // the body's "user", "session_id" or SGLang's "routing_key"
+  std::string opened;   // the id in SGLang's "session_params"
   std::string text;     // of the prompt, at most kMaxText bytes; empty if it was not wanted
   std::vector<int32_t>
       tokens;               // of a prompt that is one list of token ids, at most kMaxTokens of them

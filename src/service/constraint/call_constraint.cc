@@ -8,8 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/schema/document.h"
+#include "grammar/schema/keywords.h"
+#include "service/constraint/call_format.h"
 #include "service/constraint/call_names.h"
-#include "service/constraint/python_arguments.h"
+#include "service/constraint/members.h"
 #include "service/constraint/tag_format.h"
 #include "service/output/output_plan.h"
 #include "text/json_writer.h"
@@ -57,152 +60,19 @@ Wish WishOf(const ChatRequest& request) {
   return wish;
 }
 
-bool AllowsObjects(const Json& schema) {
-  const Json* const type = schema.Find("type");
-  if (type == nullptr) return true;
-  if (!type->is_array()) return *type == Json("object");
-  const JsonArray& types = type->as_array();
-  return std::find(types.begin(), types.end(), Json("object")) != types.end();
-}
-
-class CallFormat {
- public:
-  // `form` outlives this.
-  CallFormat(const ServingModel& model, const parser::CallForm& form, const Json& tools)
-      : tags_(*model.tokenizer, model.output.markers), form_(form) {
-    for (const Json& tool : tools.as_array()) calls_.push_back(Call(tool));
-  }
-
-  // Why the schema of a strict tool cannot be enforced; empty: they all can.
-  const std::string& unwritable() const { return unwritable_; }
-
-  // One call or several, with nothing else.
-  Json Only(bool one) const { return TagSequence(Calls(one, {})); }
-
-  // Text in which calls may come.
-  Json Within(bool one) const {
-    if (form_.bare) return WithinByName(one);
-    const Json begin = tags_.Literal(form_.begins).front();
-    const std::string seen = tags_.TextOf(begin);
-    JsonArray rest;
-    if (form_.section.empty()) {
-      rest.push_back(AnyCall(seen));
-    } else {
-      rest = Calls(one, seen);
-    }
-    const bool token = begin.GetString("type") == "token";
-    Json trigger = token ? *begin.Find("token") : Json(seen);
-    JsonArray rule = {std::move(trigger), TagSequence(std::move(rest))};
-    return TagObject(token ? "token_dispatch" : "dispatch",
-                     {{"rules", Json(JsonArray{Json(std::move(rule))})}, {"loop", Json(!one)}});
-  }
-
- private:
-  struct Parts {
-    std::string head;     // up to the counter, or to the arguments
-    JsonArray arguments;  // parts one behind the other
-  };
-
-  // What stands in front of a name can be text: only all of a call's head begins one.
-  Json WithinByName(bool one) const {
-    JsonArray rules;
-    for (const Parts& call : calls_) {
-      JsonArray rest = Rest(call, call.head);
-      AddMore(one, &rest);
-      JsonArray rule = {Json(form_.section + call.head), TagSequence(std::move(rest))};
-      rules.push_back(Json(std::move(rule)));
-    }
-    return TagObject("dispatch", {{"rules", Json(std::move(rules))}, {"loop", Json(!one)}});
-  }
-
-  Parts Call(const Json& tool) {
-    const Json* found = tool.Find("function");
-    const Json& function = found == nullptr ? tool : *found;
-    std::string name = function.GetString("name");
-    std::string quoted_name;
-    AppendJsonString(name, &quoted_name);
-    if (form_.json_name) name = quoted_name.substr(1, quoted_name.size() - 2);
-    const bool strict = function.GetBool("strict", false);
-    Json schema = Json(JsonObject{});
-    const Json* parameters = function.Find("parameters");
-    if (parameters != nullptr && parameters->is_object()) schema = *parameters;
-    // Nothing but an object is a call's arguments, whatever else the schema allows.
-    if (strict && !AllowsObjects(schema)) {
-      unwritable_ = fmt::format("the parameters of {} are not of the type object", quoted_name);
-    }
-    schema.Set("type", Json("object"));
-    // Other properties than those that a tool declares would help nobody, and objects that take any compile slowly.
-    const auto part = [&](Json of, std::string_view style) {
-      return TagObject("json_schema",
-                       {{"json_schema", std::move(of)},
-                        {"style", Json(style)},
-                        {"closed", Json(true)},
-                        {"loose", Json(!strict)},
-                        {"label", Json(fmt::format("parameters of {}", quoted_name))}});
-    };
-    Parts parts = {form_.before_name + name + form_.after_name, {}};
-    if (form_.style == parser::kPythonStyle) {
-      const auto value = [&](Json of) { return part(std::move(of), "json"); };
-      std::optional<Json> arguments = PythonArguments(schema, value);
-      if (!arguments) {
-        if (strict) {
-          unwritable_ =
-              fmt::format("the parameters of {} cannot be keyword arguments", quoted_name);
-        }
-        arguments = AnyPythonArguments(value);
-      }
-      if (!arguments->is_null()) parts.arguments.push_back(*std::move(arguments));
-    } else {
-      parts.arguments.push_back(part(std::move(schema), form_.style));
-    }
-    return parts;
-  }
-
-  // The same in pieces, without the text that has been seen of the section's beginning.
-  JsonArray Calls(bool one, std::string_view seen) const {
-    JsonArray parts = tags_.Literal(std::string_view(form_.section).substr(seen.size()));
-    parts.push_back(AnyCall({}));
-    AddMore(one, &parts);
-    return parts;
-  }
-
-  // What follows the first call.
-  void AddMore(bool one, JsonArray* parts) const {
-    if (!one) {
-      JsonArray more = tags_.Literal(form_.separator);
-      more.push_back(AnyCall({}));
-      parts->push_back(TagObject("star", {{"content", TagSequence(std::move(more))}}));
-    }
-    for (Json& part : tags_.Literal(form_.section_end)) parts->push_back(std::move(part));
-  }
-
-  // One of the calls, without the text that has been seen of its beginning.
-  Json AnyCall(std::string_view seen) const {
-    JsonArray ways;
-    for (const Parts& call : calls_) ways.push_back(TagSequence(Rest(call, seen)));
-    return TagChoice(std::move(ways));
-  }
-
-  // A call without the text that has been seen of it; not empty, as forms have an end.
-  JsonArray Rest(const Parts& call, std::string_view seen) const {
-    JsonArray parts = tags_.Literal(std::string_view(call.head).substr(seen.size()));
-    if (!form_.counter_end.empty()) {
-      parts.push_back(TagObject("regex", {{"pattern", Json("[0-9]{1,4}")}}));
-      for (Json& part : tags_.Literal(form_.counter_end)) parts.push_back(std::move(part));
-    }
-    parts.insert(parts.end(), call.arguments.begin(), call.arguments.end());
-    for (Json& part : tags_.Literal(form_.end)) parts.push_back(std::move(part));
-    return parts;
-  }
-
-  TagWriter tags_;
-  const parser::CallForm& form_;
-  std::vector<Parts> calls_;
-  std::string unwritable_;
-};
-
 Status CannotEnforce(const std::string& field, std::string_view why) {
   return InvalidArgument(field, fmt::format("{} cannot be enforced: {}", field, why));
+}
+
+constexpr const char* kHarmonyTokens[] = {"<|start|>", "<|channel|>", "<|message|>",  "<|end|>",
+                                          "<|call|>",  "<|return|>",  "<|constrain|>"};
+
+// Harmony's markers with calls of its own.
+bool IsBeam(const ServingModel& model) {
+  return model.output.tools != nullptr && model.output.tools->name == "beam" &&
+         std::all_of(std::begin(kHarmonyTokens), std::end(kHarmonyTokens), [&](const char* text) {
+           return model.tokenizer->TokenToId(text).has_value();
+         });
 }
 
 // Harmony: analysis as often as the model likes, then the answer on the channel final, or a call.
@@ -210,8 +80,7 @@ StatusOr<Json> HarmonyTag(const ServingModel& model, const Json& tools, const Wi
                           const Constraint* answer) {
   const TagWriter tags(*model.tokenizer, model.output.markers);
   JsonArray ends;
-  for (const char* text : {"<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|call|>",
-                           "<|return|>", "<|constrain|>"}) {
+  for (const char* const text : kHarmonyTokens) {
     const std::optional<TokenId> token = model.tokenizer->TokenToId(text);
     if (!token) {
       return CannotEnforce(answer == nullptr ? wish.field : answer->field,
@@ -239,11 +108,17 @@ StatusOr<Json> HarmonyTag(const ServingModel& model, const Json& tools, const Wi
   }
   // One call: its end stops the model.
   parser::CallForm form;
-  form.json_name = false;
-  form.before_name = form.begins = "<|channel|>commentary to=functions.";
-  form.after_name = " <|constrain|>json<|message|>";
+  if (IsBeam(model)) {
+    form = *model.output.form;
+  } else {
+    form.json_name = false;
+    form.before_name = form.begins = "<|channel|>commentary to=functions.";
+    form.after_name = " <|constrain|>json<|message|>";
+  }
   if (tools.is_array()) {
-    PORTICO_RETURN_IF_ERROR(CheckCallNames(*parser::FindToolFamily("gpt-oss"), form, tools));
+    const parser::ToolFamily& family =
+        IsBeam(model) ? *model.output.tools : *parser::FindToolFamily("gpt-oss");
+    PORTICO_RETURN_IF_ERROR(CheckCallNames(family, form, tools));
     const CallFormat calls(model, form, tools);
     if (!calls.unwritable().empty()) return CannotEnforce(wish.strict_field, calls.unwritable());
     ways.push_back(calls.Only(true));
@@ -251,7 +126,8 @@ StatusOr<Json> HarmonyTag(const ServingModel& model, const Json& tools, const Wi
   const Json analysis = message("<|channel|>analysis<|message|>", any, "<|end|><|start|>assistant");
   const Json preamble =
       message("<|channel|>commentary<|message|>", any, "<|end|><|start|>assistant");
-  return TagSequence({TagObject("star", {{"content", TagChoice({analysis, preamble})}}),
+  // Beam has no preambles.
+  return TagSequence({TagStar(IsBeam(model) ? analysis : TagChoice({analysis, preamble})),
                       TagChoice(std::move(ways))});
 }
 
@@ -274,8 +150,9 @@ bool FitsInTag(const parser::CallForm& form, const Json& tools, const Wish& wish
     const size_t around = kLeastCallBytes + function.GetString("name").size();
     bytes += around;
     if (const Json* const parameters = function.Find("parameters")) {
-      bytes += form.style == parser::kPythonStyle ? PythonArgumentsBytes(*parameters, around)
-                                                  : parameters->Dump().size();
+      const bool apart = form.style == parser::kPythonStyle || form.style == parser::kMemberStyle;
+      const bool separated = form.style == parser::kPythonStyle || !form.members.separator.empty();
+      bytes += apart ? MemberBytes(*parameters, around, separated) : parameters->Dump().size();
     }
     if (bytes > kMaxTagBytes) return false;
   }
@@ -283,6 +160,27 @@ bool FitsInTag(const parser::CallForm& form, const Json& tools, const Wish& wish
   const bool in_text = alone && !wish.must_call;
   if (!in_text || !form.bare || wish.one_call) return true;
   return bytes * tools.as_array().size() <= kMaxTagBytes;
+}
+
+// What is no schema could not be told from one that says nothing. Tools that the model may call as it likes are the
+// template's affair, as in vLLM.
+Status CheckSchemas(const ChatRequest& request) {
+  const std::vector<std::string>& allowed = request.tool_choice.allowed;
+  for (size_t i = 0; i < request.tools.as_array().size(); ++i) {
+    const Json* const function = request.tools.as_array()[i].Find("function");
+    const Json* const parameters = function == nullptr ? nullptr : function->Find("parameters");
+    if (parameters == nullptr || !parameters->is_object()) continue;
+    if (!allowed.empty() &&
+        std::find(allowed.begin(), allowed.end(), function->GetString("name")) == allowed.end()) {
+      continue;
+    }
+    const grammar::SchemaDocument document(*parameters);
+    const Status good = grammar::CheckWellFormed(document, document.root());
+    if (good.ok()) continue;
+    const std::string field = fmt::format("tools[{}].function.parameters", i);
+    return InvalidArgument(field, fmt::format("{}: {}", field, MessageOf(good)));
+  }
+  return OkStatus();
 }
 
 // The request's constraint on calls, and on the answer beside them; null: calls are the model's own affair.
@@ -302,17 +200,12 @@ StatusOr<Json> CallTag(const ServingModel& model, const ChatRequest& request,
   if (!wish.field.empty() && !TakesConstraints(model)) {
     return CannotEnforce(wish.field, "this model's engine takes no constraints");
   }
-  if (model.output.harmony()) return HarmonyTag(model, tools, wish, answer);
-  const parser::CallForm* form = model.output.form;
+  if (!wish.field.empty()) PORTICO_RETURN_IF_ERROR(CheckSchemas(request));
+  if (model.output.harmony() || IsBeam(model)) return HarmonyTag(model, tools, wish, answer);
+  const parser::CallForm* form = model.output.form.get();
   if (form == nullptr) {
-    if (wish.must_call) {
-      form = &parser::JsonListForm();
-    } else if (wish.field.empty()) {
-      return Json();  // the answer's form leaves no room for calls
-    } else {
-      return CannotEnforce(wish.field,
-                           "this model writes calls in a form that no grammar here describes");
-    }
+    if (wish.field.empty()) return Json();  // the answer's form leaves no room for calls
+    form = &parser::JsonListForm();
   }
   if (model.output.tools != nullptr) {
     PORTICO_RETURN_IF_ERROR(CheckCallNames(*model.output.tools, *form, tools));
@@ -332,7 +225,9 @@ StatusOr<Json> CallTag(const ServingModel& model, const ChatRequest& request,
 }  // namespace
 
 bool CallsAsJsonList(const ModelOutputFormat& format, const ChatRequest& request) {
-  return request.tool_choice.mode == Mode::kRequired && format.form == nullptr && !format.harmony();
+  if (format.form != nullptr || format.harmony() || !request.tools.is_array()) return false;
+  const Wish wish = WishOf(request);
+  return wish.must_call || (format.tools != nullptr && !wish.field.empty());
 }
 
 StatusOr<std::shared_ptr<const Constraint>> ChatConstraint(

@@ -146,15 +146,18 @@ TEST_F(CallConstraintTest, SpecialTokensStandAsTokens) {
   EXPECT_NE(TextOf(one).find(R"({"type":"token_dispatch","rules":[[6,)"), std::string::npos);
 }
 
+// `parallel_tool_calls: false` and strict tools were a 400.
 TEST_F(CallConstraintTest, AFamilyWithoutAFormWritesAJsonList) {
-  Model("gemma4", "none", true);
+  model_.output.form = nullptr;
   const ChatRequest request = Ask(Mode::kRequired);
   EXPECT_NE(TextOf(request).find(R"("[")"), std::string::npos);
   EXPECT_TRUE(CallsAsJsonList(model_.output, request));
   EXPECT_FALSE(CallsAsJsonList(model_.output, Ask(Mode::kAuto)));
   ChatRequest one = Ask(Mode::kAuto);
   one.parallel_tool_calls = false;
-  EXPECT_EQ(TextOf(one), "parallel_tool_calls");
+  EXPECT_NE(TextOf(one).find(R"("[{\"name\": \"f\", \"parameters\": ")"), std::string::npos)
+      << TextOf(one);
+  EXPECT_TRUE(CallsAsJsonList(model_.output, one));
 }
 
 TEST_F(CallConstraintTest, KeywordArgumentsHoldTheirSchemas) {
@@ -234,7 +237,7 @@ TEST_F(CallConstraintTest, AStrictSchemaThatKeywordArgumentsCannotExpressIsRefus
 
 // A required call of such a tool was a text that looked like one.
 TEST_F(CallConstraintTest, ArgumentsAreObjectsWhateverTypeTheParametersHave) {
-  for (const char* type : {R"("string")", R"(["string","null"])", R"("dict")", "null"}) {
+  for (const char* type : {R"("string")", R"(["string","null"])"}) {
     const std::string tool = fmt::format(
         R"([{{"type":"function","function":{{"name":"f","parameters":{{"type":{},"minimum":1}},"strict":)",
         type);
@@ -247,6 +250,43 @@ TEST_F(CallConstraintTest, ArgumentsAreObjectsWhateverTypeTheParametersHave) {
       R"([{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":["object","null"]}}}])";
   EXPECT_NE(TextOf(Ask(Mode::kAuto, nullable)).find(R"("json_schema":{"type":"object"})"),
             std::string::npos);
+}
+
+// They stood for any object, without a word.
+TEST_F(CallConstraintTest, ConstrainedToolsHaveSchemas) {
+  for (const char* family : {"hermes", "pythonic", "gemma4", "qwen3_coder"}) {
+    Model(family, "none", true);
+    for (const auto& [parameters, why] :
+         {std::pair(R"({"type":"dict"})", R"(#: type: unknown type "dict")"),
+          std::pair(R"({"type":null})", "#: type: "),
+          std::pair(R"({"properties":{"a":{"properties":[]}}})", "#/properties/a: properties: "),
+          std::pair(R"({"properties":{"a":{"items":{"minLength":"1"}}}})",
+                    "#/properties/a/items: minLength: "),
+          std::pair(R"({"properties":{"a":7}})", "#: properties: "),
+          std::pair(R"({"required":"a"})", "#: required: "),
+          std::pair(R"({"$defs":{"x":{"enum":1}}})", "#/$defs/x: enum: "),
+          std::pair(R"({"properties":{"a":{"$ref":"#/$defs/b"}}})",
+                    "#/properties/a: $ref: #/$defs/b points to nothing")}) {
+      const std::string tool =
+          fmt::format(R"([{{"type":"function","function":{{"name":"g"}}}},)"
+                      R"({{"type":"function","function":{{"name":"f","parameters":{}}}}}])",
+                      parameters);
+      EXPECT_EQ(TextOf(Ask(Mode::kAuto, tool.c_str())), "none") << parameters;
+      ChatRequest request = Ask(Mode::kRequired, tool.c_str());
+      const Status status = Make(request).status();
+      EXPECT_EQ(FieldOf(status), "tools[1].function.parameters") << parameters;
+      EXPECT_NE(MessageOf(status).find(why), std::string_view::npos) << status;
+      request.tool_choice.allowed = {"g"};
+      EXPECT_TRUE(Make(request).ok());
+    }
+    for (const char* good :
+         {R"({"properties":{"a":{"$ref":"http://x/y"}}})", R"({"x-order":7})",
+          R"({"properties":{"a":{"$ref":"#/$defs/b"}},"$defs":{"b":{"uniqueItems":true}}})"}) {
+      const std::string tool =
+          fmt::format(R"([{{"type":"function","function":{{"name":"f","parameters":{}}}}}])", good);
+      EXPECT_TRUE(Make(Ask(Mode::kRequired, tool.c_str())).ok()) << good;
+    }
+  }
 }
 
 // A required call of such a tool was a text that looked like one.
@@ -265,15 +305,16 @@ TEST_F(CallConstraintTest, ANameThatTheFormOfCallsCannotHoldIsRefused) {
   for (const auto& [family, refused] :
        {std::pair("seed_oss", "a>b"), std::pair("qwen3_coder", "</b"), std::pair("glm45", "a b"),
         std::pair("minimax-m2", R"(a\"b)"), std::pair("deepseekv32", R"(a\"b)"),
-        std::pair("kimi_k2", "a<b"), std::pair("deepseekv31", "a b"),
-        std::pair("pythonic", "a/b")}) {
+        std::pair("kimi_k2", "a<b"), std::pair("deepseekv31", "a b"), std::pair("pythonic", "a/b"),
+        std::pair("gemma4", "a>b"), std::pair("kimi_k3", R"(a\"b)"),
+        std::pair("minimax-m3", "a>b")}) {
     Model(family, "none", true);
     EXPECT_FALSE(takes(refused)) << family;
     for (const char* name : {"a", "a-b", "A_1", "a.b"}) {
       EXPECT_TRUE(takes(name)) << family << " " << name;
     }
   }
-  for (const char* family : {"hermes", "llama3", "gemma4"}) {  // names are JSON, or calls a list
+  for (const char* family : {"hermes", "llama3"}) {  // names are JSON
     Model(family, "none", true);
     const std::string text = TextOf(Ask(Mode::kRequired, tool(R"(a>\"b)").c_str()));
     EXPECT_NE(text.find("a>"), std::string::npos) << family << " " << text;

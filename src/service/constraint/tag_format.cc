@@ -26,6 +26,10 @@ Json TagChoice(JsonArray ways) {
   return TagObject("or", {{"elements", Json(std::move(ways))}});
 }
 
+Json TagOptional(Json content) { return TagObject("optional", {{"content", std::move(content)}}); }
+
+Json TagStar(Json content) { return TagObject("star", {{"content", std::move(content)}}); }
+
 TagWriter::TagWriter(const Tokenizer& tokenizer, const absl::flat_hash_set<TokenId>& special)
     : tokenizer_(tokenizer) {
   for (const TokenId id : special) special_.emplace_back(tokenizer.IdToToken(id), id);

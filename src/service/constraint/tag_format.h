@@ -20,6 +20,8 @@ Json TagToken(TokenId token);
 // One behind the other, or one of them. Requires at least one part.
 Json TagSequence(JsonArray parts);
 Json TagChoice(JsonArray ways);
+Json TagOptional(Json content);
+Json TagStar(Json content);
 
 // Texts of a model's format. Grammars match special tokens by their ids only, never by their texts.
 class TagWriter {

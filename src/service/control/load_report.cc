@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 #include <utility>
 
 #include "base/mutex.h"
+#include "base/unix_time.h"
 
 namespace portico {
 namespace {
@@ -16,10 +16,6 @@ namespace {
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 double Gigabytes(int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
-
-double UnixTime() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 Json MemoryOf(const EngineInfo& info, int64_t max_total_tokens) {
   return JsonObject{

@@ -87,6 +87,12 @@ StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest
   return plan;
 }
 
+Status CheckScoreCost(const ServingModel& model, size_t labels, int64_t query_cost, size_t items) {
+  RequestCost cost(model.max_request_cost);
+  return cost.Add("items", static_cast<int64_t>(items),
+                  query_cost + kChoiceCost + static_cast<int64_t>(labels) * kLogprobCost);
+}
+
 StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankRequest& request) {
   const EngineInfo& engine = model.engine->info();
   RequestCost cost(model.max_request_cost);

@@ -19,6 +19,9 @@ namespace portico {
 
 // One prompt an item. INVALID_ARGUMENT naming the field, as PlanCompletion. Pure; any thread.
 StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest& request);
+// What PlanScore says of a request that would cost too much, where query and items have not been read: `query_cost` is
+// PromptCost() of the query at least.
+Status CheckScoreCost(const ServingModel& model, size_t labels, int64_t query_cost, size_t items);
 
 // One prompt a document, by the model's template; what is likely next is judge->yes or judge->no. Requires a model for
 // which CheckRanks() is OK and that generates. As PlanScore.

@@ -63,14 +63,37 @@ std::vector<std::string> MarkersOfCalls(const std::vector<std::string>& begins) 
   return markers;
 }
 
-// Null where the form of its calls cannot be a constraint: the library writes the tags of a style as text, so they must
-// hold no special token.
-const parser::CallForm* FormOf(const parser::ToolFamily& family, const Tokenizer& tokenizer,
-                               const absl::flat_hash_set<TokenId>& markers) {
+// The tags of a form that this checkpoint has with a suffix.
+std::vector<std::pair<std::string, std::string>> SuffixedTags(
+    const Tokenizer& tokenizer, const absl::flat_hash_set<TokenId>& markers) {
+  std::vector<std::pair<std::string, std::string>> tags;
+  bool separator = false;
+  for (const TokenId id : markers) {
+    const std::string_view token = tokenizer.IdToToken(id);
+    std::string bare = WithoutSuffix(token);
+    separator = separator || bare == "<tool_sep>";
+    if (bare != token) tags.emplace_back(std::move(bare), token);
+  }
+  // Hy4 has no token behind a name.
+  if (!markers.empty() && !separator) tags.emplace_back("<tool_sep>", "");
+  return tags;
+}
+
+// Null: it has none that is known.
+std::shared_ptr<const parser::CallForm> FormOf(const parser::ToolFamily& family,
+                                               const Tokenizer& tokenizer,
+                                               const absl::flat_hash_set<TokenId>& markers) {
   const parser::CallForm* form = parser::FindCallForm(
       family.name, [&](std::string_view token) { return tokenizer.TokenToId(token).has_value(); });
-  if (form == nullptr || form->style == "json" || form->style == parser::kPythonStyle) return form;
-  return markers.empty() ? form : nullptr;
+  if (form == nullptr) return nullptr;
+  // The library writes the tags of its styles as text, so they must hold no special token.
+  if (const auto* members = parser::FindMemberCallForm(family.name);
+      members != nullptr && !markers.empty()) {
+    form = members;
+  }
+  if (family.name != "hunyuan") return std::make_shared<const parser::CallForm>(*form);
+  return std::make_shared<const parser::CallForm>(
+      parser::WithTags(*form, SuffixedTags(tokenizer, markers)));
 }
 
 // Whether Harmony's markers are this vocabulary's special tokens.
@@ -103,7 +126,12 @@ StatusOr<std::shared_ptr<const Declared>> Declare(const Json& response_template)
 
 void Use(const std::shared_ptr<const Declared>& declared, bool tools, bool reasoning,
          const Tokenizer& tokenizer, ModelOutputFormat* format) {
-  if (tools) format->tools = &declared->tools;
+  if (tools) {
+    format->tools = &declared->tools;
+    if (auto form = parser::DeclaredCallForm(*declared->tools.format)) {
+      format->form = std::make_shared<const parser::CallForm>(*std::move(form));
+    }
+  }
   if (reasoning) format->reasoning = &declared->reasoning;
   CollectMarkers(declared->tools.markers, tokenizer, &format->markers);
   format->declared = declared;
@@ -165,7 +193,7 @@ StatusOr<ModelOutputFormat> MakeOutputFormat(const OutputFormatSource& source,
     if (parser::FindToolFamily(tools) == nullptr) tools.clear();
     if (parser::FindReasoning(reasoning) == nullptr) reasoning.clear();
   }
-  if (!tools.empty() && tools != "none") {
+  if (!tools.empty() && tools != "none" && tools != "passthrough") {
     format.tools = parser::FindToolFamily(tools);
     if (format.tools == nullptr) {
       return InvalidArgument(

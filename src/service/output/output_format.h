@@ -24,7 +24,7 @@ struct ModelOutputFormat {
   const parser::ToolFamily* tools = nullptr;           // null: calls stay text
   const parser::ReasoningChoice* reasoning = nullptr;  // null: reasoning stays text
   // How calls are written, for constraints; null: in no way that can be told.
-  const parser::CallForm* form = nullptr;
+  std::shared_ptr<const parser::CallForm> form;
   // Special tokens that are a part of the formats' markers: they reach the parsers where a client wants to see none.
   absl::flat_hash_set<TokenId> markers;
   // Each of the format's markers is a special token, so that text which spells one is text. Harmony's only.

@@ -27,8 +27,7 @@ Status RefuseListWithChoices(const OneOrEach<T>& value, std::string_view field) 
   return InvalidArgument(field, fmt::format("{} must not be a list when n is above 1", field));
 }
 
-Status CheckLengths(const NativeGenerateRequest& request) {
-  const size_t prompts = request.prompts.size();
+Status CheckLengths(const NativeGenerateRequest& request, size_t prompts) {
   PORTICO_RETURN_IF_ERROR(CheckLength(request.sampling, prompts, "sampling_params"));
   PORTICO_RETURN_IF_ERROR(CheckLength(request.return_logprob, prompts, "return_logprob"));
   PORTICO_RETURN_IF_ERROR(CheckLength(request.logprob_start_len, prompts, "logprob_start_len"));
@@ -36,7 +35,7 @@ Status CheckLengths(const NativeGenerateRequest& request) {
   return CheckLength(request.token_ids_logprob, prompts, "token_ids_logprob");
 }
 
-StatusOr<int32_t> ChoicesOf(const NativeGenerateRequest& request) {
+StatusOr<int32_t> ChoicesOf(const NativeGenerateRequest& request, size_t prompts) {
   if (request.sampling.values.empty()) return 1;
   const int32_t n = request.sampling.values[0].options.n;
   for (const NativeSampling& sampling : request.sampling.values) {
@@ -49,10 +48,10 @@ StatusOr<int32_t> ChoicesOf(const NativeGenerateRequest& request) {
     PORTICO_RETURN_IF_ERROR(RefuseListWithChoices(request.top_logprobs_num, "top_logprobs_num"));
     PORTICO_RETURN_IF_ERROR(RefuseListWithChoices(request.token_ids_logprob, "token_ids_logprob"));
   }
-  if (request.prompts.size() * static_cast<size_t>(n) > kMaxAnswers) {
+  if (prompts * static_cast<size_t>(n) > kMaxAnswers) {
     return InvalidArgument("sampling_params",
                            fmt::format("prompts times n must be at most {}, got {}", kMaxAnswers,
-                                       request.prompts.size() * n));
+                                       prompts * static_cast<size_t>(n)));
   }
   return n;
 }
@@ -105,17 +104,18 @@ StatusOr<std::vector<SharedSampling>> ShareSamplings(const NativeGenerateRequest
   return all;
 }
 
-Status CheckCost(const ServingModel& model, const NativeGenerateRequest& request, int32_t n) {
+Status CheckCost(const ServingModel& model, const NativeGenerateRequest& request, size_t prompts,
+                 int32_t n) {
   const EngineInfo& engine = model.engine->info();
   RequestCost cost(model.max_request_cost);
   static const NativeSampling kDefault;
-  for (size_t i = 0; i < request.prompts.size(); ++i) {
+  for (size_t i = 0; i < prompts; ++i) {
     const NativeSampling& sampling =
         request.sampling.values.empty() ? kDefault
                                         : request.sampling.values[request.sampling.is_list ? i : 0];
     AnswerCost answer = AnswerCostOf(sampling.options, engine);
     answer.choices = n;
-    answer.prompt_bytes = PromptCost(request.prompts[i]);
+    if (i < request.prompts.size()) answer.prompt_bytes = PromptCost(request.prompts[i]);
     answer.streams = request.stream;
     answer.echoes = request.return_prompt_token_ids;
     if (request.return_logprob.Of(i, false)) {
@@ -212,17 +212,25 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
 
 }  // namespace
 
+Status CheckNativeCost(const ServingModel& model, const NativeGenerateRequest& request,
+                       size_t prompts) {
+  PORTICO_RETURN_IF_ERROR(CheckLengths(request, prompts));
+  PORTICO_ASSIGN_OR_RETURN(const int32_t n, ChoicesOf(request, prompts));
+  return CheckCost(model, request, prompts, n);
+}
+
 StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateRequest& request,
                                 std::string (*make_rid)()) {
   const TimePoint arrival = Clock::now();
   PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
   NativePlan plan;
-  PORTICO_RETURN_IF_ERROR(CheckLengths(request));
-  PORTICO_ASSIGN_OR_RETURN(plan.n, ChoicesOf(request));
+  const size_t prompts = request.prompts.size();
+  PORTICO_RETURN_IF_ERROR(CheckLengths(request, prompts));
+  PORTICO_ASSIGN_OR_RETURN(plan.n, ChoicesOf(request, prompts));
   PORTICO_ASSIGN_OR_RETURN(
       std::vector<std::string> names,
       NamePrompts(request.rid, request.prompts.size(), request.is_batch, make_rid));
-  PORTICO_RETURN_IF_ERROR(CheckCost(model, request, plan.n));
+  PORTICO_RETURN_IF_ERROR(CheckCost(model, request, prompts, plan.n));
   PORTICO_ASSIGN_OR_RETURN(const std::vector<SharedSampling> samplings,
                            ShareSamplings(request, model));
   for (size_t i = 0; i < request.prompts.size(); ++i) {

@@ -29,6 +29,11 @@ struct NativePlan {
   size_t answers() const { return prompts.size() * static_cast<size_t>(n); }
 };
 
+// What PlanNative says of a request that would cost too much, also where its prompts, of which there are so many, have not
+// been read.
+Status CheckNativeCost(const ServingModel& model, const NativeGenerateRequest& request,
+                       size_t prompts);
+
 // INVALID_ARGUMENT naming the field, as PlanCompletion; `make_rid` names prompts that the client
 // did not name.
 StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateRequest& request,

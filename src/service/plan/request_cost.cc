@@ -65,4 +65,13 @@ Status AddAnswer(const AnswerCost& answer, const EngineInfo& engine, std::string
   return cost->Add(field, positions, answer.logprobs * kLogprobCost);
 }
 
+Status CheckAnswers(const AnswerCost& answer, const EngineInfo& engine,
+                    std::string_view prompt_field, size_t prompts, int64_t bound) {
+  RequestCost cost(bound);
+  for (size_t i = 0; i < prompts; ++i) {
+    PORTICO_RETURN_IF_ERROR(AddAnswer(answer, engine, prompt_field, &cost));
+  }
+  return OkStatus();
+}
+
 }  // namespace portico

@@ -63,6 +63,9 @@ struct AnswerCost {
 };
 Status AddAnswer(const AnswerCost& answer, const EngineInfo& engine, std::string_view prompt_field,
                  RequestCost* cost);
+// Of so many prompts of that cost.
+Status CheckAnswers(const AnswerCost& answer, const EngineInfo& engine,
+                    std::string_view prompt_field, size_t prompts, int64_t bound);
 // Of requests with options.
 AnswerCost AnswerCostOf(const GenerationOptions& options, const EngineInfo& engine);
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
+#include "base/base64.h"
 
 namespace portico {
 namespace {
@@ -47,8 +47,7 @@ StatusOr<std::shared_ptr<const std::string>> Decode(const MediaLimits& limits,
     text.remove_prefix(comma + 1);
   }
   auto bytes = std::make_shared<std::string>();
-  if (text.empty() ||
-      !absl::Base64Unescape(absl::string_view(text.data(), text.size()), bytes.get())) {
+  if (text.empty() || !FromBase64(text, bytes.get())) {
     return Wrong(media, item,
                  "must be an image in base64, a data: URL, or an address that this server allows");
   }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "base/hex_digit.h"
 #include "net/socket/host_addresses.h"
 
 namespace portico {
@@ -29,12 +30,6 @@ bool IsHostByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
 }
 
-int HexOf(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = absl::ascii_tolower(static_cast<unsigned char>(c));
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 StatusOr<MediaUrl> ReadFilePath(const MediaRules& rules, std::string_view text, bool escaped) {
   if (rules.local_folder.empty()) {
     return Refused("is a local file, and this server reads none (--allowed-local-media-path)");
@@ -42,8 +37,8 @@ StatusOr<MediaUrl> ReadFilePath(const MediaRules& rules, std::string_view text, 
   MediaUrl url;
   for (size_t i = 0; i < text.size(); ++i) {
     const bool escape = escaped && text[i] == '%';
-    const int high = escape && i + 2 < text.size() ? HexOf(text[i + 1]) : -1;
-    const int low = escape && i + 2 < text.size() ? HexOf(text[i + 2]) : -1;
+    const int high = escape && i + 2 < text.size() ? HexDigit(text[i + 1]) : -1;
+    const int low = escape && i + 2 < text.size() ? HexDigit(text[i + 2]) : -1;
     if (escape && (high < 0 || low < 0)) return Refused("has a bad escape");
     url.file.push_back(escape ? static_cast<char>(high * 16 + low) : text[i]);
     if (escape) i += 2;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hex_digit.h"
 #include "text/utf8.h"
 #include "tokenizer/load/json_fields.h"
 #include "tokenizer/model/byte_level.h"
@@ -368,13 +369,9 @@ DecodePlan PlanDecode(const Json& json) {
 
 int ByteOfFallbackToken(std::string_view token) {
   if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
-  auto digit = [](char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    char lower = static_cast<char>(c | 32);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-  };
-  int high = token[3] == '+' ? 0 : digit(token[3]);  // the reference's number parser takes a sign
-  int low = digit(token[4]);
+  int high =
+      token[3] == '+' ? 0 : HexDigit(token[3]);  // the reference's number parser takes a sign
+  int low = HexDigit(token[4]);
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 

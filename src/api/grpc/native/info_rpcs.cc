@@ -1,5 +1,6 @@
 #include "api/grpc/native/info_rpcs.h"
 
+#include "api/grpc/health_check.h"
 #include "api/grpc/watch_call.h"
 #include "api/sglang/info.h"
 #include "service/control/load_report.h"
@@ -21,10 +22,8 @@ void FillModelInfo(const ServingModel& model, pb::GetModelInfoResponse* response
   response->set_json_info(ModelInfoBody(model));
 }
 
-Status HealthCheck(RpcContext& context, ShardContext&, const pb::HealthCheckRequest&,
-                   pb::HealthCheckResponse* response) {
-  response->set_healthy(context.state.Refresh().healthy);
-  return OkStatus();
+void SayNativeHealth(bool healthy, pb::HealthCheckResponse* response) {
+  response->set_healthy(healthy);
 }
 
 Status GetModelInfo(RpcContext& context, ShardContext&, const pb::GetModelInfoRequest&,
@@ -83,7 +82,8 @@ void WatchEngineState(RpcContext& context, CallPtr call, const std::string& byte
 }  // namespace
 
 void AddInfoRpcs(RpcContext& context) {
-  AddUnary(context, "/sglang.runtime.v1.SglangService/HealthCheck", HealthCheck);
+  AddHealthCheck<pb::HealthCheckRequest>(context, "/sglang.runtime.v1.SglangService/HealthCheck",
+                                         SayNativeHealth);
   AddUnary(context, "/sglang.runtime.v1.SglangService/GetModelInfo", GetModelInfo);
   AddUnary(context, "/sglang.runtime.v1.SglangService/GetServerInfo", GetServerInfo);
   AddUnary(context, "/sglang.runtime.v1.SglangService/ListModels", ListModels);

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <string>
 #include <string_view>
 
 #include "api/grpc/wire.h"
+#include "base/unix_time.h"
 #include "text/json_writer.h"
 
 namespace portico::api::rpc {
@@ -61,10 +61,6 @@ std::string SecondsText(double seconds) {
   std::string text;
   AppendJsonDouble(seconds, &text);
   return text;
-}
-
-double UnixNow() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -147,7 +143,7 @@ void NativeMessages::AppendMessage(const TextDelta& delta, Choice* choice, std::
   }
   AppendCompletionTokens(delta.usage.completion_tokens, out);
   if (logprobs_) AppendLogprobs(*choice, keeps_ || !choice->started, out);
-  if (!choice->started) AppendMeta("response_sent_to_client_ts", SecondsText(UnixNow()), out);
+  if (!choice->started) AppendMeta("response_sent_to_client_ts", SecondsText(UnixTime()), out);
   if (running_ == 0) AppendVarintField(kFinished, 1, out);
   if (form_ == Form::kIdsAndText && !choice->text.empty()) {
     AppendBytesField(kTextBesideIds, choice->text, out);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/grpc/engine_state.h"
+#include "api/grpc/health_check.h"
 #include "api/grpc/native/control_rpcs.h"
 #include "api/grpc/scheduler/decode_scheduler.h"
 #include "api/grpc/scheduler/json_struct.h"
@@ -50,12 +51,9 @@ void Generate(RpcContext& context, CallPtr call, PlannedIds planned) {
                                       std::move(planned.plan), std::move(messages));
 }
 
-Status HealthCheck(RpcContext& context, ShardContext&, const pb::HealthCheckRequest&,
-                   pb::HealthCheckResponse* response) {
-  const bool healthy = context.state.Refresh().healthy;
+void SaySchedulerHealth(bool healthy, pb::HealthCheckResponse* response) {
   response->set_healthy(healthy);
   response->set_message(healthy ? "ready" : "loading, draining or failed");
-  return OkStatus();
 }
 
 Status Abort(RpcContext&, ShardContext& shard, const pb::AbortRequest& request,
@@ -182,7 +180,7 @@ void AddSchedulerRpcs(RpcContext& context) {
   const std::string service = "/sglang.grpc.scheduler.SglangScheduler/";
   AddPlanned(context, service + "Generate", Prepare, Generate);
   AddSchedulerEmbed(context, service + "Embed");
-  AddUnary(context, service + "HealthCheck", HealthCheck);
+  AddHealthCheck<pb::HealthCheckRequest>(context, service + "HealthCheck", SaySchedulerHealth);
   AddUnary(context, service + "Abort", Abort);
   AddUnary(context, service + "GetModelInfo", GetModelInfo);
   AddUnary(context, service + "GetServerInfo", GetServerInfo);

@@ -115,15 +115,15 @@ constexpr FieldReader<ChatDraft> kChat[] = {
     {"best_of", RefuseBestOf},
     {"chat_template_kwargs", ReadTemplateKwargs},
     {"continue_final_message", ReadContinueFinalMessage},
-    {"documents", ReadDocuments},
+    {"documents", ReadDocuments, /*is_long=*/true},
     {"echo", RefuseTrue},
     {"function_call", ReadToolField<ReadFunctionCall>},
-    {"functions", ReadToolField<ReadFunctions>},
+    {"functions", ReadToolField<ReadFunctions>, /*is_long=*/true},
     {"logprobs", ReadLogprobs},
     {"max_completion_tokens", ReadMaxCompletionTokens},
     {"max_thinking_tokens", ReadMaxThinkingTokens},
     {"max_tokens", ReadMaxTokens},
-    {"messages", ReadMessages},
+    {"messages", ReadMessages, /*is_long=*/true},
     {"parallel_tool_calls", ReadChatFlag<&ChatRequest::parallel_tool_calls>},
     {"reasoning", ReadReasoningField},
     {"reasoning_effort", ReadEffortField},
@@ -131,7 +131,7 @@ constexpr FieldReader<ChatDraft> kChat[] = {
     {"separate_reasoning", ReadChatFlag<&ChatRequest::separate_reasoning>},
     {"stream_reasoning", ReadChatFlag<&ChatRequest::stream_reasoning>},
     {"tool_choice", ReadToolField<ReadToolChoice>},
-    {"tools", ReadToolField<ReadTools>},
+    {"tools", ReadToolField<ReadTools>, /*is_long=*/true},
     {"top_logprobs", ReadTopLogprobs},
 };
 static_assert(IsSortedByName(kChat));
@@ -153,6 +153,14 @@ Status CheckChat(const ChatDraft& draft) {
   return OkStatus();
 }
 
+void FillChatLimits(ChatDraft* draft) {
+  if (draft->max_completion_tokens) {
+    draft->options.max_tokens = draft->max_completion_tokens;
+    draft->options.max_tokens_field = "max_completion_tokens";
+  }
+  draft->options.best_of = draft->options.n;
+}
+
 StatusOr<ChatRequest> Decode(const std::string& body, simdjson::dom::parser& parser,
                              std::vector<std::string>* unknown_fields, bool takes_images) {
   ChatDraft draft;
@@ -160,6 +168,7 @@ StatusOr<ChatRequest> Decode(const std::string& body, simdjson::dom::parser& par
   PORTICO_RETURN_IF_ERROR(ReadBody(body, parser, kChat, &draft, [&](auto name, auto value) {
     return ReadSharedField(name, value, &draft, unknown_fields);
   }));
+  FillChatLimits(&draft);
   PORTICO_RETURN_IF_ERROR(CheckChat(draft));
 
   ChatRequest request = std::move(draft.request);
@@ -174,11 +183,6 @@ StatusOr<ChatRequest> Decode(const std::string& body, simdjson::dom::parser& par
     extras->media = std::move(media);
     request.options.extras = std::move(extras);
   }
-  if (draft.max_completion_tokens) {
-    request.options.max_tokens = draft.max_completion_tokens;
-    request.options.max_tokens_field = "max_completion_tokens";
-  }
-  request.options.best_of = request.options.n;
   PORTICO_RETURN_IF_ERROR(TakeTools(std::move(draft.tools), &request));
   AddReasoningVariables(draft.reasoning, &request.chat_template_kwargs);
   return request;
@@ -194,6 +198,18 @@ StatusOr<ChatRequest> DecodeChat(const std::string& body, simdjson::dom::parser&
 StatusOr<ChatRequest> DecodeChatWithImages(const std::string& body, simdjson::dom::parser& parser,
                                            std::vector<std::string>* unknown_fields) {
   return Decode(body, parser, unknown_fields, /*takes_images=*/true);
+}
+
+Status CheckLongChat(const std::string& body, simdjson::dom::parser& parser,
+                     const OptionsCheck& check) {
+  ChatDraft draft;
+  PORTICO_ASSIGN_OR_RETURN(const auto left_out,
+                           ReadShortFields(body, parser, kChat, &draft, [&](auto name, auto value) {
+                             return ReadSharedField(name, value, &draft, nullptr);
+                           }));
+  if (!left_out) return OkStatus();
+  FillChatLimits(&draft);
+  return check(draft.options, 1);
 }
 
 }  // namespace portico::api::openai

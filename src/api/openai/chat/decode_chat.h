@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/common/generation_fields.h"
 #include "base/status.h"
 #include "message/text_request.h"
 
@@ -29,5 +30,9 @@ StatusOr<ChatRequest> DecodeChat(const std::string& body, simdjson::dom::parser&
 // their place.
 StatusOr<ChatRequest> DecodeChatWithImages(const std::string& body, simdjson::dom::parser& parser,
                                            std::vector<std::string>* unknown_fields);
+
+// Asks `check` about a body without reading its messages and tools. What is wrong otherwise may be passed over.
+Status CheckLongChat(const std::string& body, simdjson::dom::parser& parser,
+                     const OptionsCheck& check);
 
 }  // namespace portico::api::openai

@@ -81,7 +81,7 @@ constexpr FieldReader<CompletionDraft> kCompletion[] = {
     {"max_thinking_tokens", RefuseChatOnly},
     {"max_tokens", ReadMaxTokens},
     {"messages", RefuseChatField},
-    {"prompt", ReadPrompt},
+    {"prompt", ReadPrompt, /*is_long=*/true},
     {"require_reasoning", RefuseChatOnly},
     {"suffix", RefuseSuffix},
     {"tool_choice", RefuseChatOnly},
@@ -89,7 +89,7 @@ constexpr FieldReader<CompletionDraft> kCompletion[] = {
 };
 static_assert(IsSortedByName(kCompletion));
 
-Status CheckBestOf(const CompletionDraft& draft) {
+Status CheckBestOf(const CompletionDraft& draft, size_t prompts) {
   const GenerationOptions& options = draft.options;
   if (options.best_of < options.n) {
     return InvalidArgument("best_of", fmt::format("best_of must be at least n ({}), got {}",
@@ -98,7 +98,7 @@ Status CheckBestOf(const CompletionDraft& draft) {
   if (options.best_of > options.n && options.stream) {
     return InvalidArgument("best_of", "best_of above n cannot be streamed");
   }
-  int64_t choices = static_cast<int64_t>(draft.request.prompts.size()) * options.best_of;
+  int64_t choices = static_cast<int64_t>(prompts) * options.best_of;
   if (choices > kMaxChoices) {
     return InvalidArgument(
         draft.best_of ? "best_of" : "n",
@@ -113,7 +113,7 @@ Status CheckCompletion(const CompletionDraft& draft) {
   if (draft.options.max_tokens == 0 && !draft.request.echo) {
     return InvalidArgument("max_tokens", "max_tokens must be at least 1, or 0 with echo: true");
   }
-  PORTICO_RETURN_IF_ERROR(CheckBestOf(draft));
+  PORTICO_RETURN_IF_ERROR(CheckBestOf(draft, draft.request.prompts.size()));
   const RequestExtras* extras = draft.options.extras.get();
   if (extras != nullptr && extras->bootstrap_room.value_or(0) > INT64_MAX - kMaxChoices) {
     return InvalidArgument("bootstrap_room",
@@ -122,7 +122,27 @@ Status CheckCompletion(const CompletionDraft& draft) {
   return OkStatus();
 }
 
+void FillLimits(CompletionDraft* draft) {
+  if (!draft->options.max_tokens) draft->options.max_tokens = kDefaultCompletionTokens;
+  draft->options.best_of = draft->best_of.value_or(draft->options.n);
+}
+
 }  // namespace
+
+Status CheckLongCompletion(const std::string& body, simdjson::dom::parser& parser,
+                           const OptionsCheck& check) {
+  CompletionDraft draft;
+  PORTICO_ASSIGN_OR_RETURN(
+      const auto left_out,
+      ReadShortFields(body, parser, kCompletion, &draft, [&](auto name, auto value) {
+        return ReadSharedField(name, value, &draft, nullptr);
+      }));
+  if (!left_out) return OkStatus();
+  FillLimits(&draft);
+  const size_t prompts = CountPrompts(*left_out, "prompt");
+  PORTICO_RETURN_IF_ERROR(CheckBestOf(draft, prompts));
+  return check(draft.options, prompts);
+}
 
 StatusOr<CompletionRequest> DecodeCompletion(const std::string& body, simdjson::dom::parser& parser,
                                              std::vector<std::string>* unknown_fields) {
@@ -130,8 +150,7 @@ StatusOr<CompletionRequest> DecodeCompletion(const std::string& body, simdjson::
   PORTICO_RETURN_IF_ERROR(ReadBody(body, parser, kCompletion, &draft, [&](auto name, auto value) {
     return ReadSharedField(name, value, &draft, unknown_fields);
   }));
-  if (!draft.options.max_tokens) draft.options.max_tokens = kDefaultCompletionTokens;
-  draft.options.best_of = draft.best_of.value_or(draft.options.n);
+  FillLimits(&draft);
   PORTICO_RETURN_IF_ERROR(CheckCompletion(draft));
 
   CompletionRequest request = std::move(draft.request);

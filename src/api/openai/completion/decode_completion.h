@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/common/generation_fields.h"
 #include "base/status.h"
 #include "message/text_request.h"
 
@@ -21,5 +22,8 @@ inline constexpr int64_t kMaxChoices = 4096;
 // vocabulary and empty text.
 StatusOr<CompletionRequest> DecodeCompletion(const std::string& body, simdjson::dom::parser& parser,
                                              std::vector<std::string>* unknown_fields = nullptr);
+// Asks `check` about a body without reading its prompts. What is wrong otherwise may be passed over.
+Status CheckLongCompletion(const std::string& body, simdjson::dom::parser& parser,
+                           const OptionsCheck& check);
 
 }  // namespace portico::api::openai

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace portico::api::openai {
 namespace {
 
@@ -94,6 +96,8 @@ TEST(DecodeCompletion, AWrongFieldIsNamed) {
            WrongField{"custom_labels", {"{\"a\":\"b\"}"}},
            WrongField{"max_completion_tokens", {"5"}},
            WrongField{"messages", {"[]"}},
+           // It was ignored: the answer came with the default temperature.
+           WrongField{"sampling_params", {"{\"temperature\":0}", "7", "[]"}},
            WrongField{"stream_options", {"{\"include_usage\":true}"}},
        }) {
     for (const char* value : field.values) {
@@ -140,6 +144,47 @@ TEST(DecodeCompletion, CallsAndReasoningAreReadInChatsOnly) {
 }
 
 TEST(DecodeCompletion, AnEmptySuffixIsNone) { EXPECT_TRUE(CompletionWith(R"("suffix":"")").ok()); }
+
+// Each prompt was read, and a tree made of all, before it was known that the answers cost too much: 20 ms for 4 MiB.
+TEST(DecodeCompletion, TheOptionsOfALongBodyAreKnownWithoutItsPrompts) {
+  simdjson::dom::parser parser;
+  struct Seen {
+    int64_t max_tokens = 0;
+    int32_t best_of = 0;
+    size_t prompts = 0;
+  };
+  std::optional<Seen> seen;
+  const auto look = [&](const GenerationOptions& options, size_t prompts) {
+    seen = Seen{*options.max_tokens, options.best_of, prompts};
+    return InvalidArgument("n", "too much");
+  };
+  const auto check = [&](const std::string& body) {
+    seen.reset();
+    return CheckLongCompletion(body, parser, look);
+  };
+  EXPECT_EQ(FieldOf(check(R"({"n":3,"prompt":["a","b",nonsense],"logprobs":2})")), "n");
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->max_tokens, kDefaultCompletionTokens);
+  EXPECT_EQ(seen->best_of, 3);
+  EXPECT_EQ(seen->prompts, 3u);
+  EXPECT_FALSE(check(R"({"max_tokens":7,"prompt":[1,2,3]})").ok());
+  EXPECT_EQ(seen->max_tokens, 7);
+  EXPECT_EQ(seen->prompts, 1u);
+  EXPECT_FALSE(check(R"({"prompt":[[1,2],[3]]})").ok());
+  EXPECT_EQ(seen->prompts, 2u);
+  // A wrong field is named, and what is no JSON object is left to DecodeCompletion().
+  EXPECT_EQ(FieldOf(check(R"({"n":"3","prompt":[1]})")), "n");
+  EXPECT_FALSE(seen);
+  for (const char* body : {"{\"n\":01,\"prompt\":[1]}", "[1]", "{\"prompt\":[1"}) {
+    EXPECT_TRUE(check(body).ok()) << body;
+    EXPECT_FALSE(seen) << body;
+  }
+}
+
+TEST(DecodeCompletion, EmptySamplingParamsAskForNothing) {
+  EXPECT_TRUE(CompletionWith(R"("sampling_params":{})").ok());
+  EXPECT_TRUE(CompletionWith(R"("sampling_params":null)").ok());
+}
 
 }  // namespace
 }  // namespace portico::api::openai

@@ -46,10 +46,10 @@ Status ReadLabels(std::string_view name, Element value, ScoreDraft* request) {
 constexpr FieldReader<ScoreDraft> kScore[] = {
     {"apply_softmax", ReadFlag<ScoreDraft, &ScoreDraft::apply_softmax>},
     {"item_first", ReadFlag<ScoreDraft, &ScoreDraft::item_first>},
-    {"items", ReadItems},
+    {"items", ReadItems, /*is_long=*/true},
     {"label_token_ids", ReadLabels},
     {"model", ReadText<ScoreDraft, &ScoreDraft::model>},
-    {"query", ReadQuery},
+    {"query", ReadQuery, /*is_long=*/true},
     {"rid", ReadName<ScoreDraft, &ScoreDraft::rid>},
     {"truncate_prompt_tokens", ReadTruncateField<ScoreDraft>},
 };
@@ -68,6 +68,20 @@ Status CheckScore(const ScoreDraft& request) {
 }
 
 }  // namespace
+
+Status CheckLongScore(const std::string& body, simdjson::dom::parser& parser,
+                      const ScoreCheck& check) {
+  ScoreDraft draft;
+  PORTICO_ASSIGN_OR_RETURN(
+      const auto left_out,
+      ReadShortFields(body, parser, kScore, &draft, [](auto, auto) { return OkStatus(); }));
+  if (!left_out) return OkStatus();
+  size_t query_ids = 0;
+  for (const LeftOutMember& member : *left_out) {
+    if (member.name == "query") query_ids = member.items;
+  }
+  return check(draft, query_ids, CountPrompts(*left_out, "items"));
+}
 
 StatusOr<ScoreRequest> DecodeScore(const std::string& body, simdjson::dom::parser& parser,
                                    std::vector<std::string>* unknown_fields) {

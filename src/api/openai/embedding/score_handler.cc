@@ -82,6 +82,17 @@ struct ScoreApi {
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                    const PlanContext& context) {
     Planned planned;
+    if (body.size() > api::kLongBody) {
+      const auto check = [&context](const ScoreRequest& asked, size_t query_ids,
+                                    size_t items) -> Status {
+        PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
+                                 FindAble(*context.api.models, asked.model, CheckScores));
+        if (model->engine->info().task == ModelTask::kClassify) return OkStatus();
+        return CheckScoreCost(*model, asked.label_token_ids.size(),
+                              static_cast<int64_t>(query_ids * sizeof(TokenId)), items);
+      };
+      PORTICO_RETURN_IF_ERROR(CheckLongScore(body, parser, check));
+    }
     std::vector<std::string> unknown;
     PORTICO_ASSIGN_OR_RETURN(const ScoreRequest request, DecodeScore(body, parser, &unknown));
     for (const std::string& field : unknown) LogDebug("ignored an unknown field: {}", field);

@@ -6,11 +6,10 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/escaping.h"
+#include "api/common/error_body.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/pipeline_feed.h"
 #include "api/openai/audio/speech/speech_socket.h"
-#include "api/openai/errors.h"
 #include "api/openai/realtime/beta_events.h"
 #include "api/openai/realtime/conversation.h"
 #include "api/openai/realtime/input_audio.h"
@@ -18,6 +17,7 @@
 #include "api/openai/realtime/session_config.h"
 #include "api/query.h"
 #include "api/reply.h"
+#include "base/base64.h"
 #include "media/wav.h"
 #include "net/websocket/web_socket.h"
 
@@ -162,9 +162,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
   Status AppendAudio(const Json& event) {
     const Json* audio = event.Find("audio");
     std::string bytes;
-    if (audio == nullptr || !audio->is_string() ||
-        !absl::Base64Unescape(
-            absl::string_view(audio->as_string().data(), audio->as_string().size()), &bytes)) {
+    if (audio == nullptr || !audio->is_string() || !FromBase64(audio->as_string(), &bytes)) {
       return InvalidArgument("audio", "audio must be base64");
     }
     if (!WholeSamples(bytes, config_.input)) {
@@ -291,7 +289,7 @@ class RealtimeSocket final : public Call, public ResponseOwner {
       return InvalidArgument("item.call_id", "no function was called by this id");
     }
     std::string bytes;
-    if (item.unheard && !absl::Base64Unescape(sound, &bytes)) {
+    if (item.unheard && !FromBase64(sound, &bytes)) {
       return InvalidArgument("item.content", "audio must be base64");
     }
     if (item.unheard && (bytes.empty() || !WholeSamples(bytes, config_.input))) {

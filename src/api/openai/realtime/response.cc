@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
+#include "api/common/error_body.h"
 #include "api/openai/chat/decode_chat.h"
-#include "api/openai/errors.h"
 #include "api/openai/realtime/input_audio.h"
 #include "api/reply.h"
+#include "base/base64.h"
 
 namespace portico::api::openai {
 namespace {
@@ -17,12 +17,6 @@ using pipeline::FinishPart;
 using pipeline::Part;
 using pipeline::TextPart;
 using pipeline::ToolCallPart;
-
-std::string Base64(std::string_view bytes) {
-  std::string out;
-  absl::Base64Escape(absl::string_view(bytes.data(), bytes.size()), &out);
-  return out;
-}
 
 }  // namespace
 
@@ -174,7 +168,7 @@ void Response::OnSound(const EncodedPart& sound) {
   OpenMessage();
   audio_bytes_ += sound.bytes.size();
   owner_.Send("response.output_audio.delta",
-              AtPart("delta", Json(Base64(EncodeSound(sound.bytes, order_.config.output)))));
+              AtPart("delta", Json(ToBase64(EncodeSound(sound.bytes, order_.config.output)))));
 }
 
 void Response::OnCall(ToolCallPart piece) {

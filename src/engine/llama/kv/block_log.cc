@@ -3,9 +3,10 @@
 #include <openssl/evp.h>
 
 #include <bit>
-#include <chrono>
 #include <memory>
 #include <utility>
+
+#include "base/unix_time.h"
 
 namespace portico::llama {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 struct FreeDigest {
   void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
 };
-
-double UnixNow() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 
@@ -74,7 +71,7 @@ void BlockLog::Cleared() {
 void BlockLog::Deliver(KvEventHub* hub) {
   if (events_.empty()) return;
   KvEventBatch batch;
-  batch.timestamp = UnixNow();
+  batch.timestamp = UnixTime();
   batch.events = std::exchange(events_, {});
   hub->Publish(std::move(batch));
 }

@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 
-#include <bitset>
 #include <optional>
 #include <utility>
+
+#include "engine/sglang/wire/regex_shape.h"
 
 namespace portico::sglang {
 namespace {
 
 constexpr int kMaxDepth = 32;
 constexpr int kMaxRepeats = 1000;
+// A search over n characters takes at most some n³ steps: n places to begin, and two repeats that share text.
+constexpr int kMaxDegree = 2;
+constexpr double kMaxWays = 1024;
 constexpr std::string_view kClassEscapes = "dDwWsS";
 constexpr std::string_view kAnchorEscapes = "bBAZ";
 constexpr std::string_view kCharacterEscapes = "nrtfva";
@@ -20,21 +24,63 @@ bool IsHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' &&
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool Holds(std::string_view set, char c) { return set.find(c) != std::string_view::npos; }
 
+constexpr uint32_t kAsciiEnd = 128;
+constexpr size_t kOtherSpace = 128, kOtherDigit = 129, kOtherWord = 130;
+
+// What a character beyond ASCII is, is not looked up: it may be any of them.
+void AddRange(uint32_t low, uint32_t high, CharacterSet* set) {
+  for (uint32_t c = low; c <= high && c < kAsciiEnd; ++c) set->set(c);
+  for (size_t i = kAsciiEnd; high >= kAsciiEnd && i < set->size(); ++i) set->set(i);
+}
+
+CharacterSet Just(uint32_t c) {
+  CharacterSet set;
+  AddRange(c, c, &set);
+  return set;
+}
+
+CharacterSet ClassOf(char escape) {
+  CharacterSet set;
+  const auto lower = static_cast<char>(escape | 0x20);
+  if (lower == 's') {
+    AddRange('\t', '\r', &set);
+    AddRange(0x1c, ' ', &set);
+    set.set(kOtherSpace);
+  } else {
+    AddRange('0', '9', &set);
+    set.set(kOtherDigit);
+  }
+  if (lower == 'w') {
+    AddRange('a', 'z', &set);
+    AddRange('A', 'Z', &set);
+    set.set('_').set(kOtherWord);
+  }
+  return escape == lower ? set : ~set;
+}
+
 class Checker {
  public:
   explicit Checker(std::string_view pattern) : pattern_(pattern) {}
 
   // Null, or why Python might refuse it.
   const char* Check() {
-    Alternatives(0);
+    const RegexShape whole = Alternatives(0);
     if (wrong_ == nullptr && at_ < pattern_.size()) Fail("there is a ) too many");
+    if (whole.degree + ahead_degree_ > kMaxDegree) {
+      Fail("more than two repeats without an end can share the same text");
+    }
+    if (!whole.deterministic && whole.ways > kMaxWays) {
+      Fail("its options and alternatives match the same text in too many ways");
+    }
     return wrong_;
   }
   size_t at() const { return at_; }
 
  private:
-  // kAmbiguous: a group that can match the same text in several ways.
-  enum class Atom { kNone, kRepeatable, kAmbiguous, kAnchor };
+  struct Atom {
+    RegexShape shape;
+    bool repeatable = false;
+  };
 
   bool Done() const { return wrong_ != nullptr || at_ >= pattern_.size(); }
   char Peek(size_t ahead = 0) const {
@@ -44,44 +90,36 @@ class Checker {
     if (wrong_ == nullptr) wrong_ = why;
   }
 
-  // What the text begins with that the atom here matches, if that is one ASCII character.
-  std::optional<unsigned char> FirstLetter() const {
-    char c = Peek();
-    if (c == '\\') {
-      constexpr std::string_view kValues = "\n\r\t\f\v\a";
-      const size_t which = kCharacterEscapes.find(Peek(1));
-      if (which != std::string_view::npos) return static_cast<unsigned char>(kValues[which]);
-      c = Peek(1);
-      if (IsLetter(c) || IsDigit(c)) return {};
-    } else if (Holds("([.^$", c)) {
-      return {};
-    }
-    if (c == '\0' || static_cast<unsigned char>(c) >= 0x80) return {};
-    return static_cast<unsigned char>(c);
-  }
-
   // Up to the end or the ) of the group that it is in.
-  void Alternatives(int depth) {
-    if (depth > kMaxDepth) return Fail("groups are nested too deep");
-    std::bitset<128> firsts;  // what the alternatives begin with
-    bool several = false, unclear = false, first = true;
+  RegexShape Alternatives(int depth) {
+    RegexShape all;
+    if (depth > kMaxDepth) {
+      Fail("groups are nested too deep");
+      return all;
+    }
+    RegexShape one;
+    bool several = false;
+    const auto add = [&] {
+      if (several) {
+        AddAlternative(one, &all);
+      } else {
+        all = one;
+      }
+      one = RegexShape();
+    };
     while (!Done() && Peek() != ')') {
       if (Peek() == '|') {
+        add();
         several = true;
-        unclear |= first;  // an empty one
-        first = true;
         ++at_;
         continue;
       }
-      if (std::exchange(first, false)) {
-        const std::optional<unsigned char> c = FirstLetter();
-        unclear |= !c || firsts.test(*c);
-        if (!unclear) firsts.set(*c);
-      }
-      const Atom atom = OneAtom(depth);
-      if (wrong_ == nullptr) Repeats(atom);
+      Atom atom = OneAtom(depth);
+      if (wrong_ == nullptr) Repeats(&atom);
+      Append(atom.shape, &one);
     }
-    if (several && (unclear || first)) ++choices_;
+    add();
+    return all;
   }
 
   Atom OneAtom(int depth) {
@@ -90,105 +128,55 @@ class Checker {
       case '(':
         return Group(depth);
       case '[':
-        Class();
-        return Atom::kRepeatable;
+        return {OneOf(Class()), true};
       case '\\':
         return Escape();
       case '^':
       case '$':
         ++at_;
-        return Atom::kAnchor;
+        return {};
       case '*':
       case '+':
       case '?':
         Fail("there is nothing to repeat");
-        return Atom::kNone;
+        return {};
       case '{':
         // A literal to Python where it is no count, which is left to it.
         Fail("a { that repeats nothing must be written \\{");
-        return Atom::kNone;
-      default:
+        return {};
+      case '.':
         ++at_;
-        while (!Done() && (static_cast<unsigned char>(Peek()) & 0xc0) == 0x80) ++at_;
-        return Atom::kRepeatable;
+        return {OneOf(~Just('\n')), true};
+      default:
+        return {OneOf(Just(Letter())), true};
     }
   }
 
   Atom Group(int depth) {
     ++at_;
+    bool ahead = false;
     if (Peek() == '?') {
       if (Peek(1) != ':' && Peek(1) != '=' && Peek(1) != '!') {
         Fail("of the groups that begin with (? only (?:, (?= and (?! are taken");
-        return Atom::kNone;
-      }
-      at_ += 2;
-    }
-    const int choices = choices_;
-    Alternatives(depth + 1);
-    if (wrong_ == nullptr && Peek() != ')') Fail("a ( is not closed");
-    ++at_;
-    return choices_ > choices ? Atom::kAmbiguous : Atom::kRepeatable;
-  }
-
-  // Hexadecimal digits behind \x or \u.
-  bool Digits(size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-      if (!IsHex(Peek())) {
-        Fail("a number behind \\x or \\u is too short");
-        return false;
-      }
-      ++at_;
-    }
-    return true;
-  }
-
-  Atom Escape() {
-    ++at_;
-    if (at_ >= pattern_.size()) {
-      Fail("it ends with a \\");
-      return Atom::kNone;
-    }
-    const char c = pattern_[at_++];
-    if (Holds(kAnchorEscapes, c)) return Atom::kAnchor;
-    if (c == 'x' || c == 'u') {
-      Digits(c == 'x' ? 2 : 4);
-    } else if ((IsLetter(c) && !Holds(kClassEscapes, c) && !Holds(kCharacterEscapes, c)) ||
-               IsDigit(c) || static_cast<unsigned char>(c) >= 0x80) {
-      Fail("an escape that is not taken");
-    }
-    return Atom::kRepeatable;
-  }
-
-  // One member of a class; its value where it can begin or end a range.
-  std::optional<uint32_t> Member() {
-    if (Peek() == '\\') {
-      ++at_;
-      const char c = Peek();
-      if (at_ >= pattern_.size()) {
-        Fail("it ends with a \\");
         return {};
       }
-      ++at_;
-      if (Holds(kClassEscapes, c)) return {};
-      if (c == 'x' || c == 'u') {
-        const size_t from = at_;
-        if (!Digits(c == 'x' ? 2 : 4)) return {};
-        uint32_t value = 0;
-        for (size_t i = from; i < at_; ++i) {
-          const char d = pattern_[i];
-          value = value * 16 + static_cast<uint32_t>(IsDigit(d) ? d - '0' : (d | 0x20) - 'a' + 10);
-        }
-        return value;
-      }
-      constexpr std::string_view kValues = "\n\r\t\f\v\a";
-      if (const size_t which = kCharacterEscapes.find(c); which != std::string_view::npos) {
-        return static_cast<uint32_t>(kValues[which]);
-      }
-      if (IsLetter(c) || IsDigit(c) || static_cast<unsigned char>(c) >= 0x80) {
-        Fail("an escape that is not taken");
-      }
-      return static_cast<uint32_t>(c);
+      ahead = Peek(1) != ':';
+      at_ += 2;
     }
+    RegexShape shape = Alternatives(depth + 1);
+    if (wrong_ == nullptr && Peek() != ')') Fail("a ( is not closed");
+    ++at_;
+    if (!ahead) return {shape, true};
+    // What it finds is not gone back to; what it searches is searched once more wherever it stands.
+    ahead_degree_ += shape.degree;
+    RegexShape nothing;
+    nothing.ways = shape.deterministic ? 1 : shape.ways;
+    nothing.deterministic = shape.deterministic;
+    return {nothing, true};
+  }
+
+  // A character that stands for itself.
+  uint32_t Letter() {
     const auto lead = static_cast<unsigned char>(Peek());
     ++at_;
     if (lead < 0x80) return lead;
@@ -199,21 +187,94 @@ class Checker {
     return value;
   }
 
-  void Class() {
+  // The hexadecimal digits behind \x or \u; nothing: there are too few.
+  std::optional<uint32_t> Digits(size_t count) {
+    uint32_t value = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const char c = Peek();
+      if (!IsHex(c)) {
+        Fail("a number behind \\x or \\u is too short");
+        return {};
+      }
+      value = value * 16 + static_cast<uint32_t>(IsDigit(c) ? c - '0' : (c | 0x20) - 'a' + 10);
+      ++at_;
+    }
+    return value;
+  }
+
+  // The character behind a \ that stands for one: `c`, which has been read.
+  std::optional<uint32_t> Escaped(char c) {
+    if (c == 'x' || c == 'u') return Digits(c == 'x' ? 2 : 4);
+    constexpr std::string_view kValues = "\n\r\t\f\v\a";
+    if (const size_t which = kCharacterEscapes.find(c); which != std::string_view::npos) {
+      return static_cast<uint32_t>(kValues[which]);
+    }
+    if (IsLetter(c) || IsDigit(c) || static_cast<unsigned char>(c) >= 0x80) {
+      Fail("an escape that is not taken");
+      return {};
+    }
+    return static_cast<uint32_t>(c);
+  }
+
+  Atom Escape() {
     ++at_;
-    if (Peek() == '^') ++at_;
+    if (at_ >= pattern_.size()) {
+      Fail("it ends with a \\");
+      return {};
+    }
+    const char c = pattern_[at_++];
+    if (Holds(kAnchorEscapes, c)) return {};
+    if (Holds(kClassEscapes, c)) return {OneOf(ClassOf(c)), true};
+    const std::optional<uint32_t> value = Escaped(c);
+    return {value ? OneOf(Just(*value)) : RegexShape(), true};
+  }
+
+  // One member of a class, which is added to it; its value where it can begin or end a range.
+  std::optional<uint32_t> Member(CharacterSet* set) {
+    if (Peek() != '\\') {
+      const uint32_t value = Letter();
+      AddRange(value, value, set);
+      return value;
+    }
+    ++at_;
+    if (at_ >= pattern_.size()) {
+      Fail("it ends with a \\");
+      return {};
+    }
+    const char c = pattern_[at_++];
+    if (Holds(kClassEscapes, c)) {
+      *set |= ClassOf(c);
+      return {};
+    }
+    const std::optional<uint32_t> value = Escaped(c);
+    if (value) AddRange(*value, *value, set);
+    return value;
+  }
+
+  CharacterSet Class() {
+    ++at_;
+    CharacterSet set, unsure;  // `unsure`: some of these are in it
+    const bool negated = Peek() == '^';
+    if (negated) ++at_;
     for (bool first = true; !Done(); first = false) {
       if (Peek() == ']' && !first) {
         ++at_;
-        return;
+        return negated ? ~set | unsure : set;
       }
-      const std::optional<uint32_t> low = Member();
+      const std::optional<uint32_t> low = Member(&set);
+      if (low >= kAsciiEnd) unsure |= Just(*low);
       if (Peek() != '-' || Peek(1) == ']' || at_ + 1 >= pattern_.size()) continue;
       ++at_;
-      const std::optional<uint32_t> high = Member();
-      if (!low || !high || *high < *low) return Fail("a range that has no order");
+      const std::optional<uint32_t> high = Member(&set);
+      if (!low || !high || *high < *low) {
+        Fail("a range that has no order");
+        return set;
+      }
+      AddRange(*low, *high, &set);
+      if (*high >= kAsciiEnd) unsure |= Just(*high);
     }
     Fail("a [ is not closed");
+    return set;
   }
 
   // A number of at most kMaxRepeats; nothing where there is no digit.
@@ -229,9 +290,10 @@ class Checker {
     return value;
   }
 
-  void Repeats(Atom atom) {
+  void Repeats(Atom* atom) {
     const char c = Peek();
-    bool varies = true, several = c != '?';
+    bool optional = c != '+', several = c != '?';
+    int choices = c == '?' ? 2 : 0;
     if (c == '{') {
       ++at_;
       const std::optional<int> low = Number();
@@ -246,21 +308,20 @@ class Checker {
       if (Peek() != '}' || (!low && !(comma && high))) return Fail("a { that is no count");
       if (low && high && *high < *low) return Fail("a count that has no order");
       if (high && *high == 0) return Fail("a count of 0");
-      varies = low != high;
+      optional = low.value_or(0) == 0;
       several = !high || *high > 1;
+      choices = high ? *high - low.value_or(0) + 1 : 0;
       ++at_;
     } else if (at_ < pattern_.size() && (c == '*' || c == '+' || c == '?')) {
       ++at_;
     } else {
       return;
     }
-    if (atom == Atom::kAmbiguous && several) {
+    if (several && !RepeatsClearly(atom->shape)) {
       return Fail("a group is repeated whose own repeats or alternatives match in several ways");
     }
-    if (atom != Atom::kRepeatable && atom != Atom::kAmbiguous) {
-      return Fail("there is nothing to repeat");
-    }
-    choices_ += varies ? 1 : 0;
+    if (!atom->repeatable) return Fail("there is nothing to repeat");
+    Repeat(optional, several, choices, &atom->shape);
     if (Peek() == '?') ++at_;
     const char next = Peek();
     if (at_ < pattern_.size() && (next == '*' || next == '+' || next == '?' || next == '{')) {
@@ -270,7 +331,7 @@ class Checker {
 
   std::string_view pattern_;
   size_t at_ = 0;
-  int choices_ = 0;  // repeats without a fixed count, and alternatives that begin alike
+  int ahead_degree_ = 0;  // of what (?= and (?! search
   const char* wrong_ = nullptr;
 };
 

@@ -43,9 +43,44 @@ TEST(PythonRegex, ARepeatOfWhatMatchesInSeveralWaysIsRefused) {
         "(a|)+", "(a{1,2}){2,}", "((a|ab)c){3}", "(a{0}b|b)*c", "(?:\\x41|A)*"}) {
     EXPECT_EQ(FieldOf(CheckPythonRegex(pattern, "stop_regex")), "stop_regex") << pattern;
   }
-  for (const char* pattern :
-       {"(?:foo|bar)+", "(ab)*", "(a+b)?", "(?:\\d{3},)+", "a+b+", "(a|ab)c", "(?:a|b|\n)*"}) {
+  for (const char* pattern : {"(?:foo|bar)+", "(ab)*", "(a+b)?", "(?:\\d{3},)+", "a+b+", "(a|ab)c",
+                              "(?:a|b|\n)*", "(?:\\d{3})+"}) {
     EXPECT_TRUE(CheckPythonRegex(pattern, "stop_regex").ok()) << pattern;
+  }
+}
+
+// Line ends were refused, as if a text of them matched in several ways.
+TEST(PythonRegex, ARepeatWhoseNextCharacterAlwaysTellsHowItGoesOnIsTaken) {
+  for (const char* pattern :
+       {"(\\r?\\n)+", "(?:\\w+\\s)+", "(?:[^,]*,)+", "(?:a+b?c*;)*", "(?:#|\\n)+", "(a|bc?)+",
+        "(?:[a-f]|[g-z]\\d*-)*", "(?:(?:ab?)+;)+", "(?:\\x0d?\\x0a){2,}", "(?:\\S+\\s+)*end"}) {
+    const Status status = CheckPythonRegex(pattern, "stop_regex");
+    EXPECT_TRUE(status.ok()) << pattern << ": " << status;
+  }
+  for (const char* pattern :
+       {"(\\r?\\s)+", "(?:\\w+\\d)+x", "(?:[^,]*,?)+", "(?:ab?b)*", "(?:\\w|\\d-)+", "(?:é|à)+",
+        "(?:a+(?=b)|a)*", "(?:.\\n?\\s)*", "(?:[\\d-]-?)+", "(?:(?!x).?)*y"}) {
+    EXPECT_FALSE(CheckPythonRegex(pattern, "stop_regex").ok()) << pattern;
+  }
+}
+
+// Searches with these take the fourth and higher powers of the text's length, or of 2.
+TEST(PythonRegex, RepeatsThatShareTextAreCounted) {
+  for (const char* pattern : {"a*b", "a*a*b", "foo.*bar.*baz", "\\d+\\.?\\d*", "\\s*\\n\\s*",
+                              "a*ba*ca*d", "\\w+ \\w+ \\w+ \\w+", "a?b?c?d?e?f?g?h?i?j?k?l?",
+                              "a?a?a?aaa", "(?:ab|ac)(?:ab|ac)", "(?=.*x).*y", "a{1,30}a{1,30}b"}) {
+    const Status status = CheckPythonRegex(pattern, "stop_regex");
+    EXPECT_TRUE(status.ok()) << pattern << ": " << status;
+  }
+  std::string options, choices;
+  for (int i = 0; i < 30; ++i) options += "a?";
+  for (int i = 0; i < 30; ++i) choices += "(?:a|a)";
+  for (const std::string& pattern :
+       {std::string("a*a*a*b"), std::string(".*foo.*bar.*baz"),
+        std::string("\\d+\\.?\\d*\\s*\\d*x"), std::string("(?:a*)(?:a+)a{5,}b"),
+        std::string("(?=.*x)(?=.*y).*z"), std::string("a{1,500}a{1,500}a{1,500}b"),
+        options + std::string(30, 'a'), choices + "b"}) {
+    EXPECT_EQ(FieldOf(CheckPythonRegex(pattern, "stop_regex")), "stop_regex") << pattern;
   }
 }
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/escaping.h"
+#include "api/common/error_body.h"
 #include "api/openai/audio/chat/chat_media.h"
-#include "api/openai/errors.h"
 #include "api/reply.h"
+#include "base/base64.h"
 #include "base/clock.h"
 #include "media/wav.h"
 #include "pipeline/chat_json.h"
@@ -26,12 +26,6 @@ using pipeline::TextPart;
 using pipeline::ToolCallPart;
 
 constexpr int64_t kAudioLives = 3600;  // seconds, as OpenAI's audio ids
-
-std::string Base64(std::string_view bytes) {
-  std::string out;
-  absl::Base64Escape(absl::string_view(bytes.data(), bytes.size()), &out);
-  return out;
-}
 
 TokenUsage UsageOf(const FinishPart& finish) {
   TokenUsage usage;
@@ -121,7 +115,7 @@ class WholeChat final : public PipelineCall {
     if (form_.audio && !audio_.empty()) {
       KeepTranscript(shard_.api, form_, text_);
       w.Key("audio").BeginObject().Key("id").String(form_.audio_id);
-      w.Key("data").String(Base64(audio_)).Key("transcript");
+      w.Key("data").String(ToBase64(audio_)).Key("transcript");
       if (text_.empty()) {
         w.Null();
       } else {
@@ -171,7 +165,7 @@ class StreamedChat final : public PipelineCall {
       std::string delta;
       JsonWriter w(&delta);
       w.Key("audio").BeginObject().Key("id").String(form_.audio_id);
-      w.Key("data").String(Base64(audio->bytes));
+      w.Key("data").String(ToBase64(audio->bytes));
       w.Key("sample_rate").Int(audio->sample_rate).EndObject();
       Send(delta, {});
     } else if (const auto* call = std::get_if<ToolCallPart>(&part)) {

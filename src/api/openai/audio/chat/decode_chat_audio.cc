@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <iterator>
 
-#include "absl/strings/escaping.h"
 #include "api/openai/audio/chat/audio_answers.h"
 #include "api/openai/audio/chat_stage_fields.h"
 #include "api/openai/audio/speech/decode_speech.h"
 #include "api/openai/chat/decode_chat.h"
 #include "api/reply.h"
+#include "base/base64.h"
 #include "media/decoder.h"
 #include "text/json.h"
 
@@ -65,10 +65,9 @@ Status ReadAudio(const Json& value, const pipeline::Pipeline& pipeline,
 
 using Clip = std::shared_ptr<const std::string>;
 
-StatusOr<Clip> FromBase64(std::string_view field, std::string_view place, std::string_view text) {
+StatusOr<Clip> ClipOfBase64(std::string_view field, std::string_view place, std::string_view text) {
   auto bytes = std::make_shared<std::string>();
-  if (text.empty() ||
-      !absl::Base64Unescape(absl::string_view(text.data(), text.size()), bytes.get())) {
+  if (text.empty() || !FromBase64(text, bytes.get())) {
     return InvalidArgument(field, fmt::format("{} must be base64", place));
   }
   return Clip(std::move(bytes));
@@ -103,9 +102,9 @@ StatusOr<Clip> ReadInputAudio(const Json& part, std::string_view place) {
   if (known == std::end(kClipFormats)) {
     return bad("input_audio.format must be one of wav, mp3, flac, ogg, opus, aac, m4a, webm");
   }
-  PORTICO_ASSIGN_OR_RETURN(
-      Clip clip,
-      FromBase64("messages", fmt::format("{}: input_audio.data", place), audio->GetString("data")));
+  PORTICO_ASSIGN_OR_RETURN(Clip clip,
+                           ClipOfBase64("messages", fmt::format("{}: input_audio.data", place),
+                                        audio->GetString("data")));
   // Of what is none of them, the stage that decodes it says so.
   const std::string_view container = media::AudioContainer(*clip);
   if (!container.empty() && container != known->container && container != known->other) {
@@ -120,7 +119,7 @@ StatusOr<Clip> ReadDataUrl(std::string_view field, std::string_view place, std::
   if (comma == std::string_view::npos || !url.substr(0, comma).ends_with(";base64")) {
     return InvalidArgument(field, fmt::format("{} must be a data: URL in base64", place));
   }
-  return FromBase64(field, place, url.substr(comma + 1));
+  return ClipOfBase64(field, place, url.substr(comma + 1));
 }
 
 // `{"audio_url": {"url": "…"}}`, or the URL without the object around it.

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
+#include "api/common/error_body.h"
 #include "api/exchange_call.h"
 #include "api/openai/audio/chat_stage_fields.h"
 #include "api/openai/audio/pipeline_call.h"
@@ -16,8 +16,8 @@
 #include "api/openai/audio/speech/decode_speech.h"
 #include "api/openai/audio/speech/speech_handler.h"
 #include "api/openai/audio/voice/reference_load.h"
-#include "api/openai/errors.h"
 #include "api/reply.h"
+#include "base/base64.h"
 #include "media/wav.h"
 #include "text/json_writer.h"
 
@@ -197,8 +197,7 @@ class BatchCall final : public ExchangeCall {
       return;
     }
     if (item->format == media::AudioFormat::kWav) media::SetWavSizes(&item->audio);
-    std::string base64;
-    absl::Base64Escape(item->audio, &base64);
+    const std::string base64 = ToBase64(item->audio);
     std::string().swap(item->audio);
     w->Key("status").String("success").Key("audio_data").String(base64);
     w->Key("format").String(media::AudioFormatName(item->format));

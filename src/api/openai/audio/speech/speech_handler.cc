@@ -5,13 +5,13 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/escaping.h"
+#include "api/common/error_body.h"
 #include "api/exchange_call.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/speech/decode_speech.h"
 #include "api/openai/audio/voice/reference_load.h"
-#include "api/openai/errors.h"
 #include "api/reply.h"
+#include "base/base64.h"
 #include "pipeline/outcomes.h"
 #include "text/json_writer.h"
 
@@ -20,12 +20,6 @@ namespace {
 
 using pipeline::EncodedPart;
 using pipeline::Part;
-
-std::string SoundInBase64(std::string_view bytes) {
-  std::string out;
-  absl::Base64Escape(absl::string_view(bytes.data(), bytes.size()), &out);
-  return out;
-}
 
 constexpr std::string_view kSpeechId = "speech-";
 
@@ -152,14 +146,14 @@ class EventsCall final : public SpeechCall {
     if (chunks_) {
       w.BeginObject().Key("id").String(id_).Key("object").String("audio.speech.chunk");
       w.Key("index").Int(index_++).Key("audio").BeginObject();
-      w.Key("data").String(SoundInBase64(encoded->bytes));
+      w.Key("data").String(ToBase64(encoded->bytes));
       w.Key("format").String(media::AudioFormatName(options_.format));
       w.Key("mime_type").String(media::MediaType(options_.format));
       w.Key("sample_rate").Int(encoded->sample_rate).EndObject();
       w.Key("finish_reason").Null().EndObject();
     } else {
       w.BeginObject().Key("type").String("speech.audio.delta");
-      w.Key("audio").String(SoundInBase64(encoded->bytes)).EndObject();
+      w.Key("audio").String(ToBase64(encoded->bytes)).EndObject();
     }
     exchange_->Write(event + "\n\n");
   }

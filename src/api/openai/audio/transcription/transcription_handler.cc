@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
+#include "api/common/error_body.h"
 #include "api/openai/audio/pipeline_call.h"
 #include "api/openai/audio/speech/speech_handler.h"
 #include "api/openai/audio/transcription/transcript.h"
-#include "api/openai/errors.h"
 #include "api/reply.h"
 #include "net/http/multipart.h"
 #include "text/json_writer.h"

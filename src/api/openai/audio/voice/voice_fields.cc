@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "api/openai/audio/chat/decode_chat_audio.h"
+#include "base/base64.h"
 
 namespace portico::api::openai {
 namespace {
@@ -30,8 +30,7 @@ StatusOr<SoundFile> SoundOfBase64(std::string_view field, std::string_view place
     return InvalidArgument(field, fmt::format("{} has more than {} bytes", place, max_bytes));
   }
   auto bytes = std::make_shared<std::string>();
-  if (text.empty() ||
-      !absl::Base64Unescape(absl::string_view(text.data(), text.size()), bytes.get())) {
+  if (text.empty() || !FromBase64(text, bytes.get())) {
     return InvalidArgument(field, fmt::format("{} must be base64", place));
   }
   return SoundFile(std::move(bytes));

@@ -1,4 +1,4 @@
-#include "service/constraint/python_arguments.h"
+#include "service/constraint/members.h"
 
 #include <algorithm>
 #include <string>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "base/stable_sort.h"
 #include "service/constraint/tag_format.h"
 
 namespace portico {
@@ -14,8 +15,6 @@ namespace {
 
 constexpr size_t kMaxFirst = 16;
 constexpr const char* kDefinitions[] = {"$defs", "definitions"};
-
-Json Optional(Json content) { return TagObject("optional", {{"content", std::move(content)}}); }
 
 Json Text(std::string text) {
   return TagObject("const_string", {{"value", Json(std::move(text))}});
@@ -39,13 +38,14 @@ bool SaysMore(const Json& schema) {
   });
 }
 
-struct Members {
-  std::vector<std::pair<std::string, Json>> required;
-  std::vector<std::pair<std::string, Json>> optional;
+struct Member {
+  std::string name;
+  Json schema;
+  bool required = false;
 };
 
-// False: they are not what keyword arguments can be.
-bool Collect(const Json& schema, Members* members) {
+// In the schema's order. False: they are not what can be written.
+bool Collect(const Json& schema, const MemberSyntax& syntax, std::vector<Member>* members) {
   if (!schema.is_object() || SaysMore(schema)) return false;
   std::vector<std::string> required;
   if (const Json* names = schema.Find("required"); names != nullptr && names->is_array()) {
@@ -58,35 +58,32 @@ bool Collect(const Json& schema, Members* members) {
   if (properties != nullptr && !properties->is_object()) return false;
   const JsonObject none;
   for (const auto& [name, given] : properties == nullptr ? none : properties->as_object()) {
-    if (!IsKeyword(name)) return false;
+    if (!syntax.takes(name)) return false;
     Json one = given;
     for (const char* definitions : kDefinitions) {
       const Json* found = schema.Find(definitions);
       if (found != nullptr && one.is_object()) one.Set(definitions, *found);
     }
     const auto at = std::find(required.begin(), required.end(), name);
-    if (at == required.end()) {
-      members->optional.emplace_back(name, std::move(one));
-    } else {
-      required.erase(at);
-      members->required.emplace_back(name, std::move(one));
-    }
+    members->push_back({name, std::move(one), at != required.end()});
+    if (at != required.end()) required.erase(at);
   }
   for (const std::string& name : required) {
-    if (!IsKeyword(name)) return false;
-    members->required.emplace_back(name, Json(true));
+    if (!syntax.takes(name)) return false;
+    members->push_back({name, Json(true), true});
   }
-  return !members->required.empty() || members->optional.size() <= kMaxFirst;
+  return true;
 }
 
 }  // namespace
 
-size_t PythonArgumentsBytes(const Json& schema, size_t around) {
+size_t MemberBytes(const Json& schema, size_t around, bool separated) {
   const Json* const properties = schema.Find("properties");
   const size_t members =
       properties == nullptr || !properties->is_object() ? 0 : properties->as_object().size();
   const Json* const required = schema.Find("required");
-  const bool some = required != nullptr && required->is_array() && !required->as_array().empty();
+  const bool some =
+      !separated || (required != nullptr && required->is_array() && !required->as_array().empty());
   if (members == 0 || (!some && members > kMaxFirst)) return 0;
   size_t bytes = properties->Dump().size() + members * around;
   for (const char* definitions : kDefinitions) {
@@ -102,36 +99,47 @@ Json AnyPythonArguments(const std::function<Json(Json schema)>& value) {
                         value(Json(true))});
   };
   Json more = TagObject("star", {{"content", TagSequence({Text(", "), one()})}});
-  return Optional(TagSequence({one(), std::move(more)}));
+  return TagOptional(TagSequence({one(), std::move(more)}));
+}
+
+std::optional<Json> MembersOf(const Json& schema, const MemberSyntax& syntax) {
+  std::vector<Member> members;
+  if (!Collect(schema, syntax, &members)) return std::nullopt;
+  const std::string& separator = syntax.separator;
+  if (!separator.empty()) {
+    StableSort(&members, [](const Member& a, const Member& b) { return a.required > b.required; });
+  }
+  const auto add = [&](size_t from, JsonArray* parts) {
+    for (size_t i = from; i < members.size(); ++i) {
+      const Member& member = members[i];
+      Json one = syntax.write(parts->empty() ? "" : separator, member.name, member.schema);
+      parts->push_back(member.required ? std::move(one) : TagOptional(std::move(one)));
+    }
+  };
+  JsonArray parts;
+  if (members.empty()) return Json();
+  if (separator.empty() || members.front().required) {
+    add(0, &parts);
+    return TagSequence(std::move(parts));
+  }
+  if (members.size() > kMaxFirst) return std::nullopt;
+  JsonArray ways;
+  for (size_t i = 0; i < members.size(); ++i) {
+    JsonArray way = {syntax.write("", members[i].name, members[i].schema)};
+    add(i + 1, &way);
+    ways.push_back(TagSequence(std::move(way)));
+  }
+  return TagOptional(TagChoice(std::move(ways)));
 }
 
 std::optional<Json> PythonArguments(const Json& schema,
                                     const std::function<Json(Json schema)>& value) {
-  Members members;
-  if (!Collect(schema, &members)) return std::nullopt;
-  const auto argument = [&](const std::pair<std::string, Json>& member, const char* before) {
-    return TagSequence({Text(before + member.first + "="), value(member.second)});
-  };
-  const auto add_optional = [&](size_t from, JsonArray* parts) {
-    for (size_t i = from; i < members.optional.size(); ++i) {
-      parts->push_back(Optional(argument(members.optional[i], ", ")));
-    }
-  };
-  JsonArray parts;
-  for (const auto& member : members.required) {
-    parts.push_back(argument(member, parts.empty() ? "" : ", "));
-  }
-  if (!parts.empty()) {
-    add_optional(0, &parts);
-    return TagSequence(std::move(parts));
-  }
-  JsonArray ways;
-  for (size_t i = 0; i < members.optional.size(); ++i) {
-    JsonArray way = {argument(members.optional[i], "")};
-    add_optional(i + 1, &way);
-    ways.push_back(TagSequence(std::move(way)));
-  }
-  return ways.empty() ? Json() : Optional(TagChoice(std::move(ways)));
+  return MembersOf(schema,
+                   {.separator = ", ",
+                    .takes = IsKeyword,
+                    .write = [&](const std::string& before, const std::string& name, Json one) {
+                      return TagSequence({Text(before + name + "="), value(std::move(one))});
+                    }});
 }
 
 }  // namespace portico

@@ -1,8 +1,8 @@
-#include "api/openai/errors.h"
+#include "api/common/error_body.h"
 
 #include "text/json_writer.h"
 
-namespace portico::api::openai {
+namespace portico::api {
 
 std::string_view ErrorType(int http_status) {
   switch (http_status) {
@@ -47,4 +47,4 @@ std::string ErrorBody(const Status& status) {
   return ErrorBody(HttpStatus(status.code()), MessageOf(status), FieldOf(status), ReasonOf(status));
 }
 
-}  // namespace portico::api::openai
+}  // namespace portico::api

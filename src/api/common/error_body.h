@@ -1,4 +1,4 @@
-// Error bodies in OpenAI's form: {"error":{"message","type","param","code"}}.
+// Error bodies in OpenAI's form, which SGLang's routes use too: {"error":{"message","type","param","code"}}.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 
-namespace portico::api::openai {
+namespace portico::api {
 
 // `type` follows from HttpStatus(status.code()), `param` is the status's field, `code` its reason.
 std::string ErrorBody(const Status& status);
@@ -18,4 +18,4 @@ std::string ErrorBody(int http_status, std::string_view message, std::string_vie
 // OpenAI's name for an HTTP status: "invalid_request_error", "server_error"…
 std::string_view ErrorType(int http_status);
 
-}  // namespace portico::api::openai
+}  // namespace portico::api

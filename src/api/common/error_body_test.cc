@@ -1,8 +1,8 @@
-#include "api/openai/errors.h"
+#include "api/common/error_body.h"
 
 #include <gtest/gtest.h>
 
-namespace portico::api::openai {
+namespace portico::api {
 namespace {
 
 TEST(ErrorBody, NamesFieldAndCode) {
@@ -37,4 +37,4 @@ TEST(ErrorBody, TypeFollowsTheStatus) {
 }
 
 }  // namespace
-}  // namespace portico::api::openai
+}  // namespace portico::api

@@ -1,0 +1,326 @@
+#include "service/constraint/member_arguments.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "parser/json/value_writer.h"
+#include "service/constraint/members.h"
+
+namespace portico {
+namespace {
+
+using parser::MemberForm;
+using parser::TypeSet;
+
+constexpr int kMaxMemberDepth = 12;
+constexpr size_t kMaxMemberBytes = size_t{4} << 20;
+constexpr size_t kMaxKey = 128;
+constexpr TypeSet kScalars =
+    parser::kIntegerType | parser::kNumberType | parser::kBooleanType | parser::kNullType;
+constexpr TypeSet kContainers = parser::kObjectType | parser::kArrayType;
+constexpr std::pair<TypeSet, const char*> kTypeNames[] = {
+    {parser::kStringType, "string"}, {parser::kIntegerType, "integer"},
+    {parser::kNumberType, "number"}, {parser::kBooleanType, "boolean"},
+    {parser::kNullType, "null"},     {parser::kObjectType, "object"},
+    {parser::kArrayType, "array"},
+};
+constexpr std::string_view kHints[] = {"description", "title",     "default",  "example",
+                                       "examples",    "$schema",   "$comment", "deprecated",
+                                       "readOnly",    "writeOnly", "$defs",    "definitions"};
+
+// Whether the schema says nothing of values but these things.
+bool SaysOnly(const Json& schema, std::initializer_list<std::string_view> words) {
+  if (!schema.is_object()) return schema == Json(true);
+  const JsonObject& members = schema.as_object();
+  return std::all_of(members.begin(), members.end(), [&](const auto& member) {
+    return std::find(words.begin(), words.end(), member.first) != words.end() ||
+           std::find(std::begin(kHints), std::end(kHints), member.first) != std::end(kHints);
+  });
+}
+
+// Types and nothing else.
+bool IsPlain(const Json& schema) {
+  if (SaysOnly(schema, {"type"})) return true;
+  if (!SaysOnly(schema, {"anyOf"})) return false;
+  const Json& ways = *schema.Find("anyOf");
+  return ways.is_array() && std::all_of(ways.as_array().begin(), ways.as_array().end(), IsPlain);
+}
+
+// As parsers see it.
+TypeSet TypesOf(const Json& schema) {
+  const parser::ToolSet tools(
+      Json(JsonArray{Json(JsonObject{{"name", Json("f")}, {"parameters", schema}})}), false);
+  return tools.Arguments("f")->types;
+}
+
+std::vector<Json> Constants(const Json& schema) {
+  if (const Json* value = schema.Find("const")) return {*value};
+  const Json* values = schema.Find("enum");
+  return values == nullptr || !values->is_array() ? std::vector<Json>() : values->as_array();
+}
+
+bool Reads(const std::string& text, TypeSet types, const Json& value) {
+  parser::ValueWriter reader;
+  std::string json;
+  reader.Begin(types);
+  reader.Push(text, &json);
+  reader.End(&json);
+  const auto read = Json::Parse(json);
+  return read.ok() && *read == value;
+}
+
+std::string Replaced(std::string text, std::string_view with) {
+  const size_t at = text.find("{}");
+  return at == std::string::npos ? text : text.replace(at, 2, with);
+}
+
+}  // namespace
+
+std::vector<std::string> TextExcludes(const std::vector<std::string>& markers,
+                                      const MemberForm& form) {
+  std::vector<std::string> excludes = form.excludes;
+  if (!form.quote.empty()) {
+    excludes.push_back(form.quote);
+    return excludes;
+  }
+  for (const std::string& marker : markers) {
+    if (marker.size() < 3 || marker.find('<') == std::string::npos) continue;
+    // A tag may have attributes or a suffix.
+    excludes.push_back(marker.ends_with('>') ? marker.substr(0, marker.size() - 1) : marker);
+  }
+  const std::string end(absl::StripAsciiWhitespace(Replaced(form.end, "")));
+  if (!end.empty()) excludes.push_back(end);
+  return excludes;
+}
+
+Json MemberArguments::Write(const Json& schema) {
+  const MemberSyntax syntax = {.separator = form_.separator,
+                               .takes = [this](std::string_view name) { return TakesKey(name); },
+                               .write = [this](const std::string& before, const std::string& name,
+                                               Json one) { return Member(before, name, one); }};
+  bytes_ += MemberBytes(schema, 0, !form_.separator.empty());
+  std::optional<Json> members;
+  if (bytes_ <= kMaxMemberBytes && left_ > 0) members = MembersOf(schema, syntax);
+  if (members) return *std::move(members);
+  exact_ = false;
+  return AnyMembers(schema);
+}
+
+bool MemberArguments::TakesKey(std::string_view name) const {
+  return !name.empty() && name.size() <= kMaxKey &&
+         std::find(form_.no_keys.begin(), form_.no_keys.end(), name) == form_.no_keys.end() &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return absl::ascii_isalnum(byte) || byte >= 0x80 ||
+                  std::string_view("_-.$@").find(c) != std::string_view::npos;
+         });
+}
+
+Json MemberArguments::Framed(const std::string& before, const std::string& name,
+                             std::string_view type, Json value) const {
+  JsonArray parts = tags_.Literal(before + form_.before + name + Replaced(form_.after, type));
+  parts.push_back(std::move(value));
+  for (Json& part : tags_.Literal(Replaced(form_.end, name))) parts.push_back(std::move(part));
+  return TagSequence(std::move(parts));
+}
+
+Json MemberArguments::Member(const std::string& before, const std::string& name,
+                             const Json& schema) {
+  --left_;
+  const parser::ValueTypes* const known =
+      types_ == nullptr || depth_ > 0 ? nullptr : types_->Find(name);
+  TypeSet types = known == nullptr ? TypesOf(schema) : known->types;
+  if (!form_.quote.empty()) return Framed(before, name, {}, QuotedValue(schema, types));
+  if (types == 0 && form_.text_default) types = parser::kStringType;
+  if (form_.typed == MemberForm::Typed::kNot) {
+    return Framed(before, name, {}, Value(schema, types));
+  }
+  const bool any = types == 0;
+  const bool by_type = form_.typed == MemberForm::Typed::kType;
+  JsonArray ways;
+  if (any || (types & parser::kStringType) != 0) {
+    ways.push_back(
+        Framed(before, name, by_type ? "string" : "true", Text(schema, parser::kStringType)));
+  }
+  const auto others = static_cast<TypeSet>((any ? 0x7F : types) & ~parser::kStringType);
+  if (!by_type && others != 0) {
+    ways.push_back(Framed(before, name, "false", JsonOf(schema, others)));
+  }
+  for (const auto& [type, type_name] : kTypeNames) {
+    if (!by_type || (others & type) == 0) continue;
+    // Numbers have one name.
+    if (type == parser::kIntegerType && (others & parser::kNumberType) != 0) continue;
+    ways.push_back(Framed(before, name, type == parser::kIntegerType ? "number" : type_name,
+                          JsonOf(schema, type)));
+  }
+  return TagChoice(std::move(ways));
+}
+
+Json MemberArguments::AnyMembers(const Json& schema) {
+  const bool quoted = !form_.quote.empty();
+  const auto value = [&] { return quoted ? AnyQuotedScalar() : AnyText(); };
+  const std::string_view type = form_.typed == MemberForm::Typed::kType     ? "string"
+                                : form_.typed == MemberForm::Typed::kString ? "true"
+                                                                            : "";
+  if (form_.end.find("{}") != std::string::npos) {  // the name comes twice: only known ones can
+    JsonArray ways;
+    const Json* const properties = schema.Find("properties");
+    if (properties == nullptr || !properties->is_object()) return Json();
+    for (const auto& [name, unused] : properties->as_object()) {
+      if (TakesKey(name)) ways.push_back(Framed("", name, type, value()));
+    }
+    return ways.empty() ? Json() : TagStar(TagChoice(std::move(ways)));
+  }
+  const auto one = [&](const std::string& before) {
+    JsonArray parts = tags_.Literal(before + form_.before);
+    parts.push_back(TagObject("regex", {{"pattern", Json("[a-zA-Z_][a-zA-Z0-9_]{0,63}")}}));
+    for (Json& part : tags_.Literal(Replaced(form_.after, type))) parts.push_back(std::move(part));
+    parts.push_back(value());
+    for (Json& part : tags_.Literal(form_.end)) parts.push_back(std::move(part));
+    return TagSequence(std::move(parts));
+  };
+  if (form_.separator.empty()) return TagStar(one(""));
+  return TagOptional(TagSequence({one(""), TagStar(one(form_.separator))}));
+}
+
+Json MemberArguments::Value(const Json& schema, TypeSet types) {
+  if ((types & parser::kStringType) == 0) return JsonOf(schema, types);
+  return Text(schema, types);
+}
+
+Json MemberArguments::AnyText() const {
+  JsonArray excludes;
+  for (const std::string& text : excludes_) excludes.push_back(Json(text));
+  return TagObject("any_text", {{"excludes", Json(std::move(excludes))}});
+}
+
+// A value that may be a string, as text that is read as of these types.
+Json MemberArguments::Text(const Json& schema, TypeSet types) {
+  const std::vector<Json> constants = Constants(schema);
+  JsonArray ways;
+  for (const Json& value : constants) {
+    if (types == parser::kStringType && !value.is_string()) continue;
+    const std::string text = value.is_string() ? value.as_string() : value.Dump();
+    const bool writable =
+        !text.empty() && absl::StripAsciiWhitespace(text) == text && Reads(text, types, value) &&
+        std::none_of(excludes_.begin(), excludes_.end(),
+                     [&](const std::string& marker) { return text.find(marker) != text.npos; });
+    if (writable) {
+      ways.push_back(TagObject("const_string", {{"value", Json(text)}}));
+    } else {
+      exact_ = false;
+    }
+  }
+  if (!ways.empty()) {
+    exact_ = exact_ && SaysOnly(schema, {"type", "const", "enum"}) &&
+             (schema.Find("const") == nullptr || schema.Find("enum") == nullptr);
+    return TagChoice(std::move(ways));
+  }
+  // What is read as a number may be no integer, what is read as an object a list.
+  const bool whole = (types & parser::kIntegerType) == 0 || (types & parser::kNumberType) != 0;
+  const bool same = types == parser::kStringType || (whole && (types & kContainers) == 0);
+  exact_ = exact_ && constants.empty() && same && IsPlain(schema);
+  return AnyText();
+}
+
+Json MemberArguments::JsonOf(const Json& schema, TypeSet types) {
+  if (types == 0) return json_(schema);
+  if (schema == Json(false)) exact_ = false;
+  if (schema.is_object()) {
+    const Json* const type = schema.Find("type");
+    if (type != nullptr && TypesOf(Json(JsonObject{{"type", *type}})) == types)
+      return json_(schema);
+  }
+  JsonArray names;
+  for (const auto& [one, name] : kTypeNames) {
+    if ((types & one) != 0) names.push_back(Json(name));
+  }
+  JsonObject outer = {{"type", Json(std::move(names))}};
+  JsonObject inner;
+  for (const auto& [key, value] : schema.is_object() ? schema.as_object() : inner) {
+    const bool definitions = key == "$defs" || key == "definitions";
+    (definitions ? outer : inner).emplace_back(key, value);
+  }
+  if (!inner.empty()) outer.emplace_back("allOf", Json(JsonArray{Json(std::move(inner))}));
+  return json_(Json(std::move(outer)));
+}
+
+Json MemberArguments::AnyQuotedScalar() {
+  JsonArray text = tags_.Literal(form_.quote);
+  text.push_back(AnyText());
+  for (Json& part : tags_.Literal(form_.quote)) text.push_back(std::move(part));
+  return TagChoice({TagSequence(std::move(text)), JsonOf(Json(true), kScalars)});
+}
+
+Json MemberArguments::QuotedValue(const Json& schema, TypeSet types) {
+  if (types == 0 || --left_ < 0) {
+    exact_ = exact_ && types == 0 && SaysOnly(schema, {});
+    return AnyQuotedScalar();
+  }
+  const Json* const any_of = schema.Find("anyOf");
+  if (any_of != nullptr && any_of->is_array() && !any_of->as_array().empty() &&
+      SaysOnly(schema, {"anyOf"})) {
+    JsonArray ways;
+    for (const Json& way : any_of->as_array()) {
+      if (++depth_ > kMaxMemberDepth) exact_ = false;
+      ways.push_back(depth_ > kMaxMemberDepth ? AnyQuotedScalar() : QuotedValue(way, TypesOf(way)));
+      --depth_;
+    }
+    return TagChoice(std::move(ways));
+  }
+  JsonArray ways;
+  if ((types & parser::kStringType) != 0) {
+    JsonArray text = tags_.Literal(form_.quote);
+    text.push_back(Text(schema, parser::kStringType));
+    for (Json& part : tags_.Literal(form_.quote)) text.push_back(std::move(part));
+    ways.push_back(TagSequence(std::move(text)));
+  }
+  if ((types & kScalars) != 0) ways.push_back(JsonOf(schema, types & kScalars));
+  if ((types & parser::kObjectType) != 0) ways.push_back(QuotedObject(schema));
+  if ((types & parser::kArrayType) != 0) ways.push_back(QuotedList(schema));
+  return TagChoice(std::move(ways));
+}
+
+Json MemberArguments::QuotedObject(const Json& schema) {
+  JsonArray parts = tags_.Literal("{");
+  if (++depth_ > kMaxMemberDepth) {
+    exact_ = false;
+  } else if (Json members = Write(schema); !members.is_null()) {
+    parts.push_back(std::move(members));
+  }
+  --depth_;
+  for (Json& part : tags_.Literal("}")) parts.push_back(std::move(part));
+  return TagSequence(std::move(parts));
+}
+
+Json MemberArguments::QuotedList(const Json& schema) {
+  const int64_t min = std::max<int64_t>(schema.GetInt("minItems", 0), 0);
+  const int64_t max = schema.GetInt("maxItems", -1);
+  exact_ = exact_ && SaysOnly(schema, {"type", "items", "minItems", "maxItems"});
+  JsonArray parts = tags_.Literal("[");
+  if (++depth_ > kMaxMemberDepth) {
+    exact_ = false;
+  } else if (max != 0) {
+    const Json* const items = schema.Find("items");
+    const auto item = [&](const char* before) {
+      const Json one = items == nullptr ? Json(true) : *items;
+      JsonArray item_parts = tags_.Literal(before);
+      item_parts.push_back(QuotedValue(one, TypesOf(one)));
+      return TagSequence(std::move(item_parts));
+    };
+    const bool bounded = max > 0 || min > 1;
+    Json more = bounded ? TagObject("repeat", {{"min", Json(std::max<int64_t>(min - 1, 0))},
+                                               {"max", Json(max < 0 ? int64_t{-1} : max - 1)},
+                                               {"content", item(",")}})
+                        : TagStar(item(","));
+    Json list = TagSequence({item(""), std::move(more)});
+    parts.push_back(min > 0 ? std::move(list) : TagOptional(std::move(list)));
+  }
+  --depth_;
+  for (Json& part : tags_.Literal("]")) parts.push_back(std::move(part));
+  return TagSequence(std::move(parts));
+}
+
+}  // namespace portico

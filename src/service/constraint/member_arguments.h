@@ -1,0 +1,67 @@
+// Arguments of calls in a family's own MemberForm, as a part of a structural tag.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "parser/core/tool_set.h"
+#include "parser/tool/call_forms.h"
+#include "service/constraint/tag_format.h"
+#include "text/json.h"
+
+namespace portico {
+
+// What a text in an argument cannot hold, as the family's parser would take it for a marker.
+std::vector<std::string> TextExcludes(const std::vector<std::string>& markers,
+                                      const parser::MemberForm& form);
+
+// Of a request: beyond them arguments are any.
+inline constexpr int kMaxMemberParts = 1400;
+
+// Texts are written as such where the parser, which goes by the schema's types, reads them so; all other values are JSON. What
+// a schema says beyond what can be written so is left out, and the arguments are not exact().
+class MemberArguments {
+ public:
+  // All outlive this. `json`: the part of one value that is written as JSON, of this schema. `types`: of the arguments, as
+  // the parser has them. `left`: of the parts that all tools of a request may have together.
+  MemberArguments(const TagWriter& tags, const parser::MemberForm& form,
+                  const std::vector<std::string>& excludes,
+                  const std::function<Json(Json schema)>& json, const parser::ValueTypes* types,
+                  int* left)
+      : tags_(tags), form_(form), excludes_(excludes), json_(json), types_(types), left_(*left) {}
+
+  // Of an object's schema; null: there are no arguments.
+  Json Write(const Json& schema);
+  bool exact() const { return exact_; }
+
+ private:
+  Json Member(const std::string& before, const std::string& name, const Json& schema);
+  Json Framed(const std::string& before, const std::string& name, std::string_view type,
+              Json value) const;
+  // Any members, where a schema's cannot be written.
+  Json AnyMembers(const Json& schema);
+  Json Value(const Json& schema, parser::TypeSet types);
+  // With quotes around texts, on every level.
+  Json QuotedValue(const Json& schema, parser::TypeSet types);
+  Json QuotedObject(const Json& schema);
+  Json QuotedList(const Json& schema);
+  Json AnyQuotedScalar();
+  Json Text(const Json& schema, parser::TypeSet types);
+  Json AnyText() const;
+  Json JsonOf(const Json& schema, parser::TypeSet types);
+  bool TakesKey(std::string_view name) const;
+
+  const TagWriter& tags_;
+  const parser::MemberForm& form_;
+  const std::vector<std::string>& excludes_;
+  const std::function<Json(Json schema)>& json_;
+  const parser::ValueTypes* const types_;
+  int& left_;
+  bool exact_ = true;
+  int depth_ = 0;
+  size_t bytes_ = 0;  // of schemas written
+};
+
+}  // namespace portico

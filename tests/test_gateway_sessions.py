@@ -1,0 +1,74 @@
+"""SGLang's sessions: all workers know one, and the worker that has answered in it gets what follows."""
+import json
+
+import pytest
+import requests
+from conftest import wait_until
+from gateway_fleet import front
+
+
+def ok(connection, head, body):
+    answer = b'"' + json.loads(body)["session_id"].encode() + b'"' if b" /open_session " in head else b"{}"
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(answer), answer))
+
+
+@pytest.fixture
+def fleet():
+    with front([ok, ok, ok], "--policy", "round_robin", "--retry-max-retries", "2") as made:
+        yield made
+
+
+def post(gateway, path, **fields):
+    return requests.post(gateway.url + path, json=fields, timeout=60)
+
+
+def generate(gateway, session=None):
+    return post(gateway, "/generate", text="x", **({"session_params": {"id": session, "rid": None}} if session else {}))
+
+
+def asked(workers):
+    """How many requests each has got to generate, and forgets."""
+    counts = [sum(head.startswith(b"POST /generate ") for head, _ in worker.requests) for worker in workers]
+    for worker in workers:
+        worker.requests.clear()
+    return counts
+
+
+def test_a_sessions_requests_go_to_one_worker(fleet):
+    """Each went where the policy sent it, and the history was elsewhere."""
+    workers, gateway = fleet
+    for _ in range(2):
+        session = post(gateway, "/open_session", capacity_of_str_len=100).json()
+        for _ in range(6):
+            assert generate(gateway, session).status_code == 200
+        assert sorted(asked(workers)) == [0, 0, 6]
+        for _ in range(6):
+            assert generate(gateway).status_code == 200
+        assert asked(workers) == [2, 2, 2], "others take turns"
+        assert post(gateway, "/close_session", session_id=session).status_code == 200
+        for _ in range(6):
+            generate(gateway, session)
+        assert asked(workers) == [2, 2, 2], "a session that is closed is none"
+
+
+def test_sessions_are_spread(fleet):
+    workers, gateway = fleet
+    sessions = [post(gateway, "/open_session", capacity_of_str_len=100, session_id=f"s{i}").json() for i in range(3)]
+    for _ in range(4):
+        for session in sessions:
+            assert generate(gateway, session).status_code == 200
+    assert asked(workers) == [4, 4, 4]
+
+
+def test_a_session_whose_worker_is_gone_goes_to_no_other(fleet):
+    """Another would answer without what has been said."""
+    workers, gateway = fleet
+    session = post(gateway, "/open_session", capacity_of_str_len=100).json()
+    assert generate(gateway, session).status_code == 200
+    counts = asked(workers)
+    workers[counts.index(1)].stop()
+    wait_until(lambda: gateway.metric("portico_gateway_worker_healthy") == 2 or generate(gateway, session).status_code == 503, gateway.output)
+    answer = generate(gateway, session)
+    assert answer.status_code == 503 and "127.0.0.1" not in answer.text
+    assert sum(asked(workers)) == 0
+    assert generate(gateway).status_code == 200, "others go on"

@@ -1,0 +1,202 @@
+"""Workers whose engine hangs while their server goes on: /health answers, nothing is inferred any more."""
+import json
+import threading
+import time
+
+import pytest
+import requests
+from conftest import SANITIZED, wait_until
+from gateway_fleet import Process, RawWorker, events, fleets  # noqa: F401 (fleets is a fixture)
+
+# A busy machine may keep a worker from answering for two seconds.
+LIMIT = 8 if SANITIZED else 4
+STALL = ("--worker-stall-timeout-secs", str(LIMIT), "--policy", "round_robin")
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(text):
+    return b"%x\r\n%s\r\n" % (len(text), text)
+
+
+def event(word):
+    return chunk(b'data: {"choices":[{"delta":{"content":"%s"}}]}\n\n' % word)
+
+
+class Hanging(RawWorker):
+    """A worker that hangs until `lives` is set: a request gets `first`, and the rest then."""
+
+    def __init__(self, first=b"", rest=b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"):
+        self.lives, self.first, self.rest, self.asked = threading.Event(), first, rest, 0
+        super().__init__(self._answer)
+        self.infers = self._infer
+
+    def _answer(self, connection, _head, _body):
+        connection.sendall(self.first)
+        self.lives.wait()
+        connection.sendall(self.rest)
+
+    def _infer(self):
+        self.asked += 1
+        self.lives.wait()
+        return 200
+
+    def stop(self):
+        self.lives.set()
+        super().stop()
+
+
+@pytest.fixture
+def hanging():
+    made = []
+
+    def make(**how):
+        made.append(Hanging(**how))
+        return made[-1]
+
+    yield make
+    for worker in made:
+        worker.stop()
+
+
+@pytest.fixture
+def route():
+    """route(*urls and flags) -> a gateway of which all workers are healthy."""
+    made = []
+
+    def make(*urls, flags=STALL):
+        gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls", *urls, *flags)
+        made.append(gateway)
+        wait_until(lambda: gateway.answers("/readiness") and gateway.metric("portico_gateway_worker_healthy") == len(urls),
+                   gateway.output)
+        return gateway
+
+    yield make
+    for gateway in made:
+        assert gateway.end() == 0, gateway.output()[-3000:]
+
+
+def statuses(gateway):
+    listed = requests.get(gateway.url + "/workers", timeout=60).json()["workers"]
+    return {worker["url"]: worker["status"] for worker in listed}
+
+
+def at_rest(gateway):
+    listed = requests.get(gateway.url + "/workers", timeout=60).json()["workers"]
+    return all(worker["load"] == 0 and worker["prefill_tokens"] == 0 for worker in listed)
+
+
+def test_a_hanging_engine_loses_its_whole_answers_to_others_and_is_used_again_when_it_infers(hanging, route):
+    # Its /health answers all the time, which was taken for a sign of life: its requests waited for half an hour.
+    ill = hanging()
+    good = RawWorker(lambda connection, head, body: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
+    try:
+        gateway = route(ill.url, good.url)
+        answers = [requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code for _ in range(4)]
+        assert answers == [200] * 4 and ill.requests
+        assert statuses(gateway)[ill.url] == "stalled"
+        before = len(ill.requests)
+        wait_until(lambda: ill.asked >= 2, "it is not asked whether it infers again")
+        assert statuses(gateway)[ill.url] == "stalled" and len(ill.requests) == before
+        assert 'kind="stalled"} 1' in requests.get(gateway.url + "/metrics", timeout=60).text
+        ill.lives.set()
+        wait_until(lambda: statuses(gateway)[ill.url] == "healthy", gateway.output)
+        for _ in range(2):
+            assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code == 200
+        assert len(ill.requests) == before + 1 and at_rest(gateway)
+    finally:
+        good.stop()
+
+
+def test_a_stream_on_a_hanging_engine_ends_with_an_error_and_done(hanging, route):
+    ill = hanging(first=HEAD + event(b"one"))
+    gateway = route(ill.url)
+    answer = requests.post(gateway.url + "/v1/chat/completions", json={**CHAT, "stream": True}, timeout=120, stream=True)
+    said = events(answer)
+    assert len(said) == 3 and "one" in said[0] and said[2] == "[DONE]"
+    assert json.loads(said[1])["error"]["code"] == "worker_stalled"
+    assert gateway.metric("portico_gateway_cut_streams_total") == 1 and at_rest(gateway)
+    assert statuses(gateway)[ill.url] == "stalled"
+
+
+def test_a_stream_that_thinks_for_long_goes_on_and_an_idle_worker_is_not_asked(hanging, route):
+    slow = hanging(first=HEAD + event(b"one"), rest=event(b"two") + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+    idle = hanging()
+    asked = []
+    slow.infers = lambda: asked.append(time.monotonic()) or 200
+    gateway = route(slow.url)
+    answer = requests.post(gateway.url + "/v1/chat/completions", json={**CHAT, "stream": True}, timeout=120, stream=True)
+    assert requests.post(gateway.url + "/workers", json={"url": idle.url}, timeout=60).status_code < 300
+    wait_until(lambda: statuses(gateway).get(idle.url) == "healthy", gateway.output)
+    del asked[:]
+    wait_until(lambda: len(asked) > 2 and asked[-1] - asked[0] > 2 * LIMIT + 1, lambda: f"{asked}: {gateway.output()}")
+    assert statuses(gateway)[slow.url] == "healthy"
+    slow.lives.set()
+    said = events(answer)
+    assert len(said) == 3 and "two" in said[1] and said[2] == "[DONE]"
+    assert idle.asked == 0
+
+
+def test_a_worker_without_such_a_route_is_judged_by_its_health(hanging, route):
+    # vLLM's servers have no /health_generate.
+    slow = hanging()
+    asked = []
+    slow.infers = lambda: asked.append(1) or 404
+    gateway = route(slow.url)
+    got = []
+    client = threading.Thread(target=lambda: got.append(requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120)))
+    began = time.monotonic()
+    client.start()
+    wait_until(lambda: time.monotonic() - began > 2 * LIMIT + 2, "")
+    assert statuses(gateway)[slow.url] == "healthy" and asked
+    slow.lives.set()
+    client.join()
+    assert got[0].status_code == 200
+
+
+def test_a_paused_engine_is_not_taken_for_a_hanging_one(hanging, route):
+    paused = hanging()
+    answer = paused.answer
+    paused.answer = lambda connection, head, body: (
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") if b"_generation" in head else answer(connection, head, body))
+    gateway = route(paused.url)
+    assert requests.post(gateway.url + "/pause_generation", timeout=60).status_code == 200
+    got = []
+    client = threading.Thread(target=lambda: got.append(requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120)))
+    began = time.monotonic()
+    client.start()
+    wait_until(lambda: time.monotonic() - began > 2 * LIMIT + 2, "")
+    assert statuses(gateway)[paused.url] == "healthy" and paused.asked == 0
+    assert requests.post(gateway.url + "/continue_generation", timeout=60).status_code == 200
+    wait_until(lambda: paused.asked > 0, "it is not asked whether it infers")
+    paused.lives.set()
+    client.join()
+    assert got[0].status_code == 200
+
+
+def test_a_hanging_engine_behind_grpc_is_left_out_and_its_streams_end(fleets):  # noqa: F811
+    ill = Process("serve", "--engine", "mock", "--mock-fault", "stall:1")
+    try:
+        ill.wait_ready()
+        fleet = fleets(0, *STALL, "--health-check-timeout-secs", "1", urls=[f"grpc://127.0.0.1:{ill.port}"])
+        fleet.wait_healthy(1)
+        cut = 0
+        for number in range(3):
+            answer = fleet.chat(f"Question {number}", stream=True, max_tokens=200, timeout=120)
+            said = events(answer)
+            if answer.status_code == 200:
+                assert said[-1] == "[DONE]" and json.loads(said[-2])["error"]["code"] == "worker_stalled"
+                cut += 1
+        assert cut and fleet.gateway.metric("portico_gateway_cut_streams_total") == cut
+        # It has no requests any more, but has not inferred either.
+        assert fleet.state()["workers"][0]["status"] == "stalled" and fleet.loads() == [0]
+        good = Process("serve", "--engine", "mock")
+        try:
+            good.wait_ready()
+            assert requests.post(fleet.url + "/workers", json={"url": f"grpc://127.0.0.1:{good.port}"}, timeout=60).status_code < 300
+            fleet.wait_healthy(1)
+            assert [fleet.chat(timeout=120).status_code for _ in range(3)] == [200] * 3
+        finally:
+            good.kill()
+    finally:
+        ill.kill()
