@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "pipeline/routes.h"
 
@@ -100,7 +101,7 @@ RequestRun::~RequestRun() {
   for (Node& node : nodes_) {
     node.run.reset();
     if (node.entered) node.host->Leave();
-    if (node.host != nullptr) node.host->Dismiss();
+    if (node.admitted) node.host->Dismiss();
   }
   in_flight_->fetch_sub(1);
 }
@@ -110,18 +111,28 @@ std::shared_ptr<RequestRun> RequestRun::Anew() const {
                                       audio_metrics_);
 }
 
+bool RequestRun::GiveAdmission(const StageHost* host) {
+  const MutexLock lock(&mutex_);
+  const auto node = std::find_if(nodes_.begin(), nodes_.end(),
+                                 [host](const Node& one) { return one.host == host; });
+  return node != nodes_.end() && std::exchange(node->admitted, false);
+}
+
 Status RequestRun::Build(const PipelineConfig& config,
-                         const std::vector<std::unique_ptr<StageHost>>& hosts) {
+                         const std::vector<std::unique_ptr<StageHost>>& hosts, RequestRun* before) {
   std::map<std::string, size_t> at;
   const MutexLock lock(&mutex_);
   const auto add = [&](const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> Status {
     for (const auto& host : hosts) {
       if (host->config().name != name) continue;
       PORTICO_RETURN_IF_ERROR(host->stage().Check(*request_));
-      PORTICO_RETURN_IF_ERROR(host->Admit());
+      if (before == nullptr || !before->GiveAdmission(host.get())) {
+        PORTICO_RETURN_IF_ERROR(host->Admit());
+      }
       at.emplace(name, nodes_.size());
       Node node;
       node.host = host.get();
+      node.admitted = true;
       node.waits_for_all = !host->config().wait_for.empty();
       nodes_.push_back(std::move(node));
       events_.AddNode(host->label(), !host->config().process.empty(), host->config().terminal);

@@ -90,8 +90,10 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   // The same request, from its start: for one that Take() tells has died.
   std::shared_ptr<RequestRun> Anew() const;
 
-  // Makes the nodes for the hosts that this request reaches from the entry.
-  Status Build(const PipelineConfig& config, const std::vector<std::unique_ptr<StageHost>>& hosts);
+  // Makes the nodes for the hosts that this request reaches from the entry. They admit it, but for those
+  // that have admitted `before`, which loses its admission there; null: there is none.
+  Status Build(const PipelineConfig& config, const std::vector<std::unique_ptr<StageHost>>& hosts,
+               RequestRun* before);
   void Start();
 
   // Nothing, where it has failed because a stage's process ended, and may begin anew: the client has
@@ -125,6 +127,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   };
   struct Node {
     StageHost* host = nullptr;
+    bool admitted = false;  // there, until it is dismissed
     std::unique_ptr<StageRun> run;
     std::deque<Given> input;
     std::deque<Given> held;         // parts
@@ -221,6 +224,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   std::shared_ptr<StageOutput> OutputOf(size_t node);
   // The host to start the node's run on; null: it has one, or needs none any more.
   StageHost* BeginWork(size_t node);
+  // False: it has none there.
+  bool GiveAdmission(const StageHost* host);
   // Nothing: nobody waits for the run any more, or there is nothing to do after all.
   std::optional<Step> NextStep(size_t node, TimePoint now);
   void EndWork(size_t node, Status status);

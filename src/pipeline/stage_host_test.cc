@@ -193,6 +193,41 @@ TEST(StageHost, SurvivesAWaitingRequestThatGoesAwayWhileAPlaceIsGiven) {
   }
 }
 
+bool HasMetric(Registry& registry, const std::string& sample) {
+  std::string metrics;
+  registry.Render(&metrics);
+  return metrics.find("\n" + sample + "\n") != std::string::npos;
+}
+
+Status ProcessHasGone() { return Error(StatusCode::kUnavailable, "its process has gone"); }
+
+// The one that had died was still admitted when its successor asked, which a full stage refused.
+TEST(StageHost, LetsARequestBeginAnewWhereNoOtherIsAdmitted) {
+  Registry registry;
+  HeldRuns runs;
+  auto pipeline = StartHeld(
+      "stages:\n - {name: a, factory_path: one, max_queued: 0, stream_to: b}\n"
+      " - {name: b, factory_path: one, max_queued: 0, terminal: true}\n",
+      &runs, &registry);
+  auto call = SubmitTo(*pipeline, "1", 300s, [] {});
+  const HeldRuns::Output first = runs.Wait("1", "a");
+  ASSERT_NE(first, nullptr);
+  first->Died(ProcessHasGone());
+  const Call::Taken taken = call->Take();
+  ASSERT_FALSE(taken.ended) << taken.status;
+  EXPECT_TRUE(HoldsInTime([&] { return runs.Wait("1", "a") != first; }));
+  EXPECT_TRUE(HasMetric(registry, "portico_stage_requests{stage=\"b\"} 1"));
+  runs.Wait("1", "a")->Emit(TextPart{"x"});
+  const HeldRuns::Output last = runs.Wait("1", "b");
+  ASSERT_NE(last, nullptr);
+  last->End(OkStatus());
+  EXPECT_TRUE(HoldsInTime([&] { return call->Take().ended; }));
+  EXPECT_TRUE(call->Take().status.ok());
+  call.reset();
+  EXPECT_TRUE(HoldsInTime([&] { return pipeline->in_flight() == 0; }));
+  EXPECT_TRUE(HasMetric(registry, "portico_stage_requests{stage=\"b\"} 0"));
+}
+
 // Passes on what comes. Of requests whose id begins with "left", it lets only the stage `left` know that it has ended.
 class LeavingStage final : public Stage {
  public:
