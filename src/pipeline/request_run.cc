@@ -20,7 +20,8 @@ Duration FromSeconds(double seconds) {
 // Holds its request weakly: a stage may keep it longer.
 class RequestRun::Output final : public StageOutput {
  public:
-  Output(std::weak_ptr<RequestRun> run, size_t node) : run_(std::move(run)), node_(node) {}
+  Output(std::weak_ptr<RequestRun> run, size_t node, bool anew)
+      : run_(std::move(run)), node_(node), anew_(anew) {}
 
   bool Emit(Part part) override {
     const auto run = run_.lock();
@@ -54,6 +55,7 @@ class RequestRun::Output final : public StageOutput {
   void Died(Status status) override {
     if (const auto run = run_.lock()) run->End(node_, std::move(status), /*died=*/true);
   }
+  bool anew() const override { return anew_; }
   bool aborted() const override {
     const auto run = run_.lock();
     return run == nullptr || run->aborted_.load(std::memory_order_relaxed);
@@ -75,20 +77,23 @@ class RequestRun::Output final : public StageOutput {
  private:
   const std::weak_ptr<RequestRun> run_;
   const size_t node_;
+  const bool anew_;
 };
 
 std::shared_ptr<StageOutput> RequestRun::OutputOf(size_t node) {
-  return std::make_shared<Output>(weak_from_this(), node);
+  return std::make_shared<Output>(weak_from_this(), node, anew_);
 }
 
 RequestRun::RequestRun(std::shared_ptr<const Request> request, TimePoint start, double timeout_s,
                        std::function<void()> on_ready,
-                       std::shared_ptr<std::atomic<size_t>> in_flight, AudioMetrics* audio)
+                       std::shared_ptr<std::atomic<size_t>> in_flight, AudioMetrics* audio,
+                       bool anew)
     : request_(std::move(request)),
       on_ready_(std::move(on_ready)),
       in_flight_(std::move(in_flight)),
       start_(start),
       timeout_s_(timeout_s),
+      anew_(anew),
       deadline_(start_ + (request_->timeout > Duration::zero() ? request_->timeout
                                                                : FromSeconds(timeout_s))),
       audio_metrics_(audio),
@@ -108,7 +113,7 @@ RequestRun::~RequestRun() {
 
 std::shared_ptr<RequestRun> RequestRun::Anew() const {
   return std::make_shared<RequestRun>(request_, start_, timeout_s_, on_ready_, in_flight_,
-                                      audio_metrics_);
+                                      audio_metrics_, /*anew=*/true);
 }
 
 bool RequestRun::GiveAdmission(const StageHost* host) {

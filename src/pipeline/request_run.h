@@ -82,10 +82,10 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   // makes may exceed it.
   static constexpr size_t kQueueBytes = 256 << 10;
 
-  // `in_flight` is one less when this is gone. `audio` outlives this.
+  // `in_flight` is one less when this is gone. `audio` outlives this. `anew`: of Anew().
   RequestRun(std::shared_ptr<const Request> request, TimePoint start, double timeout_s,
              std::function<void()> on_ready, std::shared_ptr<std::atomic<size_t>> in_flight,
-             AudioMetrics* audio);
+             AudioMetrics* audio, bool anew = false);
   ~RequestRun();
   // The same request, from its start: for one that Take() tells has died.
   std::shared_ptr<RequestRun> Anew() const;
@@ -234,6 +234,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   const std::shared_ptr<std::atomic<size_t>> in_flight_;
   const TimePoint start_;
   const double timeout_s_;
+  const bool anew_;
   std::atomic<bool> aborted_{false};
   std::atomic<bool> ended_{false};  // changes under mutex_ only
 
