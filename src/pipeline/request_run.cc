@@ -284,6 +284,11 @@ void RequestRun::Fail(Status status) {
   std::vector<std::unique_ptr<StageRun>> gone;
   const MutexLock lock(&mutex_);
   if (!ended_) gone = FailLocked(std::move(status), kClient);
+  ReportDeath();
+}
+
+void RequestRun::ReportDeath() {
+  if (std::exchange(died_, false)) audio_.Report(false, audio_metrics_);
 }
 
 void RequestRun::Notify() {
@@ -298,6 +303,7 @@ std::optional<Call::Taken> RequestRun::Take(size_t max_parts, bool fresh) {
       })) {
     return std::nullopt;
   }
+  ReportDeath();
   told_ = false;
   Call::Taken taken;
   const TimePoint now = Clock::now();

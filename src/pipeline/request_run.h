@@ -204,6 +204,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void EndNode(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Why the part that is next in front of the node has waited too long; or OK.
   Status CheckHop(size_t node, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a request that has died, once it is known that it does not begin anew.
+  void ReportDeath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Notify() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string_view NameOf(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -249,7 +251,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   size_t answer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t open_terminals_ ABSL_GUARDED_BY(mutex_) = 0;
   Status failure_ ABSL_GUARDED_BY(mutex_);
-  bool died_ ABSL_GUARDED_BY(mutex_) = false;  // failed with a stage's process
+  bool died_ ABSL_GUARDED_BY(mutex_) = false;  // failed with a stage's process, and may begin anew
   bool told_ ABSL_GUARDED_BY(mutex_) = false;  // on_ready_ since the last Take()
 };
 

@@ -228,6 +228,34 @@ TEST(StageHost, LetsARequestBeginAnewWhereNoOtherIsAdmitted) {
   EXPECT_TRUE(HasMetric(registry, "portico_stage_requests{stage=\"b\"} 0"));
 }
 
+// That their sound had come was in no metric.
+TEST(StageHost, MeasuresTheSoundOfRequestsThatDieAndDoNotBeginAnew) {
+  Registry registry;
+  HeldRuns runs;
+  auto pipeline =
+      StartHeld("stages:\n - {name: a, factory_path: held, terminal: true}\n", &runs, &registry);
+  const auto measured = [&registry](int requests) {
+    return HasMetric(
+        registry, "portico_audio_first_seconds_count{task=\"speech\"} " + std::to_string(requests));
+  };
+  const auto sound_of = [&runs](const char* request) {
+    HeldRuns::Output output = runs.Wait(request, "a");
+    EXPECT_TRUE(output != nullptr && output->Emit(EncodedPart{"x", 16000, 0.1})) << request;
+    return output;
+  };
+  auto leaves = SubmitTo(*pipeline, "leaves", 300s, [] {});
+  sound_of("leaves")->Died(ProcessHasGone());
+  EXPECT_TRUE(measured(0));
+  leaves.reset();
+  EXPECT_TRUE(measured(1));
+  const auto stays = SubmitTo(*pipeline, "stays", 300s, [] {});
+  const HeldRuns::Output output = sound_of("stays");
+  EXPECT_EQ(stays->Take().parts.size(), 1U);
+  output->Died(ProcessHasGone());
+  EXPECT_TRUE(stays->Take().ended);
+  EXPECT_TRUE(measured(2));
+}
+
 // Passes on what comes. Of requests whose id begins with "left", it lets only the stage `left` know that it has ended.
 class LeavingStage final : public Stage {
  public:
