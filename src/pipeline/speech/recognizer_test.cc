@@ -46,21 +46,6 @@ TEST(Recognizer, StopsBetweenPiecesAndHearsTheNextUtteranceAsEver) {
   EXPECT_FALSE((*recognizer)->usable());
 }
 
-// The next request that wanted the former grammar had it, and was heard with another one.
-TEST(Recognizer, IsNotUsableOnceItsGrammarCouldNotBeSet) {
-  auto recognizer = Recognizer::Load();
-  if (!recognizer.ok()) GTEST_SKIP() << "the speech packages are not installed";
-  // During an utterance PocketSphinx takes a grammar, but does not search with it.
-  Status set;
-  const auto heard = (*recognizer)->Hear(media::Samples(16000), [&] {
-    set = (*recognizer)->SetGrammar("#JSGF V1.0; grammar g; public <s> = door;");
-    return true;
-  });
-  EXPECT_EQ(heard.status().code(), StatusCode::kCancelled);
-  EXPECT_EQ(set.code(), StatusCode::kInternal) << set;
-  EXPECT_FALSE((*recognizer)->usable());
-}
-
 TEST(Recognizer, HearsNothingInNoSoundAndInSilence) {
   auto recognizer = Recognizer::Load();
   if (!recognizer.ok()) GTEST_SKIP() << "the speech packages are not installed";
