@@ -207,17 +207,17 @@ StatusOr<std::unique_ptr<Call>> Pipeline::Submit(Request request, std::function<
   auto run = std::make_shared<RequestRun>(std::make_shared<const Request>(std::move(request)),
                                           Clock::now(), config_.timeout_s, std::move(on_ready),
                                           live_->count, audio);
-  if (Status status = Launch(run); !status.ok()) {
+  if (Status status = Launch(run, /*before=*/nullptr); !status.ok()) {
     failures_->Add();
     return status;
   }
   requests_->Add();
   return std::make_unique<Call>(std::move(run),
-                                [this](const RequestRun& died) { return BeginAnew(died); });
+                                [this](RequestRun& died) { return BeginAnew(died); });
 }
 
-Status Pipeline::Launch(const std::shared_ptr<RequestRun>& run) {
-  PORTICO_RETURN_IF_ERROR(run->Build(config_, hosts_));
+Status Pipeline::Launch(const std::shared_ptr<RequestRun>& run, RequestRun* before) {
+  PORTICO_RETURN_IF_ERROR(run->Build(config_, hosts_, before));
   {
     const MutexLock lock(&live_->mutex);
     live_->runs.push_back(run);
@@ -226,10 +226,10 @@ Status Pipeline::Launch(const std::shared_ptr<RequestRun>& run) {
   return OkStatus();
 }
 
-std::shared_ptr<RequestRun> Pipeline::BeginAnew(const RequestRun& died) {
+std::shared_ptr<RequestRun> Pipeline::BeginAnew(RequestRun& died) {
   if (stopping_) return nullptr;
   std::shared_ptr<RequestRun> run = died.Anew();
-  if (!Launch(run).ok()) return nullptr;
+  if (!Launch(run, &died).ok()) return nullptr;
   replays_->Add();
   return run;
 }

@@ -43,7 +43,7 @@ class StageHost;
 class Call {
  public:
   // The same request from its start, or null: it cannot begin now.
-  using Anew = std::function<std::shared_ptr<RequestRun>(const RequestRun&)>;
+  using Anew = std::function<std::shared_ptr<RequestRun>(RequestRun&)>;
 
   Call(std::shared_ptr<RequestRun> run, Anew anew) : anew_(std::move(anew)), run_(std::move(run)) {}
   ~Call();
@@ -132,9 +132,9 @@ class Pipeline {
   Status CheckSampling(const Request& request) const;
   // Stages that the request reaches take its references and speech_fields.
   Status CheckSpeechFields(const Request& request) const;
-  std::shared_ptr<RequestRun> BeginAnew(const RequestRun& died);
-  // Builds and starts it.
-  Status Launch(const std::shared_ptr<RequestRun>& run);
+  std::shared_ptr<RequestRun> BeginAnew(RequestRun& died);
+  // Builds and starts it. `before`: what it takes the place of, or null.
+  Status Launch(const std::shared_ptr<RequestRun>& run, RequestRun* before);
   void Watch();
 
   const PipelineConfig config_;

@@ -43,6 +43,8 @@ class StageOutput {
   virtual void End(Status status) = 0;
   // As End(), of work whose process has gone: the request may begin anew, where it has shown nothing.
   virtual void Died(Status status) { End(std::move(status)); }
+  // The request has begun anew as a whole: work whose process ends does not begin in another one.
+  virtual bool anew() const { return false; }
   // As Emit() would tell.
   virtual bool aborted() const = 0;
   // The stages behind take more now; StageRun::OnRoom() tells when they do again.
