@@ -46,6 +46,20 @@ class Hanging(RawWorker):
         super().stop()
 
 
+def also(worker, says):
+    """The worker answers what says(path) gives, or as it did where that is None."""
+    answer = worker.answer
+
+    def other(connection, head, body):
+        said = says(head.split(b" ")[1])
+        if said is None:
+            return answer(connection, head, body)
+        return connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said))
+
+    worker.answer = other
+    return worker
+
+
 @pytest.fixture
 def hanging():
     made = []
@@ -61,13 +75,13 @@ def hanging():
 
 @pytest.fixture
 def route():
-    """route(*urls and flags) -> a gateway of which all workers are healthy."""
+    """route(*urls and flags) -> a gateway of which all workers are healthy, one for each URL unless their number is given."""
     made = []
 
-    def make(*urls, flags=STALL):
+    def make(*urls, flags=STALL, workers=None):
         gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls", *urls, *flags)
         made.append(gateway)
-        wait_until(lambda: gateway.answers("/readiness") and gateway.metric("portico_gateway_worker_healthy") == len(urls),
+        wait_until(lambda: gateway.answers("/readiness") and gateway.metric("portico_gateway_worker_healthy") == (workers or len(urls)),
                    gateway.output)
         return gateway
 
@@ -154,24 +168,51 @@ def test_a_worker_without_such_a_route_is_judged_by_its_health(hanging, route):
     assert got[0].status_code == 200
 
 
-def test_a_paused_engine_is_not_taken_for_a_hanging_one(hanging, route):
-    paused = hanging()
-    answer = paused.answer
-    paused.answer = lambda connection, head, body: (
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") if b"_generation" in head else answer(connection, head, body))
+@pytest.mark.parametrize("hold, let_go", [("/pause_generation", "/continue_generation"), ("/begin_weight_update", "/end_weight_update")])
+def test_an_engine_that_is_held_back_is_not_taken_for_a_hanging_one(hanging, route, hold, let_go):
+    # Between the beginning and the end of an update of weights it was.
+    paused = also(hanging(), lambda path: b"{}" if path.decode() in (hold, let_go) else None)
     gateway = route(paused.url)
-    assert requests.post(gateway.url + "/pause_generation", timeout=60).status_code == 200
+    assert requests.post(gateway.url + hold, timeout=60).status_code == 200
     got = []
     client = threading.Thread(target=lambda: got.append(requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120)))
     began = time.monotonic()
     client.start()
     wait_until(lambda: time.monotonic() - began > 2 * LIMIT + 2, "")
     assert statuses(gateway)[paused.url] == "healthy" and paused.asked == 0
-    assert requests.post(gateway.url + "/continue_generation", timeout=60).status_code == 200
+    assert requests.post(gateway.url + let_go, timeout=60).status_code == 200
     wait_until(lambda: paused.asked > 0, "it is not asked whether it infers")
     paused.lives.set()
     client.join()
     assert got[0].status_code == 200
+
+
+def test_a_stalled_worker_is_told_to_go_on(hanging, route):
+    """What had been paused past the gateway was taken for hanging, and nothing through the gateway could wake it."""
+    paused = hanging()
+    also(paused, lambda path: paused.lives.set() or b"{}" if path == b"/continue_generation" else None)
+    gateway = route(paused.url)
+    assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code >= 500
+    assert statuses(gateway)[paused.url] == "stalled"
+    assert requests.post(gateway.url + "/flush_cache", timeout=60).status_code == 503
+    answer = requests.post(gateway.url + "/continue_generation", timeout=60)
+    assert answer.status_code == 200 and len(answer.json()["workers"]) == 1
+    wait_until(lambda: statuses(gateway)[paused.url] == "healthy", gateway.output)
+    assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code == 200
+
+
+def test_a_worker_that_hangs_does_not_keep_the_others_from_going_on(hanging, route):
+    ill = hanging()
+    good = RawWorker(lambda connection, head, body: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
+    try:
+        gateway = route(ill.url, good.url)
+        assert [requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code for _ in range(2)] == [200] * 2
+        assert statuses(gateway)[ill.url] == "stalled"
+        answer = requests.post(gateway.url + "/continue_generation", timeout=60)
+        assert answer.status_code == 200 and [one["answer"] for one in answer.json()["workers"]] == ["{}"]
+        assert b"POST /continue_generation HTTP/1.1" in [head.split(b"\r\n")[0] for head, _ in ill.requests]
+    finally:
+        good.stop()
 
 
 def test_a_hanging_engine_behind_grpc_is_left_out_and_its_streams_end(fleets):  # noqa: F811

@@ -240,9 +240,12 @@ class Worker {
   // Its engine has been told to pause, or is being given other weights: that nothing comes from it is
   // no illness.
   bool held_back() const {
-    return paused_.load(std::memory_order_relaxed) || controls_.load(std::memory_order_relaxed) > 0;
+    return paused_.load(std::memory_order_relaxed) || updating_.load(std::memory_order_relaxed) ||
+           controls_.load(std::memory_order_relaxed) > 0;
   }
   void SetPaused(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
+  // It is within an update of weights that comes in parts.
+  void SetUpdating(bool updating) { updating_.store(updating, std::memory_order_relaxed); }
   void BeginControl() { controls_.fetch_add(1, std::memory_order_relaxed); }
   void EndControl() { controls_.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -293,6 +296,7 @@ class Worker {
   std::atomic<Health> health_{Health::kUnknown};
   std::atomic<bool> draining_{false};
   std::atomic<bool> paused_{false};
+  std::atomic<bool> updating_{false};
   std::atomic<int> controls_{0};
   std::atomic<bool> reached_{true};
   std::array<std::atomic<uint64_t>, std::size(kMalformedKinds)> malformed_{};

@@ -254,6 +254,7 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
     if (std::exchange(watch.was_down, false)) {
       worker.breaker().Close();
       worker.SetPaused(false);
+      worker.SetUpdating(false);
       watch.no_inference = false;
     }
     worker.SetHealthySince(now);
