@@ -187,6 +187,25 @@ def test_an_engine_that_is_held_back_is_not_taken_for_a_hanging_one(hanging, rou
     assert got[0].status_code == 200
 
 
+def test_a_pause_holds_all_ranks_of_a_server_back(hanging, route):
+    """It was noted for the rank that had been asked: the streams of the others were cut."""
+    paused = hanging(first=HEAD + event(b"one"), rest=event(b"two") + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+    also(paused, lambda path: b'{"dp_size":2}' if path == b"/server_info" else b"{}" if b"_generation" in path else None)
+    gateway = route(paused.url, flags=(*STALL, "--dp-aware"), workers=2)
+    assert requests.post(gateway.url + "/pause_generation", timeout=60).status_code == 200
+    answers = [requests.post(gateway.url + "/v1/chat/completions", json={**CHAT, "stream": True}, timeout=120, stream=True)
+               for _ in range(2)]
+    began = time.monotonic()
+    wait_until(lambda: time.monotonic() - began > 2 * LIMIT + 2, "")
+    assert statuses(gateway) == {f"{paused.url}@{rank}": "healthy" for rank in range(2)} and paused.asked == 0
+    paused.lives.set()
+    assert requests.post(gateway.url + "/continue_generation", timeout=60).status_code == 200
+    for answer in answers:
+        said = events(answer)
+        assert len(said) == 3 and "two" in said[1] and said[2] == "[DONE]"
+    assert sorted(head.split(b"x-data-parallel-rank: ")[1][:1] for head, _ in paused.requests if b"x-data-parallel-rank" in head) == [b"0", b"1"]
+
+
 def test_a_stalled_worker_is_told_to_go_on(hanging, route):
     """What had been paused past the gateway was taken for hanging, and nothing through the gateway could wake it."""
     paused = hanging()

@@ -19,6 +19,16 @@ bool LetsEngineGoOn(std::string_view path) {
   return path == "/continue_generation" || path == "/end_weight_update";
 }
 
+// The worker, and the other ranks of its server: what one is told concerns the engines of all.
+std::vector<Worker*> RanksBeside(const WorkerSet& set, Worker& asked) {
+  std::vector<Worker*> ranks = {&asked};
+  for (const WorkerPtr& worker : set.workers()) {
+    const bool other = worker.get() != &asked && SameServer(worker->spec(), asked.spec());
+    if (other) ranks.push_back(worker.get());
+  }
+  return ranks;
+}
+
 void NoteOutcome(std::string_view path, const StatusOr<SmallAnswer>& answer, Worker& worker) {
   if (HoldsEngineBack(path)) worker.EndControl();
   // Whatever it has come to, nothing of it follows.
@@ -73,9 +83,12 @@ void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
     if (!key.empty()) one.authorization = "Bearer " + key;
     const bool stalled = worker->health() == Health::kStalled;
     if (stalled) one.timeout = std::min(one.timeout, shard.gateway().options().health.timeout);
-    if (HoldsEngineBack(path)) worker->BeginControl();
-    auto take = [self, index, worker, stalled, path](StatusOr<SmallAnswer> answer) {
-      NoteOutcome(path, answer, *worker);
+    const std::vector<Worker*> ranks = RanksBeside(*self->set_, *worker);
+    if (HoldsEngineBack(path)) {
+      for (Worker* rank : ranks) rank->BeginControl();
+    }
+    auto take = [self, index, ranks, stalled, path](StatusOr<SmallAnswer> answer) {
+      for (Worker* rank : ranks) NoteOutcome(path, answer, *rank);
       self->Take(index, std::move(answer), stalled);
       if (--self->open_ > 0) return;
       self->shard_.shard().AtEndOfTurn([self] {
