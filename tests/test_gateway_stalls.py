@@ -5,8 +5,10 @@ import time
 
 import pytest
 import requests
-from conftest import SANITIZED, wait_until
+from conftest import ROOT, SANITIZED, wait_until
 from gateway_fleet import Process, RawWorker, events, fleets  # noqa: F401 (fleets is a fixture)
+from grpc_client import message
+from token_stand_ins import SchedulerStandIn
 
 # A busy machine may keep a worker from answering for two seconds.
 LIMIT = 8 if SANITIZED else 4
@@ -232,6 +234,49 @@ def test_a_worker_that_hangs_does_not_keep_the_others_from_going_on(hanging, rou
         assert b"POST /continue_generation HTTP/1.1" in [head.split(b"\r\n")[0] for head, _ in ill.requests]
     finally:
         good.stop()
+
+
+class Thinking(SchedulerStandIn):
+    """Its engine is within one long step until `thought` is set: requests and HealthCheck wait for it, GetLoads does not."""
+
+    def __init__(self):
+        self.thought = threading.Event()
+        super().__init__([5, 6, 2], ROOT / "models/demo", act=self.think)
+
+    def think(self, _worker, _request, _context):
+        self.thought.wait()
+        yield from self.whole()
+
+    def HealthCheck(self, request, context):
+        if self.asked:
+            self.thought.wait()
+        return super().HealthCheck(request, context)
+
+    def GetLoads(self, _request, _context):
+        reply = message(self.package + "GetLoadsResponse", dp_rank_count=1)
+        reply.loads.add(num_running_reqs=1, max_total_num_tokens=100000)
+        return reply
+
+
+def test_a_long_step_behind_grpc_has_twice_the_limit(route):
+    """While HealthCheck waited for the step, nothing but a load every 10 s, if at all, told that the server answers."""
+    limit, worker = 12, Thinking()
+    try:
+        gateway = route(f"grpc://127.0.0.1:{worker.port}", flags=("--worker-stall-timeout-secs", str(limit), "--disable-load-monitoring"))
+        got = []
+        client = threading.Thread(target=lambda: got.append(requests.post(
+            gateway.url + "/v1/chat/completions", json={"messages": CHAT["messages"]}, timeout=120)))
+        client.start()
+        wait_until(lambda: worker.asked, gateway.output)
+        began = time.monotonic()
+        wait_until(lambda: time.monotonic() - began > limit + 2, "")
+        worker.thought.set()
+        client.join()
+        assert got[0].status_code == 200, got[0].text
+        assert set(statuses(gateway).values()) == {"healthy"} and "stalled" not in gateway.output()
+    finally:
+        worker.thought.set()
+        worker.stop()
 
 
 def test_a_hanging_engine_behind_grpc_is_left_out_and_its_streams_end(fleets):  # noqa: F811
