@@ -153,11 +153,12 @@ def test_a_stream_that_thinks_for_long_goes_on_and_an_idle_worker_is_not_asked(h
     assert idle.asked == 0
 
 
-def test_a_worker_without_such_a_route_is_judged_by_its_health(hanging, route):
-    # vLLM's servers have no /health_generate.
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_worker_without_such_a_route_is_judged_by_its_health(hanging, route, status):
+    # vLLM's servers have no /health_generate. One that fails in it was taken for hanging.
     slow = hanging()
     asked = []
-    slow.infers = lambda: asked.append(1) or 404
+    slow.infers = lambda: asked.append(1) or status
     gateway = route(slow.url)
     got = []
     client = threading.Thread(target=lambda: got.append(requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120)))
@@ -168,6 +169,15 @@ def test_a_worker_without_such_a_route_is_judged_by_its_health(hanging, route):
     slow.lives.set()
     client.join()
     assert got[0].status_code == 200
+
+
+@pytest.mark.parametrize("status", [503, 504])
+def test_a_worker_that_says_that_it_has_not_inferred_in_time_is_stalled(hanging, route, status):
+    ill = hanging()
+    ill.infers = lambda: status
+    gateway = route(ill.url)
+    assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code >= 500
+    assert statuses(gateway)[ill.url] == "stalled"
 
 
 @pytest.mark.parametrize("hold, let_go", [("/pause_generation", "/continue_generation"), ("/begin_weight_update", "/end_weight_update")])
