@@ -72,3 +72,22 @@ def test_a_session_whose_worker_is_gone_goes_to_no_other(fleet):
     assert answer.status_code == 503 and "127.0.0.1" not in answer.text
     assert sum(asked(workers)) == 0
     assert generate(gateway).status_code == 200, "others go on"
+
+
+def test_a_session_outlives_that_its_worker_is_removed_and_added_again(fleet):
+    """The gateway knew it by a number that was never used again: 503 with Retry-After for good."""
+    workers, gateway = fleet
+    session = post(gateway, "/open_session", capacity_of_str_len=100).json()
+    assert generate(gateway, session).status_code == 200
+    counts = asked(workers)
+    url = workers[counts.index(1)].url
+    assert requests.post(f"{gateway.url}/remove_worker?url={url}", timeout=60).status_code == 200
+    for _ in range(2):
+        answer = generate(gateway, session)
+        assert answer.status_code == 410 and answer.json()["error"]["code"] == "session_lost" and "retry-after" not in answer.headers
+    assert sum(asked(workers)) == 0, "another would answer without what has been said"
+    assert requests.post(f"{gateway.url}/add_worker?url={url}", timeout=60).status_code == 200
+    wait_until(lambda: gateway.metric("portico_gateway_worker_healthy") == 3, gateway.output)
+    for _ in range(3):
+        assert generate(gateway, session).status_code == 200
+    assert asked(workers) == [3 * count for count in counts]

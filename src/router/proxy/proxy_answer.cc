@@ -67,7 +67,7 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   if (IsRetryable(status_) && RetryStatus(call, head)) return;
   if (status_ >= 400) prefill_.reset();  // the decode worker has refused
   if (status_ < 400 && !facts_.opened.empty()) {
-    gateway_.sessions().Bind(facts_.opened, call.worker().number());
+    gateway_.sessions().Bind(facts_.opened, call.worker().url());
   }
   gateway_.metrics().first_seconds.Observe(Seconds(call.first_at() - started_));
   encoded_ = !head.Header("content-encoding").empty();

@@ -122,7 +122,7 @@ void ProxyCall::Attempt() {
     if (!pick.ok()) return OnNoWorker(*prefill_group_, pick.status());
     prefill = Ask(*pick);
   }
-  pinned_ = SessionsWorker();
+  if (!PinToSession()) return;
   const auto pick = gateway_.Choose(*group_, key_, tried_, pinned_);
   if (!pick.ok()) return OnNoWorker(*group_, pick.status());
   call_ = Ask(*pick);
@@ -160,9 +160,23 @@ bool ProxyCall::Send(WorkerCall& call, std::string fields) {
   return false;
 }
 
-uint64_t ProxyCall::SessionsWorker() const {
-  if (facts_.opened.empty() || pair_) return 0;
-  return gateway_.sessions().WorkerOf(facts_.opened, Clock::now()).value_or(0);
+bool ProxyCall::PinToSession() {
+  pinned_ = 0;
+  if (facts_.opened.empty() || pair_) return true;
+  OpenSessions& sessions = gateway_.sessions();
+  const std::string url = sessions.WorkerOf(facts_.opened).value_or("");
+  if (!url.empty()) {
+    const WorkerPtr worker = set_->FindWorker(url);
+    if (worker == nullptr) {
+      Refuse(410,
+             "The worker that has this session's history has been removed; open another session.",
+             "session_lost", false);
+      return false;
+    }
+    pinned_ = worker->number();
+  }
+  sessions.NoteUse(facts_.opened, Clock::now());
+  return true;
 }
 
 void ProxyCall::AwaitHedge() {

@@ -85,8 +85,9 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   bool TakeNewestSet();
   CallPtr Ask(const Pick& pick);
   bool Send(WorkerCall& call, std::string fields);
-  // That has the history of the session that the request belongs to; 0: any may take it.
-  uint64_t SessionsWorker() const;
+  // To the worker that has the history of the session that the request belongs to, if any. False: it is gone, and
+  // the request has been refused.
+  bool PinToSession();
   void AwaitHedge();
   void Hedge();
   bool OthersAvailable(const Worker& but) const;
