@@ -26,6 +26,12 @@ def generate(gateway, session=None):
     return post(gateway, "/generate", text="x", **({"session_params": {"id": session, "rid": None}} if session else {}))
 
 
+def large(session=None):
+    """The beginning of its body, of which the gateway decides whether it passes the rest on as it comes, names no session."""
+    named = {"session_params": {"id": session}} if session else {}
+    return {"text": "x" * (3 << 20), **named}
+
+
 def asked(workers):
     """How many requests each has got to generate, and forgets."""
     counts = [sum(head.startswith(b"POST /generate ") for head, _ in worker.requests) for worker in workers]
@@ -49,6 +55,22 @@ def test_a_sessions_requests_go_to_one_worker(fleet):
         for _ in range(6):
             generate(gateway, session)
         assert asked(workers) == [2, 2, 2], "a session that is closed is none"
+
+
+def test_a_large_request_goes_to_its_sessions_worker_wherever_it_names_it(fleet):
+    """What was behind the first MiB was not looked at, and any worker got the request."""
+    workers, gateway = fleet
+    session = post(gateway, "/open_session", capacity_of_str_len=100).json()
+    for _ in range(3):
+        assert post(gateway, "/generate", **large(session)).status_code == 200
+    assert generate(gateway, session).status_code == 200
+    assert sorted(asked(workers)) == [0, 0, 4]
+    assert gateway.metric("portico_gateway_streamed_bodies_total") == 0
+    assert post(gateway, "/close_session", session_id=session).status_code == 200
+    for _ in range(3):
+        assert post(gateway, "/generate", **large()).status_code == 200
+    assert asked(workers) == [1, 1, 1], "without sessions such bodies are passed on as they come"
+    assert gateway.metric("portico_gateway_streamed_bodies_total") == 3
 
 
 def test_sessions_are_spread(fleet):

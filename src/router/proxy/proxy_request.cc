@@ -129,6 +129,8 @@ bool ProxyCall::MayPassRest(bool multipart) const {
   const bool may_name = multipart ? exchange_->request.BodyCoding().empty()
                                   : first == std::string::npos || body[first] == '{';
   if (read_.model && may_name && facts_.model.empty()) return false;
+  // Nor need a request name its session first, and only one worker has the history.
+  if (read_.session && !multipart && may_name && facts_.opened.empty()) return false;
   // A request may come to any worker of its group.
   const WorkerGroup* group = set_->Find(facts_.model, options.strict_models,
                                         options.pairs ? Role::kDecode : Role::kRegular);
