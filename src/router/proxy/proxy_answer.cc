@@ -131,17 +131,20 @@ bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
   NoteFailure(worker, unreached ? AttemptFailure::kConnect
                       : lost    ? AttemptFailure::kLost
                                 : AttemptFailure::kStatus);
-  if (!HasAttempts(unreached) || (!lost && !gateway_.budget().Take())) return false;
+  if (!HasAttempts(unreached)) return false;
   const bool busy = (IsBusy(status_) && !lost) || status_ == 408;
   const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
-  if (OthersAvailable(worker)) {
+  const bool others = OthersAvailable(worker);
+  // If all have been asked, one that names a short time is waited for.
+  const Duration wait = busy ? RetryAfter(head.Header("retry-after")) : Duration::zero();
+  if (!others && (wait == Duration::zero() || wait > kLongestWait)) return false;
+  // Not before: a failure after which nothing is tried costs other requests no retry.
+  if (!lost && !gateway_.budget().Take()) return false;
+  if (others) {
     tried_.push_back(worker.number());
     call.End(verdict);
     return Recover(worker, unreached);
   }
-  // All have been asked. One that names a short time is waited for.
-  const Duration wait = RetryAfter(head.Header("retry-after"));
-  if (!busy || wait == Duration::zero() || wait > kLongestWait) return false;
   call.End(verdict);
   ForgetAnswer();
   tried_.clear();

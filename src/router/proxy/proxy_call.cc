@@ -187,7 +187,8 @@ void ProxyCall::AwaitHedge() {
 }
 
 void ProxyCall::Hedge() {
-  if (call_ == nullptr || call_->first_at() != TimePoint() || !gateway_.budget().Take()) return;
+  if (call_ == nullptr || call_->first_at() != TimePoint()) return;
+  if (!OthersAvailable(call_->worker()) || !gateway_.budget().Take()) return;
   Tried but = tried_;
   but.push_back(call_->worker().number());
   const auto pick = gateway_.Choose(*group_, key_, but);
