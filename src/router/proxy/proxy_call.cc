@@ -3,9 +3,11 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/log.h"
+#include "net/loop/out_of_memory.h"
 #include "router/proxy/body_fields.h"
 #include "router/proxy/error_body.h"
 #include "text/json_writer.h"
@@ -23,7 +25,19 @@ void ProxyCall::Start(GatewayShard& shard, std::unique_ptr<net::Exchange> exchan
   std::unique_ptr<ProxyCall> owned(new ProxyCall(shard, std::move(exchange)));
   ProxyCall* call = owned.get();
   shard.Adopt(std::move(owned));
-  call->Begin();
+  call->InMemory([call] { call->Begin(); });
+}
+
+void ProxyCall::InMemory(absl::FunctionRef<void()> work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    LogError("not enough memory: a request has ended with an error");
+    if (over_) return;
+    DropCalls();
+    if (streaming_) return CutStream(net::kOutOfMemory, "");
+    Refuse(503, net::kOutOfMemory, "", true);
+  }
 }
 
 ProxyCall::ProxyCall(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange)
@@ -57,7 +71,9 @@ void ProxyCall::Enter() {
         ticket_.reset();
         admitted_ = true;
         // It may have waited for long.
-        if (TakeNewestSet()) Attempt();
+        InMemory([this] {
+          if (TakeNewestSet()) Attempt();
+        });
       },
       &ticket_);
   switch (result) {
@@ -113,6 +129,10 @@ ProxyCall::CallPtr ProxyCall::Ask(const Pick& pick) {
 }
 
 void ProxyCall::Attempt() {
+  InMemory([this] { AskWorkers(); });
+}
+
+void ProxyCall::AskWorkers() {
   if ((attempts_ > 0 || turn_ != 0) && !TakeNewestSet()) return;
   ++attempts_;
   // Both workers of a pair, or none: one alone would wait for the other.
@@ -158,25 +178,6 @@ bool ProxyCall::Send(WorkerCall& call, std::string fields) {
     Refuse(503, MessageOf(sent), "worker_lost", true);
   }
   return false;
-}
-
-bool ProxyCall::PinToSession() {
-  pinned_ = 0;
-  if (facts_.opened.empty() || pair_) return true;
-  OpenSessions& sessions = gateway_.sessions();
-  const std::string url = sessions.WorkerOf(facts_.opened).value_or("");
-  if (!url.empty()) {
-    const WorkerPtr worker = set_->FindWorker(url);
-    if (worker == nullptr) {
-      Refuse(410,
-             "The worker that has this session's history has been removed; open another session.",
-             "session_lost", false);
-      return false;
-    }
-    pinned_ = worker->number();
-  }
-  sessions.NoteUse(facts_.opened, Clock::now());
-  return true;
 }
 
 void ProxyCall::AwaitHedge() {

@@ -28,6 +28,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "net/http/exchange.h"
 #include "net/http/http1_client.h"
 #include "router/gateway.h"
@@ -66,6 +67,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
 
   ProxyCall(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange);
 
+  // Where memory lacks for `work`, the request is refused: the shard owns it, so that nothing else would end it.
+  void InMemory(absl::FunctionRef<void()> work);
   void Begin();
   // For the workers of set_. False: it has been refused, or its body is collected first.
   bool ReadFacts();
@@ -81,6 +84,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   bool FindGroups();
   void Enter();
   void Attempt();
+  void AskWorkers();
   // The workers may have changed since. False: it has been refused, or its body is collected first.
   bool TakeNewestSet();
   CallPtr Ask(const Pick& pick);

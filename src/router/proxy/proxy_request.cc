@@ -177,4 +177,23 @@ bool ProxyCall::FindGroups() {
   return false;
 }
 
+bool ProxyCall::PinToSession() {
+  pinned_ = 0;
+  if (facts_.opened.empty() || pair_) return true;
+  OpenSessions& sessions = gateway_.sessions();
+  const std::string url = sessions.WorkerOf(facts_.opened).value_or("");
+  if (!url.empty()) {
+    const WorkerPtr worker = set_->FindWorker(url);
+    if (worker == nullptr) {
+      Refuse(410,
+             "The worker that has this session's history has been removed; open another session.",
+             "session_lost", false);
+      return false;
+    }
+    pinned_ = worker->number();
+  }
+  sessions.NoteUse(facts_.opened, Clock::now());
+  return true;
+}
+
 }  // namespace portico::router
