@@ -95,6 +95,9 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
 
 void ProxyCall::TakeHead(const Worker& worker, net::ResponseHead& head) {
   response_ = MakeResponseHead(head, worker);
+  if (HidesAddresses(head.status)) {
+    for (auto& [name, value] : response_.headers) value = HideAddresses(std::move(value), *set_);
+  }
   response_.headers.emplace_back("x-request-id", request_id_);
   if (!gateway_.options().show_workers) return;
   response_.headers.emplace_back("x-portico-worker", worker.id());

@@ -134,7 +134,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void TakeHead(const Worker& worker, net::ResponseHead& head);
   void NoteFailure(Worker& worker, AttemptFailure kind);
   bool RetryStatus(WorkerCall& call, const net::ResponseHead& head);
-  // Of a status of 5xx: what is in its body goes to the client without addresses of workers.
+  // Of a status of 5xx: what is in its headers and body goes to the client without addresses of workers.
   bool HidesAddresses(int status) const;
   void HideFailure();
   void BeginStream();
