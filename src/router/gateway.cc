@@ -346,7 +346,7 @@ void Gateway::NoteMalformed(Worker& worker, std::string_view why) {
 }
 
 void Gateway::NoteLost(Worker& worker, bool reached) {
-  worker.SetReached(reached);
+  if (reached) worker.NoteCut(Clock::now());
   const auto note = [this](Worker& lost) {
     if (!lost.SetHealth(Health::kUnhealthy)) return;
     metrics_.health_changes.Add();

@@ -130,7 +130,7 @@ bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
   // A worker that takes tokens says by a status that it was lost.
   const bool lost = worker.protocol() == Protocol::kGrpc && status_ == 503 &&
                     worker.health() == Health::kUnhealthy;
-  const bool unreached = lost && !worker.reached();
+  const bool unreached = lost && worker.last_cut() < call.sent_at();
   NoteFailure(worker, unreached ? AttemptFailure::kConnect
                       : lost    ? AttemptFailure::kLost
                                 : AttemptFailure::kStatus);
