@@ -196,6 +196,7 @@ void Worker::Change(const WorkerChange& change) {
 }
 
 void Worker::ChangeLike(const Worker& other) {
+  SetDraining(other.draining());
   std::string key = other.api_key();
   auto labels = other.labels();
   max_requests_.store(other.max_requests(), std::memory_order_relaxed);

@@ -173,7 +173,7 @@ class Worker {
 
   // As the spec has it until somebody changes it. Any thread.
   void Change(const WorkerChange& change);
-  // What has been changed of another rank of its server, or of the whole before it had ranks.
+  // What has been changed of this rank before, of another one of its server, or of the whole before it had ranks.
   void ChangeLike(const Worker& other);
   // Secret; empty: it has none of its own.
   std::string api_key() const;
