@@ -97,7 +97,7 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   if (worker.health() == Health::kHealthy && options_.load_interval > Duration::zero() &&
       now >= watch.next_load) {
     if (takes_tokens) {
-      if (!watch.asking_tokens) AskTokenLoad(watch, now);
+      AskTokenLoad(watch, now);
     } else if (watch.load == nullptr) {
       AskLoad(watch, now);
     }
@@ -109,6 +109,10 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   if (suspect && JudgedByInference(watch) && watch.inference == nullptr &&
       now >= watch.next_inference) {
     AskToInfer(watch);
+  }
+  // Its probe may wait for the engine; what needs none tells whether the server answers.
+  if (silent >= kSilence && takes_tokens && now - watch.asked_load_at >= kSilence) {
+    AskTokenLoad(watch, now);
   }
   const Duration limit = options_.health.stall_timeout;
   const bool answers = now - watch.answered_at < limit;
@@ -179,7 +183,9 @@ void HealthMonitor::OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts) 
 }
 
 void HealthMonitor::AskTokenLoad(Watch& watch, TimePoint now) {
+  if (watch.asking_tokens) return;
   watch.next_load = now + options_.load_interval;
+  watch.asked_load_at = now;
   watch.asking_tokens = true;
   tokens_->AskLoad(watch.worker, options_.health.timeout,
                    Later(watch.worker->number(), &HealthMonitor::OnTokenLoad));
@@ -187,9 +193,11 @@ void HealthMonitor::AskTokenLoad(Watch& watch, TimePoint now) {
 
 void HealthMonitor::OnTokenLoad(Watch& watch, StatusOr<ReportedLoad> load) {
   watch.asking_tokens = false;
-  if (!load.ok()) return;
-  watch.answered_at = Clock::now();
-  watch.worker->SetReport(*load);
+  // A server without such a call answers too.
+  if (load.ok() || load.status().code() == StatusCode::kUnimplemented) {
+    watch.answered_at = Clock::now();
+  }
+  if (load.ok() && options_.load_interval > Duration::zero()) watch.worker->SetReport(*load);
 }
 
 void HealthMonitor::Probe(Watch& watch) {
@@ -254,6 +262,7 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
     if (std::exchange(watch.was_down, false)) {
       worker.breaker().Close();
       worker.SetPaused(false);
+      worker.SetUpdating(false);
       watch.no_inference = false;
     }
     worker.SetHealthySince(now);

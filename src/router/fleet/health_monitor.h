@@ -8,7 +8,8 @@
 // which nothing has come for stall_timeout, no answer to anything either, is stalled, and so is one whose
 // server answers, but which has not inferred, for twice as long; until it has inferred.
 // An idle worker is not asked, and the silence of one whose engine has been paused, or gets other
-// weights, says nothing. Of workers that take tokens the probe itself is what is asked.
+// weights, says nothing. Of workers that take tokens the probe itself is what is asked, and their load, every
+// second meanwhile, is what needs no engine.
 //
 // Healthy workers are asked for their load every load_interval (load_report.h); one that answers in no
 // known form is asked again when it has been down. Workers that take token ids are watched by the same
@@ -78,6 +79,7 @@ class HealthMonitor {
     size_t load_form = 0;        // of those that are tried in turn; beyond them: none
     bool load_known = false;
     TimePoint next_load{};
+    TimePoint asked_load_at{};  // of workers that take tokens
     TimePoint next_probe{};
     TimePoint quiet_since{};  // it held no requests then, or has given a sign of life
     int failures = 0;

@@ -78,10 +78,11 @@ void HealthMonitor::OnInference(Watch& watch, const StatusOr<SmallAnswer>& answe
   const TimePoint now = Clock::now();
   shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(watch.inference))] {});
   watch.next_inference = now + options_.health.down_interval;
-  // What comes of silence is decided by its length.
-  if (!answer.ok() || answer->status >= 500) return;
+  // What comes of silence is decided by its length. SGLang says 503 where its engine has not inferred in time,
+  // and a proxy 504 where its server has not.
+  if (!answer.ok() || answer->status == 503 || answer->status == 504) return;
   if (answer->status >= 400) {
-    // vLLM has no such route, and a worker may want a key for it that is its clients'.
+    // vLLM has no such route, others fail in it, and a worker may want a key for it that is its clients'.
     watch.no_inference = true;
     watch.next_probe = now;
     return;

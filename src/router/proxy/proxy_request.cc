@@ -129,6 +129,8 @@ bool ProxyCall::MayPassRest(bool multipart) const {
   const bool may_name = multipart ? exchange_->request.BodyCoding().empty()
                                   : first == std::string::npos || body[first] == '{';
   if (read_.model && may_name && facts_.model.empty()) return false;
+  // Nor need a request name its session first, and only one worker has the history.
+  if (read_.session && !multipart && may_name && facts_.opened.empty()) return false;
   // A request may come to any worker of its group.
   const WorkerGroup* group = set_->Find(facts_.model, options.strict_models,
                                         options.pairs ? Role::kDecode : Role::kRegular);
@@ -173,6 +175,25 @@ bool ProxyCall::FindGroups() {
   Refuse(404, fmt::format("The model `{}` does not exist.", facts_.model), "model_not_found",
          false);
   return false;
+}
+
+bool ProxyCall::PinToSession() {
+  pinned_ = 0;
+  if (facts_.opened.empty() || pair_) return true;
+  OpenSessions& sessions = gateway_.sessions();
+  const std::string url = sessions.WorkerOf(facts_.opened).value_or("");
+  if (!url.empty()) {
+    const WorkerPtr worker = set_->FindWorker(url);
+    if (worker == nullptr) {
+      Refuse(410,
+             "The worker that has this session's history has been removed; open another session.",
+             "session_lost", false);
+      return false;
+    }
+    pinned_ = worker->number();
+  }
+  sessions.NoteUse(facts_.opened, Clock::now());
+  return true;
 }
 
 }  // namespace portico::router
