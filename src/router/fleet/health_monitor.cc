@@ -23,6 +23,21 @@ net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
           .max_idle = 1};
 }
 
+// Why a worker that answers a probe with this status is not healthy.
+std::string WhyRefused(int status) {
+  std::string why = fmt::format("its probe is answered {}", status);
+  if (status == 401 || status == 403) why += fmt::format("; {}", kSetWorkerKey);
+  return why;
+}
+
+// Likewise of one that takes tokens.
+std::string WhyFailed(const Status& status) {
+  const std::string why(MessageOf(status));
+  if (status.code() != StatusCode::kUnauthenticated) return why;
+  return fmt::format("it does not accept the gateway's API key, or wants one ({}); {}", why,
+                     kSetWorkerKey);
+}
+
 }  // namespace
 
 HealthMonitor::HealthMonitor(net::Shard& shard, WorkerRegistry& registry, GatewayMetrics& metrics,
@@ -163,7 +178,7 @@ void HealthMonitor::OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts) 
   watch.try_tokens = false;
   watch.next_probe = now + options_.health.down_interval;
   if (!facts.ok()) {
-    return OnBadProbe(watch, std::string(MessageOf(facts.status())),
+    return OnBadProbe(watch, WhyFailed(facts.status()),
                       facts.status().code() == StatusCode::kUnavailable);
   }
   worker.SetProtocol(Protocol::kGrpc);
@@ -228,7 +243,7 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
     OnBadProbe(watch, std::string(MessageOf(answer.status())),
                answer.status().code() == StatusCode::kUnavailable);
   } else if (answer->status < 200 || answer->status >= 300) {
-    OnBadProbe(watch, fmt::format("its probe is answered {}", answer->status), false);
+    OnBadProbe(watch, WhyRefused(answer->status), false);
   } else {
     watch.answered_at = now;
     const bool waits = watch.worker->requests() > 0 || watch.worker->health() == Health::kStalled;
