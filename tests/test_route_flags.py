@@ -166,6 +166,9 @@ def test_flags_of_prefill_and_decode_workers_need_each_other():
                           (("--pd-disaggregation", "--prefill", "http://a:1", "--decode", "grpc://b:1"), "all of HTTP"),
                           (("--pd-disaggregation", "--dp-aware", "--decode", "grpc://a:1"), "--dp-aware is for"),
                           (("--pd-disaggregation", "--prefill-policy", "fastest"), "--prefill-policy"),
+                          # It waited, and said that one of one worker was healthy.
+                          (("--pd-disaggregation", "--prefill", "http://a:1", "8998"), "no decode worker is named: --decode URL"),
+                          (("--pd-disaggregation", "--decode", "http://a:1"), "no prefill worker is named: --prefill URL"),
                           (("--selector", "a=b"), "--service-discovery"), (("--service-discovery",), "--selector"),
                           (("--service-discovery", "--selector", "a"), "KEY=VALUE"),
                           (("--prometheus-duration-buckets", "2", "1"), "--prometheus-duration-buckets")):
