@@ -53,6 +53,16 @@ def test_values_are_checked():
         assert status == 2 and wanted in said, said
 
 
+def test_a_list_without_a_value_is_refused():
+    """--worker-urls before an empty $WORKERS started a gateway without workers, and empty keys one without keys."""
+    for flag in ("--worker-urls", "--control-plane-api-keys", "--aliases", "--ca-cert-paths", "--selector"):
+        for rest in ((), ("--port", "0")):
+            status, said = run("route", flag, *rest)
+            assert status == 2 and f"{flag} needs a value" in said, said
+    status, said = run("launch", "--engine", "mock", "--router-control-plane-api-keys")
+    assert status == 2 and "--router-control-plane-api-keys needs a value" in said, said
+
+
 def test_a_time_that_the_clock_cannot_hold_is_refused():
     """Every request was answered 504 at once, and every probe failed."""
     for flag in ("--request-timeout-secs", "--queue-timeout-secs", "--health-check-timeout-secs", "--worker-connect-timeout-secs"):

@@ -69,8 +69,8 @@ Status TakeFlag(const std::vector<std::string>& words, size_t* at, std::string_v
     values.emplace_back(word.substr(equals + 1));
   } else if (option.is_list()) {
     while (*at < words.size() && !IsFlag(words[*at])) values.push_back(words[(*at)++]);
-    const bool worker = option.name == "prefill" || option.name == "decode";
-    if (worker && values.empty()) return Bad(flag + " needs a value");
+    // An unset variable of a shell would start a gateway without workers, or without keys.
+    if (values.empty()) return Bad(flag + " needs a value");
   } else if (!option.is_switch()) {
     if (*at >= words.size() || IsFlag(words[*at])) return Bad(flag + " needs a value");
     values.push_back(words[(*at)++]);
