@@ -142,6 +142,12 @@ def test_a_flag_of_launch_is_named_as_it_was_written():
     assert status == 2 and "--router-nothing" in said
 
 
+def test_a_flag_of_the_gateway_without_its_prefix_ends_a_launch():
+    """--policy went to the workers, and the gateway chose by the cost."""
+    status, said = run("launch", "--engine", "mock", "--dp-size", "2", "--policy", "round_robin")
+    assert status == 2 and said == "portico launch: --policy is no flag of the workers; the gateway's is --router-policy\n", said
+
+
 def test_what_is_wrong_with_a_model_of_the_file_is_named(tmp_path):
     file = tmp_path / "fleet.yaml"
     for text, wanted in (("[a]", "must be a mapping"), ("{a: 1}", "`a` must be a mapping"),
