@@ -97,3 +97,17 @@ def test_a_gateway_without_workers_says_how_to_add_them():
         assert len(warnings) == 1 and "--worker-urls" in warnings[0] and "POST /workers" in warnings[0]
     finally:
         gateway.kill()
+
+
+def test_the_log_names_the_model_of_a_worker_that_takes_tokens():
+    """It named the formats of a model ``."""
+    worker = Process("serve", "--engine", "mock", "--served-model-name", "tokens-model")
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls", f"grpc://127.0.0.1:{worker.port}")
+    try:
+        gateway.wait_ready("/readiness")
+        formats = [line for line in gateway.output().splitlines() if ": tool calls as " in line]
+        assert formats and all("model `tokens-model`:" in line for line in formats), gateway.output()
+        assert gateway.end() == 0
+    finally:
+        for process in (gateway, worker):
+            process.kill()
