@@ -111,3 +111,24 @@ def test_the_log_names_the_model_of_a_worker_that_takes_tokens():
     finally:
         for process in (gateway, worker):
             process.kill()
+
+
+@pytest.mark.parametrize("url, why", [
+    ("http://127.0.0.1:{closed}", "it cannot be reached (Connection refused)"),
+    ("https://127.0.0.1:{port}", "its URL begins with https, but it does not use TLS"),
+    ("http://127.0.0.1:{port}/v1", "its probe is answered 404; it is asked for /v1/health: leave `/v1` out of its URL"),
+    ("grpc://127.0.0.1:{closed}", "Connection refused")])
+def test_the_log_says_why_a_worker_is_unhealthy(mock, url, why):
+    """A wrong name, a wrong port and a wrong scheme looked alike, and nothing told of a path too much."""
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls",
+                      url.format(port=mock.port, closed=free_port()))
+
+    def told():
+        return [line for line in gateway.output().splitlines() if "] warning worker w1" in line and "is unhealthy: " in line]
+
+    try:
+        wait_until(told, gateway.output)
+        assert why in told()[0], told()
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()

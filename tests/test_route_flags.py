@@ -80,6 +80,18 @@ def test_a_wrong_value_is_that_of_route_before_workers_that_take_tokens_too():
     assert status == 2 and said.startswith("portico route:"), said
 
 
+def test_a_tokenizer_that_is_not_there_is_said_before_the_workers_that_need_it():
+    """The gateway started, and waited for them."""
+    for flags in (("--worker-urls", "grpc://a:1"), ("--worker-urls", "http://a:1", "grpcs://b:1"),
+                  ("--pd-disaggregation", "--prefill", "grpc://a:1", "--decode", "grpc://b:1")):
+        for flag in ("--tokenizer-path", "--model-path"):
+            status, said = run("route", *flags, flag, "/nowhere")
+            assert status == 2 and f"{flag}: /nowhere: there is no such file or folder" in said, said
+    # Workers of HTTP do not need it: sglang-router's users name the hub's model.
+    status, said = run("route", "--worker-urls", "http://a:1", "--model-path", "Qwen/Qwen3-8B", "--worker-urls", "http://a:1")
+    assert status == 2 and "is named twice" in said, said
+
+
 def test_check_tells_what_is_wrong_with_a_file(tmp_path):
     file = tmp_path / "fleet.yaml"
     file.write_text("policy: round_robin\nworkers:\n  - url: http://a:1\n    api-key: k\n  - http://b:2\n")
@@ -153,11 +165,14 @@ def test_what_is_wrong_with_a_model_of_the_file_is_named(tmp_path):
     for text, wanted in (("[a]", "must be a mapping"), ("{a: 1}", "`a` must be a mapping"),
                          ("{a: {nothing: 1}}", "no key `nothing`"), ("{a: {chat-template: [1]}}", "chat-template"),
                          ("{a: {tool-call-parser: nothing}}", "`a`: tool-call-parser: there is no parser `nothing`"),
-                         ("{a: {chat-template: /nowhere.jinja}}", "/nowhere.jinja")):
+                         ("{a: {chat-template: /nowhere.jinja}}", "/nowhere.jinja"),
+                         # A tokenizer that is not there was good.
+                         ("{a: {tokenizer-path: /nowhere}}", "`a`: tokenizer-path: /nowhere: there is no such file or folder"),
+                         ("{a: {model-path: /nowhere}}", "`a`: model-path: /nowhere: there is no such file or folder")):
         file.write_text(f"models: {text}\n")
         status, said = run("check", str(file))
         assert status == 1 and wanted in said, said
-    file.write_text("models: {a: {tokenizer-path: /t, reasoning_parser: qwen3}}\n")
+    file.write_text(f"models: {{a: {{tokenizer-path: {tmp_path}, reasoning_parser: qwen3}}}}\n")
     assert run("check", str(file))[0] == 0
 
 

@@ -4,10 +4,13 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "app/load/load_model.h"
 #include "app/options/parser_names.h"
@@ -34,6 +37,27 @@ Status CheckParsers(const ModelOptions& model, std::string_view where) {
                                               model.tool_call_parser, OtherParserNames::kAuto));
   return CheckReasoningParser(fmt::format("{}reasoning-parser", where), model.reasoning_parser,
                               OtherParserNames::kAuto);
+}
+
+// The folder or file of the tokenizer must be there before a worker that takes tokens is.
+Status CheckTextsExist(const ModelOptions& model, std::string_view where) {
+  const bool tokenizer = !model.tokenizer_path.empty();
+  const std::string& path = tokenizer ? model.tokenizer_path : model.model_path;
+  std::error_code ignored;
+  if (path.empty() || std::filesystem::exists(path, ignored)) return OkStatus();
+  return BadModel(fmt::format("{}{}: {}: there is no such file or folder", where,
+                              tokenizer ? "tokenizer-path" : "model-path", path));
+}
+
+bool NamesTokenWorkers(const RouteOptions& options) {
+  const auto grpc = [](const std::vector<std::string>& urls) {
+    return std::any_of(urls.begin(), urls.end(), [](const std::string& url) {
+      return url.starts_with("grpc://") || url.starts_with("grpcs://");
+    });
+  };
+  return grpc(options.worker_urls) || grpc(options.prefill) || grpc(options.decode) ||
+         std::any_of(options.workers.begin(), options.workers.end(),
+                     [](const auto& spec) { return spec.protocol == router::Protocol::kGrpc; });
 }
 
 }  // namespace
@@ -70,6 +94,7 @@ Status SetModels(const RouteOptions& options, GatewayServiceOptions* service) {
   all.reasoning_parser = options.reasoning_parser;
   PORTICO_RETURN_IF_ERROR(CheckParsers(all, "--"));
   PORTICO_RETURN_IF_ERROR(CheckBeforeLoading(all));
+  if (NamesTokenWorkers(options)) PORTICO_RETURN_IF_ERROR(CheckTextsExist(all, "--"));
   for (const auto& [name, texts] : options.model_texts) {
     ModelOptions& model = service->named_models.emplace(name, all).first->second;
     if (!texts.model_path.empty() || !texts.tokenizer_path.empty()) {
@@ -81,6 +106,9 @@ Status SetModels(const RouteOptions& options, GatewayServiceOptions* service) {
     if (!texts.reasoning_parser.empty()) model.reasoning_parser = texts.reasoning_parser;
     const std::string where = fmt::format("models: `{}`: ", name);
     PORTICO_RETURN_IF_ERROR(CheckParsers(model, where));
+    // What only a flag names concerns workers of HTTP too, whose users give it without a need.
+    const bool own = !texts.model_path.empty() || !texts.tokenizer_path.empty();
+    if (own) PORTICO_RETURN_IF_ERROR(CheckTextsExist(model, where));
     if (const Status good = CheckBeforeLoading(model); !good.ok()) {
       return BadModel(fmt::format("{}{}", where, MessageOf(good)));
     }

@@ -23,9 +23,13 @@ net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
           .max_idle = 1};
 }
 
-// Why a worker that answers a probe with this status is not healthy.
-std::string WhyRefused(int status) {
+// Why a worker that answers a probe of `path` with this status is not healthy.
+std::string WhyRefused(int status, const WorkerSpec& spec, std::string_view path) {
   std::string why = fmt::format("its probe is answered {}", status);
+  if (status == 404 && !spec.path_prefix.empty()) {
+    why +=
+        fmt::format("; it is asked for {0}{1}: leave `{0}` out of its URL", spec.path_prefix, path);
+  }
   if (status == 401 || status == 403) why += fmt::format("; {}", kSetWorkerKey);
   return why;
 }
@@ -243,7 +247,8 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
     OnBadProbe(watch, std::string(MessageOf(answer.status())),
                answer.status().code() == StatusCode::kUnavailable);
   } else if (answer->status < 200 || answer->status >= 300) {
-    OnBadProbe(watch, WhyRefused(answer->status), false);
+    OnBadProbe(watch, WhyRefused(answer->status, watch.worker->spec(), options_.health.path),
+               false);
   } else {
     watch.answered_at = now;
     const bool waits = watch.worker->requests() > 0 || watch.worker->health() == Health::kStalled;
