@@ -146,7 +146,39 @@ def test_what_is_wrong_with_a_worker_of_the_file_is_named(tmp_path):
                           ('api-key: "k\\r\\nx: y"', "api-key"), ("role: x", "role"), ("nothing: 1", "nothing")):
         file.write_text(f"workers:\n  - {{url: http://a:1, {field}}}\n")
         status, said = run("check", str(file))
-        assert status == 1 and f"{file}:1: workers: " in said and wanted in said, (field, said)
+        assert status == 1 and f"{file}:2: workers: " in said and wanted in said, (field, said)
+
+
+def test_what_is_wrong_below_a_key_has_its_own_line(tmp_path):
+    """All of it was told of the line of `workers`, and a template that is not there of none."""
+    file = tmp_path / "fleet.yaml"
+    for text, wanted in (("workers:\n  - url: http://a:1\n    apikey: k\n", ":3: workers: there is no key `apikey`"),
+                         ("workers:\n  - http://a:1\n  - ftp://b:1\n", ":3: workers: "),
+                         ("models:\n  a:\n    chat-template: [1]\n", ":3: models: "),
+                         ("policy: cost\nmodels:\n  a:\n    chat-template: /nowhere.jinja\n", ":3: models: `a`: ")):
+        file.write_text(text)
+        status, said = run("check", str(file))
+        assert status == 1 and said.startswith(f"{file}{wanted}"), said
+
+
+def test_check_says_that_a_file_is_of_serve(tmp_path):
+    file = tmp_path / "serve.yaml"
+    file.write_text("max-body-bytes: 1MiB\n")
+    status, said = run("check", str(file))
+    assert status == 1 and "there is no such key; it is one of `portico serve`" in said, said
+    file.write_text("models:\n  - model-path: /m\n")
+    status, said = run("check", str(file))
+    assert status == 1 and "a list of models is one of `portico serve`" in said, said
+
+
+def test_check_takes_several_files_and_tells_of_one_without_workers(tmp_path):
+    files = [tmp_path / name for name in ("a.yaml", "b.yaml", "c.yaml")]
+    for file, text in zip(files, ("workers: [http://a:1]\n", "prot: 1\n", "policy: random\n")):
+        file.write_text(text)
+    status, said = run("check", *map(str, files))
+    assert status == 1 and f"{files[0]}: good; 1 workers, policy cost\n" in said and f"{files[1]}:1: prot" in said, said
+    assert f"{files[2]}: good; 0 workers (flags or POST /workers have to name some), policy random\n" in said, said
+    assert run("check", str(files[0]), "--help")[0] == 2 and run("check")[0] == 2 and run("check", "--help")[0] == 0
 
 
 def test_a_flag_of_launch_is_named_as_it_was_written():

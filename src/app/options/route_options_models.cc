@@ -62,13 +62,20 @@ bool NamesTokenWorkers(const RouteOptions& options) {
 
 }  // namespace
 
-Status ReadModelTexts(const YAML::Node& models, RouteOptions* options) {
-  if (!models.IsMap()) return BadModel("must be a mapping by the models' names");
+Status ReadModelTexts(const YAML::Node& models, const std::string& file, RouteOptions* options,
+                      int* line) {
+  if (!models.IsMap()) {
+    return BadModel(
+        "must be a mapping by the models' names (a list of models is one of `portico serve`)");
+  }
   for (const auto& entry : models) {
+    *line = entry.first.Mark().line;
     const auto model = entry.first.as<std::string>();
     if (!entry.second.IsMap()) return BadModel(fmt::format("`{}` must be a mapping", model));
     ModelTexts& texts = options->model_texts[model];
+    texts.place = fmt::format("{}:{}: ", file, *line + 1);
     for (const auto& field : entry.second) {
+      *line = field.first.Mark().line;
       auto key = field.first.as<std::string>();
       std::replace(key.begin(), key.end(), '_', '-');
       const auto* known = std::find_if(std::begin(kModelTextKeys), std::end(kModelTextKeys),
@@ -104,7 +111,7 @@ Status SetModels(const RouteOptions& options, GatewayServiceOptions* service) {
     if (!texts.chat_template.empty()) model.chat_template = texts.chat_template;
     if (!texts.tool_call_parser.empty()) model.tool_call_parser = texts.tool_call_parser;
     if (!texts.reasoning_parser.empty()) model.reasoning_parser = texts.reasoning_parser;
-    const std::string where = fmt::format("models: `{}`: ", name);
+    const std::string where = fmt::format("{}models: `{}`: ", texts.place, name);
     PORTICO_RETURN_IF_ERROR(CheckParsers(model, where));
     // What only a flag names concerns workers of HTTP too, whose users give it without a need.
     const bool own = !texts.model_path.empty() || !texts.tokenizer_path.empty();
