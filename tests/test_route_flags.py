@@ -161,6 +161,26 @@ def test_what_is_wrong_below_a_key_has_its_own_line(tmp_path):
         assert status == 1 and said.startswith(f"{file}{wanted}"), said
 
 
+def test_a_name_that_is_none_is_answered_with_the_closest_one(tmp_path):
+    """serve and omni did so, route and its file did not."""
+    for words, wanted in ((("route", "--polcy", "random"), "there is no flag --polcy; did you mean --policy?"),
+                          (("launch", "--engine", "mock", "--router-polcy", "random"), "did you mean --router-policy?"),
+                          (("serv",), "there is no command `serv`; did you mean `serve`?"),
+                          (("nonsense",), "there is no command `nonsense`; portico --help lists them"),
+                          (("route", "--nonsense"), "there is no flag --nonsense\n")):
+        status, said = run(*words)
+        assert status == 2 and wanted in said, said
+    file = tmp_path / "fleet.yaml"
+    for text, wanted in (("worker: [http://a:1]", "worker: there is no such key; did you mean `workers`?"),
+                         ("max_concurent_requests: 1", "did you mean `max-concurrent-requests`?"),
+                         ("workers: [{url: http://a:1, apikey: k}]", "did you mean `api-key`?"),
+                         ("models: {a: {tokenizer: /t}}", "there is no key `tokenizer` of a model\n"),
+                         ("models: {a: {tokeniser-path: /t}}", "did you mean `tokenizer-path`?")):
+        file.write_text(text + "\n")
+        status, said = run("check", str(file))
+        assert status == 1 and wanted in said, said
+
+
 def test_check_says_that_a_file_is_of_serve(tmp_path):
     file = tmp_path / "serve.yaml"
     file.write_text("max-body-bytes: 1MiB\n")

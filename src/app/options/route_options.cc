@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "app/options/nearest_name.h"
 #include "app/options/options_table.h"
 #include "app/options/route_options_models.h"
 #include "app/options/route_options_table.h"
@@ -24,6 +25,12 @@ namespace {
 constexpr std::string_view kEmptyFile = ": it is empty";
 
 Status Bad(std::string message) { return Error(StatusCode::kInvalidArgument, std::move(message)); }
+
+std::vector<std::string_view> RouteOptionNames() {
+  std::vector<std::string_view> names;
+  for (const RouteOption& option : RouteOptionTable()) names.push_back(option.name);
+  return names;
+}
 
 // A flag, or one that Portico does not have.
 struct Found {
@@ -46,7 +53,10 @@ StatusOr<Found> FindFlag(std::string_view name, std::string_view prefix) {
     if (look(nullptr, missing)) return Found{nullptr, missing};
   }
   if (matches.size() == 1) return matches.front();
-  if (matches.empty()) return Bad(fmt::format("there is no flag --{}{}", prefix, name));
+  if (matches.empty()) {
+    return Bad(fmt::format("there is no flag --{}{}{}", prefix, name,
+                           DidYouMean(name, RouteOptionNames(), fmt::format("--{}", prefix), "")));
+  }
   std::string names;
   for (const Found& match : matches) names += fmt::format(" --{}{}", prefix, match.name);
   return Bad(fmt::format("--{}{} could be any of{}", prefix, name, names));
@@ -138,7 +148,9 @@ Status ReadWorkerField(const std::string& key, const YAML::Node& value, router::
       spec->labels.emplace_back(label.first.as<std::string>(), label.second.as<std::string>());
     }
   } else {
-    return Bad(fmt::format("there is no key `{}` of a worker", key));
+    constexpr std::string_view kKeys[] = {"url",     "role",         "bootstrap-port", "kv-events",
+                                          "api-key", "max-requests", "models",         "labels"};
+    return Bad(fmt::format("there is no key `{}` of a worker{}", key, DidYouMean(key, kKeys)));
   }
   return OkStatus();
 }
@@ -168,7 +180,12 @@ StatusOr<router::WorkerSpec> ReadWorker(const YAML::Node& node, int* line) {
 
 Status NoSuchKey(std::string_view name) {
   const std::string why = "there is no such key";
-  if (FindOption(name) == nullptr) return Bad(why);
+  if (FindOption(name) == nullptr) {
+    std::vector<std::string_view> names = RouteOptionNames();
+    names.push_back("workers");
+    names.push_back("models");
+    return Bad(why + DidYouMean(name, names));
+  }
   return Bad(why + "; it is one of `portico serve`, and this file is for `portico route`");
 }
 

@@ -105,7 +105,7 @@ Status CheckPairs(const RouteOptions& options) {
                                    std::pair{"--decode-policy", options.decode_policy}}) {
     if (name.empty()) continue;
     const auto policy = router::MakePolicy(name, {});
-    if (!policy.ok()) return BadOption(fmt::format("{}: there is no policy `{}`", flag, name));
+    if (!policy.ok()) return BadOption(fmt::format("{}: {}", flag, MessageOf(policy.status())));
   }
   return OkStatus();
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "app/load/load_model.h"
+#include "app/options/nearest_name.h"
 #include "app/options/parser_names.h"
 
 namespace portico {
@@ -81,7 +82,10 @@ Status ReadModelTexts(const YAML::Node& models, const std::string& file, RouteOp
       const auto* known = std::find_if(std::begin(kModelTextKeys), std::end(kModelTextKeys),
                                        [&](const ModelTextKey& one) { return one.name == key; });
       if (known == std::end(kModelTextKeys)) {
-        return BadModel(fmt::format("`{}`: there is no key `{}` of a model", model, key));
+        std::vector<std::string_view> keys;
+        for (const ModelTextKey& one : kModelTextKeys) keys.push_back(one.name);
+        return BadModel(fmt::format("`{}`: there is no key `{}` of a model{}", model, key,
+                                    DidYouMean(key, keys)));
       }
       if (!field.second.IsScalar()) {
         return BadModel(fmt::format("`{}`: {} must be one value", model, key));
