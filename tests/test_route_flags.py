@@ -53,6 +53,22 @@ def test_values_are_checked():
         assert status == 2 and wanted in said, said
 
 
+def test_sizes_may_have_units(tmp_path):
+    """serve took 8MiB, route did not."""
+    for flag in ("--max-payload-size", "--max-buffered-body-bytes", "--max-unsent-bytes", "--index-bytes", "--profile-max-bytes"):
+        # The last flag is wrong in any case: nothing starts.
+        status, said = run("route", "--worker-urls", "http://a:1", flag, "8MiB", "--port", "many")
+        assert status == 2 and "--port: `many`" in said, said
+        status, said = run("route", flag, "8MB")
+        assert status == 2 and f"{flag}: `8MB` is not a number of bytes (1048576, 1024KiB, 1MiB)" in said, said
+    # The unit counts.
+    status, said = run("route", "--max-unsent-bytes", "1KiB")
+    assert status == 2 and "--max-unsent-bytes: 1KiB is not in 65536.." in said, said
+    file = tmp_path / "fleet.yaml"
+    file.write_text("max-payload-size: 8MiB\n")
+    assert run("check", str(file))[0] == 0
+
+
 def test_a_list_without_a_value_is_refused():
     """--worker-urls before an empty $WORKERS started a gateway without workers, and empty keys one without keys."""
     for flag in ("--worker-urls", "--control-plane-api-keys", "--aliases", "--ca-cert-paths", "--selector"):

@@ -355,7 +355,7 @@ std::string RouteOptionsHelp() {
       "usage: portico route --worker-urls URL [URL ...] [FLAGS]\n\n"
       "Puts one address in front of many workers that speak OpenAI's or SGLang's HTTP API, or take "
       "tokens\n"
-      "over gRPC.\n";
+      "over gRPC. BYTES may have a unit: 64KiB, 8MiB, 1GiB.\n";
   const RouteOptions defaults;
   std::string_view group;
   for (const RouteOption& option : RouteOptionTable()) {
