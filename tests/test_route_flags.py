@@ -1,5 +1,6 @@
 """The flags of `portico route`: what it takes, abbreviates and refuses."""
 import re
+import socket
 import subprocess
 
 import pytest
@@ -67,6 +68,14 @@ def test_sizes_may_have_units(tmp_path):
     file = tmp_path / "fleet.yaml"
     file.write_text("max-payload-size: 8MiB\n")
     assert run("check", str(file))[0] == 0
+
+
+def test_a_port_for_metrics_that_is_taken_is_told_with_its_flag():
+    """Only the address was named, which looked like the gateway's own."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        status, said = run("route", "--host", "127.0.0.1", "--port", "0", "--prometheus-host", "127.0.0.1", "--prometheus-port", str(port))
+        assert status == 1 and f"prometheus-port: cannot listen on 127.0.0.1:{port}" in said, said
 
 
 def test_a_list_without_a_value_is_refused():
