@@ -120,7 +120,7 @@ def test_a_server_that_cannot_be_reached_is_named():
     url = f"http://127.0.0.1:{free_port()}"
     for words in (["top", url, "--count", 1], ["profile", url]):
         done = run(*words)
-        assert done.returncode == 1 and done.stderr == f"portico {words[0]}: {url}: it cannot be reached\n", done.stderr
+        assert done.returncode == 1 and done.stderr == f"portico {words[0]}: {url}: it cannot be reached (Connection refused)\n", done.stderr
 
 
 def test_a_template_that_is_not_there_is_said_before_the_model_is_read():

@@ -23,6 +23,25 @@ net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
           .max_idle = 1};
 }
 
+// Why a worker that answers a probe of `path` with this status is not healthy.
+std::string WhyRefused(int status, const WorkerSpec& spec, std::string_view path) {
+  std::string why = fmt::format("its probe is answered {}", status);
+  if (status == 404 && !spec.path_prefix.empty()) {
+    why +=
+        fmt::format("; it is asked for {0}{1}: leave `{0}` out of its URL", spec.path_prefix, path);
+  }
+  if (status == 401 || status == 403) why += fmt::format("; {}", kSetWorkerKey);
+  return why;
+}
+
+// Likewise of one that takes tokens.
+std::string WhyFailed(const Status& status) {
+  const std::string why(MessageOf(status));
+  if (status.code() != StatusCode::kUnauthenticated) return why;
+  return fmt::format("it does not accept the gateway's API key, or wants one ({}); {}", why,
+                     kSetWorkerKey);
+}
+
 }  // namespace
 
 HealthMonitor::HealthMonitor(net::Shard& shard, WorkerRegistry& registry, GatewayMetrics& metrics,
@@ -167,7 +186,7 @@ void HealthMonitor::OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts) 
   watch.try_tokens = false;
   watch.next_probe = now + options_.health.down_interval;
   if (!facts.ok()) {
-    return OnBadProbe(watch, std::string(MessageOf(facts.status())),
+    return OnBadProbe(watch, WhyFailed(facts.status()),
                       facts.status().code() == StatusCode::kUnavailable);
   }
   worker.SetProtocol(Protocol::kGrpc);
@@ -236,7 +255,8 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
     OnBadProbe(watch, std::string(MessageOf(answer.status())),
                answer.status().code() == StatusCode::kUnavailable);
   } else if (answer->status < 200 || answer->status >= 300) {
-    OnBadProbe(watch, fmt::format("its probe is answered {}", answer->status), false);
+    OnBadProbe(watch, WhyRefused(answer->status, watch.worker->spec(), options_.health.path),
+               false);
   } else {
     watch.answered_at = now;
     const bool waits = watch.worker->requests() > 0 || watch.worker->health() == Health::kStalled;

@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -32,6 +33,10 @@
 #include "router/gateway_options.h"
 
 namespace portico::router {
+
+// What helps a worker that refuses the key it is sent, or wants one.
+inline constexpr std::string_view kSetWorkerKey =
+    "set its own `api-key` in the file of --config, or api_key in POST /workers";
 
 // Called on the monitor's shard.
 struct HealthEvents {
@@ -86,6 +91,7 @@ class HealthMonitor {
     int successes = 0;
     bool told_down = false;  // in the log
     bool facts_known = false;
+    bool told_key = false;  // in the log: it wants another API key than the gateway sends
     bool refused = false;   // it was gone, not only slow
     bool was_down = false;  // a probe has failed since it was healthy, or it was stalled
   };
@@ -125,6 +131,9 @@ class HealthMonitor {
   // Of the models that it serves.
   void TakeCards(Watch& watch, std::vector<ModelCard> cards);
   std::string Authorization(const Worker& worker) const;
+  // A worker's probe needs no key as a rule, but its other routes do: says so once if `status` is that
+  // of a refused key.
+  void NoteKey(Watch& watch, int status);
   void Change(Watch& watch, Health health, const std::string& why);
 
   net::Shard& shard_;

@@ -173,11 +173,28 @@ void HealthMonitor::AskFacts(Watch& watch) {
           if (asked.facts_known) NoteWrongModels(*asked.worker, MessageOf(answer.status()));
           return;
         }
+        NoteKey(asked, answer->status);
         std::string fault;
         auto cards = answer->status == 200 ? ReadModelCards(answer->body, &fault) : std::nullopt;
         if (!fault.empty()) NoteWrongModels(*asked.worker, fault);
         if (cards.has_value()) TakeCards(asked, *std::move(cards));
       });
+}
+
+void HealthMonitor::NoteKey(Watch& watch, int status) {
+  if (status != 401 && status != 403) {
+    watch.told_key = false;
+    return;
+  }
+  watch.facts_known = false;  // asked again with the next probe: it may get another key
+  if (std::exchange(watch.told_key, true)) return;
+  const Worker& worker = *watch.worker;
+  const bool sends = !Authorization(worker).empty();
+  LogWarning("worker {} {} answers /v1/models with {}: {}; {}", worker.id(), worker.url(), status,
+             sends ? "it does not accept the API key that the gateway sends"
+                   : "it wants an API key, which the gateway does not have, and refuses requests "
+                     "whose clients do not send it",
+             kSetWorkerKey);
 }
 
 void HealthMonitor::AskModelsAgain() {

@@ -1,9 +1,11 @@
 #include "router/proxy/proxy_call.h"
 
+#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <algorithm>
 #include <new>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
@@ -245,7 +247,12 @@ void ProxyCall::OnNoWorker(const WorkerGroup& asked, const Status& why) {
   };
   if ((hope(group_) || hope(prefill_group_)) && TryAgain(false)) return;
   gateway_.metrics().no_worker.Add();
-  Refuse(503, MessageOf(why), "no_available_workers", true);
+  std::string said(MessageOf(why));
+  if (gateway_.options().pairs) {
+    const Role role = &asked == prefill_group_ ? Role::kPrefill : Role::kDecode;
+    said = fmt::format("{}: {}", RoleName(role), said);
+  }
+  Refuse(503, said, "no_available_workers", true);
 }
 
 void ProxyCall::AwaitPlace(const WorkerGroup& group) {

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "net/http/multipart.h"
@@ -27,6 +29,22 @@ constexpr std::string_view kNeverPaired[] = {"/v1/messages",    "/v1/responses",
 template <size_t N>
 bool IsAmongPaths(std::string_view path, const std::string_view (&paths)[N]) {
   return std::find(std::begin(paths), std::end(paths), path) != std::end(paths);
+}
+
+// What can be asked for: the models that workers name, and the aliases of these.
+std::string NamesOf(const WorkerSet& set) {
+  constexpr size_t kMaxNames = 64;
+  const std::vector<std::string> models = set.Models();
+  std::vector<std::string> names = models;
+  for (const auto& [alias, model] : set.aliases()) {
+    if (std::binary_search(models.begin(), models.end(), model)) names.push_back(alias);
+  }
+  if (names.empty()) return "none, as no worker has named its models yet";
+  const size_t more = names.size() - std::min(names.size(), kMaxNames);
+  names.resize(names.size() - more);
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  if (more > 0) text += fmt::format(" and {} more", more);
+  return text;
 }
 
 // Of multipart/form-data, which may be cut off: the text of the field "model".
@@ -172,8 +190,10 @@ bool ProxyCall::FindGroups() {
                       options.pairs ? Role::kDecode : Role::kRegular);
   if (pair_) prefill_group_ = set_->Find(facts_.model, options.strict_models, Role::kPrefill);
   if (group_ != nullptr && (!pair_ || prefill_group_ != nullptr)) return true;
-  Refuse(404, fmt::format("The model `{}` does not exist.", facts_.model), "model_not_found",
-         false);
+  Refuse(404,
+         fmt::format("The model `{}` does not exist; this gateway has: {}", facts_.model,
+                     NamesOf(*set_)),
+         "model_not_found", false);
   return false;
 }
 
