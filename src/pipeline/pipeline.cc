@@ -125,6 +125,9 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(PipelineConfig config, const
     }
   }
   pipeline->watcher_ = std::thread([self = pipeline.get()] { self->Watch(); });
+  for (const Task task : {Task::kSpeech, Task::kTranscription, Task::kChat}) {
+    pipeline->serves_[static_cast<size_t>(task)] = pipeline->FindsAnswer(task);
+  }
   const auto& stages = pipeline->config_.stages;
   pipeline->thinks_ = pipeline->Serves(Task::kChat) &&
                       std::none_of(stages.begin(), stages.end(), [](const StageConfig& stage) {
@@ -345,18 +348,26 @@ Status Pipeline::SetVoice(std::string_view name, Request* request) const {
   return OkStatus();
 }
 
-bool Pipeline::Serves(Task task) const {
-  Request request;
-  request.task = task;
-  request.wants_audio = true;
-  std::vector<std::string> open{config_.entry_stage};
-  while (!open.empty()) {
-    const StageConfig& stage = *config_.Find(open.back());
-    open.pop_back();
-    if (stage.terminal) return true;
-    for (std::string& next : RoutesOf(stage, request)) open.push_back(std::move(next));
+bool Pipeline::FindsAnswer(Task task) const {
+  const std::vector<std::string> reached = StagesOf(task);
+  const bool ends = std::any_of(reached.begin(), reached.end(), [this](const std::string& name) {
+    return config_.Find(name)->terminal;
+  });
+  return ends && std::any_of(reached.begin(), reached.end(), [&](const std::string& name) {
+           return FindStage(name)->Answers(task);
+         });
+}
+
+Status Pipeline::CheckServes(Task task) const {
+  if (Serves(task)) return OkStatus();
+  switch (task) {
+    case Task::kSpeech:
+      return InvalidArgument("input", "input: no stage of this pipeline speaks");
+    case Task::kTranscription:
+      return InvalidArgument("file", "file: no stage of this pipeline recognizes speech");
+    default:
+      return InvalidArgument("messages", "messages: no stage of this pipeline answers chats");
   }
-  return false;
 }
 
 size_t Pipeline::in_flight() const { return live_->count->load(); }
