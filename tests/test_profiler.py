@@ -54,8 +54,12 @@ def recorded(server, run, work):
     return events_of(started["event_dir"])
 
 
+def profile(*words):
+    return subprocess.run([str(BINARY), "profile", *map(str, words)], capture_output=True, text=True, timeout=WAIT_SECONDS)
+
+
 def report(*words):
-    done = subprocess.run([str(BINARY), "profile", *map(str, words)], capture_output=True, text=True, timeout=WAIT_SECONDS)
+    done = profile(*words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -258,6 +262,20 @@ def test_portico_profile_records_a_server_and_reports(model, folder, tmp_path):
     assert json.loads((tmp_path / "out/report.json").read_text())["request_count"] > 1
 
 
+def test_an_address_without_http_is_that_of_a_server(model, folder):
+    """It was looked for as a file, unlike in `portico top`."""
+    done = profile(f"127.0.0.1:{model.port}", "--seconds", "0.1")
+    assert "recording run_" in done.stderr and "no such file" not in done.stderr, done.stderr
+
+
+def test_a_file_may_be_called_like_an_address(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "events:1").mkdir()
+    assert "events:1 has no events" in profile("events:1").stderr
+    assert "there is no such file or folder" in profile("events").stderr
+    assert "there is no such file or folder" in profile("events:x").stderr
+
+
 def test_stages_in_processes_of_their_own_tell_their_part(start, folder, tmp_path):
     stages = (python("talk", "spell", "process: py, stream_to: [pass]"),
               "name: pass, factory_path: portico.pass, process: p1, stream_to: [encode]", ENCODE)
@@ -332,5 +350,5 @@ def test_files_of_sglang_omni_are_read(tmp_path):
 
 
 def test_what_has_no_events_is_refused(tmp_path):
-    done = subprocess.run([str(BINARY), "profile", str(tmp_path)], capture_output=True, text=True, timeout=WAIT_SECONDS)
+    done = profile(tmp_path)
     assert done.returncode == 1 and "has no events" in done.stderr
