@@ -350,5 +350,16 @@ def test_files_of_sglang_omni_are_read(tmp_path):
 
 
 def test_what_has_no_events_is_refused(tmp_path):
+    """Of any folder it was said that no request was recorded."""
     done = profile(tmp_path)
-    assert done.returncode == 1 and "has no events" in done.stderr
+    assert done.returncode == 1 and "has no events: it is no profile" in done.stderr, done.stderr
+    (tmp_path / "notes.txt").write_text("hello\nworld\n")
+    assert "has no events: none of 2 lines is an event" in profile(tmp_path / "notes.txt").stderr
+    assert "has no events: it is no profile" in profile(tmp_path).stderr
+    assert not (tmp_path / "report.txt").exists()
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events/run_frontend_7.json").write_text('{"ended": true}')
+    assert "has no events: no request was recorded" in profile(tmp_path).stderr
+    (tmp_path / "events/run_frontend_7.json").unlink()
+    (tmp_path / "events/events_frontend_7.jsonl").touch()
+    assert "has no events: no request was recorded" in profile(tmp_path).stderr
