@@ -349,6 +349,18 @@ def test_files_of_sglang_omni_are_read(tmp_path):
     assert rows["portico"]["malformed"] == 1
 
 
+def test_where_the_report_was_written_is_said_after_it(tmp_path):
+    """It came in the middle of the report where both went to one pipe."""
+    with open(tmp_path / "events_coordinator_7.jsonl", "w") as file:
+        for i in range(500):
+            for name in ("stage_input_received", "stage_complete"):
+                file.write(json.dumps({"request_id": f"r{i}", "stage": f"s{i}", "event_name": name, "timestamp_ns": 10**18 + i, "run_id": "run",
+                                       "pid": 7}) + "\n")
+    done = subprocess.run([str(BINARY), "profile", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == 0 and len(done.stdout) > 20000, done.stdout
+    assert done.stdout.count("written to ") == 1 and done.stdout.splitlines()[-1].startswith("written to "), done.stdout[-300:]
+
+
 def test_what_has_no_events_is_refused(tmp_path):
     """Of any folder it was said that no request was recorded."""
     done = profile(tmp_path)

@@ -195,6 +195,7 @@ Status Report(const ProfileArguments& arguments, const std::vector<std::string>&
     std::fprintf(stderr, "not joined: %s\n", line.c_str());
   }
   std::fputs(arguments.format == "json" ? (json + "\n").c_str() : text.c_str(), stdout);
+  std::fflush(stdout);  // before what follows on standard error, where both go to one pipe
   std::fprintf(stderr,
                "written to %s: report.txt report.json trace.json timeline.svg report.html\n",
                folder.c_str());
