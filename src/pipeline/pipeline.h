@@ -78,6 +78,9 @@ class Pipeline {
   static StatusOr<std::unique_ptr<Pipeline>> Start(PipelineConfig config, const Kinds& kinds,
                                                    const std::string& file, Registry* registry,
                                                    const StagePrograms& programs = {});
+  // What Start() would say of the native stages that the command line changes, whether or not their
+  // packages are installed.
+  static Status CheckFlags(const PipelineConfig& config, const Kinds& kinds);
   // Aborts what runs and waits for it.
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
