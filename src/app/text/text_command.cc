@@ -1,5 +1,7 @@
 #include "app/text/text_command.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -8,6 +10,18 @@
 #include "app/command_tools.h"
 
 namespace portico {
+namespace {
+
+// What is left of a command line, where the command takes no more.
+std::string WhyUnexpected(const CLI::App& app, std::string_view more_words) {
+  const std::vector<std::string> left = app.remaining();
+  const std::string& word = left.front();
+  if (word.starts_with('-')) return fmt::format("unknown flag {}; --help lists the flags", word);
+  return fmt::format("unexpected argument `{}`{}{}", word, more_words.empty() ? "" : "; ",
+                     more_words);
+}
+
+}  // namespace
 
 CLI::Option* AddTokenizerPath(CLI::App* app, std::string* path) {
   return app->add_option(
@@ -37,13 +51,17 @@ void AddJsonLines(CLI::App* app, bool* jsonl) {
       "Read requests from standard input and write answers to standard output, one per line");
 }
 
-std::optional<int> ParseWords(CLI::App* app, int argc, char** argv) {
+std::optional<int> ParseWords(CLI::App* app, int argc, char** argv, std::string_view more_words) {
   std::vector<std::string> words(argv, argv + argc);
   std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
     app->parse(std::move(words));
   } catch (const CLI::Success& help) {
     return app->exit(help);
+  } catch (const CLI::ExtrasError&) {
+    const std::string why = WhyUnexpected(*app, more_words);
+    std::fprintf(stderr, "%s: %s\n", app->get_name().c_str(), why.c_str());
+    return kUsageError;
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "%s: %s\n", app->get_name().c_str(), error.what());
     return kUsageError;
