@@ -181,6 +181,20 @@ def test_a_text_without_quotes_is_told_that_it_needs_them():
     assert run("tokenize", "--tokenizer-path", DEMO, "--ids", "[Hello there]").stdout.count(" ") >= 2
 
 
+@pytest.mark.parametrize("words, told", [
+    (["profile", "x", "--secs", "5"], "portico profile: unknown flag --secs; did you mean --seconds?"),
+    (["profile", "x", "--secnods=5"], "portico profile: unknown flag --secnods; did you mean --seconds?"),
+    (["profile", "x", "--reqests", "5"], "portico profile: unknown flag --reqests; did you mean --requests?"),
+    (["profile", "x", "--qqqqqq"], "portico profile: unknown flag --qqqqqq; --help lists them"),
+    (["profile", "x", "-"], "portico profile: "), (["profile", "x", "-s"], "portico profile: unknown flag -s"),
+    (["tokenize", "--tokeniser-path", "x"], "portico tokenize: unknown flag --tokeniser-path; did you mean --tokenizer-path?"),
+    (["top", "http://127.0.0.1:1", "--cont", "1"], "portico top: unknown flag --cont; did you mean --count?")])
+def test_the_flag_that_may_have_been_meant_is_named(words, told):
+    """It was so of `serve` only."""
+    wrong = run(*words)
+    assert wrong.returncode in (1, 2) and wrong.stderr.startswith(told), wrong.stderr
+
+
 def test_only_errors_are_shown_where_nothing_else_is_wanted(start):
     """The progress of loading was shown whatever the level."""
     assert start("--log-level", "error").output() == ""

@@ -8,15 +8,39 @@
 #include <vector>
 
 #include "app/command_tools.h"
+#include "app/options/nearest_name.h"
 
 namespace portico {
 namespace {
+
+// "; did you mean --seconds?" of "secs": by its spelling, or by its first letters.
+std::string FlagMeant(const CLI::App& app, std::string_view name) {
+  constexpr size_t kFirstLetters = 3;
+  std::vector<std::string_view> names;
+  std::vector<std::string_view> alike;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& each : option->get_lnames()) {
+      names.emplace_back(each);
+      if (name.size() >= kFirstLetters && each.starts_with(name.substr(0, kFirstLetters))) {
+        alike.emplace_back(each);
+      }
+    }
+  }
+  std::string meant = DidYouMean(name, names, "--", "");
+  if (!meant.empty() || alike.size() != 1) return meant;
+  return fmt::format("; did you mean --{}?", alike.front());
+}
 
 // What is left of a command line, where the command takes no more.
 std::string WhyUnexpected(const CLI::App& app, std::string_view more_words) {
   const std::vector<std::string> left = app.remaining();
   const std::string& word = left.front();
-  if (word.starts_with('-')) return fmt::format("unknown flag {}; --help lists the flags", word);
+  if (word.starts_with('-')) {
+    const std::string flag = word.substr(0, word.find('='));
+    const size_t name = flag.find_first_not_of('-');
+    const std::string meant = name == std::string::npos ? "" : FlagMeant(app, flag.substr(name));
+    return fmt::format("unknown flag {}{}", flag, meant.empty() ? "; --help lists them" : meant);
+  }
   return fmt::format("unexpected argument `{}`{}{}", word, more_words.empty() ? "" : "; ",
                      more_words);
 }
