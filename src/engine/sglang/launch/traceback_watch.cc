@@ -23,7 +23,9 @@ bool EndsTraceback(std::string_view line) {
 }  // namespace
 
 bool TracebackWatch::Add(std::string_view line) {
-  line = absl::StripTrailingAsciiWhitespace(line);
+  while (!line.empty() && absl::ascii_isspace(static_cast<unsigned char>(line.back()))) {
+    line.remove_suffix(1);
+  }
   if (line.empty()) return false;
   if (line.find(kTraceback) != std::string_view::npos) {
     state_ = State::kInside;
