@@ -102,6 +102,9 @@ class Stage {
   virtual bool samples() const { return false; }
   // Calls the tools of a chat, where it has any.
   virtual bool calls_tools() const { return false; }
+  // Does what such requests are about: speaks, recognizes speech or answers chats. Other stages
+  // prepare it or pass it on.
+  virtual bool Answers(Task /*task*/) const { return false; }
   // Makes English text of what is said in other languages.
   virtual bool translates() const { return false; }
   // Understands this one of kSpeechFields.
