@@ -15,7 +15,9 @@ using parser::MemberForm;
 using parser::TypeSet;
 
 constexpr int kMaxMemberDepth = 12;
-constexpr size_t kMaxMemberBytes = size_t{4} << 20;
+constexpr int kMaxTypeDepth = 8;       // as the parser's
+constexpr size_t kTagPartBytes = 36;   // of a part without what it says
+constexpr size_t kTypeVisitBytes = 4;  // what it costs to look at a value for its type
 constexpr size_t kMaxKey = 128;
 constexpr TypeSet kScalars =
     parser::kIntegerType | parser::kNumberType | parser::kBooleanType | parser::kNullType;
@@ -48,11 +50,57 @@ bool IsPlain(const Json& schema) {
   return ways.is_array() && std::all_of(ways.as_array().begin(), ways.as_array().end(), IsPlain);
 }
 
-// As parsers see it.
-TypeSet TypesOf(const Json& schema) {
-  const parser::ToolSet tools(
-      Json(JsonArray{Json(JsonObject{{"name", Json("f")}, {"parameters", schema}})}), false);
-  return tools.Arguments("f")->types;
+// A short value of the same type.
+Json OfSameType(const Json& value) {
+  if (value.is_string()) return Json("");
+  if (value.is_array()) return Json(JsonArray{});
+  return value.is_object() ? Json(JsonObject{}) : value;
+}
+
+// Of what a schema says itself, as parsers see it.
+TypeSet OwnTypes(const Json& schema) {
+  JsonObject own;
+  const Json* const values = schema.Find("enum");
+  if (const Json* const type = schema.Find("type")) {
+    own.emplace_back("type", *type);
+  } else if (values != nullptr && values->is_array()) {
+    JsonArray kinds;
+    for (const Json& value : values->as_array()) kinds.push_back(OfSameType(value));
+    own.emplace_back("enum", std::move(kinds));
+  } else if (const Json* const value = schema.Find("const")) {
+    own.emplace_back("const", OfSameType(*value));
+  }
+  if (const Json* const nullable = schema.Find("nullable")) own.emplace_back("nullable", *nullable);
+  if (own.empty()) return 0;
+  JsonObject function = {{"name", Json("f")}, {"parameters", Json(std::move(own))}};
+  JsonArray tools;
+  tools.emplace_back(std::move(function));
+  return parser::ToolSet(Json(std::move(tools)), false).Arguments("f")->types;
+}
+
+// How many values and keywords of an object OwnTypes() looks at.
+size_t OwnTypeValues(const Json& schema) {
+  size_t values = schema.as_object().size() + 1;
+  for (const char* const key : {"type", "enum"}) {
+    const Json* const list = schema.Find(key);
+    if (list != nullptr && list->is_array()) values += list->as_array().size();
+  }
+  return values;
+}
+
+// Where a local reference points to; null: nowhere that is known here.
+const Json* Target(const Json& root, const Json& schema) {
+  const Json* const ref = schema.Find("$ref");
+  if (ref == nullptr || !ref->is_string() || !ref->as_string().starts_with("#/")) return nullptr;
+  const Json* at = &root;
+  std::string_view rest = std::string_view(ref->as_string()).substr(2);
+  while (at != nullptr) {
+    const size_t slash = rest.find('/');
+    at = at->Find(rest.substr(0, slash));
+    if (slash == std::string_view::npos) break;
+    rest.remove_prefix(slash + 1);
+  }
+  return at;
 }
 
 std::vector<Json> Constants(const Json& schema) {
@@ -96,16 +144,59 @@ std::vector<std::string> TextExcludes(const std::vector<std::string>& markers,
 }
 
 Json MemberArguments::Write(const Json& schema) {
-  const MemberSyntax syntax = {.separator = form_.separator,
-                               .takes = [this](std::string_view name) { return TakesKey(name); },
-                               .write = [this](const std::string& before, const std::string& name,
-                                               Json one) { return Member(before, name, one); }};
-  bytes_ += MemberBytes(schema, 0, !form_.separator.empty());
+  root_ = &schema;
+  Json members = Members(schema);
+  if (!budget_->spent()) return members;
+  exact_ = false;
+  budget_ = rest_;
+  return AnyMembers(schema);
+}
+
+Json MemberArguments::Members(const Json& schema) {
+  const MemberSyntax syntax = {
+      .separator = form_.separator,
+      .takes = [this](std::string_view name) { return TakesKey(name); },
+      .write = [this](const std::string& before, const std::string& name,
+                      const Json& one) { return Member(before, name, one); }};
+  if (budget_->spent()) return Json();
   std::optional<Json> members;
-  if (bytes_ <= kMaxMemberBytes && left_ > 0) members = MembersOf(schema, syntax);
+  if (left_ > 0) members = MembersOf(schema, syntax);
   if (members) return *std::move(members);
   exact_ = false;
   return AnyMembers(schema);
+}
+
+JsonArray MemberArguments::Literal(std::string_view text) const {
+  if (!budget_->Take(kTagPartBytes + text.size())) return {};
+  return tags_.Literal(text);
+}
+
+TypeSet MemberArguments::TypesOf(const Json& schema, int depth) {
+  if (depth > kMaxTypeDepth || !schema.is_object()) return 0;
+  if (!budget_->Look(kTypeVisitBytes * OwnTypeValues(schema))) return 0;
+  TypeSet types = OwnTypes(schema);
+  if (const Json* const target = Target(*root_, schema)) types |= TypesOf(*target, depth + 1);
+  for (const char* const key : {"anyOf", "oneOf", "allOf"}) {
+    const Json* const ways = schema.Find(key);
+    if (ways == nullptr || !ways->is_array()) continue;
+    for (const Json& way : ways->as_array()) types |= TypesOf(way, depth + 1);
+  }
+  const Json* const properties = schema.Find("properties");
+  if (types == 0 && properties != nullptr && properties->is_object()) types = parser::kObjectType;
+  if (types == 0 && schema.Find("items") != nullptr) types = parser::kArrayType;
+  return types;
+}
+
+bool MemberArguments::Look(const Json& schema) {
+  if (!schema.is_object()) return !budget_->spent();
+  size_t bytes = 0;
+  for (const auto& [key, value] : schema.as_object()) {
+    bytes += key.size();
+    // They are looked at on their own.
+    if (key == "properties" || key == "items" || key == "$defs" || key == "definitions") continue;
+    if (value.is_array() || value.is_object()) bytes += value.Dump().size();
+  }
+  return budget_->Look(bytes);
 }
 
 bool MemberArguments::TakesKey(std::string_view name) const {
@@ -120,15 +211,16 @@ bool MemberArguments::TakesKey(std::string_view name) const {
 
 Json MemberArguments::Framed(const std::string& before, const std::string& name,
                              std::string_view type, Json value) const {
-  JsonArray parts = tags_.Literal(before + form_.before + name + Replaced(form_.after, type));
+  JsonArray parts = Literal(before + form_.before + name + Replaced(form_.after, type));
   parts.push_back(std::move(value));
-  for (Json& part : tags_.Literal(Replaced(form_.end, name))) parts.push_back(std::move(part));
+  for (Json& part : Literal(Replaced(form_.end, name))) parts.push_back(std::move(part));
   return TagSequence(std::move(parts));
 }
 
 Json MemberArguments::Member(const std::string& before, const std::string& name,
                              const Json& schema) {
   --left_;
+  if (!Look(schema)) return Json();
   const parser::ValueTypes* const known =
       types_ == nullptr || depth_ > 0 ? nullptr : types_->Find(name);
   TypeSet types = known == nullptr ? TypesOf(schema) : known->types;
@@ -174,11 +266,11 @@ Json MemberArguments::AnyMembers(const Json& schema) {
     return ways.empty() ? Json() : TagStar(TagChoice(std::move(ways)));
   }
   const auto one = [&](const std::string& before) {
-    JsonArray parts = tags_.Literal(before + form_.before);
+    JsonArray parts = Literal(before + form_.before);
     parts.push_back(TagObject("regex", {{"pattern", Json("[a-zA-Z_][a-zA-Z0-9_]{0,63}")}}));
-    for (Json& part : tags_.Literal(Replaced(form_.after, type))) parts.push_back(std::move(part));
+    for (Json& part : Literal(Replaced(form_.after, type))) parts.push_back(std::move(part));
     parts.push_back(value());
-    for (Json& part : tags_.Literal(form_.end)) parts.push_back(std::move(part));
+    for (Json& part : Literal(form_.end)) parts.push_back(std::move(part));
     return TagSequence(std::move(parts));
   };
   if (form_.separator.empty()) return TagStar(one(""));
@@ -192,6 +284,9 @@ Json MemberArguments::Value(const Json& schema, TypeSet types) {
 
 Json MemberArguments::AnyText() const {
   JsonArray excludes;
+  size_t bytes = kTagPartBytes;
+  for (const std::string& text : excludes_) bytes += text.size();
+  if (!budget_->Take(bytes)) return Json();
   for (const std::string& text : excludes_) excludes.push_back(Json(text));
   return TagObject("any_text", {{"excludes", Json(std::move(excludes))}});
 }
@@ -208,6 +303,7 @@ Json MemberArguments::Text(const Json& schema, TypeSet types) {
         std::none_of(excludes_.begin(), excludes_.end(),
                      [&](const std::string& marker) { return text.find(marker) != text.npos; });
     if (writable) {
+      if (!budget_->Take(kTagPartBytes + text.size())) return Json();
       ways.push_back(TagObject("const_string", {{"value", Json(text)}}));
     } else {
       exact_ = false;
@@ -226,12 +322,14 @@ Json MemberArguments::Text(const Json& schema, TypeSet types) {
 }
 
 Json MemberArguments::JsonOf(const Json& schema, TypeSet types) {
-  if (types == 0) return json_(schema);
+  if (budget_->spent()) return Json();
+  if (types == 0) return json_(schema, budget_);
   if (schema == Json(false)) exact_ = false;
   if (schema.is_object()) {
     const Json* const type = schema.Find("type");
-    if (type != nullptr && TypesOf(Json(JsonObject{{"type", *type}})) == types)
-      return json_(schema);
+    if (type != nullptr && OwnTypes(Json(JsonObject{{"type", *type}})) == types) {
+      return json_(schema, budget_);
+    }
   }
   JsonArray names;
   for (const auto& [one, name] : kTypeNames) {
@@ -244,17 +342,18 @@ Json MemberArguments::JsonOf(const Json& schema, TypeSet types) {
     (definitions ? outer : inner).emplace_back(key, value);
   }
   if (!inner.empty()) outer.emplace_back("allOf", Json(JsonArray{Json(std::move(inner))}));
-  return json_(Json(std::move(outer)));
+  return json_(Json(std::move(outer)), budget_);
 }
 
 Json MemberArguments::AnyQuotedScalar() {
-  JsonArray text = tags_.Literal(form_.quote);
+  JsonArray text = Literal(form_.quote);
   text.push_back(AnyText());
-  for (Json& part : tags_.Literal(form_.quote)) text.push_back(std::move(part));
+  for (Json& part : Literal(form_.quote)) text.push_back(std::move(part));
   return TagChoice({TagSequence(std::move(text)), JsonOf(Json(true), kScalars)});
 }
 
 Json MemberArguments::QuotedValue(const Json& schema, TypeSet types) {
+  if (!Look(schema)) return Json();
   if (types == 0 || --left_ < 0) {
     exact_ = exact_ && types == 0 && SaysOnly(schema, {});
     return AnyQuotedScalar();
@@ -272,9 +371,9 @@ Json MemberArguments::QuotedValue(const Json& schema, TypeSet types) {
   }
   JsonArray ways;
   if ((types & parser::kStringType) != 0) {
-    JsonArray text = tags_.Literal(form_.quote);
+    JsonArray text = Literal(form_.quote);
     text.push_back(Text(schema, parser::kStringType));
-    for (Json& part : tags_.Literal(form_.quote)) text.push_back(std::move(part));
+    for (Json& part : Literal(form_.quote)) text.push_back(std::move(part));
     ways.push_back(TagSequence(std::move(text)));
   }
   if ((types & kScalars) != 0) ways.push_back(JsonOf(schema, types & kScalars));
@@ -284,14 +383,14 @@ Json MemberArguments::QuotedValue(const Json& schema, TypeSet types) {
 }
 
 Json MemberArguments::QuotedObject(const Json& schema) {
-  JsonArray parts = tags_.Literal("{");
+  JsonArray parts = Literal("{");
   if (++depth_ > kMaxMemberDepth) {
     exact_ = false;
-  } else if (Json members = Write(schema); !members.is_null()) {
+  } else if (Json members = Members(schema); !members.is_null()) {
     parts.push_back(std::move(members));
   }
   --depth_;
-  for (Json& part : tags_.Literal("}")) parts.push_back(std::move(part));
+  for (Json& part : Literal("}")) parts.push_back(std::move(part));
   return TagSequence(std::move(parts));
 }
 
@@ -299,14 +398,15 @@ Json MemberArguments::QuotedList(const Json& schema) {
   const int64_t min = std::max<int64_t>(schema.GetInt("minItems", 0), 0);
   const int64_t max = schema.GetInt("maxItems", -1);
   exact_ = exact_ && SaysOnly(schema, {"type", "items", "minItems", "maxItems"});
-  JsonArray parts = tags_.Literal("[");
+  JsonArray parts = Literal("[");
   if (++depth_ > kMaxMemberDepth) {
     exact_ = false;
   } else if (max != 0) {
     const Json* const items = schema.Find("items");
     const auto item = [&](const char* before) {
-      const Json one = items == nullptr ? Json(true) : *items;
-      JsonArray item_parts = tags_.Literal(before);
+      static const Json* const kAnyItem = new Json(true);
+      const Json& one = items == nullptr ? *kAnyItem : *items;
+      JsonArray item_parts = Literal(before);
       item_parts.push_back(QuotedValue(one, TypesOf(one)));
       return TagSequence(std::move(item_parts));
     };
@@ -319,7 +419,7 @@ Json MemberArguments::QuotedList(const Json& schema) {
     parts.push_back(min > 0 ? std::move(list) : TagOptional(std::move(list)));
   }
   --depth_;
-  for (Json& part : tags_.Literal("]")) parts.push_back(std::move(part));
+  for (Json& part : Literal("]")) parts.push_back(std::move(part));
   return TagSequence(std::move(parts));
 }
 

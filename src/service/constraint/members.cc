@@ -6,14 +6,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
+#include "base/stable_sort.h"
 #include "service/constraint/tag_format.h"
 
 namespace portico {
 namespace {
 
 constexpr size_t kMaxFirst = 16;
-constexpr const char* kDefinitions[] = {"$defs", "definitions"};
+constexpr size_t kTextPartBytes = 36;  // of a text in a tag, without it
 
 Json Text(std::string text) {
   return TagObject("const_string", {{"value", Json(std::move(text))}});
@@ -39,18 +41,20 @@ bool SaysMore(const Json& schema) {
 
 struct Member {
   std::string name;
-  Json schema;
+  const Json* schema = nullptr;
   bool required = false;
 };
 
 // In the schema's order. False: they are not what can be written.
 bool Collect(const Json& schema, const MemberSyntax& syntax, std::vector<Member>* members) {
+  static const Json* const kAnyValue = new Json(true);
   if (!schema.is_object() || SaysMore(schema)) return false;
-  std::vector<std::string> required;
+  absl::flat_hash_set<std::string_view> required;
+  std::vector<std::string_view> in_order;
   if (const Json* names = schema.Find("required"); names != nullptr && names->is_array()) {
     for (const Json& name : names->as_array()) {
       if (!name.is_string()) return false;
-      required.push_back(name.as_string());
+      if (required.insert(name.as_string()).second) in_order.push_back(name.as_string());
     }
   }
   const Json* properties = schema.Find("properties");
@@ -58,41 +62,19 @@ bool Collect(const Json& schema, const MemberSyntax& syntax, std::vector<Member>
   const JsonObject none;
   for (const auto& [name, given] : properties == nullptr ? none : properties->as_object()) {
     if (!syntax.takes(name)) return false;
-    Json one = given;
-    for (const char* definitions : kDefinitions) {
-      const Json* found = schema.Find(definitions);
-      if (found != nullptr && one.is_object()) one.Set(definitions, *found);
-    }
-    const auto at = std::find(required.begin(), required.end(), name);
-    members->push_back({name, std::move(one), at != required.end()});
-    if (at != required.end()) required.erase(at);
+    members->push_back({name, &given, required.erase(name) > 0});
   }
-  for (const std::string& name : required) {
+  for (const std::string_view name : in_order) {
+    if (!required.contains(name)) continue;
     if (!syntax.takes(name)) return false;
-    members->push_back({name, Json(true), true});
+    members->push_back({std::string(name), kAnyValue, true});
   }
   return true;
 }
 
 }  // namespace
 
-size_t MemberBytes(const Json& schema, size_t around, bool separated) {
-  const Json* const properties = schema.Find("properties");
-  const size_t members =
-      properties == nullptr || !properties->is_object() ? 0 : properties->as_object().size();
-  const Json* const required = schema.Find("required");
-  const bool some =
-      !separated || (required != nullptr && required->is_array() && !required->as_array().empty());
-  if (members == 0 || (!some && members > kMaxFirst)) return 0;
-  size_t bytes = properties->Dump().size() + members * around;
-  for (const char* definitions : kDefinitions) {
-    if (const Json* found = schema.Find(definitions)) bytes += members * found->Dump().size();
-  }
-  // The last of them ends every way.
-  return some ? bytes : std::max(bytes, bytes / 2 * members);
-}
-
-Json AnyPythonArguments(const std::function<Json(Json schema)>& value) {
+Json AnyPythonArguments(const std::function<Json(const Json& schema)>& value) {
   const auto one = [&] {
     return TagSequence({TagObject("regex", {{"pattern", Json("[a-zA-Z_][a-zA-Z0-9_]{0,63}=")}}),
                         value(Json(true))});
@@ -106,13 +88,12 @@ std::optional<Json> MembersOf(const Json& schema, const MemberSyntax& syntax) {
   if (!Collect(schema, syntax, &members)) return std::nullopt;
   const std::string& separator = syntax.separator;
   if (!separator.empty()) {
-    std::stable_partition(members.begin(), members.end(),
-                          [](const Member& m) { return m.required; });
+    StableSort(&members, [](const Member& a, const Member& b) { return a.required > b.required; });
   }
   const auto add = [&](size_t from, JsonArray* parts) {
     for (size_t i = from; i < members.size(); ++i) {
       const Member& member = members[i];
-      Json one = syntax.write(parts->empty() ? "" : separator, member.name, member.schema);
+      Json one = syntax.write(parts->empty() ? "" : separator, member.name, *member.schema);
       parts->push_back(member.required ? std::move(one) : TagOptional(std::move(one)));
     }
   };
@@ -125,21 +106,24 @@ std::optional<Json> MembersOf(const Json& schema, const MemberSyntax& syntax) {
   if (members.size() > kMaxFirst) return std::nullopt;
   JsonArray ways;
   for (size_t i = 0; i < members.size(); ++i) {
-    JsonArray way = {syntax.write("", members[i].name, members[i].schema)};
+    JsonArray way = {syntax.write("", members[i].name, *members[i].schema)};
     add(i + 1, &way);
     ways.push_back(TagSequence(std::move(way)));
   }
   return TagOptional(TagChoice(std::move(ways)));
 }
 
-std::optional<Json> PythonArguments(const Json& schema,
-                                    const std::function<Json(Json schema)>& value) {
-  return MembersOf(schema,
-                   {.separator = ", ",
-                    .takes = IsKeyword,
-                    .write = [&](const std::string& before, const std::string& name, Json one) {
-                      return TagSequence({Text(before + name + "="), value(std::move(one))});
-                    }});
+std::optional<Json> PythonArguments(const Json& schema, TagBudget* budget,
+                                    const std::function<Json(const Json& schema)>& value) {
+  return MembersOf(
+      schema, {.separator = ", ",
+               .takes = IsKeyword,
+               .write = [&](const std::string& before, const std::string& name, const Json& one) {
+                 if (!budget->Take(kTextPartBytes + before.size() + name.size() + 1)) {
+                   return Json();
+                 }
+                 return TagSequence({Text(before + name + "="), value(one)});
+               }});
 }
 
 }  // namespace portico

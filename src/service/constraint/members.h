@@ -1,12 +1,12 @@
 // Members of an object that are written one behind the other and not as JSON, as a part of a structural tag.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "service/constraint/tag_budget.h"
 #include "text/json.h"
 
 namespace portico {
@@ -16,7 +16,7 @@ struct MemberSyntax {
   // Whether a member's name can be written.
   std::function<bool(std::string_view name)> takes;
   // One member behind `before`, which is the separator or empty.
-  std::function<Json(const std::string& before, const std::string& name, Json schema)> write;
+  std::function<Json(const std::string& before, const std::string& name, const Json& schema)> write;
 };
 
 // The members of an object's schema, each of which may be left out unless it is required; required ones come first where
@@ -25,14 +25,11 @@ struct MemberSyntax {
 // have to be written out.
 std::optional<Json> MembersOf(const Json& schema, const MemberSyntax& syntax);
 
-// How many bytes MembersOf() writes at least, with `around` of them around each member's schema: the definitions stand beside
-// each of them, and with a separator all ways to begin are written out.
-size_t MemberBytes(const Json& schema, size_t around, bool separated);
-
-// Python's keyword arguments, `key=VALUE, key=VALUE`, values as JSON. `value` makes the part of one value from its schema.
-std::optional<Json> PythonArguments(const Json& schema,
-                                    const std::function<Json(Json schema)>& value);
+// Python's keyword arguments, `key=VALUE, key=VALUE`, values as JSON. `value` makes the part of one value from its schema. Nothing
+// to be used once the budget is spent.
+std::optional<Json> PythonArguments(const Json& schema, TagBudget* budget,
+                                    const std::function<Json(const Json& schema)>& value);
 // Any keyword arguments.
-Json AnyPythonArguments(const std::function<Json(Json schema)>& value);
+Json AnyPythonArguments(const std::function<Json(const Json& schema)>& value);
 
 }  // namespace portico
