@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "parser/json/value_writer.h"
 #include "service/constraint/members.h"
+#include "service/constraint/schema_words.h"
 
 namespace portico {
 namespace {
@@ -14,13 +15,11 @@ namespace {
 using parser::MemberForm;
 using parser::TypeSet;
 
-constexpr int kMaxMemberDepth = 12;
+constexpr int kMaxReferences = 16;     // one behind the other
 constexpr int kMaxTypeDepth = 8;       // as the parser's
 constexpr size_t kTagPartBytes = 36;   // of a part without what it says
 constexpr size_t kTypeVisitBytes = 4;  // what it costs to look at a value for its type
 constexpr size_t kMaxKey = 128;
-constexpr TypeSet kScalars =
-    parser::kIntegerType | parser::kNumberType | parser::kBooleanType | parser::kNullType;
 constexpr TypeSet kContainers = parser::kObjectType | parser::kArrayType;
 constexpr std::pair<TypeSet, const char*> kTypeNames[] = {
     {parser::kStringType, "string"}, {parser::kIntegerType, "integer"},
@@ -28,19 +27,6 @@ constexpr std::pair<TypeSet, const char*> kTypeNames[] = {
     {parser::kNullType, "null"},     {parser::kObjectType, "object"},
     {parser::kArrayType, "array"},
 };
-constexpr std::string_view kHints[] = {"description", "title",     "default",  "example",
-                                       "examples",    "$schema",   "$comment", "deprecated",
-                                       "readOnly",    "writeOnly", "$defs",    "definitions"};
-
-// Whether the schema says nothing of values but these things.
-bool SaysOnly(const Json& schema, std::initializer_list<std::string_view> words) {
-  if (!schema.is_object()) return schema == Json(true);
-  const JsonObject& members = schema.as_object();
-  return std::all_of(members.begin(), members.end(), [&](const auto& member) {
-    return std::find(words.begin(), words.end(), member.first) != words.end() ||
-           std::find(std::begin(kHints), std::end(kHints), member.first) != std::end(kHints);
-  });
-}
 
 // Types and nothing else.
 bool IsPlain(const Json& schema) {
@@ -86,21 +72,6 @@ size_t OwnTypeValues(const Json& schema) {
     if (list != nullptr && list->is_array()) values += list->as_array().size();
   }
   return values;
-}
-
-// Where a local reference points to; null: nowhere that is known here.
-const Json* Target(const Json& root, const Json& schema) {
-  const Json* const ref = schema.Find("$ref");
-  if (ref == nullptr || !ref->is_string() || !ref->as_string().starts_with("#/")) return nullptr;
-  const Json* at = &root;
-  std::string_view rest = std::string_view(ref->as_string()).substr(2);
-  while (at != nullptr) {
-    const size_t slash = rest.find('/');
-    at = at->Find(rest.substr(0, slash));
-    if (slash == std::string_view::npos) break;
-    rest.remove_prefix(slash + 1);
-  }
-  return at;
 }
 
 std::vector<Json> Constants(const Json& schema) {
@@ -171,11 +142,34 @@ JsonArray MemberArguments::Literal(std::string_view text) const {
   return tags_.Literal(text);
 }
 
+const Json* MemberArguments::Referred(const Json& schema) {
+  const Json* const ref = schema.Find("$ref");
+  if (ref == nullptr || !ref->is_string()) return nullptr;
+  const auto [found, added] = targets_.try_emplace(ref->as_string(), nullptr);
+  if (added) found->second = ReferredSchema(*root_, schema);
+  return found->second;
+}
+
+const Json& MemberArguments::Resolved(const Json& given) {
+  const Json* schema = &given;
+  for (int i = 0; i < kMaxReferences; ++i) {
+    const Json* next = SaysOnly(*schema, {"$ref"}) ? Referred(*schema) : nullptr;
+    const Json* const all = schema->Find("allOf");
+    if (all != nullptr && all->is_array() && all->as_array().size() == 1 &&
+        SaysOnly(*schema, {"allOf"})) {
+      next = &all->as_array().front();
+    }
+    if (next == nullptr) break;
+    schema = next;
+  }
+  return *schema;
+}
+
 TypeSet MemberArguments::TypesOf(const Json& schema, int depth) {
   if (depth > kMaxTypeDepth || !schema.is_object()) return 0;
   if (!budget_->Look(kTypeVisitBytes * OwnTypeValues(schema))) return 0;
   TypeSet types = OwnTypes(schema);
-  if (const Json* const target = Target(*root_, schema)) types |= TypesOf(*target, depth + 1);
+  if (const Json* const target = Referred(schema)) types |= TypesOf(*target, depth + 1);
   for (const char* const key : {"anyOf", "oneOf", "allOf"}) {
     const Json* const ways = schema.Find(key);
     if (ways == nullptr || !ways->is_array()) continue;
@@ -218,13 +212,13 @@ Json MemberArguments::Framed(const std::string& before, const std::string& name,
 }
 
 Json MemberArguments::Member(const std::string& before, const std::string& name,
-                             const Json& schema) {
+                             const Json& given) {
   --left_;
+  if (!form_.quote.empty()) return Framed(before, name, {}, QuotedValue(given));
+  const Json& schema = Resolved(given);
   if (!Look(schema)) return Json();
-  const parser::ValueTypes* const known =
-      types_ == nullptr || depth_ > 0 ? nullptr : types_->Find(name);
+  const parser::ValueTypes* const known = types_ == nullptr ? nullptr : types_->Find(name);
   TypeSet types = known == nullptr ? TypesOf(schema) : known->types;
-  if (!form_.quote.empty()) return Framed(before, name, {}, QuotedValue(schema, types));
   if (types == 0 && form_.text_default) types = parser::kStringType;
   if (form_.typed == MemberForm::Typed::kNot) {
     return Framed(before, name, {}, Value(schema, types));
@@ -252,7 +246,7 @@ Json MemberArguments::Member(const std::string& before, const std::string& name,
 
 Json MemberArguments::AnyMembers(const Json& schema) {
   const bool quoted = !form_.quote.empty();
-  const auto value = [&] { return quoted ? AnyQuotedScalar() : AnyText(); };
+  const auto value = [&] { return quoted ? AnyQuoted(0) : AnyText(); };
   const std::string_view type = form_.typed == MemberForm::Typed::kType     ? "string"
                                 : form_.typed == MemberForm::Typed::kString ? "true"
                                                                             : "";
@@ -343,84 +337,6 @@ Json MemberArguments::JsonOf(const Json& schema, TypeSet types) {
   }
   if (!inner.empty()) outer.emplace_back("allOf", Json(JsonArray{Json(std::move(inner))}));
   return json_(Json(std::move(outer)), budget_);
-}
-
-Json MemberArguments::AnyQuotedScalar() {
-  JsonArray text = Literal(form_.quote);
-  text.push_back(AnyText());
-  for (Json& part : Literal(form_.quote)) text.push_back(std::move(part));
-  return TagChoice({TagSequence(std::move(text)), JsonOf(Json(true), kScalars)});
-}
-
-Json MemberArguments::QuotedValue(const Json& schema, TypeSet types) {
-  if (!Look(schema)) return Json();
-  if (types == 0 || --left_ < 0) {
-    exact_ = exact_ && types == 0 && SaysOnly(schema, {});
-    return AnyQuotedScalar();
-  }
-  const Json* const any_of = schema.Find("anyOf");
-  if (any_of != nullptr && any_of->is_array() && !any_of->as_array().empty() &&
-      SaysOnly(schema, {"anyOf"})) {
-    JsonArray ways;
-    for (const Json& way : any_of->as_array()) {
-      if (++depth_ > kMaxMemberDepth) exact_ = false;
-      ways.push_back(depth_ > kMaxMemberDepth ? AnyQuotedScalar() : QuotedValue(way, TypesOf(way)));
-      --depth_;
-    }
-    return TagChoice(std::move(ways));
-  }
-  JsonArray ways;
-  if ((types & parser::kStringType) != 0) {
-    JsonArray text = Literal(form_.quote);
-    text.push_back(Text(schema, parser::kStringType));
-    for (Json& part : Literal(form_.quote)) text.push_back(std::move(part));
-    ways.push_back(TagSequence(std::move(text)));
-  }
-  if ((types & kScalars) != 0) ways.push_back(JsonOf(schema, types & kScalars));
-  if ((types & parser::kObjectType) != 0) ways.push_back(QuotedObject(schema));
-  if ((types & parser::kArrayType) != 0) ways.push_back(QuotedList(schema));
-  return TagChoice(std::move(ways));
-}
-
-Json MemberArguments::QuotedObject(const Json& schema) {
-  JsonArray parts = Literal("{");
-  if (++depth_ > kMaxMemberDepth) {
-    exact_ = false;
-  } else if (Json members = Members(schema); !members.is_null()) {
-    parts.push_back(std::move(members));
-  }
-  --depth_;
-  for (Json& part : Literal("}")) parts.push_back(std::move(part));
-  return TagSequence(std::move(parts));
-}
-
-Json MemberArguments::QuotedList(const Json& schema) {
-  const int64_t min = std::max<int64_t>(schema.GetInt("minItems", 0), 0);
-  const int64_t max = schema.GetInt("maxItems", -1);
-  exact_ = exact_ && SaysOnly(schema, {"type", "items", "minItems", "maxItems"});
-  JsonArray parts = Literal("[");
-  if (++depth_ > kMaxMemberDepth) {
-    exact_ = false;
-  } else if (max != 0) {
-    const Json* const items = schema.Find("items");
-    const auto item = [&](const char* before) {
-      static const Json* const kAnyItem = new Json(true);
-      const Json& one = items == nullptr ? *kAnyItem : *items;
-      JsonArray item_parts = Literal(before);
-      item_parts.push_back(QuotedValue(one, TypesOf(one)));
-      return TagSequence(std::move(item_parts));
-    };
-    const bool bounded = max > 0 || min > 1;
-    Json more = bounded ? TagObject("repeat", {{"min", Json(std::max<int64_t>(min - 1, 0))},
-                                               {"max", Json(max < 0 ? int64_t{-1} : max - 1)},
-                                               {"content", item(",")}})
-                        : TagStar(item(","));
-    Json list = TagSequence({item(""), std::move(more)});
-    parts.push_back(min > 0 ? std::move(list) : TagOptional(std::move(list)));
-  }
-  --depth_;
-  for (Json& part : Literal("]")) parts.push_back(std::move(part));
-  return TagSequence(std::move(parts));
 }
 
 }  // namespace portico

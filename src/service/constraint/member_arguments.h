@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "parser/core/tool_set.h"
 #include "parser/tool/call_forms.h"
 #include "service/constraint/tag_budget.h"
@@ -48,21 +49,27 @@ class MemberArguments {
 
  private:
   Json Members(const Json& schema);
-  Json Member(const std::string& before, const std::string& name, const Json& schema);
+  Json Member(const std::string& before, const std::string& name, const Json& given);
   Json Framed(const std::string& before, const std::string& name, std::string_view type,
               Json value) const;
   // Any members, where a schema's cannot be written.
   Json AnyMembers(const Json& schema);
   Json Value(const Json& schema, parser::TypeSet types);
   // With quotes around texts, on every level.
-  Json QuotedValue(const Json& schema, parser::TypeSet types);
+  Json QuotedValue(const Json& given);
+  Json QuotedWays(const Json& schema, parser::TypeSet types);
   Json QuotedObject(const Json& schema);
   Json QuotedList(const Json& schema);
-  Json AnyQuotedScalar();
+  // Any value of these types; 0: of all.
+  Json AnyQuoted(parser::TypeSet types) const;
   Json Text(const Json& schema, parser::TypeSet types);
   Json AnyText() const;
   Json JsonOf(const Json& schema, parser::TypeSet types);
+  Json Quoted(Json text) const;
   JsonArray Literal(std::string_view text) const;
+  // What a reference, or an allOf of one schema, stands for if it says no more.
+  const Json& Resolved(const Json& given);
+  const Json* Referred(const Json& schema);
   // As parsers see it.
   parser::TypeSet TypesOf(const Json& schema, int depth = 0);
   // Takes what it costs to look at the schema, without those in it. False: the budget is spent.
@@ -79,7 +86,8 @@ class MemberArguments {
   TagBudget* const rest_;
   const Json* root_ = nullptr;
   bool exact_ = true;
-  int depth_ = 0;
+  absl::flat_hash_map<std::string, const Json*> targets_;  // of references
+  std::vector<const Json*> open_;  // schemas that are being written
 };
 
 }  // namespace portico

@@ -1,0 +1,71 @@
+// What forms that write an object's members one behind the other admit.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "service/constraint/call_writer_for_test.h"
+
+namespace portico {
+namespace {
+
+// A request that must call the tool f once, of these parameters.
+ChatRequest OneCall(const std::string& parameters, bool strict) {
+  ChatRequest request;
+  request.messages = Json(JsonArray{});
+  request.tool_choice.mode = ToolChoice::Mode::kRequired;
+  request.parallel_tool_calls = false;
+  request.tools = *Json::Parse(fmt::format(
+      R"([{{"type":"function","function":{{"name":"f","strict":{},"parameters":{}}}}}])", strict,
+      parameters));
+  return request;
+}
+
+const std::vector<DrawnFamily>& QuotedFamilies() {
+  static const auto* const kFamilies = new std::vector<DrawnFamily>{
+      {"gemma4"}, {"gemma4", {"<|tool_call>", "<tool_call|>", "<|\"|>"}}};
+  return *kFamilies;
+}
+
+// What stood behind a reference was any scalar, and an object that might be null was never one.
+TEST(MemberGrammars, QuotedFormsHoldWhatReferencesSay) {
+  constexpr char kParameters[] =
+      R"({"type":"object","$defs":{"P":{"type":"object","title":"P","properties":{"x":{"type":"integer"},)"
+      R"("c":{"$ref":"#/$defs/C"}},"required":["x"]},"C":{"enum":["red","green"],"type":"string"},)"
+      R"("T":{"type":"object","properties":{"t":{"type":"array","items":{"$ref":"#/$defs/T"}}}}},)"
+      R"("properties":{"l":{"type":"array","items":{"$ref":"#/$defs/P"}},)"
+      R"("o":{"anyOf":[{"$ref":"#/$defs/P"},{"type":"null"}],"default":null},)"
+      R"("p":{"allOf":[{"$ref":"#/$defs/P"}],"description":"a P"},"v":{}},"required":["l"]})";
+  std::string tree = kParameters;
+  tree.insert(tree.find(R"("v":{})"), R"("r":{"$ref":"#/$defs/T"},)");
+  for (const DrawnFamily& family : QuotedFamilies()) {
+    const CallGrammarWriter writer(family.name, family.special);
+    for (const bool strict : {true, false}) {
+      const auto grammar = writer.Compile(OneCall(kParameters, strict));
+      ASSERT_TRUE(grammar.ok()) << grammar.status();
+      const auto takes = [&](const std::string& arguments) {
+        return writer.Takes(*grammar, "<|tool_call>call:f{" + arguments + "}<tool_call|>");
+      };
+      EXPECT_TRUE(takes(R"(l:[{x:1,c:<|"|>red<|"|>},{x:2}])"));
+      EXPECT_TRUE(takes("l:[],o:{x:3}"));
+      EXPECT_TRUE(takes("l:[],o:null,p:{x:4}"));
+      EXPECT_TRUE(takes(R"(l:[],v:{a:[1.5,<|"|>a, b<|"|>,{b_1:null}]})"));
+      EXPECT_TRUE(takes(R"(l:[],v:<|"|><|x<|"|>)"));
+      EXPECT_FALSE(takes("l:[false,false]"));
+      EXPECT_FALSE(takes("l:[{}]"));
+      EXPECT_FALSE(takes(R"(l:[{x:1,c:<|"|>blue<|"|>}])"));
+      EXPECT_FALSE(takes("l:[],o:{y:3}"));
+      EXPECT_FALSE(takes("l:[],p:1"));
+    }
+    EXPECT_FALSE(writer.Compile(OneCall(tree, true)).ok());
+    const auto grammar = writer.Compile(OneCall(tree, false));
+    ASSERT_TRUE(grammar.ok()) << grammar.status();
+    EXPECT_TRUE(
+        writer.Takes(*grammar, "<|tool_call>call:f{l:[],r:{t:[{t:[{t:[]}]}]}}<tool_call|>"));
+    EXPECT_FALSE(writer.Takes(*grammar, "<|tool_call>call:f{l:[],r:{t:[1]}}<tool_call|>"));
+  }
+}
+
+}  // namespace
+}  // namespace portico
