@@ -67,5 +67,30 @@ TEST(MemberGrammars, QuotedFormsHoldWhatReferencesSay) {
   }
 }
 
+// The library refused them, so that a tool that is not strict was a 400.
+TEST(MemberGrammars, BoundsOfListsThatCannotBeHeldAreLeftOut) {
+  for (const DrawnFamily& family : QuotedFamilies()) {
+    const CallGrammarWriter writer(family.name, family.special);
+    for (const char* bounds : {R"("minItems":3,"maxItems":1)", R"("minItems":1099511627776)",
+                               R"("maxItems":100000000)", R"("minItems":1.5e9)"}) {
+      const std::string parameters = fmt::format(
+          R"({{"type":"object","properties":{{"a":{{"type":"array","items":{{"type":"integer"}},{}}}}}}})",
+          bounds);
+      EXPECT_FALSE(writer.Compile(OneCall(parameters, true)).ok()) << bounds;
+      const auto grammar = writer.Compile(OneCall(parameters, false));
+      ASSERT_TRUE(grammar.ok()) << bounds << ": " << grammar.status();
+      EXPECT_TRUE(writer.Takes(*grammar, "<|tool_call>call:f{a:[1,2]}<tool_call|>")) << bounds;
+      EXPECT_FALSE(writer.Takes(*grammar, "<|tool_call>call:f{a:[null]}<tool_call|>")) << bounds;
+    }
+    const auto grammar = writer.Compile(OneCall(
+        R"({"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"},"maxItems":1}}})",
+        true));
+    ASSERT_TRUE(grammar.ok()) << grammar.status();
+    EXPECT_TRUE(writer.Takes(*grammar, "<|tool_call>call:f{a:[]}<tool_call|>"));
+    EXPECT_TRUE(writer.Takes(*grammar, "<|tool_call>call:f{a:[1]}<tool_call|>"));
+    EXPECT_FALSE(writer.Takes(*grammar, "<|tool_call>call:f{a:[1,2]}<tool_call|>"));
+  }
+}
+
 }  // namespace
 }  // namespace portico

@@ -14,6 +14,7 @@ namespace {
 using parser::TypeSet;
 
 constexpr size_t kMaxOpenSchemas = 12;  // in each other
+constexpr int64_t kMaxListItems = 10000;
 constexpr TypeSet kScalars =
     parser::kIntegerType | parser::kNumberType | parser::kBooleanType | parser::kNullType;
 
@@ -118,8 +119,23 @@ Json MemberArguments::QuotedObject(const Json& schema) {
 
 Json MemberArguments::QuotedList(const Json& schema) {
   static const Json* const kAnyItem = new Json(true);
-  const int64_t min = std::max<int64_t>(schema.GetInt("minItems", 0), 0);
-  const int64_t max = schema.GetInt("maxItems", -1);
+  // Nothing counts further, as in JSON.
+  const auto count = [&](const char* key) {
+    const Json* const given = schema.Find(key);
+    if (given == nullptr) return int64_t{-1};
+    if (given->is_int() && given->as_int() >= 0 && given->as_int() <= kMaxListItems) {
+      return given->as_int();
+    }
+    exact_ = false;
+    return int64_t{-1};
+  };
+  int64_t min = std::max<int64_t>(count("minItems"), 0);
+  int64_t max = count("maxItems");
+  if (max >= 0 && min > max) {
+    exact_ = false;
+    min = 0;
+    max = -1;
+  }
   exact_ = exact_ && SaysOnly(schema, {"type", "items", "minItems", "maxItems"});
   JsonArray parts = Literal("[");
   if (max != 0) {
@@ -129,13 +145,18 @@ Json MemberArguments::QuotedList(const Json& schema) {
       item_parts.push_back(QuotedValue(items == nullptr ? *kAnyItem : *items));
       return TagSequence(std::move(item_parts));
     };
-    const bool bounded = max > 0 || min > 1;
-    Json more = bounded ? TagObject("repeat", {{"min", Json(std::max<int64_t>(min - 1, 0))},
-                                               {"max", Json(max < 0 ? int64_t{-1} : max - 1)},
-                                               {"content", item(",")}})
-                        : TagStar(item(","));
-    Json list = TagSequence({item(""), std::move(more)});
-    parts.push_back(min > 0 ? std::move(list) : TagOptional(std::move(list)));
+    JsonArray list;
+    list.push_back(item(""));
+    if (max < 0 && min <= 1) {
+      list.push_back(TagStar(item(",")));
+    } else if (max != 1) {
+      Json more = TagObject("repeat", {{"min", Json(std::max<int64_t>(min - 1, 0))},
+                                       {"max", Json(max < 0 ? int64_t{-1} : max - 1)}});
+      more.Set("content", item(","));
+      list.push_back(std::move(more));
+    }
+    Json items_part = TagSequence(std::move(list));
+    parts.push_back(min > 0 ? std::move(items_part) : TagOptional(std::move(items_part)));
   }
   for (Json& part : Literal("]")) parts.push_back(std::move(part));
   return TagSequence(std::move(parts));
