@@ -139,17 +139,20 @@ CallFormat::Parts CallFormat::Call(const Json& tool) {
     return part(std::move(one), "json");
   };
   parts.head = form_.before_name + name + form_.after_name;
+  const bool apart = form_.style == parser::kPythonStyle || form_.style == parser::kMemberStyle;
+  // Such a tool has no arguments (OpenAI).
+  if (apart && parameters == nullptr) return parts;
   if (form_.style == parser::kPythonStyle) {
     TagBudget* budget = &budget_;
     const auto one = [&](const Json& of) { return value(of, budget); };
-    std::optional<Json> arguments;
+    WrittenMembers arguments = {.part = std::nullopt, .exact = false};
     if (!budget_.spent()) arguments = PythonArguments(schema, &budget_, one);
-    if (!arguments || budget_.spent()) {
-      not_in_form();
+    if (!arguments.exact || budget_.spent()) not_in_form();
+    if (!arguments.part || budget_.spent()) {
       budget = &rest_;
-      arguments = AnyPythonArguments(one);
+      arguments.part = AnyPythonArguments(one);
     }
-    if (!arguments->is_null()) parts.arguments.push_back(*std::move(arguments));
+    if (!arguments.part->is_null()) parts.arguments.push_back(*std::move(arguments.part));
   } else if (form_.style == parser::kMemberStyle) {
     const MemberArguments::JsonPart json = [&](const Json& of, TagBudget* budget) {
       Json one = value(of, budget);

@@ -1,7 +1,6 @@
 #include "service/constraint/member_arguments.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -130,11 +129,10 @@ Json MemberArguments::Members(const Json& schema) {
       .write = [this](const std::string& before, const std::string& name,
                       const Json& one) { return Member(before, name, one); }};
   if (budget_->spent()) return Json();
-  std::optional<Json> members;
+  WrittenMembers members = {.part = std::nullopt, .exact = false};
   if (left_ > 0) members = MembersOf(schema, syntax);
-  if (members) return *std::move(members);
-  exact_ = false;
-  return AnyMembers(schema);
+  exact_ = exact_ && members.exact;
+  return members.part ? *std::move(members.part) : AnyMembers(schema);
 }
 
 JsonArray MemberArguments::Literal(std::string_view text) const {
@@ -205,9 +203,20 @@ bool MemberArguments::TakesKey(std::string_view name) const {
 
 Json MemberArguments::Framed(const std::string& before, const std::string& name,
                              std::string_view type, Json value) const {
+  budget_->Take(2 * kTagPartBytes);  // a sequence that may be left out
   JsonArray parts = Literal(before + form_.before + name + Replaced(form_.after, type));
   parts.push_back(std::move(value));
   for (Json& part : Literal(Replaced(form_.end, name))) parts.push_back(std::move(part));
+  return TagSequence(std::move(parts));
+}
+
+Json MemberArguments::FramedAny(const std::string& before, std::string_view type,
+                                Json value) const {
+  JsonArray parts = Literal(before + form_.before);
+  parts.push_back(TagObject("regex", {{"pattern", Json("[a-zA-Z_][a-zA-Z0-9_]{0,63}")}}));
+  for (Json& part : Literal(Replaced(form_.after, type))) parts.push_back(std::move(part));
+  parts.push_back(std::move(value));
+  for (Json& part : Literal(form_.end)) parts.push_back(std::move(part));
   return TagSequence(std::move(parts));
 }
 
@@ -223,49 +232,59 @@ Json MemberArguments::Member(const std::string& before, const std::string& name,
   if (form_.typed == MemberForm::Typed::kNot) {
     return Framed(before, name, {}, Value(schema, types));
   }
+  return TypedWays(schema, types, [&](std::string_view type, Json value) {
+    return Framed(before, name, type, std::move(value));
+  });
+}
+
+Json MemberArguments::TypedWays(
+    const Json& schema, TypeSet types,
+    const std::function<Json(std::string_view type, Json value)>& framed) {
   const bool any = types == 0;
   const bool by_type = form_.typed == MemberForm::Typed::kType;
   JsonArray ways;
   if (any || (types & parser::kStringType) != 0) {
-    ways.push_back(
-        Framed(before, name, by_type ? "string" : "true", Text(schema, parser::kStringType)));
+    ways.push_back(framed(by_type ? "string" : "true", Text(schema, parser::kStringType)));
   }
   const auto others = static_cast<TypeSet>((any ? 0x7F : types) & ~parser::kStringType);
-  if (!by_type && others != 0) {
-    ways.push_back(Framed(before, name, "false", JsonOf(schema, others)));
-  }
+  if (!by_type && others != 0) ways.push_back(framed("false", JsonOf(schema, others)));
   for (const auto& [type, type_name] : kTypeNames) {
     if (!by_type || (others & type) == 0) continue;
     // Numbers have one name.
     if (type == parser::kIntegerType && (others & parser::kNumberType) != 0) continue;
-    ways.push_back(Framed(before, name, type == parser::kIntegerType ? "number" : type_name,
-                          JsonOf(schema, type)));
+    ways.push_back(
+        framed(type == parser::kIntegerType ? "number" : type_name, JsonOf(schema, type)));
   }
   return TagChoice(std::move(ways));
 }
 
 Json MemberArguments::AnyMembers(const Json& schema) {
-  const bool quoted = !form_.quote.empty();
-  const auto value = [&] { return quoted ? AnyQuoted(0) : AnyText(); };
-  const std::string_view type = form_.typed == MemberForm::Typed::kType     ? "string"
-                                : form_.typed == MemberForm::Typed::kString ? "true"
-                                                                            : "";
+  static const Json* const kAnyOther = new Json(true);
   if (form_.end.find("{}") != std::string::npos) {  // the name comes twice: only known ones can
     JsonArray ways;
     const Json* const properties = schema.Find("properties");
     if (properties == nullptr || !properties->is_object()) return Json();
     for (const auto& [name, unused] : properties->as_object()) {
-      if (TakesKey(name)) ways.push_back(Framed("", name, type, value()));
+      if (TakesKey(name)) ways.push_back(Framed("", name, {}, AnyText()));
     }
     return ways.empty() ? Json() : TagStar(TagChoice(std::move(ways)));
   }
+  const Json* const given = schema.Find("additionalProperties");
+  const bool says =
+      budget_ != rest_ && given != nullptr && given->is_object() && !SaysOnly(*given, {});
+  const Json& others = says ? Resolved(*given) : *kAnyOther;
   const auto one = [&](const std::string& before) {
-    JsonArray parts = Literal(before + form_.before);
-    parts.push_back(TagObject("regex", {{"pattern", Json("[a-zA-Z_][a-zA-Z0-9_]{0,63}")}}));
-    for (Json& part : Literal(Replaced(form_.after, type))) parts.push_back(std::move(part));
-    parts.push_back(value());
-    for (Json& part : Literal(form_.end)) parts.push_back(std::move(part));
-    return TagSequence(std::move(parts));
+    if (!Look(others)) return Json();
+    if (!form_.quote.empty()) return FramedAny(before, {}, QuotedValue(others));
+    const TypeSet types = TypesOf(others);
+    if (form_.typed != MemberForm::Typed::kNot) {
+      return TypedWays(others, types, [&](std::string_view type, Json value) {
+        return FramedAny(before, type, std::move(value));
+      });
+    }
+    // Texts of names that nobody knows are read by their look.
+    const bool text = !says || form_.text_default;
+    return FramedAny(before, {}, text ? AnyText() : JsonOf(others, types));
   };
   if (form_.separator.empty()) return TagStar(one(""));
   return TagOptional(TagSequence({one(""), TagStar(one(form_.separator))}));

@@ -52,6 +52,11 @@ class MemberArguments {
   Json Member(const std::string& before, const std::string& name, const Json& given);
   Json Framed(const std::string& before, const std::string& name, std::string_view type,
               Json value) const;
+  // Of any name.
+  Json FramedAny(const std::string& before, std::string_view type, Json value) const;
+  // For each type that the form names, `framed` makes a member of it.
+  Json TypedWays(const Json& schema, parser::TypeSet types,
+                 const std::function<Json(std::string_view type, Json value)>& framed);
   // Any members, where a schema's cannot be written.
   Json AnyMembers(const Json& schema);
   Json Value(const Json& schema, parser::TypeSet types);
@@ -87,7 +92,7 @@ class MemberArguments {
   const Json* root_ = nullptr;
   bool exact_ = true;
   absl::flat_hash_map<std::string, const Json*> targets_;  // of references
-  std::vector<const Json*> open_;  // schemas that are being written
+  std::vector<const Json*> open_;                          // schemas that are being written
 };
 
 }  // namespace portico

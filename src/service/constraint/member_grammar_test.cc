@@ -92,5 +92,53 @@ TEST(MemberGrammars, BoundsOfListsThatCannotBeHeldAreLeftOut) {
   }
 }
 
+// A form: what stands around one call of f, and one member of it.
+struct OpenForm {
+  const char* family;
+  const char* begin;
+  const char* member;  // K for its name, V for its value
+  const char* end;
+};
+
+constexpr OpenForm kOpenForms[] = {
+    {"mimo", "<tool_call>\n<function=f>\n", "<parameter=K>V</parameter>\n",
+     "</function>\n</tool_call>"},
+    {"gemma4", "<|tool_call>call:f{", "K:V", "}<tool_call|>"},
+    {"muse", "<atem:function_calls>\n<atem:invoke name=\"f\">\n",
+     "<atem:parameter name=\"K\">V</atem:parameter>\n", "</atem:invoke>\n</atem:function_calls>"},
+    {"pythonic", "[f(", "K=V", ")]"}};
+
+std::string CallOf(const OpenForm& form, const std::string& key, const std::string& value) {
+  std::string member = form.member;
+  member.replace(member.find('K'), 1, key);
+  member.replace(member.find('V'), 1, value);
+  return form.begin + member + form.end;
+}
+
+// They had no members, whatever the schema allowed; the map was as strict as it could be.
+TEST(MemberGrammars, ObjectsWithoutPropertiesHaveAny) {
+  for (const OpenForm& form : kOpenForms) {
+    const CallGrammarWriter writer(form.family, {});
+    const std::string map = R"({"type":"object","additionalProperties":{"type":"integer"}})";
+    EXPECT_FALSE(writer.Compile(OneCall(map, true)).ok()) << form.family;
+    for (const std::string& parameters :
+         {map, std::string(R"({"type":"object"})"), std::string(R"({"properties":{}})")}) {
+      const auto grammar = writer.Compile(OneCall(parameters, false));
+      ASSERT_TRUE(grammar.ok()) << form.family << ": " << grammar.status();
+      EXPECT_TRUE(writer.Takes(*grammar, CallOf(form, "k", "12"))) << form.family << parameters;
+      EXPECT_TRUE(writer.Takes(*grammar, std::string(form.begin) + form.end)) << form.family;
+    }
+    const auto closed =
+        writer.Compile(OneCall(R"({"type":"object","additionalProperties":false})", true));
+    ASSERT_TRUE(closed.ok()) << form.family << ": " << closed.status();
+    EXPECT_FALSE(writer.Takes(*closed, CallOf(form, "k", "12"))) << form.family;
+    EXPECT_TRUE(writer.Takes(*closed, std::string(form.begin) + form.end)) << form.family;
+  }
+  const CallGrammarWriter writer("gemma4", {});
+  const auto map = writer.Compile(OneCall(R"({"additionalProperties":{"type":"integer"}})", false));
+  ASSERT_TRUE(map.ok()) << map.status();
+  EXPECT_FALSE(writer.Takes(*map, "<|tool_call>call:f{k:null}<tool_call|>"));
+}
+
 }  // namespace
 }  // namespace portico

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "base/stable_sort.h"
+#include "service/constraint/schema_words.h"
 #include "service/constraint/tag_format.h"
 
 namespace portico {
@@ -83,13 +84,25 @@ Json AnyPythonArguments(const std::function<Json(const Json& schema)>& value) {
   return TagOptional(TagSequence({one(), std::move(more)}));
 }
 
-std::optional<Json> MembersOf(const Json& schema, const MemberSyntax& syntax) {
+WrittenMembers MembersOf(const Json& schema, const MemberSyntax& syntax) {
+  WrittenMembers written;
   std::vector<Member> members;
-  if (!Collect(schema, syntax, &members)) return std::nullopt;
+  if (!Collect(schema, syntax, &members)) return {.part = std::nullopt, .exact = false};
   const std::string& separator = syntax.separator;
+  if (members.empty()) {
+    const Json* const others = schema.Find("additionalProperties");
+    if (others != nullptr && *others == Json(false)) {
+      written.part = Json();
+    } else {
+      written.exact = (others == nullptr || SaysOnly(*others, {}));
+    }
+    return written;
+  }
   if (!separator.empty()) {
     StableSort(&members, [](const Member& a, const Member& b) { return a.required > b.required; });
   }
+  const bool begins = separator.empty() || members.front().required;
+  if (!begins && members.size() > kMaxFirst) return {.part = std::nullopt, .exact = false};
   const auto add = [&](size_t from, JsonArray* parts) {
     for (size_t i = from; i < members.size(); ++i) {
       const Member& member = members[i];
@@ -97,24 +110,24 @@ std::optional<Json> MembersOf(const Json& schema, const MemberSyntax& syntax) {
       parts->push_back(member.required ? std::move(one) : TagOptional(std::move(one)));
     }
   };
-  JsonArray parts;
-  if (members.empty()) return Json();
-  if (separator.empty() || members.front().required) {
+  if (begins) {
+    JsonArray parts;
     add(0, &parts);
-    return TagSequence(std::move(parts));
+    written.part = TagSequence(std::move(parts));
+    return written;
   }
-  if (members.size() > kMaxFirst) return std::nullopt;
   JsonArray ways;
   for (size_t i = 0; i < members.size(); ++i) {
     JsonArray way = {syntax.write("", members[i].name, *members[i].schema)};
     add(i + 1, &way);
     ways.push_back(TagSequence(std::move(way)));
   }
-  return TagOptional(TagChoice(std::move(ways)));
+  written.part = TagOptional(TagChoice(std::move(ways)));
+  return written;
 }
 
-std::optional<Json> PythonArguments(const Json& schema, TagBudget* budget,
-                                    const std::function<Json(const Json& schema)>& value) {
+WrittenMembers PythonArguments(const Json& schema, TagBudget* budget,
+                               const std::function<Json(const Json& schema)>& value) {
   return MembersOf(
       schema, {.separator = ", ",
                .takes = IsKeyword,

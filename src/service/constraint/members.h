@@ -19,16 +19,21 @@ struct MemberSyntax {
   std::function<Json(const std::string& before, const std::string& name, const Json& schema)> write;
 };
 
+struct WrittenMembers {
+  std::optional<Json> part;  // null: there can be no member; nothing: there may be any
+  bool exact = true;         // the part holds all that the schema says of them
+};
+
 // The members of an object's schema, each of which may be left out unless it is required; required ones come first where
-// there is a separator. Null: there can be no member. Nothing: the schema is more than members and `required`, has names
+// there is a separator. Nothing to be written: the schema is more than members and `required`, has names
 // that cannot be written, or, with a separator, more than 16 members of which none is required, as all ways to begin would
 // have to be written out.
-std::optional<Json> MembersOf(const Json& schema, const MemberSyntax& syntax);
+WrittenMembers MembersOf(const Json& schema, const MemberSyntax& syntax);
 
 // Python's keyword arguments, `key=VALUE, key=VALUE`, values as JSON. `value` makes the part of one value from its schema. Nothing
 // to be used once the budget is spent.
-std::optional<Json> PythonArguments(const Json& schema, TagBudget* budget,
-                                    const std::function<Json(const Json& schema)>& value);
+WrittenMembers PythonArguments(const Json& schema, TagBudget* budget,
+                               const std::function<Json(const Json& schema)>& value);
 // Any keyword arguments.
 Json AnyPythonArguments(const std::function<Json(const Json& schema)>& value);
 
