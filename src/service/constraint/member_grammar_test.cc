@@ -140,5 +140,37 @@ TEST(MemberGrammars, ObjectsWithoutPropertiesHaveAny) {
   EXPECT_FALSE(writer.Takes(*map, "<|tool_call>call:f{k:null}<tool_call|>"));
 }
 
+// One word that the form cannot show, or one name, made all names and values free.
+TEST(MemberGrammars, WhatCannotBeWrittenLeavesTheRestAsItIs) {
+  for (const OpenForm& form : kOpenForms) {
+    const CallGrammarWriter writer(form.family, {});
+    std::string many;
+    for (int i = 0; i < 17; ++i) many += fmt::format(R"("p{}":{{"type":"boolean"}},)", i);
+    for (const std::string& parameters :
+         {std::string(
+              R"({"propertyOrdering":["n"],"x-a":1,"properties":{"n":{"type":"integer"}}})"),
+          std::string(R"({"properties":{"a b":{"type":"string"},"n":{"type":"integer"}}})"),
+          std::string(R"({"not":{"required":["q"]},"properties":{"n":{"type":"integer"}}})"),
+          R"({"properties":{)" + many + R"("n":{"type":"integer"}}})"}) {
+      const auto grammar = writer.Compile(OneCall(parameters, false));
+      ASSERT_TRUE(grammar.ok()) << form.family << ": " << grammar.status();
+      EXPECT_TRUE(writer.Takes(*grammar, CallOf(form, "n", "12"))) << form.family << parameters;
+      EXPECT_FALSE(writer.Takes(*grammar, CallOf(form, "n", "null"))) << form.family << parameters;
+      EXPECT_FALSE(writer.Takes(*grammar, CallOf(form, "m", "12"))) << form.family << parameters;
+    }
+    EXPECT_TRUE(
+        writer.Compile(OneCall(R"({"$comment":"c","properties":{"n":{"type":"integer"}}})", true))
+            .ok());
+  }
+  const CallGrammarWriter writer("gemma4", {});
+  const auto grammar = writer.Compile(OneCall(
+      R"({"not":{"required":["q"]},"required":["l"],"properties":{"l":{"type":"array","items":{"type":"integer"}},)"
+      R"("o":{"type":"object","default":{},"properties":{"x":{"type":"integer"}},"required":["x"]}}})",
+      false));
+  ASSERT_TRUE(grammar.ok()) << grammar.status();
+  EXPECT_TRUE(writer.Takes(*grammar, "<|tool_call>call:f{o:{x:1},l:[1,2]}<tool_call|>"));
+  EXPECT_FALSE(writer.Takes(*grammar, "<|tool_call>call:f{o:{y:1}}<tool_call|>"));
+}
+
 }  // namespace
 }  // namespace portico

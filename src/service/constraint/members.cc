@@ -29,48 +29,57 @@ bool IsKeyword(std::string_view name) {
          });
 }
 
-// Keywords of a schema that its members do not show.
-bool SaysMore(const Json& schema) {
-  static constexpr std::string_view kPlain[] = {
-      "type",    "properties",  "required",    "additionalProperties",
-      "$defs",   "definitions", "description", "title",
-      "$schema", "examples"};
-  return std::any_of(schema.as_object().begin(), schema.as_object().end(), [](const auto& member) {
-    return std::find(std::begin(kPlain), std::end(kPlain), member.first) == std::end(kPlain);
-  });
-}
-
 struct Member {
   std::string name;
   const Json* schema = nullptr;
   bool required = false;
 };
 
-// In the schema's order. False: they are not what can be written.
+// In the schema's order, those that can be written. False: there are others.
 bool Collect(const Json& schema, const MemberSyntax& syntax, std::vector<Member>* members) {
   static const Json* const kAnyValue = new Json(true);
-  if (!schema.is_object() || SaysMore(schema)) return false;
   absl::flat_hash_set<std::string_view> required;
   std::vector<std::string_view> in_order;
+  bool all = true;
   if (const Json* names = schema.Find("required"); names != nullptr && names->is_array()) {
     for (const Json& name : names->as_array()) {
-      if (!name.is_string()) return false;
-      if (required.insert(name.as_string()).second) in_order.push_back(name.as_string());
+      if (!name.is_string()) {
+        all = false;
+      } else if (required.insert(name.as_string()).second) {
+        in_order.push_back(name.as_string());
+      }
     }
   }
+  const auto add = [&](std::string_view name, const Json& one, bool is_required) {
+    if (syntax.takes(name)) {
+      members->push_back({std::string(name), &one, is_required});
+    } else {
+      all = false;
+    }
+  };
   const Json* properties = schema.Find("properties");
-  if (properties != nullptr && !properties->is_object()) return false;
   const JsonObject none;
-  for (const auto& [name, given] : properties == nullptr ? none : properties->as_object()) {
-    if (!syntax.takes(name)) return false;
-    members->push_back({name, &given, required.erase(name) > 0});
+  const bool has = properties != nullptr && properties->is_object();
+  for (const auto& [name, given] : has ? properties->as_object() : none) {
+    add(name, given, required.erase(name) > 0);
   }
   for (const std::string_view name : in_order) {
-    if (!required.contains(name)) continue;
-    if (!syntax.takes(name)) return false;
-    members->push_back({std::string(name), kAnyValue, true});
+    if (required.contains(name)) add(name, *kAnyValue, true);
   }
-  return true;
+  return all;
+}
+
+// One of them, as often as the model likes.
+Json InAnyOrder(const std::vector<Member>& members, const MemberSyntax& syntax) {
+  const auto one = [&](const std::string& before) {
+    JsonArray ways;
+    for (const Member& member : members) {
+      ways.push_back(syntax.write(before, member.name, *member.schema));
+    }
+    return TagChoice(std::move(ways));
+  };
+  if (syntax.separator.empty()) return TagStar(one(""));
+  return TagOptional(TagSequence({one(""), TagStar(one(syntax.separator))}));
 }
 
 }  // namespace
@@ -86,15 +95,17 @@ Json AnyPythonArguments(const std::function<Json(const Json& schema)>& value) {
 
 WrittenMembers MembersOf(const Json& schema, const MemberSyntax& syntax) {
   WrittenMembers written;
+  if (!schema.is_object()) return {.part = std::nullopt, .exact = false};
+  const bool plain = SaysOnly(schema, {"type", "properties", "required", "additionalProperties"});
   std::vector<Member> members;
-  if (!Collect(schema, syntax, &members)) return {.part = std::nullopt, .exact = false};
+  written.exact = Collect(schema, syntax, &members) && plain;
   const std::string& separator = syntax.separator;
   if (members.empty()) {
     const Json* const others = schema.Find("additionalProperties");
     if (others != nullptr && *others == Json(false)) {
       written.part = Json();
     } else {
-      written.exact = (others == nullptr || SaysOnly(*others, {}));
+      written.exact = written.exact && (others == nullptr || SaysOnly(*others, {}));
     }
     return written;
   }
@@ -102,7 +113,11 @@ WrittenMembers MembersOf(const Json& schema, const MemberSyntax& syntax) {
     StableSort(&members, [](const Member& a, const Member& b) { return a.required > b.required; });
   }
   const bool begins = separator.empty() || members.front().required;
-  if (!begins && members.size() > kMaxFirst) return {.part = std::nullopt, .exact = false};
+  if (!plain || (!begins && members.size() > kMaxFirst)) {
+    written.exact = false;
+    written.part = InAnyOrder(members, syntax);
+    return written;
+  }
   const auto add = [&](size_t from, JsonArray* parts) {
     for (size_t i = from; i < members.size(); ++i) {
       const Member& member = members[i];

@@ -25,9 +25,9 @@ struct WrittenMembers {
 };
 
 // The members of an object's schema, each of which may be left out unless it is required; required ones come first where
-// there is a separator. Nothing to be written: the schema is more than members and `required`, has names
-// that cannot be written, or, with a separator, more than 16 members of which none is required, as all ways to begin would
-// have to be written out.
+// there is a separator. Names that cannot be written are left out. Members come in any order, as often as the model likes, if
+// the schema says more of them than its members, `required` and additionalProperties, or if, with a separator, there are more
+// than 16 of which none is required, as all ways to begin would have to be written out.
 WrittenMembers MembersOf(const Json& schema, const MemberSyntax& syntax);
 
 // Python's keyword arguments, `key=VALUE, key=VALUE`, values as JSON. `value` makes the part of one value from its schema. Nothing
