@@ -68,7 +68,7 @@ def chat(server, number, text="hello"):
 
 
 class Load:
-    """Clients that ask all the time, as many of each kind, and what became of their requests."""
+    """Clients that ask all the time, each for one of these in turn, and what became of their requests."""
 
     def __init__(self, server, *asks):
         self.server, self.over = server, threading.Event()
@@ -315,7 +315,7 @@ def test_a_stage_in_the_servers_process_that_misbehaves_harms_only_the_requests_
 @needs_speech
 def test_each_stage_of_speech_may_die_and_only_its_requests_notice(pipeline):
     kinds = {"decode": "route_fn: portico.first_by_task, stream_to: [hear, sentences]", "hear": "factory: {recognizers: 1}, stream_to: [transcript]",
-             "sentences": "stream_to: [say]", "say": "factory: {voice: kal16}, stall_timeout_s: 16, stream_to: [encode]", "encode": "terminal: true"}
+             "sentences": "stream_to: [say]", "say": "factory: {voice: kal16}, stall_timeout_s: 8, stream_to: [encode]", "encode": "terminal: true"}
     stages = [f"name: {name}, process: {name}, factory_path: portico.{name}, {more}" for name, more in kinds.items()]
     server = pipeline(*stages, "name: transcript, factory_path: portico.pass, terminal: true")
     before = Before(server)
@@ -335,7 +335,7 @@ def test_each_stage_of_speech_may_die_and_only_its_requests_notice(pipeline):
     needed = {"decode": [speak, transcribe], "hear": [transcribe]}
     for name in kinds:
         victim = Victim(server, server, name, pids)
-        with Load(server, speak, transcribe) as load:
+        with Load(server, speak, speak, speak, transcribe) as load:  # who listens is slow
             load.wait_progress(2)
             with victim.ends():
                 victim.signal(signal.SIGKILL)
@@ -345,5 +345,6 @@ def test_each_stage_of_speech_may_die_and_only_its_requests_notice(pipeline):
                     victim.signal(signal.SIGSTOP)
                 load.wait_progress(2)
         load.check(name, needed.get(name, [speak]))
-    all_answered(server, speak, transcribe)
+    all_answered(server, speak)
+    assert [transcribe(server, number) for number in range(3)] == ["whole"] * 3
     before.wait()
