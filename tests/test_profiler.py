@@ -15,6 +15,7 @@ from conftest import BINARY, SANITIZED, WAIT_SECONDS, wait_until
 from gateway_fleet import Process
 from omni_stages import ENCODE, children, python, say, write
 
+RUNS = 1000 if os.environ.get("PORTICO_CI") == "extended" else 15 if SANITIZED else 60
 SPEECH = ("name: talk, factory_path: portico.mock, factory: {chunks: 5}, process: p1, stream_to: [pass]",
           "name: pass, factory_path: portico.pass, stream_to: [encode]", ENCODE)
 
@@ -206,7 +207,7 @@ def test_starts_and_stops_under_load_lose_nothing(model, folder):
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         clients = [pool.submit(client) for _ in range(3)]
         try:
-            for i in range(15 if SANITIZED else 60):
+            for i in range(RUNS):
                 assert post(model, "/start_request_profile", run_id=f"r{i}").status_code == 200
                 assert post(model, "/stop_request_profile", run_id=f"r{i}").json() == {"run_id": f"r{i}"}
         finally:
