@@ -300,13 +300,15 @@ def test_stages_in_processes_of_their_own_tell_their_part(start, folder, tmp_pat
     assert done == {"talk", "pass", "encode"}
     # A new process joins the run that goes on.
     post(server, "/start_request_profile", run_id="again")
+    runs = lambda: len(list((folder / "again/events").glob("run_*.json")))  # noqa: E731
+    wait_until(lambda: runs() == 3, "a process has not begun the run")
     before = children(server)
     os.kill(before[0], signal.SIGKILL)
     wait_until(lambda: len(children(server)) == 2 and children(server) != before, "no new process")
     wait_until(lambda: requests.get(server.url + "/health", timeout=60).text.strip() == "ok", "the stage is not back")
     assert say(server, "one").status_code == 200
     post(server, "/stop_request_profile")
-    wait_until(lambda: len(list((folder / "again/events").glob("run_*.json"))) >= 4, "the new process keeps no profile")
+    wait_until(lambda: runs() >= 4, "the new process keeps no profile")
 
 
 def test_a_gateway_profiles_its_workers_too(folder):
