@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/touched_objects.h"
 #include "net/loop/test_server.h"
 
 namespace portico::net {
@@ -59,6 +60,21 @@ TEST(Exchange, StreamsChunksAndEnds) {
   EXPECT_EQ(client.ReadUntil("0\r\n\r\n"), "9\r\ndata: x\n\n\r\n9\r\ndata: x\n\n\r\n0\r\n\r\n");
   client.Send(kGet);
   EXPECT_THAT(client.ReadUntil("0\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST(Exchange, AWriteSaysThatItTouchesTheExchangeAndTheConnection) {
+  std::atomic<size_t> touched_by_writes{0};
+  TestServer server([&](std::unique_ptr<Exchange> exchange) {
+    TouchedObjects touched;
+    const TouchRecording recording(&touched);
+    StreamSome(*exchange, 2, "data: x\n\n");
+    touched_by_writes = touched.size();
+    exchange->End();
+  });
+  TestClient client(server.port());
+  client.Send(kGet);
+  client.ReadUntil("0\r\n\r\n");
+  EXPECT_EQ(touched_by_writes, 2u);
 }
 
 TEST(Exchange, StreamsToHttp10WithoutChunksUntilTheConnectionEnds) {
