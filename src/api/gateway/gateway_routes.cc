@@ -278,7 +278,7 @@ std::string WriteGatewayError(const net::HttpError& error) {
 
 void DispatchWatch(ExchangePtr exchange, GatewayContext& context) {
   if (HandleOpen(*exchange, context)) return;
-  GatewayError(*exchange, 404, "this port has /metrics, /health and /readiness");
+  GatewayError(*exchange, 404, "this port serves /metrics, /health and /readiness only");
 }
 
 void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::GatewayShard& shard) {
@@ -298,7 +298,7 @@ void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::Gate
   const Recipients recipients = RecipientsOf(path);
   if (recipients == Recipients::kAll) return AskAll(std::move(exchange), shard);
   if (recipients == Recipients::kItself) {
-    return GatewayError(*exchange, 501, path + " concerns one server: ask it itself",
+    return GatewayError(*exchange, 501, path + " concerns one server: send it to that server",
                         "not_implemented");
   }
   if (request.method == "GET" || request.method == "HEAD") {

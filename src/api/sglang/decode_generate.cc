@@ -356,7 +356,7 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
     } else if (!IsRefusedField(kRefusedNatively, name, value, &status) &&
                !IsRefusedField(name, value, &status)) {
       if (IsSamplingName(name)) {
-        status = InvalidArgument(name, fmt::format("{} belongs into sampling_params", name));
+        status = InvalidArgument(name, fmt::format("{} belongs in sampling_params", name));
       } else {
         status = RefuseConstraint(name, value);
         NoteUnknown(name, unknown_fields);

@@ -278,7 +278,7 @@ TEST(DecodeGenerate, SamplingParametersBesideTheirMapAreRefused) {
   for (const char* name : {"temperature", "max_new_tokens", "max_tokens", "stop", "seed"}) {
     const auto request = Decode(R"({"text":"a",")" + std::string(name) + R"(":1})");
     EXPECT_EQ(FieldOf(request.status()), name);
-    EXPECT_EQ(MessageOf(request.status()), std::string(name) + " belongs into sampling_params");
+    EXPECT_EQ(MessageOf(request.status()), std::string(name) + " belongs in sampling_params");
     EXPECT_TRUE(Decode(R"({"text":"a",")" + std::string(name) + R"(":null})").ok()) << name;
   }
 }

@@ -95,7 +95,7 @@ class BodyReader {
 
 // Lives on its connection's shard: created, used and destroyed there. The handler owns it; the
 // connection may die first, then on_closed is called and later writes do nothing. Destroying it
-// before the answer is complete answers 500 (503 where memory lacks), or cuts a started stream off.
+// before the answer is complete answers 500 (503 when memory runs out), or cuts off a stream that has started.
 class Exchange {
  public:
   virtual ~Exchange() = default;
