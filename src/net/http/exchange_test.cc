@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/mutex.h"
 #include "base/touched_objects.h"
 #include "net/loop/test_server.h"
 
@@ -286,11 +287,11 @@ TEST(Exchange, MakesAClientThatPipelinesReadItsAnswers) {
 }
 
 TEST(Exchange, ReportsCompletionsForTheAccessLog) {
-  std::mutex mutex;
+  Mutex mutex;
   std::map<std::string, std::pair<int, size_t>> seen;
   ServerOptions options;
   options.on_complete = [&](const HttpRequest& request, int status, size_t bytes, Duration took) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     EXPECT_GE(took, Duration::zero());
     seen[request.path] = {status, bytes};
   };
@@ -318,7 +319,7 @@ TEST(Exchange, ReportsCompletionsForTheAccessLog) {
   client.Close();
   TestServer::WaitFor([&] { return server.open() == 0; });
   server.OnShard([&] { kept.reset(); });
-  std::lock_guard lock(mutex);
+  const MutexLock lock(&mutex);
   EXPECT_EQ(seen["/whole"], std::make_pair(200, size_t{14}));
   EXPECT_EQ(seen["/stream"], std::make_pair(200, size_t{9}));
   EXPECT_EQ(seen["/left"], std::make_pair(499, size_t{0}));

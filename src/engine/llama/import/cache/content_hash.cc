@@ -11,6 +11,7 @@
 #include <string_view>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "base/mutex.h"
 
 namespace portico::llama {
@@ -72,7 +73,10 @@ class Hasher {
   }
 
   size_t blocks() const { return blocks_.size(); }
-  const Status& failure() const { return failure_; }
+  Status failure() {
+    const MutexLock lock(&mutex_);
+    return failure_;
+  }
 
   std::string Result() const {
     std::string all;
@@ -94,7 +98,7 @@ class Hasher {
   std::atomic<size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
   Mutex mutex_;
-  Status failure_;
+  Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
