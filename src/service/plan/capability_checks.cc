@@ -74,6 +74,13 @@ Status Lacks(const EngineInfo& engine, std::string_view field) {
 
 }  // namespace
 
+Status CheckLogprobs(const EngineInfo& engine, std::string_view field, bool of_prompts) {
+  if (engine.can.logprobs && (engine.can.prompt_logprobs || !of_prompts)) return OkStatus();
+  return InvalidArgument(
+      field, fmt::format("{}: this model's engine, {}, reports no log-probabilities{}", field,
+                         engine.name, engine.can.logprobs ? " of prompts" : ""));
+}
+
 Status CheckMedia(const EngineInfo& engine, const RequestMedia* media) {
   if (media == nullptr || engine.can.media) return OkStatus();
   return InvalidArgument(

@@ -15,6 +15,7 @@ class IdleEngine final : public Engine {
   IdleEngine() {
     info_.vocab_size = 8;
     info_.context_length = 20;
+    info_.can.logprobs = info_.can.prompt_logprobs = true;
   }
   const EngineInfo& info() const override { return info_; }
   Status Submit(GenerateRequest, TokenSink*) override { return OkStatus(); }
