@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "message/protobuf.h"
 #include "smg/grpc/common/common.pb.h"
 
@@ -16,13 +17,7 @@ std::string HexSha256(const std::string& bytes) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int size = 0;
   EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr);
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  for (unsigned int i = 0; i < size; ++i) {
-    text.push_back(kHex[digest[i] >> 4]);
-    text.push_back(kHex[digest[i] & 15]);
-  }
-  return text;
+  return absl::BytesToHexString({reinterpret_cast<const char*>(digest), size});
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/escaping.h"
 #include "base/mutex.h"
 
 namespace portico::llama {
@@ -28,9 +29,7 @@ Digest Blake2b(std::string_view data) {
 }
 
 std::string Hex(const Digest& digest) {
-  std::string hex;
-  for (unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
-  return hex;
+  return absl::BytesToHexString({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 struct Block {
