@@ -124,7 +124,7 @@ bool ReadMembers(OutlineReader& reader, Take take) {
   do {
     const auto name = reader.Name();
     if (!name || !reader.Take(':')) return false;
-    LeftOutMember member{.name = *name};
+    LeftOutMember member{.name = *name, .value = {}};
     const auto value = reader.Value(&member);
     if (!value || value->empty()) return false;
     member.value = *value;
