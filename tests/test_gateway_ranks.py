@@ -126,7 +126,7 @@ def test_a_rank_that_drains_still_does_when_its_server_comes_back_with_more():
         return {one["dp_rank"]: one for one in workers(gateway) if one["is_healthy"]}
 
     try:
-        wait_until(lambda: len(named()) == 2, gateway.output)
+        wait_until(lambda: gateway.answers("/readiness") and len(named()) == 2, gateway.output)
         drained = requests.put(f"{gateway.url}/workers/{named()[1]['id']}", json={"draining": True, "priority": 7}, timeout=60)
         assert drained.status_code < 300
         worker.stop()
