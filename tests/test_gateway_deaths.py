@@ -1,12 +1,14 @@
 """Workers that die or stop while requests are on them, clients that leave, and gateways without workers."""
+import contextlib
 import signal
+import socket
 import threading
 import time
 
 import requests
 from conftest import ROOT, freeze, wait_until
 from gateway_fleet import RawWorker, fleets  # noqa: F401 (fleets is a fixture)
-from token_stand_ins import SchedulerStandIn
+from token_stand_ins import SchedulerStandIn, VllmStandIn
 
 # Probes of healthy workers: the death of an idle one is seen by nothing else.
 OFTEN = ("--health-check-interval-secs", "2", "--health-check-timeout-secs", "2")
@@ -161,6 +163,77 @@ def test_a_request_goes_on_over_grpc_until_it_finds_a_worker_that_lives(fleets):
         answer = fleet.chat(model="")
         assert answer.status_code == 200, answer.text
     wait_until(lambda: fleet.healthy() == 1 and sum(fleet.loads()) == 0, fleet.gateway.output)
+
+
+class Embedder(VllmStandIn):
+    generates = False
+
+
+def test_texts_for_vectors_go_on_over_grpc_until_they_find_a_worker_that_lives(fleets):
+    """Each refused connection counted as an attempt, as if the worker had died of the request."""
+    dead = [Embedder([5], ROOT / "models/demo") for _ in range(7)]
+    said = b'{"object":"list","data":[]}'
+    lives = RawWorker(lambda connection, head, body: connection.sendall(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said)))
+    fleet = fleets(0, "--policy", "round_robin", "--disable-load-monitoring",
+                   urls=[*(f"grpc://127.0.0.1:{worker.port}" for worker in dead), lives.url])
+    fleet.wait_healthy(8)
+    for worker in dead:
+        worker.server.stop(None).wait(60)
+    for _ in range(3):
+        answer = requests.post(fleet.url + "/v1/embeddings", json={"input": "x"}, timeout=60)
+        assert answer.status_code == 200 and answer.content == said, answer.text
+    wait_until(lambda: fleet.healthy() == 1 and sum(fleet.loads()) == 0, fleet.gateway.output)
+    lives.stop()
+
+
+class Relay:
+    """The place of a worker at `port`, until it dies."""
+
+    def __init__(self, port):
+        self.to, self.open = port, []
+        self.door = socket.create_server(("127.0.0.1", 0))
+        self.port = self.door.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self.door.accept()
+                server = socket.create_connection(("127.0.0.1", self.to))
+                self.open += [client, server]
+                for source, to in [(client, server), (server, client)]:
+                    threading.Thread(target=self.pump, args=(source, to), daemon=True).start()
+
+    def pump(self, source, to):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                to.sendall(data)
+
+    def die(self):
+        for one in (self.door, *self.open):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+        self.door.close()
+
+
+def test_a_request_that_kills_workers_over_grpc_does_not_kill_all_of_them(fleets):
+    relays = {}
+
+    def kill(worker, _request, _context):
+        relays[worker.port].die()
+        return ()
+
+    workers = [SchedulerStandIn([5], ROOT / "models/demo", act=kill) for _ in range(9)]
+    relays.update({worker.port: Relay(worker.port) for worker in workers})
+    fleet = fleets(0, "--policy", "round_robin", "--disable-load-monitoring",
+                   urls=[f"grpc://127.0.0.1:{relay.port}" for relay in relays.values()])
+    fleet.wait_healthy(9)
+    assert fleet.chat(model="").status_code == 503
+    assert sum(len(worker.asked) for worker in workers) == 5
+    for worker in workers:
+        relays[worker.port].die()
+        worker.stop()
 
 
 def test_a_request_that_kills_workers_does_not_kill_all_of_them(fleets):

@@ -246,11 +246,29 @@ def test_control_keys_guard_workers_and_controls_and_are_audited(route):
         "listening")[-1]
 
 
+def fail(connection, head, body):
+    connection.sendall(b"HTTP/1.1 500 Failed\r\nContent-Length: 2\r\n\r\nno")
+
+
+def test_a_failure_after_which_nothing_is_tried_costs_no_retry(route):
+    """Each took one: after a hundred failures of a model with a single worker, requests for others were not retried."""
+    workers, gateway = route([fail, ok], "--policy", "round_robin", "--disable-circuit-breaker")
+    other = next(worker["id"] for worker in state(gateway) if worker["url"] == workers[1].url)
+
+    def drain(draining):
+        assert requests.put(f"{gateway.url}/workers/{other}", json={"draining": draining}, timeout=60).status_code < 300
+
+    drain(True)
+    with requests.Session() as session:
+        assert {session.post(gateway.url + "/v1/completions", json={}, timeout=60).status_code for _ in range(200)} == {500}
+    assert len(workers[0].requests) == 200
+    drain(False)
+    assert [post(gateway).status_code for _ in range(20)] == [200] * 20
+    assert gateway.metric("portico_gateway_retries_total") >= 9
+
+
 def test_retries_of_answers_have_a_budget(route):
     """One for five requests, and a hundred: a worker that fails all must not double the load of the other."""
-    def fail(connection, head, body):
-        connection.sendall(b"HTTP/1.1 500 Failed\r\nContent-Length: 2\r\n\r\nno")
-
     workers, gateway = route([fail, ok], "--policy", "round_robin", "--disable-circuit-breaker", "--retry-max-retries", "2")
     with requests.Session() as session:
         statuses = [session.post(gateway.url + "/v1/completions", json={}, timeout=60).status_code for _ in range(600)]

@@ -116,6 +116,22 @@ def test_a_request_that_ends_each_process_is_given_up_after_the_second(pipeline)
     wait_until(lambda: say(server, "hello").status_code == 200, "the stage is not back")
 
 
+def test_a_request_that_began_anew_gets_no_third_process_where_it_ends_the_second_before_any_output(pipeline, tmp_path):
+    """Its new run had shown nothing, and so went to another process, as if it were the request's first."""
+    log = tmp_path / "log"
+    server = pipeline(python("voice", "HoldTwice", f"factory: {{log: '{log}'}}, stream_to: [count]"), python("count", "count"), ENCODE)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        begun = pool.submit(say, server, "hello")
+        server.wait_for("portico_stage_parts_total", 1, stage="count")
+        os.kill(voice_of(server), signal.SIGKILL)
+        wait_until(lambda: log.read_text().count("begun") == 2, "the request does not begin anew")
+        os.kill(voice_of(server), signal.SIGKILL)
+        answer = begun.result(60)
+    assert answer.status_code == 503 and "stage `voice` has ended" in answer.json()["error"]["message"]
+    assert log.read_text().count("begun") == 2
+    assert server.metric("portico_pipeline_replays_total") == 1 and server.metric("portico_stage_replays_total") == 0
+
+
 def test_faults_of_a_process_need_one(tmp_path):
     for fault, why in (("die", "needs a stage with a `process`"), ("hang", "needs a stage"), ("odd", "must be one of none, fail, never")):
         refused = omni_command("check", str(write(tmp_path / "p.yaml", mock(f"fault: {fault}", ""), ENCODE)))
