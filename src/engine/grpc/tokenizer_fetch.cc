@@ -1,10 +1,8 @@
 #include "engine/grpc/tokenizer_fetch.h"
 
-#include <openssl/evp.h>
-
 #include <utility>
 
-#include "absl/strings/escaping.h"
+#include "engine/grpc/tokenizer_files.h"
 #include "message/protobuf.h"
 #include "smg/grpc/common/common.pb.h"
 
@@ -12,13 +10,6 @@ namespace portico {
 namespace {
 
 namespace pb = ::smg::grpc::common;
-
-std::string HexSha256(const std::string& bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr);
-  return absl::BytesToHexString({reinterpret_cast<const char*>(digest), size});
-}
 
 }  // namespace
 
@@ -41,7 +32,7 @@ void TokenizerFetch::OnMessage(std::string_view message) {
 
 void TokenizerFetch::OnEnd(Status status, net::Headers) {
   if (!status.ok()) return Finish(std::move(status));
-  if (sha256_ != HexSha256(bytes_)) {
+  if (sha256_ != TokenizerArchiveSum(bytes_)) {
     return Finish(Error(StatusCode::kInternal, "the worker's tokenizer came damaged"));
   }
   Finish(std::move(bytes_));
