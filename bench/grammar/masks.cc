@@ -13,6 +13,7 @@
 #include "grammar/compile/grammar_text.h"
 #include "grammar/compile/vocabulary.h"
 #include "grammar/mask/compiled_grammar.h"
+#include "grammar/mask/mask_tensor.h"
 #include "text/json.h"
 #include "tokenizer/tokenizer.h"
 
@@ -68,19 +69,13 @@ class Bench {
     tokenizer_.Encode(answer, false, &ids);
     xgrammar::GrammarMatcher matcher(grammar);
     std::vector<uint32_t> mask(MaskWords(vocabulary_.texts.size()));
-    auto shape = static_cast<int64_t>(mask.size());
-    DLTensor tensor{};
-    tensor.data = mask.data();
-    tensor.device = {kDLCPU, 0};
-    tensor.ndim = 1;
-    tensor.dtype = {kDLInt, 32, 1};
-    tensor.shape = &shape;
+    MaskTensor tensor(mask);
     JsonArray fills;
     JsonArray accepts;
     uint64_t hash = 14695981039346656037ull;
     for (const TokenId id : ids) {
       auto start = Clock::now();
-      matcher.FillNextTokenBitmask(&tensor);
+      matcher.FillNextTokenBitmask(tensor.get());
       fills.emplace_back(Since(start));
       for (const uint32_t word : mask) hash = (hash ^ word) * 1099511628211ull;
       start = Clock::now();
