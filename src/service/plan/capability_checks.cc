@@ -89,6 +89,14 @@ Status CheckMedia(const EngineInfo& engine, const RequestMedia* media) {
                   engine.no_media.empty() ? "" : ": ", engine.no_media));
 }
 
+Status CheckRank(const EngineInfo& engine, int32_t rank) {
+  if (rank >= 0 && rank < engine.can.data_parallel_ranks) return OkStatus();
+  return InvalidArgument(
+      "data_parallel_rank",
+      fmt::format("data_parallel_rank must be below the engine's {} ranks, got {}",
+                  engine.can.data_parallel_ranks, rank));
+}
+
 Status CheckCapabilities(const EngineInfo& engine, const Constraint* constraint,
                          const RequestExtras* extras, int32_t priority) {
   if (constraint != nullptr) {
@@ -102,12 +110,7 @@ Status CheckCapabilities(const EngineInfo& engine, const Constraint* constraint,
   for (const Extra& extra : kExtras) {
     if (extra.asked(*extras) && !(engine.can.*extra.can)) return Lacks(engine, extra.field);
   }
-  const int32_t rank = extras->data_parallel_rank.value_or(0);
-  if (rank >= 0 && rank < engine.can.data_parallel_ranks) return OkStatus();
-  return InvalidArgument(
-      "data_parallel_rank",
-      fmt::format("data_parallel_rank must be below the engine's {} ranks, got {}",
-                  engine.can.data_parallel_ranks, rank));
+  return CheckRank(engine, extras->data_parallel_rank.value_or(0));
 }
 
 }  // namespace portico

@@ -19,6 +19,9 @@ Status CheckCapabilities(const EngineInfo& engine, const Constraint* constraint,
 // `of_prompts`.
 Status CheckLogprobs(const EngineInfo& engine, std::string_view field, bool of_prompts);
 
+// INVALID_ARGUMENT naming data_parallel_rank: the engine has no such rank.
+Status CheckRank(const EngineInfo& engine, int32_t rank);
+
 // INVALID_ARGUMENT: media are given (not null), and the engine takes none.
 Status CheckMedia(const EngineInfo& engine, const RequestMedia* media);
 

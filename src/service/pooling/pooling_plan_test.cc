@@ -139,6 +139,15 @@ TEST_F(PoolingPlanTest, AdaptersAreForEnginesThatHaveThem) {
   EXPECT_EQ(FieldAtFault(), "lora_path");
 }
 
+TEST_F(PoolingPlanTest, ARankIsOneOfTheEngines) {
+  request_.inputs = {Text("a"), Text("b")};
+  EXPECT_EQ(Plan()->texts[1].data_parallel_rank, -1);
+  request_.data_parallel_rank = 0;
+  EXPECT_EQ(Plan()->texts[1].data_parallel_rank, 0);
+  request_.data_parallel_rank = 1;
+  EXPECT_EQ(FieldAtFault(), "data_parallel_rank");
+}
+
 TEST_F(PoolingPlanTest, TokenTypesComeWithTheIds) {
   request_.inputs = {List({4, 5})};
   request_.token_types = {{0, 1}};

@@ -320,6 +320,7 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
   wire.lora_name = names.lora_name;
   wire.ids = *request.tokens;
   wire.token_types = request.token_types;
+  if (request.data_parallel_rank >= 0) wire.data_parallel_rank = request.data_parallel_rank;
   wire.sampling.max_new_tokens = 0;
   std::string frame;
   frame.reserve(384 + 8 * wire.ids.size());
