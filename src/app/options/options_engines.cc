@@ -86,7 +86,8 @@ constexpr Option kTable[] = {
      .member = &ModelOptions::mock_kv_cells,
      .metavar = "N",
      .help = "Simulates a prefix cache of this many KV cells, and steps that take the times below "
-             "instead of --mock-ttft-ms and --mock-itl-ms; 0 disables it.",
+             "instead of --mock-ttft-ms and --mock-itl-ms; 0 disables it. Reports no "
+             "log-probabilities.",
      .max = 1 << 30,
      .engines = "mock"},
     {.group = "Mock engine",

@@ -197,10 +197,6 @@ Status GrpcEngine::SubmitPooling(std::vector<PoolingRequest> requests, PoolingSi
   const TokenWire& wire = this->wire();
   std::deque<GrpcPooling::Text> texts;
   for (PoolingRequest& request : requests) {
-    if (request.data_parallel_rank >= 0 && !wire.pools_by_rank()) {
-      return InvalidArgument("data_parallel_rank",
-                             "data_parallel_rank: this model's workers choose the rank of a text");
-    }
     if (options_.data_parallel_rank >= 0) request.data_parallel_rank = options_.data_parallel_rank;
     const std::string id = fmt::format(
         "{}-{}", request.rid.empty() ? std::string_view(instance_) : request.rid, request.stream);

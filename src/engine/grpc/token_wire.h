@@ -71,8 +71,6 @@ class TokenWire {
   virtual Status DecodeGenerate(std::string_view bytes, StreamProgress* progress,
                                 TokenDelta* out) const = 0;
 
-  // Whether a text's request can name a data-parallel rank; else PoolingRequest::data_parallel_rank is left out.
-  virtual bool pools_by_rank() const { return false; }
   // A text's vector or row of logits, by what `task` is. Errors as EncodeGenerate().
   virtual StatusOr<TokenWireCall> EncodePooling(const PoolingRequest& request, ModelTask task,
                                                 const std::string& request_id) const = 0;

@@ -17,6 +17,9 @@ inline constexpr std::string_view kOutOfMemory =
 // For destructors: whether this one runs because std::bad_alloc unwinds the stack.
 inline bool IsOutOfMemory() { return std::uncaught_exceptions() > 0; }
 
+// Of a handler that std::bad_alloc has ended.
+inline void LogOutOfMemory() { LogError("out of memory: a request has ended with an error"); }
+
 // Runs `handle`, which owns an exchange or a call. If memory runs out, what it still owns is destroyed, and so is the
 // exchange or the call: that answers kOutOfMemory (503, UNAVAILABLE), or cuts off a stream that has started.
 template <typename Handle>
@@ -24,7 +27,7 @@ void HandleInMemory(Handle&& handle) {
   try {
     std::forward<Handle>(handle)();
   } catch (const std::bad_alloc&) {
-    LogError("out of memory: a request has ended with an error");
+    LogOutOfMemory();
   }
 }
 

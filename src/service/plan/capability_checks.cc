@@ -89,12 +89,15 @@ Status CheckMedia(const EngineInfo& engine, const RequestMedia* media) {
                   engine.no_media.empty() ? "" : ": ", engine.no_media));
 }
 
-Status CheckRank(const EngineInfo& engine, int32_t rank) {
-  if (rank >= 0 && rank < engine.can.data_parallel_ranks) return OkStatus();
+Status CheckRank(int32_t rank, int32_t ranks) {
+  if (rank >= 0 && rank < ranks) return OkStatus();
   return InvalidArgument(
       "data_parallel_rank",
-      fmt::format("data_parallel_rank must be below the engine's {} ranks, got {}",
-                  engine.can.data_parallel_ranks, rank));
+      ranks == 1
+          ? fmt::format("data_parallel_rank: this engine lets a request name no rank but 0, got {}",
+                        rank)
+          : fmt::format("data_parallel_rank must be below the engine's {} ranks, got {}", ranks,
+                        rank));
 }
 
 Status CheckCapabilities(const EngineInfo& engine, const Constraint* constraint,
@@ -110,7 +113,7 @@ Status CheckCapabilities(const EngineInfo& engine, const Constraint* constraint,
   for (const Extra& extra : kExtras) {
     if (extra.asked(*extras) && !(engine.can.*extra.can)) return Lacks(engine, extra.field);
   }
-  return CheckRank(engine, extras->data_parallel_rank.value_or(0));
+  return CheckRank(extras->data_parallel_rank.value_or(0), engine.can.data_parallel_ranks);
 }
 
 }  // namespace portico

@@ -28,6 +28,14 @@ Status CheckIds(std::span<const TokenId> ids, int32_t vocab_size, std::string_vi
   return OkStatus();
 }
 
+// A life of the scheduler may have fewer ranks than the one before.
+Status CheckRankOf(const Facts& facts, int32_t rank) {
+  if (rank >= 0 && rank < facts.ranks) return OkStatus();
+  return InvalidArgument(
+      "data_parallel_rank",
+      fmt::format("data_parallel_rank must be in [0, {}), got {}", facts.ranks, rank));
+}
+
 Status CheckFinite(double value, std::string_view field) {
   if (std::isfinite(value)) return OkStatus();
   return InvalidArgument(field, fmt::format("{} must be a finite number", field));
@@ -179,13 +187,8 @@ Status AddExtras(const RequestExtras& extras, const Facts& facts, const WireName
     wire->session = session;
   }
   if (extras.data_parallel_rank) {
-    const int32_t rank = *extras.data_parallel_rank;
-    if (rank < 0 || rank >= facts.ranks) {
-      return InvalidArgument(
-          "data_parallel_rank",
-          fmt::format("data_parallel_rank must be in [0, {}), got {}", facts.ranks, rank));
-    }
-    wire->data_parallel_rank = rank;
+    PORTICO_RETURN_IF_ERROR(CheckRankOf(facts, *extras.data_parallel_rank));
+    wire->data_parallel_rank = *extras.data_parallel_rank;
   }
   wire->lora_id = names.lora_id;
   wire->lora_name = names.lora_name;
@@ -320,7 +323,10 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
   wire.lora_name = names.lora_name;
   wire.ids = *request.tokens;
   wire.token_types = request.token_types;
-  if (request.data_parallel_rank >= 0) wire.data_parallel_rank = request.data_parallel_rank;
+  if (request.data_parallel_rank >= 0) {
+    PORTICO_RETURN_IF_ERROR(CheckRankOf(facts, request.data_parallel_rank));
+    wire.data_parallel_rank = request.data_parallel_rank;
+  }
   wire.sampling.max_new_tokens = 0;
   std::string frame;
   frame.reserve(384 + 8 * wire.ids.size());
