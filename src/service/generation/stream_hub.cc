@@ -22,8 +22,11 @@ void StreamHub::PrefetchAhead(const std::vector<TokenDelta>& batch, size_t i) co
 void StreamHub::HandOn(TokenDelta& delta, TimePoint now) {
   const auto it = streams_.find(delta.stream);
   if (it == streams_.end()) return;
-  if (it->second.learnt < kLearntDeltas) return HandOnAndLearn(delta, now, it->second);
-  it->second.receiver->OnTokens(delta, now);
+  const Stream& stream = it->second;
+  if (stream.learnt < kLearntDeltas && stream.touched.size() < TouchedObjects::kMost) {
+    return HandOnAndLearn(delta, now, stream);
+  }
+  stream.receiver->OnTokens(delta, now);
 }
 
 void StreamHub::HandOnAndLearn(TokenDelta& delta, TimePoint now, Stream stream) {

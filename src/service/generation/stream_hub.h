@@ -55,8 +55,9 @@ class StreamHub final : public TokenSink {
   static constexpr size_t kPrefetchSteps = 1 + TouchedObjects::kMost;
   static constexpr size_t kPrefetchGap = 2;
   static constexpr size_t kReceiverBytes = 256;
-  // From its first deltas: some write nothing.
-  static constexpr int kLearntDeltas = 4;
+  // At most so many of its first deltas show what a receiver touches: many write nothing, as those of a call that is held
+  // back until its name is complete.
+  static constexpr int kLearntDeltas = 64;
 
   struct Stream {
     StreamReceiver* receiver = nullptr;
