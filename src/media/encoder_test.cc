@@ -87,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Encoder, FramesOf, testing::Values(AudioFormat::kMp3, A
 // Files were 0.1 s longer than the sound (AAC at 8 kHz: 0.25 s), and the sound in them was late.
 TEST_P(FramesOf, HaveTheLengthOfTheSoundAndItsTiming) {
   for (const int32_t rate : {8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000}) {
-    for (const double after : {0.2, 0.21, 0.22, 0.23, 0.24, 0.25, 0.26, 0.27}) {
+    for (const double after : {0.2, 0.22, 0.24, 0.26}) {
       const Sound sound{rate, ToneWithin(rate, 0.2, 0.5, after)};
       const std::string what = std::to_string(rate) + " " + std::to_string(after);
       const Sound decoded = DecodedFrom(EncodedBy(GetParam(), rate, sound.samples, 480));
