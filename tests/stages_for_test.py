@@ -105,6 +105,26 @@ class Garbage:
             yield Audio(bytes(4800), 24000)
 
 
+class HoldTwice:
+    """Stops with its first two texts, the first time behind a sound, and writes a line for each text."""
+    voices = [f"pid{os.getpid()}"]
+
+    def __init__(self, log):
+        self.log = log
+
+    def run(self, parts, request):
+        for _ in parts:
+            with open(self.log, "a+") as file:
+                file.seek(0)
+                before = len(file.readlines())
+                file.write("begun\n")
+            if before == 0:
+                yield Audio(bytes(960), 24000)
+            while before < 2 and not request.aborted:
+                time.sleep(0.02)
+            yield Audio(bytes(4800), 24000)
+
+
 def to_tensor(part, request, megabytes=4):
     return Tensor(array.array("f", [0.5]) * (megabytes << 18), (megabytes, 1 << 18), "float32", "wave")
 
@@ -327,3 +347,16 @@ def leave_between(sources):
 
 def threads(part, request):
     return Audio(threading.active_count().to_bytes(2, "little") * 480, 24000)
+
+
+class Loud:
+    """A voice whose sound goes through shared memory, for three at a time; the text "odd" makes it send what is no message."""
+    max_running = 3
+
+    def run(self, parts, request):
+        for part in parts:
+            if part.text == "odd":
+                request._run.worker.connection.send(b"\x00\xc1\xc1\xc1")
+            for _ in range(5):
+                time.sleep(0.002)
+                yield Audio(bytes(48000), 24000)

@@ -3,12 +3,16 @@
 One shard on one core, load on the other; distinct 2 KB prompts, 32 tokens; whole, streamed at once, and streamed at
 a pace (every token in a send of its own; the request's own work is in it; streams begin evenly over a second, so that
 both servers have as many to serve in a millisecond). Rounds alternate; medians are printed.
---echo measures the net room alone.
-    ./dev bench http [--rounds 5] [--secs 4] [--echo]
+--echo measures the net room alone; --profile Portico while a profile runs beside Portico without one.
+    ./dev bench http [--rounds 5] [--secs 4] [--echo | --profile]
 """
 import argparse
+import json
+import re
+import shutil
 import statistics
 import sys
+import urllib.request
 
 import bench_tools as bench
 
@@ -87,15 +91,50 @@ def paced(options):
                    lambda r: r["events"], 1.2)
 
 
+def profiled(options):
+    """The recorder's own thread shares the server's core, so that all of its work counts."""
+    folder = bench.WORK / "profiles"
+    mock = ("--mock-ttft-ms", 0, "--mock-itl-ms", 0)
+
+    def post(server, path):
+        request = urllib.request.Request(f"http://127.0.0.1:{server.port}{path}", json.dumps({"run_id": "bench"}).encode(),
+                                         {"content-type": "application/json"})
+        urllib.request.urlopen(request, timeout=60).read()
+
+    with bench.portico(*mock) as without, bench.portico(*mock, "--profile-dir", folder, "--profile-max-bytes", 1 << 40) as recorded:
+        for title, flags in (("whole answer, a request", {}), ("streamed, a request", {"stream": True})):
+            def measure(server, flags=flags):
+                if server is recorded:
+                    post(server, "/start_request_profile")
+                figures = bench.measured_load(server, conns=options.conns, secs=options.secs, tokens=TOKENS, **flags)
+                if server is recorded:
+                    post(server, "/stop_request_profile")
+                    shutil.rmtree(folder)
+                return figures
+            results = alternate({"profile": recorded, "without": without}, options.rounds, measure)
+            report(title, results, lambda r: r["requests"])
+            rates = {name: [r["requests"] / r["seconds"] for r in rounds] for name, rounds in results.items()}
+            ratio = statistics.median(a / b for a, b in zip(rates["profile"], rates["without"]))
+            print(f"{'':34} throughput with a profile {ratio:.3f} of that without  target >= 0.97", flush=True)
+        metrics = urllib.request.urlopen(f"http://127.0.0.1:{recorded.port}/metrics", timeout=60).read().decode()
+        counts = {name: re.search(rf"^portico_profile_{name}_total (\S+)$", metrics, re.M)[1] for name in ("events", "dropped", "cut")}
+        print("events: " + ", ".join(f"{count} {name}" for name, count in counts.items()).replace(" events", " written"))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--secs", type=float, default=4)
     parser.add_argument("--conns", type=int, default=32)
     parser.add_argument("--echo", action="store_true", help="the net room alone")
+    parser.add_argument("--profile", action="store_true", help="throughput while a profile runs")
     options = parser.parse_args()
     if options.echo:
         echo(options)
+        return
+    if options.profile:
+        bench.build("http_load", "portico")
+        profiled(options)
         return
     bench.build("http_load", "http_raw_server", "portico")
     at_once(options)

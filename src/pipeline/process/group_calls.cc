@@ -133,7 +133,8 @@ std::unique_ptr<StageRun> ProcessGroup::NewRun(const StageConfig& stage,
   auto call = std::make_shared<Call>();
   call->stage = &stage;
   call->output = std::move(output);
-  call->replayable = stage.replay;
+  call->replays = call->output->anew() ? 1 : 0;
+  call->replayable = stage.replay && call->replays == 0;
   {
     const MutexLock lock(&mutex_);
     call->id = ++last_run_;
