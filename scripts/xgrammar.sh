@@ -10,7 +10,7 @@ prefix=${1:?usage: scripts/xgrammar.sh PREFIX}
 version=0.2.8
 sha256=8305646fd2b319d6c3003f51a1665e54cbbe9cba1fb636bc41d0b46434ccbb80
 patch=$here/scripts/xgrammar.patch
-stamp="$version $sha256 $(sha256sum <"$patch" | cut -c 1-64) recipe=2"
+stamp="$version $sha256 $(sha256sum <"$patch" | cut -c 1-64) recipe=3"
 [ "$(cat "$prefix/stamp" 2>/dev/null)" = "$stamp" ] && exit 0
 
 say() { printf '[xgrammar] %s\n' "$*"; }
@@ -25,7 +25,8 @@ if ! echo "$sha256  $archive" | sha256sum -c --status - 2>/dev/null; then
 fi
 rm -rf "$prefix" "$prefix.new"
 mkdir -p "$prefix.new"
-tar xzf "$archive" -C "$prefix.new" --strip-components=1 "xgrammar-$version/cpp" "xgrammar-$version/include" \
+# -m: a file that an older patch changed and this one does not must look changed to ninja.
+tar xzmf "$archive" -C "$prefix.new" --strip-components=1 "xgrammar-$version/cpp" "xgrammar-$version/include" \
   "xgrammar-$version/3rdparty/picojson" "xgrammar-$version/3rdparty/dlpack/include" "xgrammar-$version/LICENSE"
 # Above the folder there may be a repository, whose paths the patch's would be taken for.
 (cd "$prefix.new" && GIT_CEILING_DIRECTORIES=$(dirname "$(pwd -P)") git apply "$patch")
