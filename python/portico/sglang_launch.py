@@ -5,7 +5,7 @@ left out: Portico takes its place on the scheduler's sockets. This process only
 starts the schedulers, says what they are, and stays as their idle parent. Its
 exit is the notice that the engine has died.
 
-    python sglang_launch.py --ipc-dir DIR [--facts FILE] [--detached] -- SGLANG ARGUMENTS
+    python sglang_launch.py --ipc-dir DIR [--facts FILE] [--detached] [--transport tcp] -- SGLANG ARGUMENTS
 
 It speaks JSON lines on file descriptor 3 where Portico started it, and on
 standard output else:
@@ -41,6 +41,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # Both before the first import of sglang, here and in its children.
 os.environ["SGLANG_USE_PICKLE_IPC"] = "0"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import sglang_sockets  # noqa: E402
 
 SOCKETS = ("scheduler_input", "tokenizer", "detokenizer", "rpc", "metrics")
 
@@ -149,6 +151,10 @@ def kv_event_addresses(config: str | None, ranks: int) -> list:
             for rank in range(count)]
 
 
+def addresses_of(port_args) -> dict:
+    return {name: getattr(port_args, f"{name}_ipc_name") for name in SOCKETS}
+
+
 def facts_of(server_args, port_args, infos, version: str) -> dict:
     from sglang.srt.configs.model_config import ModelConfig
 
@@ -165,7 +171,7 @@ def facts_of(server_args, port_args, infos, version: str) -> dict:
     return {
         "sglang_version": version,
         "pid": os.getpid(),
-        "addresses": {name: getattr(port_args, f"{name}_ipc_name") for name in SOCKETS},
+        "addresses": addresses_of(port_args),
         "load_snapshot": load_snapshot(getattr(port_args, "instance_id", "")),
         "model": {
             "path": arg("model_path"),
@@ -249,7 +255,18 @@ def start_media_helpers(server_args, ipc_dir, count: int):
     return sglang_media.Helpers(ipc_dir, count, server_args), ""
 
 
-def start_schedulers(server_flags, ipc_dir, report, media_helpers: int):
+def choose_addresses(port_args, ipc_dir, transport: str):
+    """Gives the sockets of a front end their addresses; the listeners of those that are TCP, or None."""
+    for name in SOCKETS:
+        if getattr(port_args, f"{name}_ipc_name", "").startswith("ipc://"):
+            setattr(port_args, f"{name}_ipc_name", f"ipc://{ipc_dir}/{name}")
+    listeners = sglang_sockets.listeners_for(ipc_dir, transport, addresses_of(port_args))
+    for name, address in (listeners.addresses if listeners else {}).items():
+        setattr(port_args, f"{name}_ipc_name", address)
+    return listeners
+
+
+def start_schedulers(server_flags, ipc_dir, report, media_helpers: int, transport: str):
     from sglang.srt.entrypoints import engine as engine_module
     from sglang.srt.managers.scheduler import run_scheduler_process
     from sglang.srt.server_args import PortArgs, prepare_server_args
@@ -270,10 +287,7 @@ def start_schedulers(server_flags, ipc_dir, report, media_helpers: int):
         raise RuntimeError("--tokenizer-worker-num is of SGLang's own front end; Portico has --shards")
 
     port_args = PortArgs.init_new(server_args)
-    for name in SOCKETS:
-        field = f"{name}_ipc_name"
-        if getattr(port_args, field, "").startswith("ipc://"):
-            setattr(port_args, field, f"ipc://{ipc_dir}/{name}")
+    listeners = choose_addresses(port_args, ipc_dir, transport)
     report("progress", stage="loading the model")
     helpers, no_media = start_media_helpers(server_args, ipc_dir, media_helpers)
     result, processes = engine_module.Engine._launch_scheduler_processes(
@@ -286,7 +300,7 @@ def start_schedulers(server_flags, ipc_dir, report, media_helpers: int):
             helpers.stop()
             helpers = None
     media = {"address": helpers.address if helpers else "", "helpers": media_helpers, "reason": no_media}
-    return server_args, port_args, result, processes, helpers, media, pairs
+    return server_args, port_args, result, processes, helpers, media, pairs, listeners
 
 
 def start_pair_service(server_args):
@@ -313,6 +327,7 @@ def main() -> int:
     parser.add_argument("--facts", help="where to write what --attach needs")
     parser.add_argument("--detached", action="store_true", help="stay when standard input ends")
     parser.add_argument("--media-helpers", type=int, default=1, help="processes that read media; 0: none is taken")
+    parser.add_argument("--transport", choices=("ipc", "tcp"), default="ipc", help="tcp: on the loopback, which every user of this machine can reach")
     parser.add_argument("--portico", action="store_true", help=argparse.SUPPRESS)  # started by it: file descriptor 3
     parser.add_argument("server_flags", nargs="*", help="after --: SGLang's server arguments")
     args = parser.parse_args()
@@ -345,10 +360,11 @@ def main() -> int:
         wire = False
         if not args.detached:
             threading.Thread(target=lambda: (sys.stdin.read(), stop(0)), daemon=True).start()
-        server_args, port_args, result, processes, helpers, media, pairs = start_schedulers(
-            args.server_flags, args.ipc_dir, report, args.media_helpers)
+        server_args, port_args, result, processes, helpers, media, pairs, listeners = start_schedulers(
+            args.server_flags, args.ipc_dir, report, args.media_helpers, args.transport)
         facts = facts_of(server_args, port_args, list(result.scheduler_infos), sglang.__version__)
         facts["media"] = media
+        facts["listeners"] = listeners.path if listeners else ""
         facts["started"] = sglang_attach.started(os.getpid())
         if args.facts:
             facts["proof_socket"] = sglang_attach.Proofs(args.ipc_dir, prove).address
@@ -364,6 +380,8 @@ def main() -> int:
         time.sleep(0.1)
         if helpers is not None:
             helpers.keep()
+        if listeners is not None:
+            listeners.keep()
     codes = [p.exitcode for p in processes]
     report("failed", message=f"a scheduler process has ended (exit codes {codes})")
     stop(1)

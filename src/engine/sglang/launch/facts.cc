@@ -112,6 +112,7 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   facts.pid = json.GetInt("pid", 0);
   facts.started = json.GetInt("started", 0);
   facts.proof_socket = json.GetString("proof_socket");
+  facts.listeners = json.GetString("listeners");
   facts.load_snapshot = json.GetString("load_snapshot");
   facts.scheduler_input = addresses->GetString("scheduler_input");
   facts.tokenizer = addresses->GetString("tokenizer");

@@ -28,6 +28,7 @@ struct LaunchOptions {
   std::vector<std::string> flags;        // SGLang's
   std::vector<std::string> environment;  // NAME=VALUE beside this process's
   int media_helpers = 1;                 // processes that read media
+  std::string transport = "ipc";         // ipc, tcp
 };
 
 class Launcher {
