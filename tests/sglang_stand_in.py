@@ -352,6 +352,7 @@ def main():
     parser.add_argument("--ipc-dir", required=True)
     parser.add_argument("--facts")
     parser.add_argument("--transport", choices=("ipc", "tcp"), default="ipc")
+    parser.add_argument("--reasoning-parser", default="auto")
     parser.add_argument("--model-path", required=True)
     parser.add_argument("--context-length", type=int, default=0)
     parser.add_argument("--is-embedding", action="store_true")
@@ -372,6 +373,7 @@ def main():
     parser.add_argument("--stand-in-load-seconds", type=float, default=0)
     parser.add_argument("--stand-in-new-field", action="store_true", help="print a layout that nobody knows")
     parser.add_argument("--media-helpers", type=int, default=1)
+    parser.add_argument("--stand-in-reasoning-parser", help="that a grammar comes after")
     parser.add_argument("--stand-in-sparse", action="store_true", help="embeddings weigh the tokens")
     parser.add_argument("--stand-in-sees", action="store_true")
     parser.add_argument("--stand-in-disproves", help="a message that it reads otherwise")
@@ -426,7 +428,8 @@ def main():
         "limits": {"max_total_num_tokens": 100000, "max_req_input_len": model["context_length"] - 6},
         "kv_events": [{**json.loads(args.kv_events_config), "topic": ""}] if args.kv_events_config else [],
         "disaggregation_mode": args.disaggregation_mode, "speculative_num_draft_tokens": args.speculative_num_draft_tokens,
-        "grammar_backend": "xgrammar", "load_format": "auto", "enable_lora": args.enable_lora, "max_loaded_loras": args.max_loaded_loras,
+        "grammar_backend": "xgrammar", "reasoning_parser": args.stand_in_reasoning_parser,
+        "load_format": "auto", "enable_lora": args.enable_lora, "max_loaded_loras": args.max_loaded_loras,
         "enable_return_hidden_states": args.enable_return_hidden_states, "disable_radix_cache": args.disable_radix_cache,
         **{name: getattr(args, name) for name in ("enable_priority_scheduling", "enable_custom_logit_processor")},
     }

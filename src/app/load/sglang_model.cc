@@ -95,6 +95,7 @@ StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::str
   each.restart = options.restart_engine;
   each.media_helpers = options.sglang_media_helpers;
   each.max_queued_requests = options.max_queued_requests;
+  each.reasoning_parser = options.reasoning_parser;
   each.transport = options.sglang_transport;
   const std::vector<std::string> files = AttachFiles(options);
   if (!files.empty() && options.sglang_replicas > 1) {

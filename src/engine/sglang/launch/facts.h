@@ -68,6 +68,8 @@ struct Facts {
   bool half_of_pair = false;  // it prefills, or decodes what another has prefilled
   int32_t draft_tokens = 0;   // of a step of speculation, with the model's own; 0: there is none
   std::string grammar_backend;
+  std::string
+      reasoning_parser;  // whose reasoning a grammar comes after; empty: it holds from the first token
   std::string load_format;
   std::vector<std::string>
       weight_loaders;  // of the operator, that an update may name as its format

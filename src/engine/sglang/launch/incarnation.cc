@@ -84,6 +84,7 @@ Status Launch(const SglangOptions& options, const Launcher::Progress& progress, 
   launch.flags = options.flags;
   launch.environment = options.environment;
   launch.media_helpers = options.media_helpers;
+  launch.reasoning_parser = options.reasoning_parser;
   launch.transport = options.transport;
   PORTICO_ASSIGN_OR_RETURN(life->launcher, Launcher::Start(launch));
   PORTICO_ASSIGN_OR_RETURN(const Json printed, life->launcher->Await("manifest", progress));

@@ -75,6 +75,9 @@ StatusOr<std::unique_ptr<Launcher>> Launcher::Start(const LaunchOptions& options
                       {events[1], kEventDescriptor}},
       .last = kEventDescriptor,
       .more_names = options.environment};
+  if (options.reasoning_parser != "auto") {
+    program.words.insert(program.words.end(), {"--reasoning-parser", options.reasoning_parser});
+  }
   if (options.transport != "ipc") {
     program.words.insert(program.words.end(), {"--transport", options.transport});
   }
