@@ -421,10 +421,10 @@ def main():
     }
     args.addresses = {n: f"ipc://{args.ipc_dir}/{n}" for n in ("scheduler_input", "tokenizer", "detokenizer", "rpc")}
     listeners = sglang_sockets.listeners_for(args.ipc_dir, args.transport, args.addresses)
-    args.addresses |= listeners.addresses if listeners else {}
+    args.addresses |= listeners.addresses
     facts = {
         "sglang_version": manifest["sglang_version"], "pid": os.getpid(), "model": model, "dp_size": args.dp_size,
-        "addresses": args.addresses, "listeners": listeners.path if listeners else "",
+        "addresses": args.addresses, "listeners": listeners.path,
         "limits": {"max_total_num_tokens": 100000, "max_req_input_len": model["context_length"] - 6},
         "kv_events": [{**json.loads(args.kv_events_config), "topic": ""}] if args.kv_events_config else [],
         "disaggregation_mode": args.disaggregation_mode, "speculative_num_draft_tokens": args.speculative_num_draft_tokens,

@@ -85,8 +85,10 @@ def test_one_front_end_after_the_other_joins_and_the_ports_stay_held_between_the
                 assert refused.value.errno == errno.EADDRINUSE
 
 
-def test_a_second_front_end_does_not_take_the_sockets_of_the_first(start, tmp_path):
-    with running(tmp_path, "--transport", "tcp") as facts:
+@pytest.mark.parametrize("transport", ["ipc", "tcp"])
+def test_a_second_front_end_does_not_take_the_sockets_of_the_first(start, tmp_path, transport):
+    # It waited for a minute, and what the schedulers connected to was gone.
+    with running(tmp_path, "--transport", transport) as facts:
         server = attached(start, facts)
         assert "another front end serves its sockets" in refusal("--attach", facts)
         assert short(server).status_code == 200
@@ -180,10 +182,10 @@ def test_what_waits_at_the_ports_is_sent_away_only_while_no_front_end_has_them(t
         assert json.loads(socket.recv_fds(later, 1000, 8)[0]) == {"event": "sockets"}
 
 
-def test_an_engine_without_tcp_addresses_needs_no_listeners(tmp_path):
+def test_ports_are_held_where_an_engine_has_some_on_this_machine(tmp_path):
     unix = {name: f"ipc://{tmp_path}/{name}" for name in (*sglang_sockets.HANDED, "rpc")}
-    assert sglang_sockets.listeners_for(str(tmp_path), "ipc", unix) is None
+    assert not sglang_sockets.listeners_for(str(tmp_path), "ipc", unix).addresses
     network = {name: "tcp://10.0.0.1:7000" for name in unix}
-    assert sglang_sockets.listeners_for(str(tmp_path), "tcp", network) is None
+    assert not sglang_sockets.listeners_for(str(tmp_path), "tcp", network).addresses
     own = {name: "tcp://127.0.0.1:0" for name in unix}  # SGLang's own choice: all are held, also what no front end serves
     assert set(sglang_sockets.listeners_for(str(tmp_path), "ipc", own).addresses) == set(own)

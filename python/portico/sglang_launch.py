@@ -223,12 +223,12 @@ def reasoning_flags(server_flags, name: str, engine_module) -> list:
 
 
 def choose_addresses(port_args, ipc_dir, transport: str):
-    """Gives the sockets of a front end their addresses; the listeners of those that are TCP, or None."""
+    """Gives the sockets of a front end their addresses, and hands them over to it."""
     for name in SOCKETS:
         if getattr(port_args, f"{name}_ipc_name", "").startswith("ipc://"):
             setattr(port_args, f"{name}_ipc_name", f"ipc://{ipc_dir}/{name}")
     listeners = sglang_sockets.listeners_for(ipc_dir, transport, addresses_of(port_args))
-    for name, address in (listeners.addresses if listeners else {}).items():
+    for name, address in listeners.addresses.items():
         setattr(port_args, f"{name}_ipc_name", address)
     return listeners
 
@@ -334,7 +334,7 @@ def main() -> int:
         server_args, port_args, result, processes, helpers, media, pairs, listeners = start_schedulers(args, report)
         facts = facts_of(server_args, port_args, list(result.scheduler_infos), sglang.__version__)
         facts["media"] = media
-        facts["listeners"] = listeners.path if listeners else ""
+        facts["listeners"] = listeners.path
         facts["started"] = sglang_attach.started(os.getpid())
         if args.facts:
             facts["proof_socket"] = sglang_attach.Proofs(args.ipc_dir, prove).address
@@ -350,8 +350,7 @@ def main() -> int:
         time.sleep(0.1)
         if helpers is not None:
             helpers.keep()
-        if listeners is not None:
-            listeners.keep()
+        listeners.keep()
     codes = [p.exitcode for p in processes]
     report("failed", message=f"a scheduler process has ended (exit codes {codes})")
     stop(1)

@@ -1,10 +1,9 @@
-"""The TCP listeners of the sockets that a front end of SGLang binds, held for as long as SGLang runs.
+"""Who serves SGLang's sockets: one front end at a time, and over TCP with listeners that are held for as long as SGLang runs.
 
 SGLang's schedulers connect to all of their sockets, and go on trying while nobody answers. A port that nobody holds in the
 meantime could be taken by any process of this machine, which would then get the requests, or call the scheduler. So the
 launcher binds them, on the loopback and with a port that the kernel gives where SGLang names none, and hands those that a
-front end serves to one front end at a time, as descriptors over a Unix socket. The port is free for nobody before the
-schedulers have ended.
+front end serves to it, as descriptors over a Unix socket. The port is free for nobody before the schedulers have ended.
 """
 from __future__ import annotations
 
@@ -25,8 +24,8 @@ def is_loopback(address: str) -> bool:
 
 
 class Listeners:
-    """Answers a connection with a line: {"event": "sockets"} with the listeners of HANDED, in that order, or {"event":
-    "failed", "message": TEXT}. They are the front end's until it closes the connection or ends."""
+    """Answers a connection with a line: {"event": "sockets"} with the listeners of HANDED, in that order, if they are TCP; or
+    {"event": "failed", "message": TEXT}. The sockets are the front end's until it closes the connection or ends."""
 
     def __init__(self, folder: str, wanted: dict[str, str]):
         """`wanted`: addresses by name; `tcp://127.0.0.1:0` takes a port that is free. OSError: one is taken."""
@@ -77,11 +76,15 @@ class Listeners:
             connection.close()
             return
         line = json.dumps({"event": "sockets"}).encode() + b"\n"
-        socket.send_fds(connection, [line], [self.listeners[name].fileno() for name in HANDED])
+        handed = [self.listeners[name].fileno() for name in HANDED if name in self.listeners]
+        if handed:
+            socket.send_fds(connection, [line], handed)
+        else:
+            connection.sendall(line)
         self.holder = connection
 
     def held(self) -> bool:
-        """Whether a front end has the listeners. Under the lock."""
+        """Whether a front end has the sockets. Under the lock."""
         if self.holder is None:
             return False
         try:
@@ -106,7 +109,8 @@ class Listeners:
             if self.held():
                 return
             for name in HANDED:
-                self.drain(self.listeners[name])
+                if name in self.listeners:
+                    self.drain(self.listeners[name])
 
     @staticmethod
     def drain(listener: socket.socket) -> None:
@@ -117,12 +121,10 @@ class Listeners:
                 return
 
 
-def listeners_for(folder: str, transport: str, addresses: dict[str, str]) -> Listeners | None:
-    """The listeners that an engine with these addresses needs: those that SGLang has on the loopback itself (attention split
-    by data), and with the transport tcp also those of a front end. None: it needs none."""
+def listeners_for(folder: str, transport: str, addresses: dict[str, str]) -> Listeners:
+    """For an engine with these addresses: with listeners where SGLang itself is on the loopback (attention split by data), and
+    with the transport tcp also for a front end. Addresses of other machines are the front end's to bind."""
     wanted = {name: address for name, address in addresses.items() if is_loopback(address)}
     if transport == "tcp":
         wanted |= {name: f"tcp://{HOST}:0" for name in HANDED if addresses.get(name, "ipc://").startswith("ipc://")}
-    if not all(name in wanted for name in HANDED):
-        return None  # none, or on addresses of other machines, which the front end binds
     return Listeners(folder, wanted)

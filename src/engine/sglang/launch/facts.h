@@ -29,7 +29,8 @@ struct Facts {
   int64_t pid = 0;           // of the launcher
   int64_t started = 0;       // when it was (ProcessStart); 0: it has not said
   std::string proof_socket;  // where it proves messages to later front ends; empty: nowhere
-  std::string listeners;     // where it hands its TCP sockets over; empty: it has none
+  std::string
+      listeners;  // where it hands its sockets over, to one front end at a time; empty: nowhere
   std::string scheduler_input;
   std::string tokenizer;
   std::string detokenizer;

@@ -33,9 +33,10 @@ class Listeners {
     return *this;
   }
 
-  // Those that the launcher at this Unix socket holds; they are this process's until the object ends. Blocks for 30 seconds
-  // at most. UNAVAILABLE: another front end has them.
-  static StatusOr<Listeners> TakeOver(const std::string& path);
+  // Has the launcher at this Unix socket hand the sockets of that SGLang over; they are this object's until it ends, with
+  // descriptors where they are TCP ports of the loopback. Blocks for 30 seconds at most. UNAVAILABLE: another front end has
+  // them.
+  static StatusOr<Listeners> TakeOver(const Facts& facts);
 
   // In the order scheduler input, tokenizer, detokenizer; each once, and the caller's from then on. -1: there is none.
   int Take(size_t index);
