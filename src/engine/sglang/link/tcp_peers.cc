@@ -109,7 +109,14 @@ PeerUsers UsersConnected(std::string_view tables, const std::vector<uint16_t>& p
   absl::flat_hash_set<std::string_view> listeners;
   absl::flat_hash_set<Ends> own;  // as the peer sees them
   std::vector<Connection> connections;
+  // Tables have thousands of lines, and most are of other ports.
+  std::vector<std::string> ends;
+  for (const uint16_t port : ports) ends.push_back(fmt::format(":{:04X} ", port));
   for (const std::string_view line : absl::StrSplit(tables, '\n')) {
+    const bool counts = std::any_of(ends.begin(), ends.end(), [&](const std::string& end) {
+      return line.find(end) != std::string_view::npos;
+    });
+    if (!counts) continue;
     if (auto found = ReadLine(line)) connections.push_back(*found);
   }
   for (const Connection& each : connections) {
