@@ -11,7 +11,6 @@
 #include <set>
 #include <vector>
 
-#include "absl/strings/str_replace.h"
 #include "app/options/options_table.h"
 
 namespace portico {
@@ -257,8 +256,8 @@ Status CheckEngineArguments(const std::vector<std::string>& arguments) {
                                               "--limit-mm-data-per-request"};
   for (const std::string& argument : arguments) {
     // argparse takes both spellings of SGLang's flags.
-    const std::string flag =
-        absl::StrReplaceAll(argument.substr(0, argument.find('=')), {{"_", "-"}});
+    std::string flag = argument.substr(0, argument.find('='));
+    std::replace(flag.begin(), flag.end(), '_', '-');
     if (std::find(std::begin(kOfFrontEnd), std::end(kOfFrontEnd), flag) == std::end(kOfFrontEnd)) {
       continue;
     }

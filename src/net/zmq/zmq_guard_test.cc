@@ -104,19 +104,6 @@ TEST(ZmqGuard, APeerGetsNothingUntilItIsAdmittedAndThenTriesAgain) {
   EXPECT_EQ(got, "for you");
 }
 
-TEST(ZmqGuard, WithoutAGuardNobodyIsAdmitted) {
-  const ZmqContext context;
-  const TestListener listener;
-  auto push = ZmqSocket::BindPush(context, listener.address,
-                                  {.listener = listener.descriptor, .guarded = true});
-  ASSERT_TRUE(push.ok());
-  Puller peer(listener.address);
-  for (int i = 0; i < 300; ++i) {
-    EXPECT_FALSE(push->Send("secret"));
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
 TEST(ZmqGuard, AListenerThatPeersFoundBeforeIsTakenOver) {
   const TestListener listener;
   Puller peer(listener.address);

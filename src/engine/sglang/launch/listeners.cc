@@ -114,6 +114,11 @@ Status CheckSocketAddresses(const Facts& facts) {
   for (const std::string* address :
        {&facts.scheduler_input, &facts.tokenizer, &facts.detokenizer}) {
     PORTICO_RETURN_IF_ERROR(CheckAddress(facts, *address));
+    if (IsTcpAddress(*address) != IsTcpAddress(facts.scheduler_input) ||
+        IsLoopbackAddress(*address) != IsLoopbackAddress(facts.scheduler_input)) {
+      return Error(StatusCode::kInvalidArgument, fmt::format("{} and {} are not of one transport",
+                                                             facts.scheduler_input, *address));
+    }
   }
   for (const std::string* path : {&facts.listeners, &facts.proof_socket}) {
     if (!path->empty()) PORTICO_RETURN_IF_ERROR(CheckSocketFolder(*path));

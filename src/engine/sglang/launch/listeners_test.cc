@@ -133,6 +133,9 @@ TEST_F(ListenersTest, SocketsThatOthersCouldReachAreRefused) {
   setenv("SGLANG_ZMQ_ALLOWED_PEERS", "10.0.0.2", 1);
   EXPECT_TRUE(CheckSocketAddresses(facts_).ok());
   unsetenv("SGLANG_ZMQ_ALLOWED_PEERS");
+  SetAddresses("tcp://127.0.0.1:7000");
+  facts_.detokenizer = "ipc://" + folder_ + "/x";
+  EXPECT_THAT(MessageOf(CheckSocketAddresses(facts_)), HasSubstr("are not of one transport"));
   SetAddresses("inproc://x");
   EXPECT_EQ(CheckSocketAddresses(facts_).code(), StatusCode::kInvalidArgument);
   SetAddresses("tcp://127.0.0.1:7000");

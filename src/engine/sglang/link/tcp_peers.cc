@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -12,9 +13,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_split.h"
 #include "base/log.h"
 #include "engine/sglang/launch/listeners.h"
 
@@ -29,7 +27,7 @@ constexpr std::string_view kLastAck = "09";
 constexpr std::string_view kListening = "0A";
 constexpr std::string_view kMappedV4 = "0000000000000000FFFF0000";  // ::ffff:0:0/96
 
-struct Connection {
+struct TableConnection {
   std::string_view local;  // ADDRESS:PORT, in hexadecimal digits
   std::string_view remote;
   std::string_view state;
@@ -37,17 +35,34 @@ struct Connection {
   bool has_process = false;
 };
 
+// What is between the separators, without what is empty.
+std::vector<std::string_view> SplitText(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+bool ReadPeerNumber(std::string_view text, int base, uint32_t* number) {
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, *number, base);
+  return error == std::errc() && rest == end;
+}
+
 // An IPv6 socket that speaks IPv4 is written with the address of the other end.
 std::string_view WithoutMapping(std::string_view end) {
   if (end.starts_with(kMappedV4)) end.remove_prefix(kMappedV4.size());
   return end;
 }
 
-std::optional<Connection> ReadLine(std::string_view line) {
-  const std::vector<std::string_view> fields = absl::StrSplit(line, ' ', absl::SkipEmpty());
+std::optional<TableConnection> ReadTableLine(std::string_view line) {
+  const std::vector<std::string_view> fields = SplitText(line, ' ');
   if (fields.size() <= kInode) return std::nullopt;
-  Connection found;
-  if (!absl::SimpleAtoi(fields[kUser], &found.user)) return std::nullopt;  // the heading
+  TableConnection found;
+  if (!ReadPeerNumber(fields[kUser], 10, &found.user)) return std::nullopt;  // the heading
   found.local = WithoutMapping(fields[kLocal]);
   found.remote = WithoutMapping(fields[kRemote]);
   found.state = fields[kState];
@@ -58,7 +73,7 @@ std::optional<Connection> ReadLine(std::string_view line) {
 std::optional<uint16_t> PortOf(std::string_view end) {
   const size_t colon = end.rfind(':');
   uint32_t port = 0;
-  if (colon == std::string_view::npos || !absl::SimpleHexAtoi(end.substr(colon + 1), &port)) {
+  if (colon == std::string_view::npos || !ReadPeerNumber(end.substr(colon + 1), 16, &port)) {
     return std::nullopt;
   }
   return static_cast<uint16_t>(port);
@@ -85,9 +100,10 @@ std::string PlainAddress(const std::string& address) {
 
 bool ListsPeer(const char* list, std::string_view address) {
   const std::string peer = PlainAddress(std::string(address));
-  for (const std::string_view each : absl::StrSplit(list == nullptr ? "" : list, ',')) {
-    const std::string allowed(absl::StripAsciiWhitespace(each));
-    if (!allowed.empty() && PlainAddress(allowed) == peer) return true;
+  for (std::string_view each : SplitText(list == nullptr ? "" : list, ',')) {
+    const size_t begin = std::min(each.find_first_not_of(' '), each.size());
+    each = each.substr(begin, each.find_last_not_of(' ') + 1 - begin);
+    if (!each.empty() && PlainAddress(std::string(each)) == peer) return true;
   }
   return false;
 }
@@ -108,28 +124,28 @@ PeerUsers UsersConnected(std::string_view tables, const std::vector<uint16_t>& p
   using Ends = std::pair<std::string_view, std::string_view>;
   absl::flat_hash_set<std::string_view> listeners;
   absl::flat_hash_set<Ends> own;  // as the peer sees them
-  std::vector<Connection> connections;
+  std::vector<TableConnection> connections;
   // Tables have thousands of lines, and most are of other ports.
   std::vector<std::string> ends;
   for (const uint16_t port : ports) ends.push_back(fmt::format(":{:04X} ", port));
-  for (const std::string_view line : absl::StrSplit(tables, '\n')) {
+  for (const std::string_view line : SplitText(tables, '\n')) {
     const bool counts = std::any_of(ends.begin(), ends.end(), [&](const std::string& end) {
       return line.find(end) != std::string_view::npos;
     });
     if (!counts) continue;
-    if (auto found = ReadLine(line)) connections.push_back(*found);
+    if (auto found = ReadTableLine(line)) connections.push_back(*found);
   }
-  for (const Connection& each : connections) {
+  for (const TableConnection& each : connections) {
     if (each.state == kListening && IsOneOf(each.local, ports)) listeners.insert(each.local);
   }
-  for (const Connection& each : connections) {
+  for (const TableConnection& each : connections) {
     // One that is closed on its side has no process any more; one that the listener's side has closed gets nothing.
     if (!listeners.contains(each.remote) || !each.has_process) continue;
     if (each.state == kCloseWait || each.state == kLastAck) continue;
     if (each.user != user) return PeerUsers::kOthers;
     own.emplace(each.local, each.remote);
   }
-  for (const Connection& each : connections) {
+  for (const TableConnection& each : connections) {
     if (each.state != kEstablished || !listeners.contains(each.local)) continue;
     if (!own.contains(Ends(each.remote, each.local))) return PeerUsers::kUnclear;
   }
@@ -143,8 +159,8 @@ PeerUsers OwnUserConnected(const std::vector<uint16_t>& ports) {
 bool ListenersAreVisible(const std::vector<uint16_t>& ports) {
   const std::string tables = ReadTables();
   std::vector<uint16_t> missing = ports;
-  for (const std::string_view line : absl::StrSplit(tables, '\n')) {
-    const auto found = ReadLine(line);
+  for (const std::string_view line : SplitText(tables, '\n')) {
+    const auto found = ReadTableLine(line);
     if (!found || found->state != kListening || found->user != geteuid()) continue;
     const auto port = PortOf(found->local);
     if (port.has_value()) std::erase(missing, *port);
@@ -167,7 +183,8 @@ StatusOr<std::function<bool(std::string_view)>> AdmissionTo(
   std::vector<uint16_t> ports;
   for (const std::string& address : addresses) {
     uint32_t port = 0;
-    if (!absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port) || port > UINT16_MAX) {
+    if (!ReadPeerNumber(std::string_view(address).substr(address.rfind(':') + 1), 10, &port) ||
+        port > UINT16_MAX) {
       return Error(StatusCode::kInvalidArgument, fmt::format("{} has no port", address));
     }
     ports.push_back(static_cast<uint16_t>(port));

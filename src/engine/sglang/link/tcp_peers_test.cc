@@ -12,79 +12,88 @@
 namespace portico::sglang {
 namespace {
 
-constexpr std::string_view kHeading =
+constexpr std::string_view kPeerHeading =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
     "inode\n";
-constexpr uint16_t kPort = 0x1F90;
-const std::vector<uint16_t> kPorts = {kPort};
+constexpr uint16_t kPeerPort = 0x1F90;
+const std::vector<uint16_t> kPeerPorts = {kPeerPort};
 
-std::string Line(std::string_view local, std::string_view remote, std::string_view state, int user,
-                 int inode) {
+std::string PeerLine(std::string_view local, std::string_view remote, std::string_view state,
+                     int user, int inode) {
   return "   0: " + std::string(local) + " " + std::string(remote) + " " + std::string(state) +
          " 00000000:00000000 00:00000000 00000000  " + std::to_string(user) + "        0 " +
          std::to_string(inode) + " 1 0000000000000000 20 4 30 10 -1\n";
 }
 
 // A listener of user 1000 at 127.0.0.1:8080.
-std::string Table(const std::string& more) {
-  return std::string(kHeading) + Line("0100007F:1F90", "00000000:0000", "0A", 1000, 7) + more;
+std::string PeerTable(const std::string& more) {
+  return std::string(kPeerHeading) + PeerLine("0100007F:1F90", "00000000:0000", "0A", 1000, 7) +
+         more;
 }
 
 // Both ends of a connection to it.
-std::string Pair(std::string_view port, int user) {
+std::string PeerPair(std::string_view port, int user) {
   const std::string peer = "0100007F:" + std::string(port);
-  return Line(peer, "0100007F:1F90", "01", user, 8) + Line("0100007F:1F90", peer, "01", 0, 0);
+  return PeerLine(peer, "0100007F:1F90", "01", user, 8) +
+         PeerLine("0100007F:1F90", peer, "01", 0, 0);
 }
 
 TEST(TcpPeers, ConnectionsOfOneUserAreThatUsers) {
-  EXPECT_EQ(UsersConnected(Table(Pair("C000", 1000) + Pair("C001", 1000), PeerUsers::kOne), kPorts,
-                           1000));
+  EXPECT_EQ(
+      UsersConnected(PeerTable(PeerPair("C000", 1000) + PeerPair("C001", 1000)), kPeerPorts, 1000),
+      PeerUsers::kOne);
 }
 
 TEST(TcpPeers, WithoutAnyConnectionThereIsNobodyToAdmit) {
-  EXPECT_EQ(UsersConnected(Table(""), kPorts, 1000), PeerUsers::kUnclear);
-  EXPECT_EQ(UsersConnected("", kPorts, 1000), PeerUsers::kUnclear);
+  EXPECT_EQ(UsersConnected(PeerTable(""), kPeerPorts, 1000), PeerUsers::kUnclear);
+  EXPECT_EQ(UsersConnected("", kPeerPorts, 1000), PeerUsers::kUnclear);
 }
 
 TEST(TcpPeers, AConnectionOfAnotherUserIsSeenInEveryStateInWhichItCouldRead) {
-  const std::string own = Pair("C000", 1000);
-  EXPECT_EQ(UsersConnected(Table(own + Pair("C001", 0)), kPorts, 1000), PeerUsers::kOthers);
+  const std::string own = PeerPair("C000", 1000);
+  EXPECT_EQ(UsersConnected(PeerTable(own + PeerPair("C001", 0)), kPeerPorts, 1000),
+            PeerUsers::kOthers);
   for (const std::string_view state : {"01", "02", "04", "05"}) {
-    const std::string other = Line("0100007F:C001", "0100007F:1F90", state, 1001, 9);
-    EXPECT_EQ(UsersConnected(Table(own + other), kPorts, 1000), PeerUsers::kOthers) << state;
+    const std::string other = PeerLine("0100007F:C001", "0100007F:1F90", state, 1001, 9);
+    EXPECT_EQ(UsersConnected(PeerTable(own + other), kPeerPorts, 1000), PeerUsers::kOthers)
+        << state;
   }
 }
 
 TEST(TcpPeers, AnIpv6SocketOfAnotherUserIsSeenToo) {
-  const std::string mapped = Line("0000000000000000FFFF00000100007F:C001",
-                                  "0000000000000000FFFF00000100007F:1F90", "01", 1001, 9);
-  EXPECT_EQ(UsersConnected(Table(Pair("C000", 1000) + mapped), kPorts, 1000), PeerUsers::kOthers);
-  const std::string own = Line("0000000000000000FFFF00000100007F:C001",
-                               "0000000000000000FFFF00000100007F:1F90", "01", 1000, 9) +
-                          Line("0100007F:1F90", "0100007F:C001", "01", 0, 0);
-  EXPECT_EQ(UsersConnected(Table(own), kPorts, 1000), PeerUsers::kOne);
+  const std::string mapped = PeerLine("0000000000000000FFFF00000100007F:C001",
+                                      "0000000000000000FFFF00000100007F:1F90", "01", 1001, 9);
+  EXPECT_EQ(UsersConnected(PeerTable(PeerPair("C000", 1000) + mapped), kPeerPorts, 1000),
+            PeerUsers::kOthers);
+  const std::string own = PeerLine("0000000000000000FFFF00000100007F:C001",
+                                   "0000000000000000FFFF00000100007F:1F90", "01", 1000, 9) +
+                          PeerLine("0100007F:1F90", "0100007F:C001", "01", 0, 0);
+  EXPECT_EQ(UsersConnected(PeerTable(own), kPeerPorts, 1000), PeerUsers::kOne);
 }
 
 TEST(TcpPeers, AConnectionWhoseOtherEndIsNotShownIsNotTaken) {
-  const std::string half = Line("0100007F:1F90", "0100007F:C001", "01", 0, 0);
-  EXPECT_EQ(UsersConnected(Table(Pair("C000", 1000) + half), kPorts, 1000), PeerUsers::kUnclear);
+  const std::string half = PeerLine("0100007F:1F90", "0100007F:C001", "01", 0, 0);
+  EXPECT_EQ(UsersConnected(PeerTable(PeerPair("C000", 1000) + half), kPeerPorts, 1000),
+            PeerUsers::kUnclear);
 }
 
 TEST(TcpPeers, OneSourcePortMayHaveConnectionsToSeveralListeners) {
-  const std::string two = Line("0100007F:1F91", "00000000:0000", "0A", 1000, 10) +
-                          Pair("C000", 1000) +
-                          Line("0100007F:C000", "0100007F:1F91", "01", 1000, 11) +
-                          Line("0100007F:1F91", "0100007F:C000", "01", 0, 0);
-  EXPECT_EQ(UsersConnected(Table(two), {kPort, kPort + 1}, 1000), PeerUsers::kOne);
+  const std::string two = PeerLine("0100007F:1F91", "00000000:0000", "0A", 1000, 10) +
+                          PeerPair("C000", 1000) +
+                          PeerLine("0100007F:C000", "0100007F:1F91", "01", 1000, 11) +
+                          PeerLine("0100007F:1F91", "0100007F:C000", "01", 0, 0);
+  const std::vector<uint16_t> both = {kPeerPort, kPeerPort + 1};
+  EXPECT_EQ(UsersConnected(PeerTable(two), both, 1000), PeerUsers::kOne);
 }
 
 TEST(TcpPeers, WhatIsOverWasSentAwayOrGoesElsewhereDoesNotCount) {
-  const std::string over = Line("0100007F:C001", "0100007F:1F90", "06", 0, 0) +
-                           Line("0100007F:C002", "0100007F:1F90", "05", 0, 0);
-  const std::string sent_away = Line("0100007F:C005", "0100007F:1F90", "08", 1001, 12);
-  const std::string elsewhere = Line("0100007F:C003", "0100007F:1F91", "01", 1001, 9) +
-                                Line("0200000A:C004", "0300000A:1F90", "01", 1001, 9);
-  EXPECT_EQ(UsersConnected(Table(Pair("C000", 1000) + over + sent_away + elsewhere), kPorts, 1000),
+  const std::string over = PeerLine("0100007F:C001", "0100007F:1F90", "06", 0, 0) +
+                           PeerLine("0100007F:C002", "0100007F:1F90", "05", 0, 0);
+  const std::string sent_away = PeerLine("0100007F:C005", "0100007F:1F90", "08", 1001, 12);
+  const std::string elsewhere = PeerLine("0100007F:C003", "0100007F:1F91", "01", 1001, 9) +
+                                PeerLine("0200000A:C004", "0300000A:1F90", "01", 1001, 9);
+  EXPECT_EQ(UsersConnected(PeerTable(PeerPair("C000", 1000) + over + sent_away + elsewhere),
+                           kPeerPorts, 1000),
             PeerUsers::kOne);
 }
 
