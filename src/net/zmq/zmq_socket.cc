@@ -23,6 +23,8 @@ constexpr int kHeartbeatMs = 5000;
 constexpr int kSilenceMs = 15000;
 
 constexpr char kGuardedDomain[] = "portico";
+// A peer that is not admitted may hear nothing and wait for its connection to be closed, by default for 30 s.
+constexpr int kGuardedHandshakeMs = 3000;
 
 std::atomic<uint64_t> g_next_monitor{1};
 
@@ -90,6 +92,7 @@ StatusOr<ZmqSocket> ZmqSocket::Bind(const ZmqContext& context, int type, const s
     if (binding.listener >= 0) socket.Set(ZMQ_USE_FD, binding.listener);
     if (binding.guarded) {
       Zmq().setsockopt(socket.socket_, ZMQ_ZAP_DOMAIN, kGuardedDomain, sizeof(kGuardedDomain) - 1);
+      socket.Set(ZMQ_HANDSHAKE_IVL, kGuardedHandshakeMs);
     }
     if (address.find('[') != std::string::npos) socket.Set(ZMQ_IPV6, 1);
     if (Zmq().bind(socket.socket_, address.c_str()) == 0) return socket;
