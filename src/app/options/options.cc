@@ -239,6 +239,33 @@ StatusOr<std::vector<ModelOptions>> ApplyCommandLine(const CommandLine& line,
   return std::vector<ModelOptions>{layers->every_model};
 }
 
+// What SGLang's own front end would do with these flags Portico does, which never sees those behind --: a key that is
+// given there would leave the server open.
+Status CheckEngineArguments(const std::vector<std::string>& arguments) {
+  constexpr std::string_view kOfFrontEnd[] = {"--api-key",
+                                              "--admin-api-key",
+                                              "--ssl-keyfile",
+                                              "--ssl-certfile",
+                                              "--ssl-ca-certs",
+                                              "--ssl-keyfile-password",
+                                              "--served-model-name",
+                                              "--chat-template",
+                                              "--tool-call-parser",
+                                              "--preferred-sampling-params",
+                                              "--allow-auto-truncate",
+                                              "--limit-mm-data-per-request"};
+  for (const std::string& argument : arguments) {
+    // argparse takes both spellings of SGLang's flags.
+    std::string flag = argument.substr(0, argument.find('='));
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    if (std::find(std::begin(kOfFrontEnd), std::end(kOfFrontEnd), flag) == std::end(kOfFrontEnd)) {
+      continue;
+    }
+    return Bad(fmt::format("{} is an option of this server: give it before the --", flag));
+  }
+  return OkStatus();
+}
+
 // What stands behind -- is for the one engine that has arguments of its own.
 Status GiveToEngine(const std::vector<std::string>& arguments, std::vector<ModelOptions>* models) {
   ModelOptions* taker = nullptr;
@@ -249,7 +276,7 @@ Status GiveToEngine(const std::vector<std::string>& arguments, std::vector<Model
   }
   if (taker == nullptr) return Bad("--: only --engine sglang takes arguments of its engine");
   taker->engine_arguments = arguments;
-  return OkStatus();
+  return CheckEngineArguments(arguments);
 }
 
 // What the environment says where neither the command line nor the file does. A key that is set but empty would open the

@@ -47,7 +47,8 @@ Status CheckText(std::string_view text, std::string_view field) {
 }
 
 // `choices` lives as long as the encoding.
-Status AddConstraint(const Constraint& constraint, std::string* choices, WireGenerate* wire) {
+Status AddConstraint(const Constraint& constraint, const Facts& facts, std::string* choices,
+                     WireGenerate* wire) {
   PORTICO_RETURN_IF_ERROR(CheckText(constraint.text, constraint.field));
   if (constraint.max_thinking_tokens >= 0) {
     return InvalidArgument("max_thinking_tokens",
@@ -55,6 +56,13 @@ Status AddConstraint(const Constraint& constraint, std::string* choices, WireGen
                            "leave it out");
   }
   wire->require_reasoning = constraint.think_end >= 0;
+  const bool begins_inside = wire->require_reasoning && constraint.think_start < 0;
+  if (begins_inside && facts.reasoning_parser.empty() &&
+      constraint.kind != ConstraintKind::kReasoning) {
+    return InvalidArgument(constraint.field,
+                           "the answer begins with reasoning, to which SGLang would apply the "
+                           "grammar: it was started without a --reasoning-parser of its own");
+  }
   switch (constraint.kind) {
     case ConstraintKind::kJsonSchema:
       wire->sampling.json_schema = &constraint.text;
@@ -281,7 +289,7 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
   if (facts.priorities) wire.priority = request.priority;
   std::string choices;
   if (request.constraint != nullptr) {
-    PORTICO_RETURN_IF_ERROR(AddConstraint(*request.constraint, &choices, &wire));
+    PORTICO_RETURN_IF_ERROR(AddConstraint(*request.constraint, facts, &choices, &wire));
   }
   WireSession session;
   std::string custom_params;
