@@ -139,7 +139,7 @@ class GoogleTest:
 class Pytest:
     """The test files of a folder, in `count` parts of about the same size. reports: whether the sanitizers of servers report.
 
-    only, without: of the files, these alone, and all but these.
+    only, without: of the files, these alone, a part each, and all but these.
     """
 
     def __init__(self, name, python, binary, folder, count=1, reports=False, only=(), without=()):
@@ -148,7 +148,7 @@ class Pytest:
 
     def parts(self):
         if self.only:
-            return [[f"{self.folder}/{name}" for name in self.only]]
+            return [[f"{self.folder}/{name}"] for name in self.only]
         if self.count == 1:
             return [[self.folder]]
         parts = [[] for _ in range(self.count)]

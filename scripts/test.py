@@ -25,7 +25,7 @@ WORKERS = min(2, os.cpu_count() or 1)
 # How many parts of the suites of Python run at once: they wait half of their time, less for programs with a sanitizer.
 CLIENTS_AT_ONCE = WORKERS if "PORTICO_SANITIZED" in os.environ else WORKERS + 1
 # Files of tests/ whose tests wait for limits and graces to pass, and compute little.
-WAITS = ["test_gateway_stalls.py", "test_admission.py", "test_cancellation.py"]
+WAITS = ["test_gateway_stalls.py", "test_gateway_vllm_stalls.py", "test_admission.py", "test_cancellation.py"]
 # The heavy programs go first, so that none is left to run alone at the end.
 HEAVY = ["tokenizer_test", "engine_test", "net_test", "template_test"]
 
@@ -69,7 +69,7 @@ def main():
     # GoogleTest programs compute all of the time: one takes what the clients leave.
     beside = any(isinstance(suite, suites.Pytest) for suite in found)
     with (concurrent.futures.ThreadPoolExecutor(CLIENTS_AT_ONCE) as clients,
-          concurrent.futures.ThreadPoolExecutor(1) as waits,
+          concurrent.futures.ThreadPoolExecutor(2) as waits,
           concurrent.futures.ThreadPoolExecutor(1 if beside else WORKERS) as programs):
         pools = {suites.Pytest: clients, suites.GoogleTest: programs}
         parts = {suite: [(waits if suite.name == "waits" else pools[type(suite)]).submit(suite.run, part) for part in suite.parts()]
