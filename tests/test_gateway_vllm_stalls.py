@@ -11,7 +11,7 @@ from test_gateway_stalls import CHAT, HEAD, LIMIT, Hanging, at_rest, event, rout
 
 PAGE = """# HELP vllm:num_requests_running Number of requests in model execution batches.
 # TYPE vllm:num_requests_running gauge
-vllm:num_requests_running{{engine="0",model_name="m"}} 1.0
+vllm:num_requests_running{{engine="0",model_name="m"}} {running}.0
 vllm:num_requests_waiting{{engine="0",model_name="m"}} 0.0
 vllm:kv_cache_usage_perc{{engine="0",model_name="m"}} {usage}
 vllm:prompt_tokens_total{{engine="0",model_name="m"}} {prompts}.0
@@ -34,7 +34,7 @@ class Vllm(Hanging):
     def write_page(self, head):
         self.heads.append(head)
         self.moves(self)
-        return PAGE.format(usage=self.usage, prompts=self.prompts, tokens=self.tokens, seconds=time.monotonic()).encode()
+        return PAGE.format(running=1, usage=self.usage, prompts=self.prompts, tokens=self.tokens, seconds=time.monotonic()).encode()
 
     def _answer(self, connection, head, body):
         if head.split(b" ")[1].decode() in self.refused:
@@ -137,7 +137,7 @@ def test_a_vllm_engine_that_is_slow_but_steps_is_left_alone(vllm, route, moves):
 
 
 def standing(_number):
-    return PAGE.format(usage=0.5, prompts=3, tokens=8, seconds=1).encode()
+    return PAGE.format(running=1, usage=0.5, prompts=3, tokens=8, seconds=1).encode()
 
 
 def never(_number):
@@ -152,7 +152,10 @@ def broken(_number):
 PAGES = {
     "absent": lambda number: None,
     "disabled": lambda number: b"# TYPE python_info gauge\npython_info 1\n",
-    "no step counted": lambda number: PAGE.format(usage=0, prompts=0, tokens=0, seconds=1).encode(),
+    "no step counted": lambda number: PAGE.format(running=1, usage=0, prompts=0, tokens=0, seconds=1).encode(),
+    # Of an upload that takes long the engine has seen nothing, and a client that does not read keeps a finished answer.
+    "no request": lambda number: PAGE.format(running=0, usage=0.5, prompts=3, tokens=8, seconds=1).encode(),
+    "no request from the second on": lambda number: PAGE.format(running=int(number == 1), usage=0.5, prompts=3, tokens=8, seconds=1).encode(),
     "malformed": lambda number: b"vllm:generation_tokens_total{model=\"m} x\nvllm:generation_tokens_total NaN\n\0\xff{{{",
     "of one line": lambda number: b"vllm:generation_tokens_total" * 100000,
     "enormous": lambda number: standing(number) + b"# nothing\n" * 500000,

@@ -18,6 +18,9 @@ constexpr std::string_view kStepFigures[] = {
     "vllm:num_requests_running",         "vllm:num_requests_waiting",
     "vllm:kv_cache_usage_perc",          "vllm:gpu_cache_usage_perc"};
 
+constexpr std::string_view kRequestGauges[] = {"vllm:num_requests_running",
+                                               "vllm:num_requests_waiting"};
+
 template <size_t N>
 bool IsFigureOf(std::string_view name, const std::string_view (&names)[N]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -53,7 +56,7 @@ bool EngineSteps::known() {
 
 std::optional<uint64_t> EngineSteps::mark() {
   EndLine();
-  return stepped_ ? std::optional(mark_) : std::nullopt;
+  return stepped_ && busy_ ? std::optional(mark_) : std::nullopt;
 }
 
 void EngineSteps::Line(std::string_view line) {
@@ -64,6 +67,7 @@ void EngineSteps::Line(std::string_view line) {
   if (!counts_tokens && !IsFigureOf(sample->name, kStepFigures)) return;
   known_ = known_ || counts_tokens;
   stepped_ = stepped_ || (counts_tokens && sample->value > 0);
+  busy_ = busy_ || (sample->value > 0 && IsFigureOf(sample->name, kRequestGauges));
   mark_ += absl::HashOf(sample->name, sample->labels, sample->value);
 }
 

@@ -6,7 +6,8 @@
 //
 // Where a server has several engines, or serves several models, the steps of all of them count: of one that
 // hangs nothing is seen while another steps. A page says nothing if it has no counter of tokens
-// (--disable-log-stats, another server) or if all of them are zero: then no step has ever been counted.
+// (--disable-log-stats, another server), if all of them are zero: then no step has ever been counted, or if no request is
+// running or waiting: the engine has nothing to do, while a body is on its way to the server or an answer from it.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,7 @@ class EngineSteps {
   // At the end of the page. Whether it is one of vLLM's, with counters of tokens.
   bool known();
   // Equal values on two pages have equal marks, in whatever order the samples stand; a server that has restarted has
-  // another one. Nothing as long as no step has been counted.
+  // another one. Nothing as long as no step has been counted, and where the engine has no request.
   std::optional<uint64_t> mark();
 
  private:
@@ -38,6 +39,7 @@ class EngineSteps {
   bool skips_ = false;  // to its end
   bool known_ = false;
   bool stepped_ = false;
+  bool busy_ = false;  // requests are running or waiting
   uint64_t mark_ = 0;
 };
 

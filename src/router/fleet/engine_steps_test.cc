@@ -33,6 +33,15 @@ bool KnowsSteps(std::string_view page) {
   return steps.known();
 }
 
+TEST(EngineSteps, SayNothingOfAnEngineWithoutRequests) {
+  std::string page = StepPage("7.0");
+  const size_t running = page.find("\"} 1.0");
+  page[running + 3] = '0';
+  EXPECT_EQ(StepMark(page), std::nullopt);
+  EXPECT_TRUE(KnowsSteps(page));
+  EXPECT_NE(StepMark(page + "vllm:num_requests_waiting{engine=\"0\"} 2.0\n"), std::nullopt);
+}
+
 TEST(EngineSteps, HaveAnotherMarkAfterAnyStep) {
   const auto mark = StepMark(StepPage("7.0"));
   ASSERT_TRUE(mark.has_value());

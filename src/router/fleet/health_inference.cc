@@ -130,7 +130,11 @@ void HealthMonitor::OnSteps(Watch& watch, const StatusOr<SmallAnswer>& answer, E
     return;
   }
   const std::optional<uint64_t> mark = steps.mark();
-  if (!mark.has_value()) return;  // it has not counted a step yet, and perhaps never will
+  if (!mark.has_value()) {
+    watch.steps_at =
+        TimePoint{};  // it has no request, or has not counted a step yet and perhaps never will
+    return;
+  }
   if (watch.steps_at != TimePoint{} && watch.steps != *mark) watch.worker->NoteLife(now);
   watch.steps = *mark;
   watch.steps_at = now;

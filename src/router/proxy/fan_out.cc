@@ -16,7 +16,8 @@ bool EndsPause(std::string_view path) {
 // While a worker does it nothing else comes from its engine; after a pause, and within an update of weights
 // that comes in parts, until another control ends it.
 bool HoldsEngineBack(std::string_view path) {
-  return PausesEngine(path) || path.find("weight") != path.npos;
+  return PausesEngine(path) || path.find("weight") != path.npos ||
+         path.find("profile") != path.npos || path.find("lora_adapter") != path.npos;
 }
 
 // What makes an engine infer again. A worker that is stalled gets it too: it may have been paused past this

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "engine/sglang/launch/listeners.h"
 
@@ -108,6 +109,9 @@ bool ListsPeer(const char* list, std::string_view address) {
   return false;
 }
 
+// Of each second.
+constexpr Duration kMostReading = std::chrono::milliseconds(100);
+
 std::string ReadTables() {
   std::stringstream text;
   for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"}) {
@@ -194,15 +198,27 @@ StatusOr<std::function<bool(std::string_view)>> AdmissionTo(
                  "this system does not show in /proc/net/tcp whose processes are connected to "
                  "SGLang's TCP sockets; use --sglang-transport ipc");
   }
-  return [ports, warned = false](std::string_view) mutable {
-    const PeerUsers users = OwnUserConnected(ports);
-    if (users == PeerUsers::kOthers && !std::exchange(warned, true)) {
-      LogWarning(
-          "a process of another user has connected to SGLang's TCP sockets; while it is, no "
-          "connection to them is accepted");
-    }
-    return users == PeerUsers::kOne;
-  };
+  return
+      [ports, warned = false, second = TimePoint{}, spent = Duration{}](std::string_view) mutable {
+        // The tables have all connections of the machine, and who connects again and again must not keep this thread from its
+        // other work. A peer that is refused tries again.
+        const TimePoint began = Clock::now();
+        if (began - second >= std::chrono::seconds(1)) {
+          second = began;
+          spent = {};
+        }
+        if (spent > kMostReading) return false;
+        PeerUsers users = OwnUserConnected(ports);
+        // The tables are read in pieces, and one may have one end of a connection alone.
+        if (users == PeerUsers::kUnclear) users = OwnUserConnected(ports);
+        spent += Clock::now() - began;
+        if (users == PeerUsers::kOthers && !std::exchange(warned, true)) {
+          LogWarning(
+              "a process of another user has connected to SGLang's TCP sockets; while it is, no "
+              "connection to them is accepted");
+        }
+        return users == PeerUsers::kOne;
+      };
 }
 
 }  // namespace portico::sglang
