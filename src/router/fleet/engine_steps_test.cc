@@ -60,15 +60,17 @@ TEST(EngineSteps, AreNotMovedByWhatTheServerDoesWithoutItsEngine) {
 }
 
 TEST(EngineSteps, AreTheSameInAnyOrderAndWithTimes) {
-  const auto mark = StepMark(
-      "vllm:generation_tokens_total{engine=\"0\"} 5\nvllm:generation_tokens_total{engine=\"1\"} "
-      "3\n");
-  EXPECT_EQ(StepMark("vllm:generation_tokens_total{engine=\"1\"} 3 1700000001\n"
+  const std::string running = "vllm:num_requests_running{engine=\"0\"} 1\n";
+  const auto mark = StepMark(running +
+                             "vllm:generation_tokens_total{engine=\"0\"} 5\n"
+                             "vllm:generation_tokens_total{engine=\"1\"} 3\n");
+  ASSERT_TRUE(mark.has_value());
+  EXPECT_EQ(StepMark("vllm:generation_tokens_total{engine=\"1\"} 3 1700000001\n" + running +
                      "vllm:generation_tokens_total{engine=\"0\"} 5 1700000002"),
             mark);
   // A sum of the values would not tell these apart.
-  EXPECT_NE(StepMark("vllm:generation_tokens_total{engine=\"0\"} 4\n"
-                     "vllm:generation_tokens_total{engine=\"1\"} 4\n"),
+  EXPECT_NE(StepMark(running + "vllm:generation_tokens_total{engine=\"0\"} 4\n"
+                               "vllm:generation_tokens_total{engine=\"1\"} 4\n"),
             mark);
 }
 
