@@ -129,6 +129,35 @@ def test_a_stage_that_works_through_many_parts_before_it_answers_has_not_stalled
     assert steps(answer) == [16]
 
 
+def test_parts_that_wait_in_a_process_are_measured_when_it_takes_them(pipeline, tmp_path):
+    """They had been taken when they were sent to the process; and again by the next process, if that died."""
+    marker = tmp_path / "go"
+    server = pipeline(python("voice", "spell", "stream_to: [hold]"),
+                      python("hold", "hold", f"factory: {{marker: '{marker}'}}, stream_to: [encode]"), ENCODE)
+
+    def taken():
+        return server.metric("portico_hop_seconds_count", source="voice", target="hold")
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(say, server, "one two three")
+        server.wait_for("portico_stage_parts_total", 4, stage="hold")
+        wait_until(lambda: taken() == 2, lambda: f"{taken()} are taken")  # the first is passed over, the second held
+        os.kill(children(server)[0], signal.SIGKILL)
+        server.wait_for("portico_stage_process_restarts_total", 1, process="hold")
+        wait_until(lambda: health(server).text == "ok\n", "the stage is not back")
+        assert taken() == 2
+        marker.touch()
+        assert steps(answer.result(60)) == [2, 3]
+    server.wait_for("portico_hop_seconds_count", 4, source="voice", target="hold")
+
+
+def test_a_part_that_waits_in_a_process_for_the_one_before_it_has_a_time_limit(pipeline):
+    server = pipeline(python("voice", "spell", "stream_to: [hold]"), python("hold", "hold", "hop_timeout_s: 1, stream_to: [encode]"), ENCODE)
+    answer = say(server, "one two three")
+    assert answer.status_code == 504, answer.text
+    assert "what stage `voice` has sent waits for stage `hold` longer than 1 s" in answer.json()["error"]["message"]
+    server.wait_for("portico_pipeline_requests_running", 0)
+
+
 def test_a_stopped_stage_is_ended_within_its_stall_timeout(pipeline):
     """SIGSTOP: no error, no end of file, just silence (vllm-omni#4463)."""
     server = pipeline(python("voice", "Hold", "stall_timeout_s: 8, replay: false, stream_to: [encode]"), ENCODE)

@@ -222,6 +222,53 @@ def test_starts_and_stops_under_load_lose_nothing(model, folder):
     assert lines == sum(fact["written"] for fact in facts) == model.metric("portico_profile_events_total")
 
 
+def test_runs_that_follow_each_other_under_load_have_every_event(start, folder, tmp_path):
+    """What came while the files of the next run were made was in neither; also in stages with a process, and in those of Python."""
+    stages = ("name: talk, factory_path: portico.mock, factory: {chunks: 5}, process: p1, stream_to: [same]", python("same", "same"), ENCODE)
+    server = start("--pipeline", str(write(tmp_path / "p.yaml", *stages)), "--engine", "mock")
+    kinds = {"speech": lambda: say(server, "hello"), "chat": lambda: server.chat("hello", max_tokens=3)}
+    # The chunks of a chat are as many as the engine's steps happen to be.
+    exact = {"speech": lambda name: True, "chat": lambda name: "chunk" not in name and "detokenize" not in name}
+
+    def counted(events):
+        return collections.Counter((event["stage"], event["event_name"]) for event in events)
+    wanted = {kind: counted(recorded(server, kind, ask)) for kind, ask in kinds.items()}
+    over, answers = threading.Event(), collections.Counter()
+    lock = threading.Lock()
+
+    def client(kind):
+        while not over.is_set():
+            answer = kinds[kind]()
+            with lock:
+                answers[kind, answer.status_code] += 1
+
+    first = post(server, "/start_request_profile", run_id="r0").json()
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        clients = [pool.submit(client, kind) for kind in (*kinds, *kinds)]
+        try:
+            for i in range(1, RUNS):
+                assert post(server, "/start_request_profile", run_id=f"r{i}").status_code == 200
+        finally:
+            over.set()
+        for one in clients:
+            one.result()
+    server.settle()
+    assert post(server, "/stop_request_profile").json() == {"run_id": f"r{RUNS - 1}"}
+    assert set(answers) == {("speech", 200), ("chat", 200)}
+    directories = [pathlib.Path(first["event_dir"].replace("/r0/", f"/r{i}/")) for i in range(RUNS)]
+    wait_until(lambda: all(all_ended(one) for one in directories), "the files are not complete")
+    got = counted(event for one in directories for event in events_of(one))
+    for kind in kinds:
+        other = wanted["chat" if kind == "speech" else "speech"]
+        for name, count in wanted[kind].items():
+            if name not in other and exact[kind](name[1]):
+                assert got[name] == count * answers[kind, 200], (name, got[name], count, answers)
+    for name in wanted["speech"].keys() & wanted["chat"].keys():
+        if exact["chat"](name[1]):
+            assert got[name] == sum(wanted[kind][name] * answers[kind, 200] for kind in kinds), (name, got[name], answers)
+    assert server.metric("portico_profile_dropped_total") == 0
+
+
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer's server ends otherwise")
 def test_a_crash_leaves_files_that_can_be_read(folder, tmp_path):
     from conftest import Server

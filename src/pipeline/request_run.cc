@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "pipeline/parts_in_process.h"
 #include "pipeline/routes.h"
 
 namespace portico::pipeline {
@@ -18,7 +19,7 @@ Duration FromSeconds(double seconds) {
 }  // namespace
 
 // Holds its request weakly: a stage may keep it longer.
-class RequestRun::Output final : public StageOutput {
+class RequestRun::Output final : public StageOutput, public PartsInProcess {
  public:
   Output(std::weak_ptr<RequestRun> run, size_t node, bool anew)
       : run_(std::move(run)), node_(node), anew_(anew) {}
@@ -72,6 +73,9 @@ class RequestRun::Output final : public StageOutput {
     const MutexLock lock(&run->mutex_);
     run->nodes_[node_].moved = Clock::now();
     run->Schedule(node_);
+  }
+  void Worked(bool again) override {
+    if (const auto run = run_.lock()) run->Worked(node_, again);
   }
 
  private:
@@ -385,11 +389,13 @@ Status RequestRun::CheckHop(size_t node, TimePoint now) {
   if (most <= 0) return OkStatus();
   // Those behind it, or a file, hold it up.
   if (!HasRoom(node) || (at.run != nullptr && at.run->loading())) at.took = now;
-  if (at.input.empty() || !at.input.front().part) return OkStatus();
-  const Given& next = at.input.front();
-  if (now - std::max(at.took, next.sent) <= FromSeconds(most)) return OkStatus();
-  const std::string from = next.source == kClient ? std::string("the client")
-                                                  : fmt::format("stage `{}`", NameOf(next.source));
+  const bool in_process = at.in_process.size() > 1;
+  if (!in_process && (at.input.empty() || !at.input.front().part)) return OkStatus();
+  const size_t source = in_process ? at.in_process[1].source : at.input.front().source;
+  const TimePoint sent = in_process ? at.in_process[1].sent : at.input.front().sent;
+  if (now - std::max(at.took, sent) <= FromSeconds(most)) return OkStatus();
+  const std::string from =
+      source == kClient ? std::string("the client") : fmt::format("stage `{}`", NameOf(source));
   return Error(StatusCode::kDeadlineExceeded,
                fmt::format("what {} has sent waits for stage `{}` longer than {:g} s", from,
                            NameOf(node), most));

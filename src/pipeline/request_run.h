@@ -125,12 +125,20 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
     TimePoint sent{};          // of a part: could be taken from then on
     Histogram* hop = nullptr;  // of a part
   };
+  // The way of a part to a stage.
+  struct Hop {
+    size_t source = 0;
+    TimePoint sent{};
+    Histogram* seconds = nullptr;
+  };
   struct Node {
     StageHost* host = nullptr;
     bool admitted = false;  // there, until it is dismissed
     std::unique_ptr<StageRun> run;
     std::deque<Given> input;
-    std::deque<Given> held;         // parts
+    std::deque<Given> held;  // parts
+    // Of parts that the stage's process was given and has not worked on; it works on the first.
+    std::vector<Hop> in_process;
     std::vector<size_t> held_ends;  // sources of `held` that have ended
     size_t input_bytes = 0;
     size_t held_bytes = 0;
@@ -213,6 +221,10 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void Work(size_t node);
   // True: there is a next one now.
   bool GoesOn(size_t node, TimePoint now);
+  // The stage takes the part from its source.
+  void Took(Node& node, const Hop& hop, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // PartsInProcess::Worked() of the node's run.
+  void Worked(size_t node, bool again);
   // Null: it has none yet. Stays while the node works.
   StageRun* RunOf(size_t node);
   struct Step {

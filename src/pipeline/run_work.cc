@@ -91,11 +91,29 @@ std::optional<RequestRun::Step> RequestRun::NextStep(size_t node, TimePoint now)
   at.input_bytes -= PartBytes(*part);
   at.made_room = at.made_room || (full && at.input_bytes < kQueueBytes);
   at.host->parts().Add();
-  at.took = now;
-  hop->Observe(std::max(0.0, Seconds(now - sent)));
+  if (at.in_process.empty()) Took(at, {source, sent, hop}, now);
+  if (!at.host->config().process.empty()) at.in_process.push_back({source, sent, hop});
   events_.Took(node, source, *part);
   step.part = std::move(part);
   return step;
+}
+
+void RequestRun::Took(Node& node, const Hop& hop, TimePoint now) {
+  node.took = now;
+  hop.seconds->Observe(std::max(0.0, Seconds(now - hop.sent)));
+}
+
+void RequestRun::Worked(size_t node, bool again) {
+  const MutexLock lock(&mutex_);
+  Node& at = nodes_[node];
+  at.moved = Clock::now();
+  if (again) {
+    at.took = at.moved;  // the process goes on, so what waits for it has not waited in vain
+  } else {
+    if (!at.in_process.empty()) at.in_process.erase(at.in_process.begin());
+    if (!at.in_process.empty()) Took(at, at.in_process.front(), at.moved);
+  }
+  Schedule(node);
 }
 
 void RequestRun::EndWork(size_t node, Status status) {

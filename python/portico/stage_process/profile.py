@@ -16,6 +16,7 @@ class Profile:
     def __init__(self):
         self.lock = threading.Lock()
         self.file = self.options = self.torch = self.orders = None
+        self.on = False  # also between a run and one that follows it
 
     def handle(self, options, stage):
         """On a thread of its own, in order: writing a trace takes a while. A start is waited for, though not long, so that
@@ -41,6 +42,7 @@ class Profile:
             self._end()
             if options.get("run_id"):
                 self._begin(options, stage)
+            self.on = self.file is not None
 
     def _begin(self, options, stage):
         self.options, self.stage = options, stage
@@ -107,7 +109,7 @@ class Profile:
         self.file = self.options = self.torch = None
 
     def record(self, request, stage, event, **metadata):
-        if self.file is None:
+        if not self.on:
             return
         now = time.monotonic_ns()
         with self.lock:

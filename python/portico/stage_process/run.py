@@ -49,7 +49,7 @@ class Run:
         for target in targets:
             number = self.sent.get(target, 0)
             self.sent[target] = number + 1
-            if profile.file is None:
+            if not profile.on:
                 continue
             chunk = {"to_stage": target, "modality": MODALITIES[type(part)], "chunk_id": number}
             if number == 0:

@@ -117,10 +117,15 @@ class Collector {
 
   Status Begin(RunOptions options) {
     if (writer_ && options.run_id == options_.run_id) return OkStatus();
-    if (writer_) End();
     PORTICO_ASSIGN_OR_RETURN(LineWriter writer, LineWriter::Open(options));
+    if (writer_) {
+      // Threads go on: what they record from now on is the next run's.
+      Collect();
+      Finish();
+    }
     options_ = std::move(options);
     writer_.emplace(std::move(writer));
+    writer_->Begin();
     dropped_before_ = Dropped();
     noted_written_ = noted_cut_ = 0;
     if (++run_ == 0) run_ = 1;
@@ -136,11 +141,16 @@ class Collector {
       while (ring->inside.load(std::memory_order_seq_cst)) std::this_thread::yield();
     }
     Collect();
+    Finish();
+    Tell(nullptr);
+  }
+
+  // What has been collected is all of the run.
+  void Finish() {
     waiting_.Release(names_, 0, /*all=*/true, &*writer_);
     writer_->Close(Dropped() - dropped_before_);
     Note();
     writer_.reset();
-    Tell(nullptr);
   }
 
   void Collect() {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/events/event.h"
 #include "base/events/recorder.h"
 #include "base/status.h"
@@ -27,6 +28,8 @@ struct Line {
 class LineWriter {
  public:
   static StatusOr<LineWriter> Open(const RunOptions& options);
+  // Says in run_*.json that the run has begun; another one may have had these files until now.
+  void Begin() { WriteFacts(false, 0); }
   LineWriter(LineWriter&& other) noexcept;
   LineWriter& operator=(LineWriter&&) = delete;
   ~LineWriter();
@@ -43,7 +46,15 @@ class LineWriter {
  private:
   LineWriter() = default;
   void WriteFacts(bool ended, uint64_t dropped);
-  void FlushTo(int* fd, const std::string& path, std::string* lines, uint64_t* count);
+  // What lines of the same event with the same stages have in common.
+  struct Form {
+    std::string before_time;  // behind the request's id
+    std::string behind_time;  // up to the numbers
+  };
+  const Form& FormOf(const Line& line, const EventSpec& spec);
+  void FlushTo(int* fd, std::string_view word, std::string* lines, uint64_t* count);
+  // False: not all of it is in the file.
+  bool Write(int* fd, std::string_view word, std::string_view bytes);
 
   RunOptions options_;
   std::string prefix_;  // "/dir/%s_frontend_123" without the first word
@@ -61,6 +72,7 @@ class LineWriter {
   uint64_t step_count_ = 0;
   std::string run_id_json_;
   int pid_ = 0;
+  absl::flat_hash_map<uint64_t, Form> forms_;
 };
 
 }  // namespace portico::events

@@ -209,6 +209,54 @@ TEST_F(RecorderTest, StartsAndStopsUnderLoadLoseNothing) {
   }
 }
 
+// What was recorded while the files of the next run were made belonged to neither.
+TEST_F(RecorderTest, RunsThatFollowEachOtherLoseNothingBetweenThem) {
+  constexpr int kRuns = 60;
+  constexpr size_t kThreads = 3;
+  std::atomic<bool> over{false};
+  std::vector<int64_t> recorded(kThreads);
+  std::vector<std::thread> threads;
+  ASSERT_TRUE(StartRun("first").ok());
+  for (size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      const Label stage = LabelOf("thread" + std::to_string(t));
+      const Key key = NextKey();
+      int64_t& i = recorded[t];
+      for (; !over.load(); ++i) {
+        Record(Event::kStageStreamChunkSent, key, stage, {.a = i});
+        // Slow enough for the ring to hold a second of it, in which the collector may do other work.
+        if (i % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      }
+    });
+  }
+  const Totals before = Count();
+  for (int i = 0; i < kRuns; ++i) ASSERT_TRUE(StartRun("r" + std::to_string(i)).ok());
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(StopRun(""), "r" + std::to_string(kRuns - 1));
+  EXPECT_EQ(Count().dropped, before.dropped);
+  EXPECT_EQ(Count().cut, before.cut);
+  std::vector<int64_t> next(kThreads);
+  for (const std::string& line : Lines("events_")) {
+    const auto field = [&line](std::string_view name) {
+      const size_t at = line.find(name) + name.size();
+      return line.substr(at, line.find_first_of(",\"}", at) - at);
+    };
+    const auto thread = static_cast<size_t>(std::stoi(field("\"stage\":\"thread")));
+    ASSERT_EQ(std::stoll(field("\"chunk_id\":")), next[thread]++) << line;
+  }
+  EXPECT_EQ(next, recorded);
+}
+
+TEST_F(RecorderTest, AStartThatFailsLeavesTheCurrentRunAlone) {
+  std::ofstream(folder_ + "/file") << "x";
+  ASSERT_TRUE(StartRun("a").ok());
+  EXPECT_FALSE(StartRun("b", "/file/below").ok());
+  Record(Event::kStageDispatch, NextKey(), stage_);
+  EXPECT_EQ(StopRun(""), "a");
+  EXPECT_EQ(Lines("events_").size(), 1u);
+}
+
 TEST_F(RecorderTest, ListenersAreToldOfRuns) {
   std::vector<std::string> told;
   ASSERT_TRUE(StartRun("a").ok());

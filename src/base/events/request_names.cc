@@ -36,13 +36,18 @@ const typename Map::mapped_type* RequestNames::FindIn(const Map& newer, const Ma
   return at == older.end() ? nullptr : &at->second;
 }
 
+Key RequestNames::RequestOf(Key key) const {
+  if ((key >> 63) == 0) return key;
+  const Key* request = FindIn(newer_.joined, older_.joined, key);
+  return request == nullptr ? key : *request;
+}
+
 const std::string* RequestNames::Find(Key key) const {
-  if (const Key* request = FindIn(newer_.joined, older_.joined, key)) key = *request;
-  return FindIn(newer_.names, older_.names, key);
+  return FindIn(newer_.names, older_.names, RequestOf(key));
 }
 
 std::string RequestNames::Made(Key key) const {
-  if (const Key* request = FindIn(newer_.joined, older_.joined, key)) key = *request;
+  key = RequestOf(key);
   const bool stream = (key >> 63) != 0;
   return fmt::format("{}-{}-{}", stream ? "stream" : "request", getpid(), key << 1 >> 1);
 }

@@ -39,6 +39,8 @@ class RequestNames {
   template <typename Map>
   static const typename Map::mapped_type* FindIn(const Map& newer, const Map& older, Key key);
   void Age();
+  // That of a stream, as far as it is known.
+  Key RequestOf(Key key) const;
 
   Generation newer_;
   Generation older_;

@@ -132,6 +132,7 @@ std::unique_ptr<StageRun> ProcessGroup::NewRun(const StageConfig& stage,
   const std::string json = RequestJson(*request, taken);
   auto call = std::make_shared<Call>();
   call->stage = &stage;
+  call->parts = dynamic_cast<PartsInProcess*>(output.get());
   call->output = std::move(output);
   call->replays = call->output->anew() ? 1 : 0;
   call->replayable = stage.replay && call->replays == 0;
@@ -287,16 +288,23 @@ Status ProcessGroup::Handle(Process& process, Message message) {
       return OkStatus();
     case MessageKind::kTook: {
       if (call == nullptr) return Unasked();
+      bool again = false;
       {
         const MutexLock lock(&mutex_);
         if (call->outstanding.empty()) return bad("it took a part twice");
+        again = ++call->worked <= call->most_worked;
+        if (!again) call->most_worked = call->worked;
         call->outstanding_bytes -= call->outstanding.front();
         call->outstanding.pop_front();
         Pump(*call);
         Flush(process);
         if (call->aborted) return OkStatus();
       }
-      call->output->Wake();
+      if (call->parts == nullptr) {
+        call->output->Wake();
+      } else {
+        call->parts->Worked(again);
+      }
       return OkStatus();
     }
     case MessageKind::kEmitTo:

@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "pipeline/parts_in_process.h"
 #include "pipeline/process/process_group.h"
 
 namespace portico::pipeline {
@@ -16,6 +17,7 @@ struct ProcessGroup::Call {
   uint64_t id = 0;
   const StageConfig* stage = nullptr;
   std::shared_ptr<StageOutput> output;
+  PartsInProcess* parts = nullptr;  // of `output`; null: nobody asks
 
   struct Given {
     Datagram datagram;
@@ -28,7 +30,9 @@ struct ProcessGroup::Call {
   int replays = 0;                 // of the run, or of its request as a whole
   std::deque<size_t> outstanding;  // parts sent and not worked on, in bytes
   size_t outstanding_bytes = 0;
-  int unacked = 0;  // parts shown that have no room given yet
+  uint64_t worked = 0;       // parts that are done, since the run's last start
+  uint64_t most_worked = 0;  // since the first
+  int unacked = 0;           // parts shown that have no room given yet
   size_t unacked_bytes = 0;
   bool aborted = false;
   bool ended = false;
@@ -58,6 +62,7 @@ struct ProcessGroup::Process {
   TimePoint started{};
   TimePoint due{};        // to start again
   TimePoint pinged{};     // the last ping
+  TimePoint asked{};      // the first ping since the last message
   uint64_t progress = 0;  // of the channel
   TimePoint heard{};      // the last message
   std::thread thread;

@@ -310,6 +310,7 @@ void ProcessGroup::Bury(Process& process, std::string_view why) {
         call->sent = 0;
         call->outstanding.clear();
         call->outstanding_bytes = 0;
+        call->worked = 0;
         call->unacked = 0;
         waiting_.push_front(call);
       } else {
