@@ -208,6 +208,41 @@ TEST(CountedMask, MasksOfGrammarsThatCountAreWhatTryingEachTokenGives) {
   }
 }
 
+// Whether a grammar takes the text, token by token as bytes.
+bool Takes(std::string_view schema, std::string_view text) {
+  xgrammar::GrammarMatcher matcher = MatcherFor(schema);
+  return std::all_of(text.begin(), text.end(),
+                     [&](char byte) { return matcher.AcceptToken(static_cast<uint8_t>(byte)); }) &&
+         matcher.IsCompleted();
+}
+
+// Where the member that tells them apart came behind the text, the bound of one alternative held for all.
+TEST(CountedMask, AnAlternativesBoundIsItsOwn) {
+  const auto alternatives = [](const std::string& one, const std::string& other) {
+    const auto object = [](const std::string& bounds, char constant) {
+      return R"({"type":"object","properties":{"a":{"type":"string",)" + bounds +
+             R"(},"k":{"const":)" + constant +
+             R"(}},"required":["a","k"],"additionalProperties":false})";
+    };
+    return R"({"anyOf":[)" + object(one, '1') + "," + object(other, '2') + "]}";
+  };
+  const std::string ten(10, 'a');
+  const std::string eleven(11, 'a');
+  for (const std::string& schema :
+       {alternatives(R"("maxLength":10)", R"("maxLength":30)"),
+        alternatives(R"("minLength":3,"maxLength":10)", R"("minLength":3)"),
+        alternatives(R"("minLength":2,"maxLength":10)", R"("minLength":4,"maxLength":30)")}) {
+    EXPECT_TRUE(Takes(schema, R"({"a":")" + ten + R"(","k":1})")) << schema;
+    EXPECT_TRUE(Takes(schema, R"({"a":")" + ten + R"(","k":2})")) << schema;
+    EXPECT_TRUE(Takes(schema, R"({"a":")" + eleven + R"(","k":2})")) << schema;
+    EXPECT_FALSE(Takes(schema, R"({"a":")" + eleven + R"(","k":1})")) << schema;
+  }
+  const std::string least =
+      alternatives(R"("minLength":2,"maxLength":10)", R"("minLength":4,"maxLength":10)");
+  EXPECT_TRUE(Takes(least, R"({"a":"aaa","k":1})"));
+  EXPECT_FALSE(Takes(least, R"({"a":"aaa","k":2})"));
+}
+
 // A state has bit sets only if a thousand tokens are allowed there and a thousand are not.
 TEST(CountedMask, TheTestsVocabularyIsBigEnough) {
   xgrammar::GrammarMatcher matcher = MatcherFor(R"({"type":"string","maxLength":1000})");
