@@ -56,10 +56,11 @@ Expr SchemaCompiler::AnyString() {
   return Expr::Rule(found->second);
 }
 
-// One automaton for all bounds, so that its masks are computed once. It must be the last part of a rule wherever it occurs: else
-// the core takes what may follow it for what does.
-Expr SchemaCompiler::AnyText() {
-  const auto [found, added] = shared_.try_emplace("text", 0);
+// One automaton for all texts with this bound, so that its masks are computed once. Not for all bounds: where texts of several
+// alternatives begin at one place, the core takes the end of one for the end of each whose rule has the same automaton. It must be
+// the last part of a rule wherever it occurs: else the core takes what may follow it for what does.
+Expr SchemaCompiler::AnyText(int64_t max) {
+  const auto [found, added] = shared_.try_emplace(fmt::format("text/{}", max), 0);
   if (added) {
     found->second = rules_.Add("text");
     rules_.SetFollowing(found->second, fmt::format("\"\\\"\" {}", kBehindString));
@@ -124,7 +125,8 @@ StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts) {
   const auto [found, added] = shared_.try_emplace(fmt::format("counted/{}/{}", min, max), 0);
   if (added) {
     found->second = rules_.Add("counted", max);
-    rules_.Set(found->second, Expr::Sequence({Expr::Repeat(AnyJsonChar(), min, min), AnyText()}));
+    rules_.Set(found->second,
+               Expr::Sequence({Expr::Repeat(AnyJsonChar(), min, min), AnyText(max)}));
   }
   return std::optional<Expr>(Expr::Rule(found->second));
 }
