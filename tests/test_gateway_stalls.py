@@ -180,13 +180,15 @@ def test_a_worker_that_says_that_it_has_not_inferred_in_time_is_stalled(hanging,
     assert statuses(gateway)[ill.url] == "stalled"
 
 
-@pytest.mark.parametrize("hold, let_go", [("/pause_generation", "/continue_generation"), ("/begin_weight_update", "/end_weight_update"),
-                                          ("/sleep", "/wake_up")])
-def test_an_engine_that_is_held_back_is_not_taken_for_a_hanging_one(hanging, route, hold, let_go):
-    # Between the beginning and the end of an update of weights it was.
-    paused = also(hanging(), lambda path: b"{}" if path.decode() in (hold, let_go) else None)
+@pytest.mark.parametrize("hold, more, let_go", [("/pause_generation", (), "/continue_generation"), ("/begin_weight_update", (), "/end_weight_update"),
+                                                ("/pause?mode=keep", (), "/resume"), ("/sleep", (), "/wake_up"),
+                                                ("/sleep?level=1", ("/wake_up?tags=weights",), "/wake_up?tags=kv_cache")])
+def test_an_engine_that_is_held_back_is_not_taken_for_a_hanging_one(hanging, route, hold, more, let_go):
+    # Between the beginning and the end of an update of weights it was, while vLLM's server was paused, and when its weights alone had woken.
+    paused = also(hanging(), lambda path: b"{}" if path.decode() in (hold, *more, let_go) else None)
     gateway = route(paused.url)
-    assert requests.post(gateway.url + hold, timeout=60).status_code == 200
+    for path in (hold, *more):
+        assert requests.post(gateway.url + path, timeout=60).status_code == 200
     got = []
     client = threading.Thread(target=lambda: got.append(requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120)))
     began = time.monotonic()
@@ -219,7 +221,7 @@ def test_a_pause_holds_all_ranks_of_a_server_back(hanging, route):
     assert sorted(head.split(b"x-data-parallel-rank: ")[1][:1] for head, _ in paused.requests if b"x-data-parallel-rank" in head) == [b"0", b"1"]
 
 
-@pytest.mark.parametrize("path", ["/continue_generation", "/wake_up"])
+@pytest.mark.parametrize("path", ["/continue_generation", "/resume", "/wake_up"])
 def test_a_stalled_worker_is_told_to_go_on(hanging, route, path):
     """What had been paused past the gateway was taken for hanging, and nothing through the gateway could wake it."""
     paused = hanging()
