@@ -121,7 +121,7 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
       AskLoad(watch, now);
     }
   }
-  if (worker.requests() == 0) watch.quiet_since = now;
+  if (worker.awaiting() <= 0) watch.quiet_since = now;
   const Duration silent = now - std::max(worker.last_life(), watch.quiet_since);
   if (silent >= kSilence && watch.next_probe > now + kSilence) watch.next_probe = now;
   const bool suspect = silent >= kSilence || worker.health() == Health::kStalled;
@@ -171,7 +171,7 @@ Duration HealthMonitor::Patience() const {
 void HealthMonitor::ProbeTokens(Watch& watch) {
   watch.probing_tokens = true;
   const bool fresh = watch.worker->health() != Health::kHealthy;
-  const bool waits = !fresh && watch.worker->requests() > 0;
+  const bool waits = !fresh && watch.worker->awaiting() > 0;
   tokens_->Probe(watch.worker, fresh, waits ? Patience() : options_.health.timeout,
                  Later(watch.worker->number(), &HealthMonitor::OnTokens));
 }
@@ -256,7 +256,7 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
                false);
   } else {
     watch.answered_at = now;
-    const bool waits = watch.worker->requests() > 0 || watch.worker->health() == Health::kStalled;
+    const bool waits = watch.worker->awaiting() > 0 || watch.worker->health() == Health::kStalled;
     const bool tells = !waits || !JudgedByInference(watch, now);
     if (tells) watch.worker->NoteLife(now);
     // A server may answer whose engine hangs.
@@ -269,7 +269,7 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
   watch.failures = 0;
   ++watch.successes;
   if (worker.health() == Health::kHealthy) {
-    const bool silent = worker.requests() > 0;
+    const bool silent = worker.awaiting() > 0;
     watch.next_probe =
         now + (silent ? std::min(kSilence, options_.health.interval) : options_.health.interval);
   } else if (watch.successes >= options_.health.success_threshold ||
