@@ -6,14 +6,12 @@
 #include <utility>
 
 #include "base/log.h"
+#include "router/fleet/stall_limit.h"
 
 namespace portico::router {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(100);
-constexpr Duration kSilence = std::chrono::seconds(1);
-// Of a server that answers, whose engine may be within a long step: 20 s by default, which is SGLang's own limit.
-constexpr int kHangs = 2;
 constexpr Duration kPolicyTick = std::chrono::seconds(1);
 
 net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
@@ -130,10 +128,10 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   if (silent >= kSilence && takes_tokens && now - watch.asked_load_at >= kSilence) {
     AskTokenLoad(watch, now);
   }
-  const Duration limit = options_.health.stall_timeout;
+  const Duration limit = StallLimit(options_.health.stall_timeout);
   const bool answers = now - watch.answered_at < limit;
-  if (limit > Duration::zero() && silent >= (answers ? kHangs * limit : limit) &&
-      worker.health() != Health::kStalled) {
+  if (limit > Duration::zero() && worker.health() != Health::kStalled &&
+      silent >= (answers ? HangLimit(limit, SignOf(watch) == Sign::kSteps) : limit)) {
     watch.inference.reset();  // one on another connection may be answered sooner
     Change(
         watch, Health::kStalled,
@@ -165,7 +163,8 @@ absl::AnyInvocable<void(StatusOr<Answer>)> HealthMonitor::Later(
 }
 
 Duration HealthMonitor::Patience() const {
-  return std::max<Duration>(options_.health.timeout, kHangs * options_.health.stall_timeout);
+  return std::max<Duration>(options_.health.timeout,
+                            HangLimit(StallLimit(options_.health.stall_timeout), false));
 }
 
 void HealthMonitor::ProbeTokens(Watch& watch) {
