@@ -223,7 +223,8 @@ def python(tmp_path):
 
 def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_wanted(python):
     server = Server("--engine", "sglang", "--sglang-python", python, "--sglang-launcher", STAND_IN, *MODEL, "--api-key", "k",
-                    "--sglang-fallback", "http", "--", "--stand-in-new-field", "--tp", "2", wait=False)
+                    "--sglang-fallback", "http", "--limit-mm-data-per-request", '{"image": 2}', "--sampling-defaults", "openai",
+                    "--", "--stand-in-new-field", "--tp", "2", wait=False)
     key = {"authorization": "Bearer k"}
     try:
         wait_until(lambda: server.process.poll() is not None or "ready: http" in server.output(), server.output)
@@ -234,7 +235,8 @@ def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_want
         assert info["portico"]["sglang_fallback"] == "http" and "invented_field" in info["portico"]["sglang_fallback_reason"]
         assert info["api_key"] == "***"
         words = " ".join(info["argv"])
-        assert f"--served-model-name demo --model-path {DEMO}" in words and words.endswith("--tp 2")
+        assert "--served-model-name demo" in words and f"--model-path {DEMO}" in words and words.endswith("--tp 2")
+        assert '--limit-mm-data-per-request {"image": 2}' in words and "--sampling-defaults openai" in words
         assert "falling back: SGLang's own server answers" in server.output()
     finally:
         server.process.send_signal(signal.SIGTERM)
@@ -244,7 +246,9 @@ def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_want
     os.unlink(server.log.name)
 
 
-def test_a_fallback_refuses_what_the_gateway_cannot_honour(python):
-    said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http", "--admin-api-key", "a",
+@pytest.mark.parametrize("flag, value", [("--admin-api-key", "a"), ("--allowed-media-domain", "example.org"), ("--allowed-local-media-path", "/tmp"),
+                                         ("--sglang-media-helpers", "0"), ("--reasoning-field", "reasoning")])
+def test_a_fallback_refuses_what_the_gateway_cannot_honour(python, flag, value):
+    said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http", flag, value,
                    "--api-key", "k", "--", "--stand-in-new-field")
-    assert "--sglang-fallback http cannot honour --admin-api-key" in said
+    assert f"--sglang-fallback http cannot honour {flag}" in said
