@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import types
 
 import pytest
 import requests
@@ -252,3 +253,40 @@ def test_a_fallback_refuses_what_the_gateway_cannot_honour(python, flag, value):
     said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http", flag, value,
                    "--api-key", "k", "--", "--stand-in-new-field")
     assert f"--sglang-fallback http cannot honour {flag}" in said
+
+
+@pytest.fixture
+def start_schedulers(monkeypatch):
+    """The launcher's own, before an SGLang whose arguments are these; it goes as far as SGLang's log."""
+    def start(**arguments):
+        modules = {
+            "sglang.srt.entrypoints": {"engine": types.SimpleNamespace()},
+            "sglang.srt.managers.scheduler": {"run_scheduler_process": None},
+            "sglang.srt.server_args": {"PortArgs": None, "prepare_server_args": lambda flags: types.SimpleNamespace(**arguments)},
+            "sglang.srt.utils": {"configure_logger": configure_logger},
+        }
+        for name in ("sglang", "sglang.srt", "sglang.srt.managers", *modules):
+            monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+            vars(sys.modules[name]).update(modules.get(name, {}))
+        sglang_launch.start_schedulers(types.SimpleNamespace(server_flags=[], reasoning_parser="none"), None)
+
+    def configure_logger(server_args):
+        raise AssertionError("it goes on")
+
+    for name in ("SGLANG_USE_PICKLE_IPC", "TOKENIZERS_PARALLELISM"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.syspath_prepend(str(LAUNCHER.parent))
+    import sglang_launch
+
+    return start
+
+
+@pytest.mark.parametrize("name", ["api_key", "admin_api_key", "ssl_keyfile", "ssl_certfile", "ssl_ca_certs", "ssl_keyfile_password"])
+def test_a_key_in_sglangs_own_arguments_starts_no_open_server(start_schedulers, name):
+    # `-- --config FILE` with `api-key: k` in it started a server that is open to everyone.
+    flag = "--" + name.replace("_", "-")
+    for value in ("k", ""):
+        with pytest.raises(RuntimeError, match=f"--config file have {flag}, but Portico is the front end: give {flag} to"):
+            start_schedulers(**{name: value})
+    with pytest.raises(AssertionError, match="it goes on"):
+        start_schedulers(**{name: None})
