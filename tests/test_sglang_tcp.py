@@ -159,6 +159,7 @@ def test_what_waits_at_the_ports_is_sent_away_only_while_no_front_end_has_them(t
     """Schedulers that find no front end connect anew every 30 seconds: the queue would fill up in hours."""
     monkeypatch.setattr(sglang_sockets, "DRAIN_SECONDS", 0)
     listeners = sglang_sockets.listeners_for(str(tmp_path), "tcp", {name: "ipc://x" for name in sglang_sockets.HANDED})
+        assert "this machine's own schedulers too (10.0.0.1)" in refusal("--attach", facts)
     place = host_and_port(listeners.addresses["tokenizer"])
     with socket.create_connection(place) as waiting:
         listeners.keep()
@@ -187,5 +188,7 @@ def test_ports_are_held_where_an_engine_has_some_on_this_machine(tmp_path):
     assert not sglang_sockets.listeners_for(str(tmp_path), "ipc", unix).addresses
     network = {name: "tcp://10.0.0.1:7000" for name in unix}
     assert not sglang_sockets.listeners_for(str(tmp_path), "tcp", network).addresses
-    own = {name: "tcp://127.0.0.1:0" for name in unix}  # SGLang's own choice: all are held, also what no front end serves
-    assert set(sglang_sockets.listeners_for(str(tmp_path), "ipc", own).addresses) == set(own)
+    for host in ("127.0.0.1", "localhost"):
+        own = {name: f"tcp://{host}:0" for name in unix}  # SGLang's own choice: all are held, also what no front end serves
+        held = sglang_sockets.listeners_for(str(tmp_path), "ipc", own).addresses
+        assert set(held) == set(own) and all(address.startswith("tcp://127.0.0.1:") for address in held.values())

@@ -20,7 +20,7 @@ HOST = "127.0.0.1"
 
 
 def is_loopback(address: str) -> bool:
-    return address.startswith(("tcp://127.", "tcp://[::1]:"))
+    return address.startswith(("tcp://127.", "tcp://[::1]:", "tcp://localhost:"))
 
 
 class Listeners:

@@ -45,6 +45,16 @@ Status CheckSocketFolder(const std::string& path) {
 
 Status CheckAddress(const Facts& facts, const std::string& address) {
   constexpr std::string_view kScheme = "ipc://";
+// Of "tcp://HOST:PORT".
+std::string_view HostOf(std::string_view address) {
+  address.remove_prefix(std::string_view("tcp://").size());
+  address = address.substr(0, address.rfind(':'));
+  if (address.starts_with('[') && address.ends_with(']')) {
+    address = address.substr(1, address.size() - 2);
+  }
+  return address;
+}
+
   if (address.starts_with(kScheme)) return CheckSocketFolder(address.substr(kScheme.size()));
   if (!IsTcpAddress(address)) {
     return Error(StatusCode::kInvalidArgument,
@@ -62,8 +72,8 @@ Status CheckAddress(const Facts& facts, const std::string& address) {
   return Error(StatusCode::kFailedPrecondition,
                fmt::format("{} can be reached from other machines, and SGLang's schedulers do not "
                            "say who they are; SGLANG_ZMQ_ALLOWED_PEERS lists the IP addresses "
-                           "that may connect",
-                           address));
+                           "that may connect, those of this machine's own schedulers too ({})",
+                           address, HostOf(address)));
 }
 
 // The launcher's line and what comes with it; descriptors that are not wanted are closed.
@@ -107,7 +117,8 @@ Status ReceiveLine(int connection, std::string* line, std::vector<int>* descript
 bool IsTcpAddress(std::string_view address) { return address.starts_with("tcp://"); }
 
 bool IsLoopbackAddress(std::string_view address) {
-  return address.starts_with("tcp://127.") || address.starts_with("tcp://[::1]:");
+  return address.starts_with("tcp://127.") || address.starts_with("tcp://[::1]:") ||
+         address.starts_with("tcp://localhost:");
 }
 
 Status CheckSocketAddresses(const Facts& facts) {

@@ -128,7 +128,9 @@ TEST_F(ListenersTest, SocketsThatOthersCouldReachAreRefused) {
   EXPECT_TRUE(CheckSocketAddresses(facts_).ok());
   SetAddresses("ipc://" + folder_ + "/x");
   EXPECT_TRUE(CheckSocketAddresses(facts_).ok());
-  SetAddresses("tcp://10.0.0.1:7000");
+  SetAddresses("tcp://localhost:7000");
+  EXPECT_TRUE(CheckSocketAddresses(facts_).ok());
+  SetAddresses("tcp://localhost.example:7000");
   EXPECT_THAT(MessageOf(CheckSocketAddresses(facts_)), HasSubstr("SGLANG_ZMQ_ALLOWED_PEERS"));
   setenv("SGLANG_ZMQ_ALLOWED_PEERS", "10.0.0.2", 1);
   EXPECT_TRUE(CheckSocketAddresses(facts_).ok());
@@ -147,3 +149,7 @@ TEST_F(ListenersTest, SocketsThatOthersCouldReachAreRefused) {
 
 }  // namespace
 }  // namespace portico::sglang
+  SetAddresses("tcp://[fd00::1]:7000");
+  EXPECT_THAT(MessageOf(CheckSocketAddresses(facts_)), HasSubstr("own schedulers too (fd00::1)"));
+  SetAddresses("tcp://10.0.0.1:7000");
+  EXPECT_THAT(MessageOf(CheckSocketAddresses(facts_)), HasSubstr("own schedulers too (10.0.0.1)"));

@@ -178,8 +178,10 @@ StatusOr<std::function<bool(std::string_view)>> AdmissionTo(
     return [warned = false](std::string_view peer) mutable {
       const bool listed = ListsPeer(std::getenv("SGLANG_ZMQ_ALLOWED_PEERS"), peer);
       if (!listed && !std::exchange(warned, true)) {
-        LogWarning("connections of {}, which SGLANG_ZMQ_ALLOWED_PEERS does not list, are refused",
-                   peer);
+        LogWarning(
+            "connections of {}, which SGLANG_ZMQ_ALLOWED_PEERS does not list, are refused; if "
+            "SGLang's schedulers run there, be it on this machine, list it",
+            peer);
       }
       return listed;
     };
