@@ -137,6 +137,7 @@ class ProcessGroup {
 
   const ProcessGroupOptions options_;
   const Duration silence_;
+  const Duration period_;  // between two Tick()s, at most, while this process is not stopped
   Datagram init_;
   Counter& restarts_;
   Counter& replays_;

@@ -26,7 +26,8 @@ struct ProcessScript {
   std::atomic<int> pings{0};
   std::atomic<bool> mute{false};  // pings are not answered
   std::atomic<std::chrono::milliseconds> held{
-      0ms};  // the group's thread, once, when it has read everything
+      0ms};                     // the group's thread, once, when it has read everything
+  std::atomic<int> freezes{0};  // so many pings are answered only after the group's thread was held
   std::atomic<TimePoint> asked{TimePoint{}};  // the first ping that was not answered
   std::atomic<TimePoint> ended{TimePoint{}};  // the process that did not answer
 };
@@ -46,6 +47,9 @@ class ScriptedChannel final : public Channel {
     if (!message.ok()) return;
     if (message->kind == MessageKind::kInit) {
       Answer(*TextMessage(MessageKind::kReady, R"({"stages": {}})"));
+    } else if (message->kind == MessageKind::kPing && !script_.mute && script_.freezes > 0) {
+      script_.held = 500ms;
+      frozen_ = NumberMessage(MessageKind::kPong, 0, message->number);
     } else if (message->kind == MessageKind::kPing && !script_.mute) {
       Answer(NumberMessage(MessageKind::kPong, 0, message->number));
       ++script_.pings;
@@ -55,8 +59,12 @@ class ScriptedChannel final : public Channel {
   }
   // Before the group reads its clock.
   void Flush() override {
-    std::this_thread::sleep_for(script_.held.exchange(0ms));
+    const std::chrono::milliseconds held = script_.held.exchange(0ms);
+    std::this_thread::sleep_for(held);
     flushed_ = Clock::now();
+    if (held == 0ms || frozen_.bytes.empty()) return;
+    Answer(std::exchange(frozen_, {}));  // is read after the group has read its clock
+    --script_.freezes;
   }
   bool keeps() const override { return false; }
   StatusOr<Received> Receive() override {
@@ -85,6 +93,7 @@ class ScriptedChannel final : public Channel {
   ProcessScript& script_;
   const Fd event_;
   TimePoint flushed_{};
+  Datagram frozen_;  // the answer to a ping of before
   Mutex mutex_;
   std::deque<Datagram> answers_ ABSL_GUARDED_BY(mutex_);
 };
@@ -129,6 +138,16 @@ TEST_F(ProcessGroupTest, KeepsAProcessThatWasNotAskedWhileTheServerStoodStill) {
     script_.held = 500ms;
     ASSERT_TRUE(InTime([&] { return script_.held.load() == 0ms && script_.pings > before + 3; }));
   }
+  EXPECT_EQ(script_.opened, 1);
+}
+
+// A container that was frozen while a ping was under way: the answer was due long ago when both went on, and was not read any more.
+TEST_F(ProcessGroupTest, KeepsAProcessThatStoodStillTogetherWithTheServer) {
+  StartGroup(/*stall_s=*/0.4);
+  script_.freezes = 3;
+  ASSERT_TRUE(InTime([&] { return script_.freezes == 0; }));
+  const int before = script_.pings;
+  ASSERT_TRUE(InTime([&] { return script_.pings > before + 3; }));
   EXPECT_EQ(script_.opened, 1);
 }
 
