@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "pipeline/own_tasks.h"
 #include "pipeline/process/group_state.h"
 #include "pipeline/process/spawn.h"
 
@@ -203,6 +204,8 @@ std::string ProcessGroup::Serve(Process& process) {
 
 // CANCELLED without words: the other end is closed.
 Status ProcessGroup::ReadAll(Process& process) {
+  // From one process to the next a part goes on this thread.
+  const OwnTasks own;
   for (int i = 0; i < kBatch; ++i) {
     PORTICO_ASSIGN_OR_RETURN(const Received received, process.channel->Receive());
     if (received.empty) return OkStatus();
