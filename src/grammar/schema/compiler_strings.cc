@@ -13,8 +13,6 @@ namespace portico::grammar {
 namespace {
 
 constexpr int64_t kMaxLength = 100000;
-// Up to it a string's lengths are states; beyond it its characters are counted.
-constexpr int64_t kCountedFrom = 9;
 
 // What comes behind a string wherever something does.
 constexpr std::string_view kBehindString = "[\\u0009\\u000a\\u000d ]* [,:}\\u005d]";
@@ -56,8 +54,8 @@ Expr SchemaCompiler::AnyString() {
   return Expr::Rule(found->second);
 }
 
-// One automaton for all bounds, so that its masks are computed once. It must be the last part of a rule wherever it occurs: else
-// the core takes what may follow it for what does.
+// What `minLength` and `maxLength` count. One automaton for all bounds, so that its masks are computed once. It must be the last
+// part of a rule wherever it occurs: else the core takes what may follow it for what does.
 Expr SchemaCompiler::AnyText() {
   const auto [found, added] = shared_.try_emplace("text", 0);
   if (added) {
@@ -117,14 +115,11 @@ StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts) {
                              fmt::format("is greater than {}", kMaxLength));
   }
   if (max >= 0 && min > max) return std::optional<Expr>(Expr::Never());
-  if (max >= 0 && max < kCountedFrom) {
-    return std::optional<Expr>(Expr::Repeat(AnyJsonChar(), min, max));
-  }
-  // Escapes count as more than one character in `max_chars`, so a string may have to end earlier than its bound says.
+  if (max == 0) return std::optional<Expr>(Expr::Empty());
   const auto [found, added] = shared_.try_emplace(fmt::format("counted/{}/{}", min, max), 0);
   if (added) {
-    found->second = rules_.Add("counted", max);
-    rules_.Set(found->second, Expr::Sequence({Expr::Repeat(AnyJsonChar(), min, min), AnyText()}));
+    found->second = rules_.AddCounted("counted", min, max);
+    rules_.Set(found->second, AnyText());
   }
   return std::optional<Expr>(Expr::Rule(found->second));
 }
