@@ -120,7 +120,7 @@ def test_a_server_that_cannot_be_reached_is_named():
     url = f"http://127.0.0.1:{free_port()}"
     for words in (["top", url, "--count", 1], ["profile", url]):
         done = run(*words)
-        assert done.returncode == 1 and done.stderr == f"portico {words[0]}: {url}: it cannot be reached\n", done.stderr
+        assert done.returncode == 1 and done.stderr == f"portico {words[0]}: {url}: it cannot be reached (Connection refused)\n", done.stderr
 
 
 def test_a_template_that_is_not_there_is_said_before_the_model_is_read():
@@ -151,6 +151,48 @@ def test_parse_writes_one_line_for_each_request():
     """An empty line stood behind each answer."""
     done = run("parse", "--jsonl", input='{"id":1,"text":"a"}\n{"id":2}\n')
     assert done.stdout.count("\n") == 2 and [json.loads(line)["id"] for line in done.stdout.split("\n")[:2]] == [1, 2], done.stdout
+
+
+@pytest.mark.parametrize("words", [["parse"], ["tokenize", "--tokenizer-path", DEMO], ["detokenize", "--tokenizer-path", DEMO],
+                                   ["tokenize", "--component"]])
+def test_lines_that_are_no_requests_are_named_by_their_number(words):
+    """The error was only the JSON library's, and the status 0."""
+    good = '{"id":7,"text":"a","ids":[902],"normalizer":{"type":"Lowercase"}}\n'
+    done = run(*words, "--jsonl", input=good + '\nnot json\n[1]\n' + good)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == [7, None, None, 7] and "error" not in answers[0], done.stdout
+    assert answers[1]["error"].startswith("line 3 is not JSON: ") and answers[2]["error"] == "line 4 is not a JSON object", done.stdout
+    assert done.returncode == 1 and done.stderr == f"portico {words[0]}: 2 lines are not JSON objects; the first is line 3\n", done.stderr
+    done = run(*words, "--jsonl", input=good + "[")
+    assert done.returncode == 1 and done.stderr == f"portico {words[0]}: line 2 is not a JSON object\n", done.stderr
+    assert run(*words, "--jsonl", input=good).returncode == 0
+
+
+def test_what_is_no_token_id_is_named():
+    """It was: Could not convert: ids = abc."""
+    for word in ("abc", "1.5", "99999999999"):
+        wrong = run("detokenize", "--tokenizer-path", DEMO, "902", word)
+        assert wrong.returncode == 2 and wrong.stderr == f"portico detokenize: `{word}` is not a token id\n", wrong.stderr
+
+
+def test_a_text_without_quotes_is_told_that_it_needs_them():
+    wrong = run("tokenize", "--tokenizer-path", DEMO, "Hello", "there")
+    assert wrong.returncode == 2 and wrong.stderr == "portico tokenize: unexpected argument `there`; a text of several words must be in quotes\n"
+    assert run("tokenize", "--tokenizer-path", DEMO, "--ids", "[Hello there]").stdout.count(" ") >= 2
+
+
+@pytest.mark.parametrize("words, told", [
+    (["profile", "x", "--secs", "5"], "portico profile: unknown flag --secs; did you mean --seconds?"),
+    (["profile", "x", "--secnods=5"], "portico profile: unknown flag --secnods; did you mean --seconds?"),
+    (["profile", "x", "--reqests", "5"], "portico profile: unknown flag --reqests; did you mean --requests?"),
+    (["profile", "x", "--qqqqqq"], "portico profile: unknown flag --qqqqqq; --help lists them"),
+    (["profile", "x", "-"], "portico profile: "), (["profile", "x", "-s"], "portico profile: unknown flag -s"),
+    (["tokenize", "--tokeniser-path", "x"], "portico tokenize: unknown flag --tokeniser-path; did you mean --tokenizer-path?"),
+    (["top", "http://127.0.0.1:1", "--cont", "1"], "portico top: unknown flag --cont; did you mean --count?")])
+def test_the_flag_that_may_have_been_meant_is_named(words, told):
+    """It was so of `serve` only."""
+    wrong = run(*words)
+    assert wrong.returncode in (1, 2) and wrong.stderr.startswith(told), wrong.stderr
 
 
 def test_only_errors_are_shown_where_nothing_else_is_wanted(start):

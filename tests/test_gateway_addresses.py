@@ -51,16 +51,29 @@ def test_a_failure_as_text_without_a_length_is_no_way_around(raw):
     assert answer.status_code == 500 and "127.0.0.1" not in answer.text and "refused, see worker" in answer.text
 
 
+UPSTREAM = b"X-Upstream: 10.9.8.7:5557, 7 tries"
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_the_headers_of_a_failure_are_told_without_addresses(raw, status):
+    """Only the worker's own place was looked for in them."""
+    _, gateway = raw(failing(status, told, JSON, UPSTREAM, b"Retry-After: 600"))
+    answer = requests.post(gateway.url + "/v1/completions", json={"prompt": "x"}, timeout=60, headers={"x-request-id": "10.1.1.1:80"})
+    assert answer.status_code == status and answer.headers["x-upstream"] == "worker, 7 tries"
+    assert answer.headers["retry-after"] == "600" and answer.headers["x-request-id"] == "10.1.1.1:80"
+
+
 @pytest.mark.parametrize("status", [200, 400, 429])
 def test_other_answers_go_on_as_they_are(raw, status):
-    _, gateway = raw(failing(status, told, JSON), "--disable-retries")
+    _, gateway = raw(failing(status, told, JSON, UPSTREAM), "--disable-retries")
     answer = ask(gateway)
-    assert answer.status_code == status and "10.9.8.7:5557" in answer.text
+    assert answer.status_code == status and "10.9.8.7:5557" in answer.text and "10.9.8.7:5557" in answer.headers["x-upstream"]
 
 
 def test_who_asks_for_workers_sees_addresses(raw):
-    _, gateway = raw(failing(500, told, JSON), "--show-workers")
-    assert "10.9.8.7:5557" in ask(gateway).text
+    _, gateway = raw(failing(500, told, JSON, UPSTREAM), "--show-workers")
+    answer = ask(gateway)
+    assert "10.9.8.7:5557" in answer.text and "10.9.8.7:5557" in answer.headers["x-upstream"]
 
 
 def test_what_cannot_be_searched_is_not_passed_on(raw):

@@ -156,6 +156,8 @@ def test_an_alias_whose_model_nobody_serves_is_refused(served):
     for model in ("nobody", "nothing", "unheard"):
         reply = served.chat(model)
         assert reply.status_code == 404 and reply.json()["error"]["code"] == "model_not_found", reply.text
+        # Nothing told what could be asked for.
+        assert reply.json()["error"]["message"].endswith(f"this gateway has: {', '.join(served.models())}"), reply.text
 
 
 def test_aliases_follow_the_file(served):

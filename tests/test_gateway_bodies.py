@@ -43,7 +43,7 @@ class Sink:
                 while (line := stream.readline()) not in (b"\r\n", b""):
                     name, _, value = line.partition(b":")
                     head[name.decode().lower()] = value.strip().decode()
-                if path in (b"/health", b"/v1/models"):
+                if path in (b"/health", b"/health_generate", b"/v1/models"):
                     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
                     continue
                 self.heads.append(head)

@@ -13,7 +13,6 @@ from conftest import SANITIZED, freeze, wait_until
 from gateway_fleet import Process, RawWorker
 
 WORKER = ("--engine", "mock", "--mock-ttft-ms", "10", "--mock-itl-ms", "5")
-SLACK = 8 if SANITIZED else 3
 
 
 class Load:
@@ -83,8 +82,8 @@ class Fleet:
         self.file = folder / "fleet.yaml"
         self.write(self.urls, "round_robin")
         self.gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--config", self.file,
-                               "--worker-stall-timeout-secs", "8" if SANITIZED else "2",
-                               "--health-check-timeout-secs", "4" if SANITIZED else "1")
+                               "--worker-stall-timeout-secs", "8" if SANITIZED else "4",
+                               "--health-check-timeout-secs", "4" if SANITIZED else "2")
         self.url = self.gateway.url
         self.gateway.wait_ready("/liveness")
         self.wait_healthy(3)
@@ -153,7 +152,7 @@ def test_a_killed_worker_fails_no_whole_answer_and_is_used_again_at_once(fleet, 
         victim.wait_ready()
         began = time.monotonic()
         wait_until(lambda: fleet.listed()[url]["requests_total"] > sent, "the restarted worker gets nothing")
-        assert time.monotonic() - began < 2 * SLACK
+        assert time.monotonic() - began < 30, "healthy workers are probed every minute, those that are down more often"
     load.check()
 
 

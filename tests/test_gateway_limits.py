@@ -57,7 +57,8 @@ def test_a_slow_request_goes_to_a_second_worker_and_the_first_answer_counts(rout
         assert post(gateway).text == "ok"
     assert slow.left.wait(60), "the slow worker's connection is closed"
     assert len(workers[1].requests) == 2
-    assert gateway.metric("portico_gateway_hedges_total") == len(workers[0].requests) >= 1
+    # On a slow machine the quick worker's request is hedged too, and is over before the slow one has read the hedge.
+    assert 1 <= len(workers[0].requests) <= gateway.metric("portico_gateway_hedges_total") <= 2
     assert [worker["load"] for worker in state(gateway)] == [0, 0]
 
 
@@ -107,7 +108,7 @@ def test_requests_wait_for_a_worker_that_is_at_its_limit(route):
         assert refused.status_code == 429 and refused.headers["retry-after"] == "1"
         assert refused.json()["error"]["code"] == "queue_full"
         assert gateway.answers("/readiness")
-        assert len(workers[0].requests) == 1
+        wait_until(lambda: len(workers[0].requests) == 1, gateway.output)
     finally:
         hold.set()
     for thread in threads:
@@ -245,11 +246,29 @@ def test_control_keys_guard_workers_and_controls_and_are_audited(route):
         "listening")[-1]
 
 
+def fail(connection, head, body):
+    connection.sendall(b"HTTP/1.1 500 Failed\r\nContent-Length: 2\r\n\r\nno")
+
+
+def test_a_failure_after_which_nothing_is_tried_costs_no_retry(route):
+    """Each took one: after a hundred failures of a model with a single worker, requests for others were not retried."""
+    workers, gateway = route([fail, ok], "--policy", "round_robin", "--disable-circuit-breaker")
+    other = next(worker["id"] for worker in state(gateway) if worker["url"] == workers[1].url)
+
+    def drain(draining):
+        assert requests.put(f"{gateway.url}/workers/{other}", json={"draining": draining}, timeout=60).status_code < 300
+
+    drain(True)
+    with requests.Session() as session:
+        assert {session.post(gateway.url + "/v1/completions", json={}, timeout=60).status_code for _ in range(200)} == {500}
+    assert len(workers[0].requests) == 200
+    drain(False)
+    assert [post(gateway).status_code for _ in range(20)] == [200] * 20
+    assert gateway.metric("portico_gateway_retries_total") >= 9
+
+
 def test_retries_of_answers_have_a_budget(route):
     """One for five requests, and a hundred: a worker that fails all must not double the load of the other."""
-    def fail(connection, head, body):
-        connection.sendall(b"HTTP/1.1 500 Failed\r\nContent-Length: 2\r\n\r\nno")
-
     workers, gateway = route([fail, ok], "--policy", "round_robin", "--disable-circuit-breaker", "--retry-max-retries", "2")
     with requests.Session() as session:
         statuses = [session.post(gateway.url + "/v1/completions", json={}, timeout=60).status_code for _ in range(600)]

@@ -189,11 +189,14 @@ def test_without_one_of_the_two_nothing_is_sent_and_readiness_says_which_is_miss
     assert wrong.status_code == 400 and "prefill and decode" in wrong.text
 
 
-def test_a_request_before_there_is_a_decode_worker_is_logged(pairs):
+def test_a_request_without_a_decode_worker_is_logged(pairs):
     """With --access-log the gateway died of it."""
-    fleet = pairs([say("prefill")], [], "--access-log")
+    fleet = pairs([say("prefill")], [say("decode")], "--access-log")
+    [gone] = [worker["id"] for worker in fleet.workers() if worker["worker_type"] == "decode"]
+    assert requests.delete(f"{fleet.url}/workers/{gone}", timeout=60).ok
     for path in ("/generate", "/tokenize"):
-        assert fleet.post(path).status_code == 503
+        refused = fleet.post(path)
+        assert refused.status_code == 503 and "decode: no worker is registered" in refused.text
     wait_until(lambda: fleet.gateway.output().count('"policy":""') == 2, fleet.gateway.output)
 
 

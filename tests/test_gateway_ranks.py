@@ -11,13 +11,13 @@ from grpc_client import message
 from token_stand_ins import NativeStandIn, VllmStandIn
 
 
-def server(ranks):
+def server(ranks, port=0):
     """A worker of so many ranks; ranks[0] may change."""
     def answer(connection, head, body):
         said = json.dumps({"dp_size": ranks[0]} if head.split(b" ")[1] == b"/server_info" else {}).encode()
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(said) + said)
 
-    return RawWorker(answer)
+    return RawWorker(answer, port=port)
 
 
 def asked(worker):
@@ -114,6 +114,34 @@ def test_a_server_that_is_gone_costs_no_attempt_on_its_other_ranks():
     finally:
         gateway.kill()
         there.stop()
+
+
+def test_a_rank_that_drains_still_does_when_its_server_comes_back_with_more():
+    """All ranks took requests again."""
+    worker = server([2])
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--disable-load-monitoring", "--dp-aware", "--policy", "round_robin",
+                      "--worker-urls", worker.url)
+
+    def named():
+        return {one["dp_rank"]: one for one in workers(gateway) if one["is_healthy"]}
+
+    try:
+        wait_until(lambda: gateway.answers("/readiness") and len(named()) == 2, gateway.output)
+        drained = requests.put(f"{gateway.url}/workers/{named()[1]['id']}", json={"draining": True, "priority": 7}, timeout=60)
+        assert drained.status_code < 300
+        worker.stop()
+        # A connection is refused, so that it is down; its ranks are asked for again when it is back.
+        wait_until(lambda: requests.post(gateway.url + "/v1/completions", json={"prompt": "x"}, timeout=60).status_code == 503 and not named(), gateway.output)
+        worker = server([3], port=worker.port)
+        wait_until(lambda: len(named()) == 3, gateway.output)
+        assert [(named()[rank]["draining"], named()[rank]["priority"]) for rank in range(3)] == [(False, 50), (True, 7), (False, 50)]
+        for _ in range(4):
+            assert requests.post(gateway.url + "/v1/completions", json={"prompt": "x"}, timeout=60).status_code == 200
+        assert {json.loads(body)["data_parallel_rank"] for _, body in asked(worker)} == {0, 2}
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()
+        worker.stop()
 
 
 class RankedVllm(VllmStandIn):

@@ -5,12 +5,14 @@ import time
 
 import pytest
 import requests
-from conftest import SANITIZED, wait_until
+from conftest import ROOT, SANITIZED, wait_until
 from gateway_fleet import Process, RawWorker, events, fleets  # noqa: F401 (fleets is a fixture)
+from grpc_client import message
+from token_stand_ins import SchedulerStandIn
 
-LIMIT = 8 if SANITIZED else 2
+# A busy machine may keep a worker from answering for two seconds.
+LIMIT = 8 if SANITIZED else 4
 STALL = ("--worker-stall-timeout-secs", str(LIMIT), "--policy", "round_robin")
-SLACK = 8 if SANITIZED else 3
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -46,6 +48,20 @@ class Hanging(RawWorker):
         super().stop()
 
 
+def also(worker, says):
+    """The worker answers what says(path) gives, or as it did where that is None."""
+    answer = worker.answer
+
+    def other(connection, head, body):
+        said = says(head.split(b" ")[1])
+        if said is None:
+            return answer(connection, head, body)
+        return connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said))
+
+    worker.answer = other
+    return worker
+
+
 @pytest.fixture
 def hanging():
     made = []
@@ -61,13 +77,13 @@ def hanging():
 
 @pytest.fixture
 def route():
-    """route(*urls and flags) -> a gateway of which all workers are healthy."""
+    """route(*urls and flags) -> a gateway of which all workers are healthy, one for each URL unless their number is given."""
     made = []
 
-    def make(*urls, flags=STALL):
+    def make(*urls, flags=STALL, workers=None):
         gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls", *urls, *flags)
         made.append(gateway)
-        wait_until(lambda: gateway.answers("/readiness") and gateway.metric("portico_gateway_worker_healthy") == len(urls),
+        wait_until(lambda: gateway.answers("/readiness") and gateway.metric("portico_gateway_worker_healthy") == (workers or len(urls)),
                    gateway.output)
         return gateway
 
@@ -100,9 +116,7 @@ def test_a_hanging_engine_loses_its_whole_answers_to_others_and_is_used_again_wh
         assert statuses(gateway)[ill.url] == "stalled" and len(ill.requests) == before
         assert 'kind="stalled"} 1' in requests.get(gateway.url + "/metrics", timeout=60).text
         ill.lives.set()
-        began = time.monotonic()
         wait_until(lambda: statuses(gateway)[ill.url] == "healthy", gateway.output)
-        assert time.monotonic() - began < 2 * SLACK
         for _ in range(2):
             assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code == 200
         assert len(ill.requests) == before + 1 and at_rest(gateway)
@@ -139,11 +153,12 @@ def test_a_stream_that_thinks_for_long_goes_on_and_an_idle_worker_is_not_asked(h
     assert idle.asked == 0
 
 
-def test_a_worker_without_such_a_route_is_judged_by_its_health(hanging, route):
-    # vLLM's servers have no /health_generate.
+@pytest.mark.parametrize("status", [404, 500])
+def test_a_worker_without_such_a_route_is_judged_by_its_health(hanging, route, status):
+    # vLLM's servers have no /health_generate. One that fails in it was taken for hanging.
     slow = hanging()
     asked = []
-    slow.infers = lambda: asked.append(1) or 404
+    slow.infers = lambda: asked.append(1) or status
     gateway = route(slow.url)
     got = []
     client = threading.Thread(target=lambda: got.append(requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120)))
@@ -156,24 +171,122 @@ def test_a_worker_without_such_a_route_is_judged_by_its_health(hanging, route):
     assert got[0].status_code == 200
 
 
-def test_a_paused_engine_is_not_taken_for_a_hanging_one(hanging, route):
-    paused = hanging()
-    answer = paused.answer
-    paused.answer = lambda connection, head, body: (
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}") if b"_generation" in head else answer(connection, head, body))
+@pytest.mark.parametrize("status", [503, 504])
+def test_a_worker_that_says_that_it_has_not_inferred_in_time_is_stalled(hanging, route, status):
+    ill = hanging()
+    ill.infers = lambda: status
+    gateway = route(ill.url)
+    assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code >= 500
+    assert statuses(gateway)[ill.url] == "stalled"
+
+
+@pytest.mark.parametrize("hold, let_go", [("/pause_generation", "/continue_generation"), ("/begin_weight_update", "/end_weight_update")])
+def test_an_engine_that_is_held_back_is_not_taken_for_a_hanging_one(hanging, route, hold, let_go):
+    # Between the beginning and the end of an update of weights it was.
+    paused = also(hanging(), lambda path: b"{}" if path.decode() in (hold, let_go) else None)
     gateway = route(paused.url)
-    assert requests.post(gateway.url + "/pause_generation", timeout=60).status_code == 200
+    assert requests.post(gateway.url + hold, timeout=60).status_code == 200
     got = []
     client = threading.Thread(target=lambda: got.append(requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120)))
     began = time.monotonic()
     client.start()
     wait_until(lambda: time.monotonic() - began > 2 * LIMIT + 2, "")
     assert statuses(gateway)[paused.url] == "healthy" and paused.asked == 0
-    assert requests.post(gateway.url + "/continue_generation", timeout=60).status_code == 200
+    assert requests.post(gateway.url + let_go, timeout=60).status_code == 200
     wait_until(lambda: paused.asked > 0, "it is not asked whether it infers")
     paused.lives.set()
     client.join()
     assert got[0].status_code == 200
+
+
+def test_a_pause_holds_all_ranks_of_a_server_back(hanging, route):
+    """It was noted for the rank that had been asked: the streams of the others were cut."""
+    paused = hanging(first=HEAD + event(b"one"), rest=event(b"two") + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+    also(paused, lambda path: b'{"dp_size":2}' if path == b"/server_info" else b"{}" if b"_generation" in path else None)
+    gateway = route(paused.url, flags=(*STALL, "--dp-aware"), workers=2)
+    assert requests.post(gateway.url + "/pause_generation", timeout=60).status_code == 200
+    answers = [requests.post(gateway.url + "/v1/chat/completions", json={**CHAT, "stream": True}, timeout=120, stream=True)
+               for _ in range(2)]
+    began = time.monotonic()
+    wait_until(lambda: time.monotonic() - began > 2 * LIMIT + 2, "")
+    assert statuses(gateway) == {f"{paused.url}@{rank}": "healthy" for rank in range(2)} and paused.asked == 0
+    paused.lives.set()
+    assert requests.post(gateway.url + "/continue_generation", timeout=60).status_code == 200
+    for answer in answers:
+        said = events(answer)
+        assert len(said) == 3 and "two" in said[1] and said[2] == "[DONE]"
+    assert sorted(head.split(b"x-data-parallel-rank: ")[1][:1] for head, _ in paused.requests if b"x-data-parallel-rank" in head) == [b"0", b"1"]
+
+
+def test_a_stalled_worker_is_told_to_go_on(hanging, route):
+    """What had been paused past the gateway was taken for hanging, and nothing through the gateway could wake it."""
+    paused = hanging()
+    also(paused, lambda path: paused.lives.set() or b"{}" if path == b"/continue_generation" else None)
+    gateway = route(paused.url)
+    assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code >= 500
+    assert statuses(gateway)[paused.url] == "stalled"
+    assert requests.post(gateway.url + "/flush_cache", timeout=60).status_code == 503
+    answer = requests.post(gateway.url + "/continue_generation", timeout=60)
+    assert answer.status_code == 200 and len(answer.json()["workers"]) == 1
+    wait_until(lambda: statuses(gateway)[paused.url] == "healthy", gateway.output)
+    assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code == 200
+
+
+def test_a_worker_that_hangs_does_not_keep_the_others_from_going_on(hanging, route):
+    ill = hanging()
+    good = RawWorker(lambda connection, head, body: connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"))
+    try:
+        gateway = route(ill.url, good.url)
+        assert [requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code for _ in range(2)] == [200] * 2
+        assert statuses(gateway)[ill.url] == "stalled"
+        answer = requests.post(gateway.url + "/continue_generation", timeout=60)
+        assert answer.status_code == 200 and [one["answer"] for one in answer.json()["workers"]] == ["{}"]
+        assert b"POST /continue_generation HTTP/1.1" in [head.split(b"\r\n")[0] for head, _ in ill.requests]
+    finally:
+        good.stop()
+
+
+class Thinking(SchedulerStandIn):
+    """Its engine is within one long step until `thought` is set: requests and HealthCheck wait for it, GetLoads does not."""
+
+    def __init__(self):
+        self.thought = threading.Event()
+        super().__init__([5, 6, 2], ROOT / "models/demo", act=self.think)
+
+    def think(self, _worker, _request, _context):
+        self.thought.wait()
+        yield from self.whole()
+
+    def HealthCheck(self, request, context):
+        if self.asked:
+            self.thought.wait()
+        return super().HealthCheck(request, context)
+
+    def GetLoads(self, _request, _context):
+        reply = message(self.package + "GetLoadsResponse", dp_rank_count=1)
+        reply.loads.add(num_running_reqs=1, max_total_num_tokens=100000)
+        return reply
+
+
+def test_a_long_step_behind_grpc_has_twice_the_limit(route):
+    """While HealthCheck waited for the step, nothing but a load every 10 s, if at all, told that the server answers."""
+    limit, worker = 12, Thinking()
+    try:
+        gateway = route(f"grpc://127.0.0.1:{worker.port}", flags=("--worker-stall-timeout-secs", str(limit), "--disable-load-monitoring"))
+        got = []
+        client = threading.Thread(target=lambda: got.append(requests.post(
+            gateway.url + "/v1/chat/completions", json={"messages": CHAT["messages"]}, timeout=120)))
+        client.start()
+        wait_until(lambda: worker.asked, gateway.output)
+        began = time.monotonic()
+        wait_until(lambda: time.monotonic() - began > limit + 2, "")
+        worker.thought.set()
+        client.join()
+        assert got[0].status_code == 200, got[0].text
+        assert set(statuses(gateway).values()) == {"healthy"} and "stalled" not in gateway.output()
+    finally:
+        worker.thought.set()
+        worker.stop()
 
 
 def test_a_hanging_engine_behind_grpc_is_left_out_and_its_streams_end(fleets):  # noqa: F811

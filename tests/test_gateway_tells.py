@@ -1,5 +1,7 @@
 """What a gateway tells of itself and of its workers, and what a stream gets that its worker is silent about."""
+import contextlib
 import json
+import socket
 import threading
 
 import pytest
@@ -97,3 +99,65 @@ def test_a_gateway_without_workers_says_how_to_add_them():
         assert len(warnings) == 1 and "--worker-urls" in warnings[0] and "POST /workers" in warnings[0]
     finally:
         gateway.kill()
+
+
+def test_the_log_names_the_model_of_a_worker_that_takes_tokens():
+    """It named the formats of a model ``."""
+    worker = Process("serve", "--engine", "mock", "--served-model-name", "tokens-model")
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls", f"grpc://127.0.0.1:{worker.port}")
+    try:
+        gateway.wait_ready("/readiness")
+        formats = [line for line in gateway.output().splitlines() if ": tool calls as " in line]
+        assert formats and all("model `tokens-model`:" in line for line in formats), gateway.output()
+        assert gateway.end() == 0
+    finally:
+        for process in (gateway, worker):
+            process.kill()
+
+
+def health_warnings(gateway):
+    return [line for line in gateway.output().splitlines() if "] warning worker w1" in line and "is unhealthy: " in line]
+
+
+@pytest.mark.parametrize("url, why", [
+    ("http://127.0.0.1:{closed}", "it cannot be reached (Connection refused)"),
+    ("http://127.0.0.1:{port}/v1", "its probe is answered 404; it is asked for /v1/health: leave `/v1` out of its URL"),
+    ("grpc://127.0.0.1:{closed}", "Connection refused")])
+def test_the_log_says_why_a_worker_is_unhealthy(mock, url, why):
+    """A wrong name, a wrong port and a wrong scheme looked alike, and nothing told of a path too much."""
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls",
+                      url.format(port=mock.port, closed=free_port()))
+    try:
+        wait_until(lambda: health_warnings(gateway), gateway.output)
+        assert why in health_warnings(gateway)[0], gateway.output()
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()
+
+
+def test_the_log_says_that_a_worker_does_not_use_tls():
+    """uvicorn, which SGLang and vLLM use, answers what it cannot read with 400."""
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                connection = listener.accept()[0]
+                with connection, contextlib.suppress(OSError):
+                    connection.settimeout(60)
+                    connection.recv(65536)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(65536):
+                        pass
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(target=serve, daemon=True).start()
+    gateway = Process("route", "--host", "127.0.0.1", "--prometheus-port", "0", "--worker-urls",
+                      f"https://127.0.0.1:{listener.getsockname()[1]}")
+    try:
+        wait_until(lambda: health_warnings(gateway), gateway.output)
+        assert "its URL begins with https, but it does not use TLS" in health_warnings(gateway)[0], gateway.output()
+        assert gateway.end() == 0
+    finally:
+        gateway.kill()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()

@@ -2,7 +2,7 @@
 import pytest
 import requests
 from conftest import wait_until
-from gateway_fleet import Process, RawWorker
+from gateway_fleet import Process, RawWorker, fleets  # noqa: F401
 
 
 def ok(connection, head, body):
@@ -87,5 +87,36 @@ def test_a_worker_that_takes_tokens_is_asked_with_its_new_key(empty):
         assert status() != 200
         ask(empty, "PUT", f"/workers/{name}", api_key="right")
         wait_until(lambda: status() == 200, empty.output)
+    finally:
+        server.kill()
+
+
+def warnings(gateway, words):
+    return [line for line in gateway.output().splitlines() if "] warning" in line and words in line]
+
+
+def test_a_worker_whose_key_the_gateway_lacks_is_named(fleets):  # noqa: F811
+    """It was healthy, and its clients were told by the worker to send a key, as if the gateway wanted one."""
+    fleet = fleets(1, workers=("--api-key", "k"))
+    wait_until(lambda: warnings(fleet.gateway, "it wants an API key"), fleet.gateway.output)
+    [said] = warnings(fleet.gateway, "it wants an API key")
+    assert f"worker w1 {fleet.workers[0].url} " in said and "`api-key`" in said and "401" in said
+    assert fleet.chat().status_code == 401
+    assert requests.patch(fleet.url + "/workers/w1", json={"api_key": "k"}, timeout=60).status_code == 200
+    wait_until(lambda: fleet.state()["workers"][0]["model_id"] == "demo", fleet.state)
+    assert fleet.chat().status_code == 200
+    assert len(warnings(fleet.gateway, "it wants an API key")) == 1
+
+
+def test_a_worker_that_refuses_the_gateways_key_is_named(fleets):  # noqa: F811
+    server = Process("serve", "--engine", "mock", "--api-key", "k")
+    try:
+        server.wait_ready()
+        http = fleets(0, "--api-key", "other", urls=[server.url]).gateway
+        wait_until(lambda: warnings(http, "does not accept the API key that the gateway sends"), http.output)
+        # Of a worker that takes tokens nothing can be asked without its key: it is unhealthy.
+        grpc = fleets(0, urls=[f"grpc://127.0.0.1:{server.port}"]).gateway
+        wait_until(lambda: warnings(grpc, "or wants one"), grpc.output)
+        assert "w1" in warnings(grpc, "or wants one")[0] and "`api-key`" in warnings(grpc, "or wants one")[0]
     finally:
         server.kill()

@@ -388,6 +388,13 @@ def test_pipelines_are_checked_before_anything_starts(tmp_path):
     assert "ready" in omni_command("check", str(path)).stdout
     resolved = omni_command("resolve", str(path), "--a.factory.chunks", "7")
     assert '"chunks":7' in resolved.stdout and "from the command line" in resolved.stdout
+    # They printed the mistyped key, as if it did something.
+    for verb in (["resolve"], ["explain", "a.factory.chunk"], ["check"]):
+        for flag, why in (("--a.factory.chunk", "factory has no `chunk`; it takes chunks, "), ("--a.factory.chunks", "factory.chunks must be a number"),
+                          ("--a.factory_path", "there is no factory_path `many`")):
+            refused = omni_command(*verb, str(path), flag, "many")
+            assert refused.returncode == 1 and (refused.stdout == "" or verb == ["check"]), (verb, flag, refused)
+            assert f"{path}:2: stage `a`: {why}" in refused.stderr and f"(with {flag})" in refused.stderr, (verb, flag, refused)
     explained = omni_command("explain", "a.terminal", str(path))
     assert explained.stdout == f"a.terminal: true\nfrom {path}:4\n"
     slower = omni_command("explain", "timeout_s", str(path), "--timeout_s", "600")

@@ -35,6 +35,13 @@ def hear(server, data):
     return requests.post(server.url + "/v1/audio/transcriptions", files={"file": ("a", data)}, data={"response_format": "verbose_json"}, timeout=60)
 
 
+def test_what_is_no_sound_is_told_every_format(mock_voice):
+    """M4A, WebM and AAC were left out."""
+    answer = hear(mock_voice(), b"This is a text.")
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == "file", answer.text
+    assert "use WAV, MP3, FLAC, Ogg, M4A, WebM or AAC" in answer.json()["error"]["message"]
+
+
 @needs_media
 def test_speech_is_answered_in_aac(mock_voice):
     server = mock_voice()

@@ -55,8 +55,12 @@ def recorded(server, run, work):
     return events_of(started["event_dir"])
 
 
+def profile(*words):
+    return subprocess.run([str(BINARY), "profile", *map(str, words)], capture_output=True, text=True, timeout=WAIT_SECONDS)
+
+
 def report(*words):
-    done = subprocess.run([str(BINARY), "profile", *map(str, words)], capture_output=True, text=True, timeout=WAIT_SECONDS)
+    done = profile(*words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -306,6 +310,20 @@ def test_portico_profile_records_a_server_and_reports(model, folder, tmp_path):
     assert json.loads((tmp_path / "out/report.json").read_text())["request_count"] > 1
 
 
+def test_an_address_without_http_is_that_of_a_server(model, folder):
+    """It was looked for as a file, unlike in `portico top`."""
+    done = profile(f"127.0.0.1:{model.port}", "--seconds", "0.1")
+    assert "recording run_" in done.stderr and "no such file" not in done.stderr, done.stderr
+
+
+def test_a_file_may_be_called_like_an_address(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "events:1").mkdir()
+    assert "events:1 has no events" in profile("events:1").stderr
+    assert "there is no such file or folder" in profile("events").stderr
+    assert "there is no such file or folder" in profile("events:x").stderr
+
+
 def test_stages_in_processes_of_their_own_tell_their_part(start, folder, tmp_path):
     stages = (python("talk", "spell", "process: py, stream_to: [pass]"),
               "name: pass, factory_path: portico.pass, process: p1, stream_to: [encode]", ENCODE)
@@ -329,13 +347,15 @@ def test_stages_in_processes_of_their_own_tell_their_part(start, folder, tmp_pat
     assert done == {"talk", "pass", "encode"}
     # A new process joins the run that goes on.
     post(server, "/start_request_profile", run_id="again")
+    runs = lambda: len(list((folder / "again/events").glob("run_*.json")))  # noqa: E731
+    wait_until(lambda: runs() == 3, "a process has not begun the run")
     before = children(server)
     os.kill(before[0], signal.SIGKILL)
     wait_until(lambda: len(children(server)) == 2 and children(server) != before, "no new process")
     wait_until(lambda: requests.get(server.url + "/health", timeout=60).text.strip() == "ok", "the stage is not back")
     assert say(server, "one").status_code == 200
     post(server, "/stop_request_profile")
-    wait_until(lambda: len(list((folder / "again/events").glob("run_*.json"))) >= 4, "the new process keeps no profile")
+    wait_until(lambda: runs() >= 4, "the new process keeps no profile")
 
 
 def test_a_gateway_profiles_its_workers_too(folder):
@@ -379,6 +399,29 @@ def test_files_of_sglang_omni_are_read(tmp_path):
     assert rows["portico"]["malformed"] == 1
 
 
+def test_where_the_report_was_written_is_said_after_it(tmp_path):
+    """It came in the middle of the report where both went to one pipe."""
+    with open(tmp_path / "events_coordinator_7.jsonl", "w") as file:
+        for i in range(500):
+            for name in ("stage_input_received", "stage_complete"):
+                file.write(json.dumps({"request_id": f"r{i}", "stage": f"s{i}", "event_name": name, "timestamp_ns": 10**18 + i, "run_id": "run",
+                                       "pid": 7}) + "\n")
+    done = subprocess.run([str(BINARY), "profile", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=WAIT_SECONDS)
+    assert done.returncode == 0 and len(done.stdout) > 20000, done.stdout
+    assert done.stdout.count("written to ") == 1 and done.stdout.splitlines()[-1].startswith("written to "), done.stdout[-300:]
+
+
 def test_what_has_no_events_is_refused(tmp_path):
-    done = subprocess.run([str(BINARY), "profile", str(tmp_path)], capture_output=True, text=True, timeout=WAIT_SECONDS)
-    assert done.returncode == 1 and "has no events" in done.stderr
+    """Of any folder it was said that no request was recorded."""
+    done = profile(tmp_path)
+    assert done.returncode == 1 and "has no events: it is no profile" in done.stderr, done.stderr
+    (tmp_path / "notes.txt").write_text("hello\nworld\n")
+    assert "has no events: none of 2 lines is an event" in profile(tmp_path / "notes.txt").stderr
+    assert "has no events: it is no profile" in profile(tmp_path).stderr
+    assert not (tmp_path / "report.txt").exists()
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events/run_frontend_7.json").write_text('{"ended": true}')
+    assert "has no events: no request was recorded" in profile(tmp_path).stderr
+    (tmp_path / "events/run_frontend_7.json").unlink()
+    (tmp_path / "events/events_frontend_7.jsonl").touch()
+    assert "has no events: no request was recorded" in profile(tmp_path).stderr

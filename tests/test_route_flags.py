@@ -1,5 +1,6 @@
 """The flags of `portico route`: what it takes, abbreviates and refuses."""
 import re
+import socket
 import subprocess
 
 import pytest
@@ -53,6 +54,40 @@ def test_values_are_checked():
         assert status == 2 and wanted in said, said
 
 
+def test_sizes_may_have_units(tmp_path):
+    """serve took 8MiB, route did not."""
+    for flag in ("--max-payload-size", "--max-buffered-body-bytes", "--max-unsent-bytes", "--index-bytes", "--profile-max-bytes"):
+        # The last flag is wrong in any case: nothing starts.
+        status, said = run("route", "--worker-urls", "http://a:1", flag, "8MiB", "--port", "many")
+        assert status == 2 and "--port: `many`" in said, said
+        status, said = run("route", flag, "8MB")
+        assert status == 2 and f"{flag}: `8MB` is not a number of bytes (1048576, 1024KiB, 1MiB)" in said, said
+    # The unit counts.
+    status, said = run("route", "--max-unsent-bytes", "1KiB")
+    assert status == 2 and "--max-unsent-bytes: 1KiB is not in 65536.." in said, said
+    file = tmp_path / "fleet.yaml"
+    file.write_text("max-payload-size: 8MiB\n")
+    assert run("check", str(file))[0] == 0
+
+
+def test_a_port_for_metrics_that_is_taken_is_told_with_its_flag():
+    """Only the address was named, which looked like the gateway's own."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        status, said = run("route", "--host", "127.0.0.1", "--port", "0", "--prometheus-host", "127.0.0.1", "--prometheus-port", str(port))
+        assert status == 1 and f"prometheus-port: cannot listen on 127.0.0.1:{port}" in said, said
+
+
+def test_a_list_without_a_value_is_refused():
+    """--worker-urls before an empty $WORKERS started a gateway without workers, and empty keys one without keys."""
+    for flag in ("--worker-urls", "--control-plane-api-keys", "--aliases", "--ca-cert-paths", "--selector"):
+        for rest in ((), ("--port", "0")):
+            status, said = run("route", flag, *rest)
+            assert status == 2 and f"{flag} needs a value" in said, said
+    status, said = run("launch", "--engine", "mock", "--router-control-plane-api-keys")
+    assert status == 2 and "--router-control-plane-api-keys needs a value" in said, said
+
+
 def test_a_time_that_the_clock_cannot_hold_is_refused():
     """Every request was answered 504 at once, and every probe failed."""
     for flag in ("--request-timeout-secs", "--queue-timeout-secs", "--health-check-timeout-secs", "--worker-connect-timeout-secs"):
@@ -68,6 +103,18 @@ def test_a_wrong_value_is_that_of_route_before_workers_that_take_tokens_too():
     assert status == 2 and "portico route: --max-buffered-body-bytes is 0 or at least 65536" in said, said
     status, said = run("route", "--worker-urls", "grpc://a:1", "--pd-disaggregation")
     assert status == 2 and said.startswith("portico route:"), said
+
+
+def test_a_tokenizer_that_is_not_there_is_said_before_the_workers_that_need_it():
+    """The gateway started, and waited for them."""
+    for flags in (("--worker-urls", "grpc://a:1"), ("--worker-urls", "http://a:1", "grpcs://b:1"),
+                  ("--pd-disaggregation", "--prefill", "grpc://a:1", "--decode", "grpc://b:1")):
+        for flag in ("--tokenizer-path", "--model-path"):
+            status, said = run("route", *flags, flag, "/nowhere")
+            assert status == 2 and f"{flag}: /nowhere: there is no such file or folder" in said, said
+    # Workers of HTTP do not need it: sglang-router's users name the hub's model.
+    status, said = run("route", "--worker-urls", "http://a:1", "--model-path", "Qwen/Qwen3-8B", "--worker-urls", "http://a:1")
+    assert status == 2 and "is named twice" in said, said
 
 
 def test_check_tells_what_is_wrong_with_a_file(tmp_path):
@@ -124,7 +171,59 @@ def test_what_is_wrong_with_a_worker_of_the_file_is_named(tmp_path):
                           ('api-key: "k\\r\\nx: y"', "api-key"), ("role: x", "role"), ("nothing: 1", "nothing")):
         file.write_text(f"workers:\n  - {{url: http://a:1, {field}}}\n")
         status, said = run("check", str(file))
-        assert status == 1 and f"{file}:1: workers: " in said and wanted in said, (field, said)
+        assert status == 1 and f"{file}:2: workers: " in said and wanted in said, (field, said)
+
+
+def test_what_is_wrong_below_a_key_has_its_own_line(tmp_path):
+    """All of it was told of the line of `workers`, and a template that is not there of none."""
+    file = tmp_path / "fleet.yaml"
+    for text, wanted in (("workers:\n  - url: http://a:1\n    apikey: k\n", ":3: workers: there is no key `apikey`"),
+                         ("workers:\n  - http://a:1\n  - ftp://b:1\n", ":3: workers: "),
+                         ("models:\n  a:\n    chat-template: [1]\n", ":3: models: "),
+                         ("policy: cost\nmodels:\n  a:\n    chat-template: /nowhere.jinja\n", ":3: models: `a`: ")):
+        file.write_text(text)
+        status, said = run("check", str(file))
+        assert status == 1 and said.startswith(f"{file}{wanted}"), said
+
+
+def test_a_name_that_is_none_is_answered_with_the_closest_one(tmp_path):
+    """serve and omni did so, route and its file did not."""
+    for words, wanted in ((("route", "--polcy", "random"), "there is no flag --polcy; did you mean --policy?"),
+                          (("launch", "--engine", "mock", "--router-polcy", "random"), "did you mean --router-policy?"),
+                          (("serv",), "there is no command `serv`; did you mean `serve`?"),
+                          (("nonsense",), "there is no command `nonsense`; portico --help lists them"),
+                          (("route", "--nonsense"), "there is no flag --nonsense\n")):
+        status, said = run(*words)
+        assert status == 2 and wanted in said, said
+    file = tmp_path / "fleet.yaml"
+    for text, wanted in (("worker: [http://a:1]", "worker: there is no such key; did you mean `workers`?"),
+                         ("max_concurent_requests: 1", "did you mean `max-concurrent-requests`?"),
+                         ("workers: [{url: http://a:1, apikey: k}]", "did you mean `api-key`?"),
+                         ("models: {a: {tokenizer: /t}}", "there is no key `tokenizer` of a model\n"),
+                         ("models: {a: {tokeniser-path: /t}}", "did you mean `tokenizer-path`?")):
+        file.write_text(text + "\n")
+        status, said = run("check", str(file))
+        assert status == 1 and wanted in said, said
+
+
+def test_check_says_that_a_file_is_of_serve(tmp_path):
+    file = tmp_path / "serve.yaml"
+    file.write_text("max-body-bytes: 1MiB\n")
+    status, said = run("check", str(file))
+    assert status == 1 and "there is no such key; it is one of `portico serve`" in said, said
+    file.write_text("models:\n  - model-path: /m\n")
+    status, said = run("check", str(file))
+    assert status == 1 and "a list of models is one of `portico serve`" in said, said
+
+
+def test_check_takes_several_files_and_tells_of_one_without_workers(tmp_path):
+    files = [tmp_path / name for name in ("a.yaml", "b.yaml", "c.yaml")]
+    for file, text in zip(files, ("workers: [http://a:1]\n", "prot: 1\n", "policy: random\n")):
+        file.write_text(text)
+    status, said = run("check", *map(str, files))
+    assert status == 1 and f"{files[0]}: good; 1 workers, policy cost\n" in said and f"{files[1]}:1: prot" in said, said
+    assert f"{files[2]}: good; 0 workers (flags or POST /workers have to name some), policy random\n" in said, said
+    assert run("check", str(files[0]), "--help")[0] == 2 and run("check")[0] == 2 and run("check", "--help")[0] == 0
 
 
 def test_a_flag_of_launch_is_named_as_it_was_written():
@@ -132,16 +231,25 @@ def test_a_flag_of_launch_is_named_as_it_was_written():
     assert status == 2 and "--router-nothing" in said
 
 
+def test_a_flag_of_the_gateway_without_its_prefix_ends_a_launch():
+    """--policy went to the workers, and the gateway chose by the cost."""
+    status, said = run("launch", "--engine", "mock", "--dp-size", "2", "--policy", "round_robin")
+    assert status == 2 and said == "portico launch: --policy is no flag of the workers; the gateway's is --router-policy\n", said
+
+
 def test_what_is_wrong_with_a_model_of_the_file_is_named(tmp_path):
     file = tmp_path / "fleet.yaml"
     for text, wanted in (("[a]", "must be a mapping"), ("{a: 1}", "`a` must be a mapping"),
                          ("{a: {nothing: 1}}", "no key `nothing`"), ("{a: {chat-template: [1]}}", "chat-template"),
                          ("{a: {tool-call-parser: nothing}}", "`a`: tool-call-parser: there is no parser `nothing`"),
-                         ("{a: {chat-template: /nowhere.jinja}}", "/nowhere.jinja")):
+                         ("{a: {chat-template: /nowhere.jinja}}", "/nowhere.jinja"),
+                         # A tokenizer that is not there was good.
+                         ("{a: {tokenizer-path: /nowhere}}", "`a`: tokenizer-path: /nowhere: there is no such file or folder"),
+                         ("{a: {model-path: /nowhere}}", "`a`: model-path: /nowhere: there is no such file or folder")):
         file.write_text(f"models: {text}\n")
         status, said = run("check", str(file))
         assert status == 1 and wanted in said, said
-    file.write_text("models: {a: {tokenizer-path: /t, reasoning_parser: qwen3}}\n")
+    file.write_text(f"models: {{a: {{tokenizer-path: {tmp_path}, reasoning_parser: qwen3}}}}\n")
     assert run("check", str(file))[0] == 0
 
 
@@ -166,6 +274,9 @@ def test_flags_of_prefill_and_decode_workers_need_each_other():
                           (("--pd-disaggregation", "--prefill", "http://a:1", "--decode", "grpc://b:1"), "all of HTTP"),
                           (("--pd-disaggregation", "--dp-aware", "--decode", "grpc://a:1"), "--dp-aware is for"),
                           (("--pd-disaggregation", "--prefill-policy", "fastest"), "--prefill-policy"),
+                          # It waited, and said that one of one worker was healthy.
+                          (("--pd-disaggregation", "--prefill", "http://a:1", "8998"), "no decode worker is named: --decode URL"),
+                          (("--pd-disaggregation", "--decode", "http://a:1"), "no prefill worker is named: --prefill URL"),
                           (("--selector", "a=b"), "--service-discovery"), (("--service-discovery",), "--selector"),
                           (("--service-discovery", "--selector", "a"), "KEY=VALUE"),
                           (("--prometheus-duration-buckets", "2", "1"), "--prometheus-duration-buckets")):

@@ -1,4 +1,5 @@
 """SGLangs that cannot be spoken to, several of them, and SGLang's own server in their place."""
+import json
 import os
 import signal
 import subprocess
@@ -45,6 +46,39 @@ def test_a_python_without_sglang_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     said = refusal(*REAL_LAUNCHER)
     assert "has no SGLang that can be imported" in said and "--sglang-python names the Python that has it" in said
+
+
+def test_the_launcher_alone_says_what_helps(tmp_path, monkeypatch):
+    """It named --sglang-python, a flag that it does not have."""
+    (tmp_path / "sglang.py").write_text("raise ImportError('No module named sglang')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    done = subprocess.run([sys.executable, LAUNCHER, "--ipc-dir", tmp_path], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    failed = [json.loads(line) for line in done.stdout.splitlines()][-1]
+    assert done.returncode == 1 and failed["event"] == "failed", done
+    assert "has no SGLang that can be imported (No module named sglang); run this script with the Python" in failed["message"]
+    assert "--sglang-python" not in failed["message"]
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "scheduler.py", line 3, in run_scheduler_process
+    import sgl_kernel
+ImportError: libcuda.so.1: cannot open shared object file
+"""
+
+
+@pytest.mark.parametrize("log, event, why", [
+    (TRACEBACK, "", "SGLang's launcher has ended: ImportError: libcuda.so.1: cannot open shared object file; its log says more"),
+    ("loading\n", "", "SGLang's launcher has ended without a reason; its log says more"),
+    (TRACEBACK, "a scheduler has ended", "cannot be started: a scheduler has ended; the last exception in its log is ImportError: libcuda.so.1: c"),
+    (TRACEBACK, "libcuda.so.1: cannot open shared object file", "cannot be started: libcuda.so.1: cannot open shared object file"),
+])
+def test_the_last_exception_is_the_reason_where_none_is_given(tmp_path, log, event, why):
+    """A scheduler that fails prints its traceback and ends the launcher by a signal: there was no reason."""
+    launcher = tmp_path / "launcher.py"
+    failed = json.dumps({"event": "failed", "message": event}) if event else ""
+    launcher.write_text(f"import os, sys\nsys.stderr.write({log!r})\nsys.stderr.flush()\nos.write(3, {failed!r}.encode() + b'\\n' * {bool(event)})\n")
+    said = refusal("--sglang-python", sys.executable, "--sglang-launcher", launcher)
+    assert why in said and said.count("libcuda.so.1") <= 1, said
 
 
 def test_a_python_that_is_not_there_is_named(tmp_path):

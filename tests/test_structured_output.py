@@ -145,11 +145,6 @@ def test_what_cannot_be_a_constraint_is_a_400_that_names_it(demo, fields, param,
     assert answer.json()["error"]["param"] == param and answer.json()["error"]["message"]
 
 
-def test_an_engine_without_grammars_refuses_them(mock):
-    answer = mock.chat("Hi", response_format=FORMAT)
-    assert answer.status_code == 400 and answer.json()["error"]["param"] == "response_format"
-
-
 @pytest.mark.parametrize("depth,status", [(64, 200), (65, 400)])
 def test_objects_may_be_as_deep_as_the_bound_says(demo, depth, status):
     """Objects 33 deep were refused with the JSON reader's words: each is two levels of JSON."""
@@ -161,3 +156,14 @@ def test_objects_may_be_as_deep_as_the_bound_says(demo, depth, status):
     assert answer.status_code == status, answer.text
     if status == 400:
         assert "nested more than 64 deep" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("path, body, field", [
+    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "json_object"}}, "response_format"),
+    ("/v1/completions", {"prompt": "a", "response_format": FORMAT}, "response_format"),
+    ("/generate", {"text": "a", "sampling_params": {"regex": "a+"}}, "regex")])
+def test_an_engine_without_grammars_refuses_them_and_is_named(mock, path, body, field):
+    """It was named only where other fields are refused, as lora_path."""
+    answer = post(mock, path, body)
+    assert answer.status_code == 400 and answer.json()["error"]["param"] == field, answer.text
+    assert answer.json()["error"]["message"] == f"{field} is not supported by this model's engine, mock: leave it out"

@@ -217,6 +217,20 @@ def test_texts_are_parsed_as_the_served_model_is(hermes):
     assert post(hermes, "/parse_function_call", {"text": "a", "tool_call_parser": "auto", "model": 7})[0] == 400
 
 
+@pytest.mark.parametrize("path, field", [("/parse_function_call", "tool_call_parser"), ("/parse/function_call", "tool_call_parser"),
+                                         ("/separate_reasoning", "reasoning_parser"), ("/parse/reasoning", "reasoning_parser")])
+def test_a_parser_that_is_not_named_is_required(hermes, path, field):
+    """It was said that it must be a string, and not that `auto` is one."""
+    for body in ({"text": "a"}, {"text": "a", field: None}):
+        status, answer = post(hermes, path, body)
+        assert status == 400 and answer["error"]["param"] == field
+        assert answer["error"]["message"] == f"{field} is required: a parser's name, or auto for the model's own"
+    status, answer = post(hermes, path, {"text": "a", field: 7})
+    assert status == 400 and answer["error"]["message"] == f"{field} must be a string"
+    status, answer = post(hermes, path, {field: "auto"})
+    assert status == 400 and answer["error"] | {"message": "text is required", "param": "text"} == answer["error"]
+
+
 @pytest.mark.parametrize("path", ["/parse_function_call", "/parse/function_call"])
 def test_texts_are_not_parsed_with_tools_that_are_none(hermes, path):
     # Nameless tools were dropped, so that their calls were text; of two of one name the first was.

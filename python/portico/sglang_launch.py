@@ -328,8 +328,8 @@ def main() -> int:
         try:
             import sglang
         except ImportError as error:
-            raise RuntimeError(f"{sys.executable} has no SGLang that can be imported ({error}); --sglang-python names "
-                               "the Python that has it") from None
+            what_helps = "--sglang-python names the Python" if args.portico else "run this script with the Python"
+            raise RuntimeError(f"{sys.executable} has no SGLang that can be imported ({error}); {what_helps} that has it") from None
         import sglang_attach
         import sglang_manifest
 

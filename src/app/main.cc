@@ -1,6 +1,8 @@
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "app/command_tools.h"
 #include "app/gateway/launch_command.h"
@@ -8,6 +10,7 @@
 #include "app/gateway/top_command.h"
 #include "app/omni/omni_command.h"
 #include "app/omni/stage_command.h"
+#include "app/options/nearest_name.h"
 #include "app/profile_command.h"
 #include "app/serve/serve_command.h"
 #include "app/text/detokenize_command.h"
@@ -59,7 +62,11 @@ constexpr Command kCommands[] = {
 };
 
 int UnknownCommand(const char* name) {
-  std::fprintf(stderr, "portico: there is no command `%s`; portico --help lists them\n", name);
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  std::string hint = portico::DidYouMean(name, names);
+  if (hint.empty()) hint = "; portico --help lists them";
+  std::fprintf(stderr, "portico: there is no command `%s`%s\n", name, hint.c_str());
   return portico::kUsageError;
 }
 

@@ -145,6 +145,17 @@ StatusOr<std::vector<std::string>> Record(const ProfileArguments& arguments, Ser
   return folders;
 }
 
+// "127.0.0.1:8000" without http://, where no file or folder has that name.
+bool IsHostAndPort(const std::string& source) {
+  std::error_code ignored;
+  const size_t colon = source.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == source.size() ||
+      source.find('/') != std::string::npos || fs::exists(source, ignored)) {
+    return false;
+  }
+  return source.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+}
+
 Status WriteFile(const fs::path& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << text;
@@ -184,6 +195,7 @@ Status Report(const ProfileArguments& arguments, const std::vector<std::string>&
     std::fprintf(stderr, "not joined: %s\n", line.c_str());
   }
   std::fputs(arguments.format == "json" ? (json + "\n").c_str() : text.c_str(), stdout);
+  std::fflush(stdout);  // before what follows on standard error, where both go to one pipe
   std::fprintf(stderr,
                "written to %s: report.txt report.json trace.json timeline.svg report.html\n",
                folder.c_str());
@@ -224,6 +236,7 @@ int ProfileCommand(int argc, char** argv) {
   std::signal(SIGINT, [](int) { ended = 1; });
   std::signal(SIGTERM, [](int) { ended = 1; });
   std::vector<std::string> sources = arguments.sources;
+  if (IsHostAndPort(sources.front())) sources.front().insert(0, "http://");
   if (sources.front().find("://") != std::string::npos) {
     if (sources.size() > 1) {
       return Fail(kProfileCommand, "only one server can be profiled at a time", kUsageError);

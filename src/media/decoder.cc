@@ -158,7 +158,7 @@ StatusOr<Sound> DecodeAudio(std::string_view bytes, const AudioLimits& limits) {
   if (name.empty()) {
     const std::string_view other = NameForHelper(bytes);
     if (!other.empty()) return DecodeByHelper(bytes, other, limits);
-    return Bad("the audio's format is not known; use WAV, MP3, FLAC or Ogg");
+    return Bad("the audio's format is not known; use WAV, MP3, FLAC, Ogg, M4A, WebM or AAC");
   }
   if ((name == "Ogg" && OggIsCut(bytes)) || (name == "MP3" && Mp3IsCut(bytes))) {
     return Bad(fmt::format("the {} audio is cut off", name));

@@ -20,6 +20,28 @@ namespace {
 
 constexpr auto kWatchPeriod = std::chrono::milliseconds(20);
 
+Status BadStage(const PipelineConfig& config, const StageConfig& stage, StatusCode code,
+                std::string_view why) {
+  return Error(code, fmt::format("{}:{}: stage `{}`: {}{}", config.file, stage.line, stage.name,
+                                 why, WithFlags(config, stage.name)));
+}
+
+StatusOr<std::unique_ptr<Stage>> MakeNativeStage(const PipelineConfig& config,
+                                                 const StageConfig& stage,
+                                                 const Pipeline::Kinds& kinds) {
+  const auto kind = kinds.find(stage.factory_path);
+  if (kind == kinds.end()) {
+    std::vector<std::string_view> names;
+    for (const auto& [name, factory] : kinds) names.push_back(name);
+    return BadStage(config, stage, StatusCode::kInvalidArgument,
+                    fmt::format("there is no factory_path `{}`; there are {}", stage.factory_path,
+                                fmt::join(names, ", ")));
+  }
+  auto made = kind->second(stage);
+  if (!made.ok()) return BadStage(config, stage, made.status().code(), MessageOf(made.status()));
+  return made;
+}
+
 }  // namespace
 
 Call::~Call() {
@@ -86,33 +108,22 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(PipelineConfig config, const
   std::unique_ptr<Pipeline> pipeline(new Pipeline(std::move(config), registry));
   PORTICO_RETURN_IF_ERROR(pipeline->StartProcesses(programs, file, registry));
   for (const StageConfig& stage : pipeline->config_.stages) {
-    const auto bad = [&](StatusCode code, std::string_view why) {
-      return Error(code, fmt::format("{}:{}: stage `{}`: {}{}", file, stage.line, stage.name, why,
-                                     WithFlags(pipeline->config_, stage.name)));
-    };
     std::unique_ptr<Stage> made;
     if (!stage.is_python()) {
-      const auto kind = kinds.find(stage.factory_path);
-      if (kind == kinds.end()) {
-        std::vector<std::string_view> names;
-        for (const auto& [name, factory] : kinds) names.push_back(name);
-        return bad(StatusCode::kInvalidArgument,
-                   fmt::format("there is no factory_path `{}`; there are {}", stage.factory_path,
-                               fmt::join(names, ", ")));
+      PORTICO_ASSIGN_OR_RETURN(made, MakeNativeStage(pipeline->config_, stage, kinds));
+      if (Status ready = made->Ready(); !ready.ok()) {
+        return BadStage(pipeline->config_, stage, ready.code(), MessageOf(ready));
       }
-      auto native = kind->second(stage);
-      if (!native.ok()) return bad(native.status().code(), MessageOf(native.status()));
-      made = *std::move(native);
-      if (Status ready = made->Ready(); !ready.ok()) return bad(ready.code(), MessageOf(ready));
     }
     if (!stage.process.empty()) {
       made = NewProcessStage(stage, std::move(made), pipeline->groups_.at(stage.process).get(),
                              pipeline->config_.ReplicasOf(stage.process));
     }
     if (!stage.fed_by.empty() && !made->sees_ends()) {
-      return bad(StatusCode::kInvalidArgument,
-                 fmt::format("`{}` streams back to it, and its kind would not know when to end",
-                             stage.fed_by.front()));
+      return BadStage(
+          pipeline->config_, stage, StatusCode::kInvalidArgument,
+          fmt::format("`{}` streams back to it, and its kind would not know when to end",
+                      stage.fed_by.front()));
     }
     pipeline->hosts_.push_back(
         std::make_unique<StageHost>(stage, std::move(made), pipeline->pool_.get(), registry));
@@ -125,12 +136,23 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(PipelineConfig config, const
     }
   }
   pipeline->watcher_ = std::thread([self = pipeline.get()] { self->Watch(); });
+  for (const Task task : {Task::kSpeech, Task::kTranscription, Task::kChat}) {
+    pipeline->serves_[static_cast<size_t>(task)] = pipeline->FindsAnswer(task);
+  }
   const auto& stages = pipeline->config_.stages;
   pipeline->thinks_ = pipeline->Serves(Task::kChat) &&
                       std::none_of(stages.begin(), stages.end(), [](const StageConfig& stage) {
                         return stage.factory_path == "portico.engine";
                       });
   return pipeline;
+}
+
+Status Pipeline::CheckFlags(const PipelineConfig& config, const Kinds& kinds) {
+  for (const StageConfig& stage : config.stages) {
+    if (stage.is_python() || WithFlags(config, stage.name).empty()) continue;
+    PORTICO_RETURN_IF_ERROR(MakeNativeStage(config, stage, kinds).status());
+  }
+  return OkStatus();
 }
 
 Status Pipeline::StartProcesses(const StagePrograms& programs, const std::string& file,
@@ -207,17 +229,17 @@ StatusOr<std::unique_ptr<Call>> Pipeline::Submit(Request request, std::function<
   auto run = std::make_shared<RequestRun>(std::make_shared<const Request>(std::move(request)),
                                           Clock::now(), config_.timeout_s, std::move(on_ready),
                                           live_->count, audio);
-  if (Status status = Launch(run); !status.ok()) {
+  if (Status status = Launch(run, /*before=*/nullptr); !status.ok()) {
     failures_->Add();
     return status;
   }
   requests_->Add();
   return std::make_unique<Call>(std::move(run),
-                                [this](const RequestRun& died) { return BeginAnew(died); });
+                                [this](RequestRun& died) { return BeginAnew(died); });
 }
 
-Status Pipeline::Launch(const std::shared_ptr<RequestRun>& run) {
-  PORTICO_RETURN_IF_ERROR(run->Build(config_, hosts_));
+Status Pipeline::Launch(const std::shared_ptr<RequestRun>& run, RequestRun* before) {
+  PORTICO_RETURN_IF_ERROR(run->Build(config_, hosts_, before));
   {
     const MutexLock lock(&live_->mutex);
     live_->runs.push_back(run);
@@ -226,10 +248,10 @@ Status Pipeline::Launch(const std::shared_ptr<RequestRun>& run) {
   return OkStatus();
 }
 
-std::shared_ptr<RequestRun> Pipeline::BeginAnew(const RequestRun& died) {
+std::shared_ptr<RequestRun> Pipeline::BeginAnew(RequestRun& died) {
   if (stopping_) return nullptr;
   std::shared_ptr<RequestRun> run = died.Anew();
-  if (!Launch(run).ok()) return nullptr;
+  if (!Launch(run, &died).ok()) return nullptr;
   replays_->Add();
   return run;
 }
@@ -345,18 +367,26 @@ Status Pipeline::SetVoice(std::string_view name, Request* request) const {
   return OkStatus();
 }
 
-bool Pipeline::Serves(Task task) const {
-  Request request;
-  request.task = task;
-  request.wants_audio = true;
-  std::vector<std::string> open{config_.entry_stage};
-  while (!open.empty()) {
-    const StageConfig& stage = *config_.Find(open.back());
-    open.pop_back();
-    if (stage.terminal) return true;
-    for (std::string& next : RoutesOf(stage, request)) open.push_back(std::move(next));
+bool Pipeline::FindsAnswer(Task task) const {
+  const std::vector<std::string> reached = StagesOf(task);
+  const bool ends = std::any_of(reached.begin(), reached.end(), [this](const std::string& name) {
+    return config_.Find(name)->terminal;
+  });
+  return ends && std::any_of(reached.begin(), reached.end(), [&](const std::string& name) {
+           return FindStage(name)->Answers(task);
+         });
+}
+
+Status Pipeline::CheckServes(Task task) const {
+  if (Serves(task)) return OkStatus();
+  switch (task) {
+    case Task::kSpeech:
+      return InvalidArgument("input", "input: no stage of this pipeline speaks");
+    case Task::kTranscription:
+      return InvalidArgument("file", "file: no stage of this pipeline recognizes speech");
+    default:
+      return InvalidArgument("messages", "messages: no stage of this pipeline answers chats");
   }
-  return false;
 }
 
 size_t Pipeline::in_flight() const { return live_->count->load(); }

@@ -9,7 +9,9 @@
 // runs in all stages, so that nothing of the first ones can reach the second ones.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "base/clock.h"
 #include "base/cpu_pool.h"
 #include "base/metrics.h"
 #include "base/mutex.h"
@@ -43,7 +46,7 @@ class StageHost;
 class Call {
  public:
   // The same request from its start, or null: it cannot begin now.
-  using Anew = std::function<std::shared_ptr<RequestRun>(const RequestRun&)>;
+  using Anew = std::function<std::shared_ptr<RequestRun>(RequestRun&)>;
 
   Call(std::shared_ptr<RequestRun> run, Anew anew) : anew_(std::move(anew)), run_(std::move(run)) {}
   ~Call();
@@ -75,6 +78,9 @@ class Pipeline {
   static StatusOr<std::unique_ptr<Pipeline>> Start(PipelineConfig config, const Kinds& kinds,
                                                    const std::string& file, Registry* registry,
                                                    const StagePrograms& programs = {});
+  // What Start() would say of the native stages that the command line changes, whether or not their
+  // packages are installed.
+  static Status CheckFlags(const PipelineConfig& config, const Kinds& kinds);
   // Aborts what runs and waits for it.
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;
@@ -98,8 +104,10 @@ class Pipeline {
   VoiceStore& voice_store() { return voice_store_; }
   // Some stage that such requests reach takes this one of kSpeechFields.
   bool TakesSpeechField(Task task, std::string_view field) const;
-  // False where no route of such a request reaches a terminal.
-  bool Serves(Task task) const;
+  // False where no stage that such requests reach answers them, or none of those is a terminal.
+  bool Serves(Task task) const { return serves_[static_cast<size_t>(task)]; }
+  // INVALID_ARGUMENT names the field of such requests, where it does not serve them.
+  Status CheckServes(Task task) const;
   // Answers chats without a served model: no stage is a portico.engine.
   bool thinks() const { return thinks_; }
   // Some stage makes English of other languages.
@@ -113,6 +121,8 @@ class Pipeline {
   Transcripts& transcripts() { return transcripts_; }
   const Transcripts& transcripts() const { return transcripts_; }
   size_t in_flight() const;
+  // When it was started, in seconds since 1970.
+  int64_t created() const { return created_; }
   // What is wrong with its stages now, a line each; empty: nothing.
   std::vector<std::string> Problems() const;
 
@@ -124,6 +134,7 @@ class Pipeline {
   std::vector<std::string> StagesOf(const Request& request) const;
   // Those that some request of this kind reaches.
   std::vector<std::string> StagesOf(Task task) const;
+  bool FindsAnswer(Task task) const;
   bool AnyTakes(const std::vector<std::string>& stages, std::string_view speech_field) const;
   // `stage_params` and `stage_sampling` name stages of such requests that take them, and some stage
   // samples where `sampling` is told.
@@ -132,12 +143,14 @@ class Pipeline {
   Status CheckSampling(const Request& request) const;
   // Stages that the request reaches take its references and speech_fields.
   Status CheckSpeechFields(const Request& request) const;
-  std::shared_ptr<RequestRun> BeginAnew(const RequestRun& died);
-  // Builds and starts it.
-  Status Launch(const std::shared_ptr<RequestRun>& run);
+  std::shared_ptr<RequestRun> BeginAnew(RequestRun& died);
+  // Builds and starts it. `before`: what it takes the place of, or null.
+  Status Launch(const std::shared_ptr<RequestRun>& run, RequestRun* before);
   void Watch();
 
   const PipelineConfig config_;
+  const int64_t created_ = UnixSeconds();
+  std::array<bool, 3> serves_{};  // by Task
   bool thinks_ = false;
   Outcomes outcomes_;
   Transcripts transcripts_;

@@ -140,6 +140,34 @@ TEST(Pipeline, SendsPartsThroughStagesInOrder) {
   EXPECT_EQ(listener.parts.size(), 11U);
 }
 
+TEST(Pipeline, ServesWhatAStageThatIsReachedAnswers) {
+  const auto served = [](const std::string& talk) {
+    Registry registry;
+    const auto pipeline = StartOf(
+        "stages:\n - {name: talk, route_fn: portico.by_task, stream_to: [hear, reply], "
+        "factory_path: " +
+            talk +
+            "}\n - {name: hear, factory_path: portico.mock, terminal: true}\n"
+            " - {name: reply, factory_path: portico.pass, terminal: true}\n",
+        registry);
+    std::string tasks;
+    for (const Task task : {Task::kSpeech, Task::kTranscription, Task::kChat}) {
+      EXPECT_EQ(pipeline->CheckServes(task).ok(), pipeline->Serves(task));
+      if (pipeline->Serves(task)) tasks += std::string(TaskName(task)) + " ";
+    }
+    return tasks;
+  };
+  // A chat with sound would reach `hear`, which is a mock here; speech has no terminal.
+  EXPECT_EQ(served("portico.sentences"), "transcription chat ");
+  EXPECT_EQ(served("portico.mock"), "transcription chat ");
+  Registry registry;
+  const auto passing =
+      StartOf("stages:\n - {name: a, factory_path: portico.pass, terminal: true}\n", registry);
+  EXPECT_EQ(FieldOf(passing->CheckServes(Task::kSpeech)), "input");
+  EXPECT_EQ(FieldOf(passing->CheckServes(Task::kTranscription)), "file");
+  EXPECT_EQ(FieldOf(passing->CheckServes(Task::kChat)), "messages");
+}
+
 TEST(Pipeline, CountsTheFirstSoundOfEachSpeech) {
   Registry registry;
   auto pipeline = StartOf(

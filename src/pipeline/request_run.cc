@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "pipeline/parts_in_process.h"
 #include "pipeline/routes.h"
@@ -20,7 +21,8 @@ Duration FromSeconds(double seconds) {
 // Holds its request weakly: a stage may keep it longer.
 class RequestRun::Output final : public StageOutput, public PartsInProcess {
  public:
-  Output(std::weak_ptr<RequestRun> run, size_t node) : run_(std::move(run)), node_(node) {}
+  Output(std::weak_ptr<RequestRun> run, size_t node, bool anew)
+      : run_(std::move(run)), node_(node), anew_(anew) {}
 
   bool Emit(Part part) override {
     const auto run = run_.lock();
@@ -54,6 +56,7 @@ class RequestRun::Output final : public StageOutput, public PartsInProcess {
   void Died(Status status) override {
     if (const auto run = run_.lock()) run->End(node_, std::move(status), /*died=*/true);
   }
+  bool anew() const override { return anew_; }
   bool aborted() const override {
     const auto run = run_.lock();
     return run == nullptr || run->aborted_.load(std::memory_order_relaxed);
@@ -78,20 +81,23 @@ class RequestRun::Output final : public StageOutput, public PartsInProcess {
  private:
   const std::weak_ptr<RequestRun> run_;
   const size_t node_;
+  const bool anew_;
 };
 
 std::shared_ptr<StageOutput> RequestRun::OutputOf(size_t node) {
-  return std::make_shared<Output>(weak_from_this(), node);
+  return std::make_shared<Output>(weak_from_this(), node, anew_);
 }
 
 RequestRun::RequestRun(std::shared_ptr<const Request> request, TimePoint start, double timeout_s,
                        std::function<void()> on_ready,
-                       std::shared_ptr<std::atomic<size_t>> in_flight, AudioMetrics* audio)
+                       std::shared_ptr<std::atomic<size_t>> in_flight, AudioMetrics* audio,
+                       bool anew)
     : request_(std::move(request)),
       on_ready_(std::move(on_ready)),
       in_flight_(std::move(in_flight)),
       start_(start),
       timeout_s_(timeout_s),
+      anew_(anew),
       deadline_(start_ + (request_->timeout > Duration::zero() ? request_->timeout
                                                                : FromSeconds(timeout_s))),
       audio_metrics_(audio),
@@ -104,28 +110,38 @@ RequestRun::~RequestRun() {
   for (Node& node : nodes_) {
     node.run.reset();
     if (node.entered) node.host->Leave();
-    if (node.host != nullptr) node.host->Dismiss();
+    if (node.admitted) node.host->Dismiss();
   }
   in_flight_->fetch_sub(1);
 }
 
 std::shared_ptr<RequestRun> RequestRun::Anew() const {
   return std::make_shared<RequestRun>(request_, start_, timeout_s_, on_ready_, in_flight_,
-                                      audio_metrics_);
+                                      audio_metrics_, /*anew=*/true);
+}
+
+bool RequestRun::GiveAdmission(const StageHost* host) {
+  const MutexLock lock(&mutex_);
+  const auto node = std::find_if(nodes_.begin(), nodes_.end(),
+                                 [host](const Node& one) { return one.host == host; });
+  return node != nodes_.end() && std::exchange(node->admitted, false);
 }
 
 Status RequestRun::Build(const PipelineConfig& config,
-                         const std::vector<std::unique_ptr<StageHost>>& hosts) {
+                         const std::vector<std::unique_ptr<StageHost>>& hosts, RequestRun* before) {
   std::map<std::string, size_t> at;
   const MutexLock lock(&mutex_);
   const auto add = [&](const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> Status {
     for (const auto& host : hosts) {
       if (host->config().name != name) continue;
       PORTICO_RETURN_IF_ERROR(host->stage().Check(*request_));
-      PORTICO_RETURN_IF_ERROR(host->Admit());
+      if (before == nullptr || !before->GiveAdmission(host.get())) {
+        PORTICO_RETURN_IF_ERROR(host->Admit());
+      }
       at.emplace(name, nodes_.size());
       Node node;
       node.host = host.get();
+      node.admitted = true;
       node.waits_for_all = !host->config().wait_for.empty();
       nodes_.push_back(std::move(node));
       events_.AddNode(host->label(), !host->config().process.empty(), host->config().terminal);
@@ -272,6 +288,11 @@ void RequestRun::Fail(Status status) {
   std::vector<std::unique_ptr<StageRun>> gone;
   const MutexLock lock(&mutex_);
   if (!ended_) gone = FailLocked(std::move(status), kClient);
+  ReportDeath();
+}
+
+void RequestRun::ReportDeath() {
+  if (std::exchange(died_, false)) audio_.Report(false, audio_metrics_);
 }
 
 void RequestRun::Notify() {
@@ -286,6 +307,7 @@ std::optional<Call::Taken> RequestRun::Take(size_t max_parts, bool fresh) {
       })) {
     return std::nullopt;
   }
+  ReportDeath();
   told_ = false;
   Call::Taken taken;
   const TimePoint now = Clock::now();

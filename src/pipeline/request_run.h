@@ -82,16 +82,18 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   // makes may exceed it.
   static constexpr size_t kQueueBytes = 256 << 10;
 
-  // `in_flight` is one less when this is gone. `audio` outlives this.
+  // `in_flight` is one less when this is gone. `audio` outlives this. `anew`: of Anew().
   RequestRun(std::shared_ptr<const Request> request, TimePoint start, double timeout_s,
              std::function<void()> on_ready, std::shared_ptr<std::atomic<size_t>> in_flight,
-             AudioMetrics* audio);
+             AudioMetrics* audio, bool anew = false);
   ~RequestRun();
   // The same request, from its start: for one that Take() tells has died.
   std::shared_ptr<RequestRun> Anew() const;
 
-  // Makes the nodes for the hosts that this request reaches from the entry.
-  Status Build(const PipelineConfig& config, const std::vector<std::unique_ptr<StageHost>>& hosts);
+  // Makes the nodes for the hosts that this request reaches from the entry. They admit it, but for those
+  // that have admitted `before`, which loses its admission there; null: there is none.
+  Status Build(const PipelineConfig& config, const std::vector<std::unique_ptr<StageHost>>& hosts,
+               RequestRun* before);
   void Start();
 
   // Nothing, where it has failed because a stage's process ended, and may begin anew: the client has
@@ -131,6 +133,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   };
   struct Node {
     StageHost* host = nullptr;
+    bool admitted = false;  // there, until it is dismissed
     std::unique_ptr<StageRun> run;
     std::deque<Given> input;
     std::deque<Given> held;  // parts
@@ -209,6 +212,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void EndNode(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Why the part that is next in front of the node has waited too long; or OK.
   Status CheckHop(size_t node, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a request that has died, once it is known that it does not begin anew.
+  void ReportDeath() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Notify() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string_view NameOf(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -233,6 +238,8 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   std::shared_ptr<StageOutput> OutputOf(size_t node);
   // The host to start the node's run on; null: it has one, or needs none any more.
   StageHost* BeginWork(size_t node);
+  // False: it has none there.
+  bool GiveAdmission(const StageHost* host);
   // Nothing: nobody waits for the run any more, or there is nothing to do after all.
   std::optional<Step> NextStep(size_t node, TimePoint now);
   void EndWork(size_t node, Status status);
@@ -241,6 +248,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   const std::shared_ptr<std::atomic<size_t>> in_flight_;
   const TimePoint start_;
   const double timeout_s_;
+  const bool anew_;
   std::atomic<bool> aborted_{false};
   std::atomic<bool> ended_{false};  // changes under mutex_ only
 
@@ -255,7 +263,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   size_t answer_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t open_terminals_ ABSL_GUARDED_BY(mutex_) = 0;
   Status failure_ ABSL_GUARDED_BY(mutex_);
-  bool died_ ABSL_GUARDED_BY(mutex_) = false;  // failed with a stage's process
+  bool died_ ABSL_GUARDED_BY(mutex_) = false;  // failed with a stage's process, and may begin anew
   bool told_ ABSL_GUARDED_BY(mutex_) = false;  // on_ready_ since the last Take()
 };
 

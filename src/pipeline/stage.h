@@ -43,6 +43,8 @@ class StageOutput {
   virtual void End(Status status) = 0;
   // As End(), of work whose process has gone: the request may begin anew, where it has shown nothing.
   virtual void Died(Status status) { End(std::move(status)); }
+  // The request has begun anew as a whole: work whose process ends does not begin in another one.
+  virtual bool anew() const { return false; }
   // As Emit() would tell.
   virtual bool aborted() const = 0;
   // The stages behind take more now; StageRun::OnRoom() tells when they do again.
@@ -100,6 +102,9 @@ class Stage {
   virtual bool samples() const { return false; }
   // Calls the tools of a chat, where it has any.
   virtual bool calls_tools() const { return false; }
+  // Does what such requests are about: speaks, recognizes speech or answers chats. Other stages
+  // prepare it or pass it on.
+  virtual bool Answers(Task /*task*/) const { return false; }
   // Makes English text of what is said in other languages.
   virtual bool translates() const { return false; }
   // Understands this one of kSpeechFields.

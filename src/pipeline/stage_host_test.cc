@@ -193,6 +193,69 @@ TEST(StageHost, SurvivesAWaitingRequestThatGoesAwayWhileAPlaceIsGiven) {
   }
 }
 
+bool HasMetric(Registry& registry, const std::string& sample) {
+  std::string metrics;
+  registry.Render(&metrics);
+  return metrics.find("\n" + sample + "\n") != std::string::npos;
+}
+
+Status ProcessHasGone() { return Error(StatusCode::kUnavailable, "its process has gone"); }
+
+// The one that had died was still admitted when its successor asked, which a full stage refused.
+TEST(StageHost, LetsARequestBeginAnewWhereNoOtherIsAdmitted) {
+  Registry registry;
+  HeldRuns runs;
+  auto pipeline = StartHeld(
+      "stages:\n - {name: a, factory_path: one, max_queued: 0, stream_to: b}\n"
+      " - {name: b, factory_path: one, max_queued: 0, terminal: true}\n",
+      &runs, &registry);
+  auto call = SubmitTo(*pipeline, "1", 300s, [] {});
+  const HeldRuns::Output first = runs.Wait("1", "a");
+  ASSERT_NE(first, nullptr);
+  first->Died(ProcessHasGone());
+  const Call::Taken taken = call->Take();
+  ASSERT_FALSE(taken.ended) << taken.status;
+  EXPECT_TRUE(HoldsInTime([&] { return runs.Wait("1", "a") != first; }));
+  EXPECT_TRUE(HasMetric(registry, "portico_stage_requests{stage=\"b\"} 1"));
+  runs.Wait("1", "a")->Emit(TextPart{"x"});
+  const HeldRuns::Output last = runs.Wait("1", "b");
+  ASSERT_NE(last, nullptr);
+  last->End(OkStatus());
+  EXPECT_TRUE(HoldsInTime([&] { return call->Take().ended; }));
+  EXPECT_TRUE(call->Take().status.ok());
+  call.reset();
+  EXPECT_TRUE(HoldsInTime([&] { return pipeline->in_flight() == 0; }));
+  EXPECT_TRUE(HasMetric(registry, "portico_stage_requests{stage=\"b\"} 0"));
+}
+
+// That their sound had come was in no metric.
+TEST(StageHost, MeasuresTheSoundOfRequestsThatDieAndDoNotBeginAnew) {
+  Registry registry;
+  HeldRuns runs;
+  auto pipeline =
+      StartHeld("stages:\n - {name: a, factory_path: held, terminal: true}\n", &runs, &registry);
+  const auto measured = [&registry](int requests) {
+    return HasMetric(
+        registry, "portico_audio_first_seconds_count{task=\"speech\"} " + std::to_string(requests));
+  };
+  const auto sound_of = [&runs](const char* request) {
+    HeldRuns::Output output = runs.Wait(request, "a");
+    EXPECT_TRUE(output != nullptr && output->Emit(EncodedPart{"x", 16000, 0.1})) << request;
+    return output;
+  };
+  auto leaves = SubmitTo(*pipeline, "leaves", 300s, [] {});
+  sound_of("leaves")->Died(ProcessHasGone());
+  EXPECT_TRUE(measured(0));
+  leaves.reset();
+  EXPECT_TRUE(measured(1));
+  const auto stays = SubmitTo(*pipeline, "stays", 300s, [] {});
+  const HeldRuns::Output output = sound_of("stays");
+  EXPECT_EQ(stays->Take().parts.size(), 1U);
+  output->Died(ProcessHasGone());
+  EXPECT_TRUE(stays->Take().ended);
+  EXPECT_TRUE(measured(2));
+}
+
 // Passes on what comes. Of requests whose id begins with "left", it lets only the stage `left` know that it has ended.
 class LeavingStage final : public Stage {
  public:

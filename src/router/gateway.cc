@@ -20,13 +20,6 @@ WorkerRegistry::PolicyMaker PolicyMakerOf(const PolicyChoice& choice) {
   };
 }
 
-// What a worker was made of, as far as it is configured.
-bool Same(const WorkerSpec& a, const WorkerSpec& b) {
-  return ServerUrl(a) == ServerUrl(b) && a.api_key == b.api_key && a.models == b.models &&
-         a.labels == b.labels && a.role == b.role && a.bootstrap_port == b.bootstrap_port &&
-         a.max_requests == b.max_requests && a.kv_events == b.kv_events;
-}
-
 // Runs `task` on the shard and waits for its end. The shard runs.
 void RunOn(net::Shard& shard, absl::AnyInvocable<void()> task) {
   std::promise<void> done;
@@ -133,86 +126,6 @@ void Gateway::NoteModelsChanged() {
   admin_.Post([this] {
     if (monitor_ != nullptr) monitor_->AskModelsAgain();
   });
-}
-
-StatusOr<WorkerPtr> Gateway::AddWorker(WorkerSpec spec) {
-  PORTICO_RETURN_IF_ERROR(CheckRole(spec));
-  PORTICO_ASSIGN_OR_RETURN(WorkerPtr worker, workers_.Add(std::move(spec), options_.breaker));
-  NoteAdded(*worker);
-  return worker;
-}
-
-bool Gateway::RemoveWorker(std::string_view id_or_url) {
-  bool found = false;
-  const WorkerSetPtr set = workers_.set();
-  for (const WorkerPtr& worker : set->workers()) {
-    if (worker->id() != id_or_url && worker->url() != id_or_url &&
-        ServerUrl(worker->spec()) != id_or_url) {
-      continue;
-    }
-    const WorkerPtr gone = workers_.Remove(worker->id());
-    if (gone == nullptr) continue;
-    found = true;
-    LogInfo("worker {} {} removed", gone->id(), gone->url());
-  }
-  return found;
-}
-
-std::pair<int, int> Gateway::ReplaceWorkers(const std::vector<WorkerSpec>& wanted, Source source) {
-  const WorkerSetPtr set = workers_.set();
-  std::vector<WorkerPtr> gone;
-  for (const WorkerPtr& worker : set->workers()) {
-    if (worker->spec().source != source) continue;
-    const bool stays = std::any_of(wanted.begin(), wanted.end(), [&](const WorkerSpec& spec) {
-      return Same(spec, worker->spec());
-    });
-    if (!stays) gone.push_back(worker);
-  }
-  const auto refuse = [](const Status& why) {
-    LogWarning("a worker is not added: {}", MessageOf(why));
-  };
-  std::vector<WorkerSpec> fresh;
-  for (const WorkerSpec& spec : wanted) {
-    const bool there =
-        std::any_of(set->workers().begin(), set->workers().end(), [&](const WorkerPtr& worker) {
-          return worker->spec().source == source && Same(spec, worker->spec());
-        });
-    if (there) continue;
-    if (const Status role = CheckRole(spec); !role.ok()) {
-      refuse(role);
-      continue;
-    }
-    fresh.push_back(spec);
-    fresh.back().source = source;
-  }
-  const auto replaced = workers_.Replace(gone, std::move(fresh), options_.breaker);
-  for (const WorkerPtr& worker : replaced.removed) {
-    LogInfo("worker {} {} removed", worker->id(), worker->url());
-  }
-  for (const WorkerPtr& worker : replaced.added) NoteAdded(*worker);
-  for (const Status& why : replaced.refused) refuse(why);
-  return {static_cast<int>(replaced.added.size()), static_cast<int>(replaced.removed.size())};
-}
-
-void Gateway::SplitRanks(const Worker& worker, int size) {
-  const WorkerSpec spec = worker.spec();
-  if (spec.dp_size == size) return;
-  if (workers_.set()->FindWorker(worker.id()) == nullptr) return;  // removed meanwhile
-  const std::string url(ServerUrl(spec));
-  LogInfo("worker {} {} has {} data-parallel ranks", worker.id(), url, size);
-  RemoveWorker(url);
-  for (int rank = 0; rank < size; ++rank) {
-    WorkerSpec one = spec;
-    one.url = fmt::format("{}@{}", url, rank);
-    one.dp_rank = rank;
-    one.dp_size = size;
-    const auto added = AddWorker(std::move(one));
-    if (added.ok()) {
-      (*added)->ChangeLike(worker);
-    } else {
-      LogWarning("{}", MessageOf(added.status()));
-    }
-  }
 }
 
 bool Gateway::ReplacePolicy(const PolicyChoice& policy) {
@@ -346,7 +259,7 @@ void Gateway::NoteMalformed(Worker& worker, std::string_view why) {
 }
 
 void Gateway::NoteLost(Worker& worker, bool reached) {
-  worker.SetReached(reached);
+  if (reached) worker.NoteCut(Clock::now());
   const auto note = [this](Worker& lost) {
     if (!lost.SetHealth(Health::kUnhealthy)) return;
     metrics_.health_changes.Add();

@@ -180,7 +180,8 @@ class GatewayShard {
   void RetireRest(WorkerCall* call);
   // Calls on the worker go elsewhere if no byte of their answer has been sent.
   void OnStalled(uint64_t number);
-  size_t calls() const { return calls_.size(); }
+  // Calls in flight. (Not inline: simdjson's parser has another size in tests, which are not optimized.)
+  size_t calls() const;
 
  private:
   net::Shard& shard_;

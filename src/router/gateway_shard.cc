@@ -47,6 +47,8 @@ void GatewayShard::Adopt(std::unique_ptr<ProxyCall> call) {
   calls_.emplace(key, std::move(call));
 }
 
+size_t GatewayShard::calls() const { return calls_.size(); }
+
 void GatewayShard::Retire(ProxyCall* call) {
   const auto found = calls_.find(call);
   if (found == calls_.end()) return;

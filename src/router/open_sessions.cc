@@ -23,19 +23,24 @@ void OpenSessions::Close(std::string_view id) {
   count_.store(sessions_.size(), std::memory_order_relaxed);
 }
 
-std::optional<uint64_t> OpenSessions::WorkerOf(std::string_view id, TimePoint now) {
+std::optional<std::string> OpenSessions::WorkerOf(std::string_view id) {
   if (!any()) return std::nullopt;
   const MutexLock lock(&mutex_);
   const auto found = sessions_.find(std::string(id));
   if (found == sessions_.end()) return std::nullopt;
-  found->second.used = now;
   return found->second.worker;
 }
 
-void OpenSessions::Bind(std::string_view id, uint64_t worker) {
+void OpenSessions::NoteUse(std::string_view id, TimePoint now) {
   const MutexLock lock(&mutex_);
   const auto found = sessions_.find(std::string(id));
-  if (found != sessions_.end() && found->second.worker == 0) found->second.worker = worker;
+  if (found != sessions_.end()) found->second.used = now;
+}
+
+void OpenSessions::Bind(std::string_view id, std::string_view worker) {
+  const MutexLock lock(&mutex_);
+  const auto found = sessions_.find(std::string(id));
+  if (found != sessions_.end() && found->second.worker.empty()) found->second.worker = worker;
 }
 
 void OpenSessions::Tick(TimePoint now) {

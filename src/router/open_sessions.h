@@ -1,5 +1,6 @@
 // SGLang's sessions that clients have opened here, and the worker that has one's history: every worker
-// knows each session, but only the one that has answered its first request knows what was said in it.
+// knows each session, but only the one that has answered its first request knows what was said in it. It is kept
+// by its URL, with the rank: a reload may give the same server another number.
 //
 // At most kMaxSessions are kept (some 20 MB); beyond that, and if their id is longer than kMaxId, new ones are as
 // if they were not known: the policy chooses. One that is not used for kIdle is forgotten.
@@ -28,15 +29,17 @@ class OpenSessions {
   bool any() const { return count_.load(std::memory_order_relaxed) > 0; }
   void Open(std::string_view id, TimePoint now);
   void Close(std::string_view id);
-  // Nothing: it is not known. 0: no worker has answered in it yet.
-  std::optional<uint64_t> WorkerOf(std::string_view id, TimePoint now);
-  // The worker of that number has answered in it. The first one stays.
-  void Bind(std::string_view id, uint64_t worker);
+  // The worker's URL. Nothing: it is not known. Empty: no worker has answered in it yet.
+  std::optional<std::string> WorkerOf(std::string_view id);
+  // A request of it can be answered.
+  void NoteUse(std::string_view id, TimePoint now);
+  // The worker of that URL has answered in it. The first one stays.
+  void Bind(std::string_view id, std::string_view worker);
   void Tick(TimePoint now);
 
  private:
   struct Session {
-    uint64_t worker = 0;
+    std::string worker = {};
     TimePoint used;
   };
 

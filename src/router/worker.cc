@@ -196,11 +196,14 @@ void Worker::Change(const WorkerChange& change) {
 }
 
 void Worker::ChangeLike(const Worker& other) {
+  SetDraining(other.draining());
   std::string key = other.api_key();
   auto labels = other.labels();
   max_requests_.store(other.max_requests(), std::memory_order_relaxed);
   priority_.store(other.priority(), std::memory_order_relaxed);
   cost_.store(other.cost(), std::memory_order_relaxed);
+  SetPaused(other.paused_.load(std::memory_order_relaxed));
+  SetUpdating(other.updating_.load(std::memory_order_relaxed));
   const MutexLock lock(&mutex_);
   api_key_ = std::move(key);
   has_key_.store(!api_key_.empty(), std::memory_order_relaxed);

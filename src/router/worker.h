@@ -173,7 +173,7 @@ class Worker {
 
   // As the spec has it until somebody changes it. Any thread.
   void Change(const WorkerChange& change);
-  // What has been changed of another rank of its server, or of the whole before it had ranks.
+  // What has been changed of this rank before, of another one of its server, or of the whole before it had ranks.
   void ChangeLike(const Worker& other);
   // Secret; empty: it has none of its own.
   std::string api_key() const;
@@ -240,9 +240,12 @@ class Worker {
   // Its engine has been told to pause, or is being given other weights: that nothing comes from it is
   // no illness.
   bool held_back() const {
-    return paused_.load(std::memory_order_relaxed) || controls_.load(std::memory_order_relaxed) > 0;
+    return paused_.load(std::memory_order_relaxed) || updating_.load(std::memory_order_relaxed) ||
+           controls_.load(std::memory_order_relaxed) > 0;
   }
   void SetPaused(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
+  // It is within an update of weights that comes in parts.
+  void SetUpdating(bool updating) { updating_.store(updating, std::memory_order_relaxed); }
   void BeginControl() { controls_.fetch_add(1, std::memory_order_relaxed); }
   void EndControl() { controls_.fetch_sub(1, std::memory_order_relaxed); }
 
@@ -261,9 +264,14 @@ class Worker {
   uint64_t malformed(Malformed kind) const {
     return malformed_[static_cast<size_t>(kind)].load(std::memory_order_relaxed);
   }
-  // When it was lost last, it may have seen the request.
-  bool reached() const { return reached_.load(std::memory_order_relaxed); }
-  void SetReached(bool reached) { reached_.store(reached, std::memory_order_relaxed); }
+  // When a connection was lost last on which it may have seen a request; epoch: never. A request that was sent
+  // since has not been seen by it, if it was lost too.
+  TimePoint last_cut() const {
+    return TimePoint(Duration(last_cut_.load(std::memory_order_relaxed)));
+  }
+  void NoteCut(TimePoint at) {
+    last_cut_.store(at.time_since_epoch().count(), std::memory_order_relaxed);
+  }
 
   // The models it serves: the spec's, or what it said.
   std::vector<std::string> models() const;
@@ -293,12 +301,13 @@ class Worker {
   std::atomic<Health> health_{Health::kUnknown};
   std::atomic<bool> draining_{false};
   std::atomic<bool> paused_{false};
+  std::atomic<bool> updating_{false};
   std::atomic<int> controls_{0};
-  std::atomic<bool> reached_{true};
   std::array<std::atomic<uint64_t>, std::size(kMalformedKinds)> malformed_{};
   std::atomic<bool> tells_cache_{false};
   std::atomic<int64_t> healthy_since_{0};
   std::atomic<int64_t> last_life_{0};
+  std::atomic<int64_t> last_cut_{0};
   std::array<std::atomic<uint64_t>, std::size(kAttemptFailures)> failures_{};
   std::atomic<uint64_t> retries_{0};
   // Written by every request; on lines of their own.

@@ -149,6 +149,7 @@ class EngineStage final : public pipeline::Stage {
 
   bool samples() const override { return true; }
   bool calls_tools() const override { return true; }
+  bool Answers(pipeline::Task task) const override { return task == pipeline::Task::kChat; }
 
   Status Check(const pipeline::Request& request) const override {
     PORTICO_RETURN_IF_ERROR(CheckIsChat(request));

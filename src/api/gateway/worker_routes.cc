@@ -117,10 +117,11 @@ void RemoveWorker(net::Exchange& exchange, router::Gateway& gateway, std::string
   GatewayReply(exchange, 200, R"({"status":"removed"})");
 }
 
-void ChangeOne(net::Exchange& exchange, Worker& worker) {
+void ChangeOne(net::Exchange& exchange, router::Gateway& gateway, Worker& worker) {
   const auto change = ReadWorkerChange(exchange.request.body);
   if (!change.ok()) return GatewayError(exchange, change.status());
   worker.Change(*change);
+  if (change->api_key.has_value()) gateway.NoteModelsChanged();  // it may have refused the old key
   GatewayReply(exchange, 200, WorkerJson(worker));
 }
 
@@ -134,7 +135,7 @@ void HandleOne(net::Exchange& exchange, router::Gateway& gateway, std::string_vi
     return GatewayReply(exchange, 200, WorkerJson(*worker));
   }
   if (method == "DELETE") return RemoveWorker(exchange, gateway, worker->id());
-  if (method == "PUT" || method == "PATCH") return ChangeOne(exchange, *worker);
+  if (method == "PUT" || method == "PATCH") return ChangeOne(exchange, gateway, *worker);
   GatewayError(exchange, 405, "use GET, PUT, PATCH or DELETE");
 }
 

@@ -138,6 +138,10 @@ struct AudioChatApi {
 
 void HandleChat(ExchangePtr exchange, ShardContext& shard) {
   const bool pipeline = shard.api.models->ready() && shard.api.pipeline != nullptr;
+  if (pipeline && !shard.api.pipeline->Serves(pipeline::Task::kChat) &&
+      shard.api.models->models().empty()) {
+    return ReplyError(*exchange, shard.api, shard.api.pipeline->CheckServes(pipeline::Task::kChat));
+  }
   if (pipeline && (shard.api.pipeline->thinks() || MayHaveAudio(exchange->request.body))) {
     return HandlePlanned<AudioChatApi>(std::move(exchange), shard);
   }
@@ -152,7 +156,8 @@ void HandleModels(ExchangePtr exchange, ShardContext& shard) {
   const pipeline::Pipeline* pipeline = shard.api.pipeline;
   const bool alone = pipeline != nullptr && shard.api.models->models().empty();
   ReplyJson(*exchange, shard.api, 200,
-            ModelListBody(shard.api.models->models(), alone ? pipeline->config().name : ""));
+            alone ? ModelListBody({}, pipeline->config().name, pipeline->created())
+                  : ModelListBody(shard.api.models->models()));
 }
 
 void HandleModel(ExchangePtr exchange, ShardContext& shard) {

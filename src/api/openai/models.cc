@@ -37,15 +37,21 @@ std::string ModelBody(const ServingModel& model) {
   return body;
 }
 
-std::string ModelListBody(const std::vector<const ServingModel*>& models,
-                          std::string_view pipeline) {
+std::string ModelListBody(const std::vector<const ServingModel*>& models, std::string_view pipeline,
+                          int64_t created) {
   std::string body;
   JsonWriter w(&body);
   w.BeginObject().Key("object").String("list").Key("data").BeginArray();
   for (const ServingModel* model : models) AppendCard(*model, &w);
   if (!pipeline.empty()) {
-    w.BeginObject().Key("id").String(pipeline).Key("object").String("model").Key("created").Int(0);
-    w.Key("owned_by").String("portico").Key("root").String(pipeline).EndObject();
+    w.BeginObject().Key("id").String(pipeline).Key("object").String("model");
+    w.Key("created")
+        .Int(created)
+        .Key("owned_by")
+        .String("portico")
+        .Key("root")
+        .String(pipeline)
+        .EndObject();
   }
   w.EndArray().EndObject();
   return body;

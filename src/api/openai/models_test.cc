@@ -30,6 +30,9 @@ TEST(ModelsTest, CardsHaveOpenAisShape) {
   EXPECT_EQ(ModelBody(*model), card);
   EXPECT_EQ(ModelListBody({model.get()}), R"({"object":"list","data":[)" + card + "]}");
   EXPECT_EQ(ModelListBody({}), R"({"object":"list","data":[]})");
+  EXPECT_EQ(ModelListBody({}, "voice", 8),
+            R"({"object":"list","data":[{"id":"voice","object":"model","created":8,)"
+            R"("owned_by":"portico","root":"voice"}]})");
 }
 
 TEST(ModelsTest, WhatAModelGivesIsSaid) {

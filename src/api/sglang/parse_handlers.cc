@@ -26,13 +26,25 @@ constexpr size_t kMaxTextBytes = size_t{1} << 20;
 
 StatusOr<std::string> TextField(const Json& body, std::string_view name) {
   const Json* value = body.Find(name);
-  if (value == nullptr || !value->is_string()) {
+  if (value == nullptr || value->is_null()) {
+    return InvalidArgument(name, fmt::format("{} is required", name));
+  }
+  if (!value->is_string()) {
     return InvalidArgument(name, fmt::format("{} must be a string", name));
   }
   if (value->as_string().size() > kMaxTextBytes) {
     return InvalidArgument(name, fmt::format("{} must have at most {} bytes", name, kMaxTextBytes));
   }
   return value->as_string();
+}
+
+StatusOr<std::string> ParserField(const Json& body, std::string_view name) {
+  const Json* value = body.Find(name);
+  if (value == nullptr || value->is_null()) {
+    return InvalidArgument(
+        name, fmt::format("{} is required: a parser's name, or auto for the model's own", name));
+  }
+  return TextField(body, name);
 }
 
 StatusOr<Json> ReadObject(const std::string& body) {
@@ -67,7 +79,7 @@ StatusOr<const ServingModel*> ModelOf(const Json& body, const ApiContext& api) {
 
 StatusOr<parser::Collector> ParseCalls(const Json& body, const ApiContext& api) {
   PORTICO_ASSIGN_OR_RETURN(const std::string text, TextField(body, "text"));
-  PORTICO_ASSIGN_OR_RETURN(const std::string name, TextField(body, "tool_call_parser"));
+  PORTICO_ASSIGN_OR_RETURN(const std::string name, ParserField(body, "tool_call_parser"));
   parser::OutputFormat format;
   if (IsOfModel(name)) {
     PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, ModelOf(body, api));
@@ -99,7 +111,7 @@ StatusOr<parser::Collector> ParseCalls(const Json& body, const ApiContext& api) 
 
 StatusOr<parser::Collector> ParseReasoning(const Json& body, const ApiContext& api) {
   PORTICO_ASSIGN_OR_RETURN(const std::string text, TextField(body, "text"));
-  PORTICO_ASSIGN_OR_RETURN(const std::string name, TextField(body, "reasoning_parser"));
+  PORTICO_ASSIGN_OR_RETURN(const std::string name, ParserField(body, "reasoning_parser"));
   parser::OutputFormat format;
   bool found = false;  // so that the prompt alone says whether an answer begins inside
   if (IsOfModel(name)) {

@@ -99,8 +99,12 @@ void SayProgress(GatewayService& service, bool discovers, TimePoint started, Tim
   const auto healthy = std::count_if(
       set->workers().begin(), set->workers().end(),
       [](const auto& worker) { return worker->health() == router::Health::kHealthy; });
-  LogInfo("waiting for workers: {} of {} are healthy after {:.0f} s", healthy,
-          set->workers().size(), Seconds(now - started));
+  // Healthy ones may not be enough: of pairs one of each role is needed.
+  const Status ready = service.gateway().Ready();
+  const bool why = healthy > 0 && !ready.ok();
+  LogInfo("waiting for workers: {} of {} are healthy after {:.0f} s{}{}", healthy,
+          set->workers().size(), Seconds(now - started), why ? "; " : "",
+          why ? MessageOf(ready) : std::string_view());
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "app/gateway/gateway_service.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -53,7 +55,11 @@ StatusOr<std::unique_ptr<net::Server>> StartMetrics(const GatewayServiceOptions&
   listener.host = options.prometheus_host;
   listener.port = *options.prometheus_port;
   auto server = net::Server::Start(std::move(listener), shards, std::move(handler));
-  if (server.ok() || options.prometheus_required) return server;
+  if (server.ok()) return server;
+  if (options.prometheus_required) {
+    return Error(server.status().code(),
+                 fmt::format("prometheus-port: {}", MessageOf(server.status())));
+  }
   LogWarning("no listener for metrics: {}; they are on the main port", MessageOf(server.status()));
   return nullptr;
 }

@@ -26,10 +26,11 @@ void AddGoServerEnvironment(std::vector<std::string>* words) {
   std::string endpoints = Environment("SGL_GRPC_ENDPOINTS");
   if (endpoints.empty()) endpoints = Environment("SGL_GRPC_ENDPOINT");
   if (endpoints.empty() || Names(*words, "--worker-urls") || Names(*words, "--config")) return;
+  const std::vector<std::string> pieces =
+      absl::StrSplit(endpoints, absl::ByAnyChar(", "), absl::SkipEmpty());
+  if (pieces.empty()) return;
   words->push_back("--worker-urls");
-  for (const absl::string_view piece :
-       absl::StrSplit(endpoints, absl::ByAnyChar(", "), absl::SkipEmpty())) {
-    const std::string url(piece.data(), piece.size());
+  for (const std::string& url : pieces) {
     words->push_back(url.find("://") == std::string::npos ? "grpc://" + url : url);
   }
   constexpr struct {

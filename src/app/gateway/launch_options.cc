@@ -10,6 +10,8 @@
 
 #include "absl/strings/numbers.h"
 #include "app/command_tools.h"
+#include "app/options/options_table.h"
+#include "app/options/route_options_table.h"
 
 namespace portico {
 namespace {
@@ -30,6 +32,29 @@ bool IsSizeFlag(std::string_view flag, std::string_view letters, std::string_vie
   return flag == brief.substr(1, 1 + letters.size()) || shortens(brief, 2 + letters.size()) ||
          // Others begin as it does: --data-parallel-rank, --data-parallel-size-local.
          shortens(full, full.size() - std::string_view("ize").size());
+}
+
+bool HasRouteOption(std::string_view name) {
+  const auto options = RouteOptionTable();
+  return std::any_of(options.begin(), options.end(),
+                     [name](const RouteOption& option) { return option.name == name; });
+}
+
+// A flag that the gateway has and the workers do not: they would end at once, and what they say names no other flag.
+Status CheckPassedOn(const LaunchOptions& options) {
+  if (!options.worker_command.empty()) return OkStatus();
+  const bool ours = options.engine == "llama" || options.engine == "mock";
+  for (const std::string& word : options.passed_on) {
+    if (!word.starts_with("--")) continue;
+    const std::string name = word.substr(2, word.find('=') - 2);
+    const bool only_here = ours && HasRouteOption(name) && FindOption(name) == nullptr;
+    // --policy is one of serve's, but not with these engines, and none of the other servers'. --config is in no table.
+    if (name != "policy" && (!only_here || name == "config")) continue;
+    return Error(
+        StatusCode::kInvalidArgument,
+        fmt::format("--{0} is no flag of the workers; the gateway's is --router-{0}", name));
+  }
+  return OkStatus();
 }
 
 std::string ThisProgram() {
@@ -128,6 +153,7 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
         StatusCode::kInvalidArgument,
         fmt::format("--engine: `{}` is not one of llama, mock, sglang, vllm", options.engine));
   }
+  PORTICO_RETURN_IF_ERROR(CheckPassedOn(options));
   return options;
 }
 

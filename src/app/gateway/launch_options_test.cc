@@ -38,6 +38,25 @@ TEST(LaunchOptionsTest, TheNumberOfWorkersIsNotPassedOn) {
   EXPECT_EQ(ParseLaunchOptions(others)->passed_on, others);
 }
 
+TEST(LaunchOptionsTest, AFlagThatOnlyTheGatewayHasIsRefusedWithItsNameThere) {
+  // The workers took --policy, or ended at once, and the gateway chose by another one.
+  const auto error = [](const std::vector<std::string>& words) {
+    const auto options = ParseLaunchOptions(words);
+    return options.ok() ? std::string() : std::string(MessageOf(options.status()));
+  };
+  for (const char* engine : {"llama", "mock", "sglang", "vllm"}) {
+    EXPECT_EQ(error({"--engine", engine, "--policy=random"}),
+              "--policy is no flag of the workers; the gateway's is --router-policy");
+  }
+  EXPECT_EQ(error({"--engine", "mock", "--worker-max-requests", "3"}),
+            "--worker-max-requests is no flag of the workers; the gateway's is "
+            "--router-worker-max-requests");
+  // Another server's flags are its own, and so are those that both have.
+  EXPECT_EQ(error({"--engine", "sglang", "--worker-max-requests", "3"}), "");
+  EXPECT_EQ(error({"--worker-command", "run {port}", "--policy", "random"}), "");
+  EXPECT_EQ(error({"--engine", "mock", "--log-level", "info", "--config", "serve.yaml"}), "");
+}
+
 TEST(LaunchOptionsTest, WorkersDoNotShareGpus) {
   // --tp was not seen: all but the first GPU of a worker were also the next one's.
   for (const char* flag :

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -18,6 +19,22 @@ namespace portico {
 namespace {
 
 constexpr std::string_view kRoute = "route";
+
+// Says whether it is good; the exit status.
+int CheckFile(const std::string& file) {
+  const auto parsed = ParseRouteOptions({"--config", file});
+  if (!parsed.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(MessageOf(parsed.status())).c_str());
+    return kFailed;
+  }
+  const RouteOptions& options = parsed->options;
+  const auto workers = WorkersOf(options);
+  const bool discovers = options.service_discovery || !options.discovery_file.empty();
+  std::printf("%s: good; %zu workers%s, policy %s\n", file.c_str(), workers->size(),
+              workers->empty() && !discovers ? " (flags or POST /workers have to name some)" : "",
+              options.policy.c_str());
+  return 0;
+}
 
 }  // namespace
 
@@ -46,22 +63,20 @@ int RouteCommand(int argc, char** argv) {
 }
 
 int CheckCommand(int argc, char** argv) {
-  const std::string_view word = argc == 1 ? argv[0] : "";
-  if (word.empty() || word.starts_with("-")) {
-    const bool help = word == "--help" || word == "-h";
-    std::fputs("usage: portico check FILE\n\nValidates a file for `portico route --config`.\n",
-               help ? stdout : stderr);
+  const std::vector<std::string> files(argv, argv + argc);
+  const bool flags = std::any_of(files.begin(), files.end(), [](const std::string& word) {
+    return word.empty() || word.starts_with("-");
+  });
+  if (files.empty() || flags) {
+    const bool help = argc == 1 && (files[0] == "--help" || files[0] == "-h");
+    std::fputs(
+        "usage: portico check FILE [FILE ...]\n\nValidates files for `portico route --config`.\n",
+        help ? stdout : stderr);
     return help ? 0 : kUsageError;
   }
-  const auto parsed = ParseRouteOptions({"--config", argv[0]});
-  if (!parsed.ok()) {
-    std::fprintf(stderr, "%s\n", std::string(MessageOf(parsed.status())).c_str());
-    return kFailed;
-  }
-  const auto workers = WorkersOf(parsed->options);
-  std::printf("%s: good; %zu workers, policy %s\n", argv[0], workers->size(),
-              parsed->options.policy.c_str());
-  return 0;
+  int status = 0;
+  for (const std::string& file : files) status = std::max(status, CheckFile(file));
+  return status;
 }
 
 }  // namespace portico

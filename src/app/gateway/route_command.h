@@ -4,7 +4,7 @@
 namespace portico {
 
 int RouteCommand(int argc, char** argv);
-// `portico check FILE`: reads a file of `portico route --config` and says what is wrong with it.
+// `portico check FILE ...`: reads files of `portico route --config` and says what is wrong with them.
 int CheckCommand(int argc, char** argv);
 
 }  // namespace portico

@@ -217,11 +217,9 @@ void TokenFronts::OnFacts(const VisitPtr& visit) {
   });
 }
 
-StatusOr<std::unique_ptr<ServingModel>> TokenFronts::MakeModel(TokenFront& front,
-                                                               const ModelOptions& options,
-                                                               const std::string& archive,
-                                                               const std::string& path,
-                                                               const std::string& texts) {
+StatusOr<std::unique_ptr<ServingModel>> TokenFronts::MakeModel(
+    TokenFront& front, const std::string& id, const ModelOptions& options,
+    const std::string& archive, const std::string& path, const std::string& texts) {
   FrontPtr like;
   {
     const MutexLock lock(&mutex_);
@@ -231,11 +229,11 @@ StatusOr<std::unique_ptr<ServingModel>> TokenFronts::MakeModel(TokenFront& front
   }
   std::unique_ptr<Engine> engine = front.MakeEngineRef();
   if (like != nullptr) {
-    return MakeRemoteModel(options, std::move(engine), path, &like->model());
+    return MakeRemoteModel(options, id, std::move(engine), path, &like->model());
   }
-  if (!path.empty()) return MakeRemoteModel(options, std::move(engine), path, nullptr);
+  if (!path.empty()) return MakeRemoteModel(options, id, std::move(engine), path, nullptr);
   PORTICO_ASSIGN_OR_RETURN(const TempFolder folder, UnpackTokenizer(archive));
-  return MakeRemoteModel(options, std::move(engine), folder.path(), nullptr);
+  return MakeRemoteModel(options, id, std::move(engine), folder.path(), nullptr);
 }
 
 void TokenFronts::Build(const VisitPtr& visit, const std::string& archive) {
@@ -254,11 +252,11 @@ void TokenFronts::Build(const VisitPtr& visit, const std::string& archive) {
       path.empty() ? fmt::format("archive {} {}", archive.size(), absl::HashOf(archive)) : path;
   if (name != nullptr) texts += fmt::format(" as {}", *name);
   visit->front->engine().SetInfo(visit->facts.info);
-  auto model = MakeModel(*visit->front, options, archive, path, texts);
-  if (!model.ok()) return visit->done(model.status());
   const TokenWorkerFacts& facts = visit->facts;
-  (*model)->id = facts.served_model_name.empty() ? facts.info.model_path : facts.served_model_name;
-  const std::string id = (*model)->id;
+  const std::string& id =
+      facts.served_model_name.empty() ? facts.info.model_path : facts.served_model_name;
+  auto model = MakeModel(*visit->front, id, options, archive, path, texts);
+  if (!model.ok()) return visit->done(model.status());
   visit->front->Publish(facts, texts, *std::move(model), &pool());
   {
     const MutexLock lock(&mutex_);

@@ -83,7 +83,8 @@ class TokenFronts final : public router::TokenWorkers {
   static std::string LocalTexts(const ModelOptions& model, const TokenWorkerFacts& facts);
   // On the keeper's thread.
   void Build(const VisitPtr& visit, const std::string& archive);
-  StatusOr<std::unique_ptr<ServingModel>> MakeModel(TokenFront& front, const ModelOptions& options,
+  StatusOr<std::unique_ptr<ServingModel>> MakeModel(TokenFront& front, const std::string& id,
+                                                    const ModelOptions& options,
                                                     const std::string& archive,
                                                     const std::string& path,
                                                     const std::string& texts);

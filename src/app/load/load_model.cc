@@ -256,11 +256,12 @@ SharedResources ShareResources(const ServeOptions& options) {
   return shared;
 }
 
-StatusOr<std::unique_ptr<ServingModel>> MakeRemoteModel(const ModelOptions& options,
+StatusOr<std::unique_ptr<ServingModel>> MakeRemoteModel(const ModelOptions& options, std::string id,
                                                         std::unique_ptr<Engine> engine,
                                                         const std::string& tokenizer_path,
                                                         const ServingModel* like) {
   auto model = std::make_unique<ServingModel>();
+  model->id = std::move(id);
   model->created = UnixSeconds();
   model->engine = std::move(engine);
   if (like == nullptr) {

@@ -42,10 +42,10 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& opt
                                                          const SharedResources& shared,
                                                          const LoadProgress& progress);
 
-// A model that workers elsewhere compute: its texts are made with the tokenizer and template at
+// A model called `id` that workers elsewhere compute: its texts are made with the tokenizer and template at
 // `tokenizer_path`, unless the options name others. With `like`, a model made so before from the same
 // files, they are shared with it instead of read. Blocks.
-StatusOr<std::unique_ptr<ServingModel>> MakeRemoteModel(const ModelOptions& options,
+StatusOr<std::unique_ptr<ServingModel>> MakeRemoteModel(const ModelOptions& options, std::string id,
                                                         std::unique_ptr<Engine> engine,
                                                         const std::string& tokenizer_path,
                                                         const ServingModel* like);

@@ -14,6 +14,7 @@
 #include "app/serve/serve_command.h"
 #include "base/log.h"
 #include "base/processors.h"
+#include "service/constraint/tag_budget.h"
 
 namespace portico {
 namespace {
@@ -35,6 +36,7 @@ void WarnOfIdleOptions(const ModelOptions& model, std::string_view id) {
 Status LoadModels(const ServeOptions& options,
                   const std::shared_ptr<grammar::GrammarCompiler>& grammars, HttpService* service) {
   ModelRegistry* models = &service->models();
+  SetMaxTagBytes(static_cast<size_t>(options.grammar_text_bytes));
   SharedResources shared = ShareResources(options);
   shared.shards = service->shards();
   shared.grammars = grammars;

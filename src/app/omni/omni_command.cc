@@ -148,15 +148,23 @@ int Check(const Arguments& arguments) {
   return 0;
 }
 
+// For verbs that start no stage: a flag that its stage does not take must not look as if it had set something.
+StatusOr<pipeline::PipelineConfig> LoadWithFlags(const Arguments& arguments) {
+  PORTICO_ASSIGN_OR_RETURN(pipeline::PipelineConfig config,
+                           LoadPipelineConfig(arguments.config, arguments.overrides));
+  PORTICO_RETURN_IF_ERROR(pipeline::Pipeline::CheckFlags(config, StageKinds(EngineStageContext{})));
+  return config;
+}
+
 int Resolve(const Arguments& arguments) {
-  auto config = LoadPipelineConfig(arguments.config, arguments.overrides);
+  auto config = LoadWithFlags(arguments);
   if (!config.ok()) return FailVerb("resolve", config.status());
   std::fputs(pipeline::ResolvedConfig(*config, arguments.overrides).c_str(), stdout);
   return 0;
 }
 
 int Explain(const std::string& path, const Arguments& arguments) {
-  auto config = LoadPipelineConfig(arguments.config, arguments.overrides);
+  auto config = LoadWithFlags(arguments);
   if (!config.ok()) return FailVerb("explain", config.status());
   auto text = pipeline::ExplainValue(*config, path, arguments.overrides);
   if (!text.ok()) return FailVerb("explain", text.status(), kUsageError);

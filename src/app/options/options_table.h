@@ -67,6 +67,9 @@ const Option* FindOption(std::string_view name);
 // The name in the table closest to `name`, or empty if none is close.
 std::string_view NearestOption(std::string_view name);
 
+// "32MiB", "64K", "1024". INVALID_ARGUMENT without the option's name.
+StatusOr<int64_t> ParseBytes(const std::string& text);
+
 // Sets the option from text, in the one of the two that has it; the other may be null. Errors do not
 // name the option: "70000 is not in 0..65535".
 Status SetOption(const Option& option, const std::string& text, ServeOptions* server,

@@ -23,31 +23,6 @@ Status CheckRange(const Option& option, double value, const std::string& text) {
   return Bad(fmt::format("{} is not in {:.0f}..{:.0f}", text, option.min, option.max));
 }
 
-// "32MiB", "64K", "1024".
-StatusOr<int64_t> ParseBytes(const std::string& text) {
-  struct Unit {
-    std::string_view name;
-    int shift;
-  };
-  static constexpr Unit kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30},
-                                    {"K", 10},   {"M", 20},   {"G", 30}};
-  std::string digits = text;
-  int shift = 0;
-  for (const Unit& unit : kUnits) {
-    if (text.size() > unit.name.size() && text.ends_with(unit.name)) {
-      digits.resize(text.size() - unit.name.size());
-      shift = unit.shift;
-      break;
-    }
-  }
-  int64_t count = 0;
-  if (!absl::SimpleAtoi(digits, &count) || count < 0 ||
-      count > (std::numeric_limits<int64_t>::max() >> shift)) {
-    return Bad(fmt::format("`{}` is not a number of bytes (1048576, 1024KiB, 1MiB)", text));
-  }
-  return count << shift;
-}
-
 StatusOr<int64_t> ParseWhole(const Option& option, const std::string& text) {
   if (option.bytes) return ParseBytes(text);
   int64_t value = 0;
@@ -157,6 +132,30 @@ Status CheckModels(const std::vector<ModelOptions>& models) {
 }
 
 }  // namespace
+
+StatusOr<int64_t> ParseBytes(const std::string& text) {
+  struct Unit {
+    std::string_view name;
+    int shift;
+  };
+  static constexpr Unit kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30},
+                                    {"K", 10},   {"M", 20},   {"G", 30}};
+  std::string digits = text;
+  int shift = 0;
+  for (const Unit& unit : kUnits) {
+    if (text.size() > unit.name.size() && text.ends_with(unit.name)) {
+      digits.resize(text.size() - unit.name.size());
+      shift = unit.shift;
+      break;
+    }
+  }
+  int64_t count = 0;
+  if (!absl::SimpleAtoi(digits, &count) || count < 0 ||
+      count > (std::numeric_limits<int64_t>::max() >> shift)) {
+    return Bad(fmt::format("`{}` is not a number of bytes (1048576, 1024KiB, 1MiB)", text));
+  }
+  return count << shift;
+}
 
 Status SetOption(const Option& option, const std::string& text, ServeOptions* server,
                  ModelOptions* model) {

@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "app/options/nearest_name.h"
+#include "app/options/options_table.h"
 #include "app/options/route_options_models.h"
 #include "app/options/route_options_table.h"
 #include "app/read_file.h"
@@ -23,6 +25,12 @@ namespace {
 constexpr std::string_view kEmptyFile = ": it is empty";
 
 Status Bad(std::string message) { return Error(StatusCode::kInvalidArgument, std::move(message)); }
+
+std::vector<std::string_view> RouteOptionNames() {
+  std::vector<std::string_view> names;
+  for (const RouteOption& option : RouteOptionTable()) names.push_back(option.name);
+  return names;
+}
 
 // A flag, or one that Portico does not have.
 struct Found {
@@ -45,7 +53,10 @@ StatusOr<Found> FindFlag(std::string_view name, std::string_view prefix) {
     if (look(nullptr, missing)) return Found{nullptr, missing};
   }
   if (matches.size() == 1) return matches.front();
-  if (matches.empty()) return Bad(fmt::format("there is no flag --{}{}", prefix, name));
+  if (matches.empty()) {
+    return Bad(fmt::format("there is no flag --{}{}{}", prefix, name,
+                           DidYouMean(name, RouteOptionNames(), fmt::format("--{}", prefix), "")));
+  }
   std::string names;
   for (const Found& match : matches) names += fmt::format(" --{}{}", prefix, match.name);
   return Bad(fmt::format("--{}{} could be any of{}", prefix, name, names));
@@ -69,8 +80,8 @@ Status TakeFlag(const std::vector<std::string>& words, size_t* at, std::string_v
     values.emplace_back(word.substr(equals + 1));
   } else if (option.is_list()) {
     while (*at < words.size() && !IsFlag(words[*at])) values.push_back(words[(*at)++]);
-    const bool worker = option.name == "prefill" || option.name == "decode";
-    if (worker && values.empty()) return Bad(flag + " needs a value");
+    // An unset variable of a shell would start a gateway without workers, or without keys.
+    if (values.empty()) return Bad(flag + " needs a value");
   } else if (!option.is_switch()) {
     if (*at >= words.size() || IsFlag(words[*at])) return Bad(flag + " needs a value");
     values.push_back(words[(*at)++]);
@@ -137,12 +148,16 @@ Status ReadWorkerField(const std::string& key, const YAML::Node& value, router::
       spec->labels.emplace_back(label.first.as<std::string>(), label.second.as<std::string>());
     }
   } else {
-    return Bad(fmt::format("there is no key `{}` of a worker", key));
+    constexpr std::string_view kKeys[] = {"url",     "role",         "bootstrap-port", "kv-events",
+                                          "api-key", "max-requests", "models",         "labels"};
+    return Bad(fmt::format("there is no key `{}` of a worker{}", key, DidYouMean(key, kKeys)));
   }
   return OkStatus();
 }
 
-StatusOr<router::WorkerSpec> ReadWorker(const YAML::Node& node) {
+// *line becomes that of what is wrong.
+StatusOr<router::WorkerSpec> ReadWorker(const YAML::Node& node, int* line) {
+  *line = node.Mark().line;
   if (node.IsScalar()) return router::ParseWorkerUrl(node.as<std::string>());
   if (!node.IsMap() || !node["url"] || !node["url"].IsScalar()) {
     return Bad("each of `workers` must be a URL, or have a `url`");
@@ -151,6 +166,7 @@ StatusOr<router::WorkerSpec> ReadWorker(const YAML::Node& node) {
                            router::ParseWorkerUrl(node["url"].as<std::string>()));
   std::set<std::string> seen;
   for (const auto& entry : node) {
+    *line = entry.first.Mark().line;
     const std::string key = DashedKey(entry.first.as<std::string>());
     if (!seen.insert(key).second) return Bad(fmt::format("`{}` of a worker is set twice", key));
     try {
@@ -162,16 +178,29 @@ StatusOr<router::WorkerSpec> ReadWorker(const YAML::Node& node) {
   return spec;
 }
 
-Status ApplyEntry(const std::string& key, const YAML::Node& value, RouteOptions* options) {
+Status NoSuchKey(std::string_view name) {
+  const std::string why = "there is no such key";
+  if (FindOption(name) == nullptr) {
+    std::vector<std::string_view> names = RouteOptionNames();
+    names.push_back("workers");
+    names.push_back("models");
+    return Bad(why + DidYouMean(name, names));
+  }
+  return Bad(why + "; it is one of `portico serve`, and this file is for `portico route`");
+}
+
+// *line is that of the key, and becomes that of what is wrong below it.
+Status ApplyEntry(const std::string& key, const YAML::Node& value, const std::string& file,
+                  RouteOptions* options, int* line) {
   if (key == "workers") {
     if (!value.IsSequence()) return Bad("must be a list");
     for (const YAML::Node& node : value) {
-      PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec, ReadWorker(node));
+      PORTICO_ASSIGN_OR_RETURN(router::WorkerSpec spec, ReadWorker(node, line));
       options->workers.push_back(std::move(spec));
     }
     return OkStatus();
   }
-  if (key == "models") return ReadModelTexts(value, options);
+  if (key == "models") return ReadModelTexts(value, file, options, line);
   const std::string name = DashedKey(key);
   if (name == "aliases" && value.IsMap()) {
     for (const auto& entry : value) {
@@ -190,7 +219,7 @@ Status ApplyEntry(const std::string& key, const YAML::Node& value, RouteOptions*
     if (!value.IsScalar()) return Bad("must be one value");
     return SetRouteOption(option, {value.as<std::string>()}, options);
   }
-  return Bad("there is no such key");
+  return NoSuchKey(name);
 }
 
 }  // namespace
@@ -203,13 +232,16 @@ Status ApplyRouteYaml(const std::string& text, const std::string& file, RouteOpt
     std::set<std::string> seen;
     for (const auto& entry : root) {
       const std::string key = entry.first.as<std::string>();
-      const auto at = fmt::format("{}:{}: {}", file, entry.first.Mark().line + 1, key);
-      if (!seen.insert(DashedKey(key)).second) return Bad(at + ": the key is there twice");
+      int line = entry.first.Mark().line;
+      const auto bad = [&](std::string_view why) {
+        return Bad(fmt::format("{}:{}: {}: {}", file, line + 1, key, why));
+      };
+      if (!seen.insert(DashedKey(key)).second) return bad("the key is there twice");
       try {
-        const Status applied = ApplyEntry(key, entry.second, options);
-        if (!applied.ok()) return Bad(fmt::format("{}: {}", at, MessageOf(applied)));
+        const Status applied = ApplyEntry(key, entry.second, file, options, &line);
+        if (!applied.ok()) return bad(MessageOf(applied));
       } catch (const YAML::Exception& error) {
-        return Bad(fmt::format("{}: {}", at, error.msg));
+        return bad(error.msg);
       }
     }
   } catch (const YAML::Exception& error) {
@@ -226,9 +258,10 @@ StatusOr<std::vector<router::WorkerSpec>> ReadWorkerList(const std::string& text
     if (!root.IsSequence()) return Bad(file + ": it is not a list of workers");
     std::vector<router::WorkerSpec> workers;
     for (const YAML::Node& node : root) {
-      auto spec = ReadWorker(node);
+      int line = 0;
+      auto spec = ReadWorker(node, &line);
       if (!spec.ok()) {
-        return Bad(fmt::format("{}:{}: {}", file, node.Mark().line + 1, MessageOf(spec.status())));
+        return Bad(fmt::format("{}:{}: {}", file, line + 1, MessageOf(spec.status())));
       }
       workers.push_back(*std::move(spec));
     }
@@ -322,7 +355,7 @@ std::string RouteOptionsHelp() {
       "usage: portico route --worker-urls URL [URL ...] [FLAGS]\n\n"
       "Puts one address in front of many workers that speak OpenAI's or SGLang's HTTP API, or take "
       "tokens\n"
-      "over gRPC.\n";
+      "over gRPC. BYTES may have a unit: 64KiB, 8MiB, 1GiB.\n";
   const RouteOptions defaults;
   std::string_view group;
   for (const RouteOption& option : RouteOptionTable()) {

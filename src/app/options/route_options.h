@@ -22,6 +22,7 @@ struct ModelTexts {
   std::string chat_template;
   std::string tool_call_parser;
   std::string reasoning_parser;
+  std::string place;  // "FILE:LINE: ", where it is named
 };
 
 struct RouteOptions {

@@ -1,4 +1,4 @@
-// What the options of `portico route` make: workers, and what the gateway is told.
+// What the options of `portico route` make: what the gateway is told. Its workers: route_options_workers.cc.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,52 +20,6 @@ Status BadOption(std::string message) {
 
 Duration FromSeconds(double seconds) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-}
-
-// --prefill and --decode, and what must go with them.
-Status AddPairs(const RouteOptions& options, std::vector<router::WorkerSpec>* specs) {
-  router::WorkerSpec* last = nullptr;  // a prefill worker that may still name its port
-  for (const std::string& word : options.prefill) {
-    int port = 0;
-    if (word == "none" || absl::SimpleAtoi(word, &port)) {
-      if (last == nullptr) return BadOption(fmt::format("--prefill: `{}` follows no URL", word));
-      const Status set = SetBootstrapPort(word, last);
-      if (!set.ok()) return BadOption(fmt::format("--prefill: {}", MessageOf(set)));
-      last = nullptr;
-      continue;
-    }
-    auto spec = router::ParseWorkerUrl(word);
-    if (!spec.ok()) return BadOption(fmt::format("--prefill: {}", MessageOf(spec.status())));
-    spec->role = router::Role::kPrefill;
-    specs->push_back(*std::move(spec));
-    last = &specs->back();
-  }
-  for (const std::string& url : options.decode) {
-    auto spec = router::ParseWorkerUrl(url);
-    if (!spec.ok()) return BadOption(fmt::format("--decode: {}", MessageOf(spec.status())));
-    spec->role = router::Role::kDecode;
-    specs->push_back(*std::move(spec));
-  }
-  for (const router::WorkerSpec& spec : *specs) {
-    const bool regular = spec.role == router::Role::kRegular;
-    if (regular && options.pd_disaggregation) {
-      return BadOption(fmt::format(
-          "worker {}: --pd-disaggregation takes --prefill and --decode, or `role` in the file",
-          spec.url));
-    }
-    if (!regular && !options.pd_disaggregation) {
-      return BadOption(fmt::format("worker {}: {} workers need --pd-disaggregation", spec.url,
-                                   RoleName(spec.role)));
-    }
-    if (regular) continue;
-    PORTICO_RETURN_IF_ERROR(router::CheckPairWorker(spec, options.dp_aware));
-    if (!router::MakePairs(specs->front(), spec)) {
-      return BadOption(fmt::format(
-          "workers {} and {}: prefill and decode workers are either all of HTTP or all of gRPC",
-          specs->front().url, spec.url));
-    }
-  }
-  return OkStatus();
 }
 
 // "a=b,c=d" of the words of a selector.
@@ -151,7 +105,7 @@ Status CheckPairs(const RouteOptions& options) {
                                    std::pair{"--decode-policy", options.decode_policy}}) {
     if (name.empty()) continue;
     const auto policy = router::MakePolicy(name, {});
-    if (!policy.ok()) return BadOption(fmt::format("{}: there is no policy `{}`", flag, name));
+    if (!policy.ok()) return BadOption(fmt::format("{}: {}", flag, MessageOf(policy.status())));
   }
   return OkStatus();
 }
@@ -323,45 +277,6 @@ Status SetRequestRules(const RouteOptions& options, router::GatewayOptions* gate
 }
 
 }  // namespace
-
-Status SetRole(const std::string& name, router::WorkerSpec* spec) {
-  for (const router::Role role : router::kRoles) {
-    if (name != RoleName(role)) continue;
-    spec->role = role;
-    return OkStatus();
-  }
-  return BadOption(fmt::format("the role `{}` is not regular, prefill or decode", name));
-}
-
-Status SetBootstrapPort(const std::string& text, router::WorkerSpec* spec) {
-  spec->bootstrap_port = 0;
-  if (text == "none") return OkStatus();
-  if (!absl::SimpleAtoi(text, &spec->bootstrap_port) || spec->bootstrap_port < 1 ||
-      spec->bootstrap_port > 65535) {
-    return BadOption(fmt::format("the bootstrap port `{}` is not in 1..65535, or none", text));
-  }
-  return OkStatus();
-}
-
-StatusOr<std::vector<router::WorkerSpec>> WorkersOf(const RouteOptions& options) {
-  std::vector<router::WorkerSpec> specs = options.workers;
-  for (const std::string& url : options.worker_urls) {
-    auto spec = router::ParseWorkerUrl(url);
-    if (!spec.ok()) return BadOption(fmt::format("--worker-urls: {}", MessageOf(spec.status())));
-    specs.push_back(*std::move(spec));
-  }
-  PORTICO_RETURN_IF_ERROR(AddPairs(options, &specs));
-  std::vector<router::WorkerSpec> once;
-  for (router::WorkerSpec& spec : specs) {
-    const bool there = std::any_of(once.begin(), once.end(), [&](const router::WorkerSpec& other) {
-      return other.host == spec.host && other.port == spec.port &&
-             other.path_prefix == spec.path_prefix;
-    });
-    if (there) return BadOption(fmt::format("worker {} is named twice", spec.url));
-    once.push_back(std::move(spec));
-  }
-  return once;
-}
 
 StatusOr<GatewayServiceOptions> ServiceOptionsOf(const RouteOptions& options) {
   PORTICO_RETURN_IF_ERROR(CheckTlsFiles(options));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/numbers.h"
+#include "app/options/options_table.h"
 #include "app/options/route_options_table.h"
 
 namespace portico {
@@ -51,8 +52,11 @@ Status Set(const RouteOption&, const std::string& text, bool* value) {
 
 Status Set(const RouteOption& option, const std::string& text, int64_t* value) {
   int64_t number = 0;
-  if (!absl::SimpleAtoi(text, &number))
+  if (option.metavar == "BYTES") {
+    PORTICO_ASSIGN_OR_RETURN(number, ParseBytes(text));
+  } else if (!absl::SimpleAtoi(text, &number)) {
     return BadValue(fmt::format("`{}` is not a whole number", text));
+  }
   PORTICO_RETURN_IF_ERROR(CheckRange(option, static_cast<double>(number), text));
   *value = number;
   return OkStatus();

@@ -1,5 +1,6 @@
 #include "app/text/detokenize_command.h"
 
+#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "app/command_tools.h"
 #include "app/text/line_io.h"
 #include "app/text/text_command.h"
@@ -27,13 +29,13 @@ class LineDetokenizer {
  public:
   explicit LineDetokenizer(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
-  void Answer(std::string_view line, std::string* out) {
+  bool Answer(InputLine line, std::string* out) {
     JsonWriter w(out);
     simdjson::dom::object request;
-    if (!ReadRequest(line, &parser_, &request, &w)) return;
+    if (!ReadRequest(line, &parser_, &request, &w)) return false;
     if (!ReadIds(request)) {
       w.Key("error").String("the request needs \"ids\", a list of numbers").EndObject();
-      return;
+      return true;
     }
     bool skip = false;
     bool stream = false;
@@ -45,6 +47,7 @@ class LineDetokenizer {
       w.Key("text").String(tokenizer_.Decode(ids_, skip));
     }
     w.EndObject();
+    return true;
   }
 
  private:
@@ -96,6 +99,7 @@ void WarnOfUnknown(const Tokenizer& tokenizer, const std::vector<TokenId>& ids) 
 int DetokenizeCommand(int argc, char** argv) {
   CLI::App app{"Token ids to text.", "portico detokenize"};
   std::string path;
+  std::vector<std::string> words;
   std::vector<TokenId> ids;
   bool jsonl = false;
   bool skip = false;
@@ -104,7 +108,7 @@ int DetokenizeCommand(int argc, char** argv) {
   AddAddedTokens(&app, &load.added_tokens);
   AddJsonLines(&app, &jsonl);
   app.add_flag("--skip-special-tokens", skip, "Leave special tokens out");
-  app.add_option("ids", ids, "The ids; by default numbers from standard input");
+  app.add_option("ids", words, "The ids; by default numbers from standard input");
   app.footer(
       "Examples:\n"
       "  portico detokenize --tokenizer-path models/demo 902 776\n"
@@ -112,15 +116,20 @@ int DetokenizeCommand(int argc, char** argv) {
       "--tokenizer-path models/demo\n\n"
       "Ids that are not in the vocabulary have no text; they are reported on standard error.");
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
+  for (const std::string& word : words) {
+    if (!absl::SimpleAtoi(word, &ids.emplace_back())) {
+      return Fail("detokenize", fmt::format("`{}` is not a token id", word), kUsageError);
+    }
+  }
   StatusOr<std::shared_ptr<const Tokenizer>> tokenizer = Tokenizer::Load(path, load);
   if (!tokenizer.ok()) {
     return FailToRead("detokenize", tokenizer.status());
   }
   if (jsonl) {
     LineDetokenizer lines(**tokenizer);
-    bool ok = ForEachLine(
-        stdin, stdout, [&](std::string_view line, std::string* out) { lines.Answer(line, out); });
-    return ok ? 0 : kFailed;
+    return AnswerEachLine("detokenize", stdin, stdout, [&](InputLine line, std::string* out) {
+      return lines.Answer(line, out);
+    });
   }
   if (ids.empty()) {
     TokenId id = 0;

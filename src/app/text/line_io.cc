@@ -1,8 +1,11 @@
 #include "app/text/line_io.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
+
+#include "app/command_tools.h"
 
 namespace portico {
 namespace {
@@ -16,17 +19,18 @@ bool WriteAll(std::FILE* out, std::string* text) {
   return ok;
 }
 
-}  // namespace
-
+// False if `out` cannot be written.
 bool ForEachLine(std::FILE* in, std::FILE* out,
-                 const std::function<void(std::string_view, std::string*)>& answer) {
+                 const std::function<void(InputLine, std::string*)>& answer) {
   std::string input;
   std::string output;
   size_t begin = 0;  // of the first line that is not answered
+  size_t number = 0;
   auto answer_line = [&](std::string_view line) {
+    ++number;
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) return;
-    answer(line, &output);
+    answer({line, number}, &output);
     output.push_back('\n');
   };
   for (;;) {
@@ -52,11 +56,36 @@ bool ForEachLine(std::FILE* in, std::FILE* out,
   }
 }
 
-bool ReadRequest(std::string_view line, simdjson::dom::parser* parser,
-                 simdjson::dom::object* request, JsonWriter* answer) {
+}  // namespace
+
+int AnswerEachLine(std::string_view command, std::FILE* in, std::FILE* out,
+                   const std::function<bool(InputLine, std::string*)>& answer) {
+  size_t wrong = 0;
+  size_t first = 0;
+  const bool written = ForEachLine(in, out, [&](InputLine line, std::string* answers) {
+    if (!answer(line, answers) && ++wrong == 1) first = line.number;
+  });
+  if (wrong == 1) return Fail(command, fmt::format("line {} is not a JSON object", first));
+  if (wrong > 1) {
+    return Fail(command,
+                fmt::format("{} lines are not JSON objects; the first is line {}", wrong, first));
+  }
+  return written ? 0 : kFailed;
+}
+
+std::string NoObject(InputLine line, const Status& parsed) {
+  if (parsed.ok()) return fmt::format("line {} is not a JSON object", line.number);
+  return fmt::format("line {} is not JSON: {}", line.number, MessageOf(parsed));
+}
+
+bool ReadRequest(InputLine line, simdjson::dom::parser* parser, simdjson::dom::object* request,
+                 JsonWriter* answer) {
   answer->BeginObject().Key("id");
-  if (auto error = parser->parse(line.data(), line.size()).get(*request)) {
-    answer->Null().Key("error").String(simdjson::error_message(error)).EndObject();
+  if (auto error = parser->parse(line.text.data(), line.text.size()).get(*request)) {
+    const Status parsed = error == simdjson::INCORRECT_TYPE
+                              ? OkStatus()
+                              : InvalidArgument("", simdjson::error_message(error));
+    answer->Null().Key("error").String(NoObject(line, parsed)).EndObject();
     return false;
   }
   simdjson::dom::element id;

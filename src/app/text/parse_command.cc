@@ -146,17 +146,20 @@ Status ParseRequest(const Json& request, const ParseArguments& arguments, JsonWr
   return OkStatus();
 }
 
-void AnswerLine(std::string_view line, const ParseArguments& arguments, std::string* out) {
+bool AnswerLine(InputLine line, const ParseArguments& arguments, std::string* out) {
   JsonWriter w(out);
   w.BeginObject();
-  auto request = Json::Parse(line);
+  auto request = Json::Parse(line.text);
+  const bool is_object = request.ok() && request->is_object();
   const Json* id = request.ok() ? request->Find("id") : nullptr;
   w.Key("id").Raw(id == nullptr ? "null" : id->Dump());
-  Status status = !request.ok()          ? request.status()
-                  : request->is_object() ? ParseRequest(*request, arguments, &w)
-                                         : InvalidArgument("", "a request must be an object");
-  if (!status.ok()) w.Key("error").String(MessageOf(status));
+  if (!is_object) {
+    w.Key("error").String(NoObject(line, request.status()));
+  } else if (Status status = ParseRequest(*request, arguments, &w); !status.ok()) {
+    w.Key("error").String(MessageOf(status));
+  }
   w.EndObject();
+  return is_object;
 }
 
 }  // namespace
@@ -179,10 +182,9 @@ int ParseCommand(int argc, char** argv) {
   if (const Status known = CheckParserNames(arguments); !known.ok()) {
     return Fail("parse", MessageOf(known), kUsageError);
   }
-  const bool written = ForEachLine(stdin, stdout, [&](std::string_view line, std::string* out) {
-    AnswerLine(line, arguments, out);
+  return AnswerEachLine("parse", stdin, stdout, [&](InputLine line, std::string* out) {
+    return AnswerLine(line, arguments, out);
   });
-  return written ? 0 : kFailed;
 }
 
 }  // namespace portico

@@ -1,13 +1,51 @@
 #include "app/text/text_command.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
 #include <vector>
 
 #include "app/command_tools.h"
+#include "app/options/nearest_name.h"
 
 namespace portico {
+namespace {
+
+// "; did you mean --seconds?" of "secs": by its spelling, or by its first letters.
+std::string FlagMeant(const CLI::App& app, std::string_view name) {
+  constexpr size_t kFirstLetters = 3;
+  std::vector<std::string_view> names;
+  std::vector<std::string_view> alike;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& each : option->get_lnames()) {
+      names.emplace_back(each);
+      if (name.size() >= kFirstLetters && each.starts_with(name.substr(0, kFirstLetters))) {
+        alike.emplace_back(each);
+      }
+    }
+  }
+  std::string meant = DidYouMean(name, names, "--", "");
+  if (!meant.empty() || alike.size() != 1) return meant;
+  return fmt::format("; did you mean --{}?", alike.front());
+}
+
+// What is left of a command line, where the command takes no more.
+std::string WhyUnexpected(const CLI::App& app, std::string_view more_words) {
+  const std::vector<std::string> left = app.remaining();
+  const std::string& word = left.front();
+  if (word.starts_with('-')) {
+    const std::string flag = word.substr(0, word.find('='));
+    const size_t name = flag.find_first_not_of('-');
+    const std::string meant = name == std::string::npos ? "" : FlagMeant(app, flag.substr(name));
+    return fmt::format("unknown flag {}{}", flag, meant.empty() ? "; --help lists them" : meant);
+  }
+  return fmt::format("unexpected argument `{}`{}{}", word, more_words.empty() ? "" : "; ",
+                     more_words);
+}
+
+}  // namespace
 
 CLI::Option* AddTokenizerPath(CLI::App* app, std::string* path) {
   return app->add_option(
@@ -37,13 +75,17 @@ void AddJsonLines(CLI::App* app, bool* jsonl) {
       "Read requests from standard input and write answers to standard output, one per line");
 }
 
-std::optional<int> ParseWords(CLI::App* app, int argc, char** argv) {
+std::optional<int> ParseWords(CLI::App* app, int argc, char** argv, std::string_view more_words) {
   std::vector<std::string> words(argv, argv + argc);
   std::reverse(words.begin(), words.end());  // as CLI11 takes them
   try {
     app->parse(std::move(words));
   } catch (const CLI::Success& help) {
     return app->exit(help);
+  } catch (const CLI::ExtrasError&) {
+    const std::string why = WhyUnexpected(*app, more_words);
+    std::fprintf(stderr, "%s: %s\n", app->get_name().c_str(), why.c_str());
+    return kUsageError;
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "%s: %s\n", app->get_name().c_str(), error.what());
     return kUsageError;

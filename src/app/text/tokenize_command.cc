@@ -67,19 +67,20 @@ class LineTokenizer {
   LineTokenizer(const Tokenizer& tokenizer, bool truncation_padding)
       : tokenizer_(tokenizer), truncation_padding_(truncation_padding) {}
 
-  void Answer(std::string_view line, std::string* out) {
+  bool Answer(InputLine line, std::string* out) {
     JsonWriter w(out);
     simdjson::dom::object request;
-    if (!ReadRequest(line, &parser_, &request, &w)) return;
+    if (!ReadRequest(line, &parser_, &request, &w)) return false;
     std::string_view text;
     if (request["text"].get(text)) {
       w.Key("error").String("the request needs a \"text\"").EndObject();
-      return;
+      return true;
     }
     if (Status status = AnswerText(request, text, &w); !status.ok()) {
       w.Key("error").String(MessageOf(status));
     }
     w.EndObject();
+    return true;
   }
 
  private:
@@ -188,7 +189,8 @@ int TokenizeCommand(int argc, char** argv) {
       "  portico tokenize --tokenizer-path tokenizer.json --ids < prompt.txt\n"
       "  echo '{\"id\":1,\"text\":\"Hi\",\"full\":true}' | portico tokenize --tokenizer-path DIR "
       "--jsonl");
-  if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
+  constexpr std::string_view kQuote = "a text of several words must be in quotes";
+  if (std::optional<int> status = ParseWords(&app, argc, argv, kQuote)) return *status;
   if (component) return TokenizeComponents();
   if (path.empty()) {
     return Fail("tokenize", "--tokenizer-path is required (--help shows examples)", kUsageError);
@@ -207,9 +209,9 @@ int TokenizeCommand(int argc, char** argv) {
   }
   if (jsonl) {
     LineTokenizer lines(**tokenizer, truncation_padding);
-    bool ok = ForEachLine(
-        stdin, stdout, [&](std::string_view line, std::string* out) { lines.Answer(line, out); });
-    return ok ? 0 : kFailed;
+    return AnswerEachLine("tokenize", stdin, stdout, [&](InputLine line, std::string* out) {
+      return lines.Answer(line, out);
+    });
   }
   if (app.count("text") == 0) {
     text.assign(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());

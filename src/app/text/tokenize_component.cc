@@ -79,17 +79,21 @@ Status AnswerRequest(const Json& request, JsonWriter* w) {
 }  // namespace
 
 int TokenizeComponents() {
-  bool ok = ForEachLine(stdin, stdout, [](std::string_view line, std::string* out) {
+  return AnswerEachLine("tokenize", stdin, stdout, [](InputLine line, std::string* out) {
     JsonWriter w(out);
     w.BeginObject();
-    StatusOr<Json> request = Json::Parse(line);
+    StatusOr<Json> request = Json::Parse(line.text);
+    const bool is_object = request.ok() && request->is_object();
     const Json* id = request.ok() ? request->Find("id") : nullptr;
     w.Key("id").Raw(id ? id->Dump() : "null");
-    Status status = request.ok() ? AnswerRequest(*request, &w) : request.status();
-    if (!status.ok()) w.Key("error").String(MessageOf(status));
+    if (!is_object) {
+      w.Key("error").String(NoObject(line, request.status()));
+    } else if (Status status = AnswerRequest(*request, &w); !status.ok()) {
+      w.Key("error").String(MessageOf(status));
+    }
     w.EndObject();
+    return is_object;
   });
-  return ok ? 0 : kFailed;
 }
 
 }  // namespace portico

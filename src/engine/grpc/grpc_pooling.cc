@@ -33,6 +33,7 @@ class GrpcPooling::Call final : public net::GrpcCallEvents {
     call_->Cancel();
   }
   bool aborted() const { return aborted_; }
+  bool reached() const { return call_->begun(); }
 
  private:
   void OnMessage(std::string_view message) override {
@@ -97,6 +98,7 @@ void GrpcPooling::Deliver(std::vector<PoolingOutput> batch) {
 void GrpcPooling::OnAnswer(StreamId stream, StatusOr<std::string> answer) {
   const auto found = calls_.find(stream);
   const bool aborted = found->second->aborted();
+  const bool reached = found->second->reached();
   calls_.erase(found);
   Pump();
   PoolingOutput output;
@@ -112,7 +114,7 @@ void GrpcPooling::OnAnswer(StreamId stream, StatusOr<std::string> answer) {
     if (!status.ok() && !aborted && options_.on_malformed) options_.on_malformed(MessageOf(status));
   } else {
     if (status.code() == StatusCode::kUnavailable && !aborted && options_.on_lost) {
-      options_.on_lost(true);
+      options_.on_lost(reached);
     }
     status = WorkerErrorForClient(status);
   }

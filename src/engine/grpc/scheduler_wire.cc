@@ -67,7 +67,8 @@ void FillSampling(const GenerateRequest& request, pb::SamplingParams* out) {
 Status FillConstraint(const Constraint& constraint, pb::SamplingParams* out) {
   if (constraint.max_thinking_tokens >= 0) {
     return InvalidArgument("max_thinking_tokens",
-                           "max_thinking_tokens is not supported by this model's engine");
+                           "max_thinking_tokens is not supported by this model's engine, grpc: "
+                           "leave it out");
   }
   switch (constraint.kind) {
     case ConstraintKind::kJsonSchema:

@@ -66,7 +66,8 @@ Status FillChoices(const Constraint& constraint, vllm_pb::ChoiceConstraint* out)
 Status FillVllmConstraint(const Constraint& constraint, vllm_pb::SamplingParams* out) {
   if (constraint.max_thinking_tokens >= 0) {
     return InvalidArgument("max_thinking_tokens",
-                           "max_thinking_tokens is not supported by this model's engine");
+                           "max_thinking_tokens is not supported by this model's engine, grpc: "
+                           "leave it out");
   }
   switch (constraint.kind) {
     case ConstraintKind::kJsonSchema:

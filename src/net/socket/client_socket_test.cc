@@ -59,8 +59,9 @@ int OptionOf(int fd, int level, int name) {
 }
 
 // A worker whose host has vanished sends no reset: what was sent to it was waited for until the kernel had
-// given up resending, after a quarter of an hour.
-TEST(ClientSocketTest, AHostThatVanishesIsNoticedWithinHalfAMinute) {
+// given up resending, after a quarter of an hour. What the kernel makes of the options is not tested here: it
+// needs a host that can vanish.
+TEST(ClientSocketTest, AConnectionHasTheOptionsByWhichAVanishedHostIsNoticedWithinHalfAMinute) {
   int listener = -1;
   const int port = Listen(&listener);
   Shard shard(0);

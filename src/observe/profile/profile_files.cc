@@ -45,6 +45,10 @@ std::optional<Json> ReadFacts(const fs::path& path) {
   return *std::move(json);
 }
 
+bool IsFacts(const std::string& name) {
+  return name.starts_with("run_") && name.ends_with(".json");
+}
+
 // "events_frontend_123.jsonl" → {"frontend", 123}
 std::pair<std::string, int64_t> NameParts(std::string name) {
   name.resize(name.find_last_of('.') == std::string::npos ? name.size() : name.find_last_of('.'));
@@ -183,6 +187,7 @@ Status ReadPath(const std::string& path, Reader* reader, Profile* profile) {
   const auto [folder, around] = Folders(given);
   for (const fs::path& file : FilesOf(folder)) {
     const std::string name = file.filename().string();
+    if (IsFacts(name)) profile->ran = true;
     if (!name.ends_with(".jsonl")) continue;
     if (name.starts_with("events_")) PORTICO_RETURN_IF_ERROR(reader->ReadFile(file, false));
     if (name.starts_with("steps_")) PORTICO_RETURN_IF_ERROR(reader->ReadFile(file, true));
@@ -193,6 +198,15 @@ Status ReadPath(const std::string& path, Reader* reader, Profile* profile) {
     }
   }
   return OkStatus();
+}
+
+// Why nothing was found: what is no profile is told apart from one that nothing happened in.
+std::string WhyEmpty(const Profile& profile) {
+  if (profile.malformed > 0) {
+    return fmt::format("none of {} lines is an event", profile.malformed);
+  }
+  if (profile.ran || !profile.processes.empty()) return "no request was recorded";
+  return "it is no profile: that has files events_*.jsonl, in the folder or in its folder `events`";
 }
 
 }  // namespace
@@ -218,8 +232,7 @@ StatusOr<Profile> ReadProfile(const std::vector<std::string>& paths) {
   }
   if (profile.events.empty() && profile.steps.empty()) {
     return Error(StatusCode::kNotFound,
-                 fmt::format("{} has no events (events_*.jsonl): no request was recorded",
-                             fmt::join(paths, ", ")));
+                 fmt::format("{} has no events: {}", fmt::join(paths, ", "), WhyEmpty(profile)));
   }
   AlignClocks(&profile);
   const auto earlier = [](const auto& a, const auto& b) { return a.nanoseconds < b.nanoseconds; };
@@ -231,7 +244,7 @@ StatusOr<Profile> ReadProfile(const std::vector<std::string>& paths) {
 bool AllEnded(const std::string& folder) {
   for (const fs::path& file : FilesOf(folder)) {
     const std::string name = file.filename().string();
-    if (!name.starts_with("run_") || !name.ends_with(".json")) continue;
+    if (!IsFacts(name)) continue;
     const auto facts = ReadFacts(file);
     if (!facts || !facts->GetBool("ended", false)) return false;
   }

@@ -71,6 +71,7 @@ struct Profile {
   std::vector<ProfileProcess> processes;
   std::vector<std::string> torch_traces;  // paths
   uint64_t malformed = 0;                 // lines that were skipped
+  bool ran = false;                       // there is a run_*.json
 };
 
 // Each path: a folder with events_*.jsonl, or with a folder `events` that has them, or one such

@@ -6,6 +6,8 @@ namespace portico::parser {
 namespace {
 
 constexpr int kMaxDepth = 8;  // of schemas; deeper values are told by their own look
+// Of all tools together: references make many of few.
+constexpr int kMaxSchemas = 50'000;
 
 TypeSet TypeOfName(std::string_view name) {
   if (name == "string" || name == "str" || name == "text" || name == "varchar" || name == "char" ||
@@ -55,8 +57,8 @@ const Json* Referred(const Json& root, std::string_view ref) {
   return at;
 }
 
-void Collect(const Json& root, const Json& schema, int depth, ValueTypes* out) {
-  if (depth > kMaxDepth || !schema.is_object()) return;
+void Collect(const Json& root, const Json& schema, int depth, int* left, ValueTypes* out) {
+  if (depth > kMaxDepth || !schema.is_object() || --*left < 0) return;
   if (const Json* type = schema.Find("type")) {
     if (type->is_string()) out->types |= TypeOfName(type->as_string());
     if (type->is_array()) {
@@ -72,24 +74,24 @@ void Collect(const Json& root, const Json& schema, int depth, ValueTypes* out) {
   if (schema.GetBool("nullable", false)) out->types |= kNullType;
   if (const Json* ref = schema.Find("$ref"); ref != nullptr && ref->is_string()) {
     if (const Json* target = Referred(root, ref->as_string())) {
-      Collect(root, *target, depth + 1, out);
+      Collect(root, *target, depth + 1, left, out);
     }
   }
   for (std::string_view key : {"anyOf", "oneOf", "allOf"}) {
     const Json* branches = schema.Find(key);
     if (branches == nullptr || !branches->is_array()) continue;
-    for (const Json& branch : branches->as_array()) Collect(root, branch, depth + 1, out);
+    for (const Json& branch : branches->as_array()) Collect(root, branch, depth + 1, left, out);
   }
   if (const Json* properties = schema.Find("properties");
       properties != nullptr && properties->is_object()) {
     for (const auto& [name, value] : properties->as_object()) {
-      Collect(root, value, depth + 1, &out->properties[name]);
+      Collect(root, value, depth + 1, left, &out->properties[name]);
     }
     if (out->types == 0) out->types = kObjectType;
   }
   if (const Json* items = schema.Find("items")) {
     // Under a name that no property can have in the formats that ask for it.
-    Collect(root, *items, depth + 1, &out->properties["[]"]);
+    Collect(root, *items, depth + 1, left, &out->properties["[]"]);
     if (out->types == 0) out->types = kArrayType;
   }
 }
@@ -101,6 +103,7 @@ ToolSet::ToolSet(const Json& tools, bool forward_unknown) : any_(forward_unknown
     any_ = true;
     return;
   }
+  int left = kMaxSchemas;
   for (const Json& tool : tools.as_array()) {
     const Json* function = tool.Find("function");
     if (function == nullptr) function = &tool;
@@ -108,7 +111,7 @@ ToolSet::ToolSet(const Json& tools, bool forward_unknown) : any_(forward_unknown
     if (name.empty()) continue;
     ValueTypes types;
     if (const Json* parameters = function->Find("parameters")) {
-      Collect(*parameters, *parameters, 0, &types);
+      Collect(*parameters, *parameters, 0, &left, &types);
     }
     tools_[name] = std::move(types);
   }

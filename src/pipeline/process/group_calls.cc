@@ -134,7 +134,8 @@ std::unique_ptr<StageRun> ProcessGroup::NewRun(const StageConfig& stage,
   call->stage = &stage;
   call->parts = dynamic_cast<PartsInProcess*>(output.get());
   call->output = std::move(output);
-  call->replayable = stage.replay;
+  call->replays = call->output->anew() ? 1 : 0;
+  call->replayable = stage.replay && call->replays == 0;
   {
     const MutexLock lock(&mutex_);
     call->id = ++last_run_;

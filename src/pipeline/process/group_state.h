@@ -26,8 +26,8 @@ struct ProcessGroup::Call {
   std::deque<Given> log;  // what the run is given, from its start; sent ones are kept for replay
   size_t sent = 0;        // of `log`
   size_t kept_bytes = 0;
-  bool replayable = false;  // all of it is in `log`, and nothing has been shown
-  int replays = 0;
+  bool replayable = false;         // all of it is in `log`, and nothing has been shown
+  int replays = 0;                 // of the run, or of its request as a whole
   std::deque<size_t> outstanding;  // parts sent and not worked on, in bytes
   size_t outstanding_bytes = 0;
   uint64_t worked = 0;       // parts that are done, since the run's last start

@@ -36,6 +36,7 @@ class ProcessStage final : public Stage {
   }
   bool samples() const override { return local_ == nullptr || local_->samples(); }
   bool calls_tools() const override { return local_ == nullptr || local_->calls_tools(); }
+  bool Answers(Task task) const override { return local_ == nullptr || local_->Answers(task); }
   bool translates() const override { return local_ == nullptr || local_->translates(); }
   bool sees_ends() const override { return local_ == nullptr; }
   bool TakesSpeechField(std::string_view field) const override {

@@ -165,7 +165,7 @@ class SphinxRecognizer final : public Recognizer {
   Status SetGrammar(const std::string& jsgf) override {
     if (jsgf == grammar_) return OkStatus();
     if (jsgf.empty()) {
-      if (sphinx_.set_search(decoder_, language_search_.c_str()) != 0) return Failed();
+      if (sphinx_.set_search(decoder_, language_search_.c_str()) != 0) return Lost();
       sphinx_.unset_search(decoder_, kGrammar);
     } else {
       PORTICO_ASSIGN_OR_RETURN(const std::string bounded, BoundedJsgf(jsgf));
@@ -173,7 +173,7 @@ class SphinxRecognizer final : public Recognizer {
         return InvalidArgument(
             "stage_params", "the grammar is not a JSGF grammar of words in the model's dictionary");
       }
-      if (sphinx_.set_search(decoder_, kGrammar) != 0) return Failed();
+      if (sphinx_.set_search(decoder_, kGrammar) != 0) return Lost();
     }
     grammar_ = jsgf;
     return OkStatus();
@@ -210,7 +210,7 @@ class SphinxRecognizer final : public Recognizer {
     return heard;
   }
 
-  bool usable() const override { return usable_; }
+  bool usable() const override { return usable_ && !lost_; }
 
  private:
   StatusOr<Cepstra> Features(media::SampleSpan samples) {
@@ -244,6 +244,10 @@ class SphinxRecognizer final : public Recognizer {
   }
 
   static Status Stopped() { return Error(StatusCode::kCancelled, "nobody waits for the text"); }
+  Status Lost() {
+    lost_ = true;
+    return Failed();
+  }
   static Status Failed() { return Error(StatusCode::kInternal, "the recognizer failed"); }
 
   const SphinxLibrary& sphinx_;
@@ -252,6 +256,7 @@ class SphinxRecognizer final : public Recognizer {
   std::string language_search_;
   std::string grammar_;
   bool usable_ = true;
+  bool lost_ = false;  // it may search with another grammar than `grammar_`
 };
 
 }  // namespace

@@ -157,6 +157,7 @@ class CommandStage final : public Stage {
 
   Status Ready() const override { return FindProgram(options_.words[0]); }
   std::vector<std::string> Voices() const override { return options_.voices; }
+  bool Answers(Task task) const override { return task == Task::kSpeech; }
   int max_running() const override { return options_.programs; }
   bool own_threads() const override { return true; }
 

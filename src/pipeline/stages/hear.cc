@@ -164,6 +164,7 @@ class HearStage final : public Stage {
   bool own_threads() const override { return true; }
 
   bool TakesParam(std::string_view name) const override { return name == "grammar"; }
+  bool Answers(Task task) const override { return task == Task::kTranscription; }
 
   Status Check(const Request& request) const override {
     if (request.task == Task::kTranscription) PORTICO_RETURN_IF_ERROR(CheckSpoken(request));

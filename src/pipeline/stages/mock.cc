@@ -147,6 +147,7 @@ class MockStage final : public Stage {
   std::vector<std::string> Voices() const override { return {"default"}; }
   bool TakesParam(std::string_view) const override { return true; }
   bool samples() const override { return true; }
+  bool Answers(Task) const override { return true; }
   std::unique_ptr<StageRun> Start(std::shared_ptr<const Request> request,
                                   std::shared_ptr<StageOutput> output) override {
     return std::make_unique<MockRun>(std::move(request), std::move(output), options_);

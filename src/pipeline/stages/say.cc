@@ -37,6 +37,7 @@ class SayStage final : public Stage {
 
   Status Ready() const override { return FliteVoice::Load(voice_).status(); }
   std::vector<std::string> Voices() const override { return FliteVoice::Names(); }
+  bool Answers(Task task) const override { return task == Task::kSpeech; }
 
   Status Check(const Request& request) const override {
     PORTICO_RETURN_IF_ERROR(CheckManner(request, /*english=*/true));

@@ -23,6 +23,25 @@ net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
           .max_idle = 1};
 }
 
+// Why a worker that answers a probe of `path` with this status is not healthy.
+std::string WhyRefused(int status, const WorkerSpec& spec, std::string_view path) {
+  std::string why = fmt::format("its probe is answered {}", status);
+  if (status == 404 && !spec.path_prefix.empty()) {
+    why +=
+        fmt::format("; it is asked for {0}{1}: leave `{0}` out of its URL", spec.path_prefix, path);
+  }
+  if (status == 401 || status == 403) why += fmt::format("; {}", kSetWorkerKey);
+  return why;
+}
+
+// Likewise of one that takes tokens.
+std::string WhyFailed(const Status& status) {
+  const std::string why(MessageOf(status));
+  if (status.code() != StatusCode::kUnauthenticated) return why;
+  return fmt::format("it does not accept the gateway's API key, or wants one ({}); {}", why,
+                     kSetWorkerKey);
+}
+
 }  // namespace
 
 HealthMonitor::HealthMonitor(net::Shard& shard, WorkerRegistry& registry, GatewayMetrics& metrics,
@@ -97,7 +116,7 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   if (worker.health() == Health::kHealthy && options_.load_interval > Duration::zero() &&
       now >= watch.next_load) {
     if (takes_tokens) {
-      if (!watch.asking_tokens) AskTokenLoad(watch, now);
+      AskTokenLoad(watch, now);
     } else if (watch.load == nullptr) {
       AskLoad(watch, now);
     }
@@ -109,6 +128,10 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   if (suspect && JudgedByInference(watch) && watch.inference == nullptr &&
       now >= watch.next_inference) {
     AskToInfer(watch);
+  }
+  // Its probe may wait for the engine; what needs none tells whether the server answers.
+  if (silent >= kSilence && takes_tokens && now - watch.asked_load_at >= kSilence) {
+    AskTokenLoad(watch, now);
   }
   const Duration limit = options_.health.stall_timeout;
   const bool answers = now - watch.answered_at < limit;
@@ -163,7 +186,7 @@ void HealthMonitor::OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts) 
   watch.try_tokens = false;
   watch.next_probe = now + options_.health.down_interval;
   if (!facts.ok()) {
-    return OnBadProbe(watch, std::string(MessageOf(facts.status())),
+    return OnBadProbe(watch, WhyFailed(facts.status()),
                       facts.status().code() == StatusCode::kUnavailable);
   }
   worker.SetProtocol(Protocol::kGrpc);
@@ -179,7 +202,9 @@ void HealthMonitor::OnTokens(Watch& watch, StatusOr<TokenWorkers::Facts> facts) 
 }
 
 void HealthMonitor::AskTokenLoad(Watch& watch, TimePoint now) {
+  if (watch.asking_tokens) return;
   watch.next_load = now + options_.load_interval;
+  watch.asked_load_at = now;
   watch.asking_tokens = true;
   tokens_->AskLoad(watch.worker, options_.health.timeout,
                    Later(watch.worker->number(), &HealthMonitor::OnTokenLoad));
@@ -187,9 +212,11 @@ void HealthMonitor::AskTokenLoad(Watch& watch, TimePoint now) {
 
 void HealthMonitor::OnTokenLoad(Watch& watch, StatusOr<ReportedLoad> load) {
   watch.asking_tokens = false;
-  if (!load.ok()) return;
-  watch.answered_at = Clock::now();
-  watch.worker->SetReport(*load);
+  // A server without such a call answers too.
+  if (load.ok() || load.status().code() == StatusCode::kUnimplemented) {
+    watch.answered_at = Clock::now();
+  }
+  if (load.ok() && options_.load_interval > Duration::zero()) watch.worker->SetReport(*load);
 }
 
 void HealthMonitor::Probe(Watch& watch) {
@@ -228,7 +255,8 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
     OnBadProbe(watch, std::string(MessageOf(answer.status())),
                answer.status().code() == StatusCode::kUnavailable);
   } else if (answer->status < 200 || answer->status >= 300) {
-    OnBadProbe(watch, fmt::format("its probe is answered {}", answer->status), false);
+    OnBadProbe(watch, WhyRefused(answer->status, watch.worker->spec(), options_.health.path),
+               false);
   } else {
     watch.answered_at = now;
     const bool waits = watch.worker->requests() > 0 || watch.worker->health() == Health::kStalled;
@@ -254,6 +282,7 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
     if (std::exchange(watch.was_down, false)) {
       worker.breaker().Close();
       worker.SetPaused(false);
+      worker.SetUpdating(false);
       watch.no_inference = false;
     }
     worker.SetHealthySince(now);

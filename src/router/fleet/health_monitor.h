@@ -8,7 +8,8 @@
 // which nothing has come for stall_timeout, no answer to anything either, is stalled, and so is one whose
 // server answers, but which has not inferred, for twice as long; until it has inferred.
 // An idle worker is not asked, and the silence of one whose engine has been paused, or gets other
-// weights, says nothing. Of workers that take tokens the probe itself is what is asked.
+// weights, says nothing. Of workers that take tokens the probe itself is what is asked, and their load, every
+// second meanwhile, is what needs no engine.
 //
 // Healthy workers are asked for their load every load_interval (load_report.h); one that answers in no
 // known form is asked again when it has been down. Workers that take token ids are watched by the same
@@ -19,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -31,6 +33,10 @@
 #include "router/gateway_options.h"
 
 namespace portico::router {
+
+// What helps a worker that refuses the key it is sent, or wants one.
+inline constexpr std::string_view kSetWorkerKey =
+    "set its own `api-key` in the file of --config, or api_key in POST /workers";
 
 // Called on the monitor's shard.
 struct HealthEvents {
@@ -78,12 +84,14 @@ class HealthMonitor {
     size_t load_form = 0;        // of those that are tried in turn; beyond them: none
     bool load_known = false;
     TimePoint next_load{};
+    TimePoint asked_load_at{};  // of workers that take tokens
     TimePoint next_probe{};
     TimePoint quiet_since{};  // it held no requests then, or has given a sign of life
     int failures = 0;
     int successes = 0;
     bool told_down = false;  // in the log
     bool facts_known = false;
+    bool told_key = false;  // in the log: it wants another API key than the gateway sends
     bool refused = false;   // it was gone, not only slow
     bool was_down = false;  // a probe has failed since it was healthy, or it was stalled
   };
@@ -123,6 +131,9 @@ class HealthMonitor {
   // Of the models that it serves.
   void TakeCards(Watch& watch, std::vector<ModelCard> cards);
   std::string Authorization(const Worker& worker) const;
+  // A worker's probe needs no key as a rule, but its other routes do: says so once if `status` is that
+  // of a refused key.
+  void NoteKey(Watch& watch, int status);
   void Change(Watch& watch, Health health, const std::string& why);
 
   net::Shard& shard_;

@@ -78,10 +78,11 @@ void HealthMonitor::OnInference(Watch& watch, const StatusOr<SmallAnswer>& answe
   const TimePoint now = Clock::now();
   shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(watch.inference))] {});
   watch.next_inference = now + options_.health.down_interval;
-  // What comes of silence is decided by its length.
-  if (!answer.ok() || answer->status >= 500) return;
+  // What comes of silence is decided by its length. SGLang says 503 where its engine has not inferred in time,
+  // and a proxy 504 where its server has not.
+  if (!answer.ok() || answer->status == 503 || answer->status == 504) return;
   if (answer->status >= 400) {
-    // vLLM has no such route, and a worker may want a key for it that is its clients'.
+    // vLLM has no such route, others fail in it, and a worker may want a key for it that is its clients'.
     watch.no_inference = true;
     watch.next_probe = now;
     return;
@@ -172,11 +173,28 @@ void HealthMonitor::AskFacts(Watch& watch) {
           if (asked.facts_known) NoteWrongModels(*asked.worker, MessageOf(answer.status()));
           return;
         }
+        NoteKey(asked, answer->status);
         std::string fault;
         auto cards = answer->status == 200 ? ReadModelCards(answer->body, &fault) : std::nullopt;
         if (!fault.empty()) NoteWrongModels(*asked.worker, fault);
         if (cards.has_value()) TakeCards(asked, *std::move(cards));
       });
+}
+
+void HealthMonitor::NoteKey(Watch& watch, int status) {
+  if (status != 401 && status != 403) {
+    watch.told_key = false;
+    return;
+  }
+  watch.facts_known = false;  // asked again with the next probe: it may get another key
+  if (std::exchange(watch.told_key, true)) return;
+  const Worker& worker = *watch.worker;
+  const bool sends = !Authorization(worker).empty();
+  LogWarning("worker {} {} answers /v1/models with {}: {}; {}", worker.id(), worker.url(), status,
+             sends ? "it does not accept the API key that the gateway sends"
+                   : "it wants an API key, which the gateway does not have, and refuses requests "
+                     "whose clients do not send it",
+             kSetWorkerKey);
 }
 
 void HealthMonitor::AskModelsAgain() {

@@ -9,7 +9,9 @@ namespace portico::router {
 
 SmallCall::SmallCall(net::Shard& shard, net::HttpClient& client, const Worker& worker,
                      SmallRequest request, Done done)
-    : max_bytes_(request.max_bytes), done_(std::move(done)) {
+    : max_bytes_(request.max_bytes),
+      address_(fmt::format("{}:{}", worker.spec().host, worker.spec().port)),
+      done_(std::move(done)) {
   const WorkerSpec& spec = worker.spec();
   const bool ipv6 = spec.host.find(':') != std::string::npos;
   std::string head = fmt::format("{} {}{} HTTP/1.1\r\nhost: {}{}{}:{}\r\naccept: */*\r\n",
@@ -79,9 +81,19 @@ void SmallCall::OnFailed(net::CallFailure failure, const std::string& why) {
   if (failure == net::CallFailure::kMalformed) {
     return Finish(Error(StatusCode::kInternal, "its answer is malformed: " + why));
   }
-  Finish(Error(StatusCode::kUnavailable, failure == net::CallFailure::kConnect
-                                             ? "it cannot be reached"
-                                             : "the connection to it was lost"));
+  Finish(Error(StatusCode::kUnavailable, WhyLost(failure, why)));
+}
+
+std::string SmallCall::WhyLost(net::CallFailure failure, std::string_view why) const {
+  std::string lost = failure == net::CallFailure::kConnect ? "it cannot be reached"
+                                                           : "the connection to it was lost";
+  if (!address_.empty() && why.starts_with(address_ + ": ")) why.remove_prefix(address_.size() + 2);
+  if (!why.empty()) lost += fmt::format(" ({})", why);
+  // OpenSSL's words for the answer of a server of HTTP.
+  if (why.find("wrong version number") != std::string_view::npos) {
+    lost += "; its URL begins with https, but it does not use TLS";
+  }
+  return lost;
 }
 
 void SmallCall::Finish(StatusOr<SmallAnswer> answer) {

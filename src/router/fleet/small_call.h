@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/functional/any_invocable.h"
 #include "base/clock.h"
@@ -34,7 +35,8 @@ struct SmallRequest {
 class SmallCall final : private net::HttpCallEvents {
  public:
   // `done` is called once, on the shard, and may destroy this. Its errors name no address:
-  // UNAVAILABLE for connections, DEADLINE_EXCEEDED, INTERNAL for answers that cannot be read.
+  // UNAVAILABLE for connections, with the system's or OpenSSL's reason, DEADLINE_EXCEEDED, INTERNAL for answers that
+  // cannot be read.
   using Done = absl::AnyInvocable<void(StatusOr<SmallAnswer>)>;
 
   SmallCall(net::Shard& shard, net::HttpClient& client, const Worker& worker, SmallRequest request,
@@ -50,8 +52,11 @@ class SmallCall final : private net::HttpCallEvents {
   void OnFailed(net::CallFailure failure, const std::string& why) override;
   void SetDeadline(net::Shard& shard, Duration timeout);
   void Finish(StatusOr<SmallAnswer> answer);
+  // Why there is no connection any more, without the address that is in front of `why`.
+  std::string WhyLost(net::CallFailure failure, std::string_view why) const;
 
   const size_t max_bytes_;
+  const std::string address_;  // "host:port", of a worker that is called over HTTP
   SmallAnswer answer_;
   Done done_;
   std::unique_ptr<net::Shard::Timer> timer_;

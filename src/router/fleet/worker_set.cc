@@ -105,7 +105,8 @@ StatusOr<WorkerPtr> WorkerRegistry::Add(WorkerSpec spec, const BreakerOptions& b
 
 WorkerRegistry::Replaced WorkerRegistry::Replace(const std::vector<WorkerPtr>& gone,
                                                  std::vector<WorkerSpec> specs,
-                                                 const BreakerOptions& breaker) {
+                                                 const BreakerOptions& breaker,
+                                                 const Prepare& prepare) {
   Replaced replaced;
   const MutexLock lock(&mutex_);
   std::vector<WorkerPtr> workers = set_->workers();
@@ -119,6 +120,7 @@ WorkerRegistry::Replaced WorkerRegistry::Replace(const std::vector<WorkerPtr>& g
     }
     workers.push_back(std::make_shared<Worker>(std::move(spec)));
     workers.back()->breaker().Configure(breaker);
+    if (prepare) prepare(*workers.back());
     replaced.added.push_back(workers.back());
   }
   if (!replaced.added.empty() || !replaced.removed.empty()) Publish(std::move(workers));

@@ -90,14 +90,16 @@ class WorkerRegistry {
 
   // ALREADY_EXISTS for a URL and rank that is there.
   StatusOr<WorkerPtr> Add(WorkerSpec spec, const BreakerOptions& breaker);
-  // In one step. Of `specs` those that are there already, beside `gone`, are refused.
+  // In one step. Of `specs` those that are there already, beside `gone`, are refused. `prepare`, if any, is given
+  // each new worker before anybody else sees it; it asks nothing of this.
   struct Replaced {
     std::vector<WorkerPtr> added;
     std::vector<WorkerPtr> removed;
     std::vector<Status> refused;
   };
+  using Prepare = std::function<void(Worker&)>;
   Replaced Replace(const std::vector<WorkerPtr>& gone, std::vector<WorkerSpec> specs,
-                   const BreakerOptions& breaker);
+                   const BreakerOptions& breaker, const Prepare& prepare = nullptr);
   // The worker that was removed, or null. Requests on it go on.
   WorkerPtr Remove(std::string_view id_or_url);
   // What a worker serves has become known or has changed.

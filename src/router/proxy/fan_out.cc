@@ -7,27 +7,61 @@
 namespace portico::router {
 namespace {
 
-// While a worker does it nothing else comes from its engine, and after a pause until it goes on.
-bool HoldsEngineBack(std::string_view target) {
-  return target.starts_with("/pause_generation") || target.find("weights") != target.npos;
+// While a worker does it nothing else comes from its engine; after a pause, and within an update of weights
+// that comes in parts, until another control ends it.
+bool HoldsEngineBack(std::string_view path) {
+  return path == "/pause_generation" || path.find("weight") != path.npos;
 }
 
-void NoteOutcome(std::string_view target, const StatusOr<SmallAnswer>& answer, Worker& worker) {
-  if (HoldsEngineBack(target)) worker.EndControl();
+// What makes an engine infer again. A worker that is stalled gets it too: it may have been paused past this
+// gateway, and nothing else through it would wake it.
+bool LetsEngineGoOn(std::string_view path) {
+  return path == "/continue_generation" || path == "/end_weight_update";
+}
+
+// The worker, and the other ranks of its server: what one is told concerns the engines of all.
+std::vector<Worker*> RanksBeside(const WorkerSet& set, Worker& asked) {
+  std::vector<Worker*> ranks = {&asked};
+  for (const WorkerPtr& worker : set.workers()) {
+    const bool other = worker.get() != &asked && SameServer(worker->spec(), asked.spec());
+    if (other) ranks.push_back(worker.get());
+  }
+  return ranks;
+}
+
+void NoteOutcome(std::string_view path, const StatusOr<SmallAnswer>& answer, Worker& worker) {
+  if (HoldsEngineBack(path)) worker.EndControl();
+  // Whatever it has come to, nothing of it follows.
+  if (path == "/end_weight_update") worker.SetUpdating(false);
   if (!answer.ok() || answer->status != 200) return;
-  if (target.starts_with("/pause_generation")) worker.SetPaused(true);
-  if (target.starts_with("/continue_generation")) worker.SetPaused(false);
+  if (path == "/pause_generation") worker.SetPaused(true);
+  if (path == "/continue_generation") worker.SetPaused(false);
+  if (path == "/begin_weight_update") worker.SetUpdating(true);
 }
 
 }  // namespace
 
+void FanOut::Take(size_t index, StatusOr<SmallAnswer> answer, bool stalled) {
+  left_out_[index] = stalled && !answer.ok();
+  answers_[index].answer = std::move(answer);
+}
+
+std::vector<FanOutAnswer> FanOut::Answers() {
+  std::vector<FanOutAnswer> answers;
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    if (!left_out_[i]) answers.push_back(std::move(answers_[i]));
+  }
+  return answers;
+}
+
 void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
   std::shared_ptr<FanOut> self(new FanOut(shard, std::move(done)));
   self->set_ = shard.set();
+  const std::string path = request.target.substr(0, request.target.find('?'));
   std::vector<Worker*> workers;
   for (const WorkerPtr& worker : self->set_->workers()) {
-    const bool down =
-        worker->health() == Health::kUnhealthy || worker->health() == Health::kStalled;
+    const bool down = worker->health() == Health::kUnhealthy ||
+                      (worker->health() == Health::kStalled && !LetsEngineGoOn(path));
     const bool usable = worker->protocol() == Protocol::kHttp ||
                         (worker->protocol() == Protocol::kGrpc && request.to_token_workers &&
                          shard.gateway().tokens() != nullptr);
@@ -38,6 +72,7 @@ void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
   }
   if (workers.empty()) return self->done_({});
   self->open_ = workers.size();
+  self->left_out_.resize(workers.size());
   const std::string& common = shard.gateway().options().api_key;
   for (Worker* worker : workers) {
     const std::string own = worker->api_key();
@@ -46,14 +81,19 @@ void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
     self->answers_.push_back({worker->id(), Error(StatusCode::kUnavailable, "")});
     SmallRequest one = request;
     if (!key.empty()) one.authorization = "Bearer " + key;
-    if (HoldsEngineBack(one.target)) worker->BeginControl();
-    auto take = [self, index, worker, target = one.target](StatusOr<SmallAnswer> answer) {
-      NoteOutcome(target, answer, *worker);
-      self->answers_[index].answer = std::move(answer);
+    const bool stalled = worker->health() == Health::kStalled;
+    if (stalled) one.timeout = std::min(one.timeout, shard.gateway().options().health.timeout);
+    const std::vector<Worker*> ranks = RanksBeside(*self->set_, *worker);
+    if (HoldsEngineBack(path)) {
+      for (Worker* rank : ranks) rank->BeginControl();
+    }
+    auto take = [self, index, ranks, stalled, path](StatusOr<SmallAnswer> answer) {
+      for (Worker* rank : ranks) NoteOutcome(path, answer, *rank);
+      self->Take(index, std::move(answer), stalled);
       if (--self->open_ > 0) return;
       self->shard_.shard().AtEndOfTurn([self] {
         self->calls_.clear();
-        self->done_(std::move(self->answers_));
+        self->done_(self->Answers());
       });
     };
     if (worker->protocol() == Protocol::kGrpc) {

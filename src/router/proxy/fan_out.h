@@ -21,18 +21,22 @@ class FanOut {
   using Done = absl::AnyInvocable<void(std::vector<FanOutAnswer>)>;
 
   // Sends `request` to all workers that are not known to be down, with each one's key, of a server's
-  // ranks to one. `done` is called once on the shard, at the earliest after this; at once if there are no workers. Holds
-  // itself until then.
+  // ranks to one. What makes an engine go on is also sent to workers that are stalled, which have health.timeout
+  // for it; one of them that does not answer is left out. `done` is called once on the shard, at the earliest
+  // after this; at once if there are no workers. Holds itself until then.
   static void Start(GatewayShard& shard, SmallRequest request, Done done);
 
  private:
   FanOut(GatewayShard& shard, Done done) : shard_(shard), done_(std::move(done)) {}
+  void Take(size_t index, StatusOr<SmallAnswer> answer, bool stalled);
+  std::vector<FanOutAnswer> Answers();
 
   GatewayShard& shard_;
   Done done_;
   WorkerSetPtr set_;
   size_t open_ = 0;
   std::vector<FanOutAnswer> answers_;
+  std::vector<bool> left_out_;  // of these
   std::vector<std::unique_ptr<SmallCall>> calls_;
 };
 

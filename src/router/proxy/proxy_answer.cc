@@ -67,7 +67,7 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
   if (IsRetryable(status_) && RetryStatus(call, head)) return;
   if (status_ >= 400) prefill_.reset();  // the decode worker has refused
   if (status_ < 400 && !facts_.opened.empty()) {
-    gateway_.sessions().Bind(facts_.opened, call.worker().number());
+    gateway_.sessions().Bind(facts_.opened, call.worker().url());
   }
   gateway_.metrics().first_seconds.Observe(Seconds(call.first_at() - started_));
   encoded_ = !head.Header("content-encoding").empty();
@@ -95,6 +95,9 @@ void ProxyCall::OnHead(WorkerCall& call, net::ResponseHead& head) {
 
 void ProxyCall::TakeHead(const Worker& worker, net::ResponseHead& head) {
   response_ = MakeResponseHead(head, worker);
+  if (HidesAddresses(head.status)) {
+    for (auto& [name, value] : response_.headers) value = HideAddresses(std::move(value), *set_);
+  }
   response_.headers.emplace_back("x-request-id", request_id_);
   if (!gateway_.options().show_workers) return;
   response_.headers.emplace_back("x-portico-worker", worker.id());
@@ -127,21 +130,24 @@ bool ProxyCall::RetryStatus(WorkerCall& call, const net::ResponseHead& head) {
   // A worker that takes tokens says by a status that it was lost.
   const bool lost = worker.protocol() == Protocol::kGrpc && status_ == 503 &&
                     worker.health() == Health::kUnhealthy;
-  const bool unreached = lost && !worker.reached();
+  const bool unreached = lost && worker.last_cut() < call.sent_at();
   NoteFailure(worker, unreached ? AttemptFailure::kConnect
                       : lost    ? AttemptFailure::kLost
                                 : AttemptFailure::kStatus);
-  if (!HasAttempts(unreached) || (!lost && !gateway_.budget().Take())) return false;
+  if (!HasAttempts(unreached)) return false;
   const bool busy = (IsBusy(status_) && !lost) || status_ == 408;
   const Verdict verdict = busy ? Verdict::kNothing : Verdict::kBad;
-  if (OthersAvailable(worker)) {
+  const bool others = OthersAvailable(worker);
+  // If all have been asked, one that names a short time is waited for.
+  const Duration wait = busy ? RetryAfter(head.Header("retry-after")) : Duration::zero();
+  if (!others && (wait == Duration::zero() || wait > kLongestWait)) return false;
+  // Not before: a failure after which nothing is tried costs other requests no retry.
+  if (!lost && !gateway_.budget().Take()) return false;
+  if (others) {
     tried_.push_back(worker.number());
     call.End(verdict);
     return Recover(worker, unreached);
   }
-  // All have been asked. One that names a short time is waited for.
-  const Duration wait = RetryAfter(head.Header("retry-after"));
-  if (!busy || wait == Duration::zero() || wait > kLongestWait) return false;
   call.End(verdict);
   ForgetAnswer();
   tried_.clear();

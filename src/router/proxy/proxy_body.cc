@@ -49,7 +49,8 @@ void ProxyCall::OnBodyBytes(std::string_view bytes) {
     if (!request.lease.HoldAgain(wanted)) {
       return Refuse(503, "There are too many large requests at once; try again.", "", true);
     }
-    request.body.reserve(wanted);
+    InMemory([&] { request.body.reserve(wanted); });
+    if (over_) return;
   }
   request.body.append(bytes);
   exchange_->ConsumeBody(bytes.size());
@@ -58,7 +59,9 @@ void ProxyCall::OnBodyBytes(std::string_view bytes) {
 void ProxyCall::OnBodyEnd() {
   if (std::exchange(collecting_, false)) {
     set_ = shard_.set();  // no worker has been chosen, and it may have taken long
-    if (ReadFacts()) admitted_ ? Attempt() : Enter();
+    InMemory([this] {
+      if (ReadFacts()) admitted_ ? Attempt() : Enter();
+    });
     return;
   }
   if (call_ != nullptr) call_->EndBody();

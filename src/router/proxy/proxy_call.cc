@@ -1,11 +1,15 @@
 #include "router/proxy/proxy_call.h"
 
+#include <fmt/format.h>
 #include <simdjson.h>
 
 #include <algorithm>
+#include <new>
+#include <string>
 #include <utility>
 
 #include "base/log.h"
+#include "net/loop/out_of_memory.h"
 #include "router/proxy/body_fields.h"
 #include "router/proxy/error_body.h"
 #include "text/json_writer.h"
@@ -23,7 +27,19 @@ void ProxyCall::Start(GatewayShard& shard, std::unique_ptr<net::Exchange> exchan
   std::unique_ptr<ProxyCall> owned(new ProxyCall(shard, std::move(exchange)));
   ProxyCall* call = owned.get();
   shard.Adopt(std::move(owned));
-  call->Begin();
+  call->InMemory([call] { call->Begin(); });
+}
+
+void ProxyCall::InMemory(absl::FunctionRef<void()> work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    LogError("not enough memory: a request has ended with an error");
+    if (over_) return;
+    DropCalls();
+    if (streaming_) return CutStream(net::kOutOfMemory, "");
+    Refuse(503, net::kOutOfMemory, "", true);
+  }
 }
 
 ProxyCall::ProxyCall(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange)
@@ -57,7 +73,9 @@ void ProxyCall::Enter() {
         ticket_.reset();
         admitted_ = true;
         // It may have waited for long.
-        if (TakeNewestSet()) Attempt();
+        InMemory([this] {
+          if (TakeNewestSet()) Attempt();
+        });
       },
       &ticket_);
   switch (result) {
@@ -113,6 +131,10 @@ ProxyCall::CallPtr ProxyCall::Ask(const Pick& pick) {
 }
 
 void ProxyCall::Attempt() {
+  InMemory([this] { AskWorkers(); });
+}
+
+void ProxyCall::AskWorkers() {
   if ((attempts_ > 0 || turn_ != 0) && !TakeNewestSet()) return;
   ++attempts_;
   // Both workers of a pair, or none: one alone would wait for the other.
@@ -122,7 +144,7 @@ void ProxyCall::Attempt() {
     if (!pick.ok()) return OnNoWorker(*prefill_group_, pick.status());
     prefill = Ask(*pick);
   }
-  pinned_ = SessionsWorker();
+  if (!PinToSession()) return;
   const auto pick = gateway_.Choose(*group_, key_, tried_, pinned_);
   if (!pick.ok()) return OnNoWorker(*group_, pick.status());
   call_ = Ask(*pick);
@@ -160,11 +182,6 @@ bool ProxyCall::Send(WorkerCall& call, std::string fields) {
   return false;
 }
 
-uint64_t ProxyCall::SessionsWorker() const {
-  if (facts_.opened.empty() || pair_) return 0;
-  return gateway_.sessions().WorkerOf(facts_.opened, Clock::now()).value_or(0);
-}
-
 void ProxyCall::AwaitHedge() {
   const Duration after = gateway_.options().hedge_after;
   // A session's history is on one worker.
@@ -173,7 +190,8 @@ void ProxyCall::AwaitHedge() {
 }
 
 void ProxyCall::Hedge() {
-  if (call_ == nullptr || call_->first_at() != TimePoint() || !gateway_.budget().Take()) return;
+  if (call_ == nullptr || call_->first_at() != TimePoint()) return;
+  if (!OthersAvailable(call_->worker()) || !gateway_.budget().Take()) return;
   Tried but = tried_;
   but.push_back(call_->worker().number());
   const auto pick = gateway_.Choose(*group_, key_, but);
@@ -229,7 +247,12 @@ void ProxyCall::OnNoWorker(const WorkerGroup& asked, const Status& why) {
   };
   if ((hope(group_) || hope(prefill_group_)) && TryAgain(false)) return;
   gateway_.metrics().no_worker.Add();
-  Refuse(503, MessageOf(why), "no_available_workers", true);
+  std::string said(MessageOf(why));
+  if (gateway_.options().pairs) {
+    const Role role = &asked == prefill_group_ ? Role::kPrefill : Role::kDecode;
+    said = fmt::format("{}: {}", RoleName(role), said);
+  }
+  Refuse(503, said, "no_available_workers", true);
 }
 
 void ProxyCall::AwaitPlace(const WorkerGroup& group) {

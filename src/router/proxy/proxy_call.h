@@ -28,6 +28,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "net/http/exchange.h"
 #include "net/http/http1_client.h"
 #include "router/gateway.h"
@@ -66,6 +67,8 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
 
   ProxyCall(GatewayShard& shard, std::unique_ptr<net::Exchange> exchange);
 
+  // Where memory lacks for `work`, the request is refused: the shard owns it, so that nothing else would end it.
+  void InMemory(absl::FunctionRef<void()> work);
   void Begin();
   // For the workers of set_. False: it has been refused, or its body is collected first.
   bool ReadFacts();
@@ -81,12 +84,14 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   bool FindGroups();
   void Enter();
   void Attempt();
+  void AskWorkers();
   // The workers may have changed since. False: it has been refused, or its body is collected first.
   bool TakeNewestSet();
   CallPtr Ask(const Pick& pick);
   bool Send(WorkerCall& call, std::string fields);
-  // That has the history of the session that the request belongs to; 0: any may take it.
-  uint64_t SessionsWorker() const;
+  // To the worker that has the history of the session that the request belongs to, if any. False: it is gone, and
+  // the request has been refused.
+  bool PinToSession();
   void AwaitHedge();
   void Hedge();
   bool OthersAvailable(const Worker& but) const;
@@ -129,7 +134,7 @@ class ProxyCall final : private WorkerCall::Events, private net::BodyReader {
   void TakeHead(const Worker& worker, net::ResponseHead& head);
   void NoteFailure(Worker& worker, AttemptFailure kind);
   bool RetryStatus(WorkerCall& call, const net::ResponseHead& head);
-  // Of a status of 5xx: what is in its body goes to the client without addresses of workers.
+  // Of a status of 5xx: what is in its headers and body goes to the client without addresses of workers.
   bool HidesAddresses(int status) const;
   void HideFailure();
   void BeginStream();

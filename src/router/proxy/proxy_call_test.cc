@@ -9,10 +9,12 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
 #include "base/metrics.h"
+#include "router/fleet/token_workers.h"
 #include "router/gateway.h"
 #include "router/proxy/local_call.h"
 
@@ -41,6 +43,18 @@ class SilentPort {
  private:
   const int socket_;
   std::string url_;
+};
+
+// Lacks the memory for any request.
+class FullWorkers final : public TokenWorkers {
+ public:
+  void Probe(const WorkerPtr&, bool, Duration, ProbeDone) override {}
+  void AskLoad(const WorkerPtr&, Duration, LoadDone) override {}
+  StatusOr<std::unique_ptr<net::HttpCall>> Start(const Worker&, net::Shard&, net::HttpRequest,
+                                                 net::HttpCallEvents&) override {
+    throw std::bad_alloc();
+  }
+  void Keep(const WorkerSet&) override {}
 };
 
 class StatusOnly final : public net::HttpCallEvents {
@@ -179,6 +193,27 @@ TEST_F(ProxyCallTest, AWorkerThatWasRemovedIsNotChosenByARequestThatHasNoOther) 
   // It comes at the end of a turn.
   for (int i = 0; i < 1000 && client_.status == 0; ++i) Turn([] {});
   EXPECT_EQ(client_.status, 503);
+}
+
+// It was owned by its shard, so that what ended the others did not end it: its client waited for half an hour.
+TEST_F(ProxyCallTest, ARequestThatThereIsNoMemoryForIsRefusedAtOnceAndAfterItHasWaited) {
+  FullWorkers workers;
+  Begin(OneAtATime());
+  gateway_->UseTokens(&workers);
+  const WorkerPtr worker = Add("grpc://127.0.0.1:9");
+  worker->SetHealth(Health::kHealthy);
+  for (const bool waits : {false, true}) {
+    client_.status = 0;
+    if (waits) TakePlace();
+    Ask("/v1/completions", "m");
+    EXPECT_EQ(gateway_->queued(), waits ? 1 : 0);
+    if (waits) Leave();
+    for (int i = 0; i < 1000 && client_.status == 0; ++i) Turn([] {});
+    EXPECT_EQ(client_.status, 503) << waits;
+    EXPECT_EQ(worker->requests(), 0) << waits;
+    Turn([&] { EXPECT_EQ(gateway_shard_->calls(), 0U) << waits; });
+  }
+  EXPECT_EQ(worker->total_requests(), 2U);
 }
 
 }  // namespace

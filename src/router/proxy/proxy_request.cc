@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "net/http/multipart.h"
@@ -27,6 +29,22 @@ constexpr std::string_view kNeverPaired[] = {"/v1/messages",    "/v1/responses",
 template <size_t N>
 bool IsAmongPaths(std::string_view path, const std::string_view (&paths)[N]) {
   return std::find(std::begin(paths), std::end(paths), path) != std::end(paths);
+}
+
+// What can be asked for: the models that workers name, and the aliases of these.
+std::string NamesOf(const WorkerSet& set) {
+  constexpr size_t kMaxNames = 64;
+  const std::vector<std::string> models = set.Models();
+  std::vector<std::string> names = models;
+  for (const auto& [alias, model] : set.aliases()) {
+    if (std::binary_search(models.begin(), models.end(), model)) names.push_back(alias);
+  }
+  if (names.empty()) return "none, as no worker has named its models yet";
+  const size_t more = names.size() - std::min(names.size(), kMaxNames);
+  names.resize(names.size() - more);
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  if (more > 0) text += fmt::format(" and {} more", more);
+  return text;
 }
 
 // Of multipart/form-data, which may be cut off: the text of the field "model".
@@ -129,6 +147,8 @@ bool ProxyCall::MayPassRest(bool multipart) const {
   const bool may_name = multipart ? exchange_->request.BodyCoding().empty()
                                   : first == std::string::npos || body[first] == '{';
   if (read_.model && may_name && facts_.model.empty()) return false;
+  // Nor need a request name its session first, and only one worker has the history.
+  if (read_.session && !multipart && may_name && facts_.opened.empty()) return false;
   // A request may come to any worker of its group.
   const WorkerGroup* group = set_->Find(facts_.model, options.strict_models,
                                         options.pairs ? Role::kDecode : Role::kRegular);
@@ -170,9 +190,30 @@ bool ProxyCall::FindGroups() {
                       options.pairs ? Role::kDecode : Role::kRegular);
   if (pair_) prefill_group_ = set_->Find(facts_.model, options.strict_models, Role::kPrefill);
   if (group_ != nullptr && (!pair_ || prefill_group_ != nullptr)) return true;
-  Refuse(404, fmt::format("The model `{}` does not exist.", facts_.model), "model_not_found",
-         false);
+  Refuse(404,
+         fmt::format("The model `{}` does not exist; this gateway has: {}", facts_.model,
+                     NamesOf(*set_)),
+         "model_not_found", false);
   return false;
+}
+
+bool ProxyCall::PinToSession() {
+  pinned_ = 0;
+  if (facts_.opened.empty() || pair_) return true;
+  OpenSessions& sessions = gateway_.sessions();
+  const std::string url = sessions.WorkerOf(facts_.opened).value_or("");
+  if (!url.empty()) {
+    const WorkerPtr worker = set_->FindWorker(url);
+    if (worker == nullptr) {
+      Refuse(410,
+             "The worker that has this session's history has been removed; open another session.",
+             "session_lost", false);
+      return false;
+    }
+    pinned_ = worker->number();
+  }
+  sessions.NoteUse(facts_.opened, Clock::now());
+  return true;
 }
 
 }  // namespace portico::router

@@ -149,11 +149,16 @@ bool ReadField(std::string_view key, ondemand::value value, bool wants_text, con
   }
   if (key == "session_params") {
     ondemand::object params;
-    std::string_view id;
-    if (value.get_object().get(params) == simdjson::SUCCESS &&
-        params["id"].get_string().get(id) == simdjson::SUCCESS) {
-      facts->opened = id;
+    ondemand::value named;
+    if (value.get_object().get(params) != simdjson::SUCCESS ||
+        params["id"].get(named) != simdjson::SUCCESS) {
+      return true;
     }
+    std::string_view id;
+    const std::string_view raw = named.raw_json_token();
+    if (named.get_string().get(id) != simdjson::SUCCESS) return true;
+    facts->opened = id;
+    facts->opened_end = static_cast<size_t>(raw.data() - body) + raw.find_last_of('"') + 1;
     return true;
   }
   if (key == "stream") {
@@ -245,6 +250,7 @@ void ReadCutBody(ondemand::parser& parser, const std::string& body, bool wants_t
   const size_t readable = ReadableBytes(read, &in_string);
   const std::string closed = CloseCut(body, readable, in_string);
   ReadBody(parser, closed, wants_text, facts);
+  if (facts->opened_end > readable) facts->opened.clear();
   if (facts->model_at + facts->model_size <= readable) return;
   facts->model.clear();
   facts->model_at = facts->model_size = 0;

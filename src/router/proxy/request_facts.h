@@ -16,9 +16,10 @@ struct RequestFacts {
   std::string model;  // empty: none is named
   // Where the body names it: a JSON string with its quotes, or the text of a form's field.
   size_t model_at = 0, model_size = 0;
-  std::string session;  // the body's "user", "session_id" or SGLang's "routing_key"
-  std::string opened;   // the id in SGLang's "session_params"
-  std::string text;     // of the prompt, at most kMaxText bytes; empty if it was not wanted
+  std::string session;    // the body's "user", "session_id" or SGLang's "routing_key"
+  std::string opened;     // the id in SGLang's "session_params"
+  size_t opened_end = 0;  // where it ends in the body
+  std::string text;       // of the prompt, at most kMaxText bytes; empty if it was not wanted
   std::vector<int32_t>
       tokens;               // of a prompt that is one list of token ids, at most kMaxTokens of them
   int64_t token_count = 0;  // of all
@@ -38,7 +39,7 @@ struct RequestFacts {
 // behind the other; in front of them `system` or `instructions`.
 //
 // `cut`: `body` is only the beginning, of which no more is read than a prompt's text needs. A model's
-// name that is not whole there is as if absent.
+// name, or a session's id, that is not whole there is as if absent.
 RequestFacts ReadRequestFacts(simdjson::ondemand::parser& parser, const std::string& body,
                               bool wants_text, bool cut = false);
 

@@ -95,13 +95,16 @@ TEST(RequestFactsTest, WhatIsBrokenOrOddIsAsIfAbsent) {
 TEST(RequestFactsTest, ABodyThatIsCutAnywhereIsReadAsFarAsItGoes) {
   const std::string body =
       R"({"user":"u","messages":[{"role":"user","content":"a\\\n\ud83d\ude00 \"äöü€😀\u00e4"},)"
-      R"({"content":[{"type":"text","text":"\u0062"}]}],"model":"mo\"del","stream":true})";
+      R"({"content":[{"type":"text","text":"\u0062"}]}],"session_params":{"rid":null,"id":"s\u00e41"},)"
+      R"("model":"mo\"del","stream":true})";
   const RequestFacts whole = Read(body);
   ASSERT_EQ(whole.model, "mo\"del");
+  ASSERT_EQ(whole.opened, "sä1");
   for (size_t size = 0; size <= body.size(); ++size) {
     const RequestFacts facts = Read(body.substr(0, size), true, true);
     EXPECT_TRUE(whole.text.starts_with(facts.text)) << size;
     EXPECT_TRUE(facts.model.empty() || facts.model == whole.model) << size;
+    EXPECT_TRUE(facts.opened.empty() || facts.opened == whole.opened) << size;
     EXPECT_TRUE(whole.session.starts_with(facts.session)) << size;
     if (size + 1 >= body.size()) {
       EXPECT_EQ(facts.model, whole.model) << size;

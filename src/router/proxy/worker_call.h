@@ -66,6 +66,7 @@ class WorkerCall final : private net::HttpCallEvents {
 
   Worker& worker() const { return worker_; }
   std::string_view reason() const { return reason_; }
+  TimePoint sent_at() const { return sent_at_; }
   // When the answer's head came; epoch: not yet.
   TimePoint first_at() const { return first_at_; }
   // When something came last.

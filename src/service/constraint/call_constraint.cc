@@ -12,7 +12,7 @@
 #include "grammar/schema/keywords.h"
 #include "service/constraint/call_format.h"
 #include "service/constraint/call_names.h"
-#include "service/constraint/members.h"
+#include "service/constraint/tag_budget.h"
 #include "service/constraint/tag_format.h"
 #include "service/output/output_plan.h"
 #include "text/json_writer.h"
@@ -62,6 +62,25 @@ Wish WishOf(const ChatRequest& request) {
 
 Status CannotEnforce(const std::string& field, std::string_view why) {
   return InvalidArgument(field, fmt::format("{} cannot be enforced: {}", field, why));
+}
+
+// Other servers have limits of their own.
+constexpr size_t kMaxRemoteTagBytes = size_t{2} << 20;
+
+// How many bytes the calls may have, each written once. `in_text`: text may stand in front of them.
+size_t CallBytes(const ServingModel& model, const parser::CallForm& form, size_t tools,
+                 bool one_call, bool in_text) {
+  const bool remote = model.engine->info().can.compiles_grammars;
+  const size_t bytes = remote ? kMaxRemoteTagBytes : MaxTagBytes();
+  if (one_call) return bytes;
+  // Where each begins with its name, all stand behind each of them.
+  if (in_text && form.bare) return bytes / (tools + 1);
+  return in_text && form.section.empty() ? bytes : bytes / 2;
+}
+
+Status TooLong(const std::string& field) {
+  return CannotEnforce(field,
+                       "the schemas of the tools are too long in the form of this model's calls");
 }
 
 constexpr const char* kHarmonyTokens[] = {"<|start|>", "<|channel|>", "<|message|>",  "<|end|>",
@@ -119,7 +138,10 @@ StatusOr<Json> HarmonyTag(const ServingModel& model, const Json& tools, const Wi
     const parser::ToolFamily& family =
         IsBeam(model) ? *model.output.tools : *parser::FindToolFamily("gpt-oss");
     PORTICO_RETURN_IF_ERROR(CheckCallNames(family, form, tools));
-    const CallFormat calls(model, form, tools);
+    const CallFormat calls(model, form, tools,
+                           CallBytes(model, form, tools.as_array().size(), /*one_call=*/true,
+                                     /*in_text=*/false));
+    if (calls.too_long()) return TooLong(answer == nullptr ? wish.field : answer->field);
     if (!calls.unwritable().empty()) return CannotEnforce(wish.strict_field, calls.unwritable());
     ways.push_back(calls.Only(true));
   }
@@ -134,32 +156,6 @@ StatusOr<Json> HarmonyTag(const ServingModel& model, const Json& tools, const Wi
 bool TakesConstraints(const ServingModel& model) {
   const EngineCapabilities& can = model.engine->info().can;
   return can.compiles_grammars || (can.grammars && model.grammar_model != nullptr);
-}
-
-// No server takes longer grammars (--grammar-text-bytes).
-constexpr size_t kMaxTagBytes = size_t{16} << 20;
-constexpr size_t kLeastCallBytes = 100;  // of a call in a tag, without its name and schema
-
-// Whether calls written in this form may be that short. It may repeat their schemas, so that the tools of a short request
-// make a constraint of any length. `alone`: the calls are all that the constraint says.
-bool FitsInTag(const parser::CallForm& form, const Json& tools, const Wish& wish, bool alone) {
-  size_t bytes = 0;
-  for (const Json& tool : tools.as_array()) {
-    const Json* const found = tool.Find("function");
-    const Json& function = found == nullptr ? tool : *found;
-    const size_t around = kLeastCallBytes + function.GetString("name").size();
-    bytes += around;
-    if (const Json* const parameters = function.Find("parameters")) {
-      const bool apart = form.style == parser::kPythonStyle || form.style == parser::kMemberStyle;
-      const bool separated = form.style == parser::kPythonStyle || !form.members.separator.empty();
-      bytes += apart ? MemberBytes(*parameters, around, separated) : parameters->Dump().size();
-    }
-    if (bytes > kMaxTagBytes) return false;
-  }
-  // In text, where each begins with its name, all stand behind each of them.
-  const bool in_text = alone && !wish.must_call;
-  if (!in_text || !form.bare || wish.one_call) return true;
-  return bytes * tools.as_array().size() <= kMaxTagBytes;
 }
 
 // What is no schema could not be told from one that says nothing. Tools that the model may call as it likes are the
@@ -210,11 +206,10 @@ StatusOr<Json> CallTag(const ServingModel& model, const ChatRequest& request,
   if (model.output.tools != nullptr) {
     PORTICO_RETURN_IF_ERROR(CheckCallNames(*model.output.tools, *form, tools));
   }
-  if (!FitsInTag(*form, tools, wish, /*alone=*/answer == nullptr)) {
-    return CannotEnforce(wish.field.empty() ? answer->field : wish.field,
-                         "the schemas of the tools are too long in the form of this model's calls");
-  }
-  const CallFormat calls(model, *form, tools);
+  const bool in_text = answer == nullptr && !wish.must_call;
+  const CallFormat calls(model, *form, tools,
+                         CallBytes(model, *form, tools.as_array().size(), wish.one_call, in_text));
+  if (calls.too_long()) return TooLong(wish.field.empty() ? answer->field : wish.field);
   if (!calls.unwritable().empty()) return CannotEnforce(wish.strict_field, calls.unwritable());
   if (wish.must_call) return calls.Only(wish.one_call);
   if (answer == nullptr) return calls.Within(wish.one_call);

@@ -13,6 +13,11 @@
 namespace portico {
 namespace {
 
+constexpr const char* kDefinitions[] = {"$defs", "definitions"};
+constexpr size_t kLeastCallBytes = 100;  // of a call in a tag, without its name and schema
+constexpr size_t kLeastSchemaBytes =
+    120;  // of the part that a schema is, without the schema and the name
+
 bool AllowsObjects(const Json& schema) {
   const Json* const type = schema.Find("type");
   if (type == nullptr) return true;
@@ -23,12 +28,20 @@ bool AllowsObjects(const Json& schema) {
 
 }  // namespace
 
-CallFormat::CallFormat(const ServingModel& model, const parser::CallForm& form, const Json& tools)
-    : tags_(*model.tokenizer, model.output.markers), form_(form), types_(tools, false) {
+CallFormat::CallFormat(const ServingModel& model, const parser::CallForm& form, const Json& tools,
+                       size_t bytes)
+    : tags_(*model.tokenizer, model.output.markers),
+      form_(form),
+      types_(tools, false),
+      budget_(bytes),
+      rest_(bytes) {
   if (model.output.tools != nullptr) {
     excludes_ = TextExcludes(model.output.tools->markers, form.members);
   }
-  for (const Json& tool : tools.as_array()) calls_.push_back(Call(tool));
+  for (const Json& tool : tools.as_array()) {
+    calls_.push_back(Call(tool));
+    if (too_long()) return;
+  }
 }
 
 Json CallFormat::Only(bool one) const {
@@ -80,6 +93,8 @@ CallFormat::Parts CallFormat::Call(const Json& tool) {
   std::string name = function.GetString("name");
   std::string quoted_name;
   AppendJsonString(name, &quoted_name);
+  Parts parts;
+  if (!rest_.Take(kLeastCallBytes + name.size())) return parts;
   if (form_.json_name) name = quoted_name.substr(1, quoted_name.size() - 2);
   const bool strict = function.GetBool("strict", false);
   Json schema = Json(JsonObject{});
@@ -99,32 +114,57 @@ CallFormat::Parts CallFormat::Call(const Json& tool) {
                       {"loose", Json(!strict)},
                       {"label", Json(fmt::format("parameters of {}", quoted_name))}});
   };
+  size_t definition_bytes = 0;
+  for (const char* const key : kDefinitions) {
+    const Json* const given = schema.Find(key);
+    if (given != nullptr) definition_bytes += given->Dump().size();
+  }
   const auto not_in_form = [&] {
     if (!strict) return;
     unwritable_ = fmt::format(
         "the parameters of {} cannot be written in the form of this model's calls", quoted_name);
   };
-  Parts parts = {form_.before_name + name + form_.after_name, {}};
-  if (form_.style == parser::kPythonStyle) {
-    const auto value = [&](Json of) { return part(std::move(of), "json"); };
-    std::optional<Json> arguments = PythonArguments(schema, value);
-    if (!arguments) {
-      not_in_form();
-      arguments = AnyPythonArguments(value);
+  // A value's, with the definitions that it may refer to.
+  const auto value = [&](const Json& of, TagBudget* budget) {
+    if (budget->spent()) return Json();
+    const std::string text = of.Dump();
+    const bool refers = of.is_object() && text.find("\"$ref\"") != std::string::npos;
+    const size_t bytes = kLeastSchemaBytes + quoted_name.size() + text.size();
+    if (!budget->Take(bytes + (refers ? definition_bytes : 0))) return Json();
+    Json one = of;
+    for (const char* const key : kDefinitions) {
+      const Json* const given = schema.Find(key);
+      if (refers && given != nullptr) one.Set(key, *given);
     }
-    if (!arguments->is_null()) parts.arguments.push_back(*std::move(arguments));
+    return part(std::move(one), "json");
+  };
+  parts.head = form_.before_name + name + form_.after_name;
+  const bool apart = form_.style == parser::kPythonStyle || form_.style == parser::kMemberStyle;
+  // Such a tool has no arguments (OpenAI).
+  if (apart && parameters == nullptr) return parts;
+  if (form_.style == parser::kPythonStyle) {
+    TagBudget* budget = &budget_;
+    const auto one = [&](const Json& of) { return value(of, budget); };
+    WrittenMembers arguments = {.part = std::nullopt, .exact = false};
+    if (!budget_.spent()) arguments = PythonArguments(schema, &budget_, one);
+    if (!arguments.exact || budget_.spent()) not_in_form();
+    if (!arguments.part || budget_.spent()) {
+      budget = &rest_;
+      arguments.part = AnyPythonArguments(one);
+    }
+    if (!arguments.part->is_null()) parts.arguments.push_back(*std::move(arguments.part));
   } else if (form_.style == parser::kMemberStyle) {
-    const std::function<Json(Json)> value = [&](Json of) {
-      Json json = part(std::move(of), "json");
-      json.Set("escape_less", Json(true));
-      return json;
+    const MemberArguments::JsonPart json = [&](const Json& of, TagBudget* budget) {
+      Json one = value(of, budget);
+      if (one.is_object()) one.Set("escape_less", Json(true));
+      return one;
     };
-    MemberArguments writer(tags_, form_.members, excludes_, value,
-                           types_.Arguments(function.GetString("name")), &left_);
+    MemberArguments writer(tags_, form_.members, excludes_, json,
+                           types_.Arguments(function.GetString("name")), &left_, &budget_, &rest_);
     Json arguments = writer.Write(schema);
     if (!writer.exact()) not_in_form();
     if (!arguments.is_null()) parts.arguments.push_back(std::move(arguments));
-  } else {
+  } else if (rest_.Take(schema.Dump().size())) {
     parts.arguments.push_back(part(std::move(schema), form_.style));
   }
   return parts;

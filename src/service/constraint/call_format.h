@@ -8,6 +8,7 @@
 #include "parser/core/tool_set.h"
 #include "parser/tool/call_forms.h"
 #include "service/constraint/member_arguments.h"
+#include "service/constraint/tag_budget.h"
 #include "service/constraint/tag_format.h"
 #include "service/serving_model.h"
 #include "text/json.h"
@@ -16,8 +17,12 @@ namespace portico {
 
 class CallFormat {
  public:
-  // `model` and `form` outlive this.
-  CallFormat(const ServingModel& model, const parser::CallForm& form, const Json& tools);
+  // `model` and `form` outlive this. `bytes`: that all calls together may have, each written once.
+  CallFormat(const ServingModel& model, const parser::CallForm& form, const Json& tools,
+             size_t bytes);
+
+  // They have more, and nothing else of this is of any use.
+  bool too_long() const { return rest_.spent(); }
 
   // Why the schema of a strict tool cannot be enforced; empty: they all can.
   const std::string& unwritable() const { return unwritable_; }
@@ -45,6 +50,8 @@ class CallFormat {
   const parser::ToolSet types_;
   std::vector<std::string> excludes_;  // of texts in arguments
   int left_ = kMaxMemberParts;
+  TagBudget budget_;  // of arguments that need more than one part
+  TagBudget rest_;    // of all else
   std::vector<Parts> calls_;
   std::string unwritable_;
 };

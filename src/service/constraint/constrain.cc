@@ -73,9 +73,9 @@ StatusOr<std::shared_ptr<const Constraint>> ConstraintFor(const ServingModel& mo
     return options.constraint;
   }
   if (can.grammars && model.grammar_model != nullptr) return options.constraint;
-  return InvalidArgument(
-      options.constraint->field,
-      fmt::format("{} is not supported by this model's engine", options.constraint->field));
+  return InvalidArgument(options.constraint->field,
+                         fmt::format("{} is not supported by this model's engine, {}: leave it out",
+                                     options.constraint->field, model.engine->info().name));
 }
 
 bool NeedsGrammar(const ServingModel& model, const GenerationPlan& plan) {

@@ -6,14 +6,17 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
+#include "base/stable_sort.h"
+#include "service/constraint/schema_words.h"
 #include "service/constraint/tag_format.h"
 
 namespace portico {
 namespace {
 
 constexpr size_t kMaxFirst = 16;
-constexpr const char* kDefinitions[] = {"$defs", "definitions"};
+constexpr size_t kTextPartBytes = 36;  // of a text in a tag, without it
 
 Json Text(std::string text) {
   return TagObject("const_string", {{"value", Json(std::move(text))}});
@@ -26,73 +29,62 @@ bool IsKeyword(std::string_view name) {
          });
 }
 
-// Keywords of a schema that its members do not show.
-bool SaysMore(const Json& schema) {
-  static constexpr std::string_view kPlain[] = {
-      "type",    "properties",  "required",    "additionalProperties",
-      "$defs",   "definitions", "description", "title",
-      "$schema", "examples"};
-  return std::any_of(schema.as_object().begin(), schema.as_object().end(), [](const auto& member) {
-    return std::find(std::begin(kPlain), std::end(kPlain), member.first) == std::end(kPlain);
-  });
-}
-
 struct Member {
   std::string name;
-  Json schema;
+  const Json* schema = nullptr;
   bool required = false;
 };
 
-// In the schema's order. False: they are not what can be written.
+// In the schema's order, those that can be written. False: there are others.
 bool Collect(const Json& schema, const MemberSyntax& syntax, std::vector<Member>* members) {
-  if (!schema.is_object() || SaysMore(schema)) return false;
-  std::vector<std::string> required;
+  static const Json* const kAnyValue = new Json(true);
+  absl::flat_hash_set<std::string_view> required;
+  std::vector<std::string_view> in_order;
+  bool all = true;
   if (const Json* names = schema.Find("required"); names != nullptr && names->is_array()) {
     for (const Json& name : names->as_array()) {
-      if (!name.is_string()) return false;
-      required.push_back(name.as_string());
+      if (!name.is_string()) {
+        all = false;
+      } else if (required.insert(name.as_string()).second) {
+        in_order.push_back(name.as_string());
+      }
     }
   }
+  const auto add = [&](std::string_view name, const Json& one, bool is_required) {
+    if (syntax.takes(name)) {
+      members->push_back({std::string(name), &one, is_required});
+    } else {
+      all = false;
+    }
+  };
   const Json* properties = schema.Find("properties");
-  if (properties != nullptr && !properties->is_object()) return false;
   const JsonObject none;
-  for (const auto& [name, given] : properties == nullptr ? none : properties->as_object()) {
-    if (!syntax.takes(name)) return false;
-    Json one = given;
-    for (const char* definitions : kDefinitions) {
-      const Json* found = schema.Find(definitions);
-      if (found != nullptr && one.is_object()) one.Set(definitions, *found);
+  const bool has = properties != nullptr && properties->is_object();
+  for (const auto& [name, given] : has ? properties->as_object() : none) {
+    add(name, given, required.erase(name) > 0);
+  }
+  for (const std::string_view name : in_order) {
+    if (required.contains(name)) add(name, *kAnyValue, true);
+  }
+  return all;
+}
+
+// One of them, as often as the model likes.
+Json InAnyOrder(const std::vector<Member>& members, const MemberSyntax& syntax) {
+  const auto one = [&](const std::string& before) {
+    JsonArray ways;
+    for (const Member& member : members) {
+      ways.push_back(syntax.write(before, member.name, *member.schema));
     }
-    const auto at = std::find(required.begin(), required.end(), name);
-    members->push_back({name, std::move(one), at != required.end()});
-    if (at != required.end()) required.erase(at);
-  }
-  for (const std::string& name : required) {
-    if (!syntax.takes(name)) return false;
-    members->push_back({name, Json(true), true});
-  }
-  return true;
+    return TagChoice(std::move(ways));
+  };
+  if (syntax.separator.empty()) return TagStar(one(""));
+  return TagOptional(TagSequence({one(""), TagStar(one(syntax.separator))}));
 }
 
 }  // namespace
 
-size_t MemberBytes(const Json& schema, size_t around, bool separated) {
-  const Json* const properties = schema.Find("properties");
-  const size_t members =
-      properties == nullptr || !properties->is_object() ? 0 : properties->as_object().size();
-  const Json* const required = schema.Find("required");
-  const bool some =
-      !separated || (required != nullptr && required->is_array() && !required->as_array().empty());
-  if (members == 0 || (!some && members > kMaxFirst)) return 0;
-  size_t bytes = properties->Dump().size() + members * around;
-  for (const char* definitions : kDefinitions) {
-    if (const Json* found = schema.Find(definitions)) bytes += members * found->Dump().size();
-  }
-  // The last of them ends every way.
-  return some ? bytes : std::max(bytes, bytes / 2 * members);
-}
-
-Json AnyPythonArguments(const std::function<Json(Json schema)>& value) {
+Json AnyPythonArguments(const std::function<Json(const Json& schema)>& value) {
   const auto one = [&] {
     return TagSequence({TagObject("regex", {{"pattern", Json("[a-zA-Z_][a-zA-Z0-9_]{0,63}=")}}),
                         value(Json(true))});
@@ -101,45 +93,65 @@ Json AnyPythonArguments(const std::function<Json(Json schema)>& value) {
   return TagOptional(TagSequence({one(), std::move(more)}));
 }
 
-std::optional<Json> MembersOf(const Json& schema, const MemberSyntax& syntax) {
+WrittenMembers MembersOf(const Json& schema, const MemberSyntax& syntax) {
+  WrittenMembers written;
+  if (!schema.is_object()) return {.part = std::nullopt, .exact = false};
+  const bool plain = SaysOnly(schema, {"type", "properties", "required", "additionalProperties"});
   std::vector<Member> members;
-  if (!Collect(schema, syntax, &members)) return std::nullopt;
+  written.exact = Collect(schema, syntax, &members) && plain;
   const std::string& separator = syntax.separator;
+  if (members.empty()) {
+    const Json* const others = schema.Find("additionalProperties");
+    if (others != nullptr && *others == Json(false)) {
+      written.part = Json();
+    } else {
+      written.exact = written.exact && (others == nullptr || SaysOnly(*others, {}));
+    }
+    return written;
+  }
   if (!separator.empty()) {
-    std::stable_partition(members.begin(), members.end(),
-                          [](const Member& m) { return m.required; });
+    StableSort(&members, [](const Member& a, const Member& b) { return a.required > b.required; });
+  }
+  const bool begins = separator.empty() || members.front().required;
+  if (!plain || (!begins && members.size() > kMaxFirst)) {
+    written.exact = false;
+    written.part = InAnyOrder(members, syntax);
+    return written;
   }
   const auto add = [&](size_t from, JsonArray* parts) {
     for (size_t i = from; i < members.size(); ++i) {
       const Member& member = members[i];
-      Json one = syntax.write(parts->empty() ? "" : separator, member.name, member.schema);
+      Json one = syntax.write(parts->empty() ? "" : separator, member.name, *member.schema);
       parts->push_back(member.required ? std::move(one) : TagOptional(std::move(one)));
     }
   };
-  JsonArray parts;
-  if (members.empty()) return Json();
-  if (separator.empty() || members.front().required) {
+  if (begins) {
+    JsonArray parts;
     add(0, &parts);
-    return TagSequence(std::move(parts));
+    written.part = TagSequence(std::move(parts));
+    return written;
   }
-  if (members.size() > kMaxFirst) return std::nullopt;
   JsonArray ways;
   for (size_t i = 0; i < members.size(); ++i) {
-    JsonArray way = {syntax.write("", members[i].name, members[i].schema)};
+    JsonArray way = {syntax.write("", members[i].name, *members[i].schema)};
     add(i + 1, &way);
     ways.push_back(TagSequence(std::move(way)));
   }
-  return TagOptional(TagChoice(std::move(ways)));
+  written.part = TagOptional(TagChoice(std::move(ways)));
+  return written;
 }
 
-std::optional<Json> PythonArguments(const Json& schema,
-                                    const std::function<Json(Json schema)>& value) {
-  return MembersOf(schema,
-                   {.separator = ", ",
-                    .takes = IsKeyword,
-                    .write = [&](const std::string& before, const std::string& name, Json one) {
-                      return TagSequence({Text(before + name + "="), value(std::move(one))});
-                    }});
+WrittenMembers PythonArguments(const Json& schema, TagBudget* budget,
+                               const std::function<Json(const Json& schema)>& value) {
+  return MembersOf(
+      schema, {.separator = ", ",
+               .takes = IsKeyword,
+               .write = [&](const std::string& before, const std::string& name, const Json& one) {
+                 if (!budget->Take(kTextPartBytes + before.size() + name.size() + 1)) {
+                   return Json();
+                 }
+                 return TagSequence({Text(before + name + "="), value(one)});
+               }});
 }
 
 }  // namespace portico

@@ -1,12 +1,12 @@
 // Members of an object that are written one behind the other and not as JSON, as a part of a structural tag.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "service/constraint/tag_budget.h"
 #include "text/json.h"
 
 namespace portico {
@@ -16,23 +16,25 @@ struct MemberSyntax {
   // Whether a member's name can be written.
   std::function<bool(std::string_view name)> takes;
   // One member behind `before`, which is the separator or empty.
-  std::function<Json(const std::string& before, const std::string& name, Json schema)> write;
+  std::function<Json(const std::string& before, const std::string& name, const Json& schema)> write;
+};
+
+struct WrittenMembers {
+  std::optional<Json> part;  // null: there can be no member; nothing: there may be any
+  bool exact = true;         // the part holds all that the schema says of them
 };
 
 // The members of an object's schema, each of which may be left out unless it is required; required ones come first where
-// there is a separator. Null: there can be no member. Nothing: the schema is more than members and `required`, has names
-// that cannot be written, or, with a separator, more than 16 members of which none is required, as all ways to begin would
-// have to be written out.
-std::optional<Json> MembersOf(const Json& schema, const MemberSyntax& syntax);
+// there is a separator. Names that cannot be written are left out. Members come in any order, as often as the model likes, if
+// the schema says more of them than its members, `required` and additionalProperties, or if, with a separator, there are more
+// than 16 of which none is required, as all ways to begin would have to be written out.
+WrittenMembers MembersOf(const Json& schema, const MemberSyntax& syntax);
 
-// How many bytes MembersOf() writes at least, with `around` of them around each member's schema: the definitions stand beside
-// each of them, and with a separator all ways to begin are written out.
-size_t MemberBytes(const Json& schema, size_t around, bool separated);
-
-// Python's keyword arguments, `key=VALUE, key=VALUE`, values as JSON. `value` makes the part of one value from its schema.
-std::optional<Json> PythonArguments(const Json& schema,
-                                    const std::function<Json(Json schema)>& value);
+// Python's keyword arguments, `key=VALUE, key=VALUE`, values as JSON. `value` makes the part of one value from its schema. Nothing
+// to be used once the budget is spent.
+WrittenMembers PythonArguments(const Json& schema, TagBudget* budget,
+                               const std::function<Json(const Json& schema)>& value);
 // Any keyword arguments.
-Json AnyPythonArguments(const std::function<Json(Json schema)>& value);
+Json AnyPythonArguments(const std::function<Json(const Json& schema)>& value);
 
 }  // namespace portico

@@ -5,6 +5,18 @@
 #include <algorithm>
 
 namespace portico {
+namespace {
+
+// Does not copy what it is around, which may be most of a tag.
+Json TagAround(std::string_view type, std::string_view key, Json content) {
+  JsonObject object;
+  object.reserve(2);
+  object.emplace_back("type", Json(type));
+  object.emplace_back(key, std::move(content));
+  return Json(std::move(object));
+}
+
+}  // namespace
 
 Json TagObject(std::string_view type, std::initializer_list<std::pair<std::string, Json>> members) {
   JsonObject object = {{"type", Json(type)}};
@@ -18,17 +30,17 @@ Json TagToken(TokenId token) {
 
 Json TagSequence(JsonArray parts) {
   if (parts.size() == 1) return std::move(parts.front());
-  return TagObject("sequence", {{"elements", Json(std::move(parts))}});
+  return TagAround("sequence", "elements", Json(std::move(parts)));
 }
 
 Json TagChoice(JsonArray ways) {
   if (ways.size() == 1) return std::move(ways.front());
-  return TagObject("or", {{"elements", Json(std::move(ways))}});
+  return TagAround("or", "elements", Json(std::move(ways)));
 }
 
-Json TagOptional(Json content) { return TagObject("optional", {{"content", std::move(content)}}); }
+Json TagOptional(Json content) { return TagAround("optional", "content", std::move(content)); }
 
-Json TagStar(Json content) { return TagObject("star", {{"content", std::move(content)}}); }
+Json TagStar(Json content) { return TagAround("star", "content", std::move(content)); }
 
 TagWriter::TagWriter(const Tokenizer& tokenizer, const absl::flat_hash_set<TokenId>& special)
     : tokenizer_(tokenizer) {

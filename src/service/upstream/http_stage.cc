@@ -41,6 +41,16 @@ class HttpStage final : public pipeline::Stage {
 
   bool samples() const override { return options_.role == HttpRole::kThink; }
   bool calls_tools() const override { return options_.role == HttpRole::kThink; }
+  bool Answers(pipeline::Task task) const override {
+    switch (options_.role) {
+      case HttpRole::kThink:
+        return task == pipeline::Task::kChat;
+      case HttpRole::kHear:
+        return task == pipeline::Task::kTranscription;
+      default:
+        return task == pipeline::Task::kSpeech;
+    }
+  }
   bool translates() const override { return options_.translates; }
   std::vector<std::string> Voices() const override { return options_.voices; }
 

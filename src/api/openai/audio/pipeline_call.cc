@@ -75,4 +75,10 @@ StatusOr<pipeline::Pipeline*> ThePipeline(const ApiContext& api) {
                "--speech");
 }
 
+StatusOr<pipeline::Pipeline*> PipelineFor(const ApiContext& api, pipeline::Task task) {
+  PORTICO_ASSIGN_OR_RETURN(pipeline::Pipeline * found, ThePipeline(api));
+  PORTICO_RETURN_IF_ERROR(found->CheckServes(task));
+  return found;
+}
+
 }  // namespace portico::api::openai

@@ -52,5 +52,7 @@ void LaunchPipeline(std::unique_ptr<PipelineCall> call, pipeline::Request reques
 
 // The pipeline, or UNIMPLEMENTED saying how to start one.
 StatusOr<pipeline::Pipeline*> ThePipeline(const ApiContext& api);
+// The same for such requests: INVALID_ARGUMENT where no stage answers them.
+StatusOr<pipeline::Pipeline*> PipelineFor(const ApiContext& api, pipeline::Task task);
 
 }  // namespace portico::api::openai

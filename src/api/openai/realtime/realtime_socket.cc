@@ -406,6 +406,10 @@ void HandleRealtime(std::unique_ptr<net::Exchange> exchange, ShardContext& shard
     if (!meant.empty() && meant != "conversation" && !config.transcription) {
       status = InvalidArgument("intent", "intent must be conversation or transcription");
     }
+    if (status.ok()) {
+      status = (*pipeline)->CheckServes(config.transcription ? pipeline::Task::kTranscription
+                                                             : pipeline::Task::kChat);
+    }
     const std::string asked = name.ok() ? name->value_or("") : "";
     const auto model = shard.api.models->FindForRequest(asked);
     const std::string& own = (*pipeline)->config().name;

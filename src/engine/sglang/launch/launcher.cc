@@ -23,6 +23,7 @@ namespace {
 constexpr size_t kMaxEventBytes = 16 << 20;  // a manifest is 150 KB
 constexpr int kEventDescriptor = 3;
 constexpr std::chrono::seconds kTimeToEnd{10};
+constexpr std::chrono::seconds kExceptionCounts{60};  // an older one is not why it ends
 
 struct Pipe {
   int read = -1;
@@ -86,7 +87,12 @@ StatusOr<std::unique_ptr<Launcher>> Launcher::Start(const LaunchOptions& options
                              options.python, std::strerror(failed)));
   }
   launcher->pid_fd_ = OpenProcess(launcher->pid_);
-  launcher->log_thread_ = std::thread([raw = launcher.get()] { raw->CopyLog(); });
+  launcher->log_thread_ = std::thread([raw = launcher.get()] {
+    raw->CopyLog();
+    const MutexLock lock(&raw->log_mutex_);
+    raw->log_ended_ = true;
+    raw->log_changed_.NotifyAll();
+  });
   return launcher;
 }
 
@@ -121,10 +127,32 @@ void Launcher::CopyLog() {
         line.push_back(c);
         continue;
       }
-      if (c == '\n' && !line.empty()) LogInfo("sglang | {}", line);
+      if (c == '\n' && !line.empty()) LogLine(line);
       line.clear();
     }
   }
+}
+
+void Launcher::LogLine(const std::string& line) {
+  LogInfo("sglang | {}", line);
+  const MutexLock lock(&log_mutex_);
+  if (tracebacks_.Add(line)) exception_time_ = Clock::now();
+}
+
+std::string Launcher::LastException() {
+  const TimePoint now = Clock::now();
+  const MutexLock lock(&log_mutex_);
+  while (!log_ended_ && log_changed_.WaitUntil(&log_mutex_, now + kTimeToEnd)) {
+  }
+  return exception_time_ + kExceptionCounts < now ? "" : tracebacks_.last();
+}
+
+std::string Launcher::WithException(std::string said) {
+  const std::string exception = LastException();
+  const size_t name = exception.find(": ");
+  const std::string message = name == std::string::npos ? exception : exception.substr(name + 2);
+  if (exception.empty() || said.find(message) != std::string::npos) return said;
+  return fmt::format("{}; the last exception in its log is {}", said, exception);
 }
 
 bool Launcher::ReadLine(std::string* line) {
@@ -163,13 +191,17 @@ StatusOr<Json> Launcher::Await(std::string_view event, const Progress& progress)
     if (name == "progress") {
       if (progress) progress(json->GetString("stage"));
     } else if (name == "failed") {
-      return Error(
-          json->GetBool("wire", false) ? StatusCode::kUnimplemented : StatusCode::kUnavailable,
-          fmt::format("SGLang cannot be started: {}", json->GetString("message")));
+      const bool wire = json->GetBool("wire", false);
+      std::string why = json->GetString("message");
+      if (!wire) why = WithException(std::move(why));
+      return Error(wire ? StatusCode::kUnimplemented : StatusCode::kUnavailable,
+                   fmt::format("SGLang cannot be started: {}", why));
     }
   }
+  const std::string exception = LastException();
   return Error(StatusCode::kUnavailable,
-               "SGLang's launcher has ended without a reason; its log says more");
+               fmt::format("SGLang's launcher has ended{}{}; its log says more",
+                           exception.empty() ? " without a reason" : ": ", exception));
 }
 
 Status Launcher::Tell(std::string line) {
@@ -191,7 +223,7 @@ std::string Launcher::LastWords() {
     const auto json = Json::Parse(line);
     if (json.ok() && json->GetString("event") == "failed") words = json->GetString("message");
   }
-  return words.empty() ? "the process has ended" : words;
+  return WithException(words.empty() ? "the process has ended" : words);
 }
 
 }  // namespace portico::sglang

@@ -12,7 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "base/clock.h"
+#include "base/mutex.h"
 #include "base/status.h"
+#include "engine/sglang/launch/traceback_watch.h"
 #include "text/json.h"
 
 namespace portico::sglang {
@@ -44,7 +48,7 @@ class Launcher {
 
   // Readable once the process has ended; -1 where the kernel has no such thing.
   int exit_descriptor() const { return pid_fd_; }
-  // Why it has ended, as far as it has said so. Call once, after the end.
+  // Why it has ended, as far as it has said so or its log shows. Call once, after the end.
   std::string LastWords();
 
  private:
@@ -52,6 +56,11 @@ class Launcher {
   // The next line of the events; false at their end.
   bool ReadLine(std::string* line);
   void CopyLog();
+  void LogLine(const std::string& line);
+  // The last exception that the log shows, waiting until the log has ended; empty: none within the last minute.
+  std::string LastException();
+  // What the launcher says, with that exception where it says something else.
+  std::string WithException(std::string said);
 
   pid_t pid_ = -1;
   int pid_fd_ = -1;
@@ -59,6 +68,11 @@ class Launcher {
   int events_ = -1;  // its file descriptor 3
   int log_ = -1;     // its output
   std::string unread_;
+  Mutex log_mutex_;
+  CondVar log_changed_;
+  bool log_ended_ ABSL_GUARDED_BY(log_mutex_) = false;
+  TracebackWatch tracebacks_ ABSL_GUARDED_BY(log_mutex_);
+  TimePoint exception_time_ ABSL_GUARDED_BY(log_mutex_);
   std::thread log_thread_;
 };
 

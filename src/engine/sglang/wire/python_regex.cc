@@ -14,7 +14,8 @@ constexpr int kMaxDepth = 32;
 constexpr int kMaxRepeats = 1000;
 // A search over n characters takes at most some n³ steps: n places to begin, and two repeats that share text.
 constexpr int kMaxDegree = 2;
-constexpr double kMaxWays = 1024;
+// Each way through options and alternatives may take as many steps: the fewer ways, the more repeats that share text.
+constexpr double kMaxWays[kMaxDegree + 1] = {1024, 64, 8};
 constexpr std::string_view kClassEscapes = "dDwWsS";
 constexpr std::string_view kAnchorEscapes = "bBAZ";
 constexpr std::string_view kCharacterEscapes = "nrtfva";
@@ -66,10 +67,10 @@ class Checker {
   const char* Check() {
     const RegexShape whole = Alternatives(0);
     if (wrong_ == nullptr && at_ < pattern_.size()) Fail("there is a ) too many");
-    if (whole.degree + ahead_degree_ > kMaxDegree) {
+    const int degree = whole.degree + ahead_degree_;
+    if (degree > kMaxDegree) {
       Fail("more than two repeats without an end can share the same text");
-    }
-    if (!whole.deterministic && whole.ways > kMaxWays) {
+    } else if (!whole.deterministic && whole.ways > kMaxWays[degree]) {
       Fail("its options and alternatives match the same text in too many ways");
     }
     return wrong_;

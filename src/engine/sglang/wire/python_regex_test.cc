@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 namespace portico::sglang {
 namespace {
 
@@ -81,6 +85,34 @@ TEST(PythonRegex, RepeatsThatShareTextAreCounted) {
         std::string("(?=.*x)(?=.*y).*z"), std::string("a{1,500}a{1,500}a{1,500}b"),
         options + std::string(30, 'a'), choices + "b"}) {
     EXPECT_EQ(FieldOf(CheckPythonRegex(pattern, "stop_regex")), "stop_regex") << pattern;
+  }
+}
+
+// Each of the two bounds held, and a search in 400 characters took half a minute.
+TEST(PythonRegex, TheMoreRepeatsShareTextTheFewerWaysThereMayBe) {
+  const auto times = [](int count, std::string_view piece) {
+    std::string all;
+    for (int i = 0; i < count; ++i) all += piece;
+    return all;
+  };
+  const std::vector<std::string> refused = {
+      times(10, "(?:a|a)") + "a*a*b",    times(10, "a?") + "a*a*b",
+      times(4, "a?") + "a*a*b",          "a{0,8}a*a*b",
+      times(7, "(?:a|a)") + "a*b",       "a{1,9}a{1,9}a*b",
+      "(?=a*b)" + times(4, "a?") + "a*b"};
+  for (const std::string& pattern : refused) {
+    EXPECT_EQ(FieldOf(CheckPythonRegex(pattern, "stop_regex")), "stop_regex") << pattern;
+  }
+  const std::vector<std::string> accepted = {times(10, "(?:a|a)") + "b",
+                                             times(6, "(?:a|a)") + "a*b",
+                                             "a{1,8}a{1,8}a*b",
+                                             times(3, "a?") + "a*a*b",
+                                             "a{1,8}a*a*b",
+                                             "https?://\\S+\\.(?:com|org)",
+                                             "\\n\\s*(?:Human|User)\\s*:"};
+  for (const std::string& pattern : accepted) {
+    const Status status = CheckPythonRegex(pattern, "stop_regex");
+    EXPECT_TRUE(status.ok()) << pattern << ": " << status;
   }
 }
 

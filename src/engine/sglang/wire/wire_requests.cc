@@ -43,7 +43,8 @@ Status AddConstraint(const Constraint& constraint, std::string* choices, WireGen
   PORTICO_RETURN_IF_ERROR(CheckText(constraint.text, constraint.field));
   if (constraint.max_thinking_tokens >= 0) {
     return InvalidArgument("max_thinking_tokens",
-                           "max_thinking_tokens is not supported by this model's engine");
+                           "max_thinking_tokens is not supported by this model's engine, sglang: "
+                           "leave it out");
   }
   wire->require_reasoning = constraint.think_end >= 0;
   switch (constraint.kind) {

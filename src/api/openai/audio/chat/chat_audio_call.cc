@@ -276,7 +276,7 @@ Status CheckOwnThinker(const pipeline::Pipeline& pipeline, const ChatRequest& ch
 
 void AnswerAudioChat(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, AudioChat chat) {
   pipeline::Request& request = chat.request;
-  const auto pipeline = ThePipeline(shard.api);
+  const auto pipeline = PipelineFor(shard.api, pipeline::Task::kChat);
   if (!pipeline.ok()) return ReplyError(*exchange, shard.api, pipeline.status());
   auto model = ModelOf(shard.api, request.chat->options.model);
   if (model.ok() && (*pipeline)->thinks()) {

@@ -325,7 +325,7 @@ StatusOr<Batch> ReadBatch(const std::string& body, ShardContext& shard) {
 }  // namespace
 
 void HandleSpeechBatch(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
-  const auto pipeline = ThePipeline(shard.api);
+  const auto pipeline = PipelineFor(shard.api, pipeline::Task::kSpeech);
   if (!pipeline.ok()) return ReplyError(*exchange, shard.api, pipeline.status());
   auto batch = ReadBatch(exchange->request.body, shard);
   if (!batch.ok()) return ReplyError(*exchange, shard.api, batch.status());

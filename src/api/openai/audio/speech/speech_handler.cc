@@ -250,7 +250,7 @@ Status CheckSpeechModel(const ApiContext& api, std::string_view model) {
 }
 
 void HandleSpeech(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
-  const auto pipeline = ThePipeline(shard.api);
+  const auto pipeline = PipelineFor(shard.api, pipeline::Task::kSpeech);
   if (!pipeline.ok()) return ReplyError(*exchange, shard.api, pipeline.status());
   auto speech = DecodeSpeech(exchange->request.body, shard.parser, **pipeline,
                              exchange->request.Header("accept"));

@@ -369,7 +369,7 @@ std::string ChosenProtocol(const net::HttpRequest& request) {
 void HandleSpeechSocket(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
   const Status admitted = AdmitSocket(exchange->request, shard.api);
   if (!admitted.ok()) return ReplyError(*exchange, shard.api, admitted);
-  const auto pipeline = ThePipeline(shard.api);
+  const auto pipeline = PipelineFor(shard.api, pipeline::Task::kSpeech);
   if (!pipeline.ok()) return ReplyError(*exchange, shard.api, pipeline.status());
   auto socket = net::WebSocket::Accept(std::move(exchange), {kMaxFrame, ""});
   if (socket == nullptr) return;

@@ -213,7 +213,7 @@ class StreamedTranscript final : public PipelineCall {
 };
 
 void Answer(std::unique_ptr<net::Exchange> exchange, ShardContext& shard, bool translate) {
-  const auto pipeline = ThePipeline(shard.api);
+  const auto pipeline = PipelineFor(shard.api, pipeline::Task::kTranscription);
   if (!pipeline.ok()) return ReplyError(*exchange, shard.api, pipeline.status());
   if (translate && !(*pipeline)->translates()) {
     return ReplyError(*exchange, shard.api,
