@@ -275,7 +275,7 @@ def test_a_crash_leaves_files_that_can_be_read(folder, tmp_path):
     server = Server("--engine", "mock")
     directory = pathlib.Path(post(server, "/start_request_profile").json()["event_dir"])
     assert server.chat("hello", max_tokens=3).status_code == 200
-    wait_until(lambda: len(events_of(directory)) > 10, "nothing is written while the profile runs")
+    wait_until(lambda: "stage_input_received->stage_complete" in profile(directory).stdout, "nothing is written while the profile runs")
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
     server.log.close()

@@ -115,11 +115,30 @@ void Wait(double seconds) {
   while (ended == 0 && Clock::now() < until) usleep(50000);
 }
 
-// Stage processes and workers are a moment behind.
+uintmax_t BytesOf(const std::string& folder) {
+  uintmax_t bytes = 0;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    const uintmax_t size = at->file_size(failed);
+    if (!failed) bytes += size;
+    failed.clear();  // it may be gone meanwhile
+  }
+  return bytes;
+}
+
+// Stage processes and workers are behind: they write lines of what they have recorded. One that was
+// killed writes nothing any more.
 void AwaitFiles(const std::vector<std::string>& folders) {
-  const TimePoint until = Clock::now() + kFilesPatience;
   for (const std::string& folder : folders) {
-    while (!observe::AllEnded(folder) && Clock::now() < until) usleep(20000);
+    uintmax_t bytes = BytesOf(folder);
+    TimePoint until = Clock::now() + kFilesPatience;
+    while (!observe::AllEnded(folder) && Clock::now() < until) {
+      usleep(20000);
+      if (const uintmax_t now = BytesOf(folder); now != bytes) {
+        bytes = now;
+        until = Clock::now() + kFilesPatience;
+      }
+    }
   }
 }
 

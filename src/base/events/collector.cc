@@ -1,20 +1,32 @@
-// The thread that takes events from the rings and writes them, and that starts and stops runs.
+// The thread that takes events from the rings and writes them, and that starts and stops runs; and
+// the one that makes lines of what a run has written. That costs ten times as much as to record and
+// to write it, so it waits until the run has ended. What starts or stops a run waits for it, while
+// the events of a run that has begun meanwhile are taken.
+#include <unistd.h>
+
 #include <atomic>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/events/line_writer.h"
+#include "base/events/record_file.h"
+#include "base/events/record_reader.h"
 #include "base/events/recorder.h"
 #include "base/events/request_names.h"
 #include "base/events/rings.h"
+#include "base/events/tick_clock.h"
+#include "base/log.h"
 #include "base/mutex.h"
 
 namespace portico::events {
@@ -78,26 +90,32 @@ class Collector {
 
  private:
   void Run() {
-    bool ends = false;
-    while (!ends) {
-      std::deque<Command> commands;
-      {
-        const TimePoint next = Clock::now() + absl::ToChronoNanoseconds(kPeriod);
-        const MutexLock lock(&mutex_);
-        while (!ended_ && commands_.empty()) {
-          if (!writer_) {
-            called_.Wait(&mutex_);
-          } else if (!called_.WaitUntil(&mutex_, next)) {
-            break;
-          }
-        }
-        ends = ended_;
-        commands = std::exchange(commands_, {});
-      }
-      for (Command& command : commands) Do(std::move(command));
-      if (writer_) Collect();
+    std::optional<Command> command;
+    while (NextTurn(&command)) {
+      if (command) Do(*std::move(command));
+      if (records_) Collect();
     }
-    if (writer_) End();
+    if (records_) End([] {});
+    if (converter_.joinable()) converter_.join();
+  }
+
+  // The next command, or none where it is only time to collect. False: all is done that was asked
+  // for before the end.
+  bool NextTurn(std::optional<Command>* command) {
+    command->reset();
+    const TimePoint next = Clock::now() + absl::ToChronoNanoseconds(kPeriod);
+    const MutexLock lock(&mutex_);
+    while (converting_ || commands_.empty()) {
+      if (ended_ && !converting_) return false;
+      if (!records_) {
+        called_.Wait(&mutex_);
+      } else if (!called_.WaitUntil(&mutex_, next)) {
+        return true;
+      }
+    }
+    *command = std::move(commands_.front());
+    commands_.pop_front();
+    return true;
   }
 
   void Do(Command command) {
@@ -106,28 +124,34 @@ class Collector {
       command.started(status);
       return;
     }
-    const bool runs = writer_ && (command.stop.empty() || command.stop == options_.run_id);
-    std::string stopped;
-    if (runs) {
-      stopped = options_.run_id;
-      End();
-    }
-    command.stopped(std::move(stopped));
+    const bool runs = records_ && (command.stop.empty() || command.stop == options_.run_id);
+    if (!runs) return command.stopped("");
+    End([run = options_.run_id, stopped = std::move(command.stopped)] { stopped(run); });
   }
 
   Status Begin(RunOptions options) {
-    if (writer_ && options.run_id == options_.run_id) return OkStatus();
+    if (records_ && options.run_id == options_.run_id) return OkStatus();
+    if (run_ == 0) {
+      internal::PrepareOrder();
+      internal::ChooseTicks();
+    }
     PORTICO_ASSIGN_OR_RETURN(LineWriter writer, LineWriter::Open(options));
-    if (writer_) {
+    PORTICO_ASSIGN_OR_RETURN(
+        internal::RecordFile records,
+        internal::RecordFile::Open(writer.RecordsPath(), writer.Head(), options.run_id,
+                                   options.max_bytes / kRecordsShare));
+    if (records_) {
       // Threads go on: what they record from now on is the next run's.
       Collect();
-      Finish();
+      const bool same_files =
+          options.directory == options_.directory && options.stage == options_.stage;
+      Finish(/*facts=*/!same_files, [] {});
     }
     options_ = std::move(options);
     writer_.emplace(std::move(writer));
+    records_.emplace(std::move(records));
     writer_->Begin();
     dropped_before_ = Dropped();
-    noted_written_ = noted_cut_ = 0;
     if (++run_ == 0) run_ = 1;
     runs_.fetch_add(1, std::memory_order_relaxed);
     internal::running_now.store(run_, std::memory_order_seq_cst);
@@ -135,78 +159,89 @@ class Collector {
     return OkStatus();
   }
 
-  void End() {
+  void End(std::function<void()> done) {
     internal::running_now.store(0, std::memory_order_seq_cst);
+    internal::AwaitOrder();
     for (internal::Ring* ring : internal::AllRings().All()) {
       while (ring->inside.load(std::memory_order_seq_cst)) std::this_thread::yield();
     }
     Collect();
-    Finish();
     Tell(nullptr);
+    Finish(/*facts=*/true, std::move(done));
   }
 
-  // What has been collected is all of the run.
-  void Finish() {
-    waiting_.Release(names_, 0, /*all=*/true, &*writer_);
-    writer_->Close(Dropped() - dropped_before_);
-    Note();
+  // What has been collected is all of the run. Its facts are told unless the next run's are in the
+  // same file.
+  void Finish(bool facts, std::function<void()> done) {
+    writer_->NoteEnd(records_->bytes());
+    std::string path = writer_->RecordsPath();
+    auto ended = std::make_shared<Ended>(Ended{.writer = *std::move(writer_),
+                                               .path = std::move(path),
+                                               .dropped = Dropped() - dropped_before_,
+                                               .cut = records_->cut(),
+                                               .facts = facts,
+                                               .done = std::move(done)});
     writer_.reset();
+    records_.reset();
+    if (converter_.joinable()) converter_.join();
+    {
+      const MutexLock lock(&mutex_);
+      converting_ = true;
+    }
+    const auto convert = [this, ended] {
+      MakeLines(*ended);
+      const MutexLock lock(&mutex_);
+      converting_ = false;
+      called_.NotifyOne();
+    };
+    try {
+      converter_ = std::thread(convert);
+    } catch (const std::system_error&) {
+      convert();
+    }
+  }
+
+  // A run that has ended, and what is told when its lines are there.
+  struct Ended {
+    LineWriter writer;
+    std::string path;  // of its records
+    uint64_t dropped = 0;
+    uint64_t cut = 0;
+    bool facts = true;
+    std::function<void()> done;
+  };
+  void MakeLines(Ended& ended) {
+    const Status read = internal::ReadRecords(
+        ended.path, &names_, [&ended](const Line& line, std::string_view request_id) {
+          ended.writer.Add(line, request_id);
+        });
+    if (!read.ok()) LogWarning("no lines of a profile: {}", MessageOf(read));
+    ended.writer.Close(ended.cut);
+    if (ended.facts) ended.writer.WriteEnd(ended.dropped);
+    unlink(ended.path.c_str());
+    written_.fetch_add(ended.writer.written(), std::memory_order_relaxed);
+    cut_.fetch_add(ended.writer.cut(), std::memory_order_relaxed);
+    ended.done();
   }
 
   void Collect() {
-    for (internal::Ring* ring : internal::AllRings().All()) {
-      Drain(ring);
-      internal::AllRings().Recycle(ring);
+    const std::vector<internal::Ring*> rings = internal::AllRings().All();
+    std::vector<uint64_t> heads;
+    heads.reserve(rings.size());
+    bool any = false;
+    for (const internal::Ring* ring : rings) {
+      heads.push_back(ring->head.load(std::memory_order_acquire));
+      any = any || heads.back() != ring->tail.load(std::memory_order_relaxed);
     }
-    waiting_.Release(names_, Clock::now().time_since_epoch().count(), /*all=*/false, &*writer_);
-    writer_->Flush();
-    Note();
-  }
-
-  // What the last flush wrote is in the totals.
-  void Note() {
-    const uint64_t written = writer_->written();
-    const uint64_t cut = writer_->cut();
-    written_.fetch_add(written - noted_written_, std::memory_order_relaxed);
-    cut_.fetch_add(cut - noted_cut_, std::memory_order_relaxed);
-    noted_written_ = written;
-    noted_cut_ = cut;
-  }
-
-  void Drain(internal::Ring* ring) {
-    const uint64_t head = ring->head.load(std::memory_order_acquire);
-    uint64_t tail = ring->tail.load(std::memory_order_relaxed);
-    while (tail != head) {
-      const internal::Record64& record = ring->records[tail % internal::Ring::kSize];
-      ++tail;
-      if (record.kind == internal::kName) {
-        std::string name(record.text, record.length);
-        for (uint16_t more = record.more; more > 0 && tail != head; --more, ++tail) {
-          const internal::Record64& next = ring->records[tail % internal::Ring::kSize];
-          name.append(next.text, next.length);
-        }
-        names_.Name(record.key, std::move(name));
-      } else if (record.kind == internal::kLeaveOut) {
-        names_.LeaveOut(record.key);
-      } else if (record.kind == internal::kJoin) {
-        names_.Join(record.key, record.joined);
-      } else {
-        Take(record);
+    if (any) records_->AddMoment();
+    for (size_t i = 0; i < rings.size(); ++i) {
+      const uint64_t tail = rings[i]->tail.load(std::memory_order_relaxed);
+      if (heads[i] != tail) {
+        records_->Add(*rings[i], tail, heads[i]);
+        rings[i]->tail.store(heads[i], std::memory_order_release);
       }
+      internal::AllRings().Recycle(rings[i]);
     }
-    ring->tail.store(tail, std::memory_order_release);
-  }
-
-  void Take(const internal::Record64& record) {
-    Line line;
-    line.event = static_cast<Event>(record.kind);
-    line.stage = record.stage;
-    line.details = {record.peer, record.tag, record.numbers.a, record.numbers.b};
-    line.nanoseconds = record.numbers.nanoseconds;
-    if (!SpecOf(line.event).of_request) return writer_->Add(line, "");
-    const std::string* name = names_.Find(record.key);
-    if (name == nullptr) return waiting_.Add(record.key, line);
-    if (!RequestNames::IsLeftOut(*name)) writer_->Add(line, *name);
   }
 
   static uint64_t Dropped() {
@@ -223,10 +258,14 @@ class Collector {
     for (const auto& [id, listener] : listeners_) listener(runs);
   }
 
+  // Of the bytes of a run, as an event's line takes six times as much as its record.
+  static constexpr int64_t kRecordsShare = 6;
+
   Mutex mutex_;
   CondVar called_;
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool converting_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 
   Mutex listeners_mutex_;
@@ -240,13 +279,13 @@ class Collector {
 
   // The thread's own.
   RunOptions options_;
-  std::optional<LineWriter> writer_;
-  RequestNames names_;
-  WaitingLines waiting_;
+  std::optional<LineWriter> writer_;  // both while a run goes on
+  std::optional<internal::RecordFile> records_;
   uint32_t run_ = 0;
   uint64_t dropped_before_ = 0;
-  uint64_t noted_written_ = 0;
-  uint64_t noted_cut_ = 0;
+  std::thread converter_;
+
+  RequestNames names_{getpid()};  // the converter's
 };
 
 Collector& TheCollector() {

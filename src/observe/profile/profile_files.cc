@@ -9,8 +9,11 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "base/events/record_reader.h"
 #include "base/stable_sort.h"
 #include "observe/profile/clocks.h"
 #include "text/json.h"
@@ -49,9 +52,16 @@ bool IsFacts(const std::string& name) {
   return name.starts_with("run_") && name.ends_with(".json");
 }
 
-// "events_frontend_123.jsonl" → {"frontend", 123}
+bool IsRecords(const std::string& name) {
+  return name.starts_with("records_") && name.ends_with(".bin");
+}
+
+// "events_frontend_123.jsonl", "records_frontend_123.5.bin" → {"frontend", 123}
 std::pair<std::string, int64_t> NameParts(std::string name) {
-  name.resize(name.find_last_of('.') == std::string::npos ? name.size() : name.find_last_of('.'));
+  const auto cut = [&name](size_t at) { name.resize(std::min(at, name.size())); };
+  const bool records = IsRecords(name);
+  cut(name.find_last_of('.'));
+  if (records) cut(name.find_last_of('.'));
   const size_t first = name.find('_');
   const size_t last = name.find_last_of('_');
   if (first == std::string::npos || first == last) return {name, 0};
@@ -87,14 +97,101 @@ class Reader {
         AddEvent(*json, process);
       }
       if (profile_.events.size() + profile_.steps.size() > kMaxEvents) {
-        return Error(StatusCode::kResourceExhausted,
-                     fmt::format("the profile has more than {} events", kMaxEvents));
+        return TooMany();
       }
     }
     return OkStatus();
   }
 
+  // What a process has recorded and made no lines of, as it was killed or is still running. If it
+  // was killed while it made them, some are there already.
+  Status ReadRecordsFile(const fs::path& path) {
+    const auto facts = events::internal::ReadRecordsFacts(path);
+    if (!facts.ok()) {
+      ++profile_.malformed;
+      return OkStatus();
+    }
+    const int32_t process = ProcessOf(path);
+    if (profile_.run_id.empty()) profile_.run_id = facts->run_id;
+    absl::flat_hash_set<EventKey> seen;
+    for (const ProfileEvent& event : profile_.events) {
+      if (event.process == process) seen.insert(KeyOf(event));
+    }
+    absl::flat_hash_set<StepKey> seen_steps;
+    for (const ProfileStep& step : profile_.steps) {
+      if (step.process == process) seen_steps.insert(KeyOf(step));
+    }
+    bool too_many = false;
+    events::RequestNames names(facts->head.pid);
+    const auto take = [&](const events::Line& line, std::string_view request_id) {
+      too_many = too_many || profile_.events.size() + profile_.steps.size() >= kMaxEvents;
+      if (too_many) return;
+      const events::EventSpec& spec = events::SpecOf(line.event);
+      const int64_t nanoseconds = line.nanoseconds + facts->head.to_wall;
+      if (spec.of_request) {
+        const ProfileEvent event = EventOf(line, nanoseconds, request_id, process);
+        if (!seen.empty() && seen.contains(KeyOf(event))) return;
+        ++profile_.processes[static_cast<size_t>(process)].events;
+        profile_.events.push_back(event);
+      } else {
+        const ProfileStep step = StepOf(line, nanoseconds, process);
+        if (!seen_steps.empty() && seen_steps.contains(KeyOf(step))) return;
+        profile_.steps.push_back(step);
+      }
+    };
+    PORTICO_RETURN_IF_ERROR(events::internal::ReadRecords(path, &names, take));
+    return too_many ? TooMany() : OkStatus();
+  }
+
  private:
+  using EventKey = std::tuple<int64_t, uint32_t, uint32_t, uint32_t, int64_t>;
+  static EventKey KeyOf(const ProfileEvent& event) {
+    return {event.nanoseconds, event.request, event.stage, event.name, event.chunk};
+  }
+  using StepKey = std::tuple<int64_t, uint32_t, uint32_t, int64_t>;
+  static StepKey KeyOf(const ProfileStep& step) {
+    return {step.nanoseconds, step.stage, step.name, step.took};
+  }
+
+  ProfileEvent EventOf(const events::Line& line, int64_t nanoseconds, std::string_view request_id,
+                       int32_t process) {
+    const events::EventSpec& spec = events::SpecOf(line.event);
+    const events::Details& details = line.details;
+    ProfileEvent event;
+    event.nanoseconds = nanoseconds;
+    event.request = profile_.words.Of(request_id);
+    event.stage = profile_.words.Of(events::NameOf(line.stage));
+    event.name = profile_.words.Of(spec.name);
+    event.process = process;
+    event.peer = profile_.words.Of(events::NameOf(details.peer));
+    event.modality = profile_.words.Of(events::NameOf(details.tag));
+    for (const auto& [name, value] : {std::pair(spec.a, details.a), std::pair(spec.b, details.b)}) {
+      if (value == events::Details::kNothing) continue;
+      if (name == "chunk_id") {
+        event.chunk = value;
+      } else if (event.number < 0) {
+        event.number = value;
+      }
+    }
+    return event;
+  }
+
+  ProfileStep StepOf(const events::Line& line, int64_t nanoseconds, int32_t process) {
+    ProfileStep step;
+    step.nanoseconds = nanoseconds;
+    step.stage = profile_.words.Of(events::NameOf(line.stage));
+    step.name = profile_.words.Of(events::SpecOf(line.event).name);
+    step.process = process;
+    step.took = std::max<int64_t>(line.details.b, 0);
+    step.batch = std::max<int64_t>(line.details.a, 0);
+    return step;
+  }
+
+  static Status TooMany() {
+    return Error(StatusCode::kResourceExhausted,
+                 fmt::format("the profile has more than {} events", kMaxEvents));
+  }
+
   int32_t ProcessOf(const fs::path& path) {
     const auto [stage, pid] = NameParts(path.filename().string());
     const std::string key = fmt::format("{}_{}", stage, pid);
@@ -178,7 +275,10 @@ std::pair<fs::path, std::vector<fs::path>> Folders(const fs::path& path) {
 
 Status ReadPath(const std::string& path, Reader* reader, Profile* profile) {
   std::error_code ignored;
-  if (fs::is_regular_file(path, ignored)) return reader->ReadFile(path, false);
+  if (fs::is_regular_file(path, ignored)) {
+    return IsRecords(fs::path(path).filename().string()) ? reader->ReadRecordsFile(path)
+                                                         : reader->ReadFile(path, false);
+  }
   if (!fs::is_directory(path, ignored)) {
     return Error(StatusCode::kNotFound, path + ": there is no such file or folder");
   }
@@ -191,6 +291,12 @@ Status ReadPath(const std::string& path, Reader* reader, Profile* profile) {
     if (!name.ends_with(".jsonl")) continue;
     if (name.starts_with("events_")) PORTICO_RETURN_IF_ERROR(reader->ReadFile(file, false));
     if (name.starts_with("steps_")) PORTICO_RETURN_IF_ERROR(reader->ReadFile(file, true));
+  }
+  // Behind the lines, of which they may have some.
+  for (const fs::path& file : FilesOf(folder)) {
+    if (IsRecords(file.filename().string())) {
+      PORTICO_RETURN_IF_ERROR(reader->ReadRecordsFile(file));
+    }
   }
   for (const fs::path& at : around) {
     for (const fs::path& file : FilesOf(at)) {

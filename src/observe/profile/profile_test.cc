@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/events/recorder.h"
 #include "observe/profile/breakdown.h"
 #include "observe/profile/html_report.h"
 #include "observe/profile/perfetto.h"
@@ -68,6 +73,64 @@ const HopRow* FindHop(const Breakdown& breakdown, std::string_view from, std::st
     if (row.from == from && row.to == to && row.kind == kind) return &row;
   }
   return nullptr;
+}
+
+// A process that is killed leaves records, and while it makes lines of them some of these, too.
+TEST_F(ProfileTest, WhatAProcessHasRecordedIsReadBeforeItsRunEnds) {
+  std::promise<Status> started;
+  events::Start({.run_id = "run", .directory = folder_, .stage = "test", .trace_path_template = ""},
+                [&started](Status status) { started.set_value(std::move(status)); });
+  ASSERT_TRUE(started.get_future().get().ok());
+  const events::Key key = events::NextKey();
+  events::Name(key, "mine");
+  events::Record(events::Event::kStageHopSent, key, events::kFrontend, {.peer = events::kEngine});
+  events::Record(events::Event::kStageStreamChunkSent, key, events::kEngine,
+                 {.peer = events::kFrontend, .tag = events::LabelOf("audio"), .a = 5});
+  events::Record(events::Event::kSchedulerPrefillStart, key, events::kEngine, {.a = 8, .b = 2});
+  events::Record(events::Event::kStep, events::kNoKey, events::kEngine, {.a = 3, .b = 700});
+  const TimePoint patience = Clock::now() + std::chrono::minutes(2);
+  while (Clock::now() < patience) {
+    const auto profile = ReadProfile({folder_});
+    if (profile.ok() && profile->events.size() + profile->steps.size() == 4) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  fs::path records;
+  for (const auto& entry : fs::directory_iterator(folder_)) {
+    if (entry.path().extension() == ".bin") records = entry.path();
+  }
+  const fs::path kept = records.string() + ".kept";
+  fs::copy_file(records, kept);
+  const Profile before = Read();
+  std::promise<void> stopped;
+  events::Stop("", [&stopped](const StatusOr<std::string>&) { stopped.set_value(); });
+  stopped.get_future().wait();
+  ASSERT_FALSE(fs::exists(records));
+  const Profile lines = Read();
+  fs::rename(kept, records);
+  const Profile both = Read();
+  const auto shown = [](const Profile& profile) {
+    std::vector<std::string> rows;
+    for (const ProfileEvent& event : profile.events) {
+      rows.push_back(fmt::format(
+          "{} {} {} {} {} {} {} {} {}", event.nanoseconds, profile.words.At(event.request),
+          profile.words.At(event.stage), profile.words.At(event.name), profile.words.At(event.peer),
+          profile.words.At(event.modality), event.process, event.chunk, event.number));
+    }
+    for (const ProfileStep& step : profile.steps) {
+      rows.push_back(fmt::format("{} {} {} {} {} {}", step.nanoseconds, step.took, step.batch,
+                                 profile.words.At(step.stage), profile.words.At(step.name),
+                                 step.process));
+    }
+    return rows;
+  };
+  EXPECT_EQ(before.run_id, "run");
+  EXPECT_EQ(before.processes.size(), 1u);
+  EXPECT_FALSE(before.processes[0].ended);
+  EXPECT_TRUE(both.processes[0].ended);
+  EXPECT_EQ(lines.events.size(), 3u);
+  EXPECT_EQ(lines.steps.size(), 1u);
+  EXPECT_EQ(shown(before), shown(lines));
+  EXPECT_EQ(shown(both), shown(lines));
 }
 
 TEST_F(ProfileTest, StagesAndHopsAreTimedAsSglangOmniDoesIt) {
