@@ -13,6 +13,7 @@ find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 add_library(xxhash_headers INTERFACE)
 target_include_directories(xxhash_headers SYSTEM INTERFACE "${XXHASH_INCLUDE_DIR}")
 
+find_package(Boost 1.81 REQUIRED)
 if(PORTICO_PYTHON)
   return()  # the rooms below net need no more
 endif()
@@ -25,7 +26,6 @@ add_library(nghttp2 ALIAS PkgConfig::NGHTTP2)
 find_library(ZMQ_LIBRARY zmq REQUIRED)
 add_library(zmq INTERFACE)
 target_link_libraries(zmq INTERFACE ${CMAKE_DL_LIBS})  # loaded when it is needed (net/zmq/zmq_library.h)
-find_package(Boost 1.81 REQUIRED)
 find_package(Protobuf REQUIRED)
 
 # A sanitizer sees only what was built with it: the engine's own threads need an instrumented libllama.

@@ -3,7 +3,7 @@
 
 Each starts from the string literals of its room's tests and from what build/fuzz-corpus has kept of earlier runs, with
 a seed of its own that is printed (--seed repeats a run's choices). What crashes a fuzzer stays in build/fuzz-crashes.
-    ./dev build fuzz fuzzers && scripts/fuzz.py [--seconds 12 | --runs N] [--seed N] [--build build/fuzz] [NAME...]
+    ./dev build fuzz fuzzers && scripts/fuzz.py [--seconds 6 | --runs N] [--seed N] [--build build/fuzz] [NAME...]
 PORTICO_FUZZ_RUNS=10000000 in the environment is --runs: so many inputs to each, however long that takes. PORTICO_SEED is --seed.
 """
 import argparse
@@ -161,7 +161,7 @@ def run(program, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="only these fuzzers")
-    parser.add_argument("--seconds", type=int, default=12, help="for each")
+    parser.add_argument("--seconds", type=int, default=6, help="for each")
     parser.add_argument("--runs", type=int, default=int(os.environ.get("PORTICO_FUZZ_RUNS", 0)), help="of each, instead")
     parser.add_argument("--seed", type=int, default=int(os.environ.get("PORTICO_SEED") or random.randrange(1, 1 << 31)))
     parser.add_argument("--build", default="build/fuzz", type=pathlib.Path)

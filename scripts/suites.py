@@ -137,18 +137,24 @@ class GoogleTest:
 
 
 class Pytest:
-    """The test files of a folder, in `count` parts of about the same size. reports: whether the sanitizers of servers report."""
+    """The test files of a folder, in `count` parts of about the same size. reports: whether the sanitizers of servers report.
 
-    def __init__(self, name, python, binary, folder, count=1, reports=False):
+    only, without: of the files, these alone, a part each, and all but these.
+    """
+
+    def __init__(self, name, python, binary, folder, count=1, reports=False, only=(), without=()):
         self.name, self.python, self.binary, self.folder = name, python, binary, folder
-        self.count, self.reports = count, reports
+        self.count, self.reports, self.only, self.without = count, reports, only, without
 
     def parts(self):
+        if self.only:
+            return [[f"{self.folder}/{name}"] for name in self.only]
         if self.count == 1:
             return [[self.folder]]
         parts = [[] for _ in range(self.count)]
         sizes = [0] * self.count
-        for path in sorted((ROOT / self.folder).glob("test_*.py"), key=lambda path: (-path.stat().st_size, path)):
+        paths = [path for path in (ROOT / self.folder).glob("test_*.py") if path.name not in self.without]
+        for path in sorted(paths, key=lambda path: (-path.stat().st_size, path)):
             smallest = sizes.index(min(sizes))
             parts[smallest].append(f"{self.folder}/{path.name}")
             sizes[smallest] += path.stat().st_size

@@ -3,7 +3,8 @@
 
 Suites: each GoogleTest program of the build; clients, real ones against the real binary (tests/); python, the Python
 module (python/tests); crosscheck, it against the reference packages on generated texts (tests/crosscheck).
-Where there are two cores three parts of the clients run at once, two with a sanitizer, and beside them a GoogleTest program, in two halves.
+Where there are two cores three parts of the clients run at once, two with a sanitizer, and beside them a GoogleTest program, in two halves,
+and waits: the files of the clients that wait nearly all of their time.
 A failed test is run once more, alone, when all suites are over; if it passes then, it is listed as flaky (scripts/suites.py).
 Exit status 1 if anything failed, or if nothing ran.
 """
@@ -23,6 +24,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORKERS = min(2, os.cpu_count() or 1)
 # How many parts of the suites of Python run at once: they wait half of their time, less for programs with a sanitizer.
 CLIENTS_AT_ONCE = WORKERS if "PORTICO_SANITIZED" in os.environ else WORKERS + 1
+# Files of tests/ whose tests wait for limits and graces to pass, and compute little.
+WAITS = ["test_gateway_stalls.py", "test_gateway_vllm_stalls.py", "test_admission.py", "test_cancellation.py"]
 # The heavy programs go first, so that none is left to run alone at the end.
 HEAVY = ["tokenizer_test", "engine_test", "net_test", "template_test"]
 
@@ -44,7 +47,8 @@ def chosen(options):
             broken[name] = suites.Outcome(failures=[suites.Failure(name, message, True)])
             clients, wanted = clients and name == "python module", []
     if clients:
-        found.append(suites.Pytest("clients", python, build / "portico", "tests", 3 * WORKERS, sanitized))
+        found.append(suites.Pytest("clients", python, build / "portico", "tests", 5 * WORKERS, sanitized, without=WAITS))
+        found.append(suites.Pytest("waits", python, build / "portico", "tests", reports=sanitized, only=WAITS))
     for program in sorted(build.glob("*_test"), key=lambda p: ((HEAVY + [p.name]).index(p.name), p.name)):
         if options.filter in program.name and program.name not in options.skip:
             found.append(suites.GoogleTest(program, WORKERS, dict(only.split("=", 1) for only in options.only).get(program.name)))
@@ -65,9 +69,11 @@ def main():
     # GoogleTest programs compute all of the time: one takes what the clients leave.
     beside = any(isinstance(suite, suites.Pytest) for suite in found)
     with (concurrent.futures.ThreadPoolExecutor(CLIENTS_AT_ONCE) as clients,
+          concurrent.futures.ThreadPoolExecutor(2) as waits,
           concurrent.futures.ThreadPoolExecutor(1 if beside else WORKERS) as programs):
         pools = {suites.Pytest: clients, suites.GoogleTest: programs}
-        parts = {suite: [pools[type(suite)].submit(suite.run, part) for part in suite.parts()] for suite in found}
+        parts = {suite: [(waits if suite.name == "waits" else pools[type(suite)]).submit(suite.run, part) for part in suite.parts()]
+                 for suite in found}
         for suite, running in parts.items():
             outcomes[suite.name] = outcome = suites.Outcome()
             for part in running:

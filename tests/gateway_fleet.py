@@ -103,6 +103,7 @@ class RawWorker:
         self.requests, self.connections = [], []
         self.models = b"{}"  # what /v1/models answers
         self.infers = lambda: 404  # /health_generate's status; asked while the worker holds requests and is silent
+        self.page = lambda head: b"{}"  # what /metrics answers; None: 404
         self.listener = socket.create_server((host, port), backlog=128)
         self.port = self.listener.getsockname()[1]
         self.url = f"http://{host}:{self.port}"
@@ -136,8 +137,9 @@ class RawWorker:
                     connection.sendall(b"HTTP/1.1 %d Inferred\r\nContent-Length: 0\r\n\r\n" % self.infers())
                     continue
                 if path in (b"/health", b"/v1/models", b"/v1/loads", b"/get_load", b"/metrics"):  # what a gateway asks of itself
-                    said = self.models if path == b"/v1/models" else b"{}"
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(said), said))
+                    said = self.models if path == b"/v1/models" else self.page(head) if path == b"/metrics" else b"{}"
+                    status, said = (b"404 Not Found", b"") if said is None else (b"200 OK", said)
+                    connection.sendall(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s" % (status, len(said), said))
                     continue
                 self.requests.append((head, body))
                 if self.answer(connection, head, body) is False:

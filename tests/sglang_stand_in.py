@@ -26,6 +26,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../python/portico"))
 import sglang_attach  # noqa: E402
 import sglang_media  # noqa: E402
+import sglang_sockets  # noqa: E402
 from sglang_stand_in_controls import Controls  # noqa: E402 - beside this file, wherever it is started
 from sglang_stand_in_ranks import Controller, Loads  # noqa: E402
 from sglang_wire import Wire  # noqa: E402
@@ -113,7 +114,7 @@ class Scheduler(Controls):
     def socket(self, context, kind, name):
         socket = context.socket(kind)
         socket.set_hwm(0)
-        socket.connect(f"ipc://{self.args.ipc_dir}/{name}")
+        socket.connect(self.args.addresses.get(name, f"ipc://{self.args.ipc_dir}/{name}"))
         return socket
 
     def new(self, name, **fields):
@@ -350,6 +351,8 @@ def main():
     parser.add_argument("--portico", action="store_true")
     parser.add_argument("--ipc-dir", required=True)
     parser.add_argument("--facts")
+    parser.add_argument("--transport", choices=("ipc", "tcp"), default="ipc")
+    parser.add_argument("--reasoning-parser", default="auto")
     parser.add_argument("--model-path", required=True)
     parser.add_argument("--context-length", type=int, default=0)
     parser.add_argument("--is-embedding", action="store_true")
@@ -370,6 +373,7 @@ def main():
     parser.add_argument("--stand-in-load-seconds", type=float, default=0)
     parser.add_argument("--stand-in-new-field", action="store_true", help="print a layout that nobody knows")
     parser.add_argument("--media-helpers", type=int, default=1)
+    parser.add_argument("--stand-in-reasoning-parser", help="that a grammar comes after")
     parser.add_argument("--stand-in-sparse", action="store_true", help="embeddings weigh the tokens")
     parser.add_argument("--stand-in-sees", action="store_true")
     parser.add_argument("--stand-in-disproves", help="a message that it reads otherwise")
@@ -415,13 +419,17 @@ def main():
         "hidden_size": config["hidden_size"], "is_generation": not args.is_embedding,
         "eos_token_ids": eos if isinstance(eos, list) else [eos], "labels": [],
     }
+    args.addresses = {n: f"ipc://{args.ipc_dir}/{n}" for n in ("scheduler_input", "tokenizer", "detokenizer", "rpc")}
+    listeners = sglang_sockets.listeners_for(args.ipc_dir, args.transport, args.addresses)
+    args.addresses |= listeners.addresses
     facts = {
         "sglang_version": manifest["sglang_version"], "pid": os.getpid(), "model": model, "dp_size": args.dp_size,
-        "addresses": {n: f"ipc://{args.ipc_dir}/{n}" for n in ("scheduler_input", "tokenizer", "detokenizer", "rpc")},
+        "addresses": args.addresses, "listeners": listeners.path,
         "limits": {"max_total_num_tokens": 100000, "max_req_input_len": model["context_length"] - 6},
         "kv_events": [{**json.loads(args.kv_events_config), "topic": ""}] if args.kv_events_config else [],
         "disaggregation_mode": args.disaggregation_mode, "speculative_num_draft_tokens": args.speculative_num_draft_tokens,
-        "grammar_backend": "xgrammar", "load_format": "auto", "enable_lora": args.enable_lora, "max_loaded_loras": args.max_loaded_loras,
+        "grammar_backend": "xgrammar", "reasoning_parser": args.stand_in_reasoning_parser,
+        "load_format": "auto", "enable_lora": args.enable_lora, "max_loaded_loras": args.max_loaded_loras,
         "enable_return_hidden_states": args.enable_return_hidden_states, "disable_radix_cache": args.disable_radix_cache,
         **{name: getattr(args, name) for name in ("enable_priority_scheduling", "enable_custom_logit_processor")},
     }

@@ -36,7 +36,7 @@ class Controller:
         context = zmq.Context()
         self.input = context.socket(zmq.PULL)
         self.input.set_hwm(0)
-        self.input.connect(f"ipc://{args.ipc_dir}/scheduler_input")
+        self.input.connect(args.addresses["scheduler_input"])
         self.workers = []
         for rank in range(args.dp_size):
             self.workers.append(context.socket(zmq.PUSH))

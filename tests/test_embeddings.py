@@ -68,6 +68,8 @@ def test_dimensions_cut_and_make_the_length_one_again(embedder):
     ("/v1/embeddings", {"input": "a", "truncate_prompt_tokens": 99999999}, "truncate_prompt_tokens"),
     ("/encode", {"text": "a", "input_ids": [1]}, "text"),
     ("/encode", {"text": ["a", "b"], "rid": ["x", "x"]}, "rid"),
+    ("/encode", {"text": "a", "data_parallel_rank": 1}, "data_parallel_rank"),
+    ("/v1/embeddings", {"input": "a", "routed_dp_rank": 1}, "data_parallel_rank"),
     ("/v1/classify", {"input": "a"}, "model"),
     ("/v1/rerank", {"query": "a", "documents": ["b"]}, "model"),
     ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}, "model"),

@@ -82,7 +82,7 @@ def test_a_storage_backend_is_for_operators_with_a_key_of_their_own():
 def test_what_concerns_one_server_is_not_guessed(fleet, path):
     workers, made = fleet
     answer = ask(made, "POST", path)
-    assert answer.status_code == 501 and "ask it itself" in answer.text
+    assert answer.status_code == 501 and "send it to that server" in answer.text
     assert asked(workers, path) == [[], []]
 
 

@@ -1,8 +1,11 @@
 """Requests that somebody made to harm: the gateway goes on, and what it refuses has reached no worker."""
+import contextlib
+import resource
 import socket
 
 import pytest
 import requests
+from conftest import SANITIZED
 from gateway_fleet import front, raw  # noqa: F401 (raw is a fixture)
 
 
@@ -96,3 +99,35 @@ def test_an_adapter_is_loaded_by_operators_only_and_on_all_workers():
                 assert answer.status_code == status, answer.text
         assert [[head.split(b" ")[1] for head, _ in worker.requests] for worker in workers] == [
             [b"/v1/load_lora_adapter", b"/v1/unload_lora_adapter"]] * 2
+
+
+@contextlib.contextmanager
+def many_files(wanted):
+    """How many files may be open, of those wanted."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    raised = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, raised), hard))
+    try:
+        yield max(soft, raised)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_ten_thousand_bodies_that_do_not_come_keep_nobody_waiting_and_are_refused(gateway):
+    worker, made = gateway
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+    before = len(worker.requests)
+    with many_files(12_000) as files, contextlib.ExitStack() as opened:
+        count = min(500 if SANITIZED else 10_000, files - 500)
+        clients = []
+        for _ in range(count):
+            client = opened.enter_context(socket.create_connection(("127.0.0.1", made.port), timeout=120))
+            client.sendall(head)
+            clients.append(client)
+        for _ in range(20):
+            answer = requests.post(made.url + "/v1/completions", json={"model": "m", "prompt": "x"}, timeout=60)
+            assert (answer.status_code, answer.text) == (200, "ok")
+        assert requests.get(made.url + "/readiness", timeout=60).status_code == 200
+        statuses = {client.recv(12) for client in clients}
+        assert statuses == {b"HTTP/1.1 408"}
+    assert len(worker.requests) == before + 20

@@ -180,7 +180,8 @@ def test_a_worker_that_says_that_it_has_not_inferred_in_time_is_stalled(hanging,
     assert statuses(gateway)[ill.url] == "stalled"
 
 
-@pytest.mark.parametrize("hold, let_go", [("/pause_generation", "/continue_generation"), ("/begin_weight_update", "/end_weight_update")])
+@pytest.mark.parametrize("hold, let_go", [("/pause_generation", "/continue_generation"), ("/begin_weight_update", "/end_weight_update"),
+                                          ("/sleep", "/wake_up")])
 def test_an_engine_that_is_held_back_is_not_taken_for_a_hanging_one(hanging, route, hold, let_go):
     # Between the beginning and the end of an update of weights it was.
     paused = also(hanging(), lambda path: b"{}" if path.decode() in (hold, let_go) else None)
@@ -218,15 +219,16 @@ def test_a_pause_holds_all_ranks_of_a_server_back(hanging, route):
     assert sorted(head.split(b"x-data-parallel-rank: ")[1][:1] for head, _ in paused.requests if b"x-data-parallel-rank" in head) == [b"0", b"1"]
 
 
-def test_a_stalled_worker_is_told_to_go_on(hanging, route):
+@pytest.mark.parametrize("path", ["/continue_generation", "/wake_up"])
+def test_a_stalled_worker_is_told_to_go_on(hanging, route, path):
     """What had been paused past the gateway was taken for hanging, and nothing through the gateway could wake it."""
     paused = hanging()
-    also(paused, lambda path: paused.lives.set() or b"{}" if path == b"/continue_generation" else None)
+    also(paused, lambda asked: paused.lives.set() or b"{}" if asked == path.encode() else None)
     gateway = route(paused.url)
     assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code >= 500
     assert statuses(gateway)[paused.url] == "stalled"
     assert requests.post(gateway.url + "/flush_cache", timeout=60).status_code == 503
-    answer = requests.post(gateway.url + "/continue_generation", timeout=60)
+    answer = requests.post(gateway.url + path, timeout=60)
     assert answer.status_code == 200 and len(answer.json()["workers"]) == 1
     wait_until(lambda: statuses(gateway)[paused.url] == "healthy", gateway.output)
     assert requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120).status_code == 200

@@ -71,6 +71,15 @@ def test_what_grpc_refuses_is_named(embedder, method, fields, code, field):
     assert field in fields_at_fault(error.value)[0] or field in error.value.details()
 
 
+def test_a_text_may_name_the_only_rank_and_no_other(embedder):
+    scheduler = Client(f"127.0.0.1:{embedder.port}").scheduler
+    assert scheduler.Embed(tokenized={"input_ids": [5, 6]}, data_parallel_rank=0).embedding
+    with pytest.raises(grpc.RpcError) as error:
+        scheduler.Embed(tokenized={"input_ids": [5, 6]}, data_parallel_rank=1)
+    assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert fields_at_fault(error.value)[0] == ["data_parallel_rank"]
+
+
 def test_a_grpc_call_that_is_cancelled_or_late_stops_the_work(serve):
     server = serve("--is-embedding", *SLOW)
     client = Client(f"127.0.0.1:{server.port}")

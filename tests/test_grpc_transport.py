@@ -166,5 +166,5 @@ def test_a_renewed_certificate_serves_new_connections_and_old_ones_go_on(start, 
     assert fresh.sglang.HealthCheck().healthy
     second = shown()
     (authority.folder / "server.key").write_text("broken")
-    wait_until(lambda: "goes on with the former" in server.output(), "nothing is said of the broken file")
+    wait_until(lambda: "keeps using the previous files" in server.output(), "nothing is said of the broken file")
     assert shown() == second

@@ -282,3 +282,14 @@ def test_flags_of_prefill_and_decode_workers_need_each_other():
                           (("--prometheus-duration-buckets", "2", "1"), "--prometheus-duration-buckets")):
         status, said = run("route", *words)
         assert status == 2 and wanted in said, said
+
+
+@pytest.mark.parametrize("named", [["--worker-u", "http://a:1"], ["--worker-urls=http://a:1"], ["--prefill", "http://a:1"],
+                                   ["--decode", "http://a:1"], ["--discovery-file", "a.json"], ["--service-discovery"], []])
+def test_the_workers_of_the_environment_are_for_a_start_that_names_none(monkeypatch, named):
+    """They were added to prefill and decode workers and to those of a file, and where the flag was abbreviated."""
+    monkeypatch.setenv("SGL_GRPC_ENDPOINT", "a:2")
+    monkeypatch.setenv("SGL_POLICY_NAME", "of-the-environment")
+    # --mini-lb requires a flag that is not there: nothing starts.
+    status, said = run("route", "--mini-lb", *named)
+    assert status == 2 and ("of-the-environment" in said) is (not named), said

@@ -130,3 +130,14 @@ def test_the_death_of_one_rank_is_that_of_the_engine(start):
     assert b"the engine failed" in b"".join(stream.lines)
     wait_until(lambda: short(server, routed_dp_rank=1).status_code == 200, "it does not come back")
     assert [state["rank"] for state in states(server)] == [0, 1]
+
+
+def test_a_text_is_embedded_by_the_rank_that_it_names(start):
+    server = start(*two_ranks("--is-embedding"))
+    before = [len(state["taken"]) for state in states(server)]
+    for path, body in [("/v1/embeddings", {"input": ["a", "b", "c"]}), ("/encode", {"text": "a"})]:
+        assert post(server, path, routed_dp_rank=1, **body).status_code == 200
+        refused = post(server, path, data_parallel_rank=2, **body)
+        assert refused.status_code == 400 and refused.json()["error"]["param"] == "data_parallel_rank"
+    after = [len(state["taken"]) for state in states(server)]
+    assert [more - less for more, less in zip(after, before)] == [0, 4]

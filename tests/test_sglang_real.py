@@ -186,6 +186,22 @@ def test_what_the_scheduler_would_die_of_is_refused_before_it_is_sent(ours):
     assert generate(ours, text="still here", sampling_params={"max_new_tokens": 1}).status_code == 200
 
 
+def test_the_schedulers_are_reached_over_tcp_and_know_where_reasoning_ends(ours):
+    body = {"text": "Once upon a time", "sampling_params": {"max_new_tokens": 40, "temperature": 0, "ignore_eos": True}}
+    server = start_ready(*flags(portico=("--sglang-transport", "tcp", "--reasoning-parser", "deepseek_r1")))
+    try:
+        assert generate(server, **body).json()["output_ids"] == generate(ours, **body).json()["output_ids"]
+        bound = {"text": "Once", "require_reasoning": True, "sampling_params": {"max_new_tokens": 3, "temperature": 0, "regex": "[0-9]"}}
+        free = {**bound, "require_reasoning": False}
+        assert not generate(server, **bound).json()["text"].strip().isdigit()
+        assert generate(server, **free).json()["text"].strip().isdigit()
+        refused = generate(ours, **bound)  # it has no parser, and would begin with the grammar
+        assert refused.status_code == 400 or refused.json()["text"].strip().isdigit(), refused.text
+        assert requests.post(server.url + "/flush_cache", timeout=60).status_code == 200
+    finally:
+        server.stop()
+
+
 def test_the_load_is_the_schedulers_own(ours):
     loads = requests.get(ours.url + "/v1/loads", timeout=60).json()["loads"]
     assert len(loads) == 1

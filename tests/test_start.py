@@ -177,7 +177,7 @@ def test_the_prefix_cache_is_reported_in_the_usage(demo):
 
 
 def test_help_and_version_exit_with_0():
-    for command in (["--help"], ["--version"], ["serve", "--help"], ["tokenize", "--help"], ["detokenize", "--help"],
+    for command in (["--help"], ["--version"], ["route", "--version"], ["launch", "-V"], ["serve", "--help"], ["tokenize", "--help"], ["detokenize", "--help"],
                     ["render", "--help"]):
         result = subprocess.run([str(BINARY), *command], capture_output=True, text=True, timeout=60)
         assert result.returncode == 0 and result.stdout.strip(), command

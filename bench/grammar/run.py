@@ -4,7 +4,9 @@
     python bench/grammar/run.py --tokenizer DIR [--rows 151936] [--rounds 5]
 
 Each round takes every case once with each contender, in turn. A token's time is the median over the rounds, so that a neighbour on the
-machine does not count; mean and p99 are over a case's tokens. A contender that refuses a schema or an answer shows as such. llguidance is called from Python, which costs it a microsecond or so a mask.
+machine does not count; mean and p99 are over a case's tokens. "Cold" is until a request has its grammar from the process that compiles,
+"again" until an equal one has it. A contender that refuses a schema or an answer shows as such. llguidance is called from Python, which
+costs it a microsecond or so a mask. What grammars cost a server's streams: streams.py.
 """
 import argparse
 import json
@@ -98,7 +100,7 @@ def main():
     args = parser.parse_args()
     contenders = {"portico": Worker(args.tokenizer, args.rows, False), "xgrammar": Worker(args.tokenizer, args.rows, True),
                   "llguidance": Llguidance(args.tokenizer, args.rows)}
-    print(f"{'case':16}{'contender':12}{'compile ms':>12}{'mask mean µs':>14}{'p99 µs':>10}{'tokens':>8}")
+    print(f"{'case':16}{'contender':12}{'compile ms':>12}{'mask mean µs':>14}{'p99 µs':>10}{'tokens':>8}{'cold ms':>10}{'again ms':>10}")
     sums = {True: {}, False: {}}
     for name, bounded, schema, answer in cases():
         if args.case not in name:
@@ -117,7 +119,9 @@ def main():
             p99 = times[len(times) * 99 // 100]
             cost = statistics.median(r["compile_ms"] for r in results)
             sums[bounded].setdefault(contender, {})[name] = mean
-            print(f"{name:16}{contender:12}{cost:12.1f}{mean:14.2f}{p99:10.1f}{len(times):8}")
+            requests = "".join(f"{statistics.median(r[key] for r in results):10.{digits}f}"
+                               for key, digits in (("cold_ms", 1), ("again_ms", 3)) if key in results[0])
+            print(f"{name:16}{contender:12}{cost:12.1f}{mean:14.2f}{p99:10.1f}{len(times):8}{requests}")
     for bounded, rival in ((False, "xgrammar"), (True, "llguidance"), (False, "llguidance"), (True, "xgrammar")):
         ours, theirs = sums[bounded].get("portico", {}), sums[bounded].get(rival, {})
         both = ours.keys() & theirs.keys()

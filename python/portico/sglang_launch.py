@@ -5,7 +5,7 @@ left out: Portico takes its place on the scheduler's sockets. This process only
 starts the schedulers, says what they are, and stays as their idle parent. Its
 exit is the notice that the engine has died.
 
-    python sglang_launch.py --ipc-dir DIR [--facts FILE] [--detached] -- SGLANG ARGUMENTS
+    python sglang_launch.py --ipc-dir DIR [--facts FILE] [--detached] [--transport tcp] -- SGLANG ARGUMENTS
 
 It speaks JSON lines on file descriptor 3 where Portico started it, and on
 standard output else:
@@ -26,7 +26,6 @@ that `portico serve --engine sglang --attach FILE` reads.
 from __future__ import annotations
 
 import argparse
-import array
 import hashlib
 import inspect
 import json
@@ -41,6 +40,9 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # Both before the first import of sglang, here and in its children.
 os.environ["SGLANG_USE_PICKLE_IPC"] = "0"
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import sglang_sockets  # noqa: E402
+from sglang_proof import prove  # noqa: E402
 
 SOCKETS = ("scheduler_input", "tokenizer", "detokenizer", "rpc", "metrics")
 
@@ -57,52 +59,6 @@ class Reports:
                 self.out.flush()
             except BrokenPipeError:
                 pass
-
-
-def plain(value):
-    """A decoded message as JSON, to compare with what Portico says it sent."""
-    import msgspec
-
-    if isinstance(value, msgspec.Struct):
-        return {f.name: plain(getattr(value, f.name)) for f in msgspec.structs.fields(type(value))}
-    if isinstance(value, (set, frozenset)):
-        return sorted(plain(v) for v in value)
-    if isinstance(value, (list, tuple, array.array)):
-        return [plain(v) for v in value]
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    return value
-
-
-def differs(wanted, got, place: str) -> str | None:
-    """Where `got` is not what `wanted` says; members that `wanted` leaves out are free."""
-    if isinstance(wanted, dict) and isinstance(got, dict):
-        for key, value in wanted.items():
-            if key not in got:
-                return f"{place}.{key} is missing"
-            found = differs(value, got[key], f"{place}.{key}")
-            if found:
-                return found
-        return None
-    if type(wanted) in (int, float) and type(got) in (int, float):
-        return None if wanted == got else f"{place} is {got!r}, not {wanted!r}"
-    return None if wanted == got and type(wanted) is type(got) else f"{place} is {got!r}, not {wanted!r}"
-
-
-def prove(line: str) -> None:
-    import sglang.srt.managers.io_struct as io_struct
-
-    for case in json.loads(line)["prove"]:
-        frame = bytes.fromhex(case["frame"])
-        try:
-            message = io_struct._msgpack_decoder.decode(frame)
-        except Exception as error:
-            raise RuntimeError(f"SGLang does not read Portico's {case['tag']}: {error}") from None
-        if type(message).__name__ != case["tag"]:
-            raise RuntimeError(f"SGLang reads Portico's {case['tag']} as {type(message).__name__}")
-        wrong = differs(case["fields"], plain(message), case["tag"])
-        if wrong:
-            raise RuntimeError(f"SGLang reads a request of Portico differently: {wrong}")
 
 
 def numbers(value) -> list:
@@ -149,6 +105,10 @@ def kv_event_addresses(config: str | None, ranks: int) -> list:
             for rank in range(count)]
 
 
+def addresses_of(port_args) -> dict:
+    return {name: getattr(port_args, f"{name}_ipc_name") for name in SOCKETS}
+
+
 def facts_of(server_args, port_args, infos, version: str) -> dict:
     from sglang.srt.configs.model_config import ModelConfig
 
@@ -165,7 +125,7 @@ def facts_of(server_args, port_args, infos, version: str) -> dict:
     return {
         "sglang_version": version,
         "pid": os.getpid(),
-        "addresses": {name: getattr(port_args, f"{name}_ipc_name") for name in SOCKETS},
+        "addresses": addresses_of(port_args),
         "load_snapshot": load_snapshot(getattr(port_args, "instance_id", "")),
         "model": {
             "path": arg("model_path"),
@@ -210,6 +170,7 @@ def facts_of(server_args, port_args, infos, version: str) -> dict:
         "disaggregation_mode": arg("disaggregation_mode"),
         "speculative_num_draft_tokens": int(arg("speculative_num_draft_tokens") or 0) if arg("speculative_algorithm") else 0,
         "grammar_backend": arg("grammar_backend"),
+        "reasoning_parser": arg("reasoning_parser"),
         "load_format": arg("load_format", "auto"),
         "custom_weight_loaders": list(getattr(args, "custom_weight_loader", None) or []),
         "weight_version": arg("weight_version", "default"),
@@ -249,14 +210,38 @@ def start_media_helpers(server_args, ipc_dir, count: int):
     return sglang_media.Helpers(ipc_dir, count, server_args), ""
 
 
-def start_schedulers(server_flags, ipc_dir, report, media_helpers: int):
+def reasoning_flags(server_flags, name: str, engine_module) -> list:
+    """Which reasoning SGLang's grammars come after: that of Portico's parser, if this release has it and the flags name none."""
+    if name in ("", "none") or any(flag.replace("_", "-").split("=")[0] == "--reasoning-parser" for flag in server_flags):
+        return []
+    if name == "auto":  # older releases do not detect it
+        return ["--reasoning-parser", "auto"] if hasattr(engine_module, "resolve_auto_parsers") else []
+    from sglang.srt.parser.reasoning_parser import ReasoningParser
+
+    known = [each for each in (name, name.replace("_", "-")) if each in ReasoningParser.DetectorMap]
+    return ["--reasoning-parser", known[0]] if known else []
+
+
+def choose_addresses(port_args, ipc_dir, transport: str):
+    """Gives the sockets of a front end their addresses, and hands them over to it."""
+    for name in SOCKETS:
+        if getattr(port_args, f"{name}_ipc_name", "").startswith("ipc://"):
+            setattr(port_args, f"{name}_ipc_name", f"ipc://{ipc_dir}/{name}")
+    listeners = sglang_sockets.listeners_for(ipc_dir, transport, addresses_of(port_args))
+    for name, address in listeners.addresses.items():
+        setattr(port_args, f"{name}_ipc_name", address)
+    return listeners
+
+
+def start_schedulers(args, report):
     from sglang.srt.entrypoints import engine as engine_module
     from sglang.srt.managers.scheduler import run_scheduler_process
     from sglang.srt.server_args import PortArgs, prepare_server_args
     from sglang.srt.utils import configure_logger
 
     # What SGLang's own Engine does before it starts schedulers, in its order. Steps that a release lacks are left out.
-    server_args = prepare_server_args(server_flags)
+    flags = [*reasoning_flags(args.server_flags, args.reasoning_parser, engine_module), *args.server_flags]
+    server_args = prepare_server_args(flags)
     configure_logger(server_args)
     if hasattr(server_args, "resolve_once"):
         server_args.resolve_once()
@@ -264,18 +249,17 @@ def start_schedulers(server_flags, ipc_dir, report, media_helpers: int):
     if hasattr(engine_module, "load_plugins"):
         engine_module.load_plugins()
     server_args.check_server_args()
+    if hasattr(engine_module, "resolve_auto_parsers"):
+        engine_module.resolve_auto_parsers(server_args)
     if hasattr(engine_module, "publish"):
         engine_module.publish(server_args, role="tokenizer")
     if getattr(server_args, "tokenizer_worker_num", 1) != 1:
         raise RuntimeError("--tokenizer-worker-num is of SGLang's own front end; Portico has --shards")
 
     port_args = PortArgs.init_new(server_args)
-    for name in SOCKETS:
-        field = f"{name}_ipc_name"
-        if getattr(port_args, field, "").startswith("ipc://"):
-            setattr(port_args, field, f"ipc://{ipc_dir}/{name}")
+    listeners = choose_addresses(port_args, args.ipc_dir, args.transport)
     report("progress", stage="loading the model")
-    helpers, no_media = start_media_helpers(server_args, ipc_dir, media_helpers)
+    helpers, no_media = start_media_helpers(server_args, args.ipc_dir, args.media_helpers)
     result, processes = engine_module.Engine._launch_scheduler_processes(
         server_args, port_args, run_scheduler_process)
     pairs = start_pair_service(server_args)
@@ -285,8 +269,8 @@ def start_schedulers(server_flags, ipc_dir, report, media_helpers: int):
         if no_media:
             helpers.stop()
             helpers = None
-    media = {"address": helpers.address if helpers else "", "helpers": media_helpers, "reason": no_media}
-    return server_args, port_args, result, processes, helpers, media, pairs
+    media = {"address": helpers.address if helpers else "", "helpers": args.media_helpers, "reason": no_media}
+    return server_args, port_args, result, processes, helpers, media, pairs, listeners
 
 
 def start_pair_service(server_args):
@@ -313,6 +297,8 @@ def main() -> int:
     parser.add_argument("--facts", help="where to write what --attach needs")
     parser.add_argument("--detached", action="store_true", help="stay when standard input ends")
     parser.add_argument("--media-helpers", type=int, default=1, help="processes that read media; 0: none is taken")
+    parser.add_argument("--transport", choices=("ipc", "tcp"), default="ipc", help="tcp: on the loopback, which every user of this machine can reach")
+    parser.add_argument("--reasoning-parser", default="auto", help="of the front end; a grammar begins behind its reasoning")
     parser.add_argument("--portico", action="store_true", help=argparse.SUPPRESS)  # started by it: file descriptor 3
     parser.add_argument("server_flags", nargs="*", help="after --: SGLang's server arguments")
     args = parser.parse_args()
@@ -345,10 +331,10 @@ def main() -> int:
         wire = False
         if not args.detached:
             threading.Thread(target=lambda: (sys.stdin.read(), stop(0)), daemon=True).start()
-        server_args, port_args, result, processes, helpers, media, pairs = start_schedulers(
-            args.server_flags, args.ipc_dir, report, args.media_helpers)
+        server_args, port_args, result, processes, helpers, media, pairs, listeners = start_schedulers(args, report)
         facts = facts_of(server_args, port_args, list(result.scheduler_infos), sglang.__version__)
         facts["media"] = media
+        facts["listeners"] = listeners.path
         facts["started"] = sglang_attach.started(os.getpid())
         if args.facts:
             facts["proof_socket"] = sglang_attach.Proofs(args.ipc_dir, prove).address
@@ -364,6 +350,7 @@ def main() -> int:
         time.sleep(0.1)
         if helpers is not None:
             helpers.keep()
+        listeners.keep()
     codes = [p.exitcode for p in processes]
     report("failed", message=f"a scheduler process has ended (exit codes {codes})")
     stop(1)

@@ -59,7 +59,7 @@ struct PooledRequest {
   std::atomic<uint64_t> call = 0;
 };
 
-// `prepare(bytes)`, or UNAVAILABLE where memory lacks and the plan may be an error.
+// `prepare(bytes)`; if memory runs out, UNAVAILABLE, where the plan can be an error.
 template <typename Prepare>
 auto PrepareInMemory(const Prepare& prepare, const std::string& bytes) -> decltype(prepare(bytes)) {
   if constexpr (std::is_constructible_v<decltype(prepare(bytes)), Status>) {

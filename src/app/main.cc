@@ -70,11 +70,15 @@ int UnknownCommand(const char* name) {
   return portico::kUsageError;
 }
 
+bool AsksForVersion(std::string_view word) { return word == "--version" || word == "-V"; }
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::string_view name = argc > 1 ? argv[1] : "";
-  if (name == "--version" || name == "-V") {
+  // `portico route --version` too: what takes sglang-router's flags.
+  const bool serves = name == "serve" || name == "route" || name == "launch";
+  if (AsksForVersion(name) || (serves && argc == 3 && AsksForVersion(argv[2]))) {
     std::puts("portico " PORTICO_VERSION);
     return 0;
   }

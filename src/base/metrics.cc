@@ -109,7 +109,7 @@ uint64_t Counter::Value() const {
 
 Histogram::Histogram(std::vector<double> bounds) : bounds_(std::move(bounds)) {
   if (!std::is_sorted(bounds_.begin(), bounds_.end(), std::less_equal<>())) {
-    Misuse("histogram", "bounds must rise");
+    Misuse("histogram", "bounds must increase");
   }
   for (Part& part : parts_) {
     part.buckets = std::make_unique<std::atomic<uint64_t>[]>(bounds_.size() + 1);

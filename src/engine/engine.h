@@ -69,6 +69,7 @@ struct EngineCapabilities {
 
   bool pooling = false;       // SubmitPooling
   bool pooling_lora = false;  // PoolingRequest::lora_path
+  int32_t pooling_ranks = 1;  // that PoolingRequest::data_parallel_rank may name
   bool pause = false;
   bool weight_updates = false;
   bool profiles = false;

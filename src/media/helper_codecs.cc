@@ -10,6 +10,7 @@
 
 #include "media/decoder.h"
 #include "media/encoders.h"
+#include "media/frame_trim.h"
 #include "media/helper.h"
 #include "media/wav.h"
 
@@ -21,6 +22,7 @@ constexpr std::array<int32_t, 9> kAacRates = {8000,  11025, 12000, 16000, 22050,
 // What recognizers want; more would only be thrown away.
 constexpr int32_t kDecodedRate = 16000;
 constexpr size_t kMaxTail = 1 << 20;
+constexpr size_t kAacFrame = 1024;  // samples; a decoder hears one before the sound
 
 Status Bad(std::string why) { return Error(StatusCode::kInvalidArgument, std::move(why)); }
 
@@ -48,24 +50,46 @@ Status Told(int status, std::string_view name, double max_seconds) {
   }
 }
 
+// ISO 13818-7, 6.2: the 13 bits behind the 30th.
+constexpr size_t kAdtsHead = 6;
+size_t AdtsFrameBytes(std::string_view head) {
+  const auto byte = [head](size_t at) {
+    return static_cast<size_t>(static_cast<uint8_t>(head[at]));
+  };
+  if (byte(0) != 0xFF || (byte(1) & 0xF6) != 0xF0) return 0;
+  return (byte(3) & 3) << 11 | byte(4) << 3 | byte(5) >> 5;
+}
+
 class AacEncoder final : public Encoder {
  public:
   explicit AacEncoder(std::unique_ptr<Helper> helper) : helper_(std::move(helper)) {}
 
   Status Encode(SampleSpan samples, std::string* out) override {
-    bytes_.clear();
-    AppendBytes(samples, &bytes_);
-    return helper_->Write(bytes_, out);
+    return Write(trim_.Enter(samples), out);
   }
   Status Finish(std::string* out) override {
-    PORTICO_ASSIGN_OR_RETURN(const int status, helper_->Finish(out, out->size() + kMaxTail));
-    if (status == 0) return OkStatus();
+    if (trim_.all_left_out())
+      PORTICO_RETURN_IF_ERROR(Write(Samples(1), out));  // a frame of silence
+    const size_t before = out->size();
+    PORTICO_ASSIGN_OR_RETURN(const int status, helper_->Finish(out, before + kMaxTail));
+    if (status == 0) return trim_.Cut(before, out);
     return Error(StatusCode::kInternal, "the AAC encoder failed");
   }
 
  private:
+  Status Write(SampleSpan samples, std::string* out) {
+    if (samples.empty()) return OkStatus();
+    bytes_.clear();
+    AppendBytes(samples, &bytes_);
+    const size_t before = out->size();
+    PORTICO_RETURN_IF_ERROR(helper_->Write(bytes_, out));
+    return trim_.Look(before, out);
+  }
+
   const std::unique_ptr<Helper> helper_;
   std::string bytes_;
+  FrameTrim trim_{
+      {.delay = kAacFrame, .frame = kAacFrame, .head = kAdtsHead, .frame_bytes = AdtsFrameBytes}};
 };
 
 }  // namespace

@@ -1,7 +1,10 @@
 // MP3 by LAME (libmp3lame, LGPL), a constant 64 kbit/s: speech of one channel.
 #include <memory>
+#include <optional>
 
 #include "media/encoders.h"
+#include "media/frame_trim.h"
+#include "media/mp3_end.h"
 #include "media/shared_library.h"
 
 namespace portico::media {
@@ -20,6 +23,8 @@ struct LameLibrary {
   int (*set_quality)(Lame, int);
   int (*set_write_tag)(Lame, int);
   int (*init_params)(Lame);
+  int (*get_encoder_delay)(Lame);
+  int (*get_framesize)(Lame);
   int (*encode)(Lame, const short*, const short*, int, unsigned char*, int);
   int (*flush)(Lame, unsigned char*, int);
   int (*close)(Lame);
@@ -38,6 +43,8 @@ StatusOr<LameLibrary> LoadLame() {
   PORTICO_RETURN_IF_ERROR(library.Bind("lame_set_quality", &lame.set_quality));
   PORTICO_RETURN_IF_ERROR(library.Bind("lame_set_bWriteVbrTag", &lame.set_write_tag));
   PORTICO_RETURN_IF_ERROR(library.Bind("lame_init_params", &lame.init_params));
+  PORTICO_RETURN_IF_ERROR(library.Bind("lame_get_encoder_delay", &lame.get_encoder_delay));
+  PORTICO_RETURN_IF_ERROR(library.Bind("lame_get_framesize", &lame.get_framesize));
   PORTICO_RETURN_IF_ERROR(library.Bind("lame_encode_buffer", &lame.encode));
   PORTICO_RETURN_IF_ERROR(library.Bind("lame_encode_flush", &lame.flush));
   PORTICO_RETURN_IF_ERROR(library.Bind("lame_close", &lame.close));
@@ -53,6 +60,7 @@ constexpr int kMono = 3;       // MPEG_mode MONO
 constexpr int kQuality = 5;    // "good quality, fast"
 constexpr int kKiloBits = 64;  // MPEG-2.5 (8 to 12 kHz) has no more
 constexpr size_t kSlack = 7200;
+constexpr int kDecoderDelay = 529;  // of every decoder of layer III, in samples
 
 Status Failed() { return Error(StatusCode::kInternal, "the MP3 encoder failed"); }
 
@@ -72,10 +80,17 @@ class Mp3Encoder final : public Encoder {
     library_.set_brate(lame_, kKiloBits);
     library_.set_quality(lame_, kQuality);
     library_.set_write_tag(lame_, 0);  // it would be written last, into the first frame
-    return library_.init_params(lame_) < 0 ? Failed() : OkStatus();
+    if (library_.init_params(lame_) < 0) return Failed();
+    trim_.emplace(FrameTrim::Codec{
+        .delay = static_cast<size_t>(library_.get_encoder_delay(lame_) + kDecoderDelay),
+        .frame = static_cast<size_t>(library_.get_framesize(lame_)),
+        .head = kMp3FrameHead,
+        .frame_bytes = Mp3FrameBytes});
+    return OkStatus();
   }
 
   Status Encode(SampleSpan samples, std::string* out) override {
+    samples = trim_->Enter(samples);
     if (samples.empty()) return OkStatus();
     const size_t before = out->size();
     const size_t room = samples.size() * 5 / 4 + kSlack;  // LAME's own bound
@@ -83,13 +98,15 @@ class Mp3Encoder final : public Encoder {
     const int bytes =
         library_.encode(lame_, samples.data(), samples.data(), static_cast<int>(samples.size()),
                         At(out, before), static_cast<int>(room));
-    return Keep(bytes, before, out);
+    PORTICO_RETURN_IF_ERROR(Keep(bytes, before, out));
+    return trim_->Look(before, out);
   }
 
   Status Finish(std::string* out) override {
     const size_t before = out->size();
     out->resize(before + kSlack);
-    return Keep(library_.flush(lame_, At(out, before), kSlack), before, out);
+    PORTICO_RETURN_IF_ERROR(Keep(library_.flush(lame_, At(out, before), kSlack), before, out));
+    return trim_->Cut(before, out);
   }
 
  private:
@@ -103,6 +120,7 @@ class Mp3Encoder final : public Encoder {
 
   const LameLibrary& library_;
   Lame lame_;
+  std::optional<FrameTrim> trim_;  // after Init()
 };
 
 }  // namespace

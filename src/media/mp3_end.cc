@@ -8,7 +8,6 @@
 namespace portico::media {
 namespace {
 
-constexpr size_t kFrameHead = 4;
 constexpr size_t kTagHead = 10;
 // kbit/s, by the head's index.
 constexpr std::array<size_t, 15> kRates1 = {0,   32,  40,  48,  56,  64,  80, 96,
@@ -32,7 +31,7 @@ struct Mp3Frame {
 
 // Of the frame that begins there; none if none does or its size is free.
 std::optional<Mp3Frame> FrameOf(std::string_view bytes) {
-  if (bytes.size() < kFrameHead) return std::nullopt;
+  if (bytes.size() < kMp3FrameHead) return std::nullopt;
   if (ByteAt(bytes, 0) != 0xFF || (ByteAt(bytes, 1) & 0xE6) != 0xE2) return std::nullopt;
   const int version = (ByteAt(bytes, 1) >> 3) & 3;  // 3: 1, 2: 2, 0: 2.5
   const size_t bit_rate = ByteAt(bytes, 2) >> 4;
@@ -59,12 +58,12 @@ size_t BehindTag(std::string_view bytes) {
 
 // How many frames follow this one, as it tells; 0: it does not.
 size_t ToldFrames(std::string_view frame, size_t side_info) {
-  constexpr size_t kVbriAt = kFrameHead + 32;
+  constexpr size_t kVbriAt = kMp3FrameHead + 32;
   constexpr size_t kVbriFrames = 14;
   if (frame.size() >= kVbriAt + kVbriFrames + 4 && frame.substr(kVbriAt).starts_with("VBRI")) {
     return BigEndian(frame, kVbriAt + kVbriFrames);
   }
-  const size_t at = kFrameHead + side_info;
+  const size_t at = kMp3FrameHead + side_info;
   if (frame.size() < at + 12) return 0;
   const std::string_view tag = frame.substr(at);
   if (!tag.starts_with("Xing") && !tag.starts_with("Info")) return 0;
@@ -80,6 +79,11 @@ bool IsTail(std::string_view bytes) {
 
 }  // namespace
 
+size_t Mp3FrameBytes(std::string_view bytes) {
+  const std::optional<Mp3Frame> frame = FrameOf(bytes);
+  return frame ? frame->size : 0;
+}
+
 bool Mp3IsCut(std::string_view bytes) {
   size_t at = BehindTag(bytes);
   if (at > 0 && at >= bytes.size()) return true;
@@ -90,7 +94,7 @@ bool Mp3IsCut(std::string_view bytes) {
     const std::optional<Mp3Frame> frame = FrameOf(rest);
     if (!frame) {
       // A head that is cut itself.
-      if (frames > 0 && rest.size() < kFrameHead && ByteAt(rest, 0) == 0xFF) return true;
+      if (frames > 0 && rest.size() < kMp3FrameHead && ByteAt(rest, 0) == 0xFF) return true;
       if (frames == 0 || !IsTail(rest)) return false;
       break;
     }

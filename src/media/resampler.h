@@ -35,6 +35,8 @@ class Resampler {
   int64_t first_;
   int64_t received_ = 0;  // input samples
   int64_t produced_ = 0;  // output samples
+  int64_t whole_ = 0;     // where the next of them lies: input samples,
+  int64_t fraction_ = 0;  // and so many of up_ parts of one
 };
 
 // The whole sound at another rate.

@@ -25,11 +25,12 @@ struct EmbeddingRequest {
       truncate;  // cut to so many tokens, >= 1, or kTruncateToLimit; absent: refuse
   // Of the model's prompts, put before each text; empty: none, absent: the model's default.
   std::optional<std::string> prompt_name;
-  std::optional<int32_t> dimensions;  // >= 1
-  std::optional<bool> normalize;      // absent: as the model is meant
-  bool activation = true;             // of classes: probabilities, else the logits
-  bool base64 = false;                // vectors as base64 of little-endian floats
-  OneOrEach<std::string> lora_path;   // adapters by name; empty: none
+  std::optional<int32_t> dimensions;          // >= 1
+  std::optional<bool> normalize;              // absent: as the model is meant
+  bool activation = true;                     // of classes: probabilities, else the logits
+  bool base64 = false;                        // vectors as base64 of little-endian floats
+  OneOrEach<std::string> lora_path;           // adapters by name; empty: none
+  std::optional<int32_t> data_parallel_rank;  // absent: the engine chooses
   OneOrEach<std::string> rid;
   std::string model;  // empty: the default model
 };

@@ -97,8 +97,6 @@ class TextSink {
   }
   // May move from `delta`.
   virtual void OnDelta(TextDelta&& delta) = 0;
-  // Prefetches what OnDelta() will touch beside this object, `steps` pointers away (1: what this object points to).
-  virtual void Prefetch(int /*steps*/) const {}
   // All choices have finished.
   virtual void OnEnd(const TokenUsage& total) = 0;
 };

@@ -2,14 +2,14 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "pipeline/pipeline.h"
 
 namespace portico::pipeline {
@@ -19,9 +19,9 @@ class Listener {
  public:
   std::function<void()> Wake() {
     return [this] {
-      std::lock_guard lock(mutex_);
+      const MutexLock lock(&mutex_);
       ++wakes_;
-      changed_.notify_all();
+      changed_.NotifyAll();
     };
   }
   // Everything to the end; false after a minute.
@@ -34,8 +34,10 @@ class Listener {
         status = taken.status;
         return true;
       }
-      std::unique_lock lock(mutex_);
-      changed_.wait_for(lock, std::chrono::milliseconds(20), [this] { return wakes_ > 0; });
+      const MutexLock lock(&mutex_);
+      const auto look = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);
+      while (wakes_ == 0 && changed_.WaitUntil(&mutex_, look)) {
+      }
       wakes_ = 0;
     }
     return false;
@@ -52,9 +54,9 @@ class Listener {
   Status status;
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int wakes_ = 0;
+  Mutex mutex_;
+  CondVar changed_;
+  int wakes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace portico::pipeline

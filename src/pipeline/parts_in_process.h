@@ -7,9 +7,9 @@ namespace portico::pipeline {
 class PartsInProcess {
  public:
   virtual ~PartsInProcess() = default;
-  // The oldest part that OnPart() has taken is done, and the one behind it is begun. Once a part, also
-  // where the run begins anew. As StageOutput::Wake(), which is not called besides.
-  virtual void Worked() = 0;
+  // The oldest part that OnPart() has taken is done, and the one behind it is begun. With `again`: one that was done before
+  // the run began anew, and is not counted twice. As StageOutput::Wake(), which is not called besides.
+  virtual void Worked(bool again) = 0;
 };
 
 }  // namespace portico::pipeline

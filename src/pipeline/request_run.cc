@@ -74,8 +74,8 @@ class RequestRun::Output final : public StageOutput, public PartsInProcess {
     run->nodes_[node_].moved = Clock::now();
     run->Schedule(node_);
   }
-  void Worked() override {
-    if (const auto run = run_.lock()) run->Worked(node_);
+  void Worked(bool again) override {
+    if (const auto run = run_.lock()) run->Worked(node_, again);
   }
 
  private:

@@ -224,7 +224,7 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   // The stage takes the part from its source.
   void Took(Node& node, const Hop& hop, TimePoint now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // PartsInProcess::Worked() of the node's run.
-  void Worked(size_t node);
+  void Worked(size_t node, bool again);
   // Null: it has none yet. Stays while the node works.
   StageRun* RunOf(size_t node);
   struct Step {

@@ -103,12 +103,16 @@ void RequestRun::Took(Node& node, const Hop& hop, TimePoint now) {
   hop.seconds->Observe(std::max(0.0, Seconds(now - hop.sent)));
 }
 
-void RequestRun::Worked(size_t node) {
+void RequestRun::Worked(size_t node, bool again) {
   const MutexLock lock(&mutex_);
   Node& at = nodes_[node];
   at.moved = Clock::now();
-  if (!at.in_process.empty()) at.in_process.erase(at.in_process.begin());
-  if (!at.in_process.empty()) Took(at, at.in_process.front(), at.moved);
+  if (again) {
+    at.took = at.moved;  // the process goes on, so what waits for it has not waited in vain
+  } else {
+    if (!at.in_process.empty()) at.in_process.erase(at.in_process.begin());
+    if (!at.in_process.empty()) Took(at, at.in_process.front(), at.moved);
+  }
   Schedule(node);
 }
 

@@ -60,6 +60,7 @@ StatusOr<std::unique_ptr<Engine>> LocalFleet::MakeEngine(
   // A request must come back to where its session is, and a rank is one engine's.
   options.info.can.sessions = false;
   options.info.can.data_parallel_ranks = 1;
+  options.info.can.pooling_ranks = 1;
   options.policy = std::move(policy);
   options.shards = shards;
   options.on_stop = [fleet] { fleet->Stop(); };

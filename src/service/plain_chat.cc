@@ -33,7 +33,7 @@ Status CheckPlainChat(const ChatRequest& chat) {
   if (chat.continue_final_message) return Refuse("continue_final_message");
   const bool some_allowed = !chat.tool_choice.allowed.empty() && chat.tool_choice.name.empty();
   if (some_allowed) return Refuse("tool_choice");
-  // One that can nothing.
+  // It has no capabilities.
   EngineInfo engine;
   engine.name = "a stage of a pipeline";
   return CheckCapabilities(engine, options.constraint.get(), options.extras.get(),
@@ -43,8 +43,9 @@ Status CheckPlainChat(const ChatRequest& chat) {
 Status CheckIsChat(const pipeline::Request& request) {
   if (request.chat != nullptr) return OkStatus();
   const std::string_view field = request.task == pipeline::Task::kTranscription ? "file" : "input";
-  return InvalidArgument(field, fmt::format("{}: this pipeline answers chats, and does no {}",
-                                            field, pipeline::TaskName(request.task)));
+  return InvalidArgument(
+      field, fmt::format("{}: this pipeline answers chats only and does not support {}", field,
+                         pipeline::TaskName(request.task)));
 }
 
 Status CheckSpokenChat(const GenerationOptions& options) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "text/white_space.h"
 
@@ -26,6 +27,12 @@ class OutlineReader {
     return true;
   }
 
+  // What comes next; 0: nothing.
+  char Next() {
+    SkipWhite();
+    return at_ == end_ ? '\0' : *at_;
+  }
+
   // A string from its first quote to behind its last one.
   bool SkipString() {
     for (++at_; at_ < end_;) {
@@ -48,19 +55,23 @@ class OutlineReader {
     return std::string_view(begin + 1, static_cast<size_t>(at_ - begin) - 2);
   }
 
-  // A value's text; the elements of a list are counted.
-  std::optional<std::string_view> Value(LeftOutMember* list) {
+  // A value's text. The elements of a list and the members of an object are counted.
+  std::optional<std::string_view> Value(LeftOutMember* of) {
     SkipWhite();
     const char* begin = at_;
     if (at_ == end_) return std::nullopt;
+    const char* after = nullptr;
     if (*at_ == '"') {
       if (!SkipString()) return std::nullopt;
+      after = at_;
     } else if (*at_ == '[' || *at_ == '{') {
-      if (!SkipNested(*at_ == '[' ? list : nullptr)) return std::nullopt;
+      if (!SkipNested(of)) return std::nullopt;
+      after = at_;
     } else {
-      while (at_ < end_ && *at_ != ',' && *at_ != '}') ++at_;
+      while (at_ < end_ && *at_ != ',' && *at_ != '}' && *at_ != ']') ++at_;
+      for (after = at_; after > begin && IsWhiteSpace(after[-1]);) --after;
     }
-    return std::string_view(begin, static_cast<size_t>(at_ - begin));
+    return std::string_view(begin, static_cast<size_t>(after - begin));
   }
 
  private:
@@ -68,14 +79,13 @@ class OutlineReader {
     while (at_ < end_ && IsWhiteSpace(*at_)) ++at_;
   }
 
-  bool SkipNested(LeftOutMember* list) {
-    if (list != nullptr) {
-      const char* first = at_ + 1;
-      while (first < end_ && IsWhiteSpace(*first)) ++first;
-      if (first < end_ && *first != ']') {
-        list->first = *first;
-        list->items = 1;
-      }
+  bool SkipNested(LeftOutMember* of) {
+    const bool is_list = *at_ == '[';
+    const char* first = at_ + 1;
+    while (first < end_ && IsWhiteSpace(*first)) ++first;
+    if (first < end_ && *first != (is_list ? ']' : '}')) {
+      if (is_list) of->first = *first;
+      of->items = 1;
     }
     size_t depth = 0;
     size_t commas = 0;
@@ -95,7 +105,7 @@ class OutlineReader {
       } else if (c == '[' || c == '{') {
         ++depth;
       } else if (--depth == 0) {
-        if (list != nullptr) list->items += commas;
+        of->items += commas;
         return true;
       }
     }
@@ -106,6 +116,30 @@ class OutlineReader {
   const char* end_;
 };
 
+// Gives each member of an object to `take`. False where it is none.
+template <typename Take>
+bool ReadMembers(OutlineReader& reader, Take take) {
+  if (!reader.Take('{')) return false;
+  if (reader.Take('}')) return true;
+  do {
+    const auto name = reader.Name();
+    if (!name || !reader.Take(':')) return false;
+    LeftOutMember member{.name = *name, .value = {}};
+    const auto value = reader.Value(&member);
+    if (!value || value->empty()) return false;
+    member.value = *value;
+    member.kind = value->front();
+    take(member);
+  } while (reader.Take(','));
+  return reader.Take('}');
+}
+
+// Of members in the object that `text` ends with.
+void AppendMember(const LeftOutMember& member, std::string* text) {
+  if (text->back() != '{') *text += ',';
+  text->append("\"").append(member.name).append("\":").append(member.value);
+}
+
 }  // namespace
 
 std::optional<JsonOutline> OutlineOf(std::string_view body,
@@ -113,24 +147,56 @@ std::optional<JsonOutline> OutlineOf(std::string_view body,
   OutlineReader reader(body);
   JsonOutline outline;
   outline.text = "{";
-  if (!reader.Take('{')) return std::nullopt;
-  if (reader.Take('}')) return std::nullopt;
-  do {
-    const auto name = reader.Name();
-    if (!name || !reader.Take(':')) return std::nullopt;
-    LeftOutMember member{.name = *name};
-    const auto value = reader.Value(&member);
-    if (!value || value->empty()) return std::nullopt;
-    member.kind = value->front();
-    if (is_long(*name) || value->size() > kMaxOutlinedValue) {
+  const bool whole = ReadMembers(reader, [&](const LeftOutMember& member) {
+    if (is_long(member.name) || member.value.size() > kMaxOutlinedValue) {
       outline.left_out.push_back(member);
-      continue;
+    } else {
+      AppendMember(member, &outline.text);
     }
-    if (outline.text.size() > 1) outline.text += ',';
-    outline.text.append("\"").append(*name).append("\":").append(*value);
-  } while (reader.Take(','));
-  if (!reader.Take('}')) return std::nullopt;
+  });
+  if (!whole || (outline.text.size() == 1 && outline.left_out.empty())) return std::nullopt;
   outline.text += '}';
+  return outline;
+}
+
+std::optional<JsonOutline> OutlineOfEach(
+    std::string_view value, const std::function<bool(std::string_view name)>& is_needed) {
+  OutlineReader reader(value);
+  JsonOutline outline;
+  std::vector<LeftOutMember> needed;  // of one object
+  const auto read_object = [&] {
+    needed.clear();
+    const bool whole = ReadMembers(reader, [&](const LeftOutMember& member) {
+      if (member.value.size() > kMaxOutlinedValue) {
+        outline.left_out.push_back(member);
+      } else if (is_needed(member.name)) {
+        std::erase_if(needed, [&](const auto& before) { return before.name == member.name; });
+        needed.push_back(member);
+      }
+    });
+    outline.text += '{';
+    for (const LeftOutMember& member : needed) AppendMember(member, &outline.text);
+    outline.text += '}';
+    return whole;
+  };
+  if (reader.Next() == '{') return read_object() ? std::optional(std::move(outline)) : std::nullopt;
+  if (!reader.Take('[')) return std::nullopt;
+  outline.text = "[";
+  if (!reader.Take(']')) {
+    do {
+      if (outline.text.size() > 1) outline.text += ',';
+      if (reader.Next() == '{') {
+        if (!read_object()) return std::nullopt;
+        continue;
+      }
+      LeftOutMember element;
+      const auto text = reader.Value(&element);
+      if (!text || text->empty() || text->size() > kMaxOutlinedValue) return std::nullopt;
+      outline.text += *text;
+    } while (reader.Take(','));
+    if (!reader.Take(']')) return std::nullopt;
+  }
+  outline.text += ']';
   return outline;
 }
 

@@ -14,9 +14,10 @@ namespace portico {
 // A member that is left out.
 struct LeftOutMember {
   std::string_view name;
-  char kind = 0;     // what its value begins with: 'n' of null, '[' of a list
-  size_t items = 0;  // elements, where it is a list
-  char first = 0;    // what its first element begins with; 0: none
+  std::string_view value;  // its text
+  char kind = 0;           // what its value begins with: 'n' of null, '[' of a list
+  size_t items = 0;        // elements of a list, members of an object
+  char first = 0;          // what a list's first element begins with; 0: none
 };
 
 struct JsonOutline {
@@ -29,5 +30,11 @@ struct JsonOutline {
 inline constexpr size_t kMaxOutlinedValue = 16 << 10;
 std::optional<JsonOutline> OutlineOf(std::string_view body,
                                      const std::function<bool(std::string_view name)>& is_long);
+
+// Of an object, or of each object in a list, the members that `is_needed` names; of doubled ones the last. `text` is the
+// object, or the list with its other elements as they are. Left out are the other members, of which those longer than
+// kMaxOutlinedValue are told. Nothing where `value` is neither, or an element that stays is too long.
+std::optional<JsonOutline> OutlineOfEach(
+    std::string_view value, const std::function<bool(std::string_view name)>& is_needed);
 
 }  // namespace portico

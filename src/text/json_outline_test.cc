@@ -13,7 +13,7 @@ TEST(JsonOutline, ShortMembersStayAsTheyAreWritten) {
   const auto outline = Outline(
       R"( { "n" : 2 ,"prompt":["a",[1,{"b":"]}"}]],"stop":["x\"]","\\"], "t":{"a":[{}]},"m":null} )");
   ASSERT_TRUE(outline);
-  EXPECT_EQ(outline->text, R"({"n":2 ,"stop":["x\"]","\\"],"t":{"a":[{}]},"m":null})");
+  EXPECT_EQ(outline->text, R"({"n":2,"stop":["x\"]","\\"],"t":{"a":[{}]},"m":null})");
 }
 
 TEST(JsonOutline, TheElementsOfAListAreCounted) {
@@ -22,10 +22,10 @@ TEST(JsonOutline, TheElementsOfAListAreCounted) {
     size_t items;
     char first;
   };
-  for (const Case& c :
-       {Case{"[]", 0, 0}, Case{"[ ]", 0, 0}, Case{"[1,2,3]", 3, '1'},
-        Case{R"([ "a,b" , "c]" ])", 2, '"'}, Case{"[[1,2],[3],[{},{}]]", 3, '['},
-        Case{R"("a,b,c")", 0, 0}, Case{R"({"a":1,"b":2})", 0, 0}, Case{R"(["\"","\\"])", 2, '"'}}) {
+  for (const Case& c : {Case{"[]", 0, 0}, Case{"[ ]", 0, 0}, Case{"[1,2,3]", 3, '1'},
+                        Case{R"([ "a,b" , "c]" ])", 2, '"'}, Case{"[[1,2],[3],[{},{}]]", 3, '['},
+                        Case{R"("a,b,c")", 0, 0}, Case{R"({"a":1,"b":[2,3]})", 2, 0},
+                        Case{"{ }", 0, 0}, Case{R"(["\"","\\"])", 2, '"'}}) {
     const auto outline = Outline(std::string("{\"prompt\":") + c.prompt + "}");
     ASSERT_TRUE(outline) << c.prompt;
     EXPECT_EQ(outline->text, "{}");
@@ -41,6 +41,52 @@ TEST(JsonOutline, ALongValueIsLeftOutWhateverItsName) {
       Outline("{\"user\":\"" + std::string(kMaxOutlinedValue, 'x') + "\",\"n\":1}");
   ASSERT_TRUE(outline);
   EXPECT_EQ(outline->text, "{\"n\":1}");
+}
+
+// 4,000 maps of sampling parameters were read before it was known that they cost too much: 25 ms.
+TEST(JsonOutline, OfEachObjectTheMembersThatAreNeededStay) {
+  struct Case {
+    const char* value;
+    const char* text;
+  };
+  for (const Case& c : {
+           Case{R"( {"n": 2 , "x":[{"n":3}],"m":{"n":4}} )", R"({"n":2})"},
+           Case{R"([{"n":1,"x":"]"},null, {"x":1} ,{},{"n":"2"}])",
+                R"([{"n":1},null,{},{},{"n":"2"}])"},
+           Case{R"({"n":1,"x":0,"n":2})", R"({"n":2})"},
+           Case{"[]", "[]"},
+           Case{"{}", "{}"},
+           Case{R"([ 1 , "a" ])", R"([1,"a"])"},
+       }) {
+    const auto outline = OutlineOfEach(c.value, [](std::string_view name) { return name == "n"; });
+    ASSERT_TRUE(outline) << c.value;
+    EXPECT_EQ(outline->text, c.text);
+    EXPECT_TRUE(outline->left_out.empty()) << c.value;
+  }
+}
+
+TEST(JsonOutline, OfEachObjectLongMembersAreCounted) {
+  std::string ids = "[7";
+  while (ids.size() <= kMaxOutlinedValue) ids += ",7";
+  const size_t items = ids.size() / 2;
+  const std::string object = R"({"n":1,"ids":)" + ids + "]}";
+  const auto outline = OutlineOfEach("[" + object + "," + object + "]",
+                                     [](std::string_view name) { return name == "n"; });
+  ASSERT_TRUE(outline);
+  EXPECT_EQ(outline->text, R"([{"n":1},{"n":1}])");
+  ASSERT_EQ(outline->left_out.size(), 2u);
+  EXPECT_EQ(outline->left_out[1].kind, '[');
+  EXPECT_EQ(outline->left_out[1].items, items);
+}
+
+TEST(JsonOutline, WhatHoldsNoObjectsHasNoneOfEach) {
+  const std::string text = '"' + std::string(kMaxOutlinedValue, 'x') + '"';
+  for (const std::string& value :
+       {std::string(), std::string("1"), text, "[" + text + "]", std::string("[{]"),
+        std::string("[{}"), std::string("[{},]"), std::string("{\"n\":1"), std::string("[1 2"),
+        std::string("[null}")}) {
+    EXPECT_FALSE(OutlineOfEach(value, [](std::string_view) { return true; })) << value;
+  }
 }
 
 TEST(JsonOutline, WhatIsNoObjectHasNone) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "grammar/grammar_for_test.h"
+#include "grammar/mask/mask_tensor.h"
 #include "text/json.h"
 
 namespace portico::grammar {
@@ -22,17 +23,11 @@ std::string Draw(const xgrammar::CompiledGrammar& grammar, std::mt19937_64& rand
   xgrammar::GrammarMatcher matcher(grammar);
   const Vocabulary& vocabulary = ByteVocabulary();
   std::vector<uint32_t> mask(MaskWords(vocabulary.texts.size()));
-  auto shape = static_cast<int64_t>(mask.size());
-  DLTensor tensor{};
-  tensor.data = mask.data();
-  tensor.device = {kDLCPU, 0};
-  tensor.ndim = 1;
-  tensor.dtype = {kDLInt, 32, 1};
-  tensor.shape = &shape;
+  MaskTensor tensor(mask);
   std::string text;
   for (int step = 0; step < kMostTokens; ++step) {
     std::fill(mask.begin(), mask.end(), ~0u);
-    matcher.FillNextTokenBitmask(&tensor);
+    matcher.FillNextTokenBitmask(tensor.get());
     std::vector<TokenId> allowed;
     std::vector<TokenId> ending;
     for (size_t id = 0; id < vocabulary.texts.size(); ++id) {

@@ -196,6 +196,27 @@ Status ReadSharedField(std::string_view name, Element value, GenerationDraft* dr
   return RefuseOrNote(name, value, unknown_fields);
 }
 
+Status CheckLeftOut(const std::vector<LeftOutMember>& left_out) {
+  struct Limit {
+    std::string_view name;
+    char kind;
+    size_t most;
+    std::string_view things;
+  };
+  constexpr Limit kLimits[] = {
+      {"logit_bias", '{', kMaxLogitBiases, "token ids"},
+      {"stop", '[', kMaxStops, "strings"},
+      {"stop_token_ids", '[', kMaxStopTokenIds, "token ids"},
+  };
+  for (const LeftOutMember& member : left_out) {
+    for (const Limit& limit : kLimits) {
+      if (member.name != limit.name || member.kind != limit.kind) continue;
+      PORTICO_RETURN_IF_ERROR(CheckMembers(member.name, member.items, limit.most, limit.things));
+    }
+  }
+  return OkStatus();
+}
+
 Status CheckGeneration(const GenerationDraft& draft) {
   if (draft.has_stream_options && !draft.options.stream) {
     return InvalidArgument("stream_options", "stream_options is allowed only with stream: true");

@@ -8,6 +8,7 @@
 #include "api/common/field_reader.h"
 #include "base/status.h"
 #include "message/text_request.h"
+#include "text/json_outline.h"
 
 namespace portico::api {
 
@@ -24,6 +25,9 @@ struct GenerationDraft {
 // Reads one of the shared fields, or refuses one that cannot be honoured; notes others as unknown.
 Status ReadSharedField(std::string_view name, Element value, GenerationDraft* draft,
                        std::vector<std::string>* unknown_fields);
+
+// Of members that an outline has left out: the shared fields that hold too many values, before one of them is read.
+Status CheckLeftOut(const std::vector<LeftOutMember>& left_out);
 
 // Checks across fields, after the last one.
 Status CheckGeneration(const GenerationDraft& draft);

@@ -31,7 +31,6 @@ class CorsExchange final : public net::Exchange {
   void CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) override {
     inner_->CallWhenBelow(bytes, std::move(call));
   }
-  void Prefetch() const override { inner_->Prefetch(); }
   void NoteAbort() override { inner_->NoteAbort(); }
   void Cut() override { inner_->Cut(); }
   bool body_open() const override { return inner_->body_open(); }

@@ -105,25 +105,20 @@ void Metrics(net::Exchange& exchange, GatewayContext& context) {
   GatewayReply(exchange, 200, std::move(body), "text/plain; version=0.0.4; charset=utf-8");
 }
 
-// All workers have to give a session the same id: one that its client has not named is named here.
-void NameSession(router::GatewayShard& shard, std::string* body) {
-  if (body->size() > kControlBody) return;  // a worker refuses it
-  StatusOr<Json> json = body->empty() ? Json(JsonObject{}) : Json::Parse(*body);
-  if (!json.ok() || !json->is_object()) return;  // a worker says what is wrong
-  const Json* id = json->Find("session_id");
-  if (id != nullptr && !id->is_null()) return;
+// The id of the session that the body opens or closes; empty: none. All workers have to give a session the same id: one
+// that its client has not named is named here.
+std::string SessionOf(router::GatewayShard& shard, bool opens, std::string* body) {
+  if (body->size() > kControlBody) return {};  // a worker refuses it
+  StatusOr<Json> json = opens && body->empty() ? Json(JsonObject{}) : Json::Parse(*body);
+  if (!json.ok() || !json->is_object()) return {};  // a worker says what is wrong
+  const Json* given = json->Find("session_id");
+  if (given != nullptr && given->is_string()) return given->as_string();
+  if (!opens || (given != nullptr && !given->is_null())) return {};
+  std::string named = shard.NewRequestId();
   std::erase_if(json->as_object(), [](const auto& member) { return member.first == "session_id"; });
-  json->Set("session_id", shard.NewRequestId());
+  json->Set("session_id", named);
   *body = json->Dump();
-}
-
-// The id in the body of what opens or closes a session; empty: none.
-std::string SessionIn(std::string_view path, const std::string& body) {
-  if ((path != "/open_session" && path != "/close_session") || body.size() > kControlBody)
-    return {};
-  const auto json = Json::Parse(body);
-  const Json* id = json.ok() && json->is_object() ? json->Find("session_id") : nullptr;
-  return id != nullptr && id->is_string() ? id->as_string() : std::string();
+  return named;
 }
 
 void NoteSession(router::Gateway& gateway, std::string_view path, std::string_view id) {
@@ -144,9 +139,10 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
   if (!asked.query.empty()) request.target += "?" + asked.query;
   const bool opens = asked.path == "/open_session";
   const bool adapters = asked.path.find("load_lora_adapter") != std::string::npos;
-  if (opens) NameSession(shard, &request.body);
+  const auto session = std::make_shared<const std::string>(
+      opens || asked.path == "/close_session" ? SessionOf(shard, opens, &request.body)
+                                              : std::string());
   auto shared = std::shared_ptr<net::Exchange>(std::move(exchange));
-  const auto session = std::make_shared<const std::string>(SessionIn(asked.path, request.body));
   // Operators may see more than clients.
   const bool hides =
       !IsControlPath(shared->request.path) && !shard.gateway().options().show_workers;
@@ -278,7 +274,7 @@ std::string WriteGatewayError(const net::HttpError& error) {
 
 void DispatchWatch(ExchangePtr exchange, GatewayContext& context) {
   if (HandleOpen(*exchange, context)) return;
-  GatewayError(*exchange, 404, "this port has /metrics, /health and /readiness");
+  GatewayError(*exchange, 404, "this port serves /metrics, /health and /readiness only");
 }
 
 void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::GatewayShard& shard) {
@@ -298,7 +294,7 @@ void DispatchGateway(ExchangePtr exchange, GatewayContext& context, router::Gate
   const Recipients recipients = RecipientsOf(path);
   if (recipients == Recipients::kAll) return AskAll(std::move(exchange), shard);
   if (recipients == Recipients::kItself) {
-    return GatewayError(*exchange, 501, path + " concerns one server: ask it itself",
+    return GatewayError(*exchange, 501, path + " concerns one server: send it to that server",
                         "not_implemented");
   }
   if (request.method == "GET" || request.method == "HEAD") {

@@ -37,7 +37,7 @@ constexpr std::string_view kTextFlags =
 constexpr std::string_view kRankFlag = "ranks are found by --dp-aware";
 constexpr std::string_view kPoolFlags =
     "connections are the same for all workers: the gateway's --upstream-… and --worker-… flags";
-constexpr std::string_view kNotHere = "the gateway has nothing like it";
+constexpr std::string_view kNotHere = "the gateway has no equivalent";
 constexpr ElsewhereField kElsewhere[] = {
     {"health", kProbeFlags},
     {"disable_health_check", kProbeFlags},
@@ -57,7 +57,7 @@ constexpr ElsewhereField kElsewhere[] = {
     {"max_connection_attempts", kPoolFlags},
     {"resilience", "it is the same for all workers: the gateway's --retry-… and --cb-… flags"},
     {"load_monitor_interval_secs", "it is the same for all workers: --load-monitor-interval"},
-    {"kv_block_size", "events say how long their blocks are"},
+    {"kv_block_size", "KV events report their block size"},
     {"kv_connector", kNotHere},
     {"kv_role", kNotHere},
     {"kv_engine_id", kNotHere},

@@ -34,7 +34,7 @@ constexpr WorkerMetric kMetrics[] = {
     {"portico_gateway_worker_prefill_tokens", "gauge",
      "Prompt tokens, estimated, of requests that have had no answer yet.",
      [](const Worker& worker) { return static_cast<double>(worker.tokens()); }},
-    {"portico_gateway_worker_requests_total", "counter", "Requests that the worker was given.",
+    {"portico_gateway_worker_requests_total", "counter", "Requests sent to the worker.",
      [](const Worker& worker) { return static_cast<double>(worker.total_requests()); }},
     {"portico_gateway_worker_retries_total", "counter",
      "Requests that were sent once more because this worker had failed them.",
@@ -153,7 +153,7 @@ void AppendWorkerMetrics(router::Gateway& gateway, std::string* out) {
   AppendWorkerMalformed(*set, out);
   AppendGroupMetrics(*set, out);
   fmt::format_to(to,
-                 "# HELP portico_gateway_queued Requests that wait for a place.\n"
+                 "# HELP portico_gateway_queued Requests waiting in the queue.\n"
                  "# TYPE portico_gateway_queued gauge\nportico_gateway_queued {}\n",
                  gateway.queued());
 }

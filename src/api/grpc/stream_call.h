@@ -9,7 +9,6 @@
 #include "api/common/delta_parts.h"
 #include "api/common/long_prompt.h"
 #include "api/grpc/rpc.h"
-#include "base/prefetch.h"
 #include "service/generation/generation.h"
 #include "service/plan/native_plan.h"
 
@@ -65,13 +64,7 @@ class StreamRpc final : public Call, public TextSink {
 
   void OnEnd(const TokenUsage&) override {}
 
-  void Prefetch(int steps) const override {
-    if (steps == 1) PrefetchObject(call_.get(), kCallBytes);
-  }
-
  private:
-  static constexpr size_t kCallBytes = 192;
-
   Status Submit(const ServingModel& model, NativePlan plan) {
     GenerationPlan& prompt = plan.prompts.front();
     rid = prompt.options.rid;

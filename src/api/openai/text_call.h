@@ -13,7 +13,6 @@
 #include "api/openai/answer.h"
 #include "api/planning.h"
 #include "api/reply.h"
-#include "base/prefetch.h"
 #include "net/http/exchange.h"
 #include "service/generation/best_of.h"
 #include "service/generation/generation.h"
@@ -50,18 +49,7 @@ class TextCall : public ExchangeCall, public TextSink {
     if (generation_ != nullptr) generation_->FreeRid();
   }
 
-  void Prefetch(int steps) const override {
-    if (steps == 1) {
-      PrefetchObject(exchange_.get(), kExchangeBytes);
-    } else if (exchange_ != nullptr) {
-      exchange_->Prefetch();
-    }
-  }
-
  protected:
-  // An exchange with its request.
-  static constexpr size_t kExchangeBytes = 320;
-
   // Every stream has been submitted.
   virtual void OnStarted() {}
 

@@ -67,7 +67,7 @@ void AnswerPause(ExchangePtr exchange, ShardContext& shard, const Status& status
 
 void AnswerContinue(ExchangePtr exchange, ShardContext& shard, const Status& status) {
   if (status.ok() && shard.api.on_pause_change) shard.api.on_pause_change();
-  ReplyDone(*exchange, shard.api, status, "Generation goes on.");
+  ReplyDone(*exchange, shard.api, status, "Generation continues.");
 }
 
 template <StatusOr<AskedControl> (*kRead)(const net::HttpRequest&, simdjson::dom::parser&),

@@ -8,6 +8,7 @@
 
 #include "api/common/extra_fields.h"
 #include "api/common/field_reader.h"
+#include "api/common/generation_fields.h"
 #include "api/common/prompt_field.h"
 #include "api/common/refused_fields.h"
 #include "api/sglang/decode_sampling.h"
@@ -285,6 +286,36 @@ constexpr FieldReader<Request> kFields[] = {
 };
 static_assert(IsSortedByName(kFields));
 
+// Reads what the cost depends on of parameters that an outline has left out. False where they are none.
+StatusOr<bool> ReadLongSampling(const LeftOutMember& member, simdjson::dom::parser& parser,
+                                Request* request) {
+  if (request->sampling.given()) return false;  // doubled
+  if (member.kind == '[') {
+    PORTICO_RETURN_IF_ERROR(CheckMembers(member.name, member.items, kMaxNativePrompts, "values"));
+  }
+  const auto outline = OutlineOfEach(
+      member.value, [](std::string_view name) { return name == "max_new_tokens" || name == "n"; });
+  if (!outline) return false;
+  PORTICO_RETURN_IF_ERROR(CheckLeftOut(outline->left_out));
+  const std::string body = fmt::format("{{\"{}\":{}}}", member.name, outline->text);
+  const Status read =
+      ReadBody(body, parser, kFields, request, [](auto, auto) { return OkStatus(); });
+  if (!read.ok() && FieldOf(read).empty()) return false;  // no JSON
+  PORTICO_RETURN_IF_ERROR(read);
+  return true;
+}
+
+// Of a member that an outline has left out: there are more values than prompts in the largest batch.
+Status CheckLongList(const LeftOutMember& member) {
+  constexpr std::string_view kEach[] = {"logprob_start_len", "return_logprob", "rid",
+                                        "top_logprobs_num"};
+  if (member.kind != '[' ||
+      std::find(std::begin(kEach), std::end(kEach), member.name) == std::end(kEach)) {
+    return OkStatus();
+  }
+  return CheckMembers(member.name, member.items, kMaxNativePrompts, "values");
+}
+
 }  // namespace
 
 Status CheckLongGenerate(const std::string& body, simdjson::dom::parser& parser,
@@ -296,11 +327,17 @@ Status CheckLongGenerate(const std::string& body, simdjson::dom::parser& parser,
   if (!left_out) return OkStatus();
   size_t prompts = 1;
   for (const LeftOutMember& member : *left_out) {
-    if (member.kind == 'n') continue;  // null: not given
-    // Parameters that are long might ask for less; how many prompts there are of embeddings is not seen.
-    if (member.name != "text" && member.name != "input_ids") return OkStatus();
-    request.prompt_field = member.name;
-    prompts = CountPrompts(*left_out, member.name);
+    if (member.kind == 'n') continue;                      // null: not given
+    if (member.name == "input_embeds") return OkStatus();  // how many prompts there are is not seen
+    if (member.name == "sampling_params") {
+      PORTICO_ASSIGN_OR_RETURN(const bool read, ReadLongSampling(member, parser, &request));
+      if (!read) return OkStatus();  // they might ask for less
+    } else if (member.name == "text" || member.name == "input_ids") {
+      request.prompt_field = member.name;
+      prompts = CountPrompts(*left_out, member.name);
+    } else {
+      PORTICO_RETURN_IF_ERROR(CheckLongList(member));
+    }
   }
   return check(request, prompts);
 }
@@ -319,7 +356,7 @@ StatusOr<NativeGenerateRequest> DecodeGenerate(const std::string& body,
     } else if (!IsRefusedField(kRefusedNatively, name, value, &status) &&
                !IsRefusedField(name, value, &status)) {
       if (IsSamplingName(name)) {
-        status = InvalidArgument(name, fmt::format("{} belongs into sampling_params", name));
+        status = InvalidArgument(name, fmt::format("{} belongs in sampling_params", name));
       } else {
         status = RefuseConstraint(name, value);
         NoteUnknown(name, unknown_fields);

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "text/json_outline.h"
 
 namespace portico::api::sglang {
 namespace {
@@ -275,19 +278,20 @@ TEST(DecodeGenerate, SamplingParametersBesideTheirMapAreRefused) {
   for (const char* name : {"temperature", "max_new_tokens", "max_tokens", "stop", "seed"}) {
     const auto request = Decode(R"({"text":"a",")" + std::string(name) + R"(":1})");
     EXPECT_EQ(FieldOf(request.status()), name);
-    EXPECT_EQ(MessageOf(request.status()), std::string(name) + " belongs into sampling_params");
+    EXPECT_EQ(MessageOf(request.status()), std::string(name) + " belongs in sampling_params");
     EXPECT_TRUE(Decode(R"({"text":"a",")" + std::string(name) + R"(":null})").ok()) << name;
   }
+}
+
+std::string RepeatedList(const std::string& item, int count) {
+  std::string list = "[" + item;
+  for (int i = 1; i < count; ++i) list += "," + item;
+  return list + "]";
 }
 
 // A list of half a million ids was read for a second, and an empty object for each of a million prompts became a gigabyte
 // of parameters, before the number was looked at.
 TEST(DecodeGenerate, ListsThatAreTooLongAreRefusedBeforeTheyAreRead) {
-  const auto repeated = [](const std::string& item, int count) {
-    std::string list = "[" + item;
-    for (int i = 1; i < count; ++i) list += "," + item;
-    return list + "]";
-  };
   const auto fault = [](const std::string& field, const std::string& list) {
     const auto request = Decode(R"({"text":"a",")" + field + "\":" + list + "}");
     return std::string(MessageOf(request.status()));
@@ -296,13 +300,13 @@ TEST(DecodeGenerate, ListsThatAreTooLongAreRefusedBeforeTheyAreRead) {
   for (const char* field : {"rid", "return_logprob", "logprob_start_len", "top_logprobs_num",
                             "sampling_params", "token_ids_logprob"}) {
     const std::string most = field == std::string("token_ids_logprob") ? "1024" : "4096";
-    const std::string message = fault(field, repeated("1.5", 4097));
+    const std::string message = fault(field, RepeatedList("1.5", 4097));
     EXPECT_NE(message.find("must hold at most " + most), std::string::npos) << message;
   }
-  EXPECT_NE(fault("sampling_params", R"({"stop_token_ids":)" + repeated("1.5", 4097) + "}")
+  EXPECT_NE(fault("sampling_params", R"({"stop_token_ids":)" + RepeatedList("1.5", 4097) + "}")
                 .find("must hold at most 4096 token ids, got 4097"),
             std::string::npos);
-  EXPECT_NE(fault("token_ids_logprob", "[" + repeated("1.5", 1025) + "]")
+  EXPECT_NE(fault("token_ids_logprob", "[" + RepeatedList("1.5", 1025) + "]")
                 .find("must hold at most 1024 token ids, got 1025"),
             std::string::npos);
   std::string biases = R"("0":"x")";
@@ -310,6 +314,88 @@ TEST(DecodeGenerate, ListsThatAreTooLongAreRefusedBeforeTheyAreRead) {
   EXPECT_NE(fault("sampling_params", R"({"logit_bias":{)" + biases + "}}")
                 .find("must hold at most 16384 token ids, got 16385"),
             std::string::npos);
+}
+
+struct LongCheck {
+  Status status;
+  std::optional<NativeGenerateRequest> seen;
+  size_t prompts = 0;
+};
+
+LongCheck CheckLong(const std::string& body) {
+  simdjson::dom::parser parser;
+  LongCheck result;
+  result.status =
+      CheckLongGenerate(body, parser, [&](const NativeGenerateRequest& request, size_t prompts) {
+        result.seen = request;
+        result.prompts = prompts;
+        return OkStatus();
+      });
+  return result;
+}
+
+const std::string kLongText = '"' + std::string(kMaxOutlinedValue, 'x') + '"';
+
+// A list of 4,000 maps was read for 25 ms before it was known that its answers cost too much.
+TEST(DecodeGenerate, TheCostOfLongParametersIsKnownBeforeTheyAreRead) {
+  const std::string map = R"({"n":3,"stop":)" + kLongText + R"(,"max_new_tokens":9,"top_k":"?"})";
+  const LongCheck one = CheckLong(R"({"text":"a","sampling_params":)" + map + "}");
+  EXPECT_TRUE(one.status.ok());
+  ASSERT_TRUE(one.seen);
+  ASSERT_EQ(one.seen->sampling.values.size(), 1u);
+  EXPECT_EQ(one.seen->sampling.values[0].options.n, 3);
+  EXPECT_EQ(*one.seen->sampling.values[0].options.max_tokens, 9);
+
+  const LongCheck each = CheckLong(R"({"sampling_params":[)" + map +
+                                   R"(,null,{"max_new_tokens":null}],"text":["a","b","c"]})");
+  ASSERT_TRUE(each.seen);
+  EXPECT_EQ(each.prompts, 3u);
+  ASSERT_EQ(each.seen->sampling.values.size(), 3u);
+  EXPECT_EQ(each.seen->sampling.values[0].options.n, 3);
+  EXPECT_EQ(each.seen->sampling.values[1].options.max_tokens, kNativeMaxNewTokens);
+  EXPECT_FALSE(each.seen->sampling.values[2].options.max_tokens);
+}
+
+TEST(DecodeGenerate, LongParametersWithTooManyValuesAreRefusedBeforeTheyAreRead) {
+  const auto message = [](const std::string& field, const std::string& value) {
+    const LongCheck checked = CheckLong(R"({"text":"a",")" + field + "\":" + value + "}");
+    EXPECT_FALSE(checked.seen);
+    EXPECT_EQ(FieldOf(checked.status).empty(), checked.status.ok());
+    return std::string(MessageOf(checked.status));
+  };
+  const std::string ids = R"({"stop_token_ids":)" + RepeatedList("nonsense", 4097) + "}";
+  for (const std::string& maps : {ids, "[" + ids + "]"}) {
+    EXPECT_EQ(message("sampling_params", maps),
+              "stop_token_ids must hold at most 4096 token ids, got 4097");
+  }
+  EXPECT_EQ(message("sampling_params", RepeatedList("nonsense", 4097)),
+            "sampling_params must hold at most 4096 values, got 4097");
+  EXPECT_EQ(message("return_logprob", RepeatedList("nonsense", 4097)),
+            "return_logprob must hold at most 4096 values, got 4097");
+}
+
+// One member that is long, and the answers' cost was not looked at.
+TEST(DecodeGenerate, ALongMemberOfNoConsequenceDoesNotHideTheCost) {
+  const LongCheck checked =
+      CheckLong(R"({"text":"a","anything":)" + kLongText + R"(,"sampling_params":{"n":5}})");
+  ASSERT_TRUE(checked.seen);
+  EXPECT_EQ(checked.seen->sampling.values[0].options.n, 5);
+}
+
+TEST(DecodeGenerate, WhatCannotBeOutlinedIsLeftToTheReader) {
+  for (const std::string& member : {
+           R"("input_embeds":[)" + kLongText + "]",
+           R"("sampling_params":)" + kLongText,
+           R"("sampling_params":[)" + kLongText + "]",
+           R"("sampling_params":[{},{]," + kLongText + "]",
+           R"("sampling_params":[01,)" +
+               kLongText + "]",
+           R"("sampling_params":{"n":1},"sampling_params":{"stop":)" + kLongText + "}",
+       }) {
+    const LongCheck checked = CheckLong(R"({"text":"a",)" + member + "}");
+    EXPECT_TRUE(checked.status.ok());
+    EXPECT_FALSE(checked.seen) << member.substr(0, 60);
+  }
 }
 
 }  // namespace

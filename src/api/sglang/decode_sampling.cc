@@ -34,12 +34,11 @@ constexpr std::string_view kSharedSampling[] = {
     "top_p",
 };
 
-Status ReadMaxNewTokens(Element value, NativeSampling* sampling) {
-  sampling->default_limit = false;
-  sampling->options.max_tokens_field = "max_new_tokens";
-  sampling->options.max_tokens.reset();  // null: whatever the context has room for
+Status ReadMaxNewTokens(Element value, GenerationOptions* options) {
+  options->max_tokens_field = "max_new_tokens";
+  options->max_tokens.reset();  // null: whatever the context has room for
   if (value.is_null()) return OkStatus();
-  return ReadInt64("max_new_tokens", value, kAnswerTokensOrNone, &sampling->options.max_tokens);
+  return ReadInt64("max_new_tokens", value, kAnswerTokensOrNone, &options->max_tokens);
 }
 
 // What other APIs call it.
@@ -51,10 +50,15 @@ constexpr std::pair<std::string_view, std::string_view> kForeignNames[] = {
 
 constexpr std::string_view kConstraints[] = {"ebnf", "json_schema", "regex", "structural_tag"};
 
-Status ReadSamplingField(std::string_view name, Element value, NativeSampling* sampling) {
-  if (name == "max_new_tokens") return ReadMaxNewTokens(value, sampling);
+// `draft` has the options of `sampling` meanwhile.
+Status ReadSamplingField(std::string_view name, Element value, NativeSampling* sampling,
+                         GenerationDraft* draft) {
+  GenerationOptions& options = draft->options;
+  if (name == "max_new_tokens") {
+    sampling->default_limit = false;
+    return ReadMaxNewTokens(value, &options);
+  }
   if (value.is_null()) return OkStatus();
-  GenerationOptions& options = sampling->options;
   if (name == "min_new_tokens") {
     return ReadInt32(name, value, {0, kMaxInt32}, &options.min_tokens);
   }
@@ -69,11 +73,7 @@ Status ReadSamplingField(std::string_view name, Element value, NativeSampling* s
   }
   if (std::find(std::begin(kSharedSampling), std::end(kSharedSampling), name) !=
       std::end(kSharedSampling)) {
-    GenerationDraft draft;
-    draft.options = std::move(options);
-    const Status status = ReadSharedField(name, value, &draft, nullptr);
-    options = std::move(draft.options);
-    return status;
+    return ReadSharedField(name, value, draft, nullptr);
   }
   if (name == "custom_params" || name == "stop_regex") {
     return ReadExtraField(name, value, &options.extras);
@@ -92,9 +92,12 @@ Status ReadSamplingField(std::string_view name, Element value, NativeSampling* s
 }
 
 Status ReadSampling(Element map, NativeSampling* sampling) {
+  GenerationDraft draft;
+  draft.options = std::move(sampling->options);
   for (auto [name, value] : simdjson::dom::object(map)) {
-    PORTICO_RETURN_IF_ERROR(ReadSamplingField(name, value, sampling));
+    PORTICO_RETURN_IF_ERROR(ReadSamplingField(name, value, sampling, &draft));
   }
+  sampling->options = std::move(draft.options);
   return OkStatus();
 }
 

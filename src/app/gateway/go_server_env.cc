@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <string_view>
 
 #include "absl/strings/str_split.h"
@@ -14,10 +15,20 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+// In full or abbreviated.
 bool Names(const std::vector<std::string>& words, std::string_view flag) {
   return std::any_of(words.begin(), words.end(), [flag](std::string_view word) {
-    return word.substr(0, word.find('=')) == flag;
+    word = word.substr(0, word.find('='));
+    return word.size() > 2 && flag.starts_with(word);
   });
+}
+
+bool NamesWorkers(const std::vector<std::string>& words) {
+  constexpr std::string_view kSources[] = {"--worker-urls",    "--config",
+                                           "--prefill",        "--decode",
+                                           "--discovery-file", "--service-discovery"};
+  return std::any_of(std::begin(kSources), std::end(kSources),
+                     [&](std::string_view flag) { return Names(words, flag); });
 }
 
 }  // namespace
@@ -25,7 +36,7 @@ bool Names(const std::vector<std::string>& words, std::string_view flag) {
 void AddGoServerEnvironment(std::vector<std::string>* words) {
   std::string endpoints = Environment("SGL_GRPC_ENDPOINTS");
   if (endpoints.empty()) endpoints = Environment("SGL_GRPC_ENDPOINT");
-  if (endpoints.empty() || Names(*words, "--worker-urls") || Names(*words, "--config")) return;
+  if (endpoints.empty() || NamesWorkers(*words)) return;
   const std::vector<std::string> pieces =
       absl::StrSplit(endpoints, absl::ByAnyChar(", "), absl::SkipEmpty());
   if (pieces.empty()) return;

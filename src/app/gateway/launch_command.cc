@@ -38,7 +38,7 @@ Starts N workers on this machine and a gateway in front of them, and restarts wo
   other flags
       Passed to the workers unchanged. For sglang each worker gets a --base-gpu-id of its own: that of the
       command line, plus --tp-size times --pp-size GPUs for each worker before it; for vllm
-      CUDA_VISIBLE_DEVICES likewise.
+      CUDA_VISIBLE_DEVICES likewise. With sglang's --smg-grpc-mode (--grpc-mode) they take token ids.
 )";
 
 constexpr Duration kPatience = std::chrono::seconds(20);
@@ -57,6 +57,7 @@ int LaunchCommand(int argc, char** argv) {
   auto options = ParseLaunchOptions(words);
   if (!options.ok()) return Fail(kLaunch, MessageOf(options.status()), kUsageError);
   std::vector<WorkerCommand> commands;
+  const bool tokens = WorkersTakeTokens(*options);
   int next = options->base_port;
   for (int rank = 0; rank < options->workers; ++rank) {
     const auto port = FreePort(next);
@@ -65,8 +66,8 @@ int LaunchCommand(int argc, char** argv) {
     if (commands.back().words.empty())
       return Fail(kLaunch, "--worker-command is empty", kUsageError);
     options->router.push_back("--router-worker-urls");
-    options->router.push_back(fmt::format("http://127.0.0.1:{}", *port));
-    next = *port + 1;
+    options->router.push_back(fmt::format("{}://127.0.0.1:{}", tokens ? "grpc" : "http", *port));
+    next = *port + (tokens ? 2 : 1);
   }
   options->router.insert(options->router.end(),
                          {"--router-host", options->host, "--router-port", options->port});

@@ -157,6 +157,14 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
   return options;
 }
 
+bool WorkersTakeTokens(const LaunchOptions& options) {
+  return options.engine == "sglang" && options.worker_command.empty() &&
+         std::any_of(options.passed_on.begin(), options.passed_on.end(),
+                     [](const std::string& word) {
+                       return word == "--smg-grpc-mode" || word == "--grpc-mode";
+                     });
+}
+
 WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port) {
   WorkerCommand command;
   command.name = fmt::format("worker {} on port {}", rank, port);

@@ -57,6 +57,20 @@ TEST(LaunchOptionsTest, AFlagThatOnlyTheGatewayHasIsRefusedWithItsNameThere) {
   EXPECT_EQ(error({"--engine", "mock", "--log-level", "info", "--config", "serve.yaml"}), "");
 }
 
+TEST(LaunchOptionsTest, WorkersInSglangsGrpcModeTakeTokens) {
+  // They were asked over HTTP, and never healthy.
+  for (const char* flag : {"--smg-grpc-mode", "--grpc-mode"}) {
+    const auto options = ParseLaunchOptions({"--engine", "sglang", "--tp", "2", flag});
+    ASSERT_TRUE(options.ok());
+    EXPECT_TRUE(WorkersTakeTokens(*options)) << flag;
+    EXPECT_THAT(SglangWords({flag}, 0), ElementsAre("--base-gpu-id", "0", flag));
+  }
+  EXPECT_FALSE(WorkersTakeTokens(*ParseLaunchOptions({"--engine", "sglang"})));
+  EXPECT_FALSE(WorkersTakeTokens(*ParseLaunchOptions({"--engine", "sglang", "--grpc-port", "1"})));
+  EXPECT_FALSE(WorkersTakeTokens(*ParseLaunchOptions(
+      {"--engine", "sglang", "--worker-command", "run {port}", "--grpc-mode"})));
+}
+
 TEST(LaunchOptionsTest, WorkersDoNotShareGpus) {
   // --tp was not seen: all but the first GPU of a worker were also the next one's.
   for (const char* flag :

@@ -46,6 +46,21 @@ std::vector<std::string> AttachFiles(const ModelOptions& options) {
   return absl::StrSplit(options.attach, ',', absl::SkipEmpty());
 }
 
+Status CheckTransport(const ModelOptions& options) {
+  if (options.sglang_transport == "shm") {
+    return Error(
+        StatusCode::kInvalidArgument,
+        "--sglang-transport shm is not available: the sockets' share of the CPU time that a "
+        "step takes is too small for shared memory to save a fifth of it (docs/sglang.md)");
+  }
+  if (options.sglang_transport == "tcp" && !options.attach.empty()) {
+    return Error(StatusCode::kInvalidArgument,
+                 "--sglang-transport is of an SGLang that is started here; with --attach, give its "
+                 "launcher --transport tcp");
+  }
+  return OkStatus();
+}
+
 // Starts them at the same time: each reads the same weights, and most of it is waiting.
 std::vector<StatusOr<EnginePtr>> StartAll(const std::vector<sglang::SglangOptions>& wanted,
                                           const LoadProgress& progress) {
@@ -80,11 +95,14 @@ StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::str
   each.restart = options.restart_engine;
   each.media_helpers = options.sglang_media_helpers;
   each.max_queued_requests = options.max_queued_requests;
+  each.reasoning_parser = options.reasoning_parser;
+  each.transport = options.sglang_transport;
   const std::vector<std::string> files = AttachFiles(options);
   if (!files.empty() && options.sglang_replicas > 1) {
     return Error(StatusCode::kInvalidArgument,
                  "--sglang-replicas starts engines, --attach joins those that its files name");
   }
+  PORTICO_RETURN_IF_ERROR(CheckTransport(options));
   if (files.empty() && each.script.empty()) {
     PORTICO_ASSIGN_OR_RETURN(each.script, SglangLauncherPath());
   }

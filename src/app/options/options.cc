@@ -239,6 +239,31 @@ StatusOr<std::vector<ModelOptions>> ApplyCommandLine(const CommandLine& line,
   return std::vector<ModelOptions>{layers->every_model};
 }
 
+// What SGLang's own front end would do with these flags Portico does, which never sees those behind --: a key that is
+// given there would leave the server open. `may_fall_back`: SGLang's front end may run after all, and takes the others.
+Status CheckEngineArguments(const std::vector<std::string>& arguments, bool may_fall_back) {
+  constexpr std::string_view kOfAccess[] = {"--api-key",      "--admin-api-key",
+                                            "--ssl-keyfile",  "--ssl-certfile",
+                                            "--ssl-ca-certs", "--ssl-keyfile-password"};
+  constexpr std::string_view kOfFrontEnd[] = {
+      "--served-model-name",         "--chat-template",       "--tool-call-parser",
+      "--preferred-sampling-params", "--allow-auto-truncate", "--limit-mm-data-per-request"};
+  for (const std::string& argument : arguments) {
+    // argparse takes both spellings of SGLang's flags.
+    std::string flag = argument.substr(0, argument.find('='));
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    // argparse takes abbreviations too.
+    const bool opens =
+        flag.size() > 4 && std::any_of(std::begin(kOfAccess), std::end(kOfAccess),
+                                       [&](auto name) { return name.starts_with(flag); });
+    const bool lost = !may_fall_back && std::find(std::begin(kOfFrontEnd), std::end(kOfFrontEnd),
+                                                  flag) != std::end(kOfFrontEnd);
+    if (!opens && !lost) continue;
+    return Bad(fmt::format("{} is an option of this server: give it before the --", flag));
+  }
+  return OkStatus();
+}
+
 // What stands behind -- is for the one engine that has arguments of its own.
 Status GiveToEngine(const std::vector<std::string>& arguments, std::vector<ModelOptions>* models) {
   ModelOptions* taker = nullptr;
@@ -249,7 +274,7 @@ Status GiveToEngine(const std::vector<std::string>& arguments, std::vector<Model
   }
   if (taker == nullptr) return Bad("--: only --engine sglang takes arguments of its engine");
   taker->engine_arguments = arguments;
-  return OkStatus();
+  return CheckEngineArguments(arguments, taker->sglang_fallback == "http");
 }
 
 // What the environment says where neither the command line nor the file does. A key that is set but empty would open the

@@ -49,9 +49,10 @@ struct ModelOptions {
   // SGLang engine
   std::string sglang_python = "python3";  // that has SGLang
   std::string sglang_launcher;            // empty: the one that comes with Portico
-  std::string attach;                // files, separated by commas; empty: SGLang is started here
-  int32_t sglang_replicas = 1;       // engines to start
-  int32_t sglang_media_helpers = 1;  // processes a replica that read media
+  std::string attach;           // files, separated by commas; empty: SGLang is started here
+  int32_t sglang_replicas = 1;  // engines to start
+  std::string sglang_transport = "ipc";  // ipc, tcp
+  int32_t sglang_media_helpers = 1;      // processes a replica that read media
   bool restart_engine = false;
   std::string sglang_fallback = "none";       // none, http
   std::vector<std::string> engine_arguments;  // what stands behind -- on the command line

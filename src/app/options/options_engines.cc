@@ -28,6 +28,17 @@ constexpr Option kTable[] = {
      .max = 64,
      .engines = "sglang"},
     {.group = "SGLang engine",
+     .name = "sglang-transport",
+     .member = &ModelOptions::sglang_transport,
+     .metavar = "WHAT",
+     .help = "Sockets between Portico and SGLang's schedulers: ipc, Unix sockets in a folder that "
+             "only this user can enter; or tcp, ports of 127.0.0.1 to which every user of the "
+             "machine can connect: other users' connections are refused, but can keep the "
+             "schedulers from connecting. --attach takes what the launcher's file says. shm, "
+             "shared memory, is refused.",
+     .choices = "ipc|tcp|shm",
+     .engines = "sglang"},
+    {.group = "SGLang engine",
      .name = "sglang-fallback",
      .member = &ModelOptions::sglang_fallback,
      .metavar = "WHAT",
@@ -86,7 +97,8 @@ constexpr Option kTable[] = {
      .member = &ModelOptions::mock_kv_cells,
      .metavar = "N",
      .help = "Simulates a prefix cache of this many KV cells, and steps that take the times below "
-             "instead of --mock-ttft-ms and --mock-itl-ms; 0 disables it.",
+             "instead of --mock-ttft-ms and --mock-itl-ms; 0 disables it. Reports no "
+             "log-probabilities.",
      .max = 1 << 30,
      .engines = "mock"},
     {.group = "Mock engine",

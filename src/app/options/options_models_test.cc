@@ -73,6 +73,20 @@ TEST(OptionsOfModels, AreRefusedWhereModelsCouldNotBeToldApart) {
             "OK");
 }
 
+TEST(OptionsOfModels, AreNotGivenToSglangWhoseFrontEndDoesNotRun) {
+  // `-- --api-key k` started a server that is open to everyone.
+  for (const char* flag : {"--api-key", "--api-key=k", "--api_key", "--ssl-keyfile",
+                           "--served-model-name", "--preferred-sampling-params={}"}) {
+    EXPECT_THAT(ErrorOf({"--engine", "sglang", "--model-path", "/a", "--", "--tp", "2", flag, "k"}),
+                HasSubstr("is an option of this server: give it before the --"))
+        << flag;
+  }
+  const auto options = Parse({"--engine", "sglang", "--model-path", "/a", "--", "--tp", "2",
+                              "--reasoning-parser", "qwen3", "--port", "1"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->models[0].engine_arguments.size(), 6u);
+}
+
 TEST(OptionsOfModels, MustNotBeGivenTwiceForOneOfSeveral) {
   EXPECT_EQ(ErrorOf({"--model-path", "/a", "--dtype", "auto", "--dtype", "auto", "--model", "/b"}),
             "--dtype: is given twice for the model at /a");

@@ -274,8 +274,9 @@ constexpr RouteOption kRequestsTable[] = {
      .help =
          "A worker that has requests and sends nothing for this time, not even the answer to a "
          "probe, is stalled, and after twice this time one that answers, but does not infer when "
-         "it is asked to (/health_generate): its requests go to other workers, and streams that "
-         "have begun end with an error. 0 disables it."},
+         "it is asked to (/health_generate), or whose counters of tokens stand still (vLLM's "
+         "/metrics): its requests go to other workers, and streams that have begun end with an "
+         "error. 0 disables it."},
     {.group = "Health checks",
      .name = "health-check-endpoint",
      .member = &RouteOptions::health_check_endpoint,

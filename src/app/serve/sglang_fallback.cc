@@ -25,6 +25,7 @@ Status CheckHonoured(const ServeOptions& options) {
   const std::pair<bool, std::string_view> wanted[] = {
       {!model.attach.empty(), "--attach"},
       {model.sglang_replicas > 1, "--sglang-replicas"},
+      {model.sglang_transport != "ipc", "--sglang-transport"},
       {!options.admin_api_key.empty(), "--admin-api-key"},
       {!options.ssl_ca_certs.empty(), "--ssl-ca-certs"},
       {!options.ssl_keyfile_password.empty(), "--ssl-keyfile-password"},

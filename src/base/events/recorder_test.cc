@@ -325,7 +325,8 @@ TEST_F(RecorderTest, RunsThatFollowEachOtherLoseNothingBetweenThem) {
       int64_t& i = recorded[t];
       for (; !over.load(); ++i) {
         Record(Event::kStageStreamChunkSent, key, stage, {.a = i});
-        if (i % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+        // Slow enough for the ring to hold a second of it, in which the collector may do other work.
+        if (i % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
       }
     });
   }

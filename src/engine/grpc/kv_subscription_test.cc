@@ -5,12 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "net/grpc/grpc_test_client.h"
 #include "net/grpc/grpc_test_server.h"
 #include "smg/grpc/common/common.pb.h"
@@ -41,7 +42,7 @@ class ScriptedWorker {
   int port() const { return server_.port(); }
   // The numbers from which on batches were asked for.
   std::vector<uint64_t> asked() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     return asked_;
   }
 
@@ -58,7 +59,7 @@ class ScriptedWorker {
     EXPECT_TRUE(request.ParseFromString(message));
     ScriptedCall script;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(&mutex_);
       if (asked_.size() < script_.size()) script = script_[asked_.size()];
       asked_.push_back(request.start_sequence_number());
     }
@@ -80,8 +81,8 @@ class ScriptedWorker {
   }
 
   const std::vector<ScriptedCall> script_;
-  std::mutex mutex_;
-  std::vector<uint64_t> asked_;                       // guarded by mutex_
+  Mutex mutex_;
+  std::vector<uint64_t> asked_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<net::GrpcCall>> open_;  // on the server's shard
   net::GrpcTestServer server_;
 };

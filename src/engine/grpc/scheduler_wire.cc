@@ -228,6 +228,7 @@ Status SchedulerWire::DecodeServerInfo(std::string_view bytes, TokenWorkerFacts*
   const auto& args = response.server_args().fields();
   if (const auto size = args.find("dp_size"); size != args.end()) {
     facts->info.can.data_parallel_ranks = RankCount(size->second.number_value());
+    facts->info.can.pooling_ranks = facts->info.can.data_parallel_ranks;
   }
   if (const auto mode = args.find("disaggregation_mode"); mode != args.end()) {
     facts->disaggregation_mode = mode->second.string_value();

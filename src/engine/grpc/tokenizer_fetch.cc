@@ -1,9 +1,8 @@
 #include "engine/grpc/tokenizer_fetch.h"
 
-#include <openssl/evp.h>
-
 #include <utility>
 
+#include "engine/grpc/tokenizer_files.h"
 #include "message/protobuf.h"
 #include "smg/grpc/common/common.pb.h"
 
@@ -11,19 +10,6 @@ namespace portico {
 namespace {
 
 namespace pb = ::smg::grpc::common;
-
-std::string HexSha256(const std::string& bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr);
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  for (unsigned int i = 0; i < size; ++i) {
-    text.push_back(kHex[digest[i] >> 4]);
-    text.push_back(kHex[digest[i] & 15]);
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -46,7 +32,7 @@ void TokenizerFetch::OnMessage(std::string_view message) {
 
 void TokenizerFetch::OnEnd(Status status, net::Headers) {
   if (!status.ok()) return Finish(std::move(status));
-  if (sha256_ != HexSha256(bytes_)) {
+  if (sha256_ != TokenizerArchiveSum(bytes_)) {
     return Finish(Error(StatusCode::kInternal, "the worker's tokenizer came damaged"));
   }
   Finish(std::move(bytes_));

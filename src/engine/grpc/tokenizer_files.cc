@@ -1,10 +1,13 @@
 #include "engine/grpc/tokenizer_files.h"
 
+#include <openssl/evp.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+
+#include "absl/strings/escaping.h"
 
 namespace portico {
 namespace {
@@ -115,6 +118,13 @@ StatusOr<std::vector<TokenizerFile>> ReadTokenizerArchive(std::string_view archi
     files.push_back(std::move(file));
   }
   return files;
+}
+
+std::string TokenizerArchiveSum(std::string_view archive) {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  EVP_Digest(archive.data(), archive.size(), digest, &size, EVP_sha256(), nullptr);
+  return absl::BytesToHexString({reinterpret_cast<const char*>(digest), size});
 }
 
 }  // namespace portico

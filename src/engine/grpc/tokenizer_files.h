@@ -19,4 +19,7 @@ struct TokenizerFile {
 // has more than 1,024 entries or more than 512 MiB.
 StatusOr<std::vector<TokenizerFile>> ReadTokenizerArchive(std::string_view archive);
 
+// Its checksum as it is sent behind the archive: SHA-256, lower-case hexadecimal.
+std::string TokenizerArchiveSum(std::string_view archive);
+
 }  // namespace portico

@@ -5,14 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "base/clock.h"
+#include "base/mutex.h"
 #include "engine/engine.h"
 #include "engine/llama/import/temp_folder_for_test.h"
 #include "engine/llama/llama_engine.h"
@@ -45,53 +46,59 @@ struct Answer {
 class CollectingSink : public TokenSink {
  public:
   void Deliver(std::vector<TokenDelta> batch) override {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(&mutex_);
     ++deliveries_;
     for (TokenDelta& delta : batch) Take(std::move(delta));
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return hold_at_ == 0 || answers_[held_].tokens.size() < hold_at_; });
+    changed_.NotifyAll();
+    while (hold_at_ != 0 && answers_[held_].tokens.size() >= hold_at_) changed_.Wait(&mutex_);
   }
 
   // The delivery that brings a stream to so many tokens will keep its engine's thread until
   // Release(), so that the stream is still running when it is paused or aborted.
   void HoldAt(StreamId stream, size_t tokens) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     held_ = stream;
     hold_at_ = tokens;
   }
   void Release() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     hold_at_ = 0;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   // Waits until `count` streams have ended.
   void WaitForEnds(size_t count) {
-    std::unique_lock lock(mutex_);
-    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::minutes(2), [&] { return ended_ >= count; }))
-        << ended_ << " of " << count << " streams have ended";
+    const MutexLock lock(&mutex_);
+    const TimePoint deadline = Clock::now() + kPatience;
+    while (ended_ < count && changed_.WaitUntil(&mutex_, deadline)) {
+    }
+    ASSERT_GE(ended_, count) << "streams have ended";
   }
 
   // Waits until a stream has at least `count` tokens or has ended.
   void WaitForTokens(StreamId stream, size_t count) {
-    std::unique_lock lock(mutex_);
-    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::minutes(2), [&] {
-      const Answer& answer = answers_[stream];
-      return answer.terminals > 0 || answer.tokens.size() >= count;
-    }));
+    const MutexLock lock(&mutex_);
+    const TimePoint deadline = Clock::now() + kPatience;
+    const Answer& answer = answers_[stream];
+    const auto came = [&] { return answer.terminals > 0 || answer.tokens.size() >= count; };
+    while (!came() && changed_.WaitUntil(&mutex_, deadline)) {
+    }
+    ASSERT_TRUE(came());
   }
 
   Answer of(StreamId stream) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     return answers_[stream];
   }
   size_t deliveries() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     return deliveries_;
   }
 
  private:
-  void Take(TokenDelta delta) {
+  static constexpr Duration kPatience = std::chrono::minutes(2);
+
+  void Take(TokenDelta delta) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Answer& answer = answers_[delta.stream];
     if (answer.terminals > 0) ++answer.after_end;
     answer.tokens.insert(answer.tokens.end(), delta.tokens.begin(), delta.tokens.end());
@@ -103,13 +110,13 @@ class CollectingSink : public TokenSink {
     answer.last = EndOf(delta);
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<StreamId, Answer> answers_;
-  StreamId held_{};
-  size_t hold_at_ = 0;
-  size_t ended_ = 0;
-  size_t deliveries_ = 0;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<StreamId, Answer> answers_ ABSL_GUARDED_BY(mutex_);
+  StreamId held_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t hold_at_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t ended_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t deliveries_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 inline GenerateRequest Greedy(std::vector<TokenId> prompt, int32_t max_new_tokens) {

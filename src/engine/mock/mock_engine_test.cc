@@ -4,13 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <set>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 
 namespace portico {
 namespace {
@@ -39,37 +39,37 @@ class CollectingSink : public TokenSink {
   };
 
   void Deliver(std::vector<TokenDelta> batch) override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     for (TokenDelta& delta : batch) Add(std::move(delta));
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   // Waits until `count` streams have ended.
   void WaitForEnds(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_ >= count; });
+    const MutexLock lock(&mutex_);
+    while (ended_ < count) changed_.Wait(&mutex_);
   }
   // Waits until the stream has `count` tokens.
   void WaitForTokens(StreamId stream, size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return answers_[stream].tokens.size() >= count; });
+    const MutexLock lock(&mutex_);
+    while (answers_[stream].tokens.size() < count) changed_.Wait(&mutex_);
   }
 
   Answer answer(StreamId stream) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     return answers_[stream];
   }
   std::map<StreamId, Answer> answers() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     return answers_;
   }
   size_t ended() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     return ended_;
   }
 
  private:
-  void Add(TokenDelta delta) {
+  void Add(TokenDelta delta) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     Answer& answer = answers_[delta.stream];
     answer.spoke_after_end |= answer.ends > 0;
     ++answer.deltas;
@@ -84,10 +84,10 @@ class CollectingSink : public TokenSink {
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<StreamId, Answer> answers_;
-  size_t ended_ = 0;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<StreamId, Answer> answers_ ABSL_GUARDED_BY(mutex_);
+  size_t ended_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 MockEngineOptions Options() {

@@ -99,7 +99,7 @@ class MockEngine final : public Engine {
   std::vector<MockStream*> due_;
 
   Mutex join_mutex_;
-  std::thread thread_;  // joined under join_mutex_
+  std::thread thread_ ABSL_GUARDED_BY(join_mutex_);
 };
 
 }  // namespace portico

@@ -95,7 +95,7 @@ class MockPoolingEngine final : public Engine {
   Outbox<PoolingSink, PoolingOutput> outbox_;
 
   Mutex join_mutex_;
-  std::thread thread_;  // joined under join_mutex_
+  std::thread thread_ ABSL_GUARDED_BY(join_mutex_);
 };
 
 }  // namespace portico

@@ -5,6 +5,9 @@
 
 #include <map>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+
 namespace portico {
 namespace {
 
@@ -14,34 +17,34 @@ using ::testing::SizeIs;
 class CollectingSink : public PoolingSink {
  public:
   void Deliver(std::vector<PoolingOutput> batch) override {
-    std::unique_lock lock(mutex_);
+    const MutexLock lock(&mutex_);
     for (PoolingOutput& output : batch) outputs_[output.stream].push_back(std::move(output));
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return !held_; });
+    changed_.NotifyAll();
+    while (held_) changed_.Wait(&mutex_);
   }
   // The engine's thread stands in its next delivery until it is released.
   void Hold(bool held) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     held_ = held;
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   // Waits until `count` texts have an answer: stream to its answers.
   std::map<StreamId, std::vector<PoolingOutput>> WaitFor(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return outputs_.size() >= count; });
+    const MutexLock lock(&mutex_);
+    while (outputs_.size() < count) changed_.Wait(&mutex_);
     return outputs_;
   }
   bool empty() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     return outputs_.empty();
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<StreamId, std::vector<PoolingOutput>> outputs_;
-  bool held_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<StreamId, std::vector<PoolingOutput>> outputs_ ABSL_GUARDED_BY(mutex_);
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 constexpr double kNever = 3'600'000;

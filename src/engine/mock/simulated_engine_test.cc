@@ -2,11 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <numeric>
 #include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 
 namespace portico {
 namespace {
@@ -15,32 +16,38 @@ class Sink final : public TokenSink {
  public:
   ShardIndex shard() const override { return kNoShard; }
   void Deliver(std::vector<TokenDelta> batch) override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     for (TokenDelta& delta : batch) {
       std::vector<TokenId>& tokens = tokens_[delta.stream];
       tokens.insert(tokens.end(), delta.tokens.begin(), delta.tokens.end());
-      if (delta.finish != FinishReason::kNone) last_[delta.stream] = std::move(delta);
+      if (delta.finish != FinishReason::kNone) ends_[delta.stream] = {delta.finish, delta.usage};
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
-  // The stream's last delta.
-  TokenDelta& Await(StreamId stream) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return last_.contains(stream); });
-    return last_[stream];
+  struct End {
+    FinishReason finish = FinishReason::kNone;
+    TokenUsage usage;
+  };
+  // Of the stream's last delta.
+  End Await(StreamId stream) {
+    const MutexLock lock(&mutex_);
+    while (!ends_.contains(stream)) changed_.Wait(&mutex_);
+    return ends_[stream];
   }
   bool HasEnded(StreamId stream) {
-    std::lock_guard lock(mutex_);
-    return last_.contains(stream);
+    const MutexLock lock(&mutex_);
+    return ends_.contains(stream);
   }
-  // Of a stream that has ended.
-  const std::vector<TokenId>& tokens(StreamId stream) { return tokens_[stream]; }
+  std::vector<TokenId> tokens(StreamId stream) {
+    const MutexLock lock(&mutex_);
+    return tokens_[stream];
+  }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<StreamId, std::vector<TokenId>> tokens_;
-  std::map<StreamId, TokenDelta> last_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<StreamId, std::vector<TokenId>> tokens_ ABSL_GUARDED_BY(mutex_);
+  std::map<StreamId, End> ends_ ABSL_GUARDED_BY(mutex_);
 };
 
 GenerateRequest Request(StreamId stream, std::vector<TokenId> prompt, int32_t count) {
@@ -73,7 +80,7 @@ TEST(SimulatedEngineTest, AnswersWithThePromptsOwnTokensAndSharesPrefixes) {
   auto engine = Make({.kv_cells = 1000, .prefill_us = 1});
   std::vector<TokenId> prompt = Prompt(1, 100);
   ASSERT_TRUE(engine->Submit(Request(1, prompt, 8), &sink).ok());
-  const TokenDelta& last = sink.Await(1);
+  const Sink::End last = sink.Await(1);
   EXPECT_EQ(sink.tokens(1), (std::vector<TokenId>{1, 2, 3, 4, 5, 6, 8, 9}));
   EXPECT_EQ(last.finish, FinishReason::kLength);
   EXPECT_EQ(last.usage.cached_tokens, 0);

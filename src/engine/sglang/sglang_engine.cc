@@ -98,6 +98,7 @@ void SglangEngine::MakeInfo(const Facts& facts) {
   can.cache_keys = true;
   can.stop_regex = facts.has_tokenizer;
   can.data_parallel_ranks = facts.ranks;
+  can.pooling_ranks = facts.ranks;
   can.pooling = !facts.is_generation;
   can.pooling_lora = !facts.is_generation && facts.lora;
   can.pause = true;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/mask/mask_tensor.h"
 #include "grammar/schema/expr.h"
 #include "grammar/schema/json_schema.h"
 #include "grammar/schema/pattern.h"
@@ -123,15 +124,9 @@ StatusOr<xgrammar::Grammar> Parsed(const GrammarText& text, const Vocabulary& vo
 bool AllowsAToken(const xgrammar::CompiledGrammar& grammar) {
   const auto tokens = static_cast<size_t>(grammar.GetTokenizerInfo().GetVocabSize());
   std::vector<uint32_t> mask((tokens + 31) / 32);
-  auto shape = static_cast<int64_t>(mask.size());
-  DLTensor tensor{};
-  tensor.data = mask.data();
-  tensor.device = {kDLCPU, 0};
-  tensor.ndim = 1;
-  tensor.dtype = {kDLInt, 32, 1};
-  tensor.shape = &shape;
+  MaskTensor tensor(mask);
   xgrammar::GrammarMatcher matcher(grammar);
-  if (!matcher.FillNextTokenBitmask(&tensor)) return true;  // all are allowed
+  if (!matcher.FillNextTokenBitmask(tensor.get())) return true;  // all are allowed
   return std::any_of(mask.begin(), mask.end(), [](uint32_t word) { return word != 0; });
 }
 

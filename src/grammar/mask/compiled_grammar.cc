@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "grammar/compile/grammar_pack.h"
+#include "grammar/mask/mask_tensor.h"
 #include "grammar/mask/space_bound.h"
 #include "grammar/mask/token_table.h"
 
@@ -99,15 +100,9 @@ Matcher::~Matcher() = default;
 
 bool Matcher::FillMask(std::span<uint32_t> mask) {
   if (finished()) return false;
-  int64_t shape = static_cast<int64_t>(mask.size());
-  DLTensor tensor{};
-  tensor.data = mask.data();
-  tensor.device = {kDLCPU, 0};
-  tensor.ndim = 1;
-  tensor.dtype = {kDLInt, 32, 1};
-  tensor.shape = &shape;
+  MaskTensor tensor(mask);
   try {
-    if (!state_->matcher.FillNextTokenBitmask(&tensor)) {
+    if (!state_->matcher.FillNextTokenBitmask(tensor.get())) {
       std::fill(mask.begin(), mask.end(), ~uint32_t{0});
     }
   } catch (const std::exception&) {

@@ -27,11 +27,7 @@ SchemaCompiler::SchemaCompiler(Json schema, const SchemaOptions& options)
 
 StatusOr<std::string> SchemaCompiler::Run() {
   const int32_t root = rules_.Add("root");
-  if (!options_.compact) {
-    space_.rule = rules_.Add("space");
-    rules_.Set(space_.rule,
-               Expr::Repeat(Expr::Class({{U'\t', U'\n'}, {U'\r', U'\r'}, {U' ', U' '}}), 0, -1));
-  }
+  space_.allowed = !options_.compact;
   const Parts all{{document_.root(), 0}};
   rule_of_.emplace(all, root);
   todo_.emplace_back(root, all);

@@ -64,6 +64,8 @@ class SchemaCompiler {
 
   Expr AnyValue();
   Expr AnyString();
+  // The inside of a string with any number of characters.
+  Expr AnyText();
   StatusOr<Expr> StringOf(const Parts& parts);
   // The inside; nullopt: any.
   StatusOr<std::optional<Expr>> StringInside(const Parts& parts);

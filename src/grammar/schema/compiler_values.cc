@@ -1,28 +1,19 @@
-// Values that are not objects.
+// Values that are neither strings nor objects.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
-#include <string_view>
 
 #include "grammar/schema/compiler.h"
-#include "grammar/schema/formats.h"
 #include "grammar/schema/number_range.h"
-#include "grammar/schema/pattern.h"
 
 namespace portico::grammar {
 namespace {
 
-constexpr int64_t kMaxLength = 100000;
 constexpr int64_t kMaxItems = 10000;
 constexpr int64_t kMaxContains = 100;
 constexpr int64_t kMaxDivisor = 200;
 constexpr int64_t kMaxMultiples = 2000;
-// Up to it a string's lengths are states; beyond it its characters are counted.
-constexpr int64_t kCountedFrom = 9;
-
-// What comes behind a string wherever something does.
-constexpr std::string_view kBehindString = "[\\u0009\\u000a\\u000d ]* [,:}\\u005d]";
 
 Expr AnyNumber(bool integers) {
   const auto digits = [](int64_t min) { return Expr::Repeat(Expr::Class({{'0', '9'}}), min, -1); };
@@ -36,10 +27,6 @@ Expr AnyNumber(bool integers) {
                         Expr::Optional(Expr::Class({{'+', '+'}, {'-', '-'}})), digits(1)})));
   }
   return Expr::Sequence(std::move(parts));
-}
-
-Expr Quoted(Expr inside) {
-  return Expr::Sequence({Expr::Text("\""), std::move(inside), Expr::Text("\"")});
 }
 
 // How many items an array has, and how many of the first ones have schemas of their own.
@@ -101,37 +88,6 @@ Parts ItemParts(const Parts& parts, size_t index) {
 Expr SchemaCompiler::Comma() const { return Expr::Sequence({space_(), Expr::Text(","), space_()}); }
 Expr SchemaCompiler::Colon() const { return Expr::Sequence({space_(), Expr::Text(":"), space_()}); }
 
-// The end of a string is part of what repeats, as xgrammar's own grammar has it: its masks are fastest so.
-Expr SchemaCompiler::AnyString() {
-  const auto [found, added] = shared_.try_emplace("string", 0);
-  if (added) {
-    found->second = rules_.Add("string");
-    const int32_t rest = rules_.Add("chars");
-    const Expr hex = Expr::Class({{'0', '9'}, {'A', 'F'}, {'a', 'f'}});
-    const Expr escape = Expr::Choice({Expr::Class({{'"', '"'},
-                                                   {'/', '/'},
-                                                   {'\\', '\\'},
-                                                   {'b', 'b'},
-                                                   {'f', 'f'},
-                                                   {'n', 'n'},
-                                                   {'r', 'r'},
-                                                   {'t', 't'}}),
-                                      Expr::Sequence({Expr::Text("u"), hex, hex, hex, hex})});
-    const int32_t escapes = rules_.Add("escape");
-    rules_.Set(escapes, escape);
-    rules_.SetFollowing(rest, kBehindString);
-    rules_.Set(rest,
-               Expr::Choice(
-                   {Expr::Text("\""),
-                    Expr::Sequence(
-                        {Expr::Class(Complement(Normalized({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}))),
-                         Expr::Rule(rest)}),
-                    Expr::Sequence({Expr::Text("\\"), Expr::Rule(escapes), Expr::Rule(rest)})}));
-    rules_.Set(found->second, Expr::Sequence({Expr::Text("\""), Expr::Rule(rest)}));
-  }
-  return Expr::Rule(found->second);
-}
-
 Expr SchemaCompiler::AnyValue() {
   const auto [found, added] = shared_.try_emplace("any", 0);
   if (!added) return Expr::Rule(found->second);
@@ -158,69 +114,6 @@ Expr SchemaCompiler::AnyValue() {
              Expr::Choice({Expr::Rule(object), Expr::Rule(array), AnyString(), Expr::Rule(number),
                            Expr::Text("true"), Expr::Text("false"), Expr::Text("null")}));
   return value;
-}
-
-StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts) {
-  int64_t min = 0;
-  int64_t max = -1;
-  const Json* bounded = nullptr;
-  const Json* patterned = nullptr;
-  std::string_view keyword;
-  std::string pattern;
-  for (const Part& part : parts) {
-    PORTICO_ASSIGN_OR_RETURN(const auto low, CountOf(document_, part.schema, "minLength"));
-    PORTICO_ASSIGN_OR_RETURN(const auto high, CountOf(document_, part.schema, "maxLength"));
-    if (low.value_or(0) > 0 || high) bounded = part.schema;
-    min = std::max(min, low.value_or(0));
-    if (high) max = max < 0 ? *high : std::min(max, *high);
-    for (const char* const key : {"pattern", "format"}) {
-      const Json* const value = part.schema->Find(key);
-      if (value == nullptr) continue;
-      std::string own = value->as_string();
-      if (key == std::string_view("format")) {
-        own = FormatPattern(value->as_string());
-        if (own.empty()) {
-          return document_.Refused(part.schema, key,
-                                   fmt::format("the format {} is not supported", value->Dump()));
-        }
-      }
-      if (patterned != nullptr && own != pattern) {
-        return document_.Refused(part.schema, key,
-                                 fmt::format("is not supported beside another {}", keyword));
-      }
-      patterned = part.schema;
-      keyword = key;
-      pattern = std::move(own);
-    }
-  }
-  if (patterned != nullptr && bounded != nullptr) {
-    return document_.Refused(
-        bounded, bounded->Find("maxLength") ? "maxLength" : "minLength",
-        fmt::format("is not supported beside {}; say it in a pattern", keyword));
-  }
-  if (patterned != nullptr) {
-    auto inside = PatternInside(pattern);
-    if (!inside.ok()) return document_.Refused(patterned, keyword, MessageOf(inside.status()));
-    return std::optional<Expr>(*std::move(inside));
-  }
-  if (bounded == nullptr) return std::nullopt;
-  if (std::max(min, max) > kMaxLength) {
-    return document_.Refused(bounded, max > kMaxLength ? "maxLength" : "minLength",
-                             fmt::format("is greater than {}", kMaxLength));
-  }
-  if (max >= 0 && min > max) return std::optional<Expr>(Expr::Never());
-  if (max < kCountedFrom) return std::optional<Expr>(Expr::Repeat(AnyJsonChar(), min, max));
-  // Escapes count as more than one character in `max_chars`, so a string may have to end earlier than its bound says.
-  const int32_t counted = rules_.Add("counted", max);
-  rules_.SetFollowing(counted, fmt::format("\"\\\"\" {}", kBehindString));
-  rules_.Set(counted, Expr::Repeat(AnyJsonChar(), min, -1));
-  return std::optional<Expr>(Expr::Rule(counted));
-}
-
-StatusOr<Expr> SchemaCompiler::StringOf(const Parts& parts) {
-  PORTICO_ASSIGN_OR_RETURN(auto inside, StringInside(parts));
-  if (!inside) return AnyString();
-  return Quoted(std::move(*inside));
 }
 
 StatusOr<Expr> SchemaCompiler::NumberOf(const Parts& parts, bool integers) {

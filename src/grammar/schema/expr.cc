@@ -54,6 +54,15 @@ std::string WithoutLess(std::string_view json) {
   return out;
 }
 
+// What Expr::JsonChars() matches. No class may have characters of different numbers of bytes: the library would take overlong forms
+// of UTF-8 as well.
+std::string JsonCharsRegex(bool escape_less) {
+  return fmt::format(
+      R"(({}|[\x80-\u07ff]|[\u0800-\ud7ff]|[\ue000-\uffff]|[\u{{10000}}-\u{{10ffff}}])"
+      R"(|\\(["\\bfnrt]|u00([01][0-9a-f]{})))*)",
+      escape_less ? R"([ !#-;=-\[\]-\x7f])" : R"([ !#-\[\]-\x7f])", escape_less ? "|3c" : "");
+}
+
 void PrintClass(const std::vector<std::pair<char32_t, char32_t>>& ranges, std::string* out) {
   *out += '[';
   for (const auto& [from, to] : ranges) {
@@ -151,6 +160,12 @@ Expr Expr::Repeat(Expr part, int64_t min, int64_t max) {
 
 Expr Expr::Optional(Expr part) { return Repeat(std::move(part), 0, 1); }
 
+Expr Expr::JsonChars() {
+  Expr expr;
+  expr.kind = Kind::kJsonChars;
+  return expr;
+}
+
 int32_t RuleSet::Add(std::string_view name, int64_t max_chars) {
   RuleBody rule;
   rule.name = rules_.empty() ? "root" : fmt::format("{}_{}", name, rules_.size());
@@ -170,6 +185,7 @@ bool RuleSet::IsProductive(const Expr& expr) const {
   switch (expr.kind) {
     case Expr::Kind::kText:
     case Expr::Kind::kClass:
+    case Expr::Kind::kJsonChars:
       return true;
     case Expr::Kind::kSequence:
       return std::all_of(expr.parts.begin(), expr.parts.end(), productive);
@@ -235,6 +251,8 @@ bool RuleSet::FirstRules(const Expr& expr, const std::vector<bool>& nullable,
       return nullable[expr.rule];
     case Expr::Kind::kRepeat:
       return FirstRules(expr.parts[0], nullable, first) || expr.min == 0;
+    case Expr::Kind::kJsonChars:
+      return true;
   }
   return true;
 }
@@ -284,6 +302,11 @@ void RuleSet::PrintExpr(const Expr& expr, bool nested, std::string* out) const {
       return PrintClass(expr.ranges, out);
     case Expr::Kind::kRule:
       *out += rules_[expr.rule].name;
+      return;
+    case Expr::Kind::kJsonChars:
+      *out += "Regex(";
+      PrintText(JsonCharsRegex(escape_less_), out);
+      *out += ')';
       return;
     case Expr::Kind::kRepeat: {
       const Expr& part = expr.parts[0];

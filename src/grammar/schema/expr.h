@@ -14,7 +14,7 @@
 namespace portico::grammar {
 
 struct Expr {
-  enum class Kind { kText, kClass, kSequence, kChoice, kRule, kRepeat };
+  enum class Kind { kText, kClass, kSequence, kChoice, kRule, kRepeat, kJsonChars };
 
   Kind kind = Kind::kSequence;  // without parts: the empty text
   std::string text;             // kText: UTF-8
@@ -35,6 +35,8 @@ struct Expr {
   static Expr Rule(int32_t rule);
   static Expr Repeat(Expr part, int64_t min, int64_t max);
   static Expr Optional(Expr part);
+  // Any number of characters of a JSON string, each as AnyJsonChar() has it, as one automaton. It must be all of a rule.
+  static Expr JsonChars();
 };
 
 class RuleSet {
@@ -44,7 +46,8 @@ class RuleSet {
   int32_t Add(std::string_view name, int64_t max_chars = -1);
   void Set(int32_t rule, Expr body);
   // What always follows the rule, in EBNF, or a longer text that begins so: with it the core tells beforehand which tokens may reach
-  // beyond the rule's end, instead of trying them at each mask.
+  // beyond the rule's end, instead of trying them at each mask. Where the rule occurs once, and not as the last part of a rule, the
+  // core relies on it to follow in full.
   void SetFollowing(int32_t rule, std::string_view ebnf);
   int32_t size() const { return static_cast<int32_t>(rules_.size()); }
 

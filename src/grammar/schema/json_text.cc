@@ -90,6 +90,11 @@ Expr AnyJsonChar() {
   return any;
 }
 
+Expr Spacing::operator()() const {
+  if (!allowed) return Expr::Empty();
+  return Expr::Repeat(Expr::Class({{U'\t', U'\n'}, {U'\r', U'\r'}, {U' ', U' '}}), 0, -1);
+}
+
 std::string JsonStringInside(std::string_view utf8) {
   std::string inside;
   AppendJsonEscaped(utf8, &inside);

@@ -29,10 +29,11 @@ Expr AnyJsonChar();
 // The inside of a string that says `utf8`.
 std::string JsonStringInside(std::string_view utf8);
 
-// What separates tokens: JSON's white space, or nothing.
+// What separates tokens: JSON's white space, or nothing. It is no rule of its own: at the end of one, each mask would have to try
+// all tokens that begin with white space.
 struct Spacing {
-  int32_t rule = -1;  // -1: none
-  Expr operator()() const { return rule < 0 ? Expr::Empty() : Expr::Rule(rule); }
+  bool allowed = true;
+  Expr operator()() const;
 };
 
 // This very value, its members in this order.

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "base/touched_objects.h"
 #include "net/grpc/grpc_methods.h"
 #include "net/grpc/grpc_wire.h"
 #include "net/loop/out_of_memory.h"
@@ -127,6 +128,8 @@ void GrpcCall::SendInitialMetadata() {
 
 void GrpcCall::Write(std::string_view message) {
   if (stream_ == nullptr) return;
+  NoteTouched(this, sizeof(*this));
+  NoteTouched(stream_, sizeof(*stream_));
   SendInitialMetadata();
   std::string compressed;
   if (compresses_) compressed = Gzip(message);

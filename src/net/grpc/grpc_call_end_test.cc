@@ -1,8 +1,8 @@
 // How calls end: by their client, their deadline, a bound, a drain.
 #include <gmock/gmock.h>
 
-#include <mutex>
-
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "net/grpc/grpc_test_server.h"
 
 namespace portico::net {
@@ -16,29 +16,36 @@ using ::testing::IsEmpty;
 class Keeper {
  public:
   void Keep(std::unique_ptr<GrpcCall> call) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     call->set_on_closed([this](Status why) {
-      std::lock_guard inner(mutex_);
+      const MutexLock inner(&mutex_);
       ends_.push_back(why.code());
     });
     calls_.push_back(std::move(call));
   }
   std::vector<StatusCode> ends() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     return ends_;
   }
   size_t kept() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     return calls_.size();
   }
-  GrpcCall& last() { return *calls_.back(); }
+  GrpcCall& last() {
+    const MutexLock lock(&mutex_);
+    return *calls_.back();
+  }
   // On the shard.
-  void Clear() { calls_.clear(); }
+  void Clear() {
+    std::vector<std::unique_ptr<GrpcCall>> calls;
+    const MutexLock lock(&mutex_);
+    calls.swap(calls_);
+  }
 
  private:
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<GrpcCall>> calls_;
-  std::vector<StatusCode> ends_;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<GrpcCall>> calls_ ABSL_GUARDED_BY(mutex_);
+  std::vector<StatusCode> ends_ ABSL_GUARDED_BY(mutex_);
 };
 
 struct KeepingServer {
@@ -201,11 +208,11 @@ TEST(GrpcCallEnd, TheServerIsToldOfEveryCallOnce) {
     size_t bytes;
     bool operator==(const Completion&) const = default;
   };
-  std::mutex mutex;
+  Mutex mutex;
   std::vector<Completion> completions;
   ServerOptions options;
   options.grpc.on_complete = [&](const GrpcCall& call, StatusCode code, size_t bytes, Duration) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     completions.push_back({call.method(), call.registered() != nullptr, code, bytes});
   };
   KeepingServer server(std::move(options));
@@ -215,10 +222,10 @@ TEST(GrpcCallEnd, TheServerIsToldOfEveryCallOnce) {
   client.Wait(Begin(client, "/test.Keep/Unary", {{"grpc-timeout", "10m"}}));
   client.Reset(Begin(client, "/test.Keep/Stream", {}, false));
   TestServer::WaitFor([&] {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     return completions.size() == 4;
   });
-  std::lock_guard lock(mutex);
+  const MutexLock lock(&mutex);
   EXPECT_THAT(completions,
               ElementsAre(Completion{"/test.Echo/Unary", true, StatusCode::kOk, 8},
                           Completion{"/test.Echo/No", false, StatusCode::kUnimplemented, 0},

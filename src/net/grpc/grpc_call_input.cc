@@ -89,7 +89,7 @@ void GrpcCall::OnRequestEnd() {
 
 void GrpcCall::DeliverEnd() {
   if (deframer_.mid_message()) {
-    Fail(Error(StatusCode::kInternal, "the messages end within a message"));
+    Fail(Error(StatusCode::kInternal, "the last message is incomplete"));
     return;
   }
   if (registered_->on_streams != nullptr) {

@@ -197,7 +197,7 @@ void GrpcChannel::OnDraining(GrpcConnection& connection) {
     early_goaways_ = 0;
     backoff_.Reset();
   } else if (++early_goaways_ >= kMaxEarlyGoaways) {
-    BackOff(connection, Error(StatusCode::kUnavailable, "the server sends new connections away"));
+    BackOff(connection, Error(StatusCode::kUnavailable, "the server refuses new connections"));
   }
 }
 

@@ -92,7 +92,7 @@ void GrpcClientCall::Write(std::string_view message) {
   if (channel_ == nullptr || finished_ || ended_) return;
   AppendGrpcMessage(message, options_.encoding, &output_);
   if (unsent() > channel_->options_.max_unsent_bytes) {
-    FailSoon(Error(StatusCode::kResourceExhausted, "more is written than may wait to be sent"));
+    FailSoon(Error(StatusCode::kResourceExhausted, "too many bytes wait to be sent"));
   } else if (connection_ != nullptr) {
     connection_->Resume(*this);
   }
@@ -311,7 +311,7 @@ void GrpcClientCall::FailSoon(Status status) {
 
 void GrpcClientCall::EndWith(Status status) {
   if (status.ok() && deframer_.mid_message()) {
-    status = Error(StatusCode::kInternal, "the answer ended within a message");
+    status = Error(StatusCode::kInternal, "the last message of the answer is incomplete");
   }
   deadline_timer_.reset();
   std::exchange(channel_, nullptr)->Forget(*this);

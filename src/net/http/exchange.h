@@ -95,7 +95,7 @@ class BodyReader {
 
 // Lives on its connection's shard: created, used and destroyed there. The handler owns it; the
 // connection may die first, then on_closed is called and later writes do nothing. Destroying it
-// before the answer is complete answers 500 (503 where memory lacks), or cuts a started stream off.
+// before the answer is complete answers 500 (503 when memory runs out), or cuts off a stream that has started.
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -121,8 +121,6 @@ class Exchange {
   // have added to them. The next call of this replaces `call`, and a null one drops it. Dropped too once the answer is
   // complete or cut, the client has left or the exchange is destroyed, which `call` itself may do.
   virtual void CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) = 0;
-  // Prefetches what Write() will touch beside this object.
-  virtual void Prefetch() const {}
   // The token ids of the request's only prompt, once they are known; valid during the call.
   virtual void NotePrompt(std::span<const int32_t> tokens) { static_cast<void>(tokens); }
   // What is answered from now on is the rest of something that was aborted on request. Protocols

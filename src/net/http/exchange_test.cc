@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 
+#include "base/mutex.h"
+#include "base/touched_objects.h"
 #include "net/loop/test_server.h"
 
 namespace portico::net {
@@ -59,6 +61,21 @@ TEST(Exchange, StreamsChunksAndEnds) {
   EXPECT_EQ(client.ReadUntil("0\r\n\r\n"), "9\r\ndata: x\n\n\r\n9\r\ndata: x\n\n\r\n0\r\n\r\n");
   client.Send(kGet);
   EXPECT_THAT(client.ReadUntil("0\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST(Exchange, AWriteSaysThatItTouchesTheExchangeAndTheConnection) {
+  std::atomic<size_t> touched_by_writes{0};
+  TestServer server([&](std::unique_ptr<Exchange> exchange) {
+    TouchedObjects touched;
+    const TouchRecording recording(&touched);
+    StreamSome(*exchange, 2, "data: x\n\n");
+    touched_by_writes = touched.size();
+    exchange->End();
+  });
+  TestClient client(server.port());
+  client.Send(kGet);
+  client.ReadUntil("0\r\n\r\n");
+  EXPECT_EQ(touched_by_writes, 2u);
 }
 
 TEST(Exchange, StreamsToHttp10WithoutChunksUntilTheConnectionEnds) {
@@ -270,11 +287,11 @@ TEST(Exchange, MakesAClientThatPipelinesReadItsAnswers) {
 }
 
 TEST(Exchange, ReportsCompletionsForTheAccessLog) {
-  std::mutex mutex;
+  Mutex mutex;
   std::map<std::string, std::pair<int, size_t>> seen;
   ServerOptions options;
   options.on_complete = [&](const HttpRequest& request, int status, size_t bytes, Duration took) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     EXPECT_GE(took, Duration::zero());
     seen[request.path] = {status, bytes};
   };
@@ -302,7 +319,7 @@ TEST(Exchange, ReportsCompletionsForTheAccessLog) {
   client.Close();
   TestServer::WaitFor([&] { return server.open() == 0; });
   server.OnShard([&] { kept.reset(); });
-  std::lock_guard lock(mutex);
+  const MutexLock lock(&mutex);
   EXPECT_EQ(seen["/whole"], std::make_pair(200, size_t{14}));
   EXPECT_EQ(seen["/stream"], std::make_pair(200, size_t{9}));
   EXPECT_EQ(seen["/left"], std::make_pair(499, size_t{0}));

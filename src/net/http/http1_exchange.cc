@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "base/prefetch.h"
+#include "base/touched_objects.h"
 #include "net/loop/server_shard.h"
 
 namespace portico::net {
@@ -82,6 +82,8 @@ void Http1Exchange::StartStream(HttpResponse response) {
 void Http1Exchange::Write(std::string_view bytes) {
   if (session_ == nullptr || !streaming_ || bytes.empty()) return;
   if (is_head_request_ || framing_ == BodyFraming::kNone) return;
+  NoteTouched(this, sizeof(*this));
+  NoteTouched(connection_, sizeof(*connection_));
   body_bytes_ += bytes.size();
   std::string& out = connection_->Output();
   if (framing_ == BodyFraming::kChunked) {
@@ -105,10 +107,6 @@ size_t Http1Exchange::unsent_bytes() const {
 
 void Http1Exchange::CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) {
   if (session_ != nullptr) connection_->CallWhenBelow(bytes, std::move(call));
-}
-
-void Http1Exchange::Prefetch() const {
-  if (session_ != nullptr) PrefetchObject(connection_, sizeof(Connection));
 }
 
 Connection* Http1Exchange::SwitchProtocol(const Headers& headers) {

@@ -24,7 +24,6 @@ class Http1Exchange final : public Exchange {
   void End() override;
   size_t unsent_bytes() const override;
   void CallWhenBelow(size_t bytes, absl::AnyInvocable<void()> call) override;
-  void Prefetch() const override;
   void Cut() override;
   bool body_open() const override { return session_ != nullptr && session_->rest_open(); }
   int64_t rest_bytes() const override { return session_ == nullptr ? 0 : session_->rest_bytes(); }

@@ -40,7 +40,7 @@ bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
 
 HttpError ErrorOf(const ErrorCode& code) {
   if (code == http::error::header_limit) return {431, "the request head is too large"};
-  if (code == http::error::bad_version) return {505, "only HTTP/1.0 and HTTP/1.1 are spoken here"};
+  if (code == http::error::bad_version) return {505, "only HTTP/1.0 and HTTP/1.1 are supported"};
   return {400, "malformed HTTP request: " + code.message()};
 }
 

@@ -100,7 +100,7 @@ ResponseParser::State ResponseParser::FeedHead(std::string_view data, size_t* us
     *used += end;
     scanned_ = 0;
     if (head_.status >= 200) return StartBody();
-    if (head_.status == 101) return Fail("it switches protocols unasked");
+    if (head_.status == 101) return Fail("it switches protocols without being asked to");
     if (++interim_ > kMaxInterim) return Fail("too many interim answers");
     data.remove_prefix(end);
     head_ = {};

@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 
+#include "base/mutex.h"
 #include "net/grpc/grpc_test_peer.h"
 
 namespace portico::net {
@@ -19,19 +20,19 @@ namespace {
 class Recorded final : public HttpCallEvents {
  public:
   void OnHead(ResponseHead& head) override {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     heads.push_back(head);
   }
   void OnBody(std::string_view bytes) override {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     body.append(bytes);
   }
   void OnDone() override {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     ++ends;
   }
   void OnFailed(CallFailure failure, const std::string& why) override {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     ++ends;
     failed = failure;
     reason = why;
@@ -40,7 +41,7 @@ class Recorded final : public HttpCallEvents {
   bool WaitFor(Condition true_now) {
     for (int i = 0; i < kTestPatience * 1000; ++i) {
       {
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(&mutex);
         if (true_now()) return true;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -52,7 +53,7 @@ class Recorded final : public HttpCallEvents {
   }
 
   std::unique_ptr<HttpCall> call;  // the shard's
-  std::mutex mutex;
+  Mutex mutex;                     // guards what follows until the call has ended
   std::vector<ResponseHead> heads;
   std::string body;
   int ends = 0;
@@ -172,7 +173,7 @@ TEST_F(Http2ClientTest, APausedCallHoldsItsServerBackAndNoOtherCall) {
   EXPECT_TRUE(quick.WaitForEnd());
   EXPECT_EQ(quick.body.size(), size_t{10} << 10);
   {
-    const std::lock_guard lock(slow.mutex);
+    const MutexLock lock(&slow.mutex);
     EXPECT_LE(slow.body.size(), size_t{16} << 10) << "no more than its window";
     EXPECT_EQ(slow.ends, 0);
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/touched_objects.h"
 #include "net/http2/http2_session.h"
 #include "net/loop/out_of_memory.h"
 #include "net/loop/server_shard.h"
@@ -274,6 +275,8 @@ void Http2Exchange::StartStream(HttpResponse response) {
 
 void Http2Exchange::Write(std::string_view bytes) {
   if (stream_ == nullptr || !streaming_ || is_head_request_ || !has_body_) return;
+  NoteTouched(this, sizeof(*this));
+  NoteTouched(stream_, sizeof(*stream_));
   body_bytes_ += bytes.size();
   stream_->Write(bytes);
 }

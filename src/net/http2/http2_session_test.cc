@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <mutex>
 #include <random>
 
+#include "base/mutex.h"
 #include "net/http2/http2_test_client.h"
 #include "net/loop/test_server.h"
 
@@ -55,16 +55,16 @@ TEST(Http2, AnswersWithStatusTypeLengthDateAndServer) {
 }
 
 TEST(Http2, TakesTheAuthorityAsHost) {
-  std::mutex mutex;
+  Mutex mutex;
   Headers seen;
   TestServer server([&](std::unique_ptr<Exchange> exchange) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     seen = exchange->request.headers;
     EchoHandler(std::move(exchange));
   });
   Http2TestClient client(server.port());
   client.Ask("GET", "/", {{"x-a", "1"}, {"x-a", "2"}});
-  std::lock_guard lock(mutex);
+  const MutexLock lock(&mutex);
   EXPECT_EQ(seen, (Headers{{"host", "x"}, {"x-a", "1"}, {"x-a", "2"}}));
 }
 
@@ -330,11 +330,11 @@ TEST(Http2, TellsAClientThatWaitsForItToSendItsBody) {
 }
 
 TEST(Http2, ReportsCompletionsForTheAccessLog) {
-  std::mutex mutex;
+  Mutex mutex;
   std::map<std::string, std::pair<int, size_t>> seen;
   ServerOptions options;
   options.on_complete = [&](const HttpRequest& request, int status, size_t bytes, Duration) {
-    std::lock_guard lock(mutex);
+    const MutexLock lock(&mutex);
     seen[request.path] = {status, bytes};
   };
   std::unique_ptr<Exchange> kept;
@@ -354,7 +354,7 @@ TEST(Http2, ReportsCompletionsForTheAccessLog) {
   }
   TestServer::WaitFor([&] { return server.open() == 0; });
   server.OnShard([&] { kept.reset(); });
-  std::lock_guard lock(mutex);
+  const MutexLock lock(&mutex);
   EXPECT_EQ(seen["/whole"], std::make_pair(200, size_t{14}));
   EXPECT_EQ(seen["/left"], std::make_pair(499, size_t{0}));
 }

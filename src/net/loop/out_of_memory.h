@@ -1,4 +1,4 @@
-// Where memory lacks: the request whose work asked for too much ends with an error, and the process goes on. Only
+// When memory runs out, the request whose allocation failed ends with an error, and the process continues. Only
 // std::bad_alloc passes through handlers; nothing else throws there.
 #pragma once
 
@@ -12,19 +12,22 @@
 namespace portico::net {
 
 inline constexpr std::string_view kOutOfMemory =
-    "the server has not enough memory for this request now";
+    "the server does not have enough memory for this request at present";
 
-// Asked in a destructor: it is one of those that std::bad_alloc runs on its way.
+// For destructors: whether this one runs because std::bad_alloc unwinds the stack.
 inline bool IsOutOfMemory() { return std::uncaught_exceptions() > 0; }
 
-// Runs `handle`, which owns an exchange or a call. Where memory lacks, what it has not handed on is destroyed, and with it
-// the exchange or the call: that answers kOutOfMemory (503, UNAVAILABLE), or cuts a stream that has begun.
+// Of a handler that std::bad_alloc has ended.
+inline void LogOutOfMemory() { LogError("out of memory: a request has ended with an error"); }
+
+// Runs `handle`, which owns an exchange or a call. If memory runs out, what it still owns is destroyed, and so is the
+// exchange or the call: that answers kOutOfMemory (503, UNAVAILABLE), or cuts off a stream that has started.
 template <typename Handle>
 void HandleInMemory(Handle&& handle) {
   try {
     std::forward<Handle>(handle)();
   } catch (const std::bad_alloc&) {
-    LogError("not enough memory: a request has ended with an error");
+    LogOutOfMemory();
   }
 }
 

@@ -42,7 +42,7 @@ void TlsReloader::Check() {
   if (Look() == stamps_) return;
   auto loaded = Load();
   if (!loaded.ok()) {
-    LogWarning("TLS goes on with the former files: {}", MessageOf(loaded.status()));
+    LogWarning("TLS keeps using the previous files: {}", MessageOf(loaded.status()));
     return;
   }
   LogInfo("TLS uses the changed files of {}", options_.certificate);

@@ -1,6 +1,7 @@
 #include "net/zmq/zmq_socket.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstring>
@@ -20,6 +21,10 @@ constexpr int kConnectMs = 5000;
 // A peer that answers no heartbeat is gone, whatever the network says.
 constexpr int kHeartbeatMs = 5000;
 constexpr int kSilenceMs = 15000;
+
+constexpr char kGuardedDomain[] = "portico";
+// A peer that is not admitted may hear nothing and wait for its connection to be closed, by default for 30 s.
+constexpr int kGuardedHandshakeMs = 3000;
 
 std::atomic<uint64_t> g_next_monitor{1};
 
@@ -74,8 +79,8 @@ void ZmqSocket::Set(int option, int value) {
   Zmq().setsockopt(socket_, option, &value, sizeof(value));
 }
 
-StatusOr<ZmqSocket> ZmqSocket::Bind(const ZmqContext& context, int type,
-                                    const std::string& address) {
+StatusOr<ZmqSocket> ZmqSocket::Bind(const ZmqContext& context, int type, const std::string& address,
+                                    ZmqBinding binding) {
   ZmqSocket socket;
   socket.socket_ = NewSocket(context, type);
   if (socket.socket_ != nullptr) {
@@ -84,17 +89,31 @@ StatusOr<ZmqSocket> ZmqSocket::Bind(const ZmqContext& context, int type,
     socket.Set(ZMQ_RCVHWM, kUnlimited);
     socket.Set(ZMQ_LINGER, 0);
     Zmq().setsockopt(socket.socket_, ZMQ_MAXMSGSIZE, &kMaxFrameBytes, sizeof(kMaxFrameBytes));
+    if (binding.listener >= 0) socket.Set(ZMQ_USE_FD, binding.listener);
+    if (binding.guarded) {
+      Zmq().setsockopt(socket.socket_, ZMQ_ZAP_DOMAIN, kGuardedDomain, sizeof(kGuardedDomain) - 1);
+      socket.Set(ZMQ_HANDSHAKE_IVL, kGuardedHandshakeMs);
+    }
+    if (address.find('[') != std::string::npos) socket.Set(ZMQ_IPV6, 1);
     if (Zmq().bind(socket.socket_, address.c_str()) == 0) return socket;
   }
-  return Error(StatusCode::kUnavailable, fmt::format("cannot bind {}: {}", address, Why()));
+  const std::string why = Why();
+  if (binding.listener >= 0) close(binding.listener);
+  return Error(StatusCode::kUnavailable, fmt::format("cannot bind {}: {}", address, why));
 }
 
-StatusOr<ZmqSocket> ZmqSocket::BindPush(const ZmqContext& context, const std::string& address) {
-  return Bind(context, ZMQ_PUSH, address);
+StatusOr<ZmqSocket> ZmqSocket::BindPush(const ZmqContext& context, const std::string& address,
+                                        ZmqBinding binding) {
+  return Bind(context, ZMQ_PUSH, address, binding);
 }
 
-StatusOr<ZmqSocket> ZmqSocket::BindPull(const ZmqContext& context, const std::string& address) {
-  return Bind(context, ZMQ_PULL, address);
+StatusOr<ZmqSocket> ZmqSocket::BindPull(const ZmqContext& context, const std::string& address,
+                                        ZmqBinding binding) {
+  return Bind(context, ZMQ_PULL, address, binding);
+}
+
+StatusOr<ZmqSocket> ZmqSocket::BindReply(const ZmqContext& context, const std::string& address) {
+  return Bind(context, ZMQ_REP, address, {});
 }
 
 StatusOr<ZmqSocket> ZmqSocket::Make(const ZmqContext& context, int type, const ZmqLimits& limits) {

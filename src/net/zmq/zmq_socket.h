@@ -31,6 +31,13 @@ struct ZmqLimits {
   int64_t max_part_bytes = int64_t{32} << 20;  // a peer that sends more is disconnected
 };
 
+// How a socket is bound.
+struct ZmqBinding {
+  int listener = -1;  // listens already, and is the socket's from here on; -1: it makes its own
+  // Only peers that the context's ZmqGuard admits get or send anything; everyone where it has none.
+  bool guarded = false;
+};
+
 class ZmqSocket {
  public:
   ZmqSocket() = default;
@@ -40,8 +47,12 @@ class ZmqSocket {
 
   // As SGLang's scheduler wants them: one message a frame, no limit on what waits in them (the engine bounds its
   // requests itself). UNAVAILABLE names the address that cannot be bound.
-  static StatusOr<ZmqSocket> BindPush(const ZmqContext& context, const std::string& address);
-  static StatusOr<ZmqSocket> BindPull(const ZmqContext& context, const std::string& address);
+  static StatusOr<ZmqSocket> BindPush(const ZmqContext& context, const std::string& address,
+                                      ZmqBinding binding);
+  static StatusOr<ZmqSocket> BindPull(const ZmqContext& context, const std::string& address,
+                                      ZmqBinding binding);
+  // Answers one message after the other: between two calls of Receive() that give one, SendParts().
+  static StatusOr<ZmqSocket> BindReply(const ZmqContext& context, const std::string& address);
 
   // Messages whose first part begins with `topic`. A connection that is lost, or silent for 15 s, is made again; what
   // is published meanwhile is lost, as is what does not fit the limits. *monitor, to be closed after it, tells of its
@@ -75,7 +86,8 @@ class ZmqSocket {
   void Close();
 
  private:
-  static StatusOr<ZmqSocket> Bind(const ZmqContext& context, int type, const std::string& address);
+  static StatusOr<ZmqSocket> Bind(const ZmqContext& context, int type, const std::string& address,
+                                  ZmqBinding binding);
   static StatusOr<ZmqSocket> Make(const ZmqContext& context, int type, const ZmqLimits& limits);
   Status ConnectTo(const std::string& address);
   StatusOr<ZmqSocket> MakeMonitor(const ZmqContext& context);

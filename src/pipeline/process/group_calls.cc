@@ -300,10 +300,10 @@ Status ProcessGroup::Handle(Process& process, Message message) {
         Flush(process);
         if (call->aborted) return OkStatus();
       }
-      if (again || call->parts == nullptr) {
+      if (call->parts == nullptr) {
         call->output->Wake();
       } else {
-        call->parts->Worked();
+        call->parts->Worked(again);
       }
       return OkStatus();
     }

@@ -49,11 +49,14 @@ std::string ProcessGroup::Tick(Process& process, TimePoint now) {
   }
   const uint64_t progress = process.channel->progress();
   if (std::exchange(process.progress, progress) != progress) process.heard = now;
-  if (now - process.heard > silence_) {
+  // From the question on: between two, nothing is to be heard, however long this thread was kept from asking.
+  const bool unanswered = process.asked > process.heard;
+  if (unanswered && now - process.asked > silence_) {
     return fmt::format("it has answered nothing for {:.1f} s", Seconds(now - process.heard));
   }
   if (now - process.pinged > std::min<Duration>(silence_ / 4, kUnanswered / 4)) {
     process.pinged = now;
+    if (!unanswered) process.asked = now;
     Send(process, NumberMessage(MessageKind::kPing, 0, 1));
   }
   for (const auto& [id, call] : process.calls) {

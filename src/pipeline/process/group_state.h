@@ -62,6 +62,7 @@ struct ProcessGroup::Process {
   TimePoint started{};
   TimePoint due{};        // to start again
   TimePoint pinged{};     // the last ping
+  TimePoint asked{};      // the first ping since the last message
   uint64_t progress = 0;  // of the channel
   TimePoint heard{};      // the last message
   std::thread thread;

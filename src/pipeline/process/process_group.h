@@ -5,7 +5,7 @@
 // something, so that a run whose process ends before that begins anew in another one, once; the
 // others end with UNAVAILABLE, which names the stage, or their request begins anew as a whole
 // (StageOutput::Died()), whose runs do not begin anew. A process that ends is started again at once,
-// then after growing pauses. One that answers no ping for half of the stall timeout is ended.
+// then after growing pauses. One that answers no ping within half of the stall timeout is ended.
 //
 // Credits: a process is given kMaxOutstanding parts of a run beyond those that it has worked on, or
 // kFewOutstanding large ones, and may send kEmitBytes that the stages behind have not taken.

@@ -125,10 +125,7 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   const Duration silent = now - std::max(worker.last_life(), watch.quiet_since);
   if (silent >= kSilence && watch.next_probe > now + kSilence) watch.next_probe = now;
   const bool suspect = silent >= kSilence || worker.health() == Health::kStalled;
-  if (suspect && JudgedByInference(watch) && watch.inference == nullptr &&
-      now >= watch.next_inference) {
-    AskToInfer(watch);
-  }
+  if (suspect && watch.inference == nullptr && now >= watch.next_inference) AskToInfer(watch);
   // Its probe may wait for the engine; what needs none tells whether the server answers.
   if (silent >= kSilence && takes_tokens && now - watch.asked_load_at >= kSilence) {
     AskTokenLoad(watch, now);
@@ -260,7 +257,7 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
   } else {
     watch.answered_at = now;
     const bool waits = watch.worker->requests() > 0 || watch.worker->health() == Health::kStalled;
-    const bool tells = !waits || !JudgedByInference(watch);
+    const bool tells = !waits || !JudgedByInference(watch, now);
     if (tells) watch.worker->NoteLife(now);
     // A server may answer whose engine hangs.
     if (tells || watch.worker->health() != Health::kStalled) OnGoodProbe(watch, now);
@@ -284,6 +281,9 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
       worker.SetPaused(false);
       worker.SetUpdating(false);
       watch.no_inference = false;
+      watch.no_steps = false;
+      watch.steps_at = {};
+      watch.token_form = 0;
     }
     worker.SetHealthySince(now);
     Change(watch, Health::kHealthy, "");

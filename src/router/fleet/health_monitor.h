@@ -1,15 +1,15 @@
 // Watches the workers: probes, what they serve, stalls. Lives on a shard of its own (the gateway's
 // admin thread), so that nothing clients do delays it.
 //
-// A worker that is not healthy is probed every down_interval, a healthy one every interval, and one
-// that holds requests and has been silent for a second every second. Such a silent one is also asked
-// to infer (/health_generate): a server may answer probes whose engine hangs. Its answer to that is a
-// sign of life; where it has no such route, its answer to a probe is. One that holds requests and from
-// which nothing has come for stall_timeout, no answer to anything either, is stalled, and so is one whose
-// server answers, but which has not inferred, for twice as long; until it has inferred.
-// An idle worker is not asked, and the silence of one whose engine has been paused, or gets other
-// weights, says nothing. Of workers that take tokens the probe itself is what is asked, and their load, every
-// second meanwhile, is what needs no engine.
+// A worker that is not healthy is probed every down_interval, a healthy one every interval, and one that holds
+// requests and has been silent for a second every second. Such a silent one is also asked to infer
+// (/health_generate): a server may answer probes whose engine hangs. Its answer to that is a sign of life. Where
+// it has no such route, but vLLM's metrics (engine_steps.h), its steps are, and once it is stalled one token
+// that it is asked for; where it has neither, its answer to a probe is. One that holds requests and from which
+// nothing has come for stall_timeout, no answer to anything either, is stalled, and so is one whose server
+// answers, but which has not inferred, for twice as long; until it has inferred. An idle worker is not asked,
+// and the silence of one whose engine has been paused, or gets other weights, says nothing. Of workers that take
+// tokens the probe itself is what is asked, and their load, every second meanwhile, is what needs no engine.
 //
 // Healthy workers are asked for their load every load_interval (load_report.h); one that answers in no
 // known form is asked again when it has been down. Workers that take token ids are watched by the same
@@ -25,6 +25,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "net/loop/shard.h"
+#include "router/fleet/engine_steps.h"
 #include "router/fleet/small_call.h"
 #include "router/fleet/token_workers.h"
 #include "router/fleet/worker_clients.h"
@@ -65,10 +66,14 @@ class HealthMonitor {
   struct Watch {
     WorkerPtr worker;
     std::unique_ptr<SmallCall> probe;
-    std::unique_ptr<SmallCall> inference;  // whether it can infer
+    std::unique_ptr<SmallCall> inference;  // whether it infers
     TimePoint next_inference{};
     TimePoint answered_at{};           // of what needs no engine too
     bool no_inference = false;         // it has no route for that
+    bool no_steps = false;             // nor metrics that tell of steps
+    uint64_t steps = 0;                // their mark, if they have been read
+    TimePoint steps_at{};              // then
+    size_t token_form = 0;             // of those that are tried in turn, once it is stalled
     std::unique_ptr<SmallCall> facts;  // what it serves
     std::unique_ptr<SmallCall> load;
     std::unique_ptr<SmallCall> ranks;
@@ -111,12 +116,26 @@ class HealthMonitor {
   absl::AnyInvocable<void(StatusOr<Answer>)> Later(uint64_t number,
                                                    void (HealthMonitor::*take)(Watch&,
                                                                                StatusOr<Answer>));
-  // Whether signs of life are what it infers, not what it answers.
-  bool JudgedByInference(const Watch& watch) const;
+  // What of a worker that holds requests is a sign of life, beside what they are answered.
+  enum class Sign {
+    kAnswer,     // to a probe, or whatever else it is asked
+    kInference,  // what it infers when it is asked to
+    kSteps,      // that its metrics say that its engine steps
+    kToken,      // a token that it is asked for as a client would
+  };
+  Sign SignOf(const Watch& watch) const;
+  // Whether the answer to a probe is no sign of life.
+  bool JudgedByInference(const Watch& watch, TimePoint now) const;
+  // Of those that it serves; empty: none is known.
+  static std::string ModelToAsk(const Worker& worker);
   // How long a busy engine may take to show that it infers: a step may be long.
   Duration Patience() const;
   void AskToInfer(Watch& watch);
-  void OnInference(Watch& watch, const StatusOr<SmallAnswer>& answer);
+  void OnInference(Watch& watch, const StatusOr<SmallAnswer>& answer, TimePoint now);
+  void OnSteps(Watch& watch, const StatusOr<SmallAnswer>& answer, EngineSteps& steps,
+               TimePoint now);
+  void OnToken(Watch& watch, const StatusOr<SmallAnswer>& answer, TimePoint now);
+  void NoteInference(Watch& watch, TimePoint now);
   void OnGoodProbe(Watch& watch, TimePoint now);
   void OnBadProbe(Watch& watch, const std::string& why, bool gone);
   void AskFacts(Watch& watch);

@@ -1,4 +1,4 @@
-// What the monitor asks workers beside their health: whether they infer, models, ranks, load.
+// What the monitor asks workers beside their health: models, ranks, load.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -52,44 +52,6 @@ void NoteWrongModels(Worker& worker, std::string_view fault) {
 }
 
 }  // namespace
-
-bool HealthMonitor::JudgedByInference(const Watch& watch) const {
-  return options_.health.stall_timeout > Duration::zero() && !watch.no_inference &&
-         watch.worker->protocol() == Protocol::kHttp && !watch.worker->held_back();
-}
-
-void HealthMonitor::AskToInfer(Watch& watch) {
-  const Worker& worker = *watch.worker;
-  // One that is known to be stalled may come back by other connections than this one.
-  const bool stalled = worker.health() == Health::kStalled;
-  watch.inference = std::make_unique<SmallCall>(
-      shard_, clients_.Of(worker), worker,
-      SmallRequest{.target = "/health_generate",
-                   .authorization = Authorization(worker),
-                   .timeout = stalled ? options_.health.timeout : Patience(),
-                   .max_bytes = 64 << 10},
-      [this, number = worker.number()](const StatusOr<SmallAnswer>& answer) {
-        const auto found = watches_.find(number);
-        if (found != watches_.end()) OnInference(*found->second, answer);
-      });
-}
-
-void HealthMonitor::OnInference(Watch& watch, const StatusOr<SmallAnswer>& answer) {
-  const TimePoint now = Clock::now();
-  shard_.AtEndOfTurn([call = std::shared_ptr<SmallCall>(std::move(watch.inference))] {});
-  watch.next_inference = now + options_.health.down_interval;
-  // What comes of silence is decided by its length. SGLang says 503 where its engine has not inferred in time,
-  // and a proxy 504 where its server has not.
-  if (!answer.ok() || answer->status == 503 || answer->status == 504) return;
-  if (answer->status >= 400) {
-    // vLLM has no such route, others fail in it, and a worker may want a key for it that is its clients'.
-    watch.no_inference = true;
-    watch.next_probe = now;
-    return;
-  }
-  watch.worker->NoteLife(now);
-  if (watch.worker->health() == Health::kStalled) OnGoodProbe(watch, now);
-}
 
 bool HealthMonitor::WantsRanks(const Watch& watch) const {
   // One of a server's ranks asks for all of them.

@@ -1,10 +1,9 @@
 #include "router/fleet/load_report.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string>
-#include <system_error>
 
+#include "router/fleet/metric_sample.h"
 #include "text/json.h"
 
 namespace portico::router {
@@ -28,24 +27,10 @@ void Add(double more, double* sum) {
   if (more >= 0) *sum = std::max(*sum, 0.0) + more;
 }
 
-// The value of a sample, "name{labels} value [time]".
-std::optional<double> SampleOf(std::string_view line, std::string_view name) {
-  if (!line.starts_with(name)) return std::nullopt;
-  line.remove_prefix(name.size());
-  if (line.starts_with('{')) {
-    const size_t end = line.rfind('}');
-    if (end == std::string_view::npos) return std::nullopt;
-    line.remove_prefix(end + 1);
-  } else if (!line.starts_with(' ')) {
-    return std::nullopt;  // a longer name
-  }
-  line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
-  line = line.substr(0, line.find(' '));
-  double value = 0;
-  const auto read = std::from_chars(line.data(), line.data() + line.size(), value);
-  if (read.ec != std::errc() || read.ptr != line.data() + line.size()) return std::nullopt;
-  if (!IsFigure(value)) return std::nullopt;
-  return value;
+// The value of a sample if it is of that name, and a count.
+std::optional<double> FigureOf(const std::optional<MetricSample>& sample, std::string_view name) {
+  if (!sample.has_value() || sample->name != name || !IsFigure(sample->value)) return std::nullopt;
+  return sample->value;
 }
 
 }  // namespace
@@ -92,11 +77,12 @@ std::optional<ReportedLoad> ReadLoadMetrics(std::string_view text, TimePoint at)
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(line.size() + 1, text.size()));
     if (!line.starts_with("vllm:")) continue;
-    if (const auto running = SampleOf(line, "vllm:num_requests_running")) {
+    const auto sample = ReadMetricSample(line);
+    if (const auto running = FigureOf(sample, "vllm:num_requests_running")) {
       Add(*running, &load.running_requests);
-    } else if (const auto waiting = SampleOf(line, "vllm:num_requests_waiting")) {
+    } else if (const auto waiting = FigureOf(sample, "vllm:num_requests_waiting")) {
       Add(*waiting, &load.waiting_requests);
-    } else if (const auto share = SampleOf(line, "vllm:kv_cache_usage_perc")) {
+    } else if (const auto share = FigureOf(sample, "vllm:kv_cache_usage_perc")) {
       Add(*share, &usage);
       ++engines;
     }

@@ -10,6 +10,7 @@ namespace portico::router {
 SmallCall::SmallCall(net::Shard& shard, net::HttpClient& client, const Worker& worker,
                      SmallRequest request, Done done)
     : max_bytes_(request.max_bytes),
+      on_body_(std::move(request.on_body)),
       address_(fmt::format("{}:{}", worker.spec().host, worker.spec().port)),
       done_(std::move(done)) {
   const WorkerSpec& spec = worker.spec();
@@ -37,7 +38,7 @@ SmallCall::SmallCall(net::Shard& shard, net::HttpClient& client, const Worker& w
 
 SmallCall::SmallCall(net::Shard& shard, TokenWorkers& workers, const Worker& worker,
                      SmallRequest request, Done done)
-    : max_bytes_(request.max_bytes), done_(std::move(done)) {
+    : max_bytes_(request.max_bytes), on_body_(std::move(request.on_body)), done_(std::move(done)) {
   const size_t query = request.target.find('?');
   net::HttpRequest asked;
   asked.method = std::move(request.method);
@@ -69,10 +70,11 @@ void SmallCall::OnHead(net::ResponseHead& head) {
 }
 
 void SmallCall::OnBody(std::string_view bytes) {
-  if (answer_.body.size() + bytes.size() > max_bytes_) {
+  body_bytes_ += bytes.size();
+  if (body_bytes_ > max_bytes_) {
     return Finish(Error(StatusCode::kInternal, "its answer is too large"));
   }
-  answer_.body.append(bytes);
+  on_body_ != nullptr ? on_body_(bytes) : void(answer_.body.append(bytes));
 }
 
 void SmallCall::OnDone() { Finish(std::move(answer_)); }

@@ -2,6 +2,7 @@
 // time and bytes.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,6 +31,8 @@ struct SmallRequest {
   Duration timeout = std::chrono::seconds(5);
   size_t max_bytes = 4 << 20;
   bool to_token_workers = true;  // of what goes to all: they have it too
+  // Gets the answer's body in parts as they come, in place of SmallAnswer::body.
+  std::function<void(std::string_view)> on_body = {};
 };
 
 class SmallCall final : private net::HttpCallEvents {
@@ -56,6 +59,8 @@ class SmallCall final : private net::HttpCallEvents {
   std::string WhyLost(net::CallFailure failure, std::string_view why) const;
 
   const size_t max_bytes_;
+  const std::function<void(std::string_view)> on_body_;
+  size_t body_bytes_ = 0;
   const std::string address_;  // "host:port", of a worker that is called over HTTP
   SmallAnswer answer_;
   Done done_;

@@ -7,16 +7,23 @@
 namespace portico::router {
 namespace {
 
+// After it, nothing comes from the engine until another control ends it. vLLM's server sleeps, others pause.
+bool PausesEngine(std::string_view path) { return path == "/pause_generation" || path == "/sleep"; }
+bool EndsPause(std::string_view path) {
+  return path == "/continue_generation" || path == "/wake_up";
+}
+
 // While a worker does it nothing else comes from its engine; after a pause, and within an update of weights
 // that comes in parts, until another control ends it.
 bool HoldsEngineBack(std::string_view path) {
-  return path == "/pause_generation" || path.find("weight") != path.npos;
+  return PausesEngine(path) || path.find("weight") != path.npos ||
+         path.find("profile") != path.npos || path.find("lora_adapter") != path.npos;
 }
 
 // What makes an engine infer again. A worker that is stalled gets it too: it may have been paused past this
 // gateway, and nothing else through it would wake it.
 bool LetsEngineGoOn(std::string_view path) {
-  return path == "/continue_generation" || path == "/end_weight_update";
+  return EndsPause(path) || path == "/end_weight_update";
 }
 
 // The worker, and the other ranks of its server: what one is told concerns the engines of all.
@@ -34,8 +41,8 @@ void NoteOutcome(std::string_view path, const StatusOr<SmallAnswer>& answer, Wor
   // Whatever it has come to, nothing of it follows.
   if (path == "/end_weight_update") worker.SetUpdating(false);
   if (!answer.ok() || answer->status != 200) return;
-  if (path == "/pause_generation") worker.SetPaused(true);
-  if (path == "/continue_generation") worker.SetPaused(false);
+  if (PausesEngine(path)) worker.SetPaused(true);
+  if (EndsPause(path)) worker.SetPaused(false);
   if (path == "/begin_weight_update") worker.SetUpdating(true);
 }
 

@@ -34,7 +34,7 @@ void ProxyCall::InMemory(absl::FunctionRef<void()> work) {
   try {
     work();
   } catch (const std::bad_alloc&) {
-    LogError("not enough memory: a request has ended with an error");
+    net::LogOutOfMemory();
     if (over_) return;
     DropCalls();
     if (streaming_) return CutStream(net::kOutOfMemory, "");

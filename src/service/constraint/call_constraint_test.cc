@@ -6,30 +6,14 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "service/idle_engine_for_test.h"
 #include "service/output/output_plan.h"
 
 namespace portico {
 namespace {
-
-// Applies grammars that it compiles itself, and answers nothing.
-class IdleEngine final : public Engine {
- public:
-  explicit IdleEngine(bool grammars) {
-    info_.vocab_size = 8;
-    info_.context_length = 20;
-    info_.can.compiles_grammars = grammars;
-  }
-  const EngineInfo& info() const override { return info_; }
-  Status Submit(GenerateRequest, TokenSink*) override { return OkStatus(); }
-  void Abort(StreamId, ShardIndex) override {}
-  EngineLoad load() const override { return {}; }
-  void Stop() override {}
-
- private:
-  EngineInfo info_;
-};
 
 constexpr char kTools[] =
     R"([{"type":"function","function":{"name":"f","parameters":{"properties":{"a":{"type":"integer"}}}}},)"
@@ -40,7 +24,11 @@ class CallConstraintTest : public testing::Test {
   CallConstraintTest() { Model("hermes", "qwen3", true); }
 
   void Model(std::string tools, std::string reasoning, bool grammars) {
-    model_.engine = std::make_unique<IdleEngine>(grammars);
+    EngineInfo info;
+    info.vocab_size = 8;
+    info.context_length = 20;
+    info.can.compiles_grammars = grammars;
+    model_.engine = std::make_unique<IdleEngine>(std::move(info));
     std::string added;
     for (const auto& [id, text, special] :
          {std::tuple(4, "<think>", false), std::tuple(5, "</think>", false),

@@ -10,28 +10,18 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "grammar/compile/grammar_text.h"
+#include "grammar/mask/mask_tensor.h"
 #include "parser/collector.h"
 #include "parser/output_parser.h"
 #include "service/constraint/call_constraint.h"
+#include "service/idle_engine_for_test.h"
 #include "service/output/output_plan.h"
 
 namespace portico {
-
-class CallGrammarEngine final : public Engine {
- public:
-  CallGrammarEngine() { info_.can.compiles_grammars = true; }
-  const EngineInfo& info() const override { return info_; }
-  Status Submit(GenerateRequest, TokenSink*) override { return OkStatus(); }
-  void Abort(StreamId, ShardIndex) override {}
-  EngineLoad load() const override { return {}; }
-  void Stop() override {}
-
- private:
-  EngineInfo info_;
-};
 
 // A model whose tokens are bytes, pieces of the family's form, and what of it is special.
 class CallGrammarWriter {
@@ -51,7 +41,9 @@ class CallGrammarWriter {
           R"("rstrip":false,"normalized":false}})",
           added.empty() ? "" : ",", id, quoted);
     }
-    model_.engine = std::make_unique<CallGrammarEngine>();
+    EngineInfo info;
+    info.can.compiles_grammars = true;
+    model_.engine = std::make_unique<IdleEngine>(std::move(info));
     std::string words;
     for (TokenId id = 0; id <= stop_; ++id) {
       words += fmt::format(R"({}"w{}":{})", id == 0 ? "" : ",", id, id);
@@ -94,16 +86,10 @@ class CallGrammarWriter {
                    std::string_view begin) const {
     xgrammar::GrammarMatcher matcher(grammar);
     std::vector<uint32_t> mask((vocabulary_.texts.size() + 31) / 32);
-    auto shape = static_cast<int64_t>(mask.size());
-    DLTensor tensor{};
-    tensor.data = mask.data();
-    tensor.device = {kDLCPU, 0};
-    tensor.ndim = 1;
-    tensor.dtype = {kDLInt, 32, 1};
-    tensor.shape = &shape;
+    grammar::MaskTensor tensor(mask);
     std::string text;
     for (int step = 0; step < 1000; ++step) {
-      if (!matcher.FillNextTokenBitmask(&tensor)) std::fill(mask.begin(), mask.end(), ~0u);
+      if (!matcher.FillNextTokenBitmask(tensor.get())) std::fill(mask.begin(), mask.end(), ~0u);
       std::vector<TokenId> pieces;
       std::vector<TokenId> bytes;
       std::vector<TokenId> others;  // bytes that only fixed text needs

@@ -34,7 +34,7 @@ void UpdateWeights(const ModelRegistry& models, std::string_view name, WeightUpd
                   done = std::move(done)](const Status& status) mutable {
     if (!status.ok()) return done(BlamePath(status));
     model->weights->Set(path, version, life);
-    LogInfo("the model {} goes on with the weights at {}", model->id, path);
+    LogInfo("the model {} continues with the weights at {}", model->id, path);
     if (!keep_pause) return done(OkStatus());
     model->engine->Control(PauseControl{PauseMode::kInPlace}, deadline, std::move(done));
   };

@@ -72,8 +72,12 @@ StatusOr<std::unique_ptr<Generation>> Generation::Start(const ServingModel& mode
                                                         ServiceMetrics& metrics,
                                                         GenerationPlan plan, TextSink* sink,
                                                         CpuPool* pool) {
-  PORTICO_RETURN_IF_ERROR(CheckCapabilities(model.engine->info(), plan.constraint.get(),
-                                            plan.extras.get(), plan.priority));
+  const EngineInfo& engine = model.engine->info();
+  PORTICO_RETURN_IF_ERROR(
+      CheckCapabilities(engine, plan.constraint.get(), plan.extras.get(), plan.priority));
+  if (plan.options.logprobs) {
+    PORTICO_RETURN_IF_ERROR(CheckLogprobs(engine, "logprobs", plan.prompt_logprobs_start >= 0));
+  }
   std::unique_ptr<Generation> generation(
       new Generation(model, hub, metrics.Of(model), std::move(plan), sink, pool));
   generation->LogParameters();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/prefetch.h"
+#include "base/touched_objects.h"
 #include "service/generation/spelled_logprobs.h"
 
 namespace portico {
@@ -37,14 +37,6 @@ Generation::Choice::Choice(Generation& owner, int32_t prompt_index, int32_t choi
   usage.prompt_tokens = static_cast<int32_t>(ids.size());
 }
 
-void Generation::Choice::Prefetch(int steps) const {
-  if (steps == 1) {
-    PrefetchObject(sink_, kSinkBytes);
-  } else {
-    sink_->Prefetch(steps - 1);
-  }
-}
-
 void Generation::Choice::OnTokens(TokenDelta& delta, TimePoint now) {
   Observe(delta.tokens.size(), now);
   if (!prompt_reported_) {
@@ -57,6 +49,7 @@ void Generation::Choice::OnTokens(TokenDelta& delta, TimePoint now) {
 }
 
 void Generation::Choice::Take(TokenDelta& delta, TimePoint now, bool replayed) {
+  NoteTouched(sink_, kSinkBytes);
   // More than were sent where the request continues a session.
   usage.prompt_tokens = std::max(usage.prompt_tokens, delta.usage.prompt_tokens);
   usage.cached_tokens = std::max(usage.cached_tokens, delta.usage.cached_tokens);

@@ -17,7 +17,6 @@ class Generation::Choice final : public StreamReceiver {
   Choice(Generation& owner, int32_t prompt, int32_t index);
 
   void OnTokens(TokenDelta& delta, TimePoint now) override;
-  void Prefetch(int steps) const override;
   // The same for a delta whose prompt has been reported. `replayed`: it waited until then.
   void Take(TokenDelta& delta, TimePoint now, bool replayed);
   // Ends the choice and its stream.

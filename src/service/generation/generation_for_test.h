@@ -23,6 +23,7 @@ class HeldEngine final : public Engine {
     info_.vocab_size = 8;
     info_.context_length = 100;
     info_.can.disaggregation = true;
+    info_.can.logprobs = info_.can.prompt_logprobs = true;
   }
   const EngineInfo& info() const override { return info_; }
   Status Submit(GenerateRequest request, TokenSink*) override {

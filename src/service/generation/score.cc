@@ -6,9 +6,11 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "service/model_task.h"
+#include "service/plan/capability_checks.h"
 #include "service/plan/plan.h"
 #include "service/plan/request_cost.h"
 #include "service/plan/sampling_rules.h"
@@ -26,8 +28,10 @@ CompletionRequest::Prompt Join(const CompletionRequest::Prompt& first,
 }
 
 // A plan that says of each prompt how likely each label is next.
+// `field`: the client's, whose tokens' probabilities are asked for.
 StatusOr<GenerationPlan> NewPlan(const std::string& rid, std::vector<TokenId> labels,
-                                 const EngineInfo& engine) {
+                                 const EngineInfo& engine, std::string_view field) {
+  PORTICO_RETURN_IF_ERROR(CheckLogprobs(engine, field, /*of_prompts=*/false));
   GenerationPlan plan;
   plan.options.rid = rid;
   plan.options.max_tokens = 1;
@@ -72,8 +76,8 @@ StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest
     PORTICO_RETURN_IF_ERROR(cost.Add("items", 1, PromptCost(request.query) + PromptCost(item)));
     PORTICO_RETURN_IF_ERROR(cost.Add("items", 1, kChoiceCost + labels * kLogprobCost));
   }
-  PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan,
-                           NewPlan(request.rid, request.label_token_ids, engine));
+  PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan, NewPlan(request.rid, request.label_token_ids,
+                                                        engine, "label_token_ids"));
   for (size_t i = 0; i < request.items.size(); ++i) {
     const CompletionRequest::Prompt& item = request.items[i];
     const std::string place = fmt::format("items[{}]", i);
@@ -101,8 +105,9 @@ StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankR
     const auto bytes = static_cast<int64_t>(2 * (shared + document.size()));
     PORTICO_RETURN_IF_ERROR(cost.Add("documents", 1, kChoiceCost + bytes));
   }
-  PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan,
-                           NewPlan(request.rid, {model.judge->yes, model.judge->no}, engine));
+  PORTICO_ASSIGN_OR_RETURN(
+      GenerationPlan plan,
+      NewPlan(request.rid, {model.judge->yes, model.judge->no}, engine, "documents"));
   const TextPairs texts{.query = request.query,
                         .items = {request.documents.begin(), request.documents.end()},
                         .item_field = "documents",

@@ -67,6 +67,16 @@ TEST_F(PlanScoreTest, EveryItemIsAPromptBehindTheQueryOrBeforeIt) {
   EXPECT_EQ(Prompt(0), (std::vector<TokenId>{6, 7, 5}));
 }
 
+TEST_F(PlanScoreTest, AnEngineWithoutLogProbabilitiesCannotScore) {
+  MockEngineOptions options;
+  options.vocab_size = 8;
+  options.context_length = 6;
+  options.max_running_requests = 4;
+  options.simulation = MockSimulation{.kv_cells = 100};
+  model_.engine = NewMockEngine(options);
+  EXPECT_EQ(FieldAtFault(), "label_token_ids");
+}
+
 TEST_F(PlanScoreTest, WhatDoesNotFitTheModelIsNamed) {
   request_.label_token_ids = {8};
   EXPECT_EQ(FieldAtFault(), "label_token_ids");

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/clock.h"
+#include "base/touched_objects.h"
 #include "engine/engine.h"
 #include "net/loop/shard.h"
 #include "service/generation/delivery_queue.h"
@@ -19,8 +20,6 @@ class StreamReceiver {
   virtual ~StreamReceiver() = default;
   // On the shard. `now` is read once a batch. May move from `delta`, remove and destroy this receiver and others.
   virtual void OnTokens(TokenDelta& delta, TimePoint now) = 0;
-  // Prefetches what OnTokens() will touch beside this object, `steps` pointers away (1: what this object points to).
-  virtual void Prefetch(int /*steps*/) const {}
 };
 
 class StreamHub final : public TokenSink {
@@ -30,9 +29,9 @@ class StreamHub final : public TokenSink {
   net::Shard& net_shard() { return on_; }
 
   // On the shard. What arrives for a stream without a receiver is dropped.
-  void Add(StreamId stream, StreamReceiver* receiver) { receivers_[stream] = receiver; }
-  void Remove(StreamId stream) { receivers_.erase(stream); }
-  size_t streams() const { return receivers_.size(); }
+  void Add(StreamId stream, StreamReceiver* receiver) { streams_[stream] = {receiver}; }
+  void Remove(StreamId stream) { streams_.erase(stream); }
+  size_t streams() const { return streams_.size(); }
 
   ShardIndex shard() const override { return on_.index(); }
   // Any thread. Waits while kMaxPending deltas are undelivered.
@@ -51,19 +50,29 @@ class StreamHub final : public TokenSink {
 
  private:
   static constexpr size_t kMaxPending = 1 << 20;
-  // From a receiver to its connection's buffer it is four pointers. The first is prefetched so many deltas ahead, the
-  // others two, four and six later.
-  static constexpr int kPrefetchSteps = 4;
+  // A receiver is fetched eight deltas ahead, and what it touches (its sink, the exchange, the connection) six, four and
+  // two ahead.
+  static constexpr size_t kPrefetchSteps = 1 + TouchedObjects::kMost;
   static constexpr size_t kPrefetchGap = 2;
   static constexpr size_t kReceiverBytes = 256;
+  // At most so many of its first deltas show what a receiver touches: many write nothing, as those of a call that is held
+  // back until its name is complete.
+  static constexpr int kLearntDeltas = 64;
 
-  StreamReceiver* Find(StreamId stream) const;
+  struct Stream {
+    StreamReceiver* receiver = nullptr;
+    TouchedObjects touched = {};
+    int8_t learnt = 0;  // deltas
+  };
+
   void PrefetchAhead(const std::vector<TokenDelta>& batch, size_t i) const;
+  void HandOn(TokenDelta& delta, TimePoint now);
+  void HandOnAndLearn(TokenDelta& delta, TimePoint now, Stream stream);
   void Dispatch(std::vector<TokenDelta>* batch);
   void Drain();
 
   net::Shard& on_;
-  absl::flat_hash_map<StreamId, StreamReceiver*> receivers_;  // the shard's own
+  absl::flat_hash_map<StreamId, Stream> streams_;  // the shard's own
   DeliveryQueue<TokenDelta> queue_;
   std::vector<TokenDelta> taken_;  // Drain's, kept for its capacity
 };

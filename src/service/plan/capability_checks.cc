@@ -74,12 +74,30 @@ Status Lacks(const EngineInfo& engine, std::string_view field) {
 
 }  // namespace
 
+Status CheckLogprobs(const EngineInfo& engine, std::string_view field, bool of_prompts) {
+  if (engine.can.logprobs && (engine.can.prompt_logprobs || !of_prompts)) return OkStatus();
+  return InvalidArgument(
+      field, fmt::format("{}: this model's engine, {}, reports no log-probabilities{}", field,
+                         engine.name, engine.can.logprobs ? " of prompts" : ""));
+}
+
 Status CheckMedia(const EngineInfo& engine, const RequestMedia* media) {
   if (media == nullptr || engine.can.media) return OkStatus();
   return InvalidArgument(
       media->field,
       fmt::format("{} is an image, but this model takes text only{}{}", media->images.front().place,
                   engine.no_media.empty() ? "" : ": ", engine.no_media));
+}
+
+Status CheckRank(int32_t rank, int32_t ranks) {
+  if (rank >= 0 && rank < ranks) return OkStatus();
+  return InvalidArgument(
+      "data_parallel_rank",
+      ranks == 1
+          ? fmt::format("data_parallel_rank: this engine lets a request name no rank but 0, got {}",
+                        rank)
+          : fmt::format("data_parallel_rank must be below the engine's {} ranks, got {}", ranks,
+                        rank));
 }
 
 Status CheckCapabilities(const EngineInfo& engine, const Constraint* constraint,
@@ -95,12 +113,7 @@ Status CheckCapabilities(const EngineInfo& engine, const Constraint* constraint,
   for (const Extra& extra : kExtras) {
     if (extra.asked(*extras) && !(engine.can.*extra.can)) return Lacks(engine, extra.field);
   }
-  const int32_t rank = extras->data_parallel_rank.value_or(0);
-  if (rank >= 0 && rank < engine.can.data_parallel_ranks) return OkStatus();
-  return InvalidArgument(
-      "data_parallel_rank",
-      fmt::format("data_parallel_rank must be below the engine's {} ranks, got {}",
-                  engine.can.data_parallel_ranks, rank));
+  return CheckRank(extras->data_parallel_rank.value_or(0), engine.can.data_parallel_ranks);
 }
 
 }  // namespace portico

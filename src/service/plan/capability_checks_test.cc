@@ -63,6 +63,21 @@ TEST(CheckCapabilities, RanksAreCountedFromZero) {
   EXPECT_EQ(Refused(engine, [](auto* e) { e->data_parallel_rank = 1; }), "");
 }
 
+// The simulated engine of --mock-kv-cells answered requests for them with 200 and none.
+TEST(CheckCapabilities, LogProbabilitiesWantAnEngineThatReportsThem) {
+  EngineInfo engine = Engine();
+  const Status none = CheckLogprobs(engine, "return_logprob", false);
+  EXPECT_EQ(FieldOf(none), "return_logprob");
+  EXPECT_EQ(MessageOf(none),
+            "return_logprob: this model's engine, plain, reports no log-probabilities");
+  engine.can.logprobs = true;
+  EXPECT_TRUE(CheckLogprobs(engine, "logprobs", false).ok());
+  EXPECT_EQ(MessageOf(CheckLogprobs(engine, "logprobs", true)),
+            "logprobs: this model's engine, plain, reports no log-probabilities of prompts");
+  engine.can.prompt_logprobs = true;
+  EXPECT_TRUE(CheckLogprobs(engine, "logprobs", true).ok());
+}
+
 class Compiled final : public CompiledConstraint {};
 
 TEST(CheckCapabilities, AConstraintWantsAnEngineThatMasksAndWhatItCompilesToMask) {

@@ -199,6 +199,8 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
   }
   if (plan.options.logprobs) {
     PORTICO_ASSIGN_OR_RETURN(plan.prompt_logprobs_start, LogprobStart(request, i, ids.size()));
+    PORTICO_RETURN_IF_ERROR(
+        CheckLogprobs(engine, "return_logprob", plan.prompt_logprobs_start >= 0));
     std::vector<TokenId> asked = request.token_ids_logprob.Of(i, {});
     PORTICO_RETURN_IF_ERROR(CheckLogprobIds(asked, engine.vocab_size, "token_ids_logprob"));
     if (!asked.empty()) {

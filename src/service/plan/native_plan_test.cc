@@ -4,32 +4,22 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "service/idle_engine_for_test.h"
 
 namespace portico {
 namespace {
 
-// Has facts and answers nothing.
-class IdleEngine final : public Engine {
- public:
-  IdleEngine() {
-    info_.vocab_size = 8;
-    info_.context_length = 20;
-  }
-  const EngineInfo& info() const override { return info_; }
-  Status Submit(GenerateRequest, TokenSink*) override { return OkStatus(); }
-  void Abort(StreamId, ShardIndex) override {}
-  EngineLoad load() const override { return {}; }
-  void Stop() override {}
-
- private:
-  EngineInfo info_;
-};
-
 class PlanNativeTest : public testing::Test {
  protected:
   PlanNativeTest() {
-    model_.engine = std::make_unique<IdleEngine>();
+    EngineInfo info;
+    info.vocab_size = 8;
+    info.context_length = 20;
+    info.can.logprobs = info.can.prompt_logprobs = true;
+    model_.engine = std::make_unique<IdleEngine>(std::move(info));
     model_.tokenizer = *Tokenizer::FromJson(
         R"({"version":"1.0","added_tokens":[],"normalizer":null,"post_processor":null,)"
         R"("decoder":null,"pre_tokenizer":{"type":"Whitespace"},"model":{"type":"WordLevel",)"

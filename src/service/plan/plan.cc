@@ -190,6 +190,10 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
   plan.echo = request.echo;
   plan.continues_prompt = true;
   if (request.echo && request.options.logprobs) plan.prompt_logprobs_start = 0;
+  // The best ones are those of the highest log-probability.
+  if (request.options.best_of > request.options.n) {
+    PORTICO_RETURN_IF_ERROR(CheckLogprobs(engine, "best_of", /*of_prompts=*/false));
+  }
   RequestCost cost(model.max_request_cost);
   AnswerCost answer = AnswerCostOf(request.options, engine);
   answer.prompt_logprobs = plan.prompt_logprobs_start >= 0;

@@ -35,7 +35,7 @@ Status CheckSomeTokenIsLeft(const GenerationOptions& options, const EngineInfo& 
   if (end - ids.begin() < engine.vocab_size) return OkStatus();
   return InvalidArgument(
       "stop_token_ids",
-      "stop_token_ids hold the whole vocabulary, and min_tokens forbids them all");
+      "stop_token_ids contains the whole vocabulary, so min_tokens leaves no token to sample");
 }
 
 // SGLang: below this a temperature means greedy.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "service/plan/capability_checks.h"
 #include "service/plan/plan.h"
 #include "service/plan/request_cost.h"
 #include "service/plan/rid_names.h"
@@ -129,6 +130,8 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanInputs(EmbeddingRequest request) const
   PORTICO_RETURN_IF_ERROR(CheckLength(request.rid, count, "rid"));
   PORTICO_RETURN_IF_ERROR(CheckTypes(request, engine.token_types));
   PORTICO_RETURN_IF_ERROR(CheckAdapters(request, engine));
+  PORTICO_RETURN_IF_ERROR(
+      CheckRank(request.data_parallel_rank.value_or(0), engine.can.pooling_ranks));
   RequestCost cost(model.max_request_cost);
   const auto values = static_cast<int64_t>(
       std::max(static_cast<size_t>(engine.embedding_size), engine.labels.size()));
@@ -148,6 +151,9 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanInputs(EmbeddingRequest request) const
     plan.texts[i].tokens =
         std::make_shared<const std::vector<TokenId>>(std::move(request.inputs[i].ids));
     plan.texts[i].lora_path = request.lora_path.Of(i, std::string());
+    if (engine.can.pooling_ranks > 1) {
+      plan.texts[i].data_parallel_rank = request.data_parallel_rank.value_or(-1);
+    }
     if (request.token_types.empty()) continue;
     plan.texts[i].token_types = std::move(request.token_types[i]);
   }

@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/mock/mock_engine.h"
+#include "service/idle_engine_for_test.h"
 
 namespace portico {
 namespace {
@@ -137,6 +139,23 @@ TEST_F(PoolingPlanTest, AdaptersAreForEnginesThatHaveThem) {
   EXPECT_EQ(FieldAtFault(), "lora_path");
   request_.lora_path.values = {""};
   EXPECT_EQ(FieldAtFault(), "lora_path");
+}
+
+TEST_F(PoolingPlanTest, ARankIsOneOfTheEngines) {
+  request_.inputs = {Text("a"), Text("b")};
+  EXPECT_EQ(Plan()->texts[1].data_parallel_rank, -1);
+  request_.data_parallel_rank = 1;
+  EXPECT_EQ(FieldAtFault(), "data_parallel_rank");
+  request_.data_parallel_rank = 0;  // the only one, so the engine need not be asked for it
+  EXPECT_EQ(Plan()->texts[1].data_parallel_rank, -1);
+  EngineInfo info = model_.engine->info();
+  info.can.pooling_ranks = 2;
+  model_.engine = std::make_unique<IdleEngine>(std::move(info));
+  EXPECT_EQ(Plan()->texts[1].data_parallel_rank, 0);
+  request_.data_parallel_rank = 1;
+  EXPECT_EQ(Plan()->texts[0].data_parallel_rank, 1);
+  request_.data_parallel_rank = 2;
+  EXPECT_EQ(FieldAtFault(), "data_parallel_rank");
 }
 
 TEST_F(PoolingPlanTest, TokenTypesComeWithTheIds) {

@@ -75,6 +75,7 @@ Status PoolingRun::Submit() {
     request.tokens = std::move(texts_[i].tokens);
     request.token_types = std::move(texts_[i].token_types);
     request.lora_path = std::move(texts_[i].lora_path);
+    request.data_parallel_rank = texts_[i].data_parallel_rank;
   }
   texts_ = {};
   hub_.Add(first_, count, this);

@@ -23,6 +23,7 @@ struct PoolingPlan {
     std::shared_ptr<const std::vector<TokenId>> tokens;
     std::vector<uint8_t> token_types;  // one a token, or empty
     std::string lora_path;             // the adapter's name; empty: none
+    int32_t data_parallel_rank = -1;   // -1: the engine chooses
   };
   std::vector<Text> texts;  // not empty
   // The request's name, or one name a text, or none.

@@ -118,8 +118,9 @@ StatusOr<HttpStageOptions> ReadOptions(const pipeline::StageConfig& config) {
     options.api_key = value;
     for (const char c : options.api_key) {
       if (c > ' ' && c <= '~') continue;
-      return Error(StatusCode::kInvalidArgument,
-                   fmt::format("factory.api_key_env: {} has bytes that no key has", key));
+      return Error(
+          StatusCode::kInvalidArgument,
+          fmt::format("factory.api_key_env: {} contains bytes that are not allowed in a key", key));
     }
   }
   if (options.url.tls) {

@@ -127,7 +127,8 @@ StatusOr<MediaUrl> ReadRedirect(const MediaRules& rules, const MediaUrl& from,
     url.insert(0, scheme);
   }
   PORTICO_ASSIGN_OR_RETURN(MediaUrl to, ReadMediaUrl(rules, url));
-  if (!to.file.empty() || (from.tls && !to.tls)) return Refused("leads to where it must not");
+  if (!to.file.empty() || (from.tls && !to.tls))
+    return Refused("leads to an address that is not allowed");
   return to;
 }
 
@@ -136,7 +137,7 @@ Status CheckMediaHost(const MediaRules& rules, const std::vector<std::string>& a
     const bool listed =
         std::find(rules.domains.begin(), rules.domains.end(), address) != rules.domains.end();
     if (!listed && !net::IsPublicAddress(address)) {
-      return Refused("leads into a private network");
+      return Refused("is in a private network");
     }
   }
   return OkStatus();

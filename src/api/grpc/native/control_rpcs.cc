@@ -43,7 +43,7 @@ Status Continued(RpcContext& context, const Status& done,
                  pb::ContinueGenerationResponse* response) {
   PORTICO_RETURN_IF_ERROR(done);
   context.state.Refresh();
-  response->set_message("Generation goes on.");
+  response->set_message("Generation continues.");
   return OkStatus();
 }
 

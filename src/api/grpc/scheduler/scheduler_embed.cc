@@ -29,13 +29,14 @@ std::string Serialize(const std::optional<VectorForm>& form, PoolingResult resul
 
 StatusOr<EmbeddingRequest> RequestOf(const pb::EmbedRequest& from) {
   if (from.mm_inputs().ByteSizeLong() > 0) return NotSupported("mm_inputs");
-  if (from.data_parallel_rank() > 0) return NotSupported("data_parallel_rank");
   if (from.tokenized().input_ids_size() == 0) {
     return InvalidArgument("input_ids", "input_ids must not be empty");
   }
   PORTICO_RETURN_IF_ERROR(CheckRid("request_id", from.request_id()));
   PORTICO_ASSIGN_OR_RETURN(EmbeddingRequest request,
                            RequestOfIds(from.tokenized().input_ids(), from.request_id()));
+  // Without presence in this proto: 0 leaves the choice to the engine.
+  if (from.data_parallel_rank() > 0) request.data_parallel_rank = from.data_parallel_rank();
   if (from.token_type_ids_size() == 0) return request;
   std::vector<uint8_t>& types = request.token_types.emplace_back();
   for (int32_t type : from.token_type_ids()) {

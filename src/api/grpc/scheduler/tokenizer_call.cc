@@ -1,10 +1,9 @@
 #include "api/grpc/scheduler/tokenizer_call.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "engine/grpc/tokenizer_files.h"
 #include "smg/grpc/common/common.pb.h"
 
 namespace portico::api::rpc {
@@ -16,19 +15,6 @@ constexpr size_t kChunk = 512 << 10;
 // So much may wait for the client; more would have it cut off as a slow reader.
 constexpr size_t kMaxUnsent = 1 << 20;
 
-std::string HexSha256(const std::string& bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr);
-  constexpr char kHex[] = "0123456789abcdef";
-  std::string text;
-  for (unsigned int i = 0; i < size; ++i) {
-    text.push_back(kHex[digest[i] >> 4]);
-    text.push_back(kHex[digest[i] & 15]);
-  }
-  return text;
-}
-
 struct Archive {
   std::string bytes;
   std::string sha256;
@@ -38,7 +24,7 @@ StatusOr<Archive> Prepare(const RpcContext& context) {
   PORTICO_ASSIGN_OR_RETURN(const ServingModel* model, context.api.models->Find(""));
   Archive archive;
   PORTICO_ASSIGN_OR_RETURN(archive.bytes, TokenizerArchive(model->tokenizer_path));
-  archive.sha256 = HexSha256(archive.bytes);
+  archive.sha256 = TokenizerArchiveSum(archive.bytes);
   return archive;
 }
 

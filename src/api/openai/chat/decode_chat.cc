@@ -208,6 +208,7 @@ Status CheckLongChat(const std::string& body, simdjson::dom::parser& parser,
                              return ReadSharedField(name, value, &draft, nullptr);
                            }));
   if (!left_out) return OkStatus();
+  PORTICO_RETURN_IF_ERROR(CheckLeftOut(*left_out));
   FillChatLimits(&draft);
   return check(draft.options, 1);
 }

@@ -138,6 +138,7 @@ Status CheckLongCompletion(const std::string& body, simdjson::dom::parser& parse
         return ReadSharedField(name, value, &draft, nullptr);
       }));
   if (!left_out) return OkStatus();
+  PORTICO_RETURN_IF_ERROR(CheckLeftOut(*left_out));
   FillLimits(&draft);
   const size_t prompts = CountPrompts(*left_out, "prompt");
   PORTICO_RETURN_IF_ERROR(CheckBestOf(draft, prompts));

@@ -175,6 +175,11 @@ TEST(DecodeCompletion, TheOptionsOfALongBodyAreKnownWithoutItsPrompts) {
   // A wrong field is named, and what is no JSON object is left to DecodeCompletion().
   EXPECT_EQ(FieldOf(check(R"({"n":"3","prompt":[1]})")), "n");
   EXPECT_FALSE(seen);
+  // As is a long list that is too long, without its items.
+  std::string ids = "nonsense";
+  for (size_t i = 0; i < kMaxStopTokenIds; ++i) ids += ",nonsense";
+  EXPECT_EQ(FieldOf(check(R"({"prompt":[1],"stop_token_ids":[)" + ids + "]}")), "stop_token_ids");
+  EXPECT_FALSE(seen);
   for (const char* body : {"{\"n\":01,\"prompt\":[1]}", "[1]", "{\"prompt\":[1"}) {
     EXPECT_TRUE(check(body).ok()) << body;
     EXPECT_FALSE(seen) << body;

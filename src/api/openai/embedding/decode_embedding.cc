@@ -83,6 +83,10 @@ Status ReadAdapters(std::string_view name, Element value, EmbeddingRequest* requ
   return ReadOneOrEach(name, value, &request->lora_path, ReadAdapter);
 }
 
+Status ReadRank(std::string_view name, Element value, EmbeddingRequest* request) {
+  return ReadInt32(name, value, {0, kMaxInt32}, &request->data_parallel_rank);
+}
+
 template <typename Request>
 Status CheckString(std::string_view name, Element value, Request*) {
   std::string text;
@@ -97,6 +101,7 @@ using Embedding = EmbeddingRequest;
 using Rerank = RerankRequest;
 
 constexpr FieldReader<Embedding> kEmbedding[] = {
+    {"data_parallel_rank", ReadRank},
     {"dimensions", ReadCount<Embedding, &Embedding::dimensions>},
     {"encoding_format", ReadEncodingFormat},
     {"input", ReadInputs<PromptForms::kAny>},
@@ -105,6 +110,7 @@ constexpr FieldReader<Embedding> kEmbedding[] = {
     {"normalize", ReadFlag<Embedding, &Embedding::normalize>},
     {"prompt_name", ReadPromptName},
     {"rid", ReadRids},
+    {"routed_dp_rank", ReadRank},
     {"token_type_ids", ReadTokenTypes},
     {"truncate_prompt_tokens", ReadTruncateField<Embedding>},
     {"user", CheckString<Embedding>},
@@ -112,9 +118,11 @@ constexpr FieldReader<Embedding> kEmbedding[] = {
 static_assert(IsSortedByName(kEmbedding));
 
 constexpr FieldReader<Embedding> kClassify[] = {
+    {"data_parallel_rank", ReadRank},
     {"input", ReadInputs<PromptForms::kAny>},
     {"model", ReadText<Embedding, &Embedding::model>},
     {"rid", ReadRids},
+    {"routed_dp_rank", ReadRank},
     {"token_type_ids", ReadTokenTypes},
     {"truncate_prompt_tokens", ReadTruncateField<Embedding>},
     {"use_activation", ReadFlag<Embedding, &Embedding::activation>},
@@ -123,6 +131,7 @@ constexpr FieldReader<Embedding> kClassify[] = {
 static_assert(IsSortedByName(kClassify));
 
 constexpr FieldReader<Embedding> kEncode[] = {
+    {"data_parallel_rank", ReadRank},
     {"dimensions", ReadCount<Embedding, &Embedding::dimensions>},
     {"input_ids", ReadInputs<PromptForms::kIds>},
     {"lora_path", ReadAdapters},
@@ -130,6 +139,7 @@ constexpr FieldReader<Embedding> kEncode[] = {
     {"normalize", ReadFlag<Embedding, &Embedding::normalize>},
     {"prompt_name", ReadPromptName},
     {"rid", ReadRids},
+    {"routed_dp_rank", ReadRank},
     {"text", ReadInputs<PromptForms::kTexts>},
     {"token_type_ids", ReadTokenTypes},
     {"truncate_prompt_tokens", ReadTruncateField<Embedding>},
@@ -137,11 +147,13 @@ constexpr FieldReader<Embedding> kEncode[] = {
 static_assert(IsSortedByName(kEncode));
 
 constexpr FieldReader<Embedding> kNativeClassify[] = {
+    {"data_parallel_rank", ReadRank},
     {"input", ReadInputs<PromptForms::kAny>},
     {"input_ids", ReadInputs<PromptForms::kIds>},
     {"lora_path", ReadAdapters},
     {"model", ReadText<Embedding, &Embedding::model>},
     {"rid", ReadRids},
+    {"routed_dp_rank", ReadRank},
     {"text", ReadInputs<PromptForms::kTexts>},
     {"token_type_ids", ReadTokenTypes},
     {"truncate_prompt_tokens", ReadTruncateField<Embedding>},

@@ -78,7 +78,7 @@ Status CheckLongScore(const std::string& body, simdjson::dom::parser& parser,
   if (!left_out) return OkStatus();
   size_t query_ids = 0;
   for (const LeftOutMember& member : *left_out) {
-    if (member.name == "query") query_ids = member.items;
+    if (member.name == "query" && member.kind == '[') query_ids = member.items;
   }
   return check(draft, query_ids, CountPrompts(*left_out, "items"));
 }

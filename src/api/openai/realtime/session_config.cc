@@ -272,7 +272,8 @@ Status ReadMember(const std::string& name, const Json& member, const pipeline::P
   if (name == "id" || name == "object" || name == "expires_at") return OkStatus();
   if (name == "model") {
     if (member == Json(config->model)) return OkStatus();
-    return Bad(field, fmt::format("\"{}\": a session keeps its model", config->model));
+    return Bad(field,
+               fmt::format("\"{}\": the model of a session cannot be changed", config->model));
   }
   return IsNothing(member) ? OkStatus() : Unknown(field);
 }

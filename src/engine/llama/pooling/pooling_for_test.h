@@ -3,14 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <condition_variable>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "engine/llama/import/temp_folder_for_test.h"
 #include "engine/llama/llama_engine.h"
 
@@ -19,36 +19,36 @@ namespace portico::llama {
 class CollectingPoolingSink : public PoolingSink {
  public:
   void Deliver(std::vector<PoolingOutput> batch) override {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     for (PoolingOutput& output : batch) {
       order_.push_back(output.stream);
       outputs_[output.stream].push_back(std::move(output));
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
 
   void WaitFor(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return order_.size() >= count; });
+    const MutexLock lock(&mutex_);
+    while (order_.size() < count) changed_.Wait(&mutex_);
   }
   // The one output of a text; fails the test if it had another number of them.
   PoolingOutput of(StreamId stream) {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     std::vector<PoolingOutput>& outputs = outputs_[stream];
     EXPECT_EQ(outputs.size(), 1u);
     return outputs.empty() ? PoolingOutput() : outputs.front();
   }
   // Streams in the order in which their outputs came.
   std::vector<StreamId> order() {
-    std::lock_guard lock(mutex_);
+    const MutexLock lock(&mutex_);
     return order_;
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<StreamId, std::vector<PoolingOutput>> outputs_;
-  std::vector<StreamId> order_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<StreamId, std::vector<PoolingOutput>> outputs_ ABSL_GUARDED_BY(mutex_);
+  std::vector<StreamId> order_ ABSL_GUARDED_BY(mutex_);
 };
 
 inline PoolingRequest PoolingText(std::vector<TokenId> tokens, std::vector<uint8_t> types = {}) {

@@ -63,6 +63,7 @@ void ReadFlags(const Json& json, Facts* facts) {
   facts->half_of_pair = half == "prefill" || half == "decode";
   facts->draft_tokens = Int32(json, "speculative_num_draft_tokens");
   facts->grammar_backend = json.GetString("grammar_backend");
+  facts->reasoning_parser = json.GetString("reasoning_parser");
   facts->load_format = json.GetString("load_format", "auto");
   facts->weight_loaders = Texts(json, "custom_weight_loaders");
   facts->weight_version = json.GetString("weight_version", "default");
@@ -112,6 +113,7 @@ StatusOr<Facts> Facts::Parse(const Json& json) {
   facts.pid = json.GetInt("pid", 0);
   facts.started = json.GetInt("started", 0);
   facts.proof_socket = json.GetString("proof_socket");
+  facts.listeners = json.GetString("listeners");
   facts.load_snapshot = json.GetString("load_snapshot");
   facts.scheduler_input = addresses->GetString("scheduler_input");
   facts.tokenizer = addresses->GetString("tokenizer");

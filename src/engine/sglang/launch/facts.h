@@ -29,6 +29,8 @@ struct Facts {
   int64_t pid = 0;           // of the launcher
   int64_t started = 0;       // when it was (ProcessStart); 0: it has not said
   std::string proof_socket;  // where it proves messages to later front ends; empty: nowhere
+  std::string
+      listeners;  // where it hands its sockets over, to one front end at a time; empty: nowhere
   std::string scheduler_input;
   std::string tokenizer;
   std::string detokenizer;
@@ -67,6 +69,8 @@ struct Facts {
   bool half_of_pair = false;  // it prefills, or decodes what another has prefilled
   int32_t draft_tokens = 0;   // of a step of speculation, with the model's own; 0: there is none
   std::string grammar_backend;
+  std::string
+      reasoning_parser;  // whose reasoning a grammar comes after; empty: it holds from the first token
   std::string load_format;
   std::vector<std::string>
       weight_loaders;  // of the operator, that an update may name as its format

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "engine/sglang/launch/attached_proof.h"
+#include "engine/sglang/launch/listeners.h"
 #include "engine/sglang/launch/proof.h"
 #include "engine/sglang/link/cache_events.h"
 
@@ -25,24 +26,6 @@ Status CannotSpeak(const Json& manifest, const Status& why) {
       StatusCode::kUnimplemented,
       fmt::format("SGLang {} has messages that Portico does not know: {}",
                   manifest.GetString("sglang_version", "of an unknown release"), MessageOf(why)));
-}
-
-// Whoever can reach the sockets can end the engine, or read what it is asked.
-Status CheckSocketFolder(const std::string& address) {
-  constexpr std::string_view kScheme = "ipc://";
-  if (!address.starts_with(kScheme)) return OkStatus();
-  const std::string folder =
-      std::filesystem::path(address.substr(kScheme.size())).parent_path().string();
-  struct stat found{};
-  if (stat(folder.c_str(), &found) != 0) {
-    return Error(StatusCode::kNotFound,
-                 fmt::format("cannot read {}: {}", folder, std::strerror(errno)));
-  }
-  if (found.st_uid == geteuid() && (found.st_mode & (S_IRWXG | S_IRWXO)) == 0) return OkStatus();
-  return Error(StatusCode::kFailedPrecondition,
-               fmt::format("the folder of the sockets, {}, is open to others, or belongs to "
-                           "another user",
-                           folder));
 }
 
 Status OpenAttached(const std::string& path, Incarnation* life) {
@@ -66,10 +49,7 @@ Status OpenAttached(const std::string& path, Incarnation* life) {
                  fmt::format("{} is not what SGLang's launcher writes with --facts", path));
   }
   PORTICO_ASSIGN_OR_RETURN(life->facts, Facts::Parse(*facts));
-  for (const std::string* address :
-       {&life->facts.scheduler_input, &life->facts.tokenizer, &life->facts.detokenizer}) {
-    PORTICO_RETURN_IF_ERROR(CheckSocketFolder(*address));
-  }
+  PORTICO_RETURN_IF_ERROR(CheckSocketAddresses(life->facts));
   auto codec = Codec::Make(*manifest);
   if (!codec.ok()) return CannotSpeak(*manifest, codec.status());
   life->codec = *std::move(codec);
@@ -91,7 +71,6 @@ Status OpenAttached(const std::string& path, Incarnation* life) {
                  fmt::format("the SGLang of {} has ended, and process {} is another now", path,
                              life->facts.pid));
   }
-  PORTICO_RETURN_IF_ERROR(CheckSocketFolder("ipc://" + life->facts.proof_socket));
   PORTICO_ASSIGN_OR_RETURN(const std::string proof, ProofLine(*life->codec));
   return ProveAttached(life->facts.proof_socket, proof);
 }
@@ -105,6 +84,8 @@ Status Launch(const SglangOptions& options, const Launcher::Progress& progress, 
   launch.flags = options.flags;
   launch.environment = options.environment;
   launch.media_helpers = options.media_helpers;
+  launch.reasoning_parser = options.reasoning_parser;
+  launch.transport = options.transport;
   PORTICO_ASSIGN_OR_RETURN(life->launcher, Launcher::Start(launch));
   PORTICO_ASSIGN_OR_RETURN(const Json printed, life->launcher->Await("manifest", progress));
   const Json* manifest = printed.Find("manifest");
@@ -117,7 +98,7 @@ Status Launch(const SglangOptions& options, const Launcher::Progress& progress, 
   PORTICO_RETURN_IF_ERROR(life->launcher->Await("proved", progress).status());
   PORTICO_ASSIGN_OR_RETURN(const Json ready, life->launcher->Await("ready", progress));
   PORTICO_ASSIGN_OR_RETURN(life->facts, Facts::Parse(ready));
-  return OkStatus();
+  return CheckSocketAddresses(life->facts);
 }
 
 }  // namespace
@@ -149,9 +130,14 @@ StatusOr<std::shared_ptr<Incarnation>> Incarnation::Start(const SglangOptions& o
   PORTICO_RETURN_IF_ERROR(attach ? OpenAttached(options.attach_file, life.get())
                                  : Launch(options, progress, life.get()));
   const int exit_descriptor = attach ? life->attached_process : life->launcher->exit_descriptor();
+  Listeners listeners;
+  if (!life->facts.listeners.empty()) {
+    PORTICO_ASSIGN_OR_RETURN(listeners, Listeners::TakeOver(life->facts));
+  }
   PORTICO_ASSIGN_OR_RETURN(
-      life->link, SchedulerLink::Start(life->codec, life->facts, exit_descriptor, owner.counters,
-                                       owner.on_death, owner.on_stream_end, owner.check_lora));
+      life->link,
+      SchedulerLink::Start(life->codec, life->facts, std::move(listeners), exit_descriptor,
+                           owner.counters, owner.on_death, owner.on_stream_end, owner.check_lora));
   if (!life->facts.media_socket.empty() && life->codec->requests->takes_media()) {
     life->media = std::make_unique<MediaLink>(life->facts);
   }

@@ -24,8 +24,10 @@ struct SglangOptions {
   std::vector<std::string> environment;  // NAME=VALUE beside this process's
   // What a launcher that runs already wrote to its --facts; then nothing is started, and nothing ends with this program.
   std::string attach_file;
-  int32_t media_helpers = 1;  // processes that read media; 0: none are taken
-  bool restart = false;       // start SGLang again after it has died
+  std::string reasoning_parser = "auto";  // Portico's, for the schedulers' grammars
+  std::string transport = "ipc";          // of what is started: ipc, tcp
+  int32_t media_helpers = 1;              // processes that read media; 0: none are taken
+  bool restart = false;                   // start SGLang again after it has died
   int32_t max_queued_requests = 1024;
 };
 

@@ -68,13 +68,20 @@ StatusOr<std::unique_ptr<Launcher>> Launcher::Start(const LaunchOptions& options
   // A group of its own: Ctrl-C is for this program, which lets requests finish first.
   ChildProgram program{
       .words = {options.python, "-u", options.script, "--portico", "--ipc-dir", options.folder,
-                "--media-helpers", std::to_string(options.media_helpers), "--"},
+                "--media-helpers", std::to_string(options.media_helpers)},
       .descriptors = {{input[0], STDIN_FILENO},
                       {log[1], STDOUT_FILENO},
                       {log[1], STDERR_FILENO},
                       {events[1], kEventDescriptor}},
       .last = kEventDescriptor,
       .more_names = options.environment};
+  if (options.reasoning_parser != "auto") {
+    program.words.insert(program.words.end(), {"--reasoning-parser", options.reasoning_parser});
+  }
+  if (options.transport != "ipc") {
+    program.words.insert(program.words.end(), {"--transport", options.transport});
+  }
+  program.words.emplace_back("--");
   program.words.insert(program.words.end(), options.flags.begin(), options.flags.end());
   const int failed = StartChild(std::move(program), &launcher->pid_);
   close(input[0]);

@@ -24,10 +24,12 @@ namespace portico::sglang {
 struct LaunchOptions {
   std::string python;  // the interpreter that has SGLang, found by PATH
   std::string script;
-  std::string folder;                    // for the sockets
-  std::vector<std::string> flags;        // SGLang's
-  std::vector<std::string> environment;  // NAME=VALUE beside this process's
-  int media_helpers = 1;                 // processes that read media
+  std::string folder;                     // for the sockets
+  std::vector<std::string> flags;         // SGLang's
+  std::vector<std::string> environment;   // NAME=VALUE beside this process's
+  int media_helpers = 1;                  // processes that read media
+  std::string reasoning_parser = "auto";  // or a name, or none
+  std::string transport = "ipc";          // ipc, tcp
 };
 
 class Launcher {

@@ -241,8 +241,9 @@ bool SchedulerLink::FillLogprobs(const OutputBatch& batch, size_t row, const Str
 
 void SchedulerLink::FillExtras(const OutputBatch& batch, size_t row, const FinishInfo& finish,
                                const Stream& stream, TokenDelta* delta) {
+  const bool ends = finish.kind != FinishInfo::Kind::kNone;
+  if (!ends && !stream.hidden_states) return;
   auto extras = std::make_unique<DeltaExtras>();
-  bool any = false;
   if (stream.hidden_states) {
     std::vector<OutputBatch::HiddenStates> states;
     if (batch.Hidden(row, &states)) {
@@ -250,9 +251,8 @@ void SchedulerLink::FillExtras(const OutputBatch& batch, size_t row, const Finis
         extras->hidden_states.push_back({state.is_prompt, std::move(state.rows)});
       }
     }
-    any = !extras->hidden_states.empty();
   }
-  if (finish.kind != FinishInfo::Kind::kNone) {
+  if (ends) {
     std::vector<OutputBatch::VersionSpan> spans;
     if (batch.WeightVersions(row, &spans)) {
       for (OutputBatch::VersionSpan& span : spans) {
@@ -274,9 +274,8 @@ void SchedulerLink::FillExtras(const OutputBatch& batch, size_t row, const Finis
     }
     if (draft_tokens_ > 0) extras->speculation = ReadSpeculation(batch, row, draft_tokens_);
     extras->matched_text = finish.matched_text;
-    any = true;
   }
-  if (any) delta->extras = std::move(extras);
+  if (ends || !extras->hidden_states.empty()) delta->extras = std::move(extras);
 }
 
 void SchedulerLink::OnEmbeddings(std::string_view frame) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/sglang/link/tcp_peers.h"
 
 namespace portico::sglang {
 namespace {
@@ -28,8 +29,8 @@ Status Died() {
 }  // namespace
 
 StatusOr<std::unique_ptr<SchedulerLink>> SchedulerLink::Start(
-    std::shared_ptr<const Codec> codec, const Facts& facts, int exit_descriptor,
-    LinkCounters* counters, absl::AnyInvocable<void()> on_death,
+    std::shared_ptr<const Codec> codec, const Facts& facts, Listeners listeners,
+    int exit_descriptor, LinkCounters* counters, absl::AnyInvocable<void()> on_death,
     absl::AnyInvocable<void(const Stream&)> on_stream_end, LoraCheck check_lora) {
   std::unique_ptr<SchedulerLink> link(new SchedulerLink);
   link->codec_ = std::move(codec);
@@ -42,17 +43,32 @@ StatusOr<std::unique_ptr<SchedulerLink>> SchedulerLink::Start(
   link->check_lora_ = std::move(check_lora);
   link->exit_descriptor_ = exit_descriptor;
   link->wake_descriptor_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  PORTICO_ASSIGN_OR_RETURN(link->input_,
-                           net::ZmqSocket::BindPush(link->context_, facts.scheduler_input));
-  PORTICO_ASSIGN_OR_RETURN(link->tokenizer_,
-                           net::ZmqSocket::BindPull(link->context_, facts.tokenizer));
-  PORTICO_ASSIGN_OR_RETURN(link->detokenizer_,
-                           net::ZmqSocket::BindPull(link->context_, facts.detokenizer));
+  link->listeners_ = std::move(listeners);
+  PORTICO_RETURN_IF_ERROR(link->BindSockets(facts));
   {
     const MutexLock lock(&link->join_mutex_);
     link->thread_ = std::thread([raw = link.get()] { raw->Run(); });
   }
   return link;
+}
+
+Status SchedulerLink::BindSockets(const Facts& facts) {
+  const bool guarded = IsTcpAddress(facts.scheduler_input);
+  if (guarded) {
+    PORTICO_ASSIGN_OR_RETURN(
+        auto admits, AdmissionTo({facts.scheduler_input, facts.tokenizer, facts.detokenizer}));
+    PORTICO_ASSIGN_OR_RETURN(guard_, net::ZmqGuard::Bind(context_, std::move(admits)));
+  }
+  const auto binding = [&](size_t index) {
+    return net::ZmqBinding{.listener = listeners_.Take(index), .guarded = guarded};
+  };
+  PORTICO_ASSIGN_OR_RETURN(input_,
+                           net::ZmqSocket::BindPush(context_, facts.scheduler_input, binding(0)));
+  PORTICO_ASSIGN_OR_RETURN(tokenizer_,
+                           net::ZmqSocket::BindPull(context_, facts.tokenizer, binding(1)));
+  PORTICO_ASSIGN_OR_RETURN(detokenizer_,
+                           net::ZmqSocket::BindPull(context_, facts.detokenizer, binding(2)));
+  return OkStatus();
 }
 
 SchedulerLink::~SchedulerLink() {
@@ -134,10 +150,12 @@ void SchedulerLink::Run() {
   pollfd waits[] = {{wake_descriptor_, POLLIN, 0},
                     {detokenizer_.descriptor(), POLLIN, 0},
                     {tokenizer_.descriptor(), POLLIN, 0},
-                    {exit_descriptor_, POLLIN, 0}};  // a negative one is ignored
+                    {exit_descriptor_, POLLIN, 0},  // a negative one is ignored
+                    {guard_.descriptor(), POLLIN, 0}};
   net::ZmqSocket* const sockets[] = {&detokenizer_, &tokenizer_};
   bool unread[] = {true, true};
   bool dead = false;
+  guard_.Answer();
   while (true) {
     poll(waits, std::size(waits), unread[0] || unread[1] ? 0 : PollTimeout());
     if (waits[0].revents != 0) {
@@ -148,6 +166,7 @@ void SchedulerLink::Run() {
       const MutexLock lock(&mutex_);
       if (stopping_) break;
     }
+    if (waits[4].revents != 0) guard_.Answer();
     TakeItems();
     for (size_t i = 0; i < std::size(sockets); ++i) {
       if (unread[i] || waits[i + 1].revents != 0) unread[i] = !ReceiveAll(sockets[i]);

@@ -24,7 +24,9 @@
 #include "engine/engine.h"
 #include "engine/outbox.h"
 #include "engine/sglang/launch/facts.h"
+#include "engine/sglang/launch/listeners.h"
 #include "engine/sglang/wire/codec.h"
+#include "net/zmq/zmq_guard.h"
 #include "net/zmq/zmq_socket.h"
 
 namespace portico::sglang {
@@ -75,10 +77,10 @@ class SchedulerLink {
 
   // `exit_descriptor` is readable once the engine has died; `on_death` is then called, once, on the link's thread, after
   // every stream and call has ended with UNAVAILABLE. `on_stream_end` hears of every stream's end.
-  // UNAVAILABLE: a socket cannot be bound.
+  // `listeners`: of the facts' TCP addresses. UNAVAILABLE: a socket cannot be bound.
   static StatusOr<std::unique_ptr<SchedulerLink>> Start(
-      std::shared_ptr<const Codec> codec, const Facts& facts, int exit_descriptor,
-      LinkCounters* counters, absl::AnyInvocable<void()> on_death,
+      std::shared_ptr<const Codec> codec, const Facts& facts, Listeners listeners,
+      int exit_descriptor, LinkCounters* counters, absl::AnyInvocable<void()> on_death,
       absl::AnyInvocable<void(const Stream&)> on_stream_end, LoraCheck check_lora);
   // Stops as Stop().
   ~SchedulerLink();
@@ -148,6 +150,7 @@ class SchedulerLink {
   using Parked = std::list<Begin>;
 
   SchedulerLink() = default;
+  Status BindSockets(const Facts& facts);
   bool Post(std::vector<Item> items);
   void Wake();
 
@@ -211,7 +214,9 @@ class SchedulerLink {
   LoraCheck check_lora_;
   int exit_descriptor_ = -1;
   int wake_descriptor_ = -1;
+  Listeners listeners_;
   net::ZmqContext context_;
+  net::ZmqGuard guard_;  // of TCP sockets
   net::ZmqSocket input_;
   net::ZmqSocket tokenizer_;
   net::ZmqSocket detokenizer_;

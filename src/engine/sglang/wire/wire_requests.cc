@@ -28,6 +28,14 @@ Status CheckIds(std::span<const TokenId> ids, int32_t vocab_size, std::string_vi
   return OkStatus();
 }
 
+// A life of the scheduler may have fewer ranks than the one before.
+Status CheckRankOf(const Facts& facts, int32_t rank) {
+  if (rank >= 0 && rank < facts.ranks) return OkStatus();
+  return InvalidArgument(
+      "data_parallel_rank",
+      fmt::format("data_parallel_rank must be in [0, {}), got {}", facts.ranks, rank));
+}
+
 Status CheckFinite(double value, std::string_view field) {
   if (std::isfinite(value)) return OkStatus();
   return InvalidArgument(field, fmt::format("{} must be a finite number", field));
@@ -39,14 +47,23 @@ Status CheckText(std::string_view text, std::string_view field) {
 }
 
 // `choices` lives as long as the encoding.
-Status AddConstraint(const Constraint& constraint, std::string* choices, WireGenerate* wire) {
+Status AddConstraint(const Constraint& constraint, const Facts& facts, std::string* choices,
+                     WireGenerate* wire) {
   PORTICO_RETURN_IF_ERROR(CheckText(constraint.text, constraint.field));
   if (constraint.max_thinking_tokens >= 0) {
     return InvalidArgument("max_thinking_tokens",
                            "max_thinking_tokens is not supported by this model's engine, sglang: "
                            "leave it out");
   }
-  wire->require_reasoning = constraint.think_end >= 0;
+  // Where reasoning may begin and need not, SGLang would apply nothing to an answer that begins without: there the grammar
+  // begins with the answer.
+  wire->require_reasoning = constraint.think_end >= 0 && constraint.think_start < 0;
+  if (wire->require_reasoning && facts.reasoning_parser.empty() &&
+      constraint.kind != ConstraintKind::kReasoning) {
+    return InvalidArgument(constraint.field,
+                           "the answer begins with reasoning, to which SGLang would apply the "
+                           "grammar: it was started without a --reasoning-parser of its own");
+  }
   switch (constraint.kind) {
     case ConstraintKind::kJsonSchema:
       wire->sampling.json_schema = &constraint.text;
@@ -179,13 +196,8 @@ Status AddExtras(const RequestExtras& extras, const Facts& facts, const WireName
     wire->session = session;
   }
   if (extras.data_parallel_rank) {
-    const int32_t rank = *extras.data_parallel_rank;
-    if (rank < 0 || rank >= facts.ranks) {
-      return InvalidArgument(
-          "data_parallel_rank",
-          fmt::format("data_parallel_rank must be in [0, {}), got {}", facts.ranks, rank));
-    }
-    wire->data_parallel_rank = rank;
+    PORTICO_RETURN_IF_ERROR(CheckRankOf(facts, *extras.data_parallel_rank));
+    wire->data_parallel_rank = *extras.data_parallel_rank;
   }
   wire->lora_id = names.lora_id;
   wire->lora_name = names.lora_name;
@@ -278,7 +290,7 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
   if (facts.priorities) wire.priority = request.priority;
   std::string choices;
   if (request.constraint != nullptr) {
-    PORTICO_RETURN_IF_ERROR(AddConstraint(*request.constraint, &choices, &wire));
+    PORTICO_RETURN_IF_ERROR(AddConstraint(*request.constraint, facts, &choices, &wire));
   }
   WireSession session;
   std::string custom_params;
@@ -320,6 +332,10 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
   wire.lora_name = names.lora_name;
   wire.ids = *request.tokens;
   wire.token_types = request.token_types;
+  if (request.data_parallel_rank >= 0) {
+    PORTICO_RETURN_IF_ERROR(CheckRankOf(facts, request.data_parallel_rank));
+    wire.data_parallel_rank = request.data_parallel_rank;
+  }
   wire.sampling.max_new_tokens = 0;
   std::string frame;
   frame.reserve(384 + 8 * wire.ids.size());

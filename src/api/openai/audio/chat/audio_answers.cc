@@ -23,7 +23,8 @@ StatusOr<std::string> TranscriptOf(const Json& audio, const pipeline::Transcript
   if (told != nullptr && told->is_string()) return told->as_string();
   std::optional<std::string> kept = transcripts.Find(id->as_string(), UnixSeconds());
   if (kept) return *std::move(kept);
-  return bad("is that of no answer that is kept here: send its transcript as the content");
+  return bad(
+      "is not the id of an answer that is still stored here: send its transcript as the content");
 }
 
 }  // namespace

@@ -281,8 +281,7 @@ void HandleSpeechOutcome(std::unique_ptr<net::Exchange> exchange, ShardContext& 
     return ReplyError(
         *exchange, shard.api,
         Error(StatusCode::kNotFound,
-              fmt::format("no speech of the id `{}` has ended here", id.substr(0, 64)),
-              "request_id"));
+              fmt::format("no finished speech has the id `{}`", id.substr(0, 64)), "request_id"));
   }
   std::string body;
   JsonWriter w(&body);

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/escaping.h"
 #include "base/mutex.h"
 
 namespace portico::llama {
@@ -27,9 +29,7 @@ Digest Blake2b(std::string_view data) {
 }
 
 std::string Hex(const Digest& digest) {
-  std::string hex;
-  for (unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
-  return hex;
+  return absl::BytesToHexString({reinterpret_cast<const char*>(digest.data()), digest.size()});
 }
 
 struct Block {
@@ -72,7 +72,10 @@ class Hasher {
   }
 
   size_t blocks() const { return blocks_.size(); }
-  const Status& failure() const { return failure_; }
+  Status failure() {
+    const MutexLock lock(&mutex_);
+    return failure_;
+  }
 
   std::string Result() const {
     std::string all;
@@ -94,7 +97,7 @@ class Hasher {
   std::atomic<size_t> next_ = 0;
   std::atomic<bool> failed_ = false;
   Mutex mutex_;
-  Status failure_;
+  Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -1,0 +1,138 @@
+// Strings.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "grammar/schema/compiler.h"
+#include "grammar/schema/formats.h"
+#include "grammar/schema/pattern.h"
+
+namespace portico::grammar {
+namespace {
+
+constexpr int64_t kMaxLength = 100000;
+// Up to it a string's lengths are states; beyond it its characters are counted.
+constexpr int64_t kCountedFrom = 9;
+
+// What comes behind a string wherever something does.
+constexpr std::string_view kBehindString = "[\\u0009\\u000a\\u000d ]* [,:}\\u005d]";
+
+Expr Quoted(Expr inside) {
+  return Expr::Sequence({Expr::Text("\""), std::move(inside), Expr::Text("\"")});
+}
+
+}  // namespace
+
+// The end of a string is part of what repeats, as xgrammar's own grammar has it: its masks are fastest so.
+Expr SchemaCompiler::AnyString() {
+  const auto [found, added] = shared_.try_emplace("string", 0);
+  if (added) {
+    found->second = rules_.Add("string");
+    const int32_t rest = rules_.Add("chars");
+    const Expr hex = Expr::Class({{'0', '9'}, {'A', 'F'}, {'a', 'f'}});
+    const Expr escape = Expr::Choice({Expr::Class({{'"', '"'},
+                                                   {'/', '/'},
+                                                   {'\\', '\\'},
+                                                   {'b', 'b'},
+                                                   {'f', 'f'},
+                                                   {'n', 'n'},
+                                                   {'r', 'r'},
+                                                   {'t', 't'}}),
+                                      Expr::Sequence({Expr::Text("u"), hex, hex, hex, hex})});
+    const int32_t escapes = rules_.Add("escape");
+    rules_.Set(escapes, escape);
+    rules_.SetFollowing(rest, kBehindString);
+    rules_.Set(rest,
+               Expr::Choice(
+                   {Expr::Text("\""),
+                    Expr::Sequence(
+                        {Expr::Class(Complement(Normalized({{0, 0x1F}, {'"', '"'}, {'\\', '\\'}}))),
+                         Expr::Rule(rest)}),
+                    Expr::Sequence({Expr::Text("\\"), Expr::Rule(escapes), Expr::Rule(rest)})}));
+    rules_.Set(found->second, Expr::Sequence({Expr::Text("\""), Expr::Rule(rest)}));
+  }
+  return Expr::Rule(found->second);
+}
+
+// One automaton for all bounds, so that its masks are computed once. It must be the last part of a rule wherever it occurs: else
+// the core takes what may follow it for what does.
+Expr SchemaCompiler::AnyText() {
+  const auto [found, added] = shared_.try_emplace("text", 0);
+  if (added) {
+    found->second = rules_.Add("text");
+    rules_.SetFollowing(found->second, fmt::format("\"\\\"\" {}", kBehindString));
+    rules_.Set(found->second, Expr::JsonChars());
+  }
+  return Expr::Rule(found->second);
+}
+
+StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts) {
+  int64_t min = 0;
+  int64_t max = -1;
+  const Json* bounded = nullptr;
+  const Json* patterned = nullptr;
+  std::string_view keyword;
+  std::string pattern;
+  for (const Part& part : parts) {
+    PORTICO_ASSIGN_OR_RETURN(const auto low, CountOf(document_, part.schema, "minLength"));
+    PORTICO_ASSIGN_OR_RETURN(const auto high, CountOf(document_, part.schema, "maxLength"));
+    if (low.value_or(0) > 0 || high) bounded = part.schema;
+    min = std::max(min, low.value_or(0));
+    if (high) max = max < 0 ? *high : std::min(max, *high);
+    for (const char* const key : {"pattern", "format"}) {
+      const Json* const value = part.schema->Find(key);
+      if (value == nullptr) continue;
+      std::string own = value->as_string();
+      if (key == std::string_view("format")) {
+        own = FormatPattern(value->as_string());
+        if (own.empty()) {
+          return document_.Refused(part.schema, key,
+                                   fmt::format("the format {} is not supported", value->Dump()));
+        }
+      }
+      if (patterned != nullptr && own != pattern) {
+        return document_.Refused(part.schema, key,
+                                 fmt::format("is not supported beside another {}", keyword));
+      }
+      patterned = part.schema;
+      keyword = key;
+      pattern = std::move(own);
+    }
+  }
+  if (patterned != nullptr && bounded != nullptr) {
+    return document_.Refused(
+        bounded, bounded->Find("maxLength") ? "maxLength" : "minLength",
+        fmt::format("is not supported beside {}; say it in a pattern", keyword));
+  }
+  if (patterned != nullptr) {
+    auto inside = PatternInside(pattern);
+    if (!inside.ok()) return document_.Refused(patterned, keyword, MessageOf(inside.status()));
+    return std::optional<Expr>(*std::move(inside));
+  }
+  if (bounded == nullptr) return std::nullopt;
+  if (std::max(min, max) > kMaxLength) {
+    return document_.Refused(bounded, max > kMaxLength ? "maxLength" : "minLength",
+                             fmt::format("is greater than {}", kMaxLength));
+  }
+  if (max >= 0 && min > max) return std::optional<Expr>(Expr::Never());
+  if (max >= 0 && max < kCountedFrom) {
+    return std::optional<Expr>(Expr::Repeat(AnyJsonChar(), min, max));
+  }
+  // Escapes count as more than one character in `max_chars`, so a string may have to end earlier than its bound says.
+  const auto [found, added] = shared_.try_emplace(fmt::format("counted/{}/{}", min, max), 0);
+  if (added) {
+    found->second = rules_.Add("counted", max);
+    rules_.Set(found->second, Expr::Sequence({Expr::Repeat(AnyJsonChar(), min, min), AnyText()}));
+  }
+  return std::optional<Expr>(Expr::Rule(found->second));
+}
+
+StatusOr<Expr> SchemaCompiler::StringOf(const Parts& parts) {
+  PORTICO_ASSIGN_OR_RETURN(auto inside, StringInside(parts));
+  if (!inside) return AnyString();
+  return Quoted(std::move(*inside));
+}
+
+}  // namespace portico::grammar

@@ -1,0 +1,147 @@
+#include "pipeline/process/process_group.h"
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "pipeline/config.h"
+
+namespace portico::pipeline {
+namespace {
+
+using namespace std::chrono_literals;
+
+// What the stage processes of a test have done, and shall do.
+struct ProcessScript {
+  std::atomic<int> opened{0};
+  std::atomic<int> pings{0};
+  std::atomic<bool> mute{false};  // pings are not answered
+  std::atomic<std::chrono::milliseconds> held{
+      0ms};  // the group's thread, once, when it has read everything
+  std::atomic<TimePoint> asked{TimePoint{}};  // the first ping that was not answered
+  std::atomic<TimePoint> ended{TimePoint{}};  // the process that did not answer
+};
+
+// A stage process that is ready and answers pings at once, on the group's own thread.
+class ScriptedChannel final : public Channel {
+ public:
+  explicit ScriptedChannel(ProcessScript* script)
+      : script_(*script), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  ~ScriptedChannel() override {
+    if (script_.mute && script_.ended.load() == TimePoint{}) script_.ended = Clock::now();
+  }
+
+  // With the group's lock.
+  void Send(const Datagram& datagram) override {
+    const auto message = ReadMessage(datagram);
+    if (!message.ok()) return;
+    if (message->kind == MessageKind::kInit) {
+      Answer(*TextMessage(MessageKind::kReady, R"({"stages": {}})"));
+    } else if (message->kind == MessageKind::kPing && !script_.mute) {
+      Answer(NumberMessage(MessageKind::kPong, 0, message->number));
+      ++script_.pings;
+    } else if (script_.asked.load() == TimePoint{}) {
+      script_.asked = flushed_;
+    }
+  }
+  // Before the group reads its clock.
+  void Flush() override {
+    std::this_thread::sleep_for(script_.held.exchange(0ms));
+    flushed_ = Clock::now();
+  }
+  bool keeps() const override { return false; }
+  StatusOr<Received> Receive() override {
+    const MutexLock lock(&mutex_);
+    Received received;
+    received.empty = answers_.empty();
+    if (received.empty) {
+      uint64_t count = 0;
+      static_cast<void>(!read(event_.get(), &count, sizeof count));
+      return received;
+    }
+    received.message = std::move(answers_.front());
+    answers_.pop_front();
+    return received;
+  }
+  int fd() const override { return event_.get(); }
+
+ private:
+  void Answer(Datagram datagram) {
+    const MutexLock lock(&mutex_);
+    answers_.push_back(std::move(datagram));
+    const uint64_t one = 1;
+    static_cast<void>(!write(event_.get(), &one, sizeof one));
+  }
+
+  ProcessScript& script_;
+  const Fd event_;
+  TimePoint flushed_{};
+  Mutex mutex_;
+  std::deque<Datagram> answers_ ABSL_GUARDED_BY(mutex_);
+};
+
+class ProcessGroupTest : public testing::Test {
+ protected:
+  void StartGroup(double stall_s) {
+    stage_.name = "a";
+    ProcessGroupOptions options;
+    options.name = "p";
+    options.stages = {&stage_};
+    options.stall_s = stall_s;
+    options.init = "{}";
+    options.open = [this](int, const std::function<bool()>&) -> StatusOr<StageLink> {
+      ++script_.opened;
+      StageLink link;
+      link.channel = std::make_unique<ScriptedChannel>(&script_);
+      return link;
+    };
+    auto group = ProcessGroup::Start(std::move(options), &registry_);
+    ASSERT_TRUE(group.ok()) << group.status();
+    group_ = *std::move(group);
+  }
+
+  static bool InTime(const std::function<bool()>& holds) {
+    for (int i = 0; i < 6000 && !holds(); ++i) std::this_thread::sleep_for(10ms);
+    return holds();
+  }
+
+  ProcessScript script_;
+  StageConfig stage_;
+  Registry registry_;
+  std::unique_ptr<ProcessGroup> group_;
+};
+
+// The silence was counted from the last message, also while nothing had been asked: a server that was stopped, or whose machine was
+// busy, for half of the stall timeout then ended every one of its stage processes.
+TEST_F(ProcessGroupTest, KeepsAProcessThatWasNotAskedWhileTheServerStoodStill) {
+  StartGroup(/*stall_s=*/0.4);
+  for (int i = 0; i < 3; ++i) {
+    const int before = script_.pings;
+    script_.held = 500ms;
+    ASSERT_TRUE(InTime([&] { return script_.held.load() == 0ms && script_.pings > before + 3; }));
+  }
+  EXPECT_EQ(script_.opened, 1);
+}
+
+// Its time ran from the answer before: a process that was idle, and got its work with the next ping, had five eighths of it.
+TEST_F(ProcessGroupTest, GivesAProcessTheWholeTimeFromWhenItIsAsked) {
+  StartGroup(/*stall_s=*/0.8);
+  ASSERT_TRUE(InTime([&] { return script_.pings > 3; }));
+  script_.mute = true;
+  ASSERT_TRUE(InTime([&] { return script_.ended.load() != TimePoint{}; }));
+  EXPECT_GE(script_.ended.load() - script_.asked.load(), 400ms);
+  script_.mute = false;
+  EXPECT_TRUE(InTime([&] { return script_.opened > 1; }));
+}
+
+}  // namespace
+}  // namespace portico::pipeline
