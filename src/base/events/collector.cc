@@ -1,17 +1,11 @@
-// The thread that takes events from the rings and writes them, and that starts and stops runs; and
-// the one that makes lines of what a run has written. That costs ten times as much as to record and
-// to write it, so it waits until the run has ended. What starts or stops a run waits for it, while
-// the events of a run that has begun meanwhile are taken.
-#include <unistd.h>
-
+// The thread that takes events from the rings and writes them, and that starts and stops runs. Lines
+// are made of a run that has ended by another one, the converter's: a stop is answered when they are
+// there, and a start does not wait for them.
 #include <atomic>
 #include <deque>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,14 +13,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/events/converter.h"
 #include "base/events/line_writer.h"
 #include "base/events/record_file.h"
 #include "base/events/record_reader.h"
 #include "base/events/recorder.h"
-#include "base/events/request_names.h"
 #include "base/events/rings.h"
 #include "base/events/tick_clock.h"
-#include "base/log.h"
 #include "base/mutex.h"
 
 namespace portico::events {
@@ -34,6 +27,8 @@ namespace {
 
 constexpr absl::Duration kPeriod = absl::Milliseconds(5);
 constexpr size_t kMostCommands = 4096;
+// Runs without their lines, each with two open files: the next one waits.
+constexpr size_t kMostUnconverted = 64;
 
 struct Command {
   std::optional<RunOptions> start;
@@ -80,8 +75,8 @@ class Collector {
 
   Totals Count() {
     Totals totals;
-    totals.written = written_.load(std::memory_order_relaxed);
-    totals.cut = cut_.load(std::memory_order_relaxed);
+    totals.written = converter_.written();
+    totals.cut = converter_.cut();
     totals.runs = runs_.load(std::memory_order_relaxed);
     totals.dropped = Dropped();
     totals.running = On();
@@ -95,8 +90,8 @@ class Collector {
       if (command) Do(*std::move(command));
       if (records_) Collect();
     }
-    if (records_) End([] {});
-    if (converter_.joinable()) converter_.join();
+    if (records_) End();
+    converter_.Join();
   }
 
   // The next command, or none where it is only time to collect. False: all is done that was asked
@@ -105,9 +100,9 @@ class Collector {
     command->reset();
     const TimePoint next = Clock::now() + absl::ToChronoNanoseconds(kPeriod);
     const MutexLock lock(&mutex_);
-    while (converting_ || commands_.empty()) {
-      if (ended_ && !converting_) return false;
-      if (!records_) {
+    while (commands_.empty() || MustWait(commands_.front())) {
+      if (ended_ && commands_.empty()) return false;
+      if (!records_ && commands_.empty()) {
         called_.Wait(&mutex_);
       } else if (!called_.WaitUntil(&mutex_, next)) {
         return true;
@@ -118,6 +113,10 @@ class Collector {
     return true;
   }
 
+  bool MustWait(const Command& command) {
+    return command.start && converter_.waiting() >= kMostUnconverted;
+  }
+
   void Do(Command command) {
     if (command.start) {
       const Status status = Begin(*std::move(command.start));
@@ -125,8 +124,9 @@ class Collector {
       return;
     }
     const bool runs = records_ && (command.stop.empty() || command.stop == options_.run_id);
-    if (!runs) return command.stopped("");
-    End([run = options_.run_id, stopped = std::move(command.stopped)] { stopped(run); });
+    const std::string stopped = runs ? options_.run_id : "";
+    if (runs) End();
+    converter_.Then([stopped, done = std::move(command.stopped)] { done(stopped); });
   }
 
   Status Begin(RunOptions options) {
@@ -143,14 +143,12 @@ class Collector {
     if (records_) {
       // Threads go on: what they record from now on is the next run's.
       Collect();
-      const bool same_files =
-          options.directory == options_.directory && options.stage == options_.stage;
-      Finish(/*facts=*/!same_files, [] {});
+      Finish();
     }
     options_ = std::move(options);
     writer_.emplace(std::move(writer));
     records_.emplace(std::move(records));
-    writer_->Begin();
+    converter_.Begin(&*writer_);
     dropped_before_ = Dropped();
     if (++run_ == 0) run_ = 1;
     runs_.fetch_add(1, std::memory_order_relaxed);
@@ -159,7 +157,7 @@ class Collector {
     return OkStatus();
   }
 
-  void End(std::function<void()> done) {
+  void End() {
     internal::running_now.store(0, std::memory_order_seq_cst);
     internal::AwaitOrder();
     for (internal::Ring* ring : internal::AllRings().All()) {
@@ -167,61 +165,19 @@ class Collector {
     }
     Collect();
     Tell(nullptr);
-    Finish(/*facts=*/true, std::move(done));
+    Finish();
   }
 
-  // What has been collected is all of the run. Its facts are told unless the next run's are in the
-  // same file.
-  void Finish(bool facts, std::function<void()> done) {
-    writer_->NoteEnd(records_->bytes());
+  // What has been collected is all of the run.
+  void Finish() {
+    writer_->NoteEnd();
     std::string path = writer_->RecordsPath();
-    auto ended = std::make_shared<Ended>(Ended{.writer = *std::move(writer_),
-                                               .path = std::move(path),
-                                               .dropped = Dropped() - dropped_before_,
-                                               .cut = records_->cut(),
-                                               .facts = facts,
-                                               .done = std::move(done)});
+    converter_.Add({.writer = *std::move(writer_),
+                    .records = internal::RecordsInput(std::move(path), records_->Release()),
+                    .dropped = Dropped() - dropped_before_,
+                    .cut = records_->cut()});
     writer_.reset();
     records_.reset();
-    if (converter_.joinable()) converter_.join();
-    {
-      const MutexLock lock(&mutex_);
-      converting_ = true;
-    }
-    const auto convert = [this, ended] {
-      MakeLines(*ended);
-      const MutexLock lock(&mutex_);
-      converting_ = false;
-      called_.NotifyOne();
-    };
-    try {
-      converter_ = std::thread(convert);
-    } catch (const std::system_error&) {
-      convert();
-    }
-  }
-
-  // A run that has ended, and what is told when its lines are there.
-  struct Ended {
-    LineWriter writer;
-    std::string path;  // of its records
-    uint64_t dropped = 0;
-    uint64_t cut = 0;
-    bool facts = true;
-    std::function<void()> done;
-  };
-  void MakeLines(Ended& ended) {
-    const Status read = internal::ReadRecords(
-        ended.path, &names_, [&ended](const Line& line, std::string_view request_id) {
-          ended.writer.Add(line, request_id);
-        });
-    if (!read.ok()) LogWarning("no lines of a profile: {}", MessageOf(read));
-    ended.writer.Close(ended.cut);
-    if (ended.facts) ended.writer.WriteEnd(ended.dropped);
-    unlink(ended.path.c_str());
-    written_.fetch_add(ended.writer.written(), std::memory_order_relaxed);
-    cut_.fetch_add(ended.writer.cut(), std::memory_order_relaxed);
-    ended.done();
   }
 
   void Collect() {
@@ -258,14 +214,13 @@ class Collector {
     for (const auto& [id, listener] : listeners_) listener(runs);
   }
 
-  // Of the bytes of a run, as an event's line takes six times as much as its record.
-  static constexpr int64_t kRecordsShare = 6;
+  // Of the bytes of a run: lines of 180 bytes and more reach the bound before their records do.
+  static constexpr int64_t kRecordsShare = 5;
 
   Mutex mutex_;
   CondVar called_;
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
-  bool converting_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 
   Mutex listeners_mutex_;
@@ -273,8 +228,6 @@ class Collector {
   uint64_t last_listener_ ABSL_GUARDED_BY(listeners_mutex_) = 0;
   std::optional<RunOptions> active_ ABSL_GUARDED_BY(listeners_mutex_);
 
-  std::atomic<uint64_t> written_{0};
-  std::atomic<uint64_t> cut_{0};
   std::atomic<uint64_t> runs_{0};
 
   // The thread's own.
@@ -283,9 +236,7 @@ class Collector {
   std::optional<internal::RecordFile> records_;
   uint32_t run_ = 0;
   uint64_t dropped_before_ = 0;
-  std::thread converter_;
-
-  RequestNames names_{getpid()};  // the converter's
+  internal::Converter converter_;
 };
 
 Collector& TheCollector() {

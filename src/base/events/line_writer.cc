@@ -240,10 +240,7 @@ bool LineWriter::Write(int* fd, std::string_view word, std::string_view bytes) {
   return false;
 }
 
-void LineWriter::NoteEnd(int64_t record_bytes) {
-  ended_ = Read(CLOCK_MONOTONIC);
-  bytes_ = record_bytes;
-}
+void LineWriter::NoteEnd() { ended_ = Read(CLOCK_MONOTONIC); }
 
 void LineWriter::Close(uint64_t cut) {
   Flush();
@@ -255,10 +252,14 @@ std::string LineWriter::RecordsPath() const {
   return fmt::format("{}/records{}.{}.bin", options_.directory, prefix_, started_ + to_wall_);
 }
 
+std::string LineWriter::FactsPath() const {
+  return options_.directory + "/run" + prefix_ + ".json";
+}
+
 internal::RecordsHead LineWriter::Head() const { return {.pid = pid_, .to_wall = to_wall_}; }
 
 void LineWriter::WriteFacts(bool ended, uint64_t dropped) {
-  const std::string path = options_.directory + "/run" + prefix_ + ".json";
+  const std::string path = FactsPath();
   const std::string text = fmt::format(
       "{{\"run_id\":{},\"stage\":{},\"pid\":{},\"host\":{},\"boot_id\":{},\"started_ns\":{},"
       "\"monotonic_to_wall_ns\":{},\"ended\":{},\"ended_ns\":{},\"written\":{},\"dropped\":{},"

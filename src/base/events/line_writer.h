@@ -37,8 +37,8 @@ class LineWriter {
   ~LineWriter();
 
   void Add(const Line& line, std::string_view request_id);
-  // The run has ended, though lines are still to come. Its records take so many bytes meanwhile.
-  void NoteEnd(int64_t record_bytes);
+  // The run has ended, though lines are still to come.
+  void NoteEnd();
   // All lines are there. Others have cut so many.
   void Close(uint64_t cut);
   // Says in run_*.json that the run has ended.
@@ -46,10 +46,14 @@ class LineWriter {
 
   // Of the run's records.
   std::string RecordsPath() const;
+  // Of run_*.json, which the next run may have, too.
+  std::string FactsPath() const;
   internal::RecordsHead Head() const;
 
   uint64_t written() const { return written_; }
   uint64_t cut() const { return cut_; }
+  // A line could not be written, for another reason than the bound.
+  bool failed() const { return failed_; }
 
  private:
   LineWriter() = default;

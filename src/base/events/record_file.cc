@@ -17,7 +17,7 @@ namespace portico::events::internal {
 StatusOr<RecordFile> RecordFile::Open(const std::string& path, const RecordsHead& head,
                                       std::string_view run_id, int64_t max_bytes) {
   RecordFile file;
-  file.fd_ = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+  file.fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
   if (file.fd_ < 0) {
     return Error(StatusCode::kFailedPrecondition,
                  fmt::format("{} cannot be written: {}", path, std::strerror(errno)), "event_dir");

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/events/rings.h"
 #include "base/status.h"
@@ -26,7 +27,9 @@ class RecordFile {
   // The ring's records from `tail` to `head`.
   void Add(const Ring& ring, uint64_t tail, uint64_t head);
 
-  int64_t bytes() const { return bytes_; }
+  // Its descriptor, for who reads it from now on.
+  int Release() { return std::exchange(fd_, -1); }
+
   // Events that are not in the file.
   uint64_t cut() const { return cut_; }
 

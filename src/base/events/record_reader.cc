@@ -1,11 +1,14 @@
 #include "base/events/record_reader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <fstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,22 +19,6 @@ namespace {
 
 constexpr size_t kMostRunId = 4096;
 constexpr size_t kPieceRecords = 8192;
-
-Status NoRecords(const std::string& path) {
-  return Error(StatusCode::kInvalidArgument, path + " has no records of a profile");
-}
-
-StatusOr<RecordsFacts> ReadFactsFrom(std::istream& file, const std::string& path) {
-  RecordsFacts facts;
-  file.read(reinterpret_cast<char*>(&facts.head), sizeof facts.head);
-  if (!file || facts.head.magic != RecordsHead::kMagic || facts.head.run_id_bytes > kMostRunId) {
-    return NoRecords(path);
-  }
-  facts.run_id.resize(facts.head.run_id_bytes);
-  file.read(facts.run_id.data(), static_cast<std::streamsize>(facts.run_id.size()));
-  if (!file) return NoRecords(path);
-  return facts;
-}
 
 class RecordsReader {
  public:
@@ -108,21 +95,69 @@ class RecordsReader {
 
 }  // namespace
 
-StatusOr<RecordsFacts> ReadRecordsFacts(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return ReadFactsFrom(file, path);
+StatusOr<RecordsInput> RecordsInput::Open(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) return RecordsInput(path, fd);
+  return Error(errno == ENOENT ? StatusCode::kNotFound : StatusCode::kUnavailable,
+               fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
 }
 
-Status ReadRecords(const std::string& path, RequestNames* names, const TakeLine& take) {
-  std::ifstream file(path, std::ios::binary);
-  PORTICO_RETURN_IF_ERROR(ReadFactsFrom(file, path).status());
+RecordsInput::RecordsInput(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+RecordsInput::RecordsInput(RecordsInput&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+RecordsInput::~RecordsInput() {
+  if (fd_ >= 0) close(fd_);
+}
+
+StatusOr<size_t> RecordsInput::ReadAt(uint64_t offset, void* to, size_t size) const {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got =
+        pread(fd_, static_cast<char*>(to) + done, size - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return Error(StatusCode::kUnavailable,
+                   fmt::format("{} cannot be read: {}", path_, std::strerror(errno)));
+    }
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+StatusOr<RecordsFacts> RecordsInput::ReadFacts() const {
+  const auto none = [this] {
+    return Error(StatusCode::kInvalidArgument, path_ + " has no records of a profile");
+  };
+  RecordsFacts facts;
+  PORTICO_ASSIGN_OR_RETURN(const size_t head, ReadAt(0, &facts.head, sizeof facts.head));
+  if (head < sizeof facts.head || facts.head.magic != RecordsHead::kMagic ||
+      facts.head.run_id_bytes > kMostRunId) {
+    return none();
+  }
+  facts.run_id.resize(facts.head.run_id_bytes);
+  PORTICO_ASSIGN_OR_RETURN(const size_t named,
+                           ReadAt(sizeof facts.head, facts.run_id.data(), facts.run_id.size()));
+  if (named < facts.run_id.size()) return none();
+  return facts;
+}
+
+Status RecordsInput::Read(RequestNames* names, const TakeLine& take) const {
+  PORTICO_ASSIGN_OR_RETURN(const RecordsFacts facts, ReadFacts());
+  uint64_t offset = sizeof facts.head + facts.run_id.size();
   RecordsReader reader(names, take);
   std::vector<Record32> records;
-  while (file) {
+  while (true) {
     const size_t kept = records.size();
     records.resize(kept + kPieceRecords);
-    file.read(reinterpret_cast<char*>(&records[kept]), kPieceRecords * sizeof(Record32));
-    records.resize(kept + static_cast<size_t>(file.gcount()) / sizeof(Record32));
+    PORTICO_ASSIGN_OR_RETURN(const size_t got,
+                             ReadAt(offset, &records[kept], kPieceRecords * sizeof(Record32)));
+    const size_t whole = got / sizeof(Record32);
+    if (whole == 0) break;
+    offset += whole * sizeof(Record32);
+    records.resize(kept + whole);
     const size_t taken = reader.Take(records);
     records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(taken));
   }

@@ -88,18 +88,20 @@ struct RunOptions {
   std::string stage;      // the first name in the file's name: "frontend", "coordinator", …
   // What is not this recorder's own but belongs to the run: where torch traces go; empty: none.
   std::string trace_path_template;
-  // Of this process' files; what is beyond is counted.
+  // Of this process' lines; what is beyond is counted. Until they are there, its records may take a
+  // fifth of that beside them.
   int64_t max_bytes = int64_t{256} << 20;
 };
 
 // Starts recording for <directory>/events_<stage>_<pid>.jsonl. A run of the same name goes on;
-// one of another name ends first. A start or stop waits until the lines of a former run are
-// written. `done` is called on the writing thread, which must not be held up. RESOURCE_EXHAUSTED:
-// too many starts and stops wait.
+// one of another name ends first. It does not wait for the lines of former runs, unless those of
+// many are still to be written. `done` is called on the writing thread, which must not be held up.
+// RESOURCE_EXHAUSTED: too many starts and stops wait.
 void Start(RunOptions options, std::function<void(Status)> done);
 
 // Ends the run of that name, or any where it is empty. `done` gets the run's name, or "" where
-// nothing was stopped, on a thread of the recorder. What was recorded is in the files then.
+// nothing was stopped, on a thread of the recorder. There are the lines of all former runs of this
+// process then.
 void Stop(std::string run_id, std::function<void(StatusOr<std::string>)> done);
 
 // Is told of every start (with what runs) and stop (null), on the writing thread. Once `Remove` has

@@ -14,53 +14,13 @@
 
 #include "base/clock.h"
 #include "base/events/record_reader.h"
+#include "base/events/recorder_for_test.h"
 #include "base/events/tick_clock.h"
 
 namespace portico::events {
 namespace {
 
 namespace fs = std::filesystem;
-
-class RecorderTest : public ::testing::Test {
- protected:
-  RecorderTest() {
-    std::string made = (fs::temp_directory_path() / "events-XXXXXX").string();
-    folder_ = mkdtemp(made.data());
-  }
-  ~RecorderTest() override {
-    StopRun("");
-    fs::remove_all(folder_);
-  }
-
-  Status StartRun(const std::string& run, const std::string& below = "",
-                  int64_t max_bytes = 64 << 20) {
-    RunOptions options;
-    options.run_id = run;
-    options.directory = folder_ + below;
-    options.stage = "test";
-    options.max_bytes = max_bytes;
-    std::promise<Status> done;
-    Start(options, [&done](Status status) { done.set_value(std::move(status)); });
-    return done.get_future().get();
-  }
-  std::string StopRun(const std::string& run) {
-    std::promise<std::string> done;
-    Stop(run, [&done](StatusOr<std::string> stopped) { done.set_value(stopped.value_or("!")); });
-    return done.get_future().get();
-  }
-  std::vector<std::string> Lines(const std::string& prefix, const std::string& below = "") const {
-    std::vector<std::string> lines;
-    for (const auto& entry : fs::directory_iterator(folder_ + below)) {
-      if (!entry.path().filename().string().starts_with(prefix)) continue;
-      std::ifstream file(entry.path());
-      for (std::string line; std::getline(file, line);) lines.push_back(line);
-    }
-    return lines;
-  }
-
-  std::string folder_;
-  const Label stage_ = LabelOf("say");
-};
 
 TEST_F(RecorderTest, NothingIsRecordedWithoutARun) {
   EXPECT_FALSE(On());
@@ -145,10 +105,7 @@ TEST_F(RecorderTest, WhatIsRecordedCanBeReadBeforeTheRunEnds) {
   Join(StreamKey(9), key);
   Record(Event::kSchedulerPrefillStart, StreamKey(9), stage_, {.a = 3, .b = 4});
   Record(Event::kStageHopSent, key, stage_, {.peer = LabelOf("a stage with a long name")});
-  std::string path;
-  for (const auto& entry : fs::directory_iterator(folder_)) {
-    if (entry.path().filename().string().starts_with("records_")) path = entry.path();
-  }
+  std::string path = RecordsPath();
   ASSERT_FALSE(path.empty());
   const auto read = [&path] {
     std::vector<std::pair<Line, std::string>> lines;
@@ -156,14 +113,15 @@ TEST_F(RecorderTest, WhatIsRecordedCanBeReadBeforeTheRunEnds) {
     const auto take = [&lines](const Line& line, std::string_view request) {
       lines.emplace_back(line, request);
     };
-    EXPECT_TRUE(internal::ReadRecords(path, &names, take).ok());
+    const auto records = internal::RecordsInput::Open(path);
+    EXPECT_TRUE(records.ok() && records->Read(&names, take).ok());
     return lines;
   };
   const TimePoint patience = Clock::now() + std::chrono::minutes(2);
   while (read().size() < 2 && Clock::now() < patience) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  const auto facts = internal::ReadRecordsFacts(path);
+  const auto facts = internal::RecordsInput::Open(path)->ReadFacts();
   ASSERT_TRUE(facts.ok());
   EXPECT_EQ(facts->run_id, "a");
   EXPECT_EQ(facts->head.pid, getpid());
@@ -185,7 +143,7 @@ TEST_F(RecorderTest, WhatIsRecordedCanBeReadBeforeTheRunEnds) {
   path = folder_ + "/cut";
   for (size_t read_now = 2; const auto size = fs::file_size(path);) {
     fs::resize_file(path, size - 1);
-    if (!internal::ReadRecordsFacts(path).ok()) break;
+    if (!internal::RecordsInput::Open(path)->ReadFacts().ok()) break;
     ASSERT_LE(read().size(), read_now);
     read_now = read().size();
   }
@@ -247,18 +205,6 @@ TEST_F(RecorderTest, AFolderThatCannotBeMadeIsRefused) {
   EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(FieldOf(status), "event_dir");
   EXPECT_FALSE(On());
-}
-
-TEST_F(RecorderTest, FilesStayWithinTheirBound) {
-  ASSERT_TRUE(StartRun("a", "", 100 << 10).ok());
-  const Key key = NextKey();
-  Name(key, "r");
-  for (int i = 0; i < 5000; ++i) Record(Event::kStageDispatch, key, stage_);
-  StopRun("");
-  uintmax_t bytes = 0;
-  for (const auto& entry : fs::directory_iterator(folder_)) bytes += entry.file_size();
-  EXPECT_LE(bytes, uintmax_t{110 << 10});
-  EXPECT_EQ(Lines("run_")[0].find("\"cut\":0}"), std::string::npos);
 }
 
 // Starting the profiler hung a busy stage of sglang-omni (its issue 1779).
@@ -347,21 +293,6 @@ TEST_F(RecorderTest, RunsThatFollowEachOtherLoseNothingBetweenThem) {
     ASSERT_EQ(std::stoll(field("\"chunk_id\":")), next[thread]++) << line;
   }
   EXPECT_EQ(next, recorded);
-}
-
-// The former run's lines are written while the next one is running already.
-TEST_F(RecorderTest, ARunInTheFilesOfTheFormerOneHasNotEnded) {
-  ASSERT_TRUE(StartRun("a").ok());
-  Record(Event::kStageDispatch, NextKey(), stage_);
-  ASSERT_TRUE(StartRun("b").ok());
-  Record(Event::kStageDispatch, NextKey(), stage_);
-  EXPECT_EQ(StopRun("a"), "");  // comes when the lines are there
-  EXPECT_EQ(Lines("events_").size(), 1u);
-  EXPECT_NE(Lines("run_")[0].find(R"("run_id":"b")"), std::string::npos);
-  EXPECT_NE(Lines("run_")[0].find(R"("ended":false)"), std::string::npos);
-  StopRun("b");
-  EXPECT_EQ(Lines("events_").size(), 2u);
-  EXPECT_NE(Lines("run_")[0].find(R"("ended":true)"), std::string::npos);
 }
 
 TEST_F(RecorderTest, AStartThatFailsLeavesTheCurrentRunAlone) {

@@ -51,6 +51,11 @@ std::string RequestNames::Made(Key key) const {
   return fmt::format("{}-{}-{}", stream ? "stream" : "request", pid_, key << 1 >> 1);
 }
 
+bool RequestNames::IsMade(std::string_view name) const {
+  return name.starts_with(fmt::format("request-{}-", pid_)) ||
+         name.starts_with(fmt::format("stream-{}-", pid_));
+}
+
 void WaitingLines::Release(const RequestNames& names, int64_t now, bool all, const TakeLine& take) {
   size_t too_many = lines_.size() > kMost ? lines_.size() - kMost : 0;
   std::deque<Waiting> still;

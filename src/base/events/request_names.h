@@ -31,6 +31,8 @@ class RequestNames {
   const std::string* Find(Key key) const;
   // The name of a request that nobody has named.
   std::string Made(Key key) const;
+  // It looks like one.
+  bool IsMade(std::string_view name) const;
 
  private:
   static constexpr size_t kKept = 65536;              // twice

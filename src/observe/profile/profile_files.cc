@@ -9,13 +9,12 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <tuple>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "base/events/record_reader.h"
 #include "base/stable_sort.h"
 #include "observe/profile/clocks.h"
+#include "observe/profile/recorded.h"
 #include "text/json.h"
 
 namespace portico::observe {
@@ -88,7 +87,8 @@ class Reader {
       const auto json =
           line.size() > kMaxLine ? StatusOr<Json>(InvalidArgument("", "long")) : Json::Parse(line);
       if (!json.ok() || !json->is_object() || json->GetString("event_name").empty()) {
-        ++profile_.malformed;
+        const bool is_being_written = file.eof() && HasRecords(path);  // they have the event
+        if (!is_being_written) ++profile_.malformed;
         continue;
       }
       if (steps) {
@@ -97,99 +97,42 @@ class Reader {
         AddEvent(*json, process);
       }
       if (profile_.events.size() + profile_.steps.size() > kMaxEvents) {
-        return TooMany();
+        return TooManyEvents();
       }
+    }
+    if (file.bad()) return Error(StatusCode::kUnavailable, path.string() + " cannot be read");
+    return OkStatus();
+  }
+
+  // Before lines are read: a process removes its records when it has written all of them.
+  Status OpenRecords(const fs::path& path) {
+    auto records = events::internal::RecordsInput::Open(path.string());
+    if (records.status().code() == StatusCode::kNotFound) return OkStatus();
+    PORTICO_RETURN_IF_ERROR(records.status());
+    records_.push_back(*std::move(records));
+    return OkStatus();
+  }
+  Status AddRecords() {
+    for (const events::internal::RecordsInput& records : records_) {
+      const auto facts = records.ReadFacts();
+      if (facts.status().code() == StatusCode::kInvalidArgument) {
+        ++profile_.malformed;
+        continue;
+      }
+      PORTICO_RETURN_IF_ERROR(facts.status());
+      const int32_t process = ProcessOf(records.path());
+      PORTICO_RETURN_IF_ERROR(AddRecorded(records, *facts, process, &profile_));
     }
     return OkStatus();
   }
 
-  // What a process has recorded and made no lines of, as it was killed or is still running. If it
-  // was killed while it made them, some are there already.
-  Status ReadRecordsFile(const fs::path& path) {
-    const auto facts = events::internal::ReadRecordsFacts(path);
-    if (!facts.ok()) {
-      ++profile_.malformed;
-      return OkStatus();
-    }
-    const int32_t process = ProcessOf(path);
-    if (profile_.run_id.empty()) profile_.run_id = facts->run_id;
-    absl::flat_hash_set<EventKey> seen;
-    for (const ProfileEvent& event : profile_.events) {
-      if (event.process == process) seen.insert(KeyOf(event));
-    }
-    absl::flat_hash_set<StepKey> seen_steps;
-    for (const ProfileStep& step : profile_.steps) {
-      if (step.process == process) seen_steps.insert(KeyOf(step));
-    }
-    bool too_many = false;
-    events::RequestNames names(facts->head.pid);
-    const auto take = [&](const events::Line& line, std::string_view request_id) {
-      too_many = too_many || profile_.events.size() + profile_.steps.size() >= kMaxEvents;
-      if (too_many) return;
-      const events::EventSpec& spec = events::SpecOf(line.event);
-      const int64_t nanoseconds = line.nanoseconds + facts->head.to_wall;
-      if (spec.of_request) {
-        const ProfileEvent event = EventOf(line, nanoseconds, request_id, process);
-        if (!seen.empty() && seen.contains(KeyOf(event))) return;
-        ++profile_.processes[static_cast<size_t>(process)].events;
-        profile_.events.push_back(event);
-      } else {
-        const ProfileStep step = StepOf(line, nanoseconds, process);
-        if (!seen_steps.empty() && seen_steps.contains(KeyOf(step))) return;
-        profile_.steps.push_back(step);
-      }
-    };
-    PORTICO_RETURN_IF_ERROR(events::internal::ReadRecords(path, &names, take));
-    return too_many ? TooMany() : OkStatus();
-  }
-
  private:
-  using EventKey = std::tuple<int64_t, uint32_t, uint32_t, uint32_t, int64_t>;
-  static EventKey KeyOf(const ProfileEvent& event) {
-    return {event.nanoseconds, event.request, event.stage, event.name, event.chunk};
-  }
-  using StepKey = std::tuple<int64_t, uint32_t, uint32_t, int64_t>;
-  static StepKey KeyOf(const ProfileStep& step) {
-    return {step.nanoseconds, step.stage, step.name, step.took};
-  }
-
-  ProfileEvent EventOf(const events::Line& line, int64_t nanoseconds, std::string_view request_id,
-                       int32_t process) {
-    const events::EventSpec& spec = events::SpecOf(line.event);
-    const events::Details& details = line.details;
-    ProfileEvent event;
-    event.nanoseconds = nanoseconds;
-    event.request = profile_.words.Of(request_id);
-    event.stage = profile_.words.Of(events::NameOf(line.stage));
-    event.name = profile_.words.Of(spec.name);
-    event.process = process;
-    event.peer = profile_.words.Of(events::NameOf(details.peer));
-    event.modality = profile_.words.Of(events::NameOf(details.tag));
-    for (const auto& [name, value] : {std::pair(spec.a, details.a), std::pair(spec.b, details.b)}) {
-      if (value == events::Details::kNothing) continue;
-      if (name == "chunk_id") {
-        event.chunk = value;
-      } else if (event.number < 0) {
-        event.number = value;
-      }
-    }
-    return event;
-  }
-
-  ProfileStep StepOf(const events::Line& line, int64_t nanoseconds, int32_t process) {
-    ProfileStep step;
-    step.nanoseconds = nanoseconds;
-    step.stage = profile_.words.Of(events::NameOf(line.stage));
-    step.name = profile_.words.Of(events::SpecOf(line.event).name);
-    step.process = process;
-    step.took = std::max<int64_t>(line.details.b, 0);
-    step.batch = std::max<int64_t>(line.details.a, 0);
-    return step;
-  }
-
-  static Status TooMany() {
-    return Error(StatusCode::kResourceExhausted,
-                 fmt::format("the profile has more than {} events", kMaxEvents));
+  // Of the process that wrote the file.
+  bool HasRecords(const fs::path& path) const {
+    const auto parts = NameParts(path.filename().string());
+    return std::any_of(records_.begin(), records_.end(), [&parts](const auto& records) {
+      return NameParts(fs::path(records.path()).filename().string()) == parts;
+    });
   }
 
   int32_t ProcessOf(const fs::path& path) {
@@ -263,6 +206,7 @@ class Reader {
 
   Profile& profile_;
   std::map<std::string, int32_t> processes_;
+  std::vector<events::internal::RecordsInput> records_;
 };
 
 // The folder with the events, and the folders where torch traces may lie.
@@ -273,35 +217,51 @@ std::pair<fs::path, std::vector<fs::path>> Folders(const fs::path& path) {
   return {path, {path}};
 }
 
-Status ReadPath(const std::string& path, Reader* reader, Profile* profile) {
+// The files of the path that can be events; beside it, those of the folders around.
+struct PathFiles {
+  std::vector<fs::path> files;
+  std::vector<fs::path> around;
+};
+StatusOr<PathFiles> FilesOfPath(const std::string& path) {
   std::error_code ignored;
-  if (fs::is_regular_file(path, ignored)) {
-    return IsRecords(fs::path(path).filename().string()) ? reader->ReadRecordsFile(path)
-                                                         : reader->ReadFile(path, false);
-  }
+  if (fs::is_regular_file(path, ignored)) return PathFiles{{path}, {}};
   if (!fs::is_directory(path, ignored)) {
     return Error(StatusCode::kNotFound, path + ": there is no such file or folder");
   }
   fs::path given = path;
   if (!given.has_filename()) given = given.parent_path();  // "run/"
   const auto [folder, around] = Folders(given);
-  for (const fs::path& file : FilesOf(folder)) {
+  PathFiles found{FilesOf(folder), {}};
+  for (const fs::path& at : around) {
+    for (fs::path& file : FilesOf(at)) found.around.push_back(std::move(file));
+  }
+  return found;
+}
+
+Status OpenRecordsOf(const std::string& path, Reader* reader) {
+  PORTICO_ASSIGN_OR_RETURN(const PathFiles found, FilesOfPath(path));
+  for (const fs::path& file : found.files) {
+    if (IsRecords(file.filename().string())) PORTICO_RETURN_IF_ERROR(reader->OpenRecords(file));
+  }
+  return OkStatus();
+}
+
+Status ReadPath(const std::string& path, Reader* reader, Profile* profile) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    return IsRecords(fs::path(path).filename().string()) ? OkStatus()
+                                                         : reader->ReadFile(path, false);
+  }
+  PORTICO_ASSIGN_OR_RETURN(const PathFiles found, FilesOfPath(path));
+  for (const fs::path& file : found.files) {
     const std::string name = file.filename().string();
     if (IsFacts(name)) profile->ran = true;
     if (!name.ends_with(".jsonl")) continue;
     if (name.starts_with("events_")) PORTICO_RETURN_IF_ERROR(reader->ReadFile(file, false));
     if (name.starts_with("steps_")) PORTICO_RETURN_IF_ERROR(reader->ReadFile(file, true));
   }
-  // Behind the lines, of which they may have some.
-  for (const fs::path& file : FilesOf(folder)) {
-    if (IsRecords(file.filename().string())) {
-      PORTICO_RETURN_IF_ERROR(reader->ReadRecordsFile(file));
-    }
-  }
-  for (const fs::path& at : around) {
-    for (const fs::path& file : FilesOf(at)) {
-      if (IsTorchTrace(file.filename().string())) profile->torch_traces.push_back(file.string());
-    }
+  for (const fs::path& file : found.around) {
+    if (IsTorchTrace(file.filename().string())) profile->torch_traces.push_back(file.string());
   }
   return OkStatus();
 }
@@ -334,8 +294,12 @@ StatusOr<Profile> ReadProfile(const std::vector<std::string>& paths) {
   Profile profile;
   Reader reader(&profile);
   for (const std::string& path : paths) {
+    PORTICO_RETURN_IF_ERROR(OpenRecordsOf(path, &reader));
+  }
+  for (const std::string& path : paths) {
     PORTICO_RETURN_IF_ERROR(ReadPath(path, &reader, &profile));
   }
+  PORTICO_RETURN_IF_ERROR(reader.AddRecords());
   if (profile.events.empty() && profile.steps.empty()) {
     return Error(StatusCode::kNotFound,
                  fmt::format("{} has no events: {}", fmt::join(paths, ", "), WhyEmpty(profile)));
