@@ -104,7 +104,7 @@ Status ServeSglangOverHttp(const ServeOptions& options, std::string_view why,
   if (path.empty()) {
     PORTICO_ASSIGN_OR_RETURN(path, DemoModelPath());
   }
-  PORTICO_ASSIGN_OR_RETURN(const int port, FreePort(kFirstPort));
+  PORTICO_ASSIGN_OR_RETURN(const int port, FreePorts(kFirstPort, 1));
   LogWarning("{}", why);
   LogWarning(
       "falling back: SGLang's own server answers, on port {} of this machine, and Portico is a "
