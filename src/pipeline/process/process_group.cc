@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "pipeline/own_tasks.h"
 #include "pipeline/process/group_state.h"
 #include "pipeline/process/spawn.h"
 
@@ -30,6 +31,8 @@ ProcessGroup::ProcessGroup(ProcessGroupOptions options, Registry* registry)
       silence_(options_.stall_s > 0 ? std::chrono::duration_cast<Duration>(
                                           std::chrono::duration<double>(options_.stall_s / 2))
                                     : kQuiet),
+      period_(std::clamp<Duration>(silence_ / 8, std::chrono::milliseconds(10),
+                                   std::chrono::milliseconds(500))),
       restarts_(registry->AddCounter("portico_stage_process_restarts_total",
                                      "Stage processes that ended and were started again.",
                                      {{"process", options_.name}})),
@@ -169,8 +172,6 @@ std::string ProcessGroup::Serve(Process& process) {
     Send(process, init_);
   }
   while (true) {
-    const Duration period = std::clamp<Duration>(silence_ / 8, std::chrono::milliseconds(10),
-                                                 std::chrono::milliseconds(500));
     pollfd waits[3] = {{process.channel->fd(), POLLIN, 0},
                        {process.wake.get(), POLLIN, 0},
                        {process.exit.get(), POLLIN, 0}};
@@ -179,7 +180,7 @@ std::string ProcessGroup::Serve(Process& process) {
       if (stopping_) return "the server is shutting down";
       if (process.channel->keeps()) waits[0].events |= POLLOUT;
     }
-    if (poll(waits, 3, Milliseconds(period)) < 0 && errno != EINTR) return "poll failed";
+    if (poll(waits, 3, Milliseconds(period_)) < 0 && errno != EINTR) return "poll failed";
     if (waits[1].revents != 0) {
       uint64_t count = 0;
       const ssize_t ignored = read(process.wake.get(), &count, sizeof count);
@@ -203,6 +204,8 @@ std::string ProcessGroup::Serve(Process& process) {
 
 // CANCELLED without words: the other end is closed.
 Status ProcessGroup::ReadAll(Process& process) {
+  // From one process to the next a part goes on this thread.
+  const OwnTasks own;
   for (int i = 0; i < kBatch; ++i) {
     PORTICO_ASSIGN_OR_RETURN(const Received received, process.channel->Receive());
     if (received.empty) return OkStatus();

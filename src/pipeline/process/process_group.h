@@ -70,6 +70,8 @@ class ProcessGroup {
   // Ends the processes; runs that are left end. No run is made any more.
   void Stop();
 
+  // Its processes are on other hosts.
+  bool remote() const { return options_.remote; }
   // Of what the processes said when they became ready.
   StageFacts Facts(std::string_view stage) const;
   // UNAVAILABLE: no process is there, and none will be within a second.
@@ -137,6 +139,7 @@ class ProcessGroup {
 
   const ProcessGroupOptions options_;
   const Duration silence_;
+  const Duration period_;  // between two Tick()s, at most, while this process is not stopped
   Datagram init_;
   Counter& restarts_;
   Counter& replays_;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "pipeline/config.h"
+#include "pipeline/parts_in_process.h"
 
 namespace portico::pipeline {
 namespace {
@@ -26,9 +27,13 @@ struct ProcessScript {
   std::atomic<int> pings{0};
   std::atomic<bool> mute{false};  // pings are not answered
   std::atomic<std::chrono::milliseconds> held{
-      0ms};  // the group's thread, once, when it has read everything
+      0ms};                     // the group's thread, once, when it has read everything
+  std::atomic<int> freezes{0};  // so many pings are answered only after the group's thread was held
   std::atomic<TimePoint> asked{TimePoint{}};  // the first ping that was not answered
   std::atomic<TimePoint> ended{TimePoint{}};  // the process that did not answer
+  std::atomic<int> parts{0};                  // that were sent to processes
+  std::atomic<int> works{0};                  // so many of them are worked on at once
+  std::atomic<int> deaths{0};                 // so many processes are to end
 };
 
 // A stage process that is ready and answers pings at once, on the group's own thread.
@@ -42,26 +47,28 @@ class ScriptedChannel final : public Channel {
 
   // With the group's lock.
   void Send(const Datagram& datagram) override {
-    const auto message = ReadMessage(datagram);
-    if (!message.ok()) return;
-    if (message->kind == MessageKind::kInit) {
-      Answer(*TextMessage(MessageKind::kReady, R"({"stages": {}})"));
-    } else if (message->kind == MessageKind::kPing && !script_.mute) {
-      Answer(NumberMessage(MessageKind::kPong, 0, message->number));
-      ++script_.pings;
-    } else if (script_.asked.load() == TimePoint{}) {
-      script_.asked = flushed_;
-    }
+    const auto messages = ReadMessages(datagram);
+    ASSERT_TRUE(messages.ok()) << messages.status();
+    for (const Message& message : *messages) OnMessage(message);
   }
   // Before the group reads its clock.
   void Flush() override {
-    std::this_thread::sleep_for(script_.held.exchange(0ms));
+    const std::chrono::milliseconds held = script_.held.exchange(0ms);
+    std::this_thread::sleep_for(held);
     flushed_ = Clock::now();
+    if (held == 0ms || frozen_.bytes.empty()) return;
+    Answer(std::exchange(frozen_, {}));  // is read after the group has read its clock
+    --script_.freezes;
   }
   bool keeps() const override { return false; }
   StatusOr<Received> Receive() override {
     const MutexLock lock(&mutex_);
     Received received;
+    if (script_.deaths > 0) {
+      --script_.deaths;
+      received.ended = true;
+      return received;
+    }
     received.empty = answers_.empty();
     if (received.empty) {
       uint64_t count = 0;
@@ -75,6 +82,25 @@ class ScriptedChannel final : public Channel {
   int fd() const override { return event_.get(); }
 
  private:
+  void OnMessage(const Message& message) {
+    if (message.kind == MessageKind::kInit) {
+      Answer(*TextMessage(MessageKind::kReady, R"({"stages": {}})"));
+    } else if (message.kind == MessageKind::kPart) {
+      if (script_.works > 0) {
+        --script_.works;
+        Answer(RunMessage(MessageKind::kTook, message.run));
+      }
+      ++script_.parts;
+    } else if (message.kind == MessageKind::kPing && !script_.mute && script_.freezes > 0) {
+      script_.held = 500ms;
+      frozen_ = NumberMessage(MessageKind::kPong, 0, message.number);
+    } else if (message.kind == MessageKind::kPing && !script_.mute) {
+      Answer(NumberMessage(MessageKind::kPong, 0, message.number));
+      ++script_.pings;
+    } else if (message.kind == MessageKind::kPing && script_.asked.load() == TimePoint{}) {
+      script_.asked = flushed_;
+    }
+  }
   void Answer(Datagram datagram) {
     const MutexLock lock(&mutex_);
     answers_.push_back(std::move(datagram));
@@ -85,8 +111,21 @@ class ScriptedChannel final : public Channel {
   ProcessScript& script_;
   const Fd event_;
   TimePoint flushed_{};
+  Datagram frozen_;  // the answer to a ping of before
   Mutex mutex_;
   std::deque<Datagram> answers_ ABSL_GUARDED_BY(mutex_);
+};
+
+// What a run's coordinator is told.
+class CountingOutput final : public StageOutput, public PartsInProcess {
+ public:
+  bool Emit(Part) override { return true; }
+  void End(Status) override {}
+  bool aborted() const override { return false; }
+  void Worked(bool again) override { ++(again ? worked_again : worked); }
+
+  std::atomic<int> worked{0};
+  std::atomic<int> worked_again{0};
 };
 
 class ProcessGroupTest : public testing::Test {
@@ -132,6 +171,16 @@ TEST_F(ProcessGroupTest, KeepsAProcessThatWasNotAskedWhileTheServerStoodStill) {
   EXPECT_EQ(script_.opened, 1);
 }
 
+// A container that was frozen while a ping was under way: the answer was due long ago when both went on, and was not read any more.
+TEST_F(ProcessGroupTest, KeepsAProcessThatStoodStillTogetherWithTheServer) {
+  StartGroup(/*stall_s=*/0.4);
+  script_.freezes = 3;
+  ASSERT_TRUE(InTime([&] { return script_.freezes == 0; }));
+  const int before = script_.pings;
+  ASSERT_TRUE(InTime([&] { return script_.pings > before + 3; }));
+  EXPECT_EQ(script_.opened, 1);
+}
+
 // Its time ran from the answer before: a process that was idle, and got its work with the next ping, had five eighths of it.
 TEST_F(ProcessGroupTest, GivesAProcessTheWholeTimeFromWhenItIsAsked) {
   StartGroup(/*stall_s=*/0.8);
@@ -141,6 +190,24 @@ TEST_F(ProcessGroupTest, GivesAProcessTheWholeTimeFromWhenItIsAsked) {
   EXPECT_GE(script_.ended.load() - script_.asked.load(), 400ms);
   script_.mute = false;
   EXPECT_TRUE(InTime([&] { return script_.opened > 1; }));
+}
+
+// The time that a part may wait in a process counts from these; that of a process which had died went on (hop_timeout_s).
+TEST_F(ProcessGroupTest, TellsPartsApartThatAreWorkedOnOnceMoreInANewProcess) {
+  StartGroup(/*stall_s=*/0);
+  const auto output = std::make_shared<CountingOutput>();
+  script_.works = 2;
+  const auto run = group_->NewRun(stage_, std::make_shared<Request>(), output);
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(run->OnPart(TextPart{"x"}, "").ok());
+  run->OnPause();
+  ASSERT_TRUE(InTime([&] { return output->worked == 2; }));
+
+  script_.works = 3;
+  script_.deaths = 1;
+  ASSERT_TRUE(InTime([&] { return output->worked == 3; }));
+  EXPECT_EQ(output->worked_again, 2);
+  EXPECT_EQ(script_.parts, 8);
+  EXPECT_EQ(script_.opened, 2);
 }
 
 }  // namespace
