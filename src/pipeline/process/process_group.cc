@@ -24,6 +24,14 @@ int Milliseconds(Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
+// For the process to end by itself.
+void AwaitExit(const Fd& exit, Duration patience) {
+  const TimePoint until = Clock::now() + patience;
+  pollfd ended{exit.get(), POLLIN, 0};
+  while (poll(&ended, 1, std::max(Milliseconds(until - Clock::now()), 0)) < 0 && errno == EINTR) {
+  }
+}
+
 }  // namespace
 
 ProcessGroup::ProcessGroup(ProcessGroupOptions options, Registry* registry)
@@ -96,8 +104,17 @@ void ProcessGroup::OnProfile(const events::RunOptions* runs) {
   for (const auto& process : processes_) {
     if (process->state == State::kUp) Send(*process, *message);
   }
+  profiled_ = Clock::now();
   profile_.reset();
   if (runs != nullptr) profile_ = *std::move(message);
+}
+
+Duration ProcessGroup::EndPatience() const {
+  constexpr Duration kUsual = std::chrono::milliseconds(500);
+  constexpr Duration kWithProfile = std::chrono::seconds(10);
+  constexpr Duration kLately = std::chrono::seconds(60);
+  const bool lately = profiled_ && Clock::now() - *profiled_ < kLately;
+  return profile_ || lately ? kWithProfile : kUsual;
 }
 
 void ProcessGroup::Stop() {
@@ -133,6 +150,7 @@ void ProcessGroup::Supervise(Process& process) {
     const std::string why = Serve(process);
     bool stopping = false;
     pid_t pid = -1;
+    Duration patience{};
     {
       const MutexLock lock(&mutex_);
       if (process.state == State::kUp) up_.Add(-1);
@@ -140,11 +158,10 @@ void ProcessGroup::Supervise(Process& process) {
       stopping = stopping_;
       pid = process.pid;
       if (stopping) process.channel.reset();
+      patience = EndPatience();
     }
-    if (stopping && process.exit.valid()) {  // it ends by itself when its socket does
-      pollfd ended{process.exit.get(), POLLIN, 0};
-      poll(&ended, 1, 500);
-    }
+    // It ends by itself when its socket does.
+    if (stopping && process.exit.valid()) AwaitExit(process.exit, patience);
     std::string how = options_.remote ? "no connection" : "it did not start";
     if (pid > 0) how = EndProcess(pid);
     if (!stopping) {

@@ -94,6 +94,8 @@ class ProcessGroup {
 
   // What the recorder says: its runs go on in the processes.
   void OnProfile(const events::RunOptions* runs);
+  // How long a process may take to end: it writes the lines of a profile that has just ended.
+  Duration EndPatience() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Until each process is ready or has ended. Why one is not ready.
   Status WaitForStart();
@@ -150,7 +152,8 @@ class ProcessGroup {
 
   mutable Mutex mutex_;
   CondVar changed_;
-  std::optional<Datagram> profile_ ABSL_GUARDED_BY(mutex_);  // of the run that goes on
+  std::optional<Datagram> profile_ ABSL_GUARDED_BY(mutex_);    // of the run that goes on
+  std::optional<TimePoint> profiled_ ABSL_GUARDED_BY(mutex_);  // the last start or stop
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t last_run_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<CallPtr> waiting_ ABSL_GUARDED_BY(mutex_);

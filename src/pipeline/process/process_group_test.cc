@@ -7,14 +7,19 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/events/recorder.h"
 #include "pipeline/config.h"
 #include "pipeline/parts_in_process.h"
+#include "pipeline/process/spawn.h"
 
 namespace portico::pipeline {
 namespace {
@@ -23,6 +28,7 @@ using namespace std::chrono_literals;
 
 // What the stage processes of a test have done, and shall do.
 struct ProcessScript {
+  std::vector<std::string> words;  // of a program that is the process, too; none: nothing is
   std::atomic<int> opened{0};
   std::atomic<int> pings{0};
   std::atomic<bool> mute{false};  // pings are not answered
@@ -39,8 +45,10 @@ struct ProcessScript {
 // A stage process that is ready and answers pings at once, on the group's own thread.
 class ScriptedChannel final : public Channel {
  public:
-  explicit ScriptedChannel(ProcessScript* script)
-      : script_(*script), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  explicit ScriptedChannel(ProcessScript* script, Fd socket = Fd())
+      : script_(*script),
+        socket_(std::move(socket)),
+        event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
   ~ScriptedChannel() override {
     if (script_.mute && script_.ended.load() == TimePoint{}) script_.ended = Clock::now();
   }
@@ -109,6 +117,7 @@ class ScriptedChannel final : public Channel {
   }
 
   ProcessScript& script_;
+  const Fd socket_;  // of the program, until the channel ends
   const Fd event_;
   TimePoint flushed_{};
   Datagram frozen_;  // the answer to a ping of before
@@ -140,7 +149,15 @@ class ProcessGroupTest : public testing::Test {
     options.open = [this](int, const std::function<bool()>&) -> StatusOr<StageLink> {
       ++script_.opened;
       StageLink link;
-      link.channel = std::make_unique<ScriptedChannel>(&script_);
+      if (script_.words.empty()) {
+        link.channel = std::make_unique<ScriptedChannel>(&script_);
+        return link;
+      }
+      PORTICO_ASSIGN_OR_RETURN(Spawned spawned,
+                               SpawnStage({.words = script_.words, .environment = {}}));
+      link.channel = std::make_unique<ScriptedChannel>(&script_, std::move(spawned.socket));
+      link.pid = spawned.pid;
+      link.exit = std::move(spawned.exit);
       return link;
     };
     auto group = ProcessGroup::Start(std::move(options), &registry_);
@@ -208,6 +225,26 @@ TEST_F(ProcessGroupTest, TellsPartsApartThatAreWorkedOnOnceMoreInANewProcess) {
   EXPECT_EQ(output->worked_again, 2);
   EXPECT_EQ(script_.parts, 8);
   EXPECT_EQ(script_.opened, 2);
+}
+
+// It was killed half a second after its socket had closed, within the lines of its profile.
+TEST_F(ProcessGroupTest, AProcessThatKeepsAProfileHasTheTimeToWriteIt) {
+  namespace fs = std::filesystem;
+  std::string folder = (fs::temp_directory_path() / "group-XXXXXX").string();
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string written = folder + "/written";
+  script_.words = {"/bin/sh", "-c", "cat <&3 >/dev/null; sleep 1; : >" + written};
+  StartGroup(/*stall_s=*/0);
+  std::promise<Status> started;
+  events::Start({.run_id = "r", .directory = folder, .stage = "test", .trace_path_template = ""},
+                [&started](Status status) { started.set_value(std::move(status)); });
+  ASSERT_TRUE(started.get_future().get().ok());
+  group_->Stop();
+  EXPECT_TRUE(fs::exists(written));
+  std::promise<void> stopped;
+  events::Stop("", [&stopped](const StatusOr<std::string>&) { stopped.set_value(); });
+  stopped.get_future().wait();
+  fs::remove_all(folder);
 }
 
 }  // namespace
