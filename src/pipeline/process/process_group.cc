@@ -117,14 +117,16 @@ Duration ProcessGroup::EndPatience() const {
   return profile_ || lately ? kWithProfile : kUsual;
 }
 
-void ProcessGroup::Stop() {
+void ProcessGroup::BeginStop() {
   if (listener_ != 0) events::RemoveListener(std::exchange(listener_, 0));
-  {
-    const MutexLock lock(&mutex_);
-    stopping_ = true;
-    changed_.NotifyAll();
-    for (const auto& process : processes_) Wake(*process);
-  }
+  const MutexLock lock(&mutex_);
+  stopping_ = true;
+  changed_.NotifyAll();
+  for (const auto& process : processes_) Wake(*process);
+}
+
+void ProcessGroup::Stop() {
+  BeginStop();
   for (const auto& process : processes_) {
     if (process->thread.joinable()) process->thread.join();
   }
@@ -221,13 +223,13 @@ std::string ProcessGroup::Serve(Process& process) {
 
 // CANCELLED without words: the other end is closed.
 Status ProcessGroup::ReadAll(Process& process) {
-  // From one process to the next a part goes on this thread.
-  const OwnTasks own;
+  const TimePoint until = Clock::now() + OwnTasks::kTurn;
   for (int i = 0; i < kBatch; ++i) {
     PORTICO_ASSIGN_OR_RETURN(const Received received, process.channel->Receive());
     if (received.empty) return OkStatus();
     if (received.ended) return Error(StatusCode::kCancelled, "");
     PORTICO_ASSIGN_OR_RETURN(auto messages, ReadMessages(received.message));
+    const OwnTasks own(until);  // from one process to the next a part goes on this thread
     PORTICO_RETURN_IF_ERROR(HandleAll(process, std::move(messages)));
   }
   const MutexLock lock(&mutex_);
