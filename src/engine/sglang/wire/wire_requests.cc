@@ -55,9 +55,7 @@ Status AddConstraint(const Constraint& constraint, const Facts& facts, std::stri
                            "max_thinking_tokens is not supported by this model's engine, sglang: "
                            "leave it out");
   }
-  // Where reasoning may begin and need not, SGLang would apply nothing to an answer that begins without: there the grammar
-  // begins with the answer.
-  wire->require_reasoning = constraint.think_end >= 0 && constraint.think_start < 0;
+  wire->require_reasoning = constraint.BeginsInReasoning();
   if (wire->require_reasoning && facts.reasoning_parser.empty() &&
       constraint.kind != ConstraintKind::kReasoning) {
     return InvalidArgument(constraint.field,
