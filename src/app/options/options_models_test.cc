@@ -87,6 +87,19 @@ TEST(OptionsOfModels, AreNotGivenToSglangWhoseFrontEndDoesNotRun) {
   EXPECT_EQ(options->models[0].engine_arguments.size(), 6u);
 }
 
+TEST(OptionsOfModels, ThatAreAbbreviatedForSglangAreNamedInFull) {
+  const auto error = [](const char* flag) {
+    return ErrorOf({"--engine", "sglang", "--model-path", "/a", "--", flag, "k"});
+  };
+  EXPECT_THAT(error("--ap"), HasSubstr("--ap: --api-key is an option of this server"));
+  EXPECT_THAT(error("--admin_api=k"), HasSubstr("--admin-api: --admin-api-key is an option"));
+  // SGLang took it and did nothing with it.
+  EXPECT_THAT(error("--chat-temp"), HasSubstr("--chat-temp: --chat-template is an option"));
+  EXPECT_EQ(error("--ssl-keyfile"),
+            "--ssl-keyfile is an option of this server: give it before the --");
+  EXPECT_EQ(error("--tp"), "OK");
+}
+
 TEST(OptionsOfModels, MustNotBeGivenTwiceForOneOfSeveral) {
   EXPECT_EQ(ErrorOf({"--model-path", "/a", "--dtype", "auto", "--dtype", "auto", "--model", "/b"}),
             "--dtype: is given twice for the model at /a");
