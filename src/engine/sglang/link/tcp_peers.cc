@@ -110,7 +110,6 @@ bool ListsPeer(const char* list, std::string_view address) {
 }
 
 constexpr std::chrono::seconds kUnclearForLong{10};
-constexpr std::chrono::seconds kAsksAgainWithin{30};
 // Of each second.
 constexpr Duration kMostReading = std::chrono::milliseconds(100);
 
@@ -165,7 +164,7 @@ bool UnclearPeers::Add(PeerUsers found, TimePoint now) {
     return false;
   }
   // Who is refused asks again within seconds: after a pause it is another peer's beginning.
-  if (since_ == TimePoint{} || now - last_ > kAsksAgainWithin) since_ = now;
+  if (since_ == TimePoint{} || now - last_ > kUnclearForLong) since_ = now;
   last_ = now;
   told_ = now - since_ >= kUnclearForLong;
   return told_;

@@ -117,7 +117,8 @@ TEST(TcpPeers, WhatIsUnclearForAMomentIsNotToldOf) {
   EXPECT_FALSE(peers.Add(PeerUsers::kOne, start + seconds(6)));
   EXPECT_FALSE(peers.Add(PeerUsers::kUnclear, start + seconds(12)));
   EXPECT_FALSE(peers.Add(PeerUsers::kUnclear, start + seconds(60))) << "another one";
-  EXPECT_TRUE(peers.Add(PeerUsers::kUnclear, start + seconds(70)));
+  EXPECT_FALSE(peers.Add(PeerUsers::kUnclear, start + seconds(71))) << "nobody asked in between";
+  EXPECT_TRUE(peers.Add(PeerUsers::kUnclear, start + seconds(81)));
 }
 
 TEST(TcpPeers, TheKernelShowsTheConnectionsOfThisProcess) {
