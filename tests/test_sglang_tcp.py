@@ -140,6 +140,7 @@ def as_nobody(address, seconds, kind=zmq.PULL):
 def test_a_process_of_another_user_gets_no_request_and_nothing_is_lost(start, tmp_path):
     with running(tmp_path, "--transport", "tcp") as facts:
         server = attached(start, facts)
+        assert short(server).status_code == 200  # the scheduler's connections are made, which the stranger could prevent
         child, told = as_nobody(addresses(facts)["scheduler_input"], 200)
         with told:
             assert told.readline() == "connecting\n"
