@@ -214,8 +214,9 @@ class Collector {
     for (const auto& [id, listener] : listeners_) listener(runs);
   }
 
-  // Of the bytes of a run: lines of 180 bytes and more reach the bound before their records do.
-  static constexpr int64_t kRecordsShare = 5;
+  // Of the bytes of a run: lines of 180 bytes and more reach the bound before their records do, of
+  // which an event has 32 bytes, and 64 with a second number or where it is the only one of 5 ms.
+  static constexpr int64_t kRecordsShare = 2;
 
   Mutex mutex_;
   CondVar called_;

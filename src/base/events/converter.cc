@@ -22,7 +22,7 @@ void Converter::Add(Run run) {
 }
 
 void Converter::Then(absl::AnyInvocable<void()> done) {
-  if (waiting() == 0) return done();
+  if (!thread_.joinable()) return done();
   Put(std::move(done));
 }
 

@@ -37,7 +37,7 @@ class Converter {
   // The records are removed when there is a line of each, or none for the bound; else they stay,
   // and run_*.json does not say that the run has ended.
   void Add(Run run);
-  // When there are the lines of all runs that were added; on this thread where they are there.
+  // When there are the lines of all runs that were added; on this thread where no run ever was.
   void Then(absl::AnyInvocable<void()> done);
   // Runs and calls that wait.
   size_t waiting();

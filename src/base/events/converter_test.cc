@@ -99,20 +99,28 @@ TEST_F(ConverterTest, AStartDoesNotWaitForTheLinesOfFormerRuns) {
 // The records, which are gone then, took a part of the bound.
 TEST_F(ConverterTest, LinesMayTakeAllOfTheBound) {
   constexpr int kEvents = 5000;
-  const auto record = [this](const std::string& run, int64_t max_bytes) {
+  const auto record = [this](const std::string& run, Event event, int64_t max_bytes) {
     EXPECT_TRUE(StartRun(run, "/" + run, max_bytes).ok());
     const Key key = NextKey();
     Name(key, std::string(64, 'r'));
-    for (int i = 0; i < kEvents; ++i) Record(Event::kStageDispatch, key, stage_);
+    // The second number takes a record of its own.
+    const bool two = event == Event::kStep;
+    const Details details = two ? Details{.a = 12, .b = 3400} : Details{};
+    for (int i = 0; i < kEvents; ++i) Record(event, two ? kNoKey : key, stage_, details);
     StopRun("");
     return Lines("run_", "/" + run)[0];
   };
   const std::string all = fmt::format(R"("written":{},"dropped":0,"cut":0)", kEvents);
-  EXPECT_NE(record("a", 64 << 20).find(all), std::string::npos);
-  int64_t bytes = 0;
-  for (const std::string& line : Lines("events_", "/a")) bytes += std::ssize(line) + 1;
-  // The clock may have more digits by now.
-  EXPECT_NE(record("b", bytes + 4 * kEvents).find(all), std::string::npos);
+  for (const Event event : {Event::kStageDispatch, Event::kStep}) {
+    const std::string run = fmt::format("{}", static_cast<int>(event));
+    EXPECT_NE(record(run, event, 64 << 20).find(all), std::string::npos);
+    int64_t bytes = 0;
+    for (const char* file : {"events_", "steps_"}) {
+      for (const std::string& line : Lines(file, "/" + run)) bytes += std::ssize(line) + 1;
+    }
+    // The clock may have more digits by now.
+    EXPECT_NE(record(run + "b", event, bytes + 6 * kEvents).find(all), std::string::npos);
+  }
 }
 
 TEST_F(ConverterTest, FilesStayWithinTheirBound) {

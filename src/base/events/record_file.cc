@@ -25,8 +25,13 @@ StatusOr<RecordFile> RecordFile::Open(const std::string& path, const RecordsHead
   RecordsHead whole = head;
   whole.run_id_bytes = run_id.size();
   file.max_bytes_ = max_bytes;
-  if (file.Write(&whole, sizeof whole)) file.Write(run_id.data(), run_id.size());
-  file.AddMoment();
+  if (!file.Write(&whole, sizeof whole) || !file.Write(run_id.data(), run_id.size()) ||
+      !file.AddMoment()) {
+    unlink(path.c_str());
+    return Error(StatusCode::kFailedPrecondition,
+                 fmt::format("{} cannot be written: {}", path, std::strerror(file.error_)),
+                 "event_dir");
+  }
   return file;
 }
 
@@ -34,6 +39,8 @@ RecordFile::RecordFile(RecordFile&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       bytes_(other.bytes_),
       max_bytes_(other.max_bytes_),
+      written_(other.written_),
+      error_(other.error_),
       full_(other.full_),
       labels_(other.labels_),
       cut_(other.cut_) {}
@@ -50,24 +57,26 @@ bool RecordFile::Write(const void* bytes, size_t size) {
     const ssize_t wrote = write(fd_, at, size);
     if (wrote < 0 && errno == EINTR) continue;
     if (wrote <= 0) {
+      error_ = wrote < 0 ? errno : ENOSPC;
       LogWarning("a profile's records cannot be written: {}; later events are only counted",
-                 std::strerror(errno));
+                 std::strerror(error_));
       full_ = true;
       return false;
     }
     at += wrote;
     size -= static_cast<size_t>(wrote);
+    written_ += static_cast<uint64_t>(wrote);
   }
   return true;
 }
 
-void RecordFile::AddMoment() {
+bool RecordFile::AddMoment() {
   const Moment now = Now();
   Record32 record{};
   record.key = static_cast<Key>(now.ticks);
   record.kind = kMoment;
   record.nanoseconds = now.nanoseconds;
-  Write(&record, sizeof record);
+  return Write(&record, sizeof record);
 }
 
 void RecordFile::AddLabels() {
@@ -98,15 +107,19 @@ void RecordFile::Add(const Ring& ring, uint64_t tail, uint64_t head) {
       if (next - tail <= room) end = next;
     }
   }
-  while (tail < end) {
-    const uint64_t count = std::min(end - tail, Ring::kSize - tail % Ring::kSize);
-    if (!Write(&ring.At(tail), count * sizeof(Record32))) break;
-    tail += count;
+  const uint64_t before = written_;
+  for (uint64_t next = tail; next < end;) {
+    const uint64_t count = std::min(end - next, Ring::kSize - next % Ring::kSize);
+    if (!Write(&ring.At(next), count * sizeof(Record32))) break;
+    next += count;
   }
   full_ = full_ || end < head;
-  while (tail < head) {
-    cut_ += IsEvent(ring.At(tail)) ? 1 : 0;
-    tail += RecordsOf(ring.At(tail));
+  // A write that failed may have left the first of its records in the file.
+  const uint64_t written = tail + (written_ - before) / sizeof(Record32);
+  for (uint64_t next = tail; written < head && next < head;) {
+    const Record32& record = ring.At(next);
+    next += RecordsOf(record);
+    if (next > written && IsEvent(record)) ++cut_;
   }
 }
 

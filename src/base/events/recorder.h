@@ -88,8 +88,8 @@ struct RunOptions {
   std::string stage;      // the first name in the file's name: "frontend", "coordinator", …
   // What is not this recorder's own but belongs to the run: where torch traces go; empty: none.
   std::string trace_path_template;
-  // Of this process' lines; what is beyond is counted. Until they are there, its records may take a
-  // fifth of that beside them.
+  // Of this process' lines; what is beyond is counted. Until they are there, its records may take half
+  // of that beside them.
   int64_t max_bytes = int64_t{256} << 20;
 };
 
