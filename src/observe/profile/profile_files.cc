@@ -33,7 +33,8 @@ std::vector<fs::path> FilesOf(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code failed;
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
-    if (at->is_regular_file(failed)) files.push_back(at->path());
+    std::error_code gone;  // files go away while they are listed
+    if (at->is_regular_file(gone)) files.push_back(at->path());
   }
   std::sort(files.begin(), files.end());
   return files;
