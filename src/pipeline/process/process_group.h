@@ -69,6 +69,8 @@ class ProcessGroup {
   ~ProcessGroup();  // Stop()
   // Ends the processes; runs that are left end. No run is made any more.
   void Stop();
+  // Begins that, and does not wait: several groups end at the same time.
+  void BeginStop();
 
   // Its processes are on other hosts.
   bool remote() const { return options_.remote; }
