@@ -145,7 +145,8 @@ class ProxyCallTest : public testing::Test {
   }
   template <typename Condition>
   void WaitUntil(Condition condition) {
-    for (int i = 0; i < 100000 && !condition(); ++i) Turn([] {});
+    const TimePoint end = Clock::now() + std::chrono::seconds(60);
+    while (!condition() && Clock::now() < end) Turn([] {});
     EXPECT_TRUE(condition());
   }
   static GatewayOptions OneAtATime() {
