@@ -19,6 +19,7 @@ class Process:
         self.command, self.flags, self.port = command, [str(flag) for flag in flags], port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = ROOT / f"build/test-{command}-{self.port}.log"
+        self.log.unlink(missing_ok=True)  # of an earlier test that had the same port; this one's own starts are in one file
         self.process = None
         self.start()
 

@@ -265,6 +265,7 @@ def test_a_worker_that_takes_a_slow_clients_body_is_not_taken_for_a_hanging_one(
             rest -= 1
             time.sleep(0.2)
         assert statuses(gateway)[idle.url] == "healthy", gateway.output()
+        assert gateway.metric("portico_gateway_streamed_bodies_total") == 1  # its worker has had it all the time
         idle.lives.set()
         client.sendall(b" " * 4096 * rest)
         with client.makefile("rb") as stream:
