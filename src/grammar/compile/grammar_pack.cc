@@ -14,6 +14,9 @@
 #include "support/json_parse.h"
 #include "support/json_serializer.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 namespace xgrammar {
 
 // Defined there, and declared for friends only.
@@ -33,12 +36,38 @@ using Mask = xgrammar::AdaptiveTokenMask;
 using Masks = decltype(xgrammar::CompiledGrammar::Impl::adaptive_token_mask_cache);
 
 constexpr char kAutomata[] = "rule_automata";
-// The first byte; the second is the SpaceRule.
+// The first byte; the second is the SpaceRule. A checksum of what is behind it follows them: bytes that were torn or flipped are none. A
+// process that writes wrong bytes can write the right checksum, so whatever reads them checks its bounds.
 constexpr char kWhole = 'W';   // as the library writes it
 constexpr char kShared = 'S';  // the rules' automata are parts of the grammar's
 
-std::string Mark(char form, SpaceRule space) {
-  return {form, static_cast<char>('0' + static_cast<int>(space))};
+constexpr size_t kMarkSize = 2;
+constexpr size_t kHeadSize = kMarkSize + sizeof(uint64_t);
+
+std::string Head(char form, SpaceRule space) {
+  std::string head = {form, static_cast<char>('0' + static_cast<int>(space))};
+  head.resize(kHeadSize);
+  return head;
+}
+
+uint64_t ChecksumOf(std::string_view packed) {
+  const std::string_view payload = packed.substr(kHeadSize);
+  const uint16_t mark = static_cast<uint16_t>(static_cast<unsigned char>(packed[0]) << 8 |
+                                              static_cast<unsigned char>(packed[1]));
+  return XXH3_64bits_withSeed(payload.data(), payload.size(), mark);
+}
+
+std::string WithChecksum(std::string packed) {
+  const uint64_t checksum = ChecksumOf(packed);
+  std::memcpy(packed.data() + kMarkSize, &checksum, sizeof checksum);
+  return packed;
+}
+
+bool IsIntact(std::string_view packed) {
+  if (packed.size() < kHeadSize) return false;
+  uint64_t checksum = 0;
+  std::memcpy(&checksum, packed.data() + kMarkSize, sizeof checksum);
+  return checksum == ChecksumOf(packed);
 }
 
 std::optional<SpaceRule> SpaceRuleIn(char mark) {
@@ -120,7 +149,11 @@ void AppendMasks(const Masks& masks, std::string* out) {
   }
 }
 
-// Reads what AppendMasks() wrote. False: it did not.
+// At least so many bytes make a state and its mask.
+constexpr size_t kLeastMaskBytes = sizeof(xgrammar::ParserState) + sizeof(Mask::StoreType) +
+                                   3 * sizeof(uint64_t) + sizeof(int32_t);
+
+// Reads what AppendMasks() wrote. False: it did not. Nothing is reserved for more than the bytes can hold.
 class MaskReader {
  public:
   MaskReader(std::string_view bytes, const xgrammar::TokenizerInfo& tokens)
@@ -130,7 +163,7 @@ class MaskReader {
 
   bool Read(Masks* masks) {
     uint64_t count = 0;
-    if (!Take(&count, 1) || count > rest_.size()) return false;
+    if (!Take(&count, 1) || count > rest_.size() / kLeastMaskBytes) return false;
     masks->reserve(count);
     for (uint64_t i = 0; i < count; ++i) {
       xgrammar::ParserState state;
@@ -156,7 +189,7 @@ class MaskReader {
   // Of indices into the sorted vocabulary.
   bool TakeList(std::vector<int32_t>* numbers) {
     uint64_t size = 0;
-    if (!Take(&size, 1) || size > rest_.size()) return false;
+    if (!Take(&size, 1) || size > rest_.size() / sizeof(int32_t)) return false;
     numbers->resize(size);
     return Take(numbers->data(), size) &&
            std::all_of(numbers->begin(), numbers->end(),
@@ -202,7 +235,7 @@ std::string PackGrammar(const xgrammar::CompiledGrammar& grammar, SpaceRule spac
   const xgrammar::CompiledGrammar::Impl& impl = *grammar.ImplPtr();
   const xgrammar::Grammar::Impl& rules = *impl.grammar.ImplPtr();
   if (!rules.optimized || !AreShared(rules)) {
-    return Mark(kWhole, space) + grammar.SerializeJSON();
+    return WithChecksum(Head(kWhole, space) + grammar.SerializeJSON());
   }
   auto bare = std::make_shared<xgrammar::Grammar::Impl>(rules);
   bare->per_rule_fsms.clear();
@@ -216,20 +249,20 @@ std::string PackGrammar(const xgrammar::CompiledGrammar& grammar, SpaceRule spac
   value.get<picojson::object>()[kAutomata] = picojson::value(std::move(automata));
   const std::string json = value.serialize();
   const uint64_t size = json.size();
-  std::string packed = Mark(kShared, space);
+  std::string packed = Head(kShared, space);
   AppendRaw(&size, 1, &packed);
   packed += json;
   AppendMasks(impl.adaptive_token_mask_cache, &packed);
-  return packed;
+  return WithChecksum(std::move(packed));
 }
 
 std::optional<UnpackedGrammar> UnpackGrammar(std::string_view packed,
                                              const xgrammar::TokenizerInfo& tokens) {
-  if (packed.size() < 2) return std::nullopt;
+  if (!IsIntact(packed)) return std::nullopt;
   const char form = packed[0];
   const std::optional<SpaceRule> space = SpaceRuleIn(packed[1]);
   if (!space) return std::nullopt;
-  packed.remove_prefix(2);
+  packed.remove_prefix(kHeadSize);
   if (form == kWhole) {
     auto read = xgrammar::CompiledGrammar::DeserializeJSON(std::string(packed), tokens);
     auto* const whole = std::get_if<xgrammar::CompiledGrammar>(&read);
