@@ -140,13 +140,18 @@ void AwaitLines(const std::vector<std::string>& folders, std::sig_atomic_t befor
     uintmax_t bytes = LineBytesOf(folder);
     TimePoint until = Clock::now() + kLinePatience;
     while (!observe::AllEnded(folder)) {
-      if (interrupts != before || Clock::now() >= std::min(until, last)) {
-        std::fprintf(stderr, "not all processes have ended the recording in %s\n", folder.c_str());
+      const TimePoint now = Clock::now();
+      if (interrupts != before || now >= std::min(until, last)) {
+        const char* why = interrupts != before ? "interrupted"
+                          : now >= last        ? "there are new lines after a minute"
+                                               : "no new line has come for 5 s";
+        std::fprintf(stderr, "not all processes have ended the recording in %s: %s\n",
+                     folder.c_str(), why);
         break;
       }
       usleep(20000);
-      if (const uintmax_t now = LineBytesOf(folder); now != bytes) {
-        bytes = now;
+      if (const uintmax_t grown = LineBytesOf(folder); grown != bytes) {
+        bytes = grown;
         until = Clock::now() + kLinePatience;
       }
     }
