@@ -248,11 +248,18 @@ def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_want
 
 
 @pytest.mark.parametrize("flag, value", [("--admin-api-key", "a"), ("--allowed-media-domain", "example.org"), ("--allowed-local-media-path", "/tmp"),
-                                         ("--sglang-media-helpers", "0"), ("--reasoning-field", "reasoning")])
+                                         ("--sglang-media-helpers", "0"), ("--reasoning-field", "reasoning"), ("--pipeline", ROOT / "pipelines/demo.yaml"),
+                                         ("--incremental-streaming-output", ""), ("--forward-unknown-tools", "")])
 def test_a_fallback_refuses_what_the_gateway_cannot_honour(python, flag, value):
-    said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http", flag, value,
+    said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http", *[flag, value][:1 + (value != "")],
                    "--api-key", "k", "--", "--stand-in-new-field")
     assert f"--sglang-fallback http cannot honour {flag}" in said
+
+
+def test_a_fallback_refuses_a_file_that_may_have_a_key(python, tmp_path):
+    said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http",
+                   "--", "--stand-in-new-field", "--config", tmp_path / "sglang.yaml")
+    assert "--sglang-fallback http cannot honour a --config file of SGLang's" in said
 
 
 @pytest.fixture
@@ -281,12 +288,20 @@ def start_schedulers(monkeypatch):
     return start
 
 
-@pytest.mark.parametrize("name", ["api_key", "admin_api_key", "ssl_keyfile", "ssl_certfile", "ssl_ca_certs", "ssl_keyfile_password"])
-def test_a_key_in_sglangs_own_arguments_starts_no_open_server(start_schedulers, name):
-    # `-- --config FILE` with `api-key: k` in it started a server that is open to everyone.
+@pytest.mark.parametrize("name", ["api_key", "admin_api_key", "ssl_keyfile", "ssl_certfile", "ssl_ca_certs", "ssl_keyfile_password",
+                                  "chat_template", "tool_call_parser", "preferred_sampling_params", "limit_mm_data_per_request"])
+def test_what_the_front_end_would_have_to_know_is_refused_in_sglangs_own_arguments(start_schedulers, name):
+    # `-- --config FILE` with `api-key: k` in it started a server that is open to everyone, and the others had no effect.
     flag = "--" + name.replace("_", "-")
     for value in ("k", ""):
         with pytest.raises(RuntimeError, match=f"--config file have {flag}, but Portico is the front end: give {flag} to"):
             start_schedulers(**{name: value})
     with pytest.raises(AssertionError, match="it goes on"):
         start_schedulers(**{name: None})
+
+
+def test_prompts_are_not_cut_off_because_a_file_of_sglangs_says_so(start_schedulers):
+    with pytest.raises(RuntimeError, match="--config file have --allow-auto-truncate"):
+        start_schedulers(allow_auto_truncate=True)
+    with pytest.raises(AssertionError, match="it goes on"):
+        start_schedulers(allow_auto_truncate=False)

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,13 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(20);
 constexpr int kFirstPort = 31000;
+
+// Of arguments: SGLang takes no abbreviation of it.
+bool NamesFile(const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(), [](std::string_view word) {
+    return word == "--config" || word.starts_with("--config=");
+  });
+}
 
 // What would silently be different.
 Status CheckHonoured(const ServeOptions& options) {
@@ -38,6 +47,11 @@ Status CheckHonoured(const ServeOptions& options) {
       {!options.allowed_media_domain.empty(), "--allowed-media-domain"},
       {!options.allowed_local_media_path.empty(), "--allowed-local-media-path"},
       {options.reasoning_field != ServeOptions().reasoning_field, "--reasoning-field"},
+      {!options.pipeline.empty(), "--pipeline"},
+      {options.incremental_streaming_output.has_value(), "--incremental-streaming-output"},
+      {model.forward_unknown_tools, "--forward-unknown-tools"},
+      // A key in it would be unknown to the gateway.
+      {NamesFile(model.engine_arguments), "a --config file of SGLang's"},
   };
   for (const auto& [is, flag] : wanted) {
     if (!is) continue;
@@ -65,6 +79,9 @@ WorkerCommand CommandOf(const ServeOptions& options, const std::string& path, in
   }
   if (!options.limit_mm_data_per_request.empty()) {
     add("--limit-mm-data-per-request", options.limit_mm_data_per_request);
+  }
+  if (model.max_queued_requests != ModelOptions().max_queued_requests) {
+    add("--max-queued-requests", std::to_string(model.max_queued_requests));
   }
   if (model.sampling_defaults != "model") add("--sampling-defaults", model.sampling_defaults);
   const std::vector<std::string> flags = SglangFlags(model, path);
