@@ -19,7 +19,7 @@ class WorkerOutboxTest : public ::testing::Test {
     near_ = Fd(ends[0]);
     far_ = Fd(ends[1]);
     // Its thread uses it until the process ends.
-    static std::vector<WorkerOutbox*> kept;
+    static auto& kept = *new std::vector<WorkerOutbox*>;
     kept.push_back(outbox_ = new WorkerOutbox(near_.get()));
   }
 
