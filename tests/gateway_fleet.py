@@ -19,6 +19,7 @@ class Process:
         self.command, self.flags, self.port = command, [str(flag) for flag in flags], port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = ROOT / f"build/test-{command}-{self.port}.log"
+        self.log.unlink(missing_ok=True)  # of an earlier test that had the same port; this one's own starts are in one file
         self.process = None
         self.start()
 
@@ -131,7 +132,10 @@ class RawWorker:
                 length = next((int(line.split(b":")[1]) for line in head.split(b"\r\n")
                                if line.lower().startswith(b"content-length:")), 0)
                 while len(body) < length:
-                    body += connection.recv(65536)
+                    piece = connection.recv(65536)
+                    if not piece:
+                        return
+                    body += piece
                 path = head.split(b" ")[1]
                 if path == b"/health_generate":
                     connection.sendall(b"HTTP/1.1 %d Inferred\r\nContent-Length: 0\r\n\r\n" % self.infers())

@@ -69,7 +69,7 @@ def test_dimensions_cut_and_make_the_length_one_again(embedder):
     ("/encode", {"text": "a", "input_ids": [1]}, "text"),
     ("/encode", {"text": ["a", "b"], "rid": ["x", "x"]}, "rid"),
     ("/encode", {"text": "a", "data_parallel_rank": 1}, "data_parallel_rank"),
-    ("/v1/embeddings", {"input": "a", "routed_dp_rank": 1}, "data_parallel_rank"),
+    ("/v1/embeddings", {"input": "a", "routed_dp_rank": 1}, "routed_dp_rank"),
     ("/v1/classify", {"input": "a"}, "model"),
     ("/v1/rerank", {"query": "a", "documents": ["b"]}, "model"),
     ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]}, "model"),

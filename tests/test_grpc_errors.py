@@ -56,7 +56,7 @@ def test_bad_sampling_values_name_their_field(client, field, value):
 def test_what_cannot_be_honoured_is_refused_by_name(client, field, value):
     error = refusal(lambda: client.sglang.Generate(input_ids=[5], **{field: value}))
     # The engine's name of what it lacks.
-    named = {"disaggregated_params": "bootstrap_port", "routed_dp_rank": "data_parallel_rank"}.get(field, field)
+    named = {"disaggregated_params": "bootstrap_port"}.get(field, field)
     assert error.code() == Code.INVALID_ARGUMENT and fields_at_fault(error)[0] == [named]
 
 

@@ -174,8 +174,7 @@ def test_what_other_engines_lack_is_refused_with_its_name(mock):
             del body["text"]
         answer = requests.post(mock.url + "/generate", json=body, timeout=60)
         assert answer.status_code == 400, field
-        named = "data_parallel_rank" if field == "routed_dp_rank" else field
-        assert answer.json()["error"]["param"] == named
+        assert answer.json()["error"]["param"] == field
     assert requests.post(mock.url + "/open_session", json={"capacity_of_str_len": 5}, timeout=60).status_code == 400
     assert requests.post(mock.url + "/slow_down", json={"forward_sleep_time": 1}, timeout=60).status_code == 400
 

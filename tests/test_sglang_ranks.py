@@ -43,8 +43,9 @@ def test_a_request_goes_to_the_rank_that_it_names(server):
     chat = post(server, "/v1/chat/completions", messages=[{"role": "user", "content": "x"}], max_tokens=1, routed_dp_rank=1)
     assert chat.status_code == 200, chat.text
     assert {short(server).json()["meta_info"]["dp_rank"] for _ in range(4)} == {0, 1}
-    refused = short(server, routed_dp_rank=2)
-    assert refused.status_code == 400 and refused.json()["error"]["param"] == "data_parallel_rank"
+    for field in ("routed_dp_rank", "data_parallel_rank"):
+        refused = short(server, **{field: 2})
+        assert refused.status_code == 400 and refused.json()["error"]["param"] == field
 
 
 def test_a_control_is_done_when_every_rank_has_done_it(server):

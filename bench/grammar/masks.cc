@@ -1,7 +1,9 @@
 // Compiles grammars and walks answers through them: what run.py measures of Portico, and of xgrammar's core with its own reading of
-// schemas. Arguments: a tokenizer's path, the rows of logits. Reads lines {"schema": …, "answer": "…", "peer": false}, writes
-// {"compile_ms", "mask_us": [one for each token], "accept_us": […], "masks": "a hash of them"} or {"error": "…"}; without a peer also
-// {"cold_ms", "again_ms"}: until a request has the grammar, which another process compiles, and until an equal one has it.
+// schemas. Arguments: a tokenizer's path, the rows of logits. Reads lines {"schema": …, "answer": "…", "peer": false}, or with "regex" in
+// place of the schema, writes {"compile_ms", "mask_us": [one for each token], "accept_us": […], "masks": "a hash of them"} or
+// {"error": "…"}; without a peer also {"cpu_ms", "cold_ms", "again_ms"}: processor time of compiling the grammar, writing it and reading
+// it, time until a request has the grammar, which another process compiles, and until an equal one has it.
+#include <time.h>
 #include <xgrammar/xgrammar.h>
 
 #include <chrono>
@@ -14,10 +16,12 @@
 #include <vector>
 
 #include "grammar/compile/grammar_compiler.h"
+#include "grammar/compile/grammar_pack.h"
 #include "grammar/compile/grammar_text.h"
 #include "grammar/compile/vocabulary.h"
 #include "grammar/mask/compiled_grammar.h"
 #include "grammar/mask/mask_tensor.h"
+#include "grammar/mask/token_table.h"
 #include "text/json.h"
 #include "tokenizer/tokenizer.h"
 
@@ -30,6 +34,13 @@ double Since(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
 }
 
+// Of this thread.
+double ProcessorMs() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return 1000 * static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e6;
+}
+
 Json Failed(std::string_view why) { return Json(JsonObject{{"error", Json(std::string(why))}}); }
 
 class Bench {
@@ -38,24 +49,33 @@ class Bench {
       : tokenizer_(tokenizer),
         vocabulary_(MakeVocabulary(tokenizer, rows, {rows - 1})),
         tokens_(MakeTokenizerInfo(vocabulary_)),
+        table_(std::make_shared<const TokenTable>(tokens_)),
         compiler_(*CompileProcess::Start(), {}, nullptr),
         model_(*compiler_.AddModel(vocabulary_)) {}
 
   Json Run(const Json& request) {
     const Json* const schema = request.Find("schema");
     const Json* const peer = request.Find("peer");
-    if (schema == nullptr) return Failed("no schema");
-    const std::string text = schema->Dump();
+    const GrammarText text = schema == nullptr
+                                 ? GrammarText{GrammarKind::kRegex, request.GetString("regex")}
+                                 : GrammarText{GrammarKind::kJsonSchema, schema->Dump()};
     const bool is_peer = peer != nullptr && peer->is_bool() && peer->as_bool();
     const auto start = Clock::now();
-    auto compiled = is_peer ? Peer(text) : Ours(text);
+    const double processor_before = ProcessorMs();
+    auto compiled = is_peer ? Peer(text) : CompileText(text, vocabulary_, tokens_);
     const double compile_us = Since(start);
     if (!compiled.ok()) return Failed(MessageOf(compiled.status()));
+    if (!is_peer && !CompiledGrammar::Read(PackGrammar(*compiled), table_).ok()) {
+      return Failed("it cannot be read back");
+    }
+    const double processor_ms = ProcessorMs() - processor_before;
     Json result = Walk(*compiled, request.GetString("answer"));
     result.as_object().emplace_back("compile_ms", Json(compile_us / 1000));
     if (!is_peer && result.Find("error") == nullptr) {
+      result.as_object().emplace_back("cpu_ms", Json(processor_ms));
       // Other bytes each time: the cache has it from the last round.
-      const std::string unseen = text + std::string(++runs_, ' ');
+      GrammarText unseen = text;
+      unseen.text += schema == nullptr ? std::string(++runs_, '|') : std::string(++runs_, ' ');
       for (const char* const name : {"cold_ms", "again_ms"}) {
         result.as_object().emplace_back(name, Json(Requested(unseen) / 1000));
       }
@@ -64,26 +84,23 @@ class Bench {
   }
 
  private:
-  StatusOr<xgrammar::CompiledGrammar> Ours(const std::string& schema) {
-    return CompileText({GrammarKind::kJsonSchema, schema}, vocabulary_, tokens_);
-  }
-
   // -1: it is refused.
-  double Requested(const std::string& schema) {
+  double Requested(const GrammarText& text) {
     std::promise<bool> done;
     const auto start = Clock::now();
-    compiler_.Compile(
-        *model_, {GrammarKind::kJsonSchema, schema},
-        [&](const GrammarCompiler::Compiled& compiled) { done.set_value(compiled.ok()); });
+    compiler_.Compile(*model_, text, [&](const GrammarCompiler::Compiled& compiled) {
+      done.set_value(compiled.ok());
+    });
     const bool ok = done.get_future().get();
     return ok ? Since(start) : -1;
   }
 
-  StatusOr<xgrammar::CompiledGrammar> Peer(const std::string& schema) {
+  StatusOr<xgrammar::CompiledGrammar> Peer(const GrammarText& text) {
     try {
       xgrammar::GrammarCompiler compiler(tokens_, /*max_threads=*/1);
-      return compiler.CompileJSONSchema(schema, /*any_whitespace=*/true, std::nullopt, std::nullopt,
-                                        /*strict_mode=*/false);
+      if (text.kind == GrammarKind::kRegex) return compiler.CompileRegex(text.text);
+      return compiler.CompileJSONSchema(text.text, /*any_whitespace=*/true, std::nullopt,
+                                        std::nullopt, /*strict_mode=*/false);
     } catch (const std::exception& e) {
       return Error(StatusCode::kInvalidArgument, e.what());
     }
@@ -117,6 +134,7 @@ class Bench {
   const Tokenizer& tokenizer_;
   const Vocabulary vocabulary_;
   const xgrammar::TokenizerInfo tokens_;
+  const std::shared_ptr<const TokenTable> table_;
   GrammarCompiler compiler_;
   const std::shared_ptr<const GrammarModel> model_;
   size_t runs_ = 0;

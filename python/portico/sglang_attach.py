@@ -1,10 +1,9 @@
 """What a front end asks of a launcher that runs already, before it joins it (`portico serve --engine sglang --attach FILE`)."""
 from __future__ import annotations
 
-import json
 import os
-import socket
-import threading
+
+from sglang_sockets import Door, line_of
 
 LIMIT = 1 << 20
 TIME_LIMIT = 30
@@ -22,29 +21,15 @@ class Proofs:
 
     def __init__(self, folder: str, prove):
         self.prove = prove
-        self.address = os.path.join(folder, "proof.sock")
-        if os.path.exists(self.address):  # of a launcher that was killed
-            os.unlink(self.address)
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.listener.bind(self.address)
-        self.listener.listen(8)
-        threading.Thread(target=self.serve, daemon=True).start()
-
-    def serve(self) -> None:
-        while True:
-            connection, _ = self.listener.accept()
-            with connection:
-                try:
-                    connection.settimeout(TIME_LIMIT)
-                    self.answer(connection)
-                except OSError:
-                    pass
+        self.address = Door(os.path.join(folder, "proof.sock"), self.answer).path
 
     def answer(self, connection) -> None:
-        line = connection.makefile("rb").readline(LIMIT)
-        try:
-            self.prove(line.decode())
-            reply = {"event": "proved"}
-        except Exception as error:
-            reply = {"event": "failed", "message": str(error)[:1000] or type(error).__name__}
-        connection.sendall(json.dumps(reply).encode() + b"\n")
+        connection.settimeout(TIME_LIMIT)
+        with connection, connection.makefile("rb") as lines:
+            line = lines.readline(LIMIT)
+            try:
+                self.prove(line.decode())
+                reply = line_of(event="proved")
+            except Exception as error:
+                reply = line_of(event="failed", message=str(error)[:1000] or type(error).__name__)
+            connection.sendall(reply)

@@ -222,6 +222,19 @@ def reasoning_flags(server_flags, name: str, engine_module) -> list:
     return ["--reasoning-parser", known[0]] if known else []
 
 
+OF_FRONT_END = ("api_key", "admin_api_key", "ssl_keyfile", "ssl_certfile", "ssl_ca_certs", "ssl_keyfile_password",  # open without
+                "chat_template", "tool_call_parser", "preferred_sampling_params", "allow_auto_truncate", "limit_mm_data_per_request")
+
+
+def check_front_end(server_args) -> None:
+    """RuntimeError: what the front end would have to know, be it from a --config file or a flag cut short. SGLang's own does not
+    run: without its keys the server would be open, and the others would have no effect."""
+    for name in OF_FRONT_END:
+        if getattr(server_args, name, None) not in (None, False):
+            flag = "--" + name.replace("_", "-")
+            raise RuntimeError(f"its arguments or its --config file have {flag}, but Portico is the front end: give {flag} to `portico serve`, not to SGLang")
+
+
 def choose_addresses(port_args, ipc_dir, transport: str):
     """Gives the sockets of a front end their addresses, and hands them over to it."""
     for name in SOCKETS:
@@ -242,6 +255,7 @@ def start_schedulers(args, report):
     # What SGLang's own Engine does before it starts schedulers, in its order. Steps that a release lacks are left out.
     flags = [*reasoning_flags(args.server_flags, args.reasoning_parser, engine_module), *args.server_flags]
     server_args = prepare_server_args(flags)
+    check_front_end(server_args)
     configure_logger(server_args)
     if hasattr(server_args, "resolve_once"):
         server_args.resolve_once()

@@ -20,12 +20,39 @@ HOST = "127.0.0.1"
 
 
 def is_loopback(address: str) -> bool:
-    return address.startswith(("tcp://127.", "tcp://[::1]:"))
+    return address.startswith(("tcp://127.", "tcp://[::1]:", "tcp://localhost:"))
+
+
+def line_of(**reply) -> bytes:
+    return json.dumps(reply).encode() + b"\n"
+
+
+class Door:
+    """A Unix socket. A thread has `answer` take its connections, one after the other; OSError closes one."""
+
+    def __init__(self, path: str, answer):
+        if os.path.exists(path):  # of a launcher that was killed
+            os.unlink(path)
+        self.path = path
+        self.answer = answer
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(path)
+        self.listener.listen(8)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self) -> None:
+        while True:
+            connection, _ = self.listener.accept()
+            try:
+                self.answer(connection)
+            except OSError:
+                connection.close()
 
 
 class Listeners:
     """Answers a connection with a line: {"event": "sockets"} with the listeners of HANDED, in that order, if they are TCP; or
-    {"event": "failed", "message": TEXT}. The sockets are the front end's until it closes the connection or ends."""
+    {"event": "failed", "message": TEXT}, with "busy": true while another front end has them. The sockets are the front end's
+    until it closes the connection or ends."""
 
     def __init__(self, folder: str, wanted: dict[str, str]):
         """`wanted`: addresses by name; `tcp://127.0.0.1:0` takes a port that is free. OSError: one is taken."""
@@ -34,13 +61,7 @@ class Listeners:
         self.lock = threading.Lock()
         self.holder = None
         self.drained = time.monotonic()
-        self.path = os.path.join(folder, "sockets.sock")
-        if os.path.exists(self.path):  # of a launcher that was killed
-            os.unlink(self.path)
-        self.door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.door.bind(self.path)
-        self.door.listen(8)
-        threading.Thread(target=self.serve, daemon=True).start()
+        self.path = Door(os.path.join(folder, "sockets.sock"), self.answer).path
 
     @staticmethod
     def bind(address: str) -> socket.socket:
@@ -60,28 +81,18 @@ class Listeners:
         host, port = listener.getsockname()[:2]
         return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 
-    def serve(self) -> None:
-        while True:
-            connection, _ = self.door.accept()
-            try:
-                with self.lock:
-                    self.answer(connection)
-            except OSError:
-                connection.close()
-
     def answer(self, connection: socket.socket) -> None:
-        if self.held():
-            why = "another front end serves its sockets"
-            connection.sendall(json.dumps({"event": "failed", "message": why}).encode() + b"\n")
-            connection.close()
-            return
-        line = json.dumps({"event": "sockets"}).encode() + b"\n"
-        handed = [self.listeners[name].fileno() for name in HANDED if name in self.listeners]
-        if handed:
-            socket.send_fds(connection, [line], handed)
-        else:
-            connection.sendall(line)
-        self.holder = connection
+        with self.lock:
+            if self.held():
+                connection.sendall(line_of(event="failed", message="another front end serves its sockets", busy=True))
+                connection.close()
+                return
+            handed = [self.listeners[name].fileno() for name in HANDED if name in self.listeners]
+            if handed:
+                socket.send_fds(connection, [line_of(event="sockets")], handed)
+            else:
+                connection.sendall(line_of(event="sockets"))
+            self.holder = connection
 
     def held(self) -> bool:
         """Whether a front end has the sockets. Under the lock."""

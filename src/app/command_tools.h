@@ -40,7 +40,7 @@ sigset_t BlockSignals(std::initializer_list<int> more);
 // SIGHUP too, for programs that it ends: the terminal has gone. Not where it is ignored, as under nohup.
 void BlockHangup(sigset_t* signals);
 
-// While requests in flight finish: the next SIGINT or SIGTERM ends the process with kInterrupted, and so does SIGHUP where
+// While requests in flight finish and the process ends: the next SIGINT or SIGTERM ends the process with kInterrupted, and so does SIGHUP where
 // `hangup_ends`. `signals` are blocked, SIGUSR1 among them.
 class SecondSignal {
  public:

@@ -45,6 +45,10 @@ struct Constraint {
   TokenId think_start = -1;
   // With think_end: after so many tokens of reasoning it comes; -1: whenever the model likes.
   int32_t max_thinking_tokens = -1;
+
+  // Whether the answer begins inside reasoning. A remote engine would apply a grammar behind reasoning to nothing where the
+  // answer may begin without: there the grammar begins with the answer.
+  bool BeginsInReasoning() const { return think_end >= 0 && think_start < 0; }
 };
 
 }  // namespace portico

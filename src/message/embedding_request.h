@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "message/native_generate.h"
+#include "message/request_extras.h"
 #include "message/text_request.h"
 
 namespace portico {
@@ -31,6 +33,8 @@ struct EmbeddingRequest {
   bool base64 = false;                        // vectors as base64 of little-endian floats
   OneOrEach<std::string> lora_path;           // adapters by name; empty: none
   std::optional<int32_t> data_parallel_rank;  // absent: the engine chooses
+  std::string_view rank_field =
+      kRankField;  // what the client calls it, for errors; of static storage
   OneOrEach<std::string> rid;
   std::string model;  // empty: the default model
 };

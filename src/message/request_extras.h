@@ -12,6 +12,9 @@
 
 namespace portico {
 
+// What requests call a rank; SGLang's newer name is "routed_dp_rank".
+inline constexpr std::string_view kRankField = "data_parallel_rank";
+
 // SGLang's session_params: a request continues an earlier one of the same session.
 struct SessionParams {
   std::string id;
@@ -35,6 +38,8 @@ struct RequestExtras {
   bool only_last_hidden_state = false;  // with it: of the last token alone
   bool return_routed_experts = false;
   std::optional<int32_t> data_parallel_rank;
+  std::string_view rank_field =
+      kRankField;  // what the client calls it, for errors; of static storage
 
   // Of a prefill/decode pair: where the other half of it waits.
   std::string bootstrap_host;

@@ -201,6 +201,7 @@ Pipeline::~Pipeline() {
   for (const auto& run : live_->All()) {
     run->Fail(Error(StatusCode::kUnavailable, "the server is shutting down"));
   }
+  for (const auto& [name, group] : groups_) group->BeginStop();
   for (const auto& [name, group] : groups_) group->Stop();
   for (const auto& host : hosts_) host->StopThreads();
   pool_.reset();

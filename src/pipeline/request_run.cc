@@ -6,7 +6,9 @@
 #include <map>
 #include <utility>
 
+#include "pipeline/own_tasks.h"
 #include "pipeline/parts_in_process.h"
+#include "pipeline/request_size.h"
 #include "pipeline/routes.h"
 
 namespace portico::pipeline {
@@ -226,9 +228,20 @@ void RequestRun::Schedule(size_t node) {
   }
   at.working = true;
   CpuPool::Task task = [self = shared_from_this(), node] { self->Work(node); };
+  if (HandsOnSoon(at) && OwnTasks::Keep(&at.host->pool(), std::move(task))) return;
   if (at.host->pool().Submit(std::move(task))) return;
   at.working = false;
   FailSoon(Error(StatusCode::kResourceExhausted, "the pipeline's queue is full"));
+}
+
+bool RequestRun::HandsOnSoon(const Node& at) const {
+  if (!OwnTasks::Kept() || !at.host->stage().hands_on()) return false;
+  if (at.input_bytes > kShortBytes) return false;
+  if (at.run == nullptr && !IsShort(*request_)) return false;
+  return std::none_of(at.input.begin(), at.input.end(), [](const Given& given) {
+    const auto* file = given.part ? std::get_if<FilePart>(&*given.part) : nullptr;
+    return file != nullptr && file->bytes != nullptr && file->bytes->size() > kShortBytes;
+  });
 }
 
 void RequestRun::FailSoon(Status status) {

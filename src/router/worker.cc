@@ -203,6 +203,7 @@ void Worker::ChangeLike(const Worker& other) {
   priority_.store(other.priority(), std::memory_order_relaxed);
   cost_.store(other.cost(), std::memory_order_relaxed);
   SetPaused(other.paused_.load(std::memory_order_relaxed));
+  NoteAsleep(other.asleep_.load(std::memory_order_relaxed));
   SetUpdating(other.updating_.load(std::memory_order_relaxed));
   const MutexLock lock(&mutex_);
   api_key_ = std::move(key);

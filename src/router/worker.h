@@ -154,6 +154,10 @@ std::string_view HealthName(Health health);
 // "http", "grpc" or "unknown".
 std::string_view ProtocolName(Protocol protocol);
 
+// Of an engine, what can sleep by itself (vLLM's /sleep and /wake_up).
+inline constexpr uint8_t kWeightsMemory = 1;
+inline constexpr uint8_t kCacheMemory = 2;
+
 class Worker {
  public:
   explicit Worker(WorkerSpec spec);
@@ -197,6 +201,13 @@ class Worker {
   // Once for each Start(): the first byte of the answer has come, or the request is over without.
   void FinishPrefill(int64_t tokens) { tokens_.fetch_sub(tokens, std::memory_order_relaxed); }
   void Finish() { requests_.fetch_sub(1, std::memory_order_relaxed); }
+
+  // Of those in flight, one waits for its client from here to there: for the rest of its body, or until the client has
+  // read what there is of the answer. No silence of the worker's keeps it waiting.
+  void BeginClientWait() { client_waits_.fetch_add(1, std::memory_order_relaxed); }
+  void EndClientWait() { client_waits_.fetch_sub(1, std::memory_order_relaxed); }
+  // Of those in flight, the ones that wait for the worker.
+  int64_t awaiting() const { return requests() - client_waits_.load(std::memory_order_relaxed); }
 
   // Attempts that failed, by kind, and those of them after which the request was sent once more, to
   // this worker or another.
@@ -243,7 +254,17 @@ class Worker {
     return paused_.load(std::memory_order_relaxed) || updating_.load(std::memory_order_relaxed) ||
            controls_.load(std::memory_order_relaxed) > 0;
   }
-  void SetPaused(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
+  // What it was before. One that goes on has all its memory.
+  bool SetPaused(bool paused) {
+    if (!paused) asleep_.store(0, std::memory_order_relaxed);
+    return paused_.exchange(paused, std::memory_order_relaxed);
+  }
+  // Parts of its memory have been put to sleep, or back. True: none sleeps any more.
+  void NoteAsleep(uint8_t memory) { asleep_.fetch_or(memory, std::memory_order_relaxed); }
+  bool NoteAwake(uint8_t memory) {
+    const auto others = static_cast<uint8_t>(~memory);
+    return (asleep_.fetch_and(others, std::memory_order_relaxed) & others) == 0;
+  }
   // It is within an update of weights that comes in parts.
   void SetUpdating(bool updating) { updating_.store(updating, std::memory_order_relaxed); }
   void BeginControl() { controls_.fetch_add(1, std::memory_order_relaxed); }
@@ -301,8 +322,10 @@ class Worker {
   std::atomic<Health> health_{Health::kUnknown};
   std::atomic<bool> draining_{false};
   std::atomic<bool> paused_{false};
+  std::atomic<uint8_t> asleep_{0};
   std::atomic<bool> updating_{false};
   std::atomic<int> controls_{0};
+  std::atomic<int64_t> client_waits_{0};
   std::array<std::atomic<uint64_t>, std::size(kMalformedKinds)> malformed_{};
   std::atomic<bool> tells_cache_{false};
   std::atomic<int64_t> healthy_since_{0};

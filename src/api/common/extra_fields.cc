@@ -40,6 +40,7 @@ Status ReadRoom(std::string_view name, Element value, RequestExtras* extras) {
 }
 
 Status ReadRank(std::string_view name, Element value, RequestExtras* extras) {
+  extras->rank_field = name;
   return ReadInt32(name, value, {0, kMaxInt32}, &extras->data_parallel_rank);
 }
 
@@ -110,7 +111,7 @@ Status ReadSession(std::string_view name, Element value, RequestExtras* extras) 
 }
 
 struct ExtraField {
-  std::string_view name;
+  std::string_view name;  // what `read` is given
   Status (*read)(std::string_view name, Element value, RequestExtras* extras);
   bool per_prompt;
 };
@@ -182,7 +183,7 @@ Status ReadExtraField(std::string_view name, Element value,
   }
   auto own = *extras == nullptr ? std::make_shared<RequestExtras>()
                                 : std::make_shared<RequestExtras>(**extras);
-  PORTICO_RETURN_IF_ERROR(field->read(name, value, own.get()));
+  PORTICO_RETURN_IF_ERROR(field->read(field->name, value, own.get()));
   *extras = std::move(own);
   return OkStatus();
 }

@@ -52,7 +52,7 @@ class BodyReader {
 // How to read one field into a request under construction.
 template <typename Target>
 struct FieldReader {
-  std::string_view name;
+  std::string_view name;  // what `read` is given
   Status (*read)(std::string_view name, Element value, Target* target);
   bool is_long = false;  // left out by ReadShortFields()
 };
@@ -83,7 +83,7 @@ Status ReadBody(const std::string& body, simdjson::dom::parser& parser,
   PORTICO_ASSIGN_OR_RETURN(const FieldList fields, reader.Read(body));
   for (auto [name, value] : fields) {
     const auto* field = FindReader(table, name);
-    PORTICO_RETURN_IF_ERROR(field ? field->read(name, value, target) : other(name, value));
+    PORTICO_RETURN_IF_ERROR(field ? field->read(field->name, value, target) : other(name, value));
   }
   return OkStatus();
 }

@@ -156,10 +156,9 @@ Status RunGateway(const RouteOptions& options, const std::vector<std::string>* w
   }
   LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",
           options.shutdown_grace_period_secs);
-  const bool finished = [&] {
-    const SecondSignal second(signals, /*hangup_ends=*/words == nullptr);
-    return (*service)->Drain(FromSeconds(options.shutdown_grace_period_secs));
-  }();
+  // To the end: the lines of a profile may take long, too.
+  const SecondSignal second(signals, /*hangup_ends=*/words == nullptr);
+  const bool finished = (*service)->Drain(FromSeconds(options.shutdown_grace_period_secs));
   service->reset();
   events::Shutdown();
   LogInfo("stopped{}", finished ? "" : "; some requests were cut off");

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "app/options/options_table.h"
@@ -252,14 +253,17 @@ Status CheckEngineArguments(const std::vector<std::string>& arguments, bool may_
     // argparse takes both spellings of SGLang's flags.
     std::string flag = argument.substr(0, argument.find('='));
     std::replace(flag.begin(), flag.end(), '_', '-');
-    // argparse takes abbreviations too.
-    const bool opens =
-        flag.size() > 4 && std::any_of(std::begin(kOfAccess), std::end(kOfAccess),
-                                       [&](auto name) { return name.starts_with(flag); });
-    const bool lost = !may_fall_back && std::find(std::begin(kOfFrontEnd), std::end(kOfFrontEnd),
-                                                  flag) != std::end(kOfFrontEnd);
-    if (!opens && !lost) continue;
-    return Bad(fmt::format("{} is an option of this server: give it before the --", flag));
+    if (flag.size() <= std::string_view("--").size()) continue;
+    const auto check = [&](std::span<const std::string_view> names) {
+      // argparse takes abbreviations too.
+      const auto name = std::find_if(names.begin(), names.end(),
+                                     [&](auto each) { return each.starts_with(flag); });
+      if (name == names.end()) return OkStatus();
+      return Bad(fmt::format("{}{} is an option of this server: give it before the --",
+                             flag == *name ? "" : flag + ": ", *name));
+    };
+    PORTICO_RETURN_IF_ERROR(check(kOfAccess));
+    if (!may_fall_back) PORTICO_RETURN_IF_ERROR(check(kOfFrontEnd));
   }
   return OkStatus();
 }

@@ -75,7 +75,7 @@ TEST(OptionsOfModels, AreRefusedWhereModelsCouldNotBeToldApart) {
 
 TEST(OptionsOfModels, AreNotGivenToSglangWhoseFrontEndDoesNotRun) {
   // `-- --api-key k` started a server that is open to everyone.
-  for (const char* flag : {"--api-key", "--api-key=k", "--api_key", "--ssl-keyfile",
+  for (const char* flag : {"--api-key", "--api-key=k", "--api_key", "--api-k", "--ssl-keyfile",
                            "--served-model-name", "--preferred-sampling-params={}"}) {
     EXPECT_THAT(ErrorOf({"--engine", "sglang", "--model-path", "/a", "--", "--tp", "2", flag, "k"}),
                 HasSubstr("is an option of this server: give it before the --"))
@@ -85,6 +85,19 @@ TEST(OptionsOfModels, AreNotGivenToSglangWhoseFrontEndDoesNotRun) {
                               "--reasoning-parser", "qwen3", "--port", "1"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->models[0].engine_arguments.size(), 6u);
+}
+
+TEST(OptionsOfModels, ThatAreAbbreviatedForSglangAreNamedInFull) {
+  const auto error = [](const char* flag) {
+    return ErrorOf({"--engine", "sglang", "--model-path", "/a", "--", flag, "k"});
+  };
+  EXPECT_THAT(error("--ap"), HasSubstr("--ap: --api-key is an option of this server"));
+  EXPECT_THAT(error("--admin_api=k"), HasSubstr("--admin-api: --admin-api-key is an option"));
+  // SGLang took it and did nothing with it.
+  EXPECT_THAT(error("--chat-temp"), HasSubstr("--chat-temp: --chat-template is an option"));
+  EXPECT_EQ(error("--ssl-keyfile"),
+            "--ssl-keyfile is an option of this server: give it before the --");
+  EXPECT_EQ(error("--tp"), "OK");
 }
 
 TEST(OptionsOfModels, MustNotBeGivenTwiceForOneOfSeveral) {

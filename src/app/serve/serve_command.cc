@@ -128,11 +128,10 @@ int Serve(const ServeOptions& options, std::string_view command, const sigset_t&
   }
   LogInfo("draining: requests in flight may finish for {:.0f} s; once more to stop now",
           options.drain_timeout);
-  const bool finished = [&] {
-    const SecondSignal second(signals, /*hangup_ends=*/true);
-    return (*service)->Drain(
-        std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.drain_timeout)));
-  }();
+  // To the end: stage processes and the lines of a profile may take long, too.
+  const SecondSignal second(signals, /*hangup_ends=*/true);
+  const bool finished = (*service)->Drain(
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.drain_timeout)));
   service->reset();
   events::Shutdown();
   LogInfo("stopped{}", finished ? "" : "; some requests were aborted");

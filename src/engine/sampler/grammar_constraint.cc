@@ -16,7 +16,7 @@ void Set(std::vector<uint32_t>& mask, TokenId token) {
 ConstraintState::ConstraintState(const Constraint& constraint)
     : think_start_(constraint.think_start),
       think_end_(constraint.think_end),
-      thinking_(constraint.think_end >= 0 && constraint.think_start < 0),
+      thinking_(constraint.BeginsInReasoning()),
       may_think_(constraint.think_end >= 0 && constraint.think_start >= 0),
       thinking_left_(constraint.max_thinking_tokens) {
   size_t tokens = static_cast<size_t>(std::max(think_end_ + 1, 0));

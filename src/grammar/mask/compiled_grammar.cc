@@ -68,7 +68,7 @@ CompiledGrammar::~CompiledGrammar() = default;
 StatusOr<std::shared_ptr<const CompiledGrammar>> CompiledGrammar::Read(
     std::string_view serialized, std::shared_ptr<const TokenTable> tokens) {
   try {
-    std::optional<UnpackedGrammar> read = UnpackGrammar(std::string(serialized), tokens->tokens);
+    std::optional<UnpackedGrammar> read = UnpackGrammar(serialized, tokens->tokens);
     if (!read) return Error(StatusCode::kInternal, "no compiled grammar");
     std::shared_ptr<CompiledGrammar> compiled(new CompiledGrammar);
     compiled->bytes_ = read->bytes;

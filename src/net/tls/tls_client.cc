@@ -7,6 +7,7 @@
 
 #include <string_view>
 
+#include "base/log.h"
 #include "net/tls/tls_identity.h"
 #include "net/tls/tls_transport.h"
 
@@ -49,10 +50,22 @@ class Http2TlsTransport final : public TlsTransport {
 
 StatusOr<std::unique_ptr<TlsClientContext>> TlsClientContext::Load(
     const TlsClientOptions& options) {
+  std::unique_ptr<TlsClientContext> made(new TlsClientContext(options));
+  if (options.ca_file.empty() && options.ca_files.empty() && options.certificate.empty()) {
+    return made;
+  }
+  Status opened;
+  std::call_once(made->opened_, [&] { opened = made->Open(); });
+  PORTICO_RETURN_IF_ERROR(opened);
+  return made;
+}
+
+Status TlsClientContext::Open() const {
   ERR_clear_error();
-  SSL_CTX* raw = SSL_CTX_new(TLS_client_method());
+  std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
+                                                            SSL_CTX_free);
+  SSL_CTX* const raw = context.get();
   if (raw == nullptr) return Error(StatusCode::kInternal, "TLS: " + FirstTlsError());
-  std::unique_ptr<TlsClientContext> context(new TlsClientContext(raw, options.protocol));
 
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
   SSL_CTX_set_options(
@@ -60,28 +73,34 @@ StatusOr<std::unique_ptr<TlsClientContext>> TlsClientContext::Load(
   SSL_CTX_set_mode(raw, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                             SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER, nullptr);
-  const bool http2 = options.protocol == TlsProtocol::kHttp2;
+  const bool http2 = options_.protocol == TlsProtocol::kHttp2;
   if (SSL_CTX_set_alpn_protos(raw, http2 ? kH2 : kHttp1,
                               http2 ? sizeof kH2 - 1 : sizeof kHttp1 - 1) != 0) {
     return Error(StatusCode::kInternal, "TLS: " + FirstTlsError());
   }
-  std::vector<std::string> authorities = options.ca_files;
-  if (!options.ca_file.empty()) authorities.push_back(options.ca_file);
+  std::vector<std::string> authorities = options_.ca_files;
+  if (!options_.ca_file.empty()) authorities.push_back(options_.ca_file);
   if (authorities.empty()) SSL_CTX_set_default_verify_paths(raw);
   for (const std::string& file : authorities) {
     if (SSL_CTX_load_verify_locations(raw, file.c_str(), nullptr) != 1) {
       return CannotUseTlsFile("authority", file);
     }
   }
-  if (options.certificate.empty()) return context;
-  PORTICO_RETURN_IF_ERROR(UseTlsIdentity(raw, options.certificate, options.key, ""));
-  return context;
+  if (!options_.certificate.empty()) {
+    PORTICO_RETURN_IF_ERROR(UseTlsIdentity(raw, options_.certificate, options_.key, ""));
+  }
+  context_ = context.release();
+  return OkStatus();
 }
 
 TlsClientContext::~TlsClientContext() { SSL_CTX_free(context_); }
 
 std::unique_ptr<Transport> TlsClientContext::Connect(int fd, const std::string& name) const {
-  SSL* ssl = SSL_new(context_);
+  std::call_once(opened_, [this] {
+    const Status opened = Open();
+    if (!opened.ok()) LogError("{}", MessageOf(opened));
+  });
+  SSL* ssl = context_ == nullptr ? nullptr : SSL_new(context_);
   if (ssl == nullptr || SSL_set_fd(ssl, fd) != 1) {
     SSL_free(ssl);
     return nullptr;
@@ -93,7 +112,7 @@ std::unique_ptr<Transport> TlsClientContext::Connect(int fd, const std::string& 
     SSL_set1_host(ssl, name.c_str());
   }
   SSL_set_connect_state(ssl);
-  if (protocol_ == TlsProtocol::kHttp2) return std::make_unique<Http2TlsTransport>(ssl);
+  if (options_.protocol == TlsProtocol::kHttp2) return std::make_unique<Http2TlsTransport>(ssl);
   return std::make_unique<TlsTransport>(ssl);
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -27,21 +29,24 @@ struct TlsClientOptions {
 
 class TlsClientContext {
  public:
-  // Fails with a sentence that names the file.
+  // Fails with a sentence that names the file. Options without a file are read when the first connection needs them: OpenSSL
+  // itself takes 4 MB of a gateway whose workers are all plain.
   static StatusOr<std::unique_ptr<TlsClientContext>> Load(const TlsClientOptions& options);
   ~TlsClientContext();
   TlsClientContext(const TlsClientContext&) = delete;
   TlsClientContext& operator=(const TlsClientContext&) = delete;
 
   // The client's side of a connection to a server that must prove to be `name` (a DNS name or an
-  // IP address) and speak the protocol. Null if out of memory. Any thread.
+  // IP address) and speak the protocol. Null if OpenSSL cannot (out of memory). Any thread.
   std::unique_ptr<Transport> Connect(int fd, const std::string& name) const;
 
  private:
-  TlsClientContext(ssl_ctx_st* context, TlsProtocol protocol)
-      : context_(context), protocol_(protocol) {}
-  ssl_ctx_st* context_;
-  const TlsProtocol protocol_;
+  explicit TlsClientContext(TlsClientOptions options) : options_(std::move(options)) {}
+  Status Open() const;
+
+  const TlsClientOptions options_;
+  mutable std::once_flag opened_;
+  mutable ssl_ctx_st* context_ = nullptr;  // null: not opened, or that failed
 };
 
 }  // namespace portico::net

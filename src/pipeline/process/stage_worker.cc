@@ -93,11 +93,8 @@ class WorkerRun final : public StageOutput,
 
   // Waits for what the run is given next. Nothing: the run is over.
   std::optional<Input> NextInput();
-  // NextInput() would not wait.
-  bool HasInput() const {
-    const MutexLock lock(&mutex_);
-    return !input_.empty() || (input_ended_ && !told_end_);
-  }
+  // A part is done; the run has worked on it for so long.
+  void SendTook(Duration worked);
   bool TakesMore() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return unacked_.size() < kMaxUnacked && unacked_bytes_ < ProcessGroup::kEmitBytes;
   }
@@ -324,16 +321,13 @@ void WorkerRun::Work() {
   while (std::optional<Input> next = NextInput()) {
     if (!next->part) {
       run->OnInputEnd();
+      worker_.outbox().SendNow();
       continue;
     }
     events_.Took(next->source, *next->part);
+    const TimePoint began = Clock::now();
     Status status = run->OnPart(*std::move(next->part), next->source);
-    const Datagram took = RunMessage(MessageKind::kTook, id_);
-    if (HasInput()) {
-      worker_.outbox().SendWithNext(took);
-    } else {
-      worker_.outbox().Send(took);
-    }
+    SendTook(Clock::now() - began);
     if (!status.ok()) End(std::move(status));
   }
   {
@@ -343,6 +337,18 @@ void WorkerRun::Work() {
   run.reset();
   End(Error(StatusCode::kCancelled, "aborted"));
   worker_.Drop(id_);
+}
+
+void WorkerRun::SendTook(Duration worked) {
+  const Datagram took = RunMessage(MessageKind::kTook, id_);
+  WorkerOutbox& outbox = worker_.outbox();
+  const MutexLock lock(&mutex_);
+  if (ended_) return;  // as Emit(): nothing may come behind the end
+  if (input_.empty() && (!input_ended_ || told_end_)) return outbox.Send(took);
+  if (!input_.empty() || worked >= WorkerOutbox::kGap) return outbox.SendWithNext(took);
+  // The end of the run mostly follows. That it may take long is no matter: no other part waits for this one, and the time until
+  // now is too short to be missed as progress.
+  outbox.Keep(took);
 }
 
 bool WorkerRun::Emit(Part part) {

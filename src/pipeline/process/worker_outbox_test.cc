@@ -19,7 +19,7 @@ class WorkerOutboxTest : public ::testing::Test {
     near_ = Fd(ends[0]);
     far_ = Fd(ends[1]);
     // Its thread uses it until the process ends.
-    static std::vector<WorkerOutbox*> kept;
+    static auto& kept = *new std::vector<WorkerOutbox*>;
     kept.push_back(outbox_ = new WorkerOutbox(near_.get()));
   }
 
@@ -68,6 +68,20 @@ TEST_F(WorkerOutboxTest, WhatWaitsForMoreGoesWithoutIt) {
   outbox_->SendSoon(Numbered(2));
   EXPECT_EQ(Receive(2), (std::vector<uint64_t>{1, 2}));
   outbox_->SendWithNext(Numbered(3));
+  EXPECT_EQ(Receive(1), (std::vector<uint64_t>{3}));
+}
+
+TEST_F(WorkerOutboxTest, WhatIsKeptGoesWithTheNextMessageOrAtLast) {
+  outbox_->Keep(Numbered(1));
+  outbox_->Send(Numbered(2));
+  const auto received = ReceiveDatagram(far_.get(), /*wait=*/true);
+  ASSERT_TRUE(received.ok());
+  const auto messages = ReadMessages(received->message);
+  ASSERT_TRUE(messages.ok());
+  EXPECT_EQ(messages->size(), 2U);
+  outbox_->Keep(Numbered(3));
+  outbox_->SendNow();
+  outbox_->SendNow();
   EXPECT_EQ(Receive(1), (std::vector<uint64_t>{3}));
 }
 

@@ -121,7 +121,7 @@ class MockRun final : public StageRun {
       if (options_.audio && !hears && (!chat || request_->wants_audio)) {
         AudioPart audio;
         audio.sample_rate = kRate;
-        const auto value = static_cast<int16_t>(step / 100.0F * 32767);
+        const auto value = static_cast<int16_t>(std::min(step, 100) / 100.0F * 32767);
         audio.samples.assign(static_cast<size_t>(std::lround(samples)), value);
         if (!output_->Emit(std::move(audio))) return OkStatus();
       }

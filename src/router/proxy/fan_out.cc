@@ -1,16 +1,57 @@
 #include "router/proxy/fan_out.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include "net/http/http_text.h"
 
 namespace portico::router {
 namespace {
 
-// After it, nothing comes from the engine until another control ends it. vLLM's server sleeps, others pause.
-bool PausesEngine(std::string_view path) { return path == "/pause_generation" || path == "/sleep"; }
+// After it, nothing comes from the engine until another control ends it. vLLM's server sleeps, or pauses; others pause.
+bool PausesEngine(std::string_view path) {
+  return path == "/pause_generation" || path == "/pause" || path == "/sleep";
+}
 bool EndsPause(std::string_view path) {
-  return path == "/continue_generation" || path == "/wake_up";
+  return path == "/continue_generation" || path == "/resume" || path == "/wake_up";
+}
+
+// The values of a query's field, in order.
+std::vector<std::string> QueryValues(std::string_view query, std::string_view name) {
+  std::vector<std::string> values;
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    std::string_view field = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    if (!field.starts_with(name) || !field.substr(name.size()).starts_with('=')) continue;
+    std::string value;
+    field.remove_prefix(name.size() + 1);
+    if (net::DecodeQuery(field, &value)) values.push_back(std::move(value));
+  }
+  return values;
+}
+
+constexpr uint8_t kAllMemory = kWeightsMemory | kCacheMemory;
+
+// Of vLLM's /sleep: at level 0 the engine pauses, but keeps its memory.
+uint8_t PutToSleep(std::string_view query) {
+  const std::vector<std::string> levels = QueryValues(query, "level");
+  return !levels.empty() && levels.back() == "0" ? 0 : kAllMemory;
+}
+
+// Of vLLM's /wake_up, which wakes what its tags name; without tags all of it wakes. The engine infers when none of its
+// memory sleeps any more (v1/engine/core.py, wake_up()).
+uint8_t Awakened(std::string_view query) {
+  const std::vector<std::string> tags = QueryValues(query, "tags");
+  if (tags.empty()) return kAllMemory;
+  uint8_t memory = 0;
+  for (const std::string& tag : tags) {
+    if (tag == "weights") memory |= kWeightsMemory;
+    if (tag == "kv_cache") memory |= kCacheMemory;
+  }
+  return memory;
 }
 
 // While a worker does it nothing else comes from its engine; after a pause, and within an update of weights
@@ -36,13 +77,29 @@ std::vector<Worker*> RanksBeside(const WorkerSet& set, Worker& asked) {
   return ranks;
 }
 
-void NoteOutcome(std::string_view path, const StatusOr<SmallAnswer>& answer, Worker& worker) {
+// True: the engine had been paused before. Its pause counts from here on: with vLLM's /pause?mode=wait the answer comes
+// after the last one of the requests, later than any time limit, and a /resume may overtake it.
+bool NoteSent(std::string_view path, std::string_view query, Worker& worker) {
+  if (HoldsEngineBack(path)) worker.BeginControl();
+  if (!PausesEngine(path)) return false;
+  const bool was_paused = worker.SetPaused(true);
+  if (path == "/sleep") worker.NoteAsleep(PutToSleep(query));
+  return was_paused;
+}
+
+void NoteOutcome(std::string_view path, std::string_view query, const StatusOr<SmallAnswer>& answer,
+                 bool was_paused, Worker& worker) {
   if (HoldsEngineBack(path)) worker.EndControl();
   // Whatever it has come to, nothing of it follows.
   if (path == "/end_weight_update") worker.SetUpdating(false);
-  if (!answer.ok() || answer->status != 200) return;
-  if (PausesEngine(path)) worker.SetPaused(true);
-  if (EndsPause(path)) worker.SetPaused(false);
+  if (!answer.ok()) return;  // a pause may have begun, and the control that ends it comes
+  if (answer->status != 200) {
+    if (PausesEngine(path) && !was_paused) worker.SetPaused(false);
+    return;
+  }
+  if (EndsPause(path) && (path != "/wake_up" || worker.NoteAwake(Awakened(query)))) {
+    worker.SetPaused(false);
+  }
   if (path == "/begin_weight_update") worker.SetUpdating(true);
 }
 
@@ -64,7 +121,9 @@ std::vector<FanOutAnswer> FanOut::Answers() {
 void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
   std::shared_ptr<FanOut> self(new FanOut(shard, std::move(done)));
   self->set_ = shard.set();
-  const std::string path = request.target.substr(0, request.target.find('?'));
+  const size_t path_end = std::min(request.target.find('?'), request.target.size());
+  const std::string path = request.target.substr(0, path_end);
+  const std::string query = request.target.substr(std::min(path_end + 1, request.target.size()));
   std::vector<Worker*> workers;
   for (const WorkerPtr& worker : self->set_->workers()) {
     const bool down = worker->health() == Health::kUnhealthy ||
@@ -90,12 +149,15 @@ void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
     if (!key.empty()) one.authorization = "Bearer " + key;
     const bool stalled = worker->health() == Health::kStalled;
     if (stalled) one.timeout = std::min(one.timeout, shard.gateway().options().health.timeout);
-    const std::vector<Worker*> ranks = RanksBeside(*self->set_, *worker);
-    if (HoldsEngineBack(path)) {
-      for (Worker* rank : ranks) rank->BeginControl();
+    // Each with what NoteSent() says.
+    std::vector<std::pair<Worker*, bool>> ranks;
+    for (Worker* rank : RanksBeside(*self->set_, *worker)) {
+      ranks.emplace_back(rank, NoteSent(path, query, *rank));
     }
-    auto take = [self, index, ranks, stalled, path](StatusOr<SmallAnswer> answer) {
-      for (Worker* rank : ranks) NoteOutcome(path, answer, *rank);
+    auto take = [self, index, ranks, stalled, path, query](StatusOr<SmallAnswer> answer) {
+      for (const auto& [rank, was_paused] : ranks) {
+        NoteOutcome(path, query, answer, was_paused, *rank);
+      }
       self->Take(index, std::move(answer), stalled);
       if (--self->open_ > 0) return;
       self->shard_.shard().AtEndOfTurn([self] {

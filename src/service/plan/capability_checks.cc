@@ -89,15 +89,13 @@ Status CheckMedia(const EngineInfo& engine, const RequestMedia* media) {
                   engine.no_media.empty() ? "" : ": ", engine.no_media));
 }
 
-Status CheckRank(int32_t rank, int32_t ranks) {
+Status CheckRank(int32_t rank, int32_t ranks, std::string_view field) {
   if (rank >= 0 && rank < ranks) return OkStatus();
   return InvalidArgument(
-      "data_parallel_rank",
+      field,
       ranks == 1
-          ? fmt::format("data_parallel_rank: this engine lets a request name no rank but 0, got {}",
-                        rank)
-          : fmt::format("data_parallel_rank must be below the engine's {} ranks, got {}", ranks,
-                        rank));
+          ? fmt::format("{}: this engine lets a request name no rank but 0, got {}", field, rank)
+          : fmt::format("{} must be below the engine's {} ranks, got {}", field, ranks, rank));
 }
 
 Status CheckCapabilities(const EngineInfo& engine, const Constraint* constraint,
@@ -113,7 +111,8 @@ Status CheckCapabilities(const EngineInfo& engine, const Constraint* constraint,
   for (const Extra& extra : kExtras) {
     if (extra.asked(*extras) && !(engine.can.*extra.can)) return Lacks(engine, extra.field);
   }
-  return CheckRank(extras->data_parallel_rank.value_or(0), engine.can.data_parallel_ranks);
+  return CheckRank(extras->data_parallel_rank.value_or(0), engine.can.data_parallel_ranks,
+                   extras->rank_field);
 }
 
 }  // namespace portico

@@ -19,8 +19,8 @@ Status CheckCapabilities(const EngineInfo& engine, const Constraint* constraint,
 // `of_prompts`.
 Status CheckLogprobs(const EngineInfo& engine, std::string_view field, bool of_prompts);
 
-// INVALID_ARGUMENT naming data_parallel_rank: it is none of `ranks`, which the engine lets a request name.
-Status CheckRank(int32_t rank, int32_t ranks);
+// INVALID_ARGUMENT naming `field`: the rank is none of `ranks`, which the engine lets a request name.
+Status CheckRank(int32_t rank, int32_t ranks, std::string_view field);
 
 // INVALID_ARGUMENT: media are given (not null), and the engine takes none.
 Status CheckMedia(const EngineInfo& engine, const RequestMedia* media);

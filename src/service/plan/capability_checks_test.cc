@@ -61,6 +61,11 @@ TEST(CheckCapabilities, RanksAreCountedFromZero) {
   EXPECT_EQ(Refused(engine, [](auto* e) { e->data_parallel_rank = -1; }), "data_parallel_rank");
   engine.can.data_parallel_ranks = 2;
   EXPECT_EQ(Refused(engine, [](auto* e) { e->data_parallel_rank = 1; }), "");
+  const auto by_its_newer_name = [](auto* e) {
+    e->data_parallel_rank = 2;
+    e->rank_field = "routed_dp_rank";
+  };
+  EXPECT_EQ(Refused(engine, by_its_newer_name), "routed_dp_rank");
 }
 
 // The simulated engine of --mock-kv-cells answered requests for them with 200 and none.

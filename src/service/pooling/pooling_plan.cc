@@ -130,8 +130,8 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanInputs(EmbeddingRequest request) const
   PORTICO_RETURN_IF_ERROR(CheckLength(request.rid, count, "rid"));
   PORTICO_RETURN_IF_ERROR(CheckTypes(request, engine.token_types));
   PORTICO_RETURN_IF_ERROR(CheckAdapters(request, engine));
-  PORTICO_RETURN_IF_ERROR(
-      CheckRank(request.data_parallel_rank.value_or(0), engine.can.pooling_ranks));
+  PORTICO_RETURN_IF_ERROR(CheckRank(request.data_parallel_rank.value_or(0),
+                                    engine.can.pooling_ranks, request.rank_field));
   RequestCost cost(model.max_request_cost);
   const auto values = static_cast<int64_t>(
       std::max(static_cast<size_t>(engine.embedding_size), engine.labels.size()));

@@ -93,6 +93,7 @@ Status ReadExtras(const Request& from, NativeGenerateRequest* to) {
   if (from.routed_dp_rank() != 0) {
     PORTICO_RETURN_IF_ERROR(CheckInteger("routed_dp_rank", from.routed_dp_rank(), {0, kMaxInt32}));
     extras->data_parallel_rank = from.routed_dp_rank();
+    extras->rank_field = "routed_dp_rank";
   }
   // An empty message asks for nothing.
   if (const pb::DisaggregatedParams& pair = from.disaggregated_params(); pair.ByteSizeLong() > 0) {

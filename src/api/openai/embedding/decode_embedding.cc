@@ -84,6 +84,7 @@ Status ReadAdapters(std::string_view name, Element value, EmbeddingRequest* requ
 }
 
 Status ReadRank(std::string_view name, Element value, EmbeddingRequest* request) {
+  request->rank_field = name;
   return ReadInt32(name, value, {0, kMaxInt32}, &request->data_parallel_rank);
 }
 

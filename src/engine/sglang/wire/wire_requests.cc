@@ -29,11 +29,10 @@ Status CheckIds(std::span<const TokenId> ids, int32_t vocab_size, std::string_vi
 }
 
 // A life of the scheduler may have fewer ranks than the one before.
-Status CheckRankOf(const Facts& facts, int32_t rank) {
+Status CheckRankOf(const Facts& facts, int32_t rank, std::string_view field) {
   if (rank >= 0 && rank < facts.ranks) return OkStatus();
-  return InvalidArgument(
-      "data_parallel_rank",
-      fmt::format("data_parallel_rank must be in [0, {}), got {}", facts.ranks, rank));
+  return InvalidArgument(field,
+                         fmt::format("{} must be in [0, {}), got {}", field, facts.ranks, rank));
 }
 
 Status CheckFinite(double value, std::string_view field) {
@@ -55,9 +54,7 @@ Status AddConstraint(const Constraint& constraint, const Facts& facts, std::stri
                            "max_thinking_tokens is not supported by this model's engine, sglang: "
                            "leave it out");
   }
-  // Where reasoning may begin and need not, SGLang would apply nothing to an answer that begins without: there the grammar
-  // begins with the answer.
-  wire->require_reasoning = constraint.think_end >= 0 && constraint.think_start < 0;
+  wire->require_reasoning = constraint.BeginsInReasoning();
   if (wire->require_reasoning && facts.reasoning_parser.empty() &&
       constraint.kind != ConstraintKind::kReasoning) {
     return InvalidArgument(constraint.field,
@@ -196,7 +193,7 @@ Status AddExtras(const RequestExtras& extras, const Facts& facts, const WireName
     wire->session = session;
   }
   if (extras.data_parallel_rank) {
-    PORTICO_RETURN_IF_ERROR(CheckRankOf(facts, *extras.data_parallel_rank));
+    PORTICO_RETURN_IF_ERROR(CheckRankOf(facts, *extras.data_parallel_rank, extras.rank_field));
     wire->data_parallel_rank = *extras.data_parallel_rank;
   }
   wire->lora_id = names.lora_id;
@@ -333,7 +330,7 @@ StatusOr<std::string> EncodeRequest(const Codec& codec, const Facts& facts,
   wire.ids = *request.tokens;
   wire.token_types = request.token_types;
   if (request.data_parallel_rank >= 0) {
-    PORTICO_RETURN_IF_ERROR(CheckRankOf(facts, request.data_parallel_rank));
+    PORTICO_RETURN_IF_ERROR(CheckRankOf(facts, request.data_parallel_rank, kRankField));
     wire.data_parallel_rank = request.data_parallel_rank;
   }
   wire.sampling.max_new_tokens = 0;

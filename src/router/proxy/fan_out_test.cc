@@ -1,0 +1,156 @@
+#include "router/proxy/fan_out.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "router/fleet/token_workers.h"
+#include "router/gateway.h"
+#include "router/proxy/local_call.h"
+
+namespace portico::router {
+namespace {
+
+// Holds what it is asked for until the test answers it.
+class HeldControls final : public TokenWorkers {
+ public:
+  void Probe(const WorkerPtr&, bool, Duration, ProbeDone) override {}
+  void AskLoad(const WorkerPtr&, Duration, LoadDone) override {}
+  StatusOr<std::unique_ptr<net::HttpCall>> Start(const Worker&, net::Shard& shard,
+                                                 net::HttpRequest request,
+                                                 net::HttpCallEvents& events) override {
+    const std::string path = request.path;
+    LocalCall made = MakeLocalCall(shard, std::move(request), events, 1 << 20);
+    held[path] = std::move(made.exchange);
+    return std::move(made.call);
+  }
+  void Keep(const WorkerSet&) override {}
+
+  std::map<std::string, std::unique_ptr<net::Exchange>> held;  // the last one of each path
+};
+
+class FanOutTest : public testing::Test {
+ protected:
+  FanOutTest() {
+    GatewayOptions options;
+    options.load_interval = Duration::zero();
+    auto gateway = Gateway::Make(std::move(options), registry_);
+    EXPECT_TRUE(gateway.ok()) << gateway.status();
+    gateway_ = *std::move(gateway);
+    gateway_->UseTokens(&workers_);
+    gateway_shard_ = std::make_unique<GatewayShard>(shard_, *gateway_);
+    shard_.Start();
+    worker_ = *gateway_->AddWorker(*ParseWorkerUrl("grpc://127.0.0.1:9"));
+    worker_->SetHealth(Health::kHealthy);
+  }
+  ~FanOutTest() override {
+    Turn([this] {
+      workers_.held.clear();
+      gateway_shard_.reset();
+    });
+    shard_.Stop();
+  }
+  template <typename Task>
+  void Turn(Task task) {
+    std::promise<void> done;
+    shard_.Post([&] { task(); });
+    shard_.Post([&] { done.set_value(); });
+    done.get_future().wait();
+  }
+  void Send(const std::string& target, Duration timeout = std::chrono::minutes(10)) {
+    Turn([&] {
+      FanOut::Start(*gateway_shard_, {.method = "POST", .target = target, .timeout = timeout},
+                    [this](std::vector<FanOutAnswer>) { ++ended_; });
+    });
+  }
+  void Answer(const std::string& path, int status) {
+    const int before = ended_;
+    Turn([&] {
+      net::HttpResponse response;
+      response.status = status;
+      response.body = "{}";
+      ASSERT_NE(workers_.held[path], nullptr);
+      workers_.held[path]->Respond(std::move(response));
+    });
+    AwaitEnd(before + 1);
+  }
+  void AwaitEnd(int count) {
+    const TimePoint end = Clock::now() + std::chrono::seconds(60);
+    while (ended_ < count && Clock::now() < end) Turn([] {});
+    EXPECT_EQ(ended_, count);
+  }
+  void Do(const std::string& target, int status = 200) {
+    Send(target);
+    Answer(target.substr(0, target.find('?')), status);
+  }
+
+  Registry registry_;
+  HeldControls workers_;
+  net::Shard shard_{0};
+  std::unique_ptr<Gateway> gateway_;
+  std::unique_ptr<GatewayShard> gateway_shard_;
+  WorkerPtr worker_;
+  std::atomic<int> ended_{0};
+};
+
+TEST_F(FanOutTest, APauseThatIsResumedBeforeItsAnswerIsOver) {
+  // vLLM's mode=wait answers after the last request: the worker was noted as paused when it had gone on.
+  Send("/pause?mode=wait");
+  EXPECT_TRUE(worker_->held_back());
+  Do("/resume");
+  Answer("/pause", 200);
+  EXPECT_FALSE(worker_->held_back());
+}
+
+TEST_F(FanOutTest, APauseWhoseAnswerDoesNotComeInTimeCountsUntilTheWorkerIsToldToGoOn) {
+  Send("/pause?mode=wait", std::chrono::milliseconds(1));
+  AwaitEnd(1);
+  EXPECT_TRUE(worker_->held_back());
+  Do("/resume");
+  EXPECT_FALSE(worker_->held_back());
+}
+
+TEST_F(FanOutTest, APauseThatIsRefusedIsNone) {
+  for (const char* path : {"/pause", "/sleep", "/pause_generation"}) {
+    Do(path, 404);
+    EXPECT_FALSE(worker_->held_back()) << path;
+  }
+  Do("/pause_generation");
+  Do("/pause", 404);
+  EXPECT_TRUE(worker_->held_back());  // the one before it goes on
+  Do("/continue_generation", 500);
+  EXPECT_TRUE(worker_->held_back());
+  Do("/continue_generation");
+  EXPECT_FALSE(worker_->held_back());
+}
+
+TEST_F(FanOutTest, AnEngineThatSleptIsPausedUntilAllItsMemoryIsAwake) {
+  // The first of two wake-ups ended it, in the order that is not vLLM's own, or by the scheduler's tag.
+  const std::vector<std::vector<std::string>> wake_ups = {
+      {"/wake_up"},
+      {"/wake_up?tags=weights&tags=kv_cache"},
+      {"/wake_up?tags=weights", "/wake_up?tags=kv_cache"},
+      {"/wake_up?tags=kv%5Fcache", "/wake_up?tags=scheduling", "/wake_up?tags=weights"}};
+  for (const auto& targets : wake_ups) {
+    Do("/sleep?level=1");
+    for (const std::string& target : targets) {
+      EXPECT_TRUE(worker_->held_back()) << target;
+      Do(target);
+    }
+    EXPECT_FALSE(worker_->held_back()) << targets.back();
+  }
+  Do("/sleep?level=0");
+  EXPECT_TRUE(worker_->held_back());
+  Do("/wake_up?tags=scheduling");
+  EXPECT_FALSE(worker_->held_back());
+}
+
+}  // namespace
+}  // namespace portico::router
