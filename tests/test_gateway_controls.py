@@ -47,6 +47,17 @@ def test_a_control_of_a_server_goes_to_all_and_needs_the_operators_key(fleet, me
     assert asked(workers, path) == [[{"a": 1}], [{"a": 1}]]
 
 
+def test_a_control_that_a_worker_redirects_has_not_been_done():
+    """It was taken for done."""
+    def elsewhere(connection, head, body):
+        connection.sendall(b"HTTP/1.1 307 Temporary Redirect\r\nLocation: https://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n")
+
+    with front([ok, elsewhere]) as (_, made):
+        answer = requests.post(made.url + "/flush_cache", timeout=60)
+        assert answer.status_code == 502 and answer.json()["success"] is False
+        assert sorted(one["status"] for one in answer.json()["workers"]) == [200, 307]
+
+
 @pytest.mark.parametrize("path", ["/is_paused", "/is_sleeping"])
 def test_the_workers_are_paused_if_each_of_them_is(path):
     """It was 404: whoever had paused vLLM's servers through the gateway had to ask each of them."""

@@ -171,8 +171,9 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
     writer.BeginObject().Key("workers").BeginArray();
     for (const auto& [worker, answer] : answers) {
       const int said = answer.ok() ? answer->status : 502;
-      if (status == 200 && said >= 400) status = said;
-      changed = changed || (adapters && said < 400);
+      // A redirection is not followed: nothing has been done.
+      if (status == 200 && said >= 300) status = said >= 400 ? said : 502;
+      changed = changed || (adapters && said < 300);
       if (!flag.empty()) all_say_yes = all_say_yes && answer.ok() && SaysYes(answer->body, flag);
       writer.BeginObject().Key("worker").String(worker).Key("status").Int(said);
       std::string told(answer.ok() ? std::string_view(answer->body) : MessageOf(answer.status()));
