@@ -69,7 +69,7 @@ def test_clients_that_leave_a_batch_leave_nothing_behind(server):
     with socket.create_connection(("127.0.0.1", server.port)) as client:
         client.sendall(b"POST /v1/audio/speech/batch HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
                        b"content-length: %d\r\n\r\n%s" % (len(body), body))
-    wait_until(lambda: server.metric("portico_pipeline_requests_total") > before, "no item of the batch has begun")
+        wait_until(lambda: server.metric("portico_pipeline_requests_total") > before, "no item of the batch has begun")
     server.wait_for("portico_pipeline_requests_running", 0)
 
 
