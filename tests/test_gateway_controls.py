@@ -73,11 +73,11 @@ def test_the_workers_are_paused_if_each_of_them_is(path):
     with front([worker(0), worker(1)], "--control-plane-api-keys", "ops:Operations:admin:operator", "eyes:Eyes:user:reader") as (_, made):
         for said, whole in [((b"true", b"true"), True), ((b"true", b"false"), False), ((b"false", b"false"), False), ((b"true", b""), False)]:
             says[:] = said
-            answer = ask((None, made), "GET", path, "reader")
+            answer = ask(made, "GET", path, "reader")
             assert answer.status_code == 200 and answer.json()[path[1:]] is whole
             assert [one["status"] for one in answer.json()["workers"]] == [200, 200]
-        assert ask((None, made), "GET", path, "nobody").status_code == 401
-        assert ask((None, made), "POST", path, "reader").status_code == 403
+        assert ask(made, "GET", path, "nobody").status_code == 401
+        assert ask(made, "POST", path, "reader").status_code == 403
 
 
 @pytest.mark.parametrize("path, key", [("/parse/function_call", "client"), ("/parse/reasoning", "client"), ("/get_weights_by_name", "operator")])
