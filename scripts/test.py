@@ -4,7 +4,7 @@
 Suites: each GoogleTest program of the build; clients, real ones against the real binary (tests/); python, the Python
 module (python/tests); crosscheck, it against the reference packages on generated texts (tests/crosscheck).
 Where there are two cores three parts of the clients run at once, two with a sanitizer, and beside them a GoogleTest program, in two halves,
-and waits: the files of the clients that wait nearly all of their time.
+and waits: the files of the clients that wait nearly all of their time. When the GoogleTest programs are over, one part more of the clients.
 A failed test is run once more, alone, when all suites are over; if it passes then, it is listed as flaky (scripts/suites.py).
 Exit status 1 if anything failed, or if nothing ran.
 """
@@ -16,6 +16,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 
 import suites
 
@@ -47,7 +48,7 @@ def chosen(options):
             broken[name] = suites.Outcome(failures=[suites.Failure(name, message, True)])
             clients, wanted = clients and name == "python module", []
     if clients:
-        found.append(suites.Pytest("clients", python, build / "portico", "tests", 5 * WORKERS, sanitized, without=WAITS))
+        found.append(suites.Pytest("clients", python, build / "portico", "tests", 8 * WORKERS, sanitized, without=WAITS))
         found.append(suites.Pytest("waits", python, build / "portico", "tests", reports=sanitized, only=WAITS))
     for program in sorted(build.glob("*_test"), key=lambda p: ((HEAVY + [p.name]).index(p.name), p.name)):
         if options.filter in program.name and program.name not in options.skip:
@@ -68,12 +69,24 @@ def main():
     found, outcomes = chosen(options)
     # GoogleTest programs compute all of the time: one takes what the clients leave.
     beside = any(isinstance(suite, suites.Pytest) for suite in found)
-    with (concurrent.futures.ThreadPoolExecutor(CLIENTS_AT_ONCE) as clients,
+    room = threading.Semaphore(CLIENTS_AT_ONCE)
+
+    def run_client(suite, part):
+        with room:
+            return suite.run(part)
+
+    with (concurrent.futures.ThreadPoolExecutor(CLIENTS_AT_ONCE + 1) as clients,
           concurrent.futures.ThreadPoolExecutor(2) as waits,
           concurrent.futures.ThreadPoolExecutor(1 if beside else WORKERS) as programs):
-        pools = {suites.Pytest: clients, suites.GoogleTest: programs}
-        parts = {suite: [(waits if suite.name == "waits" else pools[type(suite)]).submit(suite.run, part) for part in suite.parts()]
-                 for suite in found}
+        parts = {}
+        for suite in found:
+            if isinstance(suite, suites.GoogleTest):
+                parts[suite] = [programs.submit(suite.run, part) for part in suite.parts()]
+            elif suite.name == "waits":
+                parts[suite] = [waits.submit(suite.run, part) for part in suite.parts()]
+            else:
+                parts[suite] = [clients.submit(run_client, suite, part) for part in suite.parts()]
+        programs.submit(room.release)
         for suite, running in parts.items():
             outcomes[suite.name] = outcome = suites.Outcome()
             for part in running:

@@ -35,7 +35,9 @@ def asked(workers, path):
     ("POST", "/update_weights_from_tensor"), ("POST", "/update_weights_from_distributed"), ("POST", "/init_weights_update_group"),
     ("POST", "/freeze_gc"), ("POST", "/slow_down"), ("POST", "/update_weight_version"), ("POST", "/set_trace_level"),
     ("POST", "/hicache/storage-backend/clear"), ("PUT", "/hicache/storage-backend"), ("DELETE", "/hicache/storage-backend"),
-    ("POST", "/start_expert_distribution_record"), ("POST", "/get_internal_state"), ("POST", "/weights_checker")])
+    ("POST", "/start_expert_distribution_record"), ("POST", "/get_internal_state"), ("POST", "/weights_checker"),
+    ("POST", "/init_weight_transfer_engine"), ("POST", "/start_weight_update"), ("POST", "/start_draft_weight_update"),
+    ("POST", "/update_weights"), ("POST", "/finish_weight_update"), ("POST", "/abort_requests")])
 def test_a_control_of_a_server_goes_to_all_and_needs_the_operators_key(fleet, method, path):
     """It was 404."""
     workers, made = fleet
@@ -43,6 +45,39 @@ def test_a_control_of_a_server_goes_to_all_and_needs_the_operators_key(fleet, me
     answer = ask(made, method, path, a=1)
     assert answer.status_code == 200 and [one["status"] for one in answer.json()["workers"]] == [200, 200]
     assert asked(workers, path) == [[{"a": 1}], [{"a": 1}]]
+
+
+def test_a_control_that_a_worker_redirects_has_not_been_done():
+    """It was taken for done."""
+    def elsewhere(connection, head, body):
+        connection.sendall(b"HTTP/1.1 307 Temporary Redirect\r\nLocation: https://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n")
+
+    with front([ok, elsewhere]) as (_, made):
+        answer = requests.post(made.url + "/flush_cache", timeout=60)
+        assert answer.status_code == 502 and answer.json()["success"] is False
+        assert sorted(one["status"] for one in answer.json()["workers"]) == [200, 307]
+
+
+@pytest.mark.parametrize("path", ["/is_paused", "/is_sleeping"])
+def test_the_workers_are_paused_if_each_of_them_is(path):
+    """It was 404: whoever had paused vLLM's servers through the gateway had to ask each of them."""
+    says = [b"true", b"true"]
+
+    def worker(index):
+        def answer(connection, head, body):
+            assert head.split(b" ")[0] == b"GET"
+            text = b'{"%s": %s}' % (path[1:].encode(), says[index]) if says[index] else b"[]"
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+        return answer
+
+    with front([worker(0), worker(1)], "--control-plane-api-keys", "ops:Operations:admin:operator", "eyes:Eyes:user:reader") as (_, made):
+        for said, whole in [((b"true", b"true"), True), ((b"true", b"false"), False), ((b"false", b"false"), False), ((b"true", b""), False)]:
+            says[:] = said
+            answer = ask(made, "GET", path, "reader")
+            assert answer.status_code == 200 and answer.json()[path[1:]] is whole
+            assert [one["status"] for one in answer.json()["workers"]] == [200, 200]
+        assert ask(made, "GET", path, "nobody").status_code == 401
+        assert ask(made, "POST", path, "reader").status_code == 403
 
 
 @pytest.mark.parametrize("path, key", [("/parse/function_call", "client"), ("/parse/reasoning", "client"), ("/get_weights_by_name", "operator")])

@@ -182,6 +182,7 @@ def test_a_worker_that_says_that_it_has_not_inferred_in_time_is_stalled(hanging,
 
 
 @pytest.mark.parametrize("hold, more, let_go", [("/pause_generation", (), "/continue_generation"), ("/begin_weight_update", (), "/end_weight_update"),
+                                                ("/start_weight_update", ("/update_weights",), "/finish_weight_update"),
                                                 ("/pause?mode=keep", (), "/resume"), ("/sleep", (), "/wake_up"),
                                                 ("/sleep?level=1", ("/wake_up?tags=weights",), "/wake_up?tags=kv_cache")])
 def test_an_engine_that_is_held_back_is_not_taken_for_a_hanging_one(hanging, route, hold, more, let_go):

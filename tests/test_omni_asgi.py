@@ -2,6 +2,7 @@
 import asyncio
 import base64
 import json
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -200,6 +201,21 @@ def test_what_is_not_for_clients_or_from_foreign_pages_is_refused(mock_file):
         call.tell("websocket.connect")
         assert (await call.next("websocket.http.response.start"))["status"] == 200  # no WebSocket
     with_app(mock_file, test)
+
+
+def test_the_program_is_started_without_what_libraries_do_at_a_fork(mock_file):
+    """gRPC starts threads in a child that was forked; they ended it before it was the program."""
+    forks, watched = multiprocessing.Value("i", 0), True
+
+    def count():
+        forks.value += watched
+
+    async def test(_):
+        pass
+    os.register_at_fork(after_in_child=count)
+    with_app(mock_file, test)
+    watched = False
+    assert forks.value == 0
 
 
 def test_a_pipeline_that_dies_or_cannot_start_is_told(mock_file, tmp_path):

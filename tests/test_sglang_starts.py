@@ -225,11 +225,11 @@ def python(tmp_path):
 def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_wanted(python):
     server = Server("--engine", "sglang", "--sglang-python", python, "--sglang-launcher", STAND_IN, *MODEL, "--api-key", "k",
                     "--sglang-fallback", "http", "--limit-mm-data-per-request", '{"image": 2}', "--sampling-defaults", "openai",
-                    "--", "--stand-in-new-field", "--tp", "2", wait=False)
+                    "--accept-any-model", "--", "--stand-in-new-field", "--tp", "2", wait=False)
     key = {"authorization": "Bearer k"}
     try:
         wait_until(lambda: server.process.poll() is not None or "ready: http" in server.output(), server.output)
-        body = {"text": "x"}
+        body = {"text": "x", "model": "any"}
         assert requests.post(server.url + "/generate", json=body, timeout=60).status_code == 401
         assert requests.post(server.url + "/generate", json=body, headers=key, timeout=60).json()["text"] == "from sglang's own server"
         info = requests.get(server.url + "/get_server_info", headers=key, timeout=60).json()
@@ -249,7 +249,8 @@ def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_want
 
 @pytest.mark.parametrize("flag, value", [("--admin-api-key", "a"), ("--allowed-media-domain", "example.org"), ("--allowed-local-media-path", "/tmp"),
                                          ("--sglang-media-helpers", "0"), ("--reasoning-field", "reasoning"), ("--pipeline", ROOT / "pipelines/demo.yaml"),
-                                         ("--incremental-streaming-output", ""), ("--forward-unknown-tools", "")])
+                                         ("--incremental-streaming-output", ""), ("--forward-unknown-tools", ""),
+                                         ("--max-client-batch-size", "16"), ("--max-inflight-body-bytes", "67108864")])
 def test_a_fallback_refuses_what_the_gateway_cannot_honour(python, flag, value):
     said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http", *[flag, value][:1 + (value != "")],
                    "--api-key", "k", "--", "--stand-in-new-field")

@@ -112,6 +112,18 @@ def test_a_front_end_that_comes_before_the_last_has_ended_waits_for_it(start, tm
         assert later.output().count("another front end serves") == 1
 
 
+@pytest.mark.parametrize("busy_first", [True, False])
+def test_an_engine_that_cannot_be_joined_ends_the_wait_for_another(start, tmp_path, busy_first):
+    # The error came after the hour, when the wait for the other engine's sockets had ended too.
+    with running(tmp_path) as facts:
+        last = attached(start, facts)
+        missing = tmp_path / "missing.json"
+        files = (facts, missing) if busy_first else (missing, facts)
+        said = refusal("--attach", ",".join(map(str, files)), "--drain-timeout", "3600")
+        assert f"cannot read {missing}" in said
+        assert short(last).status_code == 200
+
+
 def as_nobody(address, seconds, kind=zmq.PULL):
     """Connects as another user, for so long or until it gets SIGTERM; then it says how many messages came."""
     reader, writer = os.pipe()

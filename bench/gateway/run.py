@@ -6,10 +6,11 @@
 
 One gateway at a time on core 0; two workers and the load on core 1. Workers over HTTP replay recorded answers without
 understanding requests; NAME-tokens has gRPC workers (`portico serve --engine mock`), where the gateway renders and tokenizes.
-Each prompt has its own text of 2.5 KB. Rounds alternate; medians are printed, and ratios to the cheaper peer of the same kind
+Each prompt has its own text of 2.5 KB. SLOW streams get a chunk a second; `--prompts N` sends N prompts more. Rounds alternate; medians are printed, and ratios to the cheaper peer of the same kind
 and policy. `direct` is the load on a worker without a gateway: what it takes is no gateway's.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -27,6 +28,7 @@ import bench_tools as bench
 MODEL = bench.ROOT / "models/demo"
 WORKERS = 2
 STREAMS, ITL_MS = 256, 20
+SLOW, SLOW_ITL_MS = 1000, 1000
 PEERS = {
     "portico": "{binary} route --host 127.0.0.1 --port {port} --worker-urls {workers} --policy {policy}"
                " --prometheus-port {metrics} --log-level warn",
@@ -36,7 +38,8 @@ PEERS = {
               " --policy {policy} --prometheus-port {metrics} --log-level warn",
 }
 COLUMNS = [("us/request", "request"), ("us/chunk", "chunk"), ("p50 us", "p50"), ("p99 us", "p99"),
-           ("idle RSS MB", "idle"), ("RSS MB after", "after"), ("ready s", "ready"), ("requests/s", "rate")]
+           ("idle RSS MB", "idle"), ("idle anonymous MB", "anonymous"), ("RSS MB after", "after"), ("KiB/slow stream", "slow"),
+           ("RSS MB after the prompts", "prompts"), ("ready s", "ready"), ("requests/s", "rate")]
 
 
 def children(pid):
@@ -52,8 +55,8 @@ def cpu_seconds(pids):
     return sum(time.clock_gettime_ns((~pid << 3) | 2) for pid in pids) / 1e9
 
 
-def rss_mb(pids):
-    lines = [line for pid in pids for line in open(f"/proc/{pid}/status") if line.startswith("VmRSS")]
+def rss_mb(pids, field="VmRSS"):
+    lines = [line for pid in pids for line in open(f"/proc/{pid}/status") if line.startswith(field)]
     return sum(int(line.split()[1]) for line in lines) / 1024
 
 
@@ -88,6 +91,9 @@ class Gateway:
     def pids(self):
         return children(self.process.pid)
 
+    def cpu(self):
+        return cpu_seconds(self.pids())
+
     def stop(self):
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
@@ -103,21 +109,51 @@ def load(port, **flags):
     return figures
 
 
-def requests(port, cpu, a):
-    """Figures of whole answers. `cpu` gives the gateway's seconds of CPU so far."""
-    load(port, conns=8, secs=1, tokens=8, prompt_bytes=2500)
-    before = cpu()
-    figures = load(port, conns=32, secs=a.secs, tokens=8, prompt_bytes=2500)
-    row = {"request": 1e6 * (cpu() - before) / figures["requests"], "rate": figures["requests"] / figures["seconds"]}
-    figures = load(port, conns=1, secs=a.secs, tokens=8, prompt_bytes=2500)
-    return {**row, "p50": figures["p50_us"], "p99": figures["p99_us"]}
+class Direct:
+    """No gateway: a worker's own port."""
+    def __init__(self, port):
+        self.port = port
+
+    def pids(self):
+        return []
+
+    def cpu(self):
+        return 0.0
 
 
-def chunks(port, cpu, a):
+def requests(gateway, a):
+    """Figures of whole answers."""
+    load(gateway.port, conns=8, secs=1, tokens=8, prompt_bytes=2500)
+    before = gateway.cpu()
+    figures = load(gateway.port, conns=32, secs=a.secs, tokens=8, prompt_bytes=2500)
+    row = {"request": 1e6 * (gateway.cpu() - before) / figures["requests"], "rate": figures["requests"] / figures["seconds"]}
+    figures = load(gateway.port, conns=1, secs=a.secs, tokens=8, prompt_bytes=2500)
+    row.update(p50=figures["p50_us"], p99=figures["p99_us"])
+    done = 0
+    while done < a.prompts:
+        done += load(gateway.port, conns=32, secs=5, tokens=8, prompt_bytes=2500)["requests"]
+        row["prompts"] = max(row.get("prompts", 0), rss_mb(gateway.pids()))
+    return row
+
+
+def chunks(gateway, a):
     """Figures of paced streams, none of which ends within the run, so that their beginnings cost next to nothing."""
-    before = cpu()
-    figures = load(port, mode="streams", conns=STREAMS, secs=a.secs, tokens=chunk_count(a), prompt_bytes=256)
-    return {"chunk": 1e6 * (cpu() - before) / max(figures["events"], 1)}
+    before = gateway.cpu()
+    figures = load(gateway.port, mode="streams", conns=STREAMS, secs=a.secs, tokens=chunk_count(a), prompt_bytes=256)
+    return {"chunk": 1e6 * (gateway.cpu() - before) / max(figures["events"], 1)}
+
+
+def slow_streams(gateway, a):
+    """What streams take that wait most of their time."""
+    before, most = rss_mb(gateway.pids()), 0
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        streams = pool.submit(load, gateway.port, mode="streams", conns=SLOW, secs=a.secs + 2, ramp=2, tokens=chunk_count(a), prompt_bytes=256)
+        while not streams.done():
+            most = max(most, rss_mb(gateway.pids()))
+            time.sleep(0.1)
+    if streams.result()["open_streams"] != SLOW:
+        sys.exit(f"{streams.result()['open_streams']} of {SLOW} slow streams were open at the end")
+    return {"slow": (most - before) * 1024 / SLOW}
 
 
 def chunk_count(a):
@@ -146,24 +182,26 @@ def token_workers(a, itl_ms):
 
 
 def one_round(a, spec):
-    """Requests and chunks each before workers and a gateway of their own."""
+    """Requests, chunks and slow streams each before workers and a gateway of their own."""
     name, _, policy = spec.partition("/")
     name, tokens, _ = name.partition("-tokens")
     row = {}
-    for figures, itl_ms in ((requests, 0), (chunks, ITL_MS)):
+    for figures, itl_ms in ((requests, 0), (chunks, ITL_MS), (slow_streams, SLOW_ITL_MS)):
         workers = (token_workers if tokens else http_workers)(a, itl_ms)
         try:
             if name == "direct":
-                row.update(figures(workers[0].port, lambda: 0.0, a))
+                if figures is not slow_streams:
+                    row.update(figures(Direct(workers[0].port), a))
                 continue
             scheme = "grpc" if tokens else "http"
             urls = [f"{scheme}://127.0.0.1:{worker.port}" for worker in workers]
             gateway = Gateway(a, name, policy or "round_robin", urls, MODEL if tokens else None)
             try:
                 time.sleep(1)
-                row.update(ready=gateway.ready, idle=rss_mb(gateway.pids()))
-                row.update(figures(gateway.port, lambda: cpu_seconds(gateway.pids()), a))
-                row["after"] = rss_mb(gateway.pids())
+                row.update(ready=gateway.ready, idle=rss_mb(gateway.pids()), anonymous=rss_mb(gateway.pids(), "RssAnon"))
+                row.update(figures(gateway, a))
+                if figures is not slow_streams:
+                    row["after"] = rss_mb(gateway.pids())
             finally:
                 gateway.stop()
         finally:
@@ -197,6 +235,7 @@ def main():
     parser.add_argument("--router", help="a Python that has sglang_router")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--secs", type=float, default=4, help="of each measurement")
+    parser.add_argument("--prompts", type=int, default=0, help="so many more of 2.5 KB, each another, for the memory that they take")
     parser.add_argument("--run", help="gateways and policies; default: Portico and the peers given, with three policies")
     a = parser.parse_args()
     specs = a.run.split(",") if a.run else ["direct"] + [

@@ -12,6 +12,7 @@ import re
 import shutil
 import statistics
 import sys
+import time
 import urllib.request
 
 import bench_tools as bench
@@ -109,6 +110,8 @@ def profiled(options):
                 figures = bench.measured_load(server, conns=options.conns, secs=options.secs, tokens=TOKENS, **flags)
                 if server is recorded:
                     post(server, "/stop_request_profile")
+                    while list(folder.glob("**/records_*")):  # become lines now: not within the next round
+                        time.sleep(0.05)
                     shutil.rmtree(folder)
                 return figures
             results = alternate({"profile": recorded, "without": without}, options.rounds, measure)

@@ -1,4 +1,9 @@
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -70,11 +75,24 @@ int UnknownCommand(const char* name) {
   return portico::kUsageError;
 }
 
+// What the Python package starts ends with the process that does, which names itself. That one cannot arrange this before it executes
+// this program: it would have to fork with all that libraries of other threads do at a fork.
+void EndWithParent() {
+  const char* const named = std::getenv("PORTICO_END_WITH");
+  if (named == nullptr) return;
+  const auto parent = static_cast<pid_t>(std::atoi(named));
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // It has ended before that. Where it lives, a script is between.
+  if (getppid() != parent && kill(parent, 0) != 0) _exit(portico::kFailed);
+  unsetenv("PORTICO_END_WITH");  // not for the processes of stages
+}
+
 bool AsksForVersion(std::string_view word) { return word == "--version" || word == "-V"; }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  EndWithParent();
   std::string_view name = argc > 1 ? argv[1] : "";
   // `portico route --version` too: what takes sglang-router's flags.
   const bool serves = name == "serve" || name == "route" || name == "launch";

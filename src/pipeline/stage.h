@@ -53,8 +53,8 @@ class StageOutput {
   virtual void Wake() {}
 };
 
-// One request's work in one stage. Calls come one at a time, from threads that may block for some
-// 100 ms; while the stages behind have no room, none comes.
+// One request's work in one stage. Calls come one at a time, from threads that may block for some 100 ms, or for nothing where
+// Stage::hands_on(); while the stages behind have no room, none comes.
 class StageRun {
  public:
   virtual ~StageRun() = default;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <unordered_map>
 #include <utility>
 
 #include "text/white_space.h"
@@ -134,6 +135,38 @@ bool ReadMembers(OutlineReader& reader, Take take) {
   return reader.Take('}');
 }
 
+// The members that are left out, by object; of doubled ones the last.
+class LeftOutList {
+ public:
+  void BeginObject() { places_.clear(); }
+  // False: it takes the place of one that is doubled.
+  bool Add(const LeftOutMember& member) {
+    const auto [place, is_new] = places_.try_emplace(member.name, members_.size());
+    if (is_new) {
+      members_.push_back(member);
+      return true;
+    }
+    LeftOutMember& doubled = members_[place->second];
+    return std::exchange(doubled, member).kind == kDropped;
+  }
+  // One of that name follows which stays.
+  void Drop(std::string_view name) {
+    if (places_.empty()) return;
+    const auto place = places_.find(name);
+    if (place != places_.end()) members_[place->second].kind = kDropped;
+  }
+  std::vector<LeftOutMember> Take() {
+    std::erase_if(members_, [](const LeftOutMember& member) { return member.kind == kDropped; });
+    return std::move(members_);
+  }
+
+ private:
+  static constexpr char kDropped = 0;  // no JSON begins with it
+
+  std::vector<LeftOutMember> members_;
+  std::unordered_map<std::string_view, size_t> places_;  // of the object that is read
+};
+
 // Of members in the object that `text` ends with.
 void AppendMember(const LeftOutMember& member, std::string* text) {
   if (text->back() != '{') *text += ',';
@@ -146,16 +179,19 @@ std::optional<JsonOutline> OutlineOf(std::string_view body,
                                      const std::function<bool(std::string_view name)>& is_long) {
   OutlineReader reader(body);
   JsonOutline outline;
+  LeftOutList left_out;
   outline.text = "{";
   const bool whole = ReadMembers(reader, [&](const LeftOutMember& member) {
-    if (is_long(member.name) || member.value.size() > kMaxOutlinedValue) {
-      outline.left_out.push_back(member);
-    } else {
+    if (!is_long(member.name) && member.value.size() <= kMaxOutlinedValue) {
+      left_out.Drop(member.name);
       AppendMember(member, &outline.text);
+    } else if (left_out.Add(member)) {
+      AppendMember({.name = member.name, .value = "null"}, &outline.text);
     }
   });
-  if (!whole || (outline.text.size() == 1 && outline.left_out.empty())) return std::nullopt;
+  if (!whole || outline.text.size() == 1) return std::nullopt;
   outline.text += '}';
+  outline.left_out = left_out.Take();
   return outline;
 }
 
@@ -163,23 +199,32 @@ std::optional<JsonOutline> OutlineOfEach(
     std::string_view value, const std::function<bool(std::string_view name)>& is_needed) {
   OutlineReader reader(value);
   JsonOutline outline;
+  LeftOutList left_out;
   std::vector<LeftOutMember> needed;  // of one object
   const auto read_object = [&] {
     needed.clear();
+    left_out.BeginObject();
     const bool whole = ReadMembers(reader, [&](const LeftOutMember& member) {
-      if (member.value.size() > kMaxOutlinedValue) {
-        outline.left_out.push_back(member);
-      } else if (is_needed(member.name)) {
+      if (is_needed(member.name)) {
         std::erase_if(needed, [&](const auto& before) { return before.name == member.name; });
-        needed.push_back(member);
       }
+      if (member.value.size() > kMaxOutlinedValue) {
+        left_out.Add(member);
+        return;
+      }
+      left_out.Drop(member.name);
+      if (is_needed(member.name)) needed.push_back(member);
     });
     outline.text += '{';
     for (const LeftOutMember& member : needed) AppendMember(member, &outline.text);
     outline.text += '}';
     return whole;
   };
-  if (reader.Next() == '{') return read_object() ? std::optional(std::move(outline)) : std::nullopt;
+  if (reader.Next() == '{') {
+    if (!read_object()) return std::nullopt;
+    outline.left_out = left_out.Take();
+    return outline;
+  }
   if (!reader.Take('[')) return std::nullopt;
   outline.text = "[";
   if (!reader.Take(']')) {
@@ -197,6 +242,7 @@ std::optional<JsonOutline> OutlineOfEach(
     if (!reader.Take(']')) return std::nullopt;
   }
   outline.text += ']';
+  outline.left_out = left_out.Take();
   return outline;
 }
 

@@ -21,19 +21,20 @@ struct LeftOutMember {
 };
 
 struct JsonOutline {
-  std::string text;  // an object of the members that stay
+  std::string text;  // an object of the members that stay, and null for those that are left out
   std::vector<LeftOutMember> left_out;
 };
 
-// Left out are members for whose name `is_long` is true, and others whose texts are longer than kMaxOutlinedValue. `body`
-// outlives the result. Nothing where `body` is no object; otherwise the members are not checked, and may be no JSON.
+// Left out are members for whose name `is_long` is true, and others whose texts are longer than kMaxOutlinedValue; of doubled
+// ones the last counts, by names as they are written. `body` outlives the result. Nothing where `body` is no object; otherwise
+// the members are not checked, and may be no JSON.
 inline constexpr size_t kMaxOutlinedValue = 16 << 10;
 std::optional<JsonOutline> OutlineOf(std::string_view body,
                                      const std::function<bool(std::string_view name)>& is_long);
 
 // Of an object, or of each object in a list, the members that `is_needed` names; of doubled ones the last. `text` is the
 // object, or the list with its other elements as they are. Left out are the other members, of which those longer than
-// kMaxOutlinedValue are told. Nothing where `value` is neither, or an element that stays is too long.
+// kMaxOutlinedValue are told, of doubled ones the last. Nothing where `value` is neither, or an element that stays is too long.
 std::optional<JsonOutline> OutlineOfEach(
     std::string_view value, const std::function<bool(std::string_view name)>& is_needed);
 

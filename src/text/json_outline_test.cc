@@ -13,7 +13,7 @@ TEST(JsonOutline, ShortMembersStayAsTheyAreWritten) {
   const auto outline = Outline(
       R"( { "n" : 2 ,"prompt":["a",[1,{"b":"]}"}]],"stop":["x\"]","\\"], "t":{"a":[{}]},"m":null} )");
   ASSERT_TRUE(outline);
-  EXPECT_EQ(outline->text, R"({"n":2,"stop":["x\"]","\\"],"t":{"a":[{}]},"m":null})");
+  EXPECT_EQ(outline->text, R"({"n":2,"prompt":null,"stop":["x\"]","\\"],"t":{"a":[{}]},"m":null})");
 }
 
 TEST(JsonOutline, TheElementsOfAListAreCounted) {
@@ -28,7 +28,7 @@ TEST(JsonOutline, TheElementsOfAListAreCounted) {
                         Case{"{ }", 0, 0}, Case{R"(["\"","\\"])", 2, '"'}}) {
     const auto outline = Outline(std::string("{\"prompt\":") + c.prompt + "}");
     ASSERT_TRUE(outline) << c.prompt;
-    EXPECT_EQ(outline->text, "{}");
+    EXPECT_EQ(outline->text, "{\"prompt\":null}");
     ASSERT_EQ(outline->left_out.size(), 1u);
     EXPECT_EQ(outline->left_out[0].items, c.items) << c.prompt;
     EXPECT_EQ(outline->left_out[0].first, c.first) << c.prompt;
@@ -40,7 +40,45 @@ TEST(JsonOutline, ALongValueIsLeftOutWhateverItsName) {
   const auto outline =
       Outline("{\"user\":\"" + std::string(kMaxOutlinedValue, 'x') + "\",\"n\":1}");
   ASSERT_TRUE(outline);
-  EXPECT_EQ(outline->text, "{\"n\":1}");
+  EXPECT_EQ(outline->text, "{\"user\":null,\"n\":1}");
+}
+
+// A body was refused for a long member, though another one of that name followed it.
+TEST(JsonOutline, OfDoubledMembersTheLastCountsWhetherItStaysOrNot) {
+  const std::string longer = '"' + std::string(kMaxOutlinedValue, 'x') + '"';
+  const std::string longest = '"' + std::string(2 * kMaxOutlinedValue, 'x') + '"';
+  std::string body;
+  const auto outline = [&body](std::initializer_list<std::string> values) {
+    body = "{";
+    for (const std::string& value : values) body += "\"a\":" + value + ",";
+    body += "\"b\":2}";
+    return Outline(body);
+  };
+  const auto stays = outline({longer, longest, "1"});
+  ASSERT_TRUE(stays);
+  EXPECT_EQ(stays->text, R"({"a":null,"a":1,"b":2})");
+  EXPECT_TRUE(stays->left_out.empty());
+  const auto is_left_out = outline({"1", longer, "2", longer, longest});
+  ASSERT_TRUE(is_left_out);
+  EXPECT_EQ(is_left_out->text, R"({"a":1,"a":null,"a":2,"a":null,"b":2})");
+  ASSERT_EQ(is_left_out->left_out.size(), 1u);
+  EXPECT_EQ(is_left_out->left_out[0].value, longest);
+}
+
+TEST(JsonOutline, OfEachObjectTheLastOfDoubledMembersCounts) {
+  const std::string longer = '"' + std::string(kMaxOutlinedValue, 'x') + '"';
+  const auto outline = [&](const std::string& value) {
+    return OutlineOfEach(value, [](std::string_view name) { return name == "n"; });
+  };
+  const auto stay = outline(R"([{"n":)" + longer + R"(,"x":)" + longer + R"(,"n":1,"x":2}])");
+  ASSERT_TRUE(stay);
+  EXPECT_EQ(stay->text, R"([{"n":1}])");
+  EXPECT_TRUE(stay->left_out.empty());
+  const std::string object = R"({"n":1,"x":2,"n":)" + longer + R"(,"x":)" + longer + "}";
+  const auto left_out = outline("[" + object + R"(,{"n":2,"x":3},)" + object + "]");
+  ASSERT_TRUE(left_out);
+  EXPECT_EQ(left_out->text, R"([{},{"n":2},{}])");
+  EXPECT_EQ(left_out->left_out.size(), 4u);
 }
 
 // 4,000 maps of sampling parameters were read before it was known that they cost too much: 25 ms.

@@ -2,14 +2,12 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import json
 import os
 import pathlib
 import re
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,8 +20,6 @@ _READY = re.compile(r" info ready: (https?)://.*:(\d+)/v1$")
 _LINE = re.compile(r"^\[[^\]]*\] (debug|info|warning|error|critical) ")
 _PROGRESS = re.compile(r": +\d+ %$")
 _LEVELS = ("debug", "info", "warning", "error", "critical")
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def find_program(program: str | os.PathLike | None = None) -> str:
@@ -64,14 +60,6 @@ def command_of(config, folder: pathlib.Path, overrides: Mapping[str, object] | N
     return [*words, *flags]
 
 
-def _end_with(parent: int):
-    def before_exec():
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
-            os._exit(1)
-    return before_exec
-
-
 class Process:
     """Ends with this process, however that ends; and with the thread that starts it, which is the event loop's."""
 
@@ -100,9 +88,10 @@ class Process:
                  "--log-level", self._level]
         words = command_of(self._config, folder, self._overrides, flags)
         try:
+            # No preexec_fn: with one Python forks, and libraries like gRPC then start threads in the child that end it.
             self._process = await asyncio.create_subprocess_exec(
                 self._program, *words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, limit=1 << 20,
-                preexec_fn=_end_with(os.getpid()), start_new_session=True)
+                env={**os.environ, "PORTICO_END_WITH": str(os.getpid())}, start_new_session=True)
         except OSError as error:
             self._folder.cleanup()
             raise ClientError(f"{self._program} cannot be started: {error.strerror}") from None

@@ -127,6 +127,18 @@ void NoteSession(router::Gateway& gateway, std::string_view path, std::string_vi
   if (path == "/close_session") gateway.sessions().Close(id);
 }
 
+// Of vLLM's readings that say yes or no: the field that says it. Empty: the path is none.
+std::string_view FlagOf(std::string_view path) {
+  return path == "/is_paused" || path == "/is_sleeping" ? path.substr(1) : std::string_view();
+}
+
+bool SaysYes(std::string_view answer, std::string_view flag) {
+  const StatusOr<Json> json = Json::Parse(answer);
+  if (!json.ok() || !json->is_object()) return false;
+  const Json* said = json->Find(flag);
+  return said != nullptr && said->is_bool() && said->as_bool();
+}
+
 // 200 if all have done it, else what the first that has not said, or 502.
 void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
   const net::HttpRequest& asked = exchange->request;
@@ -152,13 +164,17 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
     }
     int status = 200;
     bool changed = false;
+    const std::string_view flag = FlagOf(shared->request.path);
+    bool all_say_yes = true;
     std::string body;
     JsonWriter writer(&body);
     writer.BeginObject().Key("workers").BeginArray();
     for (const auto& [worker, answer] : answers) {
       const int said = answer.ok() ? answer->status : 502;
-      if (status == 200 && said >= 400) status = said;
-      changed = changed || (adapters && said < 400);
+      // A redirection is not followed: nothing has been done.
+      if (status == 200 && said >= 300) status = said >= 400 ? said : 502;
+      changed = changed || (adapters && said < 300);
+      if (!flag.empty()) all_say_yes = all_say_yes && answer.ok() && SaysYes(answer->body, flag);
       writer.BeginObject().Key("worker").String(worker).Key("status").Int(said);
       std::string told(answer.ok() ? std::string_view(answer->body) : MessageOf(answer.status()));
       if (hides && said >= 500) told = router::HideAddresses(std::move(told), *shard.set());
@@ -168,7 +184,9 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
     if (changed) shard.gateway().NoteModelsChanged();
     if (status == 200) NoteSession(shard.gateway(), shared->request.path, *session);
     if (opens && status == 200) return GatewayReply(*shared, 200, answers.front().answer->body);
-    writer.EndArray().Key("success").Bool(status == 200).EndObject();
+    writer.EndArray();
+    if (!flag.empty() && status == 200) writer.Key(flag).Bool(all_say_yes);
+    writer.Key("success").Bool(status == 200).EndObject();
     GatewayReply(*shared, status, std::move(body));
   });
 }

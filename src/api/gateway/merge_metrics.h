@@ -12,13 +12,15 @@ namespace portico::api {
 
 class MergedMetrics {
  public:
-  // Adds the answer of one worker. Lines that are no samples are left out.
+  // Adds the answer of one worker. Lines that break the format are left out. A label "worker" of its own is called
+  // "exported_worker".
   void Add(std::string_view worker, std::string_view text);
   std::string Text() const;
 
  private:
   struct Family {
-    std::string head;  // HELP and TYPE, of the worker that named it first
+    std::string help;  // its line, of the worker that gave one first
+    std::string type;  // likewise
     std::string samples;
   };
   Family& Of(std::string_view name);

@@ -28,5 +28,64 @@ TEST(MergedMetrics, LeavesOutWhatIsNoSample) {
   EXPECT_EQ(merged.Text(), "");
 }
 
+TEST(MergedMetrics, LeavesOutLinesForWhichAReaderWouldRefuseTheWholeText) {
+  // One worker's broken line cost the metrics of all.
+  const std::string broken[] = {"Internal Server Error",
+                                "a",
+                                "a one",
+                                "a 1 2 3",
+                                "a 1 now",
+                                "a 1e999",
+                                "9a 1",
+                                "a-b 1",
+                                "a{ 1",
+                                "a{b} 1",
+                                "a{b=1} 1",
+                                "a{b=\"1\" 1",
+                                "a{b=\"1} 1",
+                                "a{b=\"1\"c=\"2\"} 1",
+                                "a{b=\"\\x\"} 1",
+                                "a{b=\"1\\\"} 1",
+                                "a{9=\"1\"} 1",
+                                "a{b:c=\"1\"} 1",
+                                "a{b=\"1\"}",
+                                "a{b=\"1\",b=\"2\"} 1",
+                                "a{__name__=\"b\"} 1",
+                                "a{worker=\"1\",exported_worker=\"2\"} 1",
+                                "a{b=\"\xff\"} 1",
+                                std::string("a{b=\"\0\"} 1", 10),
+                                "a{b=\"1\"} 1 # {c=\"2\"} 3"};
+  for (const std::string& line : broken) {
+    MergedMetrics merged;
+    merged.Add("w1", line + "\n");
+    EXPECT_EQ(merged.Text(), "") << line;
+    merged.Add("w1", line);
+    merged.Add("w2", "good 1\n" + line);
+    EXPECT_EQ(merged.Text(), "good{worker=\"w2\"} 1\n") << line;
+  }
+  MergedMetrics merged;
+  merged.Add(
+      "w1",
+      "# TYPE a nonsense\n# TYPE a gauge\n# TYPE a counter\n# HELP a \xff\n# HELP a-b x\na 1\n");
+  EXPECT_EQ(merged.Text(), "# TYPE a gauge\na{worker=\"w1\"} 1\n");
+}
+
+TEST(MergedMetrics, KeepsAllThatTheFormatAllows) {
+  MergedMetrics merged;
+  merged.Add("w1",
+             "a +Inf\na NaN\na -1.5e-3 -7\na\t2\na { b = \"1\" } 1\na {b=\"} \\\"\\\\\\n,\",} 3\n");
+  EXPECT_EQ(merged.Text(),
+            "a{worker=\"w1\"} +Inf\na{worker=\"w1\"} NaN\na{worker=\"w1\"} -1.5e-3 -7\n"
+            "a{worker=\"w1\"} 2\na{worker=\"w1\",b=\"1\"} 1\n"
+            "a{worker=\"w1\",b=\"} \\\"\\\\\\n,\"} 3\n");
+}
+
+TEST(MergedMetrics, AWorkersOwnLabelOfThatNameIsRenamed) {
+  // As of a gateway behind this one: the name occurred twice, which is malformed.
+  MergedMetrics merged;
+  merged.Add("w1", "a{worker=\"w2\",b=\"1\"} 1\n");
+  EXPECT_EQ(merged.Text(), "a{worker=\"w1\",exported_worker=\"w2\",b=\"1\"} 1\n");
+}
+
 }  // namespace
 }  // namespace portico::api

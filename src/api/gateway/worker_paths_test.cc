@@ -52,5 +52,20 @@ TEST(WorkerPathsTest, ASessionIsForAllWorkersAndForClients) {
   EXPECT_EQ(RecipientsOf("/generate/"), Recipients::kNone);
 }
 
+TEST(WorkerPathsTest, VllmsUpdateOfWeightsIsForAllWorkersAndForOperators) {
+  for (const char* path :
+       {"/abort_requests", "/init_weight_transfer_engine", "/start_weight_update",
+        "/start_draft_weight_update", "/update_weights", "/finish_weight_update"}) {
+    EXPECT_EQ(RecipientsOf(path), Recipients::kAll) << path;
+    EXPECT_TRUE(IsControlPath(path)) << path;
+    EXPECT_FALSE(GetOnlyReads(path)) << path;
+  }
+  for (const char* path : {"/is_paused", "/is_sleeping"}) {
+    EXPECT_EQ(RecipientsOf(path), Recipients::kAll) << path;
+    EXPECT_TRUE(IsControlPath(path)) << path;
+    EXPECT_TRUE(GetOnlyReads(path)) << path;
+  }
+}
+
 }  // namespace
 }  // namespace portico::api

@@ -382,6 +382,27 @@ TEST(DecodeGenerate, ALongMemberOfNoConsequenceDoesNotHideTheCost) {
   EXPECT_EQ(checked.seen->sampling.values[0].options.n, 5);
 }
 
+// A long list was refused, though another one followed it which counts.
+TEST(DecodeGenerate, TheLastOfDoubledLongParametersCounts) {
+  const std::string ids = RepeatedList("nonsense", 4097);
+  const LongCheck within = CheckLong(R"({"text":"a","sampling_params":{"n":2,"stop_token_ids":)" +
+                                     ids + R"(,"stop_token_ids":[1]}})");
+  EXPECT_TRUE(within.status.ok()) << within.status;
+  ASSERT_TRUE(within.seen);
+  EXPECT_EQ(within.seen->sampling.values[0].options.n, 2);
+  const LongCheck short_one =
+      CheckLong(R"({"text":"a","sampling_params":)" + ids + R"(,"sampling_params":{"n":3}})");
+  EXPECT_TRUE(short_one.status.ok()) << short_one.status;
+  ASSERT_TRUE(short_one.seen);
+  EXPECT_EQ(short_one.seen->sampling.values[0].options.n, 3);
+  const LongCheck long_one = CheckLong(
+      R"({"text":"a","sampling_params":7,"sampling_params":{"n":4,"stop":)" + kLongText + "}}");
+  EXPECT_TRUE(long_one.status.ok()) << long_one.status;
+  ASSERT_TRUE(long_one.seen);
+  ASSERT_EQ(long_one.seen->sampling.values.size(), 1u);
+  EXPECT_EQ(long_one.seen->sampling.values[0].options.n, 4);
+}
+
 TEST(DecodeGenerate, WhatCannotBeOutlinedIsLeftToTheReader) {
   for (const std::string& member : {
            R"("input_embeds":[)" + kLongText + "]",
@@ -390,7 +411,7 @@ TEST(DecodeGenerate, WhatCannotBeOutlinedIsLeftToTheReader) {
            R"("sampling_params":[{},{]," + kLongText + "]",
            R"("sampling_params":[01,)" +
                kLongText + "]",
-           R"("sampling_params":{"n":1},"sampling_params":{"stop":)" + kLongText + "}",
+           R"("sampling_params":{"stop":)" + kLongText + R"(},"sampling\u005fparams":{"n":1})",
        }) {
     const LongCheck checked = CheckLong(R"({"text":"a",)" + member + "}");
     EXPECT_TRUE(checked.status.ok());

@@ -34,12 +34,21 @@ bool IsSizeFlag(std::string_view flag, std::string_view letters, std::string_vie
          shortens(full, full.size() - std::string_view("ize").size());
 }
 
-// --smg-grpc-mode, its older name, and what argparse takes for them; in shorter ones SGLang sees other flags too.
+// Whether argparse takes `flag` for `name`; of one that is shorter than `least` SGLang sees other flags too.
+bool Shortens(std::string_view flag, std::string_view name, std::string_view least) {
+  return flag.starts_with(least) && name.starts_with(flag);
+}
+
+// --smg-grpc-mode, and its older name.
 bool IsGrpcModeFlag(std::string_view flag) {
-  const auto shortens = [flag](std::string_view name, std::string_view least) {
-    return flag.starts_with(least) && name.starts_with(flag);
-  };
-  return shortens("--smg-grpc-mode", "--smg-g") || shortens("--grpc-mode", "--grpc-m");
+  return Shortens(flag, "--smg-grpc-mode", "--smg-g") || Shortens(flag, "--grpc-mode", "--grpc-m");
+}
+
+// A further port of SGLang's server: two names of one for metrics, and one for gRPC.
+bool IsPortFlag(std::string_view flag) {
+  return Shortens(flag, "--smg-http-sidecar-port", "--smg-h") ||
+         Shortens(flag, "--grpc-http-sidecar-port", "--grpc-h") ||
+         Shortens(flag, "--grpc-port", "--grpc-p");
 }
 
 bool HasRouteOption(std::string_view name) {
@@ -61,6 +70,22 @@ Status CheckPassedOn(const LaunchOptions& options) {
     return Error(
         StatusCode::kInvalidArgument,
         fmt::format("--{0} is no flag of the workers; the gateway's is --router-{0}", name));
+  }
+  return OkStatus();
+}
+
+// Each worker would get the same port, which one of them can bind: the others go on without it, or end.
+Status CheckPorts(const LaunchOptions& options) {
+  if (options.engine != "sglang" || !options.worker_command.empty() || options.workers == 1) {
+    return OkStatus();
+  }
+  for (const std::string& word : options.passed_on) {
+    const std::string_view flag = std::string_view(word).substr(0, word.find('='));
+    if (!IsPortFlag(flag)) continue;
+    return Error(StatusCode::kInvalidArgument,
+                 fmt::format("{} names one port, and there are {} workers: leave it out, or start "
+                             "the workers yourself",
+                             flag, options.workers));
   }
   return OkStatus();
 }
@@ -162,6 +187,7 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
         fmt::format("--engine: `{}` is not one of llama, mock, sglang, vllm", options.engine));
   }
   PORTICO_RETURN_IF_ERROR(CheckPassedOn(options));
+  PORTICO_RETURN_IF_ERROR(CheckPorts(options));
   return options;
 }
 

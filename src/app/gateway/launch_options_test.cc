@@ -77,6 +77,27 @@ TEST(LaunchOptionsTest, WorkersInSglangsGrpcModeTakeTokens) {
       {"--engine", "sglang", "--worker-command", "run {port}", "--grpc-mode"})));
 }
 
+TEST(LaunchOptionsTest, WorkersDoNotShareAPortOfTheirFlags) {
+  // All of them got it, and only the first one's metrics could be read.
+  const auto error = [](std::vector<std::string> words, const char* engine, const char* workers) {
+    words.insert(words.begin(), {"--engine", engine, "--dp-size", workers});
+    const auto options = ParseLaunchOptions(words);
+    return options.ok() ? std::string() : std::string(MessageOf(options.status()));
+  };
+  EXPECT_EQ(error({"--smg-grpc-mode", "--smg-http-sidecar-port", "40000"}, "sglang", "2"),
+            "--smg-http-sidecar-port names one port, and there are 2 workers: leave it out, or "
+            "start the workers yourself");
+  for (const char* flag : {"--smg-http-sidecar-port", "--grpc-http-sidecar-port", "--grpc-port",
+                           "--smg-h", "--grpc-p"}) {
+    EXPECT_NE(error({flag, "40000"}, "sglang", "2"), "") << flag;
+    EXPECT_NE(error({std::string(flag) + "=40000"}, "sglang", "2"), "") << flag;
+    EXPECT_EQ(error({flag, "40000"}, "sglang", "1"), "") << flag;
+    EXPECT_EQ(error({flag, "40000"}, "vllm", "2"), "") << flag;
+    EXPECT_EQ(error({flag, "40000", "--worker-command", "run"}, "sglang", "2"), "") << flag;
+  }
+  EXPECT_EQ(error({"--smg-grpc-mode", "--grpc-worker-threads", "2"}, "sglang", "2"), "");
+}
+
 TEST(LaunchOptionsTest, WorkersDoNotShareGpus) {
   // --tp was not seen: all but the first GPU of a worker were also the next one's.
   for (const char* flag :

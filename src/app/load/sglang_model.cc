@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stop_token>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -66,18 +67,27 @@ Status CheckTransport(const ModelOptions& options) {
   return OkStatus();
 }
 
-// Starts them at the same time: each reads the same weights, and most of it is waiting.
-std::vector<StatusOr<EnginePtr>> StartAll(const std::vector<sglang::SglangOptions>& wanted,
+// Starts them at the same time: each reads the same weights, and most of it is waiting. The first that fails ends the
+// others' wait for sockets, and its error is the result.
+StatusOr<std::vector<EnginePtr>> StartAll(std::vector<sglang::SglangOptions> wanted,
                                           const LoadProgress& progress) {
-  std::vector<StatusOr<EnginePtr>> engines(wanted.size());
+  std::stop_source failed;
+  size_t culprit = 0;
+  std::vector<StatusOr<EnginePtr>> started(wanted.size());
+  const auto start = [&](size_t i, const LoadProgress& told) {
+    wanted[i].give_up = failed.get_token();
+    started[i] = sglang::NewSglangEngine(wanted[i], told);
+    if (!started[i].ok() && failed.request_stop()) culprit = i;
+  };
   std::vector<std::thread> threads;
   for (size_t i = 1; i < wanted.size(); ++i) {
-    threads.emplace_back([&, i] {
-      engines[i] = sglang::NewSglangEngine(wanted[i], [](std::string_view, double) {});
-    });
+    threads.emplace_back([&start, i] { start(i, [](std::string_view, double) {}); });
   }
-  engines[0] = sglang::NewSglangEngine(wanted[0], progress);
+  start(0, progress);
   for (std::thread& thread : threads) thread.join();
+  if (failed.stop_requested()) return started[culprit].status();
+  std::vector<EnginePtr> engines;
+  for (StatusOr<EnginePtr>& engine : started) engines.push_back(*std::move(engine));
   return engines;
 }
 
@@ -137,11 +147,7 @@ StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::str
   if (wanted.size() == 1) return sglang::NewSglangEngine(wanted.front(), progress);
   PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<router::Policy> policy,
                            router::MakePolicy(options.policy, {}));
-  std::vector<EnginePtr> engines;
-  for (StatusOr<EnginePtr>& engine : StartAll(wanted, progress)) {
-    PORTICO_RETURN_IF_ERROR(engine.status());
-    engines.push_back(*std::move(engine));
-  }
+  PORTICO_ASSIGN_OR_RETURN(std::vector<EnginePtr> engines, StartAll(std::move(wanted), progress));
   LogInfo("{} SGLang engines, policy {}", engines.size(), options.policy);
   const int shards = std::max(1, static_cast<int>(shared.shards.size()));
   return router::LocalFleet::MakeEngine(std::move(engines), std::move(policy), shards);

@@ -31,6 +31,7 @@ bool NamesFile(const std::vector<std::string>& arguments) {
 // What would silently be different.
 Status CheckHonoured(const ServeOptions& options) {
   const ModelOptions& model = options.models.front();
+  const ServeOptions defaults;
   const std::pair<bool, std::string_view> wanted[] = {
       {!model.attach.empty(), "--attach"},
       {model.sglang_replicas > 1, "--sglang-replicas"},
@@ -46,7 +47,10 @@ Status CheckHonoured(const ServeOptions& options) {
       {model.sglang_media_helpers == 0, "--sglang-media-helpers 0"},
       {!options.allowed_media_domain.empty(), "--allowed-media-domain"},
       {!options.allowed_local_media_path.empty(), "--allowed-local-media-path"},
-      {options.reasoning_field != ServeOptions().reasoning_field, "--reasoning-field"},
+      {options.reasoning_field != defaults.reasoning_field, "--reasoning-field"},
+      {options.max_client_batch_size != defaults.max_client_batch_size, "--max-client-batch-size"},
+      {options.max_inflight_body_bytes != defaults.max_inflight_body_bytes,
+       "--max-inflight-body-bytes"},
       {!options.pipeline.empty(), "--pipeline"},
       {options.incremental_streaming_output.has_value(), "--incremental-streaming-output"},
       {model.forward_unknown_tools, "--forward-unknown-tools"},

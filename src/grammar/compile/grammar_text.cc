@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "grammar/mask/compiled_grammar.h"
 #include "grammar/mask/mask_tensor.h"
 #include "grammar/schema/expr.h"
 #include "grammar/schema/json_schema.h"
@@ -123,7 +124,7 @@ StatusOr<xgrammar::Grammar> Parsed(const GrammarText& text, const Vocabulary& vo
 // Whether an answer can begin.
 bool AllowsAToken(const xgrammar::CompiledGrammar& grammar) {
   const auto tokens = static_cast<size_t>(grammar.GetTokenizerInfo().GetVocabSize());
-  std::vector<uint32_t> mask((tokens + 31) / 32);
+  std::vector<uint32_t> mask(MaskWords(tokens));
   MaskTensor tensor(mask);
   xgrammar::GrammarMatcher matcher(grammar);
   if (!matcher.FillNextTokenBitmask(tensor.get())) return true;  // all are allowed

@@ -54,6 +54,15 @@ uint8_t Awakened(std::string_view query) {
   return memory;
 }
 
+// An update of weights that comes in parts: SGLang's names, and vLLM's.
+bool BeginsUpdate(std::string_view path) {
+  return path == "/begin_weight_update" || path == "/start_weight_update" ||
+         path == "/start_draft_weight_update";
+}
+bool EndsUpdate(std::string_view path) {
+  return path == "/end_weight_update" || path == "/finish_weight_update";
+}
+
 // While a worker does it nothing else comes from its engine; after a pause, and within an update of weights
 // that comes in parts, until another control ends it.
 bool HoldsEngineBack(std::string_view path) {
@@ -63,9 +72,7 @@ bool HoldsEngineBack(std::string_view path) {
 
 // What makes an engine infer again. A worker that is stalled gets it too: it may have been paused past this
 // gateway, and nothing else through it would wake it.
-bool LetsEngineGoOn(std::string_view path) {
-  return EndsPause(path) || path == "/end_weight_update";
-}
+bool LetsEngineGoOn(std::string_view path) { return EndsPause(path) || EndsUpdate(path); }
 
 // The worker, and the other ranks of its server: what one is told concerns the engines of all.
 std::vector<Worker*> RanksBeside(const WorkerSet& set, Worker& asked) {
@@ -91,7 +98,7 @@ void NoteOutcome(std::string_view path, std::string_view query, const StatusOr<S
                  bool was_paused, Worker& worker) {
   if (HoldsEngineBack(path)) worker.EndControl();
   // Whatever it has come to, nothing of it follows.
-  if (path == "/end_weight_update") worker.SetUpdating(false);
+  if (EndsUpdate(path)) worker.SetUpdating(false);
   if (!answer.ok()) return;  // a pause may have begun, and the control that ends it comes
   if (answer->status != 200) {
     if (PausesEngine(path) && !was_paused) worker.SetPaused(false);
@@ -100,7 +107,7 @@ void NoteOutcome(std::string_view path, std::string_view query, const StatusOr<S
   if (EndsPause(path) && (path != "/wake_up" || worker.NoteAwake(Awakened(query)))) {
     worker.SetPaused(false);
   }
-  if (path == "/begin_weight_update") worker.SetUpdating(true);
+  if (BeginsUpdate(path)) worker.SetUpdating(true);
 }
 
 }  // namespace

@@ -41,6 +41,7 @@ class FanOutTest : public testing::Test {
   FanOutTest() {
     GatewayOptions options;
     options.load_interval = Duration::zero();
+    options.health.timeout = std::chrono::minutes(10);  // what a stalled worker has for a control
     auto gateway = Gateway::Make(std::move(options), registry_);
     EXPECT_TRUE(gateway.ok()) << gateway.status();
     gateway_ = *std::move(gateway);
@@ -129,6 +130,38 @@ TEST_F(FanOutTest, APauseThatIsRefusedIsNone) {
   EXPECT_TRUE(worker_->held_back());
   Do("/continue_generation");
   EXPECT_FALSE(worker_->held_back());
+}
+
+TEST_F(FanOutTest, AnUpdateOfWeightsHoldsTheEngineBackUntilItsEnd) {
+  const std::vector<std::pair<std::string, std::string>> updates = {
+      {"/begin_weight_update", "/end_weight_update"},
+      {"/start_weight_update", "/finish_weight_update"},
+      {"/start_draft_weight_update", "/finish_weight_update"}};
+  for (const auto& [begin, end] : updates) {
+    Do(begin, 500);
+    EXPECT_FALSE(worker_->held_back()) << begin;
+    Do(begin);
+    EXPECT_TRUE(worker_->held_back()) << begin;
+    Do("/update_weights", 500);
+    EXPECT_TRUE(worker_->held_back()) << begin;
+    Do(end, 500);  // nothing of it follows
+    EXPECT_FALSE(worker_->held_back()) << end;
+  }
+  Send("/init_weight_transfer_engine");  // until the trainer has come
+  EXPECT_TRUE(worker_->held_back());
+  Answer("/init_weight_transfer_engine", 200);
+  EXPECT_FALSE(worker_->held_back());
+}
+
+TEST_F(FanOutTest, AStalledWorkerGetsOnlyWhatEndsAPauseOrAnUpdate) {
+  worker_->SetHealth(Health::kStalled);
+  for (const char* path : {"/start_weight_update", "/update_weights", "/is_paused"}) {
+    const int before = ended_;
+    Send(path);
+    AwaitEnd(before + 1);
+    EXPECT_EQ(workers_.held.count(path), 0u) << path;
+  }
+  for (const char* path : {"/resume", "/end_weight_update", "/finish_weight_update"}) Do(path);
 }
 
 TEST_F(FanOutTest, AnEngineThatSleptIsPausedUntilAllItsMemoryIsAwake) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "grammar/compile/grammar_text.h"
+#include "grammar/mask/compiled_grammar.h"
 #include "grammar/mask/mask_tensor.h"
 #include "parser/collector.h"
 #include "parser/output_parser.h"
@@ -85,7 +86,7 @@ class CallGrammarWriter {
   std::string Draw(const xgrammar::CompiledGrammar& grammar, std::mt19937* random,
                    std::string_view begin) const {
     xgrammar::GrammarMatcher matcher(grammar);
-    std::vector<uint32_t> mask((vocabulary_.texts.size() + 31) / 32);
+    std::vector<uint32_t> mask(grammar::MaskWords(vocabulary_.texts.size()));
     grammar::MaskTensor tensor(mask);
     std::string text;
     for (int step = 0; step < 1000; ++step) {

@@ -27,8 +27,20 @@ CompletionRequest::Prompt Join(const CompletionRequest::Prompt& first,
   return joined;
 }
 
+// The field that has most of the bytes of a document's prompt; the document has so many.
+std::string_view LongestField(const RerankRequest& request, size_t document) {
+  if (request.instruction.size() > std::max(document, request.query.size())) return "instruct";
+  return request.query.size() > document ? "query" : "documents";
+}
+
+// The one to blame where the prompt of document `i` is too long.
+std::string LongestText(const RerankRequest& request, size_t i) {
+  const std::string_view field = LongestField(request, request.documents[i].size());
+  return field == "documents" ? fmt::format("documents[{}]", i) : std::string(field);
+}
+
 // A plan that says of each prompt how likely each label is next.
-// `field`: the client's, whose tokens' probabilities are asked for.
+// `field`: the client's, because of which their probabilities are needed.
 StatusOr<GenerationPlan> NewPlan(const std::string& rid, std::vector<TokenId> labels,
                                  const EngineInfo& engine, std::string_view field) {
   PORTICO_RETURN_IF_ERROR(CheckLogprobs(engine, field, /*of_prompts=*/false));
@@ -102,12 +114,13 @@ StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankR
   RequestCost cost(model.max_request_cost);
   const size_t shared = request.query.size() + request.instruction.size();
   for (const std::string& document : request.documents) {
-    const auto bytes = static_cast<int64_t>(2 * (shared + document.size()));
-    PORTICO_RETURN_IF_ERROR(cost.Add("documents", 1, kChoiceCost + bytes));
+    const size_t own = document.size() + size_t{kChoiceCost / 2};
+    PORTICO_RETURN_IF_ERROR(
+        cost.Add(LongestField(request, own), 1, static_cast<int64_t>(2 * (shared + own))));
   }
   PORTICO_ASSIGN_OR_RETURN(
       GenerationPlan plan,
-      NewPlan(request.rid, {model.judge->yes, model.judge->no}, engine, "documents"));
+      NewPlan(request.rid, {model.judge->yes, model.judge->no}, engine, "model"));
   const TextPairs texts{.query = request.query,
                         .items = {request.documents.begin(), request.documents.end()},
                         .item_field = "documents",
@@ -116,8 +129,7 @@ StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankR
   PORTICO_ASSIGN_OR_RETURN(std::vector<std::vector<TokenId>> pairs,
                            EncodeRenderedPairs(model, texts));
   for (size_t i = 0; i < pairs.size(); ++i) {
-    PORTICO_RETURN_IF_ERROR(
-        AddPrompt(std::move(pairs[i]), engine, fmt::format("documents[{}]", i), &plan));
+    PORTICO_RETURN_IF_ERROR(AddPrompt(std::move(pairs[i]), engine, LongestText(request, i), &plan));
   }
   return plan;
 }

@@ -42,6 +42,14 @@ class PlanScoreTest : public testing::Test {
     request_.items = {Text("b"), Text("c c")};
     request_.label_token_ids = {7, 0};
   }
+  void UseEngineWithoutLogProbabilities() {
+    MockEngineOptions options;
+    options.vocab_size = 8;
+    options.context_length = 6;
+    options.max_running_requests = 4;
+    options.simulation = MockSimulation{.kv_cells = 100};
+    model_.engine = NewMockEngine(options);
+  }
   std::vector<TokenId> Prompt(size_t i) { return *PlanScore(model_, request_)->prompts[i].ids; }
   std::string FieldAtFault() {
     auto plan = PlanScore(model_, request_);
@@ -68,12 +76,7 @@ TEST_F(PlanScoreTest, EveryItemIsAPromptBehindTheQueryOrBeforeIt) {
 }
 
 TEST_F(PlanScoreTest, AnEngineWithoutLogProbabilitiesCannotScore) {
-  MockEngineOptions options;
-  options.vocab_size = 8;
-  options.context_length = 6;
-  options.max_running_requests = 4;
-  options.simulation = MockSimulation{.kv_cells = 100};
-  model_.engine = NewMockEngine(options);
+  UseEngineWithoutLogProbabilities();
   EXPECT_EQ(FieldAtFault(), "label_token_ids");
 }
 
@@ -117,6 +120,33 @@ TEST_F(PlanScoreTest, AJudgeReadsEachPairInItsTemplate) {
   EXPECT_EQ(FieldOf(PlanJudgements(model_, request).status()), "documents[1]");
   request.truncate = 3;
   EXPECT_EQ(FieldOf(PlanJudgements(model_, request).status()), "truncate_prompt_tokens");
+}
+
+// All were `documents`.
+TEST_F(PlanScoreTest, TheFieldThatAJudgeCannotTakeIsNamed) {
+  model_.chat_template = *ChatTemplate::FromSource(
+      "{{ instruct }} {{ messages[0].content }} {{ messages[1].content }}", {});
+  model_.joins_pairs = true;
+  model_.judge = JudgeTokens{5, 4};
+  model_.max_request_cost = 10000;
+  const auto field_of = [this](std::string query, std::string instruction, std::string document) {
+    RerankRequest request;
+    request.query = std::move(query);
+    request.instruction = std::move(instruction);
+    request.documents = {"b", std::move(document)};
+    return FieldOf(PlanJudgements(model_, request).status());
+  };
+  EXPECT_EQ(field_of("a", "b", "c"), "");
+  const std::string words = "a a a a a a";
+  EXPECT_EQ(field_of(words, "b", "c"), "query");
+  EXPECT_EQ(field_of("a", words, "c"), "instruct");
+  EXPECT_EQ(field_of("a", "b", words), "documents[1]");
+  const std::string costly(6000, 'a');
+  EXPECT_EQ(field_of(costly, "b", "c"), "query");
+  EXPECT_EQ(field_of("a", costly, "c"), "instruct");
+  EXPECT_EQ(field_of("a", "b", costly), "documents");
+  UseEngineWithoutLogProbabilities();
+  EXPECT_EQ(field_of("a", "b", "c"), "model");
 }
 
 TEST(LogOddsTest, AreTheDifferenceOfTheLogarithms) {

@@ -126,6 +126,7 @@ Status CheckCost(const ServingModel& model, const NativeGenerateRequest& request
       answer.logprobs = 1 + top + ids;
       answer.logprobs_field = ids > top ? "token_ids_logprob" : "top_logprobs_num";
       answer.prompt_logprobs = request.logprob_start_len.Of(i, -1) >= 0;
+      PORTICO_RETURN_IF_ERROR(CheckLogprobs(engine, "return_logprob", answer.prompt_logprobs));
     }
     PORTICO_RETURN_IF_ERROR(AddAnswer(answer, engine, request.prompt_field, &cost));
   }
@@ -199,8 +200,6 @@ StatusOr<GenerationPlan> PlanPrompt(const ServingModel& model, const NativeGener
   }
   if (plan.options.logprobs) {
     PORTICO_ASSIGN_OR_RETURN(plan.prompt_logprobs_start, LogprobStart(request, i, ids.size()));
-    PORTICO_RETURN_IF_ERROR(
-        CheckLogprobs(engine, "return_logprob", plan.prompt_logprobs_start >= 0));
     std::vector<TokenId> asked = request.token_ids_logprob.Of(i, {});
     PORTICO_RETURN_IF_ERROR(CheckLogprobIds(asked, engine.vocab_size, "token_ids_logprob"));
     if (!asked.empty()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "service/idle_engine_for_test.h"
+#include "service/plan/plan.h"
 
 namespace portico {
 namespace {
@@ -144,6 +145,43 @@ TEST_F(PlanNativeTest, PromptsTimesChoicesAreBounded) {
   EXPECT_TRUE(Plan(request).ok());
   sampling.options.n = 65;
   EXPECT_EQ(FieldAtFault(request), "sampling_params");
+}
+
+// All texts were tokenized before.
+TEST_F(PlanNativeTest, LogProbabilitiesThatTheEngineLacksAreRefusedBeforeAnyTextIsTokenized) {
+  model_.tokenizer =
+      *Tokenizer::FromJson(R"({"model":{"type":"WordLevel","unk_token":"u","vocab":{"a":0}}})");
+  const auto set_capabilities = [this](bool of_answers, bool of_prompts) {
+    EngineInfo info = model_.engine->info();
+    info.can.logprobs = of_answers;
+    info.can.prompt_logprobs = of_prompts;
+    model_.engine = std::make_unique<IdleEngine>(std::move(info));
+  };
+  NativeGenerateRequest native = Texts({"b", "b"});
+  native.return_logprob = {{false, true}, true};
+  CompletionRequest completion;
+  completion.prompts = native.prompts;
+  completion.options.logprobs = true;
+  completion.options.max_tokens = 1;
+  ChatRequest chat;  // no template takes it
+  chat.options.logprobs = true;
+  const auto field_of = [](const auto& plan) { return FieldOf(plan.status()); };
+
+  set_capabilities(false, false);
+  EXPECT_EQ(FieldAtFault(native), "return_logprob");
+  EXPECT_EQ(field_of(PlanCompletion(model_, completion)), "logprobs");
+  EXPECT_EQ(field_of(PlanChat(model_, chat)), "logprobs");
+  set_capabilities(true, false);
+  EXPECT_EQ(FieldAtFault(native), "text[0]");
+  EXPECT_EQ(field_of(PlanCompletion(model_, completion)), "prompt");
+  EXPECT_EQ(field_of(PlanChat(model_, chat)), "messages");
+  native.logprob_start_len.values = {0};
+  completion.echo = true;
+  EXPECT_EQ(FieldAtFault(native), "return_logprob");
+  EXPECT_EQ(field_of(PlanCompletion(model_, completion)), "logprobs");
+  set_capabilities(true, true);
+  EXPECT_EQ(FieldAtFault(native), "text[0]");
+  EXPECT_EQ(field_of(PlanCompletion(model_, completion)), "prompt");
 }
 
 TEST_F(PlanNativeTest, ALogprobStartBehindThePromptIsRefused) {

@@ -141,6 +141,9 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request
   const EngineInfo& engine = model.engine->info();
   GenerationPlan plan;
   PORTICO_RETURN_IF_ERROR(Share(request.options, model, &plan));
+  if (plan.options.logprobs) {
+    PORTICO_RETURN_IF_ERROR(CheckLogprobs(engine, "logprobs", /*of_prompts=*/false));
+  }
   RequestCost cost(model.max_request_cost);
   PORTICO_RETURN_IF_ERROR(
       AddAnswer(AnswerCostOf(request.options, engine), engine, "messages", &cost));
@@ -189,7 +192,10 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
   PORTICO_RETURN_IF_ERROR(Share(request.options, model, &plan));
   plan.echo = request.echo;
   plan.continues_prompt = true;
-  if (request.echo && request.options.logprobs) plan.prompt_logprobs_start = 0;
+  if (request.options.logprobs) {
+    PORTICO_RETURN_IF_ERROR(CheckLogprobs(engine, "logprobs", /*of_prompts=*/request.echo));
+    if (request.echo) plan.prompt_logprobs_start = 0;
+  }
   // The best ones are those of the highest log-probability.
   if (request.options.best_of > request.options.n) {
     PORTICO_RETURN_IF_ERROR(CheckLogprobs(engine, "best_of", /*of_prompts=*/false));

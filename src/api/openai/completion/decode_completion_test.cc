@@ -178,8 +178,16 @@ TEST(DecodeCompletion, TheOptionsOfALongBodyAreKnownWithoutItsPrompts) {
   // As is a long list that is too long, without its items.
   std::string ids = "nonsense";
   for (size_t i = 0; i < kMaxStopTokenIds; ++i) ids += ",nonsense";
-  EXPECT_EQ(FieldOf(check(R"({"prompt":[1],"stop_token_ids":[)" + ids + "]}")), "stop_token_ids");
+  const std::string too_long = R"("stop_token_ids":[)" + ids + "]";
+  EXPECT_EQ(FieldOf(check(R"({"prompt":[1],)" + too_long + "}")), "stop_token_ids");
   EXPECT_FALSE(seen);
+  // It was refused, too, where another list follows it, which counts.
+  EXPECT_EQ(
+      FieldOf(check("{" + too_long + R"(,"prompt":["a","b"],"prompt":[1],"stop_token_ids":[1]})")),
+      "n");
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->prompts, 1u);
+  seen.reset();
   for (const char* body : {"{\"n\":01,\"prompt\":[1]}", "[1]", "{\"prompt\":[1"}) {
     EXPECT_TRUE(check(body).ok()) << body;
     EXPECT_FALSE(seen) << body;

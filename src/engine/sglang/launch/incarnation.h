@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,7 @@ struct SglangOptions {
   int32_t media_helpers = 1;              // processes that read media; 0: none are taken
   bool restart = false;                   // start SGLang again after it has died
   Duration hand_over_wait{};  // how long another front end may still have the sockets at the start
+  std::stop_token give_up;    // ends that wait
   int32_t max_queued_requests = 1024;
 };
 

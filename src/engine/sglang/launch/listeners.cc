@@ -155,12 +155,13 @@ int Listeners::Take(size_t index) {
   return index < descriptors_.size() ? std::exchange(descriptors_[index], -1) : -1;
 }
 
-StatusOr<Listeners> Listeners::TakeOver(const Facts& facts, Duration patience) {
+StatusOr<Listeners> Listeners::TakeOver(const Facts& facts, Duration patience,
+                                        const std::stop_token& give_up) {
   const TimePoint until = Clock::now() + patience;
   for (bool told = false;; told = true) {
     bool busy = false;
     auto taken = Ask(facts, &busy);
-    if (taken.ok() || !busy || Clock::now() >= until) return taken;
+    if (taken.ok() || !busy || give_up.stop_requested() || Clock::now() >= until) return taken;
     if (!told) {
       LogInfo("another front end serves SGLang's sockets; waiting up to {:.0f} s for it to end",
               Seconds(patience));

@@ -7,6 +7,7 @@
 // anyone. Other addresses are SGLang's own choice (--dist-init-addr): SGLANG_ZMQ_ALLOWED_PEERS says who may connect to them.
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,8 +37,9 @@ class Listeners {
 
   // Has the launcher at this Unix socket hand the sockets of that SGLang over; they are this object's until it ends, with
   // descriptors where they are TCP ports of the loopback. Blocks for 30 seconds at most, and for `patience` while another
-  // front end has them: it may be about to end. UNAVAILABLE: it still has them.
-  static StatusOr<Listeners> TakeOver(const Facts& facts, Duration patience);
+  // front end has them, which may be about to end, unless `give_up` is requested. UNAVAILABLE: it still has them.
+  static StatusOr<Listeners> TakeOver(const Facts& facts, Duration patience,
+                                      const std::stop_token& give_up = {});
 
   // In the order scheduler input, tokenizer, detokenizer; each once, and the caller's from then on. -1: there is none.
   int Take(size_t index);

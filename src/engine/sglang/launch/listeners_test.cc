@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -138,6 +139,15 @@ TEST_F(ListenersTest, AreWaitedForWhileAnotherFrontEndHasThem) {
 TEST_F(ListenersTest, AreNotWaitedForWithoutEnd) {
   Hand(std::vector<Answer>(100, Answer{kHeldByAnother}));
   const Status refused = Listeners::TakeOver(facts_, std::chrono::milliseconds(300)).status();
+  EXPECT_THAT(MessageOf(refused), HasSubstr("another front end serves its sockets"));
+}
+
+TEST_F(ListenersTest, AreNotWaitedForOnceTheyAreNotWanted) {
+  Hand({{kHeldByAnother}});
+  std::stop_source failed;
+  failed.request_stop();
+  const Status refused =
+      Listeners::TakeOver(facts_, std::chrono::hours(1), failed.get_token()).status();
   EXPECT_THAT(MessageOf(refused), HasSubstr("another front end serves its sockets"));
 }
 
