@@ -9,7 +9,7 @@ prefix=${1:?usage: scripts/xgrammar.sh PREFIX}
 
 version=0.2.8
 sha256=8305646fd2b319d6c3003f51a1665e54cbbe9cba1fb636bc41d0b46434ccbb80
-patches=("$here"/scripts/xgrammar*.patch)
+patches=("$here"/scripts/xgrammar.patch "$here"/scripts/xgrammar_*.patch)
 stamp="$version $sha256 $(cat "${patches[@]}" | sha256sum | cut -c 1-64) recipe=3"
 [ "$(cat "$prefix/stamp" 2>/dev/null)" = "$stamp" ] && exit 0
 

@@ -131,7 +131,10 @@ class RawWorker:
                 length = next((int(line.split(b":")[1]) for line in head.split(b"\r\n")
                                if line.lower().startswith(b"content-length:")), 0)
                 while len(body) < length:
-                    body += connection.recv(65536)
+                    piece = connection.recv(65536)
+                    if not piece:
+                        return
+                    body += piece
                 path = head.split(b" ")[1]
                 if path == b"/health_generate":
                     connection.sendall(b"HTTP/1.1 %d Inferred\r\nContent-Length: 0\r\n\r\n" % self.infers())

@@ -171,7 +171,8 @@ class Scheduler(Controls):
         assert len(grammars) <= 1, "SGLang takes one grammar"
         for text in grammars.values():
             if "BROKEN" in text or "SHOW" in text:  # the refusal shows what has come
-                why = "Failed to compile the grammar" if "BROKEN" in text else json.dumps(grammars)
+                sent = {**grammars, "require_reasoning": True} if message.require_reasoning else grammars
+                why = "Failed to compile the grammar" if "BROKEN" in text else json.dumps(sent)
                 self.running[message.rid].finish = {"type": "abort", "message": why, "status_code": 400,
                                                     "err_type": "BadRequestError"}
 

@@ -1,7 +1,9 @@
 """Requests that somebody made to harm: the gateway goes on, and what it refuses has reached no worker."""
+import collections
 import contextlib
 import resource
 import socket
+import warnings
 
 import pytest
 import requests
@@ -113,12 +115,14 @@ def many_files(wanted):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_ten_thousand_bodies_that_do_not_come_keep_nobody_waiting_and_are_refused(gateway):
-    worker, made = gateway
+def test_ten_thousand_bodies_that_do_not_come_keep_nobody_waiting_and_are_refused():
+    """Each of them after 20 s, the gateway's time for a body; a sanitizer and a low limit of open files allow fewer."""
     head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
-    before = len(worker.requests)
-    with many_files(12_000) as files, contextlib.ExitStack() as opened:
-        count = min(500 if SANITIZED else 10_000, files - 500)
+    wanted = 500 if SANITIZED else 10_000
+    with front([ok]) as ([worker], made), many_files(12_000) as files, contextlib.ExitStack() as opened:
+        count = min(wanted, files - 500)
+        if count < wanted:
+            warnings.warn(f"{count} bodies, not {wanted}: this process may open {files} files", stacklevel=1)
         clients = []
         for _ in range(count):
             client = opened.enter_context(socket.create_connection(("127.0.0.1", made.port), timeout=120))
@@ -128,6 +132,6 @@ def test_ten_thousand_bodies_that_do_not_come_keep_nobody_waiting_and_are_refuse
             answer = requests.post(made.url + "/v1/completions", json={"model": "m", "prompt": "x"}, timeout=60)
             assert (answer.status_code, answer.text) == (200, "ok")
         assert requests.get(made.url + "/readiness", timeout=60).status_code == 200
-        statuses = {client.recv(12) for client in clients}
-        assert statuses == {b"HTTP/1.1 408"}
-    assert len(worker.requests) == before + 20
+        statuses = collections.Counter(client.recv(12) for client in clients)
+        assert statuses == {b"HTTP/1.1 408": count}
+        assert len(worker.requests) == 20

@@ -3,6 +3,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 
 import pytest
 import requests
@@ -76,6 +77,26 @@ def test_what_a_dead_worker_leaves_behind_is_ended_before_it_starts_again(tmp_pa
         wait_until(lambda: not runs(second), "it is left behind")
     finally:
         launch.kill()
+
+
+def test_a_worker_in_grpc_mode_has_two_ports(tmp_path):
+    """The second one, its server of metrics', could be another program's: the worker ended."""
+    python = tmp_path / "python3"
+    python.write_text("#!/bin/sh\nexec sleep 3600\n")
+    python.chmod(0o755)
+    with socket.create_server(("127.0.0.1", free_port())) as taken:
+        base = taken.getsockname()[1] - 1
+        launch = Process("launch", "--engine", "sglang", "--model-path", "m", "--dp-size", "2", "--smg-grpc", "--router-prometheus-port", "0",
+                         "--router-dp-worker-base-port", str(base), environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+        try:
+            def ports():
+                return [int(port) for port in re.findall(r"worker \d on port (\d+) started", launch.output())]
+
+            wait_until(lambda: len(ports()) == 2, launch.output)
+            assert ports()[0] >= base + 2 and ports()[1] >= ports()[0] + 2
+            assert launch.end() == 0, launch.output()
+        finally:
+            launch.kill()
 
 
 def test_launch_reads_the_gateways_file_again(tmp_path):

@@ -1,5 +1,6 @@
 """Workers whose engine hangs while their server goes on: /health answers, nothing is inferred any more."""
 import json
+import socket
 import threading
 import time
 
@@ -180,13 +181,15 @@ def test_a_worker_that_says_that_it_has_not_inferred_in_time_is_stalled(hanging,
     assert statuses(gateway)[ill.url] == "stalled"
 
 
-@pytest.mark.parametrize("hold, let_go", [("/pause_generation", "/continue_generation"), ("/begin_weight_update", "/end_weight_update"),
-                                          ("/sleep", "/wake_up")])
-def test_an_engine_that_is_held_back_is_not_taken_for_a_hanging_one(hanging, route, hold, let_go):
-    # Between the beginning and the end of an update of weights it was.
-    paused = also(hanging(), lambda path: b"{}" if path.decode() in (hold, let_go) else None)
+@pytest.mark.parametrize("hold, more, let_go", [("/pause_generation", (), "/continue_generation"), ("/begin_weight_update", (), "/end_weight_update"),
+                                                ("/pause?mode=keep", (), "/resume"), ("/sleep", (), "/wake_up"),
+                                                ("/sleep?level=1", ("/wake_up?tags=weights",), "/wake_up?tags=kv_cache")])
+def test_an_engine_that_is_held_back_is_not_taken_for_a_hanging_one(hanging, route, hold, more, let_go):
+    # Between the beginning and the end of an update of weights it was, while vLLM's server was paused, and when its weights alone had woken.
+    paused = also(hanging(), lambda path: b"{}" if path.decode() in (hold, *more, let_go) else None)
     gateway = route(paused.url)
-    assert requests.post(gateway.url + hold, timeout=60).status_code == 200
+    for path in (hold, *more):
+        assert requests.post(gateway.url + path, timeout=60).status_code == 200
     got = []
     client = threading.Thread(target=lambda: got.append(requests.post(gateway.url + "/v1/chat/completions", json=CHAT, timeout=120)))
     began = time.monotonic()
@@ -219,7 +222,7 @@ def test_a_pause_holds_all_ranks_of_a_server_back(hanging, route):
     assert sorted(head.split(b"x-data-parallel-rank: ")[1][:1] for head, _ in paused.requests if b"x-data-parallel-rank" in head) == [b"0", b"1"]
 
 
-@pytest.mark.parametrize("path", ["/continue_generation", "/wake_up"])
+@pytest.mark.parametrize("path", ["/continue_generation", "/resume", "/wake_up"])
 def test_a_stalled_worker_is_told_to_go_on(hanging, route, path):
     """What had been paused past the gateway was taken for hanging, and nothing through the gateway could wake it."""
     paused = hanging()
@@ -246,6 +249,51 @@ def test_a_worker_that_hangs_does_not_keep_the_others_from_going_on(hanging, rou
         assert b"POST /continue_generation HTTP/1.1" in [head.split(b"\r\n")[0] for head, _ in ill.requests]
     finally:
         good.stop()
+
+
+def test_a_worker_that_takes_a_slow_clients_body_is_not_taken_for_a_hanging_one(hanging, route):
+    """The rest of the body counted as the worker's silence: the upload was answered 504, and its worker left out."""
+    idle = hanging()
+    gateway = route(idle.url)
+    with socket.create_connection(("127.0.0.1", gateway.port), timeout=120) as client:
+        first, rest = b" " * (2 << 20), 200  # more than the gateway keeps
+        client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                       b"Content-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(first) + 4096 * rest, first))
+        began = time.monotonic()
+        while rest > 1 and time.monotonic() - began < 2 * LIMIT + 2:
+            client.sendall(b" " * 4096)  # the server refuses a body of which less comes in its time
+            rest -= 1
+            time.sleep(0.2)
+        assert statuses(gateway)[idle.url] == "healthy", gateway.output()
+        idle.lives.set()
+        client.sendall(b" " * 4096 * rest)
+        with client.makefile("rb") as stream:
+            assert stream.readline() == b"HTTP/1.1 200 OK\r\n"
+    assert "stalled" not in gateway.output()
+
+
+def test_a_worker_whose_client_does_not_read_is_not_taken_for_a_hanging_one(hanging, route):
+    """The worker was not read either, and what it did not say was its silence: the stream was cut."""
+    padding = chunk(b"data: " + b"x" * (64 << 10) + b"\n\n")
+    worker = hanging(first=HEAD + 512 * padding, rest=event(b"two") + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
+    gateway = route(worker.url)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        client.settimeout(120)
+        client.connect(("127.0.0.1", gateway.port))
+        body = json.dumps({**CHAT, "stream": True}).encode()
+        client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                       b"Content-Length: %d\r\nConnection: close\r\n\r\n%s" % (len(body), body))
+        wait_until(lambda: worker.requests, gateway.output)
+        began = time.monotonic()
+        wait_until(lambda: time.monotonic() - began > 2 * LIMIT + 2, "")
+        assert statuses(gateway)[worker.url] == "healthy", gateway.output()
+        worker.lives.set()
+        said, size = b"", 0
+        while piece := client.recv(1 << 20):
+            size, said = size + len(piece), (said + piece)[-1000:]
+    assert size > 32 << 20 and b"two" in said and b"data: [DONE]" in said
+    assert "stalled" not in gateway.output() and at_rest(gateway)
 
 
 class Thinking(SchedulerStandIn):

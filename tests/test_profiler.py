@@ -11,9 +11,10 @@ import threading
 import pytest
 import requests
 
-from conftest import BINARY, SANITIZED, WAIT_SECONDS, wait_until
+from conftest import BINARY, SANITIZED, WAIT_SECONDS, Server, wait_until
 from gateway_fleet import Process
 from omni_stages import ENCODE, children, python, say, write
+from profiles import all_ended, events_of, folder, names, post, profile, recorded, report  # noqa: F401
 
 RUNS = 1000 if os.environ.get("PORTICO_CI") == "extended" else 15 if SANITIZED else 60
 SPEECH = ("name: talk, factory_path: portico.mock, factory: {chunks: 5}, process: p1, stream_to: [pass]",
@@ -21,52 +22,8 @@ SPEECH = ("name: talk, factory_path: portico.mock, factory: {chunks: 5}, process
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """The folder below which servers of this test write profiles."""
-    monkeypatch.setenv("SGLANG_TORCH_PROFILER_DIR", str(tmp_path / "profiles"))
-    return tmp_path / "profiles"
-
-
-@pytest.fixture
 def model(start, folder):
     return start("--engine", "mock", "--mock-itl-ms", "1")
-
-
-def post(server, path, **body):
-    return requests.post(server.url + path, json=body, timeout=WAIT_SECONDS)
-
-
-def events_of(directory):
-    return [json.loads(line) for file in sorted(pathlib.Path(directory).glob("events_*.jsonl"))
-            for line in file.read_text().splitlines()]
-
-
-def all_ended(directory):
-    facts = [json.loads(file.read_text()) for file in pathlib.Path(directory).glob("run_*.json")]
-    return facts and all(fact["ended"] for fact in facts)
-
-
-def recorded(server, run, work):
-    """The events of `work()`."""
-    started = post(server, "/start_request_profile", run_id=run).json()
-    work()
-    assert post(server, "/stop_request_profile", run_id=run).json() == {"run_id": run}
-    wait_until(lambda: all_ended(started["event_dir"]), "the files are not complete")
-    return events_of(started["event_dir"])
-
-
-def profile(*words):
-    return subprocess.run([str(BINARY), "profile", *map(str, words)], capture_output=True, text=True, timeout=WAIT_SECONDS)
-
-
-def report(*words):
-    done = profile(*words)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def names(events, request):
-    return [(event["stage"], event["event_name"]) for event in events if event["request_id"] == request]
 
 
 def test_a_chat_leaves_its_way_through_the_server(model, folder):
@@ -271,11 +228,10 @@ def test_runs_that_follow_each_other_under_load_have_every_event(start, folder, 
 
 @pytest.mark.skipif(SANITIZED, reason="a sanitizer's server ends otherwise")
 def test_a_crash_leaves_files_that_can_be_read(folder, tmp_path):
-    from conftest import Server
     server = Server("--engine", "mock")
     directory = pathlib.Path(post(server, "/start_request_profile").json()["event_dir"])
     assert server.chat("hello", max_tokens=3).status_code == 200
-    wait_until(lambda: len(events_of(directory)) > 10, "nothing is written while the profile runs")
+    wait_until(lambda: "stage_input_received->stage_complete" in profile(directory).stdout, "nothing is written while the profile runs")
     server.process.send_signal(signal.SIGKILL)
     server.process.wait()
     server.log.close()

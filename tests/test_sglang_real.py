@@ -202,6 +202,14 @@ def test_the_schedulers_are_reached_over_tcp_and_know_where_reasoning_ends(ours)
         server.stop()
 
 
+def test_a_key_in_a_file_of_arguments_is_refused(tmp_path):
+    (tmp_path / "sglang.yaml").write_text("api-key: secret\n")
+    server = Server(*flags("--config", tmp_path / "sglang.yaml"), wait=False)
+    wait_until(lambda: server.process.poll() is not None, lambda: server.output()[-3000:])
+    assert server.process.returncode == 1
+    assert "--config file have --api-key, but Portico is the front end" in server.output()
+
+
 def test_the_load_is_the_schedulers_own(ours):
     loads = requests.get(ours.url + "/v1/loads", timeout=60).json()["loads"]
     assert len(loads) == 1

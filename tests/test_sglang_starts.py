@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import types
 
 import pytest
 import requests
@@ -223,7 +224,8 @@ def python(tmp_path):
 
 def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_wanted(python):
     server = Server("--engine", "sglang", "--sglang-python", python, "--sglang-launcher", STAND_IN, *MODEL, "--api-key", "k",
-                    "--sglang-fallback", "http", "--", "--stand-in-new-field", "--tp", "2", wait=False)
+                    "--sglang-fallback", "http", "--limit-mm-data-per-request", '{"image": 2}', "--sampling-defaults", "openai",
+                    "--", "--stand-in-new-field", "--tp", "2", wait=False)
     key = {"authorization": "Bearer k"}
     try:
         wait_until(lambda: server.process.poll() is not None or "ready: http" in server.output(), server.output)
@@ -234,7 +236,8 @@ def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_want
         assert info["portico"]["sglang_fallback"] == "http" and "invented_field" in info["portico"]["sglang_fallback_reason"]
         assert info["api_key"] == "***"
         words = " ".join(info["argv"])
-        assert f"--served-model-name demo --model-path {DEMO}" in words and words.endswith("--tp 2")
+        assert "--served-model-name demo" in words and f"--model-path {DEMO}" in words and words.endswith("--tp 2")
+        assert '--limit-mm-data-per-request {"image": 2}' in words and "--sampling-defaults openai" in words
         assert "falling back: SGLang's own server answers" in server.output()
     finally:
         server.process.send_signal(signal.SIGTERM)
@@ -244,7 +247,46 @@ def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_want
     os.unlink(server.log.name)
 
 
-def test_a_fallback_refuses_what_the_gateway_cannot_honour(python):
-    said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http", "--admin-api-key", "a",
+@pytest.mark.parametrize("flag, value", [("--admin-api-key", "a"), ("--allowed-media-domain", "example.org"), ("--allowed-local-media-path", "/tmp"),
+                                         ("--sglang-media-helpers", "0"), ("--reasoning-field", "reasoning")])
+def test_a_fallback_refuses_what_the_gateway_cannot_honour(python, flag, value):
+    said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http", flag, value,
                    "--api-key", "k", "--", "--stand-in-new-field")
-    assert "--sglang-fallback http cannot honour --admin-api-key" in said
+    assert f"--sglang-fallback http cannot honour {flag}" in said
+
+
+@pytest.fixture
+def start_schedulers(monkeypatch):
+    """The launcher's own, before an SGLang whose arguments are these; it goes as far as SGLang's log."""
+    def start(**arguments):
+        modules = {
+            "sglang.srt.entrypoints": {"engine": types.SimpleNamespace()},
+            "sglang.srt.managers.scheduler": {"run_scheduler_process": None},
+            "sglang.srt.server_args": {"PortArgs": None, "prepare_server_args": lambda flags: types.SimpleNamespace(**arguments)},
+            "sglang.srt.utils": {"configure_logger": configure_logger},
+        }
+        for name in ("sglang", "sglang.srt", "sglang.srt.managers", *modules):
+            monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+            vars(sys.modules[name]).update(modules.get(name, {}))
+        sglang_launch.start_schedulers(types.SimpleNamespace(server_flags=[], reasoning_parser="none"), None)
+
+    def configure_logger(server_args):
+        raise AssertionError("it goes on")
+
+    for name in ("SGLANG_USE_PICKLE_IPC", "TOKENIZERS_PARALLELISM"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.syspath_prepend(str(LAUNCHER.parent))
+    import sglang_launch
+
+    return start
+
+
+@pytest.mark.parametrize("name", ["api_key", "admin_api_key", "ssl_keyfile", "ssl_certfile", "ssl_ca_certs", "ssl_keyfile_password"])
+def test_a_key_in_sglangs_own_arguments_starts_no_open_server(start_schedulers, name):
+    # `-- --config FILE` with `api-key: k` in it started a server that is open to everyone.
+    flag = "--" + name.replace("_", "-")
+    for value in ("k", ""):
+        with pytest.raises(RuntimeError, match=f"--config file have {flag}, but Portico is the front end: give {flag} to"):
+            start_schedulers(**{name: value})
+    with pytest.raises(AssertionError, match="it goes on"):
+        start_schedulers(**{name: None})

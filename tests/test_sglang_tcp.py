@@ -3,6 +3,7 @@ import errno
 import json
 import os
 import re
+import signal
 import socket
 import sys
 import time
@@ -90,7 +91,7 @@ def test_a_second_front_end_does_not_take_the_sockets_of_the_first(start, tmp_pa
     # It waited for a minute, and what the schedulers connected to was gone.
     with running(tmp_path, "--transport", transport) as facts:
         server = attached(start, facts)
-        assert "another front end serves its sockets" in refusal("--attach", facts)
+        assert "another front end serves its sockets" in refusal("--attach", facts, "--drain-timeout", "0")
         assert short(server).status_code == 200
         server.process.kill()  # no farewell
         server.process.wait()
@@ -98,12 +99,26 @@ def test_a_second_front_end_does_not_take_the_sockets_of_the_first(start, tmp_pa
         assert short(attached(start, facts)).status_code == 200
 
 
+def test_a_front_end_that_comes_before_the_last_has_ended_waits_for_it(start, tmp_path):
+    # It ended at once while the last one's requests were finishing.
+    with running(tmp_path) as facts:
+        last = attached(start, facts)
+        later = start("--engine", "sglang", "--attach", facts, *MODEL, "--drain-timeout", "3600", wait=False)
+        wait_until(lambda: "another front end serves SGLang's sockets; waiting up to 3610 s" in later.output(), later.output)
+        assert short(last).status_code == 200
+        end(last)
+        later.wait_ready()
+        assert short(later).status_code == 200
+        assert later.output().count("another front end serves") == 1
+
+
 def as_nobody(address, seconds, kind=zmq.PULL):
-    """Connects as another user; how many messages come."""
+    """Connects as another user, for so long or until it gets SIGTERM; then it says how many messages came."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        count = 0
+        count, told = 0, []
+        signal.signal(signal.SIGTERM, lambda *_: told.append(True))
         try:
             os.setgroups([])
             os.setgid(65534)
@@ -112,7 +127,7 @@ def as_nobody(address, seconds, kind=zmq.PULL):
             stranger.connect(address)
             until = time.monotonic() + seconds
             os.write(writer, b"connecting\n")
-            while time.monotonic() < until:
+            while not told and time.monotonic() < until:
                 count += bool(stranger.poll(10) and stranger.recv())
             os.write(writer, f"got {count}\n".encode())
         finally:
@@ -125,14 +140,16 @@ def as_nobody(address, seconds, kind=zmq.PULL):
 def test_a_process_of_another_user_gets_no_request_and_nothing_is_lost(start, tmp_path):
     with running(tmp_path, "--transport", "tcp") as facts:
         server = attached(start, facts)
-        child, told = as_nobody(addresses(facts)["scheduler_input"], 3)
+        child, told = as_nobody(addresses(facts)["scheduler_input"], 200)
         with told:
             assert told.readline() == "connecting\n"
             for _ in range(200):
                 assert short(server).status_code == 200
+            # It is looked up again at each of its attempts; on a busy machine the first ones tell nothing.
+            wait_until(lambda: "a process of another user has connected" in server.output(), "the log is silent")
+            os.kill(child, signal.SIGTERM)
             assert told.readline() == "got 0\n"
         os.waitpid(child, 0)
-        wait_until(lambda: "a process of another user has connected" in server.output(), "the log is silent")
         end(server)
         assert short(attached(start, facts)).status_code == 200
 
@@ -146,6 +163,7 @@ def test_ports_that_nobody_holds_and_addresses_of_the_network_are_refused(tmp_pa
         assert "nobody holds tcp://127.0.0.1:" in refusal("--attach", facts)
         change(addresses={**told["facts"]["addresses"], "tokenizer": "tcp://10.0.0.1:7000"})
         assert "SGLANG_ZMQ_ALLOWED_PEERS lists the IP addresses that may connect" in refusal("--attach", facts)
+        assert "this machine's own schedulers too (10.0.0.1)" in refusal("--attach", facts)
         change(addresses={**told["facts"]["addresses"], "tokenizer": "udp://127.0.0.1:7000"})
         assert "ipc and tcp are known" in refusal("--attach", facts)
 
@@ -187,5 +205,7 @@ def test_ports_are_held_where_an_engine_has_some_on_this_machine(tmp_path):
     assert not sglang_sockets.listeners_for(str(tmp_path), "ipc", unix).addresses
     network = {name: "tcp://10.0.0.1:7000" for name in unix}
     assert not sglang_sockets.listeners_for(str(tmp_path), "tcp", network).addresses
-    own = {name: "tcp://127.0.0.1:0" for name in unix}  # SGLang's own choice: all are held, also what no front end serves
-    assert set(sglang_sockets.listeners_for(str(tmp_path), "ipc", own).addresses) == set(own)
+    for host in ("127.0.0.1", "localhost"):
+        own = {name: f"tcp://{host}:0" for name in unix}  # SGLang's own choice: all are held, also what no front end serves
+        held = sglang_sockets.listeners_for(str(tmp_path), "ipc", own).addresses
+        assert set(held) == set(own) and all(address.startswith("tcp://127.0.0.1:") for address in held.values())

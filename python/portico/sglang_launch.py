@@ -222,6 +222,15 @@ def reasoning_flags(server_flags, name: str, engine_module) -> list:
     return ["--reasoning-parser", known[0]] if known else []
 
 
+def check_access(server_args) -> None:
+    """RuntimeError: a key or a certificate, which the front end would have to know, be it from a --config file or a flag cut
+    short. SGLang's own front end does not run, and the server would be open."""
+    for name in ("api_key", "admin_api_key", "ssl_keyfile", "ssl_certfile", "ssl_ca_certs", "ssl_keyfile_password"):
+        if getattr(server_args, name, None) is not None:
+            flag = "--" + name.replace("_", "-")
+            raise RuntimeError(f"its arguments or its --config file have {flag}, but Portico is the front end: give {flag} to `portico serve`, not to SGLang")
+
+
 def choose_addresses(port_args, ipc_dir, transport: str):
     """Gives the sockets of a front end their addresses, and hands them over to it."""
     for name in SOCKETS:
@@ -242,6 +251,7 @@ def start_schedulers(args, report):
     # What SGLang's own Engine does before it starts schedulers, in its order. Steps that a release lacks are left out.
     flags = [*reasoning_flags(args.server_flags, args.reasoning_parser, engine_module), *args.server_flags]
     server_args = prepare_server_args(flags)
+    check_access(server_args)
     configure_logger(server_args)
     if hasattr(server_args, "resolve_once"):
         server_args.resolve_once()

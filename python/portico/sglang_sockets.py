@@ -20,12 +20,12 @@ HOST = "127.0.0.1"
 
 
 def is_loopback(address: str) -> bool:
-    return address.startswith(("tcp://127.", "tcp://[::1]:"))
+    return address.startswith(("tcp://127.", "tcp://[::1]:", "tcp://localhost:"))
 
 
 class Listeners:
     """Answers a connection with a line: {"event": "sockets"} with the listeners of HANDED, in that order, if they are TCP; or
-    {"event": "failed", "message": TEXT}. The sockets are the front end's until it closes the connection or ends."""
+    {"event": "failed", "message": TEXT, "busy": true while another front end has them}. The sockets are the front end's until it closes the connection or ends."""
 
     def __init__(self, folder: str, wanted: dict[str, str]):
         """`wanted`: addresses by name; `tcp://127.0.0.1:0` takes a port that is free. OSError: one is taken."""
@@ -72,7 +72,7 @@ class Listeners:
     def answer(self, connection: socket.socket) -> None:
         if self.held():
             why = "another front end serves its sockets"
-            connection.sendall(json.dumps({"event": "failed", "message": why}).encode() + b"\n")
+            connection.sendall(json.dumps({"event": "failed", "message": why, "busy": True}).encode() + b"\n")
             connection.close()
             return
         line = json.dumps({"event": "sockets"}).encode() + b"\n"

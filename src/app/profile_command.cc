@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -32,7 +33,8 @@ namespace fs = std::filesystem;
 
 constexpr char kProfileExamples[] =
     R"(Writes report.txt, report.json, trace.json (for ui.perfetto.dev), timeline.svg and report.html, a page that needs no
-network, and prints the text. Ctrl-C ends the recording early. docs/profiling.md describes the events.
+network, and prints the text. Ctrl-C ends the recording early, and once more the wait for its last lines.
+docs/profiling.md describes the events.
 
 Examples:
   portico profile http://127.0.0.1:8000                 record for 10 s, then report
@@ -40,7 +42,9 @@ Examples:
   portico profile ~/.cache/portico/profiles/run_20260101_120000
 )";
 
-constexpr Duration kFilesPatience = std::chrono::seconds(5);
+// How long the lines of other processes are waited for: without a new one, and at most.
+constexpr Duration kLinePatience = std::chrono::seconds(5);
+constexpr Duration kLinesPatience = std::chrono::seconds(60);
 
 struct ProfileArguments {
   std::vector<std::string> sources;
@@ -54,8 +58,8 @@ struct ProfileArguments {
   bool torch = false;
 };
 
-// Set by Ctrl-C; a signal's handler may do no more.
-volatile std::sig_atomic_t ended = 0;
+// Counts Ctrl-C; a signal's handler may do no more.
+volatile std::sig_atomic_t interrupts = 0;
 
 constexpr std::string_view kProfileCommand = "profile";
 
@@ -112,14 +116,40 @@ std::vector<std::string> FoldersOf(const Json& answer) {
 void Wait(double seconds) {
   const TimePoint until =
       Clock::now() + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
-  while (ended == 0 && Clock::now() < until) usleep(50000);
+  while (interrupts == 0 && Clock::now() < until) usleep(50000);
 }
 
-// Stage processes and workers are a moment behind.
-void AwaitFiles(const std::vector<std::string>& folders) {
-  const TimePoint until = Clock::now() + kFilesPatience;
+// Of lines. Records of another run may grow for ever.
+uintmax_t LineBytesOf(const std::string& folder) {
+  uintmax_t bytes = 0;
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    if (at->path().extension() != ".jsonl") continue;
+    std::error_code gone;
+    const uintmax_t size = at->file_size(gone);
+    if (!gone) bytes += size;
+  }
+  return bytes;
+}
+
+// Stage processes and workers are behind: they write lines of what they have recorded. One that was
+// killed writes nothing any more. One more Ctrl-C than `before` ends it.
+void AwaitLines(const std::vector<std::string>& folders, std::sig_atomic_t before) {
+  const TimePoint last = Clock::now() + kLinesPatience;
   for (const std::string& folder : folders) {
-    while (!observe::AllEnded(folder) && Clock::now() < until) usleep(20000);
+    uintmax_t bytes = LineBytesOf(folder);
+    TimePoint until = Clock::now() + kLinePatience;
+    while (!observe::AllEnded(folder)) {
+      if (interrupts != before || Clock::now() >= std::min(until, last)) {
+        std::fprintf(stderr, "not all processes have ended the recording in %s\n", folder.c_str());
+        break;
+      }
+      usleep(20000);
+      if (const uintmax_t now = LineBytesOf(folder); now != bytes) {
+        bytes = now;
+        until = Clock::now() + kLinePatience;
+      }
+    }
   }
 }
 
@@ -132,6 +162,7 @@ StatusOr<std::vector<std::string>> Record(const ProfileArguments& arguments, Ser
   std::fprintf(stderr, "recording %s for %g s into %s\n", run.c_str(), arguments.seconds,
                started.GetString("event_dir").c_str());
   Wait(arguments.seconds);
+  const std::sig_atomic_t before = interrupts;
   PORTICO_RETURN_IF_ERROR(
       Post(server, "/stop_" + kind, Json(JsonObject{{"run_id", run}})).status());
   std::vector<std::string> folders = FoldersOf(started);
@@ -141,7 +172,7 @@ StatusOr<std::vector<std::string>> Record(const ProfileArguments& arguments, Ser
                              "on that folder",
                              started.GetString("event_dir")));
   }
-  AwaitFiles(folders);
+  AwaitLines(folders, before);
   return folders;
 }
 
@@ -233,8 +264,9 @@ int ProfileCommand(int argc, char** argv) {
   app.add_option("--ca-cert", arguments.ca_file,
                  "CA certificates (PEM) to trust for https, in addition to the system's");
   if (std::optional<int> status = ParseWords(&app, argc, argv)) return *status;
-  std::signal(SIGINT, [](int) { ended = 1; });
-  std::signal(SIGTERM, [](int) { ended = 1; });
+  const auto count = [](int) { interrupts = interrupts + 1; };
+  std::signal(SIGINT, count);
+  std::signal(SIGTERM, count);
   std::vector<std::string> sources = arguments.sources;
   if (IsHostAndPort(sources.front())) sources.front().insert(0, "http://");
   if (sources.front().find("://") != std::string::npos) {

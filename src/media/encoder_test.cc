@@ -60,8 +60,8 @@ struct LoudSpan {
   double first = 0;
   double last = 0;
 };
-LoudSpan LoudIn(const Sound& sound) {
-  const auto loud = [](int16_t sample) { return std::abs(sample) > kLoud / 2; };
+LoudSpan LoudIn(const Sound& sound, int bound = kLoud / 2) {
+  const auto loud = [bound](int16_t sample) { return std::abs(sample) > bound; };
   const auto first = std::find_if(sound.samples.begin(), sound.samples.end(), loud);
   const auto last = std::find_if(sound.samples.rbegin(), sound.samples.rend(), loud);
   return {static_cast<double>(first - sound.samples.begin()) / sound.sample_rate,
@@ -115,12 +115,35 @@ TEST_P(FramesOf, HaveAllOfASoundThatBeginsAndEndsAtOnce) {
   }
 }
 
+// Up to the delay was cut off where its peaks were below -50 dBFS.
+TEST_P(FramesOf, HaveTheOnsetOfASoftVoice) {
+  constexpr int16_t kOnset = 100;
+  for (const int32_t rate : {8000, 16000}) {
+    for (const int16_t then : {kOnset, int16_t{10 * kOnset}}) {
+      Samples sound = ToneWithin(rate, 0, 0.6, 0);
+      for (size_t i = 0; i < sound.size(); ++i) {
+        const int peak = i < CountOf(0.2, rate) ? kOnset : then;
+        sound[i] = static_cast<int16_t>(sound[i] * peak / kLoud);
+      }
+      const std::string what = std::to_string(rate) + " " + std::to_string(then);
+      const Sound decoded = DecodedFrom(EncodedBy(GetParam(), rate, sound, 480));
+      const double delay = (GetParam() == AudioFormat::kAac ? 1024.0 : 1105.0) / rate;
+      EXPECT_NEAR(LoudIn(decoded, kOnset / 2).first, delay, 0.003) << what;
+      EXPECT_NEAR(LoudIn(decoded, then / 2).last, delay + 0.6, 0.003) << what;
+    }
+  }
+}
+
 TEST_P(FramesOf, AreTheSameHoweverTheSoundComes) {
   for (const int32_t rate : {16000, 22050, 48000}) {
-    const Samples samples = ToneWithin(rate, 0.1, 0.2, 0.1);
-    const std::string whole = EncodedBy(GetParam(), rate, samples, samples.size());
-    for (const size_t piece : {1, 7, 480, 1105, 1106, 5000}) {
-      EXPECT_EQ(EncodedBy(GetParam(), rate, samples, piece), whole) << rate << " " << piece;
+    const Samples loud = ToneWithin(rate, 0.1, 0.2, 0.1);
+    Samples soft = ToneWithin(rate, 0, 0.8, 0);
+    for (int16_t& sample : soft) sample = static_cast<int16_t>(sample / 100);
+    for (const Samples& samples : {loud, soft}) {
+      const std::string whole = EncodedBy(GetParam(), rate, samples, samples.size());
+      for (const size_t piece : {1, 7, 480, 1105, 1106, 5000}) {
+        EXPECT_EQ(EncodedBy(GetParam(), rate, samples, piece), whole) << rate << " " << piece;
+      }
     }
   }
 }

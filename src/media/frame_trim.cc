@@ -1,25 +1,50 @@
 #include "media/frame_trim.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace portico::media {
 namespace {
 
-bool IsQuiet(int16_t sample) { return sample >= -FrameTrim::kQuiet && sample <= FrameTrim::kQuiet; }
+int Loudest(SampleSpan samples) {
+  int loudest = 0;
+  for (const int16_t sample : samples) loudest = std::max(loudest, std::abs(int{sample}));
+  return loudest;
+}
 
 }  // namespace
 
 SampleSpan FrameTrim::Enter(SampleSpan samples) {
   total_ += samples.size();
-  size_t skipped = 0;
-  while (!begun_ && left_out_ < codec_.delay && skipped < samples.size()) {
-    begun_ = !IsQuiet(samples[skipped]);
-    if (begun_) break;
-    ++skipped;
-    ++left_out_;
+  if (begun_) {
+    held_ = Samples();
+    return Take(samples);
   }
-  samples = samples.subspan(skipped);
-  const auto last = std::find_if_not(samples.rbegin(), samples.rend(), IsQuiet);
+  const size_t before = held_.size();
+  held_.insert(held_.end(), samples.begin(), samples.end());
+  const size_t known = std::min(held_.size(), codec_.delay + codec_.look);
+  loudest_ = std::max(loudest_, Loudest(SampleSpan(held_).subspan(before, known - before)));
+  // Quiet() only grows: what is quiet remains so.
+  const size_t most = std::min(codec_.delay, known);
+  while (left_out_ < most && std::abs(int{held_[left_out_]}) <= Quiet()) ++left_out_;
+  const bool loud = left_out_ < known && std::abs(int{held_[left_out_]}) > kQuiet;
+  if (!loud && left_out_ < codec_.delay && known < codec_.delay + codec_.look) return {};
+  return Begin();
+}
+
+SampleSpan FrameTrim::Rest() { return begun_ ? SampleSpan() : Begin(); }
+
+SampleSpan FrameTrim::Begin() {
+  begun_ = true;
+  return Take(SampleSpan(held_).subspan(left_out_));
+}
+
+// That the bound may be lower for samples before the loudest one changes nothing: that one is heard behind them.
+SampleSpan FrameTrim::Take(SampleSpan samples) {
+  loudest_ = std::max(loudest_, Loudest(samples));
+  const auto last = std::find_if(samples.rbegin(), samples.rend(), [quiet = Quiet()](int sample) {
+    return std::abs(sample) > quiet;
+  });
   if (last != samples.rend()) {
     heard_ = total_ - left_out_ - static_cast<size_t>(last - samples.rbegin());
   }

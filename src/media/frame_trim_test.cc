@@ -3,14 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <utility>
 
 namespace portico::media {
 namespace {
 
 // Frames of 10 samples; each is its size as a byte, twice, and as many bytes as are missing.
 constexpr FrameTrim::Codec kTens = {
-    .delay = 15, .frame = 10, .head = 2, .frame_bytes = [](std::string_view head) {
+    .delay = 15, .frame = 10, .look = 20, .head = 2, .frame_bytes = [](std::string_view head) {
       return head[0] == head[1] ? static_cast<size_t>(head[0]) : 0;
     }};
 
@@ -28,6 +30,7 @@ int FramesLeft(const Samples& sound, size_t piece) {
   for (size_t at = 0; at < sound.size(); at += piece) {
     trim.Enter(SampleSpan(sound).subspan(at, std::min(piece, sound.size() - at)));
   }
+  trim.Rest();
   std::string out;
   std::string wanted;
   for (char size = 4; size < 12; ++size) out += TensFrame(size);
@@ -38,23 +41,65 @@ int FramesLeft(const Samples& sound, size_t piece) {
   return frames;
 }
 
+// What is encoded of a sound that comes in such pieces.
+Samples EncodedOf(const Samples& sound, size_t piece) {
+  FrameTrim trim(kTens);
+  Samples encoded;
+  const auto add = [&encoded](SampleSpan next) {
+    encoded.insert(encoded.end(), next.begin(), next.end());
+  };
+  for (size_t at = 0; at < sound.size(); at += piece) {
+    add(trim.Enter(SampleSpan(sound).subspan(at, std::min(piece, sound.size() - at))));
+  }
+  add(trim.Rest());
+  EXPECT_EQ(trim.all_left_out(), encoded.empty());
+  return encoded;
+}
+
+constexpr int16_t kFaint = FrameTrim::kQuiet;
+constexpr int16_t kLoudBehindFaint = -kFaint * FrameTrim::kBelow;
+
 TEST(FrameTrim, LeavesOutNoMoreThanTheDelayAndNothingThatIsHeard) {
-  const int16_t quiet = FrameTrim::kQuiet;
-  const int16_t loud = -FrameTrim::kQuiet - 1;
   using Lengths = std::pair<size_t, ptrdiff_t>;
-  for (const auto& [before, left_out] : {Lengths{0, 0}, {1, 1}, {14, 14}, {15, 15}, {40, 15}}) {
-    const Samples sound = Joined({{before, quiet}, {3, loud}, {20, 0}});
-    for (const size_t piece : {1, 4, 100}) {
-      FrameTrim trim(kTens);
-      Samples encoded;
-      for (size_t at = 0; at < sound.size(); at += piece) {
-        const SampleSpan rest =
-            trim.Enter(SampleSpan(sound).subspan(at, std::min(piece, sound.size() - at)));
-        encoded.insert(encoded.end(), rest.begin(), rest.end());
+  for (const auto& [before, left_out] : {Lengths{0, 0}, {1, 1}, {14, 14}, {15, 15}, {34, 15}}) {
+    for (const int16_t loud : {int16_t{kLoudBehindFaint}, int16_t{INT16_MIN}, int16_t{INT16_MAX}}) {
+      const Samples sound = Joined({{before, kFaint}, {3, loud}, {20, 0}});
+      const Samples wanted(sound.begin() + left_out, sound.end());
+      for (const size_t piece : {1, 4, 33, 100}) {
+        EXPECT_EQ(EncodedOf(sound, piece), wanted) << before << " " << loud << " " << piece;
       }
-      EXPECT_EQ(encoded, Samples(sound.begin() + left_out, sound.end())) << before << " " << piece;
     }
   }
+}
+
+// The onset of a voice with peaks of -34 dBFS was cut off, and a sound that is quiet throughout lost its beginning.
+TEST(FrameTrim, LeavesOutNothingOfASoundThatIsNoLouderThanTheQuietBeforeAnother) {
+  const int16_t soft = 65;
+  for (const Samples& sound : {Joined({{40, soft}}), Joined({{100, soft}}), Joined({{5, soft}}),
+                               Joined({{12, soft}, {50, 650}}), Joined({{30, soft}, {50, 650}}),
+                               Joined({{20, kFaint}, {50, -kLoudBehindFaint - 1}}),
+                               // As loud, but too late to be waited for.
+                               Joined({{35, kFaint}, {5, kLoudBehindFaint}})}) {
+    for (const size_t piece : {1, 4, 33, 100}) {
+      EXPECT_EQ(EncodedOf(sound, piece), sound) << sound.size() << " " << piece;
+    }
+  }
+}
+
+TEST(FrameTrim, LeavesOutTheQuietBeforeASoftSound) {
+  const Samples sound = Joined({{10, 20}, {3, 650}, {20, 0}});
+  for (const size_t piece : {1, 4, 100}) {
+    EXPECT_EQ(EncodedOf(sound, piece), Samples(sound.begin() + 10, sound.end())) << piece;
+  }
+}
+
+TEST(FrameTrim, HoldsWhatMayBeQuietNoLongerThanItLooksAhead) {
+  FrameTrim trim(kTens);
+  const Samples soft(34, 50);
+  EXPECT_TRUE(trim.Enter(soft).empty());
+  EXPECT_EQ(trim.Enter(Samples(1, 50)).size(), 35U);
+  EXPECT_EQ(trim.Enter(soft).size(), 34U);
+  EXPECT_TRUE(trim.Rest().empty());
 }
 
 TEST(FrameTrim, KeepsTheFramesUpToTheOneNearestToTheEnd) {

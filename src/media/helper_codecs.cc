@@ -62,12 +62,19 @@ size_t AdtsFrameBytes(std::string_view head) {
 
 class AacEncoder final : public Encoder {
  public:
-  explicit AacEncoder(std::unique_ptr<Helper> helper) : helper_(std::move(helper)) {}
+  AacEncoder(std::unique_ptr<Helper> helper, int32_t sample_rate)
+      : helper_(std::move(helper)),
+        trim_({.delay = kAacFrame,
+               .frame = kAacFrame,
+               .look = static_cast<size_t>(sample_rate / 2),
+               .head = kAdtsHead,
+               .frame_bytes = AdtsFrameBytes}) {}
 
   Status Encode(SampleSpan samples, std::string* out) override {
     return Write(trim_.Enter(samples), out);
   }
   Status Finish(std::string* out) override {
+    PORTICO_RETURN_IF_ERROR(Write(trim_.Rest(), out));
     if (trim_.all_left_out())
       PORTICO_RETURN_IF_ERROR(Write(Samples(1), out));  // a frame of silence
     const size_t before = out->size();
@@ -88,8 +95,7 @@ class AacEncoder final : public Encoder {
 
   const std::unique_ptr<Helper> helper_;
   std::string bytes_;
-  FrameTrim trim_{
-      {.delay = kAacFrame, .frame = kAacFrame, .head = kAdtsHead, .frame_bytes = AdtsFrameBytes}};
+  FrameTrim trim_;
 };
 
 }  // namespace
@@ -102,7 +108,7 @@ StatusOr<std::unique_ptr<Encoder>> NewAacEncoder(int32_t sample_rate) {
                                                       sample_rate, fmt::join(kAacRates, ", ")));
   }
   PORTICO_ASSIGN_OR_RETURN(auto helper, Helper::Start({"encode", fmt::format("{}", sample_rate)}));
-  return std::unique_ptr<Encoder>(std::make_unique<AacEncoder>(std::move(helper)));
+  return std::unique_ptr<Encoder>(std::make_unique<AacEncoder>(std::move(helper), sample_rate));
 }
 
 StatusOr<Sound> DecodeByHelper(std::string_view bytes, std::string_view name,

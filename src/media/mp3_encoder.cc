@@ -84,13 +84,26 @@ class Mp3Encoder final : public Encoder {
     trim_.emplace(FrameTrim::Codec{
         .delay = static_cast<size_t>(library_.get_encoder_delay(lame_) + kDecoderDelay),
         .frame = static_cast<size_t>(library_.get_framesize(lame_)),
+        .look = static_cast<size_t>(sample_rate / 2),
         .head = kMp3FrameHead,
         .frame_bytes = Mp3FrameBytes});
     return OkStatus();
   }
 
   Status Encode(SampleSpan samples, std::string* out) override {
-    samples = trim_->Enter(samples);
+    return Write(trim_->Enter(samples), out);
+  }
+
+  Status Finish(std::string* out) override {
+    PORTICO_RETURN_IF_ERROR(Write(trim_->Rest(), out));
+    const size_t before = out->size();
+    out->resize(before + kSlack);
+    PORTICO_RETURN_IF_ERROR(Keep(library_.flush(lame_, At(out, before), kSlack), before, out));
+    return trim_->Cut(before, out);
+  }
+
+ private:
+  Status Write(SampleSpan samples, std::string* out) {
     if (samples.empty()) return OkStatus();
     const size_t before = out->size();
     const size_t room = samples.size() * 5 / 4 + kSlack;  // LAME's own bound
@@ -102,14 +115,6 @@ class Mp3Encoder final : public Encoder {
     return trim_->Look(before, out);
   }
 
-  Status Finish(std::string* out) override {
-    const size_t before = out->size();
-    out->resize(before + kSlack);
-    PORTICO_RETURN_IF_ERROR(Keep(library_.flush(lame_, At(out, before), kSlack), before, out));
-    return trim_->Cut(before, out);
-  }
-
- private:
   static unsigned char* At(std::string* out, size_t at) {
     return reinterpret_cast<unsigned char*>(out->data() + at);
   }

@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "pipeline/own_tasks.h"
 #include "pipeline/parts_in_process.h"
 #include "pipeline/routes.h"
 
@@ -226,6 +227,7 @@ void RequestRun::Schedule(size_t node) {
   }
   at.working = true;
   CpuPool::Task task = [self = shared_from_this(), node] { self->Work(node); };
+  if (at.host->stage().hands_on() && OwnTasks::Keep(std::move(task))) return;
   if (at.host->pool().Submit(std::move(task))) return;
   at.working = false;
   FailSoon(Error(StatusCode::kResourceExhausted, "the pipeline's queue is full"));

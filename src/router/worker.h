@@ -198,6 +198,13 @@ class Worker {
   void FinishPrefill(int64_t tokens) { tokens_.fetch_sub(tokens, std::memory_order_relaxed); }
   void Finish() { requests_.fetch_sub(1, std::memory_order_relaxed); }
 
+  // Of those in flight, one waits for its client from here to there: for the rest of its body, or until the client has
+  // read what there is of the answer. No silence of the worker's keeps it waiting.
+  void BeginClientWait() { client_waits_.fetch_add(1, std::memory_order_relaxed); }
+  void EndClientWait() { client_waits_.fetch_sub(1, std::memory_order_relaxed); }
+  // Of those in flight, the ones that wait for the worker.
+  int64_t awaiting() const { return requests() - client_waits_.load(std::memory_order_relaxed); }
+
   // Attempts that failed, by kind, and those of them after which the request was sent once more, to
   // this worker or another.
   void NoteFailure(AttemptFailure kind) {
@@ -303,6 +310,7 @@ class Worker {
   std::atomic<bool> paused_{false};
   std::atomic<bool> updating_{false};
   std::atomic<int> controls_{0};
+  std::atomic<int64_t> client_waits_{0};
   std::array<std::atomic<uint64_t>, std::size(kMalformedKinds)> malformed_{};
   std::atomic<bool> tells_cache_{false};
   std::atomic<int64_t> healthy_since_{0};

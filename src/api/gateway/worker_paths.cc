@@ -25,10 +25,12 @@ constexpr std::string_view kForAll[] = {"/abort_request",
                                         "/list_external_corpora",
                                         "/load_lora_adapter",
                                         "/load_lora_adapter_from_tensors",
+                                        "/pause",
                                         "/pause_generation",
                                         "/release_memory_occupation",
                                         "/remove_external_corpus",
                                         "/reset_prefix_cache",
+                                        "/resume",
                                         "/resume_memory_occupation",
                                         "/set_internal_state",
                                         "/set_trace_level",
@@ -85,9 +87,18 @@ constexpr std::string_view kOfOneServer[] = {
     "/pd_role_switch", "/remote_instance_transfer_engine_info", "/send_weights_to_remote_instance"};
 constexpr std::string_view kDumper = "/dumper/";
 
-constexpr std::string_view kOthers[] = {
-    "/embed", "/invocations",          "/pooling", "/reset_prefix_cache",     "/score",
-    "/sleep", "/v1/load_lora_adapter", "/wake_up", "/v1/unload_lora_adapter", "/vertex_generate"};
+constexpr std::string_view kOthers[] = {"/embed",
+                                        "/invocations",
+                                        "/pause",
+                                        "/pooling",
+                                        "/reset_prefix_cache",
+                                        "/resume",
+                                        "/score",
+                                        "/sleep",
+                                        "/v1/load_lora_adapter",
+                                        "/v1/unload_lora_adapter",
+                                        "/vertex_generate",
+                                        "/wake_up"};
 
 constexpr std::string_view kReadings[] = {"/get_hicache_l3_cache_layout", "/get_internal_state",
                                           "/hicache/storage-backend", "/list_external_corpora"};

@@ -58,16 +58,17 @@ int LaunchCommand(int argc, char** argv) {
   if (!options.ok()) return Fail(kLaunch, MessageOf(options.status()), kUsageError);
   std::vector<WorkerCommand> commands;
   const bool tokens = WorkersTakeTokens(*options);
+  const int ports = tokens ? 2 : 1;  // of a worker
   int next = options->base_port;
   for (int rank = 0; rank < options->workers; ++rank) {
-    const auto port = FreePort(next);
+    const auto port = FreePorts(next, ports);
     if (!port.ok()) return Fail(kLaunch, MessageOf(port.status()));
     commands.push_back(LaunchedWorker(*options, rank, *port));
     if (commands.back().words.empty())
       return Fail(kLaunch, "--worker-command is empty", kUsageError);
     options->router.push_back("--router-worker-urls");
     options->router.push_back(fmt::format("{}://127.0.0.1:{}", tokens ? "grpc" : "http", *port));
-    next = *port + (tokens ? 2 : 1);
+    next = *port + ports;
   }
   options->router.insert(options->router.end(),
                          {"--router-host", options->host, "--router-port", options->port});

@@ -34,6 +34,14 @@ bool IsSizeFlag(std::string_view flag, std::string_view letters, std::string_vie
          shortens(full, full.size() - std::string_view("ize").size());
 }
 
+// --smg-grpc-mode, its older name, and what argparse takes for them; in shorter ones SGLang sees other flags too.
+bool IsGrpcModeFlag(std::string_view flag) {
+  const auto shortens = [flag](std::string_view name, std::string_view least) {
+    return flag.starts_with(least) && name.starts_with(flag);
+  };
+  return shortens("--smg-grpc-mode", "--smg-g") || shortens("--grpc-mode", "--grpc-m");
+}
+
 bool HasRouteOption(std::string_view name) {
   const auto options = RouteOptionTable();
   return std::any_of(options.begin(), options.end(),
@@ -159,10 +167,7 @@ StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words
 
 bool WorkersTakeTokens(const LaunchOptions& options) {
   return options.engine == "sglang" && options.worker_command.empty() &&
-         std::any_of(options.passed_on.begin(), options.passed_on.end(),
-                     [](const std::string& word) {
-                       return word == "--smg-grpc-mode" || word == "--grpc-mode";
-                     });
+         std::any_of(options.passed_on.begin(), options.passed_on.end(), IsGrpcModeFlag);
 }
 
 WorkerCommand LaunchedWorker(const LaunchOptions& options, int rank, int port) {

@@ -30,7 +30,7 @@ struct LaunchOptions {
 StatusOr<LaunchOptions> ParseLaunchOptions(const std::vector<std::string>& words);
 
 // Whether the workers take token ids over gRPC at their port, and nothing over HTTP there: SGLang's --smg-grpc-mode
-// (--grpc-mode in older releases). Such a worker's port + 1 is its server of metrics'.
+// (--grpc-mode in older releases). Such a worker's port + 1 is that of its server of metrics.
 bool WorkersTakeTokens(const LaunchOptions& options);
 
 // Of the worker of that rank, at a port. Its GPUs are no other's of this launch.

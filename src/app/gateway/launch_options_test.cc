@@ -65,8 +65,14 @@ TEST(LaunchOptionsTest, WorkersInSglangsGrpcModeTakeTokens) {
     EXPECT_TRUE(WorkersTakeTokens(*options)) << flag;
     EXPECT_THAT(SglangWords({flag}, 0), ElementsAre("--base-gpu-id", "0", flag));
   }
+  // What argparse takes for it too, of which nothing was known; no other flag that begins like it.
+  for (const char* flag : {"--smg-grpc", "--smg-g", "--grpc-m"}) {
+    EXPECT_TRUE(WorkersTakeTokens(*ParseLaunchOptions({"--engine", "sglang", flag}))) << flag;
+  }
+  for (const char* flag : {"--smg-http-sidecar-port", "--grpc-port", "--grpc-mode-x", "--grpc-"}) {
+    EXPECT_FALSE(WorkersTakeTokens(*ParseLaunchOptions({"--engine", "sglang", flag, "1"}))) << flag;
+  }
   EXPECT_FALSE(WorkersTakeTokens(*ParseLaunchOptions({"--engine", "sglang"})));
-  EXPECT_FALSE(WorkersTakeTokens(*ParseLaunchOptions({"--engine", "sglang", "--grpc-port", "1"})));
   EXPECT_FALSE(WorkersTakeTokens(*ParseLaunchOptions(
       {"--engine", "sglang", "--worker-command", "run {port}", "--grpc-mode"})));
 }

@@ -37,6 +37,17 @@ bool HasEnded(pid_t pid) {
          end.si_pid == pid;
 }
 
+bool IsFreePort(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  close(fd);
+  return free;
+}
+
 // In the child, between fork and exec: only what is safe there.
 [[noreturn]] void Become(char** words, char** environment, pid_t parent, int report) {
   setpgid(0, 0);
@@ -168,18 +179,15 @@ void WorkerProcesses::Stop(Duration patience) {
   }
 }
 
-StatusOr<int> FreePort(int from) {
+StatusOr<int> FreePorts(int from, int count) {
+  int free = 0;  // up to this port
   for (int port = from; port < 65536; ++port) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-    close(fd);
-    if (free) return port;
+    free = IsFreePort(port) ? free + 1 : 0;
+    if (free == count) return port - count + 1;
   }
-  return Error(StatusCode::kUnavailable, fmt::format("no port is free from {} on", from));
+  return Error(StatusCode::kUnavailable,
+               count == 1 ? fmt::format("no port is free from {} on", from)
+                          : fmt::format("no {} ports in a row are free from {} on", count, from));
 }
 
 }  // namespace portico

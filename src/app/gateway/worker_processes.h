@@ -55,7 +55,7 @@ class WorkerProcesses {
   std::vector<Worker> workers_;
 };
 
-// A free port of this machine at or after `from`.
-StatusOr<int> FreePort(int from);
+// The first of `count` free ports of this machine in a row, at or after `from`.
+StatusOr<int> FreePorts(int from, int count);
 
 }  // namespace portico

@@ -181,9 +181,7 @@ StatusOr<std::unique_ptr<Engine>> MakeSglang(const ModelOptions& options, const 
                                              const SharedResources& shared,
                                              const LoadProgress& progress, ServingModel* model,
                                              TokenizerSource* tokenizer) {
-  PORTICO_ASSIGN_OR_RETURN(
-      auto engine, MakeSglangEngine(options, path,
-                                    std::max(1, static_cast<int>(shared.shards.size())), progress));
+  PORTICO_ASSIGN_OR_RETURN(auto engine, MakeSglangEngine(options, path, shared, progress));
   // The same files that SGLang reads.
   PORTICO_ASSIGN_OR_RETURN(const llama::ModelSource source,
                            llama::FindModel(engine->info().model_path));
@@ -252,6 +250,8 @@ SharedResources ShareResources(const ServeOptions& options) {
   shared.model_cache_bytes = options.model_cache_bytes;
   shared.max_request_cost = options.max_request_cost_bytes;
   shared.log_requests = options.log_requests;
+  shared.drain_time =
+      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(options.drain_timeout));
   shared.cores = std::max(1, cores / std::max(1, sharers));
   return shared;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "app/options/options.h"
+#include "base/clock.h"
 #include "grammar/compile/grammar_compiler.h"
 #include "net/loop/shard.h"
 #include "service/serving_model.h"
@@ -28,6 +29,7 @@ struct SharedResources {
   int64_t mapped_bytes = 0;  // weights of the models that are loaded
   int64_t max_request_cost = kDefaultRequestCost;
   bool log_requests = false;
+  Duration drain_time{};  // of the server's requests, and of another front end's that ends
   std::vector<net::Shard*> shards;  // of the server, for engines whose connections live on them
   std::shared_ptr<grammar::GrammarCompiler> grammars;  // null: none are compiled
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -18,6 +20,9 @@ namespace portico {
 namespace {
 
 using EnginePtr = std::unique_ptr<Engine>;
+
+// What a front end needs after its requests have ended.
+constexpr std::chrono::seconds kTimeToStop{10};
 
 // The last value of a flag, in either of argparse's two forms; empty: it is not there.
 std::string ValueOf(const std::vector<std::string>& flags,
@@ -88,7 +93,7 @@ std::vector<std::string> GpuFlags(const std::vector<std::string>& flags, int ind
 }
 
 StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::string& path,
-                                     int shards, const LoadProgress& progress) {
+                                     const SharedResources& shared, const LoadProgress& progress) {
   sglang::SglangOptions each;
   each.python = options.sglang_python;
   each.script = options.sglang_launcher;
@@ -97,6 +102,7 @@ StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::str
   each.max_queued_requests = options.max_queued_requests;
   each.reasoning_parser = options.reasoning_parser;
   each.transport = options.sglang_transport;
+  each.hand_over_wait = shared.drain_time + kTimeToStop;
   const std::vector<std::string> files = AttachFiles(options);
   if (!files.empty() && options.sglang_replicas > 1) {
     return Error(StatusCode::kInvalidArgument,
@@ -137,6 +143,7 @@ StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::str
     engines.push_back(*std::move(engine));
   }
   LogInfo("{} SGLang engines, policy {}", engines.size(), options.policy);
+  const int shards = std::max(1, static_cast<int>(shared.shards.size()));
   return router::LocalFleet::MakeEngine(std::move(engines), std::move(policy), shards);
 }
 

@@ -10,10 +10,11 @@
 
 namespace portico {
 
-// `path`: the model's; `shards`: of the server. Blocks until all of them are ready; several start at the same time.
+// `path`: the model's. Blocks until all of them are ready; several start at the same time.
 // UNIMPLEMENTED: this SGLang speaks another wire than Portico (app/serve/sglang_fallback.h). Errors are sentences.
 StatusOr<std::unique_ptr<Engine>> MakeSglangEngine(const ModelOptions& options,
-                                                   const std::string& path, int shards,
+                                                   const std::string& path,
+                                                   const SharedResources& shared,
                                                    const LoadProgress& progress);
 
 // SGLang's argument for the first GPU of engine `index`, for arguments that name the GPUs of one; empty on a CPU.

@@ -75,7 +75,7 @@ TEST(OptionsOfModels, AreRefusedWhereModelsCouldNotBeToldApart) {
 
 TEST(OptionsOfModels, AreNotGivenToSglangWhoseFrontEndDoesNotRun) {
   // `-- --api-key k` started a server that is open to everyone.
-  for (const char* flag : {"--api-key", "--api-key=k", "--api_key", "--ssl-keyfile",
+  for (const char* flag : {"--api-key", "--api-key=k", "--api_key", "--api-k", "--ssl-keyfile",
                            "--served-model-name", "--preferred-sampling-params={}"}) {
     EXPECT_THAT(ErrorOf({"--engine", "sglang", "--model-path", "/a", "--", "--tp", "2", flag, "k"}),
                 HasSubstr("is an option of this server: give it before the --"))

@@ -276,7 +276,7 @@ constexpr RouteOption kRequestsTable[] = {
          "probe, is stalled, and after twice this time one that answers, but does not infer when "
          "it is asked to (/health_generate), or whose counters of tokens stand still (vLLM's "
          "/metrics): its requests go to other workers, and streams that have begun end with an "
-         "error. 0 disables it."},
+         "error. Less than 2 counts as 2; 0 disables it."},
     {.group = "Health checks",
      .name = "health-check-endpoint",
      .member = &RouteOptions::health_check_endpoint,

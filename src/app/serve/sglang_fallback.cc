@@ -34,6 +34,10 @@ Status CheckHonoured(const ServeOptions& options) {
       {!model.preferred_sampling_params.empty(), "--preferred-sampling-params"},
       {model.allow_auto_truncate, "--allow-auto-truncate"},
       {model.return_original_logprob, "--return-original-logprob"},
+      {model.sglang_media_helpers == 0, "--sglang-media-helpers 0"},
+      {!options.allowed_media_domain.empty(), "--allowed-media-domain"},
+      {!options.allowed_local_media_path.empty(), "--allowed-local-media-path"},
+      {options.reasoning_field != ServeOptions().reasoning_field, "--reasoning-field"},
   };
   for (const auto& [is, flag] : wanted) {
     if (!is) continue;
@@ -59,6 +63,10 @@ WorkerCommand CommandOf(const ServeOptions& options, const std::string& path, in
                                      {"--reasoning-parser", &model.reasoning_parser}}) {
     if (*parser != "auto" && *parser != "none") add(flag, *parser);
   }
+  if (!options.limit_mm_data_per_request.empty()) {
+    add("--limit-mm-data-per-request", options.limit_mm_data_per_request);
+  }
+  if (model.sampling_defaults != "model") add("--sampling-defaults", model.sampling_defaults);
   const std::vector<std::string> flags = SglangFlags(model, path);
   command.words.insert(command.words.end(), flags.begin(), flags.end());
   return command;
@@ -75,6 +83,8 @@ RouteOptions GatewayOf(const ServeOptions& options, std::string_view why, int wo
   route.tls_cert_path = options.ssl_certfile;
   route.tls_key_path = options.ssl_keyfile;
   route.api_key = options.api_key;
+  route.allowed_host = options.allowed_host;
+  if (!options.cors_origin.empty()) route.cors_allowed_origins = {options.cors_origin};
   route.log_level = options.log_level;
   route.access_log = options.access_log;
   route.shutdown_grace_period_secs = options.drain_timeout;
@@ -104,7 +114,7 @@ Status ServeSglangOverHttp(const ServeOptions& options, std::string_view why,
   if (path.empty()) {
     PORTICO_ASSIGN_OR_RETURN(path, DemoModelPath());
   }
-  PORTICO_ASSIGN_OR_RETURN(const int port, FreePort(kFirstPort));
+  PORTICO_ASSIGN_OR_RETURN(const int port, FreePorts(kFirstPort, 1));
   LogWarning("{}", why);
   LogWarning(
       "falling back: SGLang's own server answers, on port {} of this machine, and Portico is a "

@@ -1,20 +1,25 @@
-// The thread that takes events from the rings and writes them, and that starts and stops runs.
+// The thread that takes events from the rings and writes them, and that starts and stops runs. Lines
+// are made of a run that has ended by another one, the converter's: a stop is answered when they are
+// there, and a start does not wait for them.
 #include <atomic>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/events/converter.h"
 #include "base/events/line_writer.h"
+#include "base/events/record_file.h"
+#include "base/events/record_reader.h"
 #include "base/events/recorder.h"
-#include "base/events/request_names.h"
 #include "base/events/rings.h"
+#include "base/events/tick_clock.h"
 #include "base/mutex.h"
 
 namespace portico::events {
@@ -22,6 +27,8 @@ namespace {
 
 constexpr absl::Duration kPeriod = absl::Milliseconds(5);
 constexpr size_t kMostCommands = 4096;
+// Runs without their lines, each with two open files: the next one waits.
+constexpr size_t kMostUnconverted = 64;
 
 struct Command {
   std::optional<RunOptions> start;
@@ -68,8 +75,8 @@ class Collector {
 
   Totals Count() {
     Totals totals;
-    totals.written = written_.load(std::memory_order_relaxed);
-    totals.cut = cut_.load(std::memory_order_relaxed);
+    totals.written = converter_.written();
+    totals.cut = converter_.cut();
     totals.runs = runs_.load(std::memory_order_relaxed);
     totals.dropped = Dropped();
     totals.running = On();
@@ -78,26 +85,36 @@ class Collector {
 
  private:
   void Run() {
-    bool ends = false;
-    while (!ends) {
-      std::deque<Command> commands;
-      {
-        const TimePoint next = Clock::now() + absl::ToChronoNanoseconds(kPeriod);
-        const MutexLock lock(&mutex_);
-        while (!ended_ && commands_.empty()) {
-          if (!writer_) {
-            called_.Wait(&mutex_);
-          } else if (!called_.WaitUntil(&mutex_, next)) {
-            break;
-          }
-        }
-        ends = ended_;
-        commands = std::exchange(commands_, {});
-      }
-      for (Command& command : commands) Do(std::move(command));
-      if (writer_) Collect();
+    std::optional<Command> command;
+    while (NextTurn(&command)) {
+      if (command) Do(*std::move(command));
+      if (records_) Collect();
     }
-    if (writer_) End();
+    if (records_) End();
+    converter_.Join();
+  }
+
+  // The next command, or none where it is only time to collect. False: all is done that was asked
+  // for before the end.
+  bool NextTurn(std::optional<Command>* command) {
+    command->reset();
+    const TimePoint next = Clock::now() + absl::ToChronoNanoseconds(kPeriod);
+    const MutexLock lock(&mutex_);
+    while (commands_.empty() || MustWait(commands_.front())) {
+      if (ended_ && commands_.empty()) return false;
+      if (!records_ && commands_.empty()) {
+        called_.Wait(&mutex_);
+      } else if (!called_.WaitUntil(&mutex_, next)) {
+        return true;
+      }
+    }
+    *command = std::move(commands_.front());
+    commands_.pop_front();
+    return true;
+  }
+
+  bool MustWait(const Command& command) {
+    return command.start && converter_.waiting() >= kMostUnconverted;
   }
 
   void Do(Command command) {
@@ -106,28 +123,33 @@ class Collector {
       command.started(status);
       return;
     }
-    const bool runs = writer_ && (command.stop.empty() || command.stop == options_.run_id);
-    std::string stopped;
-    if (runs) {
-      stopped = options_.run_id;
-      End();
-    }
-    command.stopped(std::move(stopped));
+    const bool runs = records_ && (command.stop.empty() || command.stop == options_.run_id);
+    const std::string stopped = runs ? options_.run_id : "";
+    if (runs) End();
+    converter_.Then([stopped, done = std::move(command.stopped)] { done(stopped); });
   }
 
   Status Begin(RunOptions options) {
-    if (writer_ && options.run_id == options_.run_id) return OkStatus();
+    if (records_ && options.run_id == options_.run_id) return OkStatus();
+    if (run_ == 0) {
+      internal::PrepareOrder();
+      internal::ChooseTicks();
+    }
     PORTICO_ASSIGN_OR_RETURN(LineWriter writer, LineWriter::Open(options));
-    if (writer_) {
+    PORTICO_ASSIGN_OR_RETURN(
+        internal::RecordFile records,
+        internal::RecordFile::Open(writer.RecordsPath(), writer.Head(), options.run_id,
+                                   options.max_bytes / kRecordsShare));
+    if (records_) {
       // Threads go on: what they record from now on is the next run's.
       Collect();
       Finish();
     }
     options_ = std::move(options);
     writer_.emplace(std::move(writer));
-    writer_->Begin();
+    records_.emplace(std::move(records));
+    converter_.Begin(&*writer_);
     dropped_before_ = Dropped();
-    noted_written_ = noted_cut_ = 0;
     if (++run_ == 0) run_ = 1;
     runs_.fetch_add(1, std::memory_order_relaxed);
     internal::running_now.store(run_, std::memory_order_seq_cst);
@@ -137,76 +159,45 @@ class Collector {
 
   void End() {
     internal::running_now.store(0, std::memory_order_seq_cst);
+    internal::AwaitOrder();
     for (internal::Ring* ring : internal::AllRings().All()) {
       while (ring->inside.load(std::memory_order_seq_cst)) std::this_thread::yield();
     }
     Collect();
-    Finish();
     Tell(nullptr);
+    Finish();
   }
 
   // What has been collected is all of the run.
   void Finish() {
-    waiting_.Release(names_, 0, /*all=*/true, &*writer_);
-    writer_->Close(Dropped() - dropped_before_);
-    Note();
+    writer_->NoteEnd();
+    std::string path = writer_->RecordsPath();
+    converter_.Add({.writer = *std::move(writer_),
+                    .records = internal::RecordsInput(std::move(path), records_->Release()),
+                    .dropped = Dropped() - dropped_before_,
+                    .cut = records_->cut()});
     writer_.reset();
+    records_.reset();
   }
 
   void Collect() {
-    for (internal::Ring* ring : internal::AllRings().All()) {
-      Drain(ring);
-      internal::AllRings().Recycle(ring);
+    const std::vector<internal::Ring*> rings = internal::AllRings().All();
+    std::vector<uint64_t> heads;
+    heads.reserve(rings.size());
+    bool any = false;
+    for (const internal::Ring* ring : rings) {
+      heads.push_back(ring->head.load(std::memory_order_acquire));
+      any = any || heads.back() != ring->tail.load(std::memory_order_relaxed);
     }
-    waiting_.Release(names_, Clock::now().time_since_epoch().count(), /*all=*/false, &*writer_);
-    writer_->Flush();
-    Note();
-  }
-
-  // What the last flush wrote is in the totals.
-  void Note() {
-    const uint64_t written = writer_->written();
-    const uint64_t cut = writer_->cut();
-    written_.fetch_add(written - noted_written_, std::memory_order_relaxed);
-    cut_.fetch_add(cut - noted_cut_, std::memory_order_relaxed);
-    noted_written_ = written;
-    noted_cut_ = cut;
-  }
-
-  void Drain(internal::Ring* ring) {
-    const uint64_t head = ring->head.load(std::memory_order_acquire);
-    uint64_t tail = ring->tail.load(std::memory_order_relaxed);
-    while (tail != head) {
-      const internal::Record64& record = ring->records[tail % internal::Ring::kSize];
-      ++tail;
-      if (record.kind == internal::kName) {
-        std::string name(record.text, record.length);
-        for (uint16_t more = record.more; more > 0 && tail != head; --more, ++tail) {
-          const internal::Record64& next = ring->records[tail % internal::Ring::kSize];
-          name.append(next.text, next.length);
-        }
-        names_.Name(record.key, std::move(name));
-      } else if (record.kind == internal::kLeaveOut) {
-        names_.LeaveOut(record.key);
-      } else if (record.kind == internal::kJoin) {
-        names_.Join(record.key, record.joined);
-      } else {
-        Take(record);
+    if (any) records_->AddMoment();
+    for (size_t i = 0; i < rings.size(); ++i) {
+      const uint64_t tail = rings[i]->tail.load(std::memory_order_relaxed);
+      if (heads[i] != tail) {
+        records_->Add(*rings[i], tail, heads[i]);
+        rings[i]->tail.store(heads[i], std::memory_order_release);
       }
+      internal::AllRings().Recycle(rings[i]);
     }
-    ring->tail.store(tail, std::memory_order_release);
-  }
-
-  void Take(const internal::Record64& record) {
-    Line line;
-    line.event = static_cast<Event>(record.kind);
-    line.stage = record.stage;
-    line.details = {record.peer, record.tag, record.numbers.a, record.numbers.b};
-    line.nanoseconds = record.numbers.nanoseconds;
-    if (!SpecOf(line.event).of_request) return writer_->Add(line, "");
-    const std::string* name = names_.Find(record.key);
-    if (name == nullptr) return waiting_.Add(record.key, line);
-    if (!RequestNames::IsLeftOut(*name)) writer_->Add(line, *name);
   }
 
   static uint64_t Dropped() {
@@ -223,6 +214,9 @@ class Collector {
     for (const auto& [id, listener] : listeners_) listener(runs);
   }
 
+  // Of the bytes of a run: lines of 180 bytes and more reach the bound before their records do.
+  static constexpr int64_t kRecordsShare = 5;
+
   Mutex mutex_;
   CondVar called_;
   std::deque<Command> commands_ ABSL_GUARDED_BY(mutex_);
@@ -234,19 +228,15 @@ class Collector {
   uint64_t last_listener_ ABSL_GUARDED_BY(listeners_mutex_) = 0;
   std::optional<RunOptions> active_ ABSL_GUARDED_BY(listeners_mutex_);
 
-  std::atomic<uint64_t> written_{0};
-  std::atomic<uint64_t> cut_{0};
   std::atomic<uint64_t> runs_{0};
 
   // The thread's own.
   RunOptions options_;
-  std::optional<LineWriter> writer_;
-  RequestNames names_;
-  WaitingLines waiting_;
+  std::optional<LineWriter> writer_;  // both while a run goes on
+  std::optional<internal::RecordFile> records_;
   uint32_t run_ = 0;
   uint64_t dropped_before_ = 0;
-  uint64_t noted_written_ = 0;
-  uint64_t noted_cut_ = 0;
+  internal::Converter converter_;
 };
 
 Collector& TheCollector() {

@@ -149,6 +149,8 @@ LineWriter::LineWriter(LineWriter&& other) noexcept
       steps_(std::exchange(other.steps_, -1)),
       to_wall_(other.to_wall_),
       started_(other.started_),
+      ended_(other.ended_),
+      bytes_(other.bytes_),
       run_id_json_(std::move(other.run_id_json_)),
       pid_(other.pid_) {}
 
@@ -238,20 +240,32 @@ bool LineWriter::Write(int* fd, std::string_view word, std::string_view bytes) {
   return false;
 }
 
-void LineWriter::Close(uint64_t dropped) {
+void LineWriter::NoteEnd() { ended_ = Read(CLOCK_MONOTONIC); }
+
+void LineWriter::Close(uint64_t cut) {
   Flush();
-  WriteFacts(true, dropped);
+  cut_ += cut;
 }
 
+// A name of its own: processes of several machines may share the folder and have the same number.
+std::string LineWriter::RecordsPath() const {
+  return fmt::format("{}/records{}.{}.bin", options_.directory, prefix_, started_ + to_wall_);
+}
+
+std::string LineWriter::FactsPath() const {
+  return options_.directory + "/run" + prefix_ + ".json";
+}
+
+internal::RecordsHead LineWriter::Head() const { return {.pid = pid_, .to_wall = to_wall_}; }
+
 void LineWriter::WriteFacts(bool ended, uint64_t dropped) {
-  const std::string path = options_.directory + "/run" + prefix_ + ".json";
-  const int64_t now = Read(CLOCK_MONOTONIC);
+  const std::string path = FactsPath();
   const std::string text = fmt::format(
       "{{\"run_id\":{},\"stage\":{},\"pid\":{},\"host\":{},\"boot_id\":{},\"started_ns\":{},"
       "\"monotonic_to_wall_ns\":{},\"ended\":{},\"ended_ns\":{},\"written\":{},\"dropped\":{},"
       "\"cut\":{}}}\n",
       run_id_json_, JsonString(options_.stage), pid_, JsonString(HostName()), JsonString(BootId()),
-      started_ + to_wall_, to_wall_, ended, ended ? now + to_wall_ : 0, written_, dropped, cut_);
+      started_ + to_wall_, to_wall_, ended, ended ? ended_ + to_wall_ : 0, written_, dropped, cut_);
   // Replaced as a whole: a reader sees the former or this one.
   const std::string next = path + ".next";
   const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/events/event.h"
+#include "base/events/record.h"
 #include "base/events/recorder.h"
 #include "base/status.h"
 
@@ -20,11 +21,12 @@ struct Line {
   int64_t nanoseconds = 0;  // CLOCK_MONOTONIC
 };
 
-// Used by one thread. Files:
+// Used by one thread at a time. Files:
 //   events_<stage>_<pid>.jsonl  events of requests
 //   steps_<stage>_<pid>.jsonl   what threads did for many of them
 //   run_<stage>_<pid>.json      host, boot, clocks, and at the end what was written and lost
-// They are appended to in whole lines, so that a crash costs at most the last milliseconds.
+//   records_<stage>_<pid>.<number>.bin   while the run goes on, see record_file.h
+// They are appended to in whole lines.
 class LineWriter {
  public:
   static StatusOr<LineWriter> Open(const RunOptions& options);
@@ -35,16 +37,27 @@ class LineWriter {
   ~LineWriter();
 
   void Add(const Line& line, std::string_view request_id);
-  // Hands what was added to the system.
-  void Flush();
-  // Flush(), and says in run_*.json that the run has ended.
-  void Close(uint64_t dropped);
+  // The run has ended, though lines are still to come.
+  void NoteEnd();
+  // All lines are there. Others have cut so many.
+  void Close(uint64_t cut);
+  // Says in run_*.json that the run has ended.
+  void WriteEnd(uint64_t dropped) { WriteFacts(true, dropped); }
+
+  // Of the run's records.
+  std::string RecordsPath() const;
+  // Of run_*.json, which the next run may have, too.
+  std::string FactsPath() const;
+  internal::RecordsHead Head() const;
 
   uint64_t written() const { return written_; }
   uint64_t cut() const { return cut_; }
+  // A line could not be written, for another reason than the bound.
+  bool failed() const { return failed_; }
 
  private:
   LineWriter() = default;
+  void Flush();
   void WriteFacts(bool ended, uint64_t dropped);
   // What lines of the same event with the same stages have in common.
   struct Form {
@@ -62,6 +75,7 @@ class LineWriter {
   int steps_ = -1;       // opened with its first line
   int64_t to_wall_ = 0;  // wall clock - monotonic clock, at the start
   int64_t started_ = 0;
+  int64_t ended_ = 0;
   int64_t bytes_ = 0;
   uint64_t written_ = 0;
   uint64_t cut_ = 0;

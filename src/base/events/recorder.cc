@@ -7,15 +7,16 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "base/clock.h"
+#include "base/events/record.h"
 #include "base/events/rings.h"
+#include "base/events/tick_clock.h"
 #include "base/mutex.h"
 
 namespace portico::events {
 namespace {
 
 constexpr size_t kMostLabels = 65535;
-constexpr size_t kNamePieces = 8;
+constexpr size_t kMostText = 320;
 
 class Labels {
  public:
@@ -32,6 +33,10 @@ class Labels {
     const MutexLock lock(&mutex_);
     return label < names_.size() ? names_[label] : std::string_view();
   }
+  size_t Count() {
+    const MutexLock lock(&mutex_);
+    return names_.size();
+  }
 
  private:
   Mutex mutex_;
@@ -46,26 +51,33 @@ Labels& AllLabels() {
 
 thread_local Current current;
 
-// `fill` makes `count` records, one after the other, where a run goes on.
+void Enter(internal::Ring* ring) {
+  if (internal::needs_fence.load(std::memory_order_relaxed)) {
+    ring->inside.store(true, std::memory_order_seq_cst);
+  } else {
+    ring->inside.store(true, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+}
+
+// `fill` makes `count` records from a place of the ring on, where a run goes on.
 template <typename Fill>
-void Put(uint64_t count, Fill fill) {
-  internal::Ring* const ring = internal::AllRings().Mine();
+void Put(uint64_t count, const Fill& fill) {
+  internal::Ring* ring = internal::mine;
+  if (ring == nullptr) ring = internal::AllRings().Mine();
   if (ring == nullptr) {
     internal::AllRings().homeless.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   // Whoever stops the run sees this, or this thread sees that the run has stopped.
-  ring->inside.store(true, std::memory_order_seq_cst);
+  Enter(ring);
   if (internal::running_now.load(std::memory_order_seq_cst) != 0) {
     const uint64_t head = ring->head.load(std::memory_order_relaxed);
     const uint64_t used = head - ring->tail.load(std::memory_order_acquire);
     if (used + count > internal::Ring::kSize) {
       ring->dropped.fetch_add(1, std::memory_order_relaxed);
     } else {
-      for (uint64_t i = 0; i < count; ++i) {
-        internal::Record64& record = ring->records[(head + i) % internal::Ring::kSize];
-        fill(i, &record);
-      }
+      fill(ring, head);
       ring->head.store(head + count, std::memory_order_release);
     }
   }
@@ -96,30 +108,39 @@ void SetHome(Label label) { home.store(label, std::memory_order_relaxed); }
 
 Label LabelOf(std::string_view name) { return AllLabels().Of(name); }
 std::string_view NameOf(Label label) { return AllLabels().NameOf(label); }
+size_t LabelCount() { return AllLabels().Count(); }
 
 void internal::Record(Event event, Key key, Label stage, const Details& details) {
-  const int64_t now = Clock::now().time_since_epoch().count();
-  Put(1, [&](uint64_t, Record64* record) {
-    record->key = key;
-    record->kind = static_cast<uint16_t>(event);
-    record->stage = stage;
-    record->peer = details.peer;
-    record->tag = details.tag;
-    record->numbers = {now, details.a, details.b};
+  const int64_t ticks = Ticks();
+  const bool has_second = details.b != Details::kNothing;
+  Put(has_second ? 2 : 1, [&](Ring* ring, uint64_t at) {
+    Record32& record = ring->At(at);
+    record.key = key;
+    record.kind =
+        static_cast<uint16_t>(static_cast<uint16_t>(event) | (has_second ? kHasSecond : 0));
+    record.stage = stage;
+    record.peer = details.peer;
+    record.tag = details.tag;
+    record.numbers = {ticks, details.a};
+    if (has_second) std::memcpy(&ring->At(at + 1), &details.b, sizeof details.b);
   });
 }
 
 void internal::Text(uint16_t kind, Key key, std::string_view text) {
-  constexpr size_t kPiece = sizeof(Record64::text);
-  text = text.substr(0, kNamePieces * kPiece);
-  const uint64_t pieces = std::max<uint64_t>(1, (text.size() + kPiece - 1) / kPiece);
-  Put(pieces, [&](uint64_t i, Record64* record) {
-    const std::string_view piece = text.substr(i * kPiece, kPiece);
-    record->key = key;
-    record->kind = kind;
-    record->length = static_cast<uint16_t>(piece.size());
-    record->more = static_cast<uint16_t>(pieces - 1 - i);
-    if (!piece.empty()) std::memcpy(record->text, piece.data(), piece.size());
+  text = text.substr(0, kMostText);
+  Put(RecordsOfText(text.size()), [&](Ring* ring, uint64_t at) {
+    Record32& record = ring->At(at);
+    record.key = key;
+    record.kind = kind;
+    record.length = static_cast<uint16_t>(text.size());
+    std::string_view rest = text;
+    const auto copy = [&rest](void* to, size_t most) {
+      const size_t bytes = std::min(most, rest.size());
+      if (bytes > 0) std::memcpy(to, rest.data(), bytes);
+      rest.remove_prefix(bytes);
+    };
+    copy(record.text, Record32::kText);
+    while (!rest.empty()) copy(&ring->At(++at), sizeof(Record32));
   });
 }
 
@@ -133,10 +154,11 @@ void LeaveOut(Key key) {
 
 void Join(Key stream, Key request) {
   if (!On()) return;
-  Put(1, [&](uint64_t, internal::Record64* record) {
-    record->key = stream;
-    record->kind = internal::kJoin;
-    record->joined = request;
+  Put(1, [&](internal::Ring* ring, uint64_t at) {
+    internal::Record32& record = ring->At(at);
+    record.key = stream;
+    record.kind = internal::kJoin;
+    record.joined = request;
   });
 }
 

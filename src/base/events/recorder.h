@@ -3,9 +3,10 @@
 //   if (events::On()) events::Record(Event::kStageHopSent, key, stage, {.peer = next});
 //
 // A thread writes its events into a ring of its own, without a lock; one thread takes them from all
-// rings every few milliseconds and writes lines (line_writer.h). An event costs one relaxed load
-// while nothing is recorded. While a profile runs it costs a read of the clock and 64 bytes; what
-// finds its ring full is counted and lost.
+// rings every few milliseconds and writes them to a file as they are (record_file.h). When the run
+// has stopped, lines are made of them (line_writer.h). An event costs one relaxed load while nothing
+// is recorded. While a profile runs it costs a read of the clock and 32 bytes; what finds its ring
+// full is counted and lost.
 //
 // Starting and stopping are work of the writing thread: who asks is told later and never waits. No
 // event is lost between the two: a stop waits until no thread is inside Record().
@@ -38,6 +39,7 @@ inline Key StreamKey(uint64_t stream) { return stream | uint64_t{1} << 63; }
 using Label = uint16_t;
 Label LabelOf(std::string_view name);
 std::string_view NameOf(Label label);
+size_t LabelCount();
 
 // Stages that every server has.
 extern const Label kFrontend;     // of a model server: from its sockets to its engine and back
@@ -86,16 +88,20 @@ struct RunOptions {
   std::string stage;      // the first name in the file's name: "frontend", "coordinator", …
   // What is not this recorder's own but belongs to the run: where torch traces go; empty: none.
   std::string trace_path_template;
-  int64_t max_bytes = int64_t{256} << 20;  // of this process' files; what is beyond is counted
+  // Of this process' lines; what is beyond is counted. Until they are there, its records may take a
+  // fifth of that beside them.
+  int64_t max_bytes = int64_t{256} << 20;
 };
 
-// Starts recording into <directory>/events_<stage>_<pid>.jsonl. A run of the same name goes on;
-// one of another name ends first. `done` is called on the writing thread, which must not be held
-// up. RESOURCE_EXHAUSTED: too many starts and stops wait.
+// Starts recording for <directory>/events_<stage>_<pid>.jsonl. A run of the same name goes on;
+// one of another name ends first. It does not wait for the lines of former runs, unless those of
+// many are still to be written. `done` is called on the writing thread, which must not be held up.
+// RESOURCE_EXHAUSTED: too many starts and stops wait.
 void Start(RunOptions options, std::function<void(Status)> done);
 
 // Ends the run of that name, or any where it is empty. `done` gets the run's name, or "" where
-// nothing was stopped. What was recorded is in the files then.
+// nothing was stopped, on a thread of the recorder. There are the lines of all former runs of this
+// process then.
 void Stop(std::string run_id, std::function<void(StatusOr<std::string>)> done);
 
 // Is told of every start (with what runs) and stop (null), on the writing thread. Once `Remove` has
@@ -106,9 +112,9 @@ void RemoveListener(uint64_t id);
 
 // Since the start of the process.
 struct Totals {
-  uint64_t written = 0;  // lines
+  uint64_t written = 0;  // lines, counted when their run has ended
   uint64_t dropped = 0;  // events that found their ring full
-  uint64_t cut = 0;      // lines beyond max_bytes, or that could not be written
+  uint64_t cut = 0;      // events beyond max_bytes, or that could not be written; as `written`
   uint64_t runs = 0;
   bool running = false;
 };

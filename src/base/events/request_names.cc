@@ -1,7 +1,6 @@
 #include "base/events/request_names.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <utility>
 
@@ -49,17 +48,22 @@ const std::string* RequestNames::Find(Key key) const {
 std::string RequestNames::Made(Key key) const {
   key = RequestOf(key);
   const bool stream = (key >> 63) != 0;
-  return fmt::format("{}-{}-{}", stream ? "stream" : "request", getpid(), key << 1 >> 1);
+  return fmt::format("{}-{}-{}", stream ? "stream" : "request", pid_, key << 1 >> 1);
 }
 
-void WaitingLines::Release(const RequestNames& names, int64_t now, bool all, LineWriter* writer) {
+bool RequestNames::IsMade(std::string_view name) const {
+  return name.starts_with(fmt::format("request-{}-", pid_)) ||
+         name.starts_with(fmt::format("stream-{}-", pid_));
+}
+
+void WaitingLines::Release(const RequestNames& names, int64_t now, bool all, const TakeLine& take) {
   size_t too_many = lines_.size() > kMost ? lines_.size() - kMost : 0;
   std::deque<Waiting> still;
   for (Waiting& waiting : lines_) {
     if (const std::string* name = names.Find(waiting.key)) {
-      if (!RequestNames::IsLeftOut(*name)) writer->Add(waiting.line, *name);
+      if (!RequestNames::IsLeftOut(*name)) take(waiting.line, *name);
     } else if (all || too_many > 0 || now - waiting.line.nanoseconds > kPatience) {
-      writer->Add(waiting.line, names.Made(waiting.key));
+      take(waiting.line, names.Made(waiting.key));
     } else {
       still.push_back(waiting);
       continue;

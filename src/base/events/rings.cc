@@ -1,5 +1,9 @@
 #include "base/events/rings.h"
 
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <utility>
 
 #include "base/mutex.h"
@@ -14,11 +18,24 @@ struct Holder {
   Ring* ring = nullptr;
   ~Holder() {
     thread_ends = true;
+    mine = nullptr;
     if (ring != nullptr) ring->left.store(true, std::memory_order_release);
   }
 };
 
+long Membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0); }
+
 }  // namespace
+
+void PrepareOrder() {
+  const bool can = Membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+  needs_fence.store(!can, std::memory_order_relaxed);
+}
+
+void AwaitOrder() {
+  if (needs_fence.load(std::memory_order_relaxed)) return;
+  Membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+}
 
 Rings& AllRings() {
   static Rings* const rings = new Rings();  // threads may outlive main()
@@ -29,7 +46,8 @@ Ring* Rings::Mine() {
   if (thread_ends) return nullptr;
   static thread_local Holder holder;
   if (holder.ring == nullptr) holder.ring = Take();
-  return holder.ring;
+  mine = holder.ring;
+  return mine;
 }
 
 Ring* Rings::Take() {

@@ -9,48 +9,25 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "base/events/record.h"
 #include "base/events/recorder.h"
 #include "base/mutex.h"
 
 namespace portico::events::internal {
 
-// 64 bytes. Kinds from kName on are no events: `text` is a piece of a name, or the key to join.
-struct Record64 {
-  struct Numbers {
-    int64_t nanoseconds;
-    int64_t a;
-    int64_t b;
-  };
-
-  Key key;
-  uint16_t kind;
-  uint16_t length;  // of text
-  uint16_t more;    // pieces of this text that follow
-  Label stage;
-  Label peer;
-  Label tag;
-  union {
-    Numbers numbers;
-    char text[40];
-    Key joined;
-  };
-};
-static_assert(sizeof(Record64) == 64);
-
-inline constexpr uint16_t kName = 0xFFF0;
-inline constexpr uint16_t kJoin = 0xFFF1;
-inline constexpr uint16_t kLeaveOut = 0xFFF2;
-
 // One thread writes, one reads.
 struct Ring {
-  static constexpr uint64_t kSize = 8192;
+  static constexpr uint64_t kSize = 16384;
 
   alignas(64) std::atomic<uint64_t> head{0};  // written up to here
   std::atomic<bool> inside{false};            // its thread is in Record()
   std::atomic<uint64_t> dropped{0};
   alignas(64) std::atomic<uint64_t> tail{0};  // read up to here
   std::atomic<bool> left{false};              // its thread has ended
-  std::array<Record64, kSize> records;
+  alignas(64) std::array<Record32, kSize> records;
+
+  Record32& At(uint64_t place) { return records[place % kSize]; }
+  const Record32& At(uint64_t place) const { return records[place % kSize]; }
 };
 
 // All rings. A thread that ends leaves its ring to the next one.
@@ -58,7 +35,7 @@ class Rings {
  public:
   static constexpr size_t kMost = 512;  // 256 MB; events of further threads are dropped
 
-  // This thread's ring, or null where there are too many.
+  // This thread's ring, or null where there are too many. `mine` has it from then on.
   Ring* Mine();
   // Those there are now.
   std::vector<Ring*> All();
@@ -76,5 +53,15 @@ class Rings {
 };
 
 Rings& AllRings();
+
+inline constinit thread_local Ring* mine = nullptr;
+
+// Who ends a run sets running_now to 0, calls AwaitOrder() and looks at `inside`; who records sets
+// `inside` and looks at running_now. One of them must see the other. The system orders the stores
+// and loads of all threads at the end, so that an event needs no fence; where it does not know how,
+// the event has one.
+inline std::atomic<bool> needs_fence{true};
+void PrepareOrder();  // once, before the first run
+void AwaitOrder();
 
 }  // namespace portico::events::internal

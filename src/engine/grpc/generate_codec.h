@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/grpc/token_wire.h"
+#include "message/constraint.h"
 
 namespace portico {
 
@@ -24,6 +25,12 @@ inline Status RefusePair(const RequestExtras* extras) {
   if (extras == nullptr || !extras->bootstrap_room) return OkStatus();
   return InvalidArgument("bootstrap_room",
                          "bootstrap_room: this model's workers do not work in pairs");
+}
+
+// Where reasoning may begin and need not, a worker would apply nothing to an answer that begins without: there the grammar
+// begins with the answer.
+inline bool BeginsInReasoning(const Constraint& constraint) {
+  return constraint.think_end >= 0 && constraint.think_start < 0;
 }
 
 template <typename TopLogProbs>

@@ -105,7 +105,7 @@ Status NativeWire::EncodeGenerate(const GenerateRequest& request, const std::str
   if (request.constraint != nullptr) {
     const Constraint& constraint = *request.constraint;
     PORTICO_RETURN_IF_ERROR(FillNativeConstraint(constraint, message.mutable_sampling_params()));
-    message.set_require_reasoning(constraint.think_end >= 0);
+    message.set_require_reasoning(BeginsInReasoning(constraint));
     if (constraint.max_thinking_tokens >= 0) {
       message.set_max_thinking_tokens(static_cast<uint32_t>(constraint.max_thinking_tokens));
     }

@@ -138,7 +138,7 @@ Status SchedulerWire::EncodeGenerate(const GenerateRequest& request, const std::
   FillSampling(request, message.mutable_sampling_params());
   if (request.constraint != nullptr) {
     PORTICO_RETURN_IF_ERROR(FillConstraint(*request.constraint, message.mutable_sampling_params()));
-    message.set_require_reasoning(request.constraint->think_end >= 0);
+    message.set_require_reasoning(BeginsInReasoning(*request.constraint));
   }
   message.set_return_logprob(request.return_logprobs);
   message.set_logprob_start_len(request.prompt_logprobs_start);

@@ -171,6 +171,22 @@ TEST(SchedulerWireTest, SaysWhatTheAnswerMustLookLike) {
   EXPECT_EQ(sent(ConstraintKind::kChoice, R"(["a.", "b"])").regex(), "(a\\.|b)");
 }
 
+TEST(SchedulerWireTest, AGrammarComesAfterReasoningOnlyWhereTheAnswerBeginsWithIt) {
+  for (const TokenId start : {-1, 4}) {
+    GenerateRequest request = Request();
+    auto constraint = std::make_shared<Constraint>();
+    constraint->kind = ConstraintKind::kJsonObject;
+    constraint->think_start = start;
+    constraint->think_end = 5;
+    request.constraint = std::move(constraint);
+    std::string bytes;
+    ASSERT_TRUE(SchedulerWire().EncodeGenerate(request, "r", &bytes).ok());
+    pb::GenerateRequest message;
+    ASSERT_TRUE(message.ParseFromString(bytes));
+    EXPECT_EQ(message.require_reasoning(), start < 0);
+  }
+}
+
 pb::GenerateResponse Chunk(std::initializer_list<uint32_t> ids) {
   pb::GenerateResponse response;
   for (uint32_t id : ids) response.mutable_chunk()->add_token_ids(id);

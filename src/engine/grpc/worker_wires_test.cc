@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,25 @@ TEST(WorkerWiresTest, ChoicesOfARequestHaveSeedsOfTheirOwn) {
     native::GenerateRequest second;
     ASSERT_TRUE(second.ParseFromString(bytes));
     EXPECT_EQ(second.sampling_params().seed(), 40 + request.choice);
+  }
+}
+
+// It was said of every answer that could have reasoning, and then no grammar held for one without.
+TEST(WorkerWiresTest, AGrammarComesAfterReasoningOnlyWhereTheAnswerBeginsWithIt) {
+  for (const auto& [start, end, behind] :
+       {std::tuple(-1, 5, true), std::tuple(4, 5, false), std::tuple(-1, -1, false)}) {
+    GenerateRequest request = SomeRequest();
+    auto constraint = std::make_shared<Constraint>();
+    constraint->kind = ConstraintKind::kRegex;
+    constraint->text = "a+";
+    constraint->think_start = start;
+    constraint->think_end = end;
+    request.constraint = std::move(constraint);
+    std::string bytes;
+    ASSERT_TRUE(NativeWire().EncodeGenerate(request, "r", &bytes).ok());
+    native::GenerateRequest message;
+    ASSERT_TRUE(message.ParseFromString(bytes));
+    EXPECT_EQ(message.require_reasoning(), behind) << start << " " << end;
   }
 }
 

@@ -32,7 +32,9 @@ Status SglangEngine::StartAgain() {
     const MutexLock lock(&mutex_);
     died_ = false;  // before the new one can say that it has died
   }
-  PORTICO_ASSIGN_OR_RETURN(LifePtr life, Incarnation::Start(options_, nullptr, Owner()));
+  SglangOptions again = options_;
+  again.hand_over_wait = {};  // this is tried again in any case, and Stop() waits for it
+  PORTICO_ASSIGN_OR_RETURN(LifePtr life, Incarnation::Start(again, nullptr, Owner()));
   const Facts& facts = life->facts;
   if (facts.vocab_size != info_.vocab_size || facts.context_length != info_.context_length) {
     return Error(StatusCode::kFailedPrecondition, "SGLang has come back with another model");

@@ -47,13 +47,17 @@ const Vocabulary& PieceVocabulary() {
   return vocabulary;
 }
 
-xgrammar::GrammarMatcher MatcherFor(std::string_view schema) {
+xgrammar::CompiledGrammar CountedGrammar(std::string_view schema) {
   static const xgrammar::TokenizerInfo tokens = MakeTokenizerInfo(PieceVocabulary());
   GrammarText text{GrammarKind::kJsonSchema, std::string(schema)};
   text.compact = true;
   const auto compiled = CompileText(text, PieceVocabulary(), tokens);
   EXPECT_TRUE(compiled.ok()) << compiled.status();
-  return xgrammar::GrammarMatcher(*compiled);
+  return *compiled;
+}
+
+xgrammar::GrammarMatcher MatcherFor(std::string_view schema) {
+  return xgrammar::GrammarMatcher(CountedGrammar(schema));
 }
 
 std::vector<bool> MaskOf(xgrammar::GrammarMatcher* matcher) {
@@ -221,6 +225,33 @@ TEST(CountedMask, MasksOfGrammarsThatCountAreWhatTryingEachTokenGives) {
       }
     }
   }
+}
+
+// Where the member that tells them apart came behind the text, the bound of one alternative held for all.
+TEST(CountedMask, AnAlternativesBoundIsItsOwn) {
+  const auto alternatives = [](const std::string& one, const std::string& other) {
+    const auto object = [](const std::string& bounds, char constant) {
+      return R"({"type":"object","properties":{"a":{"type":"string",)" + bounds +
+             R"(},"k":{"const":)" + constant +
+             R"(}},"required":["a","k"],"additionalProperties":false})";
+    };
+    return R"({"anyOf":[)" + object(one, '1') + "," + object(other, '2') + "]}";
+  };
+  const std::string ten(10, 'a');
+  const std::string eleven(11, 'a');
+  for (const std::string& schema :
+       {alternatives(R"("maxLength":10)", R"("maxLength":30)"),
+        alternatives(R"("minLength":3,"maxLength":10)", R"("minLength":3)"),
+        alternatives(R"("minLength":2,"maxLength":10)", R"("minLength":4,"maxLength":30)")}) {
+    EXPECT_TRUE(Takes(CountedGrammar(schema), R"({"a":")" + ten + R"(","k":1})")) << schema;
+    EXPECT_TRUE(Takes(CountedGrammar(schema), R"({"a":")" + ten + R"(","k":2})")) << schema;
+    EXPECT_TRUE(Takes(CountedGrammar(schema), R"({"a":")" + eleven + R"(","k":2})")) << schema;
+    EXPECT_FALSE(Takes(CountedGrammar(schema), R"({"a":")" + eleven + R"(","k":1})")) << schema;
+  }
+  const std::string least =
+      alternatives(R"("minLength":2,"maxLength":10)", R"("minLength":4,"maxLength":10)");
+  EXPECT_TRUE(Takes(CountedGrammar(least), R"({"a":"aaa","k":1})"));
+  EXPECT_FALSE(Takes(CountedGrammar(least), R"({"a":"aaa","k":2})"));
 }
 
 // A state has bit sets only if a thousand tokens are allowed there and a thousand are not.

@@ -54,10 +54,11 @@ Expr SchemaCompiler::AnyString() {
   return Expr::Rule(found->second);
 }
 
-// What `minLength` and `maxLength` count. One automaton for all bounds, so that its masks are computed once. It must be the last
-// part of a rule wherever it occurs: else the core takes what may follow it for what does.
-Expr SchemaCompiler::AnyText() {
-  const auto [found, added] = shared_.try_emplace("text", 0);
+// What `minLength` and `maxLength` count: one automaton for all texts with these bounds, so that its masks are computed once. Not for
+// all bounds: where texts of several alternatives begin at one place, the core takes the end of one for the end of each whose rule
+// has the same automaton. It must be the last part of a rule wherever it occurs: else the core takes what may follow it for what does.
+Expr SchemaCompiler::AnyText(int64_t min, int64_t max) {
+  const auto [found, added] = shared_.try_emplace(fmt::format("text/{}/{}", min, max), 0);
   if (added) {
     found->second = rules_.Add("text");
     rules_.SetFollowing(found->second, fmt::format("\"\\\"\" {}", kBehindString));
@@ -119,7 +120,7 @@ StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts) {
   const auto [found, added] = shared_.try_emplace(fmt::format("counted/{}/{}", min, max), 0);
   if (added) {
     found->second = rules_.AddCounted("counted", min, max);
-    rules_.Set(found->second, AnyText());
+    rules_.Set(found->second, AnyText(min, max));
   }
   return std::optional<Expr>(Expr::Rule(found->second));
 }

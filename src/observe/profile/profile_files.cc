@@ -11,8 +11,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/events/record_reader.h"
 #include "base/stable_sort.h"
 #include "observe/profile/clocks.h"
+#include "observe/profile/recorded.h"
 #include "text/json.h"
 
 namespace portico::observe {
@@ -49,9 +51,16 @@ bool IsFacts(const std::string& name) {
   return name.starts_with("run_") && name.ends_with(".json");
 }
 
-// "events_frontend_123.jsonl" → {"frontend", 123}
+bool IsRecords(const std::string& name) {
+  return name.starts_with("records_") && name.ends_with(".bin");
+}
+
+// "events_frontend_123.jsonl", "records_frontend_123.5.bin" → {"frontend", 123}
 std::pair<std::string, int64_t> NameParts(std::string name) {
-  name.resize(name.find_last_of('.') == std::string::npos ? name.size() : name.find_last_of('.'));
+  const auto cut = [&name](size_t at) { name.resize(std::min(at, name.size())); };
+  const bool records = IsRecords(name);
+  cut(name.find_last_of('.'));
+  if (records) cut(name.find_last_of('.'));
   const size_t first = name.find('_');
   const size_t last = name.find_last_of('_');
   if (first == std::string::npos || first == last) return {name, 0};
@@ -78,7 +87,8 @@ class Reader {
       const auto json =
           line.size() > kMaxLine ? StatusOr<Json>(InvalidArgument("", "long")) : Json::Parse(line);
       if (!json.ok() || !json->is_object() || json->GetString("event_name").empty()) {
-        ++profile_.malformed;
+        const bool is_being_written = file.eof() && HasRecords(path);  // they have the event
+        if (!is_being_written) ++profile_.malformed;
         continue;
       }
       if (steps) {
@@ -87,14 +97,44 @@ class Reader {
         AddEvent(*json, process);
       }
       if (profile_.events.size() + profile_.steps.size() > kMaxEvents) {
-        return Error(StatusCode::kResourceExhausted,
-                     fmt::format("the profile has more than {} events", kMaxEvents));
+        return TooManyEvents();
       }
+    }
+    if (file.bad()) return Error(StatusCode::kUnavailable, path.string() + " cannot be read");
+    return OkStatus();
+  }
+
+  // Before lines are read: a process removes its records when it has written all of them.
+  Status OpenRecords(const fs::path& path) {
+    auto records = events::internal::RecordsInput::Open(path.string());
+    if (records.status().code() == StatusCode::kNotFound) return OkStatus();
+    PORTICO_RETURN_IF_ERROR(records.status());
+    records_.push_back(*std::move(records));
+    return OkStatus();
+  }
+  Status AddRecords() {
+    for (const events::internal::RecordsInput& records : records_) {
+      const auto facts = records.ReadFacts();
+      if (facts.status().code() == StatusCode::kInvalidArgument) {
+        ++profile_.malformed;
+        continue;
+      }
+      PORTICO_RETURN_IF_ERROR(facts.status());
+      const int32_t process = ProcessOf(records.path());
+      PORTICO_RETURN_IF_ERROR(AddRecorded(records, *facts, process, &profile_));
     }
     return OkStatus();
   }
 
  private:
+  // Of the process that wrote the file.
+  bool HasRecords(const fs::path& path) const {
+    const auto parts = NameParts(path.filename().string());
+    return std::any_of(records_.begin(), records_.end(), [&parts](const auto& records) {
+      return NameParts(fs::path(records.path()).filename().string()) == parts;
+    });
+  }
+
   int32_t ProcessOf(const fs::path& path) {
     const auto [stage, pid] = NameParts(path.filename().string());
     const std::string key = fmt::format("{}_{}", stage, pid);
@@ -166,6 +206,7 @@ class Reader {
 
   Profile& profile_;
   std::map<std::string, int32_t> processes_;
+  std::vector<events::internal::RecordsInput> records_;
 };
 
 // The folder with the events, and the folders where torch traces may lie.
@@ -176,26 +217,51 @@ std::pair<fs::path, std::vector<fs::path>> Folders(const fs::path& path) {
   return {path, {path}};
 }
 
-Status ReadPath(const std::string& path, Reader* reader, Profile* profile) {
+// The files of the path that can be events; beside it, those of the folders around.
+struct PathFiles {
+  std::vector<fs::path> files;
+  std::vector<fs::path> around;
+};
+StatusOr<PathFiles> FilesOfPath(const std::string& path) {
   std::error_code ignored;
-  if (fs::is_regular_file(path, ignored)) return reader->ReadFile(path, false);
+  if (fs::is_regular_file(path, ignored)) return PathFiles{{path}, {}};
   if (!fs::is_directory(path, ignored)) {
     return Error(StatusCode::kNotFound, path + ": there is no such file or folder");
   }
   fs::path given = path;
   if (!given.has_filename()) given = given.parent_path();  // "run/"
   const auto [folder, around] = Folders(given);
-  for (const fs::path& file : FilesOf(folder)) {
+  PathFiles found{FilesOf(folder), {}};
+  for (const fs::path& at : around) {
+    for (fs::path& file : FilesOf(at)) found.around.push_back(std::move(file));
+  }
+  return found;
+}
+
+Status OpenRecordsOf(const std::string& path, Reader* reader) {
+  PORTICO_ASSIGN_OR_RETURN(const PathFiles found, FilesOfPath(path));
+  for (const fs::path& file : found.files) {
+    if (IsRecords(file.filename().string())) PORTICO_RETURN_IF_ERROR(reader->OpenRecords(file));
+  }
+  return OkStatus();
+}
+
+Status ReadPath(const std::string& path, Reader* reader, Profile* profile) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    return IsRecords(fs::path(path).filename().string()) ? OkStatus()
+                                                         : reader->ReadFile(path, false);
+  }
+  PORTICO_ASSIGN_OR_RETURN(const PathFiles found, FilesOfPath(path));
+  for (const fs::path& file : found.files) {
     const std::string name = file.filename().string();
     if (IsFacts(name)) profile->ran = true;
     if (!name.ends_with(".jsonl")) continue;
     if (name.starts_with("events_")) PORTICO_RETURN_IF_ERROR(reader->ReadFile(file, false));
     if (name.starts_with("steps_")) PORTICO_RETURN_IF_ERROR(reader->ReadFile(file, true));
   }
-  for (const fs::path& at : around) {
-    for (const fs::path& file : FilesOf(at)) {
-      if (IsTorchTrace(file.filename().string())) profile->torch_traces.push_back(file.string());
-    }
+  for (const fs::path& file : found.around) {
+    if (IsTorchTrace(file.filename().string())) profile->torch_traces.push_back(file.string());
   }
   return OkStatus();
 }
@@ -228,8 +294,12 @@ StatusOr<Profile> ReadProfile(const std::vector<std::string>& paths) {
   Profile profile;
   Reader reader(&profile);
   for (const std::string& path : paths) {
+    PORTICO_RETURN_IF_ERROR(OpenRecordsOf(path, &reader));
+  }
+  for (const std::string& path : paths) {
     PORTICO_RETURN_IF_ERROR(ReadPath(path, &reader, &profile));
   }
+  PORTICO_RETURN_IF_ERROR(reader.AddRecords());
   if (profile.events.empty() && profile.steps.empty()) {
     return Error(StatusCode::kNotFound,
                  fmt::format("{} has no events: {}", fmt::join(paths, ", "), WhyEmpty(profile)));

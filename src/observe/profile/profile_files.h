@@ -75,7 +75,7 @@ struct Profile {
 };
 
 // Each path: a folder with events_*.jsonl, or with a folder `events` that has them, or one such
-// file. Torch
+// file; also records_*.bin, which a process leaves that was killed. Torch
 // traces (*.trace.json, *.trace.json.gz, *.pt.trace.json[.gz]) are looked for beside and above
 // within the run's folder. A line that cannot be read is skipped and counted: a process may have
 // died writing it. NOT_FOUND: there are no events; RESOURCE_EXHAUSTED: there are more than

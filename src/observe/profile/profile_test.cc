@@ -3,11 +3,16 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/events/recorder.h"
 #include "observe/profile/breakdown.h"
 #include "observe/profile/html_report.h"
 #include "observe/profile/perfetto.h"
@@ -51,6 +56,51 @@ class ProfileTest : public ::testing::Test {
     return *std::move(profile);
   }
 
+  static void StartRun(const std::string& run, const std::string& folder) {
+    std::promise<Status> started;
+    events::Start({.run_id = run, .directory = folder, .stage = "test", .trace_path_template = ""},
+                  [&started](Status status) { started.set_value(std::move(status)); });
+    ASSERT_TRUE(started.get_future().get().ok());
+  }
+  // Or none; when all lines of former runs are there.
+  static void StopRun(const std::string& run = "") {
+    std::promise<void> stopped;
+    events::Stop(run, [&stopped](const StatusOr<std::string>&) { stopped.set_value(); });
+    stopped.get_future().wait();
+  }
+  static void AwaitEvents(const std::string& folder, size_t count) {
+    const TimePoint patience = Clock::now() + std::chrono::minutes(2);
+    while (Clock::now() < patience) {
+      const auto profile = ReadProfile({folder});
+      if (profile.ok() && profile->events.size() + profile->steps.size() == count) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ADD_FAILURE() << "there are no " << count << " events";
+  }
+  // The only file of the folder that ends so.
+  fs::path FileThatEnds(const std::string& end) const {
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.path().string().ends_with(end)) return entry.path();
+    }
+    return {};
+  }
+  // All that is read of each event and step.
+  static std::vector<std::string> Shown(const Profile& profile) {
+    std::vector<std::string> rows;
+    for (const ProfileEvent& event : profile.events) {
+      rows.push_back(fmt::format(
+          "{} {} {} {} {} {} {} {} {}", event.nanoseconds, profile.words.At(event.request),
+          profile.words.At(event.stage), profile.words.At(event.name), profile.words.At(event.peer),
+          profile.words.At(event.modality), event.process, event.chunk, event.number));
+    }
+    for (const ProfileStep& step : profile.steps) {
+      rows.push_back(fmt::format("{} {} {} {} {} {}", step.nanoseconds, step.took, step.batch,
+                                 profile.words.At(step.stage), profile.words.At(step.name),
+                                 step.process));
+    }
+    return rows;
+  }
+
   std::string folder_;
 };
 
@@ -68,6 +118,104 @@ const HopRow* FindHop(const Breakdown& breakdown, std::string_view from, std::st
     if (row.from == from && row.to == to && row.kind == kind) return &row;
   }
   return nullptr;
+}
+
+// A process that is killed leaves records, and while it makes lines of them some of these, too.
+TEST_F(ProfileTest, WhatAProcessHasRecordedIsReadBeforeItsRunEnds) {
+  StartRun("run", folder_);
+  const events::Key key = events::NextKey();
+  events::Name(key, "mine");
+  events::Record(events::Event::kStageHopSent, key, events::kFrontend, {.peer = events::kEngine});
+  events::Record(events::Event::kStageStreamChunkSent, key, events::kEngine,
+                 {.peer = events::kFrontend, .tag = events::LabelOf("audio"), .a = 5});
+  events::Record(events::Event::kSchedulerPrefillStart, key, events::kEngine, {.a = 8, .b = 2});
+  events::Record(events::Event::kStep, events::kNoKey, events::kEngine, {.a = 3, .b = 700});
+  AwaitEvents(folder_, 4);
+  const fs::path records = FileThatEnds(".bin");
+  const fs::path kept = records.string() + ".kept";
+  fs::copy_file(records, kept);
+  const Profile before = Read();
+  StopRun();
+  ASSERT_FALSE(fs::exists(records));
+  const Profile lines = Read();
+  fs::rename(kept, records);
+  const Profile both = Read();
+  EXPECT_EQ(before.run_id, "run");
+  EXPECT_EQ(before.processes.size(), 1u);
+  EXPECT_FALSE(before.processes[0].ended);
+  EXPECT_TRUE(both.processes[0].ended);
+  EXPECT_EQ(lines.events.size(), 3u);
+  EXPECT_EQ(lines.steps.size(), 1u);
+  EXPECT_EQ(Shown(before), Shown(lines));
+  EXPECT_EQ(Shown(both), Shown(lines));
+}
+
+// Its records do not have the names that the former run was told: the events counted twice, and as
+// another request's.
+TEST_F(ProfileTest, ARequestOfTwoRunsKeepsItsNameWhereLinesAreHalfWritten) {
+  const events::Key key = events::NextKey();
+  const events::Key stream = events::StreamKey(key);
+  StartRun("one", folder_);
+  events::Name(key, "mine");
+  events::Join(stream, key);
+  events::Record(events::Event::kStageDispatch, key, events::kFrontend);
+  StartRun("two", folder_);
+  for (int i = 0; i < 4; ++i) {
+    events::Record(events::Event::kStageStreamChunkSent, key, events::kFrontend, {.a = i});
+    events::Record(events::Event::kStageStreamChunkSent, stream, events::kEngine, {.a = i});
+  }
+  StopRun("neither");
+  AwaitEvents(folder_, 9);
+  const fs::path records = FileThatEnds(".bin");
+  const fs::path kept = records.string() + ".kept";
+  fs::copy_file(records, kept);
+  StopRun();
+  const Profile lines = Read();
+  ASSERT_EQ(lines.events.size(), 9u);
+  for (const ProfileEvent& event : lines.events) {
+    EXPECT_EQ(lines.words.At(event.request), "mine");
+  }
+  fs::rename(kept, records);
+  EXPECT_EQ(Shown(Read()), Shown(lines));
+  // It was killed between two lines, or within one.
+  const fs::path file = FileThatEnds(".jsonl");
+  std::string text;
+  std::getline(std::ifstream(file), text, '\0');
+  size_t end = text.size();
+  for (int i = 0; i < 4; ++i) end = text.rfind('\n', end - 1);
+  fs::resize_file(file, end + 1);
+  EXPECT_EQ(Shown(Read()), Shown(lines));
+  std::ofstream(file, std::ios::app) << "{\"request_id\":\"mi";
+  const Profile cut = Read();
+  EXPECT_EQ(Shown(cut), Shown(lines));
+  EXPECT_EQ(cut.malformed, 0u);
+}
+
+// Events counted twice, or not at all, or there was an error, as the records went away.
+TEST_F(ProfileTest, AProfileCanBeReadWhileItsLinesAreWritten) {
+  constexpr int kEvents = 2000;
+  for (int round = 0; round < 5; ++round) {
+    const std::string folder = fmt::format("{}/{}", folder_, round);
+    StartRun(fmt::format("{}", round), folder);
+    const events::Key key = events::NextKey();
+    events::Name(key, "mine");
+    for (int i = 0; i < kEvents; ++i) {
+      events::Record(events::Event::kStageStreamChunkSent, key, events::kFrontend, {.a = i});
+    }
+    AwaitEvents(folder, kEvents);
+    std::thread stop([] { StopRun(); });
+    while (true) {
+      const bool ended = AllEnded(folder);
+      const auto profile = ReadProfile({folder});
+      EXPECT_TRUE(profile.ok()) << profile.status();
+      if (profile.ok()) {
+        EXPECT_EQ(profile->events.size(), size_t{kEvents});
+        EXPECT_EQ(profile->malformed, 0u);
+      }
+      if (ended) break;
+    }
+    stop.join();
+  }
 }
 
 TEST_F(ProfileTest, StagesAndHopsAreTimedAsSglangOmniDoesIt) {

@@ -43,6 +43,7 @@ std::vector<std::string> ProcessGroup::Problems() const {
 }
 
 std::string ProcessGroup::Tick(Process& process, TimePoint now) {
+  const Duration passed = now - std::exchange(process.ticked, now);
   if (process.state == State::kStarting) {
     if (now - process.started <= kStartPatience) return "";
     return fmt::format("it was not ready within {:.0f} s", Seconds(kStartPatience));
@@ -51,6 +52,8 @@ std::string ProcessGroup::Tick(Process& process, TimePoint now) {
   if (std::exchange(process.progress, progress) != progress) process.heard = now;
   // From the question on: between two, nothing is to be heard, however long this thread was kept from asking.
   const bool unanswered = process.asked > process.heard;
+  // While this thread stood still, the process may have, too: a container that was frozen. It gets the time behind that.
+  if (unanswered && passed > 2 * period_) process.asked += passed - period_;
   if (unanswered && now - process.asked > silence_) {
     return fmt::format("it has answered nothing for {:.1f} s", Seconds(now - process.heard));
   }

@@ -61,6 +61,7 @@ struct ProcessGroup::Process {
   int deaths = 0;   // in a row
   TimePoint started{};
   TimePoint due{};        // to start again
+  TimePoint ticked{};     // the last Tick()
   TimePoint pinged{};     // the last ping
   TimePoint asked{};      // the first ping since the last message
   uint64_t progress = 0;  // of the channel

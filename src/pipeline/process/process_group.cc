@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "pipeline/own_tasks.h"
 #include "pipeline/process/group_state.h"
 #include "pipeline/process/spawn.h"
 
@@ -23,6 +24,14 @@ int Milliseconds(Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
 }
 
+// For the process to end by itself.
+void AwaitExit(const Fd& exit, Duration patience) {
+  const TimePoint until = Clock::now() + patience;
+  pollfd ended{exit.get(), POLLIN, 0};
+  while (poll(&ended, 1, std::max(Milliseconds(until - Clock::now()), 0)) < 0 && errno == EINTR) {
+  }
+}
+
 }  // namespace
 
 ProcessGroup::ProcessGroup(ProcessGroupOptions options, Registry* registry)
@@ -30,6 +39,8 @@ ProcessGroup::ProcessGroup(ProcessGroupOptions options, Registry* registry)
       silence_(options_.stall_s > 0 ? std::chrono::duration_cast<Duration>(
                                           std::chrono::duration<double>(options_.stall_s / 2))
                                     : kQuiet),
+      period_(std::clamp<Duration>(silence_ / 8, std::chrono::milliseconds(10),
+                                   std::chrono::milliseconds(500))),
       restarts_(registry->AddCounter("portico_stage_process_restarts_total",
                                      "Stage processes that ended and were started again.",
                                      {{"process", options_.name}})),
@@ -93,8 +104,17 @@ void ProcessGroup::OnProfile(const events::RunOptions* runs) {
   for (const auto& process : processes_) {
     if (process->state == State::kUp) Send(*process, *message);
   }
+  profiled_ = Clock::now();
   profile_.reset();
   if (runs != nullptr) profile_ = *std::move(message);
+}
+
+Duration ProcessGroup::EndPatience() const {
+  constexpr Duration kUsual = std::chrono::milliseconds(500);
+  constexpr Duration kWithProfile = std::chrono::seconds(10);
+  constexpr Duration kLately = std::chrono::seconds(60);
+  const bool lately = profiled_ && Clock::now() - *profiled_ < kLately;
+  return profile_ || lately ? kWithProfile : kUsual;
 }
 
 void ProcessGroup::Stop() {
@@ -130,6 +150,7 @@ void ProcessGroup::Supervise(Process& process) {
     const std::string why = Serve(process);
     bool stopping = false;
     pid_t pid = -1;
+    Duration patience{};
     {
       const MutexLock lock(&mutex_);
       if (process.state == State::kUp) up_.Add(-1);
@@ -137,11 +158,10 @@ void ProcessGroup::Supervise(Process& process) {
       stopping = stopping_;
       pid = process.pid;
       if (stopping) process.channel.reset();
+      patience = EndPatience();
     }
-    if (stopping && process.exit.valid()) {  // it ends by itself when its socket does
-      pollfd ended{process.exit.get(), POLLIN, 0};
-      poll(&ended, 1, 500);
-    }
+    // It ends by itself when its socket does.
+    if (stopping && process.exit.valid()) AwaitExit(process.exit, patience);
     std::string how = options_.remote ? "no connection" : "it did not start";
     if (pid > 0) how = EndProcess(pid);
     if (!stopping) {
@@ -169,8 +189,6 @@ std::string ProcessGroup::Serve(Process& process) {
     Send(process, init_);
   }
   while (true) {
-    const Duration period = std::clamp<Duration>(silence_ / 8, std::chrono::milliseconds(10),
-                                                 std::chrono::milliseconds(500));
     pollfd waits[3] = {{process.channel->fd(), POLLIN, 0},
                        {process.wake.get(), POLLIN, 0},
                        {process.exit.get(), POLLIN, 0}};
@@ -179,7 +197,7 @@ std::string ProcessGroup::Serve(Process& process) {
       if (stopping_) return "the server is shutting down";
       if (process.channel->keeps()) waits[0].events |= POLLOUT;
     }
-    if (poll(waits, 3, Milliseconds(period)) < 0 && errno != EINTR) return "poll failed";
+    if (poll(waits, 3, Milliseconds(period_)) < 0 && errno != EINTR) return "poll failed";
     if (waits[1].revents != 0) {
       uint64_t count = 0;
       const ssize_t ignored = read(process.wake.get(), &count, sizeof count);
@@ -203,6 +221,8 @@ std::string ProcessGroup::Serve(Process& process) {
 
 // CANCELLED without words: the other end is closed.
 Status ProcessGroup::ReadAll(Process& process) {
+  // From one process to the next a part goes on this thread.
+  const OwnTasks own;
   for (int i = 0; i < kBatch; ++i) {
     PORTICO_ASSIGN_OR_RETURN(const Received received, process.channel->Receive());
     if (received.empty) return OkStatus();

@@ -70,6 +70,8 @@ class ProcessGroup {
   // Ends the processes; runs that are left end. No run is made any more.
   void Stop();
 
+  // Its processes are on other hosts.
+  bool remote() const { return options_.remote; }
   // Of what the processes said when they became ready.
   StageFacts Facts(std::string_view stage) const;
   // UNAVAILABLE: no process is there, and none will be within a second.
@@ -92,6 +94,8 @@ class ProcessGroup {
 
   // What the recorder says: its runs go on in the processes.
   void OnProfile(const events::RunOptions* runs);
+  // How long a process may take to end: it writes the lines of a profile that has just ended.
+  Duration EndPatience() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Until each process is ready or has ended. Why one is not ready.
   Status WaitForStart();
@@ -137,6 +141,7 @@ class ProcessGroup {
 
   const ProcessGroupOptions options_;
   const Duration silence_;
+  const Duration period_;  // between two Tick()s, at most, while this process is not stopped
   Datagram init_;
   Counter& restarts_;
   Counter& replays_;
@@ -147,7 +152,8 @@ class ProcessGroup {
 
   mutable Mutex mutex_;
   CondVar changed_;
-  std::optional<Datagram> profile_ ABSL_GUARDED_BY(mutex_);  // of the run that goes on
+  std::optional<Datagram> profile_ ABSL_GUARDED_BY(mutex_);    // of the run that goes on
+  std::optional<TimePoint> profiled_ ABSL_GUARDED_BY(mutex_);  // the last start or stop
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t last_run_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<CallPtr> waiting_ ABSL_GUARDED_BY(mutex_);

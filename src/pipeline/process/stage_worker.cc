@@ -98,6 +98,11 @@ class WorkerRun final : public StageOutput,
     const MutexLock lock(&mutex_);
     return !input_.empty() || (input_ended_ && !told_end_);
   }
+  // NextInput() would tell that no more come.
+  bool IsAtEnd() const {
+    const MutexLock lock(&mutex_);
+    return input_.empty() && input_ended_ && !told_end_;
+  }
   bool TakesMore() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return unacked_.size() < kMaxUnacked && unacked_bytes_ < ProcessGroup::kEmitBytes;
   }
@@ -324,15 +329,21 @@ void WorkerRun::Work() {
   while (std::optional<Input> next = NextInput()) {
     if (!next->part) {
       run->OnInputEnd();
+      worker_.outbox().SendNow();
       continue;
     }
     events_.Took(next->source, *next->part);
+    const TimePoint began = Clock::now();
     Status status = run->OnPart(*std::move(next->part), next->source);
     const Datagram took = RunMessage(MessageKind::kTook, id_);
-    if (HasInput()) {
-      worker_.outbox().SendWithNext(took);
-    } else {
+    if (!HasInput()) {
       worker_.outbox().Send(took);
+    } else if (IsAtEnd() && Clock::now() - began < WorkerOutbox::kGap) {
+      // The end of the run mostly follows. That it may take long is no matter: no other part waits for this one, and the time until
+      // now is too short to be missed as progress.
+      worker_.outbox().Keep(took);
+    } else {
+      worker_.outbox().SendWithNext(took);
     }
     if (!status.ok()) End(std::move(status));
   }

@@ -27,6 +27,16 @@ void WorkerOutbox::SendWithNext(const Datagram& message) {
   FlushInTime();
 }
 
+void WorkerOutbox::Keep(const Datagram& message) {
+  const MutexLock lock(&mutex_);
+  if (Add(message) && packed_.bytes.size() >= kMaxPacked) Flush(Clock::now());
+}
+
+void WorkerOutbox::SendNow() {
+  const MutexLock lock(&mutex_);
+  Flush(Clock::now());
+}
+
 bool WorkerOutbox::Add(const Datagram& message) {
   if (Pack(message, &packed_)) return true;
   Flush({});

@@ -25,6 +25,9 @@ class WorkerOutbox {
   void SendSoon(const Datagram& message);
   // Something will be sent very soon: waits for that.
   void SendWithNext(const Datagram& message);
+  // Likewise; nobody needs it before that, or before SendNow().
+  void Keep(const Datagram& message);
+  void SendNow();
 
  private:
   // False: it is sent already, alone.

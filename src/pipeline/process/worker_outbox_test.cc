@@ -71,6 +71,20 @@ TEST_F(WorkerOutboxTest, WhatWaitsForMoreGoesWithoutIt) {
   EXPECT_EQ(Receive(1), (std::vector<uint64_t>{3}));
 }
 
+TEST_F(WorkerOutboxTest, WhatIsKeptGoesWithTheNextMessageOrAtLast) {
+  outbox_->Keep(Numbered(1));
+  outbox_->Send(Numbered(2));
+  const auto received = ReceiveDatagram(far_.get(), /*wait=*/true);
+  ASSERT_TRUE(received.ok());
+  const auto messages = ReadMessages(received->message);
+  ASSERT_TRUE(messages.ok());
+  EXPECT_EQ(messages->size(), 2U);
+  outbox_->Keep(Numbered(3));
+  outbox_->SendNow();
+  outbox_->SendNow();
+  EXPECT_EQ(Receive(1), (std::vector<uint64_t>{3}));
+}
+
 TEST_F(WorkerOutboxTest, WhatLiesInMemoryGoesBehindWhatWaits) {
   const auto large = PartMessage(MessageKind::kEmit, 2, {},
                                  Part(AudioPart{0, 16000, media::Samples(1 << 20), false}));

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "router/fleet/health_monitor.h"
+#include "router/fleet/stall_limit.h"
 #include "text/json_writer.h"
 
 namespace portico::router {
 namespace {
 
-// The shortest time between two looks at a page, and the least that one is good for.
+// The shortest time between two looks at a page.
 constexpr Duration kStepsEvery = std::chrono::seconds(1);
-constexpr Duration kStepsLast = std::chrono::seconds(2);
 
 // How a worker without /health_generate is asked for one token, or one vector.
 struct TokenForm {
@@ -64,7 +64,7 @@ bool HealthMonitor::JudgedByInference(const Watch& watch, TimePoint now) const {
   if (sign != Sign::kSteps) return sign != Sign::kAnswer;
   // As long as the page can be read; it may come too late, or not at all.
   return watch.steps_at != TimePoint{} &&
-         now - watch.steps_at < std::max<Duration>(options_.health.stall_timeout, kStepsLast);
+         now - watch.steps_at < StepsLast(StallLimit(options_.health.stall_timeout));
 }
 
 void HealthMonitor::AskToInfer(Watch& watch) {

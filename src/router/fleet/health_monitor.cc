@@ -6,14 +6,12 @@
 #include <utility>
 
 #include "base/log.h"
+#include "router/fleet/stall_limit.h"
 
 namespace portico::router {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(100);
-constexpr Duration kSilence = std::chrono::seconds(1);
-// Of a server that answers, whose engine may be within a long step: 20 s by default, which is SGLang's own limit.
-constexpr int kHangs = 2;
 constexpr Duration kPolicyTick = std::chrono::seconds(1);
 
 net::Http1ClientOptions ClientOptions(const GatewayOptions& options) {
@@ -121,7 +119,7 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
       AskLoad(watch, now);
     }
   }
-  if (worker.requests() == 0) watch.quiet_since = now;
+  if (worker.awaiting() <= 0) watch.quiet_since = now;
   const Duration silent = now - std::max(worker.last_life(), watch.quiet_since);
   if (silent >= kSilence && watch.next_probe > now + kSilence) watch.next_probe = now;
   const bool suspect = silent >= kSilence || worker.health() == Health::kStalled;
@@ -130,10 +128,10 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
   if (silent >= kSilence && takes_tokens && now - watch.asked_load_at >= kSilence) {
     AskTokenLoad(watch, now);
   }
-  const Duration limit = options_.health.stall_timeout;
+  const Duration limit = StallLimit(options_.health.stall_timeout);
   const bool answers = now - watch.answered_at < limit;
-  if (limit > Duration::zero() && silent >= (answers ? kHangs * limit : limit) &&
-      worker.health() != Health::kStalled) {
+  if (limit > Duration::zero() && worker.health() != Health::kStalled &&
+      silent >= (answers ? HangLimit(limit, SignOf(watch) == Sign::kSteps) : limit)) {
     watch.inference.reset();  // one on another connection may be answered sooner
     Change(
         watch, Health::kStalled,
@@ -165,13 +163,14 @@ absl::AnyInvocable<void(StatusOr<Answer>)> HealthMonitor::Later(
 }
 
 Duration HealthMonitor::Patience() const {
-  return std::max<Duration>(options_.health.timeout, kHangs * options_.health.stall_timeout);
+  return std::max<Duration>(options_.health.timeout,
+                            HangLimit(StallLimit(options_.health.stall_timeout), false));
 }
 
 void HealthMonitor::ProbeTokens(Watch& watch) {
   watch.probing_tokens = true;
   const bool fresh = watch.worker->health() != Health::kHealthy;
-  const bool waits = !fresh && watch.worker->requests() > 0;
+  const bool waits = !fresh && watch.worker->awaiting() > 0;
   tokens_->Probe(watch.worker, fresh, waits ? Patience() : options_.health.timeout,
                  Later(watch.worker->number(), &HealthMonitor::OnTokens));
 }
@@ -256,7 +255,7 @@ void HealthMonitor::OnProbe(uint64_t number, const StatusOr<SmallAnswer>& answer
                false);
   } else {
     watch.answered_at = now;
-    const bool waits = watch.worker->requests() > 0 || watch.worker->health() == Health::kStalled;
+    const bool waits = watch.worker->awaiting() > 0 || watch.worker->health() == Health::kStalled;
     const bool tells = !waits || !JudgedByInference(watch, now);
     if (tells) watch.worker->NoteLife(now);
     // A server may answer whose engine hangs.
@@ -269,7 +268,7 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
   watch.failures = 0;
   ++watch.successes;
   if (worker.health() == Health::kHealthy) {
-    const bool silent = worker.requests() > 0;
+    const bool silent = worker.awaiting() > 0;
     watch.next_probe =
         now + (silent ? std::min(kSilence, options_.health.interval) : options_.health.interval);
   } else if (watch.successes >= options_.health.success_threshold ||

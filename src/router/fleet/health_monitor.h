@@ -2,7 +2,8 @@
 // admin thread), so that nothing clients do delays it.
 //
 // A worker that is not healthy is probed every down_interval, a healthy one every interval, and one that holds
-// requests and has been silent for a second every second. Such a silent one is also asked to infer
+// requests and has been silent for a second every second; a request that waits for its client is none of these
+// (Worker::awaiting()). Such a silent one is also asked to infer
 // (/health_generate): a server may answer probes whose engine hangs. Its answer to that is a sign of life. Where
 // it has no such route, but vLLM's metrics (engine_steps.h), its steps are, and once it is stalled one token
 // that it is asked for; where it has neither, its answer to a probe is. One that holds requests and from which
@@ -91,7 +92,7 @@ class HealthMonitor {
     TimePoint next_load{};
     TimePoint asked_load_at{};  // of workers that take tokens
     TimePoint next_probe{};
-    TimePoint quiet_since{};  // it held no requests then, or has given a sign of life
+    TimePoint quiet_since{};  // no request waited for it then
     int failures = 0;
     int successes = 0;
     bool told_down = false;  // in the log

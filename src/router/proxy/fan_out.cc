@@ -1,16 +1,39 @@
 #include "router/proxy/fan_out.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include "net/http/http_text.h"
 
 namespace portico::router {
 namespace {
 
-// After it, nothing comes from the engine until another control ends it. vLLM's server sleeps, others pause.
-bool PausesEngine(std::string_view path) { return path == "/pause_generation" || path == "/sleep"; }
+// After it, nothing comes from the engine until another control ends it. vLLM's server sleeps, or pauses; others pause.
+bool PausesEngine(std::string_view path) {
+  return path == "/pause_generation" || path == "/pause" || path == "/sleep";
+}
 bool EndsPause(std::string_view path) {
-  return path == "/continue_generation" || path == "/wake_up";
+  return path == "/continue_generation" || path == "/resume" || path == "/wake_up";
+}
+
+// Of vLLM's /wake_up, which wakes what its tags name: the weights come back first, and the engine infers with a cache
+// only. Without tags all of it wakes.
+bool WakesWeightsOnly(std::string_view query) {
+  bool weights = false;
+  std::string tag;
+  while (!query.empty()) {
+    const size_t end = std::min(query.find('&'), query.size());
+    std::string_view field = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    constexpr std::string_view kTags = "tags=";
+    if (!field.starts_with(kTags)) continue;
+    field.remove_prefix(kTags.size());
+    if (!net::DecodeQuery(field, &tag) || tag != "weights") return false;
+    weights = true;
+  }
+  return weights;
 }
 
 // While a worker does it nothing else comes from its engine; after a pause, and within an update of weights
@@ -36,13 +59,14 @@ std::vector<Worker*> RanksBeside(const WorkerSet& set, Worker& asked) {
   return ranks;
 }
 
-void NoteOutcome(std::string_view path, const StatusOr<SmallAnswer>& answer, Worker& worker) {
+void NoteOutcome(std::string_view path, std::string_view query, const StatusOr<SmallAnswer>& answer,
+                 Worker& worker) {
   if (HoldsEngineBack(path)) worker.EndControl();
   // Whatever it has come to, nothing of it follows.
   if (path == "/end_weight_update") worker.SetUpdating(false);
   if (!answer.ok() || answer->status != 200) return;
   if (PausesEngine(path)) worker.SetPaused(true);
-  if (EndsPause(path)) worker.SetPaused(false);
+  if (EndsPause(path) && !WakesWeightsOnly(query)) worker.SetPaused(false);
   if (path == "/begin_weight_update") worker.SetUpdating(true);
 }
 
@@ -64,7 +88,9 @@ std::vector<FanOutAnswer> FanOut::Answers() {
 void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
   std::shared_ptr<FanOut> self(new FanOut(shard, std::move(done)));
   self->set_ = shard.set();
-  const std::string path = request.target.substr(0, request.target.find('?'));
+  const size_t path_end = std::min(request.target.find('?'), request.target.size());
+  const std::string path = request.target.substr(0, path_end);
+  const std::string query = request.target.substr(std::min(path_end + 1, request.target.size()));
   std::vector<Worker*> workers;
   for (const WorkerPtr& worker : self->set_->workers()) {
     const bool down = worker->health() == Health::kUnhealthy ||
@@ -94,8 +120,8 @@ void FanOut::Start(GatewayShard& shard, SmallRequest request, Done done) {
     if (HoldsEngineBack(path)) {
       for (Worker* rank : ranks) rank->BeginControl();
     }
-    auto take = [self, index, ranks, stalled, path](StatusOr<SmallAnswer> answer) {
-      for (Worker* rank : ranks) NoteOutcome(path, answer, *rank);
+    auto take = [self, index, ranks, stalled, path, query](StatusOr<SmallAnswer> answer) {
+      for (Worker* rank : ranks) NoteOutcome(path, query, answer, *rank);
       self->Take(index, std::move(answer), stalled);
       if (--self->open_ > 0) return;
       self->shard_.shard().AtEndOfTurn([self] {

@@ -342,9 +342,9 @@ void ProxyCall::OnClientGone() {
 }
 
 void ProxyCall::OnDeadline() {
-  // A body that is still on its way is its client's to answer for, unless the worker does not take it.
-  const bool awaits_client = exchange_->body_open() && rest_flows_ && rest_held_ == 0;
-  if (call_ != nullptr) call_->End(awaits_client ? Verdict::kNothing : Verdict::kBad);
+  // A body that is still on its way is its client's to answer for, unless the worker does not take it, and so is an
+  // answer that the client does not read.
+  if (call_ != nullptr) call_->End(call_->awaits_client() ? Verdict::kNothing : Verdict::kBad);
   DropCalls();
   if (streaming_) return CutStream("The request has taken too long.", "timeout");
   Refuse(504, "The request has taken too long.", "timeout", false);

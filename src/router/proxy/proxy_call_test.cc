@@ -57,6 +57,23 @@ class FullWorkers final : public TokenWorkers {
   void Keep(const WorkerSet&) override {}
 };
 
+// Answers by the test's hand.
+class WritingWorkers final : public TokenWorkers {
+ public:
+  void Probe(const WorkerPtr&, bool, Duration, ProbeDone) override {}
+  void AskLoad(const WorkerPtr&, Duration, LoadDone) override {}
+  StatusOr<std::unique_ptr<net::HttpCall>> Start(const Worker&, net::Shard& shard,
+                                                 net::HttpRequest request,
+                                                 net::HttpCallEvents& events) override {
+    LocalCall made = MakeLocalCall(shard, std::move(request), events, 1 << 20);
+    exchange = std::move(made.exchange);
+    return std::move(made.call);
+  }
+  void Keep(const WorkerSet&) override {}
+
+  std::unique_ptr<net::Exchange> exchange;  // of the last one
+};
+
 class StatusOnly final : public net::HttpCallEvents {
  public:
   std::atomic<int> status{0};
@@ -125,6 +142,11 @@ class ProxyCallTest : public testing::Test {
   void Leave() {
     gateway_->admission().Leave();
     Turn([] {});
+  }
+  template <typename Condition>
+  void WaitUntil(Condition condition) {
+    for (int i = 0; i < 100000 && !condition(); ++i) Turn([] {});
+    EXPECT_TRUE(condition());
   }
   static GatewayOptions OneAtATime() {
     GatewayOptions options;
@@ -214,6 +236,39 @@ TEST_F(ProxyCallTest, ARequestThatThereIsNoMemoryForIsRefusedAtOnceAndAfterItHas
     Turn([&] { EXPECT_EQ(gateway_shard_->calls(), 0U) << waits; });
   }
   EXPECT_EQ(worker->total_requests(), 2U);
+}
+
+// The silence of a worker whose answer nobody read was taken for a hang.
+TEST_F(ProxyCallTest, ARequestWhoseClientDoesNotReadDoesNotWaitForItsWorker) {
+  WritingWorkers workers;
+  Begin(OneAtATime());
+  gateway_->UseTokens(&workers);
+  const WorkerPtr worker = Add("grpc://127.0.0.1:9");
+  worker->SetHealth(Health::kHealthy);
+  for (const bool leaves : {false, true}) {
+    Ask("/v1/completions", "m");
+    Turn([&] {
+      ASSERT_NE(workers.exchange, nullptr);
+      EXPECT_EQ(worker->awaiting(), 1);
+      asked_.call->Pause();
+      net::HttpResponse head;
+      head.content_type = "text/event-stream";
+      workers.exchange->StartStream(std::move(head));
+      workers.exchange->Write("data: " + std::string(ProxyCall::kHighWater, 'x') + "\n\n");
+    });
+    WaitUntil([&] { return worker->awaiting() == 0; });
+    EXPECT_EQ(worker->requests(), 1);
+    if (leaves) {
+      Turn([&] { asked_.call.reset(); });
+    } else {
+      Turn([&] { asked_.call->Resume(); });
+      WaitUntil([&] { return worker->awaiting() == 1; });
+      Turn([&] { workers.exchange->End(); });
+    }
+    WaitUntil([&] { return worker->requests() == 0; });
+    EXPECT_EQ(worker->awaiting(), 0);
+    Turn([&] { workers.exchange.reset(); });
+  }
 }
 
 }  // namespace

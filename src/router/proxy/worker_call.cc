@@ -66,6 +66,7 @@ Status WorkerCall::SendToTokens() {
 
 void WorkerCall::SendHttp(bool fresh) {
   profile_.Sent(worker_.id());
+  NoteWaits(false, paused_);
   net::HttpCallRequest request;
   request.head = MakeRequestHead({.request = *request_,
                                   .worker = worker_,
@@ -87,24 +88,40 @@ int64_t WorkerCall::BodyBytes() const {
   return (body_ == nullptr ? 0 : static_cast<int64_t>(body_->size())) + rest_.bytes;
 }
 
+void WorkerCall::NoteWaits(bool body, bool reading) {
+  const bool waited = awaits_client();
+  awaits_body_ = body;
+  paused_ = reading;
+  if (awaits_client() == waited) return;
+  waited ? worker_.EndClientWait() : worker_.BeginClientWait();
+}
+
 void WorkerCall::WriteBody(std::string_view bytes) {
   request_ = nullptr;
   body_.reset();
-  if (call_ != nullptr) call_->WriteBody(bytes);
+  if (call_ == nullptr) return;
+  NoteWaits(false, paused_);
+  call_->WriteBody(bytes);
 }
 
 void WorkerCall::EndBody() {
   request_ = nullptr;
   body_.reset();
-  if (call_ != nullptr) call_->EndBody();
+  if (call_ == nullptr) return;
+  NoteWaits(false, paused_);
+  call_->EndBody();
 }
 
 void WorkerCall::Pause() {
-  if (call_ != nullptr) call_->Pause();
+  if (call_ == nullptr) return;
+  NoteWaits(awaits_body_, true);
+  call_->Pause();
 }
 
 void WorkerCall::Resume() {
-  if (call_ != nullptr) call_->Resume();
+  if (call_ == nullptr) return;
+  NoteWaits(awaits_body_, false);
+  call_->Resume();
 }
 
 void WorkerCall::NoteFirst() {
@@ -114,6 +131,7 @@ void WorkerCall::NoteFirst() {
 void WorkerCall::End(Verdict verdict) {
   call_.reset();
   patience_.reset();
+  NoteWaits(false, false);
   if (!std::exchange(open_, false)) return;
   const TimePoint now = Clock::now();
   NoteFirst();
@@ -167,6 +185,7 @@ void WorkerCall::OnBody(std::string_view bytes) {
 }
 
 void WorkerCall::OnBodyWanted() {
+  NoteWaits(true, paused_);
   if (events_ != nullptr) events_->OnBodyWanted(*this);
 }
 

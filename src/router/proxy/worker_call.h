@@ -71,8 +71,12 @@ class WorkerCall final : private net::HttpCallEvents {
   TimePoint first_at() const { return first_at_; }
   // When something came last.
   TimePoint last_at() const { return worker_.last_life(); }
+  // Whether nothing is the worker's to do: the rest of the body has not come from the client, or the client has not read
+  // what there is of the answer.
+  bool awaits_client() const { return awaits_body_ || paused_; }
 
  private:
+  void NoteWaits(bool body, bool reading);
   void SendHttp(bool fresh);
   int64_t BodyBytes() const;
   Status SendToTokens();
@@ -105,6 +109,8 @@ class WorkerCall final : private net::HttpCallEvents {
   TimePoint sent_at_{};
   TimePoint first_at_{};
   int stale_ = 0;
+  bool awaits_body_ = false;  // the worker has taken all of it that there was
+  bool paused_ = false;
   bool prefill_open_ = true;
   bool open_ = true;
 };

@@ -132,7 +132,7 @@ StatusOr<std::shared_ptr<Incarnation>> Incarnation::Start(const SglangOptions& o
   const int exit_descriptor = attach ? life->attached_process : life->launcher->exit_descriptor();
   Listeners listeners;
   if (!life->facts.listeners.empty()) {
-    PORTICO_ASSIGN_OR_RETURN(listeners, Listeners::TakeOver(life->facts));
+    PORTICO_ASSIGN_OR_RETURN(listeners, Listeners::TakeOver(life->facts, options.hand_over_wait));
   }
   PORTICO_ASSIGN_OR_RETURN(
       life->link,

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "engine/kv_events.h"
 #include "engine/kv_feed/kv_feed.h"
 #include "engine/sglang/launch/facts.h"
@@ -28,6 +29,7 @@ struct SglangOptions {
   std::string transport = "ipc";          // of what is started: ipc, tcp
   int32_t media_helpers = 1;              // processes that read media; 0: none are taken
   bool restart = false;                   // start SGLang again after it has died
+  Duration hand_over_wait{};  // how long another front end may still have the sockets at the start
   int32_t max_queued_requests = 1024;
 };
 

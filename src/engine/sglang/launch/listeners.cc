@@ -11,15 +11,17 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 #include <utility>
 
-#include "base/clock.h"
+#include "base/log.h"
 #include "text/json.h"
 
 namespace portico::sglang {
 namespace {
 
 constexpr std::chrono::seconds kHandOverTime{30};
+constexpr std::chrono::milliseconds kAskAgainAfter{200};
 constexpr size_t kHandedOver = 3;
 constexpr size_t kMaxHandOverReply = 4096;
 
@@ -43,6 +45,16 @@ Status CheckSocketFolder(const std::string& path) {
                            folder));
 }
 
+// Of "tcp://HOST:PORT".
+std::string_view HostOf(std::string_view address) {
+  address.remove_prefix(std::string_view("tcp://").size());
+  address = address.substr(0, address.rfind(':'));
+  if (address.starts_with('[') && address.ends_with(']')) {
+    address = address.substr(1, address.size() - 2);
+  }
+  return address;
+}
+
 Status CheckAddress(const Facts& facts, const std::string& address) {
   constexpr std::string_view kScheme = "ipc://";
   if (address.starts_with(kScheme)) return CheckSocketFolder(address.substr(kScheme.size()));
@@ -62,8 +74,8 @@ Status CheckAddress(const Facts& facts, const std::string& address) {
   return Error(StatusCode::kFailedPrecondition,
                fmt::format("{} can be reached from other machines, and SGLang's schedulers do not "
                            "say who they are; SGLANG_ZMQ_ALLOWED_PEERS lists the IP addresses "
-                           "that may connect",
-                           address));
+                           "that may connect, those of this machine's own schedulers too ({})",
+                           address, HostOf(address)));
 }
 
 // The launcher's line and what comes with it; descriptors that are not wanted are closed.
@@ -107,7 +119,8 @@ Status ReceiveLine(int connection, std::string* line, std::vector<int>* descript
 bool IsTcpAddress(std::string_view address) { return address.starts_with("tcp://"); }
 
 bool IsLoopbackAddress(std::string_view address) {
-  return address.starts_with("tcp://127.") || address.starts_with("tcp://[::1]:");
+  return address.starts_with("tcp://127.") || address.starts_with("tcp://[::1]:") ||
+         address.starts_with("tcp://localhost:");
 }
 
 Status CheckSocketAddresses(const Facts& facts) {
@@ -142,7 +155,21 @@ int Listeners::Take(size_t index) {
   return index < descriptors_.size() ? std::exchange(descriptors_[index], -1) : -1;
 }
 
-StatusOr<Listeners> Listeners::TakeOver(const Facts& facts) {
+StatusOr<Listeners> Listeners::TakeOver(const Facts& facts, Duration patience) {
+  const TimePoint until = Clock::now() + patience;
+  for (bool told = false;; told = true) {
+    bool busy = false;
+    auto taken = Ask(facts, &busy);
+    if (taken.ok() || !busy || Clock::now() >= until) return taken;
+    if (!told) {
+      LogInfo("another front end serves SGLang's sockets; waiting up to {:.0f} s for it to end",
+              Seconds(patience));
+    }
+    std::this_thread::sleep_for(kAskAgainAfter);
+  }
+}
+
+StatusOr<Listeners> Listeners::Ask(const Facts& facts, bool* busy) {
   const std::string& path = facts.listeners;
   Listeners taken;
   sockaddr_un name{};
@@ -159,6 +186,7 @@ StatusOr<Listeners> Listeners::TakeOver(const Facts& facts) {
   const auto json = Json::Parse(std::string_view(line).substr(0, line.find('\n')));
   if (!json.ok() || !json->is_object()) return NotHanded("its answer is no JSON");
   if (json->GetString("event") != "sockets") {
+    *busy = json->GetBool("busy", false);
     return NotHanded(json->GetString("message", "it gives no reason"));
   }
   const size_t wanted = IsLoopbackAddress(facts.scheduler_input) ? kHandedOver : 0;

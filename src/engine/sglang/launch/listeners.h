@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "engine/sglang/launch/facts.h"
 
@@ -34,14 +35,16 @@ class Listeners {
   }
 
   // Has the launcher at this Unix socket hand the sockets of that SGLang over; they are this object's until it ends, with
-  // descriptors where they are TCP ports of the loopback. Blocks for 30 seconds at most. UNAVAILABLE: another front end has
-  // them.
-  static StatusOr<Listeners> TakeOver(const Facts& facts);
+  // descriptors where they are TCP ports of the loopback. Blocks for 30 seconds at most, and for `patience` while another
+  // front end has them: it may be about to end. UNAVAILABLE: it still has them.
+  static StatusOr<Listeners> TakeOver(const Facts& facts, Duration patience);
 
   // In the order scheduler input, tokenizer, detokenizer; each once, and the caller's from then on. -1: there is none.
   int Take(size_t index);
 
  private:
+  // `busy`: whether it fails because another front end has them.
+  static StatusOr<Listeners> Ask(const Facts& facts, bool* busy);
   void Swap(Listeners* other);
 
   int lease_ = -1;  // the connection to the launcher

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace portico::sglang {
 namespace {
@@ -37,6 +38,7 @@ class ListenersTest : public testing::Test {
     EXPECT_EQ(listen(door_, 1), 0);
   }
   ~ListenersTest() override {
+    shutdown(door_, SHUT_RDWR);  // answers that nobody has asked for
     if (launcher_.joinable()) launcher_.join();
     close(door_);
     std::filesystem::remove_all(folder_);
@@ -46,33 +48,46 @@ class ListenersTest : public testing::Test {
     facts_.scheduler_input = facts_.tokenizer = facts_.detokenizer = address;
   }
 
-  void Hand(std::string line, size_t descriptors) {
-    launcher_ = std::thread([this, line = std::move(line), descriptors] {
-      const int connection = accept(door_, nullptr, nullptr);
-      const int shown = open("/dev/null", O_RDONLY | O_CLOEXEC);
-      std::string bytes = line;
-      iovec place{bytes.data(), bytes.size()};
-      alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
-      msghdr message{};
-      message.msg_iov = &place;
-      message.msg_iovlen = 1;
-      if (descriptors > 0) {
-        message.msg_control = control;
-        message.msg_controllen = CMSG_SPACE(descriptors * sizeof(int));
-        cmsghdr* head = CMSG_FIRSTHDR(&message);
-        head->cmsg_level = SOL_SOCKET;
-        head->cmsg_type = SCM_RIGHTS;
-        head->cmsg_len = CMSG_LEN(descriptors * sizeof(int));
-        for (size_t i = 0; i < descriptors; ++i) {
-          std::memcpy(CMSG_DATA(head) + i * sizeof(int), &shown, sizeof(int));
-        }
-      }
-      EXPECT_EQ(sendmsg(connection, &message, 0), static_cast<ssize_t>(bytes.size()));
-      close(shown);
-      char byte = 0;
-      EXPECT_LE(read(connection, &byte, 1), 0);  // until the front end is gone
-      close(connection);
+  // A line, and how many descriptors come with it.
+  struct Answer {
+    std::string line;
+    size_t descriptors = 0;
+  };
+
+  // To the next connections, one after the other.
+  void Hand(std::vector<Answer> answers) {
+    launcher_ = std::thread([this, answers = std::move(answers)] {
+      for (const Answer& answer : answers) Serve(answer);
     });
+  }
+  void Hand(std::string line, size_t descriptors) { Hand({Answer{std::move(line), descriptors}}); }
+
+  void Serve(const Answer& answer) const {
+    const int connection = accept(door_, nullptr, nullptr);
+    if (connection < 0) return;
+    const int shown = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    std::string bytes = answer.line;
+    iovec place{bytes.data(), bytes.size()};
+    alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &place;
+    message.msg_iovlen = 1;
+    if (answer.descriptors > 0) {
+      message.msg_control = control;
+      message.msg_controllen = CMSG_SPACE(answer.descriptors * sizeof(int));
+      cmsghdr* head = CMSG_FIRSTHDR(&message);
+      head->cmsg_level = SOL_SOCKET;
+      head->cmsg_type = SCM_RIGHTS;
+      head->cmsg_len = CMSG_LEN(answer.descriptors * sizeof(int));
+      for (size_t i = 0; i < answer.descriptors; ++i) {
+        std::memcpy(CMSG_DATA(head) + i * sizeof(int), &shown, sizeof(int));
+      }
+    }
+    EXPECT_EQ(sendmsg(connection, &message, 0), static_cast<ssize_t>(bytes.size()));
+    close(shown);
+    char byte = 0;
+    EXPECT_LE(read(connection, &byte, 1), 0);  // until the front end is gone
+    close(connection);
   }
 
   Facts facts_;
@@ -83,7 +98,7 @@ class ListenersTest : public testing::Test {
 
 TEST_F(ListenersTest, AreEachTakenOnceAndHeldUntilTheObjectEnds) {
   Hand("{\"event\": \"sockets\"}\n", 3);
-  auto taken = Listeners::TakeOver(facts_);
+  auto taken = Listeners::TakeOver(facts_, {});
   ASSERT_TRUE(taken.ok()) << taken.status();
   for (size_t i = 0; i < 3; ++i) {
     const int descriptor = taken->Take(i);
@@ -97,16 +112,39 @@ TEST_F(ListenersTest, AreEachTakenOnceAndHeldUntilTheObjectEnds) {
 TEST_F(ListenersTest, UnixSocketsAreHandedOverWithoutDescriptors) {
   SetAddresses("ipc://" + folder_ + "/x");
   Hand("{\"event\": \"sockets\"}\n", 0);
-  auto taken = Listeners::TakeOver(facts_);
+  auto taken = Listeners::TakeOver(facts_, {});
   ASSERT_TRUE(taken.ok()) << taken.status();
   EXPECT_EQ(taken->Take(0), -1);
 }
 
 TEST_F(ListenersTest, ALauncherThatRefusesSaysWhy) {
   Hand("{\"event\": \"failed\", \"message\": \"another front end serves its sockets\"}\n", 0);
-  const Status refused = Listeners::TakeOver(facts_).status();
+  const Status refused = Listeners::TakeOver(facts_, {}).status();
   EXPECT_EQ(refused.code(), StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(refused), HasSubstr("another front end serves its sockets"));
+}
+
+constexpr char kHeldByAnother[] =
+    "{\"event\": \"failed\", \"message\": \"another front end serves its sockets\", \"busy\": "
+    "true}\n";
+
+// A front end that was replaced drains for a while, and the one that came after it did not start.
+TEST_F(ListenersTest, AreWaitedForWhileAnotherFrontEndHasThem) {
+  Hand({{kHeldByAnother}, {kHeldByAnother}, {"{\"event\": \"sockets\"}\n", 3}});
+  const auto taken = Listeners::TakeOver(facts_, std::chrono::hours(1));
+  EXPECT_TRUE(taken.ok()) << taken.status();
+}
+
+TEST_F(ListenersTest, AreNotWaitedForWithoutEnd) {
+  Hand(std::vector<Answer>(100, Answer{kHeldByAnother}));
+  const Status refused = Listeners::TakeOver(facts_, std::chrono::milliseconds(300)).status();
+  EXPECT_THAT(MessageOf(refused), HasSubstr("another front end serves its sockets"));
+}
+
+TEST_F(ListenersTest, WhatFailsForAnotherReasonIsNotWaitedFor) {
+  Hand("{\"event\": \"failed\", \"message\": \"no descriptors\"}\n", 0);
+  const Status refused = Listeners::TakeOver(facts_, std::chrono::hours(1)).status();
+  EXPECT_THAT(MessageOf(refused), HasSubstr("no descriptors"));
 }
 
 TEST_F(ListenersTest, WhatIsNotThatIsRefused) {
@@ -116,11 +154,11 @@ TEST_F(ListenersTest, WhatIsNotThatIsRefused) {
                                                              {"{\"event\": \"sockets\"}\n", 8},
                                                              {"no JSON\n", 3}}) {
     Hand(line, descriptors);
-    EXPECT_EQ(Listeners::TakeOver(facts_).status().code(), StatusCode::kUnavailable) << line;
+    EXPECT_EQ(Listeners::TakeOver(facts_, {}).status().code(), StatusCode::kUnavailable) << line;
     launcher_.join();
   }
   facts_.listeners = "/nowhere/at/all";
-  EXPECT_EQ(Listeners::TakeOver(facts_).status().code(), StatusCode::kUnavailable);
+  EXPECT_EQ(Listeners::TakeOver(facts_, {}).status().code(), StatusCode::kUnavailable);
 }
 
 TEST_F(ListenersTest, SocketsThatOthersCouldReachAreRefused) {
@@ -128,8 +166,14 @@ TEST_F(ListenersTest, SocketsThatOthersCouldReachAreRefused) {
   EXPECT_TRUE(CheckSocketAddresses(facts_).ok());
   SetAddresses("ipc://" + folder_ + "/x");
   EXPECT_TRUE(CheckSocketAddresses(facts_).ok());
-  SetAddresses("tcp://10.0.0.1:7000");
+  SetAddresses("tcp://localhost:7000");
+  EXPECT_TRUE(CheckSocketAddresses(facts_).ok());
+  SetAddresses("tcp://localhost.example:7000");
   EXPECT_THAT(MessageOf(CheckSocketAddresses(facts_)), HasSubstr("SGLANG_ZMQ_ALLOWED_PEERS"));
+  SetAddresses("tcp://[fd00::1]:7000");
+  EXPECT_THAT(MessageOf(CheckSocketAddresses(facts_)), HasSubstr("own schedulers too (fd00::1)"));
+  SetAddresses("tcp://10.0.0.1:7000");
+  EXPECT_THAT(MessageOf(CheckSocketAddresses(facts_)), HasSubstr("own schedulers too (10.0.0.1)"));
   setenv("SGLANG_ZMQ_ALLOWED_PEERS", "10.0.0.2", 1);
   EXPECT_TRUE(CheckSocketAddresses(facts_).ok());
   unsetenv("SGLANG_ZMQ_ALLOWED_PEERS");

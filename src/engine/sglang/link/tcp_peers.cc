@@ -109,6 +109,8 @@ bool ListsPeer(const char* list, std::string_view address) {
   return false;
 }
 
+constexpr std::chrono::seconds kUnclearForLong{10};
+constexpr std::chrono::seconds kAsksAgainWithin{30};
 // Of each second.
 constexpr Duration kMostReading = std::chrono::milliseconds(100);
 
@@ -156,6 +158,19 @@ PeerUsers UsersConnected(std::string_view tables, const std::vector<uint16_t>& p
   return own.empty() ? PeerUsers::kUnclear : PeerUsers::kOne;
 }
 
+bool UnclearPeers::Add(PeerUsers found, TimePoint now) {
+  if (told_) return false;
+  if (found != PeerUsers::kUnclear) {
+    since_ = {};
+    return false;
+  }
+  // Who is refused asks again within seconds: after a pause it is another peer's beginning.
+  if (since_ == TimePoint{} || now - last_ > kAsksAgainWithin) since_ = now;
+  last_ = now;
+  told_ = now - since_ >= kUnclearForLong;
+  return told_;
+}
+
 PeerUsers OwnUserConnected(const std::vector<uint16_t>& ports) {
   return UsersConnected(ReadTables(), ports, geteuid());
 }
@@ -178,8 +193,10 @@ StatusOr<std::function<bool(std::string_view)>> AdmissionTo(
     return [warned = false](std::string_view peer) mutable {
       const bool listed = ListsPeer(std::getenv("SGLANG_ZMQ_ALLOWED_PEERS"), peer);
       if (!listed && !std::exchange(warned, true)) {
-        LogWarning("connections of {}, which SGLANG_ZMQ_ALLOWED_PEERS does not list, are refused",
-                   peer);
+        LogWarning(
+            "connections of {}, which SGLANG_ZMQ_ALLOWED_PEERS does not list, are refused; if "
+            "SGLang's schedulers run there, be it on this machine, list it",
+            peer);
       }
       return listed;
     };
@@ -198,27 +215,32 @@ StatusOr<std::function<bool(std::string_view)>> AdmissionTo(
                  "this system does not show in /proc/net/tcp whose processes are connected to "
                  "SGLang's TCP sockets; use --sglang-transport ipc");
   }
-  return
-      [ports, warned = false, second = TimePoint{}, spent = Duration{}](std::string_view) mutable {
-        // The tables have all connections of the machine, and who connects again and again must not keep this thread from its
-        // other work. A peer that is refused tries again.
-        const TimePoint began = Clock::now();
-        if (began - second >= std::chrono::seconds(1)) {
-          second = began;
-          spent = {};
-        }
-        if (spent > kMostReading) return false;
-        PeerUsers users = OwnUserConnected(ports);
-        // The tables are read in pieces, and one may have one end of a connection alone.
-        if (users == PeerUsers::kUnclear) users = OwnUserConnected(ports);
-        spent += Clock::now() - began;
-        if (users == PeerUsers::kOthers && !std::exchange(warned, true)) {
-          LogWarning(
-              "a process of another user has connected to SGLang's TCP sockets; while it is, no "
-              "connection to them is accepted");
-        }
-        return users == PeerUsers::kOne;
-      };
+  return [ports, warned = false, unclear = UnclearPeers(), second = TimePoint{},
+          spent = Duration{}](std::string_view) mutable {
+    // The tables have all connections of the machine, and who connects again and again must not keep this thread from its
+    // other work. A peer that is refused tries again.
+    const TimePoint began = Clock::now();
+    if (began - second >= std::chrono::seconds(1)) {
+      second = began;
+      spent = {};
+    }
+    if (spent > kMostReading) return false;
+    PeerUsers users = OwnUserConnected(ports);
+    // The tables are read in pieces, and one may have one end of a connection alone.
+    if (users == PeerUsers::kUnclear) users = OwnUserConnected(ports);
+    spent += Clock::now() - began;
+    if (users == PeerUsers::kOthers && !std::exchange(warned, true)) {
+      LogWarning(
+          "a process of another user has connected to SGLang's TCP sockets; while it is, no "
+          "connection to them is accepted");
+    }
+    if (unclear.Add(users, Clock::now())) {
+      LogWarning(
+          "/proc/net/tcp has not shown for 10 s whose process is connecting to SGLang's TCP "
+          "sockets; it is refused, and if it is SGLang's, use --sglang-transport ipc");
+    }
+    return users == PeerUsers::kOne;
+  };
 }
 
 }  // namespace portico::sglang

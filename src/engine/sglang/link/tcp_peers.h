@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/status.h"
 
 namespace portico::sglang {
@@ -18,6 +19,18 @@ enum class PeerUsers {
   kOne,      // at least one process is connected, and all are that user's
   kOthers,   // another user's process is connected, or about to be
   kUnclear,  // nobody is connected, or the other end of a connection is not shown (yet)
+};
+
+// Tells once that it has been unclear for ten seconds who connects: for a moment that is how every connection begins.
+class UnclearPeers {
+ public:
+  // What was found when a peer asked. True: now.
+  bool Add(PeerUsers found, TimePoint now);
+
+ private:
+  TimePoint since_{};  // the first of those that were all unclear
+  TimePoint last_{};
+  bool told_ = false;
 };
 
 // Whose processes are connected to those ports of this machine. `tables`: /proc/net/tcp and /proc/net/tcp6.

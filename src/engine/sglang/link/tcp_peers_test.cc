@@ -97,6 +97,29 @@ TEST(TcpPeers, WhatIsOverWasSentAwayOrGoesElsewhereDoesNotCount) {
             PeerUsers::kOne);
 }
 
+// Such a peer was refused in silence, and requests waited without end.
+TEST(TcpPeers, WhoStaysUnclearForLongIsToldOfOnce) {
+  using std::chrono::seconds;
+  const TimePoint start = Clock::now();
+  UnclearPeers peers;
+  for (const int at : {0, 4, 9}) {
+    EXPECT_FALSE(peers.Add(PeerUsers::kUnclear, start + seconds(at))) << at;
+  }
+  EXPECT_TRUE(peers.Add(PeerUsers::kUnclear, start + seconds(10)));
+  EXPECT_FALSE(peers.Add(PeerUsers::kUnclear, start + seconds(25)));
+}
+
+TEST(TcpPeers, WhatIsUnclearForAMomentIsNotToldOf) {
+  using std::chrono::seconds;
+  const TimePoint start = Clock::now();
+  UnclearPeers peers;
+  EXPECT_FALSE(peers.Add(PeerUsers::kUnclear, start));
+  EXPECT_FALSE(peers.Add(PeerUsers::kOne, start + seconds(6)));
+  EXPECT_FALSE(peers.Add(PeerUsers::kUnclear, start + seconds(12)));
+  EXPECT_FALSE(peers.Add(PeerUsers::kUnclear, start + seconds(60))) << "another one";
+  EXPECT_TRUE(peers.Add(PeerUsers::kUnclear, start + seconds(70)));
+}
+
 TEST(TcpPeers, TheKernelShowsTheConnectionsOfThisProcess) {
   const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in name{};

@@ -1,0 +1,168 @@
+#include "base/events/record_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/events/tick_clock.h"
+
+namespace portico::events::internal {
+namespace {
+
+constexpr size_t kMostRunId = 4096;
+constexpr size_t kPieceRecords = 8192;
+
+class RecordsReader {
+ public:
+  RecordsReader(RequestNames* names, const TakeLine& take) : names_(*names), take_(take) {}
+
+  // How many of the records it took; the rest is not whole.
+  size_t Take(const std::vector<Record32>& records) {
+    size_t at = 0;
+    while (at < records.size()) {
+      const size_t count = RecordsOf(records[at]);
+      if (count > records.size() - at) break;
+      TakeOne(&records[at]);
+      at += count;
+    }
+    waiting_.Release(names_, latest_, /*all=*/false, take_);
+    return at;
+  }
+  void End() { waiting_.Release(names_, latest_, /*all=*/true, take_); }
+
+ private:
+  static std::string_view TextOf(const Record32* record) {
+    // Goes on in the records behind it, which lie in the same array.
+    return {reinterpret_cast<const char*>(record) + offsetof(Record32, text), record->length};
+  }
+
+  void TakeOne(const Record32* record) {
+    switch (record->kind) {
+      case kName:
+        return names_.Name(record->key, std::string(TextOf(record)));
+      case kJoin:
+        return names_.Join(record->key, record->joined);
+      case kLeaveOut:
+        return names_.LeaveOut(record->key);
+      case kLabel:
+        if (record->key != labels_.size() || labels_.size() > UINT16_MAX) return;
+        // The first two have the same numbers everywhere.
+        return labels_.push_back(record->key < 2 ? static_cast<Label>(record->key)
+                                                 : LabelOf(TextOf(record)));
+      case kMoment:
+        return scale_.Add({static_cast<int64_t>(record->key), record->nanoseconds});
+      default:
+        return TakeEvent(record);
+    }
+  }
+
+  void TakeEvent(const Record32* record) {
+    Line line;
+    const auto event = static_cast<uint16_t>(record->kind & ~kHasSecond);
+    if (event >= static_cast<uint16_t>(Event::kCount)) return;  // of a newer version
+    line.event = static_cast<Event>(event);
+    line.stage = Translated(record->stage);
+    line.details = {Translated(record->peer), Translated(record->tag), record->numbers.a};
+    if ((record->kind & kHasSecond) != 0) {
+      std::memcpy(&line.details.b, record + 1, sizeof line.details.b);
+    }
+    line.nanoseconds = scale_.Nanoseconds(record->numbers.ticks);
+    latest_ = std::max(latest_, line.nanoseconds);
+    if (!SpecOf(line.event).of_request) return take_(line, "");
+    const std::string* name = names_.Find(record->key);
+    if (name == nullptr) return waiting_.Add(record->key, line);
+    if (!RequestNames::IsLeftOut(*name)) take_(line, *name);
+  }
+
+  // Labels of the file's process are others than this one's.
+  Label Translated(Label label) const { return label < labels_.size() ? labels_[label] : 0; }
+
+  RequestNames& names_;
+  const TakeLine& take_;
+  WaitingLines waiting_;
+  TickScale scale_;
+  std::vector<Label> labels_;
+  int64_t latest_ = 0;
+};
+
+}  // namespace
+
+StatusOr<RecordsInput> RecordsInput::Open(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) return RecordsInput(path, fd);
+  return Error(errno == ENOENT ? StatusCode::kNotFound : StatusCode::kUnavailable,
+               fmt::format("{} cannot be read: {}", path, std::strerror(errno)));
+}
+
+RecordsInput::RecordsInput(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+RecordsInput::RecordsInput(RecordsInput&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+RecordsInput::~RecordsInput() {
+  if (fd_ >= 0) close(fd_);
+}
+
+StatusOr<size_t> RecordsInput::ReadAt(uint64_t offset, void* to, size_t size) const {
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t got =
+        pread(fd_, static_cast<char*>(to) + done, size - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) {
+      return Error(StatusCode::kUnavailable,
+                   fmt::format("{} cannot be read: {}", path_, std::strerror(errno)));
+    }
+    if (got == 0) break;
+    done += static_cast<size_t>(got);
+  }
+  return done;
+}
+
+StatusOr<RecordsFacts> RecordsInput::ReadFacts() const {
+  const auto none = [this] {
+    return Error(StatusCode::kInvalidArgument, path_ + " has no records of a profile");
+  };
+  RecordsFacts facts;
+  PORTICO_ASSIGN_OR_RETURN(const size_t head, ReadAt(0, &facts.head, sizeof facts.head));
+  if (head < sizeof facts.head || facts.head.magic != RecordsHead::kMagic ||
+      facts.head.run_id_bytes > kMostRunId) {
+    return none();
+  }
+  facts.run_id.resize(facts.head.run_id_bytes);
+  PORTICO_ASSIGN_OR_RETURN(const size_t named,
+                           ReadAt(sizeof facts.head, facts.run_id.data(), facts.run_id.size()));
+  if (named < facts.run_id.size()) return none();
+  return facts;
+}
+
+Status RecordsInput::Read(RequestNames* names, const TakeLine& take) const {
+  PORTICO_ASSIGN_OR_RETURN(const RecordsFacts facts, ReadFacts());
+  uint64_t offset = sizeof facts.head + facts.run_id.size();
+  RecordsReader reader(names, take);
+  std::vector<Record32> records;
+  while (true) {
+    const size_t kept = records.size();
+    records.resize(kept + kPieceRecords);
+    PORTICO_ASSIGN_OR_RETURN(const size_t got,
+                             ReadAt(offset, &records[kept], kPieceRecords * sizeof(Record32)));
+    const size_t whole = got / sizeof(Record32);
+    if (whole == 0) break;
+    offset += whole * sizeof(Record32);
+    records.resize(kept + whole);
+    const size_t taken = reader.Take(records);
+    records.erase(records.begin(), records.begin() + static_cast<std::ptrdiff_t>(taken));
+  }
+  reader.End();
+  return OkStatus();
+}
+
+}  // namespace portico::events::internal

@@ -1,0 +1,154 @@
+// For tests: what a grammar takes, as an automaton of bytes that has each repetition as states of its own. Slow and simple.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string_view>
+#include <vector>
+
+namespace portico::grammar {
+
+class Expanded {
+ public:
+  using States = std::set<int>;
+  // Adds what comes behind a state, and returns the state behind that.
+  using Part = std::function<int(Expanded*, int)>;
+
+  explicit Expanded(const Part& whole) {
+    const int start = Add();
+    end_ = whole(this, start);
+    start_ = Closed({start});
+  }
+
+  const States& start() const { return start_; }
+  bool IsEnd(const States& states) const { return states.count(end_) > 0; }
+
+  // Empty: nothing that the grammar takes goes on so.
+  States Behind(States states, std::string_view text) const {
+    for (const char c : text) {
+      States next;
+      for (const int state : states) {
+        for (const Edge& edge : edges_[static_cast<size_t>(state)]) {
+          if (edge.first <= static_cast<uint8_t>(c) && static_cast<uint8_t>(c) <= edge.last) {
+            next.insert(edge.to);
+          }
+        }
+      }
+      if (next.empty()) return next;
+      states = Closed(std::move(next));
+    }
+    return states;
+  }
+
+  int Add() {
+    edges_.emplace_back();
+    skips_.emplace_back();
+    return static_cast<int>(edges_.size()) - 1;
+  }
+  void Skip(int from, int to) { skips_[static_cast<size_t>(from)].push_back(to); }
+  int Byte(int from, int first, int last) {
+    const int to = Add();
+    edges_[static_cast<size_t>(from)].push_back(
+        {static_cast<uint8_t>(first), static_cast<uint8_t>(last), to});
+    return to;
+  }
+
+ private:
+  struct Edge {
+    uint8_t first;
+    uint8_t last;
+    int to;
+  };
+
+  States Closed(States states) const {
+    std::vector<int> open(states.begin(), states.end());
+    while (!open.empty()) {
+      const int state = open.back();
+      open.pop_back();
+      for (const int to : skips_[static_cast<size_t>(state)]) {
+        if (states.insert(to).second) open.push_back(to);
+      }
+    }
+    return states;
+  }
+
+  std::vector<std::vector<Edge>> edges_;
+  std::vector<std::vector<int>> skips_;
+  int end_ = 0;
+  States start_;
+};
+
+inline Expanded::Part Literal(std::string_view text) {
+  return [text](Expanded* to, int at) {
+    for (const char c : text) at = to->Byte(at, static_cast<uint8_t>(c), static_cast<uint8_t>(c));
+    return at;
+  };
+}
+
+inline Expanded::Part Bytes(std::vector<std::pair<int, int>> ranges) {
+  return [ranges](Expanded* to, int at) {
+    for (const auto& [first, last] : ranges) at = to->Byte(at, first, last);
+    return at;
+  };
+}
+
+inline Expanded::Part AllOf(std::vector<Expanded::Part> parts) {
+  return [parts](Expanded* to, int at) {
+    for (const auto& part : parts) at = part(to, at);
+    return at;
+  };
+}
+
+inline Expanded::Part OneOf(std::vector<Expanded::Part> parts) {
+  return [parts](Expanded* to, int at) {
+    const int end = to->Add();
+    for (const auto& part : parts) to->Skip(part(to, at), end);
+    return end;
+  };
+}
+
+// -1: without end.
+inline Expanded::Part Times(Expanded::Part part, int least, int most) {
+  return [part, least, most](Expanded* to, int at) {
+    for (int i = 0; i < least; ++i) at = part(to, at);
+    const int end = to->Add();
+    to->Skip(at, end);
+    if (most < 0) {
+      to->Skip(part(to, end), end);
+      return end;
+    }
+    for (int i = least; i < most; ++i) {
+      at = part(to, at);
+      to->Skip(at, end);
+    }
+    return end;
+  };
+}
+
+// A string of JSON with so many characters, as Expr::JsonChars() has them.
+inline Expanded::Part JsonText(int least, int most) {
+  const std::pair<int, int> more{0x80, 0xBF};
+  const std::pair<int, int> hex_digit{'0', '9'};
+  const std::pair<int, int> hex_letter{'a', 'f'};
+  std::vector<Expanded::Part> chars{Bytes({{0x20, '!'}}),
+                                    Bytes({{'#', '['}}),
+                                    Bytes({{']', 0x7F}}),
+                                    Bytes({{0xC2, 0xDF}, more}),
+                                    Bytes({{0xE0, 0xE0}, {0xA0, 0xBF}, more}),
+                                    Bytes({{0xE1, 0xEC}, more, more}),
+                                    Bytes({{0xED, 0xED}, {0x80, 0x9F}, more}),
+                                    Bytes({{0xEE, 0xEF}, more, more}),
+                                    Bytes({{0xF0, 0xF0}, {0x90, 0xBF}, more, more}),
+                                    Bytes({{0xF1, 0xF3}, more, more, more}),
+                                    Bytes({{0xF4, 0xF4}, {0x80, 0x8F}, more, more}),
+                                    AllOf({Literal("\\u00"), Bytes({{'0', '1'}}),
+                                           OneOf({Bytes({hex_digit}), Bytes({hex_letter})})})};
+  for (const char* const escape : {"\\\"", "\\\\", "\\b", "\\f", "\\n", "\\r", "\\t"}) {
+    chars.push_back(Literal(escape));
+  }
+  return AllOf({Literal("\""), Times(OneOf(std::move(chars)), least, most), Literal("\"")});
+}
+
+}  // namespace portico::grammar
