@@ -127,24 +127,28 @@ inline Expanded::Part Times(Expanded::Part part, int least, int most) {
   };
 }
 
+// All characters of several bytes.
+inline std::vector<Expanded::Part> LongChars() {
+  const std::pair<int, int> more{0x80, 0xBF};
+  return {Bytes({{0xC2, 0xDF}, more}),
+          Bytes({{0xE0, 0xE0}, {0xA0, 0xBF}, more}),
+          Bytes({{0xE1, 0xEC}, more, more}),
+          Bytes({{0xED, 0xED}, {0x80, 0x9F}, more}),
+          Bytes({{0xEE, 0xEF}, more, more}),
+          Bytes({{0xF0, 0xF0}, {0x90, 0xBF}, more, more}),
+          Bytes({{0xF1, 0xF3}, more, more, more}),
+          Bytes({{0xF4, 0xF4}, {0x80, 0x8F}, more, more})};
+}
+
 // A string of JSON with so many characters, as Expr::JsonChars() has them.
 inline Expanded::Part JsonText(int least, int most) {
-  const std::pair<int, int> more{0x80, 0xBF};
-  const std::pair<int, int> hex_digit{'0', '9'};
-  const std::pair<int, int> hex_letter{'a', 'f'};
-  std::vector<Expanded::Part> chars{Bytes({{0x20, '!'}}),
-                                    Bytes({{'#', '['}}),
-                                    Bytes({{']', 0x7F}}),
-                                    Bytes({{0xC2, 0xDF}, more}),
-                                    Bytes({{0xE0, 0xE0}, {0xA0, 0xBF}, more}),
-                                    Bytes({{0xE1, 0xEC}, more, more}),
-                                    Bytes({{0xED, 0xED}, {0x80, 0x9F}, more}),
-                                    Bytes({{0xEE, 0xEF}, more, more}),
-                                    Bytes({{0xF0, 0xF0}, {0x90, 0xBF}, more, more}),
-                                    Bytes({{0xF1, 0xF3}, more, more, more}),
-                                    Bytes({{0xF4, 0xF4}, {0x80, 0x8F}, more, more}),
-                                    AllOf({Literal("\\u00"), Bytes({{'0', '1'}}),
-                                           OneOf({Bytes({hex_digit}), Bytes({hex_letter})})})};
+  std::vector<Expanded::Part> chars = LongChars();
+  for (const auto& range :
+       {std::pair(0x20, int{'!'}), std::pair(int{'#'}, int{'['}), std::pair(int{']'}, 0x7F)}) {
+    chars.push_back(Bytes({range}));
+  }
+  chars.push_back(AllOf(
+      {Literal("\\u00"), Bytes({{'0', '1'}}), OneOf({Bytes({{'0', '9'}}), Bytes({{'a', 'f'}})})}));
   for (const char* const escape : {"\\\"", "\\\\", "\\b", "\\f", "\\n", "\\r", "\\t"}) {
     chars.push_back(Literal(escape));
   }

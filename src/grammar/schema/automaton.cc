@@ -75,6 +75,14 @@ std::optional<Automaton> OfParts(const Expr& expr, int64_t most_states) {
   return made;
 }
 
+// The core's `x?` skips from the beginning of x to one of its ends, and `x{2,}` goes back to one of them: where x may come back to its
+// beginning, or go on behind that end, they match too much, as (a*b)? matches "a".
+std::string TimesRegex(const std::string& regex, int64_t min, int64_t max) {
+  if (min == 0 && max == 1) return fmt::format("({}{{0,1}})", regex);
+  if (max < 0 && min > 1) return fmt::format("({0}{{{1},{1}}}{0}*)", regex, min);
+  return fmt::format("({}{})", regex, Quantifier(min, max));
+}
+
 }  // namespace
 
 std::string Quantifier(int64_t min, int64_t max) {
@@ -99,10 +107,12 @@ std::optional<Automaton> AutomatonOf(const Expr& expr, int64_t most_states) {
       made = OfParts(expr, most_states);
       break;
     case Expr::Kind::kRepeat: {
-      const int64_t times = std::max({int64_t{1}, expr.min, expr.max});
+      const bool some_and_more = expr.max < 0 && expr.min > 1;
+      const int64_t times =
+          some_and_more ? expr.min + 1 : std::max({int64_t{1}, expr.min, expr.max});
       made = AutomatonOf(expr.parts[0], most_states / times);
       if (!made) return std::nullopt;
-      made->regex = fmt::format("({}{})", made->regex, Quantifier(expr.min, expr.max));
+      made->regex = TimesRegex(made->regex, expr.min, expr.max);
       made->states *= times;
       made->nullable = made->nullable || expr.min == 0;
       break;

@@ -72,7 +72,9 @@ TEST(Regex, GroupsComeAsOftenAsTheirCountsSay) {
   for (const auto& [regex, good, bad] :
        {std::tuple("(a?){20}", "aaa", "aaaaaaaaaaaaaaaaaaaaa"),
         std::tuple("(a|b)*c", "abbac", "ac "), std::tuple("((a|bc)+d){2,}", "abcdad", "abcd"),
-        std::tuple("(()|a){3}", "aa", "aaaa"), std::tuple("(\\\\|\")+", "\"\\", "\\n"),
+        std::tuple("(()|a){3}", "aa", "aaaa"), std::tuple("((a*b)?){2}", "bab", "ba"),
+        std::tuple("((ab*)?c)+", "abbccac", "bc"), std::tuple("(a|bc*){2,}", "abcc", "bcaac"),
+        std::tuple("((bc*|a){2,}d)+", "aadbcad", "aacd"), std::tuple("(\\\\|\")+", "\"\\", "\\n"),
         std::tuple("([é-ü]|[a-é]|😀)+", "zéü😀", "z "),
         std::tuple("([\\x00-\\uffff]a)*", "éaza", "éaz")}) {
     EXPECT_EQ(RegexTakes(regex, good), "yes") << regex;
