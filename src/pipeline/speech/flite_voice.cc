@@ -34,9 +34,7 @@ struct StreamingInfo {
 };
 constexpr int kStop = -1;
 constexpr int kContinue = 0;
-// The first slice of a clause is short, so that it is heard early; each costs the stages behind the voice a wake-up.
-constexpr int kFirstSlice = 480;  // samples
-constexpr int kLargestSlice = 1920;
+constexpr int kSliceSamples = 480;
 
 using Synthesize = Utterance*(Utterance*);
 
@@ -85,7 +83,6 @@ struct Listener {
   static int OnSlice(const Wave* wave, int start, int size, int, StreamingInfo* info) {
     if (size <= 0) return kContinue;
     const auto* self = static_cast<const Listener*>(info->userdata);
-    info->min_buffsize = std::min(2 * info->min_buffsize, kLargestSlice);
     const bool go_on =
         self->out(media::SampleSpan(wave->samples + start, static_cast<size_t>(size)));
     return go_on ? kContinue : kStop;
@@ -139,7 +136,7 @@ Status FliteVoice::Say(const std::string& text, double speed,
   flite.feat_set_float(utterance->features, "duration_stretch", static_cast<float>(1 / speed));
   Listener listener{out};
   StreamingInfo* info = flite.new_streaming_info();
-  info->min_buffsize = kFirstSlice;
+  info->min_buffsize = kSliceSamples;
   info->asc = Listener::OnSlice;
   info->userdata = &listener;
   // The utterance owns it from here on.
