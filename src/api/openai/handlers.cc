@@ -18,7 +18,7 @@
 #include "api/planning.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 #include "service/model_task.h"
 #include "service/plan/plan.h"
 #include "service/plan/request_cost.h"

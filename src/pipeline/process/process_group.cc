@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "pipeline/own_tasks.h"
+#include "pipeline/coordinator/own_tasks.h"
 #include "pipeline/process/group_state.h"
 #include "pipeline/process/spawn.h"
 

@@ -28,7 +28,7 @@
 #include "base/metrics.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "pipeline/config.h"
+#include "pipeline/config/config.h"
 #include "pipeline/process/channel.h"
 #include "pipeline/process/message.h"
 #include "pipeline/stage.h"

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/events/recorder.h"
-#include "pipeline/config.h"
-#include "pipeline/own_tasks.h"
+#include "pipeline/config/config.h"
+#include "pipeline/coordinator/own_tasks.h"
 #include "pipeline/parts_in_process.h"
 #include "pipeline/process/process_stage.h"
 #include "pipeline/process/spawn.h"

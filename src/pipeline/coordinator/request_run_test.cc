@@ -1,0 +1,214 @@
+// How long a part may wait for a stage with a process, by a clock of the test.
+#include "pipeline/coordinator/request_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "pipeline/coordinator/own_tasks.h"
+#include "pipeline/parts_in_process.h"
+
+namespace portico::pipeline {
+namespace {
+
+using namespace std::chrono_literals;
+
+// A stage whose process does nothing until the test says so.
+class RemoteStage final : public Stage {
+ public:
+  std::unique_ptr<StageRun> Start(std::shared_ptr<const Request>,
+                                  std::shared_ptr<StageOutput> output) override {
+    class RemoteRun final : public StageRun {
+     public:
+      explicit RemoteRun(std::promise<void>* given) : given_(*given) {}
+      Status OnPart(Part, std::string_view) override { return OkStatus(); }
+      void OnInputEnd() override { given_.set_value(); }
+
+     private:
+      std::promise<void>& given_;
+    };
+    output_ = std::move(output);
+    return std::make_unique<RemoteRun>(&given_);
+  }
+  // Of the only run, once all of its parts have been sent to its process.
+  PartsInProcess* WaitForParts() {
+    if (given_.get_future().wait_for(60s) != std::future_status::ready) return nullptr;
+    return dynamic_cast<PartsInProcess*>(output_.get());
+  }
+
+ private:
+  std::promise<void> given_;
+  std::shared_ptr<StageOutput> output_;
+};
+
+class HopClockTest : public testing::Test {
+ protected:
+  static constexpr auto kHopTimeout = 1h;
+
+  void SetUp() override {
+    StageConfig stage;
+    stage.name = "a";
+    stage.process = "p";
+    stage.terminal = true;
+    stage.hop_timeout_s = std::chrono::duration<double>(kHopTimeout).count();
+    config_.entry_stage = "a";
+    config_.stages.push_back(std::move(stage));
+    auto remote = std::make_unique<RemoteStage>();
+    RemoteStage& made = *remote;
+    hosts_.push_back(
+        std::make_unique<StageHost>(config_.stages.front(), std::move(remote), &pool_, &registry_));
+    hosts_.front()->AddHop(StageHost::kClientName, &registry_);
+
+    auto request = std::make_shared<Request>();
+    request->inputs.assign(3, TextPart{"x"});
+    run_ = std::make_shared<RequestRun>(
+        std::move(request), Clock::now(), /*timeout_s=*/1e6, [] {},
+        std::make_shared<std::atomic<size_t>>(0), &audio_);
+    ASSERT_TRUE(run_->Build(config_, hosts_, /*before=*/nullptr).ok());
+    run_->Start();
+    parts_ = made.WaitForParts();
+    ASSERT_NE(parts_, nullptr);
+  }
+  void TearDown() override { run_->Fail(Error(StatusCode::kCancelled, "")); }
+
+  // A time behind all that has happened.
+  static TimePoint Later() {
+    std::this_thread::sleep_for(1ms);
+    return Clock::now();
+  }
+  bool IsOverAt(TimePoint now) {
+    run_->CheckTime(now);
+    return run_->over();
+  }
+
+  Registry registry_;
+  PipelineConfig config_;
+  AudioMetrics audio_{&registry_, "speech"};
+  std::vector<std::unique_ptr<StageHost>> hosts_;
+  CpuPool pool_{1, 64, "test"};  // ends before the hosts: its tasks use them
+  std::shared_ptr<RequestRun> run_;
+  PartsInProcess* parts_ = nullptr;
+};
+
+TEST_F(HopClockTest, RunsForThePartBehindTheOneThatIsWorkedOn) {
+  const TimePoint begun = Later();
+  parts_->Worked(/*again=*/false);  // the second is begun, and the third waits
+  EXPECT_FALSE(IsOverAt(begun + kHopTimeout));
+  EXPECT_TRUE(IsOverAt(Later() + kHopTimeout));
+  const auto taken = run_->Take(1, /*fresh=*/false);
+  ASSERT_TRUE(taken);
+  EXPECT_EQ(taken->status.code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(MessageOf(taken->status)),
+              testing::HasSubstr("what the client has sent waits for stage `a`"));
+}
+
+TEST_F(HopClockTest, StopsWithTheLastPart) {
+  parts_->Worked(/*again=*/false);
+  parts_->Worked(/*again=*/false);
+  EXPECT_FALSE(IsOverAt(Later() + 2 * kHopTimeout));
+}
+
+// A process that had died and worked through the same parts once more was no progress: the parts behind those ended the request.
+TEST_F(HopClockTest, BeginsAnewWithEachPartThatIsWorkedOnAgain) {
+  parts_->Worked(/*again=*/false);
+  const TimePoint begun = Later();
+  parts_->Worked(/*again=*/true);
+  EXPECT_FALSE(IsOverAt(begun + kHopTimeout));
+  EXPECT_TRUE(IsOverAt(Later() + kHopTimeout));
+}
+
+TEST_F(HopClockTest, GoesOnAfterPartsThatAreWorkedOnAgain) {
+  parts_->Worked(/*again=*/false);
+  parts_->Worked(/*again=*/true);
+  const TimePoint begun = Later();
+  parts_->Worked(/*again=*/false);  // the third is begun
+  EXPECT_FALSE(IsOverAt(begun + 2 * kHopTimeout));
+  EXPECT_EQ(hosts_.front()->HopFrom(StageHost::kClientName)->Take().count, 3U);
+}
+
+// Hands on at once what it gets, where nothing is done.
+class NearStage final : public Stage {
+ public:
+  bool hands_on() const override { return true; }
+  std::unique_ptr<StageRun> Start(std::shared_ptr<const Request>,
+                                  std::shared_ptr<StageOutput> output) override {
+    class NearRun final : public StageRun {
+     public:
+      explicit NearRun(std::shared_ptr<StageOutput> output) : output_(std::move(output)) {}
+      Status OnPart(Part part, std::string_view) override {
+        output_->Emit(std::move(part));
+        return OkStatus();
+      }
+      void OnInputEnd() override { output_->End(OkStatus()); }
+
+     private:
+      const std::shared_ptr<StageOutput> output_;
+    };
+    return std::make_unique<NearRun>(std::move(output));
+  }
+};
+
+// How many tasks the pool was given for a request to a stage that hands on, from a thread that does such itself.
+uint64_t TasksOfPool(Request request) {
+  Registry registry;
+  PipelineConfig config;
+  AudioMetrics audio{&registry, "speech"};
+  std::vector<std::unique_ptr<StageHost>> hosts;
+  StageConfig stage;
+  stage.name = config.entry_stage = "a";
+  stage.terminal = true;
+  config.stages.push_back(std::move(stage));
+  uint64_t tasks = 0;
+  {
+    CpuPool pool(1, 64);
+    hosts.push_back(std::make_unique<StageHost>(config.stages.front(),
+                                                std::make_unique<NearStage>(), &pool, &registry));
+    hosts.front()->AddHop(StageHost::kClientName, &registry);
+    const auto run = std::make_shared<RequestRun>(
+        std::make_shared<const Request>(std::move(request)), Clock::now(), /*timeout_s=*/1e6, [] {},
+        std::make_shared<std::atomic<size_t>>(0), &audio);
+    EXPECT_TRUE(run->Build(config, hosts, /*before=*/nullptr).ok());
+    {
+      const OwnTasks own(TimePoint::max());
+      run->Start();
+    }
+    for (int i = 0; i < 6000 && !run->over(); ++i) std::this_thread::sleep_for(10ms);
+    EXPECT_TRUE(run->over());
+    tasks = pool.taken();
+  }
+  return tasks;
+}
+
+Request RequestOf(Part part) {
+  Request request;
+  request.inputs.push_back(std::move(part));
+  return request;
+}
+
+TEST(RequestRun, CallsAStageThatHandsOnWithoutTheThreadsOfThePool) {
+  EXPECT_EQ(TasksOfPool(RequestOf(TextPart{"x"})), 0U);
+}
+
+// One thread copied some 100 MB before it read again what its process said.
+TEST(RequestRun, LeavesWhatTakesTimeToHandOnToThePool) {
+  const std::string large(100'000, 'x');
+  EXPECT_GT(TasksOfPool(RequestOf(TextPart{large})), 0U);
+  FilePart file;
+  file.bytes = std::make_shared<const std::string>(large);
+  EXPECT_GT(TasksOfPool(RequestOf(std::move(file))), 0U);
+  Request told = RequestOf(TextPart{"x"});
+  told.instructions = large;
+  EXPECT_GT(TasksOfPool(std::move(told)), 0U);
+}
+
+}  // namespace
+}  // namespace portico::pipeline
