@@ -249,7 +249,8 @@ TEST_F(PlanNativeTest, ManyShortPromptsAreTooLongForAShard) {
     CompletionRequest completion;
     completion.prompts = request.prompts;
     StepGate another = StepGate::OnShard();
-    EXPECT_EQ(PlanCompletion(model_, completion, &another).ok(), !another.too_long());
+    const auto completed = PlanCompletion(model_, completion, &another);
+    EXPECT_EQ(completed.ok(), !another.too_long()) << completed.status();
     EXPECT_EQ(another.too_long(), gate.too_long());
     return gate.too_long();
   };
