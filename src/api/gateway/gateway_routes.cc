@@ -179,20 +179,54 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
   });
 }
 
+// The workers' metrics on their way to one text: a part in each turn of the shard, since a worker's may be long.
+class MetricsUnion : public std::enable_shared_from_this<MetricsUnion> {
+ public:
+  MetricsUnion(ExchangePtr exchange, net::Shard& shard)
+      : exchange_(std::move(exchange)), shard_(shard) {}
+
+  void Begin(std::vector<router::FanOutAnswer> answers) {
+    answers_ = std::move(answers);
+    GoOn();
+  }
+
+ private:
+  static constexpr size_t kPart = 32 << 10;
+
+  void GoOn() {
+    while (next_ < answers_.size()) {
+      const auto& [worker, answer] = answers_[next_];
+      std::string_view rest;
+      if (answer.ok() && answer->status == 200) rest = answer->body;
+      rest.remove_prefix(std::min(read_, rest.size()));
+      const size_t before = rest.size();
+      merged_.AddPart(worker, &rest, kPart);
+      read_ += before - rest.size();
+      if (rest.empty()) {
+        merged_.EndAnswer();
+        ++next_;
+        read_ = 0;
+      }
+      if (before > 0) return shard_.Post([self = shared_from_this()] { self->GoOn(); });
+    }
+    GatewayReply(*exchange_, 200, merged_.Text(), "text/plain; version=0.0.4; charset=utf-8");
+  }
+
+  const ExchangePtr exchange_;
+  net::Shard& shard_;
+  std::vector<router::FanOutAnswer> answers_;
+  size_t next_ = 0, read_ = 0;  // the answer, and how much of it
+  MergedMetrics merged_;
+};
+
 // The workers' own metrics, labelled with their ids.
 void EngineMetrics(ExchangePtr exchange, router::GatewayShard& shard) {
-  auto shared = std::shared_ptr<net::Exchange>(std::move(exchange));
   const router::SmallRequest request = {.target = "/metrics",
                                         .timeout = std::chrono::seconds(10),
                                         .max_bytes = 1 << 20,
                                         .to_token_workers = false};  // gRPC has no such text
-  router::FanOut::Start(shard, request, [shared](auto answers) {
-    MergedMetrics merged;
-    for (const auto& [worker, answer] : answers) {
-      if (answer.ok() && answer->status == 200) merged.Add(worker, answer->body);
-    }
-    GatewayReply(*shared, 200, merged.Text(), "text/plain; version=0.0.4; charset=utf-8");
-  });
+  auto made = std::make_shared<MetricsUnion>(std::move(exchange), shard.shard());
+  router::FanOut::Start(shard, request, [made](auto answers) { made->Begin(std::move(answers)); });
 }
 
 // Probes and metrics are open to all.
