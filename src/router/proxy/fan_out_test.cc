@@ -94,7 +94,28 @@ TEST_F(FanOutTest, APauseWhoseAnswerDoesNotComeInTimeCountsUntilTheWorkerIsToldT
   Send("/pause?mode=wait", std::chrono::milliseconds(1));
   AwaitEnd(1);
   EXPECT_TRUE(worker_->held_back());
+  EXPECT_NE(worker_->pause_doubt().number, 0u);
   Do("/resume");
+  EXPECT_FALSE(worker_->held_back());
+  EXPECT_EQ(worker_->pause_doubt().number, 0u);
+}
+
+TEST_F(FanOutTest, APauseThatHasBeenAnsweredIsInNoDoubt) {
+  Do("/pause");
+  Send("/pause?mode=wait", std::chrono::milliseconds(1));
+  AwaitEnd(2);
+  EXPECT_TRUE(worker_->held_back());
+  EXPECT_EQ(worker_->pause_doubt().number, 0u);
+}
+
+TEST_F(FanOutTest, AReadingOfTheWeightsHoldsNoEngineBack) {
+  // What asked for the version every second kept a hanging engine from being noticed.
+  Send("/weight_info");
+  EXPECT_FALSE(worker_->held_back());
+  Answer("/weight_info", 200);
+  Send("/weight_checker");
+  EXPECT_TRUE(worker_->held_back());
+  Answer("/weight_checker", 200);
   EXPECT_FALSE(worker_->held_back());
 }
 
