@@ -15,10 +15,12 @@ EITHER = {
 # Other files' requests come at once, over the same way: a checker of threads finds nothing here.
 ONE_AFTER_THE_OTHER = "its requests come one after the other"
 TSAN = {
-    ONE_AFTER_THE_OTHER: """added_tokens answer_texts command_line demo_model end_tokens
-        generated_outputs gguf_attention gguf_rerankers grpc_examples grpc_structured_output json_schema proto
-        recorded_outputs reference_models relevance_and_classes reported_faults request_fields route_flags sentence_folders
-        structured_output templates tool_constraints tools""",
+    ONE_AFTER_THE_OTHER: """added_tokens answer_texts api_key command_line demo_model embedding_models embeddings end_tokens
+        gateway_addresses gateway_aliases gateway_liars gateway_wire generated_outputs gguf_attention gguf_rerankers
+        grpc_embeddings grpc_examples grpc_structured_output grpcurl json_schema judging_models omni omni_bars omni_chats
+        omni_cloning omni_media omni_recorded openai_javascript openai_python proto recorded_outputs reference_models
+        relevance_and_classes reported_faults request_bodies request_fields route_flags sentence_folders sglang_reasoning
+        sglang_routes simulated_engine structured_output templates tool_clients tool_constraints tools""",
 }
 
 
