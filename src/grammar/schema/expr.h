@@ -72,11 +72,15 @@ class RuleSet {
   Status CheckNoLeftCycle() const;
   bool FirstRules(const Expr& expr, const std::vector<bool>& nullable,
                   std::vector<int32_t>* first) const;
-  void PrintExpr(const Expr& expr, bool nested, std::string* out) const;
+  void PrintExpr(const Expr& expr, bool nested, std::string* out);
+  std::string Group(const std::string& regex);
+  // Prints a repeated group as an automaton; false: it is none.
+  bool PrintGroup(const Expr& repeat, std::string* out);
 
   std::vector<RuleBody> rules_;
   std::vector<bool> productive_;
   std::vector<bool> reached_;
+  std::vector<std::string> groups_;  // regular expressions of the core
   bool escape_less_ = false;
 };
 

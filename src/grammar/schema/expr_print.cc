@@ -1,15 +1,20 @@
 // Grammars as EBNF.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "grammar/schema/automaton.h"
 #include "grammar/schema/expr.h"
 
 namespace portico::grammar {
 namespace {
+
+// A group that is repeated is one automaton up to so many states. Each takes some milliseconds to compile.
+constexpr int64_t kGroupStates = 64;
 
 void PrintText(std::string_view utf8, std::string* out) {
   *out += '"';
@@ -101,7 +106,29 @@ bool PrintClassWithoutLess(const std::vector<std::pair<char32_t, char32_t>>& ran
 
 }  // namespace
 
-void RuleSet::PrintExpr(const Expr& expr, bool nested, std::string* out) const {
+// The rule of an automaton.
+std::string RuleSet::Group(const std::string& regex) {
+  const auto found = std::find(groups_.begin(), groups_.end(), regex);
+  const auto index = found - groups_.begin();
+  if (found == groups_.end()) groups_.push_back(regex);
+  return fmt::format("group_{}", index);
+}
+
+bool RuleSet::PrintGroup(const Expr& repeat, std::string* out) {
+  const Expr& part = repeat.parts[0];
+  if (escape_less_ || part.kind == Expr::Kind::kClass || repeat.max == 1) return false;
+  if (const auto all = AutomatonOf(repeat, kGroupStates)) {
+    *out += Group(all->regex);
+    return true;
+  }
+  // The core repeats it by a count.
+  const auto one = AutomatonOf(part, kGroupStates);
+  if (!one || one->nullable || repeat.max < 0) return false;
+  *out += Group(one->regex) + Quantifier(repeat.min, repeat.max);
+  return true;
+}
+
+void RuleSet::PrintExpr(const Expr& expr, bool nested, std::string* out) {
   switch (expr.kind) {
     case Expr::Kind::kText:
       return PrintText(escape_less_ ? WithoutLess(expr.text) : expr.text, out);
@@ -118,21 +145,12 @@ void RuleSet::PrintExpr(const Expr& expr, bool nested, std::string* out) const {
       return;
     case Expr::Kind::kRepeat: {
       const Expr& part = expr.parts[0];
+      if (PrintGroup(expr, out)) return;
       const bool simple = part.kind == Expr::Kind::kClass || part.kind == Expr::Kind::kRule;
       if (!simple) *out += '(';
       PrintExpr(part, false, out);
       if (!simple) *out += ')';
-      if (expr.min == 0 && expr.max == 1) {
-        *out += '?';
-      } else if (expr.min == 0 && expr.max < 0) {
-        *out += '*';
-      } else if (expr.min == 1 && expr.max < 0) {
-        *out += '+';
-      } else if (expr.max < 0) {
-        *out += fmt::format("{{{},}}", expr.min);
-      } else {
-        *out += fmt::format("{{{},{}}}", expr.min, expr.max);
-      }
+      *out += Quantifier(expr.min, expr.max);
       return;
     }
     case Expr::Kind::kSequence:
@@ -155,6 +173,7 @@ void RuleSet::PrintExpr(const Expr& expr, bool nested, std::string* out) const {
 
 StatusOr<std::string> RuleSet::Print(bool escape_less) {
   escape_less_ = escape_less;
+  groups_.clear();
   FindProductive();
   if (!productive_[0]) {
     return Error(StatusCode::kInvalidArgument, "nothing can satisfy it");
@@ -181,6 +200,11 @@ StatusOr<std::string> RuleSet::Print(bool escape_less) {
     PrintExpr(rules_[i].body, !following.empty(), &out);
     if (!following.empty()) out += fmt::format(" (= {})", following);
     out += '\n';
+  }
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    out += fmt::format("group_{} ::= Regex(", i);
+    PrintText(groups_[i], &out);
+    out += ")\n";
   }
   return out;
 }
