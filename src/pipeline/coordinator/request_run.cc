@@ -6,8 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "pipeline/coordinator/own_tasks.h"
-#include "pipeline/coordinator/request_size.h"
 #include "pipeline/coordinator/routes.h"
 #include "pipeline/parts_in_process.h"
 
@@ -227,21 +225,9 @@ void RequestRun::Schedule(size_t node) {
     at.entered = true;
   }
   at.working = true;
-  CpuPool::Task task = [self = shared_from_this(), node] { self->Work(node); };
-  if (HandsOnSoon(at) && OwnTasks::Keep(&at.host->pool(), std::move(task))) return;
-  if (at.host->pool().Submit(std::move(task))) return;
+  if (at.host->pool().Submit([self = shared_from_this(), node] { self->Work(node); })) return;
   at.working = false;
   FailSoon(Error(StatusCode::kResourceExhausted, "the pipeline's queue is full"));
-}
-
-bool RequestRun::HandsOnSoon(const Node& at) const {
-  if (!OwnTasks::Kept() || !at.host->stage().hands_on()) return false;
-  if (at.input_bytes > kShortBytes) return false;
-  if (at.run == nullptr && !IsShort(*request_)) return false;
-  return std::none_of(at.input.begin(), at.input.end(), [](const Given& given) {
-    const auto* file = given.part ? std::get_if<FilePart>(&*given.part) : nullptr;
-    return file != nullptr && file->bytes != nullptr && file->bytes->size() > kShortBytes;
-  });
 }
 
 void RequestRun::FailSoon(Status status) {

@@ -204,8 +204,6 @@ class RequestRun : public std::enable_shared_from_this<RequestRun> {
   void FailSoon(Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Schedule(size_t node) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasRoom(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A call of the node's run takes no longer than another thread's wake-up.
-  bool HandsOnSoon(const Node& at) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The node's run is to be called again.
   bool HasWork(size_t node) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends everything but the run of `caller`; the runs to destroy without the lock.

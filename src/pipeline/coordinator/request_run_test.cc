@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/coordinator/own_tasks.h"
 #include "pipeline/parts_in_process.h"
 
 namespace portico::pipeline {
@@ -133,81 +132,6 @@ TEST_F(HopClockTest, GoesOnAfterPartsThatAreWorkedOnAgain) {
   parts_->Worked(/*again=*/false);  // the third is begun
   EXPECT_FALSE(IsOverAt(begun + 2 * kHopTimeout));
   EXPECT_EQ(hosts_.front()->HopFrom(StageHost::kClientName)->Take().count, 3U);
-}
-
-// Hands on at once what it gets, where nothing is done.
-class NearStage final : public Stage {
- public:
-  bool hands_on() const override { return true; }
-  std::unique_ptr<StageRun> Start(std::shared_ptr<const Request>,
-                                  std::shared_ptr<StageOutput> output) override {
-    class NearRun final : public StageRun {
-     public:
-      explicit NearRun(std::shared_ptr<StageOutput> output) : output_(std::move(output)) {}
-      Status OnPart(Part part, std::string_view) override {
-        output_->Emit(std::move(part));
-        return OkStatus();
-      }
-      void OnInputEnd() override { output_->End(OkStatus()); }
-
-     private:
-      const std::shared_ptr<StageOutput> output_;
-    };
-    return std::make_unique<NearRun>(std::move(output));
-  }
-};
-
-// How many tasks the pool was given for a request to a stage that hands on, from a thread that does such itself.
-uint64_t TasksOfPool(Request request) {
-  Registry registry;
-  PipelineConfig config;
-  AudioMetrics audio{&registry, "speech"};
-  std::vector<std::unique_ptr<StageHost>> hosts;
-  StageConfig stage;
-  stage.name = config.entry_stage = "a";
-  stage.terminal = true;
-  config.stages.push_back(std::move(stage));
-  uint64_t tasks = 0;
-  {
-    CpuPool pool(1, 64);
-    hosts.push_back(std::make_unique<StageHost>(config.stages.front(),
-                                                std::make_unique<NearStage>(), &pool, &registry));
-    hosts.front()->AddHop(StageHost::kClientName, &registry);
-    const auto run = std::make_shared<RequestRun>(
-        std::make_shared<const Request>(std::move(request)), Clock::now(), /*timeout_s=*/1e6, [] {},
-        std::make_shared<std::atomic<size_t>>(0), &audio);
-    EXPECT_TRUE(run->Build(config, hosts, /*before=*/nullptr).ok());
-    {
-      const OwnTasks own(TimePoint::max());
-      run->Start();
-    }
-    for (int i = 0; i < 6000 && !run->over(); ++i) std::this_thread::sleep_for(10ms);
-    EXPECT_TRUE(run->over());
-    tasks = pool.taken();
-  }
-  return tasks;
-}
-
-Request RequestOf(Part part) {
-  Request request;
-  request.inputs.push_back(std::move(part));
-  return request;
-}
-
-TEST(RequestRun, CallsAStageThatHandsOnWithoutTheThreadsOfThePool) {
-  EXPECT_EQ(TasksOfPool(RequestOf(TextPart{"x"})), 0U);
-}
-
-// One thread copied some 100 MB before it read again what its process said.
-TEST(RequestRun, LeavesWhatTakesTimeToHandOnToThePool) {
-  const std::string large(100'000, 'x');
-  EXPECT_GT(TasksOfPool(RequestOf(TextPart{large})), 0U);
-  FilePart file;
-  file.bytes = std::make_shared<const std::string>(large);
-  EXPECT_GT(TasksOfPool(RequestOf(std::move(file))), 0U);
-  Request told = RequestOf(TextPart{"x"});
-  told.instructions = large;
-  EXPECT_GT(TasksOfPool(std::move(told)), 0U);
 }
 
 }  // namespace

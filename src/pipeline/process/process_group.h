@@ -72,8 +72,6 @@ class ProcessGroup {
   // Begins that, and does not wait: several groups end at the same time.
   void BeginStop();
 
-  // Its processes are on other hosts.
-  bool remote() const { return options_.remote; }
   // Of what the processes said when they became ready.
   StageFacts Facts(std::string_view stage) const;
   // UNAVAILABLE: no process is there, and none will be within a second.
