@@ -74,3 +74,16 @@ def test_text_that_began_like_a_call_is_counted(hermes):
     ask(client_of(hermes), CALLS, tools=[TIME])
     ask(client_of(hermes), "Use <tool_call> for it.")
     assert hermes.metric(name) == before + 2
+
+
+def test_calls_that_kimi_only_numbered_are_counted_over_the_history(serve):
+    server = serve("--tool-call-parser", "kimi_k2", "--chat-template",
+                   "{% for m in messages %}{{ m.content or m.tool_calls | tojson }}{% endfor %}")
+    text = ('<|tool_calls_section_begin|><|tool_call_begin|>0<|tool_call_argument_begin|>{}<|tool_call_end|>'
+            '<|tool_call_begin|>1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>')
+    called = {"id": "functions.get_time:0", "type": "function", "function": {"name": "get_time", "arguments": "{}"}}
+    messages = [{"role": "user", "content": "When?"}, {"role": "assistant", "content": None, "tool_calls": [called]},
+                {"role": "tool", "tool_call_id": called["id"], "content": "noon"}, {"role": "user", "content": text + STOP}]
+    choice = client_of(server).chat.completions.create(model="demo", messages=messages, tools=[TIME], stop=[STOP], max_tokens=2000,
+                                                       temperature=0).choices[0]
+    assert [call.id for call in choice.message.tool_calls] == ["functions.get_time:1", "functions.get_time:2"]
