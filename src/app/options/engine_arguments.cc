@@ -43,7 +43,7 @@ bool IsIn(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// argparse and the file take both spellings.
+// Both spellings are read here; SGLang says which of them it takes.
 std::string Dashes(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
   return name;
