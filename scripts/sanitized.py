@@ -6,7 +6,7 @@ import os
 # reason: names of files without test_ and .py, or file::test.
 EITHER = {
     "it starts no program that is built with a sanitizer": "test_runner",
-    "its servers and requests are those of other files": "docs_commands dev_run",
+    "its servers and requests are those of other files": "docs_commands dev_run grpc_examples",
     "what computes are PocketSphinx and flite, which are built without a sanitizer": """
         omni::test_what_is_said_is_heard_again_in_every_format
         omni_bars::test_recordings_are_heard_as_by_pocketsphinx_batch
@@ -17,7 +17,7 @@ ONE_AFTER_THE_OTHER = "its requests come one after the other"
 TSAN = {
     ONE_AFTER_THE_OTHER: """added_tokens answer_texts api_key command_line demo_model embedding_models embeddings end_tokens
         gateway_addresses gateway_aliases gateway_liars gateway_wire generated_outputs gguf_attention gguf_rerankers
-        grpc_embeddings grpc_examples grpc_structured_output grpcurl json_schema judging_models omni omni_bars omni_chats
+        grpc_embeddings grpc_structured_output grpcurl json_schema judging_models omni omni_bars omni_chats
         omni_cloning omni_media omni_recorded openai_javascript openai_python proto recorded_outputs reference_models
         relevance_and_classes reported_faults request_bodies request_fields route_flags sentence_folders sglang_reasoning
         sglang_routes simulated_engine structured_output templates tool_clients tool_constraints tools""",
