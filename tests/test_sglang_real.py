@@ -39,8 +39,12 @@ def embedding_flags():
 
 def start_ready(*arguments):
     server = Server(*arguments, wait=False)
-    wait_until(lambda: server.process.poll() is not None or answers(server.url), lambda: server.output()[-3000:])
-    assert server.process.poll() is None, server.output()[-3000:]
+    try:
+        wait_until(lambda: server.process.poll() is not None or answers(server.url), lambda: server.output()[-3000:])
+        assert server.process.poll() is None, server.output()[-3000:]
+    except AssertionError:
+        server.process.kill()  # nobody else would end it
+        raise
     return server
 
 
