@@ -87,13 +87,17 @@ bool GrammarCompiler::IsUnwanted(const Entry& entry) {
 
 std::vector<GrammarCompiler::Waiter> GrammarCompiler::DropUnwanted() {
   std::vector<Waiter> gone;
-  std::erase_if(queue_, [&](const std::shared_ptr<Entry>& entry) {
-    if (!IsUnwanted(*entry)) return false;
+  std::deque<std::shared_ptr<Entry>> wanted;
+  for (std::shared_ptr<Entry>& entry : queue_) {
+    if (!IsUnwanted(*entry)) {
+      wanted.push_back(std::move(entry));
+      continue;
+    }
     known_.erase(entry->key);
     std::move(entry->waiting.begin(), entry->waiting.end(), std::back_inserter(gone));
     if (unwanted_ != nullptr) unwanted_->Add();
-    return true;
-  });
+  }
+  queue_ = std::move(wanted);
   return gone;
 }
 
