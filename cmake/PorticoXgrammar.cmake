@@ -1,8 +1,9 @@
 # xgrammar's C++ core as a static library: its own CMake files build Python bindings and turn warnings into errors. A few
 # large units instead of 26 save much of the time to compile, most of which goes to headers. C++17: Clang finds incomplete types in
 # it as C++20.
+file(GLOB xgrammar_patches CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/scripts/xgrammar*.patch")
 set_property(DIRECTORY "${CMAKE_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/scripts/xgrammar.sh"
-                                                           "${CMAKE_SOURCE_DIR}/scripts/xgrammar.patch")
+                                                           ${xgrammar_patches})
 execute_process(COMMAND "${CMAKE_SOURCE_DIR}/scripts/xgrammar.sh" "${PORTICO_DEPS}/xgrammar" COMMAND_ERROR_IS_FATAL ANY)
 set(xgrammar_dir "${PORTICO_DEPS}/xgrammar")
 file(GLOB_RECURSE xgrammar_sources "${xgrammar_dir}/cpp/*.cc")

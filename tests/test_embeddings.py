@@ -7,6 +7,7 @@ import openai
 import pytest
 import requests
 
+from conftest import ROOT
 from pooling_client import post, refused
 
 
@@ -135,7 +136,7 @@ def test_probes_and_facts_fit_the_model(embedder, classifier):
 
 
 def test_a_chat_model_and_an_embedder_stand_side_by_side(start):
-    path = start("--engine", "mock").process.args[0].rsplit("/build/", 1)[0] + "/models/demo"
+    path = str(ROOT / "models/demo")
     server = start("--engine", "mock", "--model-path", path, "--served-model-name", "chat", "--model-path", path,
                    "--served-model-name", "vectors", "--is-embedding")
     chat = {"model": "chat", "prompt": "a", "max_tokens": 2}

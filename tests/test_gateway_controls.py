@@ -37,7 +37,8 @@ def asked(workers, path):
     ("POST", "/hicache/storage-backend/clear"), ("PUT", "/hicache/storage-backend"), ("DELETE", "/hicache/storage-backend"),
     ("POST", "/start_expert_distribution_record"), ("POST", "/get_internal_state"), ("POST", "/weights_checker"),
     ("POST", "/init_weight_transfer_engine"), ("POST", "/start_weight_update"), ("POST", "/start_draft_weight_update"),
-    ("POST", "/update_weights"), ("POST", "/finish_weight_update"), ("POST", "/abort_requests")])
+    ("POST", "/update_weights"), ("POST", "/finish_weight_update"), ("POST", "/abort_requests"),
+    ("POST", "/weight_checker"), ("POST", "/reset_mm_cache"), ("POST", "/reset_encoder_cache")])
 def test_a_control_of_a_server_goes_to_all_and_needs_the_operators_key(fleet, method, path):
     """It was 404."""
     workers, made = fleet
@@ -80,7 +81,27 @@ def test_the_workers_are_paused_if_each_of_them_is(path):
         assert ask(made, "POST", path, "reader").status_code == 403
 
 
-@pytest.mark.parametrize("path, key", [("/parse/function_call", "client"), ("/parse/reasoning", "client"), ("/get_weights_by_name", "operator")])
+@pytest.mark.parametrize("path, says, whole", [
+    ("/get_world_size?include_dp=false", (b'{"world_size": 2}', b'{"world_size": 4}'), {"world_size": 6}),
+    ("/weight_info", (b'{"weight_version": "7"}', b'{"weight_version": "7"}'), {"weight_version": "7"}),
+    ("/weight_info", (b'{"weight_version": "7"}', b'{"weight_version": "8"}'), {"weight_version": None})])
+def test_what_all_workers_say_of_their_weights_is_one_answer(path, says, whole):
+    """It was 404: a trainer had to ask each of vLLM's servers."""
+    def worker(text):
+        def answer(connection, head, body):
+            assert head.split(b" ")[:2] == [b"GET", path.encode()]
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+        return answer
+
+    with front([worker(text) for text in says], "--control-plane-api-keys", "eyes:Eyes:user:reader") as (_, made):
+        answer = ask(made, "GET", path, "reader")
+        assert answer.status_code == 200 and {**answer.json(), **whole} == answer.json()
+        assert sorted(one["answer"] for one in answer.json()["workers"]) == sorted(text.decode() for text in says)
+        assert ask(made, "GET", path, "nobody").status_code == 401
+
+
+@pytest.mark.parametrize("path, key", [("/parse/function_call", "client"), ("/parse/reasoning", "client"), ("/generative_scoring", "client"),
+                                       ("/inference/v1/generate", "client"), ("/get_weights_by_name", "operator")])
 def test_what_any_worker_can_say_is_asked_of_one(fleet, path, key):
     workers, made = fleet
     if key == "operator":
@@ -113,7 +134,7 @@ def test_a_storage_backend_is_for_operators_with_a_key_of_their_own():
         made.kill()
 
 
-@pytest.mark.parametrize("path", ["/pd_role_switch", "/send_weights_to_remote_instance", "/dumper/x"])
+@pytest.mark.parametrize("path", ["/pd_role_switch", "/send_weights_to_remote_instance", "/dumper/x", "/scale_elastic_ep"])
 def test_what_concerns_one_server_is_not_guessed(fleet, path):
     workers, made = fleet
     answer = ask(made, "POST", path)

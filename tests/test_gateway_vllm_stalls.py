@@ -229,3 +229,59 @@ def test_a_hanging_vllm_worker_is_asked_for_a_vector_or_judged_by_its_health_whe
         assert statuses(gateway)[ill.url] == "stalled" and len(ill.requests_of("/v1/completions")) == 1
         ill.lives.set()
     wait_until(lambda: statuses(gateway)[ill.url] == "healthy", gateway.output)
+
+
+@pytest.mark.parametrize("pause, reading", [("/pause", "/is_paused"), ("/sleep?level=1", "/is_sleeping"), ("/pause_generation", "/health_generate")])
+def test_a_worker_that_a_pause_has_not_reached_is_watched_as_before(vllm, route, pause, reading):  # noqa: F811
+    """It counted as paused until it was told to go on: its engine could hang for ever."""
+    ill, asked, answer_other = vllm(), [], None
+
+    def answer(connection, head, body):
+        path = head.split(b" ")[1].decode()
+        if path == pause:
+            return False  # lost, like the worker's connection
+        if path == reading:
+            asked.append(path)
+            text = b'{"%s": false}' % reading[1:].encode()
+            return connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+        return answer_other(connection, head, body)
+
+    def infers():
+        asked.append("/health_generate")
+        return 200 if reading == "/health_generate" and len(asked) == 1 else 404
+
+    answer_other, ill.answer, ill.infers = ill.answer, answer, infers
+    gateway = route(ill.url)
+    answered = requests.post(gateway.url + pause, timeout=120)
+    assert answered.status_code == 502
+    wait_until(lambda: asked, gateway.output)
+    wait_until(lambda: "has not been paused" in gateway.output(), gateway.output)
+    assert asked == [reading]
+    assert chat(gateway).status_code >= 500
+    assert statuses(gateway)[ill.url] == "stalled"
+
+
+def test_a_worker_that_says_that_it_is_paused_is_not_asked_again(vllm, route):  # noqa: F811
+    """The answer to the pause was lost, and not the pause."""
+    paused, asked = vllm(), []
+    hangs = paused.answer
+
+    def answer(connection, head, body):
+        path = head.split(b" ")[1]
+        if path == b"/pause":
+            return False
+        if path == b"/is_paused":
+            asked.append(path)
+            return connection.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 18\r\n\r\n{"is_paused":true}')
+        return hangs(connection, head, body)
+
+    paused.answer = answer
+    gateway = route(paused.url)
+    assert requests.post(gateway.url + "/pause", timeout=120).status_code == 502
+    wait_until(lambda: asked, gateway.output)
+    got, clients = in_background(gateway, 1)
+    wait_beyond_the_limit()
+    assert statuses(gateway)[paused.url] == "healthy" and len(asked) == 1
+    paused.lives.set()
+    clients[0].join()
+    assert got == [200]

@@ -20,6 +20,8 @@ from test_omni_remote import host  # noqa: F401 (a fixture)
 
 EXTENDED = os.environ.get("PORTICO_CI") == "extended"
 CLIENTS = 32 if EXTENDED else 8
+# Between two requests of a client: it is to have one under way when a stage dies, not to fill the processors while a timeout passes.
+PAUSE_S = 0 if EXTENDED else 0.1
 STALL_S = 16 if SANITIZED else 4
 WORDS = "w0 w1 w2 w3 w4 "
 LONG = "a long word " * 3300  # goes through shared memory
@@ -93,6 +95,7 @@ class Load:
                 outcome = repr(error)
             self.outcomes[ask].append(outcome)
             number += 1
+            self.over.wait(PAUSE_S)
 
     def progress(self, more=CLIENTS // 2):
         """A function that tells whether each kind has got so many more whole answers since now."""

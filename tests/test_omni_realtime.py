@@ -1,4 +1,5 @@
 """Realtime sessions: responses outside the conversation, the places of items, clients of the beta, and codes of errors."""
+import base64
 import json
 import pathlib
 
@@ -6,7 +7,7 @@ import pytest
 import requests
 
 from conftest import SANITIZED
-from test_omni import needs_speech, omni  # noqa: F401 (omni is a fixture)
+from test_omni import needs_speech, omni, say as omni_say  # noqa: F401 (omni is a fixture)
 from test_omni_sockets import ask, connect, tell, until
 
 exceptions = pytest.importorskip("websockets.exceptions")
@@ -144,6 +145,50 @@ def test_what_a_transcription_is_told_is_kept_or_refused(omni):
         ask(ws, type="session.update", session={"type": "realtime", "audio": {"input": {"transcription": told}}})
         updated = tell(ws)
         assert updated["type"] == "session.updated" and updated["session"]["audio"]["input"]["transcription"] == told
+
+
+DELTA, COMPLETED, FAILED = (f"conversation.item.input_audio_transcription.{name}" for name in ("delta", "completed", "failed"))
+
+
+def heard(ws, pcm):
+    """The deltas of a turn that the client commits, and its transcript."""
+    for at in range(0, len(pcm), 96_000):
+        ask(ws, type="input_audio_buffer.append", audio=base64.b64encode(pcm[at:at + 96_000]).decode())
+    ask(ws, type="input_audio_buffer.commit")
+    events = []
+    while not events or events[-1]["type"] not in (COMPLETED, FAILED):
+        events.append(tell(ws))
+    assert events[-1]["type"] == COMPLETED, events[-1]
+    return [event["delta"] for event in events if event["type"] == DELTA], events[-1]["transcript"]
+
+
+BY_HAND = {"type": "transcription", "audio": {"input": {"turn_detection": None}}}
+
+
+@needs_speech
+def test_a_transcript_comes_while_the_rest_of_the_turn_is_heard(omni):
+    """All of it came at the end, of a turn of five minutes too."""
+    sentences = ("What is the capital of Japan?", "Please close the door when you leave the room.")
+    pcm = (b"\0" * 96_000).join(omni_say(omni, text, voice="kal16", response_format="pcm").content for text in sentences)
+    with connect(omni, "/v1/realtime?intent=transcription") as ws:
+        tell(ws)
+        ask(ws, type="session.update", session=BY_HAND)
+        assert tell(ws)["type"] == "session.updated"
+        deltas, transcript = heard(ws, pcm)
+    assert len(deltas) == 2 and "".join(deltas) == transcript
+    assert "japan" in deltas[0] and deltas[1].startswith(" ")
+
+
+def test_what_a_recognizer_without_times_hears_is_in_the_conversation(start, tmp_path):
+    """Text was dropped, so that such a turn was empty."""
+    path = tmp_path / "mock.yaml"
+    path.write_text("stages:\n  - {name: hear, factory_path: portico.mock, factory: {chunks: 3, audio: false}, terminal: true}\n")
+    server = start("--pipeline", str(path), "--engine", "mock")
+    with connect(server, "/v1/realtime?intent=transcription") as ws:
+        tell(ws)
+        ask(ws, type="session.update", session=BY_HAND)
+        assert tell(ws)["type"] == "session.updated"
+        assert heard(ws, b"\1\0" * 24_000) == (["w0 ", "w1 ", "w2 "], "w0 w1 w2 ")
 
 
 @needs_speech

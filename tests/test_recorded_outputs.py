@@ -61,7 +61,7 @@ OTHERWISE = {
     361: TEXT_BEHIND, 233: VERBATIM, 239: VERBATIM, 247: VERBATIM,
     241: BEHIND_TEXT, 242: BEHIND_TEXT, 243: BEHIND_TEXT, 250: BEHIND_TEXT,
     309: "arguments that make no sense are mended", 218: "backslashes in Gemma's quotes are the text's own", 193: "what is said to built-in tools is reasoning",
-    194: "what is said to built-in tools is reasoning", 102: "<think> is a marker", 93: "the prompt's end is no part of the answer",
+    194: "what is said to built-in tools is reasoning",
     1023: "an unclosed <think> is reasoning, in a stream and whole"}
 
 
@@ -94,9 +94,11 @@ def request_of(i, row):
         request["reasoning_parser"] = reasoning
         # llama.cpp gives the prompt's end to its parser; what it had was no part of the text.
         inside = reasoning == "deepseek-r1" and "</think>" in row["text"]
-        inside |= family == "Qwen3.5-4B" and separates
         inside |= row["test"].startswith("ImplicitStart") and bool(expected["reasoning"])
         request["in_reasoning"] = bool(inside)
+    if family == "Qwen3.5-4B" and options.get("enable_thinking") is not False:
+        request["text"] = "<think>\n" + row["text"]  # llama.cpp reads the prompt's end too
+        request["in_reasoning"] = False
     named = [NAMED[name] for name in options.get("tools") or [] if name in NAMED]
     if named:
         request["tools"] = named

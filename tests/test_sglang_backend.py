@@ -43,6 +43,12 @@ def test_flags_that_portico_lacks_go_to_sglang_in_their_order(plugin, own):
     assert theirs == ["--tp", "2", "--enable-lora", "--lora-paths", "a=b", "c=d", "--dtype", "half"]
 
 
+def test_a_file_of_options_is_sglangs(plugin, own):
+    # It went to Portico, which knows none of SGLang's own options.
+    line = plugin.command_line(request("--config", "s.yaml", "--port", "1", model_path="m"), own, "portico")
+    assert line[line.index("--"):] == ["--", "--config", "s.yaml"] and line[-6:-3] == ["m", "--port", "1"]
+
+
 def test_a_model_that_is_named_without_a_flag_is_portico_s(plugin, own):
     line = plugin.command_line(request("some/model", "--tp", "2", model_path="some/model", positional=True), own, "portico")
     assert line[line.index("--model-path") + 1] == "some/model"

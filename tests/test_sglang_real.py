@@ -39,8 +39,12 @@ def embedding_flags():
 
 def start_ready(*arguments):
     server = Server(*arguments, wait=False)
-    wait_until(lambda: server.process.poll() is not None or answers(server.url), lambda: server.output()[-3000:])
-    assert server.process.poll() is None, server.output()[-3000:]
+    try:
+        wait_until(lambda: server.process.poll() is not None or answers(server.url), lambda: server.output()[-3000:])
+        assert server.process.poll() is None, server.output()[-3000:]
+    except AssertionError:
+        server.process.kill()  # nobody else would end it
+        raise
     return server
 
 
@@ -202,13 +206,21 @@ def test_the_schedulers_are_reached_over_tcp_and_know_where_reasoning_ends(ours)
         server.stop()
 
 
-def test_a_key_in_a_file_of_arguments_is_refused(tmp_path):
-    (tmp_path / "sglang.yaml").write_text("api-key: kept-from-logs\n")
-    server = Server(*flags("--config", tmp_path / "sglang.yaml"), wait=False)
-    wait_until(lambda: server.process.poll() is not None, lambda: server.output()[-3000:])
-    assert server.process.returncode == 1
-    assert "--config file have --api-key, but Portico is the front end" in server.output()
-    assert "kept-from-logs" not in server.output()
+def test_a_key_a_name_and_parsers_in_a_file_of_arguments_are_the_front_ends(tmp_path):
+    # The name and the reasoning parser were ignored, and the others kept the server from starting.
+    (tmp_path / "sglang.yaml").write_text(f"model-path: {DEMO}\nserved-model-name: named-there\napi-key: kept-from-logs\n"
+                                          "reasoning-parser: qwen3\ntool-call-parser: hermes\n")
+    server = start_ready("--engine", "sglang", "--sglang-python", PYTHON, "--", *CPU_FLAGS, "--config", tmp_path / "sglang.yaml")
+    try:
+        body = {"text": "one two", "model": "named-there", "sampling_params": {"max_new_tokens": 2}}
+        assert requests.post(server.url + "/generate", json=body, timeout=60).status_code == 401
+        key = {"authorization": "Bearer kept-from-logs"}
+        assert requests.post(server.url + "/generate", json=body, headers=key, timeout=60).status_code == 200
+        state = requests.get(server.url + "/get_internal_state", headers=key, timeout=60)
+        assert state.status_code == 200 and "kept-from-logs" not in state.text + server.output()
+        assert "tool calls as hermes, reasoning as qwen3" in server.output()
+    finally:
+        server.stop()
 
 
 def test_the_load_is_the_schedulers_own(ours):

@@ -190,7 +190,7 @@ def test_what_changes_answers_reaches_sglang(start):
 
 
 HTTP_STAND_IN = '''
-import http.server, json, sys
+import http.server, json, os, sys
 port = int(sys.argv[sys.argv.index("--port") + 1])
 class Handler(http.server.BaseHTTPRequestHandler):
     def answer(self, body):
@@ -202,7 +202,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(data)
     def do_GET(self):
         if "info" in self.path:
-            return self.answer({"model_path": "m", "served_model_name": "demo", "api_key": "secret", "argv": sys.argv[1:]})
+            return self.answer({"model_path": "m", "served_model_name": "demo", "api_key": "secret", "argv": sys.argv[1:],
+                                "original_logprob": os.environ.get("SGLANG_RETURN_ORIGINAL_LOGPROB")})
         self.answer({"object": "list", "data": [{"id": "demo"}]})
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
@@ -225,7 +226,8 @@ def python(tmp_path):
 def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_wanted(python):
     server = Server("--engine", "sglang", "--sglang-python", python, "--sglang-launcher", STAND_IN, *MODEL, "--api-key", "k",
                     "--sglang-fallback", "http", "--limit-mm-data-per-request", '{"image": 2}', "--sampling-defaults", "openai",
-                    "--accept-any-model", "--", "--stand-in-new-field", "--tp", "2", wait=False)
+                    "--accept-any-model", "--preferred-sampling-params", '{"temperature": 0.5}', "--allow-auto-truncate", "--log-requests",
+                    "--return-original-logprob", "--", "--stand-in-new-field", "--tp", "2", wait=False)
     key = {"authorization": "Bearer k"}
     try:
         wait_until(lambda: server.process.poll() is not None or "ready: http" in server.output(), server.output)
@@ -236,8 +238,10 @@ def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_want
         assert info["portico"]["sglang_fallback"] == "http" and "invented_field" in info["portico"]["sglang_fallback_reason"]
         assert info["api_key"] == "***"
         words = " ".join(info["argv"])
-        assert "--served-model-name demo" in words and f"--model-path {DEMO}" in words and words.endswith("--tp 2")
+        assert "--served-model-name demo" in words and f"--model-path {DEMO}" in words and " --tp 2 --host 127.0.0.1 --port " in words
         assert '--limit-mm-data-per-request {"image": 2}' in words and "--sampling-defaults openai" in words
+        assert '--preferred-sampling-params {"temperature": 0.5} --allow-auto-truncate --log-requests' in words
+        assert info["original_logprob"] == "1"
         assert "falling back: SGLang's own server answers" in server.output()
     finally:
         server.process.send_signal(signal.SIGTERM)
@@ -250,7 +254,9 @@ def test_sglangs_own_server_answers_where_its_layout_is_unknown_and_that_is_want
 @pytest.mark.parametrize("flag, value", [("--admin-api-key", "a"), ("--allowed-media-domain", "example.org"), ("--allowed-local-media-path", "/tmp"),
                                          ("--sglang-media-helpers", "0"), ("--reasoning-field", "reasoning"), ("--pipeline", ROOT / "pipelines/demo.yaml"),
                                          ("--incremental-streaming-output", ""), ("--forward-unknown-tools", ""),
-                                         ("--max-client-batch-size", "16"), ("--max-inflight-body-bytes", "67108864")])
+                                         ("--max-client-batch-size", "16"), ("--max-inflight-body-bytes", "67108864"),
+                                         ("--max-request-cost-bytes", "1MiB"), ("--grammar-timeout", "1"), ("--read-timeout", "9"),
+                                         ("--max-head-bytes", "8KiB"), ("--grpc-max-concurrent-streams", "9"), ("--threads", "2")])
 def test_a_fallback_refuses_what_the_gateway_cannot_honour(python, flag, value):
     said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http", *[flag, value][:1 + (value != "")],
                    "--api-key", "k", "--", "--stand-in-new-field")
@@ -258,6 +264,7 @@ def test_a_fallback_refuses_what_the_gateway_cannot_honour(python, flag, value):
 
 
 def test_a_fallback_refuses_a_file_that_may_have_a_key(python, tmp_path):
+    (tmp_path / "sglang.yaml").write_text("tp: 2\n")
     said = refusal("--sglang-python", python, "--sglang-launcher", STAND_IN, "--sglang-fallback", "http",
                    "--", "--stand-in-new-field", "--config", tmp_path / "sglang.yaml")
     assert "--sglang-fallback http cannot honour a --config file of SGLang's" in said
@@ -266,7 +273,7 @@ def test_a_fallback_refuses_a_file_that_may_have_a_key(python, tmp_path):
 @pytest.fixture
 def start_schedulers(monkeypatch):
     """The launcher's own, before an SGLang whose arguments are these; it goes as far as SGLang's log."""
-    def start(**arguments):
+    def start(front_end_has="", **arguments):
         modules = {
             "sglang.srt.entrypoints": {"engine": types.SimpleNamespace()},
             "sglang.srt.managers.scheduler": {"run_scheduler_process": None},
@@ -276,7 +283,7 @@ def start_schedulers(monkeypatch):
         for name in ("sglang", "sglang.srt", "sglang.srt.managers", *modules):
             monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
             vars(sys.modules[name]).update(modules.get(name, {}))
-        sglang_launch.start_schedulers(types.SimpleNamespace(server_flags=[], reasoning_parser="none"), None)
+        sglang_launch.start_schedulers(types.SimpleNamespace(server_flags=[], reasoning_parser="none", front_end_has=front_end_has), None)
 
     def configure_logger(server_args):
         raise AssertionError("it goes on")
@@ -299,6 +306,65 @@ def test_what_the_front_end_would_have_to_know_is_refused_in_sglangs_own_argumen
             start_schedulers(**{name: value})
     with pytest.raises(AssertionError, match="it goes on"):
         start_schedulers(**{name: None})
+    with pytest.raises(AssertionError, match="it goes on"):  # Portico has read it
+        start_schedulers(front_end_has="host," + name.replace("_", "-"), **{name: "k"})
+
+
+@pytest.mark.parametrize("name", ["completion_template", "default_chat_template_kwargs", "stream_response_default_include_usage"])
+def test_what_changes_answers_and_portico_lacks_is_refused_in_sglangs_own_arguments(start_schedulers, name):
+    with pytest.raises(RuntimeError, match=f"have --{name.replace('_', '-')}, which Portico, the front end, does not have"):
+        start_schedulers(**{name: True})
+    with pytest.raises(AssertionError, match="it goes on"):
+        start_schedulers(**{name: ""})
+
+
+def test_a_file_of_sglangs_names_the_model_and_its_key(start, tmp_path):
+    """Its served-model-name and reasoning-parser had no effect, and a key in it kept the server from starting."""
+    file = tmp_path / "sglang.yaml"
+    file.write_text("served-model-name: of-the-file\napi-key: k\nreasoning-parser: qwen3\ntp: 2\n")
+    server = start("--engine", "sglang", "--sglang-python", sys.executable, "--sglang-launcher", STAND_IN, "--model-path", DEMO,
+                   "--", "--config", file, "--stand-in-reasoning-parser", "qwen3")
+    assert requests.get(server.url + "/v1/models", timeout=60).status_code == 401
+    listed = requests.get(server.url + "/v1/models", headers={"authorization": "Bearer k"}, timeout=60).json()
+    assert [model["id"] for model in listed["data"]] == ["of-the-file"]
+    assert "reasoning as qwen3" in server.output()
+
+
+def test_models_that_join_engines_wait_for_all_of_them_at_once(tmp_path):
+    """Each model waited for its engine after the one before had been joined, so that waits added up."""
+    engines = [started(tmp_path / name) for name in "ab"]
+    try:
+        models = [word for (_, facts), name in zip(engines, "ab")
+                  for word in ("--model-path", DEMO, "--served-model-name", name, "--attach", facts)]
+        former = Server("--engine", "sglang", *models)
+        latter = Server("--engine", "sglang", *models, "--drain-timeout", "60", wait=False)
+        try:
+            wait_until(lambda: latter.output().count("another front end") == 2, latter.output)
+            former.stop()
+            wait_until(lambda: "ready: http" in latter.output(), latter.output)
+            for name in "ab":
+                assert generate(latter, model=name, text="one", sampling_params={"max_new_tokens": 2}).status_code == 200
+        finally:
+            latter.process.kill()
+            latter.process.wait()
+            former.process.kill()
+            os.unlink(latter.log.name)
+    finally:
+        for process, _ in engines:
+            process.kill()
+            process.wait()
+
+
+def test_an_engine_with_another_tokenizer_is_not_joined_unawares(tmp_path):
+    engine, facts = started(tmp_path / "other")
+    try:
+        text = json.loads(facts.read_text())
+        text["facts"]["model"]["tokenizer_path"] = "/other/tokenizer"
+        facts.write_text(json.dumps(text))
+        assert "has the tokenizer /other/tokenizer: name it with --tokenizer-path" in refusal("--attach", facts)
+    finally:
+        engine.kill()
+        engine.wait()
 
 
 def test_prompts_are_not_cut_off_because_a_file_of_sglangs_says_so(start_schedulers):

@@ -1,4 +1,5 @@
-"""What scripts/suites.py makes of tests that fail: once, always, with a crash, with a sanitizer's report, and of suites without an end."""
+"""What scripts/suites.py makes of tests that fail: once, always, with a crash, with a sanitizer's report, and of suites without an end.
+And which tests run when: parts of files, more of them while the processors are idle, and fewer tests with a sanitizer."""
 import pathlib
 import sys
 
@@ -6,6 +7,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
+import places  # noqa: E402
+import sanitized  # noqa: E402
 import suites  # noqa: E402
 
 # As a GoogleTest program: `first` and `alone` are Python for what its test does in a run of all, and alone.
@@ -109,3 +112,65 @@ def test_errors_at_teardown_and_more_than_five_failures_are_never_run_again(tmp_
 def test_a_test_that_ends_pytest_is_named(tmp_path, monkeypatch):
     outcome = pytest_outcome(tmp_path, "import os\ndef test_a():\n  os._exit(3)\n", monkeypatch)
     assert outcome.failures[0].test.endswith("::test_a") and outcome.failures[0].final
+
+
+def test_the_tests_of_a_file_are_dealt_to_parts_and_each_runs_once(tmp_path, monkeypatch):
+    text = "import pytest\n@pytest.mark.parametrize('i', range(5))\ndef test_a(i):\n  sum(range(3_000_000))\n"
+    (tmp_path / "test_kettle.py").write_text(text)
+    monkeypatch.setattr(suites, "ROOT", tmp_path)
+    suite = suites.Pytest("kettle", sys.executable, "portico", ".", only={"test_kettle.py": 2})
+    outcomes = [suite.run(part) for part in suite.parts()]
+    assert [outcome.passed for outcome in outcomes] == [3, 2]
+    names = [test for outcome in outcomes for _, test in outcome.slow]
+    assert len(names) == len(set(names)) == 5
+    assert all(0 < sum(seconds for seconds, _ in outcome.costly) <= outcome.cpu for outcome in outcomes)
+
+
+def test_files_that_take_long_have_parts_of_their_own_which_are_the_first(tmp_path, monkeypatch):
+    for name in "abcde":
+        (tmp_path / f"test_{name}.py").write_text("")
+    monkeypatch.setattr(suites, "ROOT", tmp_path)
+    parts = suites.Pytest("kettle", sys.executable, "portico", ".", 2, first=["test_d.py", "test_b.py"], without=["test_a.py"]).parts()
+    assert parts[:2] == [["./test_d.py"], ["./test_b.py"]] and sorted(sum(parts[2:], [])) == ["./test_c.py", "./test_e.py"]
+
+
+def test_more_parts_start_while_the_processors_are_idle_and_no_others():
+    ticks, idle = [0, 0], True
+
+    def read():
+        ticks[:] = ticks[0] + 100 * idle, ticks[1] + 100
+        return tuple(ticks)
+
+    room = places.Places(1, 3, read, window=0)
+    assert [room.enter_now() for _ in range(4)] == [True, True, True, False]
+    room.leave()
+    idle = False
+    assert not room.enter_now()
+    room.leave()
+    room.leave()
+    assert [room.enter_now() for _ in range(2)] == [True, False]
+    room.more()
+    assert [room.enter_now() for _ in range(2)] == [True, False]
+
+
+def test_a_sanitizer_leaves_out_what_is_named_and_the_extended_run_nothing(monkeypatch):
+    def reason(file, test="test_a"):
+        return sanitized.left_out(f"test_{file}.py", test)
+
+    for name in ("PORTICO_SANITIZED", "PORTICO_CI"):
+        monkeypatch.delenv(name, raising=False)
+    assert reason("tools") is None
+    monkeypatch.setenv("PORTICO_SANITIZED", "asan")
+    assert reason("tools") is None and reason("omni") is None
+    assert "PocketSphinx" in reason("omni", "test_what_is_said_is_heard_again_in_every_format")
+    monkeypatch.setenv("PORTICO_SANITIZED", "tsan")
+    assert reason("tools") == sanitized.ONE_AFTER_THE_OTHER and reason("omni_sockets") is None
+    monkeypatch.setenv("PORTICO_CI", "extended")
+    assert reason("tools") is None
+
+
+def test_what_a_sanitizer_leaves_out_is_there():
+    for reasons in (sanitized.EITHER, sanitized.TSAN):
+        for name in " ".join(reasons.values()).split():
+            file, _, test = name.partition("::")
+            assert f"def {test}(" in (ROOT / f"tests/test_{file}.py").read_text() if test else (ROOT / f"tests/test_{file}.py").exists(), name

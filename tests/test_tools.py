@@ -152,6 +152,8 @@ def test_the_old_functions_get_the_old_answer(hermes):
 @pytest.mark.parametrize("field, more", [
     ("tools", {"tools": [{"type": "function", "function": {}}]}),
     ("tools", {"tools": [TIME, TIME]}),
+    ("tools", {"tools": [{"type": "custom", "custom": {"name": "run"}}]}),
+    ("tool_choice", {"tools": [TIME], "tool_choice": {"type": "custom", "custom": {"name": "get_time"}}}),
     ("tool_choice", {"tool_choice": "sometimes"}),
     ("tool_choice", {"tool_choice": {"type": "function", "function": {"name": "nobody"}}, "tools": [TIME]}),
     ("tool_choice", {"tool_choice": "required"}),
@@ -243,7 +245,7 @@ def test_texts_are_not_parsed_with_tools_that_are_none(hermes, path):
 
 
 def test_a_format_that_the_checkpoint_declares_is_read(start, tmp_path):
-    for file in (BINARY.parents[2] / "models/demo").iterdir():
+    for file in (ROOT / "models/demo").iterdir():
         if file.name not in ("chat_template.jinja", "model.safetensors", "tokenizer_config.json"):
             (tmp_path / file.name).symlink_to(file)
     declared = {"start_anchor": "<|im_start|>assistant\n", "fields": {

@@ -5,8 +5,9 @@
     bench/omni/run.py --peer 'PYTHON SCRIPT serve --port {port} --chunks {chunks} --processes 3'   # another server in the same run
 
 Cases: three stages in this process, in three processes of C++, in three of Python; streamed speech (pcm, a chunk each 480
-samples) and streamed chat with text and audio, of --chunks steps each. CPU is that of the server and all its children. A
-peer has a stage with the rule of portico.mock (docs/omni.md) and the model `mock`; its ratio is printed where it answers.
+samples) and streamed chat with text and audio, of --chunks steps each; a tensor of 16 MB over two hops. CPU is that of the
+server and all its children. A peer has a stage with the rule of portico.mock (docs/omni.md) and the model `mock`; its ratio is
+printed where it answers.
 """
 import argparse
 import concurrent.futures
@@ -26,10 +27,24 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "http"))
 import bench_tools as bench
 
 WORK = bench.ROOT / "build/bench/omni"
-PYTHON_STAGE = '''def same():
+PYTHON_STAGE = '''from portico.stage import Audio, Tensor
+
+VALUES = bytearray(16 << 20)
+
+
+def same():
     def run(part, request):
         return part
     return run
+
+
+def make(part, request):
+    return Tensor(VALUES, (len(VALUES) // 4,), "float32", "values")
+
+
+def use(part, request):
+    assert len(part.data) == len(VALUES)
+    return Audio(bytes(960), 24000)
 '''
 STAGES = {
     "one process": ["name: a, factory_path: portico.pass, stream_to: [b]",
@@ -45,6 +60,9 @@ STAGES = {
         " stream_to: [c, encode]",
         "name: c, factory_path: portico.pass, process: pc, terminal: true"],
 }
+TENSOR = ["name: a, factory_path: bench_stage.make, env: {PYTHONPATH: '%s'}, stream_to: [b]" % WORK,
+          "name: b, factory_path: portico.pass, process: pb, stream_to: [c]",
+          "name: c, factory_path: bench_stage.use, env: {PYTHONPATH: '%s'}, stream_to: [encode]" % WORK]
 CHAT = {"model": "mock", "messages": [{"role": "user", "content": "hi"}]}
 BOTH = {**CHAT, "stream": True, "modalities": ["text", "audio"], "audio": {"voice": "x", "format": "pcm"}}
 SPEECH = {"model": "mock", "voice": "default", "input": "hi", "response_format": "pcm", "stream": True, "stream_format": "audio"}
@@ -142,6 +160,18 @@ def measure(start, a):
     return row
 
 
+def measure_tensor(server):
+    """Milliseconds of a request that makes 16 MB in one stage of Python, which another one gets by way of a third."""
+    try:
+        for _ in range(10):
+            ask(server.port, "/v1/audio/speech", SPEECH)
+        latency = statistics.median(ask(server.port, "/v1/audio/speech", SPEECH) for _ in range(50))
+        cpu = cpu_of(server, "/v1/audio/speech", SPEECH, 200, 4)
+    finally:
+        server.stop()
+    print(f"16 MB tensor over 2 hops, 3 processes: latency {1e3 * latency:.1f} ms, CPU {cpu / 1e3:.1f} ms a request")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=2000)
@@ -154,9 +184,12 @@ def main():
     rows = {}
 
     def portico(name, chunks):
-        file = WORK / "pipeline.yaml"
         made = [stage % chunks if "%d" in stage else stage for stage in STAGES[name]]
-        made.append("name: encode, factory_path: portico.encode, terminal: true")
+        return serve(name, made)
+
+    def serve(name, made):
+        made = [*made, "name: encode, factory_path: portico.encode, terminal: true"]
+        file = WORK / "pipeline.yaml"
         file.write_text("name: mock\nvoices: {x: default}\nstages:\n" + "".join(f"  - {{{stage}}}\n" for stage in made))
         return Server(name, [str(bench.BUILD / "portico"), "omni", "serve", str(file), "--port", "{port}"])
 
@@ -171,6 +204,7 @@ def main():
     print("| | " + " | ".join(columns) + " |\n|" + "---|" * (len(columns) + 1))
     for name, row in rows.items():
         print(f"| {name} | " + " | ".join(f"{row[key]:.3g}" for key in columns) + " |")
+    measure_tensor(serve("tensor", TENSOR))
     if "peer" in rows:
         for name in STAGES:
             print(f"| {name} / peer | " + " | ".join(f"{rows[name][key] / rows['peer'][key]:.3g}" for key in columns) + " |")

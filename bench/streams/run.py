@@ -84,7 +84,7 @@ def beside(options):
     command = [bench.BUILD / "portico", "serve", "--port", port, "--max-request-cost-bytes", "1GiB",
                "--model-path", DEMO, "--served-model-name", "streams", "--engine", "mock", "--mock-ttft-ms", 0, "--mock-itl-ms",
                1000 / options.rate, "--max-running-requests", 2 * options.streams,
-               "--model-path", DEMO, "--served-model-name", "work", "--engine", "llama"]
+               "--model-path", DEMO, "--served-model-name", "work", "--engine", "llama", "--max-queued-requests", 2 * ITEMS]
     with bench.Server(command, port, "/health", core="0,1") as server:
         for title, clients in (("alone", []), ("beside heavy requests", list(heavy(port)))):
             health = Client(port, "/health", None, 0.05)

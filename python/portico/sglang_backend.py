@@ -3,8 +3,9 @@
     sglang serve --model-type portico --model-path DIR [flags of Portico and of SGLang, as they come]
 
 SGLang finds backend() by the entry point group `sglang.serve_backends` (its API version 1). The flags that Portico has
-are Portico's, among them those that it passes on to SGLang itself; all others go to SGLang behind `--`. The program is
-the one that PORTICO_BINARY names, or `portico` of the search path.
+are Portico's, among them those that it passes on to SGLang itself; all others go to SGLang behind `--`, also --config, as
+whose file SGLang's is meant (Portico reads what is for a front end in it). The program is the one that PORTICO_BINARY
+names, or `portico` of the search path.
 """
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def program() -> str:
 
 def flags_of(help_text: str) -> dict[str, bool]:
     """The flags that a help text lists, and whether each takes a value."""
-    return {name: bool(value) for name, value in re.findall(r"^ *(--[a-z][a-z0-9-]*)((?: |=)[^ ]+)?", help_text, re.M)}
+    flags = {name: bool(value) for name, value in re.findall(r"^ *(--[a-z][a-z0-9-]*)((?: |=)[^ ]+)?", help_text, re.M)}
+    flags.pop("--config", None)
+    return flags
 
 
 def split(argv: list[str], own: dict[str, bool]) -> tuple[list[str], list[str]]:

@@ -226,12 +226,18 @@ OF_FRONT_END = ("api_key", "admin_api_key", "ssl_keyfile", "ssl_certfile", "ssl_
                 "chat_template", "tool_call_parser", "preferred_sampling_params", "allow_auto_truncate", "limit_mm_data_per_request")
 
 
-def check_front_end(server_args) -> None:
+NOT_OF_PORTICO = ("completion_template", "hf_chat_template_name", "default_chat_template_kwargs", "tool_server",  # change answers
+                  "stream_response_default_include_usage", "return_input_ids", "return_output_ids", "fastapi_root_path")
+
+
+def check_front_end(server_args, known=()) -> None:
     """RuntimeError: what the front end would have to know, be it from a --config file or a flag cut short. SGLang's own does not
-    run: without its keys the server would be open, and the others would have no effect."""
-    for name in OF_FRONT_END:
-        if getattr(server_args, name, None) not in (None, False):
+    run: without its keys the server would be open, and the others would have no effect. `known`: Portico has read these."""
+    for name in OF_FRONT_END + NOT_OF_PORTICO:
+        if name not in known and getattr(server_args, name, None) not in (None, False, "" if name in NOT_OF_PORTICO else None):
             flag = "--" + name.replace("_", "-")
+            if name in NOT_OF_PORTICO:
+                raise RuntimeError(f"its arguments or its --config file have {flag}, which Portico, the front end, does not have")
             raise RuntimeError(f"its arguments or its --config file have {flag}, but Portico is the front end: give {flag} to `portico serve`, not to SGLang")
 
 
@@ -255,7 +261,7 @@ def start_schedulers(args, report):
     # What SGLang's own Engine does before it starts schedulers, in its order. Steps that a release lacks are left out.
     flags = [*reasoning_flags(args.server_flags, args.reasoning_parser, engine_module), *args.server_flags]
     server_args = prepare_server_args(flags)
-    check_front_end(server_args)
+    check_front_end(server_args, args.front_end_has.replace("-", "_").split(","))
     configure_logger(server_args)
     if hasattr(server_args, "resolve_once"):
         server_args.resolve_once()
@@ -313,6 +319,7 @@ def main() -> int:
     parser.add_argument("--media-helpers", type=int, default=1, help="processes that read media; 0: none is taken")
     parser.add_argument("--transport", choices=("ipc", "tcp"), default="ipc", help="tcp: on the loopback, which every user of this machine can reach")
     parser.add_argument("--reasoning-parser", default="auto", help="of the front end; a grammar begins behind its reasoning")
+    parser.add_argument("--front-end-has", default="", help=argparse.SUPPRESS)  # names, with commas between them
     parser.add_argument("--portico", action="store_true", help=argparse.SUPPRESS)  # started by it: file descriptor 3
     parser.add_argument("server_flags", nargs="*", help="after --: SGLang's server arguments")
     args = parser.parse_args()

@@ -1,7 +1,7 @@
 // Between a plan and its answer: what the answer must look like is compiled, off the shard.
 #pragma once
 
-#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,31 +12,26 @@
 namespace portico::api {
 
 // Holds the transport until the grammars of these plans (which live in `*planned`) are there, then runs
-// `answer(transport, shard, StatusOr<Planned>)` on the shard. A client that leaves meanwhile takes it along.
+// `answer(transport, shard, StatusOr<Planned>)` on the shard. A client that leaves meanwhile takes it along, and with it
+// what nobody else waits for.
 template <typename Transport, typename Planned, typename Answer>
 void AnswerWithGrammars(std::unique_ptr<Transport> transport, ShardContext& shard,
                         const ServingModel& model, std::shared_ptr<Planned> planned,
                         std::vector<GenerationPlan*> plans, Answer answer) {
-  auto pending = std::make_shared<std::atomic<uint64_t>>(0);
-  *pending =
-      shard.calls.Add(std::make_unique<PlanningCall<Transport>>(std::move(transport), shard));
-  CompileGrammars(model, std::move(plans), [planned, pending, &shard, answer](Status status) {
-    shard.shard.Post([planned, pending, &shard, answer, status] {
-      Call* call = shard.calls.Find(*pending);
-      if (call == nullptr) return;
-      auto& planning = static_cast<PlanningCall<Transport>&>(*call);
-      const EarlyAborts aborts = planning.TakeAborts();
-      auto owned = planning.Take();
-      shard.calls.Remove(call);
-      const uint64_t before = shard.calls.last_serial();
-      if (status.ok()) {
-        answer(std::move(owned), shard, StatusOr<Planned>(std::move(*planned)));
-      } else {
-        answer(std::move(owned), shard, StatusOr<Planned>(status));
-      }
-      shard.calls.AbortSince(before, aborts);
-    });
-  });
+  const auto wanted = std::make_shared<char>();
+  auto waiting = std::make_unique<PlanningCall<Transport>>(std::move(transport), shard);
+  waiting->Keep(wanted);
+  const uint64_t serial = shard.calls.Add(std::move(waiting));
+  CompileGrammars(
+      model, std::move(plans), wanted, [planned, serial, &shard, answer](Status status) {
+        shard.shard.Post([planned, serial, &shard, answer, status] {
+          EndPlanning<Transport>(shard, serial, [&](std::unique_ptr<Transport> owned) {
+            answer(
+                std::move(owned), shard,
+                status.ok() ? StatusOr<Planned>(std::move(*planned)) : StatusOr<Planned>(status));
+          });
+        });
+      });
 }
 
 // The plans of `planned` that need a grammar, of APIs that answer with text: they have `model`, and a `plan` that is one

@@ -58,26 +58,21 @@ bool WaitsForMedia(std::unique_ptr<Transport>& transport, ShardContext& shard, P
     MediaFetches::List wanted;
     for (const GenerationPlan* plan : PlansWithMedia(*held)) wanted.push_back(plan->extras->media);
     auto waiting = std::make_unique<PlanningCall<Transport>>(std::move(transport), shard);
-    PlanningCall<Transport>* call = waiting.get();
+    PlanningCall<Transport>& call = *waiting;
     const uint64_t serial = shard.calls.Add(std::move(waiting));
-    call->Keep(MediaFetches::Start(
+    call.Keep(MediaFetches::Start(
         shard.shard, *shard.api.pool, shard.api.media, wanted,
-        [held, call, serial, &shard, answer](StatusOr<MediaFetches::List> fetched) {
-          if (shard.calls.Find(serial) == nullptr) return;
-          const EarlyAborts aborts = call->TakeAborts();
-          auto owned = call->Take();
-          shard.calls.Remove(call);
-          const uint64_t before = shard.calls.last_serial();
-          if (!fetched.ok()) {
-            answer(std::move(owned), shard, StatusOr<Planned>(fetched.status()));
-          } else {
+        [held, serial, &shard, answer](StatusOr<MediaFetches::List> fetched) {
+          EndPlanning<Transport>(shard, serial, [&](std::unique_ptr<Transport> owned) {
+            if (!fetched.ok()) {
+              return answer(std::move(owned), shard, StatusOr<Planned>(fetched.status()));
+            }
             size_t i = 0;
             for (GenerationPlan* plan : PlansWithMedia(*held)) {
               plan->extras = WithMedia(plan->extras, std::move((*fetched)[i++]));
             }
             answer(std::move(owned), shard, StatusOr<Planned>(std::move(*held)));
-          }
-          shard.calls.AbortSince(before, aborts);
+          });
         }));
     return true;
   } else {

@@ -1,5 +1,5 @@
-// What every text route does between its body and its answer: planning, on the shard or, for long
-// bodies, on the CPU pool.
+// What every text route does between its body and its answer: planning, on the shard or, where it is long, on the CPU pool;
+// then it waits for media and grammars. A client that leaves ends the plan before its next step, and every wait.
 #pragma once
 
 #include <simdjson.h>
@@ -26,6 +26,7 @@
 #include "net/http/exchange.h"
 #include "net/loop/out_of_memory.h"
 #include "service/model_registry.h"
+#include "service/plan/step_gate.h"
 
 namespace portico::api {
 
@@ -33,6 +34,7 @@ namespace portico::api {
 struct PlanContext {
   const ApiContext& api;
   CpuPool* helpers = nullptr;  // share the work; null on a shard, which must not wait for them
+  StepGate* gate = nullptr;    // asked before each long step
 };
 
 // Bodies above this are parsed, rendered and tokenized off the shard: at 100 MB/s they would hold
@@ -59,23 +61,35 @@ struct PooledRequest {
   std::atomic<uint64_t> call = 0;
 };
 
-// `prepare(bytes)`; if memory runs out, UNAVAILABLE, where the plan can be an error.
+// `prepare(bytes, gate)`, or `prepare(bytes)` of what is one step.
 template <typename Prepare>
-auto PrepareInMemory(const Prepare& prepare, const std::string& bytes) -> decltype(prepare(bytes)) {
-  if constexpr (std::is_constructible_v<decltype(prepare(bytes)), Status>) {
-    try {
-      return prepare(bytes);
-    } catch (const std::bad_alloc&) {
-      return Error(StatusCode::kUnavailable, std::string(net::kOutOfMemory));
-    }
+auto PrepareWithin(const Prepare& prepare, const std::string& bytes, StepGate& gate) {
+  if constexpr (std::is_invocable_v<const Prepare&, const std::string&, StepGate&>) {
+    return prepare(bytes, gate);
   } else {
     return prepare(bytes);
   }
 }
 
+// If memory runs out, UNAVAILABLE, where the plan can be an error.
+template <typename Prepare>
+auto PrepareInMemory(const Prepare& prepare, const std::string& bytes, StepGate& gate)
+    -> decltype(PrepareWithin(prepare, bytes, gate)) {
+  if constexpr (std::is_constructible_v<decltype(PrepareWithin(prepare, bytes, gate)), Status>) {
+    try {
+      return PrepareWithin(prepare, bytes, gate);
+    } catch (const std::bad_alloc&) {
+      return Error(StatusCode::kUnavailable, std::string(net::kOutOfMemory));
+    }
+  } else {
+    return PrepareWithin(prepare, bytes, gate);
+  }
+}
+
 // Runs `prepare(bytes)` on the CPU pool and then `answer(transport, shard, what it gave)` on the
-// shard. `prepare` is pure; it does not run where the client has left before its turn. False: the pool is full, and
-// transport and bytes are untouched.
+// shard. `prepare` is pure; it does not run where the client has left before its turn, and one that takes a gate,
+// `prepare(bytes, gate)`, ends at the next step of a plan whose client leaves. False: the pool is full, and transport and bytes
+// are untouched.
 template <typename Transport, typename Prepare, typename Answer>
 bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, ShardContext& shard,
                 Prepare prepare, Answer answer, LeaseEnds ends = LeaseEnds::kPlanned) {
@@ -86,21 +100,16 @@ bool PlanOnPool(std::unique_ptr<Transport>& transport, std::string& bytes, Shard
   request->wanted = wanted;
   CpuPool::Task task = [request, &shard, prepare, answer, ends] {
     if (request->wanted.expired()) return;
-    auto planned =
-        std::make_shared<decltype(prepare(request->body))>(PrepareInMemory(prepare, request->body));
+    StepGate gate = StepGate::OnPool(request->wanted);
+    using Planned = decltype(PrepareInMemory(prepare, request->body, gate));
+    auto planned = std::make_shared<Planned>(PrepareInMemory(prepare, request->body, gate));
     std::string().swap(request->body);
     if (ends == LeaseEnds::kPlanned) request->lease.Release();
     shard.shard.Post([planned, request, &shard, answer] {
-      Call* call = shard.calls.Find(request->call);
-      if (call == nullptr) return;
-      auto& planning = static_cast<PlanningCall<Transport>&>(*call);
-      const EarlyAborts aborts = planning.TakeAborts();
-      auto owned = planning.Take();
-      owned->lease() = std::move(request->lease);
-      shard.calls.Remove(call);
-      const uint64_t before = shard.calls.last_serial();
-      net::HandleInMemory([&] { answer(std::move(owned), shard, std::move(*planned)); });
-      shard.calls.AbortSince(before, aborts);
+      EndPlanning<Transport>(shard, request->call, [&](std::unique_ptr<Transport> owned) {
+        owned->lease() = std::move(request->lease);
+        net::HandleInMemory([&] { answer(std::move(owned), shard, std::move(*planned)); });
+      });
     });
   };
   if (!shard.api.pool->Submit(std::move(task))) {
@@ -134,31 +143,21 @@ void AnswerPlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,
 // Plans on the CPU pool. False: the pool is full, and the exchange is untouched.
 template <typename Api>
 bool PlanOnPool(std::unique_ptr<net::Exchange>& exchange, ShardContext& shard) {
-  auto prepare = [&api = shard.api](const std::string& body) {
+  auto prepare = [&api = shard.api](const std::string& body, StepGate& gate) {
     static thread_local simdjson::dom::parser parser;
-    return Api::Prepare(body, parser, PlanContext{api, api.pool});
+    return Api::Prepare(body, parser, PlanContext{api, api.pool, &gate});
   };
   return PlanOnPool(exchange, exchange->request.body, shard, prepare, AnswerPlanned<Api>);
-}
-
-// The bodies of `Api` that are planned off the shard: those above its own kLongBody, where it has one because a small
-// body makes much work.
-template <typename Api>
-constexpr size_t LongBodyOf() {
-  if constexpr (requires { Api::kLongBody; }) {
-    return Api::kLongBody;
-  } else {
-    return kLongBody;
-  }
 }
 
 // Each text of a list is a prompt of its own: a small body with so many strings makes much work.
 inline constexpr ptrdiff_t kManyQuotes = 256;
 
-// Whether the body's plan is too long for a shard. `Api::kListsTexts`: a body may list texts.
+// Whether so much is known before the body is read: its plan is too long for a shard. `Api::kListsTexts`: a body may list
+// texts.
 template <typename Api>
 bool IsLong(const std::string& body) {
-  if (body.size() > LongBodyOf<Api>()) return true;
+  if (body.size() > kLongBody) return true;
   if constexpr (requires { Api::kListsTexts; }) {
     return Api::kListsTexts && std::count(body.begin(), body.end(), '"') > kManyQuotes;
   } else {
@@ -166,15 +165,20 @@ bool IsLong(const std::string& body) {
   }
 }
 
-// The handler of such a route.
+// The handler of such a route. A plan that turns out to be too long for the shard is made again on the pool: what the gate
+// let pass until then took no longer than a plan that may be made here.
 template <typename Api>
 void HandlePlanned(std::unique_ptr<net::Exchange> exchange, ShardContext& shard) {
-  if (IsLong<Api>(exchange->request.body)) {
-    if (PlanOnPool<Api>(exchange, shard)) return;
-    return ReplyError(*exchange, shard.api, PoolIsFull());
+  if (!IsLong<Api>(exchange->request.body)) {
+    StepGate gate = StepGate::OnShard();
+    auto planned =
+        Api::Prepare(exchange->request.body, shard.parser, PlanContext{shard.api, nullptr, &gate});
+    if (!gate.too_long()) {
+      return AnswerPlanned<Api>(std::move(exchange), shard, std::move(planned));
+    }
   }
-  auto planned = Api::Prepare(exchange->request.body, shard.parser, PlanContext{shard.api});
-  AnswerPlanned<Api>(std::move(exchange), shard, std::move(planned));
+  if (PlanOnPool<Api>(exchange, shard)) return;
+  ReplyError(*exchange, shard.api, PoolIsFull());
 }
 
 }  // namespace portico::api

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -41,5 +42,20 @@ class PlanningCall final : public Call {
   EarlyAborts aborts_;
   std::shared_ptr<void> work_;
 };
+
+// Ends the wait of the call that has this serial, on its shard: takes its transport back, runs `go_on(transport)`, and gives the
+// calls that this adds what was aborted meanwhile. Nothing, where the client has left.
+template <typename Transport, typename GoOn>
+void EndPlanning(ShardContext& shard, uint64_t serial, GoOn go_on) {
+  Call* call = shard.calls.Find(serial);
+  if (call == nullptr) return;
+  auto& planning = static_cast<PlanningCall<Transport>&>(*call);
+  const EarlyAborts aborts = planning.TakeAborts();
+  std::unique_ptr<Transport> transport = planning.Take();
+  shard.calls.Remove(call);
+  const uint64_t before = shard.calls.last_serial();
+  go_on(std::move(transport));
+  shard.calls.AbortSince(before, aborts);
+}
 
 }  // namespace portico::api

@@ -7,11 +7,14 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "api/control_call.h"
 #include "net/loop/run_on_shard_for_test.h"
+#include "router/proxy/local_call.h"
 
 namespace portico::api {
 namespace {
@@ -155,6 +158,78 @@ TEST_F(PlanningTest, AnAnswerForWhichMemoryLacksEndsItsRequestAlone) {
   begun.get_future().wait();
   OnShard([&] { EXPECT_EQ(context_.calls.size(), 0u); });
   EXPECT_TRUE(gone);
+}
+
+TEST_F(PlanningTest, APlanEndsBeforeItsNextStepWhenItsClientHasLeft) {
+  std::promise<void> begun;
+  std::vector<Status> steps;
+  auto prepare = [&](const std::string&, StepGate& gate) {
+    steps.push_back(gate.Pass(size_t{1} << 40));
+    begun.set_value();
+    planned_.get_future().wait();
+    steps.push_back(gate.Pass(1));
+    return 1;
+  };
+  auto answer = [](std::unique_ptr<FakeTransport>, ShardContext&, int) {};
+  OnShard([&] {
+    auto transport = std::make_unique<FakeTransport>();
+    transport_ = transport.get();
+    std::string body = "x";
+    ASSERT_TRUE(PlanOnPool(transport, body, context_, prepare, answer));
+  });
+  begun.get_future().wait();
+  OnShard([&] { transport_->on_closed(); });
+  OnShard([&] { EXPECT_EQ(context_.calls.size(), 0u); });  // the call is gone after the turn
+  planned_.set_value();
+  std::promise<void> later;
+  ASSERT_TRUE(pool_.Submit([&] { later.set_value(); }));
+  later.get_future().wait();
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_TRUE(steps[0].ok());
+  EXPECT_EQ(steps[1].code(), StatusCode::kCancelled);
+}
+
+// Its body is the work that it makes.
+struct WorkApi {
+  using Planned = bool;  // with helpers: on the pool
+  static StatusOr<bool> Prepare(const std::string& body, simdjson::dom::parser&,
+                                const PlanContext& context) {
+    PORTICO_RETURN_IF_ERROR(PassGate(context.gate, std::stoul(body)));
+    return context.helpers != nullptr;
+  }
+  static void Answer(std::unique_ptr<net::Exchange> exchange, ShardContext&, bool on_pool) {
+    net::HttpResponse response;
+    response.body = on_pool ? "pool" : "shard";
+    exchange->Respond(std::move(response));
+  }
+};
+
+class WorkAnswer final : public net::HttpCallEvents {
+ public:
+  std::future<std::string> body() { return told_.get_future(); }
+
+ private:
+  void OnHead(net::ResponseHead&) override {}
+  void OnBody(std::string_view bytes) override { body_ += bytes; }
+  void OnDone() override { told_.set_value(body_); }
+  void OnFailed(net::CallFailure, const std::string& why) override { told_.set_value(why); }
+  std::string body_;
+  std::promise<std::string> told_;
+};
+
+TEST_F(PlanningTest, APlanThatTurnsOutToBeLongIsMadeOnThePool) {
+  for (const auto& [work, place] : {std::pair(kShardWork, "shard"), {kShardWork + 1, "pool"}}) {
+    WorkAnswer answer;
+    router::LocalCall call;
+    OnShard([&, bytes = work] {
+      net::HttpRequest request;
+      request.body = std::to_string(bytes);
+      call = router::MakeLocalCall(shard_, std::move(request), answer, 1 << 20);
+      HandlePlanned<WorkApi>(std::move(call.exchange), context_);
+    });
+    EXPECT_EQ(answer.body().get(), place) << work;
+    OnShard([&] { call = {}; });
+  }
 }
 
 // Long bodies of clients that had left were planned, one after the other, and counted nowhere meanwhile.

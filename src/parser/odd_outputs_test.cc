@@ -328,6 +328,26 @@ TEST(OddOutputs, HarmonyHasOneRecipientAndOtherWordsAreText) {
       tools);
 }
 
+// It vanished, however often it came.
+TEST(OddOutputs, ASecondOpenerIsAPartOfTheReasoning) {
+  for (const bool inside : {false, true}) {
+    const std::string_view text = "<think>\n<think>\na</think>b";
+    const ToolSet tools;
+    OutputFormat format;
+    format.reasoning = FindReasoning("qwen3");
+    format.in_reasoning = inside;
+    for (size_t cut = 0; cut <= text.size(); ++cut) {
+      Collector out;
+      auto parser = OutputParser::Make(format, tools, &out);
+      parser->Feed(text.substr(0, cut));
+      parser->Feed(text.substr(cut));
+      parser->Finish();
+      EXPECT_EQ(out.reasoning, "\n<think>\na") << inside << cut;
+      EXPECT_EQ(out.content, "b");
+    }
+  }
+}
+
 // The beginning of the name vanished.
 TEST(OddOutputs, ANameBehindOtherWordsIsAnother) {
   const ToolSet tools(*Json::Parse(R"([{"function": {"name": "g"}}])"), false);

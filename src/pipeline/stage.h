@@ -53,8 +53,8 @@ class StageOutput {
   virtual void Wake() {}
 };
 
-// One request's work in one stage. Calls come one at a time, from threads that may block for some 100 ms, or for nothing where
-// Stage::hands_on(); while the stages behind have no room, none comes.
+// One request's work in one stage. Calls come one at a time, from threads that may block for some 100 ms; while the stages
+// behind have no room, none comes.
 class StageRun {
  public:
   virtual ~StageRun() = default;
@@ -97,8 +97,6 @@ class Stage {
   virtual int max_running() const { return 0; }
   // Its work takes long and gets threads of its own, max_running() of them.
   virtual bool own_threads() const { return false; }
-  // The calls of its runs only hand on what they get, to where the work is done, and wait for nothing: any thread may make them.
-  virtual bool hands_on() const { return false; }
   // What a request may say to this stage alone: `stage_params` of that name, `stage_sampling`.
   virtual bool TakesParam(std::string_view /*name*/) const { return false; }
   virtual bool samples() const { return false; }

@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <future>
 #include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "net/loop/run_on_shard_for_test.h"
 
 namespace portico::router {
 namespace {
@@ -25,9 +26,7 @@ class AdmissionQueueTest : public testing::Test {
   }
   void RunTasks() {
     shard_.Start();
-    std::promise<void> done;
-    shard_.Post([&done] { done.set_value(); });
-    done.get_future().wait();
+    net::RunOnShard(shard_, [] {});
   }
 
   net::Shard shard_{0};

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "net/loop/run_on_shard_for_test.h"
 #include "router/policy/fleet_for_test.h"
 
 namespace portico::router {
@@ -35,9 +35,7 @@ class PlaceQueueTest : public testing::Test {
   }
   void RunTasks() {
     shard_.Start();
-    std::promise<void> done;
-    shard_.Post([&done] { done.set_value(); });
-    done.get_future().wait();
+    net::RunOnShard(shard_, [] {});
   }
 
   TestFleet fleet_{3};

@@ -202,7 +202,8 @@ void Worker::ChangeLike(const Worker& other) {
   max_requests_.store(other.max_requests(), std::memory_order_relaxed);
   priority_.store(other.priority(), std::memory_order_relaxed);
   cost_.store(other.cost(), std::memory_order_relaxed);
-  SetPaused(other.paused_.load(std::memory_order_relaxed));
+  if (other.paused_.load(std::memory_order_relaxed)) BeginPause();
+  if (const PauseDoubt doubt = other.pause_doubt(); doubt.number != 0) DoubtPause(doubt.reading);
   NoteAsleep(other.asleep_.load(std::memory_order_relaxed));
   SetUpdating(other.updating_.load(std::memory_order_relaxed));
   const MutexLock lock(&mutex_);
@@ -226,6 +227,41 @@ void Worker::SetReport(const ReportedLoad& load) {
   const MutexLock lock(&mutex_);
   report_ = load;
   report_.own_requests = requests();
+}
+
+bool Worker::BeginPause() {
+  const MutexLock lock(&mutex_);
+  pause_doubt_ = {};
+  return paused_.exchange(true, std::memory_order_relaxed);
+}
+
+void Worker::EndPause() {
+  const MutexLock lock(&mutex_);
+  pause_doubt_ = {};
+  asleep_.store(0, std::memory_order_relaxed);
+  paused_.store(false, std::memory_order_relaxed);
+}
+
+void Worker::DoubtPause(PauseReading reading) {
+  const MutexLock lock(&mutex_);
+  // It may have been told to go on meanwhile.
+  if (!paused_.load(std::memory_order_relaxed)) return;
+  pause_doubt_ = {.number = ++pause_doubts_, .reading = reading};
+}
+
+PauseDoubt Worker::pause_doubt() const {
+  const MutexLock lock(&mutex_);
+  return pause_doubt_;
+}
+
+bool Worker::SettlePause(const PauseDoubt& doubt, bool paused) {
+  const MutexLock lock(&mutex_);
+  if (pause_doubt_.number != doubt.number) return false;
+  pause_doubt_ = {};
+  if (paused) return false;
+  asleep_.store(0, std::memory_order_relaxed);
+  paused_.store(false, std::memory_order_relaxed);
+  return true;
 }
 
 ReportedLoad Worker::report() const {

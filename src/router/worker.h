@@ -158,6 +158,17 @@ std::string_view ProtocolName(Protocol protocol);
 inline constexpr uint8_t kWeightsMemory = 1;
 inline constexpr uint8_t kCacheMemory = 2;
 
+// What tells whether a worker is paused that has not answered when it was told to.
+enum class PauseReading : uint8_t {
+  kIsPaused,    // vLLM's /is_paused
+  kIsSleeping,  // vLLM's /is_sleeping
+  kInference,   // /health_generate: what infers is not paused
+};
+struct PauseDoubt {
+  uint64_t number = 0;  // 0: there is none
+  PauseReading reading = PauseReading::kInference;
+};
+
 class Worker {
  public:
   explicit Worker(WorkerSpec spec);
@@ -254,11 +265,15 @@ class Worker {
     return paused_.load(std::memory_order_relaxed) || updating_.load(std::memory_order_relaxed) ||
            controls_.load(std::memory_order_relaxed) > 0;
   }
-  // What it was before. One that goes on has all its memory.
-  bool SetPaused(bool paused) {
-    if (!paused) asleep_.store(0, std::memory_order_relaxed);
-    return paused_.exchange(paused, std::memory_order_relaxed);
-  }
+  // Its engine is told to pause. What it was before.
+  bool BeginPause();
+  // It goes on, with all its memory.
+  void EndPause();
+  // It has not answered that it pauses: it counts as paused, as long as `reading` does not tell otherwise.
+  void DoubtPause(PauseReading reading);
+  PauseDoubt pause_doubt() const;
+  // What has been read, unless it has been told to pause or to go on since. True: that has ended the pause.
+  bool SettlePause(const PauseDoubt& doubt, bool paused);
   // Parts of its memory have been put to sleep, or back. True: none sleeps any more.
   void NoteAsleep(uint8_t memory) { asleep_.fetch_or(memory, std::memory_order_relaxed); }
   bool NoteAwake(uint8_t memory) {
@@ -310,6 +325,8 @@ class Worker {
   std::vector<std::string> models_ ABSL_GUARDED_BY(mutex_);
   std::vector<ModelCard> cards_ ABSL_GUARDED_BY(mutex_);
   ReportedLoad report_ ABSL_GUARDED_BY(mutex_);
+  PauseDoubt pause_doubt_ ABSL_GUARDED_BY(mutex_);
+  uint64_t pause_doubts_ ABSL_GUARDED_BY(mutex_) = 0;
   KvAddress kv_address_ ABSL_GUARDED_BY(mutex_);
   std::string api_key_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<std::string, std::string>> labels_ ABSL_GUARDED_BY(mutex_);
@@ -321,7 +338,7 @@ class Worker {
   std::atomic<Protocol> protocol_;
   std::atomic<Health> health_{Health::kUnknown};
   std::atomic<bool> draining_{false};
-  std::atomic<bool> paused_{false};
+  std::atomic<bool> paused_{false};  // written under mutex_
   std::atomic<uint8_t> asleep_{0};
   std::atomic<bool> updating_{false};
   std::atomic<int> controls_{0};

@@ -49,6 +49,46 @@ TEST(WorkerTest, HasANumberOfItsOwn) {
   EXPECT_NE(a.id(), b.id());
 }
 
+TEST(WorkerTest, APauseWhoseAnswerIsLostCountsUntilAReadingTellsOtherwise) {
+  // It counted until the worker was told to go on, though it had never been paused.
+  Worker worker(*ParseWorkerUrl("http://a:1"));
+  EXPECT_FALSE(worker.BeginPause());
+  worker.NoteAsleep(kWeightsMemory);
+  EXPECT_EQ(worker.pause_doubt().number, 0u);
+  worker.DoubtPause(PauseReading::kIsSleeping);
+  const PauseDoubt doubt = worker.pause_doubt();
+  EXPECT_NE(doubt.number, 0u);
+  EXPECT_EQ(doubt.reading, PauseReading::kIsSleeping);
+  EXPECT_TRUE(worker.held_back());
+  EXPECT_TRUE(worker.SettlePause(doubt, false));
+  EXPECT_FALSE(worker.held_back());
+  EXPECT_TRUE(worker.NoteAwake(0));
+  EXPECT_FALSE(worker.SettlePause(doubt, false));
+
+  worker.BeginPause();
+  worker.DoubtPause(PauseReading::kIsPaused);
+  EXPECT_FALSE(worker.SettlePause(worker.pause_doubt(), true));
+  EXPECT_TRUE(worker.held_back());
+  EXPECT_EQ(worker.pause_doubt().number, 0u);
+}
+
+TEST(WorkerTest, AReadingFromBeforeAnotherPauseDoesNotEndThatOne) {
+  Worker worker(*ParseWorkerUrl("http://a:1"));
+  worker.BeginPause();
+  worker.DoubtPause(PauseReading::kIsPaused);
+  const PauseDoubt first = worker.pause_doubt();
+  EXPECT_TRUE(worker.BeginPause());
+  EXPECT_FALSE(worker.SettlePause(first, false));
+  EXPECT_TRUE(worker.held_back());
+  worker.DoubtPause(PauseReading::kIsPaused);
+  EXPECT_FALSE(worker.SettlePause(first, false));
+  EXPECT_TRUE(worker.held_back());
+  worker.EndPause();
+  worker.DoubtPause(PauseReading::kIsPaused);  // of the pause that is over
+  EXPECT_EQ(worker.pause_doubt().number, 0u);
+  EXPECT_FALSE(worker.held_back());
+}
+
 TEST(BreakerTest, OpensAfterItsFailuresAndLetsOneTrialThrough) {
   Breaker breaker({.failure_threshold = 2, .open_time = std::chrono::seconds(10)});
   const TimePoint start = Clock::now();

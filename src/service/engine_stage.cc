@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "pipeline/config.h"
+#include "pipeline/config/config.h"
 #include "service/generation/generation.h"
 #include "service/model_task.h"
 #include "service/plain_chat.h"

@@ -2,9 +2,11 @@
 
 #include <array>
 #include <cstring>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "text/json.h"
 #include "text/white_space.h"
 
 namespace portico {
@@ -135,24 +137,34 @@ bool ReadMembers(OutlineReader& reader, Take take) {
   return reader.Take('}');
 }
 
+// Names are compared as they are read: an escape in one is another spelling.
+std::string NameAsRead(std::string_view written) {
+  const bool plain = written.find('\\') == written.npos;
+  if (plain) return std::string(written);
+  const StatusOr<Json> read = Json::Parse('"' + std::string(written) + '"');
+  return read.ok() && read->is_string() ? read->as_string() : std::string(written);
+}
+
 // The members that are left out, by object; of doubled ones the last.
 class LeftOutList {
  public:
   void BeginObject() { places_.clear(); }
   // False: it takes the place of one that is doubled.
-  bool Add(const LeftOutMember& member) {
-    const auto [place, is_new] = places_.try_emplace(member.name, members_.size());
+  bool Add(LeftOutMember member) {
+    const auto [place, is_new] = places_.try_emplace(NameAsRead(member.name), members_.size());
     if (is_new) {
       members_.push_back(member);
       return true;
     }
     LeftOutMember& doubled = members_[place->second];
+    // Of two spellings the one without escapes, by which it is known.
+    if (doubled.name.find('\\') == doubled.name.npos) member.name = doubled.name;
     return std::exchange(doubled, member).kind == kDropped;
   }
   // One of that name follows which stays.
   void Drop(std::string_view name) {
     if (places_.empty()) return;
-    const auto place = places_.find(name);
+    const auto place = places_.find(NameAsRead(name));
     if (place != places_.end()) members_[place->second].kind = kDropped;
   }
   std::vector<LeftOutMember> Take() {
@@ -164,7 +176,7 @@ class LeftOutList {
   static constexpr char kDropped = 0;  // no JSON begins with it
 
   std::vector<LeftOutMember> members_;
-  std::unordered_map<std::string_view, size_t> places_;  // of the object that is read
+  std::unordered_map<std::string, size_t> places_;  // of the object that is read
 };
 
 // Of members in the object that `text` ends with.

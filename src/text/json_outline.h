@@ -13,7 +13,7 @@ namespace portico {
 
 // A member that is left out.
 struct LeftOutMember {
-  std::string_view name;
+  std::string_view name;   // as it is written
   std::string_view value;  // its text
   char kind = 0;           // what its value begins with: 'n' of null, '[' of a list
   size_t items = 0;        // elements of a list, members of an object
@@ -26,7 +26,7 @@ struct JsonOutline {
 };
 
 // Left out are members for whose name `is_long` is true, and others whose texts are longer than kMaxOutlinedValue; of doubled
-// ones the last counts, by names as they are written. `body` outlives the result. Nothing where `body` is no object; otherwise
+// ones the last counts, however its name is spelled. `body` outlives the result. Nothing where `body` is no object; otherwise
 // the members are not checked, and may be no JSON.
 inline constexpr size_t kMaxOutlinedValue = 16 << 10;
 std::optional<JsonOutline> OutlineOf(std::string_view body,

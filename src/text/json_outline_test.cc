@@ -65,6 +65,29 @@ TEST(JsonOutline, OfDoubledMembersTheLastCountsWhetherItStaysOrNot) {
   EXPECT_EQ(is_left_out->left_out[0].value, longest);
 }
 
+TEST(JsonOutline, ADoubledMemberMayBeSpelledWithEscapes) {
+  // A long member was refused, though a short one of the same name followed it.
+  const std::string longer = '"' + std::string(kMaxOutlinedValue, 'x') + '"';
+  const std::string longest = '"' + std::string(2 * kMaxOutlinedValue, 'x') + '"';
+  const std::string dropped = "{\"a\":" + longer + R"(,"\u0061":1})";
+  const auto stays = Outline(dropped);
+  ASSERT_TRUE(stays);
+  EXPECT_EQ(stays->text, R"({"a":null,"\u0061":1})");
+  EXPECT_TRUE(stays->left_out.empty());
+  for (const std::string& body : {"{\"a\":" + longer + R"(,"\u0061":)" + longest + "}",
+                                  R"({"\u0061":)" + longer + ",\"a\":" + longest + "}"}) {
+    const auto is_left_out = Outline(body);
+    ASSERT_TRUE(is_left_out);
+    ASSERT_EQ(is_left_out->left_out.size(), 1u);
+    EXPECT_EQ(is_left_out->left_out[0].name, "a");
+    EXPECT_EQ(is_left_out->left_out[0].value, longest);
+  }
+  // What is no escape is a name of its own.
+  const auto broken = Outline("{\"a\":" + longer + R"(,"\x61":1})");
+  ASSERT_TRUE(broken);
+  EXPECT_EQ(broken->left_out.size(), 1u);
+}
+
 TEST(JsonOutline, OfEachObjectTheLastOfDoubledMembersCounts) {
   const std::string longer = '"' + std::string(kMaxOutlinedValue, 'x') + '"';
   const auto outline = [&](const std::string& value) {

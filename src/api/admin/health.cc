@@ -9,7 +9,7 @@
 #include "api/admin/health_generate.h"
 #include "api/model_name.h"
 #include "api/reply.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 #include "text/json_writer.h"
 
 namespace portico::api {

@@ -11,6 +11,7 @@
 #include "api/gateway/merge_metrics.h"
 #include "api/gateway/profile_routes.h"
 #include "api/gateway/server_info.h"
+#include "api/gateway/united_answers.h"
 #include "api/gateway/worker_paths.h"
 #include "api/gateway/worker_routes.h"
 #include "api/route_table.h"
@@ -127,18 +128,6 @@ void NoteSession(router::Gateway& gateway, std::string_view path, std::string_vi
   if (path == "/close_session") gateway.sessions().Close(id);
 }
 
-// Of vLLM's readings that say yes or no: the field that says it. Empty: the path is none.
-std::string_view FlagOf(std::string_view path) {
-  return path == "/is_paused" || path == "/is_sleeping" ? path.substr(1) : std::string_view();
-}
-
-bool SaysYes(std::string_view answer, std::string_view flag) {
-  const StatusOr<Json> json = Json::Parse(answer);
-  if (!json.ok() || !json->is_object()) return false;
-  const Json* said = json->Find(flag);
-  return said != nullptr && said->is_bool() && said->as_bool();
-}
-
 // 200 if all have done it, else what the first that has not said, or 502.
 void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
   const net::HttpRequest& asked = exchange->request;
@@ -164,8 +153,7 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
     }
     int status = 200;
     bool changed = false;
-    const std::string_view flag = FlagOf(shared->request.path);
-    bool all_say_yes = true;
+    std::vector<std::string_view> bodies;
     std::string body;
     JsonWriter writer(&body);
     writer.BeginObject().Key("workers").BeginArray();
@@ -174,7 +162,7 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
       // A redirection is not followed: nothing has been done.
       if (status == 200 && said >= 300) status = said >= 400 ? said : 502;
       changed = changed || (adapters && said < 300);
-      if (!flag.empty()) all_say_yes = all_say_yes && answer.ok() && SaysYes(answer->body, flag);
+      if (answer.ok()) bodies.push_back(answer->body);
       writer.BeginObject().Key("worker").String(worker).Key("status").Int(said);
       std::string told(answer.ok() ? std::string_view(answer->body) : MessageOf(answer.status()));
       if (hides && said >= 500) told = router::HideAddresses(std::move(told), *shard.set());
@@ -185,26 +173,60 @@ void AskAll(ExchangePtr exchange, router::GatewayShard& shard) {
     if (status == 200) NoteSession(shard.gateway(), shared->request.path, *session);
     if (opens && status == 200) return GatewayReply(*shared, 200, answers.front().answer->body);
     writer.EndArray();
-    if (!flag.empty() && status == 200) writer.Key(flag).Bool(all_say_yes);
+    if (status == 200) WriteUnited(shared->request.path, bodies, &writer);
     writer.Key("success").Bool(status == 200).EndObject();
     GatewayReply(*shared, status, std::move(body));
   });
 }
 
+// The workers' metrics on their way to one text: a part in each turn of the shard, since a worker's may be long.
+class MetricsUnion : public std::enable_shared_from_this<MetricsUnion> {
+ public:
+  MetricsUnion(ExchangePtr exchange, net::Shard& shard)
+      : exchange_(std::move(exchange)), shard_(shard) {}
+
+  void Begin(std::vector<router::FanOutAnswer> answers) {
+    answers_ = std::move(answers);
+    GoOn();
+  }
+
+ private:
+  static constexpr size_t kPart = 32 << 10;
+
+  void GoOn() {
+    while (next_ < answers_.size()) {
+      const auto& [worker, answer] = answers_[next_];
+      std::string_view rest;
+      if (answer.ok() && answer->status == 200) rest = answer->body;
+      rest.remove_prefix(std::min(read_, rest.size()));
+      const size_t before = rest.size();
+      merged_.AddPart(worker, &rest, kPart);
+      read_ += before - rest.size();
+      if (rest.empty()) {
+        merged_.EndAnswer();
+        ++next_;
+        read_ = 0;
+      }
+      if (before > 0) return shard_.Post([self = shared_from_this()] { self->GoOn(); });
+    }
+    GatewayReply(*exchange_, 200, merged_.Text(), "text/plain; version=0.0.4; charset=utf-8");
+  }
+
+  const ExchangePtr exchange_;
+  net::Shard& shard_;
+  std::vector<router::FanOutAnswer> answers_;
+  size_t next_ = 0, read_ = 0;  // the answer, and how much of it
+  MergedMetrics merged_;
+};
+
 // The workers' own metrics, labelled with their ids.
 void EngineMetrics(ExchangePtr exchange, router::GatewayShard& shard) {
-  auto shared = std::shared_ptr<net::Exchange>(std::move(exchange));
   const router::SmallRequest request = {.target = "/metrics",
                                         .timeout = std::chrono::seconds(10),
                                         .max_bytes = 1 << 20,
                                         .to_token_workers = false};  // gRPC has no such text
-  router::FanOut::Start(shard, request, [shared](auto answers) {
-    MergedMetrics merged;
-    for (const auto& [worker, answer] : answers) {
-      if (answer.ok() && answer->status == 200) merged.Add(worker, answer->body);
-    }
-    GatewayReply(*shared, 200, merged.Text(), "text/plain; version=0.0.4; charset=utf-8");
-  });
+  auto made = std::make_shared<MetricsUnion>(std::move(exchange), shard.shard());
+  router::FanOut::Start(shard, request, [made](auto answers) { made->Begin(std::move(answers)); });
 }
 
 // Probes and metrics are open to all.

@@ -121,39 +121,47 @@ MergedMetrics::Family& MergedMetrics::Of(std::string_view name) {
 }
 
 void MergedMetrics::Add(std::string_view worker, std::string_view text) {
-  std::string_view family;  // that the lines below are of
-  while (!text.empty()) {
-    std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  while (!text.empty()) AddPart(worker, &text, text.size());
+  EndAnswer();
+}
+
+void MergedMetrics::AddPart(std::string_view worker, std::string_view* text, size_t bytes) {
+  const size_t left = text->size() - std::min(bytes, text->size());
+  while (text->size() > left) {
+    std::string_view line = text->substr(0, text->find('\n'));
+    text->remove_prefix(std::min(line.size() + 1, text->size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     // A reader refuses the whole text for one such line.
-    if (!IsText(line)) continue;
-    const bool types = line.starts_with("# TYPE ");
-    if (types || line.starts_with("# HELP ")) {
-      std::string_view rest = line.substr(7);
-      const std::string_view name = NameAt(rest);
-      rest.remove_prefix(name.size());
-      if (name.empty() || !(rest.empty() || rest.starts_with(' '))) continue;
-      family = name;
-      if (types && !IsType(TakeWord(&rest))) continue;
-      SkipBlanks(&rest);
-      if (types && !rest.empty()) continue;
-      std::string& kept = types ? Of(name).type : Of(name).help;
-      if (kept.empty()) kept.append(line).append("\n");
-      continue;
-    }
-    const std::string_view name = NameAt(line);
-    if (name.empty() || name.size() == line.size()) continue;
-    std::string_view rest = line.substr(name.size());
-    std::string labels;
-    SkipBlanks(&rest);
-    if (rest.starts_with('{') ? !TakeLabels(&rest, &labels) : line[name.size()] > ' ') continue;
-    SkipBlanks(&rest);
-    if (!IsValue(rest)) continue;
-    if (family.empty() || !IsOf(name, family)) family = name;
-    fmt::format_to(std::back_inserter(Of(family).samples), "{}{{worker=\"{}\"{}}} {}\n", name,
-                   worker, labels, rest);
+    if (line.size() <= kMaxLine && IsText(line)) AddLine(worker, line);
   }
+}
+
+void MergedMetrics::AddLine(std::string_view worker, std::string_view line) {
+  const bool types = line.starts_with("# TYPE ");
+  if (types || line.starts_with("# HELP ")) {
+    std::string_view rest = line.substr(7);
+    const std::string_view name = NameAt(rest);
+    rest.remove_prefix(name.size());
+    if (name.empty() || !(rest.empty() || rest.starts_with(' '))) return;
+    family_ = name;
+    if (types && !IsType(TakeWord(&rest))) return;
+    SkipBlanks(&rest);
+    if (types && !rest.empty()) return;
+    std::string& kept = types ? Of(name).type : Of(name).help;
+    if (kept.empty()) kept.append(line).append("\n");
+    return;
+  }
+  const std::string_view name = NameAt(line);
+  if (name.empty() || name.size() == line.size()) return;
+  std::string_view rest = line.substr(name.size());
+  std::string labels;
+  SkipBlanks(&rest);
+  if (rest.starts_with('{') ? !TakeLabels(&rest, &labels) : line[name.size()] > ' ') return;
+  SkipBlanks(&rest);
+  if (!IsValue(rest)) return;
+  if (family_.empty() || !IsOf(name, family_)) family_ = name;
+  fmt::format_to(std::back_inserter(Of(family_).samples), "{}{{worker=\"{}\"{}}} {}\n", name,
+                 worker, labels, rest);
 }
 
 std::string MergedMetrics::Text() const {

@@ -12,9 +12,15 @@ namespace portico::api {
 
 class MergedMetrics {
  public:
+  static constexpr size_t kMaxLine = 64 << 10;  // longer ones are left out
+
   // Adds the answer of one worker. Lines that break the format are left out. A label "worker" of its own is called
   // "exported_worker".
   void Add(std::string_view worker, std::string_view text);
+  // The same in parts: takes whole lines from the front of `text`, as many as begin within `bytes`. Each part but the
+  // first of an answer follows the one before it.
+  void AddPart(std::string_view worker, std::string_view* text, size_t bytes);
+  void EndAnswer() { family_ = {}; }
   std::string Text() const;
 
  private:
@@ -24,7 +30,9 @@ class MergedMetrics {
     std::string samples;
   };
   Family& Of(std::string_view name);
+  void AddLine(std::string_view worker, std::string_view line);
 
+  std::string family_;              // that the lines of this answer are of
   std::vector<std::string> names_;  // in order
   absl::flat_hash_map<std::string, Family> families_;
 };

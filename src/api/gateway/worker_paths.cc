@@ -21,6 +21,7 @@ constexpr std::string_view kForAll[] = {"/abort_request",
                                         "/freeze_gc",
                                         "/get_hicache_l3_cache_layout",
                                         "/get_internal_state",
+                                        "/get_world_size",
                                         "/hicache/storage-backend",
                                         "/hicache/storage-backend/clear",
                                         "/init_weight_transfer_engine",
@@ -34,6 +35,8 @@ constexpr std::string_view kForAll[] = {"/abort_request",
                                         "/pause_generation",
                                         "/release_memory_occupation",
                                         "/remove_external_corpus",
+                                        "/reset_encoder_cache",
+                                        "/reset_mm_cache",
                                         "/reset_prefix_cache",
                                         "/resume",
                                         "/resume_memory_occupation",
@@ -59,6 +62,8 @@ constexpr std::string_view kForAll[] = {"/abort_request",
                                         "/v1/load_lora_adapter",
                                         "/v1/unload_lora_adapter",
                                         "/wake_up",
+                                        "/weight_checker",
+                                        "/weight_info",
                                         "/weights_checker"};
 
 // For all too, and clients' own: a session must be there on whichever worker its requests come to.
@@ -70,9 +75,11 @@ constexpr std::string_view kForOne[] = {"/classify",
                                         "/embed",
                                         "/encode",
                                         "/generate",
+                                        "/generative_scoring",
                                         "/get_model_info",
                                         "/get_server_info",
                                         "/health_generate",
+                                        "/inference/v1/generate",
                                         "/invocations",
                                         "/model_info",
                                         "/parse/function_call",
@@ -84,44 +91,57 @@ constexpr std::string_view kForOne[] = {"/classify",
                                         "/separate_reasoning",
                                         "/server_info",
                                         "/tokenize",
+                                        "/tokenizer_info",
                                         "/version",
                                         "/vertex_generate"};
 
 // For one too, and operators' own.
 constexpr std::string_view kWeightsByName = "/get_weights_by_name";
 
-constexpr std::string_view kOfOneServer[] = {
-    "/get_remote_instance_transfer_engine_info", "/init_weights_send_group_for_remote_instance",
-    "/pd_role_switch", "/remote_instance_transfer_engine_info", "/send_weights_to_remote_instance"};
+constexpr std::string_view kOfOneServer[] = {"/get_remote_instance_transfer_engine_info",
+                                             "/init_weights_send_group_for_remote_instance",
+                                             "/is_scaling_elastic_ep",
+                                             "/pd_role_switch",
+                                             "/remote_instance_transfer_engine_info",
+                                             "/scale_elastic_ep",
+                                             "/send_weights_to_remote_instance"};
 constexpr std::string_view kDumper = "/dumper/";
 
 constexpr std::string_view kOthers[] = {"/abort_requests",
                                         "/embed",
                                         "/finish_weight_update",
+                                        "/generative_scoring",
+                                        "/get_world_size",
+                                        "/inference/v1/generate",
                                         "/init_weight_transfer_engine",
                                         "/invocations",
                                         "/is_paused",
+                                        "/is_scaling_elastic_ep",
                                         "/is_sleeping",
                                         "/pause",
                                         "/pooling",
+                                        "/reset_encoder_cache",
+                                        "/reset_mm_cache",
                                         "/reset_prefix_cache",
                                         "/resume",
+                                        "/scale_elastic_ep",
                                         "/score",
                                         "/sleep",
                                         "/start_draft_weight_update",
                                         "/start_weight_update",
+                                        "/tokenizer_info",
                                         "/update_weights",
                                         "/v1/load_lora_adapter",
                                         "/v1/unload_lora_adapter",
                                         "/vertex_generate",
-                                        "/wake_up"};
+                                        "/wake_up",
+                                        "/weight_checker",
+                                        "/weight_info"};
 
-constexpr std::string_view kReadings[] = {"/get_hicache_l3_cache_layout",
-                                          "/get_internal_state",
-                                          "/hicache/storage-backend",
-                                          "/is_paused",
-                                          "/is_sleeping",
-                                          "/list_external_corpora"};
+constexpr std::string_view kReadings[] = {
+    "/get_hicache_l3_cache_layout", "/get_internal_state", "/get_world_size",
+    "/hicache/storage-backend",     "/is_paused",          "/is_sleeping",
+    "/list_external_corpora",       "/weight_info"};
 
 template <size_t N>
 bool IsAmong(std::string_view path, const std::string_view (&paths)[N]) {

@@ -55,12 +55,13 @@ TEST(WorkerPathsTest, ASessionIsForAllWorkersAndForClients) {
 TEST(WorkerPathsTest, VllmsUpdateOfWeightsIsForAllWorkersAndForOperators) {
   for (const char* path :
        {"/abort_requests", "/init_weight_transfer_engine", "/start_weight_update",
-        "/start_draft_weight_update", "/update_weights", "/finish_weight_update"}) {
+        "/start_draft_weight_update", "/update_weights", "/finish_weight_update", "/weight_checker",
+        "/reset_mm_cache", "/reset_encoder_cache"}) {
     EXPECT_EQ(RecipientsOf(path), Recipients::kAll) << path;
     EXPECT_TRUE(IsControlPath(path)) << path;
     EXPECT_FALSE(GetOnlyReads(path)) << path;
   }
-  for (const char* path : {"/is_paused", "/is_sleeping"}) {
+  for (const char* path : {"/is_paused", "/is_sleeping", "/get_world_size", "/weight_info"}) {
     EXPECT_EQ(RecipientsOf(path), Recipients::kAll) << path;
     EXPECT_TRUE(IsControlPath(path)) << path;
     EXPECT_TRUE(GetOnlyReads(path)) << path;

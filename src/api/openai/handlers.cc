@@ -18,7 +18,7 @@
 #include "api/planning.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 #include "service/model_task.h"
 #include "service/plan/plan.h"
 #include "service/plan/request_cost.h"
@@ -66,7 +66,8 @@ struct TextApi {
     LogUnknown(unknown);
     PORTICO_ASSIGN_OR_RETURN(planned.model,
                              FindAble(*context.api.models, request.options.model, CheckGenerates));
-    PORTICO_ASSIGN_OR_RETURN(planned.plan, Form::Plan(*planned.model, std::move(request)));
+    PORTICO_ASSIGN_OR_RETURN(planned.plan,
+                             Form::Plan(*planned.model, std::move(request), context.gate));
     PORTICO_RETURN_IF_ERROR(ReadMedia(context.api, &planned));
     planned.plan.arrival = arrival;
     return planned;

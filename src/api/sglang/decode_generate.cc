@@ -289,7 +289,7 @@ static_assert(IsSortedByName(kFields));
 // Reads what the cost depends on of parameters that an outline has left out. False where they are none.
 StatusOr<bool> ReadLongSampling(const LeftOutMember& member, simdjson::dom::parser& parser,
                                 Request* request) {
-  if (request->sampling.given()) return false;  // doubled, with its name spelled in another way
+  if (request->sampling.given()) return false;  // doubled
   if (member.kind == '[') {
     PORTICO_RETURN_IF_ERROR(CheckMembers(member.name, member.items, kMaxNativePrompts, "values"));
   }

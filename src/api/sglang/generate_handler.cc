@@ -164,7 +164,8 @@ struct GenerateApi {
     for (const std::string& field : unknown) LogDebug("ignored an unknown field: {}", field);
     PORTICO_ASSIGN_OR_RETURN(planned.model,
                              FindAble(*context.api.models, request.model, CheckGenerates));
-    PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanNative(*planned.model, request, NewRequestId));
+    PORTICO_ASSIGN_OR_RETURN(planned.plan,
+                             PlanNative(*planned.model, request, NewRequestId, context.gate));
     PORTICO_RETURN_IF_ERROR(ReadMedia(context.api, &planned));
     return planned;
   }

@@ -42,11 +42,15 @@ struct TokenizeApi : TextApi {
                              context.api.models->FindForRequest(request.model));
     std::vector<std::vector<TokenId>> tokens;
     if (request.is_chat) {
-      PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(*model, &request.chat));
+      PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(*model, &request.chat, context.gate));
       PORTICO_RETURN_IF_ERROR(CheckTextAlone(request.chat));
-      PORTICO_ASSIGN_OR_RETURN(tokens.emplace_back(), EncodeRendered(*model, text));
+      PORTICO_ASSIGN_OR_RETURN(tokens.emplace_back(), EncodeRendered(*model, text, context.gate));
     }
+    size_t work = request.prompts.size() * kPromptWork;
+    for (const std::string& prompt : request.prompts) work += prompt.size();
+    PORTICO_RETURN_IF_ERROR(PassGate(context.gate, work));
     for (const std::string& prompt : request.prompts) {
+      PORTICO_RETURN_IF_ERROR(PassGate(context.gate, 0));
       PORTICO_RETURN_IF_ERROR(
           model->tokenizer->TryEncode(prompt, request.add_special_tokens, &tokens.emplace_back()));
     }
@@ -61,7 +65,9 @@ struct DetokenizeApi : TextApi {
     PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
                              context.api.models->FindForRequest(request.model));
     std::vector<std::string> texts;
+    PORTICO_RETURN_IF_ERROR(PassGate(context.gate, request.tokens.size() * kPromptWork));
     for (const std::vector<TokenId>& tokens : request.tokens) {
+      PORTICO_RETURN_IF_ERROR(PassGate(context.gate, 0));
       for (TokenId id : tokens) {
         if (id < model->tokenizer->vocab_size()) continue;
         return InvalidArgument("tokens",

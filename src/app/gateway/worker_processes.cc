@@ -38,14 +38,9 @@ bool HasEnded(pid_t pid) {
 }
 
 bool IsFreePort(int port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool free = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  close(fd);
-  return free;
+  const int fd = TakeLoopbackPort(port);
+  if (fd >= 0) close(fd);
+  return fd >= 0;
 }
 
 // In the child, between fork and exec: only what is safe there.
@@ -177,6 +172,17 @@ void WorkerProcesses::Stop(Duration patience) {
     waitpid(worker.pid, nullptr, 0);
     worker.pid = -1;
   }
+}
+
+int TakeLoopbackPort(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return fd;
+  close(fd);
+  return -1;
 }
 
 StatusOr<int> FreePorts(int from, int count) {

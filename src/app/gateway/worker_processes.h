@@ -55,6 +55,9 @@ class WorkerProcesses {
   std::vector<Worker> workers_;
 };
 
+// A socket that keeps the port of the loopback address from others, until the caller closes it; -1: it is taken.
+int TakeLoopbackPort(int port);
+
 // The first of `count` free ports of this machine in a row, at or after `from`.
 StatusOr<int> FreePorts(int from, int count);
 

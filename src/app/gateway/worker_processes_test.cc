@@ -1,9 +1,6 @@
 #include "app/gateway/worker_processes.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <vector>
@@ -18,13 +15,9 @@ class TakenPorts {
     for (const int fd : sockets_) close(fd);
   }
   bool Take(int port) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    sockets_.push_back(fd);
-    return bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+    const int fd = TakeLoopbackPort(port);
+    if (fd >= 0) sockets_.push_back(fd);
+    return fd >= 0;
   }
 
  private:

@@ -179,9 +179,12 @@ Status TakePreferred(const std::string& text, ServingModel* model) {
 
 StatusOr<std::unique_ptr<Engine>> MakeSglang(const ModelOptions& options, const std::string& path,
                                              const SharedResources& shared,
-                                             const LoadProgress& progress, ServingModel* model,
+                                             const LoadProgress& progress,
+                                             std::unique_ptr<Engine> engine, ServingModel* model,
                                              TokenizerSource* tokenizer) {
-  PORTICO_ASSIGN_OR_RETURN(auto engine, MakeSglangEngine(options, path, shared, progress));
+  if (engine == nullptr) {
+    PORTICO_ASSIGN_OR_RETURN(engine, MakeSglangEngine(options, path, shared, progress));
+  }
   // The same files that SGLang reads.
   PORTICO_ASSIGN_OR_RETURN(const llama::ModelSource source,
                            llama::FindModel(engine->info().model_path));
@@ -288,7 +291,8 @@ StatusOr<std::unique_ptr<ServingModel>> MakeRemoteModel(const ModelOptions& opti
 
 StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& options,
                                                          const SharedResources& shared,
-                                                         const LoadProgress& progress) {
+                                                         const LoadProgress& progress,
+                                                         std::unique_ptr<Engine> joined) {
   auto model = std::make_unique<ServingModel>();
   model->created = UnixSeconds();
   model->max_request_cost = shared.max_request_cost;
@@ -312,8 +316,8 @@ StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& opt
   TokenizerSource tokenizer{path};
   std::unique_ptr<llama::LlamaModel> loaded;
   if (options.engine == "sglang") {
-    PORTICO_ASSIGN_OR_RETURN(model->engine,
-                             MakeSglang(options, path, shared, progress, model.get(), &tokenizer));
+    PORTICO_ASSIGN_OR_RETURN(model->engine, MakeSglang(options, path, shared, progress,
+                                                       std::move(joined), model.get(), &tokenizer));
   } else if (options.engine == "grpc") {
     PORTICO_ASSIGN_OR_RETURN(TokenModel remote, MakeTokenModel(options, shared.shards));
     model->engine = std::move(remote.engine);

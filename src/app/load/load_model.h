@@ -39,10 +39,12 @@ SharedResources ShareResources(const ServeOptions& options);
 // cache. Quick.
 Status CheckBeforeLoading(const ModelOptions& options);
 
-// Blocks; minutes for a first import. Every error is one sentence for the person who started the server.
+// Blocks; minutes for a first import. Every error is one sentence for the person who started the server. `joined`: the
+// model's engine, where it is there already (JoinSglangEngines()).
 StatusOr<std::unique_ptr<ServingModel>> LoadServingModel(const ModelOptions& options,
                                                          const SharedResources& shared,
-                                                         const LoadProgress& progress);
+                                                         const LoadProgress& progress,
+                                                         std::unique_ptr<Engine> joined = nullptr);
 
 // A model called `id` that workers elsewhere compute: its texts are made with the tokenizer and template at
 // `tokenizer_path`, unless the options name others. With `like`, a model made so before from the same

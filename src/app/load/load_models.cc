@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/load/load_model.h"
+#include "app/load/sglang_model.h"
 #include "app/program_path.h"
 #include "app/progress_bar.h"
 #include "app/serve/serve_command.h"
@@ -21,11 +22,15 @@ namespace {
 
 // Of options that change answers, those that the model's engine does not have. (SGLang gets its own.)
 void WarnOfIdleOptions(const ModelOptions& model, std::string_view id) {
-  if (model.engine == "llama" || model.engine == "sglang") return;
+  if (model.engine == "llama") return;
+  const bool sglang = model.engine == "sglang";
   for (const auto& [given, flag] :
-       {std::pair(model.enable_deterministic_inference, "--enable-deterministic-inference"),
-        std::pair(model.return_original_logprob, "--return-original-logprob"),
-        std::pair(model.kv_cache_dtype != "auto", "--kv-cache-dtype"),
+       {std::pair(sglang && model.threads != 0, "--threads"),
+        std::pair(sglang && model.pooling != "auto", "--pooling"),
+        std::pair(!sglang && model.enable_deterministic_inference,
+                  "--enable-deterministic-inference"),
+        std::pair(!sglang && model.return_original_logprob, "--return-original-logprob"),
+        std::pair(!sglang && model.kv_cache_dtype != "auto", "--kv-cache-dtype"),
         std::pair(model.disable_radix_cache && model.engine == "grpc", "--disable-radix-cache")}) {
     if (given) LogWarning("model `{}`: {} has no effect with --engine {}", id, flag, model.engine);
   }
@@ -42,12 +47,19 @@ Status LoadModels(const ServeOptions& options,
   shared.grammars = grammars;
   const bool several = options.models.size() > 1;
   ProgressBar bar;
-  for (const ModelOptions& model : options.models) {
+  PORTICO_ASSIGN_OR_RETURN(
+      auto joined,
+      JoinSglangEngines(options.models, shared, [&](std::string_view stage, double fraction) {
+        bar.Update(stage, fraction);
+      }));
+  for (size_t i = 0; i < options.models.size(); ++i) {
+    const ModelOptions& model = options.models[i];
     const std::string id = ModelId(model);
     WarnOfIdleOptions(model, id);
-    auto loaded = LoadServingModel(model, shared, [&](std::string_view stage, double fraction) {
+    const auto progress = [&](std::string_view stage, double fraction) {
       bar.Update(several ? fmt::format("{}: {}", id, stage) : std::string(stage), fraction);
-    });
+    };
+    auto loaded = LoadServingModel(model, shared, progress, std::move(joined[i]));
     if (!loaded.ok()) {
       if (!several) return loaded.status();
       return Error(loaded.status().code(),

@@ -67,17 +67,16 @@ Status CheckTransport(const ModelOptions& options) {
   return OkStatus();
 }
 
-// Starts them at the same time: each reads the same weights, and most of it is waiting. The first that fails ends the
-// others' wait for sockets, and its error is the result.
+// Starts them at the same time: each reads the same weights, and most of it is waiting. The first that fails, *culprit,
+// ends the others' wait for sockets, and its error is the result.
 StatusOr<std::vector<EnginePtr>> StartAll(std::vector<sglang::SglangOptions> wanted,
-                                          const LoadProgress& progress) {
+                                          const LoadProgress& progress, size_t* culprit) {
   std::stop_source failed;
-  size_t culprit = 0;
   std::vector<StatusOr<EnginePtr>> started(wanted.size());
   const auto start = [&](size_t i, const LoadProgress& told) {
     wanted[i].give_up = failed.get_token();
     started[i] = sglang::NewSglangEngine(wanted[i], told);
-    if (!started[i].ok() && failed.request_stop()) culprit = i;
+    if (!started[i].ok() && failed.request_stop()) *culprit = i;
   };
   std::vector<std::thread> threads;
   for (size_t i = 1; i < wanted.size(); ++i) {
@@ -85,25 +84,16 @@ StatusOr<std::vector<EnginePtr>> StartAll(std::vector<sglang::SglangOptions> wan
   }
   start(0, progress);
   for (std::thread& thread : threads) thread.join();
-  if (failed.stop_requested()) return started[culprit].status();
+  if (failed.stop_requested()) return started[*culprit].status();
   std::vector<EnginePtr> engines;
   for (StatusOr<EnginePtr>& engine : started) engines.push_back(*std::move(engine));
   return engines;
 }
 
-}  // namespace
-
-std::vector<std::string> GpuFlags(const std::vector<std::string>& flags, int index) {
-  if (ValueOf(flags, {"--device"}) == "cpu") return {};
-  const int each = NumberOf(flags, {"--tp-size", "--tp", "--tensor-parallel-size"}, 1) *
-                   NumberOf(flags, {"--pp-size", "--pipeline-parallel-size"}, 1) *
-                   NumberOf(flags, {"--dp-size", "--dp", "--data-parallel-size"}, 1);
-  const int first = NumberOf(flags, {"--base-gpu-id"}, 0);
-  return {"--base-gpu-id", std::to_string(first + index * each)};
-}
-
-StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::string& path,
-                                     const SharedResources& shared, const LoadProgress& progress) {
+// What is to be started or joined for one model.
+StatusOr<std::vector<sglang::SglangOptions>> EnginesOf(const ModelOptions& options,
+                                                       const std::string& path,
+                                                       const SharedResources& shared) {
   sglang::SglangOptions each;
   each.python = options.sglang_python;
   each.script = options.sglang_launcher;
@@ -112,6 +102,8 @@ StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::str
   each.max_queued_requests = options.max_queued_requests;
   each.reasoning_parser = options.reasoning_parser;
   each.transport = options.sglang_transport;
+  each.tokenizer_path = options.tokenizer_path;
+  each.front_end_has = options.engine_options_taken;
   each.hand_over_wait = shared.drain_time + kTimeToStop;
   const std::vector<std::string> files = AttachFiles(options);
   if (!files.empty() && options.sglang_replicas > 1) {
@@ -144,13 +136,74 @@ StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::str
     const std::vector<std::string> gpus = GpuFlags(each.flags, i);
     wanted.back().flags.insert(wanted.back().flags.end(), gpus.begin(), gpus.end());
   }
-  if (wanted.size() == 1) return sglang::NewSglangEngine(wanted.front(), progress);
+  return wanted;
+}
+
+// Of one model: itself, or several behind a policy.
+StatusOr<EnginePtr> OneOf(std::vector<EnginePtr> engines, const ModelOptions& options,
+                          const SharedResources& shared) {
+  if (engines.size() == 1) return std::move(engines.front());
   PORTICO_ASSIGN_OR_RETURN(std::shared_ptr<router::Policy> policy,
                            router::MakePolicy(options.policy, {}));
-  PORTICO_ASSIGN_OR_RETURN(std::vector<EnginePtr> engines, StartAll(std::move(wanted), progress));
   LogInfo("{} SGLang engines, policy {}", engines.size(), options.policy);
   const int shards = std::max(1, static_cast<int>(shared.shards.size()));
   return router::LocalFleet::MakeEngine(std::move(engines), std::move(policy), shards);
+}
+
+bool Joins(const ModelOptions& model) {
+  return model.engine == "sglang" && !AttachFiles(model).empty();
+}
+
+}  // namespace
+
+std::vector<std::string> GpuFlags(const std::vector<std::string>& flags, int index) {
+  if (ValueOf(flags, {"--device"}) == "cpu") return {};
+  const int each = NumberOf(flags, {"--tp-size", "--tp", "--tensor-parallel-size"}, 1) *
+                   NumberOf(flags, {"--pp-size", "--pipeline-parallel-size"}, 1) *
+                   NumberOf(flags, {"--dp-size", "--dp", "--data-parallel-size"}, 1);
+  const int first = NumberOf(flags, {"--base-gpu-id"}, 0);
+  return {"--base-gpu-id", std::to_string(first + index * each)};
+}
+
+StatusOr<EnginePtr> MakeSglangEngine(const ModelOptions& options, const std::string& path,
+                                     const SharedResources& shared, const LoadProgress& progress) {
+  PORTICO_ASSIGN_OR_RETURN(std::vector<sglang::SglangOptions> wanted,
+                           EnginesOf(options, path, shared));
+  size_t culprit = 0;
+  PORTICO_ASSIGN_OR_RETURN(std::vector<EnginePtr> engines,
+                           StartAll(std::move(wanted), progress, &culprit));
+  return OneOf(std::move(engines), options, shared);
+}
+
+StatusOr<std::vector<EnginePtr>> JoinSglangEngines(const std::vector<ModelOptions>& models,
+                                                   const SharedResources& shared,
+                                                   const LoadProgress& progress) {
+  std::vector<EnginePtr> joined(models.size());
+  if (std::count_if(models.begin(), models.end(), Joins) < 2) return joined;
+  std::vector<sglang::SglangOptions> wanted;
+  std::vector<size_t> model_of;
+  for (size_t i = 0; i < models.size(); ++i) {
+    if (!Joins(models[i])) continue;
+    PORTICO_ASSIGN_OR_RETURN(auto engines, EnginesOf(models[i], models[i].model_path, shared));
+    wanted.insert(wanted.end(), engines.begin(), engines.end());
+    model_of.insert(model_of.end(), engines.size(), i);
+  }
+  size_t culprit = 0;
+  auto started = StartAll(std::move(wanted), progress, &culprit);
+  if (!started.ok()) {
+    return Error(started.status().code(),
+                 fmt::format("model `{}`: {}", ModelId(models[model_of[culprit]]),
+                             MessageOf(started.status())));
+  }
+  std::vector<std::vector<EnginePtr>> by_model(models.size());
+  for (size_t i = 0; i < started->size(); ++i) {
+    by_model[model_of[i]].push_back(std::move((*started)[i]));
+  }
+  for (size_t i = 0; i < models.size(); ++i) {
+    if (by_model[i].empty()) continue;
+    PORTICO_ASSIGN_OR_RETURN(joined[i], OneOf(std::move(by_model[i]), models[i], shared));
+  }
+  return joined;
 }
 
 }  // namespace portico

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "app/load/load_model.h"
 #include "app/options/options.h"
@@ -16,6 +17,12 @@ StatusOr<std::unique_ptr<Engine>> MakeSglangEngine(const ModelOptions& options,
                                                    const std::string& path,
                                                    const SharedResources& shared,
                                                    const LoadProgress& progress);
+
+// The engines of all models with --attach, which are joined at the same time: each may wait for another front end to end.
+// One a model, null for those that are not joined, and everywhere where only one model is. Errors name the model.
+StatusOr<std::vector<std::unique_ptr<Engine>>> JoinSglangEngines(
+    const std::vector<ModelOptions>& models, const SharedResources& shared,
+    const LoadProgress& progress);
 
 // SGLang's argument for the first GPU of engine `index`, for arguments that name the GPUs of one; empty on a CPU.
 std::vector<std::string> GpuFlags(const std::vector<std::string>& flags, int index);

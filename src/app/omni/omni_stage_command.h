@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "pipeline/config.h"
+#include "pipeline/config/config.h"
 
 namespace portico {
 

@@ -7,8 +7,8 @@
 
 #include "app/options/options.h"
 #include "base/metrics.h"
-#include "pipeline/config.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/config/config.h"
+#include "pipeline/coordinator/pipeline.h"
 #include "service/engine_stage.h"
 
 namespace portico {

@@ -9,9 +9,9 @@
 #include <iterator>
 #include <map>
 #include <set>
-#include <span>
 #include <vector>
 
+#include "app/options/engine_arguments.h"
 #include "app/options/options_table.h"
 
 namespace portico {
@@ -240,47 +240,6 @@ StatusOr<std::vector<ModelOptions>> ApplyCommandLine(const CommandLine& line,
   return std::vector<ModelOptions>{layers->every_model};
 }
 
-// What SGLang's own front end would do with these flags Portico does, which never sees those behind --: a key that is
-// given there would leave the server open. `may_fall_back`: SGLang's front end may run after all, and takes the others.
-Status CheckEngineArguments(const std::vector<std::string>& arguments, bool may_fall_back) {
-  constexpr std::string_view kOfAccess[] = {"--api-key",      "--admin-api-key",
-                                            "--ssl-keyfile",  "--ssl-certfile",
-                                            "--ssl-ca-certs", "--ssl-keyfile-password"};
-  constexpr std::string_view kOfFrontEnd[] = {
-      "--served-model-name",         "--chat-template",       "--tool-call-parser",
-      "--preferred-sampling-params", "--allow-auto-truncate", "--limit-mm-data-per-request"};
-  for (const std::string& argument : arguments) {
-    // argparse takes both spellings of SGLang's flags.
-    std::string flag = argument.substr(0, argument.find('='));
-    std::replace(flag.begin(), flag.end(), '_', '-');
-    if (flag.size() <= std::string_view("--").size()) continue;
-    const auto check = [&](std::span<const std::string_view> names) {
-      // argparse takes abbreviations too.
-      const auto name = std::find_if(names.begin(), names.end(),
-                                     [&](auto each) { return each.starts_with(flag); });
-      if (name == names.end()) return OkStatus();
-      return Bad(fmt::format("{}{} is an option of this server: give it before the --",
-                             flag == *name ? "" : flag + ": ", *name));
-    };
-    PORTICO_RETURN_IF_ERROR(check(kOfAccess));
-    if (!may_fall_back) PORTICO_RETURN_IF_ERROR(check(kOfFrontEnd));
-  }
-  return OkStatus();
-}
-
-// What stands behind -- is for the one engine that has arguments of its own.
-Status GiveToEngine(const std::vector<std::string>& arguments, std::vector<ModelOptions>* models) {
-  ModelOptions* taker = nullptr;
-  for (ModelOptions& model : *models) {
-    if (model.engine != "sglang" || !model.attach.empty()) continue;
-    if (taker != nullptr) return Bad("--: several models have the engine sglang");
-    taker = &model;
-  }
-  if (taker == nullptr) return Bad("--: only --engine sglang takes arguments of its engine");
-  taker->engine_arguments = arguments;
-  return CheckEngineArguments(arguments, taker->sglang_fallback == "http");
-}
-
 // What the environment says where neither the command line nor the file does. A key that is set but empty would open the
 // server.
 Status TakeKey(const char* variable, std::string* key) {
@@ -320,7 +279,9 @@ StatusOr<ParsedOptions> ParseServeOptions(int argc, const char* const* argv) {
   PORTICO_RETURN_IF_ERROR(TakeKey("PORTICO_API_KEY", &parsed.options.api_key));
   parsed.options.models = std::move(models);
   if (!line.rest.empty()) {
-    PORTICO_RETURN_IF_ERROR(GiveToEngine(line.rest, &parsed.options.models));
+    std::set<const Option*> given;
+    for (const auto& [option, text] : line.values) given.insert(option);
+    PORTICO_RETURN_IF_ERROR(GiveToEngine(line.rest, std::move(given), &parsed.options));
   }
   PORTICO_RETURN_IF_ERROR(CheckOptions(parsed.options));
   return parsed;

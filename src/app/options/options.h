@@ -54,8 +54,9 @@ struct ModelOptions {
   std::string sglang_transport = "ipc";  // ipc, tcp
   int32_t sglang_media_helpers = 1;      // processes a replica that read media
   bool restart_engine = false;
-  std::string sglang_fallback = "none";       // none, http
-  std::vector<std::string> engine_arguments;  // what stands behind -- on the command line
+  std::string sglang_fallback = "none";           // none, http
+  std::vector<std::string> engine_arguments;      // what stands behind -- on the command line
+  std::vector<std::string> engine_options_taken;  // of these and of their file, options of Portico
 
   // Mock engine
   double mock_ttft_ms = 0;

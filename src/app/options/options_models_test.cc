@@ -12,6 +12,7 @@
 namespace portico {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 StatusOr<ServeOptions> Parse(std::initializer_list<const char*> arguments) {
@@ -85,6 +86,92 @@ TEST(OptionsOfModels, AreNotGivenToSglangWhoseFrontEndDoesNotRun) {
                               "--reasoning-parser", "qwen3", "--port", "1"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->models[0].engine_arguments.size(), 6u);
+}
+
+TEST(OptionsOfModels, BehindTheDashesAreTheFrontEndsToo) {
+  // `-- --reasoning-parser qwen3` reached SGLang's schedulers, and Portico went on guessing.
+  const auto options = Parse({"--engine",
+                              "sglang",
+                              "--model-path",
+                              "/a",
+                              "--weight-version",
+                              "mine",
+                              "--",
+                              "--reasoning_parser=qwen3",
+                              "--port",
+                              "8123",
+                              "--host",
+                              "::",
+                              "--weight-version",
+                              "theirs",
+                              "--stream-interval",
+                              "4",
+                              "--log-requests",
+                              "--tokenizer-path",
+                              "/t",
+                              "--tp",
+                              "2"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  const ModelOptions& model = options->models[0];
+  EXPECT_EQ(model.reasoning_parser, "qwen3");
+  EXPECT_EQ(model.tokenizer_path, "/t");
+  EXPECT_EQ(model.stream_interval, 4);
+  EXPECT_EQ(model.weight_version, "mine");
+  EXPECT_EQ(options->port, 8123);
+  EXPECT_EQ(options->host, "::");
+  EXPECT_TRUE(options->log_requests);
+  EXPECT_EQ(ErrorOf({"--engine", "sglang", "--model-path", "/a", "--", "--port", "x"}),
+            "--port behind the --: `x` is not a whole number");
+}
+
+TEST(OptionsOfModels, InAFileOfSglangsAreTheFrontEndsToo) {
+  // served-model-name and reasoning-parser were ignored, keys and templates refused.
+  const TempFile file(
+      "model-path: /m\nserved-model-name: chat\nreasoning_parser: qwen3\n"
+      "tool-call-parser: hermes\nchat_template: /t.jinja\nallow-auto-truncate: Yes\n"
+      "api-key: 12345\nport: 8123\nhost: 127.0.0.2\ntp-size: 2\n"
+      "preferred-sampling-params: {temperature: 0.5}\nsampling-defaults: openai\n"
+      "lora-paths: [a, b]\nlog-requests: no\n");
+  const auto options = Parse({"--engine", "sglang", "--port", "9", "--", "--config",
+                              file.path().c_str(), "--host", "127.0.0.3"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  const ModelOptions& model = options->models[0];
+  EXPECT_EQ(model.model_path, "/m");
+  EXPECT_EQ(ModelId(model), "chat");
+  EXPECT_EQ(model.reasoning_parser, "qwen3");
+  EXPECT_EQ(model.tool_call_parser, "hermes");
+  EXPECT_EQ(model.chat_template, "/t.jinja");
+  EXPECT_EQ(model.preferred_sampling_params, R"({"temperature":0.5})");
+  EXPECT_EQ(model.sampling_defaults, "openai");
+  EXPECT_TRUE(model.allow_auto_truncate);
+  EXPECT_EQ(options->api_key, "12345");
+  EXPECT_EQ(options->port, 9);            // of the command line
+  EXPECT_EQ(options->host, "127.0.0.3");  // as SGLang's own words are before its file
+  EXPECT_FALSE(options->log_requests);
+  EXPECT_EQ(model.engine_arguments.size(), 4u);
+  EXPECT_THAT(model.engine_options_taken, Contains("api-key"));
+  EXPECT_THAT(model.engine_options_taken, Contains("port"));
+}
+
+TEST(OptionsOfModels, InAFileOfSglangsAreCheckedWithTheirLine) {
+  const auto error = [](const char* text) {
+    const TempFile file(text);
+    const std::string said = ErrorOf(
+        {"--engine", "sglang", "--model-path", "/a", "--", "--config", file.path().c_str()});
+    return said.starts_with(file.path()) ? said.substr(file.path().size()) : said;
+  };
+  EXPECT_EQ(error(""), "OK");
+  EXPECT_EQ(error("tp: 2\nport: 70000\n"), ":2: port: 70000 is not in 0..65535");
+  EXPECT_EQ(error("served-model-name:\n"), ":1: served-model-name: has no value");
+  EXPECT_EQ(error("api_key: [a]\n"), ":1: api_key: takes one value, not a list");
+  EXPECT_EQ(error("api-key: ''\n"), ":1: api-key: is empty; leave it out to serve without a key");
+  EXPECT_THAT(error("reasoning-parser: no-such\n"), HasSubstr("--reasoning-parser: "));
+  EXPECT_THAT(error("port: [1\n"), HasSubstr(":"));
+  const auto refused = [](const char* config) {
+    return ErrorOf({"--engine", "sglang", "--model-path", "/a", "--", config, "/no/such.yaml"});
+  };
+  EXPECT_EQ(refused("--config"), "--config behind the --: cannot read /no/such.yaml");
+  EXPECT_THAT(refused("--config=/no/such.yaml"), HasSubstr("a word of its own"));
 }
 
 TEST(OptionsOfModels, ThatAreAbbreviatedForSglangAreNamedInFull) {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "app/options/options_table.h"
-#include "pipeline/yaml_value.h"
+#include "pipeline/config/yaml_value.h"
 
 namespace portico {
 namespace {

@@ -16,7 +16,7 @@
 #include "app/options/route_options_models.h"
 #include "app/options/route_options_table.h"
 #include "app/read_file.h"
-#include "pipeline/yaml_value.h"
+#include "pipeline/config/yaml_value.h"
 
 namespace portico {
 namespace {

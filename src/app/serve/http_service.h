@@ -14,7 +14,7 @@
 #include "app/options/options.h"
 #include "base/mutex.h"
 #include "net/loop/server.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 #include "service/model_registry.h"
 #include "service/service_metrics.h"
 

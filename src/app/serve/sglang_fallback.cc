@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "app/gateway/worker_processes.h"
 #include "app/load/load_model.h"
 #include "app/load/sglang_flags.h"
+#include "app/options/options_table.h"
 #include "app/options/route_options.h"
 #include "base/log.h"
 
@@ -28,40 +30,38 @@ bool NamesFile(const std::vector<std::string>& arguments) {
   });
 }
 
-// What would silently be different.
+// Options that hold for the gateway or for SGLang's own server, and those that have no effect with SGLang in any case. All
+// others would silently be different.
+constexpr std::string_view kHonoured[] = {
+    // of the model
+    "model-path", "served-model-name", "tokenizer-path", "chat-template", "context-length", "dtype",
+    "quantization", "sampling-defaults", "engine", "tool-call-parser", "reasoning-parser",
+    "is-embedding", "max-running-requests", "max-queued-requests", "max-total-tokens",
+    "kv-cache-dtype", "chunked-prefill-size", "disable-radix-cache", "return-original-logprob",
+    "enable-deterministic-inference", "allow-auto-truncate", "stream-interval",
+    "preferred-sampling-params", "weight-version", "sglang-python", "sglang-launcher",
+    "sglang-fallback", "restart-engine", "policy",
+    // of the server
+    "host", "port", "shards", "api-key", "cors-origin", "allowed-host", "limit-mm-data-per-request",
+    "grpc-mode", "smg-grpc-mode", "accept-any-model", "drain-timeout", "model-cache-bytes",
+    "max-connections", "max-body-bytes", "max-unsent-bytes", "disable-grpc", "ssl-keyfile",
+    "ssl-certfile", "profile-dir", "profile-max-bytes", "log-level", "log-requests", "access-log"};
+
 Status CheckHonoured(const ServeOptions& options) {
-  const ModelOptions& model = options.models.front();
-  const ServeOptions defaults;
-  const std::pair<bool, std::string_view> wanted[] = {
-      {!model.attach.empty(), "--attach"},
-      {model.sglang_replicas > 1, "--sglang-replicas"},
-      {model.sglang_transport != "ipc", "--sglang-transport"},
-      {!options.admin_api_key.empty(), "--admin-api-key"},
-      {!options.ssl_ca_certs.empty(), "--ssl-ca-certs"},
-      {!options.ssl_keyfile_password.empty(), "--ssl-keyfile-password"},
-      {options.speech, "--speech"},
-      {options.grpc_port != 0, "--grpc-port"},
-      {!model.preferred_sampling_params.empty(), "--preferred-sampling-params"},
-      {model.allow_auto_truncate, "--allow-auto-truncate"},
-      {model.return_original_logprob, "--return-original-logprob"},
-      {model.sglang_media_helpers == 0, "--sglang-media-helpers 0"},
-      {!options.allowed_media_domain.empty(), "--allowed-media-domain"},
-      {!options.allowed_local_media_path.empty(), "--allowed-local-media-path"},
-      {options.reasoning_field != defaults.reasoning_field, "--reasoning-field"},
-      {options.max_client_batch_size != defaults.max_client_batch_size, "--max-client-batch-size"},
-      {options.max_inflight_body_bytes != defaults.max_inflight_body_bytes,
-       "--max-inflight-body-bytes"},
-      {!options.pipeline.empty(), "--pipeline"},
-      {options.incremental_streaming_output.has_value(), "--incremental-streaming-output"},
-      {model.forward_unknown_tools, "--forward-unknown-tools"},
-      // A key in it would be unknown to the gateway.
-      {NamesFile(model.engine_arguments), "a --config file of SGLang's"},
-  };
-  for (const auto& [is, flag] : wanted) {
-    if (!is) continue;
+  const auto cannot = [](std::string_view flag) {
     return Error(StatusCode::kFailedPrecondition,
                  fmt::format("--sglang-fallback http cannot honour {}", flag));
+  };
+  const ModelOptions& model = options.models.front();
+  for (const Option& option : ServeOptionTable()) {
+    const bool said =
+        OptionText(option, options, model) != OptionText(option, ServeOptions(), ModelOptions());
+    const bool honoured =
+        std::find(std::begin(kHonoured), std::end(kHonoured), option.name) != std::end(kHonoured);
+    if (said && !honoured) return cannot(fmt::format("--{}", option.name));
   }
+  // A key in it would be unknown to the gateway.
+  if (NamesFile(model.engine_arguments)) return cannot("a --config file of SGLang's");
   return OkStatus();
 }
 
@@ -69,8 +69,7 @@ WorkerCommand CommandOf(const ServeOptions& options, const std::string& path, in
   const ModelOptions& model = options.models.front();
   WorkerCommand command;
   command.name = "SGLang's own server";
-  command.words = {model.sglang_python, "-m",     "sglang.launch_server", "--host",
-                   "127.0.0.1",         "--port", std::to_string(port)};
+  command.words = {model.sglang_python, "-m", "sglang.launch_server"};
   const auto add = [&](const char* flag, const std::string& value) {
     command.words.emplace_back(flag);
     command.words.push_back(value);
@@ -88,8 +87,19 @@ WorkerCommand CommandOf(const ServeOptions& options, const std::string& path, in
     add("--max-queued-requests", std::to_string(model.max_queued_requests));
   }
   if (model.sampling_defaults != "model") add("--sampling-defaults", model.sampling_defaults);
+  if (!model.preferred_sampling_params.empty()) {
+    add("--preferred-sampling-params", model.preferred_sampling_params);
+  }
+  if (model.allow_auto_truncate) command.words.emplace_back("--allow-auto-truncate");
+  if (options.log_requests) command.words.emplace_back("--log-requests");
+  if (model.return_original_logprob) {
+    command.environment.emplace_back("SGLANG_RETURN_ORIGINAL_LOGPROB", "1");
+  }
   const std::vector<std::string> flags = SglangFlags(model, path);
   command.words.insert(command.words.end(), flags.begin(), flags.end());
+  // Last: the gateway's own may be among the arguments.
+  add("--host", "127.0.0.1");
+  add("--port", std::to_string(port));
   return command;
 }
 
@@ -106,6 +116,8 @@ RouteOptions GatewayOf(const ServeOptions& options, std::string_view why, int wo
   route.api_key = options.api_key;
   route.allowed_host = options.allowed_host;
   if (!options.cors_origin.empty()) route.cors_allowed_origins = {options.cors_origin};
+  route.profile_dir = options.profile_dir;
+  route.profile_max_bytes = options.profile_max_bytes;
   route.log_level = options.log_level;
   route.access_log = options.access_log;
   route.shutdown_grace_period_secs = options.drain_timeout;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include "base/mutex.h"
@@ -14,6 +16,8 @@ namespace {
 
 // What an entry takes beside its grammar and its text.
 constexpr size_t kEntryBytes = 512;
+
+Status NobodyWaits() { return Error(StatusCode::kCancelled, "nobody waits for this grammar"); }
 
 }  // namespace
 
@@ -35,6 +39,7 @@ GrammarCompiler::GrammarCompiler(std::unique_ptr<CompileProcess> process,
     compiled_ = counter("compiled");
     refused_ = counter("refused");
     overloaded_ = counter("overloaded");
+    unwanted_ = counter("unwanted");
     seconds_ = &metrics->AddHistogram("portico_grammar_compile_seconds",
                                       "Time that compiling a grammar took.",
                                       {0.01, 0.03, 0.1, 0.3, 1, 3, 6});
@@ -74,21 +79,47 @@ StatusOr<std::shared_ptr<const GrammarModel>> GrammarCompiler::AddModel(
   }
 }
 
-void GrammarCompiler::Compile(const GrammarModel& model, GrammarText text, Done done) {
+bool GrammarCompiler::IsUnwanted(const Entry& entry) {
+  return std::all_of(entry.waiting.begin(), entry.waiting.end(), [](const Waiter& waiter) {
+    return waiter.wanted.has_value() && waiter.wanted->expired();
+  });
+}
+
+std::vector<GrammarCompiler::Waiter> GrammarCompiler::DropUnwanted() {
+  std::vector<Waiter> gone;
+  std::deque<std::shared_ptr<Entry>> wanted;
+  for (std::shared_ptr<Entry>& entry : queue_) {
+    if (!IsUnwanted(*entry)) {
+      wanted.push_back(std::move(entry));
+      continue;
+    }
+    known_.erase(entry->key);
+    std::move(entry->waiting.begin(), entry->waiting.end(), std::back_inserter(gone));
+    if (unwanted_ != nullptr) unwanted_->Add();
+  }
+  queue_ = std::move(wanted);
+  return gone;
+}
+
+void GrammarCompiler::Compile(const GrammarModel& model, GrammarText text, Done done,
+                              Wanted wanted) {
   std::string key = fmt::format("{}/{}", model.vocabulary, text.Key());
   std::shared_ptr<Entry> known;
   Status refused;
+  std::vector<Waiter> gone;
   {
     const MutexLock lock(&mutex_);
+    if (queue_.size() >= options_.max_queued) gone = DropUnwanted();
     const auto found = known_.find(key);
     if (found != known_.end()) {
       known = found->second.entry;
       if (hits_ != nullptr) hits_->Add();
       if (!known->done) {
-        known->waiting.push_back(std::move(done));
-        return;
+        known->waiting.push_back({std::move(done), std::move(wanted)});
+        known = nullptr;
+      } else {
+        used_.splice(used_.begin(), used_, found->second.at);
       }
-      used_.splice(used_.begin(), used_, found->second.at);
     } else if (stopping_) {
       refused = Error(StatusCode::kUnavailable, "the server stops");
     } else if (queue_.size() >= options_.max_queued) {
@@ -101,28 +132,34 @@ void GrammarCompiler::Compile(const GrammarModel& model, GrammarText text, Done 
       entry->vocabulary = model.vocabulary;
       entry->tokens = model.tokens;
       entry->since = Clock::now();
-      entry->waiting.push_back(std::move(done));
+      entry->waiting.push_back({std::move(done), std::move(wanted)});
       known_.emplace(entry->key, Place{entry, {}});
       queue_.push_back(std::move(entry));
       wake_.NotifyOne();
-      return;
     }
   }
+  for (Waiter& waiter : gone) waiter.done(NobodyWaits());
   if (!refused.ok()) return done(refused);
-  done(known->result);  // immutable from now on
+  if (known != nullptr) done(known->result);  // immutable from now on
 }
 
 void GrammarCompiler::Run() {
   pthread_setname_np(pthread_self(), "grammar");
   for (;;) {
     std::shared_ptr<Entry> entry;
+    std::vector<Waiter> gone;
     {
       const MutexLock lock(&mutex_);
       while (!stopping_ && queue_.empty()) wake_.Wait(&mutex_);
       if (stopping_) return;
-      entry = std::move(queue_.front());
-      queue_.pop_front();
+      gone = DropUnwanted();
+      if (!queue_.empty()) {
+        entry = std::move(queue_.front());
+        queue_.pop_front();
+      }
     }
+    for (Waiter& waiter : gone) waiter.done(NobodyWaits());
+    if (entry == nullptr) continue;
     const auto start = Clock::now();
     if (start - entry->since > options_.max_wait) {
       if (overloaded_ != nullptr) overloaded_->Add();
@@ -146,7 +183,7 @@ GrammarCompiler::Compiled GrammarCompiler::CompileNow(const Entry& entry) {
 
 // Refusals are remembered too, but for those that another time may not meet.
 void GrammarCompiler::Finish(const std::shared_ptr<Entry>& entry, Compiled result) {
-  std::vector<Done> waiting;
+  std::vector<Waiter> waiting;
   {
     const MutexLock lock(&mutex_);
     entry->result = std::move(result);
@@ -166,7 +203,7 @@ void GrammarCompiler::Finish(const std::shared_ptr<Entry>& entry, Compiled resul
       known_.erase(entry->key);
     }
   }
-  for (Done& done : waiting) done(entry->result);
+  for (Waiter& waiter : waiting) waiter.done(entry->result);
 }
 
 void GrammarCompiler::Evict() {

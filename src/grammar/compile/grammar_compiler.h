@@ -7,6 +7,7 @@
 #include <deque>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -47,6 +48,8 @@ class GrammarCompiler {
  public:
   using Compiled = StatusOr<std::shared_ptr<const CompiledGrammar>>;
   using Done = absl::AnyInvocable<void(const Compiled&)>;
+  // Whoever asked is gone once this has expired; without one it is wanted to the end.
+  using Wanted = std::optional<std::weak_ptr<const void>>;
 
   // `metrics` may be null; it outlives the compiler.
   GrammarCompiler(std::unique_ptr<CompileProcess> process, const GrammarCompilerOptions& options,
@@ -59,8 +62,10 @@ class GrammarCompiler {
   StatusOr<std::shared_ptr<const GrammarModel>> AddModel(const Vocabulary& vocabulary);
 
   // Calls `done` once, here if the answer is known already, else on a thread of the compiler's, which it must not hold up.
-  // INVALID_ARGUMENT: the text is refused; RESOURCE_EXHAUSTED: the queue is full, or the wait was too long.
-  void Compile(const GrammarModel& model, GrammarText text, Done done);
+  // INVALID_ARGUMENT: the text is refused; RESOURCE_EXHAUSTED: the queue is full, or the wait was too long; CANCELLED: all who
+  // asked for it were gone before its turn.
+  void Compile(const GrammarModel& model, GrammarText text, Done done,
+               Wanted wanted = std::nullopt);
 
   // Joins the threads; those that wait get UNAVAILABLE, and so does everybody from now on. Idempotent, from one thread.
   void Stop();
@@ -74,6 +79,11 @@ class GrammarCompiler {
  private:
   using Clock = std::chrono::steady_clock;
 
+  struct Waiter {
+    Done done;
+    Wanted wanted;
+  };
+
   // One text for one model, from the first request for it until the cache drops it.
   struct Entry {
     std::string key;
@@ -81,7 +91,7 @@ class GrammarCompiler {
     int32_t vocabulary = 0;
     std::shared_ptr<const TokenTable> tokens;
     Clock::time_point since;
-    std::vector<Done> waiting;
+    std::vector<Waiter> waiting;
     bool done = false;
     Compiled result = Error(StatusCode::kInternal, "not compiled");
     size_t bytes = 0;
@@ -92,6 +102,9 @@ class GrammarCompiler {
   Compiled CompileNow(const Entry& entry);
   void Finish(const std::shared_ptr<Entry>& entry, Compiled result);
   void Evict() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static bool IsUnwanted(const Entry& entry);
+  // Takes what nobody wants any more from the queue: those who asked are still to be told.
+  std::vector<Waiter> DropUnwanted() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   CompileSupervisor process_;
   const GrammarCompilerOptions options_;
@@ -99,6 +112,7 @@ class GrammarCompiler {
   Counter* compiled_ = nullptr;
   Counter* refused_ = nullptr;
   Counter* overloaded_ = nullptr;
+  Counter* unwanted_ = nullptr;
   Histogram* seconds_ = nullptr;
 
   mutable Mutex mutex_;

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "grammar/grammar_for_test.h"
 
@@ -115,6 +119,66 @@ TEST(GrammarCompiler, RefusesWhatDoesNotFitIntoItsQueue) {
   Fixture setup(options);
   EXPECT_EQ(setup.Get({GrammarKind::kJsonObject, ""}).status().code(),
             StatusCode::kResourceExhausted);
+}
+
+// Grammars of clients that had left kept their places in the queue, and were compiled one after the other.
+TEST(GrammarCompiler, WhatNobodyWaitsForLeavesTheQueue) {
+  GrammarCompilerOptions options;
+  options.max_queued = 2;
+  options.max_wait = std::chrono::minutes(10);
+  Fixture setup(options);
+  const auto ask = [&setup](const std::string& word, std::promise<Status>* told,
+                            GrammarCompiler::Wanted wanted) {
+    setup.compiler->Compile(
+        *setup.model, {GrammarKind::kChoice, R"([")" + word + R"("])"},
+        [told](const Compiled& result) { told->set_value(result.status()); }, std::move(wanted));
+  };
+  std::promise<void> begun;
+  std::promise<void> go;
+  setup.compiler->Compile(*setup.model, {GrammarKind::kJsonObject, ""}, [&](const Compiled&) {
+    begun.set_value();
+    go.get_future().wait();
+  });
+  begun.get_future().wait();  // the only thread is held
+  std::promise<Status> first, second, third, fourth, beside;
+  auto one = std::make_shared<char>();
+  auto two = std::make_shared<char>();
+  ask("first", &first, one);
+  ask("second", &second, two);
+  one.reset();
+  ask("third", &third, std::weak_ptr<const void>());  // its client is gone already
+  EXPECT_EQ(first.get_future().get().code(), StatusCode::kCancelled);
+  ask("fourth", &fourth, std::nullopt);  // takes the place of the third
+  EXPECT_EQ(third.get_future().get().code(), StatusCode::kCancelled);
+  ask("second", &beside, std::nullopt);
+  two.reset();  // another still waits for it
+  std::promise<Status> fifth;
+  ask("fifth", &fifth, std::nullopt);
+  EXPECT_EQ(fifth.get_future().get().code(), StatusCode::kResourceExhausted);
+  go.set_value();
+  EXPECT_TRUE(second.get_future().get().ok());
+  EXPECT_TRUE(beside.get_future().get().ok());
+  EXPECT_TRUE(fourth.get_future().get().ok());
+}
+
+TEST(GrammarCompiler, WhatNobodyWaitsForIsNotCompiledWhenItsTurnComes) {
+  Fixture setup;
+  std::promise<void> begun;
+  std::promise<void> go;
+  setup.compiler->Compile(*setup.model, {GrammarKind::kJsonObject, ""}, [&](const Compiled&) {
+    begun.set_value();
+    go.get_future().wait();
+  });
+  begun.get_future().wait();
+  auto client = std::make_shared<char>();
+  std::promise<Status> told;
+  setup.compiler->Compile(
+      *setup.model, {GrammarKind::kChoice, R"(["a"])"},
+      [&told](const Compiled& result) { told.set_value(result.status()); }, client);
+  client.reset();
+  go.set_value();
+  EXPECT_EQ(told.get_future().get().code(), StatusCode::kCancelled);
+  EXPECT_TRUE(setup.Get({GrammarKind::kChoice, R"(["a"])"}).ok());
 }
 
 TEST(GrammarCompiler, TagsOfBothFormsConstrainWhatIsBetween) {

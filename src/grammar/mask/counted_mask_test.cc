@@ -1,4 +1,5 @@
-// Masks of strings with maxLength: tables tell most of them (scripts/xgrammar.patch), and they must be what trying each token gives.
+// Masks of strings with minLength and maxLength: tables tell most of them (scripts/xgrammar.patch), and they must be what trying each token gives.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <xgrammar/xgrammar.h>
@@ -128,21 +129,26 @@ const std::vector<std::string>& Escapes() {
   return escapes;
 }
 
-// Whether a JSON string can begin so that has no room for a character behind `most` code points, as it is written.
-bool CanBegin(std::string_view text, size_t most) {
+struct LengthBounds {
+  size_t least;
+  size_t most;
+};
+
+// Whether a JSON string of so many characters can begin so.
+bool CanBegin(std::string_view text, const LengthBounds& bounds) {
   if (text.empty()) return true;
   if (text[0] != '"') return false;
   text.remove_prefix(1);
   for (size_t count = 0; !text.empty();) {
-    if (text[0] == '"') return text.size() == 1;
-    if (count >= most || static_cast<unsigned char>(text[0]) < 0x20) return false;
+    if (text[0] == '"') return text.size() == 1 && count >= bounds.least;
+    if (count >= bounds.most || static_cast<unsigned char>(text[0]) < 0x20) return false;
     if (text[0] == '\\') {
       const auto fits = [&](const std::string& escape) {
         return text.starts_with(escape) || escape.starts_with(text);
       };
       const auto escape = std::find_if(Escapes().begin(), Escapes().end(), fits);
       if (escape == Escapes().end()) return false;
-      count += escape->size();
+      ++count;
       text.remove_prefix(std::min(escape->size(), text.size()));
       continue;
     }
@@ -156,27 +162,30 @@ bool CanBegin(std::string_view text, size_t most) {
 
 // Tokens of which the mask says another thing.
 std::vector<std::string> WrongIn(const std::vector<bool>& mask, const std::string& text,
-                                 size_t most) {
+                                 const LengthBounds& bounds) {
   std::vector<std::string> wrong;
   for (size_t id = 0; id < mask.size(); ++id) {
     const std::string& token = PieceVocabulary().texts[id];
-    if (!IsMarker(id) && mask[id] != CanBegin(text + token, most)) wrong.push_back(token);
+    if (!IsMarker(id) && mask[id] != CanBegin(text + token, bounds)) wrong.push_back(token);
   }
   return wrong;
 }
 
-TEST(CountedMask, AStringOfLimitedLengthMayGoOnWithWhatItsRestHasRoomFor) {
+TEST(CountedMask, AStringOfLimitedLengthMayGoOnWithWhatItsRestHasRoomForAndEndBehindItsLeast) {
   std::mt19937 draw(11);
-  for (const size_t most : {size_t{9}, size_t{12}, size_t{45}}) {
-    xgrammar::GrammarMatcher fresh =
-        MatcherFor(R"({"type":"string","maxLength":)" + std::to_string(most) + "}");
-    for (int walk = 0; walk < 3; ++walk) {
+  for (const LengthBounds bounds :
+       {LengthBounds{0, 1}, LengthBounds{0, 9}, LengthBounds{1, 12}, LengthBounds{3, 45},
+        LengthBounds{5, 5}, LengthBounds{20, 20}, LengthBounds{40, 90000}}) {
+    const std::string named = fmt::format("{} to {}", bounds.least, bounds.most);
+    xgrammar::GrammarMatcher fresh = MatcherFor(fmt::format(
+        R"({{"type":"string","minLength":{},"maxLength":{}}})", bounds.least, bounds.most));
+    for (int walk = 0; walk < 2; ++walk) {
       fresh.Reset();
       std::string text;
       for (int step = 0; step < 16 && !fresh.IsCompleted(); ++step) {
         const std::vector<bool> mask = MaskOf(&fresh);
-        EXPECT_THAT(WrongIn(mask, text, most), testing::IsEmpty()) << most << " " << text;
-        EXPECT_THAT(WrongIn(mask, fresh), testing::IsEmpty()) << most << " " << text;
+        EXPECT_THAT(WrongIn(mask, text, bounds), testing::IsEmpty()) << named << " " << text;
+        EXPECT_THAT(WrongIn(mask, fresh), testing::IsEmpty()) << named << " " << text;
         const int32_t token = step == 0 ? '"' : Drawn(mask, &draw);
         ASSERT_GE(token, 0) << text;
         ASSERT_TRUE(fresh.AcceptToken(token)) << text;
@@ -195,7 +204,16 @@ TEST(CountedMask, MasksOfGrammarsThatCountAreWhatTryingEachTokenGives) {
         R"({"anyOf":[{"type":"array","items":{"type":"string","maxLength":9}},
             {"type":"array","items":{"type":"string","maxLength":30}}]})",
         R"({"type":"object","propertyNames":{"maxLength":11},
-            "additionalProperties":{"type":"string","minLength":2}})"}) {
+            "additionalProperties":{"type":"string","minLength":2}})",
+        R"({"type":"array","minItems":2,"items":{"type":"string","minLength":1}})",
+        R"({"type":"array","items":{"anyOf":[{"type":"string","minLength":6},
+            {"type":"string","maxLength":4},{"type":"string","pattern":"^a"}]}})",
+        R"({"type":"object","properties":{"a":{"type":"string","minLength":2,"maxLength":3},
+            "b":{"type":"string","minLength":1},"c":{"type":"string"},"d":{"type":"integer"}},
+            "required":["a","b","c","d"],"additionalProperties":false})",
+        R"({"type":"string","pattern":"^([ab]{1,3}[ ,:1]){20}$"})",
+        R"({"type":"string","pattern":"^([^:]{1,2}[ab]){2,40}:?$"})",
+        R"({"type":"string","pattern":"b1([ab]+ )*"})"}) {
     xgrammar::GrammarMatcher matcher = MatcherFor(schema);
     for (int walk = 0; walk < 3; ++walk) {
       matcher.Reset();

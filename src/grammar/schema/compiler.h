@@ -65,7 +65,7 @@ class SchemaCompiler {
   Expr AnyValue();
   Expr AnyString();
   // The inside of a string with any number of characters.
-  Expr AnyText(int64_t max);
+  Expr AnyText(int64_t min, int64_t max);
   StatusOr<Expr> StringOf(const Parts& parts);
   // The inside; nullopt: any.
   StatusOr<std::optional<Expr>> StringInside(const Parts& parts);

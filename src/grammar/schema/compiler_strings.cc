@@ -13,8 +13,6 @@ namespace portico::grammar {
 namespace {
 
 constexpr int64_t kMaxLength = 100000;
-// Up to it a string's lengths are states; beyond it its characters are counted.
-constexpr int64_t kCountedFrom = 9;
 
 // What comes behind a string wherever something does.
 constexpr std::string_view kBehindString = "[\\u0009\\u000a\\u000d ]* [,:}\\u005d]";
@@ -56,11 +54,11 @@ Expr SchemaCompiler::AnyString() {
   return Expr::Rule(found->second);
 }
 
-// One automaton for all texts with this bound, so that its masks are computed once. Not for all bounds: where texts of several
-// alternatives begin at one place, the core takes the end of one for the end of each whose rule has the same automaton. It must be
-// the last part of a rule wherever it occurs: else the core takes what may follow it for what does.
-Expr SchemaCompiler::AnyText(int64_t max) {
-  const auto [found, added] = shared_.try_emplace(fmt::format("text/{}", max), 0);
+// What `minLength` and `maxLength` count: one automaton for all texts with these bounds, so that its masks are computed once. Not for
+// all bounds: where texts of several alternatives begin at one place, the core takes the end of one for the end of each whose rule
+// has the same automaton. It must be the last part of a rule wherever it occurs: else the core takes what may follow it for what does.
+Expr SchemaCompiler::AnyText(int64_t min, int64_t max) {
+  const auto [found, added] = shared_.try_emplace(fmt::format("text/{}/{}", min, max), 0);
   if (added) {
     found->second = rules_.Add("text");
     rules_.SetFollowing(found->second, fmt::format("\"\\\"\" {}", kBehindString));
@@ -118,15 +116,11 @@ StatusOr<std::optional<Expr>> SchemaCompiler::StringInside(const Parts& parts) {
                              fmt::format("is greater than {}", kMaxLength));
   }
   if (max >= 0 && min > max) return std::optional<Expr>(Expr::Never());
-  if (max >= 0 && max < kCountedFrom) {
-    return std::optional<Expr>(Expr::Repeat(AnyJsonChar(), min, max));
-  }
-  // Escapes count as more than one character in `max_chars`, so a string may have to end earlier than its bound says.
+  if (max == 0) return std::optional<Expr>(Expr::Empty());
   const auto [found, added] = shared_.try_emplace(fmt::format("counted/{}/{}", min, max), 0);
   if (added) {
-    found->second = rules_.Add("counted", max);
-    rules_.Set(found->second,
-               Expr::Sequence({Expr::Repeat(AnyJsonChar(), min, min), AnyText(max)}));
+    found->second = rules_.AddCounted("counted", min, max);
+    rules_.Set(found->second, AnyText(min, max));
   }
   return std::optional<Expr>(Expr::Rule(found->second));
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace portico::grammar {
 namespace {
@@ -10,94 +11,6 @@ namespace {
 bool IsNever(const Expr& expr) { return expr.kind == Expr::Kind::kChoice && expr.parts.empty(); }
 
 bool IsEmpty(const Expr& expr) { return expr.kind == Expr::Kind::kSequence && expr.parts.empty(); }
-
-void PrintText(std::string_view utf8, std::string* out) {
-  *out += '"';
-  for (const char c : utf8) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      *out += '\\';
-      *out += c;
-    } else if (c == '\n') {
-      *out += "\\n";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      *out += fmt::format("\\u{:04x}", byte);
-    } else {
-      *out += c;
-    }
-  }
-  *out += '"';
-}
-
-void PrintChar(char32_t c, std::string* out) {
-  if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == ' ') {
-    *out += static_cast<char>(c);
-  } else if (c <= 0xffff) {
-    *out += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
-  } else {
-    *out += fmt::format("\\U{:08x}", static_cast<uint32_t>(c));
-  }
-}
-
-// Of JSON, where it can only be a part of a string.
-constexpr std::string_view kEscapedLess = "\\u003c";
-
-std::string WithoutLess(std::string_view json) {
-  std::string out;
-  for (const char c : json) {
-    if (c == '<') {
-      out += kEscapedLess;
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-// What Expr::JsonChars() matches. No class may have characters of different numbers of bytes: the library would take overlong forms
-// of UTF-8 as well.
-std::string JsonCharsRegex(bool escape_less) {
-  return fmt::format(
-      R"(({}|[\x80-\u07ff]|[\u0800-\ud7ff]|[\ue000-\uffff]|[\u{{10000}}-\u{{10ffff}}])"
-      R"(|\\(["\\bfnrt]|u00([01][0-9a-f]{})))*)",
-      escape_less ? R"([ !#-;=-\[\]-\x7f])" : R"([ !#-\[\]-\x7f])", escape_less ? "|3c" : "");
-}
-
-void PrintClass(const std::vector<std::pair<char32_t, char32_t>>& ranges, std::string* out) {
-  *out += '[';
-  for (const auto& [from, to] : ranges) {
-    PrintChar(from, out);
-    if (to == from) continue;
-    *out += '-';
-    PrintChar(to, out);
-  }
-  *out += ']';
-}
-
-// The class with `<` as its escape; false: it has none.
-bool PrintClassWithoutLess(const std::vector<std::pair<char32_t, char32_t>>& ranges,
-                           std::string* out) {
-  std::vector<std::pair<char32_t, char32_t>> others;
-  bool less = false;
-  for (const auto& [from, to] : ranges) {
-    if (from > U'<' || to < U'<') {
-      others.emplace_back(from, to);
-      continue;
-    }
-    less = true;
-    if (from < U'<') others.emplace_back(from, U'<' - 1);
-    if (to > U'<') others.emplace_back(U'<' + 1, to);
-  }
-  if (!less) return false;
-  *out += '(';
-  if (!others.empty()) {
-    PrintClass(others, out);
-    *out += " | ";
-  }
-  PrintText(kEscapedLess, out);
-  *out += ')';
-  return true;
-}
 
 }  // namespace
 
@@ -166,12 +79,19 @@ Expr Expr::JsonChars() {
   return expr;
 }
 
-int32_t RuleSet::Add(std::string_view name, int64_t max_chars) {
+int32_t RuleSet::Add(std::string_view name) {
   RuleBody rule;
   rule.name = rules_.empty() ? "root" : fmt::format("{}_{}", name, rules_.size());
-  rule.max_chars = max_chars;
   rules_.push_back(std::move(rule));
   return size() - 1;
+}
+
+int32_t RuleSet::AddCounted(std::string_view name, int64_t min_chars, int64_t max_chars) {
+  const int32_t rule = Add(name);
+  // The core's largest count.
+  if (max_chars < 0) max_chars = std::numeric_limits<int32_t>::max();
+  rules_.back().counts = fmt::format("[max_chars={}, min_chars={}]", max_chars, min_chars);
+  return rule;
 }
 
 void RuleSet::SetFollowing(int32_t rule, std::string_view ebnf) {
@@ -291,90 +211,6 @@ Status RuleSet::CheckNoLeftCycle() const {
     way.emplace_back(to, 0);
   }
   return OkStatus();
-}
-
-void RuleSet::PrintExpr(const Expr& expr, bool nested, std::string* out) const {
-  switch (expr.kind) {
-    case Expr::Kind::kText:
-      return PrintText(escape_less_ ? WithoutLess(expr.text) : expr.text, out);
-    case Expr::Kind::kClass:
-      if (escape_less_ && PrintClassWithoutLess(expr.ranges, out)) return;
-      return PrintClass(expr.ranges, out);
-    case Expr::Kind::kRule:
-      *out += rules_[expr.rule].name;
-      return;
-    case Expr::Kind::kJsonChars:
-      *out += "Regex(";
-      PrintText(JsonCharsRegex(escape_less_), out);
-      *out += ')';
-      return;
-    case Expr::Kind::kRepeat: {
-      const Expr& part = expr.parts[0];
-      const bool simple = part.kind == Expr::Kind::kClass || part.kind == Expr::Kind::kRule;
-      if (!simple) *out += '(';
-      PrintExpr(part, false, out);
-      if (!simple) *out += ')';
-      if (expr.min == 0 && expr.max == 1) {
-        *out += '?';
-      } else if (expr.min == 0 && expr.max < 0) {
-        *out += '*';
-      } else if (expr.min == 1 && expr.max < 0) {
-        *out += '+';
-      } else if (expr.max < 0) {
-        *out += fmt::format("{{{},}}", expr.min);
-      } else {
-        *out += fmt::format("{{{},{}}}", expr.min, expr.max);
-      }
-      return;
-    }
-    case Expr::Kind::kSequence:
-    case Expr::Kind::kChoice: {
-      if (IsEmpty(expr)) {
-        *out += "\"\"";
-        return;
-      }
-      if (nested) *out += '(';
-      const char* const between = expr.kind == Expr::Kind::kSequence ? " " : " | ";
-      for (size_t i = 0; i < expr.parts.size(); ++i) {
-        if (i > 0) *out += between;
-        PrintExpr(expr.parts[i], true, out);
-      }
-      if (nested) *out += ')';
-      return;
-    }
-  }
-}
-
-StatusOr<std::string> RuleSet::Print(bool escape_less) {
-  escape_less_ = escape_less;
-  FindProductive();
-  if (!productive_[0]) {
-    return Error(StatusCode::kInvalidArgument, "nothing can satisfy it");
-  }
-  for (size_t i = 0; i < rules_.size(); ++i) {
-    if (productive_[i]) Prune(&rules_[i].body);
-  }
-  reached_.assign(rules_.size(), false);
-  reached_[0] = true;
-  std::vector<int32_t> stack{0};
-  while (!stack.empty()) {
-    const int32_t rule = stack.back();
-    stack.pop_back();
-    Reach(rules_[rule].body, &stack);
-  }
-  PORTICO_RETURN_IF_ERROR(CheckNoLeftCycle());
-  std::string out;
-  for (size_t i = 0; i < rules_.size(); ++i) {
-    if (!reached_[i]) continue;
-    out += rules_[i].name;
-    if (rules_[i].max_chars >= 0) out += fmt::format("[max_chars={}]", rules_[i].max_chars);
-    out += " ::= ";
-    const std::string& following = rules_[i].following;
-    PrintExpr(rules_[i].body, !following.empty(), &out);
-    if (!following.empty()) out += fmt::format(" (= {})", following);
-    out += '\n';
-  }
-  return out;
 }
 
 }  // namespace portico::grammar

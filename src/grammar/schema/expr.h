@@ -41,9 +41,11 @@ struct Expr {
 
 class RuleSet {
  public:
-  // A rule that matches nothing until it is set. `max_chars` >= 0: it ends at the latest where it can end once it has
-  // taken so many code points.
-  int32_t Add(std::string_view name, int64_t max_chars = -1);
+  // A rule that matches nothing until it is set.
+  int32_t Add(std::string_view name);
+  // A rule that has at least `min_chars` characters of a JSON string, and that ends at the latest where it can end once it has
+  // `max_chars`; -1: no bound.
+  int32_t AddCounted(std::string_view name, int64_t min_chars, int64_t max_chars);
   void Set(int32_t rule, Expr body);
   // What always follows the rule, in EBNF, or a longer text that begins so: with it the core tells beforehand which tokens may reach
   // beyond the rule's end, instead of trying them at each mask. Where the rule occurs once, and not as the last part of a rule, the
@@ -58,7 +60,7 @@ class RuleSet {
  private:
   struct RuleBody {
     std::string name;
-    int64_t max_chars = -1;
+    std::string counts;  // its attributes
     Expr body = Expr::Never();
     std::string following;
   };
@@ -70,11 +72,15 @@ class RuleSet {
   Status CheckNoLeftCycle() const;
   bool FirstRules(const Expr& expr, const std::vector<bool>& nullable,
                   std::vector<int32_t>* first) const;
-  void PrintExpr(const Expr& expr, bool nested, std::string* out) const;
+  void PrintExpr(const Expr& expr, bool nested, std::string* out);
+  std::string Group(const std::string& regex);
+  // Prints a repeated group as an automaton; false: it is none.
+  bool PrintGroup(const Expr& repeat, std::string* out);
 
   std::vector<RuleBody> rules_;
   std::vector<bool> productive_;
   std::vector<bool> reached_;
+  std::vector<std::string> groups_;  // regular expressions of the core
   bool escape_less_ = false;
 };
 

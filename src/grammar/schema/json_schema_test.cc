@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 
 #include "grammar/grammar_for_test.h"
 
@@ -69,6 +70,28 @@ TEST(JsonSchema, StringsKeepLengthsAndPatterns) {
   constexpr std::string_view kTwenty = R"({"type":"string","maxLength":20})";
   Expect(kTwenty, R"("aaaaaaaaaaaaaaaaaaaa")", "yes");
   Expect(kTwenty, R"("aaaaaaaaaaaaaaaaaaaaa")", "no");
+  // One character is one, in however many bytes or as an escape.
+  constexpr std::string_view kFive = R"({"type":"string","minLength":5,"maxLength":5})";
+  Expect(kFive, R"("日本語é😀")", "yes");
+  Expect(kFive, R"x("\n\"\\\u001f😀")x", "yes");
+  Expect(kFive, R"("日本語é")", "no");
+  Expect(kFive, R"x("\n\"\\\u001f")x", "no");
+  Expect(kFive, R"("日本語é😀!")", "no");
+  Expect(kFive, R"x("\n\"\\\u001f😀\t")x", "no");
+  for (const auto& [least, good, bad] :
+       {std::tuple("1", R"("é")", R"("")"), std::tuple("2", R"x("\u000a\n")x", R"x("\u000a")x"),
+        std::tuple("30", R"x("123456789 123456789 123456789\"")x",
+                   R"x("123456789 123456789 12345678\"")x")}) {
+    const std::string schema = R"({"type":"string","minLength":)" + std::string(least) + "}";
+    Expect(schema, good, "yes");
+    Expect(schema, bad, "no");
+    const std::string list = R"({"type":"array","items":)" + schema + "}";
+    Expect(list, "[" + std::string(good) + ", " + good + "]", "yes");
+    Expect(list, "[" + std::string(good) + ", " + bad + "]", "no");
+    const std::string names = R"({"type":"object","propertyNames":)" + schema + "}";
+    Expect(names, "{" + std::string(good) + ": 1}", "yes");
+    Expect(names, "{" + std::string(bad) + ": 1}", "no");
+  }
   // A pattern is a search, and quotes in it are those of the value.
   Expect(R"({"type":"string","pattern":"b+"})", R"("abba")", "yes");
   Expect(R"({"type":"string","pattern":"b+"})", R"("aa")", "no");

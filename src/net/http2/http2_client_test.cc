@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "base/mutex.h"
 #include "net/grpc/grpc_test_peer.h"
+#include "net/loop/run_on_shard_for_test.h"
 
 namespace portico::net {
 namespace {
@@ -85,14 +87,7 @@ class Http2ClientTest : public testing::Test {
     shard_.Stop();
   }
 
-  void Run(const std::function<void()>& task) {
-    std::promise<void> done;
-    shard_.Post([&] {
-      task();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
+  void Run(const std::function<void()>& task) { RunOnShard(shard_, task); }
   Recorded& Ask(const std::string& body = "", const std::string& line = "GET /a?b=c") {
     Recorded& made = calls_.emplace_back();
     Run([&] {

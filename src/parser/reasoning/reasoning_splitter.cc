@@ -24,7 +24,10 @@ ReasoningSplitter::Compiled::Compiled(ReasoningFamily from)
 
 ReasoningSplitter::ReasoningSplitter(std::shared_ptr<const Compiled> family, bool inside,
                                      Target* target)
-    : family_(std::move(family)), target_(target), at_(inside ? At::kInside : At::kOutside) {
+    : family_(std::move(family)),
+      target_(target),
+      at_(inside ? At::kInside : At::kOutside),
+      fresh_(inside) {
   const std::string& before = family_->family.before_content;
   if (!before.empty()) target_->OnContent(before);
 }
@@ -83,11 +86,11 @@ bool ReasoningSplitter::StepInside() {
     if (rest_.empty()) return true;
     MarkerSet::Match start = family_->begins.At(rest_, final_);
     if (start.kind == Kind::kPartial) return false;
+    fresh_ = start.kind == Kind::kFound && family_->family.again;
     if (start.kind == Kind::kFound) {
       rest_.remove_prefix(start.length);
       return true;
     }
-    fresh_ = false;
   }
   const ReasoningFamily& family = family_->family;
   MarkerSet::Match match = family_->inside.Find(rest_, final_);
@@ -121,7 +124,7 @@ bool ReasoningSplitter::StepOutside() {
   rest_.remove_prefix(match.length);
   if (may_start && match.marker < family.starts.size()) {
     at_ = At::kInside;
-    fresh_ = true;
+    fresh_ = family.again;
     last_ = '\n';
   }
   return true;

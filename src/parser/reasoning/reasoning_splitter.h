@@ -68,7 +68,9 @@ class ReasoningSplitter {
   std::shared_ptr<const Compiled> family_;
   Target* const target_;
   At at_;
-  bool fresh_ = true;  // inside, and only white space so far
+  // Inside, and only white space so far: a start marker repeats the prompt's. Behind one of the answer's own it is a part
+  // of the reasoning, but where it may come again.
+  bool fresh_;
   bool passes_ = false;
   bool final_ = false;
   char last_ = '\n';  // of the reasoning

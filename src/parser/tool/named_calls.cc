@@ -119,13 +119,12 @@ bool NamedCalls::SetName(std::string_view name) {
     return true;
   }
   const std::string id(name);
-  if (AllDigits(name)) {
+  if (AllDigits(name)) {  // which is no id: the next turn's template writes ids as headers
     std::string_view only = call_.tools().Only();
     if (!only.empty()) {
-      call_.SetName(only, id);
+      call_.SetName(only);
     } else {
       nameless_ = true;
-      id_ = id;
       arguments_.clear();
     }
     return true;
@@ -182,7 +181,7 @@ void NamedCalls::NameByKeys() {
   StatusOr<Json> value = Json::Parse(TrimWhiteSpace(arguments_));
   std::string_view name = value.ok() ? call_.tools().WithKeys(*value) : std::string_view();
   nameless_ = false;
-  if (name.empty() || !call_.SetName(name, id_)) return call_.Reject();
+  if (name.empty() || !call_.SetName(name)) return call_.Reject();
   call_.Arguments(TrimWhiteSpace(arguments_));
 }
 

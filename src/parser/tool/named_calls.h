@@ -58,7 +58,6 @@ class NamedCalls final : public ToolParser {
   At at_ = At::kText;
   bool prefix_seen_ = false;
   bool nameless_ = false;  // its arguments must tell the name
-  std::string id_;
   std::string arguments_;  // of a nameless call
 };
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "pipeline/config_graph.h"
+#include "pipeline/config/config_graph.h"
 #include "pipeline/process/group_state.h"
 #include "pipeline/remote/frame.h"
 

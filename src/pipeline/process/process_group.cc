@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/log.h"
-#include "pipeline/own_tasks.h"
 #include "pipeline/process/group_state.h"
 #include "pipeline/process/spawn.h"
 
@@ -223,13 +222,11 @@ std::string ProcessGroup::Serve(Process& process) {
 
 // CANCELLED without words: the other end is closed.
 Status ProcessGroup::ReadAll(Process& process) {
-  const TimePoint until = Clock::now() + OwnTasks::kTurn;
   for (int i = 0; i < kBatch; ++i) {
     PORTICO_ASSIGN_OR_RETURN(const Received received, process.channel->Receive());
     if (received.empty) return OkStatus();
     if (received.ended) return Error(StatusCode::kCancelled, "");
     PORTICO_ASSIGN_OR_RETURN(auto messages, ReadMessages(received.message));
-    const OwnTasks own(until);  // from one process to the next a part goes on this thread
     PORTICO_RETURN_IF_ERROR(HandleAll(process, std::move(messages)));
   }
   const MutexLock lock(&mutex_);

@@ -28,7 +28,7 @@
 #include "base/metrics.h"
 #include "base/mutex.h"
 #include "base/status.h"
-#include "pipeline/config.h"
+#include "pipeline/config/config.h"
 #include "pipeline/process/channel.h"
 #include "pipeline/process/message.h"
 #include "pipeline/stage.h"
@@ -72,8 +72,6 @@ class ProcessGroup {
   // Begins that, and does not wait: several groups end at the same time.
   void BeginStop();
 
-  // Its processes are on other hosts.
-  bool remote() const { return options_.remote; }
   // Of what the processes said when they became ready.
   StageFacts Facts(std::string_view stage) const;
   // UNAVAILABLE: no process is there, and none will be within a second.

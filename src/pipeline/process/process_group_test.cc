@@ -17,10 +17,8 @@
 #include <vector>
 
 #include "base/events/recorder.h"
-#include "pipeline/config.h"
-#include "pipeline/own_tasks.h"
+#include "pipeline/config/config.h"
 #include "pipeline/parts_in_process.h"
-#include "pipeline/process/process_stage.h"
 #include "pipeline/process/spawn.h"
 
 namespace portico::pipeline {
@@ -133,25 +131,20 @@ class CountingOutput final : public StageOutput, public PartsInProcess {
   bool Emit(Part) override { return true; }
   void End(Status) override {}
   bool aborted() const override { return false; }
-  void Worked(bool again) override {
-    kept = OwnTasks::Kept();
-    ++(again ? worked_again : worked);
-  }
+  void Worked(bool again) override { ++(again ? worked_again : worked); }
 
   std::atomic<int> worked{0};
   std::atomic<int> worked_again{0};
-  std::atomic<bool> kept{false};  // on a thread that does tasks itself
 };
 
 class ProcessGroupTest : public testing::Test {
  protected:
-  void StartGroup(double stall_s, bool remote = false) {
+  void StartGroup(double stall_s) {
     stage_.name = "a";
     ProcessGroupOptions options;
     options.name = "p";
     options.stages = {&stage_};
     options.stall_s = stall_s;
-    options.remote = remote;
     options.init = "{}";
     options.open = [this](int, const std::function<bool()>&) -> StatusOr<StageLink> {
       ++script_.opened;
@@ -232,23 +225,6 @@ TEST_F(ProcessGroupTest, TellsPartsApartThatAreWorkedOnOnceMoreInANewProcess) {
   EXPECT_EQ(output->worked_again, 2);
   EXPECT_EQ(script_.parts, 8);
   EXPECT_EQ(script_.opened, 2);
-}
-
-TEST_F(ProcessGroupTest, TellsTheCoordinatorOnAThreadThatHandsOnItself) {
-  StartGroup(/*stall_s=*/0);
-  const auto output = std::make_shared<CountingOutput>();
-  script_.works = 1;
-  const auto run = group_->NewRun(stage_, std::make_shared<Request>(), output);
-  ASSERT_TRUE(run->OnPart(TextPart{"x"}, "").ok());
-  run->OnPause();
-  ASSERT_TRUE(InTime([&] { return output->worked == 1; }));
-  EXPECT_TRUE(output->kept);
-  EXPECT_TRUE(NewProcessStage(stage_, nullptr, group_.get(), 1)->hands_on());
-}
-
-TEST_F(ProcessGroupTest, LeavesWhatGoesToAnotherHostToThePool) {
-  StartGroup(/*stall_s=*/0, /*remote=*/true);
-  EXPECT_FALSE(NewProcessStage(stage_, nullptr, group_.get(), 1)->hands_on());
 }
 
 // It was killed half a second after its socket had closed, within the lines of its profile.

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "pipeline/config_graph.h"
+#include "pipeline/config/config_graph.h"
 #include "pipeline/process/unix_channel.h"
 
 namespace portico::pipeline {

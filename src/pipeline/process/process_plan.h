@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "pipeline/config.h"
+#include "pipeline/config/config.h"
 #include "pipeline/process/channel.h"
 #include "pipeline/process/spawn.h"
 #include "text/json.h"

@@ -30,8 +30,6 @@ class ProcessStage final : public Stage {
     return group_.NewRun(config_, request, std::move(output));
   }
   int max_running() const override { return max_running_; }
-  // To another host much may be encrypted.
-  bool hands_on() const override { return !group_.remote(); }
   // A stage of Python decides for itself.
   bool TakesParam(std::string_view name) const override {
     return local_ == nullptr || local_->TakesParam(name);

@@ -1,6 +1,6 @@
 #include "pipeline/process/stage_events.h"
 
-#include "pipeline/run_events.h"
+#include "pipeline/coordinator/run_events.h"
 
 namespace portico::pipeline {
 

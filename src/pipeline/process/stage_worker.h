@@ -1,7 +1,7 @@
 // The other end: what runs in a stage process.
 #pragma once
 
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 
 namespace portico::pipeline {
 

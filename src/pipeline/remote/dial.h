@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "net/tls/tls_client.h"
-#include "pipeline/config.h"
+#include "pipeline/config/config.h"
 #include "pipeline/process/channel.h"
 
 namespace portico::pipeline {

@@ -1,7 +1,7 @@
 // The stages that are part of this program and need no model server.
 #pragma once
 
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 
 namespace portico::pipeline {
 

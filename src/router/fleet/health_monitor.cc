@@ -119,6 +119,7 @@ void HealthMonitor::Look(Watch& watch, TimePoint now) {
       AskLoad(watch, now);
     }
   }
+  LookAtPause(watch, now);
   if (worker.awaiting() <= 0) watch.quiet_since = now;
   const Duration silent = now - std::max(worker.last_life(), watch.quiet_since);
   if (silent >= kSilence && watch.next_probe > now + kSilence) watch.next_probe = now;
@@ -277,7 +278,7 @@ void HealthMonitor::OnGoodProbe(Watch& watch, TimePoint now) {
     // A lost connection alone does not close it: a worker may answer probes and lose all else.
     if (std::exchange(watch.was_down, false)) {
       worker.breaker().Close();
-      worker.SetPaused(false);
+      worker.EndPause();
       worker.SetUpdating(false);
       watch.no_inference = false;
       watch.no_steps = false;

@@ -12,6 +12,9 @@
 // and the silence of one whose engine has been paused, or gets other weights, says nothing. Of workers that take
 // tokens the probe itself is what is asked, and their load, every second meanwhile, is what needs no engine.
 //
+// A worker that has not answered when it was told to pause counts as paused until it says otherwise, and is asked: vLLM by
+// /is_paused or /is_sleeping, others by /health_generate, once.
+//
 // Healthy workers are asked for their load every load_interval (load_report.h); one that answers in no
 // known form is asked again when it has been down. Workers that take token ids are watched by the same
 // rules with their own calls; a worker whose URL has no scheme is probed as HTTP and as gRPC in turn
@@ -69,6 +72,9 @@ class HealthMonitor {
     std::unique_ptr<SmallCall> probe;
     std::unique_ptr<SmallCall> inference;  // whether it infers
     TimePoint next_inference{};
+    std::unique_ptr<SmallCall> pause;  // whether it is paused
+    uint64_t pause_doubt = 0;          // the one that has been seen
+    TimePoint next_pause{};
     TimePoint answered_at{};           // of what needs no engine too
     bool no_inference = false;         // it has no route for that
     bool no_steps = false;             // nor metrics that tell of steps
@@ -137,6 +143,9 @@ class HealthMonitor {
                TimePoint now);
   void OnToken(Watch& watch, const StatusOr<SmallAnswer>& answer, TimePoint now);
   void NoteInference(Watch& watch, TimePoint now);
+  // One that has not answered when it was told to pause is asked whether it is paused.
+  void LookAtPause(Watch& watch, TimePoint now);
+  void OnPause(Watch& watch, const PauseDoubt& doubt, const StatusOr<SmallAnswer>& answer);
   void OnGoodProbe(Watch& watch, TimePoint now);
   void OnBadProbe(Watch& watch, const std::string& why, bool gone);
   void AskFacts(Watch& watch);

@@ -18,6 +18,11 @@ bool EndsPause(std::string_view path) {
   return path == "/continue_generation" || path == "/resume" || path == "/wake_up";
 }
 
+PauseReading ReadingOf(std::string_view path) {
+  if (path == "/pause_generation") return PauseReading::kInference;
+  return path == "/sleep" ? PauseReading::kIsSleeping : PauseReading::kIsPaused;
+}
+
 // The values of a query's field, in order.
 std::vector<std::string> QueryValues(std::string_view query, std::string_view name) {
   std::vector<std::string> values;
@@ -66,6 +71,7 @@ bool EndsUpdate(std::string_view path) {
 // While a worker does it nothing else comes from its engine; after a pause, and within an update of weights
 // that comes in parts, until another control ends it.
 bool HoldsEngineBack(std::string_view path) {
+  if (path == "/weight_info") return false;  // a reading
   return PausesEngine(path) || path.find("weight") != path.npos ||
          path.find("profile") != path.npos || path.find("lora_adapter") != path.npos;
 }
@@ -89,7 +95,7 @@ std::vector<Worker*> RanksBeside(const WorkerSet& set, Worker& asked) {
 bool NoteSent(std::string_view path, std::string_view query, Worker& worker) {
   if (HoldsEngineBack(path)) worker.BeginControl();
   if (!PausesEngine(path)) return false;
-  const bool was_paused = worker.SetPaused(true);
+  const bool was_paused = worker.BeginPause();
   if (path == "/sleep") worker.NoteAsleep(PutToSleep(query));
   return was_paused;
 }
@@ -99,13 +105,17 @@ void NoteOutcome(std::string_view path, std::string_view query, const StatusOr<S
   if (HoldsEngineBack(path)) worker.EndControl();
   // Whatever it has come to, nothing of it follows.
   if (EndsUpdate(path)) worker.SetUpdating(false);
-  if (!answer.ok()) return;  // a pause may have begun, and the control that ends it comes
+  if (!answer.ok()) {
+    // It may have been lost on its way there or back.
+    if (PausesEngine(path) && !was_paused) worker.DoubtPause(ReadingOf(path));
+    return;
+  }
   if (answer->status != 200) {
-    if (PausesEngine(path) && !was_paused) worker.SetPaused(false);
+    if (PausesEngine(path) && !was_paused) worker.EndPause();
     return;
   }
   if (EndsPause(path) && (path != "/wake_up" || worker.NoteAwake(Awakened(query)))) {
-    worker.SetPaused(false);
+    worker.EndPause();
   }
   if (BeginsUpdate(path)) worker.SetUpdating(true);
 }

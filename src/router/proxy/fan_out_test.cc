@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <future>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,18 +11,15 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "router/fleet/token_workers.h"
-#include "router/gateway.h"
+#include "router/proxy/gateway_for_test.h"
 #include "router/proxy/local_call.h"
 
 namespace portico::router {
 namespace {
 
 // Holds what it is asked for until the test answers it.
-class HeldControls final : public TokenWorkers {
+class HeldControls final : public CalledWorkers {
  public:
-  void Probe(const WorkerPtr&, bool, Duration, ProbeDone) override {}
-  void AskLoad(const WorkerPtr&, Duration, LoadDone) override {}
   StatusOr<std::unique_ptr<net::HttpCall>> Start(const Worker&, net::Shard& shard,
                                                  net::HttpRequest request,
                                                  net::HttpCallEvents& events) override {
@@ -31,49 +28,36 @@ class HeldControls final : public TokenWorkers {
     held[path] = std::move(made.exchange);
     return std::move(made.call);
   }
-  void Keep(const WorkerSet&) override {}
 
   std::map<std::string, std::unique_ptr<net::Exchange>> held;  // the last one of each path
 };
 
+GatewayOptions WithoutLoads() {
+  GatewayOptions options;
+  options.load_interval = Duration::zero();
+  options.health.timeout = std::chrono::minutes(10);  // what a stalled worker has for a control
+  return options;
+}
+
 class FanOutTest : public testing::Test {
  protected:
   FanOutTest() {
-    GatewayOptions options;
-    options.load_interval = Duration::zero();
-    options.health.timeout = std::chrono::minutes(10);  // what a stalled worker has for a control
-    auto gateway = Gateway::Make(std::move(options), registry_);
-    EXPECT_TRUE(gateway.ok()) << gateway.status();
-    gateway_ = *std::move(gateway);
-    gateway_->UseTokens(&workers_);
-    gateway_shard_ = std::make_unique<GatewayShard>(shard_, *gateway_);
-    shard_.Start();
-    worker_ = *gateway_->AddWorker(*ParseWorkerUrl("grpc://127.0.0.1:9"));
+    gateway_.gateway().UseTokens(&workers_);
+    worker_ = gateway_.Add("grpc://127.0.0.1:9");
     worker_->SetHealth(Health::kHealthy);
   }
   ~FanOutTest() override {
-    Turn([this] {
-      workers_.held.clear();
-      gateway_shard_.reset();
-    });
-    shard_.Stop();
-  }
-  template <typename Task>
-  void Turn(Task task) {
-    std::promise<void> done;
-    shard_.Post([&] { task(); });
-    shard_.Post([&] { done.set_value(); });
-    done.get_future().wait();
+    gateway_.Run([this] { workers_.held.clear(); });
   }
   void Send(const std::string& target, Duration timeout = std::chrono::minutes(10)) {
-    Turn([&] {
-      FanOut::Start(*gateway_shard_, {.method = "POST", .target = target, .timeout = timeout},
+    gateway_.Run([&] {
+      FanOut::Start(gateway_.on_shard(), {.method = "POST", .target = target, .timeout = timeout},
                     [this](std::vector<FanOutAnswer>) { ++ended_; });
     });
   }
   void Answer(const std::string& path, int status) {
     const int before = ended_;
-    Turn([&] {
+    gateway_.Run([&] {
       net::HttpResponse response;
       response.status = status;
       response.body = "{}";
@@ -83,8 +67,7 @@ class FanOutTest : public testing::Test {
     AwaitEnd(before + 1);
   }
   void AwaitEnd(int count) {
-    const TimePoint end = Clock::now() + std::chrono::seconds(60);
-    while (ended_ < count && Clock::now() < end) Turn([] {});
+    gateway_.WaitUntil([&] { return ended_ >= count; });
     EXPECT_EQ(ended_, count);
   }
   void Do(const std::string& target, int status = 200) {
@@ -92,13 +75,10 @@ class FanOutTest : public testing::Test {
     Answer(target.substr(0, target.find('?')), status);
   }
 
-  Registry registry_;
   HeldControls workers_;
-  net::Shard shard_{0};
-  std::unique_ptr<Gateway> gateway_;
-  std::unique_ptr<GatewayShard> gateway_shard_;
-  WorkerPtr worker_;
   std::atomic<int> ended_{0};
+  GatewayOnShard gateway_{WithoutLoads()};
+  WorkerPtr worker_;
 };
 
 TEST_F(FanOutTest, APauseThatIsResumedBeforeItsAnswerIsOver) {
@@ -114,7 +94,28 @@ TEST_F(FanOutTest, APauseWhoseAnswerDoesNotComeInTimeCountsUntilTheWorkerIsToldT
   Send("/pause?mode=wait", std::chrono::milliseconds(1));
   AwaitEnd(1);
   EXPECT_TRUE(worker_->held_back());
+  EXPECT_NE(worker_->pause_doubt().number, 0u);
   Do("/resume");
+  EXPECT_FALSE(worker_->held_back());
+  EXPECT_EQ(worker_->pause_doubt().number, 0u);
+}
+
+TEST_F(FanOutTest, APauseThatHasBeenAnsweredIsInNoDoubt) {
+  Do("/pause");
+  Send("/pause?mode=wait", std::chrono::milliseconds(1));
+  AwaitEnd(2);
+  EXPECT_TRUE(worker_->held_back());
+  EXPECT_EQ(worker_->pause_doubt().number, 0u);
+}
+
+TEST_F(FanOutTest, AReadingOfTheWeightsHoldsNoEngineBack) {
+  // What asked for the version every second kept a hanging engine from being noticed.
+  Send("/weight_info");
+  EXPECT_FALSE(worker_->held_back());
+  Answer("/weight_info", 200);
+  Send("/weight_checker");
+  EXPECT_TRUE(worker_->held_back());
+  Answer("/weight_checker", 200);
   EXPECT_FALSE(worker_->held_back());
 }
 

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <future>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 
 #include "base/clock.h"
+#include "net/loop/run_on_shard_for_test.h"
 
 namespace portico::router {
 namespace {
@@ -44,17 +46,10 @@ class LocalCallTest : public testing::Test {
  protected:
   LocalCallTest() : shard_(0) { shard_.Start(); }
 
-  // One turn of the loop.
-  template <typename Task>
-  void Turn(Task task) {
-    std::promise<void> done;
-    shard_.Post([&] { task(); });
-    shard_.Post([&] { done.set_value(); });
-    done.get_future().wait();
-    // What the end of that turn did is visible after another.
-    std::promise<void> next;
-    shard_.Post([&] { next.set_value(); });
-    next.get_future().wait();
+  // One turn of the loop, with what is done at its end.
+  void Turn(const std::function<void()>& task) {
+    net::RunOnShard(shard_, task);
+    net::RunOnShard(shard_, [] {});
   }
   // What comes in a turn that the shard begins by itself.
   template <typename Condition>

@@ -7,15 +7,12 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <future>
 #include <memory>
 #include <new>
 #include <string>
 #include <utility>
 
-#include "base/metrics.h"
-#include "router/fleet/token_workers.h"
-#include "router/gateway.h"
+#include "router/proxy/gateway_for_test.h"
 #include "router/proxy/local_call.h"
 
 namespace portico::router {
@@ -46,22 +43,17 @@ class SilentPort {
 };
 
 // Lacks the memory for any request.
-class FullWorkers final : public TokenWorkers {
+class FullWorkers final : public CalledWorkers {
  public:
-  void Probe(const WorkerPtr&, bool, Duration, ProbeDone) override {}
-  void AskLoad(const WorkerPtr&, Duration, LoadDone) override {}
   StatusOr<std::unique_ptr<net::HttpCall>> Start(const Worker&, net::Shard&, net::HttpRequest,
                                                  net::HttpCallEvents&) override {
     throw std::bad_alloc();
   }
-  void Keep(const WorkerSet&) override {}
 };
 
 // Answers by the test's hand.
-class WritingWorkers final : public TokenWorkers {
+class WritingWorkers final : public CalledWorkers {
  public:
-  void Probe(const WorkerPtr&, bool, Duration, ProbeDone) override {}
-  void AskLoad(const WorkerPtr&, Duration, LoadDone) override {}
   StatusOr<std::unique_ptr<net::HttpCall>> Start(const Worker&, net::Shard& shard,
                                                  net::HttpRequest request,
                                                  net::HttpCallEvents& events) override {
@@ -69,7 +61,6 @@ class WritingWorkers final : public TokenWorkers {
     exchange = std::move(made.exchange);
     return std::move(made.call);
   }
-  void Keep(const WorkerSet&) override {}
 
   std::unique_ptr<net::Exchange> exchange;  // of the last one
 };
@@ -88,37 +79,21 @@ class StatusOnly final : public net::HttpCallEvents {
 class ProxyCallTest : public testing::Test {
  protected:
   void Begin(GatewayOptions options) {
-    auto gateway = Gateway::Make(std::move(options), registry_);
-    ASSERT_TRUE(gateway.ok()) << gateway.status();
-    gateway_ = *std::move(gateway);
-    gateway_shard_ = std::make_unique<GatewayShard>(shard_, *gateway_);
-    shard_.Start();
+    gateway_ = std::make_unique<GatewayOnShard>(std::move(options));
   }
   ~ProxyCallTest() override {
-    if (gateway_shard_ == nullptr) return;
-    Turn([this] {
-      gateway_shard_.reset();
-      asked_ = {};
-    });
-    shard_.Stop();
+    if (gateway_ == nullptr) return;
+    gateway_->Run([this] { asked_ = {}; });
+    gateway_.reset();
   }
   template <typename Task>
-  void Turn(Task task) {
-    std::promise<void> done;
-    shard_.Post([&] { task(); });
-    shard_.Post([&] { done.set_value(); });
-    done.get_future().wait();
+  void Run(Task task) {
+    gateway_->Run(std::move(task));
   }
-  WorkerPtr Add(const std::string& url) {
-    auto spec = ParseWorkerUrl(url);
-    EXPECT_TRUE(spec.ok()) << spec.status();
-    auto added = gateway_->AddWorker(*std::move(spec));
-    EXPECT_TRUE(added.ok()) << added.status();
-    return *std::move(added);
-  }
+  Gateway& gateway() { return gateway_->gateway(); }
   // Of a model, or of none.
   void Ask(const std::string& path, const std::string& model = "") {
-    Turn([&] {
+    Run([&] {
       net::HttpRequest request;
       request.method = model.empty() ? "GET" : "POST";
       request.path = path;
@@ -126,28 +101,21 @@ class ProxyCallTest : public testing::Test {
         request.body.reserve(256);
         request.body = R"({"model":")" + model + R"("})";
       }
-      asked_ = MakeLocalCall(shard_, std::move(request), client_, 1 << 20);
-      ProxyCall::Start(*gateway_shard_, std::move(asked_.exchange));
+      asked_ = MakeLocalCall(gateway_->shard(), std::move(request), client_, 1 << 20);
+      ProxyCall::Start(gateway_->on_shard(), std::move(asked_.exchange));
     });
   }
 
-  Registry registry_;
   // As if another request had the only place, until Leave().
   void TakePlace() {
     std::shared_ptr<AdmissionQueue::Ticket> none;
-    ASSERT_EQ(gateway_->admission().Enter(
-                  shard_, Priority::kDefault, [] {}, &none),
+    ASSERT_EQ(gateway().admission().Enter(
+                  gateway_->shard(), Priority::kDefault, [] {}, &none),
               AdmissionQueue::Result::kPlace);
   }
   void Leave() {
-    gateway_->admission().Leave();
-    Turn([] {});
-  }
-  template <typename Condition>
-  void WaitUntil(Condition condition) {
-    const TimePoint end = Clock::now() + std::chrono::seconds(60);
-    while (!condition() && Clock::now() < end) Turn([] {});
-    EXPECT_TRUE(condition());
+    gateway().admission().Leave();
+    Run([] {});
   }
   static GatewayOptions OneAtATime() {
     GatewayOptions options;
@@ -157,9 +125,7 @@ class ProxyCallTest : public testing::Test {
   }
 
   StatusOnly client_;
-  net::Shard shard_{0};
-  std::unique_ptr<Gateway> gateway_;
-  std::unique_ptr<GatewayShard> gateway_shard_;
+  std::unique_ptr<GatewayOnShard> gateway_;
   LocalCall asked_;
 };
 
@@ -168,12 +134,12 @@ TEST_F(ProxyCallTest, ARequestThatHasWaitedToBeAdmittedGoesToAWorkerOfNow) {
   const SilentPort before;
   const SilentPort after;
   Begin(OneAtATime());
-  const WorkerPtr removed = Add(before.url());
+  const WorkerPtr removed = gateway_->Add(before.url());
   TakePlace();
   Ask("/get_server_info");
-  ASSERT_EQ(gateway_->queued(), 1);
-  ASSERT_TRUE(gateway_->RemoveWorker(before.url()));
-  const WorkerPtr added = Add(after.url());
+  ASSERT_EQ(gateway().queued(), 1);
+  ASSERT_TRUE(gateway().RemoveWorker(before.url()));
+  const WorkerPtr added = gateway_->Add(after.url());
   Leave();
   EXPECT_EQ(removed->total_requests(), 0U);
   EXPECT_EQ(added->total_requests(), 1U);
@@ -184,13 +150,13 @@ TEST_F(ProxyCallTest, ARequestThatHasWaitedGoesToItsModelThoughModelsBecameKnown
   const SilentPort first;
   const SilentPort second;
   Begin(OneAtATime());
-  const WorkerPtr other = Add(first.url());
+  const WorkerPtr other = gateway_->Add(first.url());
   TakePlace();
   Ask("/v1/completions", "b");
-  ASSERT_EQ(gateway_->queued(), 1);
-  gateway_->workers().SetModels(*other, {"a"});
-  const WorkerPtr added = Add(second.url());
-  gateway_->workers().SetModels(*added, {"b"});
+  ASSERT_EQ(gateway().queued(), 1);
+  gateway().workers().SetModels(*other, {"a"});
+  const WorkerPtr added = gateway_->Add(second.url());
+  gateway().workers().SetModels(*added, {"b"});
   Leave();
   EXPECT_EQ(other->total_requests(), 0U);
   EXPECT_EQ(added->total_requests(), 1U);
@@ -202,19 +168,19 @@ TEST_F(ProxyCallTest, AWorkerThatWasRemovedIsNotChosenByARequestThatHasNoOther) 
   GatewayOptions options = OneAtATime();
   options.strict_models = true;
   Begin(std::move(options));
-  const WorkerPtr removed = Add(first.url());
-  gateway_->workers().SetModels(*removed, {"a"});
-  const WorkerPtr other = Add(second.url());
-  gateway_->workers().SetModels(*other, {"b"});
+  const WorkerPtr removed = gateway_->Add(first.url());
+  gateway().workers().SetModels(*removed, {"a"});
+  const WorkerPtr other = gateway_->Add(second.url());
+  gateway().workers().SetModels(*other, {"b"});
   TakePlace();
   Ask("/v1/completions", "a");
-  ASSERT_EQ(gateway_->queued(), 1);
-  ASSERT_TRUE(gateway_->RemoveWorker(first.url()));
+  ASSERT_EQ(gateway().queued(), 1);
+  ASSERT_TRUE(gateway().RemoveWorker(first.url()));
   Leave();
   EXPECT_EQ(removed->total_requests(), 0U);
   EXPECT_EQ(other->total_requests(), 0U);
   // It comes at the end of a turn.
-  for (int i = 0; i < 1000 && client_.status == 0; ++i) Turn([] {});
+  for (int i = 0; i < 1000 && client_.status == 0; ++i) Run([] {});
   EXPECT_EQ(client_.status, 503);
 }
 
@@ -222,19 +188,19 @@ TEST_F(ProxyCallTest, AWorkerThatWasRemovedIsNotChosenByARequestThatHasNoOther) 
 TEST_F(ProxyCallTest, ARequestThatThereIsNoMemoryForIsRefusedAtOnceAndAfterItHasWaited) {
   FullWorkers workers;
   Begin(OneAtATime());
-  gateway_->UseTokens(&workers);
-  const WorkerPtr worker = Add("grpc://127.0.0.1:9");
+  gateway().UseTokens(&workers);
+  const WorkerPtr worker = gateway_->Add("grpc://127.0.0.1:9");
   worker->SetHealth(Health::kHealthy);
   for (const bool waits : {false, true}) {
     client_.status = 0;
     if (waits) TakePlace();
     Ask("/v1/completions", "m");
-    EXPECT_EQ(gateway_->queued(), waits ? 1 : 0);
+    EXPECT_EQ(gateway().queued(), waits ? 1 : 0);
     if (waits) Leave();
-    for (int i = 0; i < 1000 && client_.status == 0; ++i) Turn([] {});
+    for (int i = 0; i < 1000 && client_.status == 0; ++i) Run([] {});
     EXPECT_EQ(client_.status, 503) << waits;
     EXPECT_EQ(worker->requests(), 0) << waits;
-    Turn([&] { EXPECT_EQ(gateway_shard_->calls(), 0U) << waits; });
+    Run([&] { EXPECT_EQ(gateway_->on_shard().calls(), 0U) << waits; });
   }
   EXPECT_EQ(worker->total_requests(), 2U);
 }
@@ -243,12 +209,12 @@ TEST_F(ProxyCallTest, ARequestThatThereIsNoMemoryForIsRefusedAtOnceAndAfterItHas
 TEST_F(ProxyCallTest, ARequestWhoseClientDoesNotReadDoesNotWaitForItsWorker) {
   WritingWorkers workers;
   Begin(OneAtATime());
-  gateway_->UseTokens(&workers);
-  const WorkerPtr worker = Add("grpc://127.0.0.1:9");
+  gateway().UseTokens(&workers);
+  const WorkerPtr worker = gateway_->Add("grpc://127.0.0.1:9");
   worker->SetHealth(Health::kHealthy);
   for (const bool leaves : {false, true}) {
     Ask("/v1/completions", "m");
-    Turn([&] {
+    Run([&] {
       ASSERT_NE(workers.exchange, nullptr);
       EXPECT_EQ(worker->awaiting(), 1);
       asked_.call->Pause();
@@ -257,18 +223,18 @@ TEST_F(ProxyCallTest, ARequestWhoseClientDoesNotReadDoesNotWaitForItsWorker) {
       workers.exchange->StartStream(std::move(head));
       workers.exchange->Write("data: " + std::string(ProxyCall::kHighWater, 'x') + "\n\n");
     });
-    WaitUntil([&] { return worker->awaiting() == 0; });
+    gateway_->WaitUntil([&] { return worker->awaiting() == 0; });
     EXPECT_EQ(worker->requests(), 1);
     if (leaves) {
-      Turn([&] { asked_.call.reset(); });
+      Run([&] { asked_.call.reset(); });
     } else {
-      Turn([&] { asked_.call->Resume(); });
-      WaitUntil([&] { return worker->awaiting() == 1; });
-      Turn([&] { workers.exchange->End(); });
+      Run([&] { asked_.call->Resume(); });
+      gateway_->WaitUntil([&] { return worker->awaiting() == 1; });
+      Run([&] { workers.exchange->End(); });
     }
-    WaitUntil([&] { return worker->requests() == 0; });
+    gateway_->WaitUntil([&] { return worker->requests() == 0; });
     EXPECT_EQ(worker->awaiting(), 0);
-    Turn([&] { workers.exchange.reset(); });
+    Run([&] { workers.exchange.reset(); });
   }
 }
 

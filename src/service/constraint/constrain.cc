@@ -85,7 +85,7 @@ bool NeedsGrammar(const ServingModel& model, const GenerationPlan& plan) {
 }
 
 void CompileGrammars(const ServingModel& model, std::vector<GenerationPlan*> plans,
-                     absl::AnyInvocable<void(Status)> done) {
+                     std::weak_ptr<const void> wanted, absl::AnyInvocable<void(Status)> done) {
   // One compilation for all plans with one constraint.
   std::map<const Constraint*, std::vector<GenerationPlan*>> by_constraint;
   for (GenerationPlan* const plan : plans) {
@@ -96,18 +96,16 @@ void CompileGrammars(const ServingModel& model, std::vector<GenerationPlan*> pla
   for (const auto& [constraint, users] : by_constraint) {
     grammar::GrammarText text{KindOf(constraint->kind), constraint->text, constraint->closed,
                               constraint->compact};
-    model.grammar_compiler->Compile(*model.grammar_model, std::move(text),
-                                    [batch, sharers = users, asked = users.front()->constraint](
-                                        const grammar::GrammarCompiler::Compiled& compiled) {
-                                      if (!compiled.ok())
-                                        return batch->End(Named(compiled.status(), *asked));
-                                      auto ready = std::make_shared<Constraint>(*asked);
-                                      ready->compiled =
-                                          std::make_shared<const GrammarConstraint>(*compiled);
-                                      for (GenerationPlan* const plan : sharers)
-                                        plan->constraint = ready;
-                                      batch->End(OkStatus());
-                                    });
+    auto compiled = [batch, sharers = users, asked = users.front()->constraint](
+                        const grammar::GrammarCompiler::Compiled& result) {
+      if (!result.ok()) return batch->End(Named(result.status(), *asked));
+      auto ready = std::make_shared<Constraint>(*asked);
+      ready->compiled = std::make_shared<const GrammarConstraint>(*result);
+      for (GenerationPlan* const plan : sharers) plan->constraint = ready;
+      batch->End(OkStatus());
+    };
+    model.grammar_compiler->Compile(*model.grammar_model, std::move(text), std::move(compiled),
+                                    wanted);
   }
   batch->End(OkStatus());
 }

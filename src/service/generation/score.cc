@@ -67,7 +67,8 @@ Status AddPrompt(std::vector<TokenId> ids, const EngineInfo& engine, const std::
 
 }  // namespace
 
-StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest& request) {
+StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest& request,
+                                   StepGate* gate) {
   PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
   const EngineInfo& engine = model.engine->info();
   if (request.label_token_ids.empty()) {
@@ -90,7 +91,10 @@ StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest
   }
   PORTICO_ASSIGN_OR_RETURN(GenerationPlan plan, NewPlan(request.rid, request.label_token_ids,
                                                         engine, "label_token_ids"));
+  PORTICO_RETURN_IF_ERROR(
+      PassGate(gate, WorkOf(request.items) + request.items.size() * request.query.text.size()));
   for (size_t i = 0; i < request.items.size(); ++i) {
+    PORTICO_RETURN_IF_ERROR(PassGate(gate, 0));
     const CompletionRequest::Prompt& item = request.items[i];
     const std::string place = fmt::format("items[{}]", i);
     PORTICO_ASSIGN_OR_RETURN(
@@ -109,7 +113,8 @@ Status CheckScoreCost(const ServingModel& model, size_t labels, int64_t query_co
                   query_cost + kChoiceCost + static_cast<int64_t>(labels) * kLogprobCost);
 }
 
-StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankRequest& request) {
+StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankRequest& request,
+                                        StepGate* gate) {
   const EngineInfo& engine = model.engine->info();
   RequestCost cost(model.max_request_cost);
   const size_t shared = request.query.size() + request.instruction.size();
@@ -125,7 +130,8 @@ StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankR
                         .items = {request.documents.begin(), request.documents.end()},
                         .item_field = "documents",
                         .instruction = request.instruction,
-                        .truncate = request.truncate};
+                        .truncate = request.truncate,
+                        .gate = gate};
   PORTICO_ASSIGN_OR_RETURN(std::vector<std::vector<TokenId>> pairs,
                            EncodeRenderedPairs(model, texts));
   for (size_t i = 0; i < pairs.size(); ++i) {

@@ -13,19 +13,22 @@
 #include "message/score_request.h"
 #include "message/text_delta.h"
 #include "service/generation/generation.h"
+#include "service/plan/step_gate.h"
 #include "service/serving_model.h"
 
 namespace portico {
 
 // One prompt an item. INVALID_ARGUMENT naming the field, as PlanCompletion. Pure; any thread.
-StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest& request);
+StatusOr<GenerationPlan> PlanScore(const ServingModel& model, const ScoreRequest& request,
+                                   StepGate* gate = nullptr);
 // What PlanScore says of a request that would cost too much, where query and items have not been read: `query_cost` is
 // PromptCost() of the query at least.
 Status CheckScoreCost(const ServingModel& model, size_t labels, int64_t query_cost, size_t items);
 
 // One prompt a document, by the model's template; what is likely next is judge->yes or judge->no. Requires a model for
 // which CheckRanks() is OK and that generates. As PlanScore.
-StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankRequest& request);
+StatusOr<GenerationPlan> PlanJudgements(const ServingModel& model, const RerankRequest& request,
+                                        StepGate* gate = nullptr);
 
 // How much likelier "yes" is than "no" for each document: the logarithm of its odds. Rows have both.
 std::vector<float> LogOdds(const std::vector<std::vector<double>>& softmax_scores);

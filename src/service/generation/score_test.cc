@@ -75,6 +75,21 @@ TEST_F(PlanScoreTest, EveryItemIsAPromptBehindTheQueryOrBeforeIt) {
   EXPECT_EQ(Prompt(0), (std::vector<TokenId>{6, 7, 5}));
 }
 
+TEST_F(PlanScoreTest, TheQueryIsWorkWithEachItem) {
+  const auto too_long = [this](size_t query, size_t items) {
+    request_.query = Text(std::string(query, 'x'));
+    request_.items.assign(items, Text("b"));
+    StepGate gate = StepGate::OnShard();
+    const auto plan = PlanScore(model_, request_, &gate);
+    EXPECT_EQ(plan.ok(), !gate.too_long()) << plan.status();
+    return gate.too_long();
+  };
+  EXPECT_FALSE(too_long(1000, 100));
+  EXPECT_FALSE(too_long(10, 900));
+  EXPECT_TRUE(too_long(1000, 200));
+  EXPECT_TRUE(too_long(10, 1000));
+}
+
 TEST_F(PlanScoreTest, AnEngineWithoutLogProbabilitiesCannotScore) {
   UseEngineWithoutLogProbabilities();
   EXPECT_EQ(FieldAtFault(), "label_token_ids");

@@ -221,7 +221,7 @@ Status CheckNativeCost(const ServingModel& model, const NativeGenerateRequest& r
 }
 
 StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateRequest& request,
-                                std::string (*make_rid)()) {
+                                std::string (*make_rid)(), StepGate* gate) {
   const TimePoint arrival = Clock::now();
   PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
   NativePlan plan;
@@ -232,9 +232,11 @@ StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateR
       std::vector<std::string> names,
       NamePrompts(request.rid, request.prompts.size(), request.is_batch, make_rid));
   PORTICO_RETURN_IF_ERROR(CheckCost(model, request, prompts, plan.n));
+  PORTICO_RETURN_IF_ERROR(PassGate(gate, WorkOf(request.prompts)));
   PORTICO_ASSIGN_OR_RETURN(const std::vector<SharedSampling> samplings,
                            ShareSamplings(request, model));
   for (size_t i = 0; i < request.prompts.size(); ++i) {
+    PORTICO_RETURN_IF_ERROR(PassGate(gate, 0));
     const SharedSampling& sampling = samplings[request.sampling.is_list ? i : 0];
     PORTICO_ASSIGN_OR_RETURN(GenerationPlan prompt, PlanPrompt(model, request, sampling, i));
     prompt.options.rid = std::move(names[i]);

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "message/native_generate.h"
 #include "service/generation/generation.h"
+#include "service/plan/step_gate.h"
 #include "service/serving_model.h"
 
 namespace portico {
@@ -35,9 +36,9 @@ Status CheckNativeCost(const ServingModel& model, const NativeGenerateRequest& r
                        size_t prompts);
 
 // INVALID_ARGUMENT naming the field, as PlanCompletion; `make_rid` names prompts that the client
-// did not name.
+// did not name. CANCELLED: the gate, where there is one, let a step not pass.
 StatusOr<NativePlan> PlanNative(const ServingModel& model, const NativeGenerateRequest& request,
-                                std::string (*make_rid)());
+                                std::string (*make_rid)(), StepGate* gate = nullptr);
 
 // Takes the rid of every prompt, or of none: ALREADY_EXISTS where one names a running request.
 Status TakeRids(ActiveRids& rids, NativePlan* plan);

@@ -230,5 +230,67 @@ TEST_F(PlanNativeTest, ABatchTakesAllOfItsRidsOrNone) {
   EXPECT_TRUE(TakeRids(rids, &refused).ok());
 }
 
+// The work of a body was guessed from its bytes and quotes: thousands of prompts of ids were planned on a shard.
+TEST_F(PlanNativeTest, ManyShortPromptsAreTooLongForAShard) {
+  const auto too_long = [this](size_t prompts) {
+    NativeGenerateRequest request;
+    request.is_batch = true;
+    request.prompts.resize(prompts, {.text = "", .ids = {1, 2}, .is_ids = true});
+    StepGate gate = StepGate::OnShard();
+    const auto plan = PlanNative(
+        model_, request,
+        [] {
+          static int last = 0;
+          return "one" + std::to_string(++last);
+        },
+        &gate);
+    EXPECT_EQ(plan.ok(), !gate.too_long()) << plan.status();
+    EXPECT_TRUE(Plan(request).ok());
+    CompletionRequest completion;
+    completion.prompts = request.prompts;
+    StepGate another = StepGate::OnShard();
+    const auto completed = PlanCompletion(model_, completion, &another);
+    EXPECT_EQ(completed.ok(), !another.too_long()) << completed.status();
+    EXPECT_EQ(another.too_long(), gate.too_long());
+    return gate.too_long();
+  };
+  EXPECT_FALSE(too_long(1));
+  EXPECT_FALSE(too_long(kShardWork / kPromptWork));
+  EXPECT_TRUE(too_long(kShardWork / kPromptWork + 1));
+}
+
+// A template may write much more than it is given.
+TEST_F(PlanNativeTest, AChatIsTooLongForAShardByWhatIsRenderedOrByWhatThatGives) {
+  model_.chat_template =
+      *ChatTemplate::FromSource("{% for m in messages %}{{ m.content * 100 }}{% endfor %}", {});
+  const auto too_long = [this](size_t messages, size_t bytes) {
+    std::string text = "[";
+    for (size_t i = 0; i < messages; ++i) {
+      if (i > 0) text += ',';
+      text += R"({"role":"user","content":")" + std::string(bytes, 'a') + R"("})";
+    }
+    ChatRequest request;
+    request.messages = *Json::Parse(text + "]");
+    StepGate gate = StepGate::OnShard();
+    StatusOr<std::string> rendered = RenderChat(model_, &request, &gate);
+    if (rendered.ok()) (void)EncodeRendered(model_, *rendered, &gate);
+    return gate.too_long();
+  };
+  EXPECT_FALSE(too_long(1, 1000));
+  EXPECT_TRUE(too_long(1, 2000));
+  EXPECT_FALSE(too_long(kShardWork / kMessageWork / 4, 1));
+  EXPECT_TRUE(too_long(kShardWork / kMessageWork + 1, 0));
+}
+
+TEST_F(PlanNativeTest, APlanEndsBeforeTheNextPromptWhenItsClientHasLeft) {
+  auto client = std::make_shared<char>();
+  StepGate gate = StepGate::OnPool(client);
+  CompletionRequest request;
+  request.prompts.resize(2, {.text = "a", .ids = {}, .is_ids = false});
+  EXPECT_TRUE(PlanCompletion(model_, request, &gate).ok());
+  client.reset();
+  EXPECT_EQ(PlanCompletion(model_, request, &gate).status().code(), StatusCode::kCancelled);
+}
+
 }  // namespace
 }  // namespace portico

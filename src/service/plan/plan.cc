@@ -38,7 +38,31 @@ Status Share(const GenerationOptions& options, const ServingModel& model, Genera
   return OkStatus();
 }
 
+// What a template goes through: messages, their parts and calls, tools.
+size_t RenderWork(const ChatRequest& request) {
+  size_t items = 0;
+  const auto count = [&items](const Json* list) {
+    if (list != nullptr && list->is_array()) items += list->as_array().size();
+  };
+  count(&request.tools);
+  count(&request.documents);
+  count(&request.messages);
+  if (!request.messages.is_array()) return kMessageWork * items;
+  for (const Json& message : request.messages.as_array()) {
+    if (!message.is_object()) continue;
+    count(message.Find("content"));
+    count(message.Find("tool_calls"));
+  }
+  return kMessageWork * items;
+}
+
 }  // namespace
+
+size_t WorkOf(const std::vector<CompletionRequest::Prompt>& prompts) {
+  size_t work = prompts.size() * kPromptWork;
+  for (const CompletionRequest::Prompt& prompt : prompts) work += prompt.text.size();
+  return work;
+}
 
 std::shared_ptr<const RequestExtras> PlaceMedia(std::shared_ptr<const RequestExtras> extras,
                                                 std::string text, bool limit_is_asked) {
@@ -71,7 +95,8 @@ Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size,
                          fmt::format("{} must hold at most {} token ids", field, kMaxLogprobIds));
 }
 
-StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request) {
+StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request, StepGate* gate) {
+  PORTICO_RETURN_IF_ERROR(PassGate(gate, RenderWork(*request)));
   const events::Span span(events::Event::kRenderStart, events::Event::kRenderEnd,
                           events::kFrontend);
   if (!model.chat_template) {
@@ -104,7 +129,9 @@ StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request
   return InvalidArgument(field.empty() ? "messages" : field, std::string(MessageOf(text.status())));
 }
 
-StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::string_view text) {
+StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::string_view text,
+                                              StepGate* gate) {
+  PORTICO_RETURN_IF_ERROR(PassGate(gate, text.size()));
   events::Span span(events::Event::kTokenizeStart, events::Event::kTokenizeEnd, events::kFrontend);
   std::vector<TokenId> ids;
   const Status status = model.conversation_cache
@@ -134,7 +161,7 @@ StatusOr<int32_t> FitPrompt(const ServingModel& model, const GenerationOptions& 
   return FitContext(kept, limit, engine, prompt_field);
 }
 
-StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request) {
+StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request, StepGate* gate) {
   const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
                           events::kFrontend);
   PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
@@ -147,7 +174,7 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request
   RequestCost cost(model.max_request_cost);
   PORTICO_RETURN_IF_ERROR(
       AddAnswer(AnswerCostOf(request.options, engine), engine, "messages", &cost));
-  PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, &request));
+  PORTICO_ASSIGN_OR_RETURN(std::string text, RenderChat(model, &request, gate));
   plan.extras = PlaceMedia(std::move(plan.extras), text,
                            request.options.max_tokens && !model.allow_auto_truncate);
   plan.continues_prompt = request.continue_final_message;
@@ -156,7 +183,7 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request
   PORTICO_ASSIGN_OR_RETURN(plan.constraint,
                            ChatConstraint(model, request, start, std::move(plan.constraint)));
   GenerationPlan::Prompt prompt;
-  PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodeRendered(model, text));
+  PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodeRendered(model, text, gate));
   PORTICO_RETURN_IF_ERROR(CheckIds(ids, engine.vocab_size, "messages"));
   PORTICO_ASSIGN_OR_RETURN(prompt.max_new_tokens,
                            FitPrompt(model, request.options, "messages", &ids));
@@ -182,8 +209,8 @@ StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
   return ids;
 }
 
-StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
-                                        const CompletionRequest& request) {
+StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model, const CompletionRequest& request,
+                                        StepGate* gate) {
   const events::Span span(events::Event::kPreprocessStart, events::Event::kPreprocessEnd,
                           events::kFrontend);
   PORTICO_RETURN_IF_ERROR(CheckGenerates(model));
@@ -209,7 +236,9 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model,
     answer.prompt_bytes = PromptCost(from);
     PORTICO_RETURN_IF_ERROR(AddAnswer(answer, engine, "prompt", &cost));
   }
+  PORTICO_RETURN_IF_ERROR(PassGate(gate, WorkOf(request.prompts)));
   for (const CompletionRequest::Prompt& from : request.prompts) {
+    PORTICO_RETURN_IF_ERROR(PassGate(gate, 0));
     GenerationPlan::Prompt prompt;
     PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodePrompt(model, from, "prompt"));
     prompt.is_ids = from.is_ids;

@@ -137,7 +137,8 @@ class Joiner {
   const TokenLimit& limit_;
 };
 
-StatusOr<std::vector<Joined>> RenderPairs(const ServingModel& model, const Pairs& pairs) {
+StatusOr<std::vector<Joined>> RenderPairs(const ServingModel& model, const Pairs& pairs,
+                                          StepGate* gate) {
   if (pairs.item_first) {
     return InvalidArgument("item_first",
                            "this model's template has places of its own for query and item");
@@ -146,7 +147,8 @@ StatusOr<std::vector<Joined>> RenderPairs(const ServingModel& model, const Pairs
                   .items = {},
                   .item_field = pairs.item_field,
                   .instruction = pairs.instruction,
-                  .truncate = pairs.truncate};
+                  .truncate = pairs.truncate,
+                  .gate = gate};
   for (const Prompt& item : pairs.items) texts.items.push_back(item.text);
   PORTICO_ASSIGN_OR_RETURN(std::vector<std::vector<TokenId>> rendered,
                            EncodeRenderedPairs(model, texts));
@@ -169,8 +171,12 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanPairs(const Pairs& pairs) const {
   }
   PORTICO_ASSIGN_OR_RETURN(const TokenLimit limit, TokenLimit::Of(engine, pairs.truncate));
   const bool rendered = model.joins_pairs && !pairs.query.is_ids;
+  // Many tokenizers are given the query with each item.
+  size_t work = pairs.items.size() * (pairs.query.text.size() + kPromptWork);
+  for (const Prompt& item : pairs.items) work += item.text.size();
+  if (!rendered) PORTICO_RETURN_IF_ERROR(PassGate(gate, work));
   PORTICO_ASSIGN_OR_RETURN(std::vector<Joined> joined, rendered
-                                                           ? RenderPairs(model, pairs)
+                                                           ? RenderPairs(model, pairs, gate)
                                                            : Joiner(*this, pairs, limit).Run());
   PoolingPlan plan;
   plan.texts.resize(joined.size());

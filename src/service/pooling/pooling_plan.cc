@@ -141,6 +141,7 @@ StatusOr<PoolingPlan> PoolingPlanner::PlanInputs(EmbeddingRequest request) const
   }
   PORTICO_ASSIGN_OR_RETURN(const TokenLimit limit, TokenLimit::Of(engine, request.truncate));
   PORTICO_RETURN_IF_ERROR(AddPrompt(model.prompts, &request));
+  PORTICO_RETURN_IF_ERROR(PassGate(gate, WorkOf(request.inputs)));
   PORTICO_RETURN_IF_ERROR(Tokenize(*this, limit, &request));
 
   PoolingPlan plan;

@@ -14,17 +14,20 @@
 #include "base/status.h"
 #include "message/embedding_request.h"
 #include "message/score_request.h"
+#include "service/plan/step_gate.h"
 #include "service/pooling/pooling_run.h"
 #include "service/serving_model.h"
 
 namespace portico {
 
 // INVALID_ARGUMENT from all of these names the field: too many texts, an unknown id, more tokens than the model takes.
+// CANCELLED: the gate, where there is one, let a step not pass.
 struct PoolingPlanner {
   const ServingModel& model;
   size_t max_texts = 0;  // of one request
   CpuPool* helpers =
       nullptr;  // share the tokenizing; null on a shard, which must not wait for them
+  StepGate* gate = nullptr;
 
   // One text an input: ids as they are, a text with the tokenizer's special tokens. The rids are the client's.
   StatusOr<PoolingPlan> PlanInputs(EmbeddingRequest request) const;

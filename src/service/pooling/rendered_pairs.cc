@@ -54,8 +54,14 @@ StatusOr<std::vector<std::vector<TokenId>>> EncodeRenderedPairs(const ServingMod
         "this model's template has an instruction of its own and takes no other; "
         "--chat-template names another template");
   }
+  const size_t shared =
+      texts.query.size() + texts.instruction.size() + kPromptWork + 3 * kMessageWork;
+  size_t work = texts.items.size() * shared;
+  for (const std::string_view item : texts.items) work += item.size();
+  PORTICO_RETURN_IF_ERROR(PassGate(texts.gate, work));
   std::vector<std::vector<TokenId>> pairs(texts.items.size());
   for (size_t i = 0; i < pairs.size(); ++i) {
+    PORTICO_RETURN_IF_ERROR(PassGate(texts.gate, 0));
     const std::string place = fmt::format("{}[{}]", texts.item_field, i);
     if (texts.items[i].empty()) {
       return InvalidArgument(texts.item_field, place + " must not be empty");

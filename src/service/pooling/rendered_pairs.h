@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "service/plan/step_gate.h"
 #include "service/serving_model.h"
 
 namespace portico {
@@ -18,10 +19,11 @@ struct TextPairs {
   std::string_view item_field;           // of the request; the query's is "query"
   std::string_view instruction;          // empty: the template's own
   std::optional<int32_t> truncate = {};  // the request's
+  StepGate* gate = nullptr;
 };
 
 // The token ids of each pair. Requires model.joins_pairs. INVALID_ARGUMENT names the field; whether a pair fits the
-// context is left to the caller. Pure; any thread.
+// context is left to the caller. CANCELLED: the gate let a step not pass. Pure; any thread.
 StatusOr<std::vector<std::vector<TokenId>>> EncodeRenderedPairs(const ServingModel& model,
                                                                 const TextPairs& texts);
 

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 #include "pipeline/request.h"
 #include "text/json.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/exchange_call.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 
 namespace portico::api::openai {
 

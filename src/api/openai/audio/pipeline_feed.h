@@ -9,7 +9,7 @@
 
 #include "net/loop/shard.h"
 #include "net/websocket/web_socket.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 
 namespace portico::api::openai {
 

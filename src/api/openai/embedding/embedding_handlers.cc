@@ -28,8 +28,8 @@ struct PoolingApi {
     PORTICO_ASSIGN_OR_RETURN(auto request, kDecode(body, parser));
     PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
                              FindAble(*context.api.models, request.model, kCheck));
-    return kPlan(std::move(request),
-                 PoolingPlanner{*model, context.api.max_client_batch_size, context.helpers});
+    return kPlan(std::move(request), PoolingPlanner{*model, context.api.max_client_batch_size,
+                                                    context.helpers, context.gate});
   }
 
   static void Answer(std::unique_ptr<net::Exchange> exchange, ShardContext& shard,

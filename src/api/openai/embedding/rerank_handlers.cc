@@ -52,8 +52,7 @@ PoolingResult ResultOf(const ScoreBoard& board, const std::vector<int32_t>& size
 
 template <bool kCohere>
 struct RerankApi {
-  // The query is tokenized with each item, so work grows with the square of the body: 1 KiB is 0.25 MiB of text.
-  static constexpr size_t kLongBody = 1 << 10;
+  static constexpr bool kListsTexts = true;
 
   struct Planned {
     const ServingModel* model = nullptr;
@@ -68,11 +67,12 @@ struct RerankApi {
     PORTICO_ASSIGN_OR_RETURN(RerankRequest request, DecodeRerank(body, parser));
     PORTICO_ASSIGN_OR_RETURN(planned.model,
                              FindAble(*context.api.models, request.model, CheckRanks));
-    const PoolingPlanner planner{*planned.model, context.api.max_client_batch_size,
-                                 context.helpers};
+    const PoolingPlanner planner{*planned.model, context.api.max_client_batch_size, context.helpers,
+                                 context.gate};
     if (planned.model->engine->info().task == ModelTask::kGenerate) {
       PORTICO_RETURN_IF_ERROR(planner.CheckCount(request.documents.size(), "documents"));
-      PORTICO_ASSIGN_OR_RETURN(planned.judge, PlanJudgements(*planned.model, request));
+      PORTICO_ASSIGN_OR_RETURN(planned.judge,
+                               PlanJudgements(*planned.model, request, context.gate));
     } else {
       PORTICO_ASSIGN_OR_RETURN(planned.pooling, planner.PlanRerank(request));
     }

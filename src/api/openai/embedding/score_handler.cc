@@ -68,8 +68,7 @@ std::string ScoreBody(PoolingResult result, bool softmax, const std::string& mod
 }
 
 struct ScoreApi {
-  // The query is tokenized with each item, so work grows with the square of the body: 1 KiB is 0.25 MiB of text.
-  static constexpr size_t kLongBody = 1 << 10;
+  static constexpr bool kListsTexts = true;
 
   struct Planned {
     const ServingModel* model = nullptr;
@@ -82,7 +81,7 @@ struct ScoreApi {
   static StatusOr<Planned> Prepare(const std::string& body, simdjson::dom::parser& parser,
                                    const PlanContext& context) {
     Planned planned;
-    if (body.size() > api::kLongBody) {
+    if (body.size() > kLongBody) {
       const auto check = [&context](const ScoreRequest& asked, size_t query_ids,
                                     size_t items) -> Status {
         PORTICO_ASSIGN_OR_RETURN(const ServingModel* model,
@@ -105,7 +104,7 @@ struct ScoreApi {
       PORTICO_ASSIGN_OR_RETURN(planned.pooling, PlanPairs(request, *planned.model, context));
       return planned;
     }
-    PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanScore(*planned.model, request));
+    PORTICO_ASSIGN_OR_RETURN(planned.plan, PlanScore(*planned.model, request, context.gate));
     return planned;
   }
 
@@ -113,7 +112,8 @@ struct ScoreApi {
                                             const PlanContext& context) {
     PlannedPooling planned;
     planned.model = &model;
-    const PoolingPlanner planner{model, context.api.max_client_batch_size, context.helpers};
+    const PoolingPlanner planner{model, context.api.max_client_batch_size, context.helpers,
+                                 context.gate};
     PORTICO_ASSIGN_OR_RETURN(planned.plan, planner.PlanScores(request));
     planned.encode = [id = model.id, softmax = request.apply_softmax](PoolingResult result) {
       return ScoreBody(std::move(result), softmax, id);

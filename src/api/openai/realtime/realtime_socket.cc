@@ -26,6 +26,7 @@ namespace {
 
 using pipeline::HeardPart;
 using pipeline::Part;
+using pipeline::TextPart;
 
 constexpr size_t kMaxMessage = 4 << 20;
 constexpr int64_t kMinCommitMs = 100;
@@ -238,33 +239,39 @@ class RealtimeSocket final : public Call, public ResponseOwner {
     request.inputs.emplace_back(pipeline::FilePart{0, std::move(file)});
     auto feed =
         PipelineFeed::Start(pipeline_, std::move(request), shard_.shard,
-                            {[this, id](Part part) {
-                               const auto* heard = std::get_if<HeardPart>(&part);
-                               if (heard == nullptr) return;
-                               conversation_.Change(id, [heard](RealtimeItem& item) {
-                                 if (!item.text.empty()) item.text += ' ';
-                                 item.text += heard->text;
-                               });
-                             },
+                            {[this, id](const Part& part) { OnHeardPart(id, part); },
                              [this, id](const Status& status) { OnHeard(id, status); }, &reader_});
     if (!feed.ok()) return OnHeard(id, feed.status());
     hearing_[id] = *std::move(feed);
   }
 
+  // Recognizers that know no times of words send text.
+  void OnHeardPart(const std::string& id, const Part& part) {
+    const auto* heard = std::get_if<HeardPart>(&part);
+    const auto* text = std::get_if<TextPart>(&part);
+    if (heard == nullptr && text == nullptr) return;
+    std::string delta = heard != nullptr ? heard->text : text->text;
+    const RealtimeItem* item = conversation_.Change(id, [heard, &delta](RealtimeItem& changed) {
+      if (heard != nullptr && !changed.text.empty()) delta.insert(0, " ");
+      changed.text += delta;
+    });
+    if (item == nullptr || delta.empty() || !tells_heard()) return;
+    Send("conversation.item.input_audio_transcription.delta",
+         {{"item_id", id}, {"content_index", 0}, {"delta", delta}});
+  }
+
+  bool tells_heard() const { return config_.transcribes || config_.transcription; }
+
   void OnHeard(const std::string& id, const Status& status) {
     hearing_.erase(id);
     const RealtimeItem* item =
         conversation_.Change(id, [](RealtimeItem& heard) { heard.unheard = false; });
-    if (item != nullptr && (config_.transcribes || config_.transcription)) {
-      TellHeard(*item, status);
-    }
+    if (item != nullptr && tells_heard()) TellHeard(*item, status);
     BeginResponse();
   }
 
   void TellHeard(const RealtimeItem& item, const Status& status) {
     if (status.ok()) {
-      Send("conversation.item.input_audio_transcription.delta",
-           {{"item_id", item.id}, {"content_index", 0}, {"delta", item.text}});
       Send("conversation.item.input_audio_transcription.completed",
            {{"item_id", item.id}, {"content_index", 0}, {"transcript", item.text}});
       return;

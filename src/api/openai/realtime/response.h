@@ -11,7 +11,7 @@
 #include "api/openai/audio/pipeline_feed.h"
 #include "api/openai/realtime/conversation.h"
 #include "api/openai/realtime/session_config.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 
 namespace portico::api::openai {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 #include "text/json.h"
 
 namespace portico::api::openai {

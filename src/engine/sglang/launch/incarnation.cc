@@ -28,7 +28,19 @@ Status CannotSpeak(const Json& manifest, const Status& why) {
                   manifest.GetString("sglang_version", "of an unknown release"), MessageOf(why)));
 }
 
-Status OpenAttached(const std::string& path, Incarnation* life) {
+// A front end that reads the model's tokenizer would send other ids than are meant.
+Status CheckTokenizer(const SglangOptions& options, const Facts& facts) {
+  if (!options.tokenizer_path.empty() || facts.tokenizer_path.empty() ||
+      facts.tokenizer_path == facts.model_path) {
+    return OkStatus();
+  }
+  return Error(StatusCode::kFailedPrecondition,
+               fmt::format("the SGLang of {} has the tokenizer {}: name it with --tokenizer-path",
+                           options.attach_file, facts.tokenizer_path));
+}
+
+Status OpenAttached(const SglangOptions& options, Incarnation* life) {
+  const std::string& path = options.attach_file;
   struct stat found{};
   if (stat(path.c_str(), &found) != 0) {
     return Error(StatusCode::kNotFound,
@@ -50,6 +62,7 @@ Status OpenAttached(const std::string& path, Incarnation* life) {
   }
   PORTICO_ASSIGN_OR_RETURN(life->facts, Facts::Parse(*facts));
   PORTICO_RETURN_IF_ERROR(CheckSocketAddresses(life->facts));
+  PORTICO_RETURN_IF_ERROR(CheckTokenizer(options, life->facts));
   auto codec = Codec::Make(*manifest);
   if (!codec.ok()) return CannotSpeak(*manifest, codec.status());
   life->codec = *std::move(codec);
@@ -86,6 +99,7 @@ Status Launch(const SglangOptions& options, const Launcher::Progress& progress, 
   launch.media_helpers = options.media_helpers;
   launch.reasoning_parser = options.reasoning_parser;
   launch.transport = options.transport;
+  launch.front_end_has = options.front_end_has;
   PORTICO_ASSIGN_OR_RETURN(life->launcher, Launcher::Start(launch));
   PORTICO_ASSIGN_OR_RETURN(const Json printed, life->launcher->Await("manifest", progress));
   const Json* manifest = printed.Find("manifest");
@@ -127,7 +141,7 @@ StatusOr<std::shared_ptr<Incarnation>> Incarnation::Start(const SglangOptions& o
                                                           const LinkOwner& owner) {
   auto life = std::make_shared<Incarnation>();
   const bool attach = !options.attach_file.empty();
-  PORTICO_RETURN_IF_ERROR(attach ? OpenAttached(options.attach_file, life.get())
+  PORTICO_RETURN_IF_ERROR(attach ? OpenAttached(options, life.get())
                                  : Launch(options, progress, life.get()));
   const int exit_descriptor = attach ? life->attached_process : life->launcher->exit_descriptor();
   Listeners listeners;

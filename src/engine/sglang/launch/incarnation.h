@@ -26,10 +26,12 @@ struct SglangOptions {
   std::vector<std::string> environment;  // NAME=VALUE beside this process's
   // What a launcher that runs already wrote to its --facts; then nothing is started, and nothing ends with this program.
   std::string attach_file;
-  std::string reasoning_parser = "auto";  // Portico's, for the schedulers' grammars
-  std::string transport = "ipc";          // of what is started: ipc, tcp
-  int32_t media_helpers = 1;              // processes that read media; 0: none are taken
-  bool restart = false;                   // start SGLang again after it has died
+  std::string tokenizer_path;              // that the front end reads; empty: the model's
+  std::string reasoning_parser = "auto";   // Portico's, for the schedulers' grammars
+  std::string transport = "ipc";           // of what is started: ipc, tcp
+  std::vector<std::string> front_end_has;  // LaunchOptions::front_end_has
+  int32_t media_helpers = 1;               // processes that read media; 0: none are taken
+  bool restart = false;                    // start SGLang again after it has died
   Duration hand_over_wait{};  // how long another front end may still have the sockets at the start
   std::stop_token give_up;    // ends that wait
   int32_t max_queued_requests = 1024;

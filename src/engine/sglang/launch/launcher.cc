@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -80,6 +81,11 @@ StatusOr<std::unique_ptr<Launcher>> Launcher::Start(const LaunchOptions& options
   }
   if (options.transport != "ipc") {
     program.words.insert(program.words.end(), {"--transport", options.transport});
+  }
+  if (!options.front_end_has.empty()) {
+    program.words.insert(
+        program.words.end(),
+        {"--front-end-has", fmt::format("{}", fmt::join(options.front_end_has, ","))});
   }
   program.words.emplace_back("--");
   program.words.insert(program.words.end(), options.flags.begin(), options.flags.end());

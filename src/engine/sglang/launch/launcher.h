@@ -30,6 +30,8 @@ struct LaunchOptions {
   int media_helpers = 1;                  // processes that read media
   std::string reasoning_parser = "auto";  // or a name, or none
   std::string transport = "ipc";          // ipc, tcp
+  // Of SGLang's front end in the flags, or in a file that they name: what Portico has taken over.
+  std::vector<std::string> front_end_has;
 };
 
 class Launcher {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 #include "pipeline/request.h"
 #include "service/upstream/media_rules.h"
 

@@ -9,7 +9,7 @@
 
 #include "api/openai/audio/voice/voice_fields.h"
 #include "base/status.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/coordinator/pipeline.h"
 #include "pipeline/request.h"
 
 namespace portico::api::openai {

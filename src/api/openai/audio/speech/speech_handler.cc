@@ -12,7 +12,7 @@
 #include "api/openai/audio/voice/reference_load.h"
 #include "api/reply.h"
 #include "base/base64.h"
-#include "pipeline/outcomes.h"
+#include "pipeline/coordinator/outcomes.h"
 #include "text/json_writer.h"
 
 namespace portico::api::openai {

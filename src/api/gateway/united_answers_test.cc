@@ -1,0 +1,59 @@
+#include "api/gateway/united_answers.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace portico::api {
+namespace {
+
+std::string United(std::string_view path, const std::vector<std::string_view>& answers) {
+  std::string text;
+  JsonWriter writer(&text);
+  writer.BeginObject();
+  WriteUnited(path, answers, &writer);
+  writer.EndObject();
+  return text;
+}
+
+TEST(UnitedAnswersTest, TheWorkersArePausedIfEachOfThemSaysSo) {
+  EXPECT_EQ(United("/is_paused", {R"({"is_paused":true})", R"({"is_paused":true})"}),
+            R"({"is_paused":true})");
+  for (const char* other : {R"({"is_paused":false})", "{}", "[]", "", R"({"is_paused":1})"}) {
+    EXPECT_EQ(United("/is_paused", {R"({"is_paused":true})", other}), R"({"is_paused":false})")
+        << other;
+  }
+  EXPECT_EQ(United("/is_sleeping", {R"({"is_sleeping":true})"}), R"({"is_sleeping":true})");
+}
+
+TEST(UnitedAnswersTest, TheWorldIsAsLargeAsThoseOfAllWorkersTogether) {
+  EXPECT_EQ(United("/get_world_size", {R"({"world_size":4})", R"({"world_size":8})"}),
+            R"({"world_size":12})");
+  for (const char* other : {"{}", "x", R"({"world_size":"4"})", R"({"world_size":-1})",
+                            R"({"world_size":9223372036854775807})", R"({"world_size":0.5})"}) {
+    EXPECT_EQ(United("/get_world_size", {R"({"world_size":4})", other}), R"({"world_size":null})")
+        << other;
+  }
+}
+
+TEST(UnitedAnswersTest, TheVersionOfTheWeightsIsOneIfAllHaveIt) {
+  EXPECT_EQ(
+      United("/weight_info", {R"({"weight_version":"7"})", R"({"weight_version":"7","a":1})"}),
+      R"({"weight_version":"7"})");
+  EXPECT_EQ(United("/weight_info", {R"({"weight_version":"7"})", R"({"weight_version":"8"})"}),
+            R"({"weight_version":null})");
+  EXPECT_EQ(United("/weight_info", {R"({"weight_version":"7"})", "{}"}),
+            R"({"weight_version":null})");
+}
+
+TEST(UnitedAnswersTest, WeightsMatchIfTheyMatchOnEachWorkerThatHasComparedThem) {
+  EXPECT_EQ(United("/weight_checker", {R"({"match":true})", R"({"match":true})"}),
+            R"({"match":true})");
+  EXPECT_EQ(United("/weight_checker", {R"({"match":true})", R"({"match":false})"}),
+            R"({"match":false})");
+  EXPECT_EQ(United("/weight_checker", {R"({"checksums":{}})", R"({"status":"reset"})"}), "{}");
+  EXPECT_EQ(United("/flush_cache", {R"({"match":true})"}), "{}");
+}
+
+}  // namespace
+}  // namespace portico::api
