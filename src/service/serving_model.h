@@ -20,6 +20,7 @@
 #include "service/plan/request_cost.h"
 #include "template/chat_template.h"
 #include "tokenizer/cache/conversation_cache.h"
+#include "tokenizer/long_text.h"
 #include "tokenizer/tokenizer.h"
 
 namespace portico {
@@ -88,6 +89,7 @@ struct ServingModel {
   std::unique_ptr<Engine> engine;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::shared_ptr<ConversationCache> conversation_cache;  // null: every prompt is encoded whole
+  std::shared_ptr<const LongTextEncoder> long_texts;      // null: plans encode long texts whole
   std::shared_ptr<const ChatTemplate> chat_template;      // null: the model has none
   std::string chat_template_error;                        // why there is none, for the refusal
   ModelOutputFormat output;                               // how its output is read

@@ -277,6 +277,7 @@ StatusOr<std::unique_ptr<ServingModel>> MakeRemoteModel(const ModelOptions& opti
     model->tokenizer_path = like->tokenizer_path;
     model->tokenizer = like->tokenizer;
     model->conversation_cache = like->conversation_cache;
+    model->long_texts = like->long_texts;
     model->chat_template = like->chat_template;
     model->chat_template_error = like->chat_template_error;
     model->joins_pairs = like->joins_pairs;

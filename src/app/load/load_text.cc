@@ -87,6 +87,7 @@ Status LoadText(const ModelOptions& options, const TokenizerSource& source, Serv
   }
   model->tokenizer = *std::move(tokenizer);
   model->conversation_cache = std::make_shared<ConversationCache>(model->tokenizer);
+  model->long_texts = std::make_shared<LongTextEncoder>(model->tokenizer);
   if (const std::string& note = model->tokenizer->pipeline().parts().added_tokens_note;
       !note.empty()) {
     LogInfo("model `{}`: the added tokens are those of the tokenizer's file alone: {}", model->id,

@@ -19,6 +19,9 @@
 namespace portico {
 namespace {
 
+// Longer chats are encoded without the cache of conversations, which keeps none of their size, and in parts.
+constexpr size_t kMostKeptText = ConversationCache::kMaxBytes / 16;
+
 Status CheckMinTokens(const GenerationOptions& options, int32_t max_new_tokens) {
   if (options.min_tokens <= max_new_tokens) return OkStatus();
   return InvalidArgument("min_tokens",
@@ -129,14 +132,24 @@ StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request
   return InvalidArgument(field.empty() ? "messages" : field, std::string(MessageOf(text.status())));
 }
 
+Status EncodeText(const ServingModel& model, std::string_view text, bool add_special_tokens,
+                  StepGate* gate, std::vector<TokenId>* ids) {
+  if (gate == nullptr || model.long_texts == nullptr) {
+    return model.tokenizer->TryEncode(text, add_special_tokens, ids);
+  }
+  const auto go_on = [gate] { return gate->Pass(0); };
+  return model.long_texts->Encode(text, add_special_tokens, go_on, ids);
+}
+
 StatusOr<std::vector<TokenId>> EncodeRendered(const ServingModel& model, std::string_view text,
                                               StepGate* gate) {
   PORTICO_RETURN_IF_ERROR(PassGate(gate, text.size()));
   events::Span span(events::Event::kTokenizeStart, events::Event::kTokenizeEnd, events::kFrontend);
   std::vector<TokenId> ids;
-  const Status status = model.conversation_cache
-                            ? model.conversation_cache->Encode(text, &ids).status()
-                            : model.tokenizer->TryEncode(text, /*add_special_tokens=*/false, &ids);
+  const bool is_kept = model.conversation_cache && text.size() <= kMostKeptText;
+  const Status status = is_kept ? model.conversation_cache->Encode(text, &ids).status()
+                                : EncodeText(model, text, /*add_special_tokens=*/false, gate, &ids);
+  if (status.code() == StatusCode::kCancelled) return status;
   if (!status.ok()) return InvalidArgument("messages", std::string(MessageOf(status)));
   span.Tell(static_cast<int64_t>(ids.size()));
   return ids;
@@ -195,14 +208,14 @@ StatusOr<GenerationPlan> PlanChat(const ServingModel& model, ChatRequest request
 
 StatusOr<std::vector<TokenId>> EncodePrompt(const ServingModel& model,
                                             const CompletionRequest::Prompt& prompt,
-                                            std::string_view field) {
+                                            std::string_view field, StepGate* gate) {
   std::vector<TokenId> ids = prompt.ids;
   if (!prompt.is_ids) {
     events::Span span(events::Event::kTokenizeStart, events::Event::kTokenizeEnd,
                       events::kFrontend);
-    const Status status =
-        model.tokenizer->TryEncode(prompt.text, /*add_special_tokens=*/true, &ids);
+    const Status status = EncodeText(model, prompt.text, /*add_special_tokens=*/true, gate, &ids);
     span.Tell(static_cast<int64_t>(ids.size()));
+    if (status.code() == StatusCode::kCancelled) return status;
     if (!status.ok()) return InvalidArgument(field, std::string(MessageOf(status)));
   }
   PORTICO_RETURN_IF_ERROR(CheckIds(ids, model.engine->info().vocab_size, field));
@@ -240,7 +253,7 @@ StatusOr<GenerationPlan> PlanCompletion(const ServingModel& model, const Complet
   for (const CompletionRequest::Prompt& from : request.prompts) {
     PORTICO_RETURN_IF_ERROR(PassGate(gate, 0));
     GenerationPlan::Prompt prompt;
-    PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodePrompt(model, from, "prompt"));
+    PORTICO_ASSIGN_OR_RETURN(std::vector<TokenId> ids, EncodePrompt(model, from, "prompt", gate));
     prompt.is_ids = from.is_ids;
     if (request.echo) {
       prompt.text = from.is_ids ? model.tokenizer->Decode(ids, request.options.skip_special_tokens)
