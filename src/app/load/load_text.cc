@@ -52,7 +52,7 @@ void LoadTemplates(TokenizerConfig config, ServingModel* model) {
   std::string plain = TakePlainPairTemplate(&config);
   const std::vector<std::pair<std::string, std::string>>& templates = config.chat_templates;
   if (templates.empty()) {
-    model->chat_template_error = "none is beside its tokenizer";
+    model->chat_template_error = "its tokenizer has none";
   } else if (auto parsed = ChatTemplate::FromTemplates(templates, config.NamedSpecialTokens());
              parsed.ok()) {
     model->chat_template = *std::move(parsed);
