@@ -53,6 +53,7 @@ void CallObject::Begin(Options options) {
   opened_ = false;
   nesting_ = 0;
   text_.clear();
+  key_.clear();
   escape_.clear();
   strayed_ = false;
   stray_.clear();
@@ -118,10 +119,10 @@ bool CallObject::IsCutWithinOther() const {
 
 void CallObject::Cut() {
   if (call_.pending() && IsCutWithinOther()) return call_.Reject();
-  if (!call_.committed() || (at_ != At::kArguments && at_ != At::kTextArguments)) return;
+  if (at_ != At::kArguments && at_ != At::kTextArguments) return;
   out_.clear();
   relay_.Cut(&out_);
-  call_.Arguments(out_);
+  if (!call_.Arguments(out_)) call_.Reject();
 }
 
 bool CallObject::Relay(std::string_view text, size_t* used) {
@@ -172,6 +173,10 @@ bool CallObject::PushByte(char c) {
       return c == '{';
     case At::kKeyOrEnd:
       if (c == '}') return EndObject();
+      if (c == '{' && !options_.bare && nesting_ == 0 && key_.empty()) {  // `{{"name": …}}`
+        ++nesting_;
+        return true;
+      }
       if (c != '"' && c != '\'') return false;
       quote_ = c;
       text_.clear();
@@ -274,10 +279,11 @@ bool CallObject::PushDecoded(char c) {
   } else if (c == '"') {
     out_.clear();
     relay_.Close(&out_);
+    if (!call_.Arguments(out_)) return false;
     arguments_done_ = true;
     at_ = At::kNext;
     if (alone_) state_ = State::kDone;
-    return call_.Arguments(out_);
+    return true;
   } else {
     decoded.push_back(c);
   }

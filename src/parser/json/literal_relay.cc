@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "parser/json/literal_word.h"
 #include "text/json.h"
 #include "text/json_writer.h"
 #include "text/white_space.h"
@@ -19,25 +20,13 @@ bool IsIdentifierByte(char c) {
          c == '-' || c == '.' || static_cast<unsigned char>(c) >= 0x80;
 }
 
-// RFC 8259's number.
-bool IsNumber(std::string_view word) {
-  size_t i = word.starts_with('-') ? 1 : 0;
-  size_t digits = i;
-  while (i < word.size() && IsDigit(word[i])) ++i;
-  if (i == digits || (word[digits] == '0' && i > digits + 1)) return false;
-  if (i < word.size() && word[i] == '.') {
-    size_t fraction = ++i;
-    while (i < word.size() && IsDigit(word[i])) ++i;
-    if (i == fraction) return false;
-  }
-  if (i < word.size() && (word[i] == 'e' || word[i] == 'E')) {
-    ++i;
-    if (i < word.size() && (word[i] == '+' || word[i] == '-')) ++i;
-    size_t exponent = i;
-    while (i < word.size() && IsDigit(word[i])) ++i;
-    if (i == exponent) return false;
-  }
-  return i == word.size();
+// A quote between two letters.
+bool IsApostrophe(char before, std::string_view behind) {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           static_cast<unsigned char>(c) >= 0x80;
+  };
+  return is_letter(before) && !behind.empty() && is_letter(behind[0]);
 }
 
 void AppendCodePoint(uint32_t code, std::string* out) {
@@ -74,11 +63,6 @@ void AppendByte(std::string_view text, size_t from, std::string* out) {
   }
 }
 
-// Words of JSON and Python, and what they are in JSON.
-constexpr std::pair<std::string_view, std::string_view> kWords[] = {
-    {"true", "true"},   {"True", "true"}, {"false", "false"},
-    {"False", "false"}, {"null", "null"}, {"None", "null"}};
-
 // How many hexadecimal digits the escape wants; 0 for other escapes.
 size_t HexDigits(char c) { return c == 'u' ? 4 : c == 'x' ? 2 : c == 'U' ? 8 : 0; }
 
@@ -86,11 +70,38 @@ size_t HexDigits(char c) { return c == 'u' ? 4 : c == 'x' ? 2 : c == 'U' ? 8 : 0
 
 bool IsJson(std::string_view text) { return Json::Parse(text).ok(); }
 
-size_t LiteralRelay::Push(std::string_view text, std::string* out) {
+LiteralRelay::Quote LiteralRelay::QuoteBefore(std::string_view behind, bool final) const {
+  if (!options_.inner_quotes) return Quote::kEnds;
+  constexpr size_t kMaxLook = 64;  // of white space
+  const auto next = [behind](size_t from) {
+    return std::min(behind.find_first_not_of(kWhiteSpace, from), behind.size());
+  };
+  const size_t at = next(0);
+  const std::string_view rest = behind.substr(at);
+  if (at > kMaxLook) return Quote::kInner;
+  if (!final && (rest.empty() || rest == "<")) return Quote::kUnknown;
+  if (rest.empty() || rest.starts_with("<|") || rest.starts_with("</")) return Quote::kEnds;
+  if (std::string_view(",)]}:").find(rest[0]) == std::string_view::npos) return Quote::kInner;
+  // Quotes within a string come in pairs: before the second, only what ends all arguments ends the string.
+  if (inner_quotes_ % 2 == 0 || !open_.empty() || rest[0] != ')') return Quote::kEnds;
+  const size_t more = next(at + 1);
+  if (more - at > kMaxLook) return Quote::kEnds;
+  if (more == behind.size()) return final ? Quote::kEnds : Quote::kUnknown;
+  const bool line_ends = behind.substr(at, more - at).find('\n') != std::string_view::npos;
+  return line_ends || std::string_view(",]<").find(behind[more]) != std::string_view::npos
+             ? Quote::kEnds
+             : Quote::kInner;
+}
+
+size_t LiteralRelay::Push(std::string_view text, std::string* out, bool final) {
   size_t i = 0;
+  const bool was_quoted = has_inner_quotes();
   while (i < text.size() && !done_) {
     if (quote_ != 0) {
-      i += PushString(text.substr(i), out);
+      const size_t used = PushString(text.substr(i), out, final);
+      if (used == 0) break;
+      i += used;
+      if (quoted_ && !was_quoted) break;
       continue;
     }
     if (!PushOutside(text[i], out)) break;
@@ -100,7 +111,7 @@ size_t LiteralRelay::Push(std::string_view text, std::string* out) {
   return i;
 }
 
-size_t LiteralRelay::PushString(std::string_view text, std::string* out) {
+size_t LiteralRelay::PushString(std::string_view text, std::string* out, bool final) {
   size_t i = 0;
   while (i < text.size()) {
     char c = text[i];
@@ -120,11 +131,15 @@ size_t LiteralRelay::PushString(std::string_view text, std::string* out) {
       ++run;
     }
     out->append(text.substr(i, run - i));
+    if (run > i) before_ = text[run - 1];
     i = run;
     if (i == text.size()) break;
     c = text[i];
+    const Quote quote =
+        c == quote_ && !broken_ ? QuoteBefore(text.substr(i + 1), final) : Quote::kInner;
+    if (quote == Quote::kUnknown) break;
     ++i;
-    if (c == quote_ && !broken_) {
+    if (quote == Quote::kEnds) {
       out->push_back('"');
       quote_ = 0;
       if (string_is_key_) {
@@ -138,7 +153,13 @@ size_t LiteralRelay::PushString(std::string_view text, std::string* out) {
       escape_ = "\\";
     } else {
       AppendJsonEscaped(std::string_view(&c, 1), out);
+      if (c == quote_) {
+        if (!IsApostrophe(before_, text.substr(i))) ++inner_quotes_;
+        before_ = c;
+        if (!std::exchange(quoted_, true)) break;
+      }
     }
+    before_ = c;
   }
   return i;
 }
@@ -228,6 +249,9 @@ bool LiteralRelay::PushOutside(char c, std::string* out) {
     Separate(out);
     started_ = true;
     quote_ = c;
+    quoted_ = false;
+    inner_quotes_ = 0;
+    before_ = 0;
     string_is_key_ = expect_ == Expect::kKeyOrEnd;
     out->push_back('"');
     return true;
@@ -256,22 +280,7 @@ void LiteralRelay::PushWord(std::string* out) {
     expect_ = Expect::kColon;
     return;
   }
-  const auto* const known =
-      std::find_if(std::begin(kWords), std::end(kWords),
-                   [&word](const auto& spelled) { return spelled.first == word; });
-  if (known != std::end(kWords)) {
-    out->append(known->second);
-  } else if (IsNumber(word)) {
-    out->append(word);
-  } else if (word.starts_with('.') && IsNumber("0" + word)) {
-    out->append("0" + word);
-  } else if (word.ends_with('.') && IsNumber(word + "0")) {
-    out->append(word + "0");
-  } else if (word.starts_with('+') && IsNumber(word.substr(1))) {
-    out->append(word, 1);
-  } else {
-    AppendJsonString(word, out);
-  }
+  AppendWord(word, options_.python, out);
   AfterValue();
 }
 
@@ -328,14 +337,7 @@ void LiteralRelay::Cut(std::string* out) {
   const std::string word = std::exchange(word_, {});
   if (comma_) Separate(out);
   if (word.empty()) return;
-  const bool number = word[0] != '+' && word[0] != '.' &&
-                      word.find_first_not_of("-+.0123456789eE") == std::string::npos;
-  if (expect_ != Expect::kKeyOrEnd) {
-    if (number) return void(out->append(word));
-    for (const auto& [spelled, json] : kWords) {
-      if (spelled.starts_with(word)) return void(out->append(json.substr(0, word.size())));
-    }
-  }
+  if (expect_ != Expect::kKeyOrEnd && AppendWordPart(word, out)) return;
   AppendJsonString(word, out);
   out->pop_back();
 }

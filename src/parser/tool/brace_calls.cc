@@ -18,6 +18,7 @@ using Kind = MarkerSet::Kind;
 
 std::vector<std::string> TextMarkers(const BraceFamily& family) {
   std::vector<std::string> markers = {family.start};
+  if (family.bare_first) markers.emplace_back(kCall);
   markers.insert(markers.end(), family.dropped.begin(), family.dropped.end());
   return markers;
 }
@@ -31,7 +32,8 @@ BraceCalls::Compiled::Compiled(BraceFamily from)
       quote({family.quote}) {}
 
 BraceCalls::BraceCalls(std::shared_ptr<const Compiled> family, const ToolSet& tools, Sink* sink)
-    : ToolParser(family->text, 1, tools, sink), family_(std::move(family)) {}
+    : ToolParser(family->text, family->family.bare_first ? 2 : 1, tools, sink),
+      family_(std::move(family)) {}
 
 ToolParser::Next BraceCalls::Step() {
   if (at_ != At::kText && at_ != At::kQuoted && at_ != At::kBare) {
@@ -65,13 +67,21 @@ ToolParser::Next BraceCalls::StepText() {
   Next next;
   size_t start = 0;
   if (!FindStart(&next, &start)) return next;
+  if (start == 1 && !between()) {
+    PassText(kCall.size());
+    return Next::kGoOn;
+  }
   BeginCalls();
-  Take(family_->family.start.size());
+  if (start == 0) Take(family_->family.start.size());
   at_ = At::kName;
   return Next::kGoOn;
 }
 
 ToolParser::Next BraceCalls::StepName() {
+  if (rest()[0] == ':') {  // `<|tool_call>:call:`
+    Take(1);
+    return Next::kGoOn;
+  }
   const std::string_view text = rest().substr(0, kMaxName + 1);
   size_t brace = text.find('{');
   std::string_view name = text.substr(0, brace);
@@ -131,7 +141,12 @@ ToolParser::Next BraceCalls::StepKey() {
   size_t end = std::min(colon, text.size());
   if (!first_) Write(", ");
   first_ = false;
-  size_t key_end = skip > 0 && quote.kind == Kind::kFound ? quote.begin : end;
+  size_t key_end = end;
+  if (skip > 0 && quote.kind == Kind::kFound) {
+    key_end = quote.begin;
+    const size_t behind = quote.begin + quote.length;
+    call_.Stray(TrimWhiteSpace(text.substr(behind, end - behind)));
+  }
   key_ = TrimWhiteSpace(text.substr(skip, key_end - skip));
   if (key_.size() > 1 && key_.front() == '"' && key_.back() == '"') {
     key_ = key_.substr(1, key_.size() - 2);

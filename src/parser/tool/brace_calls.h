@@ -16,6 +16,7 @@ struct BraceFamily {
   std::string quote = {};
   bool typed =
       false;  // what stands in quotes may be of another type, by the tool's schema or its look
+  bool bare_first = false;  // `call:NAME{` is a call too where no text is before it
   std::vector<std::string> dropped = {};
 };
 

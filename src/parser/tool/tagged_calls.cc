@@ -35,6 +35,7 @@ TaggedCalls::Compiled::Compiled(TaggedFamily from)
                           JoinMarkers(family.noise, family.starts))),
       body(JoinMarkers({family.parameter, family.call_end},
                        JoinMarkers(family.ends, {family.call}))),
+      ends(family.ends),
       value(JoinMarkers({family.parameter_end, family.call_end, family.parameter}, family.ends)) {}
 
 TaggedCalls::TaggedCalls(std::shared_ptr<const Compiled> family, const ToolSet& tools, Sink* sink)
@@ -59,6 +60,8 @@ ToolParser::Next TaggedCalls::Step() {
       return StepParameterHead();
     case At::kValue:
       return StepValue();
+    case At::kBareEnd:
+      return StepBareEnd();
   }
   return Next::kWait;
 }
@@ -153,8 +156,20 @@ void TaggedCalls::EndOne(bool complete) {
     BeginCall();
     at_ = At::kSection;
   } else {
-    at_ = At::kText;
+    at_ = between() ? At::kBareEnd : At::kText;
   }
+}
+
+// Behind a call without a section: the section's end may stand there all the same.
+ToolParser::Next TaggedCalls::StepBareEnd() {
+  const size_t space = SpaceAhead();
+  const bool near = space <= kMaxSpace;
+  if (space == rest().size() && near && !final()) return Next::kWait;
+  const MarkerSet::Match end = family_->ends.At(rest().substr(space), final());
+  if (end.kind == Kind::kPartial && near) return Next::kWait;
+  if (end.kind == Kind::kFound && near) Skip(space + end.length);
+  at_ = At::kText;
+  return Next::kGoOn;
 }
 
 ToolParser::Next TaggedCalls::StepBody() {
