@@ -3,6 +3,8 @@
 
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <vector>
 
 #include "parser/collector.h"
 #include "parser/odd_output_for_test.h"
@@ -325,6 +327,27 @@ TEST(OddOutputs, ANameBehindOtherWordsIsAnother) {
        {"hermes", R"(<tool_call>{"name": "x.g", "arguments": {}}</tool_call>)",
         R"(<tool_call>{"name": "x.g", "arguments": {}}</tool_call>|)"}},
       tools);
+}
+
+// Of much white space at a value's end as much was kept as was left of it where the text was cut.
+TEST(OddOutputs, MuchWhiteSpaceBelongsToItsValue) {
+  const std::string space(5000, ' ');
+  const ToolSet tools;
+  for (const auto& [family, begin, end] :
+       {std::tuple("dots", "<dots_function_call><invoke name=\"f\"><parameter name=\"a\">x",
+                   "</parameter></invoke></dots_function_call>"),
+        std::tuple(
+            "beam",
+            " to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name=\"a\">x",
+            "</rfl:parameter><|call|>")}) {
+    const std::string text = begin + space + end;
+    const std::string expected = "|f({\"a\": \"x" + space + "\"})";
+    const OddOutput odd = {family, text, expected};
+    std::vector<std::string_view> bytes;
+    for (size_t i = 0; i < text.size(); ++i) bytes.push_back(std::string_view(text).substr(i, 1));
+    EXPECT_EQ(ReadOdd(odd, tools, {text}), expected) << family;
+    EXPECT_EQ(ReadOdd(odd, tools, bytes), expected) << family;
+  }
 }
 
 }  // namespace

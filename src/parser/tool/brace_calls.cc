@@ -107,6 +107,12 @@ void BraceCalls::WriteString(std::string_view text) {
   Write(out_);
 }
 
+// Nothing of what is there ends what is read: it is not looked through again.
+ToolParser::Next BraceCalls::WaitForMore() {
+  looked_ = rest().size();
+  return Next::kWait;
+}
+
 // In an object, before a key or its end.
 ToolParser::Next BraceCalls::StepKey() {
   std::string_view text = rest();
@@ -125,17 +131,23 @@ ToolParser::Next BraceCalls::StepKey() {
   // No key is longer, and looking farther for each key would not be linear.
   text = text.substr(0, kMaxName + kMaxBare + 1);
   const bool cut = text.size() < rest().size();
+  const size_t looked = std::exchange(looked_, 0);
   MarkerSet::Match quote;
   if (skip > 0) {
-    quote = family_->quote.Find(text, final() || cut, skip);
+    const size_t overlap = std::min(looked, family_->family.quote.size());
+    quote = family_->quote.Find(text, final() || cut, std::max(skip, looked - overlap));
     // A colon before it may be the key's.
-    if (quote.kind != Kind::kFound && !final() && !cut) return Next::kWait;
+    if (quote.kind != Kind::kFound && !final() && !cut) return WaitForMore();
   }
-  size_t colon = text.find_first_of(skip > 0 ? ":" : ":,}", std::min(skip, text.size()));
+  size_t colon =
+      text.find_first_of(skip > 0 ? ":" : ":,}",
+                         skip > 0 ? std::min(skip, text.size()) : std::min(looked, text.size()));
   if (skip > 0 && quote.kind == Kind::kFound) {
     colon = text.find_first_of(":,}", quote.begin + quote.length);
   }
   if (colon == std::string_view::npos && text.size() <= kMaxName + kMaxBare && !final()) {
+    if (skip == 0) return WaitForMore();
+    looked_ = quote.begin;
     return Next::kWait;
   }
   size_t end = std::min(colon, text.size());
@@ -229,9 +241,9 @@ ToolParser::Next BraceCalls::StepQuoted() {
 // A number or a word.
 ToolParser::Next BraceCalls::StepBare() {
   std::string_view text = rest();
-  size_t end = text.find_first_of(",}]<");
+  size_t end = text.find_first_of(",}]<", std::exchange(looked_, 0));
   if (end == std::string_view::npos) {
-    if (text.size() <= kMaxBare && !final()) return Next::kWait;
+    if (text.size() <= kMaxBare && !final()) return WaitForMore();
     end = std::min(text.size(), kMaxBare);
   }
   if (end == 0) end = 1;

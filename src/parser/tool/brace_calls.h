@@ -45,6 +45,7 @@ class BraceCalls final : public ToolParser {
   Next StepBare();
   Next StepNext();
   Next StepAfter();
+  Next WaitForMore();
   void Write(std::string_view json) { call_.Arguments(json); }
   void WriteString(std::string_view text);
   void CloseAll();
@@ -55,6 +56,7 @@ class BraceCalls final : public ToolParser {
   std::shared_ptr<const Compiled> family_;
   ValueWriter value_;
   At at_ = At::kText;
+  size_t looked_ = 0;  // bytes of rest() in which a key or word does not end
   std::string open_;   // brackets of the value
   bool first_ = true;  // in the innermost bracket
   std::string key_;

@@ -289,6 +289,7 @@ void TaggedCalls::BeginValue(std::string_view key, TypeSet types) {
   value_started_ = false;
   in_cdata_ = false;
   held_.clear();
+  space_ = 0;
   at_ = At::kValue;
 }
 
@@ -354,15 +355,21 @@ void TaggedCalls::Value(std::string_view text) {
   } else if (text.ends_with('\n')) {
     --end;
   }
-  if (end > 0 || held_.size() > kMaxFrame) {
+  if (end > 0) {
     if (!held_.empty()) object_.Value(held_);
     held_.clear();
+    space_ = 0;
   } else if (!family.trim && !held_.empty() && text.size() > end) {
     object_.Value(held_);
     held_.clear();
   }
   object_.Value(text.substr(0, end));
   held_.append(text.substr(end));
+  space_ += text.size() - end;
+  if (family.trim && space_ > kMaxFrame) {  // so much belongs to the value, and what follows of it
+    object_.Value(held_);
+    held_.clear();
+  }
 }
 
 void TaggedCalls::EndValue() {

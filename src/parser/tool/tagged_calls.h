@@ -83,6 +83,7 @@ class TaggedCalls final : public ToolParser {
   bool value_started_ = false;
   bool in_cdata_ = false;
   std::string held_;  // white space that may be the value's end
+  size_t space_ = 0;  // bytes of white space since its last other byte
 };
 
 }  // namespace portico::parser
