@@ -166,5 +166,15 @@ TEST(MisshapenCalls, QuotesWithinPythonsStringsAreKept) {
       KnownTools());
 }
 
+// Where no schema gives the type, a list became an object with one key several times.
+TEST(MisshapenCalls, ItemsOfMinimaxM3MakeAListWithoutASchemaToo) {
+  constexpr std::string_view kNested =
+      "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"g\">]<]minimax[>[<l>]<]minimax[>[<item>1"
+      "]<]minimax[>[</item>]<]minimax[>[<item>]<]minimax[>[<k>x]<]minimax[>[</k>]<]minimax[>[</"
+      "item>"
+      "]<]minimax[>[</l>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>";
+  ExpectAtEverySplit({{"minimax-m3", kNested, "|g({\"l\": [1, {\"k\": \"x\"}]})"}}, KnownTools());
+}
+
 }  // namespace
 }  // namespace portico::parser
