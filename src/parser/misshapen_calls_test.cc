@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "parser/core/tool_set.h"
+#include "parser/json/literal_relay.h"
 #include "parser/odd_output_for_test.h"
 #include "text/json.h"
 
@@ -174,6 +175,20 @@ TEST(MisshapenCalls, ItemsOfMinimaxM3MakeAListWithoutASchemaToo) {
       "item>"
       "]<]minimax[>[</l>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>";
   ExpectAtEverySplit({{"minimax-m3", kNested, "|g({\"l\": [1, {\"k\": \"x\"}]})"}}, KnownTools());
+}
+
+// simdjson and serde_json refuse them: the client could not send such a call back.
+TEST(MisshapenCalls, HalfPairsOfSurrogatesAreReplaced) {
+  const std::string text =
+      R"(<tool_call>{"name":"f","arguments":{"a":"\ud83d\ude00 \ud83dx \ude00 \ud83d\ud83d\ude00\ud83d\n\ud83d"}}</tool_call>)";
+  const std::string arguments =
+      R"({"a":"\ud83d\ude00 \ufffdx \ufffd \ufffd\ud83d\ude00\ufffd\n\ufffd"})";
+  EXPECT_TRUE(IsJson(arguments));
+  ExpectAtEverySplit(
+      {{"hermes", text, "|f(" + arguments + ")"},
+       {"hermes", R"(<tool_call>{"name":"f","arguments":{"a":"\ud83d)", R"(|f({"a":"\ud83d)…)"},
+       {"pythonic", R"([f(a='\ud83d'), f(a='\u12')])", R"(|f({"a": "\ufffd"})f({"a": "\\u12"}))"}},
+      KnownTools());
 }
 
 }  // namespace

@@ -14,6 +14,9 @@ namespace portico::parser {
 namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+// For half a pair of surrogates, which many readers of JSON refuse.
+constexpr std::string_view kReplacement = "\\ufffd";
+
 bool IsHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool IsIdentifierByte(char c) {
   return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '+' ||
@@ -125,6 +128,7 @@ size_t LiteralRelay::PushString(std::string_view text, std::string* out, bool fi
       PushEscape(c, out);
       continue;
     }
+    if (c != '\\') FlushHalf(out);
     size_t run = i;
     while (run < text.size() && text[run] != quote_ && text[run] != '\\' && text[run] != '"' &&
            static_cast<unsigned char>(text[run]) >= 0x20) {
@@ -180,13 +184,24 @@ void LiteralRelay::EndEscape(std::string* out) {
   char kind = escape.size() > 1 ? escape[1] : 0;
   size_t hex = HexDigits(kind);
   if (hex > 0 && escape.size() == 2 + hex) {
-    if (kind == 'u') {
+    const auto code = static_cast<uint32_t>(std::stoul(escape.substr(2), nullptr, 16));
+    if (kind == 'u' && code >= 0xDC00 && code <= 0xDFFF) {
+      if (half_.empty()) escape = kReplacement;
+      out->append(half_).append(escape);
+      half_.clear();
+      return;
+    }
+    FlushHalf(out);
+    if (kind == 'u' && code >= 0xD800 && code <= 0xDBFF) {
+      half_ = escape;
+    } else if (kind == 'u') {
       out->append(escape);  // JSON's own
     } else {
-      AppendCodePoint(static_cast<uint32_t>(std::stoul(escape.substr(2), nullptr, 16)), out);
+      AppendCodePoint(code, out);
     }
     return;
   }
+  FlushHalf(out);
   if (escape.size() == 2 && std::string_view("\"\\bfnrt").find(kind) != std::string_view::npos) {
     out->append(escape);
   } else if (kind == '/' && !options_.python) {
@@ -199,6 +214,12 @@ void LiteralRelay::EndEscape(std::string* out) {
     out->append("\\\\");
     AppendByte(escape, 1, out);
   }
+}
+
+void LiteralRelay::FlushHalf(std::string* out) {
+  if (half_.empty()) return;
+  half_.clear();
+  out->append(kReplacement);
 }
 
 bool LiteralRelay::PushOutside(char c, std::string* out) {
@@ -329,6 +350,7 @@ void LiteralRelay::Break(char c, std::string* out) {
 }
 
 void LiteralRelay::Cut(std::string* out) {
+  out->append(std::exchange(half_, {}));
   if (!escape_.empty()) {
     const bool whole = escape_.size() == 1 || escape_[1] == 'u';  // JSON so far
     if (!whole) return EndEscape(out);
@@ -345,6 +367,7 @@ void LiteralRelay::Cut(std::string* out) {
 void LiteralRelay::Close(std::string* out) {
   if (done_) return;
   if (!escape_.empty()) EndEscape(out);
+  FlushHalf(out);
   if (!word_.empty()) PushWord(out);
   if (quote_ != 0) {
     out->push_back('"');

@@ -60,6 +60,8 @@ class LiteralRelay {
   Quote QuoteBefore(std::string_view behind, bool final) const;
   void PushEscape(char c, std::string* out);
   void EndEscape(std::string* out);
+  // The first half of a surrogate pair has no second one.
+  void FlushHalf(std::string* out);
   // False: `c` ends the value, and does not belong to it.
   bool PushOutside(char c, std::string* out);
   void PushWord(std::string* out);
@@ -83,6 +85,7 @@ class LiteralRelay {
   int inner_quotes_ = 0;  // such quotes, without apostrophes
   char before_ = 0;       // the last byte of this string
   std::string escape_;    // an escape so far, with its backslash
+  std::string half_;      // the first escape of a surrogate pair, which waits for the second
   std::string word_;
   std::string space_;  // after the comma
 };

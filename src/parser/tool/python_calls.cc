@@ -168,8 +168,8 @@ ToolParser::Next PythonCalls::StepValue() {
   size_t used = missing ? 0 : value_.Push(text, &out_, last);
   const bool ended = used == 0 && (value_.broken() || text.empty());
   if (!value_.done() && !ended && !missing) {
-    if (used == 0) return Next::kWait;
     call_.Arguments(out_);
+    if (used == 0) return Next::kWait;
     Take(used);
     return Next::kGoOn;
   }
