@@ -42,7 +42,7 @@ Status Share(const GenerationOptions& options, const ServingModel& model, Genera
 }
 
 // What a template goes through: messages, their parts and calls, tools.
-size_t RenderWork(const ChatRequest& request) {
+size_t RenderedItems(const ChatRequest& request) {
   size_t items = 0;
   const auto count = [&items](const Json* list) {
     if (list != nullptr && list->is_array()) items += list->as_array().size();
@@ -50,13 +50,13 @@ size_t RenderWork(const ChatRequest& request) {
   count(&request.tools);
   count(&request.documents);
   count(&request.messages);
-  if (!request.messages.is_array()) return kMessageWork * items;
+  if (!request.messages.is_array()) return items;
   for (const Json& message : request.messages.as_array()) {
     if (!message.is_object()) continue;
     count(message.Find("content"));
     count(message.Find("tool_calls"));
   }
-  return kMessageWork * items;
+  return items;
 }
 
 }  // namespace
@@ -99,7 +99,9 @@ Status CheckLogprobIds(const std::vector<TokenId>& ids, int32_t vocab_size,
 }
 
 StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request, StepGate* gate) {
-  PORTICO_RETURN_IF_ERROR(PassGate(gate, RenderWork(*request)));
+  const size_t items = RenderedItems(*request);
+  PORTICO_RETURN_IF_ERROR(PassGate(gate, model.render_pace->WorkOf(items, kMessageWork)));
+  const TimePoint began = Clock::now();
   const events::Span span(events::Event::kRenderStart, events::Event::kRenderEnd,
                           events::kFrontend);
   if (!model.chat_template) {
@@ -127,6 +129,7 @@ StatusOr<std::string> RenderChat(const ServingModel& model, ChatRequest* request
   FitRequest(facts, &tools, &render);
 
   StatusOr<std::string> text = model.chat_template->Render(render);
+  model.render_pace->Learn(items, Clock::now() - began);
   if (text.ok()) return text;
   std::string field = FieldOf(text.status());
   return InvalidArgument(field.empty() ? "messages" : field, std::string(MessageOf(text.status())));
