@@ -191,5 +191,42 @@ TEST(MisshapenCalls, HalfPairsOfSurrogatesAreReplaced) {
       KnownTools());
 }
 
+// The first byte of a character was replaced, and the others were no character.
+TEST(MisshapenCalls, BrokenArgumentsKeepTheirCharacters) {
+  ExpectAtEverySplit(
+      {{"hermes", "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"x\"｜é</tool_call>",
+        "|f({\"a\":\"x\",\"｜é\":null})"},
+       {"hermes", "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\" ｜}</tool_call>",
+        "|f({\"a\" :\"｜}\"})"}},
+      KnownTools());
+}
+
+// The marker became a part of the arguments, and so did all that followed.
+TEST(MisshapenCalls, AMarkerOutsideOfStringsEndsArgumentsWithoutTheirBrackets) {
+  ExpectAtEverySplit(
+      {{"hermes", "<tool_call>{\"name\":\"f\",\"arguments\":{\"n\":1</tool_call> so",
+        " so|f({\"n\":1})"},
+       {"hermes", "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\"</tool_call>\"</tool_call>",
+        "|f({\"a\":\"</tool_call>\"})"},
+       {"hermes",
+        "<tool_call>{\"name\":\"f\",\"arguments\":{\"n\":1\n<tool_call>{\"name\":\"g\"}</"
+        "tool_call>",
+        "|f({\"n\":1\n})g({})"},
+       {"hermes",
+        "<tool_call>{\"name\":\"f\",\"arguments\":{\"n\":1},\"id\":\"<tool_call>\"</tool_call>",
+        "|f({\"n\":1})"},
+       {"hermes",
+        "<tool_call>{\"name\":\"h\",\"arguments\":{\"n\":1</tool_call><tool_call>{\"name\":\"g\"}",
+        "<tool_call>{\"name\":\"h\",\"arguments\":{\"n\":1</tool_call>|g({})"},
+       {"mistral", "[TOOL_CALLS]f[ARGS]{\"b\":[[\"x\"]][TOOL_CALLS]g[ARGS]{}",
+        "|f({\"b\":[[\"x\"]]})g({})"},
+       {"jamba", "<tool_calls>[{\"name\":\"f\",\"arguments\":{\"n\":1}</tool_calls> so",
+        " so|f({\"n\":1})"},
+       {"qwen3_coder", "<function=f>{\"n\": 1</function>", "|f({\"n\": 1})"},
+       {"deepseekv4", "<｜DSML｜invoke name=\"f\">{\"n\": [1</｜DSML｜invoke>", "|f({\"n\": [1]})"},
+       {"k2_horizon", "<ifm|tool_call>f{\"n\": 1</ifm|tool_call>", "|f({\"n\": 1})"}},
+      KnownTools());
+}
+
 }  // namespace
 }  // namespace portico::parser

@@ -96,6 +96,18 @@ size_t CallObject::Push(std::string_view text) {
   return i;
 }
 
+CallObject::Reach CallObject::PushUntil(const MarkerSet& stops, std::string_view text, bool final,
+                                        size_t* used) {
+  *used = 0;
+  const MarkerSet::Match match = stops.Find(text, final);
+  const bool here = match.begin == 0 && match.kind != MarkerSet::Kind::kAbsent;
+  if (here && !call_.pending() && (broken() || !in_string())) {
+    return match.kind == MarkerSet::Kind::kFound ? Reach::kStop : Reach::kUnknown;
+  }
+  *used = Push(text.substr(0, here ? std::max<size_t>(match.length, 1) : match.begin));
+  return Reach::kGoOn;
+}
+
 void CallObject::Close() {
   if (at_ == At::kArguments || at_ == At::kTextArguments) {
     out_.clear();

@@ -346,7 +346,7 @@ void LiteralRelay::Break(char c, std::string* out) {
   string_is_key_ = in_object() && (expect_ == Expect::kKeyOrEnd || expect_ == Expect::kCommaOrEnd);
   quote_ = '\1';  // no byte of the text ends it
   out->push_back('"');
-  AppendJsonEscaped(std::string_view(&c, 1), out);
+  AppendByte(std::string_view(&c, 1), 0, out);
 }
 
 void LiteralRelay::Cut(std::string* out) {

@@ -31,6 +31,7 @@ JsonCalls::Compiled::Compiled(JsonFamily from)
       text(TextMarkers(family)),
       starts(family.starts.size() + (family.bare || family.bare_first ? 2 : 0)),
       ends(family.ends),
+      stops(JoinMarkers(family.ends, family.starts)),
       name_ends(family.name_ends),
       headers(HeaderMarkers(family)) {}
 
@@ -175,20 +176,16 @@ void JsonCalls::BeginObject() {
 }
 
 ToolParser::Next JsonCalls::StepObject() {
-  std::string_view text = rest();
-  if (object_.broken() && !family_->ends.empty()) {
-    MarkerSet::Match match = family_->ends.Find(text, final());
-    text = text.substr(0, match.begin);
-    if (match.kind == MarkerSet::Kind::kFound && text.empty()) {
-      object_.Close();
-      at_ = At::kAfter;
-      in_list_ = false;
-      return Next::kGoOn;
-    }
-    if (text.empty()) return Next::kWait;
-  }
-  size_t used = object_.Push(text);
+  size_t used = 0;
+  const CallObject::Reach reach = object_.PushUntil(family_->stops, rest(), final(), &used);
   Skip(used);
+  if (reach == CallObject::Reach::kUnknown) return Next::kWait;
+  if (reach == CallObject::Reach::kStop) {  // brackets are missing
+    object_.Close();
+    at_ = At::kAfter;
+    in_list_ = false;
+    return Next::kGoOn;
+  }
   switch (object_.state()) {
     case CallObject::State::kOpen:
       break;
