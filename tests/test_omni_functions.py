@@ -164,7 +164,7 @@ def test_what_a_stage_hears_of_a_sound_that_is_not_there_fails_its_request_alone
     sound = {"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}}
     body = {"messages": [{"role": "user", "content": [sound]}]}
     answer = requests.post(server.url + "/v1/chat/completions", json=body, timeout=60)
-    assert answer.status_code == 500 and "sound 8 of a chat with 1" in answer.json()["error"]["message"], answer.text
+    assert answer.status_code == 500 and "audio 8 of a chat with 1" in answer.json()["error"]["message"], answer.text
     assert health(server).status_code == 200
 
 
