@@ -162,6 +162,7 @@ TEST(MisshapenCalls, QuotesWithinPythonsStringsAreKept) {
         "|f({\"a\": \"Martha's Vineyard\"})f({\"a\": \"dogs' bones\"})g({\"b\": [\"it's\", "
         "\"x\"]})"},
        {"pythonic", "[f(a=\"x\" , n = 1)]", "|f({\"a\": \"x\", \"n\": 1})"},
+       {"pythonic", "[f(n=\n, a='x')]", "|f({\"n\": null, \"a\": \"x\"})"},
        {"olmo3", "<function_calls>f(a='dogs' bones')\ng()</function_calls>",
         "|f({\"a\": \"dogs' bones\"})g({})"}},
       KnownTools());

@@ -10,6 +10,7 @@ namespace portico::parser {
 namespace {
 
 constexpr size_t kMaxKeyBytes = 1024;
+constexpr size_t kMaxLookBytes = 512;  // longer than all markers
 
 bool IsNameKey(std::string_view key, bool tool_name) {
   return key == "name" || key == "function" || (tool_name && key == "tool_name");
@@ -99,6 +100,10 @@ size_t CallObject::Push(std::string_view text) {
 CallObject::Reach CallObject::PushUntil(const MarkerSet& stops, std::string_view text, bool final,
                                         size_t* used) {
   *used = 0;
+  // Objects may be many and small: looking farther for each would not be linear.
+  const std::string_view near = text.substr(0, kMaxLookBytes);
+  final = final && near.size() == text.size();
+  text = near;
   const MarkerSet::Match match = stops.Find(text, final);
   const bool here = match.begin == 0 && match.kind != MarkerSet::Kind::kAbsent;
   if (here && !call_.pending() && (broken() || !in_string())) {

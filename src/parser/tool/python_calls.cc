@@ -153,6 +153,10 @@ ToolParser::Next PythonCalls::StepKey() {
 }
 
 ToolParser::Next PythonCalls::StepValue() {
+  if (size_t space = SpaceAhead(); space > 0 && value_.empty()) {
+    Take(space);
+    return Next::kGoOn;
+  }
   std::string_view text = rest();
   const bool until_end = (value_.broken() || value_.has_inner_quotes()) && !family_->ends.empty();
   bool last = final();
