@@ -162,7 +162,7 @@ TEST(MisshapenCalls, QuotesWithinPythonsStringsAreKept) {
         "|f({\"a\": \"Martha's Vineyard\"})f({\"a\": \"dogs' bones\"})g({\"b\": [\"it's\", "
         "\"x\"]})"},
        {"pythonic", "[f(a=\"x\" , n = 1)]", "|f({\"a\": \"x\", \"n\": 1})"},
-       {"pythonic", "[f(n=\n, a='x')]", "|f({\"n\": null, \"a\": \"x\"})"},
+       {"pythonic", "[f(a='x', n=\n)]", "|f({\"a\": \"x\", \"n\": null})"},
        {"olmo3", "<function_calls>f(a='dogs' bones')\ng()</function_calls>",
         "|f({\"a\": \"dogs' bones\"})g({})"}},
       KnownTools());
